@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// The file-system facade (liblccfs): POSIX meaning on top of an object store. What src/fuse serves the kernel from, and
+// what tests drive. One FileSystem is one instance (docs/ORDERING.md section 2) of one mounted volume.
+//
+// Threads: every method may be called by any thread. Metadata operations and open, flush, fsync and release block on
+// the store; read and write never block: their `done` is called by any thread, once, perhaps before they return.
+// Names are single path components. Permission checks are the caller's (the kernel's default_permissions); what POSIX
+// leaves to the file system (setgid inheritance, clearing setuid on writes) is done here.
+// Errors: ErrorCode::fenced for everything once this client was fenced; stale for an inode that is gone.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lccfs/clock.h"
+#include "lccfs/object_store.h"
+#include "lccfs/result.h"
+#include "lccfs/types.h"
+
+namespace lccfs {
+
+struct Caller {
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+};
+
+struct Attributes {
+  Ino ino;
+  FileType type = FileType::regular;
+  std::uint32_t mode = 0;  ///< permission bits, 07777
+  std::uint32_t nlink = 1;
+  std::uint32_t uid = 0, gid = 0;
+  std::uint64_t rdev = 0;
+  std::uint64_t size_bytes = 0;
+  std::uint64_t blocks_512 = 0;
+  TimeSpec atime, mtime, ctime;
+};
+
+/// Attributes, and how long the kernel may trust them from now on.
+struct AttributesReply {
+  Attributes attributes;
+  std::chrono::nanoseconds attributes_ttl{0};
+};
+struct EntryReply {
+  Attributes attributes;
+  std::chrono::nanoseconds entry_ttl{0};
+  std::chrono::nanoseconds attributes_ttl{0};
+};
+
+struct HandleId {
+  std::uint64_t value = 0;
+  auto operator<=>(const HandleId&) const = default;
+};
+struct OpenReply {
+  HandleId handle;
+  bool keep_pages = false;  ///< what the kernel has cached of this file's pages is still right
+};
+struct CreateReply {
+  EntryReply entry;
+  OpenReply open;
+};
+
+struct DirectoryEntry {
+  std::string name;
+  Ino ino;
+  FileType type = FileType::regular;
+  std::uint64_t cookie = 0;  ///< list on behind this entry; below 2^63
+};
+
+struct VolumeUsage {
+  std::uint64_t total_bytes = 0, available_bytes = 0;
+  std::uint64_t objects = 0;
+};
+
+/// What setattr changes. Times: `now` is the file system's own clock.
+struct SetAttributes {
+  std::optional<std::uint32_t> mode, uid, gid;
+  std::optional<std::uint64_t> size_bytes;
+  std::optional<TimeSpec> atime, mtime;
+};
+
+struct NewNode {
+  FileType type = FileType::regular;
+  std::uint32_t mode = 0;     ///< permission bits, the umask already taken off
+  std::uint64_t rdev = 0;     ///< devices
+  std::string symlink_target; ///< symlinks
+};
+
+enum class RenameMode { replace, no_replace, exchange };
+enum class XattrMode { create_or_replace, create, replace };
+
+/// What the file system tells the kernel. Called by threads that hold no lock; may block on the kernel.
+class KernelCache {
+ public:
+  virtual ~KernelCache() = default;
+  virtual void invalidate_attributes(Ino ino) = 0;
+  virtual void invalidate_pages(Ino ino) = 0;
+};
+
+struct FileSystemOptions {
+  std::chrono::nanoseconds entry_ttl{std::chrono::seconds(1)};
+  std::chrono::nanoseconds attributes_ttl{std::chrono::seconds(1)};
+  bool read_only = false;
+  std::string mount_id;  ///< for the instance record; the mountpoint
+};
+
+class FileSystem {
+ public:
+  using ReadDone = std::move_only_function<void(Result<std::size_t>)>;
+  using WriteDone = std::move_only_function<void(Result<std::size_t>)>;
+
+  virtual ~FileSystem() = default;
+
+  // -- names
+  virtual Result<EntryReply> lookup(Ino parent, const std::string& name) = 0;
+  virtual Result<EntryReply> make_node(const Caller&, Ino parent, const std::string& name, const NewNode&) = 0;
+  /// open(2) with O_CREAT: makes the file, or opens the one that is there unless O_EXCL is among `flags`.
+  virtual Result<CreateReply> create(const Caller&, Ino parent, const std::string& name, std::uint32_t mode,
+                                     int flags) = 0;
+  virtual Result<> unlink(Ino parent, const std::string& name) = 0;
+  virtual Result<> rmdir(Ino parent, const std::string& name) = 0;
+  virtual Result<> rename(Ino old_parent, const std::string& old_name, Ino new_parent, const std::string& new_name,
+                          RenameMode mode) = 0;
+  virtual Result<std::string> read_link(Ino ino) = 0;
+
+  // -- directories. A directory handle keeps one page of the listing.
+  virtual Result<HandleId> open_directory(Ino ino) = 0;
+  /// Entries behind `cookie` (0: from the start, "." and ".." first); an empty answer is the end. At most `max_entries`.
+  virtual Result<std::vector<DirectoryEntry>> read_directory(HandleId handle, std::uint64_t cookie,
+                                                             std::size_t max_entries) = 0;
+  virtual void release_directory(HandleId handle) = 0;
+
+  // -- attributes
+  virtual Result<AttributesReply> get_attributes(Ino ino) = 0;
+  virtual Result<AttributesReply> set_attributes(const Caller&, Ino ino, const SetAttributes&) = 0;
+  virtual Result<Bytes> get_xattr(Ino ino, const std::string& name) = 0;
+  virtual Result<std::vector<std::string>> list_xattrs(Ino ino) = 0;
+  virtual Result<> set_xattr(Ino ino, const std::string& name, const Bytes& value, XattrMode mode) = 0;
+  virtual Result<> remove_xattr(Ino ino, const std::string& name) = 0;
+
+  // -- files. `flags` as of open(2); O_TRUNC is done here.
+  virtual Result<OpenReply> open(const Caller&, Ino ino, int flags) = 0;
+  /// Fills the front of `target`, which lives until done; fewer bytes than asked for: the end of the file.
+  virtual void read(HandleId handle, std::uint64_t offset, std::span<char> target, ReadDone done) = 0;
+  /// `bytes` are kept alive by their owner. A handle opened with O_APPEND ignores `offset`.
+  virtual void write(const Caller&, HandleId handle, std::uint64_t offset, SharedBytes bytes, WriteDone done) = 0;
+  /// At each close(2): what was written has reached the store, size and times too.
+  virtual Result<> flush(HandleId handle) = 0;
+  virtual Result<> fsync(HandleId handle, bool data_only) = 0;
+  virtual void release(HandleId handle) = 0;
+
+  virtual Result<> sync_directory(Ino ino) = 0;
+  virtual Result<VolumeUsage> usage() = 0;
+
+  // -- the mount
+  /// The kernel has forgotten this inode: what was remembered of what it was told goes.
+  virtual void forget(Ino ino) = 0;
+  /// To be called about once a second: stores sizes and times that have been dirty for 5 s.
+  virtual void tick() = 0;
+  virtual void set_kernel_cache(KernelCache* cache) = 0;  ///< before the first operation; nullptr: nobody to tell
+  /// A clean end: nothing may be in flight. Stores what is dirty, gives leases back, ends the instance.
+  virtual Result<> unmount() = 0;
+};
+
+/// Starts an instance on the volume in `store`. not_found: there is no volume; unsupported: it is newer than we are.
+Result<std::unique_ptr<FileSystem>> mount_volume(std::shared_ptr<ObjectStore> store, Clock& clock,
+                                                 const FileSystemOptions& options);
+
+}  // namespace lccfs

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// The store port: the one contract that RADOS, the local store and the scripted store fulfil, held by one
+// conformance suite (tests/conformance). One ObjectStore is one *store client*: it has one identity, and is
+// fenced as a whole. The names in it are objects of one volume.
+//
+// Two kinds of object:
+//  - metadata objects (Super, Alloc, Session.*, Inode.*): payload, extended attributes (xattrs) and an ordered
+//    map of keys (omap); changed by transactions on one object, all or nothing, guarded;
+//  - data objects (Data.*): bytes without guards. They may be in another pool.
+//
+// Threads: every method may be called by any thread. A completion (`done`) is called exactly once, by any thread,
+// perhaps before the call that took it returns: it must be short, must not block and must not hold a lock that the
+// caller of the method holds. The blocking forms must not be called from a completion.
+//
+// Durability: what is acknowledged survives the loss of power of every machine involved.
+// Order: a read by one client of one object is ordered behind that client's own earlier steps on that object.
+// Failure: `guard_failed` and `exists` mean that nothing was applied *by this run of the step*; a store may run a step
+// twice and report the second answer (docs/ORDERING.md, rule 5). `fenced` means that this client does no more.
+// Time: nothing here has a time-out unless the store was opened with one; a store that is away is waited for.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "lccfs/result.h"
+#include "lccfs/types.h"
+
+namespace lccfs {
+
+// ---- guards: all must hold, or nothing is applied. On a missing object every guard but ObjectAbsent fails
+// (with `not_found`).
+namespace guard {
+struct ObjectExists {};
+struct VersionIs { std::uint64_t version; };                    ///< as answered by an apply or a query
+struct XattrEquals { std::string name; Bytes value; };          ///< value is never empty
+struct XattrAbsent { std::string name; };                       ///< an empty xattr counts as absent
+struct KeyAbsent { std::string key; };                          ///< an empty value counts as absent
+struct KeyPresent { std::string key; };
+struct KeyEquals { std::string key; Bytes value; };             ///< value is never empty
+struct KeyLess { std::string key; Bytes value; };               ///< stored < value as bytes; an absent key passes
+}  // namespace guard
+using Guard = std::variant<guard::ObjectExists, guard::VersionIs, guard::XattrEquals, guard::XattrAbsent,
+                           guard::KeyAbsent, guard::KeyPresent, guard::KeyEquals, guard::KeyLess>;
+
+// ---- mutations, applied in the order given. Without CreateExclusive, and without the guard ObjectExists, a
+// mutation of a missing object may create it: every caller guards (docs/ORDERING.md, rule 1).
+namespace mutation {
+struct CreateExclusive {};                                      ///< fails with `exists`; must be the first mutation
+struct Remove {};                                               ///< the object with all it holds; must be the only one
+struct SetPayload { Bytes payload; };
+struct SetXattr { std::string name; Bytes value; };             ///< value is never empty
+struct RemoveXattr { std::string name; };                       ///< absent is fine
+struct SetKey { std::string key; Bytes value; };                ///< value is never empty
+struct RemoveKey { std::string key; };                          ///< absent is fine
+}  // namespace mutation
+using Mutation = std::variant<mutation::CreateExclusive, mutation::Remove, mutation::SetPayload, mutation::SetXattr,
+                              mutation::RemoveXattr, mutation::SetKey, mutation::RemoveKey>;
+
+/// One single-object transaction, as a value: it can be printed, counted, cut and replayed.
+struct MetaTxn {
+  std::string object;
+  const char* step = "";  ///< the step's name in docs/ORDERING.md, for traces and logs; a literal
+  std::vector<Guard> guards;
+  std::vector<Mutation> mutations;
+};
+
+struct Applied {
+  /// The object's version behind this transaction, good for guard::VersionIs. Rises with every change of the object,
+  /// also over remove and create of the same name. 0 behind a remove.
+  std::uint64_t version = 0;
+};
+
+/// A range of keys that start with `prefix` and come after `after` (empty: from the first), at most `limit` of them.
+struct KeyRange {
+  std::string prefix;
+  std::string after;
+  std::uint32_t limit = 1024;
+};
+
+/// One read of one metadata object; all parts are of one version and one round trip.
+struct MetaRead {
+  std::string object;
+  bool payload = false;
+  bool xattrs = false;  ///< all of them
+  std::vector<KeyRange> ranges;
+  std::vector<std::string> keys;
+};
+
+struct KeyPage {
+  std::vector<std::pair<std::string, Bytes>> entries;  ///< in byte order of the keys
+  bool more = false;                                   ///< there are further keys with the prefix (pages may be short)
+};
+
+struct MetaSnapshot {
+  std::uint64_t version = 0;
+  Bytes payload;
+  std::map<std::string, Bytes> xattrs;
+  std::vector<KeyPage> ranges;         ///< one for each range asked for
+  std::map<std::string, Bytes> keys;   ///< of the keys asked for, those that are there
+};
+
+/// Bytes to write; keeps them alive until the store has let go of them.
+struct SharedBytes {
+  std::shared_ptr<const char> owner;  ///< may be aliased; data lies within what it keeps alive
+  const char* data = nullptr;
+  std::size_t size_bytes = 0;
+};
+
+struct Capacity {
+  std::uint64_t total_bytes = 0;
+  std::uint64_t available_bytes = 0;  ///< what a user could still write
+  std::uint64_t objects = 0;
+};
+
+struct ListPage {
+  std::vector<std::string> names;
+  std::string next_cursor;  ///< empty: that was the last page
+};
+
+struct NotifyReply {
+  std::vector<Bytes> answers;  ///< of the watchers that answered
+  unsigned silent = 0;         ///< watchers that did not answer in time
+};
+
+/// What a watch calls. Called by a thread of the store's: must not block, only hand over.
+class WatchHandler {
+ public:
+  virtual ~WatchHandler() = default;
+  /// A notify on the watched object. `answer` may be called later, by any thread, once; not calling it is silence.
+  virtual void on_notify(Bytes payload, std::move_only_function<void(Bytes)> answer) = 0;
+  /// The store has lost this watch: nothing reaches the handler any more. Watch again.
+  virtual void on_lost(Error reason) = 0;
+};
+
+/// Ends the watch when destroyed (blocking; not from the handler's own calls).
+class Watch {
+ public:
+  virtual ~Watch() = default;
+};
+
+class ObjectStore {
+ public:
+  using ApplyDone = std::move_only_function<void(Result<Applied>)>;
+  using QueryDone = std::move_only_function<void(Result<MetaSnapshot>)>;
+  using ReadDone = std::move_only_function<void(Result<std::size_t>)>;
+  using DataDone = std::move_only_function<void(Result<>)>;
+
+  virtual ~ObjectStore() = default;
+
+  // -- metadata objects
+  virtual void apply_async(MetaTxn txn, ApplyDone done) = 0;
+  virtual void query_async(MetaRead read, QueryDone done) = 0;
+  Result<Applied> apply(MetaTxn txn);
+  Result<MetaSnapshot> query(MetaRead read);
+
+  // -- data objects. Missing objects read as nothing; truncating or removing one that is missing succeeds and makes
+  // none. Two steps of one client on one object that are in flight together are applied in the order sent, unless the
+  // store runs one twice.
+  /// Fills the front of `target` (alive until done) and answers how many bytes there were (fewer at the object's end).
+  virtual void read_data(std::string object, std::uint64_t offset, std::span<char> target, ReadDone done) = 0;
+  virtual void write_data(std::string object, std::uint64_t offset, SharedBytes bytes, DataDone done) = 0;
+  /// Cuts the object to at most `size_bytes`; never grows it.
+  virtual void truncate_data(std::string object, std::uint64_t size_bytes, DataDone done) = 0;
+  virtual void remove_data(std::string object, DataDone done) = 0;
+
+  // -- the volume
+  /// Names of all objects, metadata and data, in no promised order. Objects made or removed meanwhile may be missed
+  /// or be listed although gone. Start with an empty cursor.
+  virtual Result<ListPage> list(std::string cursor) = 0;
+  virtual Result<Capacity> capacity() = 0;
+  /// Data objects are from now on in this pool (docs/FORMAT.md, Super). To be called before the first data operation.
+  virtual Result<> use_data_pool(const std::string& name) = 0;
+
+  // -- watch and notify
+  /// `not_found` if the object does not exist. The store may lose a watch (on_lost), never silently for long.
+  virtual Result<std::unique_ptr<Watch>> watch(const std::string& object, std::shared_ptr<WatchHandler> handler) = 0;
+  /// Returns when every watcher has answered, or after the time-out. No watcher: at once.
+  virtual Result<NotifyReply> notify(const std::string& object, Bytes payload, std::chrono::milliseconds timeout) = 0;
+  /// Whether the client of that identity watches the object now (a client that died does so for up to a minute).
+  virtual Result<bool> is_watching(const std::string& object, const Bytes& identity) = 0;
+
+  // -- fencing (docs/ORDERING.md section 2)
+  /// What `fence` needs to fence this client; opaque, never empty, valid on every client of the volume.
+  virtual Bytes identity() const = 0;
+  /// Bars that client for good. What the caller reads of an object after it returns can no longer be changed by it.
+  virtual Result<> fence(const Bytes& identity) = 0;
+  /// The same promise for all fences that others have completed before this call.
+  virtual Result<> sync_fences() = 0;
+};
+
+}  // namespace lccfs

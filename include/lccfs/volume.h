@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Making and describing volumes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lccfs/clock.h"
+#include "lccfs/object_store.h"
+
+namespace lccfs {
+
+struct MakeVolumeOptions {
+  std::uint32_t object_size_bytes = 4U << 20;  ///< a power of two, 64 KiB to 32 MiB
+  std::string label;
+  std::uint32_t grace_seconds = 60;
+  std::string data_pool;
+};
+
+/// Makes an empty volume. `exists`: there is one, or the pool holds objects that are not ours; nothing was changed.
+/// Steps (docs/ORDERING.md): Alloc, Inode.1, then Super (commit); cut short before, it may just be run again.
+Result<> make_volume(ObjectStore& store, Clock& clock, const MakeVolumeOptions& options);
+
+struct InstanceInfo {
+  std::uint64_t number = 0;
+  std::string host, version, mount_id, state;
+  std::uint64_t pid = 0;
+  std::int64_t since_seconds = 0;
+};
+
+struct VolumeInfo {
+  std::string uuid, label, data_pool;
+  std::uint32_t format_version = 0;
+  std::uint64_t compat = 0, ro_compat = 0, incompat = 0;
+  std::uint32_t object_size_bytes = 0, grace_seconds = 0;
+  std::int64_t birth_seconds = 0;
+  std::uint64_t numbers_used = 0;  ///< inode and instance numbers handed out so far
+  Capacity capacity;
+  std::vector<InstanceInfo> instances;
+};
+
+/// Only looks: starts no instance. not_found: there is no volume.
+Result<VolumeInfo> describe_volume(ObjectStore& store);
+
+}  // namespace lccfs

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "base/thread_pool.h"
+
+#include <chrono>
+#include <utility>
+
+namespace lccfs {
+
+namespace {
+constexpr std::chrono::seconds idle_limit{10};
+}
+
+ThreadPool::ThreadPool(std::size_t max_threads) : max_threads_(max_threads) {}
+
+ThreadPool::~ThreadPool() {
+  std::unique_lock lock(mutex_);
+  ending_ = true;
+  changed_.notify_all();
+  changed_.wait(lock, [this] { return threads_ == 0; });
+}
+
+void ThreadPool::post(Work work) {
+  const std::lock_guard lock(mutex_);
+  line_.push_back(std::move(work));
+  if (idle_ >= line_.size() || threads_ == max_threads_) {
+    changed_.notify_one();
+    return;
+  }
+  ++threads_;
+  std::thread(&ThreadPool::serve, this).detach();  // the destructor waits for threads_ to fall to 0
+}
+
+void ThreadPool::serve() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    ++idle_;
+    changed_.wait_for(lock, idle_limit, [this] { return ending_ || !line_.empty(); });
+    --idle_;
+    if (line_.empty()) break;  // idle for long, or ending
+    Work work = std::move(line_.front());
+    line_.pop_front();
+    lock.unlock();
+    work();
+    work = nullptr;
+    lock.lock();
+  }
+  --threads_;
+  changed_.notify_all();
+}
+
+}  // namespace lccfs

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Threads for work that blocks on the store. Grows with need, so that work that waits never keeps other work waiting;
+// idle threads end after a while.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace lccfs {
+
+class ThreadPool {
+ public:
+  using Work = std::move_only_function<void()>;
+
+  /// At most `max_threads` at once; further work waits in line.
+  explicit ThreadPool(std::size_t max_threads = 512);
+  /// Runs what is in line, then waits for all threads.
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  /// Any thread, also the pool's own. Never blocks on the work.
+  void post(Work work);
+
+ private:
+  void serve();
+
+  const std::size_t max_threads_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Work> line_;
+  std::size_t threads_ = 0;
+  std::size_t idle_ = 0;
+  bool ending_ = false;
+};
+
+}  // namespace lccfs

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Where the bytes of a file are: pure arithmetic.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lccfs/types.h"
+
+namespace lccfs::format {
+
+/// A piece of a byte range of a file that lies in one data object.
+struct Extent {
+  ObjectIndex index;
+  std::uint64_t object_offset_bytes = 0;
+  std::uint64_t length_bytes = 0;
+  std::uint64_t file_offset_bytes = 0;
+  bool operator==(const Extent&) const = default;
+};
+
+/// In order of the file; empty for length 0. offset + length must not overflow 2^63.
+std::vector<Extent> extents(std::uint64_t object_size_bytes, std::uint64_t offset_bytes, std::uint64_t length_bytes);
+
+/// How many data objects a file of that size can have.
+std::uint64_t object_count(std::uint64_t object_size_bytes, std::uint64_t file_size_bytes);
+
+/// What of object `index` lies below the file's size, in bytes.
+std::uint64_t bytes_within(std::uint64_t object_size_bytes, ObjectIndex index, std::uint64_t file_size_bytes);
+
+}  // namespace lccfs::format

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// The records in objects, and their codecs (docs/FORMAT.md). A record: version byte, fields (little-endian; strings
+// led by a 32-bit length), CRC-32C over all before it. Encodings are canonical: equal records have equal bytes, because
+// guards compare whole values. Decoders take any bytes, and answer ErrorCode::corrupt (context: which record, and the
+// byte offset of what is wrong) or ErrorCode::unsupported (a newer version). Pure functions; any thread.
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "format/object_names.h"
+#include "lccfs/result.h"
+#include "lccfs/types.h"
+
+namespace lccfs::format {
+
+// ---- names of xattrs
+namespace xattr {
+inline constexpr const char* super = "super";     // Super: SuperRecord
+inline constexpr const char* fences = "fences";   // Super: NumberRecord, how many fences there were
+inline constexpr const char* next = "next";       // Alloc: NumberRecord, first number not handed out
+inline constexpr const char* attr = "attr";       // Inode: AttrRecord
+inline constexpr const char* state = "state";     // Inode: StateRecord
+inline constexpr const char* parent = "parent";   // Inode: BackPointerRecord, the first back-pointer
+inline constexpr const char* size = "size";       // regular file, symlink: NumberRecord
+inline constexpr const char* atime = "atime";     // TimeRecord, each
+inline constexpr const char* mtime = "mtime";
+inline constexpr const char* ctime = "ctime";     // changed by whoever changes attributes or names
+inline constexpr const char* wtime = "wtime";     // regular file: changed by the lease's holder; st_ctime is the later one
+inline constexpr const char* lease = "lease";     // regular file: NumberRecord, the instance that holds the write lease
+inline constexpr const char* fence = "fence";     // regular file: NumberRecord, number of the last fence behind a take-over
+inline constexpr const char* nsub = "nsub";       // directory: NumberRecord, how many subdirectories
+}  // namespace xattr
+
+inline constexpr std::uint32_t format_version = 1;
+inline constexpr std::uint32_t name_limit_bytes = 255;
+inline constexpr std::uint32_t symlink_limit_bytes = 4095;
+inline constexpr std::uint32_t attribute_name_limit_bytes = 255;
+inline constexpr std::uint32_t attribute_value_limit_bytes = 65536;
+inline constexpr std::uint64_t file_size_limit_bytes = (std::uint64_t{1} << 63) - 1;
+inline constexpr std::uint32_t object_size_min_bytes = 64U << 10;
+inline constexpr std::uint32_t object_size_max_bytes = 32U << 20;
+inline constexpr std::uint32_t object_size_default_bytes = 4U << 20;
+inline constexpr std::uint32_t grace_default_seconds = 60;
+
+struct SuperRecord {  // led by the 8 bytes "LCCFSvol"; the format version is the record's version byte's neighbour
+  std::uint32_t version = format_version;
+  std::uint64_t compat = 0, ro_compat = 0, incompat = 0;  // feature bits
+  VolumeUuid uuid{};
+  std::string label;      // at most 255 bytes
+  std::uint32_t object_size_bytes = object_size_default_bytes;  // a power of two
+  std::string data_pool;  // empty: data objects are beside the metadata
+  std::uint32_t grace_seconds = grace_default_seconds;
+  TimeSpec birth;
+  bool operator==(const SuperRecord&) const = default;
+};
+
+struct NumberRecord {
+  std::uint64_t value = 0;
+  bool operator==(const NumberRecord&) const = default;
+};
+
+struct TimeRecord {
+  TimeSpec time;
+  bool operator==(const TimeRecord&) const = default;
+};
+
+namespace attr_flag {  // each answers "there is none" without a read
+inline constexpr std::uint32_t user_attributes = 1;  // some u/ key is there
+inline constexpr std::uint32_t capability = 2;       // security.capability is among them
+inline constexpr std::uint32_t access_acl = 4;
+inline constexpr std::uint32_t default_acl = 8;
+}  // namespace attr_flag
+
+struct AttrRecord {
+  FileType type = FileType::regular;
+  std::uint32_t mode = 0;   // permission bits only, 07777
+  std::uint32_t uid = 0, gid = 0;
+  std::uint64_t rdev = 0;
+  std::uint32_t nlink = 1;  // directory: 1 or 0; st_nlink is 2 + nsub
+  TimeSpec birth;
+  Token birth_token;
+  std::uint32_t flags = 0;
+  bool operator==(const AttrRecord&) const = default;
+};
+
+struct StateRecord {
+  enum class Kind : std::uint8_t { live = 1, sealed = 2, dead = 3 };
+  Kind kind = Kind::live;
+  // sealed only: a directory about to go, by whose step, and from under which name
+  Token token;
+  Ino parent;
+  std::string name;
+  bool operator==(const StateRecord&) const = default;
+};
+
+struct BackPointerRecord {
+  Ino parent;
+  Token token;
+  bool operator==(const BackPointerRecord&) const = default;
+};
+
+/// An entry's value, n/ key. Its first byte is the kind: 1 = reference to an inode object.
+struct EntryRecord {
+  Ino ino;
+  FileType type = FileType::regular;
+  Token token;  // of the step that wrote it
+  bool operator==(const EntryRecord&) const = default;
+};
+
+/// A file's allocation map for 1024 data objects, m/ key (docs/ORDERING.md section 7).
+struct MapBlock {
+  static constexpr std::uint64_t objects = 1024;
+  std::bitset<objects> may_exist;
+  std::bitset<objects> believed_there;
+  bool operator==(const MapBlock&) const = default;
+};
+
+/// The value of x/: what was decided of a step (cancelled: it can never commit).
+struct DecisionRecord {
+  enum class Kind : std::uint8_t { cancelled = 1, committed = 2 };
+  Kind kind = Kind::cancelled;
+  bool operator==(const DecisionRecord&) const = default;
+};
+
+/// The value of a reverse key, a d/ key or a p/ key: there is nothing to say, but no value is ever empty.
+inline constexpr std::string_view marker_value = "\1";
+
+struct InstanceRecord {  // s/ key on Super
+  enum class State : std::uint8_t { live = 1, fenced = 2, ended = 3 };
+  std::string host;
+  std::uint64_t pid = 0;
+  std::string version;   // of the program
+  TimeSpec since;
+  Bytes identity;        // what the store needs to fence it
+  std::string mount_id;
+  State state = State::live;
+  std::uint64_t fence_number = 0;  // fenced only
+  bool operator==(const InstanceRecord&) const = default;
+};
+
+struct QueueItem {  // q/ key on a session object
+  enum class Kind : std::uint8_t { range = 1, directory = 2, inode = 3 };
+  Kind kind = Kind::inode;
+  Ino ino;            // directory, inode; range: the first number
+  Ino end;            // range: one past the last number
+  TimeSpec time;
+  bool operator==(const QueueItem&) const = default;
+};
+
+/// What one instance asks another with a notify on its session object.
+struct Question {
+  enum class Kind : std::uint8_t { give_back_lease = 1, store_attributes = 2 };
+  Kind kind = Kind::give_back_lease;
+  Ino ino;
+  bool from_open = false;  // store_attributes: the asker opens the file
+  bool operator==(const Question&) const = default;
+};
+struct Answer {
+  enum class Kind : std::uint8_t { done = 1, busy = 2 };
+  Kind kind = Kind::done;
+  bool operator==(const Answer&) const = default;
+};
+
+Bytes encode(const SuperRecord&);
+Bytes encode(const NumberRecord&);
+Bytes encode(const TimeRecord&);
+Bytes encode(const AttrRecord&);
+Bytes encode(const StateRecord&);
+Bytes encode(const BackPointerRecord&);
+Bytes encode(const EntryRecord&);
+Bytes encode(const MapBlock&);
+Bytes encode(const DecisionRecord&);
+Bytes encode(const InstanceRecord&);
+Bytes encode(const QueueItem&);
+Bytes encode(const Question&);
+Bytes encode(const Answer&);
+
+/// decode<AttrRecord>(bytes). Defined for every record above.
+template <class Record>
+Result<Record> decode(std::string_view bytes);
+
+}  // namespace lccfs::format

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// A file's allocation map in memory: which data objects may exist, and which are believed to be there
+// (docs/ORDERING.md section 7). Not thread-safe: its owner's lock guards it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+
+#include "format/records.h"
+
+namespace lccfs {
+
+class AllocationMap {
+ public:
+  void set_block(std::uint64_t block, const format::MapBlock& bits) { blocks_[block] = bits; }
+  const std::map<std::uint64_t, format::MapBlock>& blocks() const { return blocks_; }
+
+  bool may_exist(ObjectIndex index) const;
+  bool believed_there(ObjectIndex index) const;
+  void set_may_exist(ObjectIndex index);
+  void set_believed_there(ObjectIndex index, bool there);
+
+  /// The objects at or behind `first` that may exist.
+  std::set<std::uint64_t> mapped_from(ObjectIndex first) const;
+
+  /// st_blocks: what of each object believed there lies below the size, in units of 4 KiB, counted in 512-byte blocks.
+  std::uint64_t blocks_512(std::uint64_t object_size_bytes, std::uint64_t file_size_bytes) const;
+
+ private:
+  std::map<std::uint64_t, format::MapBlock> blocks_;
+};
+
+}  // namespace lccfs

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// An instance: one store client with a number, a record on Super, a session object and watches (docs/ORDERING.md
+// sections 2, 4 and 5). It hands out tokens, inode numbers and step numbers, runs guarded steps until they are decided,
+// keeps its part of the reclaim queue, and deals with other instances: asks them, finds out that they are over, fences.
+//
+// Any thread may call any method; those that return a Result block on the store (`ask` and `ensure_over` on other
+// instances too: never call them from a thread that answers questions).
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "format/records.h"
+#include "lccfs/clock.h"
+#include "lccfs/object_store.h"
+
+namespace lccfs {
+
+struct InstanceOptions {
+  std::string mount_id;
+  bool read_only = false;  ///< record, session object and watches are all it writes
+};
+
+/// What became of a guarded step.
+enum class Decided {
+  applied,  ///< certainly applied, once
+  refused,  ///< certainly not applied: a guard did not hold
+};
+struct StepResult {
+  Decided decided = Decided::applied;
+  std::uint64_t version = 0;  ///< of the object behind the step; 0: applied, but the version is not known
+};
+
+class QuestionServer;
+class SessionWatch;
+
+class Instance {
+ public:
+  /// Answers another instance's question; runs on threads of the instance's that do nothing else. May do steps on the
+  /// store; must not ask other instances.
+  using QuestionHandler = std::function<format::Answer(const format::Question&)>;
+
+  /// Start: number, record, session object, watches, own record read again, inode numbers and their intent.
+  static Result<std::unique_ptr<Instance>> start(std::shared_ptr<ObjectStore> store, Clock& clock,
+                                                 const InstanceOptions& options);
+  ~Instance();
+  Instance(const Instance&) = delete;
+  Instance& operator=(const Instance&) = delete;
+
+  /// The clean end; the caller has nothing dirty, no lease and nothing in flight.
+  Result<> end();
+
+  InstanceId id() const { return id_; }
+  ObjectStore& store() const { return *store_; }
+  Clock& clock() const { return clock_; }
+  const format::SuperRecord& super() const { return super_; }
+
+  /// A new token of this instance.
+  Token next_token() { return {id_, next_number_.fetch_add(1)}; }
+
+  /// Runs a guarded step on an existing inode object (rule 5): adds the guard "object exists", the guard that l/<me> is
+  /// below the step's number, and sets it; keeps one such step in flight per object; reads l/<me> back when the answer
+  /// does not decide. Errors: not_found (no such object), no_space, quota_exceeded, fenced, io.
+  Result<StepResult> run(MetaTxn txn);
+
+  /// Runs a step that may be done twice, or whose outcome its caller decides otherwise: adds the guard "object exists"
+  /// unless it creates the object; an unknown outcome is sent again.
+  Result<Applied> run_repeatable(MetaTxn txn);
+
+  /// A read. Also learns of fences: `fenced` when this client is.
+  Result<MetaSnapshot> query(MetaRead read);
+
+  /// An inode number nobody has had; covered by a range intent that is durable.
+  Result<Ino> allocate_ino();
+
+  // -- the reclaim queue (section 5): one write, durable when it returns
+  Result<> log_items(const std::vector<format::QueueItem>& items);
+  /// Logs the directory item unless one is relied on already.
+  Result<> rely_on_directory(Ino directory);
+  /// The items that rmdir and a replacing rename of a directory need, in one write: inode item, and directory item if
+  /// none is relied on already.
+  Result<> log_inode_and_directory(Ino inode, Ino directory);
+
+  // -- fences and other instances
+  /// To be called with an inode's `fence` before its data is read or its lease taken: syncs fences if that one is new.
+  Result<> see_fence(std::uint64_t number);
+  /// The fence counter's value that a take-over writes into `fence`; every fence that `ensure_over` relied on is in it.
+  std::uint64_t newest_fence() const { return fences_seen_.load(); }
+  enum class AskResult { done, busy, silent };
+  Result<AskResult> ask(InstanceId whom, const format::Question& question);
+  /// Is that instance over? Fences it first if it is gone (no watch left, record older than a minute), and syncs fences:
+  /// after `true` every object is to be read anew, and nothing of that instance's can change what is read.
+  Result<bool> ensure_over(InstanceId whom);
+  /// Fences a live instance (gone, or silent for too long).
+  Result<> evict(InstanceId whom);
+
+  void set_question_handler(QuestionHandler handler);
+
+  /// Whether this instance was found to be over; all it does fails with `fenced` from then on.
+  bool fenced() const { return fenced_.load(); }
+
+ private:
+  Instance(std::shared_ptr<ObjectStore> store, Clock& clock);
+  friend class SessionWatch;
+
+  std::shared_ptr<ObjectStore> store_;
+  Clock& clock_;
+  format::SuperRecord super_;
+  InstanceId id_;
+  Bytes record_;  // as written on Super
+  bool read_only_ = false;
+  std::atomic<std::uint64_t> next_number_{1};
+  std::atomic<std::uint64_t> fences_seen_{0};
+  std::atomic<bool> fenced_{false};
+
+  // see instance.cpp and its neighbours
+  struct Private;
+  std::unique_ptr<Private> private_;
+};
+
+}  // namespace lccfs
