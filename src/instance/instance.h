@@ -8,8 +8,9 @@
 // instances too: never call them from a thread that answers questions).
 #pragma once
 
+#include <array>
 #include <atomic>
-#include <condition_variable>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -19,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "format/records.h"
 #include "lccfs/clock.h"
 #include "lccfs/object_store.h"
@@ -39,9 +41,6 @@ struct StepResult {
   Decided decided = Decided::applied;
   std::uint64_t version = 0;  ///< of the object behind the step; 0: applied, but the version is not known
 };
-
-class QuestionServer;
-class SessionWatch;
 
 class Instance {
  public:
@@ -109,22 +108,68 @@ class Instance {
   bool fenced() const { return fenced_.load(); }
 
  private:
+  class SessionWatch;
   Instance(std::shared_ptr<ObjectStore> store, Clock& clock);
-  friend class SessionWatch;
 
+  // instance.cpp: start and end
+  Result<> read_super();
+  Result<std::uint64_t> take_numbers(std::uint64_t count);
+  Result<> write_record(const InstanceOptions& options);
+  Result<> set_watches();
+  Result<bool> own_record_is_live();
+  void set_watch_again(const std::string& object);
+  void become_fenced(const std::string& why);
+  // steps.cpp
+  Result<Applied> apply_until_known(const MetaTxn& txn);
+  Result<bool> step_was_applied(const std::string& object, std::uint64_t number);
+  Error noted(Error error);
+  // queue.cpp
+  Result<> drop_range_intents();
+  // others.cpp
+  struct RecordOnSuper {
+    std::optional<format::InstanceRecord> record;
+    Bytes raw;
+    std::uint64_t fences = 0;
+  };
+  Result<RecordOnSuper> read_record(InstanceId whom);
+  Result<> sync_fences(std::uint64_t number);
+  Result<bool> is_gone(InstanceId whom, const format::InstanceRecord& record);
+
+  // constant once started
   std::shared_ptr<ObjectStore> store_;
   Clock& clock_;
   format::SuperRecord super_;
   InstanceId id_;
-  Bytes record_;  // as written on Super
   bool read_only_ = false;
+  Bytes record_;  // as written on Super
+
   std::atomic<std::uint64_t> next_number_{1};
   std::atomic<std::uint64_t> fences_seen_{0};
   std::atomic<bool> fenced_{false};
+  /// Some step failed with an outcome that may have left an inode behind: range intents must stay.
+  std::atomic<bool> keep_range_intents_{false};
 
-  // see instance.cpp and its neighbours
-  struct Private;
-  std::unique_ptr<Private> private_;
+  /// One guarded step in flight per object: objects share locks by their hash.
+  static constexpr std::size_t step_locks = 1024;
+  std::array<std::mutex, step_locks> step_locks_;
+
+  std::mutex numbers_mutex_;  // guards the inode numbers at hand
+  Ino next_ino_, end_ino_;
+
+  std::mutex queue_mutex_;  // guards what stands in the own queue
+  std::set<std::uint64_t> range_items_, other_items_;
+  std::set<Ino> directories_relied_on_;
+
+  std::mutex others_mutex_;  // guards when a live record was first seen without a watch
+  std::map<InstanceId, std::chrono::nanoseconds> unwatched_since_;
+
+  std::mutex handler_mutex_;
+  std::shared_ptr<const QuestionHandler> question_handler_;
+
+  std::mutex watches_mutex_;
+  bool ending_ = false;
+  std::map<std::string, std::unique_ptr<Watch>> watches_;
+  ThreadPool question_threads_{16};
 };
 
 }  // namespace lccfs

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// Start and end of an instance.
+//
+//  start   | object       | step                                  | stop here leaves
+//  1       | Alloc        | take numbers: own, and inode numbers   | numbers wasted
+//  2       | Super        | record s/<me>                          | a live record: found gone, and fenced
+//  3       | Session.<me> | create                                 | the same
+//  4       | both         | watch                                  | the same
+//  5       | Super        | read the own record: still live?       | who was fenced meanwhile does no step
+//  6       | Session.<me> | range intent                           | the same
+//
+//  end     | object       | step                                  | stop here leaves
+//  1       | Session.<me> | drop range intents                     | a live record
+//  2       | Super        | record -> ended                        | (last step, if the queue holds items)
+//  2'      | Session.<me> | remove (the queue is empty)            | a live record without a session
+//  3'      | Super        | remove the record                      |
+#include "instance/instance.h"
+
+#include <unistd.h>
+
+#include <string>
+
+#include "base/log.h"
+#include "instance/session_watch.h"
+#include "txn/instance_txn.h"
+
+namespace lccfs {
+
+namespace {
+
+constexpr std::uint64_t inode_numbers_at_once = 4096;
+constexpr std::uint64_t known_incompat = 0;
+constexpr std::uint64_t known_ro_compat = 0;
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+Result<> check_features(const format::SuperRecord& super, bool read_only) {
+  if ((super.incompat & ~known_incompat) != 0) {
+    return failure(ErrorCode::unsupported, "the volume uses features that this version does not know: use a newer one");
+  }
+  if (!read_only && (super.ro_compat & ~known_ro_compat) != 0) {
+    return failure(ErrorCode::unsupported,
+                   "the volume uses features that this version can only read: mount it with -o ro, or use a newer one");
+  }
+  return {};
+}
+
+}  // namespace
+
+Instance::Instance(std::shared_ptr<ObjectStore> store, Clock& clock) : store_(std::move(store)), clock_(clock) {}
+
+Instance::~Instance() {
+  std::map<std::string, std::unique_ptr<Watch>> watches;
+  {
+    const std::lock_guard lock(watches_mutex_);
+    ending_ = true;
+    watches.swap(watches_);
+  }
+}
+
+Result<std::unique_ptr<Instance>> Instance::start(std::shared_ptr<ObjectStore> store, Clock& clock,
+                                                  const InstanceOptions& options) {
+  std::unique_ptr<Instance> me(new Instance(std::move(store), clock));
+  me->read_only_ = options.read_only;
+  LCCFS_CHECK(me->read_super());
+  LCCFS_CHECK(check_features(me->super_, options.read_only));
+  if (!me->super_.data_pool.empty()) LCCFS_CHECK(me->store_->use_data_pool(me->super_.data_pool));
+  const std::uint64_t inode_numbers = options.read_only ? 0 : inode_numbers_at_once;
+  LCCFS_TRY(const std::uint64_t first, me->take_numbers(1 + inode_numbers));
+  me->id_ = InstanceId{first};
+  LCCFS_CHECK(me->write_record(options));
+  LCCFS_CHECK(me->set_watches());
+  LCCFS_TRY(const bool live, me->own_record_is_live());
+  if (!live) return failure(ErrorCode::fenced, "this client was taken for dead while it started: start it again");
+  if (!options.read_only) {
+    const Ino begin{first + 1};
+    const Ino end{first + 1 + inode_numbers};
+    LCCFS_CHECK(me->log_items({{format::QueueItem::Kind::range, begin, end, clock.wall_time()}}));
+    me->next_ino_ = begin;
+    me->end_ino_ = end;
+  }
+  return me;
+}
+
+Result<> Instance::read_super() {
+  auto snapshot = store_->query({.object = format::super_object, .xattrs = true, .ranges = {}, .keys = {}});
+  if (!snapshot) {
+    if (snapshot.error().code != ErrorCode::not_found) return std::unexpected(std::move(snapshot).error());
+    return failure(ErrorCode::not_found, "there is no volume here: make one with lccfs mkfs");
+  }
+  LCCFS_TRY(super_, format::decode<format::SuperRecord>(snapshot->xattrs[format::xattr::super]));
+  LCCFS_TRY(const auto fences, format::decode<format::NumberRecord>(snapshot->xattrs[format::xattr::fences]));
+  LCCFS_CHECK(store_->sync_fences());
+  fences_seen_ = fences.value;
+  return {};
+}
+
+Result<std::uint64_t> Instance::take_numbers(std::uint64_t count) {
+  for (;;) {
+    LCCFS_TRY(auto alloc, query({.object = format::alloc_object, .xattrs = true, .ranges = {}, .keys = {}}));
+    auto next = format::decode<format::NumberRecord>(alloc.xattrs[format::xattr::next]);
+    if (!next) return failure(next.error().code, std::string("Alloc: ") + next.error().context);
+    auto taken = apply_until_known(txn::take_numbers(next->value, count));
+    if (taken) return next->value;
+    if (taken.error().code != ErrorCode::guard_failed) return std::unexpected(std::move(taken).error());
+  }
+}
+
+Result<> Instance::write_record(const InstanceOptions& options) {
+  format::InstanceRecord record;
+  record.host = host_name();
+  record.pid = static_cast<std::uint64_t>(getpid());
+  record.version = LCCFS_VERSION;
+  record.since = clock_.wall_time();
+  record.identity = store_->identity();
+  record.mount_id = options.mount_id;
+  record_ = encode(record);
+  // A fresh number: if the record or the object is there already, it was us, and the step was run twice.
+  auto added = apply_until_known(txn::add_instance_record(id_, record_));
+  if (!added && added.error().code != ErrorCode::guard_failed) return std::unexpected(std::move(added).error());
+  auto made = apply_until_known(txn::make_session(id_));
+  if (!made && made.error().code != ErrorCode::exists) return std::unexpected(std::move(made).error());
+  return {};
+}
+
+Result<> Instance::set_watches() {
+  for (const std::string& object : {std::string(format::super_object), format::session_object(id_)}) {
+    LCCFS_TRY(auto watch, store_->watch(object, std::make_shared<SessionWatch>(*this, object)));
+    const std::lock_guard lock(watches_mutex_);
+    watches_[object] = std::move(watch);
+  }
+  return {};
+}
+
+Result<bool> Instance::own_record_is_live() {
+  LCCFS_TRY(const auto found, read_record(id_));
+  return found.record && found.raw == record_;
+}
+
+void Instance::set_watch_again(const std::string& object) {
+  while (!fenced_) {
+    auto watch = store_->watch(object, std::make_shared<SessionWatch>(*this, object));
+    std::unique_ptr<Watch> old;
+    {
+      const std::lock_guard lock(watches_mutex_);
+      if (ending_) return;
+      if (watch) {
+        old = std::move(watches_[object]);
+        watches_[object] = std::move(*watch);
+      }
+    }
+    if (watch) {
+      const auto live = own_record_is_live();
+      if (live && *live) return log::info("watch on " + object + " set again");
+      if (live) return become_fenced("its record on Super is no longer live");
+    } else if (watch.error().code == ErrorCode::not_found) {
+      return become_fenced(object + " is gone");
+    } else if (watch.error().code == ErrorCode::fenced) {
+      return become_fenced(watch.error().context);
+    }
+    clock_.sleep_for(std::chrono::seconds(1));
+  }
+}
+
+void Instance::become_fenced(const std::string& why) {
+  if (fenced_.exchange(true)) return;
+  log::error("instance " + std::to_string(id_.value) +
+             " was fenced: every request is answered with an error from now on. Unmount, and mount again. (" + why + ")");
+}
+
+void Instance::set_question_handler(QuestionHandler handler) {
+  auto shared = handler ? std::make_shared<const QuestionHandler>(std::move(handler)) : nullptr;
+  const std::lock_guard lock(handler_mutex_);
+  question_handler_ = std::move(shared);
+}
+
+Result<> Instance::end() {
+  std::map<std::string, std::unique_ptr<Watch>> watches;
+  if (fenced_) return failure(ErrorCode::fenced, "this client was fenced");
+  if (!read_only_ && !keep_range_intents_) LCCFS_CHECK(drop_range_intents());
+  {
+    const std::lock_guard lock(watches_mutex_);
+    ending_ = true;
+    watches.swap(watches_);
+  }
+  watches.clear();
+  bool queue_is_empty = false;
+  {
+    const std::lock_guard lock(queue_mutex_);
+    queue_is_empty = range_items_.empty() && other_items_.empty();
+  }
+  if (queue_is_empty) {
+    auto removed = apply_until_known(txn::remove_session(id_));
+    if (!removed && removed.error().code != ErrorCode::not_found) return std::unexpected(std::move(removed).error());
+    auto gone = apply_until_known(txn::remove_instance_record(id_, record_));
+    if (!gone && gone.error().code != ErrorCode::guard_failed) return std::unexpected(std::move(gone).error());
+    return {};
+  }
+  LCCFS_TRY(auto record, format::decode<format::InstanceRecord>(record_));
+  record.state = format::InstanceRecord::State::ended;
+  auto ended = apply_until_known(txn::end_instance_record(id_, record_, encode(record)));
+  if (!ended && ended.error().code != ErrorCode::guard_failed) return std::unexpected(std::move(ended).error());
+  return {};
+}
+
+}  // namespace lccfs

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// What an instance's watches call: it only hands over to the threads that answer questions.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/log.h"
+#include "instance/instance.h"
+
+namespace lccfs {
+
+class Instance::SessionWatch final : public WatchHandler {
+ public:
+  SessionWatch(Instance& instance, std::string object) : instance_(instance), object_(std::move(object)) {}
+
+  void on_notify(Bytes payload, std::move_only_function<void(Bytes)> answer) override {
+    instance_.question_threads_.post(
+        [&instance = instance_, payload = std::move(payload), answer = std::move(answer)]() mutable {
+          auto question = format::decode<format::Question>(payload);
+          std::shared_ptr<const QuestionHandler> handler;
+          {
+            const std::lock_guard lock(instance.handler_mutex_);
+            handler = instance.question_handler_;
+          }
+          // Silence would get us evicted by a newer version that asks what we cannot read, and rightly so.
+          if (question && handler) answer(encode((*handler)(*question)));
+        });
+  }
+
+  void on_lost(Error reason) override {
+    log::warning("watch on " + object_ + " lost: " + reason.context);
+    instance_.question_threads_.post(
+        [&instance = instance_, object = object_] { instance.set_watch_again(object); });
+  }
+
+ private:
+  Instance& instance_;
+  const std::string object_;
+};
+
+}  // namespace lccfs

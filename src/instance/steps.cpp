@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Running steps until they are decided (docs/ORDERING.md, rule 5).
+#include <functional>
+
+#include "format/object_names.h"
+#include "instance/instance.h"
+
+namespace lccfs {
+
+namespace {
+
+bool is_unknown_time_out(const Error& error) {
+  return error.code == ErrorCode::timed_out && error.outcome == Outcome::unknown;
+}
+
+bool creates(const MetaTxn& txn) {
+  return !txn.mutations.empty() && std::holds_alternative<mutation::CreateExclusive>(txn.mutations.front());
+}
+
+Error fenced_error() { return {ErrorCode::fenced, "this client was fenced", Outcome::definite}; }
+
+}  // namespace
+
+/// Remembers what an error tells about this instance.
+Error Instance::noted(Error error) {
+  if (error.code == ErrorCode::fenced) become_fenced(error.context);
+  if (error.code != ErrorCode::not_found && error.code != ErrorCode::guard_failed && error.code != ErrorCode::exists) {
+    keep_range_intents_ = true;
+  }
+  return error;
+}
+
+Result<MetaSnapshot> Instance::query(MetaRead read) {
+  for (;;) {
+    if (fenced_) return std::unexpected(fenced_error());
+    auto snapshot = store_->query(read);
+    if (snapshot) return snapshot;
+    if (snapshot.error().code == ErrorCode::timed_out) continue;  // a mount waits for its store
+    if (snapshot.error().code == ErrorCode::fenced) become_fenced(snapshot.error().context);
+    return snapshot;
+  }
+}
+
+Result<Applied> Instance::apply_until_known(const MetaTxn& txn) {
+  for (;;) {
+    if (fenced_) return std::unexpected(fenced_error());
+    auto applied = store_->apply(txn);
+    if (applied) return applied;
+    if (is_unknown_time_out(applied.error())) continue;
+    return std::unexpected(noted(std::move(applied).error()));
+  }
+}
+
+Result<Applied> Instance::run_repeatable(MetaTxn txn) {
+  if (!creates(txn)) txn.guards.insert(txn.guards.begin(), guard::ObjectExists{});
+  return apply_until_known(txn);
+}
+
+Result<bool> Instance::step_was_applied(const std::string& object, std::uint64_t number) {
+  const auto key = format::step_number_key(id_);
+  LCCFS_TRY(const auto snapshot, query({.object = object, .ranges = {}, .keys = {key}}));
+  const auto found = snapshot.keys.find(key);
+  return found != snapshot.keys.end() && found->second == format::step_number_value(number);
+}
+
+Result<StepResult> Instance::run(MetaTxn txn) {
+  const auto lock_index = std::hash<std::string>{}(txn.object) % step_locks;
+  const std::lock_guard one_in_flight(step_locks_[lock_index]);
+  txn.guards.insert(txn.guards.begin(), guard::ObjectExists{});
+  const auto key = format::step_number_key(id_);
+  for (;;) {
+    if (fenced_) return std::unexpected(fenced_error());
+    const auto number = next_number_.fetch_add(1);
+    MetaTxn numbered = txn;
+    numbered.guards.emplace_back(guard::KeyLess{key, format::step_number_value(number)});
+    numbered.mutations.emplace_back(mutation::SetKey{key, format::step_number_value(number)});
+    auto applied = store_->apply(std::move(numbered));
+    if (applied) return StepResult{Decided::applied, applied->version};
+    Error error = std::move(applied).error();
+    if (error.code == ErrorCode::not_found || error.code == ErrorCode::fenced) return std::unexpected(noted(error));
+    // The step may have been applied by an earlier run whatever this answer says, "no space" included.
+    auto was_applied = step_was_applied(txn.object, number);
+    if (!was_applied) return std::unexpected(noted(std::move(was_applied).error()));
+    if (*was_applied) return StepResult{Decided::applied, 0};
+    if (error.code == ErrorCode::guard_failed) return StepResult{Decided::refused, 0};
+    if (is_unknown_time_out(error)) continue;
+    return std::unexpected(noted(std::move(error)));
+  }
+}
+
+}  // namespace lccfs
