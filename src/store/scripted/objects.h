@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// The objects of a scripted cluster, as values: a cluster can be copied whole. Not thread-safe: ScriptedCluster's lock
+// guards it.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+
+#include "lccfs/object_store.h"
+
+namespace lccfs::scripted {
+
+struct MetaObject {
+  std::uint64_t version = 0;
+  Bytes payload;
+  std::map<std::string, Bytes> xattrs;
+  std::map<std::string, Bytes> keys;
+};
+
+class Objects {
+ public:
+  /// `invalid`: a transaction that the port's contract forbids (an empty value, a Remove among others, ...).
+  Result<Applied> apply(const MetaTxn& txn);
+  /// Pages hold at most `page_limit` keys, whatever the caller asks for.
+  Result<MetaSnapshot> query(const MetaRead& read, std::uint32_t page_limit) const;
+
+  std::size_t read(const std::string& object, std::uint64_t offset, std::span<char> target) const;
+  void write(const std::string& object, std::uint64_t offset, std::span<const char> bytes);
+  void truncate(const std::string& object, std::uint64_t size_bytes);
+  void remove(const std::string& object) { data_.erase(object); }
+
+  const std::map<std::string, MetaObject>& metadata() const { return metadata_; }
+  std::map<std::string, MetaObject>& metadata() { return metadata_; }
+  const std::map<std::string, Bytes>& data() const { return data_; }
+
+ private:
+  std::map<std::string, MetaObject> metadata_;
+  std::map<std::string, Bytes> data_;
+  std::uint64_t last_version_ = 0;  // one counter for all objects: versions rise over remove and create
+};
+
+}  // namespace lccfs::scripted
