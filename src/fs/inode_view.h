@@ -2,6 +2,7 @@
 // An inode object as one read shows it.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +31,7 @@ struct InodeView {
   AllocationMap map;
   Bytes payload;                      // if asked for
   std::vector<KeyPage> extra_ranges;  // those asked for, in their order
+  std::map<std::string, Bytes> keys;  // of those asked for, the ones that are there
 
   bool live() const { return state.kind != format::StateRecord::Kind::dead; }  // sealed counts as live
   bool is_directory() const { return attr.type == FileType::directory; }
@@ -38,6 +40,7 @@ struct InodeView {
 struct InodeReadOptions {
   bool payload = false;
   std::vector<KeyRange> extra_ranges;
+  std::vector<std::string> keys;
 };
 
 /// One read (more only for a file with over 1,000 map blocks). not_found: no such object. corrupt names the object.
