@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// The transactions that make a volume. Pure functions.
+#pragma once
+
+#include "format/records.h"
+#include "lccfs/object_store.h"
+
+namespace lccfs::txn {
+
+MetaTxn make_alloc();
+/// The root directory: nobody holds an entry for it, so it has no back-pointer; its ".." is itself.
+MetaTxn make_root(TimeSpec now);
+MetaTxn make_super(const format::SuperRecord& super);
+
+/// The first number that a volume hands out.
+inline constexpr std::uint64_t first_number = root_ino.value + 1;
+
+}  // namespace lccfs::txn

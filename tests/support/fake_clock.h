@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// A clock that stands still until somebody sleeps or the test moves it on. Any thread.
+#pragma once
+
+#include <mutex>
+
+#include "lccfs/clock.h"
+
+namespace lccfs::test {
+
+class FakeClock final : public Clock {
+ public:
+  std::chrono::nanoseconds elapsed() const override {
+    const std::lock_guard lock(mutex_);
+    return elapsed_;
+  }
+  TimeSpec wall_time() const override {
+    const auto since_start = elapsed();
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(since_start);
+    return {start_seconds + seconds.count(), static_cast<std::uint32_t>((since_start - seconds).count())};
+  }
+  void sleep_for(std::chrono::nanoseconds duration) override { advance(duration); }
+
+  void advance(std::chrono::nanoseconds duration) {
+    const std::lock_guard lock(mutex_);
+    elapsed_ += duration;
+  }
+
+ private:
+  static constexpr std::int64_t start_seconds = 1'700'000'000;
+  mutable std::mutex mutex_;
+  std::chrono::nanoseconds elapsed_{0};
+};
+
+}  // namespace lccfs::test

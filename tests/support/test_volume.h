@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// A volume on a scripted cluster, and mounts of it.
+#pragma once
+
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+#include "lccfs/file_system.h"
+#include "lccfs/volume.h"
+#include "store/scripted/scripted_store.h"
+#include "support/fake_clock.h"
+
+namespace lccfs::test {
+
+/// What a test cannot go on without.
+template <class T>
+T need(Result<T> result) {
+  if (!result) throw std::runtime_error(std::string(describe(result.error().code)) + ": " + result.error().context);
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
+}
+
+/// One client of the volume: a FileSystem, and the store client under it, which counts its steps and takes a script.
+struct Mount {
+  std::shared_ptr<ScriptedClient> client;
+  std::unique_ptr<FileSystem> file_system;
+  FileSystem* operator->() const { return file_system.get(); }
+};
+
+class TestVolume {
+ public:
+  explicit TestVolume(const MakeVolumeOptions& volume = {}, const ScriptedCluster::Options& options = {})
+      : cluster_(ScriptedCluster::make(options)) {
+    need(make_volume(*cluster_->new_client(), clock_, volume));
+  }
+
+  FakeClock& clock() { return clock_; }
+  ScriptedCluster& cluster() { return *cluster_; }
+  std::shared_ptr<ScriptedClient> new_client() { return cluster_->new_client(); }
+
+  Mount mount(const FileSystemOptions& options = {}) {
+    Mount mount;
+    mount.client = new_client();
+    mount.file_system = need(mount_volume(mount.client, clock_, options));
+    mount.client->reset_record();
+    return mount;
+  }
+
+ private:
+  FakeClock clock_;
+  std::shared_ptr<ScriptedCluster> cluster_;
+};
+
+}  // namespace lccfs::test
