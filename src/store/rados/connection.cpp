@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "store/rados/connection.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "store/rados/errors.h"
+
+namespace lccfs::rados {
+namespace {
+
+std::string conf_name(const VolumeAddress& address) {
+  return address.conf_file.empty() ? "the default ceph.conf" : address.conf_file;
+}
+
+std::optional<std::int64_t> to_number(const std::string& text) {
+  std::int64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc{} || stop != end || number < 0) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Connection>> Connection::open(const VolumeAddress& address, const StoreOptions& options) {
+  auto connection = std::make_unique<Connection>();
+  connection->namespace_ = address.pool_namespace;
+  LCCFS_CHECK(connection->configure(address, options));
+  LCCFS_CHECK(connection->connect(address, options));
+  LCCFS_CHECK(connection->open_pool(address.pool, connection->metadata_));
+  connection->data_.dup(connection->metadata_);
+  return connection;
+}
+
+Connection::~Connection() {
+  data_.close();
+  metadata_.close();
+  cluster_.shutdown();
+}
+
+Result<> Connection::configure(const VolumeAddress& address, const StoreOptions& options) {
+  if (const int status = cluster_.init(address.client_id.c_str()); status < 0)
+    return failure(ErrorCode::io, "cannot start librados: " + reason(status));
+  const char* conf_file = address.conf_file.empty() ? nullptr : address.conf_file.c_str();
+  if (const int status = cluster_.conf_read_file(conf_file); status == -ENOENT) {
+    return failure(ErrorCode::not_found, conf_name(address) + ": no such configuration file; name one with -c");
+  } else if (status < 0) {
+    return failure(ErrorCode::invalid, conf_name(address) + ": cannot be read as a ceph.conf: " + reason(status));
+  }
+  // One messenger thread and one completion thread are faster and cheaper than more. What librados would print by
+  // itself, our errors say in one line.
+  std::vector<std::pair<const char*, std::string>> settings = {
+      {"ms_async_op_threads", "1"},
+      {"librados_thread_count", "1"},
+      {"log_to_stderr", "false"},
+      {"err_to_stderr", "false"},
+      {"client_mount_timeout", std::to_string(options.connect_timeout.count())},
+  };
+  if (options.step_timeout) {
+    const auto seconds = std::to_string(options.step_timeout->count());
+    settings.emplace_back("rados_osd_op_timeout", seconds);
+    settings.emplace_back("rados_mon_op_timeout", seconds);
+  }
+  for (const auto& [key, value] : settings) {
+    if (const int status = cluster_.conf_set(key, value.c_str()); status < 0)
+      return failure(ErrorCode::io, std::string("librados does not take ") + key + " = " + value);
+  }
+  return {};
+}
+
+Result<> Connection::connect(const VolumeAddress& address, const StoreOptions& options) {
+  const int status = cluster_.connect();
+  const std::string client = "client." + address.client_id;
+  switch (-status) {
+    case 0:
+      return {};
+    case ETIMEDOUT: {
+      std::string monitors;
+      cluster_.conf_get("mon_host", monitors);
+      return failure(ErrorCode::timed_out, "no monitor of the cluster answered within " +
+                                               std::to_string(options.connect_timeout.count()) +
+                                               " s (mon host = " + monitors + " in " + conf_name(address) + ")");
+    }
+    case ENOENT:
+      return failure(ErrorCode::permission_denied,
+                     "no key for " + client + ": check the keyring that " + conf_name(address) + " names, and --id");
+    case EPERM:
+    case EACCES:
+      return failure(ErrorCode::permission_denied,
+                     "the cluster refuses the key of " + client + ": check its keyring, and --id");
+    default:
+      return failure(ErrorCode::io, "cannot connect to the cluster of " + conf_name(address) + " as " + client + ": " +
+                                        reason(status));
+  }
+}
+
+Result<> Connection::open_pool(const std::string& name_or_number, librados::IoCtx& pool) {
+  int status = cluster_.ioctx_create(name_or_number.c_str(), pool);
+  if (const auto number = to_number(name_or_number); status == -ENOENT && number)
+    status = cluster_.ioctx_create2(*number, pool);
+  if (status == -ENOENT)
+    return failure(ErrorCode::not_found,
+                   "there is no pool " + name_or_number + "; create it with: ceph osd pool create " + name_or_number);
+  if (status < 0) return std::unexpected(to_error(status, "pool " + name_or_number, Effect::reads));
+  pool.set_namespace(namespace_);
+  // Without this, a step on a full pool waits for ever, also one that would free space.
+  pool.set_pool_full_try();
+  return {};
+}
+
+Result<> Connection::use_data_pool(const std::string& name) {
+  librados::IoCtx pool;
+  LCCFS_CHECK(open_pool(name, pool));
+  data_ = std::move(pool);
+  return {};
+}
+
+}  // namespace lccfs::rados

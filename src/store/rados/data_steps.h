@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Reads and writes of data objects.
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+#include "lccfs/object_store.h"
+#include "store/rados/step.h"
+
+namespace lccfs::rados {
+
+/// Memory of writes that are answered, but that the messenger still refers to: an answer may come while an earlier
+/// sending of the request is in its queues. librados tells nobody when it lets go, so what is left is looked at again
+/// whenever a write ends. Any thread.
+class LingeringMemory {
+ public:
+  struct Piece {
+    ceph::buffer::ptr memory;  ///< the last reference but librados'
+    std::shared_ptr<const char> owner;
+  };
+  void add(Piece piece);
+  void release_free();
+
+ private:
+  std::mutex mutex_;
+  std::vector<Piece> pieces_;
+};
+
+class DataSteps {
+ public:
+  explicit DataSteps(InFlight& in_flight) : in_flight_(in_flight) {}
+
+  void read(librados::IoCtx& pool, std::string object, std::uint64_t offset, std::span<char> target,
+            ObjectStore::ReadDone done);
+  void write(librados::IoCtx& pool, std::string object, std::uint64_t offset, SharedBytes bytes,
+             ObjectStore::DataDone done);
+  void truncate(librados::IoCtx& pool, std::string object, std::uint64_t size_bytes, ObjectStore::DataDone done);
+  void remove(librados::IoCtx& pool, std::string object, ObjectStore::DataDone done);
+
+ private:
+  InFlight& in_flight_;
+  LingeringMemory lingering_;
+};
+
+}  // namespace lccfs::rados

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "store/rados/errors.h"
+
+#include <cerrno>
+#include <system_error>
+
+namespace lccfs::rados {
+namespace {
+
+ErrorCode to_code(int status) {
+  switch (-status) {
+    case ENOENT:
+      return ErrorCode::not_found;
+    case EEXIST:
+      return ErrorCode::exists;
+    case ECANCELED:  // cmpxattr, omap_cmp
+    case ERANGE:     // assert_version: the object has moved on
+    case EOVERFLOW:  // assert_version: the object is behind
+      return ErrorCode::guard_failed;
+    case ESHUTDOWN:  // blocklisted
+      return ErrorCode::fenced;
+    case ENOSPC:
+      return ErrorCode::no_space;
+    case EDQUOT:
+      return ErrorCode::quota_exceeded;
+    case ETIMEDOUT:
+      return ErrorCode::timed_out;
+    case EPERM:
+    case EACCES:
+      return ErrorCode::permission_denied;
+    case EINVAL:
+      return ErrorCode::invalid;
+    case ENAMETOOLONG:
+      return ErrorCode::name_too_long;
+    case EFBIG:
+      return ErrorCode::file_too_large;
+    case EOPNOTSUPP:
+      return ErrorCode::unsupported;
+    default:
+      return ErrorCode::io;
+  }
+}
+
+std::string explain(ErrorCode code, int status) {
+  switch (code) {
+    case ErrorCode::guard_failed:
+    case ErrorCode::not_found:
+    case ErrorCode::exists:
+    case ErrorCode::no_space:
+    case ErrorCode::quota_exceeded:
+      return describe(code);
+    case ErrorCode::fenced:
+      return "this client was fenced (its address is on the cluster's blocklist)";
+    case ErrorCode::permission_denied:
+      return "the cluster does not permit this to our key";
+    default:
+      return reason(status);
+  }
+}
+
+/// A fenced client's step may have been applied before the fence, and its answer lost.
+bool leaves_open(ErrorCode code) { return code == ErrorCode::timed_out || code == ErrorCode::fenced; }
+
+}  // namespace
+
+std::string reason(int status) { return std::generic_category().message(-status); }
+
+Error to_error(int status, std::string_view what, Effect effect) {
+  const ErrorCode code = to_code(status);
+  const bool unknown = effect == Effect::writes && leaves_open(code);
+  return Error{code, std::string(what) + ": " + explain(code, status), unknown ? Outcome::unknown : Outcome::definite};
+}
+
+}  // namespace lccfs::rados

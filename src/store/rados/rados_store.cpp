@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "store/rados/rados_store.h"
+
+#include <string>
+#include <utility>
+
+#include "store/rados/connection.h"
+#include "store/rados/data_steps.h"
+#include "store/rados/identity.h"
+#include "store/rados/meta_steps.h"
+#include "store/rados/volume_info.h"
+#include "store/rados/watch.h"
+
+namespace lccfs {
+namespace {
+
+class RadosStore : public ObjectStore {
+ public:
+  explicit RadosStore(std::unique_ptr<rados::Connection> connection)
+      : connection_(std::move(connection)),
+        identity_(rados::encode_identity(rados::identity_of(connection_->cluster()))) {}
+  ~RadosStore() override {
+    in_flight_.wait_for_none();
+    connection_.reset();  // first: it ends librados' threads, and lets go of the memory of writes
+  }
+
+  void apply_async(MetaTxn txn, ApplyDone done) override {
+    rados::apply(connection_->metadata(), in_flight_, std::move(txn), std::move(done));
+  }
+  void query_async(MetaRead read, QueryDone done) override {
+    rados::query(connection_->metadata(), in_flight_, std::move(read), std::move(done));
+  }
+
+  void read_data(std::string object, std::uint64_t offset, std::span<char> target, ReadDone done) override {
+    data_.read(connection_->data(), std::move(object), offset, target, std::move(done));
+  }
+  void write_data(std::string object, std::uint64_t offset, SharedBytes bytes, DataDone done) override {
+    data_.write(connection_->data(), std::move(object), offset, std::move(bytes), std::move(done));
+  }
+  void truncate_data(std::string object, std::uint64_t size_bytes, DataDone done) override {
+    data_.truncate(connection_->data(), std::move(object), size_bytes, std::move(done));
+  }
+  void remove_data(std::string object, DataDone done) override {
+    data_.remove(connection_->data(), std::move(object), std::move(done));
+  }
+
+  Result<ListPage> list(std::string cursor) override { return rados::list(*connection_, cursor); }
+  Result<Capacity> capacity() override { return rados::capacity(*connection_); }
+  Result<> use_data_pool(const std::string& name) override { return connection_->use_data_pool(name); }
+
+  Result<std::unique_ptr<Watch>> watch(const std::string& object, std::shared_ptr<WatchHandler> handler) override {
+    return rados::watch(*connection_, object, std::move(handler));
+  }
+  Result<NotifyReply> notify(const std::string& object, Bytes payload, std::chrono::milliseconds timeout) override {
+    return rados::notify(*connection_, object, payload, timeout);
+  }
+  Result<bool> is_watching(const std::string& object, const Bytes& identity) override {
+    return rados::is_watching(*connection_, object, identity);
+  }
+
+  Bytes identity() const override { return identity_; }
+  Result<> fence(const Bytes& identity) override { return rados::fence(*connection_, identity); }
+  Result<> sync_fences() override { return rados::sync_fences(*connection_); }
+
+ private:
+  std::unique_ptr<rados::Connection> connection_;
+  const Bytes identity_;
+  rados::InFlight in_flight_;
+  rados::DataSteps data_{in_flight_};
+};
+
+}  // namespace
+
+Result<std::unique_ptr<ObjectStore>> open_rados_store(const VolumeAddress& address, const StoreOptions& options) {
+  LCCFS_TRY(auto connection, rados::Connection::open(address, options));
+  return std::make_unique<RadosStore>(std::move(connection));
+}
+
+}  // namespace lccfs

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "store/rados/volume_info.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "store/rados/errors.h"
+
+namespace lccfs::rados {
+namespace {
+
+constexpr std::size_t names_per_page = 1000;
+
+// A cursor: which pool ('m'etadata or 'd'ata), then librados' own cursor (empty: the beginning).
+constexpr char metadata_pool = 'm';
+constexpr char data_pool = 'd';
+
+struct PoolUsage {
+  std::uint64_t stored_bytes = 0, available_bytes = 0, objects = 0;
+};
+
+/// nullopt: not the shape that `ceph df detail` has.
+std::optional<PoolUsage> find_usage(const std::string& df, std::int64_t pool) {
+  try {
+    const auto document = nlohmann::json::parse(df);
+    for (const auto& entry : document.at("pools")) {
+      if (entry.at("id").get<std::int64_t>() != pool) continue;
+      const auto& stats = entry.at("stats");
+      PoolUsage usage;
+      usage.stored_bytes = stats.at("stored").get<std::uint64_t>();
+      usage.available_bytes = stats.at("max_avail").get<std::uint64_t>();
+      usage.objects = stats.at("objects").get<std::uint64_t>();
+      const auto quota_bytes = stats.value("quota_bytes", std::uint64_t{0});
+      if (quota_bytes != 0) {
+        const std::uint64_t left = quota_bytes - std::min(quota_bytes, usage.stored_bytes);
+        usage.available_bytes = std::min(usage.available_bytes, left);
+      }
+      return usage;
+    }
+  } catch (const nlohmann::json::exception&) {
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<ListPage> list(Connection& connection, const std::string& cursor) {
+  const bool in_data = !cursor.empty() && cursor.front() == data_pool;
+  librados::IoCtx& pool = in_data ? connection.data() : connection.metadata();
+  librados::ObjectCursor start = pool.object_list_begin();
+  if (cursor.size() > 1 && !start.from_str(cursor.substr(1)))
+    return failure(ErrorCode::invalid, "not a cursor of a listing: " + cursor);
+  std::vector<librados::ObjectItem> items;
+  librados::ObjectCursor next;
+  const int status = pool.object_list(start, pool.object_list_end(), names_per_page, {}, &items, &next);
+  if (status < 0) return std::unexpected(to_error(status, "listing of pool " + pool.get_pool_name(), Effect::reads));
+  ListPage page;
+  for (librados::ObjectItem& item : items) page.names.push_back(std::move(item.oid));
+  if (!pool.object_list_is_end(next)) {
+    page.next_cursor = (in_data ? data_pool : metadata_pool) + next.to_str();
+  } else if (!in_data && connection.has_data_pool()) {
+    page.next_cursor = data_pool;
+  }
+  return page;
+}
+
+Result<Capacity> capacity(Connection& connection) {
+  librados::bufferlist answer;
+  std::string message;
+  const int status = connection.cluster().mon_command(R"({"prefix": "df", "detail": "detail", "format": "json"})", {},
+                                                      &answer, &message);
+  if (status < 0) return std::unexpected(to_error(status, "capacity of the cluster", Effect::reads));
+  const std::string df = answer.to_str();
+  const auto data = find_usage(df, connection.data().get_id());
+  const auto metadata = find_usage(df, connection.metadata().get_id());
+  if (!data || !metadata)
+    return failure(ErrorCode::io, "capacity of the cluster: the monitor's answer names no such pool");
+  Capacity capacity;
+  capacity.total_bytes = data->stored_bytes + data->available_bytes;
+  capacity.available_bytes = data->available_bytes;
+  capacity.objects = data->objects + (connection.has_data_pool() ? metadata->objects : 0);
+  return capacity;
+}
+
+}  // namespace lccfs::rados

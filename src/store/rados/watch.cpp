@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "store/rados/watch.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <exception>
+#include <list>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "store/rados/errors.h"
+#include "store/rados/identity.h"
+#include "store/rados/write_operation.h"
+
+namespace lccfs::rados {
+namespace {
+
+using librados::bufferlist;
+
+constexpr std::uint32_t watch_timeout_s = 30;
+
+/// Where answers to notifies go, for as long as the watch lasts: an answer may come later, from any thread.
+class Answers {
+ public:
+  Answers(librados::IoCtx& pool, std::string object) : pool_(&pool), object_(std::move(object)) {}
+
+  void send(std::uint64_t notify_id, std::uint64_t cookie, const Bytes& answer) {
+    const std::lock_guard lock(mutex_);
+    if (!pool_) return;
+    bufferlist payload = to_bufferlist(answer);
+    pool_->notify_ack(object_, notify_id, cookie, payload);  // does not wait
+  }
+  void close() {
+    const std::lock_guard lock(mutex_);
+    pool_ = nullptr;
+  }
+
+ private:
+  std::mutex mutex_;
+  librados::IoCtx* pool_;
+  const std::string object_;
+};
+
+class RadosWatch : public Watch, private librados::WatchCtx2 {
+ public:
+  RadosWatch(Connection& connection, const std::string& object, std::shared_ptr<WatchHandler> handler)
+      : connection_(connection),
+        object_(object),
+        handler_(std::move(handler)),
+        answers_(std::make_shared<Answers>(connection.metadata(), object)) {}
+
+  ~RadosWatch() override {
+    answers_->close();
+    if (!watching_) return;
+    connection_.metadata().unwatch2(cookie_);  // a watch that is lost answers an error: it is gone all the same
+    connection_.cluster().watch_flush();
+  }
+
+  Result<> start() {
+    const int status = connection_.metadata().watch3(object_, &cookie_, this, watch_timeout_s);
+    if (status < 0) return std::unexpected(to_error(status, "watch of " + object_, Effect::reads));
+    watching_ = true;
+    return {};
+  }
+
+ private:
+  void handle_notify(std::uint64_t notify_id, std::uint64_t cookie, std::uint64_t, bufferlist& payload) override {
+    if (lost_) return;
+    handler_->on_notify(payload.to_str(), [answers = answers_, notify_id, cookie](Bytes answer) {
+      answers->send(notify_id, cookie, answer);
+    });
+  }
+
+  void handle_error(std::uint64_t, int status) override {
+    if (lost_.exchange(true)) return;
+    handler_->on_lost(to_error(status, "watch of " + object_, Effect::reads));
+  }
+
+  Connection& connection_;
+  const std::string object_;
+  const std::shared_ptr<WatchHandler> handler_;
+  const std::shared_ptr<Answers> answers_;
+  std::uint64_t cookie_ = 0;
+  bool watching_ = false;
+  std::atomic<bool> lost_{false};
+};
+
+/// librados counts the time-out in whole seconds, and takes 0 for its own default.
+std::uint64_t whole_seconds_ms(std::chrono::milliseconds timeout) {
+  const auto seconds = std::chrono::ceil<std::chrono::seconds>(timeout).count();
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(1, seconds)) * 1000;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Watch>> watch(Connection& connection, const std::string& object,
+                                     std::shared_ptr<WatchHandler> handler) {
+  auto watch = std::make_unique<RadosWatch>(connection, object, std::move(handler));
+  LCCFS_CHECK(watch->start());
+  return watch;
+}
+
+Result<NotifyReply> notify(Connection& connection, const std::string& object, const Bytes& payload,
+                           std::chrono::milliseconds timeout) {
+  bufferlist question = to_bufferlist(payload), response;
+  librados::IoCtx& pool = connection.metadata();
+  const int status = pool.notify2(object, question, whole_seconds_ms(timeout), &response);
+  const bool some_silent = status == -ETIMEDOUT && response.length() != 0;
+  if (status < 0 && !some_silent) return std::unexpected(to_error(status, "notify of " + object, Effect::reads));
+  std::vector<librados::notify_ack_t> answered;
+  std::vector<librados::notify_timeout_t> silent;
+  try {
+    pool.decode_notify_response(response, &answered, &silent);
+  } catch (const std::exception&) {
+    return failure(ErrorCode::io, "notify of " + object + ": the cluster's reply cannot be read");
+  }
+  NotifyReply reply;
+  for (auto& answer : answered) reply.answers.push_back(answer.payload_bl.to_str());
+  reply.silent = static_cast<unsigned>(silent.size());
+  return reply;
+}
+
+Result<bool> is_watching(Connection& connection, const std::string& object, const Bytes& identity) {
+  LCCFS_TRY(const Identity client, parse_identity(identity));
+  std::list<obj_watch_t> watchers;
+  const int status = connection.metadata().list_watchers(object, &watchers);
+  if (status == -ENOENT) return false;
+  if (status < 0) return std::unexpected(to_error(status, "watchers of " + object, Effect::reads));
+  return std::any_of(watchers.begin(), watchers.end(), [&](const obj_watch_t& watcher) {
+    return static_cast<std::uint64_t>(watcher.watcher_id) == client.instance_id;
+  });
+}
+
+}  // namespace lccfs::rados
