@@ -4,6 +4,10 @@
 // its step table on top (docs/ORDERING.md section 6). Threads as in lccfs/file_system.h.
 #pragma once
 
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "fs/files.h"
 #include "instance/instance.h"
 #include "lccfs/file_system.h"
@@ -14,6 +18,8 @@ class Namespace {
  public:
   Namespace(Instance& instance, Files& files, const FileSystemOptions& options);
   ~Namespace();
+  /// Returns when no step is in flight behind an answer any more (a moved inode's ctime): unmount's first act.
+  void wait_for_background_steps();
 
   Result<EntryReply> lookup(Ino parent, const std::string& name);
   Result<EntryReply> make_node(const Caller&, Ino parent, const std::string& name, const NewNode&);

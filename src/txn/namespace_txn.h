@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// The transactions that make and remove inodes and names, and those of seals and decisions (docs/ORDERING.md section
+// 6). Pure functions. Unless said otherwise they are for Instance::run, which adds the guards of rules 1 and 5.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "format/records.h"
+#include "lccfs/object_store.h"
+
+namespace lccfs::txn {
+
+/// A name in a directory, with its key among the entries.
+struct Name {
+  Name(const format::VolumeUuid& uuid, Ino parent, std::string text)
+      : directory(parent), name(std::move(text)), key(format::entry_key(uuid, name)) {}
+  Ino directory;
+  std::string name;
+  std::string key;
+};
+
+/// An entry as it was read; guards compare `raw`, the whole value.
+struct Entry {
+  Bytes raw;
+  format::EntryRecord record;
+};
+
+/// How a step changes a directory's count of subdirectories, guarded as it was read.
+struct SubdirectoryCount {
+  Bytes raw;
+  std::uint64_t changed = 0;
+};
+
+struct NewInode {
+  Ino ino;
+  format::AttrRecord attr;
+  format::BackPointerRecord parent;
+  TimeSpec time;                    ///< atime, mtime and ctime
+  std::optional<InstanceId> lease;  ///< regular files
+  std::string symlink_target;
+};
+/// For Instance::run_repeatable: whoever meets `exists` on a fresh number compares the birth token.
+MetaTxn create_inode(const NewInode& inode);
+/// Removes an inode that never had a name, as it was made. May be done twice: not_found is done.
+MetaTxn remove_new_inode(Ino ino, std::uint64_t version);
+
+/// Step 2 of create: the directory is open, the name is free.
+MetaTxn insert_entry(const Name& name, const format::EntryRecord& entry, TimeSpec now,
+                     const std::optional<SubdirectoryCount>& nsub);
+
+/// The commit of unlink (nsub empty) and of rmdir, whose inode is sealed by the same token.
+MetaTxn remove_entry(const Name& name, const Entry& entry, Token token, TimeSpec now,
+                     const std::optional<SubdirectoryCount>& nsub);
+
+/// Takes away a name whose inode is gone or dead.
+MetaTxn clear_dangling_entry(const Name& name, const Entry& entry, const std::optional<SubdirectoryCount>& nsub);
+
+struct Rename {
+  const Name& from;
+  const Entry& moved;
+  const Name& to;
+  const std::optional<Entry>& replaced;
+  Token token;
+  TimeSpec now;
+  std::optional<SubdirectoryCount> nsub;  ///< a directory is replaced: it is sealed by `token`
+};
+/// One step, both names in one directory.
+MetaTxn rename_entries(const Rename& rename);
+/// Both names stay, and change their inodes.
+MetaTxn exchange_entries(const Name& first, const Entry& first_entry, const Name& second, const Entry& second_entry,
+                         Token token, TimeSpec now);
+
+/// Seals a directory that was seen empty at that version.
+MetaTxn seal(Ino directory, std::uint64_t version, const format::StateRecord& sealed);
+MetaTxn unseal(Ino directory, const format::StateRecord& sealed);
+MetaTxn mark_dead(Ino directory, const format::StateRecord& sealed);
+/// A settler's word: the step that sealed `ino` and has not committed in `parent` never will.
+MetaTxn cancel_seal(Ino parent, Ino ino, Token token);
+/// For Instance::run_repeatable; by the owner of the token, once its step is decided.
+MetaTxn remove_decision(Ino parent, Token token);
+
+}  // namespace lccfs::txn
