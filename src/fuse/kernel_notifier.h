@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Tells the kernel what it holds that is no longer right. Any thread; the file system's promises about which threads
+// call it are in lccfs/file_system.h.
+#pragma once
+
+#include <shared_mutex>
+
+#include "fuse/fuse_api.h"
+#include "lccfs/file_system.h"
+
+namespace lccfs::fuse {
+
+class KernelNotifier : public KernelCache {
+ public:
+  explicit KernelNotifier(fuse_session* session) : session_(session) {}
+
+  void invalidate_attributes(Ino ino) override;
+  void invalidate_pages(Ino ino) override;
+
+  /// Waits for calls that are under way; later ones do nothing. Before the session's descriptor is closed.
+  void close();
+
+ private:
+  void invalidate(Ino ino, off_t offset_bytes);
+
+  std::shared_mutex mutex_;
+  fuse_session* session_;  // nullptr once closed
+};
+
+}  // namespace lccfs::fuse

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "fuse/session.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <vector>
+
+#include "base/log.h"
+#include "fuse/kernel_notifier.h"
+#include "fuse/mount_table.h"
+#include "fuse/operations.h"
+#include "fuse/ticker.h"
+
+namespace lccfs::fuse {
+namespace {
+
+constexpr int read_ahead_kib = 4096;
+constexpr int drain_step_ms = 10;
+constexpr std::chrono::seconds tick_period{1};
+
+std::string last_libfuse_line;  // libfuse says why a mount fails in its log alone, on the thread that mounts
+
+void keep_libfuse_line(fuse_log_level, const char* format, va_list arguments) {
+  char line[1024];
+  std::vsnprintf(line, sizeof line, format, arguments);
+  last_libfuse_line = line;
+  while (last_libfuse_line.ends_with('\n')) last_libfuse_line.pop_back();
+}
+
+void log_libfuse_line(fuse_log_level, const char* format, va_list arguments) {
+  char line[1024];
+  std::vsnprintf(line, sizeof line, format, arguments);
+  line[std::strcspn(line, "\n")] = '\0';
+  log::warning(std::string("libfuse: ") + line);
+}
+
+/// libfuse takes a comma in a value for the next option.
+std::string escape_commas(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == ',' || c == '\\') result.push_back('\\');
+    result.push_back(c);
+  }
+  return result;
+}
+
+/// libfuse forbids devices and setuid programs unless told, even to root.
+std::string mount_options(const SessionOptions& options) {
+  std::string result = "default_permissions,subtype=lccfs,fsname=" + escape_commas(options.source);
+  if (options.allow_other) result += ",allow_other";
+  if (options.read_only) result += ",ro";
+  if (options.no_exec) result += ",noexec";
+  result += options.no_suid ? ",nosuid" : ",suid";
+  result += options.no_dev ? ",nodev" : ",dev";
+  return result;
+}
+
+}  // namespace
+
+struct Session::Buffer {
+  fuse_buf buf = {};
+  Buffer() = default;
+  ~Buffer() { std::free(buf.mem); }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+};
+
+Session::Session(FileSystem& fs, Clock& clock, const SessionOptions& options)
+    : options_(options),
+      serving_{.fs = fs, .clock = clock, .lookups = {}, .in_flight = {0}, .pool = ThreadPool()},
+      buffer_(std::make_unique<Buffer>()),
+      wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+Session::~Session() {
+  if (notifier_) close();
+  if (session_ != nullptr) fuse_session_destroy(session_);
+  ::close(wake_fd_);
+}
+
+Result<std::unique_ptr<Session>> Session::mount(FileSystem& fs, Clock& clock, const SessionOptions& options) {
+  std::unique_ptr<Session> session(new Session(fs, clock, options));
+  LCCFS_CHECK(session->start());
+  return session;
+}
+
+Result<> Session::start() {
+  std::string program = "lccfs-fuse", flag = "-o", options = mount_options(options_);
+  std::vector<char*> words = {program.data(), flag.data(), options.data()};
+  fuse_args arguments = FUSE_ARGS_INIT(static_cast<int>(words.size()), words.data());
+  const fuse_lowlevel_ops table = operations();
+  fuse_set_log_func(keep_libfuse_line);
+  session_ = fuse_session_new(&arguments, &table, sizeof table, &serving_);
+  const bool mounted = session_ != nullptr && fuse_session_mount(session_, options_.mountpoint.c_str()) == 0;
+  fuse_opt_free_args(&arguments);
+  fuse_set_log_func(log_libfuse_line);
+  if (!mounted) return failure(ErrorCode::io, "cannot mount on " + options_.mountpoint + ": " + last_libfuse_line);
+  if (const auto entry = mounted_at(options_.mountpoint)) device_ = entry->device;
+  notifier_ = std::make_unique<KernelNotifier>(session_);
+  serving_.fs.set_kernel_cache(notifier_.get());
+  return {};
+}
+
+Result<> Session::serve(const std::function<void()>& ready) {
+  LCCFS_CHECK(negotiate());
+  const Ticker ticker(tick_period, [this] { serving_.fs.tick(); });
+  ready();
+  for (;;) {
+    LCCFS_TRY(const bool more, serve_one());
+    if (!more) break;
+  }
+  close();
+  return {};
+}
+
+/// The kernel's first request settles what the two speak; what is mounted answers nobody before.
+Result<> Session::negotiate() {
+  LCCFS_TRY(const bool more, serve_one());
+  if (!more) return failure(ErrorCode::io, options_.mountpoint + " was unmounted before it was ready");
+  set_read_ahead();
+  // From here on the serving thread must wake up for end() as well.
+  const int fd = fuse_session_fd(session_);
+  if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) != 0)
+    return failure(ErrorCode::io, std::string("/dev/fuse: ") + std::strerror(errno));
+  return {};
+}
+
+/// The kernel reads ahead no further than the device says, 128 KiB unless told otherwise.
+void Session::set_read_ahead() const {
+  std::ofstream file("/sys/class/bdi/" + device_ + "/read_ahead_kb");
+  file << read_ahead_kib << std::flush;
+  if (!file) log::info("the kernel's read-ahead stays as it is: only root may raise it");
+}
+
+Result<bool> Session::serve_one() {
+  if (past_drain_limit()) return false;
+  const int received = fuse_session_receive_buf(session_, &buffer_->buf);
+  if (received > 0) {
+    fuse_session_process_buf(session_, &buffer_->buf);
+    return true;
+  }
+  if (received == 0) return false;  // unmounted
+  if (received == -EINTR) return true;
+  if (received == -EAGAIN) return wait_for_requests();
+  return failure(ErrorCode::io, std::string("/dev/fuse: ") + std::strerror(-received));
+}
+
+bool Session::wait_for_requests() {
+  if (ending_ && serving_.in_flight == 0) return false;
+  pollfd fds[] = {{.fd = fuse_session_fd(session_), .events = POLLIN, .revents = 0},
+                  {.fd = wake_fd_, .events = POLLIN, .revents = 0}};
+  if (ending_)
+    poll(fds, 1, drain_step_ms);
+  else
+    poll(fds, 2, -1);
+  return true;
+}
+
+bool Session::past_drain_limit() const { return ending_ && serving_.clock.elapsed() > drain_deadline_; }
+
+bool Session::is_mounted() const {
+  const auto entry = mounted_at(options_.mountpoint);
+  return entry && entry->device == device_;
+}
+
+// An orderly unmount first: the kernel then writes back what programs have changed in mapped pages.
+void Session::end() {
+  if (is_mounted() && umount2(options_.mountpoint.c_str(), UMOUNT_NOFOLLOW) != 0 && errno == EBUSY) {
+    log::warning(options_.mountpoint + " is in use; those who use it lose it now");
+    const int root = open(options_.mountpoint.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    syncfs(root);
+    ::close(root);
+  }
+  drain_deadline_ = serving_.clock.elapsed() + options_.drain_limit;
+  ending_ = true;
+  eventfd_write(wake_fd_, 1);
+}
+
+// The connection is cut before the file system is waited for: some of what is in flight may itself wait for the kernel
+// (invalidations do, for pages that are being read).
+void Session::close() {
+  if (std::exchange(closed_, true)) return;
+  if (is_mounted()) umount2(options_.mountpoint.c_str(), MNT_FORCE | MNT_DETACH | UMOUNT_NOFOLLOW);
+  while (serving_.in_flight != 0) serving_.clock.sleep_for(std::chrono::milliseconds(drain_step_ms));
+  notifier_->close();
+  serving_.fs.set_kernel_cache(nullptr);
+  if (is_mounted()) fuse_session_unmount(session_);  // not root: by way of fusermount3
+}
+
+}  // namespace lccfs::fuse

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// One FUSE mount: from mount(2) to its clean end. One thread takes the kernel's requests in (more of them are slower);
+// metadata operations run on a pool, reads and writes are answered from the store's completions.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "fuse/serving.h"
+#include "lccfs/file_system.h"
+
+struct fuse_session;
+
+namespace lccfs::fuse {
+
+class KernelNotifier;
+
+struct SessionOptions {
+  std::string mountpoint;  ///< absolute
+  std::string source;      ///< what df and /proc/mounts show
+  bool read_only = false, no_suid = false, no_dev = false, no_exec = false;
+  bool allow_other = true;
+  std::chrono::milliseconds drain_limit{5000};  ///< how long end() lets those who go on using the mount do so
+};
+
+class Session {
+ public:
+  /// Mounts. `fs` and `clock` outlive the session.
+  static Result<std::unique_ptr<Session>> mount(FileSystem& fs, Clock& clock, const SessionOptions& options);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  /// Serves the kernel until the mount has ended; nothing is in flight then. `ready` is called once: from then on the
+  /// mount answers.
+  Result<> serve(const std::function<void()>& ready);
+
+  /// Unmounts, from any thread but the serving one. Users of a busy mount lose it within the drain limit.
+  void end();
+
+ private:
+  Session(FileSystem& fs, Clock& clock, const SessionOptions& options);
+  Result<> start();
+  Result<> negotiate();
+  Result<bool> serve_one();
+  bool wait_for_requests();
+  bool past_drain_limit() const;
+  bool is_mounted() const;
+  void set_read_ahead() const;
+  void close();
+
+  const SessionOptions options_;
+  Serving serving_;
+  fuse_session* session_ = nullptr;
+  std::unique_ptr<KernelNotifier> notifier_;
+  struct Buffer;
+  std::unique_ptr<Buffer> buffer_;
+  std::string device_;                          // as MountEntry has it: tells our mount from another at the same place
+  const int wake_fd_;                           // an eventfd: the serving thread is to look at ending_
+  std::chrono::nanoseconds drain_deadline_{0};  // set before ending_
+  std::atomic<bool> ending_{false};
+  bool closed_ = false;
+};
+
+}  // namespace lccfs::fuse
