@@ -89,9 +89,9 @@ struct SetAttributes {
 
 struct NewNode {
   FileType type = FileType::regular;
-  std::uint32_t mode = 0;     ///< permission bits, the umask already taken off
-  std::uint64_t rdev = 0;     ///< devices
-  std::string symlink_target; ///< symlinks
+  std::uint32_t mode = 0;      ///< permission bits, the umask already taken off
+  std::uint64_t rdev = 0;      ///< devices
+  std::string symlink_target;  ///< symlinks
 };
 
 enum class RenameMode { replace, no_replace, exchange };
@@ -133,7 +133,8 @@ class FileSystem {
 
   // -- directories. A directory handle keeps one page of the listing.
   virtual Result<HandleId> open_directory(Ino ino) = 0;
-  /// Entries behind `cookie` (0: from the start, "." and ".." first); an empty answer is the end. At most `max_entries`.
+  /// Entries behind `cookie` (0: from the start, "." and ".." first); an empty answer is the end. At most
+  /// `max_entries`.
   virtual Result<std::vector<DirectoryEntry>> read_directory(HandleId handle, std::uint64_t cookie,
                                                              std::size_t max_entries) = 0;
   virtual void release_directory(HandleId handle) = 0;

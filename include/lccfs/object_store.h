@@ -40,13 +40,30 @@ namespace lccfs {
 // (with `not_found`).
 namespace guard {
 struct ObjectExists {};
-struct VersionIs { std::uint64_t version; };                    ///< as answered by an apply or a query
-struct XattrEquals { std::string name; Bytes value; };          ///< value is never empty
-struct XattrAbsent { std::string name; };                       ///< an empty xattr counts as absent
-struct KeyAbsent { std::string key; };                          ///< an empty value counts as absent
-struct KeyPresent { std::string key; };
-struct KeyEquals { std::string key; Bytes value; };             ///< value is never empty
-struct KeyLess { std::string key; Bytes value; };               ///< stored < value as bytes; an absent key passes
+struct VersionIs {
+  std::uint64_t version;
+};  ///< as answered by an apply or a query
+struct XattrEquals {
+  std::string name;
+  Bytes value;
+};  ///< value is never empty
+struct XattrAbsent {
+  std::string name;
+};  ///< an empty xattr counts as absent
+struct KeyAbsent {
+  std::string key;
+};  ///< an empty value counts as absent
+struct KeyPresent {
+  std::string key;
+};
+struct KeyEquals {
+  std::string key;
+  Bytes value;
+};  ///< value is never empty
+struct KeyLess {
+  std::string key;
+  Bytes value;
+};  ///< stored < value as bytes; an absent key passes
 }  // namespace guard
 using Guard = std::variant<guard::ObjectExists, guard::VersionIs, guard::XattrEquals, guard::XattrAbsent,
                            guard::KeyAbsent, guard::KeyPresent, guard::KeyEquals, guard::KeyLess>;
@@ -54,13 +71,25 @@ using Guard = std::variant<guard::ObjectExists, guard::VersionIs, guard::XattrEq
 // ---- mutations, applied in the order given. Without CreateExclusive, and without the guard ObjectExists, a
 // mutation of a missing object may create it: every caller guards (docs/ORDERING.md, rule 1).
 namespace mutation {
-struct CreateExclusive {};                                      ///< fails with `exists`; must be the first mutation
-struct Remove {};                                               ///< the object with all it holds; must be the only one
-struct SetPayload { Bytes payload; };
-struct SetXattr { std::string name; Bytes value; };             ///< value is never empty
-struct RemoveXattr { std::string name; };                       ///< absent is fine
-struct SetKey { std::string key; Bytes value; };                ///< value is never empty
-struct RemoveKey { std::string key; };                          ///< absent is fine
+struct CreateExclusive {};  ///< fails with `exists`; must be the first mutation
+struct Remove {};           ///< the object with all it holds; must be the only one
+struct SetPayload {
+  Bytes payload;
+};
+struct SetXattr {
+  std::string name;
+  Bytes value;
+};  ///< value is never empty
+struct RemoveXattr {
+  std::string name;
+};  ///< absent is fine
+struct SetKey {
+  std::string key;
+  Bytes value;
+};  ///< value is never empty
+struct RemoveKey {
+  std::string key;
+};  ///< absent is fine
 }  // namespace mutation
 using Mutation = std::variant<mutation::CreateExclusive, mutation::Remove, mutation::SetPayload, mutation::SetXattr,
                               mutation::RemoveXattr, mutation::SetKey, mutation::RemoveKey>;
@@ -104,8 +133,8 @@ struct MetaSnapshot {
   std::uint64_t version = 0;
   Bytes payload;
   std::map<std::string, Bytes> xattrs;
-  std::vector<KeyPage> ranges;         ///< one for each range asked for
-  std::map<std::string, Bytes> keys;   ///< of the keys asked for, those that are there
+  std::vector<KeyPage> ranges;        ///< one for each range asked for
+  std::map<std::string, Bytes> keys;  ///< of the keys asked for, those that are there
 };
 
 /// Bytes to write; keeps them alive until the store has let go of them.

@@ -27,14 +27,14 @@ enum class ErrorCode {
   is_directory,
   not_empty,
   name_too_long,
-  cross_device,       ///< rename across directories, for now
+  cross_device,  ///< rename across directories, for now
   file_too_large,
-  no_attribute,       ///< no such extended attribute (ENODATA)
-  range_too_small,    ///< the caller's buffer is too small (ERANGE)
-  bad_handle,         ///< no such open file, or not open for this
+  no_attribute,     ///< no such extended attribute (ENODATA)
+  range_too_small,  ///< the caller's buffer is too small (ERANGE)
+  bad_handle,       ///< no such open file, or not open for this
   read_only,
   too_many_links,
-  io,                 ///< anything else that the store reports
+  io,  ///< anything else that the store reports
 };
 
 /// Whether the thing asked for has certainly (not) happened. A step with an unknown outcome may have been
@@ -62,15 +62,14 @@ const char* describe(ErrorCode code);
 
 #define LCCFS_CONCAT_(a, b) a##b
 #define LCCFS_CONCAT(a, b) LCCFS_CONCAT_(a, b)
-#define LCCFS_TRY_(tmp, target, expression)                          \
-  auto tmp = (expression);                                           \
-  if (!tmp) return std::unexpected(std::move(tmp).error());          \
+#define LCCFS_TRY_(tmp, target, expression)                 \
+  auto tmp = (expression);                                  \
+  if (!tmp) return std::unexpected(std::move(tmp).error()); \
   target = std::move(*tmp)
 
 /// LCCFS_TRY(auto x, f()): x is f's value, or the function returns f's error.
 #define LCCFS_TRY(target, expression) LCCFS_TRY_(LCCFS_CONCAT(lccfs_try_, __LINE__), target, expression)
 
 /// LCCFS_CHECK(f()): the function returns f's error if it has one (for Result<void>, or a value not wanted).
-#define LCCFS_CHECK(expression)                                                             \
-  if (auto lccfs_check = (expression); !lccfs_check)                                        \
-  return std::unexpected(std::move(lccfs_check).error())
+#define LCCFS_CHECK(expression) \
+  if (auto lccfs_check = (expression); !lccfs_check) return std::unexpected(std::move(lccfs_check).error())

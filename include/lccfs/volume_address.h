@@ -15,8 +15,8 @@ namespace lccfs {
 struct VolumeAddress {
   std::string local_directory;  ///< not empty: the embedded store, all below is unused
   std::string conf_file;
-  std::string pool;             ///< name or number
-  std::string pool_namespace;   ///< may be empty
+  std::string pool;            ///< name or number
+  std::string pool_namespace;  ///< may be empty
   std::string client_id = "admin";
 
   /// As a user would type it, for messages and logs.

@@ -9,9 +9,8 @@ namespace lccfs {
 Result<Applied> ObjectStore::apply(MetaTxn txn) {
   std::promise<Result<Applied>> promise;
   auto answer = promise.get_future();
-  apply_async(std::move(txn), [promise = std::move(promise)](Result<Applied> result) mutable {
-    promise.set_value(std::move(result));
-  });
+  apply_async(std::move(txn),
+              [promise = std::move(promise)](Result<Applied> result) mutable { promise.set_value(std::move(result)); });
   return answer.get();
 }
 

@@ -16,7 +16,7 @@
 
 namespace lccfs {
 
-class FileNode;
+struct FileNode;
 
 class Files {
  public:
@@ -29,14 +29,17 @@ class Files {
   bool is_open(Ino ino) const;
   /// `attr` or ctime of this inode was changed by an operation of this client: open files see it at once.
   void attributes_changed(const InodeView& view);
-  /// A handle on a file that create just made; `view.lease` is this instance.
-  OpenReply open_new(const InodeView& view, int flags);
+  /// A file that create is about to give its name, born with its lease ours: from now on questions about it are
+  /// answered. Followed by open_new, or by unborn if it gets no name.
+  void born(const InodeView& view);
+  void unborn(Ino ino);
+  OpenReply open_new(Ino ino, int flags);
 
   // -- lccfs/file_system.h
   Result<AttributesReply> get_attributes(Ino ino);
   /// Size and times of a regular file (mode and owner are the namespace's).
-  Result<AttributesReply> set_size_and_times(const Caller& caller, Ino ino, const SetAttributes& changes);
-  Result<OpenReply> open(const Caller& caller, Ino ino, int flags);
+  Result<AttributesReply> set_size_and_times(Ino ino, const SetAttributes& changes);
+  Result<OpenReply> open(Ino ino, int flags);
   void read(HandleId handle, std::uint64_t offset, std::span<char> target, FileSystem::ReadDone done);
   void write(const Caller& caller, HandleId handle, std::uint64_t offset, SharedBytes bytes,
              FileSystem::WriteDone done);
@@ -52,6 +55,9 @@ class Files {
 
  private:
   struct Private;
+  Result<AttributesReply> change_node(FileNode& node, const SetAttributes& changes);
+  Result<OpenReply> open_node(const std::shared_ptr<FileNode>& node, int flags);
+
   std::unique_ptr<Private> private_;
 };
 

@@ -49,8 +49,8 @@ Result<InodeView> read_inode(Instance& instance, Ino ino, const InodeReadOptions
 /// What stat shows of it, as stored. st_nlink of a directory is 2 + nsub (0 once it is dead).
 Attributes attributes_of(const InodeView& view, std::uint64_t object_size_bytes);
 
-/// Changes `attr` under a guard on its old value, ctime with it (1 read unless `known` is still right, 1 write): `change`
-/// edits the record, and may be called again after a lost race. Answers the inode as it is then.
+/// Changes `attr` under a guard on its old value, ctime with it (1 read unless `known` is still right, 1 write):
+/// `change` edits the record, and may be called again after a lost race. Answers the inode as it is then.
 Result<InodeView> change_attr(Instance& instance, Ino ino, const std::function<Result<>(format::AttrRecord&)>& change,
                               const InodeView* known = nullptr);
 

@@ -169,7 +169,8 @@ void Instance::set_watch_again(const std::string& object) {
 void Instance::become_fenced(const std::string& why) {
   if (fenced_.exchange(true)) return;
   log::error("instance " + std::to_string(id_.value) +
-             " was fenced: every request is answered with an error from now on. Unmount, and mount again. (" + why + ")");
+             " was fenced: every request is answered with an error from now on. Unmount, and mount again. (" + why +
+             ")");
 }
 
 void Instance::set_question_handler(QuestionHandler handler) {

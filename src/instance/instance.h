@@ -62,6 +62,7 @@ class Instance {
   ObjectStore& store() const { return *store_; }
   Clock& clock() const { return clock_; }
   const format::SuperRecord& super() const { return super_; }
+  bool read_only() const { return read_only_; }
 
   /// A new token of this instance.
   Token next_token() { return {id_, next_number_.fetch_add(1)}; }
@@ -96,8 +97,8 @@ class Instance {
   std::uint64_t newest_fence() const { return fences_seen_.load(); }
   enum class AskResult { done, busy, silent };
   Result<AskResult> ask(InstanceId whom, const format::Question& question);
-  /// Is that instance over? Fences it first if it is gone (no watch left, record older than a minute), and syncs fences:
-  /// after `true` every object is to be read anew, and nothing of that instance's can change what is read.
+  /// Is that instance over? Fences it first if it is gone (no watch left, record older than a minute), and syncs
+  /// fences: after `true` every object is to be read anew, and nothing of that instance's can change what is read.
   Result<bool> ensure_over(InstanceId whom);
   /// Fences a live instance (gone, or silent for too long).
   Result<> evict(InstanceId whom);

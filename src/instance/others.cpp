@@ -2,8 +2,8 @@
 // Other instances: asking them, finding out that they are over, fencing (docs/ORDERING.md section 2).
 //
 //  fence   | object  | step                                             | stop here leaves
-//  1       | (store) | fence the identity, wait until it holds           | fenced, not marked: the next one does both again
-//  2       | Super   | record -> fenced(n + 1), counter n -> n + 1       | done
+//  1       | (store) | fence the identity, wait until it holds           | fenced, not marked: the next one does both
+//  again 2       | Super   | record -> fenced(n + 1), counter n -> n + 1       | done
 #include "base/log.h"
 #include "instance/instance.h"
 #include "txn/instance_txn.h"

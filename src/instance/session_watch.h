@@ -31,8 +31,7 @@ class Instance::SessionWatch final : public WatchHandler {
 
   void on_lost(Error reason) override {
     log::warning("watch on " + object_ + " lost: " + reason.context);
-    instance_.question_threads_.post(
-        [&instance = instance_, object = object_] { instance.set_watch_again(object); });
+    instance_.question_threads_.post([&instance = instance_, object = object_] { instance.set_watch_again(object); });
   }
 
  private:

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// Writing. The hot path (lease held, objects mapped, no setuid bit to clear) is the data write and nothing else.
+//
+//  write  | object   | step                                              | stop here leaves
+//  0      | Inode.X  | the lease (write_lease.cpp), once                  |
+//  1      | Inode.X  | "may exist" bits of the objects, if not set        | bits that promise nothing
+//  2      | Data.X.* | write (all extents together)                       | below the size: old, new or torn bytes, as
+//  on a
+//         |          |                                                   | disk; past it: cut at the take-over
+//  -      | memory   | size and times, stored at fsync, flush, give-back  | growth that no fsync covered is lost
+#include <algorithm>
+#include <future>
+
+#include "format/layout.h"
+#include "format/object_names.h"
+#include "fs/data_io.h"
+
+namespace lccfs {
+
+namespace {
+constexpr std::uint32_t setuid_bit = 04000, setgid_bit = 02000, group_execute_bit = 00010;
+constexpr std::uint64_t most_objects_ahead = 16;
+
+std::uint32_t without_privileges(std::uint32_t mode) {
+  mode &= ~setuid_bit;
+  return (mode & group_execute_bit) != 0 ? mode & ~setgid_bit : mode;
+}
+
+}  // namespace
+
+struct DataIo::WriteOp {
+  Caller caller;
+  std::shared_ptr<FileNode> node;
+  std::uint64_t offset = 0;
+  SharedBytes bytes;
+  FileSystem::WriteDone done;
+  std::function<void()> leave;  // the gate, for those who entered it
+  bool alone = false;           // an append: it cleans up after itself
+
+  std::atomic<std::size_t> pending{0};
+  std::mutex error_mutex;
+  std::optional<Error> error;
+
+  std::uint64_t end() const { return offset + bytes.size_bytes; }
+  void finish(Result<std::size_t> result) {
+    if (leave) leave();
+    done(std::move(result));
+  }
+};
+
+void DataIo::write(const Caller& caller, std::shared_ptr<FileNode> node, std::uint64_t offset, SharedBytes bytes,
+                   FileSystem::WriteDone done) {
+  if (bytes.size_bytes > format::file_size_limit_bytes || offset > format::file_size_limit_bytes - bytes.size_bytes) {
+    return done(failure(ErrorCode::file_too_large, "a file has at most 2^63 - 1 bytes"));
+  }
+  auto op = std::make_shared<WriteOp>();
+  op->caller = caller;
+  op->node = std::move(node);
+  op->offset = offset;
+  op->bytes = std::move(bytes);
+  op->done = std::move(done);
+  const ByteRange range{op->offset, op->end()};
+  op->leave = [gate = &op->node->gate, range] { gate->leave_write(range); };
+  op->node->gate.enter_write(range, [this, op] { begin_write(op); });
+}
+
+void DataIo::begin_write(const std::shared_ptr<WriteOp>& op) {
+  if (instance_.fenced()) return op->finish(failure(ErrorCode::fenced, "this client was fenced"));
+  if (ready_to_write(*op)) return issue_write(op);
+  pool_.post([this, op] {
+    auto prepared = prepare_write(*op);
+    if (!prepared) return op->finish(std::unexpected(std::move(prepared).error()));
+    issue_write(op);
+  });
+}
+
+bool DataIo::ready_to_write(const WriteOp& op) const {
+  const std::lock_guard lock(op.node->mutex);
+  const auto& view = op.node->view;
+  if (!op.node->lease_held || op.node->tail_is_dirty) return false;
+  if (op.caller.uid != 0 && without_privileges(view.attr.mode) != view.attr.mode) return false;
+  const auto extents = format::extents(instance_.super().object_size_bytes, op.offset, op.bytes.size_bytes);
+  return std::all_of(extents.begin(), extents.end(),
+                     [&view](const format::Extent& extent) { return view.map.may_exist(extent.index); });
+}
+
+/// Everything that blocks: the lease, the map bits, the setuid bits.
+Result<> DataIo::prepare_write(const WriteOp& op) {
+  const std::lock_guard one_step(op.node->lease_mutex);
+  LCCFS_CHECK(lease_.ensure(*op.node));
+  LCCFS_CHECK(clear_privileges(op));
+  if (op.bytes.size_bytes == 0) return {};
+  const auto object_size = instance_.super().object_size_bytes;
+  const auto first = op.offset / object_size;
+  const auto last = (op.end() - 1) / object_size;
+  std::uint64_t ahead = 0;
+  bool mapped = true;
+  {
+    const std::lock_guard lock(op.node->mutex);
+    for (auto i = first; i <= last; ++i) mapped = mapped && op.node->view.map.may_exist(ObjectIndex{i});
+    // Whoever writes one object after the other will write the next ones too: as many as it has written so far.
+    if (op.offset == op.node->last_write_end) ahead = std::min(last, most_objects_ahead);
+  }
+  if (mapped) return {};
+  return lease_.map_objects(*op.node, ObjectIndex{first}, last - first + 1, ahead);
+}
+
+Result<> DataIo::clear_privileges(const WriteOp& op) {
+  InodeView view;
+  {
+    const std::lock_guard lock(op.node->mutex);
+    view = op.node->view;
+  }
+  if (op.caller.uid == 0 || without_privileges(view.attr.mode) == view.attr.mode) return {};
+  LCCFS_TRY(const auto changed, change_attr(
+                                    instance_, op.node->ino,
+                                    [](format::AttrRecord& attr) -> Result<> {
+                                      attr.mode = without_privileges(attr.mode);
+                                      attr.flags &= ~format::attr_flag::capability;
+                                      return {};
+                                    },
+                                    &view));
+  const std::lock_guard lock(op.node->mutex);
+  op.node->view.attr = changed.attr;
+  op.node->view.attr_raw = changed.attr_raw;
+  op.node->view.ctime = changed.ctime;
+  return {};
+}
+
+void DataIo::issue_write(const std::shared_ptr<WriteOp>& op) {
+  const auto extents = format::extents(instance_.super().object_size_bytes, op->offset, op->bytes.size_bytes);
+  op->pending = extents.size() + 1;
+  for (const auto& extent : extents) {
+    const SharedBytes part{op->bytes.owner, op->bytes.data + (extent.file_offset_bytes - op->offset),
+                           extent.length_bytes};
+    instance_.store().write_data(format::data_object(op->node->ino, extent.index), extent.object_offset_bytes, part,
+                                 [this, op](Result<> written) {
+                                   if (!written) {
+                                     const std::lock_guard lock(op->error_mutex);
+                                     op->error = std::move(written).error();
+                                   }
+                                   write_returned(op);
+                                 });
+  }
+  write_returned(op);
+}
+
+void DataIo::write_returned(const std::shared_ptr<WriteOp>& op) {
+  if (op->pending.fetch_sub(1) != 1) return;
+  if (!op->error) {
+    note_written(*op);
+    return op->finish(op->bytes.size_bytes);
+  }
+  {
+    const std::lock_guard lock(op->node->mutex);
+    if (op->end() > op->node->view.size_bytes) op->node->tail_is_dirty = true;
+    if (op->node->tail_is_dirty && !op->alone) return pool_.post([this, op] { clean_up_failed_write(op); });
+  }
+  op->finish(std::unexpected(*op->error));
+}
+
+/// The size rises as a write completes, in any order, before it is answered.
+void DataIo::note_written(const WriteOp& op) {
+  const auto now = instance_.clock().wall_time();
+  const auto extents = format::extents(instance_.super().object_size_bytes, op.offset, op.bytes.size_bytes);
+  const std::lock_guard lock(op.node->mutex);
+  auto& node = *op.node;
+  const bool grew = op.end() > node.view.size_bytes && op.bytes.size_bytes != 0;
+  if (grew) node.view.size_bytes = op.end();
+  node.view.mtime = node.view.wtime = now;
+  node.last_write_end = op.end();
+  node.mark_dirty(grew, instance_.clock().elapsed());
+  for (const auto& extent : extents) {
+    if (node.view.map.believed_there(extent.index)) continue;
+    node.view.map.set_believed_there(extent.index, true);
+    node.dirty_map_blocks.insert(extent.index.value / format::MapBlock::objects);
+  }
+}
+
+/// A failed write past the end may have been applied by an earlier run of the step: what lies past the size is cut,
+/// alone, before the failure is answered.
+void DataIo::clean_up_failed_write(const std::shared_ptr<WriteOp>& op) {
+  if (op->leave) std::exchange(op->leave, nullptr)();
+  {
+    const AloneInGate alone(op->node->gate);
+    const std::lock_guard one_step(op->node->lease_mutex);
+    const auto cleaned = lease_.clean_tail(*op->node);
+    if (!cleaned) {
+      const std::lock_guard lock(op->error_mutex);
+      op->error = cleaned.error();
+    }
+  }
+  op->finish(std::unexpected(*op->error));
+}
+
+void DataIo::append(const Caller& caller, std::shared_ptr<FileNode> node, std::uint64_t believed_offset,
+                    SharedBytes bytes, FileSystem::WriteDone done) {
+  auto op = std::make_shared<WriteOp>();
+  op->caller = caller;
+  op->node = std::move(node);
+  op->bytes = std::move(bytes);
+  op->alone = true;
+  pool_.post([this, op, believed_offset, done = std::move(done)]() mutable {
+    auto result = append_alone(op);
+    if (result && op->offset != believed_offset) append_moved_(op->node->ino);
+    done(std::move(result));
+  });
+}
+
+Result<std::size_t> DataIo::append_alone(const std::shared_ptr<WriteOp>& op) {
+  const AloneInGate alone(op->node->gate);
+  {
+    const std::lock_guard one_step(op->node->lease_mutex);
+    LCCFS_CHECK(lease_.ensure(*op->node));
+    LCCFS_CHECK(lease_.clean_tail(*op->node));
+    const std::lock_guard lock(op->node->mutex);
+    op->offset = op->node->view.size_bytes;
+  }
+  if (op->bytes.size_bytes > format::file_size_limit_bytes - op->offset) {
+    return failure(ErrorCode::file_too_large, "a file has at most 2^63 - 1 bytes");
+  }
+  LCCFS_CHECK(prepare_write(*op));
+  std::promise<Result<std::size_t>> promise;
+  auto answer = promise.get_future();
+  op->done = [promise = std::move(promise)](Result<std::size_t> written) mutable {
+    promise.set_value(std::move(written));
+  };
+  issue_write(op);
+  auto result = answer.get();
+  if (!result) {
+    const std::lock_guard one_step(op->node->lease_mutex);
+    LCCFS_CHECK(lease_.clean_tail(*op->node));
+  }
+  return result;
+}
+
+}  // namespace lccfs

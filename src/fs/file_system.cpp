@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// The facade: which part answers which operation. What an operation does stands in the file named after it.
+#include "lccfs/file_system.h"
+
+#include <utility>
+
+#include "base/thread_pool.h"
+#include "fs/files.h"
+#include "fs/namespace.h"
+#include "instance/instance.h"
+
+namespace lccfs {
+namespace {
+
+class MountedVolume final : public FileSystem {
+ public:
+  MountedVolume(std::unique_ptr<Instance> instance, const FileSystemOptions& options)
+      : instance_(std::move(instance)), files_(*instance_, pool_, options), names_(*instance_, files_, options) {}
+
+  // -- names
+  Result<EntryReply> lookup(Ino parent, const std::string& name) override { return names_.lookup(parent, name); }
+  Result<EntryReply> make_node(const Caller& caller, Ino parent, const std::string& name,
+                               const NewNode& node) override {
+    return names_.make_node(caller, parent, name, node);
+  }
+  Result<CreateReply> create(const Caller& caller, Ino parent, const std::string& name, std::uint32_t mode,
+                             int flags) override {
+    return names_.create(caller, parent, name, mode, flags);
+  }
+  Result<> unlink(Ino parent, const std::string& name) override { return names_.unlink(parent, name); }
+  Result<> rmdir(Ino parent, const std::string& name) override { return names_.rmdir(parent, name); }
+  Result<> rename(Ino old_parent, const std::string& old_name, Ino new_parent, const std::string& new_name,
+                  RenameMode mode) override {
+    return names_.rename(old_parent, old_name, new_parent, new_name, mode);
+  }
+  Result<std::string> read_link(Ino ino) override { return names_.read_link(ino); }
+
+  // -- directories
+  Result<HandleId> open_directory(Ino ino) override { return names_.open_directory(ino); }
+  Result<std::vector<DirectoryEntry>> read_directory(HandleId handle, std::uint64_t cookie,
+                                                     std::size_t max_entries) override {
+    return names_.read_directory(handle, cookie, max_entries);
+  }
+  void release_directory(HandleId handle) override { names_.release_directory(handle); }
+
+  // -- attributes
+  Result<AttributesReply> get_attributes(Ino ino) override { return names_.get_attributes(ino); }
+  Result<AttributesReply> set_attributes(const Caller& caller, Ino ino, const SetAttributes& changes) override {
+    return names_.set_attributes(caller, ino, changes);
+  }
+  Result<Bytes> get_xattr(Ino ino, const std::string& name) override { return names_.get_xattr(ino, name); }
+  Result<std::vector<std::string>> list_xattrs(Ino ino) override { return names_.list_xattrs(ino); }
+  Result<> set_xattr(Ino ino, const std::string& name, const Bytes& value, XattrMode mode) override {
+    return names_.set_xattr(ino, name, value, mode);
+  }
+  Result<> remove_xattr(Ino ino, const std::string& name) override { return names_.remove_xattr(ino, name); }
+
+  // -- files
+  Result<OpenReply> open(const Caller&, Ino ino, int flags) override { return files_.open(ino, flags); }
+  void read(HandleId handle, std::uint64_t offset, std::span<char> target, ReadDone done) override {
+    files_.read(handle, offset, target, std::move(done));
+  }
+  void write(const Caller& caller, HandleId handle, std::uint64_t offset, SharedBytes bytes, WriteDone done) override {
+    files_.write(caller, handle, offset, std::move(bytes), std::move(done));
+  }
+  Result<> flush(HandleId handle) override { return files_.flush(handle); }
+  Result<> fsync(HandleId handle, bool data_only) override { return files_.fsync(handle, data_only); }
+  void release(HandleId handle) override { files_.release(handle); }
+  Result<> sync_directory(Ino ino) override { return names_.sync_directory(ino); }
+
+  Result<VolumeUsage> usage() override {
+    LCCFS_TRY(const auto capacity, instance_->store().capacity());
+    return VolumeUsage{capacity.total_bytes, capacity.available_bytes, capacity.objects};
+  }
+
+  // -- the mount
+  void forget(Ino ino) override {
+    names_.forget(ino);
+    files_.forget(ino);
+  }
+  void tick() override { files_.tick(); }
+  void set_kernel_cache(KernelCache* cache) override { files_.set_kernel_cache(cache); }
+
+  Result<> unmount() override {
+    names_.wait_for_background_steps();
+    LCCFS_CHECK(files_.give_back_everything());
+    return instance_->end();
+  }
+
+ private:
+  // In this order: the files end before the threads that work for them, and these before the instance.
+  std::unique_ptr<Instance> instance_;
+  ThreadPool pool_;
+  Files files_;
+  Namespace names_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<FileSystem>> mount_volume(std::shared_ptr<ObjectStore> store, Clock& clock,
+                                                 const FileSystemOptions& options) {
+  LCCFS_TRY(auto instance, Instance::start(std::move(store), clock, {options.mount_id, options.read_only}));
+  return std::make_unique<MountedVolume>(std::move(instance), options);
+}
+
+}  // namespace lccfs

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// The transactions on a regular file's inode object that concern its bytes: write lease, size, times, map
+// (docs/ORDERING.md section 7). Pure functions. One of them is in flight per inode; they carry no step number, because
+// each is guarded by the lease's owner or by the version (rule 5).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "format/records.h"
+#include "lccfs/object_store.h"
+
+namespace lccfs::txn {
+
+struct FileChanges {
+  std::optional<std::uint64_t> size_bytes;
+  std::optional<TimeSpec> atime, mtime, wtime;
+  std::map<std::uint64_t, format::MapBlock> map_blocks;
+  bool empty() const { return !size_bytes && !atime && !mtime && !wtime && map_blocks.empty(); }
+};
+
+MetaTxn take_lease(Ino ino, InstanceId me, std::uint64_t version);
+/// From an instance that is over; `fence` is the fence counter, for whoever reads or takes the lease later.
+MetaTxn take_over_lease(Ino ino, InstanceId old_holder, InstanceId me, std::uint64_t fence);
+MetaTxn give_back_lease(Ino ino, InstanceId me, const FileChanges& changes);
+MetaTxn change_leased_file(Ino ino, InstanceId me, const FileChanges& changes);
+/// Takes the lease, changes, and gives it back, in one step.
+MetaTxn change_unleased_file(Ino ino, std::uint64_t version, const FileChanges& changes);
+
+/// Changes `attr` and ctime under a guard on the old value; on the way drops the key of security.capability.
+MetaTxn change_attr(Ino ino, const Bytes& old_attr, const format::AttrRecord& attr, TimeSpec ctime,
+                    bool drop_capability);
+
+}  // namespace lccfs::txn
