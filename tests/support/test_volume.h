@@ -3,22 +3,15 @@
 #pragma once
 
 #include <memory>
-#include <stdexcept>
 #include <utility>
 
 #include "lccfs/file_system.h"
 #include "lccfs/volume.h"
 #include "store/scripted/scripted_store.h"
 #include "support/fake_clock.h"
+#include "support/hooks.h"
 
 namespace lccfs::test {
-
-/// What a test cannot go on without.
-template <class T>
-T need(Result<T> result) {
-  if (!result) throw std::runtime_error(std::string(describe(result.error().code)) + ": " + result.error().context);
-  if constexpr (!std::is_void_v<T>) return std::move(*result);
-}
 
 /// One client of the volume: a FileSystem, and the store client under it, which counts its steps and takes a script.
 struct Mount {

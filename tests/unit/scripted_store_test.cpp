@@ -6,9 +6,12 @@
 
 #include "store/scripted/describe.h"
 #include "support/catch.h"
+#include "support/hooks.h"
 
 namespace lccfs {
 namespace {
+
+using test::once_on;
 
 MetaTxn make(const std::string& object) { return {object, "make", {}, {mutation::CreateExclusive{}}}; }
 
@@ -20,14 +23,6 @@ bool has_key(ObjectStore& store, const std::string& object, const std::string& k
   auto found = store.query({.object = object, .ranges = {}, .keys = {key}});
   REQUIRE(found.has_value());
   return found->keys.contains(key);
-}
-
-ScriptedClient::Hook once_on(const std::string& step, Fault fault) {
-  return [=, done = false](const StepInfo& info) mutable {
-    if (done || info.step != step) return Fault{};
-    done = true;
-    return fault;
-  };
 }
 
 struct Pair {

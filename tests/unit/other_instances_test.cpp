@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Instances and each other: who is over, fences, questions (docs/ORDERING.md section 2).
+#include <thread>
+
+#include "instance/instance.h"
+#include "support/catch.h"
+#include "support/hooks.h"
+#include "support/instances.h"
+
+namespace lccfs {
+namespace {
+
+using format::Answer;
+using format::InstanceRecord;
+using format::Question;
+using test::InstanceVolume;
+using test::need;
+using test::once_on;
+using test::Running;
+
+const std::string root = format::inode_object(root_ino);
+
+MetaTxn insert() { return {root, "insert", {}, {mutation::SetKey{"n/1", "1"}}}; }
+
+void read_root(Instance& instance) { need(instance.query({.object = root, .ranges = {}, .keys = {}})); }
+
+std::uint64_t fence_counter(InstanceVolume& volume) {
+  auto super = need(volume.looker->query({.object = format::super_object, .xattrs = true, .ranges = {}, .keys = {}}));
+  return need(format::decode<format::NumberRecord>(super.xattrs[format::xattr::fences])).value;
+}
+
+/// An instance that died with a step in flight.
+Running dead_with_late_step(InstanceVolume& volume) {
+  Running a = volume.start();
+  a.client->set_hook(once_on("insert", {Fault::Kind::crash_and_land_later}));
+  CHECK(!a->run(insert()));
+  return a;
+}
+
+TEST_CASE("who watches is not over, however old its record is") {
+  InstanceVolume volume;
+  const Running a = volume.start();
+  const Running b = volume.start();
+  volume.clock.advance(std::chrono::hours(1));
+  CHECK(!need(b->ensure_over(a->id())));
+  CHECK(fence_counter(volume) == 0);
+  CHECK(a->run(insert()).has_value());
+}
+
+TEST_CASE("who crashed is not over before its record is a minute old, and is then fenced and marked") {
+  InstanceVolume volume;
+  const Running a = dead_with_late_step(volume);
+  const Running b = volume.start();
+  CHECK(!need(b->ensure_over(a->id())));
+  CHECK(fence_counter(volume) == 0);
+  volume.clock.advance(std::chrono::seconds(61));
+  CHECK(need(b->ensure_over(a->id())));
+  CHECK(volume.record_of(a->id())->state == InstanceRecord::State::fenced);
+  CHECK(volume.record_of(a->id())->fence_number == 1);
+  CHECK(fence_counter(volume) == 1);
+  CHECK(b->newest_fence() == 1);
+  read_root(*b.instance);
+  CHECK(a.client->land_late_steps() == 0);
+}
+
+TEST_CASE("who relies on another's fence syncs fences before it reads") {
+  InstanceVolume volume;
+  const Running a = dead_with_late_step(volume);
+  const Running b = volume.start();
+  const Running c = volume.start();
+  volume.clock.advance(std::chrono::seconds(61));
+  need(b->ensure_over(a->id()));
+  unsigned late_steps_that_land = 0;
+  SECTION("by asking whether the dead one is over") { CHECK(need(c->ensure_over(a->id()))); }
+  SECTION("by seeing the fence's number on an inode") { need(c->see_fence(1)); }
+  SECTION("without either, the late step still lands behind the read") { late_steps_that_land = 1; }
+  read_root(*c.instance);
+  CHECK(a.client->land_late_steps() == late_steps_that_land);
+}
+
+TEST_CASE("a fence that was seen costs nothing the next time") {
+  InstanceVolume volume;
+  const Running a = dead_with_late_step(volume);
+  const Running b = volume.start();
+  volume.clock.advance(std::chrono::seconds(61));
+  need(b->ensure_over(a->id()));
+  const Running c = volume.start();
+  CHECK(c->newest_fence() == 1);  // who starts knows of all fences there are
+}
+
+TEST_CASE("an instance without a record, or with one that has ended, is over without a fence") {
+  InstanceVolume volume;
+  const Running a = volume.start();
+  const Running b = volume.start();
+  const bool with_items = GENERATE(false, true);
+  if (with_items) need(a->rely_on_directory(root_ino));
+  need(a->end());
+  CHECK(need(b->ensure_over(a->id())));
+  CHECK(b.client->counts().fences == 0);
+  CHECK(fence_counter(volume) == 0);
+}
+
+TEST_CASE("a fence is completed whichever of its steps is cut, lost or run twice") {
+  const auto kind =
+      GENERATE(Fault::Kind::not_applied_and_crash, Fault::Kind::applied_and_crash, Fault::Kind::applied_twice,
+               Fault::Kind::lost_answer_applied, Fault::Kind::lost_answer_not_applied);
+  const std::string step = GENERATE("fence", "mark fenced");
+  const bool crashes = kind == Fault::Kind::not_applied_and_crash || kind == Fault::Kind::applied_and_crash;
+  if (step == "fence" && !crashes) return;
+  InstanceVolume volume;
+  const Running a = dead_with_late_step(volume);
+  const Running b = volume.start();
+  const Running c = volume.start();
+  volume.clock.advance(std::chrono::seconds(61));
+  b.client->set_hook(once_on(step, {kind}));
+  INFO(describe(kind) << " at " << step);
+  CHECK(b->ensure_over(a->id()).has_value() == !crashes);
+  CHECK(need(c->ensure_over(a->id())));
+  CHECK(volume.record_of(a->id())->state == InstanceRecord::State::fenced);
+  CHECK(fence_counter(volume) == 1);
+  read_root(*c.instance);
+  CHECK(a.client->land_late_steps() == 0);
+}
+
+TEST_CASE("two who fence the same instance count one fence") {
+  InstanceVolume volume;
+  const Running a = dead_with_late_step(volume);
+  const Running b = volume.start();
+  const Running c = volume.start();
+  volume.clock.advance(std::chrono::seconds(61));
+  b.client->set_hook(test::before("mark fenced", [&] { need(c->ensure_over(a->id())); }));
+  CHECK(need(b->ensure_over(a->id())));
+  CHECK(fence_counter(volume) == 1);
+}
+
+TEST_CASE("an evicted instance answers fenced to everything") {
+  InstanceVolume volume;
+  const Running a = volume.start();
+  const Running b = volume.start();
+  need(b->evict(a->id()));
+  read_root(*b.instance);
+  const auto step = a->run(insert());
+  REQUIRE(!step);
+  CHECK(step.error().code == ErrorCode::fenced);
+  CHECK(a->fenced());
+  CHECK(a->query({.object = root, .ranges = {}, .keys = {}}).error().code == ErrorCode::fenced);
+  CHECK(a->rely_on_directory(root_ino).error().code == ErrorCode::fenced);
+  CHECK(a->run_repeatable(insert()).error().code == ErrorCode::fenced);
+  CHECK(a->ask(b->id(), {}).error().code == ErrorCode::fenced);
+  CHECK(a->end().error().code == ErrorCode::fenced);
+}
+
+TEST_CASE("a read-only instance fences nobody") {
+  InstanceVolume volume;
+  const Running a = dead_with_late_step(volume);
+  const Running reader = volume.start({.mount_id = "", .read_only = true});
+  volume.clock.advance(std::chrono::seconds(61));
+  CHECK(!need(reader->ensure_over(a->id())));
+  CHECK(reader.client->counts().fences == 0);
+}
+
+TEST_CASE("a question reaches the other instance's handler, and its answer comes back") {
+  const auto kind = GENERATE(Answer::Kind::done, Answer::Kind::busy);
+  InstanceVolume volume;
+  const Running a = volume.start();
+  const Running b = volume.start();
+  const Question question{Question::Kind::store_attributes, Ino{42}, true};
+  std::optional<Question> seen;
+  a->set_question_handler([&](const Question& asked) {
+    seen = asked;
+    return Answer{kind};
+  });
+  const auto expected = kind == Answer::Kind::done ? Instance::AskResult::done : Instance::AskResult::busy;
+  CHECK(need(b->ask(a->id(), question)) == expected);
+  CHECK(seen == question);
+  a->set_question_handler(nullptr);
+}
+
+TEST_CASE("who is stopped, gone or was never there is silent") {
+  InstanceVolume volume;
+  const Running a = volume.start();
+  const Running b = volume.start();
+  a->set_question_handler([](const Question&) { return Answer{}; });
+  InstanceId asked = a->id();
+  SECTION("stopped") { a.client->set_deaf(true); }
+  SECTION("crashed") { a.client->crash(); }
+  SECTION("ended") { need(a->end()); }
+  SECTION("never there") { asked = InstanceId{99999}; }
+  CHECK(need(b->ask(asked, {})) == Instance::AskResult::silent);
+}
+
+TEST_CASE("a handler may do steps on the store while the asker waits") {
+  InstanceVolume volume;
+  const Running a = volume.start();
+  const Running b = volume.start();
+  a->set_question_handler([&](const Question&) {
+    need(a->run(insert()));
+    return Answer{};
+  });
+  CHECK(need(b->ask(a->id(), {})) == Instance::AskResult::done);
+}
+
+TEST_CASE("an instance that loses its watches sets them again and goes on") {
+  InstanceVolume volume;
+  const Running a = volume.start();
+  const auto session = format::session_object(a->id());
+  a.client->lose_watches();
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (!need(volume.looker->is_watching(session, a.client->identity())) ||
+         !need(volume.looker->is_watching(format::super_object, a.client->identity()))) {
+    REQUIRE(std::chrono::steady_clock::now() < give_up);
+    std::this_thread::yield();
+  }
+  CHECK(a->run(insert()).has_value());
+  CHECK(!a->fenced());
+}
+
+}  // namespace
+}  // namespace lccfs
