@@ -174,9 +174,22 @@ void Instance::become_fenced(const std::string& why) {
 }
 
 void Instance::set_question_handler(QuestionHandler handler) {
-  auto shared = handler ? std::make_shared<const QuestionHandler>(std::move(handler)) : nullptr;
-  const std::lock_guard lock(handler_mutex_);
-  question_handler_ = std::move(shared);
+  std::unique_lock lock(handler_mutex_);
+  question_handler_ = handler ? std::make_shared<const QuestionHandler>(std::move(handler)) : nullptr;
+  handler_idle_.wait(lock, [this] { return handlers_running_ == 0; });
+}
+
+std::optional<format::Answer> Instance::answer(const format::Question& question) {
+  std::unique_lock lock(handler_mutex_);
+  const auto handler = question_handler_;
+  if (!handler) return std::nullopt;
+  ++handlers_running_;
+  lock.unlock();
+  const auto answer = (*handler)(question);
+  lock.lock();
+  --handlers_running_;
+  handler_idle_.notify_all();
+  return answer;
 }
 
 Result<> Instance::end() {

@@ -11,6 +11,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
@@ -103,6 +104,7 @@ class Instance {
   /// Fences a live instance (gone, or silent for too long).
   Result<> evict(InstanceId whom);
 
+  /// Returns when the old handler is no longer running.
   void set_question_handler(QuestionHandler handler);
 
   /// Whether this instance was found to be over; all it does fails with `fenced` from then on.
@@ -120,6 +122,7 @@ class Instance {
   Result<bool> own_record_is_live();
   void set_watch_again(const std::string& object);
   void become_fenced(const std::string& why);
+  std::optional<format::Answer> answer(const format::Question& question);
   // steps.cpp
   Result<Applied> apply_until_known(const MetaTxn& txn);
   Result<bool> step_was_applied(const std::string& object, std::uint64_t number);
@@ -164,7 +167,9 @@ class Instance {
   std::mutex others_mutex_;  // guards when a live record was first seen without a watch
   std::map<InstanceId, std::chrono::nanoseconds> unwatched_since_;
 
-  std::mutex handler_mutex_;
+  std::mutex handler_mutex_;  // guards the handler, and how many questions it is answering
+  std::condition_variable handler_idle_;
+  unsigned handlers_running_ = 0;
   std::shared_ptr<const QuestionHandler> question_handler_;
 
   std::mutex watches_mutex_;
