@@ -65,7 +65,7 @@ class ScriptedCluster : public std::enable_shared_from_this<ScriptedCluster> {
     std::uint32_t page_limit = 1024;
     /// The watches of a crashed client stay until ScriptedClient::lose_watches.
     bool dead_clients_watch = false;
-    std::set<std::string> pools;  ///< that use_data_pool may name
+    std::set<std::string> pools{};  ///< that use_data_pool may name
     std::uint64_t total_bytes = std::uint64_t{1} << 40;
   };
 

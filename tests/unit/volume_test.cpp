@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// mkfs and info.
+#include "lccfs/volume.h"
+
+#include "format/object_names.h"
+#include "format/records.h"
+#include "instance/instance.h"
+#include "support/catch.h"
+#include "support/fake_clock.h"
+#include "support/hooks.h"
+
+namespace lccfs {
+namespace {
+
+using test::FakeClock;
+using test::need;
+using test::NthMutation;
+
+struct EmptyPool {
+  FakeClock clock;
+  std::shared_ptr<ScriptedCluster> cluster = ScriptedCluster::make({.pools = {"fast"}});
+  std::shared_ptr<ScriptedClient> client = cluster->new_client();
+
+  std::vector<std::string> names() { return need(cluster->new_client()->list("")).names; }
+};
+
+TEST_CASE("a new volume is as it was asked for, and can be used") {
+  EmptyPool pool;
+  need(make_volume(*pool.client, pool.clock, {1U << 20, "images", 90, "fast"}));
+  const VolumeInfo info = need(describe_volume(*pool.client));
+  CHECK(info.uuid.size() == 36);
+  CHECK(info.label == "images");
+  CHECK(info.data_pool == "fast");
+  CHECK(info.format_version == format::format_version);
+  CHECK(info.object_size_bytes == 1U << 20);
+  CHECK(info.grace_seconds == 90);
+  CHECK(info.birth_seconds == pool.clock.wall_time().seconds);
+  CHECK(info.numbers_used == 0);
+  CHECK(info.capacity.objects == 3);
+  CHECK(info.instances.empty());
+  CHECK(Instance::start(pool.cluster->new_client(), pool.clock, {}).has_value());
+}
+
+TEST_CASE("info lists the instances, over as many pages as it takes") {
+  FakeClock clock;
+  auto cluster = ScriptedCluster::make({.page_limit = 2});
+  need(make_volume(*cluster->new_client(), clock, {}));
+  std::vector<std::unique_ptr<Instance>> instances;
+  for (int i = 0; i < 5; ++i) {
+    instances.push_back(need(Instance::start(cluster->new_client(), clock, {.mount_id = "/mnt"})));
+  }
+  const VolumeInfo info = need(describe_volume(*cluster->new_client()));
+  REQUIRE(info.instances.size() == 5);
+  CHECK(info.instances.front().mount_id == "/mnt");
+  CHECK(info.instances.front().state == "live");
+  CHECK(info.numbers_used == 5 * 4097);
+}
+
+TEST_CASE("where there is no volume, info says so") {
+  EmptyPool pool;
+  const auto info = describe_volume(*pool.client);
+  REQUIRE(!info);
+  CHECK(info.error().code == ErrorCode::not_found);
+}
+
+TEST_CASE("two volumes have different uuids") {
+  EmptyPool one, other;
+  need(make_volume(*one.client, one.clock, {}));
+  need(make_volume(*other.client, other.clock, {}));
+  CHECK(need(describe_volume(*one.client)).uuid != need(describe_volume(*other.client)).uuid);
+}
+
+TEST_CASE("options out of their range are refused before anything is written") {
+  EmptyPool pool;
+  const auto options = GENERATE(MakeVolumeOptions{.object_size_bytes = 3U << 20, .label = "", .data_pool = ""},
+                                MakeVolumeOptions{.object_size_bytes = 32U << 10, .label = "", .data_pool = ""},
+                                MakeVolumeOptions{.object_size_bytes = 64U << 20, .label = "", .data_pool = ""},
+                                MakeVolumeOptions{.label = std::string(256, 'x'), .data_pool = ""});
+  const auto made = make_volume(*pool.client, pool.clock, options);
+  REQUIRE(!made);
+  CHECK(made.error().code == ErrorCode::invalid);
+  CHECK(pool.names().empty());
+}
+
+TEST_CASE("a data pool that is not there is refused before anything is written") {
+  EmptyPool pool;
+  const auto made = make_volume(*pool.client, pool.clock, {.label = "", .data_pool = "slow"});
+  REQUIRE(!made);
+  CHECK(made.error().code == ErrorCode::not_found);
+  CHECK(pool.names().empty());
+}
+
+TEST_CASE("a pool that holds a volume, parts of one, or another program's objects is refused and stays as it is") {
+  const std::string object = GENERATE("Super", "rbd_directory", "Inode.2", "Inode.01", "Session.5", "Data.1.0");
+  EmptyPool pool;
+  need(pool.client->apply({object, "put", {}, {mutation::CreateExclusive{}}}));
+  pool.client->reset_record();
+  const auto made = make_volume(*pool.client, pool.clock, {});
+  REQUIRE(!made);
+  CHECK(made.error().code == ErrorCode::exists);
+  INFO(made.error().context);
+  CHECK(made.error().context.find('\n') == std::string::npos);
+  CHECK(pool.client->counts().applies == 0);
+}
+
+TEST_CASE("an Alloc that has handed out numbers, and an inode 1 that is no empty directory, are not built upon") {
+  const bool alloc = GENERATE(true, false);
+  EmptyPool pool;
+  if (alloc) {
+    const Bytes next = encode(format::NumberRecord{4000});
+    need(pool.client->apply({"Alloc", "put", {}, {mutation::SetXattr{format::xattr::next, next}}}));
+  } else {
+    need(pool.client->apply({"Inode.1", "put", {}, {mutation::SetXattr{"attr", "something"}}}));
+  }
+  const auto made = make_volume(*pool.client, pool.clock, {});
+  REQUIRE(!made);
+  CHECK(made.error().code == ErrorCode::exists);
+  CHECK(!describe_volume(*pool.client));
+}
+
+TEST_CASE("mkfs that is cut anywhere is run again, or has made the volume") {
+  const auto kind = GENERATE(Fault::Kind::not_applied_and_crash, Fault::Kind::applied_and_crash,
+                             Fault::Kind::lost_answer_applied, Fault::Kind::lost_answer_not_applied);
+  const bool applied = kind == Fault::Kind::applied_and_crash || kind == Fault::Kind::lost_answer_applied;
+  for (unsigned cut = 0; cut < 3; ++cut) {
+    INFO(describe(kind) << " at step " << cut);
+    EmptyPool pool;
+    const NthMutation hook(cut, {kind});
+    pool.client->set_hook(hook);
+    CHECK(!make_volume(*pool.client, pool.clock, {}));
+    REQUIRE(hook.reached());
+    auto next = pool.cluster->new_client();
+    const bool there = applied && cut == 2;
+    CHECK(describe_volume(*next).has_value() == there);
+    CHECK(make_volume(*next, pool.clock, {}).has_value() == !there);
+    CHECK(describe_volume(*next).has_value());
+    CHECK(Instance::start(next, pool.clock, {}).has_value());
+  }
+}
+
+TEST_CASE("mkfs whose steps are run twice makes the volume") {
+  for (unsigned step = 0; step < 3; ++step) {
+    EmptyPool pool;
+    pool.client->set_hook(NthMutation(step, {Fault::Kind::applied_twice}));
+    CHECK(make_volume(*pool.client, pool.clock, {}).has_value());
+    CHECK(describe_volume(*pool.client).has_value());
+  }
+}
+
+TEST_CASE("of two mkfs at once one makes the volume, and the other is told") {
+  const std::string step = GENERATE("make alloc", "make root", "make super");
+  EmptyPool pool;
+  auto rival = pool.cluster->new_client();
+  pool.client->set_hook(
+      test::before(step, [&] { need(make_volume(*rival, pool.clock, {.label = "rival's", .data_pool = ""})); }));
+  const auto made = make_volume(*pool.client, pool.clock, {});
+  REQUIRE(!made);
+  CHECK(made.error().code == ErrorCode::exists);
+  CHECK(need(describe_volume(*rival)).label == "rival's");
+}
+
+}  // namespace
+}  // namespace lccfs
