@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <array>
+#include <ctime>
+#include <iomanip>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "cli/commands.h"
+
+namespace lccfs::cli {
+namespace {
+
+std::string time_text(std::int64_t seconds) {
+  const std::time_t time = seconds;
+  std::tm parts = {};
+  gmtime_r(&time, &parts);
+  std::ostringstream text;
+  text << std::put_time(&parts, "%Y-%m-%d %H:%M:%S UTC");
+  return text.str();
+}
+
+/// To three digits: "4.00 MiB", "119 GiB".
+std::string size_text(std::uint64_t size_bytes) {
+  constexpr std::array units = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  auto value = static_cast<double>(size_bytes);
+  std::size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < units.size(); ++unit) value /= 1024;
+  const int decimals = unit == 0 || value >= 100 ? 0 : value >= 10 ? 1 : 2;
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(decimals) << value << " " << units[unit];
+  return text.str();
+}
+
+std::string feature_text(const VolumeInfo& info) {
+  std::ostringstream text;
+  text << std::hex << "compat 0x" << info.compat << ", ro-compat 0x" << info.ro_compat << ", incompat 0x"
+       << info.incompat;
+  return text.str();
+}
+
+/// Text as others wrote it, without what would move a terminal's cursor.
+std::string printable(const std::string& text) {
+  std::string result = text;
+  for (char& c : result) {
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string info_as_text(const VolumeInfo& info) {
+  std::ostringstream text;
+  const auto line = [&text](const char* name, const auto& value) {
+    text << std::left << std::setw(16) << name << value << "\n";
+  };
+  line("uuid", info.uuid);
+  if (!info.label.empty()) line("label", printable(info.label));
+  line("made", time_text(info.birth_seconds));
+  line("format version", info.format_version);
+  line("features", feature_text(info));
+  line("object size", size_text(info.object_size_bytes));
+  if (!info.data_pool.empty()) line("data pool", info.data_pool);
+  line("grace period", std::to_string(info.grace_seconds) + " s");
+  line("numbers used", info.numbers_used);
+  line("space",
+       size_text(info.capacity.total_bytes) + " in all, " + size_text(info.capacity.available_bytes) + " free");
+  line("objects", info.capacity.objects);
+  line("instances", info.instances.size());
+  for (const InstanceInfo& one : info.instances) {
+    text << "  " << one.number << " " << printable(one.state) << ": pid " << one.pid << " on " << printable(one.host)
+         << " since " << time_text(one.since_seconds) << ", version " << printable(one.version) << ", "
+         << (one.mount_id.empty() ? "no mount" : printable(one.mount_id)) << "\n";
+  }
+  return text.str();
+}
+
+std::string info_as_json(const VolumeInfo& info) {
+  nlohmann::ordered_json instances = nlohmann::ordered_json::array();
+  for (const InstanceInfo& one : info.instances) {
+    instances.push_back({{"number", one.number},
+                         {"state", one.state},
+                         {"host", one.host},
+                         {"pid", one.pid},
+                         {"since", one.since_seconds},
+                         {"version", one.version},
+                         {"mount_id", one.mount_id}});
+  }
+  const nlohmann::ordered_json json = {
+      {"uuid", info.uuid},
+      {"label", info.label},
+      {"birth", info.birth_seconds},
+      {"format_version", info.format_version},
+      {"features", {{"compat", info.compat}, {"ro_compat", info.ro_compat}, {"incompat", info.incompat}}},
+      {"object_size_bytes", info.object_size_bytes},
+      {"data_pool", info.data_pool},
+      {"grace_seconds", info.grace_seconds},
+      {"numbers_used", info.numbers_used},
+      {"total_bytes", info.capacity.total_bytes},
+      {"available_bytes", info.capacity.available_bytes},
+      {"objects", info.capacity.objects},
+      {"instances", instances}};
+  // Names from other hosts need not be UTF-8.
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace lccfs::cli

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "fuse/background.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+
+#include "fuse/exit_status.h"
+
+namespace lccfs::fuse {
+namespace {
+
+int status_of(pid_t child) {
+  int status = 0;
+  if (waitpid(child, &status, 0) != child) return exit_system_error;
+  if (WIFEXITED(status)) return WEXITSTATUS(status);
+  std::fprintf(stderr, "lccfs-fuse: ended by signal %d before the mount was ready\n", WTERMSIG(status));
+  return exit_internal_error;
+}
+
+int wait_until_ready(int child_fd, pid_t child) {
+  std::signal(SIGINT, SIG_IGN);  // the child gets it too, and its status tells
+  char byte = 0;
+  return read(child_fd, &byte, 1) == 1 ? exit_success : status_of(child);
+}
+
+}  // namespace
+
+std::optional<int> Background::fork() {
+  int fds[2];
+  if (pipe2(fds, O_CLOEXEC) != 0) return exit_system_error;
+  const pid_t child = ::fork();
+  if (child < 0) return exit_system_error;
+  if (child > 0) {
+    ::close(fds[1]);
+    return wait_until_ready(fds[0], child);
+  }
+  ::close(fds[0]);
+  parent_fd_ = fds[1];
+  return std::nullopt;
+}
+
+void Background::ready() {
+  if (parent_fd_ < 0) return;
+  setsid();
+  const bool moved = chdir("/") == 0;  // so that no other file system is kept busy
+  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(null, fd);
+  close(null);
+  if (moved) [[maybe_unused]]
+    const ssize_t written = write(parent_fd_, "r", 1);
+  close(parent_fd_);
+}
+
+}  // namespace lccfs::fuse

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// lccfs-fuse's command line.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "fuse/mount_options.h"
+#include "lccfs/volume_address.h"
+
+namespace lccfs::fuse {
+
+struct Command {
+  enum class What { mount, help, version };
+  What what = What::mount;
+  VolumeAddress address;
+  std::string mountpoint;  ///< absolute
+  MountOptions options;
+  bool foreground = false;
+  bool create = false;
+  bool log_to_syslog = false;
+  std::string log_file;  ///< empty: standard error, or syslog in the background
+  log::Level log_level = log::Level::info;
+};
+
+/// The words behind the program's name.
+Result<Command> parse_command(const std::vector<std::string>& words);
+std::string help_text();
+
+/// What df and /proc/mounts show of a volume, and /etc/fstab has as its first word: POOL[/NAMESPACE], or a directory.
+std::string source_of(const VolumeAddress& address);
+
+/// The mountpoint without symbolic links, if something can be mounted there. The error says what to do.
+Result<std::string> check_mountpoint(const std::string& path);
+
+}  // namespace lccfs::fuse

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "fuse/end_signals.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <utility>
+
+#include "fuse/exit_status.h"
+
+namespace lccfs::fuse {
+namespace {
+
+constexpr int stop_signal = SIGUSR1;  // from the destructor
+
+sigset_t set_of(std::initializer_list<int> signals) {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : signals) sigaddset(&set, signal);
+  return set;
+}
+
+}  // namespace
+
+EndSignals::EndSignals() : signals_(set_of({SIGTERM, SIGINT, SIGHUP})) {
+  std::signal(SIGPIPE, SIG_IGN);  // a log's reader may go away
+  const sigset_t blocked = set_of({SIGTERM, SIGINT, SIGHUP, stop_signal});
+  pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
+  thread_ = std::thread([this] { watch(); });
+}
+
+EndSignals::~EndSignals() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  pthread_kill(thread_.native_handle(), stop_signal);
+  thread_.join();
+}
+
+void EndSignals::hold() {
+  const std::lock_guard lock(mutex_);
+  held_ = true;
+}
+
+void EndSignals::handle_with(std::function<void()> handler) {
+  const std::lock_guard lock(mutex_);
+  handler_ = std::move(handler);
+  changed_.notify_all();
+}
+
+void EndSignals::watch() {
+  const sigset_t awaited = set_of({SIGTERM, SIGINT, SIGHUP, stop_signal});
+  int signal = 0;
+  sigwait(&awaited, &signal);
+  if (signal == stop_signal) return;
+  std::unique_lock lock(mutex_);
+  if (!held_) {
+    std::fputs("lccfs-fuse: interrupted\n", stderr);
+    _exit(exit_interrupted);
+  }
+  changed_.wait(lock, [this] { return handler_ || stopping_; });
+  if (stopping_) return;
+  pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr);  // the next one is not asked for its patience
+  handler_();
+  lock.unlock();
+  const sigset_t stop = set_of({stop_signal});
+  sigwait(&stop, &signal);  // stays, as the one thread that takes the next signal
+}
+
+}  // namespace lccfs::fuse

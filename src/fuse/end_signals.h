@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// SIGTERM, SIGINT and SIGHUP: end cleanly. While the mount is being made they end the process at once, and so does the
+// second of them.
+#pragma once
+
+#include <condition_variable>
+#include <csignal>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace lccfs::fuse {
+
+class EndSignals {
+ public:
+  /// Before the process has other threads: they inherit that these signals are none of theirs.
+  EndSignals();
+  ~EndSignals();
+  EndSignals(const EndSignals&) = delete;
+  EndSignals& operator=(const EndSignals&) = delete;
+
+  /// From now on a signal waits for a handler: what is being done must not be cut.
+  void hold();
+  /// Called by a thread of its own, at most once. Waits for an earlier handler that is running.
+  void handle_with(std::function<void()> handler);
+
+ private:
+  void watch();
+
+  sigset_t signals_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool held_ = false;
+  bool stopping_ = false;
+  std::function<void()> handler_;
+  std::thread thread_;  // last: it uses the others
+};
+
+}  // namespace lccfs::fuse

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "fuse/mount_options.h"
+
+#include <algorithm>
+#include <array>
+#include <sstream>
+#include <string_view>
+
+#include "options/command_line.h"
+
+namespace lccfs::fuse {
+namespace {
+
+struct Switch {
+  std::string_view word;
+  bool MountOptions::*member;
+  bool value;
+};
+
+constexpr std::array switches = {
+    Switch{"ro", &MountOptions::read_only, true},
+    Switch{"rw", &MountOptions::read_only, false},
+    Switch{"nosuid", &MountOptions::no_suid, true},
+    Switch{"suid", &MountOptions::no_suid, false},
+    Switch{"nodev", &MountOptions::no_dev, true},
+    Switch{"dev", &MountOptions::no_dev, false},
+    Switch{"noexec", &MountOptions::no_exec, true},
+    Switch{"exec", &MountOptions::no_exec, false},
+    Switch{"allow_other", &MountOptions::allow_other, true},
+};
+
+// Said for mount(8), systemd and people, or true anyway (access times are never kept, permissions always checked).
+constexpr std::array<std::string_view, 20> without_effect = {
+    "defaults", "auto",       "noauto",   "nofail",     "_netdev",
+    "user",     "nouser",     "users",    "owner",      "group",
+    "async",    "silent",     "loud",     "noatime",    "nodiratime",
+    "relatime", "norelatime", "lazytime", "nolazytime", "default_permissions"};
+
+bool has_no_effect(std::string_view word) {
+  return word.empty() || word.starts_with("x-") || word.starts_with("comment=") ||
+         std::ranges::find(without_effect, word) != without_effect.end();
+}
+
+Result<> add_word(const std::string& word, MountOptions& options) {
+  if (const auto* found = std::ranges::find(switches, word, &Switch::word); found != switches.end()) {
+    options.*found->member = found->value;
+    return {};
+  }
+  const std::size_t equals = word.find('=');
+  const std::string name = word.substr(0, equals);
+  if (equals != std::string::npos && (name == "entry_timeout" || name == "attr_timeout")) {
+    auto& target = name == "entry_timeout" ? options.entry_ttl : options.attributes_ttl;
+    LCCFS_TRY(target, options::parse_seconds(word.substr(equals + 1)));
+    return {};
+  }
+  if (has_no_effect(word)) return {};
+  return failure(ErrorCode::invalid, "unknown mount option '" + word + "'; lccfs-fuse(8) lists them");
+}
+
+}  // namespace
+
+Result<> add_mount_options(const std::string& list, MountOptions& options) {
+  std::istringstream words(list);
+  for (std::string word; std::getline(words, word, ',');) LCCFS_CHECK(add_word(word, options));
+  return {};
+}
+
+}  // namespace lccfs::fuse

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// -o, as mount(8) and /etc/fstab have it.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "lccfs/result.h"
+
+namespace lccfs::fuse {
+
+struct MountOptions {
+  bool read_only = false, no_suid = false, no_dev = false, no_exec = false;
+  bool allow_other = false;
+  std::optional<std::chrono::nanoseconds> entry_ttl, attributes_ttl;
+};
+
+/// Adds a comma list to `options`; later words win. An unknown word is an error that names it.
+Result<> add_mount_options(const std::string& list, MountOptions& options);
+
+}  // namespace lccfs::fuse
