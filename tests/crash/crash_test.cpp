@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// Every cut by hand (docs/ORDERING.md section 10): each scenario's operation meets each fault at each of its steps,
+// with and without a memory of what it looked at before. What comes out must be what some order of whole operations
+// gives, and the four invariants must hold.
+#include <algorithm>
+#include <cstdio>
+#include <future>
+#include <memory>
+#include <thread>
+
+#include "crash/scenario.h"
+#include "crash/world.h"
+#include "support/catch.h"
+#include "support/hooks.h"
+
+namespace lccfs::crash {
+namespace {
+
+using test::NthMutation;
+
+constexpr const char* dead = "(dead)";
+constexpr const char* never = "(never)";
+
+/// Printed at the end, so that a suite that shrinks is seen.
+struct CaseCounter {
+  unsigned crashes = 0, repeats = 0, races = 0;
+  ~CaseCounter() { std::printf("cases: %u crashes, %u repeats and lost answers, %u races\n", crashes, repeats, races); }
+} cases;
+
+/// A scenario, and what it gives when nothing goes wrong.
+struct Expectation {
+  Expectation(const Scenario& of_scenario, bool is_warm)
+      : scenario(of_scenario), warm(is_warm), base(scenario), before(World(base).tree()) {
+    alone = serial(true, false, false);
+    operation_then_rival = serial(true, true, false);
+    rival_then_operation = serial(false, true, true);
+    rival_only = serial(false, true, false);
+  }
+
+  Outcome serial(bool operation_first, bool with_rival, bool operation_last) const {
+    World world(base);
+    Outcome outcome{never, never, {}};
+    Client a = world.mount();
+    Client b = world.mount();
+    if (operation_first) {
+      a.prepare(scenario, false);
+      outcome.operation = a.perform(scenario.operation);
+    }
+    if (with_rival) outcome.rival = b.perform(scenario.rival);
+    if (operation_last) {
+      a.prepare(scenario, false);
+      outcome.operation = a.perform(scenario.operation);
+    }
+    a.unmount();
+    b.unmount();
+    outcome.tree = world.tree();
+    return outcome;
+  }
+
+  const Scenario& scenario;
+  const bool warm;
+  const World base;
+  const Tree before;
+  Outcome alone, operation_then_rival, rival_then_operation, rival_only;
+};
+
+void expect_one_of(const Outcome& outcome, const std::vector<Outcome>& allowed) {
+  std::string expected;
+  for (const Outcome& one : allowed) expected += text_of(one);
+  INFO("got:\n" << text_of(outcome) << "expected one of:\n" << expected);
+  CHECK(std::ranges::count(allowed, outcome) > 0);
+}
+
+void expect_valid(World& world) { CHECK(world.findings() == ""); }
+
+Outcome without_result(Outcome outcome) {
+  outcome.operation = dead;
+  return outcome;
+}
+
+enum class Landing { never, before_anybody_looks, before_the_rival, behind_the_rival };
+const char* describe(Landing landing) {
+  switch (landing) {
+    case Landing::never:
+      return "";
+    case Landing::before_anybody_looks:
+      return " before anybody looks";
+    case Landing::before_the_rival:
+      return " before the rival";
+    case Landing::behind_the_rival:
+      return " behind the rival";
+  }
+  return "?";
+}
+
+/// The operation's client dies at its n-th change. false: it has no so many.
+bool cut(const Expectation& expected, unsigned n, Fault::Kind kind, Landing landing) {
+  INFO(expected.scenario.name << (expected.warm ? ", warm: " : ": ") << lccfs::describe(kind) << describe(landing)
+                              << ", change " << n);
+  World world(expected.base);
+  Client a = world.mount();
+  a.prepare(expected.scenario, expected.warm);
+  const NthMutation hook(n, {kind});
+  a.store().set_hook(hook);
+  a.perform(expected.scenario.operation);
+  a.bury();
+  if (!hook.reached()) return false;
+  ++cases.crashes;
+
+  auto land_at = [&](Landing moment) {
+    if (landing == moment) a.store().land_late_steps();
+  };
+  auto expect_before_or_after = [&] {
+    const Tree tree = world.tree();
+    INFO("got:\n"
+         << text_of(tree) << "before:\n"
+         << text_of(expected.before) << "after:\n"
+         << text_of(expected.alone.tree));
+    CHECK((tree == expected.before || tree == expected.alone.tree));
+    expect_valid(world);
+  };
+  land_at(Landing::before_anybody_looks);
+  expect_before_or_after();
+  world.let_a_minute_pass();
+  land_at(Landing::before_the_rival);
+  expect_before_or_after();
+
+  Client b = world.mount();
+  Outcome outcome{dead, b.perform(expected.scenario.rival), {}};
+  b.unmount();
+  land_at(Landing::behind_the_rival);
+  outcome.tree = world.tree();
+  std::vector<Outcome> allowed{without_result(expected.rival_only), without_result(expected.operation_then_rival)};
+  if (landing == Landing::behind_the_rival) allowed.push_back(without_result(expected.rival_then_operation));
+  expect_one_of(outcome, allowed);
+  expect_valid(world);
+  return true;
+}
+
+/// The store runs the n-th change twice, or loses its answer, and nobody dies.
+bool repeat(const Expectation& expected, unsigned n, Fault::Kind kind) {
+  INFO(expected.scenario.name << (expected.warm ? ", warm: " : ": ") << lccfs::describe(kind) << ", change " << n);
+  World world(expected.base);
+  Client a = world.mount();
+  a.prepare(expected.scenario, expected.warm);
+  const NthMutation hook(n, {kind});
+  a.store().set_hook(hook);
+  Outcome outcome{a.perform(expected.scenario.operation), never, {}};
+  if (hook.reached()) {
+    ++cases.repeats;
+    expect_valid(world);
+    a.unmount();
+    outcome.tree = world.tree();
+    expect_one_of(outcome, {expected.alone});
+    expect_valid(world);
+  }
+  return hook.reached();
+}
+
+/// What is left of a case that two clients have been in.
+void conclude(const Expectation& expected, World& world, Outcome outcome, Client& a, Client& b) {
+  expect_valid(world);
+  a.unmount();
+  b.unmount();
+  outcome.tree = world.tree();
+  expect_one_of(outcome, {expected.operation_then_rival, expected.rival_then_operation});
+  expect_valid(world);
+}
+
+/// The n-th change is applied; the rival acts; then the store runs the change again, and answers.
+bool run_again(const Expectation& expected, unsigned n) {
+  INFO(expected.scenario.name << (expected.warm ? ", warm: " : ": ") << "change " << n
+                              << " is run again behind the rival");
+  World world(expected.base);
+  Client a = world.mount();
+  Client b = world.mount();
+  a.prepare(expected.scenario, expected.warm);
+  const NthMutation hook(n, {Fault::Kind::run_again_later});
+  a.store().set_hook(hook);
+  auto result = std::async(std::launch::async, [&] { return a.perform(expected.scenario.operation); });
+  const auto done = [&] { return result.wait_for(std::chrono::seconds(0)) == std::future_status::ready; };
+  while (a.store().held().empty() && !done()) std::this_thread::yield();
+  Outcome outcome{never, b.perform(expected.scenario.rival), {}};
+  a.store().release_all();
+  outcome.operation = result.get();
+  if (!hook.reached()) return false;
+  ++cases.repeats;
+  conclude(expected, world, std::move(outcome), a, b);
+  return true;
+}
+
+/// The rival does all of its operation right before the n-th step, reads included.
+bool race(const Expectation& expected, unsigned n) {
+  INFO(expected.scenario.name << (expected.warm ? ", warm: " : ": ") << "the rival acts before step " << n);
+  World world(expected.base);
+  Client a = world.mount();
+  Client b = world.mount();
+  a.prepare(expected.scenario, expected.warm);
+  Outcome outcome{never, never, {}};
+  std::atomic<unsigned> seen = 0;
+  a.store().set_hook([&](const StepInfo&) {
+    if (seen++ == n) outcome.rival = b.perform(expected.scenario.rival);
+    return Fault{};
+  });
+  outcome.operation = a.perform(expected.scenario.operation);
+  a.store().set_hook(nullptr);
+  if (seen <= n) return false;
+  ++cases.races;
+  conclude(expected, world, std::move(outcome), a, b);
+  return true;
+}
+
+const std::vector<Expectation>& expectations() {
+  static const std::vector<Expectation> all = [] {
+    std::vector<Expectation> made;
+    for (const Scenario& scenario : scenarios()) {
+      for (const bool warm : {false, true}) made.emplace_back(scenario, warm);
+    }
+    return made;
+  }();
+  return all;
+}
+
+TEST_CASE("uncut, each operation does what it should") {
+  for (const Expectation& expected : expectations()) {
+    if (expected.warm) continue;
+    INFO(expected.scenario.name);
+    const auto& error = expected.scenario.error;
+    CHECK(expected.alone.operation == (error ? lccfs::describe(*error) : "ok"));
+    CHECK(text_of(expected.alone.tree) == text_of(expected.scenario.after));
+    if (error) CHECK(text_of(expected.alone.tree) == text_of(expected.before));
+  }
+}
+
+TEST_CASE("an operation whose client dies at any step has wholly happened, or not at all") {
+  for (const Expectation& expected : expectations()) {
+    for (const auto kind : {Fault::Kind::not_applied_and_crash, Fault::Kind::applied_and_crash}) {
+      for (unsigned n = 0; cut(expected, n, kind, Landing::never); ++n) continue;
+    }
+  }
+}
+
+TEST_CASE("a dead client's last step that lands late makes its operation happen wholly, or not at all") {
+  for (const Expectation& expected : expectations()) {
+    for (const auto landing : {Landing::before_anybody_looks, Landing::before_the_rival, Landing::behind_the_rival}) {
+      for (unsigned n = 0; cut(expected, n, Fault::Kind::crash_and_land_later, landing); ++n) continue;
+    }
+  }
+}
+
+TEST_CASE("a step that is run twice, or whose answer is lost, changes nothing of what its operation does and answers") {
+  for (const Expectation& expected : expectations()) {
+    for (const auto kind :
+         {Fault::Kind::applied_twice, Fault::Kind::lost_answer_applied, Fault::Kind::lost_answer_not_applied}) {
+      for (unsigned n = 0; repeat(expected, n, kind); ++n) continue;
+    }
+  }
+}
+
+TEST_CASE("a step that is run again after another client acted leaves what some order of the two would") {
+  for (const Expectation& expected : expectations()) {
+    for (unsigned n = 0; run_again(expected, n); ++n) continue;
+  }
+}
+
+TEST_CASE("an operation into which another client's falls comes out as before it or behind it") {
+  for (const Expectation& expected : expectations()) {
+    for (unsigned n = 0; race(expected, n); ++n) continue;
+  }
+}
+
+}  // namespace
+}  // namespace lccfs::crash

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// One operation of one client, in a state that matters, beside what another client does.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lccfs/file_system.h"
+#include "support/paths.h"
+
+namespace lccfs::crash {
+
+/// What one client does: one operation on the file system.
+using Act = std::function<Result<>(test::Paths&)>;
+using Tree = std::vector<std::string>;
+
+struct Scenario {
+  std::string name;
+  std::vector<Act> setup;
+  Act operation;
+  Tree after;                            ///< if nothing goes wrong
+  std::optional<ErrorCode> error;        ///< what the operation answers; then `after` is the tree before
+  Act rival;                             ///< on the same names, by another client
+  std::optional<std::string> held_open;  ///< a file that the operation's client has open
+};
+
+Act make_file(std::string path, std::uint32_t mode);
+Act make_node(std::string path, NewNode node);
+Act make_directory(std::string path, std::uint32_t mode);
+Act unlink(std::string path);
+Act rmdir(std::string path);
+Act rename(std::string from, std::string to, RenameMode mode = RenameMode::replace);
+Act chmod(std::string path, std::uint32_t mode);
+
+const std::vector<Scenario>& scenarios();
+
+}  // namespace lccfs::crash

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// All happens in /d, so that the root stays quiet. Modes tell inodes apart.
+#include "crash/scenario.h"
+
+namespace lccfs::crash {
+
+using test::Paths;
+
+Act make_file(std::string path, std::uint32_t mode) {
+  return [=](Paths& at) { return at.make_file(path, mode); };
+}
+Act make_node(std::string path, NewNode node) {
+  return [=](Paths& at) { return at.make_node(path, node); };
+}
+Act make_directory(std::string path, std::uint32_t mode) {
+  return make_node(std::move(path), {FileType::directory, mode, 0, ""});
+}
+Act unlink(std::string path) {
+  return [=](Paths& at) { return at.unlink(path); };
+}
+Act rmdir(std::string path) {
+  return [=](Paths& at) { return at.rmdir(path); };
+}
+Act rename(std::string from, std::string to, RenameMode mode) {
+  return [=](Paths& at) { return at.rename(from, to, mode); };
+}
+Act chmod(std::string path, std::uint32_t mode) {
+  return [=](Paths& at) { return at.chmod(path, mode); };
+}
+
+namespace {
+
+const std::string root_line = "/ d755 3";
+
+/// The tree with these lines below /d, which has that many links.
+Tree d(unsigned links, Tree below) {
+  below.insert(below.begin(), {root_line, "/d d700 " + std::to_string(links)});
+  return below;
+}
+
+const std::vector<Act> empty{make_directory("/d", 0700)};
+
+std::vector<Act> with(std::vector<Act> more) {
+  more.insert(more.begin(), empty.begin(), empty.end());
+  return more;
+}
+
+const Act file_a = make_file("/d/a", 0601);
+const Act file_b = make_file("/d/b", 0602);
+const Act directory_a = make_directory("/d/a", 0701);
+const Act directory_b = make_directory("/d/b", 0702);
+
+std::vector<Scenario> making() {
+  return {
+      {"create", empty, file_a, d(2, {"/d/a f601 1"}), {}, make_file("/d/a", 0603), {}},
+      {"create, the directory removed beside it", empty, file_a, d(2, {"/d/a f601 1"}), {}, rmdir("/d"), {}},
+      {"create, a directory of that name made beside it", empty, file_a, d(2, {"/d/a f601 1"}), {}, directory_a, {}},
+      {"create, the name removed beside it", empty, file_a, d(2, {"/d/a f601 1"}), {}, unlink("/d/a"), {}},
+      {"create, the name moved away beside it", empty, file_a, d(2, {"/d/a f601 1"}), {}, rename("/d/a", "/d/c"), {}},
+      {"create where a name is",
+       with({file_b}),
+       make_file("/d/b", 0601),
+       d(2, {"/d/b f602 1"}),
+       ErrorCode::exists,
+       unlink("/d/b"),
+       {}},
+      {"mkdir", empty, directory_a, d(3, {"/d/a d701 2"}), {}, make_directory("/d/a", 0703), {}},
+      {"mkdir, another beside it",
+       with({directory_b}),
+       directory_a,
+       d(4, {"/d/a d701 2", "/d/b d702 2"}),
+       {},
+       rmdir("/d/b"),
+       {}},
+      {"mkdir, removed beside it", empty, directory_a, d(3, {"/d/a d701 2"}), {}, rmdir("/d/a"), {}},
+      {"mkdir, the directory removed beside it", empty, directory_a, d(3, {"/d/a d701 2"}), {}, rmdir("/d"), {}},
+      {"mkdir where a name is",
+       with({file_a}),
+       directory_a,
+       d(2, {"/d/a f601 1"}),
+       ErrorCode::exists,
+       unlink("/d/a"),
+       {}},
+      {"mknod", empty, make_node("/d/a", {FileType::fifo, 0601, 0, ""}), d(2, {"/d/a p601 1"}), {}, file_a, {}},
+      {"symlink",
+       empty,
+       make_node("/d/a", {FileType::symlink, 0777, 0, "../to"}),
+       d(2, {"/d/a l777 1 -> ../to"}),
+       {},
+       make_node("/d/a", {FileType::symlink, 0777, 0, "rival's"}),
+       {}},
+  };
+}
+
+std::vector<Scenario> removing() {
+  return {
+      {"unlink", with({file_a}), unlink("/d/a"), d(2, {}), {}, unlink("/d/a"), {}},
+      {"unlink, another beside it",
+       with({file_a, file_b}),
+       unlink("/d/a"),
+       d(2, {"/d/b f602 1"}),
+       {},
+       rename("/d/b", "/d/a"),
+       {}},
+      {"unlink, made anew beside it", with({file_a}), unlink("/d/a"), d(2, {}), {}, make_file("/d/a", 0603), {}},
+      {"unlink, moved away beside it", with({file_a}), unlink("/d/a"), d(2, {}), {}, rename("/d/a", "/d/c"), {}},
+      {"unlink of an open file", with({file_a}), unlink("/d/a"), d(2, {}), {}, chmod("/d/a", 0604), "/d/a"},
+      {"unlink of a name that is not there", empty, unlink("/d/a"), d(2, {}), ErrorCode::not_found, file_a, {}},
+      {"unlink of a directory",
+       with({directory_a}),
+       unlink("/d/a"),
+       d(3, {"/d/a d701 2"}),
+       ErrorCode::is_directory,
+       rmdir("/d/a"),
+       {}},
+      {"rmdir", with({directory_a}), rmdir("/d/a"), d(2, {}), {}, rmdir("/d/a"), {}},
+      {"rmdir, a file made in it beside it",
+       with({directory_a}),
+       rmdir("/d/a"),
+       d(2, {}),
+       {},
+       make_file("/d/a/f", 0603),
+       {}},
+      {"rmdir, moved away beside it", with({directory_a}), rmdir("/d/a"), d(2, {}), {}, rename("/d/a", "/d/c"), {}},
+      {"rmdir, another made beside it", with({directory_a}), rmdir("/d/a"), d(2, {}), {}, directory_b, {}},
+      {"rmdir, its mode changed beside it", with({directory_a}), rmdir("/d/a"), d(2, {}), {}, chmod("/d/a", 0705), {}},
+      {"rmdir of a directory with a file",
+       with({directory_a, make_file("/d/a/f", 0603)}),
+       rmdir("/d/a"),
+       d(3, {"/d/a d701 2", "/d/a/f f603 1"}),
+       ErrorCode::not_empty,
+       unlink("/d/a/f"),
+       {}},
+      {"rmdir of a file",
+       with({file_a}),
+       rmdir("/d/a"),
+       d(2, {"/d/a f601 1"}),
+       ErrorCode::not_directory,
+       unlink("/d/a"),
+       {}},
+      {"rmdir of a name that is not there", empty, rmdir("/d/a"), d(2, {}), ErrorCode::not_found, directory_a, {}},
+  };
+}
+
+std::vector<Scenario> renaming() {
+  const Act plain = rename("/d/a", "/d/b");
+  return {
+      {"rename", with({file_a}), plain, d(2, {"/d/b f601 1"}), {}, plain, {}},
+      {"rename, the new name made beside it", with({file_a}), plain, d(2, {"/d/b f601 1"}), {}, file_b, {}},
+      {"rename, the old name removed beside it", with({file_a}), plain, d(2, {"/d/b f601 1"}), {}, unlink("/d/a"), {}},
+      {"rename of a directory", with({directory_a}), plain, d(3, {"/d/b d701 2"}), {}, rmdir("/d/a"), {}},
+      {"rename of an open file", with({file_a}), plain, d(2, {"/d/b f601 1"}), {}, chmod("/d/a", 0604), "/d/a"},
+      {"rename to itself", with({file_a}), rename("/d/a", "/d/a"), d(2, {"/d/a f601 1"}), {}, unlink("/d/a"), {}},
+      {"rename of a name that is not there", empty, plain, d(2, {}), ErrorCode::not_found, file_a, {}},
+      {"rename over a file", with({file_a, file_b}), plain, d(2, {"/d/b f601 1"}), {}, unlink("/d/b"), {}},
+      {"rename over a file, both exchanged beside it",
+       with({file_a, file_b}),
+       plain,
+       d(2, {"/d/b f601 1"}),
+       {},
+       rename("/d/a", "/d/b", RenameMode::exchange),
+       {}},
+      {"rename over an open file", with({file_a, file_b}), plain, d(2, {"/d/b f601 1"}), {}, unlink("/d/a"), "/d/b"},
+      {"rename over an empty directory",
+       with({directory_a, directory_b}),
+       plain,
+       d(3, {"/d/b d701 2"}),
+       {},
+       rmdir("/d/b"),
+       {}},
+      {"rename over an empty directory, a file made in it beside it",
+       with({directory_a, directory_b}),
+       plain,
+       d(3, {"/d/b d701 2"}),
+       {},
+       make_file("/d/b/f", 0603),
+       {}},
+      {"rename over an empty directory, which is moved beside it",
+       with({directory_a, directory_b}),
+       plain,
+       d(3, {"/d/b d701 2"}),
+       {},
+       rename("/d/b", "/d/c"),
+       {}},
+      {"rename over a directory with a file",
+       with({directory_a, directory_b, make_file("/d/b/f", 0603)}),
+       plain,
+       d(4, {"/d/a d701 2", "/d/b d702 2", "/d/b/f f603 1"}),
+       ErrorCode::not_empty,
+       unlink("/d/b/f"),
+       {}},
+      {"rename of a file over a directory",
+       with({file_a, directory_b}),
+       plain,
+       d(3, {"/d/a f601 1", "/d/b d702 2"}),
+       ErrorCode::is_directory,
+       rmdir("/d/b"),
+       {}},
+      {"rename of a directory over a file",
+       with({directory_a, file_b}),
+       plain,
+       d(3, {"/d/a d701 2", "/d/b f602 1"}),
+       ErrorCode::not_directory,
+       unlink("/d/b"),
+       {}},
+      {"rename to a free name only",
+       with({file_a}),
+       rename("/d/a", "/d/b", RenameMode::no_replace),
+       d(2, {"/d/b f601 1"}),
+       {},
+       file_b,
+       {}},
+      {"rename to a free name only, which is taken",
+       with({file_a, file_b}),
+       rename("/d/a", "/d/b", RenameMode::no_replace),
+       d(2, {"/d/a f601 1", "/d/b f602 1"}),
+       ErrorCode::exists,
+       unlink("/d/b"),
+       {}},
+      {"exchange",
+       with({file_a, directory_b}),
+       rename("/d/a", "/d/b", RenameMode::exchange),
+       d(3, {"/d/a d702 2", "/d/b f601 1"}),
+       {},
+       unlink("/d/a"),
+       {}},
+      {"exchange, with itself beside it",
+       with({file_a, file_b}),
+       rename("/d/a", "/d/b", RenameMode::exchange),
+       d(2, {"/d/a f602 1", "/d/b f601 1"}),
+       {},
+       rename("/d/a", "/d/b", RenameMode::exchange),
+       {}},
+      {"exchange with a name that is not there",
+       with({file_a}),
+       rename("/d/a", "/d/b", RenameMode::exchange),
+       d(2, {"/d/a f601 1"}),
+       ErrorCode::not_found,
+       file_b,
+       {}},
+      {"chmod", with({file_a}), chmod("/d/a", 0605), d(2, {"/d/a f605 1"}), {}, chmod("/d/a", 0606), {}},
+  };
+}
+
+}  // namespace
+
+const std::vector<Scenario>& scenarios() {
+  static const std::vector<Scenario> all = [] {
+    std::vector<Scenario> joined = making();
+    for (auto* more : {&removing, &renaming}) {
+      for (Scenario& scenario : more()) joined.push_back(std::move(scenario));
+    }
+    return joined;
+  }();
+  return all;
+}
+
+}  // namespace lccfs::crash
