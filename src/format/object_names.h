@@ -16,15 +16,22 @@ namespace lccfs::format {
 inline constexpr const char* super_object = "Super";
 inline constexpr const char* alloc_object = "Alloc";
 
-std::string inode_object(Ino ino);                        // Inode.<ino>
-std::string data_object(Ino ino, ObjectIndex index);      // Data.<ino>.<index>
-std::string session_object(InstanceId instance);          // Session.<instance>
+std::string inode_object(Ino ino);                    // Inode.<ino>
+std::string data_object(Ino ino, ObjectIndex index);  // Data.<ino>.<index>
+std::string session_object(InstanceId instance);      // Session.<instance>
 
 struct SuperName {};
 struct AllocName {};
-struct SessionName { InstanceId instance; };
-struct InodeName { Ino ino; };
-struct DataName { Ino ino; ObjectIndex index; };
+struct SessionName {
+  InstanceId instance;
+};
+struct InodeName {
+  Ino ino;
+};
+struct DataName {
+  Ino ino;
+  ObjectIndex index;
+};
 using ObjectName = std::variant<SuperName, AllocName, SessionName, InodeName, DataName>;
 /// nullopt: not a name that this format makes (numbers are decimal without leading zeros, ino > 0).
 std::optional<ObjectName> parse_object_name(std::string_view name);
@@ -34,30 +41,42 @@ using VolumeUuid = std::array<std::uint8_t, 16>;
 std::uint64_t name_hash(const VolumeUuid& uuid, std::string_view name);
 
 // Keys of a directory's omap. A name is kept as it is behind the last '/': it may hold any byte but '/' and NUL.
-std::string entry_key(const VolumeUuid& uuid, std::string_view name);   // n/<16 hex digits>/<name>
-std::string reverse_key(Ino ino, std::string_view name);                // i/<ino>/<name>
-std::string detached_key(Ino ino, Token token);                         // d/<ino>/<token>
-std::string decision_key(Token token);                                  // x/<token>
+std::string entry_key(const VolumeUuid& uuid, std::string_view name);  // n/<16 hex digits>/<name>
+std::string reverse_key(Ino ino, std::string_view name);               // i/<ino>/<name>
+std::string detached_key(Ino ino, Token token);                        // d/<ino>/<token>
+std::string decision_key(Token token);                                 // x/<token>
 // Keys of any inode's omap.
-std::string back_pointer_key(Ino parent, Token token);                  // p/<parent>/<token>
-std::string step_number_key(InstanceId instance);                       // l/<instance>
-std::string user_attribute_key(std::string_view name);                  // u/<name>
-std::string map_key(std::uint64_t block);                               // m/<16 hex digits>: in order of the blocks
+std::string back_pointer_key(Ino parent, Token token);  // p/<parent>/<token>
+std::string step_number_key(InstanceId instance);       // l/<instance>
+std::string user_attribute_key(std::string_view name);  // u/<name>
+std::string map_key(std::uint64_t block);               // m/<16 hex digits>: in order of the blocks
 // Keys of Super and of session objects.
-std::string instance_key(InstanceId instance);                          // s/<instance>
-std::string queue_key(std::uint64_t number);                            // q/<20 digits>
+std::string instance_key(InstanceId instance);  // s/<instance>
+std::string queue_key(std::uint64_t number);    // q/<20 digits>
 
 /// The value of l/: fixed width, so that numbers compare as bytes.
-std::string step_number_value(std::uint64_t number);                    // 20 digits
+std::string step_number_value(std::uint64_t number);  // 20 digits
 std::optional<std::uint64_t> parse_step_number(std::string_view value);
 
 /// The key after which a listing of `n/` goes on behind every name with this hash.
 std::string entry_cursor_key(std::uint64_t hash);
 
-struct EntryKey { std::uint64_t hash; std::string name; };
-struct ReverseKey { Ino ino; std::string name; };
-struct DetachedKey { Ino ino; Token token; };
-struct BackPointerKey { Ino parent; Token token; };
+struct EntryKey {
+  std::uint64_t hash;
+  std::string name;
+};
+struct ReverseKey {
+  Ino ino;
+  std::string name;
+};
+struct DetachedKey {
+  Ino ino;
+  Token token;
+};
+struct BackPointerKey {
+  Ino parent;
+  Token token;
+};
 std::optional<EntryKey> parse_entry_key(std::string_view key);
 std::optional<ReverseKey> parse_reverse_key(std::string_view key);
 std::optional<DetachedKey> parse_detached_key(std::string_view key);

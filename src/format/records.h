@@ -21,20 +21,21 @@ namespace lccfs::format {
 
 // ---- names of xattrs
 namespace xattr {
-inline constexpr const char* super = "super";     // Super: SuperRecord
-inline constexpr const char* fences = "fences";   // Super: NumberRecord, how many fences there were
-inline constexpr const char* next = "next";       // Alloc: NumberRecord, first number not handed out
-inline constexpr const char* attr = "attr";       // Inode: AttrRecord
-inline constexpr const char* state = "state";     // Inode: StateRecord
-inline constexpr const char* parent = "parent";   // Inode: BackPointerRecord, the first back-pointer
-inline constexpr const char* size = "size";       // regular file, symlink: NumberRecord
-inline constexpr const char* atime = "atime";     // TimeRecord, each
+inline constexpr const char* super = "super";    // Super: SuperRecord
+inline constexpr const char* fences = "fences";  // Super: NumberRecord, how many fences there were
+inline constexpr const char* next = "next";      // Alloc: NumberRecord, first number not handed out
+inline constexpr const char* attr = "attr";      // Inode: AttrRecord
+inline constexpr const char* state = "state";    // Inode: StateRecord
+inline constexpr const char* parent = "parent";  // Inode: BackPointerRecord, the first back-pointer
+inline constexpr const char* size = "size";      // regular file, symlink: NumberRecord
+inline constexpr const char* atime = "atime";    // TimeRecord, each
 inline constexpr const char* mtime = "mtime";
-inline constexpr const char* ctime = "ctime";     // changed by whoever changes attributes or names
-inline constexpr const char* wtime = "wtime";     // regular file: changed by the lease's holder; st_ctime is the later one
-inline constexpr const char* lease = "lease";     // regular file: NumberRecord, the instance that holds the write lease
-inline constexpr const char* fence = "fence";     // regular file: NumberRecord, number of the last fence behind a take-over
-inline constexpr const char* nsub = "nsub";       // directory: NumberRecord, how many subdirectories
+inline constexpr const char* ctime = "ctime";  // changed by whoever changes attributes or names
+inline constexpr const char* wtime = "wtime";  // regular file: changed by the lease's holder; st_ctime is the later one
+inline constexpr const char* lease = "lease";  // regular file: NumberRecord, the instance that holds the write lease
+inline constexpr const char* fence =
+    "fence";                                 // regular file: NumberRecord, number of the last fence behind a take-over
+inline constexpr const char* nsub = "nsub";  // directory: NumberRecord, how many subdirectories
 }  // namespace xattr
 
 inline constexpr std::uint32_t format_version = 1;
@@ -52,9 +53,9 @@ struct SuperRecord {  // led by the 8 bytes "LCCFSvol"; the format version is th
   std::uint32_t version = format_version;
   std::uint64_t compat = 0, ro_compat = 0, incompat = 0;  // feature bits
   VolumeUuid uuid{};
-  std::string label;      // at most 255 bytes
+  std::string label;                                            // at most 255 bytes
   std::uint32_t object_size_bytes = object_size_default_bytes;  // a power of two
-  std::string data_pool;  // empty: data objects are beside the metadata
+  std::string data_pool;                                        // empty: data objects are beside the metadata
   std::uint32_t grace_seconds = grace_default_seconds;
   TimeSpec birth;
   bool operator==(const SuperRecord&) const = default;
@@ -70,7 +71,7 @@ struct TimeRecord {
   bool operator==(const TimeRecord&) const = default;
 };
 
-namespace attr_flag {  // each answers "there is none" without a read
+namespace attr_flag {                                // each answers "there is none" without a read
 inline constexpr std::uint32_t user_attributes = 1;  // some u/ key is there
 inline constexpr std::uint32_t capability = 2;       // security.capability is among them
 inline constexpr std::uint32_t access_acl = 4;
@@ -79,7 +80,7 @@ inline constexpr std::uint32_t default_acl = 8;
 
 struct AttrRecord {
   FileType type = FileType::regular;
-  std::uint32_t mode = 0;   // permission bits only, 07777
+  std::uint32_t mode = 0;  // permission bits only, 07777
   std::uint32_t uid = 0, gid = 0;
   std::uint64_t rdev = 0;
   std::uint32_t nlink = 1;  // directory: 1 or 0; st_nlink is 2 + nsub
@@ -135,9 +136,9 @@ struct InstanceRecord {  // s/ key on Super
   enum class State : std::uint8_t { live = 1, fenced = 2, ended = 3 };
   std::string host;
   std::uint64_t pid = 0;
-  std::string version;   // of the program
+  std::string version;  // of the program
   TimeSpec since;
-  Bytes identity;        // what the store needs to fence it
+  Bytes identity;  // what the store needs to fence it
   std::string mount_id;
   State state = State::live;
   std::uint64_t fence_number = 0;  // fenced only
@@ -147,8 +148,8 @@ struct InstanceRecord {  // s/ key on Super
 struct QueueItem {  // q/ key on a session object
   enum class Kind : std::uint8_t { range = 1, directory = 2, inode = 3 };
   Kind kind = Kind::inode;
-  Ino ino;            // directory, inode; range: the first number
-  Ino end;            // range: one past the last number
+  Ino ino;  // directory, inode; range: the first number
+  Ino end;  // range: one past the last number
   TimeSpec time;
   bool operator==(const QueueItem&) const = default;
 };

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Records of Super, Alloc and session objects, and the messages between instances.
+#include <bit>
+
+#include "format/codec.h"
+#include "format/records.h"
+
+namespace lccfs::format {
+namespace {
+constexpr std::string_view magic = "LCCFSvol";
+constexpr std::size_t text_limit_bytes = 255;
+constexpr std::size_t identity_limit_bytes = 4096;
+}  // namespace
+
+Bytes encode(const SuperRecord& super) {
+  RecordWriter out;
+  out.put_raw(magic);
+  out.put(super.version);
+  out.put(super.compat);
+  out.put(super.ro_compat);
+  out.put(super.incompat);
+  out.put_raw({reinterpret_cast<const char*>(super.uuid.data()), super.uuid.size()});
+  out.put_string(super.label);
+  out.put(super.object_size_bytes);
+  out.put_string(super.data_pool);
+  out.put(super.grace_seconds);
+  out.put_time(super.birth);
+  return out.finish();
+}
+
+template <>
+Result<SuperRecord> decode(std::string_view bytes) {
+  RecordReader in("super", bytes);
+  SuperRecord super;
+  in.version();
+  in.require(in.raw(magic.size()) == magic, "not the magic of a volume");
+  super.version = in.get<std::uint32_t>();
+  if (super.version > format_version) {
+    return failure(ErrorCode::unsupported, "super: the volume has format " + std::to_string(super.version) +
+                                               ", this version knows " + std::to_string(format_version) +
+                                               ": use a newer one");
+  }
+  in.require(super.version == format_version, "no such format");
+  super.compat = in.get<std::uint64_t>();
+  super.ro_compat = in.get<std::uint64_t>();
+  super.incompat = in.get<std::uint64_t>();
+  const auto uuid = in.raw(super.uuid.size());
+  std::copy(uuid.begin(), uuid.end(), super.uuid.begin());
+  super.label = in.string(text_limit_bytes);
+  super.object_size_bytes = in.get<std::uint32_t>();
+  in.require(std::has_single_bit(super.object_size_bytes) && super.object_size_bytes >= object_size_min_bytes &&
+                 super.object_size_bytes <= object_size_max_bytes,
+             "object size out of range");
+  super.data_pool = in.string(text_limit_bytes);
+  super.grace_seconds = in.get<std::uint32_t>();
+  super.birth = in.time();
+  LCCFS_CHECK(in.finish());
+  return super;
+}
+
+Bytes encode(const NumberRecord& number) {
+  RecordWriter out;
+  out.put(number.value);
+  return out.finish();
+}
+
+template <>
+Result<NumberRecord> decode(std::string_view bytes) {
+  RecordReader in("number", bytes);
+  NumberRecord number;
+  in.version();
+  number.value = in.get<std::uint64_t>();
+  LCCFS_CHECK(in.finish());
+  return number;
+}
+
+Bytes encode(const InstanceRecord& record) {
+  RecordWriter out;
+  out.put_string(record.host);
+  out.put(record.pid);
+  out.put_string(record.version);
+  out.put_time(record.since);
+  out.put_string(record.identity);
+  out.put_string(record.mount_id);
+  out.put(static_cast<std::uint8_t>(record.state));
+  out.put(record.fence_number);
+  return out.finish();
+}
+
+template <>
+Result<InstanceRecord> decode(std::string_view bytes) {
+  RecordReader in("instance", bytes);
+  InstanceRecord record;
+  in.version();
+  record.host = in.string(identity_limit_bytes);
+  record.pid = in.get<std::uint64_t>();
+  record.version = in.string(text_limit_bytes);
+  record.since = in.time();
+  record.identity = in.string(identity_limit_bytes);
+  record.mount_id = in.string(identity_limit_bytes);
+  record.state = in.enumeration(InstanceRecord::State::ended);
+  record.fence_number = in.get<std::uint64_t>();
+  in.require(record.fence_number == 0 || record.state == InstanceRecord::State::fenced,
+             "a fence number, but not fenced");
+  LCCFS_CHECK(in.finish());
+  return record;
+}
+
+Bytes encode(const QueueItem& item) {
+  RecordWriter out;
+  out.put(static_cast<std::uint8_t>(item.kind));
+  out.put(item.ino.value);
+  out.put(item.end.value);
+  out.put_time(item.time);
+  return out.finish();
+}
+
+template <>
+Result<QueueItem> decode(std::string_view bytes) {
+  RecordReader in("queue item", bytes);
+  QueueItem item;
+  in.version();
+  item.kind = in.enumeration(QueueItem::Kind::inode);
+  item.ino.value = in.get<std::uint64_t>();
+  item.end.value = in.get<std::uint64_t>();
+  in.require((item.kind == QueueItem::Kind::range) == (item.end.value != 0), "an end, but no range");
+  in.require(item.end.value == 0 || item.ino < item.end, "an empty range");
+  item.time = in.time();
+  LCCFS_CHECK(in.finish());
+  return item;
+}
+
+Bytes encode(const Question& question) {
+  RecordWriter out;
+  out.put(static_cast<std::uint8_t>(question.kind));
+  out.put(question.ino.value);
+  out.put(static_cast<std::uint8_t>(question.from_open ? 1 : 0));
+  return out.finish();
+}
+
+template <>
+Result<Question> decode(std::string_view bytes) {
+  RecordReader in("question", bytes);
+  Question question;
+  in.version();
+  question.kind = in.enumeration(Question::Kind::store_attributes);
+  question.ino.value = in.get<std::uint64_t>();
+  const auto from_open = in.get<std::uint8_t>();
+  in.require(from_open <= 1, "no such value");
+  question.from_open = from_open == 1;
+  LCCFS_CHECK(in.finish());
+  return question;
+}
+
+Bytes encode(const Answer& answer) {
+  RecordWriter out;
+  out.put(static_cast<std::uint8_t>(answer.kind));
+  return out.finish();
+}
+
+template <>
+Result<Answer> decode(std::string_view bytes) {
+  RecordReader in("answer", bytes);
+  Answer answer;
+  in.version();
+  answer.kind = in.enumeration(Answer::Kind::busy);
+  LCCFS_CHECK(in.finish());
+  return answer;
+}
+
+}  // namespace lccfs::format
