@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What every mount test stands on: volumes on a store, mounts of them by the real lccfs-fuse, and a TestCase.
+
+The runner (./run) fills `context` and runs each test in a process of its own. A Mount runs lccfs-fuse in the
+foreground with its log in the test's folder; what a test leaves mounted is unmounted behind it, and a client that does
+not end cleanly then fails the test.
+"""
+
+import dataclasses
+import hashlib
+import itertools
+import json
+import os
+import pathlib
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+from ceph_cluster import Cluster  # noqa: E402  (found by the line above)
+
+MOUNT_READY_LIMIT_S = 60
+UNMOUNT_LIMIT_S = 60
+POOL = "lccfs"
+NOBODY = 65534
+
+
+@dataclasses.dataclass
+class Context:
+    """Where the programs are, on which store the tests run, and the folder of the one that runs."""
+    bin: pathlib.Path
+    store: str = "local"  # local, rados, or plain: a plain folder instead of LCCFS, to try the tests themselves
+    cluster: Cluster | None = None
+    workdir: pathlib.Path = pathlib.Path()
+    cache: pathlib.Path = pathlib.Path()  # kept between runs
+    seed: int = 0
+
+
+context = Context(ROOT / "build" / "bin")
+_numbers = itertools.count(1)
+
+
+def run(*command, check=True, timeout_s=None, **options):
+    """Runs a command with its output to the test's log; the words may be paths."""
+    words = [os.fspath(word) if isinstance(word, os.PathLike) else str(word) for word in command]
+    print("+", " ".join(words), flush=True)
+    return subprocess.run(words, check=check, timeout=timeout_s, text=True, **options)
+
+
+def output(*command, **options):
+    """A command's standard output; its standard error goes to the log."""
+    return run(*command, stdout=subprocess.PIPE, **options).stdout
+
+
+def wait_until(condition, limit_s, what):
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what}: not after {limit_s} s")
+        time.sleep(0.05)
+
+
+def digest(path):
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def pattern_bytes(size, seed):
+    return random.Random(seed).randbytes(size)
+
+
+def mounted_below(folder):
+    """Mountpoints in or under `folder`, the innermost first."""
+    prefix = str(folder)
+    with open("/proc/self/mountinfo", encoding="utf-8") as lines:
+        points = [line.split()[4].encode().decode("unicode_escape") for line in lines]
+    return [point for point in reversed(points) if point == prefix or point.startswith(prefix + "/")]
+
+
+# ---- volumes
+
+class Volume:
+    """An address of a volume: made by `make`, mounted by `mount`."""
+
+    def __init__(self, address):
+        self.address = [str(word) for word in address]
+        self.mounts = []
+
+    def lccfs(self, command, *options, **settings):
+        return run(context.bin / "lccfs", command, *self.address, *options, **settings)
+
+    def make(self, *options):
+        self.lccfs("mkfs", *options)
+        return self
+
+    def info(self):
+        return json.loads(self.lccfs("info", "--json", stdout=subprocess.PIPE).stdout)
+
+    def mount(self, *options):
+        mount = Mount(self, options)
+        self.mounts.append(mount)
+        return mount.start()
+
+
+class PlainVolume(Volume):
+    """A folder; its mounts are bind mounts."""
+
+    def __init__(self):
+        folder = context.workdir / f"plain-{next(_numbers)}"
+        folder.mkdir()
+        super().__init__(["--plain", folder])
+        self.folder = folder
+
+    def make(self, *options):
+        return self
+
+    def mount(self, *options):
+        mount = PlainMount(self, options)
+        self.mounts.append(mount)
+        return mount.start()
+
+
+def new_volume(*mkfs_options):
+    """An empty volume on the store that the tests run on."""
+    return empty_address().make(*mkfs_options)
+
+
+def empty_address(cluster=None, pool=POOL):
+    """An address that holds no volume yet."""
+    number = next(_numbers)
+    if context.store == "local":
+        return Volume(["--local", context.workdir / f"store-{number}"])
+    if context.store == "plain":
+        return PlainVolume()
+    cluster = cluster or context.cluster
+    return Volume(["-c", cluster.conf, "-p", pool, "-n", f"{context.workdir.name}-{number}"])
+
+
+# ---- mounts
+
+class Mount:
+    """One running lccfs-fuse. `path` is the mountpoint; `mount / "name"` a path on it."""
+
+    def __init__(self, volume, options=()):
+        number = next(_numbers)
+        self.volume = volume
+        self.path = context.workdir / f"mnt-{number}"
+        self.log = context.workdir / f"client-{number}.log"
+        self.process = None
+        self.may_die = False  # set by tests that kill or fence it
+        self._options = options
+
+    def __truediv__(self, name):
+        return self.path / name
+
+    def command(self):
+        return [str(context.bin / "lccfs-fuse"), *self.volume.address, "-m", str(self.path), "-f", *self._options]
+
+    def start(self):
+        self.path.mkdir(exist_ok=True)
+        print("+", " ".join(self.command()), ">", self.log, flush=True)
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                            start_new_session=True)
+        (context.workdir / f"{self.path.name}.pid").write_text(str(self.process.pid), encoding="utf-8")
+        wait_until(self._ready_or_dead, MOUNT_READY_LIMIT_S, f"mounting {self.path}, see {self.log}")
+        if not self.is_mounted():
+            raise AssertionError(f"lccfs-fuse ended with status {self.process.returncode}: {self.log_text()}")
+        os.stat(self.path)
+        return self
+
+    def unmount(self):
+        run("fusermount3", "-u", self.path)
+        self.wait_for_end()
+
+    def wait_for_end(self):
+        status = self.process.wait(UNMOUNT_LIMIT_S)
+        if status != 0 and not self.may_die:
+            raise AssertionError(f"lccfs-fuse ended with status {status}: {self.log_text()}")
+
+    def remount(self):
+        """Unmounts and mounts again: nothing is cached any more, on either side."""
+        self.unmount()
+        return self.start()
+
+    def is_mounted(self):
+        return bool(mounted_below(self.path))
+
+    def log_text(self):
+        return self.log.read_text(encoding="utf-8", errors="replace")[-4000:]
+
+    def resident_peak_kib(self):
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
+        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:"))
+
+    def instance(self):
+        """The number of this mount's instance in the volume."""
+        return next(entry["number"] for entry in self.volume.info()["instances"]
+                    if entry["pid"] == self.process.pid)
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def clean_up(self):
+        """Unmounts, whatever state it is in. True: it was fine and ended cleanly."""
+        if self.process is None:
+            return True
+        if self.is_mounted() and not self.may_die:
+            try:
+                self.unmount()
+                return True
+            except (subprocess.SubprocessError, AssertionError) as error:
+                print(f"unmounting {self.path}: {error}", flush=True)
+        clean = self.may_die or (self.process.poll() == 0)
+        while self.is_mounted():
+            run("fusermount3", "-u", "-z", self.path, check=False)
+        self._end_process()
+        return clean
+
+    def _end_process(self):
+        for number in [signal.SIGCONT, signal.SIGTERM, signal.SIGKILL]:
+            if self.process.poll() is not None:
+                return
+            self.process.send_signal(number)
+            if number != signal.SIGCONT:
+                try:
+                    self.process.wait(10)
+                except subprocess.TimeoutExpired:
+                    continue
+
+    def _ready_or_dead(self):
+        return self.is_mounted() or self.process.poll() is not None
+
+
+class PlainMount(Mount):
+    def start(self):
+        self.path.mkdir(exist_ok=True)
+        run("mount", "--bind", self.volume.folder, self.path)
+        return self
+
+    def unmount(self):
+        run("umount", self.path)
+
+    def clean_up(self):
+        while self.is_mounted():
+            run("umount", "-l", self.path, check=False)
+        return True
+
+    def resident_peak_kib(self):
+        return 0
+
+
+# ---- the test case
+
+class MountTest(unittest.TestCase):
+    """A test with a fresh volume, mounted at self.mount. Class attributes say where and how long it runs."""
+
+    stores = ("local", "rados", "plain")
+    limit_s = 120
+    waits = False  # it mostly waits: the runner lets it run beside the others
+    own_cluster = None  # arguments of Cluster.start, if it harms the cluster: it gets one of its own
+    mkfs_options = ()
+    mount_options = ()
+
+    maxDiff = 2000
+
+    def setUp(self):
+        self.random = random.Random(f"{context.seed} {self.id()}")
+        self.cluster = context.cluster
+        if context.store == "rados" and self.own_cluster is not None:
+            # Not in workdir: paths of sockets are short.
+            self.cluster = Cluster(context.workdir.parent / f"cluster-{os.getpid()}").start(**self.own_cluster)
+            self.addCleanup(self.cluster.stop)
+            self.cluster.create_pool(POOL)
+        self._volumes = []
+        self.addCleanup(self._unmount_all)
+        self.set_up_volume()
+
+    def set_up_volume(self):
+        self.volume = self.new_volume(*self.mkfs_options)
+        self.mount = self.volume.mount(*self.mount_options)
+
+    def new_address(self, pool=POOL):
+        volume = empty_address(self.cluster, pool)
+        self._volumes.append(volume)
+        return volume
+
+    def new_volume(self, *mkfs_options, pool=POOL):
+        return self.new_address(pool).make(*mkfs_options)
+
+    def scratch(self, name):
+        """A path outside the volume."""
+        folder = context.workdir / "scratch"
+        folder.mkdir(exist_ok=True)
+        return folder / name
+
+    def assert_errno(self, number, function, *arguments, **options):
+        with self.assertRaises(OSError) as caught:
+            function(*arguments, **options)
+        self.assertEqual(os.strerror(caught.exception.errno), os.strerror(number))
+
+    def _unmount_all(self):
+        mounts = [mount for volume in self._volumes for mount in volume.mounts]
+        unclean = [mount for mount in reversed(mounts) if not mount.clean_up()]
+        self.assertFalse(unclean, "clients did not end cleanly: " + ", ".join(str(m.log) for m in unclean))
+
+
+def as_user(uid, function, gid=None, groups=()):
+    """Runs `function` in a child process as that user; returns what it returns, or raises its OSError's errno."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setgroups(list(groups))
+            os.setgid(uid if gid is None else gid)
+            os.setuid(uid)
+            answer = (function(), None)
+        except OSError as error:
+            answer = (None, error.errno or 0)
+        except BaseException as error:  # whatever it is, the parent must hear of it
+            answer = (repr(error), -1)
+        os.write(writer, pickle.dumps(answer))
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        value, number = pickle.loads(pipe.read())
+    os.waitpid(child, 0)
+    if number == -1:
+        raise AssertionError(f"as user {uid}: {value}")
+    if number is not None:
+        raise OSError(number, os.strerror(number))
+    return value

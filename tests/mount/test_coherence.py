@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Direct and buffered I/O agree on one mount at once, and on another behind close and open."""
+
+import mmap
+import os
+
+from harness import MountTest
+
+BLOCK = 4096
+
+
+def write_direct(path, offset, fill, length=BLOCK, flags=0):
+    file = os.open(path, os.O_WRONLY | os.O_DIRECT | os.O_CREAT | flags, 0o644)
+    try:
+        with mmap.mmap(-1, length) as aligned:
+            aligned.write(bytes([fill]) * length)
+            assert os.pwritev(file, [aligned], offset) == length
+    finally:
+        os.close(file)
+
+
+def read_direct(path, offset, length=BLOCK):
+    file = os.open(path, os.O_RDONLY | os.O_DIRECT)
+    try:
+        with mmap.mmap(-1, length) as aligned:
+            count = os.preadv(file, [aligned], offset)
+            return aligned[:count]
+    finally:
+        os.close(file)
+
+
+def read_mapped(file, length):
+    with mmap.mmap(file, length, prot=mmap.PROT_READ) as mapped:
+        return mapped[:]
+
+
+class OneMountTest(MountTest):
+    def setUp(self):
+        super().setUp()
+        self.path = self.mount / "file"
+        self.path.write_bytes(b"a" * (4 * BLOCK))
+
+    def test_a_buffered_read_sees_a_direct_write(self):
+        file = os.open(self.path, os.O_RDWR)
+        self.assertEqual(os.pread(file, BLOCK, 0), b"a" * BLOCK)
+        write_direct(self.path, 0, ord("b"))
+        self.assertEqual(os.pread(file, BLOCK, 0), b"b" * BLOCK)
+        self.assertEqual(self.path.read_bytes(), b"b" * BLOCK + b"a" * (3 * BLOCK))
+        os.close(file)
+
+    def test_a_mapped_read_sees_a_direct_write(self):
+        file = os.open(self.path, os.O_RDWR)
+        with mmap.mmap(file, 4 * BLOCK, prot=mmap.PROT_READ) as mapped:
+            self.assertEqual(mapped[BLOCK], ord("a"))
+            write_direct(self.path, BLOCK, ord("b"))
+            self.assertEqual(mapped[BLOCK:2 * BLOCK], b"b" * BLOCK)
+        self.assertEqual(read_mapped(file, 4 * BLOCK)[BLOCK:2 * BLOCK], b"b" * BLOCK)
+        os.close(file)
+
+    def test_a_direct_read_sees_a_buffered_write(self):
+        file = os.open(self.path, os.O_RDWR)
+        os.pwrite(file, b"c" * 100, BLOCK + 50)
+        self.assertEqual(read_direct(self.path, BLOCK), b"a" * 50 + b"c" * 100 + b"a" * (BLOCK - 150))
+        os.close(file)
+
+    def test_a_direct_read_sees_a_mapped_write(self):
+        file = os.open(self.path, os.O_RDWR)
+        with mmap.mmap(file, 4 * BLOCK) as mapped:
+            mapped[10:20] = b"d" * 10
+            self.assertEqual(read_direct(self.path, 0)[:30], b"a" * 10 + b"d" * 10 + b"a" * 10)
+        os.close(file)
+
+    def test_an_image_whose_first_block_is_written_buffered_and_the_rest_directly_is_whole(self):
+        path = self.mount / "image"
+        path.write_bytes(b"1" * BLOCK)
+        self.assertEqual(path.read_bytes(), b"1" * BLOCK)
+        for block in range(1, 8):
+            write_direct(path, block * BLOCK, ord("2"))
+        write_direct(path, 0, ord("3"))
+        self.assertEqual(path.read_bytes(), b"3" * BLOCK + b"2" * (7 * BLOCK))
+        self.mount.remount()
+        self.assertEqual(path.read_bytes(), b"3" * BLOCK + b"2" * (7 * BLOCK))
+
+    def test_a_buffered_read_sees_a_direct_write_that_grew_the_file(self):
+        file = os.open(self.path, os.O_RDONLY)
+        self.assertEqual(len(os.pread(file, 100_000, 0)), 4 * BLOCK)
+        write_direct(self.path, 6 * BLOCK, ord("e"))
+        self.assertEqual(os.fstat(file).st_size, 7 * BLOCK)
+        self.assertEqual(os.pread(file, 100_000, 3 * BLOCK), b"a" * BLOCK + bytes(2 * BLOCK) + b"e" * BLOCK)
+        os.close(file)
+
+
+class TwoMountsTest(MountTest):
+    def setUp(self):
+        super().setUp()
+        self.other = self.volume.mount()
+        self.here, self.there = self.mount / "file", self.other / "file"
+        self.here.write_bytes(b"a" * (4 * BLOCK))
+
+    def test_a_buffered_write_is_read_elsewhere_behind_close_and_open(self):
+        for turn in range(20):
+            writer, reader = [(self.here, self.there), (self.there, self.here)][turn % 2]
+            content = bytes([65 + turn]) * (turn * 1_000 + 1)
+            writer.write_bytes(content)
+            self.assertEqual(reader.read_bytes(), content)
+            self.assertEqual(os.stat(reader).st_size, len(content))
+
+    def test_a_direct_write_is_read_elsewhere_through_the_cache_behind_open(self):
+        self.assertEqual(self.there.read_bytes(), b"a" * (4 * BLOCK))
+        for fill in b"bcd":
+            write_direct(self.here, BLOCK, fill)
+            self.assertEqual(self.there.read_bytes()[BLOCK:2 * BLOCK], bytes([fill]) * BLOCK)
+            file = os.open(self.there, os.O_RDONLY)
+            self.assertEqual(read_mapped(file, 4 * BLOCK)[BLOCK:2 * BLOCK], bytes([fill]) * BLOCK)
+            os.close(file)
+
+    def test_a_buffered_write_is_read_directly_elsewhere(self):
+        for fill in b"bcd":
+            with open(self.there, "r+b") as file:
+                file.write(bytes([fill]) * BLOCK)
+            self.assertEqual(read_direct(self.here, 0), bytes([fill]) * BLOCK)
+
+    def test_growth_and_truncation_are_seen_elsewhere_behind_open(self):
+        self.assertEqual(self.there.read_bytes(), b"a" * (4 * BLOCK))
+        os.truncate(self.here, BLOCK)
+        self.assertEqual(self.there.read_bytes(), b"a" * BLOCK)
+        os.truncate(self.here, 3 * BLOCK)
+        self.assertEqual(self.there.read_bytes(), b"a" * BLOCK + bytes(2 * BLOCK))
+        with open(self.there, "ab") as file:
+            file.write(b"tail")
+        self.assertEqual(self.here.read_bytes()[-4:], b"tail")
+        self.assertEqual(os.stat(self.here).st_size, 3 * BLOCK + 4)
+
+    def test_an_open_writer_gives_way_to_a_reader_elsewhere(self):
+        with open(self.here, "r+b", buffering=0) as writer:
+            for fill in b"xyz":
+                writer.seek(0)
+                writer.write(bytes([fill]) * BLOCK)
+                os.fsync(writer.fileno())
+                self.assertEqual(self.there.read_bytes()[:BLOCK], bytes([fill]) * BLOCK)
+
+    def test_two_open_writers_on_two_mounts_lose_nothing(self):
+        files = [os.open(path, os.O_RDWR | os.O_DIRECT) for path in [self.here, self.there]]
+        for turn in range(10):
+            with mmap.mmap(-1, BLOCK) as aligned:
+                aligned.write(bytes([100 + turn]) * BLOCK)
+                os.pwritev(files[turn % 2], [aligned], turn * BLOCK)
+        for file in files:
+            os.close(file)
+        wanted = b"".join(bytes([100 + turn]) * BLOCK for turn in range(10))
+        self.assertEqual(self.here.read_bytes(), wanted)
+        self.assertEqual(self.there.read_bytes(), wanted)
+
+    def test_names_are_seen_elsewhere_at_once_where_none_was_before(self):
+        for number in range(20):
+            path = f"name-{number}"
+            self.assertFalse((self.other / path).exists())
+            (self.mount / path).write_text(str(number), encoding="utf-8")
+            self.assertEqual((self.other / path).read_text(encoding="utf-8"), str(number))
+
+    def test_a_file_removed_elsewhere_stays_whole_for_those_who_have_it_open(self):
+        with open(self.there, "rb") as reader:
+            os.unlink(self.here)
+            self.assertEqual(reader.read(), b"a" * (4 * BLOCK))
+
+    def test_appends_on_two_mounts_are_all_there(self):
+        log_here, log_there = self.mount / "log", self.other / "log"
+        log_here.touch()
+        for number in range(20):
+            with open([log_here, log_there][number % 2], "a", encoding="utf-8") as file:
+                file.write(f"line {number}\n")
+        wanted = "".join(f"line {number}\n" for number in range(20))
+        self.assertEqual(log_here.read_text(encoding="utf-8"), wanted)
+        self.assertEqual(log_there.read_text(encoding="utf-8"), wanted)
