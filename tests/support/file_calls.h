@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Reads and writes of a file system, awaited.
+#pragma once
+
+#include <fcntl.h>
+
+#include <future>
+#include <memory>
+#include <string>
+
+#include "lccfs/file_system.h"
+#include "support/hooks.h"
+
+namespace lccfs::test {
+
+inline SharedBytes shared_bytes(const std::string& text) {
+  auto owner = std::make_shared<std::string>(text);
+  return {std::shared_ptr<const char>(owner, owner->data()), owner->data(), owner->size()};
+}
+
+inline std::future<Result<std::size_t>> begin_write(FileSystem& fs, HandleId handle, std::uint64_t offset,
+                                                    const std::string& text, const Caller& caller = {}) {
+  std::promise<Result<std::size_t>> promise;
+  auto answer = promise.get_future();
+  fs.write(caller, handle, offset, shared_bytes(text),
+           [promise = std::move(promise)](Result<std::size_t> written) mutable { promise.set_value(std::move(written)); });
+  return answer;
+}
+
+inline Result<std::size_t> write_at(FileSystem& fs, HandleId handle, std::uint64_t offset, const std::string& text,
+                                    const Caller& caller = {}) {
+  return begin_write(fs, handle, offset, text, caller).get();
+}
+
+inline Result<std::string> read_at(FileSystem& fs, HandleId handle, std::uint64_t offset, std::size_t length) {
+  std::string target(length, '?');
+  std::promise<Result<std::size_t>> promise;
+  auto answer = promise.get_future();
+  fs.read(handle, offset, target,
+          [promise = std::move(promise)](Result<std::size_t> got) mutable { promise.set_value(std::move(got)); });
+  auto got = answer.get();
+  if (!got) return std::unexpected(std::move(got).error());
+  target.resize(*got);
+  return target;
+}
+
+/// A new file in the root, open for reading and writing.
+struct OpenFile {
+  Ino ino;
+  HandleId handle;
+};
+inline OpenFile create_file(FileSystem& fs, const std::string& name, int flags = O_RDWR, std::uint32_t mode = 0644) {
+  const auto made = need(fs.create({}, root_ino, name, mode, flags));
+  return {made.entry.attributes.ino, made.open.handle};
+}
+inline void close_file(FileSystem& fs, HandleId handle) {
+  need(fs.flush(handle));
+  fs.release(handle);
+}
+
+}  // namespace lccfs::test
