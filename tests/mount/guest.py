@@ -10,7 +10,7 @@ import shutil
 from harness import context, output, run
 
 KERNEL_PACKAGE = "linux-image-cloud-amd64"
-MODULES = ["virtio", "virtio_ring", "virtio_pci_modern_dev", "virtio_pci_legacy_dev", "virtio_pci", "virtio_blk"]
+MODULES = ["virtio_ring", "virtio", "virtio_pci_modern_dev", "virtio_pci_legacy_dev", "virtio_pci", "virtio_blk"]
 BOOT_DISK_MIB = 48
 FILES = 40
 
@@ -24,7 +24,7 @@ export PATH=/bin
 busybox --install -s /bin
 set -e
 trap 'test $? = 0 || {{ echo GUEST FAILED; poweroff -f; }}' EXIT
-mke2fs -q -t ext4 /dev/vdb
+/bin/mke2fs -q -t ext4 /dev/vdb
 mkdir /data
 mount -t ext4 /dev/vdb /data
 mkdir /data/d

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Names: rename and its flags, limits, symbolic links, special files."""
+
+import ctypes
+import errno
+import os
+import shutil
+import socket
+import stat
+
+from harness import MountTest, NOBODY, as_user
+
+RENAME_NOREPLACE, RENAME_EXCHANGE, RENAME_WHITEOUT = 1, 2, 4
+AT_FDCWD = -100
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def renameat2(old, new, flags):
+    if libc.renameat2(AT_FDCWD, os.fsencode(old), AT_FDCWD, os.fsencode(new), flags) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+class RenameTest(MountTest):
+    def setUp(self):
+        super().setUp()
+        self.a, self.b = self.mount / "a", self.mount / "b"
+
+    def test_a_rename_replaces_a_file(self):
+        self.a.write_text("a", encoding="utf-8")
+        self.b.write_text("b", encoding="utf-8")
+        with open(self.b, encoding="utf-8") as replaced:
+            os.rename(self.a, self.b)
+            self.assertEqual(replaced.read(), "b")
+        self.assertEqual(self.b.read_text(encoding="utf-8"), "a")
+        self.assertEqual(os.listdir(self.mount.path), ["b"])
+
+    def test_a_rename_replaces_an_empty_directory_and_no_other(self):
+        self.a.mkdir()
+        (self.a / "in a").touch()
+        self.b.mkdir()
+        os.rename(self.a, self.b)
+        self.assertEqual(os.listdir(self.b), ["in a"])
+        self.a.mkdir()
+        self.assert_errno(errno.ENOTEMPTY, os.rename, self.a, self.b)
+        self.assertEqual(os.stat(self.mount.path).st_nlink, 4)
+
+    def test_a_file_replaces_no_directory_and_a_directory_no_file(self):
+        self.a.touch()
+        self.b.mkdir()
+        self.assert_errno(errno.EISDIR, os.rename, self.a, self.b)
+        self.assert_errno(errno.ENOTDIR, os.rename, self.b, self.a)
+        self.assertEqual(sorted(os.listdir(self.mount.path)), ["a", "b"])
+
+    def test_noreplace_refuses_an_existing_name(self):
+        self.a.write_text("a", encoding="utf-8")
+        self.b.write_text("b", encoding="utf-8")
+        self.assert_errno(errno.EEXIST, renameat2, self.a, self.b, RENAME_NOREPLACE)
+        self.assertEqual(self.b.read_text(encoding="utf-8"), "b")
+        renameat2(self.a, self.mount / "c", RENAME_NOREPLACE)
+        self.assertEqual(sorted(os.listdir(self.mount.path)), ["b", "c"])
+
+    def test_exchange_swaps_two_names_of_any_kind(self):
+        self.a.write_text("a", encoding="utf-8")
+        self.b.mkdir()
+        renameat2(self.a, self.b, RENAME_EXCHANGE)
+        self.assertTrue(self.a.is_dir())
+        self.assertEqual(self.b.read_text(encoding="utf-8"), "a")
+        self.assert_errno(errno.ENOENT, renameat2, self.a, self.mount / "none", RENAME_EXCHANGE)
+        self.mount.remount()
+        self.assertTrue(self.a.is_dir())
+
+    def test_unknown_flags_are_refused(self):
+        self.a.touch()
+        self.assert_errno(errno.EINVAL, renameat2, self.a, self.b, RENAME_WHITEOUT)
+        self.assertEqual(os.listdir(self.mount.path), ["a"])
+
+    def test_a_missing_name_cannot_be_renamed(self):
+        self.assert_errno(errno.ENOENT, os.rename, self.a, self.b)
+
+    def test_a_rename_changes_ctime_and_not_mtime(self):
+        self.a.write_text("a", encoding="utf-8")
+        os.utime(self.a, ns=(1, 2))
+        before = os.stat(self.a).st_ctime_ns
+        os.rename(self.a, self.b)
+        self.mount.remount()
+        after = os.stat(self.b)
+        self.assertGreater(after.st_ctime_ns, before)
+        self.assertEqual(after.st_mtime_ns, 2)
+
+    def test_a_sticky_directory_protects_others_files(self):
+        folder = self.mount / "tmp"
+        folder.mkdir()
+        os.chmod(folder, 0o1777)
+        (folder / "root's").touch()
+        self.assert_errno(errno.EPERM, as_user, NOBODY, lambda: os.rename(folder / "root's", folder / "mine"))
+        self.assert_errno(errno.EPERM, as_user, NOBODY, lambda: os.unlink(folder / "root's"))
+        as_user(NOBODY, lambda: (folder / "mine").touch())
+        as_user(NOBODY, lambda: os.rename(folder / "mine", folder / "still mine"))
+
+
+class NotYetTest(MountTest):
+    """What a later version brings is refused, and changes nothing."""
+
+    stores = ("local", "rados")
+
+    def test_a_rename_across_directories_is_refused(self):
+        (self.mount / "d").mkdir()
+        (self.mount / "file").write_text("x", encoding="utf-8")
+        self.assert_errno(errno.EXDEV, os.rename, self.mount / "file", self.mount / "d" / "file")
+        self.assertEqual((self.mount / "file").read_text(encoding="utf-8"), "x")
+        self.assertEqual(os.listdir(self.mount / "d"), [])
+
+    def test_mv_moves_across_directories_by_copying(self):
+        (self.mount / "d").mkdir()
+        (self.mount / "file").write_text("x", encoding="utf-8")
+        shutil.move(self.mount / "file", self.mount / "d" / "file")
+        self.assertEqual((self.mount / "d" / "file").read_text(encoding="utf-8"), "x")
+        self.assertEqual(os.listdir(self.mount.path), ["d"])
+
+    def test_a_link_is_refused(self):
+        (self.mount / "file").touch()
+        self.assert_errno(errno.EPERM, os.link, self.mount / "file", self.mount / "second")
+        self.assertEqual(os.listdir(self.mount.path), ["file"])
+        self.assertEqual(os.stat(self.mount / "file").st_nlink, 1)
+
+
+class LimitsTest(MountTest):
+    def test_names_of_255_bytes_and_any_byte_are_taken(self):
+        names = ["x" * 255, "ä" * 127, "line\nbreak", "quote'\"\\", " ", "-rf"]
+        raw = [os.fsencode(name) for name in names] + [bytes(range(1, 47)), bytes(range(48, 256))]
+        top = os.fsencode(self.mount.path)
+        for number, name in enumerate(raw):
+            with open(os.path.join(top, name), "w", encoding="utf-8") as file:
+                file.write(str(number))
+        self.mount.remount()
+        self.assertEqual(sorted(os.listdir(top)), sorted(raw))
+        for number, name in enumerate(raw):
+            with open(os.path.join(top, name), encoding="utf-8") as file:
+                self.assertEqual(file.read(), str(number))
+            os.unlink(os.path.join(top, name))
+        self.assertEqual(os.listdir(top), [])
+
+    def test_a_name_of_256_bytes_is_refused(self):
+        self.assert_errno(errno.ENAMETOOLONG, (self.mount / ("x" * 256)).touch)
+        self.assert_errno(errno.ENAMETOOLONG, (self.mount / ("x" * 256)).mkdir)
+
+    def test_directories_are_nested_deeply(self):
+        path = self.mount.path
+        for depth in range(40):
+            path = path / f"level {depth}"
+            path.mkdir()
+        (path / "deep").write_text("deep", encoding="utf-8")
+        self.mount.remount()
+        self.assertEqual((path / "deep").read_text(encoding="utf-8"), "deep")
+        self.assertEqual(os.path.realpath(path / ".." / "level 39"), str(path))
+
+
+class LinksAndSpecialFilesTest(MountTest):
+    def test_symbolic_links_of_any_length_point_where_they_did(self):
+        targets = ["x", "../up", "/absolute", "dangling/none", "y" * 4095]
+        for number, target in enumerate(targets):
+            os.symlink(target, self.mount / f"link{number}")
+        self.mount.remount()
+        for number, target in enumerate(targets):
+            link = self.mount / f"link{number}"
+            self.assertEqual(os.readlink(link), target)
+            self.assertEqual(os.lstat(link).st_size, len(target))
+            self.assertTrue(stat.S_ISLNK(os.lstat(link).st_mode))
+        (self.mount / "x").write_text("through a link", encoding="utf-8")
+        self.assertEqual((self.mount / "link0").read_text(encoding="utf-8"), "through a link")
+        os.chown(self.mount / "link0", NOBODY, NOBODY, follow_symlinks=False)
+        self.assertEqual(os.lstat(self.mount / "link0").st_uid, NOBODY)
+        self.assertEqual(os.stat(self.mount / "link0").st_uid, 0)
+
+    def test_fifos_sockets_and_devices_keep_their_kind_and_number(self):
+        os.mkfifo(self.mount / "fifo", 0o640)
+        os.mknod(self.mount / "char", stat.S_IFCHR | 0o600, os.makedev(1, 3))
+        os.mknod(self.mount / "block", stat.S_IFBLK | 0o600, os.makedev(7, 200))
+        os.mknod(self.mount / "regular", stat.S_IFREG | 0o600)
+        server = socket.socket(socket.AF_UNIX)
+        os.chdir(self.mount.path)  # paths of sockets are short
+        server.bind("socket")
+        os.chdir("/")
+        server.close()
+        self.mount.remount()
+        kinds = {name: stat.S_IFMT(os.lstat(self.mount / name).st_mode) for name in os.listdir(self.mount.path)}
+        self.assertEqual(kinds, {"fifo": stat.S_IFIFO, "char": stat.S_IFCHR, "block": stat.S_IFBLK,
+                                 "regular": stat.S_IFREG, "socket": stat.S_IFSOCK})
+        self.assertEqual(os.lstat(self.mount / "char").st_rdev, os.makedev(1, 3))
+        self.assertEqual(os.lstat(self.mount / "block").st_rdev, os.makedev(7, 200))
+        with open(self.mount / "char", "wb") as null:
+            null.write(b"gone")
+
+    def test_a_fifo_carries_bytes(self):
+        os.mkfifo(self.mount / "fifo")
+        reader = os.open(self.mount / "fifo", os.O_RDONLY | os.O_NONBLOCK)
+        (self.mount / "fifo").write_bytes(b"through")
+        self.assertEqual(os.read(reader, 100), b"through")
+        os.close(reader)
+
+
+class DirectoryRulesTest(MountTest):
+    def test_only_an_empty_directory_is_removed(self):
+        folder = self.mount / "d"
+        folder.mkdir()
+        (folder / "file").touch()
+        self.assert_errno(errno.ENOTEMPTY, folder.rmdir)
+        self.assert_errno(errno.EISDIR, os.unlink, folder)
+        self.assert_errno(errno.ENOTDIR, os.rmdir, folder / "file")
+        (folder / "file").unlink()
+        folder.rmdir()
+        self.assert_errno(errno.ENOENT, folder.rmdir)
+
+    def test_link_counts_of_directories_are_exact(self):
+        top = self.mount.path
+        for name in "abc":
+            (top / name).mkdir()
+        (top / "file").touch()
+        self.assertEqual(os.stat(top).st_nlink, 5)
+        (top / "a").rmdir()
+        self.mount.remount()
+        self.assertEqual(os.stat(top).st_nlink, 4)
+        self.assertEqual(os.stat(top / "b").st_nlink, 2)
+
+    def test_making_what_exists_is_refused(self):
+        (self.mount / "d").mkdir()
+        (self.mount / "f").touch()
+        self.assert_errno(errno.EEXIST, os.mkdir, self.mount / "d")
+        self.assert_errno(errno.EEXIST, os.mkdir, self.mount / "f")
+        self.assert_errno(errno.EEXIST, os.symlink, "x", self.mount / "f")
+        self.assert_errno(errno.EEXIST, os.open, self.mount / "f", os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+
+    def test_making_and_removing_names_changes_the_times_of_the_directory(self):
+        folder = self.mount / "d"
+        folder.mkdir()
+        for change in [(folder / "x").touch, (folder / "x").unlink, (folder / "s").mkdir, (folder / "s").rmdir]:
+            os.utime(folder, ns=(1, 1))
+            change()
+            self.assertGreater(os.stat(folder).st_mtime_ns, 1)
+            self.assertGreater(os.stat(folder).st_ctime_ns, 1)
