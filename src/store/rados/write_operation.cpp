@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "store/rados/write_operation.h"
 
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -19,7 +20,8 @@ class GuardBuilder {
   void operator()(const guard::ObjectExists&) { operation_.assert_exists(); }
   void operator()(const guard::VersionIs& guard) {
     operation_.assert_exists();  // else a missing object would answer like one that has changed
-    operation_.assert_version(guard.version);
+    // No object has version 0, and RADOS refuses to compare with it; a version ahead of all fails as it should.
+    operation_.assert_version(guard.version != 0 ? guard.version : std::numeric_limits<std::uint64_t>::max());
   }
   void operator()(const guard::XattrEquals& guard) {
     operation_.cmpxattr(guard.name.c_str(), LIBRADOS_CMPXATTR_OP_EQ, to_bufferlist(guard.value));
