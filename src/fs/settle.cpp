@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// Seals, decisions, and names without an inode: rules 3 and 4 of docs/ORDERING.md section 4.
+//
+// Settle a seal sealed(t, P, name) of X; whoever wants to change something in X does:
+//  # | object     | step                                                      | stop here leaves
+//  - | Inode.P    | d/X/t there: committed -> dead. x/t = cancelled -> unseal |
+//  0 | Session.me | directory item P, if none is relied on already            |
+//  1 | Inode.P    | guard d/X/t and x/t absent; x/t = cancelled               | the seal's owner can commit no more
+//  2 | Inode.X    | guard sealed(t); live                                     | x/t: its owner, or the collector
+//  P is gone: X has a name somewhere -> live, none -> dead.
+//
+// A name whose inode is gone or dead (invariant V): the entry again; the same -> it goes, by a step on its whole value.
+#include "base/log.h"
+#include "fs/namespace_private.h"
+
+namespace lccfs {
+
+using format::StateRecord;
+
+namespace {
+
+constexpr std::uint32_t entries_at_once = 1024;
+
+/// A step that somebody else may have done, on an object that may be gone.
+Result<> done_or_needless(const Result<StepResult>& step) {
+  if (!step && step.error().code != ErrorCode::not_found) return std::unexpected(step.error());
+  return {};
+}
+
+txn::SubdirectoryCount one_less(const InodeView& directory) {
+  return {directory.nsub_raw, directory.nsub > 0 ? directory.nsub - 1 : 0};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const InodeView>> Namespace::Private::target_of(const txn::Name& name, const txn::Entry& entry) {
+  if (auto in_memory = held(entry.record.ino); in_memory && in_memory->view->live()) return std::move(in_memory->view);
+  auto view = read(entry.record.ino);
+  if (view && view->live()) return std::make_shared<const InodeView>(std::move(*view));
+  if (!view && view.error().code != ErrorCode::not_found) return std::unexpected(std::move(view).error());
+  LCCFS_CHECK(clear_dangling(name, entry));
+  return nullptr;
+}
+
+Result<> Namespace::Private::clear_dangling(const txn::Name& name, const txn::Entry& entry) {
+  const auto seen = see({&name}, false);
+  if (!seen && seen.error().code == ErrorCode::not_found) return {};
+  if (!seen) return std::unexpected(seen.error());
+  const auto& again = seen->entries.front();
+  if (!again || again->raw != entry.raw) return {};
+  std::optional<txn::SubdirectoryCount> nsub;
+  if (entry.record.type == FileType::directory) nsub = one_less(*seen->directory);
+  log::warning(format::inode_object(name.directory) + ": removing the entry " + name.name + " of a missing inode");
+  const auto cleared = instance.run(txn::clear_dangling_entry(name, entry, nsub));
+  names.drop(name);
+  inodes.drop(name.directory);
+  return done_or_needless(cleared);
+}
+
+/// Over the distinct parents that its back-pointers name.
+Result<bool> Namespace::Private::has_a_name(Ino ino) {
+  std::set<Ino> parents;
+  std::string after;
+  for (bool more = true; more;) {
+    auto page = read_inode(instance, ino, {.extra_ranges = {{"p/", after, entries_at_once}}, .keys = {}});
+    if (!page && page.error().code == ErrorCode::not_found) return false;
+    if (!page) return std::unexpected(std::move(page).error());
+    if (page->parent) parents.insert(page->parent->parent);
+    for (const auto& [key, value] : page->extra_ranges.front().entries) {
+      if (const auto pointer = format::parse_back_pointer_key(key)) parents.insert(pointer->parent);
+      after = key;
+    }
+    more = page->extra_ranges.front().more && !page->extra_ranges.front().entries.empty();
+  }
+  const auto names_of_it = format::reverse_key(ino, "");
+  for (const Ino parent : parents) {
+    auto found = instance.query({.object = format::inode_object(parent), .ranges = {{names_of_it, "", 1}}, .keys = {}});
+    if (!found && found.error().code == ErrorCode::not_found) continue;
+    if (!found) return std::unexpected(std::move(found).error());
+    if (!found->ranges.front().entries.empty()) return true;
+  }
+  return false;
+}
+
+Result<> Namespace::Private::settle_seal(const InodeView& sealed) {
+  const auto& seal = sealed.state;
+  const auto detached = format::detached_key(sealed.ino, seal.token);
+  const auto decision = format::decision_key(seal.token);
+  for (auto tries = attempts();;) {
+    LCCFS_CHECK(tries.next());
+    inodes.drop(sealed.ino);
+    auto parent =
+        instance.query({.object = format::inode_object(seal.parent), .ranges = {}, .keys = {detached, decision}});
+    if (!parent && parent.error().code != ErrorCode::not_found) return std::unexpected(std::move(parent).error());
+    if (!parent) {
+      LCCFS_TRY(const bool named, has_a_name(sealed.ino));
+      return done_or_needless(instance.run(named ? txn::unseal(sealed.ino, seal) : txn::mark_dead(sealed.ino, seal)));
+    }
+    if (parent->keys.contains(detached)) return done_or_needless(instance.run(txn::mark_dead(sealed.ino, seal)));
+    if (const auto decided = parent->keys.find(decision); decided != parent->keys.end()) {
+      LCCFS_TRY(const auto record, format::decode<format::DecisionRecord>(decided->second));
+      const bool committed = record.kind == format::DecisionRecord::Kind::committed;
+      return done_or_needless(
+          instance.run(committed ? txn::mark_dead(sealed.ino, seal) : txn::unseal(sealed.ino, seal)));
+    }
+    LCCFS_CHECK(instance.rely_on_directory(seal.parent));
+    LCCFS_CHECK(done_or_needless(instance.run(txn::cancel_seal(seal.parent, sealed.ino, seal.token))));
+  }
+}
+
+/// Cleans what dangles on its way to the first entry that stands.
+Result<bool> Namespace::Private::really_has_entries(Ino directory, const KeyPage& page) {
+  for (const auto& [key, value] : page.entries) {
+    const auto parsed = format::parse_entry_key(key);
+    const auto record = format::decode<format::EntryRecord>(value);
+    if (!parsed || !record) return failure(ErrorCode::corrupt, format::inode_object(directory) + ": entry " + key);
+    LCCFS_TRY(const auto target, target_of(name_in(directory, parsed->name), {value, *record}));
+    if (target) return true;
+  }
+  return false;
+}
+
+Result<std::optional<StateRecord>> Namespace::Private::seal_empty(std::span<const ExpectedEntry> expected, Token token,
+                                                                  Ino& logged) {
+  const auto& name = expected.front().name;
+  const auto& entry = *expected.front().entry;
+  const Ino ino = entry.record.ino;
+  auto view = read(ino, {.extra_ranges = {{"n/", "", entries_at_once}}, .keys = {}});
+  if (!view && view.error().code != ErrorCode::not_found) return std::unexpected(std::move(view).error());
+  if (!view || !view->live()) {
+    LCCFS_CHECK(clear_dangling(name, entry));
+    return std::nullopt;
+  }
+  if (view->state.kind == StateRecord::Kind::sealed) {
+    LCCFS_CHECK(settle_seal(*view));
+    return std::nullopt;
+  }
+  const auto& page = view->extra_ranges.front();
+  if (!page.entries.empty()) {
+    LCCFS_TRY(const bool has_entries, really_has_entries(ino, page));
+    if (!has_entries) return std::nullopt;
+    LCCFS_TRY(const bool same_names, unchanged(expected));
+    if (!same_names) return std::nullopt;
+    return failure(ErrorCode::not_empty, format::inode_object(ino) + " has entries");
+  }
+  if (logged != ino) LCCFS_CHECK(instance.log_inode_and_directory(ino, name.directory));
+  logged = ino;
+  const StateRecord seal{StateRecord::Kind::sealed, token, name.directory, name.name};
+  LCCFS_TRY(const auto step, instance.run(txn::seal(ino, view->version, seal)));
+  inodes.drop(ino);
+  if (step.decided == Decided::refused) return std::nullopt;
+  return seal;
+}
+
+/// By the owner of the seal, whose step in the parent has certainly not been applied, and will not be sent again.
+void Namespace::Private::take_back(const StateRecord& seal, Ino sealed) {
+  const auto unsealed = done_or_needless(instance.run(txn::unseal(sealed, seal)));
+  const auto removed = instance.run_repeatable(txn::remove_decision(seal.parent, seal.token));
+  inodes.drop(sealed);
+  if (!unsealed || (!removed && removed.error().code != ErrorCode::not_found)) {
+    log::warning(format::inode_object(sealed) + ": its seal is left to whoever comes next");
+  }
+}
+
+Result<bool> Namespace::Private::commit_sealed(const StateRecord& seal, std::shared_ptr<const InodeView> parent,
+                                               std::span<const ExpectedEntry> expected, TimeSpec time,
+                                               const CommitStep& step) {
+  const Ino sealed = expected.front().entry->record.ino;
+  const auto decision = format::decision_key(seal.token);
+  InodeReadOptions wanted{.extra_ranges = {}, .keys = {decision}};
+  for (const auto& one : expected) wanted.keys.push_back(one.name.key);
+  for (;;) {
+    const auto nsub = one_less(*parent);
+    const auto done = instance.run(step(nsub));
+    if (!done) {
+      if (certainly_not_applied(done.error())) take_back(seal, sealed);
+      return std::unexpected(done.error());
+    }
+    if (done->decided == Decided::applied) {
+      directory_changed(seal.parent, done->version, time, &nsub);
+      return true;
+    }
+    auto again = read(seal.parent, wanted);
+    const bool only_nsub_moved = again && !again->keys.contains(decision) && as_expected(again->keys, expected);
+    if (!only_nsub_moved) {
+      take_back(seal, sealed);
+      if (!again && again.error().code != ErrorCode::not_found) return std::unexpected(std::move(again).error());
+      return false;
+    }
+    parent = std::make_shared<const InodeView>(std::move(*again));
+  }
+}
+
+}  // namespace lccfs

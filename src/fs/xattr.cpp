@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// Extended attributes, u/ keys of the inode: set and remove 1 write each.
+//
+//  - | Inode.X | set: guard the key as the mode asks; the key, ctime. The first of an inode, and         | COMMIT
+//    |         | security.capability always: `attr` as read, its flags in the same step                   |
+//  - | Inode.X | remove: guard the key is there; remove it, ctime. security.capability: `attr` as read,  | COMMIT
+//    |         | without the flag                                                                         |
+//
+// The flags answer "there is none" from memory. user_attributes stays once it is set; capability goes with its key.
+#include "fs/namespace_private.h"
+#include "txn/attribute_txn.h"
+
+namespace lccfs {
+
+namespace {
+
+constexpr const char* capability_name = "security.capability";
+constexpr std::uint32_t keys_at_once = 1024;
+
+Result<> check_attribute_name(const std::string& name) {
+  if (name.size() > format::attribute_name_limit_bytes) {
+    return failure(ErrorCode::range_too_small, "attribute name of over 255 bytes");
+  }
+  for (const std::string_view space : {"user.", "trusted.", "security."}) {
+    if (!name.starts_with(space)) continue;
+    if (name.size() == space.size()) return failure(ErrorCode::invalid, "attribute without a name: " + name);
+    return {};
+  }
+  return failure(ErrorCode::unsupported, "attributes of this kind are not supported: " + name);
+}
+
+std::uint32_t flags_for(const std::string& name) {
+  const auto any = format::attr_flag::user_attributes;
+  return name == capability_name ? any | format::attr_flag::capability : any;
+}
+
+Error no_attribute(Ino ino, const std::string& name) {
+  return {ErrorCode::no_attribute, format::inode_object(ino) + " has no attribute " + name, Outcome::definite};
+}
+
+}  // namespace
+
+Result<Bytes> Namespace::get_xattr(Ino ino, const std::string& name) {
+  LCCFS_CHECK(check_attribute_name(name));
+  auto& my = *private_;
+  // The kernel asks for it before each buffered write.
+  if (name == capability_name && my.files.has_capability(ino) == false) return std::unexpected(no_attribute(ino, name));
+  const auto flags = flags_for(name);
+  const auto held = my.held(ino);
+  if (held && (held->view->attr.flags & flags) != flags) return std::unexpected(no_attribute(ino, name));
+  const auto key = format::user_attribute_key(name);
+  const auto view = my.read(ino, {.extra_ranges = {}, .keys = {key}});
+  if (!view) return std::unexpected(gone_is_stale(view.error()));
+  const auto found = view->keys.find(key);
+  if (found == view->keys.end()) return std::unexpected(no_attribute(ino, name));
+  return txn::user_attribute_value(found->second);
+}
+
+Result<std::vector<std::string>> Namespace::list_xattrs(Ino ino) {
+  auto& my = *private_;
+  const auto held = my.held(ino);
+  if (held && (held->view->attr.flags & format::attr_flag::user_attributes) == 0) return std::vector<std::string>{};
+  const std::string prefix = format::user_attribute_key("");
+  std::vector<std::string> found;
+  std::string after;
+  for (bool more = true; more;) {
+    const auto view = my.read(ino, {.extra_ranges = {{prefix, after, keys_at_once}}, .keys = {}});
+    if (!view) return std::unexpected(gone_is_stale(view.error()));
+    const auto& page = view->extra_ranges.front();
+    for (const auto& [key, value] : page.entries) found.push_back(key.substr(prefix.size()));
+    more = page.more && !page.entries.empty();
+    if (more) after = page.entries.back().first;
+  }
+  return found;
+}
+
+/// Why a step was refused that changes this attribute; nothing: it may be tried again.
+Result<> Namespace::Private::explain_refusal(Ino ino, const std::string& name, XattrMode mode) {
+  const auto key = format::user_attribute_key(name);
+  const auto view = read(ino, {.extra_ranges = {}, .keys = {key}});
+  if (!view) return std::unexpected(gone_is_stale(view.error()));
+  const bool there = view->keys.contains(key);
+  if (mode == XattrMode::create && there) {
+    return failure(ErrorCode::exists, format::inode_object(ino) + " has the attribute " + name);
+  }
+  if (mode == XattrMode::replace && !there) return std::unexpected(no_attribute(ino, name));
+  return {};
+}
+
+Result<> Namespace::set_xattr(Ino ino, const std::string& name, const Bytes& value, XattrMode mode) {
+  auto& my = *private_;
+  LCCFS_CHECK(my.check_writable());
+  LCCFS_CHECK(check_attribute_name(name));
+  if (value.size() > format::attribute_value_limit_bytes) {
+    return failure(ErrorCode::range_too_small, "attribute value of over 64 KiB");
+  }
+  const auto flags = flags_for(name);
+  for (auto tries = my.attempts();;) {
+    LCCFS_CHECK(tries.next());
+    LCCFS_TRY(const auto known, my.existing_inode(ino));
+    InodeView view = *known;
+    view.attr.flags |= flags;
+    view.ctime = my.wall_time();
+    txn::UserAttribute attribute{ino,          name,      value, mode == XattrMode::create, mode == XattrMode::replace,
+                                 std::nullopt, view.ctime};
+    if (known->attr.flags != view.attr.flags || name == capability_name) {
+      attribute.attr = txn::AttrChange{known->attr_raw, view.attr};
+      view.attr_raw = encode(view.attr);
+    }
+    const auto step = my.instance.run(txn::set_user_attribute(attribute));
+    if (!step) return std::unexpected(gone_is_stale(step.error()));
+    if (step->decided == Decided::refused) {
+      LCCFS_CHECK(my.explain_refusal(ino, name, mode));
+      continue;
+    }
+    view.version = step->version;
+    if (attribute.attr) {
+      my.attr_changed(view);
+    } else {
+      my.inodes.change(ino, step->version, [&view](InodeView& in_memory) { in_memory.ctime = view.ctime; });
+    }
+    return {};
+  }
+}
+
+Result<> Namespace::Private::remove_capability(Ino ino) {
+  const auto drop_flag = [ino](format::AttrRecord& attr) -> Result<> {
+    if ((attr.flags & format::attr_flag::capability) == 0) return std::unexpected(no_attribute(ino, capability_name));
+    attr.flags &= ~format::attr_flag::capability;
+    return {};
+  };
+  const auto changed = change_attr(instance, ino, drop_flag);
+  if (!changed) return std::unexpected(gone_is_stale(changed.error()));
+  attr_changed(*changed);
+  return {};
+}
+
+Result<> Namespace::remove_xattr(Ino ino, const std::string& name) {
+  auto& my = *private_;
+  LCCFS_CHECK(my.check_writable());
+  LCCFS_CHECK(check_attribute_name(name));
+  if (name == capability_name) return my.remove_capability(ino);
+  const auto time = my.wall_time();
+  const auto step = my.instance.run(txn::remove_user_attribute(ino, name, time));
+  if (!step) return std::unexpected(gone_is_stale(step.error()));
+  if (step->decided == Decided::refused) return std::unexpected(no_attribute(ino, name));
+  my.inodes.change(ino, step->version, [time](InodeView& view) { view.ctime = time; });
+  return {};
+}
+
+}  // namespace lccfs
