@@ -36,8 +36,8 @@
 
 namespace lccfs {
 
-// ---- guards: all must hold, or nothing is applied. On a missing object every guard but ObjectAbsent fails
-// (with `not_found`).
+// ---- guards: all must hold, or nothing is applied. On a missing object every guard fails (with
+// `not_found`).
 namespace guard {
 struct ObjectExists {};
 struct VersionIs {
@@ -63,7 +63,7 @@ struct KeyEquals {
 struct KeyLess {
   std::string key;
   Bytes value;
-};  ///< stored < value as bytes; an absent key passes
+};  ///< stored < value, both ASCII (RADOS takes bytes from 0x80 on for negative); an absent key passes
 }  // namespace guard
 using Guard = std::variant<guard::ObjectExists, guard::VersionIs, guard::XattrEquals, guard::XattrAbsent,
                            guard::KeyAbsent, guard::KeyPresent, guard::KeyEquals, guard::KeyLess>;
