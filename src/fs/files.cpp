@@ -33,16 +33,16 @@ format::Answer Files::Private::answer(const format::Question& question) {
   using format::Answer;
   using format::Question;
   const auto node = existing_node(question.ino);
-  if (!node) return {Answer::Kind::done};
-  bool writing = false;
-  {
-    const std::lock_guard lock(node->mutex);
-    if (!node->lease_held) return {Answer::Kind::done};
-    writing = node->writers > 0;
+  if (node && question.kind == Question::Kind::store_attributes) {
+    bool keep = false;
+    {
+      const std::lock_guard lock(node->mutex);
+      keep = node->lease_held && node->writers > 0;
+    }
+    if (keep) return {lease.store_dirty(*node, true) ? Answer::Kind::done : Answer::Kind::busy};
   }
-  if (question.kind == Question::Kind::store_attributes && writing) {
-    return {lease.store_dirty(*node, true) ? Answer::Kind::done : Answer::Kind::busy};
-  }
+  // Also where memory knows of no lease: the asker has read that it is ours, so a step of ours whose outcome we never
+  // learnt may have taken it.
   begin_give_back(question.ino);
   std::unique_lock lock(mutex);
   const bool given =
@@ -57,18 +57,22 @@ void Files::Private::begin_give_back(Ino ino) {
     if (!being_recalled.insert(ino).second) return;
   }
   post([this, ino] {
-    const auto node = existing_node(ino);
-    if (node) {
-      const auto given = give_back_alone(*node);
-      if (!given) log::error(format::inode_object(ino) + ": giving back its lease: " + given.error().context);
-      if (kernel != nullptr) kernel->invalidate_attributes(ino);  // takes no lock on a page: cannot wait for a request
+    auto recalled = node(ino);
+    Result<> given;
+    {
+      const AloneInGate alone(recalled->gate);
+      given = lease.find_own(*recalled);
+      if (given) given = lease.give_back(*recalled);
     }
+    if (!given) log::error(format::inode_object(ino) + ": giving back its lease: " + given.error().context);
+    if (kernel != nullptr) kernel->invalidate_attributes(ino);  // takes no lock on a page: cannot wait for a request
     {
       const std::lock_guard lock(mutex);
       being_recalled.erase(ino);
       tasks_changed.notify_all();
     }
-    if (node && kernel != nullptr) kernel->invalidate_pages(ino);
+    if (kernel != nullptr) kernel->invalidate_pages(ino);
+    let_go(std::move(recalled));
   });
 }
 

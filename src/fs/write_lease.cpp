@@ -126,6 +126,18 @@ Result<> WriteLease::ensure(FileNode& node) {
   }
 }
 
+Result<> WriteLease::find_own(FileNode& node) {
+  const std::lock_guard one_step(node.lease_mutex);
+  {
+    const std::lock_guard lock(node.mutex);
+    if (node.lease_held) return {};
+  }
+  auto view = read_inode(instance_, node.ino);
+  if (!view) return view.error().code == ErrorCode::not_found ? Result<>{} : std::unexpected(view.error());
+  if (view->lease != instance_.id()) return {};
+  return adopt(node, std::move(*view), Tail::unclean);
+}
+
 /// Nothing is answered from memory, and nothing written, before the tail is clean.
 Result<> WriteLease::adopt(FileNode& node, InodeView view, Tail tail) {
   const auto size_bytes = view.size_bytes;

@@ -15,6 +15,9 @@ class WriteLease {
   /// Makes the lease ours. The caller holds the node's lease_mutex, and is in its gate.
   Result<> ensure(FileNode& node);
 
+  /// Takes notice of a lease that the store says is ours, where memory does not know. The caller is alone in the gate.
+  Result<> find_own(FileNode& node);
+
   /// Stores what is dirty and gives the lease back; nothing if it is not ours. The caller is alone in the gate.
   Result<> give_back(FileNode& node);
 

@@ -22,8 +22,9 @@ inline std::future<Result<std::size_t>> begin_write(FileSystem& fs, HandleId han
                                                     const std::string& text, const Caller& caller = {}) {
   std::promise<Result<std::size_t>> promise;
   auto answer = promise.get_future();
-  fs.write(caller, handle, offset, shared_bytes(text),
-           [promise = std::move(promise)](Result<std::size_t> written) mutable { promise.set_value(std::move(written)); });
+  fs.write(
+      caller, handle, offset, shared_bytes(text),
+      [promise = std::move(promise)](Result<std::size_t> written) mutable { promise.set_value(std::move(written)); });
   return answer;
 }
 

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// One file, several clients: the write lease.
+#include <thread>
+
+#include "format/object_names.h"
+#include "support/catch.h"
+#include "support/file_calls.h"
+#include "support/test_volume.h"
+
+using namespace lccfs;
+using namespace lccfs::test;
+
+namespace {
+
+constexpr std::uint64_t object_bytes = 64 << 10;
+
+MakeVolumeOptions small_objects() {
+  MakeVolumeOptions options;
+  options.object_size_bytes = object_bytes;
+  return options;
+}
+
+HandleId open_again(FileSystem& fs, Ino ino, int flags = O_RDWR) { return need(fs.open({}, ino, flags)).handle; }
+
+}  // namespace
+
+TEST_CASE("what a writer has not closed yet is seen by stat and by a read at the end of another client") {
+  TestVolume volume;
+  auto writer = volume.mount();
+  auto reader = volume.mount();
+  const auto file = create_file(*writer.file_system, "f");
+  const auto seen_by = open_again(*reader.file_system, file.ino, O_RDONLY);
+  need(write_at(*writer.file_system, file.handle, 0, "hello"));
+  const auto reply = need(reader->get_attributes(file.ino));
+  CHECK(reply.attributes.size_bytes == 5);
+  CHECK(reply.attributes_ttl == std::chrono::nanoseconds(0));
+  need(write_at(*writer.file_system, file.handle, 5, " world"));
+  CHECK(need(read_at(*reader.file_system, seen_by, 0, 100)) == "hello world");
+}
+
+TEST_CASE("a second writer gets the lease with one question, one read and one step") {
+  TestVolume volume;
+  auto first = volume.mount();
+  auto second = volume.mount();
+  const auto file = create_file(*first.file_system, "f");
+  need(write_at(*first.file_system, file.handle, 0, std::string(4096, 'a')));
+  const auto handle = open_again(*second.file_system, file.ino);
+  second.client->reset_record();
+  need(write_at(*second.file_system, handle, 0, "b"));
+  CHECK(second.client->counts() == StepCounts{.applies = 1, .queries = 2, .writes = 1, .notifies = 1});
+  need(write_at(*first.file_system, file.handle, 1, "c"));
+  CHECK(need(read_at(*second.file_system, handle, 0, 3)) == "bca");
+}
+
+TEST_CASE("appends of two clients all arrive, whole") {
+  TestVolume volume;
+  auto first = volume.mount();
+  auto second = volume.mount();
+  const auto file = create_file(*first.file_system, "log", O_RDWR | O_APPEND);
+  const auto other = open_again(*second.file_system, file.ino, O_RDWR | O_APPEND);
+  constexpr int each = 50;
+  auto appender = [](FileSystem& fs, HandleId handle, const std::string& line) {
+    for (int i = 0; i < each; ++i) need(write_at(fs, handle, 0, line));
+  };
+  std::thread one([&] { appender(*first.file_system, file.handle, "first\n"); });
+  std::thread two([&] { appender(*second.file_system, other, "other\n"); });
+  one.join();
+  two.join();
+  const auto log = need(read_at(*first.file_system, file.handle, 0, 4096));
+  REQUIRE(log.size() == 2 * each * 6);
+  int lines_of_first = 0;
+  for (std::size_t i = 0; i < log.size(); i += 6) {
+    const auto line = log.substr(i, 6);
+    CHECK((line == "first\n" || line == "other\n"));
+    lines_of_first += line == "first\n" ? 1 : 0;
+  }
+  CHECK(lines_of_first == each);
+}
+
+TEST_CASE("a dead writer's lease is taken over: its growth goes, what it synced stays") {
+  TestVolume volume(small_objects());
+  auto dead = volume.mount();
+  auto heir = volume.mount();
+  const auto file = create_file(*dead.file_system, "f");
+  need(write_at(*dead.file_system, file.handle, 0, "synced"));
+  need(dead->fsync(file.handle, false));
+  need(write_at(*dead.file_system, file.handle, 6, std::string(2 * object_bytes, 'x')));
+  dead.client->crash();
+  volume.clock().advance(std::chrono::seconds(61));
+  const auto handle = open_again(*heir.file_system, file.ino);
+  CHECK(need(heir->get_attributes(file.ino)).attributes.size_bytes == 6);
+  need(write_at(*heir.file_system, handle, object_bytes, "y"));
+  CHECK(need(read_at(*heir.file_system, handle, 0, 8)) == std::string("synced\0\0", 8));
+  CHECK(heir.client->counts().fences == 1);
+  CHECK_FALSE(write_at(*dead.file_system, file.handle, 0, "late"));
+}
+
+TEST_CASE("a late write of a dead holder does not land on a third client's write") {
+  TestVolume volume(small_objects());
+  auto dead = volume.mount();
+  auto heir = volume.mount();
+  auto third = volume.mount();
+  const auto file = create_file(*dead.file_system, "f");
+  need(write_at(*dead.file_system, file.handle, 0, std::string(2 * object_bytes, 'a')));
+  need(dead->fsync(file.handle, false));
+  dead.client->set_hook([](const StepInfo& info) {
+    return info.kind == StepKind::write ? Fault{Fault::Kind::crash_and_land_later, ErrorCode::io} : Fault{};
+  });
+  CHECK_FALSE(write_at(*dead.file_system, file.handle, object_bytes, "dead"));
+  volume.clock().advance(std::chrono::seconds(61));
+  const auto by_heir = open_again(*heir.file_system, file.ino);
+  need(write_at(*heir.file_system, by_heir, 0, "heir"));  // never touches Data.<ino>.1
+  close_file(*heir.file_system, by_heir);
+  const auto by_third = open_again(*third.file_system, file.ino);
+  need(write_at(*third.file_system, by_third, object_bytes, "mine"));
+  dead.client->land_late_steps();
+  CHECK(need(read_at(*third.file_system, by_third, object_bytes, 4)) == "mine");
+}
+
+TEST_CASE("a lease that is asked for is given back although its holder is writing all the time") {
+  TestVolume volume(small_objects());
+  auto first = volume.mount();
+  auto second = volume.mount();
+  const auto file = create_file(*first.file_system, "f");
+  const auto other = open_again(*second.file_system, file.ino);
+  auto scribble = [](FileSystem& fs, HandleId handle, std::uint64_t from, char fill) {
+    for (int round = 0; round < 20; ++round) {
+      std::vector<std::future<Result<std::size_t>>> writes;
+      for (std::uint64_t i = 0; i < 8; ++i) {
+        writes.push_back(begin_write(fs, handle, from + i * object_bytes, std::string(100, fill)));
+      }
+      for (auto& write : writes) need(write.get());
+    }
+  };
+  std::thread one([&] { scribble(*first.file_system, file.handle, 0, 'a'); });
+  std::thread two([&] { scribble(*second.file_system, other, 100, 'b'); });
+  one.join();
+  two.join();
+  for (std::uint64_t i = 0; i < 8; ++i) {
+    CHECK(need(read_at(*first.file_system, file.handle, i * object_bytes, 200)) ==
+          std::string(100, 'a') + std::string(100, 'b'));
+  }
+}
+
+TEST_CASE("a truncate by another client is seen by a reader that has the file open") {
+  TestVolume volume(small_objects());
+  auto reader = volume.mount();
+  auto cutter = volume.mount();
+  const auto file = create_file(*reader.file_system, "f");
+  need(write_at(*reader.file_system, file.handle, 0, std::string(2 * object_bytes, 'x')));
+  close_file(*reader.file_system, file.handle);
+  const auto handle = open_again(*reader.file_system, file.ino, O_RDONLY);
+  need(cutter->set_attributes({}, file.ino,
+                              {.mode = {}, .uid = {}, .gid = {}, .size_bytes = 10, .atime = {}, .mtime = {}}));
+  CHECK(need(read_at(*reader.file_system, handle, 0, 100)) == std::string(10, 'x'));
+  CHECK(need(read_at(*reader.file_system, handle, object_bytes, 100)).empty());
+}
+
+TEST_CASE("an evicted holder's writes, truncates and syncs fail, and change nothing") {
+  TestVolume volume;
+  auto evicted = volume.mount();
+  auto heir = volume.mount();
+  const auto file = create_file(*evicted.file_system, "f");
+  need(write_at(*evicted.file_system, file.handle, 0, "old"));
+  evicted.client->set_deaf(true);  // stopped: watches, but answers nothing
+  const auto handle = open_again(*heir.file_system, file.ino);
+  need(write_at(*heir.file_system, handle, 0, "new"));
+  CHECK_FALSE(write_at(*evicted.file_system, file.handle, 0, "bad"));
+  CHECK_FALSE(evicted->fsync(file.handle, false));
+  CHECK_FALSE(evicted->set_attributes({}, file.ino,
+                                      {.mode = {}, .uid = {}, .gid = {}, .size_bytes = 0, .atime = {}, .mtime = {}}));
+  CHECK(need(read_at(*heir.file_system, handle, 0, 3)) == "new");
+}
+
+TEST_CASE("every step of the lease may be run twice") {
+  for (const char* step : {"take lease", "take over lease", "give back lease", "store size, times, map"}) {
+    TestVolume volume(small_objects());
+    auto first = volume.mount();
+    auto second = volume.mount();
+    const auto file = create_file(*first.file_system, "f");
+    need(write_at(*first.file_system, file.handle, 0, "first"));
+    if (std::string(step) == "take over lease") {
+      first.client->crash();
+      volume.clock().advance(std::chrono::seconds(61));
+    } else {
+      first.client->set_hook(once_on(step, {Fault::Kind::applied_twice, ErrorCode::io}));
+      close_file(*first.file_system, file.handle);
+      first.client->set_hook(nullptr);
+    }
+    second.client->set_hook(once_on(step, {Fault::Kind::applied_twice, ErrorCode::io}));
+    const auto handle = open_again(*second.file_system, file.ino);
+    need(write_at(*second.file_system, handle, 5, " second"));
+    close_file(*second.file_system, handle);
+    const auto size = need(second->get_attributes(file.ino)).attributes.size_bytes;
+    INFO(step);
+    CHECK(size == 12);
+  }
+}
+
+TEST_CASE("a clean unmount leaves no lease and no live record") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  const auto file = create_file(*mount.file_system, "f");
+  need(write_at(*mount.file_system, file.handle, 0, "data"));
+  need(mount->unmount());
+  auto other = volume.mount();
+  const auto reply = need(other->get_attributes(file.ino));
+  CHECK(reply.attributes.size_bytes == 4);
+  CHECK(reply.attributes_ttl > std::chrono::nanoseconds(0));
+  CHECK(need(describe_volume(*volume.new_client())).instances.size() == 1);
+}
