@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// What the kernel is told.
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <linux/fuse.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "fuse/convert.h"
+#include "fuse/lookup_counts.h"
+#include "fuse/open_reply.h"
+#include "fuse/reply.h"
+#include "support/catch.h"
+
+using namespace lccfs;
+using namespace lccfs::fuse;
+using namespace std::chrono_literals;
+
+namespace {
+
+Attributes some_attributes() {
+  Attributes attributes;
+  attributes.ino = Ino{77};
+  attributes.type = FileType::character_device;
+  attributes.mode = 04751;
+  attributes.nlink = 3;
+  attributes.uid = 1000;
+  attributes.gid = 1001;
+  attributes.rdev = 0x103;
+  attributes.size_bytes = 5'000'000'000;
+  attributes.blocks_512 = 16;
+  attributes.atime = {-1, 1};
+  attributes.mtime = {1'700'000'000, 999'999'999};
+  attributes.ctime = {1'800'000'000, 5};
+  return attributes;
+}
+
+template <class T>
+T part(const std::string& bytes, std::size_t offset) {
+  T value;
+  REQUIRE(bytes.size() >= offset + sizeof value);
+  std::memcpy(&value, bytes.data() + offset, sizeof value);
+  return value;
+}
+
+}  // namespace
+
+TEST_CASE("every error has its errno") {
+  struct Row {
+    ErrorCode code;
+    int error_number;
+  };
+  constexpr Row table[] = {
+      {ErrorCode::not_found, ENOENT},
+      {ErrorCode::exists, EEXIST},
+      {ErrorCode::guard_failed, EIO},
+      {ErrorCode::fenced, EIO},
+      {ErrorCode::no_space, ENOSPC},
+      {ErrorCode::quota_exceeded, EDQUOT},
+      {ErrorCode::corrupt, EIO},
+      {ErrorCode::unsupported, EOPNOTSUPP},
+      {ErrorCode::timed_out, EIO},
+      {ErrorCode::permission_denied, EACCES},
+      {ErrorCode::not_permitted, EPERM},
+      {ErrorCode::invalid, EINVAL},
+      {ErrorCode::busy, EBUSY},
+      {ErrorCode::stale, ESTALE},
+      {ErrorCode::not_directory, ENOTDIR},
+      {ErrorCode::is_directory, EISDIR},
+      {ErrorCode::not_empty, ENOTEMPTY},
+      {ErrorCode::name_too_long, ENAMETOOLONG},
+      {ErrorCode::cross_device, EXDEV},
+      {ErrorCode::file_too_large, EFBIG},
+      {ErrorCode::no_attribute, ENODATA},
+      {ErrorCode::range_too_small, ERANGE},
+      {ErrorCode::bad_handle, EBADF},
+      {ErrorCode::read_only, EROFS},
+      {ErrorCode::too_many_links, EMLINK},
+      {ErrorCode::io, EIO},
+  };
+  CHECK(std::size(table) == static_cast<std::size_t>(ErrorCode::io) + 1);
+  for (const Row& row : table) {
+    INFO(describe(row.code));
+    CHECK(errno_of(row.code) == row.error_number);
+  }
+}
+
+TEST_CASE("every file type has its mode bits, and back") {
+  for (const FileType type : {FileType::regular, FileType::directory, FileType::symlink, FileType::fifo,
+                              FileType::socket, FileType::character_device, FileType::block_device})
+    CHECK(type_of(type_bits(type) | 07777) == type);
+  CHECK_FALSE(type_of(0644));
+  CHECK_FALSE(type_of(S_IFMT));
+}
+
+TEST_CASE("stat shows the attributes") {
+  const struct stat values = to_stat(some_attributes());
+  CHECK(values.st_ino == 77);
+  CHECK(values.st_mode == (S_IFCHR | 04751));
+  CHECK(values.st_nlink == 3);
+  CHECK(values.st_uid == 1000);
+  CHECK(values.st_gid == 1001);
+  CHECK(values.st_rdev == 0x103);
+  CHECK(values.st_size == 5'000'000'000);
+  CHECK(values.st_blocks == 16);
+  CHECK(values.st_blksize == 4096);
+  CHECK(values.st_atim.tv_sec == -1);
+  CHECK(values.st_mtim.tv_nsec == 999'999'999);
+  CHECK(values.st_ctim.tv_sec == 1'800'000'000);
+}
+
+TEST_CASE("setattr changes what the kernel names, and nothing else") {
+  struct stat values = {};
+  values.st_mode = S_IFREG | 04755;
+  values.st_uid = 7;
+  values.st_size = 9;
+  values.st_atim = {.tv_sec = 1, .tv_nsec = 2};
+  const TimeSpec now{100, 200};
+
+  const SetAttributes nothing = to_changes(values, 0, now);
+  CHECK_FALSE((nothing.mode || nothing.uid || nothing.gid || nothing.size_bytes || nothing.atime || nothing.mtime));
+
+  const SetAttributes mode = to_changes(values, FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID, now);
+  CHECK(mode.mode == 04755U);
+  CHECK(mode.uid == 7U);
+  CHECK_FALSE((mode.gid || mode.size_bytes));
+
+  const SetAttributes size = to_changes(values, FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_ATIME, now);
+  CHECK(size.size_bytes == 9U);
+  CHECK(size.atime == TimeSpec{1, 2});
+
+  const SetAttributes times = to_changes(
+      values, FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_ATIME_NOW | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_MTIME_NOW, now);
+  CHECK(times.atime == now);
+  CHECK(times.mtime == now);
+}
+
+TEST_CASE("unknown flags of rename and setxattr are not taken for known ones") {
+  CHECK(to_rename_mode(0) == RenameMode::replace);
+  CHECK(to_rename_mode(RENAME_NOREPLACE) == RenameMode::no_replace);
+  CHECK(to_rename_mode(RENAME_EXCHANGE) == RenameMode::exchange);
+  for (const unsigned flags :
+       {RENAME_WHITEOUT, RENAME_NOREPLACE | RENAME_EXCHANGE, RENAME_WHITEOUT | RENAME_NOREPLACE, 8})
+    CHECK_FALSE(to_rename_mode(flags));
+  CHECK(to_xattr_mode(0) == XattrMode::create_or_replace);
+  CHECK(to_xattr_mode(XATTR_CREATE) == XattrMode::create);
+  CHECK(to_xattr_mode(XATTR_REPLACE) == XattrMode::replace);
+  CHECK_FALSE(to_xattr_mode(XATTR_CREATE | XATTR_REPLACE));
+}
+
+TEST_CASE("a direct handle passes by the kernel's pages and writes in parallel") {
+  const OpenReply reply{.handle = HandleId{5}, .keep_pages = false};
+  const auto direct = part<fuse_open_out>(open_answer(reply, O_RDWR | O_DIRECT), 0);
+  CHECK(direct.fh == 5);
+  CHECK(direct.open_flags == (FOPEN_DIRECT_IO | FOPEN_PARALLEL_DIRECT_WRITES));
+  CHECK(part<fuse_open_out>(open_answer(reply, O_RDWR), 0).open_flags == 0);
+}
+
+TEST_CASE("the kernel keeps a file's pages only when told that they are right") {
+  const OpenReply reply{.handle = HandleId{5}, .keep_pages = true};
+  CHECK(part<fuse_open_out>(open_answer(reply, O_RDONLY), 0).open_flags == FOPEN_KEEP_CACHE);
+}
+
+TEST_CASE("create answers the new name and its handle") {
+  const CreateReply reply{.entry = {some_attributes(), 1500ms, 0ns}, .open = {HandleId{9}, false}};
+  const std::string bytes = create_answer(reply, O_WRONLY);
+  CHECK(bytes.size() == sizeof(fuse_entry_out) + sizeof(fuse_open_out));
+  const auto entry = part<fuse_entry_out>(bytes, 0);
+  CHECK(entry.nodeid == 77);
+  CHECK(entry.generation == 0);
+  CHECK(entry.entry_valid == 1);
+  CHECK(entry.entry_valid_nsec == 500'000'000);
+  CHECK(entry.attr_valid == 0);
+  CHECK(entry.attr_valid_nsec == 0);
+  CHECK(entry.attr.ino == 77);
+  CHECK(entry.attr.mode == (S_IFCHR | 04751));
+  CHECK(entry.attr.size == 5'000'000'000);
+  CHECK(entry.attr.rdev == 0x103);
+  CHECK(static_cast<std::int64_t>(entry.attr.atime) == -1);
+  CHECK(entry.attr.mtimensec == 999'999'999);
+  CHECK(part<fuse_open_out>(bytes, sizeof(fuse_entry_out)).fh == 9);
+}
+
+TEST_CASE("an inode is forgotten when the kernel has given back every lookup") {
+  LookupCounts counts;
+  counts.add(Ino{5});
+  counts.add(Ino{5});
+  counts.add(Ino{5});
+  CHECK_FALSE(counts.drop(Ino{5}, 2));
+  CHECK_FALSE(counts.drop(Ino{6}, 1));
+  CHECK(counts.drop(Ino{5}, 1));
+  CHECK_FALSE(counts.drop(Ino{5}, 1));
+}

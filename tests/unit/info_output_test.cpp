@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "support/catch.h"
+
+using namespace lccfs;
+
+namespace {
+
+VolumeInfo some_volume() {
+  VolumeInfo info;
+  info.uuid = "01234567-89ab-cdef-0123-456789abcdef";
+  info.label = "VM disks";
+  info.format_version = 1;
+  info.incompat = 18;
+  info.object_size_bytes = 4U << 20;
+  info.grace_seconds = 60;
+  info.birth_seconds = 1'700'000'000;
+  info.numbers_used = 12;
+  info.capacity = {.total_bytes = 200ULL << 30, .available_bytes = 1536ULL << 20, .objects = 34};
+  info.instances.push_back({.number = 3,
+                            .host = "alpha",
+                            .version = "0.1.0",
+                            .mount_id = "/mnt",
+                            .state = "live",
+                            .pid = 4711,
+                            .since_seconds = 1'700'000'100});
+  return info;
+}
+
+}  // namespace
+
+TEST_CASE("info shows the volume and each instance in lines for people") {
+  const std::string text = cli::info_as_text(some_volume());
+  for (const char* part : {"01234567-89ab-cdef-0123-456789abcdef", "VM disks", "2023-11-14 22:13:20 UTC", "4.00 MiB",
+                           "200 GiB in all, 1.50 GiB free", "incompat 0x12", "3 live: pid 4711 on alpha", "/mnt"}) {
+    INFO(part);
+    CHECK(text.find(part) != std::string::npos);
+  }
+}
+
+TEST_CASE("info as JSON holds the exact numbers") {
+  const auto json = nlohmann::json::parse(cli::info_as_json(some_volume()));
+  CHECK(json["object_size_bytes"] == 4194304);
+  CHECK(json["features"]["incompat"] == 18);
+  CHECK(json["available_bytes"] == 1610612736);
+  CHECK(json["instances"].size() == 1);
+  CHECK(json["instances"][0]["pid"] == 4711);
+  CHECK(json["instances"][0]["mount_id"] == "/mnt");
+}
+
+TEST_CASE("text that others have stored harms neither terminal nor JSON") {
+  VolumeInfo info = some_volume();
+  info.label = "a\x1b[2Jb";
+  info.instances[0].host = "\xff\n";
+  CHECK(cli::info_as_text(info).find("a?[2Jb") != std::string::npos);
+  CHECK_NOTHROW(nlohmann::json::parse(cli::info_as_json(info)));
+}
+
+TEST_CASE("a volume without instances is shown as such") {
+  VolumeInfo info = some_volume();
+  info.instances.clear();
+  CHECK(nlohmann::json::parse(cli::info_as_json(info))["instances"].is_array());
+  CHECK(cli::info_as_text(info).find("instances       0\n") != std::string::npos);
+}

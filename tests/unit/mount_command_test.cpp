@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// lccfs-fuse's command line and mountpoint.
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "fuse/command.h"
+#include "fuse/mount_table.h"
+#include "support/catch.h"
+
+using namespace lccfs;
+using namespace lccfs::fuse;
+using namespace std::chrono_literals;
+
+namespace {
+
+Result<MountOptions> parse_options(const std::string& list) {
+  MountOptions options;
+  LCCFS_CHECK(add_mount_options(list, options));
+  return options;
+}
+
+class Folder {
+ public:
+  Folder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "lccfs-test-XXXXXX").string();
+    path_ = mkdtemp(pattern.data());
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace
+
+TEST_CASE("the printed command of the paper is understood") {
+  const auto command = parse_command({"-c", "/etc/lccfs/rados.conf", "-p", "1", "-m", "/var/lib/nova/instances"});
+  REQUIRE(command);
+  CHECK(command->what == Command::What::mount);
+  CHECK(command->address.conf_file == "/etc/lccfs/rados.conf");
+  CHECK(command->address.pool == "1");
+  CHECK(command->mountpoint == "/var/lib/nova/instances");
+  CHECK_FALSE(command->foreground);
+  CHECK_FALSE(command->create);
+  CHECK(command->log_to_syslog);
+  CHECK(command->options.allow_other == (geteuid() == 0));
+}
+
+TEST_CASE("the log goes where the command line says") {
+  const auto base = std::vector<std::string>{"--local", "/v", "-m", "/m"};
+  const auto with = [&base](std::vector<std::string> more) {
+    more.insert(more.end(), base.begin(), base.end());
+    return *parse_command(more);
+  };
+  CHECK_FALSE(with({"-f"}).log_to_syslog);
+  CHECK(with({"-f", "--log-syslog"}).log_to_syslog);
+  CHECK_FALSE(with({"--log-file", "/l"}).log_to_syslog);
+  CHECK(with({"--log-file", "/l"}).log_file == "/l");
+  CHECK(with({"--log-level", "debug"}).log_level == log::Level::debug);
+}
+
+TEST_CASE("help and version need nothing else") {
+  CHECK(parse_command({"--help"})->what == Command::What::help);
+  CHECK(parse_command({"--version"})->what == Command::What::version);
+  CHECK(help_text().find("Examples:") != std::string::npos);
+}
+
+TEST_CASE("a bad mount command is refused with one line") {
+  const std::vector<std::vector<std::string>> table = {
+      {},
+      {"-m", "/m"},
+      {"-p", "a"},
+      {"-p", "a", "/m"},
+      {"-p", "a", "-m"},
+      {"-p", "a", "-m", "/m", "-o"},
+      {"-p", "a", "-m", "/m", "-o", "big_writes"},
+      {"-p", "a", "-m", "/m", "-m", "/n"},
+      {"-p", "a", "-m", "/m", "--log-level", "loud"},
+      {"-p", "a", "-m", "/m", "--log-file", "/l", "--log-syslog"},
+      {"-p", "a", "-m", "/m", "--foreground=yes"},
+  };
+  for (const auto& words : table) {
+    INFO(words.size() << " words, the last: " << (words.empty() ? "" : words.back()));
+    const auto command = parse_command(words);
+    REQUIRE_FALSE(command);
+    CHECK(command.error().code == ErrorCode::invalid);
+    CHECK(command.error().context.find('\n') == std::string::npos);
+  }
+}
+
+TEST_CASE("mount options may come in several lists, and the last word wins") {
+  const auto command = parse_command({"-p", "a", "-m", "/m", "-o", "ro,nosuid", "-o", "rw,nodev,noexec"});
+  REQUIRE(command);
+  CHECK_FALSE(command->options.read_only);
+  CHECK(command->options.no_suid);
+  CHECK(command->options.no_dev);
+  CHECK(command->options.no_exec);
+}
+
+TEST_CASE("time-outs of names and attributes are options") {
+  const auto options = parse_options("entry_timeout=0,attr_timeout=2.5");
+  REQUIRE(options);
+  CHECK(options->entry_ttl == 0ns);
+  CHECK(options->attributes_ttl == 2500ms);
+  CHECK_FALSE(parse_options("")->entry_ttl);
+}
+
+TEST_CASE("what mount and systemd say for themselves has no effect") {
+  const auto options = parse_options(
+      "defaults,rw,_netdev,nofail,user,noauto,noatime,default_permissions,x-systemd.automount,comment=x,,relatime");
+  REQUIRE(options);
+  CHECK_FALSE(options->read_only);
+  CHECK_FALSE(options->no_suid);
+}
+
+TEST_CASE("unknown mount options are refused by name") {
+  for (const char* word : {"sync", "RO", "ro=1", "entry_timeout", "entry_timeout=", "attr_timeout=x", "fsname=x",
+                           "writeback_cache", "remount", "allow_root", " ro"}) {
+    INFO(word);
+    const auto options = parse_options(std::string("ro,") + word);
+    REQUIRE_FALSE(options);
+    CHECK(options.error().code == ErrorCode::invalid);
+  }
+  CHECK(parse_options("ro,frobnicate").error().context.find("frobnicate") != std::string::npos);
+}
+
+TEST_CASE("a volume's source is what fstab has") {
+  VolumeAddress address;
+  address.pool = "vms";
+  CHECK(source_of(address) == "vms");
+  address.pool_namespace = "nova";
+  CHECK(source_of(address) == "vms/nova");
+  address.local_directory = "/srv/volume";
+  CHECK(source_of(address) == "/srv/volume");
+}
+
+TEST_CASE("the mount table tells the topmost mount of a directory") {
+  constexpr std::string_view table =
+      "21 1 0:20 / / rw,relatime shared:1 - ext4 /dev/vda rw\n"
+      "30 21 0:40 / /mnt rw - tmpfs tmpfs rw\n"
+      "31 30 0:51 / /mnt rw,nosuid shared:9 master:2 - fuse.lccfs vms/nova rw,user_id=0\n"
+      "32 21 0:52 / /with\\040space\\134x rw - fuse.lccfs vms rw\n"
+      "broken\n";
+  const auto topmost = find_mount(table, "/mnt");
+  REQUIRE(topmost);
+  CHECK(topmost->device == "0:51");
+  CHECK(topmost->type == "fuse.lccfs");
+  CHECK(find_mount(table, "/with space\\x")->device == "0:52");
+  CHECK_FALSE(find_mount(table, "/mnt/below"));
+  CHECK_FALSE(find_mount("", "/mnt"));
+}
+
+TEST_CASE("a directory is a mountpoint, full or empty, by way of links too") {
+  const Folder folder;
+  std::ofstream(folder.path() / "file") << "x";
+  std::filesystem::create_directory_symlink(folder.path(), folder.path() / "link");
+  CHECK(*check_mountpoint(folder.path()) == std::filesystem::canonical(folder.path()));
+  CHECK(*check_mountpoint(folder.path() / "link") == std::filesystem::canonical(folder.path()));
+}
+
+TEST_CASE("what cannot be mounted on is refused with what to do") {
+  const Folder folder;
+  std::ofstream(folder.path() / "file") << "x";
+  const auto missing = check_mountpoint(folder.path() / "missing");
+  REQUIRE_FALSE(missing);
+  CHECK(missing.error().code == ErrorCode::not_found);
+  CHECK(missing.error().context.find("mkdir") != std::string::npos);
+  CHECK(check_mountpoint(folder.path() / "file").error().code == ErrorCode::not_directory);
+  CHECK_FALSE(check_mountpoint(folder.path() / "file" / "below"));
+}

@@ -1,0 +1,34 @@
+#!/bin/sh
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# mount.lccfs hands on what mount(8) gives it. Usage: mount_helper_test.sh PATH-OF-mount.lccfs
+set -eu
+helper=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+printf '#!/bin/sh\nprintf "<%%s>" "$@"\n' > "$folder/lccfs-fuse"
+chmod +x "$folder/lccfs-fuse"
+failed=0
+
+# expect OUTPUT WORD...: the helper, called with these words, calls lccfs-fuse with those.
+expect() {
+  wanted=$1
+  shift
+  got=$(PATH="$folder:/usr/bin:/bin" "$helper" "$@" 2> /dev/null) || got="status $?"
+  [ "$got" = "$wanted" ] && return
+  echo "mount.lccfs $*: $got, not $wanted" >&2
+  failed=1
+}
+
+expect '<-m></mnt><-p><vms>' vms /mnt
+expect '<-m></mnt><-p><vms><-n><nova><-o><rw>' vms/nova /mnt -o rw
+expect '<-m></mnt><--local></srv/v><--create><-o><rw,nofail>' /srv/v /mnt -o rw,create,nofail
+expect '<-m></a b><-p><1><-c></x y.conf><--id><vm><-o><ro,nosuid>' 1 '/a b' -s -v -o 'ro,conf=/x y.conf,id=vm,nosuid'
+expect '<-m></mnt><-p><vms><--log-file></l><--log-level><debug>' vms /mnt -o log-file=/l,log-level=debug
+expect '<-m></mnt><-p><vms><-o><*>' vms /mnt -o '*'
+expect '<-m></mnt><-p><vms><-o><ro>' vms /mnt -r -n -t lccfs
+expect '' vms /mnt -f
+expect 'status 1' vms
+expect 'status 1' /srv/v /mnt -o conf=/x
+expect 'status 1' vms /mnt -N 5
+expect 'status 32' vms /mnt -o remount,ro
+exit $failed
