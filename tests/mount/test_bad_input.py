@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What cannot work is refused with one clear line, an exit status, and nothing changed."""
+
+import os
+import struct
+import subprocess
+
+from harness import MountTest, NOBODY, POOL, as_user, context, output, run, wait_until
+
+CONNECT_LIMIT_S = 45  # the programs give up after 30 s
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = (crc >> 1) ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+class BadInputTest(MountTest):
+    stores = ("local", "rados")
+
+    def set_up_volume(self):
+        self.mountpoint = context.workdir / "mountpoint"
+        self.mountpoint.mkdir()
+
+    def assert_refused(self, program, *words, says=()):
+        """One line on standard error, with all words of `says`; not mounted behind it."""
+        done = run(context.bin / program, *words, check=False, timeout_s=CONNECT_LIMIT_S, stdin=subprocess.DEVNULL,
+                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        print(done.stdout, done.stderr, sep="")
+        self.assertGreater(done.returncode, 0)
+        self.assertEqual(done.stdout, "")
+        lines = done.stderr.splitlines()
+        self.assertEqual(len(lines), 1, done.stderr)
+        self.assertTrue(lines[0].startswith(f"{program}: ") or lines[0].startswith(f"{program} "), lines[0])
+        for word in says:
+            self.assertIn(word, lines[0])
+        self.assertFalse(os.path.ismount(self.mountpoint))
+
+    def assert_mount_refused(self, volume, *options, says=()):
+        self.assert_refused("lccfs-fuse", *volume.address, "-m", self.mountpoint, *options, says=says)
+
+    def assert_refused_by_all(self, volume, says=()):
+        self.assert_mount_refused(volume, says=says)
+        self.assert_mount_refused(volume, "-f", says=says)
+        self.assert_refused("lccfs", "info", *volume.address, says=says)
+
+
+class CommandLineTest(BadInputTest):
+    stores = ("local",)
+
+    def test_wrong_words_are_named(self):
+        address = self.new_address().address
+        self.assert_refused("lccfs", "explode", says=["explode"])
+        self.assert_refused("lccfs", "mkfs")
+        self.assert_refused("lccfs", "mkfs", *address, "--object-size", "5M")
+        self.assert_refused("lccfs", "mkfs", *address, "--object-size", "1K")
+        self.assert_refused("lccfs", "mkfs", *address, "--object-size", "much", says=["much"])
+        self.assert_refused("lccfs", "mkfs", *address, "--nonsense", says=["nonsense"])
+        self.assert_refused("lccfs", "info", *address, "-p", "pool")
+        self.assert_refused("lccfs-fuse", *address)
+        self.assert_refused("lccfs-fuse", "-m", self.mountpoint)
+        self.assert_refused("lccfs-fuse", *address, "-m", self.mountpoint, "-o", "nonsense", says=["nonsense"])
+        self.assertFalse(os.path.exists(address[1]))
+
+    def test_help_and_version_are_given(self):
+        for program in ["lccfs", "lccfs-fuse"]:
+            self.assertIn("mkfs" if program == "lccfs" else "--create", output(context.bin / program, "--help"))
+            self.assertIn("0.1.0", output(context.bin / program, "--version"))
+
+    def test_a_local_directory_that_is_missing_or_is_none_is_named(self):
+        missing = self.new_address()
+        self.assert_refused_by_all(missing, says=[missing.address[1]])
+        self.assertFalse(os.path.exists(missing.address[1]))
+        file = self.new_address()
+        with open(file.address[1], "w", encoding="utf-8") as content:
+            content.write("mine")
+        self.assert_refused_by_all(file, says=[file.address[1]])
+        self.assert_refused("lccfs", "mkfs", *file.address)
+        with open(file.address[1], encoding="utf-8") as content:
+            self.assertEqual(content.read(), "mine")
+
+    def test_a_directory_of_somebody_elses_files_is_not_taken(self):
+        address = self.new_address()
+        os.mkdir(address.address[1])
+        with open(os.path.join(address.address[1], "precious"), "w", encoding="utf-8") as file:
+            file.write("mine")
+        self.assert_refused("lccfs", "mkfs", *address.address)
+        self.assertEqual(os.listdir(address.address[1]), ["precious"])
+
+    def test_a_local_volume_of_broken_files_is_refused(self):
+        volume = self.new_volume()
+        broken = 0
+        for folder, _, names in os.walk(volume.address[1]):
+            for name in names:
+                path = os.path.join(folder, name)
+                if os.path.getsize(path) > 0 and "lock" not in name:
+                    with open(path, "r+b") as file:
+                        file.write(b"garbage!" * (os.path.getsize(path) // 8))
+                    broken += 1
+        self.assertGreater(broken, 0)
+        self.assert_refused_by_all(volume)
+
+
+class VolumeTest(BadInputTest):
+    def test_an_address_without_a_volume_is_refused(self):
+        empty = self.new_address()
+        self.assert_mount_refused(empty)
+        self.assert_refused("lccfs", "info", *empty.address)
+        empty.make()
+
+    def test_a_volume_is_not_made_twice(self):
+        volume = self.new_volume("--label", "first")
+        before = volume.info()
+        self.assert_refused("lccfs", "mkfs", *volume.address, "--label", "second")
+        self.assertEqual(volume.info(), before)
+
+    def test_create_makes_a_volume_once_and_then_uses_it(self):
+        volume = self.new_address()
+        mount = volume.mount("--create")
+        (mount / "file").write_text("x", encoding="utf-8")
+        made = volume.info()["uuid"]
+        mount.unmount()
+        mount = volume.mount("--create")
+        self.assertEqual((mount / "file").read_text(encoding="utf-8"), "x")
+        self.assertEqual(volume.info()["uuid"], made)
+
+    def test_mkfs_keeps_what_it_is_told(self):
+        volume = self.new_volume("--object-size", "1M", "--label", "my label", "--grace", "90")
+        info = volume.info()
+        self.assertEqual((info["object_size_bytes"], info["label"], info["grace_seconds"]), (1 << 20, "my label", 90))
+
+    def test_a_mountpoint_that_is_missing_or_no_directory_or_busy_is_named(self):
+        volume = self.new_volume()
+        missing = context.workdir / "missing"
+        self.assert_refused("lccfs-fuse", *volume.address, "-m", missing, says=[str(missing)])
+        file = context.workdir / "a-file"
+        file.touch()
+        self.assert_refused("lccfs-fuse", *volume.address, "-m", file, says=[str(file)])
+        busy = volume.mount()
+        before = volume.info()["instances"]
+        self.assert_refused("lccfs-fuse", *volume.address, "-m", busy.path, says=["busy", str(busy.path)])
+        self.assertEqual(volume.info()["instances"], before)
+        (busy / "still mounted").touch()
+
+    def test_mounting_in_the_background_returns_when_the_mount_is_ready(self):
+        volume = self.new_volume()
+        for end in [["fusermount3", "-u", self.mountpoint], ["umount", self.mountpoint]]:
+            log = context.workdir / "background.log"
+            run(context.bin / "lccfs-fuse", *volume.address, "-m", self.mountpoint, "--log-file", log, timeout_s=60)
+            try:
+                self.assertTrue(os.path.ismount(self.mountpoint))
+                (self.mountpoint / "file").write_text("x", encoding="utf-8")
+                self.assertEqual([entry["state"] for entry in volume.info()["instances"]], ["live"])
+            finally:
+                run(*end)
+            self.wait_for_clean_end(volume)
+
+    def wait_for_clean_end(self, volume):
+        wait_until(lambda: "live" not in [entry["state"] for entry in volume.info()["instances"]], 30,
+                   "the client's clean end")
+
+    def test_sigterm_unmounts_cleanly(self):
+        mount = self.new_volume().mount()
+        (mount / "file").write_text("x", encoding="utf-8")
+        mount.process.terminate()
+        mount.wait_for_end()
+        self.assertFalse(mount.is_mounted())
+        mount.start()
+        self.assertEqual((mount / "file").read_text(encoding="utf-8"), "x")
+
+
+class PoolTest(BadInputTest):
+    stores = ("rados",)
+
+    def address(self, conf=None, pool=POOL, *more):
+        return ["-c", str(conf or self.cluster.conf), "-p", pool, "-n", "nothing-here", *more]
+
+    def assert_all_refused(self, address, says=()):
+        self.assert_refused("lccfs-fuse", *address, "-m", self.mountpoint, says=says)
+        self.assert_refused("lccfs", "mkfs", *address, says=says)
+        self.assert_refused("lccfs", "info", *address, says=says)
+
+    def test_a_missing_configuration_file_is_named(self):
+        self.assert_all_refused(self.address("/nonexistent/ceph.conf"), says=["/nonexistent/ceph.conf"])
+
+    def test_a_missing_pool_is_named(self):
+        self.assert_all_refused(self.address(None, "no-such-pool"), says=["no-such-pool"])
+        self.assert_all_refused(self.address(None, "4711"), says=["4711"])
+
+    def test_a_pool_goes_by_its_number_too(self):
+        volume = self.new_volume()
+        number = next(line.split()[0] for line in self.cluster.ceph("osd", "lspools").splitlines()
+                      if line.split()[1] == POOL)
+        by_number = [number if word == POOL else word for word in volume.address]
+        self.assertIn(volume.info()["uuid"], output(context.bin / "lccfs", "info", *by_number))
+
+    def test_a_client_without_a_key_or_without_permission_is_told_so(self):
+        self.assert_all_refused(self.address(None, POOL, "--id", "nobody-knows-me"), says=["nobody-knows-me"])
+        self.cluster.add_client("onlooker", mon="allow r", osd="allow r pool=other")
+        self.assert_all_refused(self.address(None, POOL, "--id", "onlooker"))
+
+    def test_an_unreachable_cluster_is_given_up(self):
+        conf = self.scratch("unreachable.conf")
+        conf.write_text("[global]\nmon host = v2:127.0.0.1:9\nkeyring = /dev/null\nauth client required = none\n",
+                        encoding="utf-8")
+        self.assert_refused("lccfs", "info", *self.address(conf))
+        self.assert_refused("lccfs-fuse", *self.address(conf), "-m", self.mountpoint)
+
+    def test_a_pool_of_somebody_elses_objects_is_not_taken(self):
+        volume = self.new_address()
+        self.rados(volume, "put", "their-object", "/etc/hostname")
+        self.assert_refused("lccfs", "mkfs", *volume.address, says=["their-object"])
+        self.assertEqual(self.rados(volume, "ls").split(), ["their-object"])
+
+    def test_a_newer_format_is_refused(self):
+        volume = self.new_volume()
+        record = bytearray(self.read_super(volume))
+        struct.pack_into("<I", record, 9, 2)
+        self.write_super(volume, record)
+        self.assert_refused_by_all(volume, says=["format"])
+        self.assert_refused("lccfs", "mkfs", *volume.address)
+
+    def test_a_corrupt_super_record_is_refused(self):
+        volume = self.new_volume()
+        record = bytearray(self.read_super(volume))
+        record[20] ^= 1
+        self.rados(volume, "setxattr", "Super", "super", input=bytes(record).decode("latin-1"), encoding="latin-1")
+        self.assert_refused_by_all(volume)
+        self.assert_refused("lccfs", "mkfs", *volume.address)
+        self.assertEqual(self.read_super(volume), bytes(record))
+
+    def test_a_corrupt_root_is_refused(self):
+        volume = self.new_volume()
+        self.rados(volume, "setxattr", "Inode.1", "attr", "garbage")
+        self.assert_mount_refused(volume)
+
+    def read_super(self, volume):
+        return self.rados(volume, "getxattr", "Super", "super", encoding="latin-1").encode("latin-1")
+
+    def write_super(self, volume, record):
+        struct.pack_into("<I", record, len(record) - 4, crc32c(record[:-4]))
+        self.rados(volume, "setxattr", "Super", "super", input=bytes(record).decode("latin-1"), encoding="latin-1")
+
+    def rados(self, volume, *words, **options):
+        return output("rados", "-c", self.cluster.conf, "-p", POOL, "-N", volume.address[-1], *words, **options)
+
+
+class PermissionTest(BadInputTest):
+    stores = ("local",)
+
+    def test_a_directory_that_may_not_be_read_is_named(self):
+        volume = self.new_volume()
+        os.chmod(volume.address[1], 0o700)
+        os.chmod(context.workdir, 0o755)
+        as_user(NOBODY, lambda: self.assert_refused("lccfs", "info", *volume.address, says=[volume.address[1]]))
+

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A full store answers, hangs nobody, and can be emptied."""
+
+import errno
+import os
+import time
+
+from harness import MountTest, context, run
+
+MIB = 1 << 20
+FULL_LIMIT_S = 90  # a cluster needs some seconds to notice
+
+
+class FullTest(MountTest):
+    limit_s = 240
+    mkfs_options = ("--object-size", "1M")
+
+    def fill_until_refused(self, prefix="fill"):
+        """Writes files until a write fails; returns the errno and the files that were written whole."""
+        whole = []
+        deadline = time.monotonic() + FULL_LIMIT_S
+        while time.monotonic() < deadline:
+            path = self.mount / f"{prefix}-{len(whole)}"
+            try:
+                with open(path, "wb", buffering=0) as file:
+                    for _ in range(4):
+                        file.write(b"x" * MIB)
+                whole.append(path)
+            except OSError as error:
+                return error.errno, whole
+        raise AssertionError(f"never full in {FULL_LIMIT_S} s")
+
+    def check_full(self, expected, make_room):
+        kept = self.mount / "kept"
+        kept.write_bytes(b"before")
+        number, whole = self.fill_until_refused()
+        self.assertEqual(os.strerror(number), os.strerror(expected))
+        self.assertEqual(kept.read_bytes(), b"before")
+        self.assertEqual(whole[0].read_bytes(), b"x" * 4 * MIB)
+        for path in whole[1:]:
+            os.unlink(path)
+        self.assertNotIn("fill-1", os.listdir(self.mount.path))
+        (self.mount / "fill-0").rename(self.mount / "renamed")
+        make_room()
+        deadline = time.monotonic() + FULL_LIMIT_S
+        while not self.can_write(self.mount / "new"):
+            self.assertLess(time.monotonic(), deadline, "still full with room again")
+        self.mount.remount()
+        self.assertEqual((self.mount / "new").read_bytes(), b"y" * MIB)
+        self.assertEqual((self.mount / "renamed").read_bytes(), b"x" * 4 * MIB)
+
+    def can_write(self, path):
+        try:
+            path.write_bytes(b"y" * MIB)
+            return True
+        except OSError:
+            time.sleep(0.5)
+            return False
+
+
+class QuotaTest(FullTest):
+    stores = ("rados",)
+
+    def set_up_volume(self):
+        self.pool = self.cluster.create_pool(f"quota{os.getpid()}", 8)
+        self.volume = self.new_volume(*self.mkfs_options, pool=self.pool)
+        self.mount = self.volume.mount()
+
+    def test_a_quota_answers_edquot_and_names_can_be_removed(self):
+        self.cluster.set_quota(self.pool, max_bytes=40 * MIB)
+        self.check_full(errno.EDQUOT, lambda: self.cluster.set_quota(self.pool, max_bytes=0))
+
+
+class FullClusterTest(FullTest):
+    stores = ("rados",)
+    own_cluster = {"osds": 1}
+
+    def test_a_full_cluster_answers_enospc_and_names_can_be_removed(self):
+        self.set_full_ratio("0.005")  # of 20 GiB
+        self.check_full(errno.ENOSPC, lambda: self.set_full_ratio("0.95"))
+
+    def set_full_ratio(self, ratio):
+        if float(ratio) < 0.5:
+            for name in ["nearfull", "backfillfull", "full"]:
+                self.cluster.ceph("osd", f"set-{name}-ratio", ratio)
+        else:
+            for name in ["full", "backfillfull", "nearfull"]:
+                self.cluster.ceph("osd", f"set-{name}-ratio", ratio)
+
+
+class FullDirectoryTest(FullTest):
+    stores = ("local",)
+
+    def set_up_volume(self):
+        self.folder = context.workdir / "small"
+        self.folder.mkdir()
+        run("mount", "-t", "tmpfs", "-o", "size=64m", "small", self.folder)
+        self.addCleanup(run, "umount", self.folder)
+        self.volume = self.new_address()
+        self.volume.address = ["--local", str(self.folder / "store")]
+        self.volume.make(*self.mkfs_options)
+        self.addCleanup(self._unmount_all)
+        self.mount = self.volume.mount()
+
+    def test_a_full_directory_answers_enospc_and_names_can_be_removed(self):
+        self.check_full(errno.ENOSPC, lambda: run("mount", "-o", "remount,size=256m", self.folder))

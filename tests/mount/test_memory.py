@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The client's resident memory stays bounded."""
+
+import os
+import subprocess
+
+from harness import MountTest, run
+
+LIMIT_KIB = 300 << 10
+MAKE_FILES = "import os, sys\nfor i in range(int(sys.argv[2])): os.close(os.open(f'{sys.argv[1]}/{i}', os.O_CREAT))"
+
+
+class MemoryTest(MountTest):
+    limit_s = 900
+
+    def test_a_file_of_a_gigabyte_written_and_read(self):
+        path = self.mount / "large"
+        run("dd", "if=/dev/zero", f"of={path}", "bs=1M", "count=1024", "conv=fsync", "status=none")
+        self.assertEqual(os.stat(path).st_size, 1 << 30)
+        self.assert_small()
+        self.mount.remount()
+        run("cmp", "-n", 1 << 30, path, "/dev/zero")
+        run("dd", f"if={path}", "of=/dev/null", "bs=4M", "iflag=direct", "status=none")
+        self.assert_small()
+
+    def test_a_hundred_thousand_files_listed_and_looked_at(self):
+        folders = [self.mount / f"folder{number}" for number in range(10)]
+        makers = []
+        for folder in folders:
+            folder.mkdir()
+            makers.append(subprocess.Popen(["python3", "-c", MAKE_FILES, str(folder), "10000"]))
+        self.assertEqual([maker.wait() for maker in makers], [0] * len(makers))
+        self.assert_small()
+        self.mount.remount()
+        looked_at = 0
+        for folder in folders:
+            with os.scandir(folder) as entries:
+                looked_at += sum(1 for entry in entries if entry.stat().st_size == 0)
+        self.assertEqual(looked_at, 100_000)
+        self.assert_small()
+
+    def assert_small(self):
+        print("resident peak", self.mount.resident_peak_kib(), "KiB", flush=True)
+        self.assertLess(self.mount.resident_peak_kib(), LIMIT_KIB)
