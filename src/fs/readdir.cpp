@@ -44,7 +44,7 @@ bool drop_last_group(std::vector<DirectoryEntry>& entries) {
 
 /// From `first` on, but no more than `most`, unless they are names of one hash.
 std::vector<DirectoryEntry> some_of(const std::vector<DirectoryEntry>& entries, std::size_t first, std::size_t most) {
-  if (most == 0) return {};
+  if (most == 0 || first == entries.size()) return {};
   std::size_t end = std::min(entries.size(), first + most);
   const auto cuts_a_group = [&](std::size_t at) {
     return at > first && at < entries.size() && entries[at - 1].cookie == entries[at].cookie;
