@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// A store client of this process: its file in clients/, locked for as long as it lives (the kernel unlocks it when the
+// process dies, however), and its steps in flight. Any thread.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "lccfs/result.h"
+#include "store/local/descriptor.h"
+#include "store/local/process_identity.h"
+#include "store/local/watch_server.h"
+
+namespace lccfs::local {
+
+class Client {
+ public:
+  /// Makes and locks the file. `clients`: the directory; open for longer than the client.
+  static Result<std::shared_ptr<Client>> enter(int clients);
+  ~Client();  ///< removes the file
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  const ClientIdentity& identity() const { return identity_; }
+  WatchServer& watch_server() { return watch_server_; }
+
+  /// false: fenced; no step may be begun. Each one begun is to be ended once it has been answered.
+  bool begin_step();
+  void end_step();
+  /// From now on no step begins, and the watches are lost.
+  void bar();
+  /// Returns when no step is in flight.
+  void wait_for_steps();
+
+ private:
+  Client(int clients, ClientIdentity identity) : clients_(clients), identity_(std::move(identity)) {}
+  Result<> make_files();
+
+  const int clients_;
+  const ClientIdentity identity_;
+  Descriptor lock_;
+  WatchServer watch_server_;
+  std::mutex mutex_;  // guards the rest
+  std::condition_variable all_ended_;
+  bool barred_ = false;
+  std::size_t steps_ = 0;
+};
+
+/// Holds a step open; empty: the client is fenced.
+class Step {
+ public:
+  explicit Step(std::shared_ptr<Client> client) : client_(client->begin_step() ? std::move(client) : nullptr) {}
+  Step(Step&&) = default;
+  Step& operator=(Step&& other) noexcept {
+    std::swap(client_, other.client_);
+    return *this;
+  }
+  ~Step() {
+    if (client_) client_->end_step();
+  }
+  explicit operator bool() const { return client_ != nullptr; }
+  Client& client() const { return *client_; }
+
+ private:
+  std::shared_ptr<Client> client_;
+};
+
+std::unexpected<Error> fenced_failure();
+
+// ---- the clients of any process, by their files
+
+/// Whether somebody holds the lock of that client.
+Result<bool> is_alive(int clients, const std::string& id);
+/// Kills the client's process and returns when its lock is free. Not for clients of this process.
+Result<> kill_client(int clients, const ClientIdentity& identity);
+/// Removes what dead clients have left in the directory.
+Result<> remove_dead_files(int clients);
+
+}  // namespace lccfs::local

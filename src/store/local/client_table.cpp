@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "store/local/client_table.h"
+
+namespace lccfs::local {
+namespace {
+
+std::string watch_key(const std::string& object, const std::string& id, std::uint64_t number) {
+  return object + '\0' + id + '.' + std::to_string(number);
+}
+
+std::string_view id_of_watch(std::string_view key) {
+  const auto start = key.find('\0') + 1;
+  return key.substr(start, key.find('.', start) - start);
+}
+
+}  // namespace
+
+Result<> add_client(WriteTransaction& transaction, const std::string& id, const std::string& identity) {
+  return transaction.put(transaction.tables().clients, id, identity);
+}
+
+Result<> remove_client(WriteTransaction& transaction, const std::string& id) {
+  LCCFS_CHECK(transaction.remove(transaction.tables().clients, id));
+  // The table is small: two watches for each client.
+  LCCFS_TRY(auto cursor, Cursor::open(transaction, transaction.tables().watches));
+  LCCFS_TRY(bool found, cursor.seek({}));
+  while (found) {
+    if (id_of_watch(cursor.key()) == id) LCCFS_CHECK(cursor.remove());
+    LCCFS_TRY(found, cursor.next());
+  }
+  return {};
+}
+
+Result<bool> is_client(const Transaction& transaction, const std::string& id) {
+  LCCFS_TRY(const auto stored, transaction.get(transaction.tables().clients, id));
+  return stored.has_value();
+}
+
+Result<std::vector<std::string>> client_ids(const Transaction& transaction) {
+  std::vector<std::string> ids;
+  LCCFS_TRY(auto cursor, Cursor::open(transaction, transaction.tables().clients));
+  LCCFS_TRY(bool found, cursor.seek({}));
+  while (found) {
+    ids.emplace_back(cursor.key());
+    LCCFS_TRY(found, cursor.next());
+  }
+  return ids;
+}
+
+Result<> add_watch(WriteTransaction& transaction, const std::string& object, const std::string& id,
+                   std::uint64_t number) {
+  return transaction.put(transaction.tables().watches, watch_key(object, id, number), "1");
+}
+
+Result<> remove_watch(WriteTransaction& transaction, const std::string& object, const std::string& id,
+                      std::uint64_t number) {
+  return transaction.remove(transaction.tables().watches, watch_key(object, id, number));
+}
+
+Result<std::vector<std::string>> watchers(const Transaction& transaction, const std::string& object) {
+  std::vector<std::string> ids;
+  const std::string prefix = object + '\0';
+  LCCFS_TRY(auto cursor, Cursor::open(transaction, transaction.tables().watches));
+  LCCFS_TRY(bool found, cursor.seek(prefix));
+  while (found && cursor.key().starts_with(prefix)) {
+    const auto id = id_of_watch(cursor.key());
+    if (ids.empty() || ids.back() != id) ids.emplace_back(id);
+    LCCFS_TRY(found, cursor.next());
+  }
+  return ids;
+}
+
+}  // namespace lccfs::local

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// Group commit: one thread runs all transactions that have queued up inside one LMDB transaction, with one sync, and
+// then answers them. Each is still all or nothing on its own: what refuses it is found before it changes anything, and
+// if LMDB fails in the middle (a full disk), the whole batch is undone and each runs alone.
+//
+// Any thread; completions are called by the committing thread, without a lock.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "lccfs/object_store.h"
+#include "store/local/client.h"
+#include "store/local/environment.h"
+#include "store/local/metadata_table.h"
+
+namespace lccfs::local {
+
+class Committer {
+ public:
+  explicit Committer(Environment& environment);
+  ~Committer();  ///< nothing may be queued any more
+  Committer(const Committer&) = delete;
+  Committer& operator=(const Committer&) = delete;
+
+  void submit(Step step, MetaTxn txn, ObjectStore::ApplyDone done);
+  /// For reads that are ordered behind transactions: takes `work` and runs it once those in hand on that object are
+  /// done, or, if there are none, leaves it to the caller and answers false.
+  bool run_behind(const std::string& object, std::move_only_function<void()>& work);
+
+ private:
+  struct Item {
+    Step step;
+    MetaTxn txn;
+    ObjectStore::ApplyDone done;
+  };
+  struct Batch {
+    std::vector<Item> items;
+    std::vector<std::move_only_function<void()>> behind;
+  };
+
+  void serve();
+  Batch take_batch();
+  std::vector<Answer> commit(std::span<const Item> items);
+  Result<std::vector<Answer>> commit_together(std::span<const Item> items);
+  void finish(Batch batch, std::vector<Answer> answers);
+
+  Environment& environment_;
+  unsigned batches_ = 0;  // the thread's own
+  std::mutex mutex_;      // guards the rest
+  std::condition_variable queued_;
+  std::vector<Item> queue_;
+  std::vector<std::move_only_function<void()>> behind_;
+  std::unordered_map<std::string, unsigned> in_hand_;  // how many transactions on an object are not yet committed
+  bool ending_ = false;
+  std::thread thread_;
+};
+
+}  // namespace lccfs::local

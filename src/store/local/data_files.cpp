@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "store/local/data_files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <set>
+#include <utility>
+
+namespace lccfs::local {
+namespace {
+
+std::string directory_name(unsigned number) {
+  constexpr const char* digits = "0123456789abcdef";
+  return {digits[number >> 4], digits[number & 15]};
+}
+
+/// FNV-1a, folded: on disk, so it never changes.
+std::string directory_of(const std::string& object) {
+  std::uint32_t hash = 2166136261U;
+  for (const char byte : object) hash = (hash ^ static_cast<unsigned char>(byte)) * 16777619U;
+  hash ^= hash >> 16;
+  return directory_name((hash ^ (hash >> 8)) & 0xff);
+}
+
+std::string path_of(const std::string& object) { return directory_of(object) + "/" + object; }
+
+/// nullopt: there is no such file.
+Result<std::optional<Descriptor>> open_existing(int data, const std::string& object, int flags) {
+  Descriptor file(::openat(data, path_of(object).c_str(), flags | O_CLOEXEC));
+  if (file) return std::optional(std::move(file));
+  if (errno == ENOENT) return std::nullopt;
+  return std::unexpected(system_error("open " + object));
+}
+
+}  // namespace
+
+Result<std::size_t> DataFiles::read(const std::string& object, std::uint64_t offset, std::span<char> target) const {
+  LCCFS_TRY(const auto file, open_existing(data_, object, O_RDONLY));
+  std::size_t done = 0;
+  while (file && done < target.size()) {
+    const ssize_t size =
+        ::pread(file->get(), target.data() + done, target.size() - done, static_cast<off_t>(offset + done));
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return std::unexpected(system_error("read " + object));
+    if (size == 0) break;
+    done += static_cast<std::size_t>(size);
+  }
+  return done;
+}
+
+std::optional<std::size_t> DataFiles::read_cached(const std::string& object, std::uint64_t offset,
+                                                  std::span<char> target) const {
+  const Descriptor file(::openat(data_, path_of(object).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return errno == ENOENT ? std::optional<std::size_t>(0) : std::nullopt;
+  const iovec vector{target.data(), target.size()};
+  const ssize_t size = ::preadv2(file.get(), &vector, 1, static_cast<off_t>(offset), RWF_NOWAIT);
+  if (size < 0) return std::nullopt;
+  const auto done = static_cast<std::size_t>(size);
+  if (done == target.size()) return done;
+  struct stat status {};  // shorter: the file's end, or where the cache ends?
+  if (::fstat(file.get(), &status) != 0 || offset + done < static_cast<std::uint64_t>(status.st_size))
+    return std::nullopt;
+  return done;
+}
+
+Result<DataFiles::Opened> DataFiles::open_to_write(const std::string& object) const {
+  for (;;) {
+    LCCFS_TRY(auto existing, open_existing(data_, object, O_WRONLY));
+    if (existing) return Opened{std::move(*existing), false};
+    Descriptor made(::openat(data_, path_of(object).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (made) return Opened{std::move(made), true};
+    if (errno == EEXIST) continue;
+    if (errno != ENOENT) return std::unexpected(system_error("make " + object));
+    if (::mkdirat(data_, directory_of(object).c_str(), 0700) != 0 && errno != EEXIST)
+      return std::unexpected(system_error("make the directory of " + object));
+    LCCFS_CHECK(sync_directory(data_, "data"));
+  }
+}
+
+Result<Unsynced> DataFiles::write(const std::string& object, std::uint64_t offset, const SharedBytes& bytes) const {
+  LCCFS_TRY(auto opened, open_to_write(object));
+  std::size_t done = 0;
+  while (done < bytes.size_bytes) {
+    const ssize_t size =
+        ::pwrite(opened.file.get(), bytes.data + done, bytes.size_bytes - done, static_cast<off_t>(offset + done));
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return std::unexpected(system_error("write " + object, done ? Outcome::unknown : Outcome::definite));
+    done += static_cast<std::size_t>(size);
+  }
+  return Unsynced{std::move(opened.file), opened.made};
+}
+
+Result<Unsynced> DataFiles::truncate(const std::string& object, std::uint64_t size_bytes) const {
+  LCCFS_TRY(auto file, open_existing(data_, object, O_WRONLY));
+  if (!file) return Unsynced{};
+  struct stat status {};
+  if (::fstat(file->get(), &status) != 0) return std::unexpected(system_error("look at " + object));
+  if (static_cast<std::uint64_t>(status.st_size) > size_bytes &&
+      ::ftruncate(file->get(), static_cast<off_t>(size_bytes)) != 0)
+    return std::unexpected(system_error("truncate " + object));
+  // Synced even when it was short enough: a shortening by a process that was killed may not be durable yet.
+  return Unsynced{std::move(*file), false};
+}
+
+Result<Unsynced> DataFiles::remove(const std::string& object) const {
+  if (::unlinkat(data_, path_of(object).c_str(), 0) != 0 && errno != ENOENT)
+    return std::unexpected(system_error("remove " + object));
+  return Unsynced{{}, true};  // synced even when it was gone already, as above
+}
+
+Result<> DataFiles::sync(const std::string& object, std::span<const Unsynced> changes) const {
+  std::set<std::pair<dev_t, ino_t>> synced;  // the file may have been removed and made anew in between
+  for (const Unsynced& change : changes) {
+    if (!change.file) continue;
+    struct stat status {};
+    if (::fstat(change.file.get(), &status) != 0) return std::unexpected(system_error("sync " + object));
+    if (!synced.emplace(status.st_dev, status.st_ino).second) continue;
+    if (::fdatasync(change.file.get()) != 0) return std::unexpected(system_error("sync " + object, Outcome::unknown));
+  }
+  if (std::ranges::none_of(changes, &Unsynced::directory)) return {};
+  const Descriptor directory(::openat(data_, directory_of(object).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory && errno == ENOENT) return {};  // nothing was ever in it
+  if (!directory) return std::unexpected(system_error("sync the directory of " + object, Outcome::unknown));
+  return sync_directory(directory.get(), "the directory of " + object);
+}
+
+Result<std::vector<std::string>> DataFiles::names(unsigned& directory) const {
+  std::vector<std::string> found;
+  for (; directory < fan_out; ++directory) {
+    const int number = ::openat(data_, directory_name(directory).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (number < 0 && errno == ENOENT) continue;
+    if (number < 0) return std::unexpected(system_error("list data objects"));
+    const std::unique_ptr<DIR, int (*)(DIR*)> listing(::fdopendir(number), ::closedir);
+    if (!listing) return std::unexpected(system_error("list data objects"));
+    while (const dirent* entry = ::readdir(listing.get())) {
+      const std::string name = entry->d_name;
+      if (name != "." && name != "..") found.push_back(name);
+    }
+    return found;
+  }
+  return found;
+}
+
+}  // namespace lccfs::local

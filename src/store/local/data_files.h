@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Data objects as sparse files, and the calls on one of them: no order and no threads here (data_queue.h has them).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lccfs/object_store.h"
+#include "lccfs/result.h"
+#include "store/local/descriptor.h"
+
+namespace lccfs::local {
+
+/// What is left to do until a change of a file is durable.
+struct Unsynced {
+  Descriptor file;         ///< empty: its bytes need no sync
+  bool directory = false;  ///< its name has come or gone
+};
+
+class DataFiles {
+ public:
+  /// `data`: the directory; open for longer than this.
+  explicit DataFiles(int data) : data_(data) {}
+
+  Result<std::size_t> read(const std::string& object, std::uint64_t offset, std::span<char> target) const;
+  /// Only if it can be had without waiting for a disk.
+  std::optional<std::size_t> read_cached(const std::string& object, std::uint64_t offset, std::span<char> target) const;
+  Result<Unsynced> write(const std::string& object, std::uint64_t offset, const SharedBytes& bytes) const;
+  Result<Unsynced> truncate(const std::string& object, std::uint64_t size_bytes) const;
+  Result<Unsynced> remove(const std::string& object) const;
+  /// Makes several changes of one object durable.
+  Result<> sync(const std::string& object, std::span<const Unsynced> changes) const;
+
+  /// Names in one of the `fan_out` directories; the number of the first one from `directory` on that exists, or
+  /// `fan_out`, is put there.
+  static constexpr unsigned fan_out = 256;
+  Result<std::vector<std::string>> names(unsigned& directory) const;
+
+ private:
+  struct Opened {
+    Descriptor file;
+    bool made = false;
+  };
+  Result<Opened> open_to_write(const std::string& object) const;
+
+  const int data_;
+};
+
+}  // namespace lccfs::local

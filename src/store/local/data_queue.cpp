@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "store/local/data_queue.h"
+
+#include <utility>
+
+namespace lccfs::local {
+namespace {
+
+// A copy of this much is quicker than handing it to another thread.
+constexpr std::size_t cached_read_limit_bytes = 128U << 10;
+
+}  // namespace
+
+void DataQueue::read(std::string object, std::uint64_t offset, std::span<char> target, ObjectStore::ReadDone done) {
+  if (target.size() <= cached_read_limit_bytes && !would_wait(object)) {
+    if (const auto size = files_.read_cached(object, offset, target)) return done(*size);
+  }
+  const std::string name = object;
+  line_up(std::move(object), {false, [this, name, offset, target, done = std::move(done)]() mutable {
+                                auto size = files_.read(name, offset, target);
+                                end_read(name);
+                                done(std::move(size));
+                              }});
+}
+
+void DataQueue::change(std::string object, Change change, ObjectStore::DataDone done) {
+  const std::string name = object;
+  line_up(std::move(object), {true, [this, name, change = std::move(change), done = std::move(done)]() mutable {
+                                auto changed = change(files_);
+                                change = nullptr;
+                                if (changed) return end_change(name, ToSync{std::move(*changed), std::move(done)});
+                                end_change(name, std::nullopt);
+                                done(std::unexpected(std::move(changed).error()));
+                              }});
+}
+
+bool DataQueue::would_wait(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  const auto found = objects_.find(name);
+  return found != objects_.end() && (found->second.changing || !found->second.line.empty());
+}
+
+void DataQueue::line_up(std::string name, Turn turn) {
+  const std::lock_guard lock(mutex_);
+  Object& object = objects_[name];
+  object.line.push_back(std::move(turn));
+  start_turns(name, object);
+}
+
+void DataQueue::start_turns(const std::string& name, Object& object) {
+  while (!object.line.empty() && !object.changing && (!object.line.front().is_change || object.reading == 0)) {
+    Turn turn = std::move(object.line.front());
+    object.line.pop_front();
+    object.changing = turn.is_change;
+    object.reading += turn.is_change ? 0 : 1;
+    threads_.post(std::move(turn.run));
+  }
+  forget_if_idle(name);
+}
+
+void DataQueue::end_read(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  Object& object = objects_.at(name);
+  --object.reading;
+  start_turns(name, object);
+}
+
+void DataQueue::end_change(const std::string& name, std::optional<ToSync> to_sync) {
+  bool sync_here = false;
+  {
+    const std::lock_guard lock(mutex_);
+    Object& object = objects_.at(name);
+    object.changing = false;
+    if (to_sync) {
+      // Before the next turn starts, which may rest on this one (a file that was made).
+      object.to_sync.push_back(std::move(*to_sync));
+      sync_here = !std::exchange(object.syncing, true);  // else whoever syncs takes this one with the next round
+    }
+    start_turns(name, object);
+  }
+  if (sync_here) sync(name);
+}
+
+void DataQueue::sync(const std::string& name) {
+  std::unique_lock lock(mutex_);
+  Object& object = objects_.at(name);  // stays while `syncing` is set
+  while (!object.to_sync.empty()) {
+    auto round = std::exchange(object.to_sync, {});
+    lock.unlock();
+    std::vector<Unsynced> changes;
+    for (ToSync& each : round) changes.push_back(std::move(each.unsynced));
+    const auto synced = files_.sync(name, changes);
+    for (ToSync& each : round) each.done(synced);
+    round.clear();
+    lock.lock();
+  }
+  object.syncing = false;
+  forget_if_idle(name);
+}
+
+void DataQueue::forget_if_idle(const std::string& name) {
+  const auto found = objects_.find(name);
+  if (found == objects_.end()) return;
+  const Object& object = found->second;
+  if (object.line.empty() && object.reading == 0 && !object.changing && object.to_sync.empty() && !object.syncing)
+    objects_.erase(found);
+}
+
+}  // namespace lccfs::local

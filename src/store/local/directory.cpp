@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "store/local/directory.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string_view>
+
+namespace lccfs::local {
+namespace {
+
+constexpr const char* marker = "lccfs-local";
+constexpr const char* new_marker = "lccfs-local.new";
+constexpr std::string_view marker_text = "LCCFS local store, layout ";
+constexpr unsigned layout = 1;
+
+Result<Descriptor> open_at(int directory, const std::string& name, int flags, const std::string& what) {
+  Descriptor opened(::openat(directory, name.c_str(), flags | O_CLOEXEC, 0600));
+  if (!opened) return std::unexpected(system_error(what));
+  return opened;
+}
+
+Result<Descriptor> open_root(const std::string& path, bool create) {
+  if (create && ::mkdir(path.c_str(), 0700) == 0) {
+    const auto parent = std::filesystem::path(path).lexically_normal() / "..";
+    LCCFS_TRY(const auto above, open_at(AT_FDCWD, parent, O_RDONLY | O_DIRECTORY, parent));
+    LCCFS_CHECK(sync_directory(above.get(), parent));
+  } else if (create && errno != EEXIST) {
+    return std::unexpected(system_error("cannot make the directory " + path));
+  }
+  Descriptor root(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (root) return root;
+  if (errno == ENOENT) return failure(ErrorCode::not_found, path + ": no such directory; mkfs makes it");
+  if (errno == ENOTDIR) return failure(ErrorCode::invalid, path + ": not a directory");
+  return std::unexpected(system_error(path));
+}
+
+/// Nothing in it but what a first run of ours that was cut short, or a new file system, leaves.
+Result<bool> is_empty(int root, const std::string& path) {
+  LCCFS_TRY(Descriptor again, open_at(root, ".", O_RDONLY | O_DIRECTORY, path));
+  const std::unique_ptr<DIR, int (*)(DIR*)> listing(::fdopendir(::dup(again.get())), ::closedir);
+  if (!listing) return std::unexpected(system_error("list " + path));
+  while (const dirent* entry = ::readdir(listing.get())) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != ".." && name != "lost+found" && name != new_marker) return false;
+  }
+  return true;
+}
+
+Result<> write_marker(int root, const std::string& path) {
+  LCCFS_TRY(const auto file, open_at(root, new_marker, O_WRONLY | O_CREAT | O_TRUNC, "write to " + path));
+  const std::string text = std::string(marker_text) + std::to_string(layout) + "\n";
+  if (::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) || ::fsync(file.get()) != 0)
+    return std::unexpected(system_error("write to " + path));
+  if (::renameat(root, new_marker, root, marker) != 0) return std::unexpected(system_error("write to " + path));
+  return sync_directory(root, path);
+}
+
+Result<> check_marker(int file, const std::string& path) {
+  char buffer[64];
+  const ssize_t size = ::read(file, buffer, sizeof buffer);
+  if (size < 0) return std::unexpected(system_error("read " + path + "/" + marker));
+  std::string_view text(buffer, static_cast<std::size_t>(size));
+  unsigned found = 0;
+  if (!text.starts_with(marker_text)) return failure(ErrorCode::corrupt, path + "/" + marker + ": not a text of ours");
+  text.remove_prefix(marker_text.size());
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), found);
+  if (error != std::errc{} || std::string_view(end, text.data() + text.size()) != "\n" || found == 0)
+    return failure(ErrorCode::corrupt, path + "/" + marker + ": not a text of ours");
+  if (found > layout)
+    return failure(ErrorCode::unsupported, path + ": layout " + std::to_string(found) +
+                                               " of the local store is newer than this program; upgrade it");
+  return {};
+}
+
+/// Found or made; the lock on the directory keeps two makers apart.
+Result<> ensure_marker(int root, const std::string& path, bool create) {
+  const Descriptor file(::openat(root, marker, O_RDONLY | O_CLOEXEC));
+  if (file) return check_marker(file.get(), path);
+  if (errno != ENOENT) return std::unexpected(system_error(path + "/" + marker));
+  if (!create) return failure(ErrorCode::not_found, path + ": holds no volume; mkfs makes one");
+  LCCFS_TRY(const bool empty, is_empty(root, path));
+  if (!empty) return failure(ErrorCode::exists, path + ": not empty, and no volume; give mkfs an empty directory");
+  return write_marker(root, path);
+}
+
+Result<Descriptor> ensure_subdirectory(int root, const std::string& path, const char* name) {
+  const std::string what = path + "/" + name;
+  if (::mkdirat(root, name, 0700) == 0) {
+    LCCFS_CHECK(sync_directory(root, path));
+  } else if (errno != EEXIST) {
+    return std::unexpected(system_error(what));
+  }
+  return open_at(root, name, O_RDONLY | O_DIRECTORY, what);
+}
+
+}  // namespace
+
+Result<Directory> open_directory(const std::string& path, bool create) {
+  Directory directory;
+  directory.path = path;
+  LCCFS_TRY(directory.root, open_root(path, create));
+  const int root = directory.root.get();
+  if (create && ::flock(root, LOCK_EX) != 0) return std::unexpected(system_error("lock " + path));
+  LCCFS_CHECK(ensure_marker(root, path, create));
+  LCCFS_TRY(directory.data, ensure_subdirectory(root, path, "data"));
+  LCCFS_TRY(directory.clients, ensure_subdirectory(root, path, "clients"));
+  LCCFS_CHECK(ensure_subdirectory(root, path, "metadata"));
+  directory.metadata_path = path + "/metadata";
+  if (create && ::flock(root, LOCK_UN) != 0) return std::unexpected(system_error("unlock " + path));
+  return directory;
+}
+
+}  // namespace lccfs::local

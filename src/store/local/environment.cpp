@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "store/local/environment.h"
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <limits>
+
+#include "store/local/descriptor.h"
+
+namespace lccfs::local {
+namespace {
+
+// Address space, not disk or memory; less of it where a limit or a sanitizer leaves no room.
+constexpr std::size_t map_size_bytes = std::size_t{1} << 40;
+constexpr std::size_t least_map_size_bytes = std::size_t{1} << 30;
+constexpr unsigned reader_slots = 4096;
+constexpr std::uint64_t reserve_bytes = 16U << 20;
+
+Error lmdb_error(int code, const std::string& what) {
+  const std::string context = what + ": " + ::mdb_strerror(code);
+  switch (code) {
+    case MDB_MAP_FULL:
+    case MDB_TXN_FULL:
+      return {ErrorCode::no_space, context, Outcome::definite};
+    case MDB_READERS_FULL:
+      return {ErrorCode::busy, context, Outcome::definite};
+    case MDB_VERSION_MISMATCH:
+      return {ErrorCode::unsupported, context, Outcome::definite};
+    case MDB_INVALID:
+    case MDB_CORRUPTED:
+    case MDB_PAGE_NOTFOUND:
+      return {ErrorCode::corrupt, context, Outcome::definite};
+    default:
+      return code > 0 ? system_error(code, what) : Error{ErrorCode::io, context, Outcome::definite};
+  }
+}
+
+std::unexpected<Error> lmdb_failure(int code, const std::string& what) {
+  return std::unexpected(lmdb_error(code, what));
+}
+
+MDB_val as_value(std::string_view bytes) { return {bytes.size(), const_cast<char*>(bytes.data())}; }
+std::string_view as_view(const MDB_val& value) { return {static_cast<const char*>(value.mv_data), value.mv_size}; }
+
+struct NamedTable {
+  const char* name;
+  MDB_dbi Tables::*handle;
+};
+constexpr NamedTable named_tables[] = {{"objects", &Tables::objects},
+                                       {"keys", &Tables::keys},
+                                       {"volume", &Tables::volume},
+                                       {"clients", &Tables::clients},
+                                       {"watches", &Tables::watches}};
+
+int open_handles(MDB_txn* transaction, unsigned flags, Tables& tables) {
+  for (const auto& table : named_tables)
+    if (const int code = ::mdb_dbi_open(transaction, table.name, flags, &(tables.*table.handle))) return code;
+  return 0;
+}
+
+}  // namespace
+
+// ---- transactions
+
+const Tables& Transaction::tables() const { return environment_.tables(); }
+
+Result<std::optional<std::string_view>> Transaction::get(MDB_dbi table, std::string_view key) const {
+  MDB_val wanted = as_value(key), value{};
+  const int code = ::mdb_get(transaction_, table, &wanted, &value);
+  if (code == MDB_NOTFOUND) return std::nullopt;
+  if (code) return lmdb_failure(code, "read metadata");
+  return as_view(value);
+}
+
+ReadTransaction::~ReadTransaction() { environment_.give_back(transaction_); }
+
+WriteTransaction::~WriteTransaction() {
+  if (transaction_) ::mdb_txn_abort(transaction_);
+}
+
+Result<> WriteTransaction::put(MDB_dbi table, std::string_view key, std::string_view value) {
+  MDB_val at = as_value(key), bytes = as_value(value);
+  if (const int code = ::mdb_put(transaction_, table, &at, &bytes, 0)) return lmdb_failure(code, "write metadata");
+  return {};
+}
+
+Result<> WriteTransaction::remove(MDB_dbi table, std::string_view key) {
+  MDB_val at = as_value(key);
+  const int code = ::mdb_del(transaction_, table, &at, nullptr);
+  if (code && code != MDB_NOTFOUND) return lmdb_failure(code, "remove metadata");
+  return {};
+}
+
+Result<> WriteTransaction::remove_all(MDB_dbi table, std::string_view prefix) {
+  LCCFS_TRY(auto cursor, Cursor::open(*this, table));
+  for (;;) {
+    LCCFS_TRY(const bool found, cursor.seek(prefix));
+    if (!found || !cursor.key().starts_with(prefix)) return {};
+    LCCFS_CHECK(cursor.remove());
+  }
+}
+
+Result<> WriteTransaction::commit() {
+  const int code = ::mdb_txn_commit(std::exchange(transaction_, nullptr));
+  if (code == 0) return {};
+  Error error = lmdb_error(code, "commit metadata");
+  // Pages are written before the page that makes them count, so a full disk is found in time. Of anything else LMDB
+  // does not say how far it came.
+  if (error.code != ErrorCode::no_space && error.code != ErrorCode::quota_exceeded) error.outcome = Outcome::unknown;
+  return std::unexpected(std::move(error));
+}
+
+// ---- cursors
+
+Result<Cursor> Cursor::open(const Transaction& transaction, MDB_dbi table) {
+  MDB_cursor* cursor = nullptr;
+  if (const int code = ::mdb_cursor_open(transaction.raw(), table, &cursor)) return lmdb_failure(code, "read metadata");
+  return Cursor(cursor);
+}
+
+Cursor::~Cursor() {
+  if (cursor_) ::mdb_cursor_close(cursor_);
+}
+
+Result<bool> Cursor::seek(std::string_view key) { return move(as_value(key), key.empty() ? MDB_FIRST : MDB_SET_RANGE); }
+
+Result<bool> Cursor::next() { return move({}, MDB_NEXT); }
+
+Result<bool> Cursor::move(MDB_val key, MDB_cursor_op operation) {
+  MDB_val value{};
+  const int code = ::mdb_cursor_get(cursor_, &key, &value, operation);
+  if (code == MDB_NOTFOUND) return false;
+  if (code) return lmdb_failure(code, "read metadata");
+  key_ = as_view(key);
+  value_ = as_view(value);
+  return true;
+}
+
+Result<> Cursor::remove() {
+  if (const int code = ::mdb_cursor_del(cursor_, 0)) return lmdb_failure(code, "remove metadata");
+  return {};
+}
+
+// ---- the environment
+
+Result<std::unique_ptr<Environment>> Environment::open(const std::string& directory) {
+  for (std::size_t size = map_size_bytes;; size /= 2) {
+    MDB_env* raw = nullptr;
+    if (const int code = ::mdb_env_create(&raw)) return lmdb_failure(code, "open " + directory);
+    std::unique_ptr<Environment> environment(new Environment(raw));
+    ::mdb_env_set_mapsize(raw, size);
+    ::mdb_env_set_maxreaders(raw, reader_slots);
+    ::mdb_env_set_maxdbs(raw, std::size(named_tables));
+    const int code = ::mdb_env_open(raw, directory.c_str(), MDB_NOTLS, 0600);
+    if (code == ENOMEM && size > least_map_size_bytes) continue;
+    if (code) return lmdb_failure(code, "open " + directory);
+    environment->drop_dead_readers();
+    LCCFS_CHECK(environment->open_tables());
+    const Descriptor names(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!names) return std::unexpected(system_error(directory));
+    LCCFS_CHECK(sync_directory(names.get(), directory));
+    return environment;
+  }
+}
+
+Result<> Environment::open_tables() {
+  MDB_txn* reader = nullptr;
+  if (const int code = ::mdb_txn_begin(environment_, nullptr, MDB_RDONLY, &reader))
+    return lmdb_failure(code, "open the metadata");
+  const int found = open_handles(reader, 0, tables_);
+  ::mdb_txn_commit(reader);  // handles stay open only behind a commit
+  if (found != MDB_NOTFOUND) return found ? Result<>(lmdb_failure(found, "open the metadata")) : Result<>();
+  LCCFS_TRY(auto writer, begin_write());
+  if (const int code = open_handles(writer->raw(), MDB_CREATE, tables_))
+    return lmdb_failure(code, "make the metadata tables");
+  return writer->commit();
+}
+
+Environment::~Environment() {
+  for (MDB_txn* reader : idle_readers_) ::mdb_txn_abort(reader);
+  ::mdb_env_close(environment_);
+}
+
+Result<std::unique_ptr<ReadTransaction>> Environment::begin_read() {
+  MDB_txn* reader = nullptr;
+  {
+    const std::lock_guard lock(readers_mutex_);
+    if (!idle_readers_.empty()) {
+      reader = idle_readers_.back();
+      idle_readers_.pop_back();
+    }
+  }
+  if (reader) {
+    if (const int code = ::mdb_txn_renew(reader)) {
+      ::mdb_txn_abort(reader);
+      return lmdb_failure(code, "read metadata");
+    }
+    return std::make_unique<ReadTransaction>(*this, reader);
+  }
+  int code = ::mdb_txn_begin(environment_, nullptr, MDB_RDONLY, &reader);
+  if (code == MDB_READERS_FULL) {
+    drop_dead_readers();
+    code = ::mdb_txn_begin(environment_, nullptr, MDB_RDONLY, &reader);
+  }
+  if (code) return lmdb_failure(code, "read metadata");
+  return std::make_unique<ReadTransaction>(*this, reader);
+}
+
+void Environment::give_back(MDB_txn* reader) {
+  ::mdb_txn_reset(reader);
+  const std::lock_guard lock(readers_mutex_);
+  idle_readers_.push_back(reader);
+}
+
+Result<std::unique_ptr<WriteTransaction>> Environment::begin_write() {
+  MDB_txn* writer = nullptr;
+  if (const int code = ::mdb_txn_begin(environment_, nullptr, 0, &writer)) return lmdb_failure(code, "write metadata");
+  return std::make_unique<WriteTransaction>(*this, writer);
+}
+
+void Environment::drop_dead_readers() { ::mdb_reader_check(environment_, nullptr); }
+
+bool Environment::keep_reserve() {
+  MDB_envinfo info{};
+  MDB_stat stat{};
+  int file = -1;
+  ::mdb_env_info(environment_, &info);
+  ::mdb_env_stat(environment_, &stat);
+  ::mdb_env_get_fd(environment_, &file);
+  const std::uint64_t used_bytes = (info.me_last_pgno + 1) * std::uint64_t{stat.ms_psize};
+  if (used_bytes + reserve_bytes <= reserved_bytes_) return true;
+  // Twice the reserve, so that a growing volume asks seldom.
+  if (::fallocate(file, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(used_bytes), 2 * reserve_bytes) == 0) {
+    reserved_bytes_ = used_bytes + 2 * reserve_bytes;
+  } else if (errno == ENOSPC || errno == EDQUOT) {
+    return false;
+  } else {
+    reserved_bytes_ = std::numeric_limits<std::uint64_t>::max();  // a file system that cannot reserve
+  }
+  return true;
+}
+
+std::uint64_t Environment::count(MDB_dbi table) {
+  const auto reader = begin_read();
+  MDB_stat stat{};
+  if (!reader || ::mdb_stat((*reader)->raw(), table, &stat) != 0) return 0;
+  return stat.ms_entries;
+}
+
+}  // namespace lccfs::local

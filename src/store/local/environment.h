@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// LMDB with the errors and lifetimes of this project. A write transaction is all or nothing and durable when committed;
+// one at a time over all processes (a robust lock: a writer that is killed leaves nothing). Readers see one moment and
+// wait for nobody.
+//
+// Any thread; a transaction by one thread at a time, a write transaction by the thread that began it.
+#pragma once
+
+#include <lmdb.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lccfs/result.h"
+
+namespace lccfs::local {
+
+class Environment;
+
+/// LMDB's limit for keys; what does not fit is refused, never cut.
+inline constexpr std::size_t key_limit_bytes = 511;
+
+struct Tables {
+  MDB_dbi objects = 0;  ///< <object> -> ObjectHead
+  MDB_dbi keys = 0;     ///< <object> NUL <omap key> -> value
+  MDB_dbi volume = 0;   ///< "version" -> the last version handed out
+  MDB_dbi clients = 0;  ///< <client id> -> its identity; not there: fenced or gone
+  MDB_dbi watches = 0;  ///< <object> NUL <client id> "." <number of the watch> -> "1"
+};
+
+class Transaction {
+ public:
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
+
+  const Tables& tables() const;
+  /// nullopt: no such key. The view is good until the transaction's next change or end.
+  Result<std::optional<std::string_view>> get(MDB_dbi table, std::string_view key) const;
+  MDB_txn* raw() const { return transaction_; }
+
+ protected:
+  Transaction(Environment& environment, MDB_txn* transaction) : environment_(environment), transaction_(transaction) {}
+  ~Transaction() = default;
+
+  Environment& environment_;
+  MDB_txn* transaction_;
+};
+
+class ReadTransaction final : public Transaction {
+ public:
+  ReadTransaction(Environment& environment, MDB_txn* transaction) : Transaction(environment, transaction) {}
+  ~ReadTransaction();
+};
+
+class WriteTransaction final : public Transaction {
+ public:
+  WriteTransaction(Environment& environment, MDB_txn* transaction) : Transaction(environment, transaction) {}
+  ~WriteTransaction();  ///< undone unless committed
+
+  Result<> put(MDB_dbi table, std::string_view key, std::string_view value);
+  Result<> remove(MDB_dbi table, std::string_view key);  ///< absent is fine
+  Result<> remove_all(MDB_dbi table, std::string_view prefix);
+  /// Durable when it succeeds; no_space and quota_exceeded: nothing is.
+  Result<> commit();
+};
+
+/// Walks a table in byte order of its keys.
+class Cursor {
+ public:
+  static Result<Cursor> open(const Transaction& transaction, MDB_dbi table);
+  Cursor(Cursor&& other) noexcept : cursor_(std::exchange(other.cursor_, nullptr)) {}
+  ~Cursor();
+
+  Result<bool> seek(std::string_view key);  ///< to the first key not below; false: there is none
+  Result<bool> next();
+  std::string_view key() const { return key_; }
+  std::string_view value() const { return value_; }
+  Result<> remove();
+
+ private:
+  explicit Cursor(MDB_cursor* cursor) : cursor_(cursor) {}
+  Result<bool> move(MDB_val key, MDB_cursor_op operation);
+
+  MDB_cursor* cursor_;
+  std::string_view key_, value_;
+};
+
+class Environment {
+ public:
+  /// At most one per directory and process, and not over a fork: LMDB's rules.
+  static Result<std::unique_ptr<Environment>> open(const std::string& directory);
+  ~Environment();
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+  Result<std::unique_ptr<ReadTransaction>> begin_read();
+  Result<std::unique_ptr<WriteTransaction>> begin_write();
+  /// Frees what readers that were killed still pin.
+  void drop_dead_readers();
+  /// Keeps disk space in hand for steps that must work on a full disk (removing needs some pages first). false: what
+  /// adds to the volume is to be refused.
+  bool keep_reserve();
+  std::uint64_t count(MDB_dbi table);
+
+  const Tables& tables() const { return tables_; }
+
+ private:
+  friend class ReadTransaction;
+  explicit Environment(MDB_env* environment) : environment_(environment) {}
+  Result<> open_tables();
+  void give_back(MDB_txn* reader);
+
+  MDB_env* const environment_;
+  Tables tables_;
+  std::atomic<std::uint64_t> reserved_bytes_ = 0;
+  std::mutex readers_mutex_;
+  std::vector<MDB_txn*> idle_readers_;  // a reader's slot is dear to get and cheap to renew
+};
+
+}  // namespace lccfs::local

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "store/local/local_store.h"
+
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "base/log.h"
+#include "store/local/client_table.h"
+#include "store/local/metadata_table.h"
+#include "store/local/notifier.h"
+#include "store/local/txn_form.h"
+#include "store/local/volume.h"
+
+namespace lccfs {
+namespace local {
+namespace {
+
+constexpr std::size_t names_per_page = 1000;
+
+class LocalWatch final : public Watch {
+ public:
+  LocalWatch(std::shared_ptr<Volume> volume, std::shared_ptr<Client> client, std::string object, std::uint64_t number)
+      : volume_(std::move(volume)), client_(std::move(client)), object_(std::move(object)), number_(number) {}
+
+  ~LocalWatch() override {
+    client_->watch_server().remove(number_);
+    if (const auto ended = forget(); !ended) log::warning("end the watch on " + object_ + ": " + ended.error().context);
+  }
+
+ private:
+  Result<> forget() {
+    LCCFS_TRY(const auto transaction, volume_->environment().begin_write());
+    LCCFS_CHECK(remove_watch(*transaction, object_, client_->identity().id, number_));
+    return transaction->commit();
+  }
+
+  const std::shared_ptr<Volume> volume_;
+  const std::shared_ptr<Client> client_;
+  const std::string object_;
+  const std::uint64_t number_;
+};
+
+class LocalStore final : public ObjectStore {
+ public:
+  LocalStore(std::shared_ptr<Volume> volume, std::shared_ptr<Client> client)
+      : volume_(std::move(volume)), client_(std::move(client)) {}
+  ~LocalStore() override {
+    client_->wait_for_steps();
+    volume_->leave(*client_);
+  }
+
+  void apply_async(MetaTxn txn, ApplyDone done) override;
+  void query_async(MetaRead read, QueryDone done) override;
+
+  void read_data(std::string object, std::uint64_t offset, std::span<char> target, ReadDone done) override;
+  void write_data(std::string object, std::uint64_t offset, SharedBytes bytes, DataDone done) override;
+  void truncate_data(std::string object, std::uint64_t size_bytes, DataDone done) override;
+  void remove_data(std::string object, DataDone done) override;
+
+  Result<ListPage> list(std::string cursor) override;
+  Result<Capacity> capacity() override;
+  Result<> use_data_pool(const std::string& name) override;
+
+  Result<std::unique_ptr<Watch>> watch(const std::string& object, std::shared_ptr<WatchHandler> handler) override;
+  Result<NotifyReply> notify(const std::string& object, Bytes payload, std::chrono::milliseconds timeout) override;
+  Result<bool> is_watching(const std::string& object, const Bytes& identity) override;
+
+  Bytes identity() const override { return encode(client_->identity()); }
+  Result<> fence(const Bytes& identity) override;
+  Result<> sync_fences() override;
+
+ private:
+  Result<MetaSnapshot> query_now(const MetaRead& read);
+  Result<> record_watch(const std::string& object, std::uint64_t number);
+  void change_data(std::string object, DataQueue::Change change, DataDone done);
+  Result<ListPage> list_metadata(const std::string& after);
+  Result<ListPage> list_data(const std::string& directory);
+  Result<> check_not_fenced();
+
+  const std::shared_ptr<Volume> volume_;
+  const std::shared_ptr<Client> client_;
+};
+
+// ---- metadata objects
+
+void LocalStore::apply_async(MetaTxn txn, ApplyDone done) {
+  Step step(client_);
+  if (!step) return done(fenced_failure());
+  volume_->committer().submit(std::move(step), std::move(txn), std::move(done));
+}
+
+void LocalStore::query_async(MetaRead read, QueryDone done) {
+  Step step(client_);
+  if (!step) return done(fenced_failure());
+  const std::string object = read.object;
+  std::move_only_function<void()> work = [this, step = std::move(step), read = std::move(read),
+                                          done = std::move(done)]() mutable { done(query_now(read)); };
+  if (!volume_->committer().run_behind(object, work)) work();
+}
+
+Result<MetaSnapshot> LocalStore::query_now(const MetaRead& read) {
+  LCCFS_TRY(const auto transaction, volume_->environment().begin_read());
+  LCCFS_TRY(const bool member, is_client(*transaction, client_->identity().id));
+  if (!member) return fenced_failure();
+  return local::query(*transaction, read);
+}
+
+// ---- data objects
+
+void LocalStore::read_data(std::string object, std::uint64_t offset, std::span<char> target, ReadDone done) {
+  Step step(client_);
+  if (!step) return done(fenced_failure());
+  if (auto named = check_object_name(object); !named) return done(std::unexpected(std::move(named).error()));
+  volume_->data().read(
+      std::move(object), offset, target,
+      [step = std::move(step), done = std::move(done)](Result<std::size_t> size) mutable { done(std::move(size)); });
+}
+
+void LocalStore::change_data(std::string object, DataQueue::Change change, DataDone done) {
+  Step step(client_);
+  if (!step) return done(fenced_failure());
+  if (auto named = check_object_name(object); !named) return done(std::unexpected(std::move(named).error()));
+  volume_->data().change(
+      std::move(object), std::move(change),
+      [step = std::move(step), done = std::move(done)](Result<> result) mutable { done(std::move(result)); });
+}
+
+void LocalStore::write_data(std::string object, std::uint64_t offset, SharedBytes bytes, DataDone done) {
+  change_data(
+      object,
+      [object, offset, bytes = std::move(bytes)](const DataFiles& files) { return files.write(object, offset, bytes); },
+      std::move(done));
+}
+
+void LocalStore::truncate_data(std::string object, std::uint64_t size_bytes, DataDone done) {
+  change_data(
+      object, [object, size_bytes](const DataFiles& files) { return files.truncate(object, size_bytes); },
+      std::move(done));
+}
+
+void LocalStore::remove_data(std::string object, DataDone done) {
+  change_data(
+      object, [object](const DataFiles& files) { return files.remove(object); }, std::move(done));
+}
+
+// ---- the volume
+
+// A cursor is 'm' and the last name of a page of metadata objects, or 'd' and the number of the next data directory.
+Result<ListPage> LocalStore::list(std::string cursor) {
+  LCCFS_CHECK(check_not_fenced());
+  if (cursor.empty()) return list_metadata({});
+  if (cursor.front() == 'm') return list_metadata(cursor.substr(1));
+  if (cursor.front() == 'd') return list_data(cursor.substr(1));
+  return failure(ErrorCode::invalid, "not a cursor of a listing");
+}
+
+Result<ListPage> LocalStore::list_metadata(const std::string& after) {
+  LCCFS_TRY(const auto transaction, volume_->environment().begin_read());
+  LCCFS_TRY(auto names, object_names(*transaction, after, names_per_page));
+  ListPage page{std::move(names), "d0"};
+  if (page.names.size() == names_per_page) page.next_cursor = 'm' + page.names.back();
+  return page;
+}
+
+Result<ListPage> LocalStore::list_data(const std::string& directory) {
+  unsigned number = 0;
+  const auto [end, error] = std::from_chars(directory.data(), directory.data() + directory.size(), number);
+  if (error != std::errc{} || end != directory.data() + directory.size())
+    return failure(ErrorCode::invalid, "not a cursor of a listing");
+  LCCFS_TRY(auto names, volume_->data().files().names(number));
+  ListPage page{std::move(names), {}};
+  if (number + 1 < DataFiles::fan_out) page.next_cursor = 'd' + std::to_string(number + 1);
+  return page;
+}
+
+/// Data objects are not counted: nothing but a walk over all of them would know.
+Result<Capacity> LocalStore::capacity() {
+  LCCFS_CHECK(check_not_fenced());
+  struct statvfs status {};
+  if (::fstatvfs(volume_->directory().root.get(), &status) != 0)
+    return std::unexpected(system_error("ask for the free space of " + volume_->directory().path));
+  Environment& environment = volume_->environment();
+  return Capacity{status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize,
+                  environment.count(environment.tables().objects)};
+}
+
+Result<> LocalStore::use_data_pool(const std::string& name) {
+  return failure(ErrorCode::invalid, "a local volume has no pools: no data pool '" + name + "'");
+}
+
+// ---- watch and notify
+
+Result<std::unique_ptr<Watch>> LocalStore::watch(const std::string& object, std::shared_ptr<WatchHandler> handler) {
+  const Step step(client_);
+  if (!step) return fenced_failure();
+  const std::uint64_t number = client_->watch_server().add(object, std::move(handler));
+  if (auto recorded = record_watch(object, number); !recorded) {
+    client_->watch_server().remove(number);
+    return std::unexpected(std::move(recorded).error());
+  }
+  return std::make_unique<LocalWatch>(volume_, client_, object, number);
+}
+
+Result<> LocalStore::record_watch(const std::string& object, std::uint64_t number) {
+  LCCFS_CHECK(check_object_name(object));
+  const std::string& id = client_->identity().id;
+  LCCFS_TRY(const auto transaction, volume_->environment().begin_write());
+  LCCFS_TRY(const bool member, is_client(*transaction, id));
+  if (!member) return fenced_failure();
+  LCCFS_TRY(const bool there, object_exists(*transaction, object));
+  if (!there) return failure(ErrorCode::not_found, "watch " + object + ": no such object");
+  LCCFS_CHECK(add_watch(*transaction, object, id, number));
+  return transaction->commit();
+}
+
+Result<NotifyReply> LocalStore::notify(const std::string& object, Bytes payload, std::chrono::milliseconds timeout) {
+  LCCFS_CHECK(check_not_fenced());
+  LCCFS_CHECK(check_object_name(object));
+  std::vector<std::string> ids;
+  {
+    LCCFS_TRY(const auto transaction, volume_->environment().begin_read());
+    LCCFS_TRY(const bool there, object_exists(*transaction, object));
+    if (!there) return failure(ErrorCode::not_found, "notify " + object + ": no such object");
+    LCCFS_TRY(ids, watchers(*transaction, object));
+  }
+  return ask_clients(volume_->directory().clients.get(), ids, {object, std::move(payload)}, timeout);
+}
+
+Result<bool> LocalStore::is_watching(const std::string& object, const Bytes& identity) {
+  LCCFS_CHECK(check_not_fenced());
+  LCCFS_CHECK(check_object_name(object));
+  LCCFS_TRY(const ClientIdentity whom, decode_identity(identity));
+  std::vector<std::string> ids;
+  {
+    LCCFS_TRY(const auto transaction, volume_->environment().begin_read());
+    LCCFS_TRY(ids, watchers(*transaction, object));
+  }
+  if (std::ranges::find(ids, whom.id) == ids.end()) return false;
+  return is_alive(volume_->directory().clients.get(), whom.id);
+}
+
+// ---- fencing
+
+Result<> LocalStore::check_not_fenced() {
+  if (!Step(client_)) return fenced_failure();
+  return {};
+}
+
+Result<> LocalStore::fence(const Bytes& identity) {
+  LCCFS_CHECK(check_not_fenced());
+  LCCFS_TRY(const ClientIdentity whom, decode_identity(identity));
+  return volume_->fence(whom);
+}
+
+/// Nothing to wait for: a fence returns when its victim's process is gone (or, in one process, has nothing in flight),
+/// and what it had done until then is in LMDB and in the page cache, which every client of the volume reads.
+Result<> LocalStore::sync_fences() { return check_not_fenced(); }
+
+}  // namespace
+}  // namespace local
+
+Result<std::unique_ptr<ObjectStore>> open_local_store(const std::string& directory, const StoreOptions& options) {
+  LCCFS_TRY(auto volume, local::Volume::open(directory, options.create));
+  LCCFS_TRY(auto client, volume->enter());
+  return std::make_unique<local::LocalStore>(std::move(volume), std::move(client));
+}
+
+}  // namespace lccfs

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Metadata objects in LMDB: what the port's transactions and reads mean there.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lccfs/object_store.h"
+#include "lccfs/result.h"
+#include "store/local/environment.h"
+
+namespace lccfs::local {
+
+/// What became of one transaction of a batch.
+using Answer = Result<Applied>;
+
+/// Runs one transaction inside `transaction`. An Answer that is an error changed nothing. An error of the Result is
+/// LMDB's: part of it may stand in `transaction`, which must not be committed. `growth_allowed`: see keep_reserve.
+Result<Answer> apply(WriteTransaction& transaction, const MetaTxn& txn, bool growth_allowed);
+
+Result<MetaSnapshot> query(const Transaction& transaction, const MetaRead& read);
+
+Result<bool> object_exists(const Transaction& transaction, const std::string& object);
+
+/// Names of metadata objects behind `after`, at most `limit`.
+Result<std::vector<std::string>> object_names(const Transaction& transaction, const std::string& after,
+                                              std::size_t limit);
+
+}  // namespace lccfs::local

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "store/local/process_identity.h"
+
+#include <sys/pidfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "store/local/descriptor.h"
+
+namespace lccfs::local {
+namespace {
+
+constexpr std::size_t id_digits = 32;
+
+/// 0: no such process.
+std::uint64_t start_ticks_of(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  // Field 2, the command in parentheses, may hold anything; the start time is field 22.
+  const auto end_of_command = text.rfind(')');
+  if (end_of_command == std::string::npos) return 0;
+  std::istringstream fields(text.substr(end_of_command + 1));
+  std::string skipped;
+  for (int field = 3; field < 22; ++field) fields >> skipped;
+  std::uint64_t ticks = 0;
+  fields >> ticks;
+  return ticks;
+}
+
+}  // namespace
+
+Result<ClientIdentity> make_identity() {
+  std::array<unsigned char, id_digits / 2> random{};
+  if (::getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size()))
+    return std::unexpected(system_error("make a client id"));
+  ClientIdentity identity;
+  for (const unsigned char byte : random) {
+    identity.id += "0123456789abcdef"[byte >> 4];
+    identity.id += "0123456789abcdef"[byte & 15];
+  }
+  identity.pid = ::getpid();
+  identity.start_ticks = start_ticks_of(identity.pid);
+  if (identity.start_ticks == 0) return failure(ErrorCode::io, "cannot read this process's start time from /proc");
+  return identity;
+}
+
+Bytes encode(const ClientIdentity& identity) {
+  return identity.id + ' ' + std::to_string(identity.pid) + ' ' + std::to_string(identity.start_ticks);
+}
+
+Result<ClientIdentity> decode_identity(const Bytes& bytes) {
+  ClientIdentity identity;
+  std::istringstream text(bytes);
+  text >> identity.id >> identity.pid >> identity.start_ticks;
+  const bool only_digits = identity.id.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (!text || identity.id.size() != id_digits || !only_digits || identity.pid <= 0 || encode(identity) != bytes)
+    return failure(ErrorCode::invalid, "not the identity of a client of a local volume");
+  return identity;
+}
+
+Result<bool> kill_process(const ClientIdentity& identity) {
+  const Descriptor process(::pidfd_open(identity.pid, 0));
+  if (!process && errno == ESRCH) return false;
+  const std::string what = "kill process " + std::to_string(identity.pid);
+  if (!process) return std::unexpected(system_error(what));
+  if (start_ticks_of(identity.pid) != identity.start_ticks)
+    return false;  // looked at behind pidfd_open: it pins the pid
+  if (::pidfd_send_signal(process.get(), SIGKILL, nullptr, 0) != 0 && errno != ESRCH)
+    return std::unexpected(system_error(what));
+  return true;
+}
+
+}  // namespace lccfs::local

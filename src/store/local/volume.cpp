@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "store/local/volume.h"
+
+#include <sys/stat.h>
+
+#include <utility>
+
+#include "base/log.h"
+#include "store/local/client_table.h"
+
+namespace lccfs::local {
+
+struct Volume::OpenVolumes {
+  struct Open {
+    std::unique_ptr<Volume> volume;
+    std::size_t users = 0;
+  };
+  std::mutex mutex;  // held over opening and closing, so that no directory is ever open twice
+  std::map<std::pair<dev_t, ino_t>, Open> by_directory;
+
+  std::shared_ptr<Volume> use(std::pair<dev_t, ino_t> key, Open& open) {
+    ++open.users;
+    return {open.volume.get(), [this, key](Volume*) {
+              const std::lock_guard lock(mutex);
+              const auto found = by_directory.find(key);
+              if (--found->second.users == 0) by_directory.erase(found);
+            }};
+  }
+};
+
+Volume::OpenVolumes& Volume::open_volumes() {
+  static OpenVolumes volumes;
+  return volumes;
+}
+
+Result<std::shared_ptr<Volume>> Volume::open(const std::string& path, bool create) {
+  LCCFS_TRY(auto directory, open_directory(path, create));
+  struct stat status {};
+  if (::fstat(directory.root.get(), &status) != 0) return std::unexpected(system_error(path));
+  const std::pair key{status.st_dev, status.st_ino};
+  OpenVolumes& volumes = open_volumes();
+  const std::lock_guard lock(volumes.mutex);
+  if (const auto found = volumes.by_directory.find(key); found != volumes.by_directory.end())
+    return volumes.use(key, found->second);
+  LCCFS_TRY(auto environment, Environment::open(directory.metadata_path));
+  std::unique_ptr<Volume> volume(new Volume(std::move(directory), std::move(environment)));
+  return volumes.use(key, volumes.by_directory[key] = {std::move(volume), 0});
+}
+
+Volume::Volume(Directory directory, std::unique_ptr<Environment> environment)
+    : directory_(std::move(directory)),
+      environment_(std::move(environment)),
+      committer_(*environment_),
+      data_(directory_.data.get()) {}
+
+Result<std::shared_ptr<Client>> Volume::enter() {
+  LCCFS_CHECK(remove_dead_files(directory_.clients.get()));
+  LCCFS_TRY(auto client, Client::enter(directory_.clients.get()));
+  LCCFS_CHECK(register_client(client->identity()));
+  const std::lock_guard lock(mutex_);
+  clients_.emplace(client->identity().id, client);
+  return client;
+}
+
+Result<> Volume::register_client(const ClientIdentity& identity) {
+  LCCFS_TRY(const auto transaction, environment_->begin_write());
+  LCCFS_TRY(const auto ids, client_ids(*transaction));
+  for (const std::string& id : ids) {
+    LCCFS_TRY(const bool alive, is_alive(directory_.clients.get(), id));
+    if (!alive) LCCFS_CHECK(remove_client(*transaction, id));
+  }
+  LCCFS_CHECK(add_client(*transaction, identity.id, encode(identity)));
+  return transaction->commit();
+}
+
+Result<> Volume::unregister_client(const std::string& id) {
+  LCCFS_TRY(const auto transaction, environment_->begin_write());
+  LCCFS_CHECK(remove_client(*transaction, id));
+  return transaction->commit();
+}
+
+void Volume::leave(const Client& client) {
+  const std::string& id = client.identity().id;
+  // One that stays in the table is cleared away by the next client that enters.
+  if (const auto left = unregister_client(id); !left) log::warning("leave the volume: " + left.error().context);
+  const std::lock_guard lock(mutex_);
+  clients_.erase(id);
+}
+
+std::shared_ptr<Client> Volume::sibling(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = clients_.find(id);
+  return found == clients_.end() ? nullptr : found->second;
+}
+
+Result<> Volume::fence(const ClientIdentity& identity) {
+  if (const auto client = sibling(identity.id)) {
+    client->bar();
+    client->wait_for_steps();
+  } else {
+    // First the kill: a client that is stopped in a commit holds the lock that the table below needs.
+    LCCFS_CHECK(kill_client(directory_.clients.get(), identity));
+    LCCFS_CHECK(remove_dead_files(directory_.clients.get()));
+    environment_->drop_dead_readers();
+  }
+  return unregister_client(identity.id);
+}
+
+}  // namespace lccfs::local

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// What the clients of one process share on one directory: LMDB allows each process one environment on it. Opened by
+// the first of them, closed behind the last. Any thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "store/local/client.h"
+#include "store/local/committer.h"
+#include "store/local/data_queue.h"
+#include "store/local/directory.h"
+#include "store/local/environment.h"
+
+namespace lccfs::local {
+
+class Volume {
+ public:
+  static Result<std::shared_ptr<Volume>> open(const std::string& path, bool create);
+  Volume(const Volume&) = delete;
+  Volume& operator=(const Volume&) = delete;
+
+  /// A new client, known to all processes; clears away what dead ones have left.
+  Result<std::shared_ptr<Client>> enter();
+  void leave(const Client& client);
+  /// Bars that client, wherever it is, and returns when nothing of it is in flight (docs: include/lccfs).
+  Result<> fence(const ClientIdentity& identity);
+
+  const Directory& directory() const { return directory_; }
+  Environment& environment() { return *environment_; }
+  Committer& committer() { return committer_; }
+  DataQueue& data() { return data_; }
+
+ private:
+  struct OpenVolumes;
+  static OpenVolumes& open_volumes();
+  Volume(Directory directory, std::unique_ptr<Environment> environment);
+  Result<> register_client(const ClientIdentity& identity);
+  Result<> unregister_client(const std::string& id);
+  std::shared_ptr<Client> sibling(const std::string& id);
+
+  const Directory directory_;
+  const std::unique_ptr<Environment> environment_;
+  Committer committer_;
+  DataQueue data_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<Client>> clients_;  // of this process, by id
+};
+
+}  // namespace lccfs::local
