@@ -27,7 +27,7 @@ class LocalVolume : public Volume {
     new_client();  // makes the store, which the victim only opens
     return start_victim_process(directory_);
   }
-  bool fences_single_clients() const override { return false; }
+  bool fences_single_clients() const override { return true; }
 
  private:
   std::string directory_;

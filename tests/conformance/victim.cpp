@@ -53,16 +53,22 @@ class Window {
   std::string first_failure_ = "stopped";
 };
 
+// Without the suite's short forms: the victim's program is not linked with Catch2.
+SharedBytes shared_copy(const Bytes& bytes) {
+  const auto owner = std::make_shared<const Bytes>(bytes);
+  return {std::shared_ptr<const char>(owner, owner->data()), owner->data(), owner->size()};
+}
+
 /// One number into every object. False: a step has failed.
 bool write_round(ObjectStore& store, Window& window, const Bytes& number) {
   for (const char* object : victim_metadata) {
     if (!window.enter()) return false;
-    store.apply_async(txn(object, {}, {mutation::SetKey{victim_key, number}}),
+    store.apply_async({object, "write", {}, {mutation::SetKey{victim_key, number}}},
                       [&window](Result<Applied> result) { window.leave(result); });
   }
   for (const char* object : victim_data) {
     if (!window.enter()) return false;
-    store.write_data(object, 0, share(number), [&window](Result<> result) { window.leave(result); });
+    store.write_data(object, 0, shared_copy(number), [&window](Result<> result) { window.leave(result); });
   }
   return true;
 }
@@ -70,7 +76,7 @@ bool write_round(ObjectStore& store, Window& window, const Bytes& number) {
 }  // namespace
 
 std::string write_until_stopped(ObjectStore& store, const std::atomic<bool>& stop, std::function<void()> ready) {
-  if (const auto made = store.apply(txn(victim_session, {}, {mutation::CreateExclusive{}})); !made)
+  if (const auto made = store.apply({victim_session, "make", {}, {mutation::CreateExclusive{}}}); !made)
     return outcome(made);
   const auto watch = store.watch(victim_session, std::make_shared<IgnoringHandler>());
   if (!watch) return outcome(watch);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "store/local/process_identity.h"
 
-#include <sys/pidfd.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -11,6 +10,10 @@
 #include <fstream>
 #include <iterator>
 #include <sstream>
+
+extern "C" {  // glibc 2.36 forgot it
+#include <sys/pidfd.h>
+}
 
 #include "store/local/descriptor.h"
 
