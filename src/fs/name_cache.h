@@ -28,7 +28,8 @@ class NameCache {
   std::optional<Hint> get(const txn::Name& name) {
     const std::lock_guard lock(mutex_);
     const auto* entry = entries_.get({name.directory, name.name}, clock_.elapsed());
-    return entry == nullptr ? std::nullopt : std::optional(entry->value);
+    if (entry == nullptr) return std::nullopt;
+    return std::make_optional<Hint>(entry->value);
   }
   void put(const txn::Name& name, Hint hint, std::chrono::nanoseconds sent) {
     const std::lock_guard lock(mutex_);

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// What names cost in store operations, after a lookup of the same names whose answer this client still holds.
+#include <fcntl.h>
+
+#include "support/catch.h"
+#include "support/file_calls.h"
+#include "support/namespace_calls.h"
+#include "support/test_volume.h"
+
+using namespace lccfs;
+using namespace lccfs::test;
+
+namespace {
+
+using Trace = std::vector<std::string>;
+
+/// A client that has used the root before, and looks the names up anew.
+struct Prepared {
+  TestVolume volume;
+  Mount fs = volume.mount();
+
+  Prepared() {
+    make_file(*fs.file_system, root_ino, "warm");
+    need(fs->unlink(root_ino, "warm"));
+  }
+  void look_up(const std::vector<std::string>& names) {
+    volume.clock().advance(std::chrono::seconds(2));
+    for (const auto& name : names) std::ignore = fs->lookup(root_ino, name);
+    fs.client->reset_record();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("lookup of an existing name is 2 reads, of a missing one 1") {
+  Prepared p;
+  make_file(*p.fs.file_system, root_ino, "f");
+  p.look_up({});
+  need(p.fs->lookup(root_ino, "f"));
+  CHECK(p.fs.client->counts() == StepCounts{.queries = 2});
+  p.look_up({});
+  CHECK(error_of(p.fs->lookup(root_ino, "none")) == ErrorCode::not_found);
+  CHECK(p.fs.client->counts() == StepCounts{.queries = 1});
+  p.look_up({"f", "none"});
+  need(p.fs->lookup(root_ino, "f"));
+  CHECK(error_of(p.fs->lookup(root_ino, "none")) == ErrorCode::not_found);
+  CHECK(p.fs.client->counts() == StepCounts{.queries = 3});
+}
+
+TEST_CASE("getattr is 1 read; of a directory that memory holds, none, and never for longer than its time") {
+  Prepared p;
+  const auto f = make_file(*p.fs.file_system, root_ino, "f");
+  const auto l = need(p.fs->make_node({}, root_ino, "l", {FileType::symlink, 0, 0, "to"})).attributes.ino;
+  for (const auto& names : {std::vector<std::string>{}, std::vector<std::string>{"f", "l"}}) {
+    p.look_up(names);
+    need(p.fs->get_attributes(f));
+    CHECK(p.fs.client->counts() == StepCounts{.queries = 1});
+    p.fs.client->reset_record();
+    need(p.fs->get_attributes(l));
+    CHECK(p.fs.client->counts() == StepCounts{.queries = 1});
+  }
+  p.look_up({});
+  CHECK(need(p.fs->get_attributes(root_ino)).attributes_ttl == std::chrono::seconds(1));
+  CHECK(p.fs.client->counts() == StepCounts{.queries = 1});
+  p.volume.clock().advance(std::chrono::milliseconds(600));
+  CHECK(need(p.fs->get_attributes(root_ino)).attributes_ttl == std::chrono::milliseconds(400));
+  CHECK(p.fs.client->counts() == StepCounts{.queries = 1});
+  p.volume.clock().advance(std::chrono::milliseconds(400));
+  need(p.fs->get_attributes(root_ino));
+  CHECK(p.fs.client->counts() == StepCounts{.queries = 2});
+}
+
+TEST_CASE("create, mkdir and symlink are 2 writes one after the other") {
+  Prepared p;
+  p.look_up({"f"});
+  const auto file = need(p.fs->create({}, root_ino, "f", 0644, O_RDWR));
+  CHECK(p.fs.client->counts() == StepCounts{.applies = 2});
+  CHECK(p.fs.client->trace() ==
+        Trace{"create inode " + format::inode_object(file.entry.attributes.ino), "insert entry Inode.1"});
+  p.look_up({"d"});
+  make_dir(*p.fs.file_system, root_ino, "d");
+  CHECK(p.fs.client->counts() == StepCounts{.applies = 2});
+  p.look_up({"l"});
+  need(p.fs->make_node({}, root_ino, "l", {FileType::symlink, 0, 0, "to"}));
+  CHECK(p.fs.client->counts() == StepCounts{.applies = 2});
+}
+
+TEST_CASE("many creates in a row cost 2 writes each, without a lookup of the directory in between") {
+  Prepared p;
+  p.look_up({"d1", "d2", "f1", "f2"});
+  make_dir(*p.fs.file_system, root_ino, "d1");
+  make_dir(*p.fs.file_system, root_ino, "d2");
+  make_file(*p.fs.file_system, root_ino, "f1");
+  make_file(*p.fs.file_system, root_ino, "f2");
+  CHECK(p.fs.client->counts() == StepCounts{.applies = 8});
+}
+
+TEST_CASE("unlink of a single-link file is 1 write, also right after its create") {
+  Prepared p;
+  make_file(*p.fs.file_system, root_ino, "f");
+  p.look_up({"f"});
+  need(p.fs->unlink(root_ino, "f"));
+  CHECK(p.fs.client->counts() == StepCounts{.applies = 1});
+  make_file(*p.fs.file_system, root_ino, "g");
+  p.fs.client->reset_record();
+  need(p.fs->unlink(root_ino, "g"));
+  CHECK(p.fs.client->counts() == StepCounts{.applies = 1});
+}
+
+TEST_CASE("rename in a directory is 1 write, and the moved inode's ctime behind the answer") {
+  Prepared p;
+  make_file(*p.fs.file_system, root_ino, "a");
+  make_file(*p.fs.file_system, root_ino, "b");
+  p.look_up({"a", "c"});
+  const auto a = *ino_of(*p.fs.file_system, root_ino, "a");
+  const Trace moved{"rename entries Inode.1", "set ctime " + format::inode_object(a)};
+  p.fs.client->reset_record();
+  need(p.fs->rename(root_ino, "a", root_ino, "c", RenameMode::replace));
+  CHECK(p.fs.client->trace() == moved);
+  p.look_up({"c", "b"});
+  need(p.fs->rename(root_ino, "c", root_ino, "b", RenameMode::replace));
+  CHECK(p.fs.client->trace() == moved);
+  p.fs.client->reset_record();
+  need(p.fs->rename(root_ino, "b", root_ino, "c", RenameMode::replace));
+  CHECK(p.fs.client->trace() == moved);
+}
+
+TEST_CASE("rmdir is 1 read and 3 writes") {
+  Prepared p;
+  const auto d = make_dir(*p.fs.file_system, root_ino, "d");
+  p.look_up({"d"});
+  need(p.fs->rmdir(root_ino, "d"));
+  CHECK(p.fs.client->counts() == StepCounts{.applies = 3, .queries = 1});
+  const auto x = format::inode_object(d);
+  const auto trace = p.fs.client->trace();
+  REQUIRE(trace.size() == 4);
+  CHECK(trace[0] == "query " + x);
+  CHECK(trace[1].starts_with("log queue items Session."));
+  CHECK(trace[2] == "seal " + x);
+  CHECK(trace[3] == "remove entry Inode.1");
+}
+
+TEST_CASE("the first detaching step in a directory logs its queue item, once") {
+  TestVolume volume;
+  auto fs = volume.mount();
+  for (const std::string name : {"a", "b", "c"}) make_file(*fs.file_system, root_ino, name);
+  fs.client->reset_record();
+  need(fs->unlink(root_ino, "a"));
+  CHECK(fs.client->counts() == StepCounts{.applies = 2});
+  need(fs->unlink(root_ino, "b"));
+  CHECK(fs.client->counts() == StepCounts{.applies = 3});
+}
+
+TEST_CASE("readdir of 1,000 names is 1 read, however small the kernel's buffer") {
+  TestVolume volume;
+  auto fs = volume.mount();
+  for (int i = 0; i < 1000; ++i) make_file(*fs.file_system, root_ino, "file" + std::to_string(i));
+  fs.client->reset_record();
+  CHECK(listing(*fs.file_system, root_ino, 37).size() == 1002);
+  CHECK(fs.client->counts() == StepCounts{.queries = 1});
+}
+
+TEST_CASE("chmod is 1 write and the read of the answer; utime of a directory 1 write") {
+  Prepared p;
+  const auto f = make_file(*p.fs.file_system, root_ino, "f");
+  make_dir(*p.fs.file_system, root_ino, "d");
+  p.look_up({"f", "d"});
+  SetAttributes mode;
+  mode.mode = 0600;
+  need(p.fs->set_attributes({}, f, mode));
+  CHECK(p.fs.client->counts() == StepCounts{.applies = 1, .queries = 1});
+  SetAttributes times;
+  times.mtime = TimeSpec{5, 6};
+  const auto d = *ino_of(*p.fs.file_system, root_ino, "d");
+  p.fs.client->reset_record();
+  CHECK(need(p.fs->set_attributes({}, d, times)).attributes.mtime == TimeSpec{5, 6});
+  CHECK(p.fs.client->counts() == StepCounts{.applies = 1});
+}
+
+TEST_CASE("attributes that are not there cost nothing while the inode is held") {
+  Prepared p;
+  make_file(*p.fs.file_system, root_ino, "f");
+  p.look_up({"f"});
+  const auto f = *ino_of(*p.fs.file_system, root_ino, "f");
+  p.fs.client->reset_record();
+  CHECK(need(p.fs->list_xattrs(f)).empty());
+  CHECK(error_of(p.fs->get_xattr(f, "security.capability")) == ErrorCode::no_attribute);
+  CHECK(error_of(p.fs->get_xattr(f, "user.none")) == ErrorCode::no_attribute);
+  CHECK(p.fs.client->counts() == StepCounts{});
+  p.volume.clock().advance(std::chrono::seconds(5));
+  const auto open = need(p.fs->open({}, f, O_RDWR));
+  p.fs.client->reset_record();
+  CHECK(error_of(p.fs->get_xattr(f, "security.capability")) == ErrorCode::no_attribute);
+  CHECK(p.fs.client->counts() == StepCounts{});
+  close_file(*p.fs.file_system, open.handle);
+}
