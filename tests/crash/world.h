@@ -56,8 +56,6 @@ class World {
   Client mount() { return Client(*cluster_, clock_); }
   /// The tree as a new client sees it.
   Tree tree();
-  /// What the four invariants say against it: nothing, or the findings as text.
-  std::string findings();
   /// Long enough for whoever is gone to be taken for gone.
   void let_a_minute_pass() { clock_.advance(std::chrono::seconds(61)); }
 
