@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Listings: pages, cookies, equal hashes, and names that come and go meanwhile.
+#include <set>
+
+#include "support/catch.h"
+#include "support/namespace_calls.h"
+#include "support/test_volume.h"
+
+using namespace lccfs;
+using namespace lccfs::test;
+
+namespace {
+
+std::set<std::string> names_of(const std::vector<DirectoryEntry>& entries) {
+  std::set<std::string> names;
+  for (const auto& entry : entries) CHECK(names.insert(entry.name).second);
+  return names;
+}
+
+/// Puts entries under keys of our choice: names whose hashes collide do not turn up by themselves.
+void put_raw_entries(TestVolume& volume, Ino directory, const std::string& hash, unsigned count) {
+  volume.cluster().with_objects([&](scripted::Objects& objects) {
+    auto& keys = objects.metadata().at(format::inode_object(directory)).keys;
+    for (unsigned i = 0; i < count; ++i) {
+      const auto value = encode(format::EntryRecord{Ino{1000 + i}, FileType::regular, {}});
+      keys["n/" + hash + "/" + hash.substr(14) + "." + std::to_string(i)] = value;
+    }
+  });
+}
+
+ScriptedCluster::Options pages_of(std::uint32_t entries) {
+  ScriptedCluster::Options options;
+  options.page_limit = entries;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("an empty directory lists itself and its parent") {
+  TestVolume volume;
+  auto fs = volume.mount();
+  const auto d = make_dir(*fs.file_system, root_ino, "d");
+  const auto sub = make_dir(*fs.file_system, d, "sub");
+  const auto entries = listing(*fs.file_system, sub);
+  REQUIRE(entries.size() == 2);
+  CHECK(entries[0].name == ".");
+  CHECK(entries[0].ino == sub);
+  CHECK(entries[1].name == "..");
+  CHECK(entries[1].ino == d);
+  CHECK(listing(*fs.file_system, root_ino)[1].ino == root_ino);
+}
+
+TEST_CASE("a listing shows each name once with inode and type, whatever is asked for at once") {
+  TestVolume volume;
+  auto fs = volume.mount();
+  std::set<std::string> all{".", ".."};
+  for (int i = 0; i < 2500; ++i) {
+    const auto name = "f" + std::to_string(i);
+    make_file(*fs.file_system, root_ino, name);
+    all.insert(name);
+  }
+  const auto d = make_dir(*fs.file_system, root_ino, "d");
+  all.insert("d");
+  for (const std::size_t at_once : {1U, 7U, 1024U, 100'000U}) {
+    const auto entries = listing(*fs.file_system, root_ino, at_once);
+    CHECK(names_of(entries) == all);
+    CHECK(std::ranges::is_sorted(entries, {}, &DirectoryEntry::cookie));
+    for (const auto& entry : entries) CHECK(entry.cookie < (std::uint64_t{1} << 63));
+    const auto found = std::ranges::find(entries, "d", &DirectoryEntry::name);
+    CHECK(found->ino == d);
+    CHECK(found->type == FileType::directory);
+  }
+  fs.client->reset_record();
+  listing(*fs.file_system, root_ino, 200);
+  CHECK(fs.client->counts().queries == 3);
+}
+
+TEST_CASE("names that stay are listed exactly once while others come and go, over several pages") {
+  TestVolume volume({}, pages_of(64));
+  auto fs = volume.mount();
+  auto other = volume.mount();
+  std::set<std::string> staying{".", ".."};
+  for (int i = 0; i < 600; ++i) {
+    staying.insert("s" + std::to_string(i));
+    make_file(*fs.file_system, root_ino, "s" + std::to_string(i));
+    make_file(*fs.file_system, root_ino, "g" + std::to_string(i));
+  }
+  const auto handle = need(fs->open_directory(root_ino));
+  std::set<std::string> seen;
+  int turn = 0;
+  for (std::uint64_t cookie = 0;; ++turn) {
+    const auto some = need(fs->read_directory(handle, cookie, 20));
+    if (some.empty()) break;
+    cookie = some.back().cookie;
+    for (const auto& entry : some) CHECK(seen.insert(entry.name).second);
+    for (int i = 0; i < 5 && turn * 5 + i < 600; ++i) {
+      need(other->unlink(root_ino, "g" + std::to_string(turn * 5 + i)));
+      make_file(*other.file_system, root_ino, "n" + std::to_string(turn * 5 + i));
+    }
+  }
+  CHECK(std::ranges::includes(seen, staying));
+}
+
+TEST_CASE("a listing that starts at the front again, or goes back, shows what is there now") {
+  TestVolume volume;
+  auto fs = volume.mount();
+  make_file(*fs.file_system, root_ino, "old");
+  const auto handle = need(fs->open_directory(root_ino));
+  const auto before = need(fs->read_directory(handle, 0, 100));
+  CHECK(names_of(before) == std::set<std::string>{".", "..", "old"});
+  need(fs->unlink(root_ino, "old"));
+  make_file(*fs.file_system, root_ino, "new");
+  CHECK(names_of(need(fs->read_directory(handle, 0, 100))) == std::set<std::string>{".", "..", "new"});
+  CHECK(names_of(need(fs->read_directory(handle, 1, 100))) == std::set<std::string>{"..", "new"});
+  CHECK(names_of(need(fs->read_directory(handle, 2, 100))) == std::set<std::string>{"new"});
+  auto second = volume.mount();
+  const auto other_handle = need(second->open_directory(root_ino));
+  CHECK(names_of(need(second->read_directory(other_handle, 2, 100))) == std::set<std::string>{"new"});
+}
+
+TEST_CASE("names of equal hash come together, over the ends of pages and of answers") {
+  for (const std::uint32_t page : {3U, 4U, 5U, 8U}) {
+    TestVolume volume({}, pages_of(page));
+    auto fs = volume.mount();
+    put_raw_entries(volume, root_ino, "1000000000000001", 2);
+    put_raw_entries(volume, root_ino, "2000000000000002", 7);
+    put_raw_entries(volume, root_ino, "3000000000000003", 1);
+    for (const std::size_t at_once : {1U, 2U, 3U, 4U, 100U}) {
+      INFO("pages of " << page << ", " << at_once << " at once");
+      const auto entries = listing(*fs.file_system, root_ino, at_once);
+      CHECK(names_of(entries).size() == 12);
+      const auto handle = need(fs->open_directory(root_ino));
+      const auto group = need(fs->read_directory(handle, entries[3].cookie, at_once));
+      REQUIRE(group.size() >= 7);
+      CHECK(group[6].cookie == group[0].cookie);
+      CHECK((group.size() == 7 || at_once == 100));
+    }
+  }
+}
+
+TEST_CASE("a sealed directory lists empty, a dead one and a file that is none are told apart") {
+  TestVolume volume;
+  auto fs = volume.mount();
+  const auto d = make_dir(*fs.file_system, root_ino, "d");
+  const auto f = make_file(*fs.file_system, root_ino, "f");
+  const auto handle_of = [&](Ino ino) { return need(fs->open_directory(ino)); };
+  CHECK(error_of(fs->read_directory(handle_of(f), 0, 10)) == ErrorCode::not_directory);
+  CHECK(error_of(fs->read_directory(handle_of(Ino{999'999}), 0, 10)) == ErrorCode::stale);
+  const auto handle = handle_of(d);
+  CHECK(need(fs->read_directory(handle, 0, 10)).size() == 2);
+  fs->release_directory(handle);
+  CHECK(error_of(fs->read_directory(handle, 0, 10)) == ErrorCode::bad_handle);
+}
+
+TEST_CASE("a damaged entry fails the listing, which names the object") {
+  TestVolume volume;
+  auto fs = volume.mount();
+  make_file(*fs.file_system, root_ino, "f");
+  const auto damage = [&](const std::string& key, const std::string& value) {
+    volume.cluster().with_objects(
+        [&](scripted::Objects& objects) { objects.metadata().at("Inode.1").keys[key] = value; });
+  };
+  SECTION("its value") { damage(format::entry_key({}, "x"), "garbage"); }
+  SECTION("its key") { damage("n/zz", encode(format::EntryRecord{Ino{5}, FileType::regular, {}})); }
+  const auto handle = need(fs->open_directory(root_ino));
+  const auto listed = fs->read_directory(handle, 0, 10);
+  REQUIRE(error_of(listed) == ErrorCode::corrupt);
+  CHECK(listed.error().context.find("Inode.1") != std::string::npos);
+}
