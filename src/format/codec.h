@@ -106,6 +106,8 @@ class RecordReader {
     if (!holds) refuse(position(), what);
   }
 
+  bool good() const { return !error_; }
+
   /// Nothing may be left but the checksum.
   Result<> finish() {
     if (fields_.good() && fields_.left() != 0) refuse(position(), "trailing bytes");

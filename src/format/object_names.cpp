@@ -3,6 +3,7 @@
 
 #include <charconv>
 
+#include "format/records.h"
 #include "format/siphash.h"
 
 namespace lccfs::format {
@@ -46,10 +47,21 @@ class Parser {
     if (used != width || before.substr(0, used) != padded(value, base, width)) good_ = false;
     return *this;
   }
+  Parser& ino(Ino& ino) {
+    number(ino.value);
+    if (ino.value == 0) good_ = false;
+    return *this;
+  }
+  Parser& instance(InstanceId& instance) {
+    number(instance.value);
+    if (instance.value == 0) good_ = false;
+    return *this;
+  }
   Parser& token(Token& token) { return number(token.instance.value).literal(".").number(token.number); }
   Parser& name(std::string& name) {
     name = std::string(rest_);
-    if (name.empty() || name.find('/') != std::string::npos || name.find('\0') != std::string::npos) good_ = false;
+    if (name.empty() || name.size() > name_limit_bytes) good_ = false;
+    if (name.find('/') != std::string::npos || name.find('\0') != std::string::npos) good_ = false;
     rest_ = {};
     return *this;
   }
@@ -85,13 +97,12 @@ std::string session_object(InstanceId instance) { return "Session." + std::to_st
 std::optional<ObjectName> parse_object_name(std::string_view name) {
   if (name == super_object) return SuperName{};
   if (name == alloc_object) return AllocName{};
-  std::uint64_t number = 0;
-  std::uint64_t index = 0;
-  if (Parser(name).literal("Session.").number(number).done() && number > 0) return SessionName{InstanceId{number}};
-  if (Parser(name).literal("Inode.").number(number).done() && number > 0) return InodeName{Ino{number}};
-  if (Parser(name).literal("Data.").number(number).literal(".").number(index).done() && number > 0) {
-    return DataName{Ino{number}, ObjectIndex{index}};
-  }
+  InstanceId instance;
+  Ino ino;
+  ObjectIndex index;
+  if (Parser(name).literal("Session.").instance(instance).done()) return SessionName{instance};
+  if (Parser(name).literal("Inode.").ino(ino).done()) return InodeName{ino};
+  if (Parser(name).literal("Data.").ino(ino).literal(".").number(index.value).done()) return DataName{ino, index};
   return std::nullopt;
 }
 
@@ -148,19 +159,19 @@ std::optional<EntryKey> parse_entry_key(std::string_view key) {
 
 std::optional<ReverseKey> parse_reverse_key(std::string_view key) {
   ReverseKey parsed{};
-  if (!Parser(key).literal("i/").number(parsed.ino.value).literal("/").name(parsed.name).done()) return std::nullopt;
+  if (!Parser(key).literal("i/").ino(parsed.ino).literal("/").name(parsed.name).done()) return std::nullopt;
   return parsed;
 }
 
 std::optional<DetachedKey> parse_detached_key(std::string_view key) {
   DetachedKey parsed{};
-  if (!Parser(key).literal("d/").number(parsed.ino.value).literal("/").token(parsed.token).done()) return std::nullopt;
+  if (!Parser(key).literal("d/").ino(parsed.ino).literal("/").token(parsed.token).done()) return std::nullopt;
   return parsed;
 }
 
 std::optional<BackPointerKey> parse_back_pointer_key(std::string_view key) {
   BackPointerKey parsed{};
-  if (!Parser(key).literal("p/").number(parsed.parent.value).literal("/").token(parsed.token).done()) {
+  if (!Parser(key).literal("p/").ino(parsed.parent).literal("/").token(parsed.token).done()) {
     return std::nullopt;
   }
   return parsed;
@@ -174,13 +185,13 @@ std::optional<Token> parse_decision_key(std::string_view key) {
 
 std::optional<InstanceId> parse_step_number_key(std::string_view key) {
   InstanceId instance;
-  if (!Parser(key).literal("l/").number(instance.value).done()) return std::nullopt;
+  if (!Parser(key).literal("l/").instance(instance).done()) return std::nullopt;
   return instance;
 }
 
 std::optional<InstanceId> parse_instance_key(std::string_view key) {
   InstanceId instance;
-  if (!Parser(key).literal("s/").number(instance.value).done()) return std::nullopt;
+  if (!Parser(key).literal("s/").instance(instance).done()) return std::nullopt;
   return instance;
 }
 

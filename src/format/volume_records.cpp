@@ -35,7 +35,7 @@ Result<SuperRecord> decode(std::string_view bytes) {
   in.version();
   in.require(in.raw(magic.size()) == magic, "not the magic of a volume");
   super.version = in.get<std::uint32_t>();
-  if (super.version > format_version) {
+  if (in.good() && super.version > format_version) {
     return failure(ErrorCode::unsupported, "super: the volume has format " + std::to_string(super.version) +
                                                ", this version knows " + std::to_string(format_version) +
                                                ": use a newer one");
@@ -122,6 +122,7 @@ Result<QueueItem> decode(std::string_view bytes) {
   in.version();
   item.kind = in.enumeration(QueueItem::Kind::inode);
   item.ino.value = in.get<std::uint64_t>();
+  in.require(item.ino.value != 0, "no inode");
   item.end.value = in.get<std::uint64_t>();
   in.require((item.kind == QueueItem::Kind::range) == (item.end.value != 0), "an end, but no range");
   in.require(item.end.value == 0 || item.ino < item.end, "an empty range");
