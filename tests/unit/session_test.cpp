@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// The FUSE session on a real mount, over the scripted store. Silent where FUSE cannot be used.
+#include "fuse/session.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <future>
+#include <thread>
+
+#include "lccfs/volume.h"
+#include "support/catch.h"
+#include "support/hooks.h"
+
+namespace lccfs {
+namespace {
+
+using test::need;
+
+bool can_mount() { return geteuid() == 0 && access("/dev/fuse", R_OK | W_OK) == 0; }
+
+/// A volume in memory, mounted for as long as it lives.
+class Mount {
+ public:
+  explicit Mount(std::shared_ptr<ScriptedCluster> cluster = ScriptedCluster::make()) : cluster_(std::move(cluster)) {
+    std::string pattern = (std::filesystem::temp_directory_path() / "lccfs-session-XXXXXX").string();
+    path_ = mkdtemp(pattern.data());
+    if (!describe_volume(*client_)) need(make_volume(*client_, system_clock(), {}));
+    fs_ = need(mount_volume(client_, system_clock(), {}));
+    session_ = need(fuse::Session::mount(*fs_, system_clock(), options()));
+    std::promise<void> ready;
+    thread_ = std::thread([this, &ready] { served_ = session_->serve([&ready] { ready.set_value(); }); });
+    ready.get_future().wait();
+  }
+  ~Mount() {
+    if (thread_.joinable()) end();
+    std::filesystem::remove(path_);
+  }
+  Mount(const Mount&) = delete;
+  Mount& operator=(const Mount&) = delete;
+
+  Result<> end() {
+    session_->end();
+    return wait_for_end();
+  }
+  Result<> wait_for_end() {
+    thread_.join();
+    session_.reset();
+    const Result<> unmounted = fs_->unmount();
+    fs_.reset();
+    return served_ ? unmounted : served_;
+  }
+
+  std::string path(const std::string& name = "") const { return path_ + "/" + name; }
+  const std::string& mountpoint() const { return path_; }
+  ScriptedClient& client() { return *client_; }
+  const std::shared_ptr<ScriptedCluster>& cluster() const { return cluster_; }
+
+ private:
+  fuse::SessionOptions options() const {
+    fuse::SessionOptions options;
+    options.mountpoint = path_;
+    options.source = "a,b";
+    options.drain_limit = std::chrono::milliseconds(0);
+    return options;
+  }
+
+  std::shared_ptr<ScriptedCluster> cluster_;
+  std::shared_ptr<ScriptedClient> client_ = cluster_->new_client();
+  std::string path_;
+  std::unique_ptr<FileSystem> fs_;
+  std::unique_ptr<fuse::Session> session_;
+  std::thread thread_;
+  Result<> served_;
+};
+
+class File {
+ public:
+  File(const std::string& path, int flags, mode_t mode = 0644) : fd_(::open(path.c_str(), flags | O_CLOEXEC, mode)) {}
+  ~File() { close(); }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  int fd() const { return fd_; }
+  int close() { return fd_ < 0 ? 0 : ::close(std::exchange(fd_, -1)); }
+
+ private:
+  int fd_;
+};
+
+/// The errno of a call that answers -1; 0 if it answers something else.
+int errno_behind(long answer) { return answer == -1 ? errno : 0; }
+
+std::string read_all(const std::string& path, int flags = O_RDONLY) {
+  const File file(path, flags);
+  REQUIRE(file.fd() >= 0);
+  constexpr std::size_t page = 4096;
+  const std::unique_ptr<char, decltype(&std::free)> buffer(static_cast<char*>(std::aligned_alloc(page, page)),
+                                                           &std::free);
+  std::string result;
+  for (ssize_t got = 0; (got = ::read(file.fd(), buffer.get(), page)) > 0;)
+    result.append(buffer.get(), static_cast<std::size_t>(got));
+  return result;
+}
+
+void write_all(const std::string& path, const std::string& text) {
+  File file(path, O_WRONLY | O_CREAT | O_TRUNC);
+  REQUIRE(file.fd() >= 0);
+  REQUIRE(::write(file.fd(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  REQUIRE(file.close() == 0);
+}
+
+TEST_CASE("files, directories, links and attributes work through the kernel") {
+  if (!can_mount()) return;
+  Mount mount;
+  write_all(mount.path("a"), "hello");
+  CHECK(read_all(mount.path("a")) == "hello");
+  CHECK(mkdir(mount.path("d").c_str(), 0750) == 0);
+  CHECK(rename(mount.path("a").c_str(), mount.path("b").c_str()) == 0);
+  CHECK(errno_behind(access(mount.path("a").c_str(), F_OK)) == ENOENT);
+  CHECK(symlink("b", mount.path("link").c_str()) == 0);
+  CHECK(read_all(mount.path("link")) == "hello");
+  CHECK(mknod(mount.path("device").c_str(), S_IFCHR | 0600, makedev(1, 3)) == 0);
+
+  struct stat values = {};
+  REQUIRE(stat(mount.path("b").c_str(), &values) == 0);
+  CHECK(values.st_size == 5);
+  CHECK(values.st_blksize == 4096);
+  CHECK(chmod(mount.path("b").c_str(), 0640) == 0);
+  CHECK(truncate(mount.path("b").c_str(), 2) == 0);
+  REQUIRE(stat(mount.path("b").c_str(), &values) == 0);
+  CHECK(values.st_mode == (S_IFREG | 0640));
+  CHECK(values.st_size == 2);
+  REQUIRE(stat(mount.path("device").c_str(), &values) == 0);
+  CHECK(values.st_rdev == makedev(1, 3));
+  REQUIRE(stat(mount.path().c_str(), &values) == 0);
+  CHECK(values.st_ino == 1);
+  CHECK(values.st_nlink == 3);
+
+  CHECK(errno_behind(rmdir(mount.path("b").c_str())) == ENOTDIR);
+  CHECK(unlink(mount.path("b").c_str()) == 0);
+  CHECK(rmdir(mount.path("d").c_str()) == 0);
+  CHECK(mount.end());
+}
+
+TEST_CASE("a listing of many names is complete, and can be gone on with anywhere") {
+  if (!can_mount()) return;
+  Mount mount;
+  std::set<std::string> made = {".", ".."};
+  for (int i = 0; i < 1500; ++i) {
+    const std::string name = "a-rather-long-name-of-a-file-" + std::to_string(i);
+    REQUIRE(mknod(mount.path(name).c_str(), S_IFREG | 0644, 0) == 0);
+    made.insert(name);
+  }
+  DIR* directory = opendir(mount.mountpoint().c_str());
+  REQUIRE(directory != nullptr);
+  std::vector<std::string> listed;
+  std::vector<long> places;
+  while (const dirent* entry = readdir(directory)) {
+    listed.emplace_back(entry->d_name);
+    places.push_back(telldir(directory));
+  }
+  CHECK(std::set<std::string>(listed.begin(), listed.end()) == made);
+  CHECK(listed.size() == made.size());
+  seekdir(directory, places[700]);
+  CHECK(readdir(directory)->d_name == listed[701]);
+  closedir(directory);
+  CHECK(mount.end());
+}
+
+TEST_CASE("a read behind a direct write sees it, on an old handle and a new one") {
+  if (!can_mount()) return;
+  Mount mount;
+  write_all(mount.path("f"), std::string(4096, 'a'));
+  const File buffered(mount.path("f"), O_RDONLY);
+  char byte = 0;
+  REQUIRE(pread(buffered.fd(), &byte, 1, 0) == 1);
+  CHECK(byte == 'a');
+
+  alignas(4096) static char page[4096];
+  std::fill_n(page, sizeof page, 'b');
+  const File direct(mount.path("f"), O_RDWR | O_DIRECT);
+  REQUIRE(pwrite(direct.fd(), page, sizeof page, 0) == sizeof page);
+  REQUIRE(pread(buffered.fd(), &byte, 1, 0) == 1);
+  CHECK(byte == 'b');
+  CHECK(read_all(mount.path("f")) == std::string(4096, 'b'));
+  CHECK(read_all(mount.path("f"), O_RDONLY | O_DIRECT) == std::string(4096, 'b'));
+  CHECK(fsync(direct.fd()) == 0);
+  CHECK(fdatasync(direct.fd()) == 0);
+}
+
+TEST_CASE("extended attributes: sizes are told, small buffers refused, ACLs unknown") {
+  if (!can_mount()) return;
+  Mount mount;
+  write_all(mount.path("f"), "");
+  const std::string path = mount.path("f");
+  char buffer[64] = {};
+  CHECK(setxattr(path.c_str(), "user.a", "12345", 5, XATTR_CREATE) == 0);
+  CHECK(errno_behind(setxattr(path.c_str(), "user.a", "1", 1, XATTR_CREATE)) == EEXIST);
+  CHECK(errno_behind(setxattr(path.c_str(), "user.b", "1", 1, XATTR_REPLACE)) == ENODATA);
+  CHECK(getxattr(path.c_str(), "user.a", nullptr, 0) == 5);
+  CHECK(getxattr(path.c_str(), "user.a", buffer, sizeof buffer) == 5);
+  CHECK(std::string(buffer) == "12345");
+  CHECK(errno_behind(getxattr(path.c_str(), "user.a", buffer, 4)) == ERANGE);
+  CHECK(errno_behind(getxattr(path.c_str(), "user.c", buffer, 4)) == ENODATA);
+  CHECK(listxattr(path.c_str(), nullptr, 0) == 7);
+  CHECK(errno_behind(listxattr(path.c_str(), buffer, 3)) == ERANGE);
+  CHECK(removexattr(path.c_str(), "user.a") == 0);
+  CHECK(listxattr(path.c_str(), buffer, sizeof buffer) == 0);
+  CHECK(errno_behind(getxattr(path.c_str(), "system.posix_acl_access", buffer, 64)) == EOPNOTSUPP);
+  CHECK(errno_behind(setxattr(path.c_str(), "system.posix_acl_access", "x", 1, 0)) == EOPNOTSUPP);
+}
+
+TEST_CASE("what is not there is refused as the kernel and its users expect") {
+  if (!can_mount()) return;
+  Mount mount;
+  write_all(mount.path("f"), "x");
+  const std::string f = mount.path("f"), g = mount.path("g");
+  CHECK(errno_behind(link(f.c_str(), g.c_str())) == EPERM);
+  CHECK(errno_behind(renameat2(AT_FDCWD, f.c_str(), AT_FDCWD, g.c_str(), RENAME_WHITEOUT)) == EINVAL);
+  CHECK(errno_behind(::open(mount.mountpoint().c_str(), O_TMPFILE | O_RDWR, 0600)) == EOPNOTSUPP);
+  const File file(f, O_RDWR);
+  CHECK(errno_behind(fallocate(file.fd(), 0, 0, 4096)) == EOPNOTSUPP);
+  CHECK(lseek(file.fd(), 0, SEEK_HOLE) == 1);
+  flock lock = {};
+  lock.l_type = F_WRLCK;
+  CHECK(fcntl(file.fd(), F_SETLK, &lock) == 0);
+  struct statvfs usage = {};
+  REQUIRE(statvfs(mount.mountpoint().c_str(), &usage) == 0);
+  CHECK(usage.f_namemax == 255);
+  CHECK(usage.f_frsize == 4096);
+  CHECK(usage.f_blocks == (std::uint64_t{1} << 40) / 4096);
+}
+
+TEST_CASE("what was written is there after unmounting and mounting again") {
+  if (!can_mount()) return;
+  Mount first;
+  const std::string text(3'000'000, 'z');
+  write_all(first.path("f"), text);
+  CHECK(first.end());
+  const Mount second(first.cluster());
+  CHECK(read_all(second.path("f")) == text);
+}
+
+TEST_CASE("an unmount from outside ends the session") {
+  if (!can_mount()) return;
+  Mount mount;
+  write_all(mount.path("f"), "x");
+  REQUIRE(umount2(mount.mountpoint().c_str(), 0) == 0);
+  CHECK(mount.wait_for_end());
+}
+
+TEST_CASE("a mount in use ends too, and its users are told") {
+  if (!can_mount()) return;
+  Mount mount;
+  const File file(mount.path("f"), O_RDWR | O_CREAT);
+  REQUIRE(pwrite(file.fd(), "x", 1, 0) == 1);
+  CHECK(mount.end());
+  CHECK(errno_behind(pwrite(file.fd(), "y", 1, 0)) != 0);
+  CHECK(errno_behind(access(mount.path("f").c_str(), F_OK)) == ENOENT);  // the directory below is bare again
+}
+
+TEST_CASE("a fenced mount answers EIO until it is unmounted") {
+  if (!can_mount()) return;
+  Mount mount;
+  write_all(mount.path("f"), "x");
+  need(mount.cluster()->new_client()->fence(mount.client().identity()));
+  CHECK(errno_behind(mkdir(mount.path("d").c_str(), 0755)) == EIO);
+  CHECK(errno_behind(::open(mount.path("new").c_str(), O_CREAT | O_WRONLY, 0644)) == EIO);
+  mount.end();  // not cleanly: there is nothing that it could still store
+}
+
+}  // namespace
+}  // namespace lccfs
