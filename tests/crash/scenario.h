@@ -24,6 +24,7 @@ struct Scenario {
   std::optional<ErrorCode> error;        ///< what the operation answers; then `after` is the tree before
   Act rival;                             ///< on the same names, by another client
   std::optional<std::string> held_open;  ///< a file that the operation's client has open
+  bool rival_does_two = false;           ///< the rival does two operations, and may die in between
 };
 
 Act make_file(std::string path, std::uint32_t mode);
@@ -33,6 +34,8 @@ Act unlink(std::string path);
 Act rmdir(std::string path);
 Act rename(std::string from, std::string to, RenameMode mode = RenameMode::replace);
 Act chmod(std::string path, std::uint32_t mode);
+/// The second only if the first succeeds.
+Act both(Act first, Act second);
 
 const std::vector<Scenario>& scenarios();
 

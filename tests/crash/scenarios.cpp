@@ -27,6 +27,12 @@ Act rename(std::string from, std::string to, RenameMode mode) {
 Act chmod(std::string path, std::uint32_t mode) {
   return [=](Paths& at) { return at.chmod(path, mode); };
 }
+Act both(Act first, Act second) {
+  return [=](Paths& at) -> Result<> {
+    LCCFS_CHECK(first(at));
+    return second(at);
+  };
+}
 
 namespace {
 
@@ -122,6 +128,14 @@ std::vector<Scenario> removing() {
        make_file("/d/a/f", 0603),
        {}},
       {"rmdir, moved away beside it", with({directory_a}), rmdir("/d/a"), d(2, {}), {}, rename("/d/a", "/d/c"), {}},
+      {"rmdir, moved away and filled beside it",
+       with({directory_a}),
+       rmdir("/d/a"),
+       d(2, {}),
+       {},
+       both(rename("/d/a", "/d/c"), make_file("/d/c/f", 0603)),
+       {},
+       true},
       {"rmdir, another made beside it", with({directory_a}), rmdir("/d/a"), d(2, {}), {}, directory_b, {}},
       {"rmdir, its mode changed beside it", with({directory_a}), rmdir("/d/a"), d(2, {}), {}, chmod("/d/a", 0705), {}},
       {"rmdir of a directory with a file",
@@ -182,6 +196,14 @@ std::vector<Scenario> renaming() {
        {},
        rename("/d/b", "/d/c"),
        {}},
+      {"rename over an empty directory, which is moved and filled beside it",
+       with({directory_a, directory_b}),
+       plain,
+       d(3, {"/d/b d701 2"}),
+       {},
+       both(rename("/d/b", "/d/c"), make_file("/d/c/f", 0603)),
+       {},
+       true},
       {"rename over a directory with a file",
        with({directory_a, directory_b, make_file("/d/b/f", 0603)}),
        plain,
