@@ -11,27 +11,26 @@ constexpr std::size_t cached_read_limit_bytes = 128U << 10;
 
 }  // namespace
 
-void DataQueue::read(std::string object, std::uint64_t offset, std::span<char> target, ObjectStore::ReadDone done) {
+void DataQueue::read(const std::string& object, std::uint64_t offset, std::span<char> target,
+                     ObjectStore::ReadDone done) {
   if (target.size() <= cached_read_limit_bytes && !would_wait(object)) {
     if (const auto size = files_.read_cached(object, offset, target)) return done(*size);
   }
-  const std::string name = object;
-  line_up(std::move(object), {false, [this, name, offset, target, done = std::move(done)]() mutable {
-                                auto size = files_.read(name, offset, target);
-                                end_read(name);
-                                done(std::move(size));
-                              }});
+  line_up(object, {false, [this, object, offset, target, done = std::move(done)]() mutable {
+                     auto size = files_.read(object, offset, target);
+                     end_read(object);
+                     done(std::move(size));
+                   }});
 }
 
-void DataQueue::change(std::string object, Change change, ObjectStore::DataDone done) {
-  const std::string name = object;
-  line_up(std::move(object), {true, [this, name, change = std::move(change), done = std::move(done)]() mutable {
-                                auto changed = change(files_);
-                                change = nullptr;
-                                if (changed) return end_change(name, ToSync{std::move(*changed), std::move(done)});
-                                end_change(name, std::nullopt);
-                                done(std::unexpected(std::move(changed).error()));
-                              }});
+void DataQueue::change(const std::string& object, Change change, ObjectStore::DataDone done) {
+  line_up(object, {true, [this, object, change = std::move(change), done = std::move(done)]() mutable {
+                     auto changed = change(files_);
+                     change = nullptr;  // lets go of the bytes
+                     if (changed) return end_change(object, ToSync{std::move(*changed), std::move(done)});
+                     end_change(object, std::nullopt);
+                     done(std::unexpected(std::move(changed).error()));
+                   }});
 }
 
 bool DataQueue::would_wait(const std::string& name) {
@@ -40,7 +39,7 @@ bool DataQueue::would_wait(const std::string& name) {
   return found != objects_.end() && (found->second.changing || !found->second.line.empty());
 }
 
-void DataQueue::line_up(std::string name, Turn turn) {
+void DataQueue::line_up(const std::string& name, Turn turn) {
   const std::lock_guard lock(mutex_);
   Object& object = objects_[name];
   object.line.push_back(std::move(turn));
@@ -88,6 +87,7 @@ void DataQueue::sync(const std::string& name) {
     auto round = std::exchange(object.to_sync, {});
     lock.unlock();
     std::vector<Unsynced> changes;
+    changes.reserve(round.size());
     for (ToSync& each : round) changes.push_back(std::move(each.unsynced));
     const auto synced = files_.sync(name, changes);
     for (ToSync& each : round) each.done(synced);

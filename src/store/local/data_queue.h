@@ -28,8 +28,8 @@ class DataQueue {
 
   using Change = std::move_only_function<Result<Unsynced>(const DataFiles&)>;
 
-  void read(std::string object, std::uint64_t offset, std::span<char> target, ObjectStore::ReadDone done);
-  void change(std::string object, Change change, ObjectStore::DataDone done);
+  void read(const std::string& object, std::uint64_t offset, std::span<char> target, ObjectStore::ReadDone done);
+  void change(const std::string& object, Change change, ObjectStore::DataDone done);
   const DataFiles& files() const { return files_; }
 
  private:
@@ -49,7 +49,7 @@ class DataQueue {
     bool syncing = false;
   };
 
-  void line_up(std::string object, Turn turn);
+  void line_up(const std::string& name, Turn turn);
   void start_turns(const std::string& name, Object& object);
   void end_read(const std::string& name);
   void end_change(const std::string& name, std::optional<ToSync> to_sync);

@@ -75,7 +75,7 @@ class LocalStore final : public ObjectStore {
  private:
   Result<MetaSnapshot> query_now(const MetaRead& read);
   Result<> record_watch(const std::string& object, std::uint64_t number);
-  void change_data(std::string object, DataQueue::Change change, DataDone done);
+  void change_data(const std::string& object, DataQueue::Change change, DataDone done);
   Result<ListPage> list_metadata(const std::string& after);
   Result<ListPage> list_data(const std::string& directory);
   Result<> check_not_fenced();
@@ -119,12 +119,12 @@ void LocalStore::read_data(std::string object, std::uint64_t offset, std::span<c
       [step = std::move(step), done = std::move(done)](Result<std::size_t> size) mutable { done(std::move(size)); });
 }
 
-void LocalStore::change_data(std::string object, DataQueue::Change change, DataDone done) {
+void LocalStore::change_data(const std::string& object, DataQueue::Change change, DataDone done) {
   Step step(client_);
   if (!step) return done(fenced_failure());
   if (auto named = check_object_name(object); !named) return done(std::unexpected(std::move(named).error()));
   volume_->data().change(
-      std::move(object), std::move(change),
+      object, std::move(change),
       [step = std::move(step), done = std::move(done)](Result<> result) mutable { done(std::move(result)); });
 }
 
