@@ -277,6 +277,13 @@ class Writer {
   void read_lines(unsigned count) {
     while (count-- > 0) REQUIRE(note(line()));
   }
+  /// Returns when all its threads stand still.
+  void stop() {
+    int status = 0;
+    REQUIRE(kill(pid_, SIGSTOP) == 0);
+    REQUIRE(waitpid(pid_, &status, WUNTRACED) == pid_);
+    REQUIRE(WIFSTOPPED(status));
+  }
   /// Kills it, and reads what it had still printed.
   void kill_now() {
     REQUIRE(kill(pid_, SIGKILL) == 0);
@@ -363,7 +370,7 @@ TEST_CASE("A fence kills the client's process, even one that is stopped in the m
   for (int time = 0; time < 5; ++time) {
     Writer writer(directory.path());
     writer.read_lines(5);
-    if (stopped) REQUIRE(kill(writer.pid(), SIGSTOP) == 0);
+    if (stopped) writer.stop();
     CHECK(store->is_watching(test::writers_session, writer.identity()).value());
     CHECK(outcome(store->fence(writer.identity())) == "success");
     CHECK_FALSE(store->is_watching(test::writers_session, writer.identity()).value());
@@ -390,8 +397,8 @@ TEST_CASE("A watcher that died is not waited for") {
 TEST_CASE("A watcher that is stopped is silent") {
   const TemporaryDirectory directory;
   const auto store = open_volume(directory.path());
-  const Writer writer(directory.path());
-  REQUIRE(kill(writer.pid(), SIGSTOP) == 0);
+  Writer writer(directory.path());
+  writer.stop();
   const auto reply = store->notify(test::writers_session, "?", std::chrono::milliseconds(20));
   REQUIRE(reply.has_value());
   CHECK(reply->silent == 1);
