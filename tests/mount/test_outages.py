@@ -105,14 +105,16 @@ class FencedClientTest(MountTest):
 
     def test_a_fenced_client_is_gone_and_its_files_are_free(self):
         (self.mount / "file").write_bytes(b"x" * BLOCK)
-        open_file = os.open(self.mount / "file", os.O_RDWR)
+        with open(self.mount / "file", "r+b") as file:
+            user = subprocess.Popen(["sleep", "600"], stdin=file)  # not this process: fork and exec close their copies
+        self.addCleanup(user.wait)
+        self.addCleanup(user.kill)
         instance = self.mount.instance()
         self.mount.may_die = True
         self.mount.signal(signal.SIGSTOP)
         fence(self.volume, instance)
         self.assertEqual(self.mount.process.wait(30), -signal.SIGKILL)
-        self.assert_errno(errno.ENOTCONN, os.fstat, open_file)
-        os.close(open_file)
+        self.assert_errno(errno.ENOTCONN, os.listdir, self.mount.path)
         other = self.volume.mount()
         (other / "file").write_bytes(b"y" * BLOCK)
         self.assertEqual((other / "file").read_bytes(), b"y" * BLOCK)
@@ -125,12 +127,13 @@ class KilledClientTest(MountTest):
 
     def test_what_was_synced_survives_and_another_client_takes_over(self):
         content = pattern_bytes(500_000, 3)
-        with open(self.mount / "file", "wb", buffering=0) as file:
-            file.write(content)
-            os.fsync(file.fileno())
-            self.mount.may_die = True
-            self.mount.process.kill()
-            self.mount.process.wait()
+        file = os.open(self.mount / "file", os.O_CREAT | os.O_WRONLY)
+        os.write(file, content)
+        os.fsync(file)
+        self.mount.may_die = True
+        self.mount.process.kill()
+        self.mount.process.wait()
+        self.assert_errno(errno.ENOTCONN, os.close, file)
         self.mount.clean_up()
         other = self.volume.mount()
         self.assertEqual((other / "file").read_bytes(), content)
