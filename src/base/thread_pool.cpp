@@ -2,6 +2,7 @@
 #include "base/thread_pool.h"
 
 #include <chrono>
+#include <system_error>
 #include <utility>
 
 namespace lccfs {
@@ -27,7 +28,12 @@ void ThreadPool::post(Work work) {
     return;
   }
   ++threads_;
-  std::thread(&ThreadPool::serve, this).detach();  // the destructor waits for threads_ to fall to 0
+  try {
+    std::thread(&ThreadPool::serve, this).detach();  // the destructor waits for threads_ to fall to 0
+  } catch (const std::system_error&) {               // no more threads to be had: those there are do it
+    --threads_;
+    if (threads_ == 0) throw;
+  }
 }
 
 void ThreadPool::serve() {

@@ -13,6 +13,10 @@
 
 namespace lccfs {
 
+namespace {
+constexpr unsigned most_attempts = 8;
+}
+
 struct DataIo::ReadOp {
   std::shared_ptr<FileNode> node;
   std::uint64_t offset = 0;
@@ -22,6 +26,8 @@ struct DataIo::ReadOp {
   // the attempt under way
   bool leased = false;  // memory is the truth
   bool fresh = false;   // the view was read after this request came in
+  bool asked = false;   // and whoever holds the lease had stored the size before
+  unsigned attempts = 0;
   std::uint64_t version = 0;
   std::uint64_t length = 0;  // what of the target lies below the size
   std::vector<format::Extent> mapped;
@@ -49,7 +55,8 @@ void DataIo::begin_read(const std::shared_ptr<ReadOp>& op) {
 /// Lays out the read by what is known of the file, and sends it off, or has the inode read anew first.
 void DataIo::attempt_read(const std::shared_ptr<ReadOp>& op) {
   const auto object_size = instance_.super().object_size_bytes;
-  bool meets_end_or_hole = false;
+  bool meets_end = false;
+  bool meets_hole = false;
   {
     const std::lock_guard lock(op->node->mutex);
     const auto& view = op->node->view;
@@ -57,17 +64,17 @@ void DataIo::attempt_read(const std::shared_ptr<ReadOp>& op) {
     op->version = view.version;
     const auto end = std::min<std::uint64_t>(op->offset + op->target.size(), view.size_bytes);
     op->length = end > op->offset ? end - op->offset : 0;
-    meets_end_or_hole = op->length < op->target.size();
+    meets_end = op->length < op->target.size();
     op->mapped.clear();
     for (const auto& extent : format::extents(object_size, op->offset, op->length)) {
       if (view.map.may_exist(extent.index)) {
         op->mapped.push_back(extent);
       } else {
-        meets_end_or_hole = true;
+        meets_hole = true;
       }
     }
   }
-  if (meets_end_or_hole && !op->leased && !op->fresh) {
+  if (!op->leased && ((meets_end && !op->asked) || (meets_hole && !op->fresh))) {
     pool_.post([this, op] { refresh_and_retry(op); });
     return;
   }
@@ -122,13 +129,14 @@ void DataIo::refresh_and_retry(const std::shared_ptr<ReadOp>& op) {
     if (error.code == ErrorCode::not_found) error.code = ErrorCode::stale;
     return finish_read(op, std::unexpected(std::move(error)));
   }
-  const bool unchanged = op->bytes_missing && view->version == op->version;
-  {
-    const std::lock_guard lock(op->node->mutex);
-    if (!op->node->lease_held) op->node->view = std::move(*view);
-  }
-  if (unchanged) return finish_read(op, op->length);
+  // Beside a writer that stores its times all the time the version never stands still: in the end it is enough that the
+  // size still covers what was read.
+  const bool unchanged =
+      view->version == op->version || (++op->attempts > most_attempts && view->size_bytes >= op->offset + op->length);
+  op->node->learn(std::move(*view));
+  if (op->bytes_missing && unchanged) return finish_read(op, op->length);
   op->fresh = true;
+  op->asked = op->asked || meets_end;
   attempt_read(op);
 }
 

@@ -69,10 +69,29 @@ void DataIo::begin_write(const std::shared_ptr<WriteOp>& op) {
   if (instance_.fenced()) return op->finish(failure(ErrorCode::fenced, "this client was fenced"));
   if (ready_to_write(*op)) return issue_write(op);
   pool_.post([this, op] {
+    if (has_dirty_tail(*op)) return clean_up_and_begin_again(op);
     auto prepared = prepare_write(*op);
     if (!prepared) return op->finish(std::unexpected(std::move(prepared).error()));
     issue_write(op);
   });
+}
+
+bool DataIo::has_dirty_tail(const WriteOp& op) {
+  const std::lock_guard lock(op.node->mutex);
+  return op.node->tail_is_dirty;
+}
+
+/// A cut that failed is made good before anything else is written: a write behind it would bring back what was cut.
+void DataIo::clean_up_and_begin_again(const std::shared_ptr<WriteOp>& op) {
+  op->leave();
+  Result<> cleaned;
+  {
+    const AloneInGate alone(op->node->gate);
+    const std::lock_guard one_step(op->node->lease_mutex);
+    cleaned = lease_.clean_tail(*op->node);
+  }
+  if (!cleaned) return op->done(std::unexpected(std::move(cleaned).error()));
+  op->node->gate.enter_write({op->offset, op->end()}, [this, op] { begin_write(op); });
 }
 
 bool DataIo::ready_to_write(const WriteOp& op) const {

@@ -38,8 +38,26 @@ struct FileNode {
   bool tail_is_dirty = false;
   std::uint64_t last_write_end = 0;  // where a sequential writer goes on
   unsigned handles = 0, writers = 0;
+  bool store_is_posted = false;  // the five-second store is in line or under way
+
+  /// The inode was read anew: without the lease, the newest read is what is known of it.
+  void learn(InodeView read) {
+    const std::lock_guard lock(mutex);
+    if (lease_held) {
+      learn_attr(read);
+    } else if (read.version > view.version) {
+      view = std::move(read);
+    }
+  }
 
   // -- to be called with `mutex` held
+  /// Mode, owner and flags change without the lease.
+  void learn_attr(const InodeView& read) {
+    if (read.ctime < view.ctime) return;
+    view.attr = read.attr;
+    view.attr_raw = read.attr_raw;
+    view.ctime = read.ctime;
+  }
   bool dirty() const { return size_dirty || times_dirty || !dirty_map_blocks.empty(); }
   void mark_dirty(bool size, std::chrono::nanoseconds now) {
     size_dirty = size_dirty || size;

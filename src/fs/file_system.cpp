@@ -84,6 +84,8 @@ class MountedVolume final : public FileSystem {
   Result<> unmount() override {
     names_.wait_for_background_steps();
     LCCFS_CHECK(files_.give_back_everything());
+    files_.stop_answering();
+    LCCFS_CHECK(files_.give_back_everything());  // what a last question has stirred up
     return instance_->end();
   }
 

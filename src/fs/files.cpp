@@ -18,73 +18,86 @@ Files::Files(Instance& instance, ThreadPool& pool, const FileSystemOptions& opti
       [me = private_.get()](const format::Question& question) { return me->answer(question); });
 }
 
-Files::~Files() {
+Files::~Files() { stop_answering(); }
+
+void Files::stop_answering() {
   private_->instance.set_question_handler(nullptr);
-  std::unique_lock lock(private_->mutex);
-  private_->tasks_changed.wait(lock, [this] { return private_->tasks == 0; });
+  private_->wait_for_tasks();
 }
 
-void Files::set_kernel_cache(KernelCache* cache) { private_->kernel = cache; }
+void Files::set_kernel_cache(KernelCache* cache) {
+  const std::lock_guard lock(private_->kernel_mutex);
+  private_->kernel = cache;
+}
 
 // ---- questions of other instances
 
-/// Runs on the instance's question threads: does steps on the store, never asks another instance.
+/// At once, or nearly: who is silent for long is evicted. The work goes on while the asker is told "busy".
 format::Answer Files::Private::answer(const format::Question& question) {
   using format::Answer;
-  using format::Question;
-  const auto node = existing_node(question.ino);
-  if (node && question.kind == Question::Kind::store_attributes) {
-    bool keep = false;
-    {
-      const std::lock_guard lock(node->mutex);
-      keep = node->lease_held && node->writers > 0;
-    }
-    if (keep) return {lease.store_dirty(*node, true) ? Answer::Kind::done : Answer::Kind::busy};
-  }
-  // Also where memory knows of no lease: the asker has read that it is ours, so a step of ours whose outcome we never
-  // learnt may have taken it.
-  begin_give_back(question.ino);
+  const auto recall = begin_recall(question);
   std::unique_lock lock(mutex);
-  const bool given =
-      tasks_changed.wait_for(lock, answer_busy_after, [&] { return !being_recalled.contains(question.ino); });
-  return {given ? Answer::Kind::done : Answer::Kind::busy};
+  tasks_changed.wait_for(lock, answer_busy_after, [&recall] { return recall->finished; });
+  return {recall->succeeded ? Answer::Kind::done : Answer::Kind::busy};
 }
 
-/// The give-back goes on while the asker is told "busy"; there is one at a time for a file.
-void Files::Private::begin_give_back(Ino ino) {
+std::shared_ptr<Recall> Files::Private::begin_recall(const format::Question& question) {
+  const auto key = std::pair(question.kind, question.ino);
+  std::shared_ptr<Recall> mine;
   {
     const std::lock_guard lock(mutex);
-    if (!being_recalled.insert(ino).second) return;
+    auto& under_way = recalls[key];
+    if (under_way) return under_way;
+    mine = under_way = std::make_shared<Recall>();
   }
-  post([this, ino] {
-    auto recalled = node(ino);
-    Result<> given;
-    {
-      const AloneInGate alone(recalled->gate);
-      given = lease.find_own(*recalled);
-      if (given) given = lease.give_back(*recalled);
-    }
-    if (!given) log::error(format::inode_object(ino) + ": giving back its lease: " + given.error().context);
-    if (kernel != nullptr) kernel->invalidate_attributes(ino);  // takes no lock on a page: cannot wait for a request
-    {
-      const std::lock_guard lock(mutex);
-      being_recalled.erase(ino);
-      tasks_changed.notify_all();
-    }
-    if (kernel != nullptr) kernel->invalidate_pages(ino);
-    let_go(std::move(recalled));
+  post_to(recall_threads, [this, key, question, mine] {
+    const bool succeeded = recall(question);
+    const std::lock_guard lock(mutex);
+    mine->finished = true;
+    mine->succeeded = succeeded;
+    recalls.erase(key);
+    tasks_changed.notify_all();
   });
+  return mine;
+}
+
+bool Files::Private::recall(const format::Question& question) {
+  using format::Question;
+  auto asked_for = node(question.ino);
+  bool keep = false;
+  {
+    const std::lock_guard lock(asked_for->mutex);
+    keep = question.kind == Question::Kind::store_attributes && asked_for->lease_held && asked_for->writers > 0;
+  }
+  Result<> done;
+  if (keep) {
+    done = lease.store_dirty(*asked_for, true);
+  } else {
+    // Also where memory knows of no lease: the asker has read that it is ours, so a step of ours whose outcome we never
+    // learnt may have taken it.
+    {
+      const AloneInGate alone(asked_for->gate);
+      done = lease.find_own(*asked_for);
+      if (done) done = lease.give_back(*asked_for);
+    }
+    drop_kernel_pages(question.ino);
+  }
+  if (!done) log::error(format::inode_object(question.ino) + ": asked for by another client: " + done.error().context);
+  let_go(std::move(asked_for));
+  return done.has_value();
 }
 
 // ---- what the namespace operations use
 
 AttributesReply Files::reply_for(const InodeView& view) {
-  bool leased_here = false;
-  const auto merged = private_->overlay(view, leased_here);
+  auto& me = *private_;
   if (view.attr.type != FileType::regular) {
-    return {attributes_of(view, private_->instance.super().object_size_bytes), private_->options.attributes_ttl};
+    return {attributes_of(view, me.instance.super().object_size_bytes), me.options.attributes_ttl};
   }
-  return private_->reply(merged, leased_here);
+  bool leased_here = false;
+  const auto again = me.is_old_news(view) ? me.lease.read_current(view.ino, false, false) : Result<InodeView>(view);
+  const auto merged = me.overlay(again ? *again : view, leased_here);
+  return me.reply(merged, leased_here);
 }
 
 bool Files::is_open(Ino ino) const {

@@ -50,6 +50,8 @@ class Files {
   void tick();
   void set_kernel_cache(KernelCache* cache);
   Result<> give_back_everything();
+  /// Other instances get no answer from now on; what they have asked for is done when it returns.
+  void stop_answering();
   /// security.capability of an open file from memory: nullopt if it is not open here (ask the store).
   std::optional<bool> has_capability(Ino ino) const;
 

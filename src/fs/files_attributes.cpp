@@ -15,9 +15,11 @@ Error gone_is_stale(Error error) {
 }  // namespace
 
 Result<AttributesReply> Files::get_attributes(Ino ino) {
-  auto view = private_->lease.read_current(ino, true, false);
+  auto view = private_->read_told(ino, false);
   if (!view) return std::unexpected(gone_is_stale(std::move(view).error()));
-  return reply_for(*view);
+  bool leased_here = false;
+  const auto merged = private_->overlay(*view, leased_here);
+  return private_->reply(merged, leased_here);
 }
 
 /// truncate (step table: write_lease.cpp). The caller is alone in the gate.
@@ -91,16 +93,13 @@ Result<AttributesReply> Files::change_node(FileNode& node, const SetAttributes& 
     if (view) return reply_for(*view);
     if (view.error().code != ErrorCode::busy) return std::unexpected(std::move(view).error());
   }
-  InodeView changed;
   {
     const AloneInGate alone(node.gate);
     if (changes.size_bytes) LCCFS_CHECK(me.resize_alone(node, *changes.size_bytes));
     if (changes.atime || changes.mtime) LCCFS_CHECK(me.change_times_alone(node, changes));
-    const std::lock_guard lock(node.mutex);
-    changed = node.view;
   }
   LCCFS_CHECK(me.give_back_or_store(node, 0, Private::Dirty::may_stay));
-  return me.reply(changed, true);
+  return get_attributes(node.ino);
 }
 
 }  // namespace lccfs

@@ -23,7 +23,7 @@ Result<OpenReply> Files::open(Ino ino, int flags) {
 
 Result<OpenReply> Files::open_node(const std::shared_ptr<FileNode>& node, int flags) {
   auto& me = *private_;
-  auto view = me.lease.read_current(node->ino, true, true);
+  auto view = me.read_told(node->ino, true);
   if (!view || !view->live()) {
     if (view || view.error().code == ErrorCode::not_found) {
       return failure(ErrorCode::stale, format::inode_object(node->ino) + " is gone");
@@ -31,10 +31,7 @@ Result<OpenReply> Files::open_node(const std::shared_ptr<FileNode>& node, int fl
     return std::unexpected(std::move(view).error());
   }
   if (view->is_directory()) return failure(ErrorCode::is_directory, format::inode_object(node->ino));
-  {
-    const std::lock_guard lock(node->mutex);
-    if (!node->lease_held) node->view = *view;
-  }
+  node->learn(*view);
   const HandleId handle = me.add_handle(node, flags);
   if ((flags & O_TRUNC) != 0 && for_writing(flags)) {
     const AloneInGate alone(node->gate);
@@ -57,7 +54,7 @@ bool Files::Private::kernel_is_up_to_date(const InodeView& view) {
     const auto found = told.find(view.ino);
     if (found != told.end() && found->second == now) return true;
   }
-  if (kernel != nullptr) kernel->invalidate_attributes(view.ino);
+  tell_kernel([&view](KernelCache& cache) { cache.invalidate_attributes(view.ino); });
   return false;
 }
 
@@ -118,6 +115,7 @@ void Files::tick() {
     {
       const std::lock_guard lock(node->mutex);
       due = node->dirty_since && now - *node->dirty_since >= store_dirty_after;
+      if (due && std::exchange(node->store_is_posted, true)) continue;
     }
     if (!due) {
       me.let_go(std::move(node));
@@ -126,6 +124,8 @@ void Files::tick() {
     me.post([&me, node] {
       auto stored = me.lease.store_dirty(*node, true);
       if (!stored) log::error(format::inode_object(node->ino) + ": storing its size: " + stored.error().context);
+      const std::lock_guard lock(node->mutex);
+      node->store_is_posted = false;
     });
   }
 }

@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <map>
 #include <set>
+#include <shared_mutex>
 #include <unordered_map>
 
 #include "fs/data_io.h"
@@ -35,6 +36,12 @@ inline Told told_of(const Attributes& attributes) {
   return {attributes.size_bytes, attributes.mtime, attributes.ctime};
 }
 
+/// What another instance has asked for is under way; whoever asks again meanwhile waits for the same.
+struct Recall {
+  bool finished = false;
+  bool succeeded = false;
+};
+
 struct Files::Private {
   Private(Instance& me, ThreadPool& threads, const FileSystemOptions& settings)
       : instance(me), pool(threads), options(settings), lease(me), io(me, threads, lease, [this](Ino ino) {
@@ -46,6 +53,8 @@ struct Files::Private {
   const FileSystemOptions options;
   WriteLease lease;
   DataIo io;
+
+  std::shared_mutex kernel_mutex;  // shared by those who call the kernel; alone, who takes it away
   KernelCache* kernel = nullptr;
 
   mutable std::mutex mutex;  // guards the tables; never held over a call
@@ -53,8 +62,8 @@ struct Files::Private {
   std::map<HandleId, FileHandle> handles;
   std::uint64_t next_handle = 1;
   std::unordered_map<Ino, Told> told;
-  std::set<Ino> being_recalled;
-  unsigned tasks = 0;  // work of ours on the pool
+  std::map<std::pair<format::Question::Kind, Ino>, std::shared_ptr<Recall>> recalls;
+  unsigned tasks = 0;  // work of ours on the pools
   std::condition_variable tasks_changed;
 
   std::shared_ptr<FileNode> node(Ino ino) {
@@ -107,23 +116,51 @@ struct Files::Private {
     return handle.node;
   }
 
-  void post(ThreadPool::Work work) {
+  void post(ThreadPool::Work work) { post_to(pool, std::move(work)); }
+
+  void post_to(ThreadPool& threads, ThreadPool::Work work) {
     {
       const std::lock_guard lock(mutex);
       ++tasks;
     }
-    pool.post([this, work = std::move(work)]() mutable {
+    threads.post([this, work = std::move(work)]() mutable {
       work();
+      work = nullptr;
       const std::lock_guard lock(mutex);
       --tasks;
       tasks_changed.notify_all();
     });
   }
 
+  void wait_for_tasks() {
+    std::unique_lock lock(mutex);
+    tasks_changed.wait(lock, [this] { return tasks == 0; });
+  }
+
+  void tell_kernel(const std::function<void(KernelCache&)>& what) {
+    const std::shared_lock lock(kernel_mutex);
+    if (kernel != nullptr) what(*kernel);
+  }
+
   void drop_kernel_pages(Ino ino) {
-    if (kernel == nullptr) return;
-    kernel->invalidate_attributes(ino);
-    post([this, ino] { kernel->invalidate_pages(ino); });
+    tell_kernel([ino](KernelCache& cache) { cache.invalidate_attributes(ino); });
+    post_to(page_threads, [this, ino] { tell_kernel([ino](KernelCache& cache) { cache.invalidate_pages(ino); }); });
+  }
+
+  /// The inode read anew; if another client writes it, its size as of now. Our own lease in it is known to memory:
+  /// where it was given back between the read and the look into memory, the read is old.
+  Result<InodeView> read_told(Ino ino, bool from_open) {
+    LCCFS_TRY(auto view, lease.read_current(ino, true, from_open));
+    if (is_old_news(view)) return lease.read_current(ino, true, from_open);
+    return view;
+  }
+
+  bool is_old_news(const InodeView& view) const {
+    if (view.lease != instance.id()) return false;
+    const auto node = existing_node(view.ino);
+    if (!node) return true;
+    const std::lock_guard lock(node->mutex);
+    return !node->lease_held;
   }
 
   Result<> give_back_alone(FileNode& node) {
@@ -162,6 +199,7 @@ struct Files::Private {
     const std::lock_guard lock(node->mutex);
     if (!node->lease_held) return read;
     leased_here = true;
+    node->learn_attr(read);
     InodeView merged = read;
     merged.size_bytes = node->view.size_bytes;
     merged.atime = node->view.atime;
@@ -178,7 +216,13 @@ struct Files::Private {
   Result<> change_times_alone(FileNode& node, const SetAttributes& changes);
   // files.cpp
   format::Answer answer(const format::Question& question);
-  void begin_give_back(Ino ino);
+  std::shared_ptr<Recall> begin_recall(const format::Question& question);
+  bool recall(const format::Question& question);
+
+  // Apart from the pool of requests: these wait for other clients' give-backs, which wait for ours.
+  ThreadPool recall_threads{256};
+  // Apart from both: the kernel may let these wait for a page that is being read.
+  ThreadPool page_threads{64};
 };
 
 }  // namespace lccfs

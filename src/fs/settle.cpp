@@ -170,7 +170,11 @@ Result<bool> Namespace::Private::commit_sealed(const StateRecord& seal, std::sha
   const auto decision = format::decision_key(seal.token);
   InodeReadOptions wanted{.extra_ranges = {}, .keys = {decision}};
   for (const auto& one : expected) wanted.keys.push_back(one.name.key);
-  for (;;) {
+  for (auto tries = attempts();;) {
+    if (auto next = tries.next(); !next) {
+      take_back(seal, sealed);
+      return std::unexpected(std::move(next).error());
+    }
     const auto nsub = one_less(*parent);
     const auto done = instance.run(step(nsub));
     if (!done) {

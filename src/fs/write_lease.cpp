@@ -84,6 +84,9 @@ Result<WriteLease::Holder> WriteLease::settle_holder(InstanceId holder, const Qu
       silent_since = not_silent;
     }
     clock.sleep_for(busy_pause);
+    // Only who holds it now is asked: what waits in the gate of one who does not may itself be waiting for us.
+    LCCFS_TRY(const auto now, read_inode(instance_, question.ino));
+    if (now.lease != holder) return Holder::answered;
   }
 }
 
@@ -144,6 +147,11 @@ Result<> WriteLease::adopt(FileNode& node, InodeView view, Tail tail) {
   {
     const std::lock_guard lock(node.mutex);
     view.lease = instance_.id();
+    if (node.view.ino == view.ino && node.view.ctime > view.ctime) {  // an own chmod came after that read
+      view.attr = node.view.attr;
+      view.attr_raw = node.view.attr_raw;
+      view.ctime = node.view.ctime;
+    }
     node.view = std::move(view);
   }
   if (tail == Tail::unclean) LCCFS_CHECK(cut_data(node, size_bytes));

@@ -54,7 +54,7 @@ Result<> check_features(const format::SuperRecord& super, bool read_only) {
 Instance::Instance(std::shared_ptr<ObjectStore> store, Clock& clock) : store_(std::move(store)), clock_(clock) {}
 
 Instance::~Instance() {
-  std::map<std::string, std::unique_ptr<Watch>> watches;
+  std::map<std::string, OwnWatch> watches;
   {
     const std::lock_guard lock(watches_mutex_);
     ending_ = true;
@@ -129,11 +129,22 @@ Result<> Instance::write_record(const InstanceOptions& options) {
 
 Result<> Instance::set_watches() {
   for (const std::string& object : {std::string(format::super_object), format::session_object(id_)}) {
-    LCCFS_TRY(auto watch, store_->watch(object, std::make_shared<SessionWatch>(*this, object)));
-    const std::lock_guard lock(watches_mutex_);
-    watches_[object] = std::move(watch);
+    LCCFS_CHECK(set_watch(object));
   }
   return {};
+}
+
+/// A watch may be lost before it is kept: whoever keeps it looks, and on_lost comes too late to be heard.
+Result<> Instance::set_watch(const std::string& object) {
+  for (;;) {
+    OwnWatch own{std::make_shared<SessionWatch>(*this, object), nullptr};
+    LCCFS_TRY(own.watch, store_->watch(object, own.handler));
+    const std::lock_guard lock(watches_mutex_);
+    if (ending_) return {};
+    if (own.handler->lost()) continue;
+    std::swap(watches_[object], own);
+    return {};
+  }
 }
 
 Result<bool> Instance::own_record_is_live() {
@@ -142,25 +153,22 @@ Result<bool> Instance::own_record_is_live() {
 }
 
 void Instance::set_watch_again(const std::string& object) {
+  const std::lock_guard one_at_a_time(watch_again_mutex_);
   while (!fenced_) {
-    auto watch = store_->watch(object, std::make_shared<SessionWatch>(*this, object));
-    std::unique_ptr<Watch> old;
     {
       const std::lock_guard lock(watches_mutex_);
-      if (ending_) return;
-      if (watch) {
-        old = std::move(watches_[object]);
-        watches_[object] = std::move(*watch);
-      }
+      const auto& kept = watches_[object];
+      if (ending_ || (kept.handler && !kept.handler->lost())) return;
     }
-    if (watch) {
+    const auto set = set_watch(object);
+    if (set) {
       const auto live = own_record_is_live();
       if (live && *live) return log::info("watch on " + object + " set again");
       if (live) return become_fenced("its record on Super is no longer live");
-    } else if (watch.error().code == ErrorCode::not_found) {
+    } else if (set.error().code == ErrorCode::not_found) {
       return become_fenced(object + " is gone");
-    } else if (watch.error().code == ErrorCode::fenced) {
-      return become_fenced(watch.error().context);
+    } else if (set.error().code == ErrorCode::fenced) {
+      return become_fenced(set.error().context);
     }
     clock_.sleep_for(std::chrono::seconds(1));
   }
@@ -193,7 +201,7 @@ std::optional<format::Answer> Instance::answer(const format::Question& question)
 }
 
 Result<> Instance::end() {
-  std::map<std::string, std::unique_ptr<Watch>> watches;
+  std::map<std::string, OwnWatch> watches;
   if (fenced_) return failure(ErrorCode::fenced, "this client was fenced");
   if (!read_only_ && !keep_range_intents_) LCCFS_CHECK(drop_range_intents());
   {

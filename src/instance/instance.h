@@ -119,6 +119,7 @@ class Instance {
   Result<std::uint64_t> take_numbers(std::uint64_t count);
   Result<> write_record(const InstanceOptions& options);
   Result<> set_watches();
+  Result<> set_watch(const std::string& object);
   Result<bool> own_record_is_live();
   void set_watch_again(const std::string& object);
   void become_fenced(const std::string& why);
@@ -172,10 +173,16 @@ class Instance {
   unsigned handlers_running_ = 0;
   std::shared_ptr<const QuestionHandler> question_handler_;
 
-  std::mutex watches_mutex_;
+  std::mutex watches_mutex_;  // guards both below
   bool ending_ = false;
-  std::map<std::string, std::unique_ptr<Watch>> watches_;
-  ThreadPool question_threads_{16};
+  struct OwnWatch {
+    std::shared_ptr<SessionWatch> handler;
+    std::unique_ptr<Watch> watch;
+  };
+  std::map<std::string, OwnWatch> watches_;
+  std::mutex watch_again_mutex_;  // one watch is set again at a time
+  ThreadPool question_threads_{256};
+  ThreadPool watch_threads_{4};  // a lost watch must not wait behind questions
 };
 
 }  // namespace lccfs

@@ -27,12 +27,16 @@ class Instance::SessionWatch final : public WatchHandler {
 
   void on_lost(Error reason) override {
     log::warning("watch on " + object_ + " lost: " + reason.context);
-    instance_.question_threads_.post([&instance = instance_, object = object_] { instance.set_watch_again(object); });
+    lost_ = true;
+    instance_.watch_threads_.post([&instance = instance_, object = object_] { instance.set_watch_again(object); });
   }
+
+  bool lost() const { return lost_; }
 
  private:
   Instance& instance_;
   const std::string object_;
+  std::atomic<bool> lost_{false};
 };
 
 }  // namespace lccfs

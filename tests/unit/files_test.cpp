@@ -89,7 +89,7 @@ TEST_CASE("a new file of one object costs its bits, its bytes, and one step at c
       {}, file.ino,
       {.mode = {}, .uid = {}, .gid = {}, .size_bytes = {}, .atime = TimeSpec{7, 0}, .mtime = TimeSpec{8, 9}}));
   close_file(*mount.file_system, file.handle);
-  CHECK(mount.client->counts() == StepCounts{.applies = 2, .writes = 1});
+  CHECK(mount.client->counts() == StepCounts{.applies = 2, .queries = 1, .writes = 1});
   const auto attributes = need(mount->get_attributes(file.ino)).attributes;
   CHECK(attributes.mtime == TimeSpec{8, 9});
   CHECK(attributes.atime == TimeSpec{7, 0});
@@ -120,7 +120,7 @@ TEST_CASE("truncate cuts what lies behind, and growing again shows zeros") {
   need(mount->set_attributes({}, file.ino,
                              {.mode = {}, .uid = {}, .gid = {}, .size_bytes = 100, .atime = {}, .mtime = {}}));
   // One kept object is cut; two were written behind it, and two more marked ahead of the writer.
-  CHECK(mount.client->counts() == StepCounts{.applies = 1, .truncates = 1, .removes = 4});
+  CHECK(mount.client->counts() == StepCounts{.applies = 1, .queries = 1, .truncates = 1, .removes = 4});
   CHECK(mount.client->trace().front().starts_with("store size"));  // the commit comes first
   need(mount->set_attributes({}, file.ino,
                              {.mode = {}, .uid = {}, .gid = {}, .size_bytes = object_bytes, .atime = {}, .mtime = {}}));
