@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <algorithm>
+
+#include "check/rules.h"
+#include "check/volume_scan.h"
+
+namespace lccfs::check {
+
+using Kind = Finding::Kind;
+
+void check_back_pointers(VolumeView& view) {
+  for (const auto& [ino, directory] : view.inodes) {
+    for (const auto& [name, entry] : directory.entries) {
+      const auto* inode = view.inode(entry.ino);
+      if (inode == nullptr || inode->parents.contains(ino)) continue;
+      view.report(Kind::no_back_pointer, format::inode_object(entry.ino),
+                  format::inode_object(ino) + " has it as \"" + printable(name) + "\"");
+    }
+  }
+}
+
+namespace {
+
+/// What can be found from the queue, item by item as a collector would.
+class Queue {
+ public:
+  explicit Queue(const VolumeView& view) : view_(view) {
+    for (const auto& [instance, items] : view.queues) {
+      if (!view.records.contains(instance)) continue;  // nobody looks there
+      for (const auto& item : items) add(item);
+    }
+    Ino furthest;
+    for (auto& [first, end] : ranges_) end = furthest = std::max(furthest, end);
+  }
+
+  bool leads_to(Ino ino) const {
+    if (named_.contains(ino)) return true;
+    const auto behind = ranges_.upper_bound(ino);
+    return behind != ranges_.begin() && ino < std::prev(behind)->second;
+  }
+
+ private:
+  void add(const format::QueueItem& item) {
+    if (item.kind == format::QueueItem::Kind::range) {
+      auto& end = ranges_[item.ino];
+      end = std::max(end, item.end);
+      return;
+    }
+    const auto* inode = view_.inode(item.ino);
+    if (item.kind == format::QueueItem::Kind::inode || (inode != nullptr && inode->is_sealed())) {
+      named_.insert(item.ino);
+    }
+    if (item.kind == format::QueueItem::Kind::directory && inode != nullptr) {
+      named_.insert(inode->detached.begin(), inode->detached.end());
+    }
+  }
+
+  const VolumeView& view_;
+  std::set<Ino> named_;
+  std::map<Ino, Ino> ranges_;  // from the first number to one past the last of this and all earlier ranges
+};
+
+}  // namespace
+
+void check_queue(VolumeView& view) {
+  for (const auto& [instance, queue] : view.queues) {
+    if (view.records.contains(instance)) continue;
+    view.report(Kind::stray_session, format::session_object(instance), "Super has no record of this instance");
+  }
+  std::map<Ino, std::uint32_t> names;
+  for (const auto& [ino, directory] : view.inodes) {
+    for (const auto& [name, entry] : directory.entries) ++names[entry.ino];
+  }
+  const Queue queue(view);
+  for (const auto& [ino, inode] : view.inodes) {
+    if (ino == root_ino || !inode.attr || queue.leads_to(ino)) continue;
+    const auto found = names.contains(ino) ? names.at(ino) : 0;
+    if (found != 0 && found == inode.attr->nlink) continue;
+    view.report(Kind::lost_to_the_queue, format::inode_object(ino),
+                std::to_string(found) + " entries, nlink " + std::to_string(inode.attr->nlink));
+  }
+}
+
+}  // namespace lccfs::check

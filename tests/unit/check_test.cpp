@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Each rule of the check, on a small volume made step by step.
+#include "check/check.h"
+
+#include <algorithm>
+#include <random>
+
+#include "base/bytes.h"
+#include "format/object_names.h"
+#include "store/scripted/scripted_store.h"
+#include "support/catch.h"
+#include "support/hooks.h"
+#include "txn/attribute_txn.h"
+#include "txn/file_txn.h"
+#include "txn/instance_txn.h"
+#include "txn/namespace_txn.h"
+#include "txn/volume_txn.h"
+
+namespace lccfs {
+namespace {
+
+using check::check_volume;
+using check::Finding;
+using Kind = check::Finding::Kind;
+using scripted::MetaObject;
+using test::need;
+
+constexpr TimeSpec now{1'700'000'000, 5};
+constexpr InstanceId me{2};
+constexpr std::uint64_t object_size = 64U << 10;
+constexpr Ino directory{10}, file{11}, symlink{12}, unlinked{13}, leased{14}, subdirectory{15}, orphan{50};
+const Bytes marker{format::marker_value};
+
+/// /directory/file, /directory/subdirectory, /symlink, /leased; an unlinked file, and one that never had a name.
+class HandMadeVolume {
+ public:
+  HandMadeVolume() {
+    format::SuperRecord super;
+    super.uuid = {1, 2, 3};
+    super.object_size_bytes = object_size;
+    uuid_ = super.uuid;
+    for (const MetaTxn& txn : {txn::make_alloc(), txn::make_root(now), txn::make_super(super),
+                               txn::take_numbers(txn::first_number, 100), txn::make_session(me)}) {
+      need(store->apply(txn));
+    }
+    format::InstanceRecord record;
+    record.identity = "x";
+    need(store->apply(txn::add_instance_record(me, encode(record))));
+    using ItemKind = format::QueueItem::Kind;
+    need(store->apply(txn::append_queue_items(me, {{1, {ItemKind::range, Ino{50}, Ino{60}, now}},
+                                                   {2, {ItemKind::range, Ino{60}, Ino{62}, now}},
+                                                   {3, {ItemKind::directory, root_ino, {}, now}}})));
+    make(directory, FileType::directory, root_ino, "directory");
+    make(file, FileType::regular, directory, "file");
+    make(subdirectory, FileType::directory, directory, "subdirectory");
+    make(symlink, FileType::symlink, root_ino, "symlink");
+    make(unlinked, FileType::regular, root_ino, "unlinked");
+    make(leased, FileType::regular, root_ino, "leased");
+    make(orphan, FileType::regular, root_ino, "");
+    const txn::Entry entry = entry_for(unlinked, FileType::regular);
+    run(txn::remove_entry({uuid_, root_ino, "unlinked"}, entry, Token{me, 99}, now, std::nullopt));
+    fill(file, object_size + 10, false);
+    fill(leased, 0, true);
+    const Bytes value = "value";
+    format::AttrRecord attr = attr_for(file, FileType::regular);
+    const Bytes old = encode(attr);
+    attr.flags = format::attr_flag::user_attributes;
+    run(txn::set_user_attribute({file, "user.name", value, false, false, txn::AttrChange{old, attr}, now}));
+    edit("Inode.10", [](MetaObject& object) {
+      object.keys["l/2"] = format::step_number_value(7);
+      object.keys["p/1/2.77"] = marker;
+      object.keys["x/2.78"] = encode(format::DecisionRecord{});
+    });
+  }
+
+  std::vector<std::string> findings() {
+    std::vector<std::string> texts;
+    for (const auto& finding : need(check_volume(*store))) {
+      CHECK(!finding.text.empty());
+      texts.push_back(std::string(describe(finding.kind)) + ": " + finding.object);
+    }
+    return texts;
+  }
+  void edit(const std::string& object, const std::function<void(MetaObject&)>& change) {
+    cluster->with_objects([&](scripted::Objects& objects) { change(objects.metadata()[object]); });
+  }
+  template <class Record>
+  void set(const std::string& object, const std::string& xattr, const Record& record) {
+    edit(object, [&](MetaObject& o) { o.xattrs[xattr] = encode(record); });
+  }
+  void write_data(const std::string& object, std::uint64_t offset, const std::string& bytes) {
+    cluster->with_objects([&](scripted::Objects& objects) { objects.write(object, offset, bytes); });
+  }
+  void put_entry(Ino parent, const std::string& name, Ino ino, FileType type) {
+    edit(format::inode_object(parent), [&](MetaObject& o) {
+      o.keys[key(name)] = encode(format::EntryRecord{ino, type, Token{me, ino.value}});
+      o.keys[format::reverse_key(ino, name)] = marker;
+    });
+  }
+  void drop_entry(Ino parent, const std::string& name, Ino ino) {
+    edit(format::inode_object(parent), [&](MetaObject& o) {
+      o.keys.erase(key(name));
+      o.keys.erase(format::reverse_key(ino, name));
+    });
+  }
+  std::string key(const std::string& name) const { return format::entry_key(uuid_, name); }
+  static format::AttrRecord attr_for(Ino ino, FileType type) {
+    format::AttrRecord attr;
+    attr.type = type;
+    attr.birth_token = Token{me, ino.value};
+    return attr;
+  }
+
+  std::shared_ptr<ScriptedCluster> cluster = ScriptedCluster::make({.page_limit = 3});
+  std::shared_ptr<ScriptedClient> store = cluster->new_client();
+
+ private:
+  void run(MetaTxn txn) {
+    txn.guards.insert(txn.guards.begin(), guard::ObjectExists{});
+    need(store->apply(std::move(txn)));
+  }
+  static txn::Entry entry_for(Ino ino, FileType type) {
+    const format::EntryRecord record{ino, type, Token{me, ino.value}};
+    return {encode(record), record};
+  }
+  void make(Ino ino, FileType type, Ino parent, const std::string& name) {
+    const Token token{me, ino.value};
+    need(store->apply(txn::create_inode(
+        {ino, attr_for(ino, type), {parent, token}, now, std::nullopt, type == FileType::symlink ? "target" : ""})));
+    if (name.empty()) return;
+    std::optional<txn::SubdirectoryCount> nsub;
+    if (type == FileType::directory) nsub = {encode(format::NumberRecord{0}), 1};
+    run(txn::insert_entry({uuid_, parent, name}, entry_for(ino, type).record, now, nsub));
+  }
+  /// Two data objects: one whole, and ten bytes.
+  void fill(Ino ino, std::uint64_t size_bytes, bool keep_lease) {
+    txn::FileChanges changes;
+    changes.size_bytes = size_bytes;
+    changes.wtime = now;
+    changes.map_blocks[0].may_exist.set(0).set(1);
+    edit(format::inode_object(ino), [](MetaObject& o) { o.xattrs["lease"] = encode(format::NumberRecord{me.value}); });
+    need(store->apply(keep_lease ? txn::change_leased_file(ino, me, changes) : txn::give_back_lease(ino, me, changes)));
+    write_data(format::data_object(ino, ObjectIndex{0}), 0, std::string(object_size, 'x'));
+    write_data(format::data_object(ino, ObjectIndex{1}), 0, std::string(10, 'x'));
+  }
+
+  format::VolumeUuid uuid_{};
+};
+
+using Findings = std::vector<std::string>;
+
+/// A time as version 2 might write it.
+Bytes newer() {
+  ByteWriter out;
+  out.put_raw("\2 something else");
+  out.put(crc32c(out.bytes()));
+  return out.take();
+}
+
+TEST_CASE("a volume in which all is well has no finding: leftovers that the queue leads to are none") {
+  HandMadeVolume volume;
+  CHECK(volume.findings() == Findings{});
+}
+
+TEST_CASE("V: an entry whose inode is missing or dead is found") {
+  HandMadeVolume volume;
+  SECTION("missing") {
+    volume.cluster->with_objects([](scripted::Objects& objects) { objects.metadata().erase("Inode.12"); });
+    CHECK(volume.findings() == Findings{"dangling entry: Inode.1"});
+  }
+  SECTION("dead") {
+    volume.set("Inode.12", "state", format::StateRecord{format::StateRecord::Kind::dead, {}, {}, ""});
+    CHECK(volume.findings() == Findings{"dangling entry: Inode.1"});
+  }
+}
+
+TEST_CASE("a sealed directory counts as live") {
+  HandMadeVolume volume;
+  volume.set("Inode.15", "state",
+             format::StateRecord{format::StateRecord::Kind::sealed, Token{me, 80}, directory, "subdirectory"});
+  CHECK(volume.findings() == Findings{});
+}
+
+TEST_CASE("P: an inode that does not point back to a directory that names it is found") {
+  HandMadeVolume volume;
+  SECTION("another directory") {
+    volume.set("Inode.12", "parent", format::BackPointerRecord{directory, Token{me, 5}});
+    CHECK(volume.findings() == Findings{"no back-pointer: Inode.12"});
+  }
+  SECTION("no back-pointer at all") {
+    volume.edit("Inode.12", [](MetaObject& o) { o.xattrs.erase("parent"); });
+    CHECK(volume.findings() == Findings{"no back-pointer: Inode.12"});
+  }
+  SECTION("a further back-pointer is as good as the first") {
+    volume.set("Inode.12", "parent", format::BackPointerRecord{directory, Token{me, 5}});
+    volume.edit("Inode.12", [](MetaObject& o) { o.keys["p/1/2.5"] = marker; });
+    CHECK(volume.findings() == Findings{});
+  }
+}
+
+TEST_CASE("Q: an inode without a name that the queue does not lead to is found") {
+  HandMadeVolume volume;
+  SECTION("no d/ key") {
+    volume.edit("Inode.1", [](MetaObject& o) { o.keys.erase("d/13/2.99"); });
+    CHECK(volume.findings() == Findings{"lost to the queue: Inode.13"});
+  }
+  SECTION("no directory item") {
+    volume.edit("Session.2", [](MetaObject& o) { o.keys.erase(format::queue_key(3)); });
+    CHECK(volume.findings() == Findings{"lost to the queue: Inode.13"});
+  }
+  SECTION("an inode item instead") {
+    volume.edit("Session.2", [](MetaObject& o) {
+      o.keys[format::queue_key(3)] = encode(format::QueueItem{format::QueueItem::Kind::inode, unlinked, {}, now});
+    });
+    CHECK(volume.findings() == Findings{});
+  }
+  SECTION("no range, though there is one beside it") {
+    volume.edit("Session.2", [](MetaObject& o) { o.keys.erase(format::queue_key(1)); });
+    CHECK(volume.findings() == Findings{"lost to the queue: Inode.50"});
+  }
+  SECTION("a range within another") {
+    volume.edit("Session.2", [](MetaObject& o) {
+      o.keys[format::queue_key(4)] = encode(format::QueueItem{format::QueueItem::Kind::range, Ino{49}, Ino{50}, now});
+    });
+    CHECK(volume.findings() == Findings{});
+  }
+  SECTION("a queue that nobody looks into") {
+    volume.edit("Super", [](MetaObject& o) { o.keys.erase("s/2"); });
+    CHECK(volume.findings() ==
+          Findings{"stray session: Session.2", "lost to the queue: Inode.13", "lost to the queue: Inode.50"});
+  }
+}
+
+TEST_CASE("Q: a number of links that differs from the names is found, unless the queue leads there") {
+  HandMadeVolume volume;
+  auto attr = HandMadeVolume::attr_for(symlink, FileType::symlink);
+  attr.nlink = 2;
+  volume.set("Inode.12", "attr", attr);
+  CHECK(volume.findings() == Findings{"lost to the queue: Inode.12"});
+  volume.edit("Session.2", [](MetaObject& o) {
+    o.keys[format::queue_key(4)] = encode(format::QueueItem{format::QueueItem::Kind::inode, symlink, {}, now});
+  });
+  CHECK(volume.findings() == Findings{});
+}
+
+TEST_CASE("Q: a directory item leads to the directory itself while that is sealed") {
+  HandMadeVolume volume;
+  volume.drop_entry(directory, "subdirectory", subdirectory);
+  volume.set("Inode.10", "nsub", format::NumberRecord{0});
+  volume.edit("Session.2", [](MetaObject& o) {
+    o.keys[format::queue_key(4)] = encode(format::QueueItem{format::QueueItem::Kind::directory, subdirectory, {}, now});
+  });
+  CHECK(volume.findings() == Findings{"lost to the queue: Inode.15"});
+  volume.set("Inode.15", "state",
+             format::StateRecord{format::StateRecord::Kind::sealed, Token{me, 80}, directory, "subdirectory"});
+  CHECK(volume.findings() == Findings{});
+}
+
+TEST_CASE("M: a data object without an inode, or whose bit is not set, is found") {
+  HandMadeVolume volume;
+  SECTION("no inode") {
+    volume.write_data("Data.40.0", 0, "x");
+    CHECK(volume.findings() == Findings{"unmapped data: Data.40.0"});
+  }
+  SECTION("no bit in a block") {
+    volume.edit("Inode.11", [](MetaObject& o) {
+      format::MapBlock block;
+      block.may_exist.set(0);
+      o.keys[format::map_key(0)] = encode(block);
+    });
+    CHECK(volume.findings() == Findings{"unmapped data: Data.11.1"});
+  }
+  SECTION("no block") {
+    volume.edit("Inode.11", [](MetaObject& o) { o.keys.erase(format::map_key(0)); });
+    CHECK(volume.findings() == Findings{"unmapped data: Data.11.0", "unmapped data: Data.11.1"});
+  }
+  SECTION("of a directory") {
+    volume.write_data("Data.10.0", 0, "x");
+    CHECK(volume.findings() == Findings{"wrong type: Data.10.0"});
+  }
+  SECTION("a set bit promises nothing") {
+    volume.cluster->with_objects([](scripted::Objects& objects) { objects.remove("Data.11.0"); });
+    CHECK(volume.findings() == Findings{});
+  }
+}
+
+TEST_CASE("T: bytes past the size are found while nobody holds the lease, and are no matter while somebody does") {
+  HandMadeVolume volume;
+  SECTION("in the boundary object") {
+    volume.write_data("Data.11.1", 10, "y");
+    CHECK(volume.findings() == Findings{"data past the size: Data.11.1"});
+  }
+  SECTION("in an object behind it") {
+    volume.set("Inode.11", "size", format::NumberRecord{object_size});
+    CHECK(volume.findings() == Findings{"data past the size: Data.11.1"});
+  }
+  SECTION("the lease is given back") {
+    volume.edit("Inode.14", [](MetaObject& o) { o.xattrs.erase("lease"); });
+    CHECK(volume.findings() == Findings{"data past the size: Data.14.0", "data past the size: Data.14.1"});
+  }
+  SECTION("an instance without a record holds the lease") {
+    volume.set("Inode.14", "lease", format::NumberRecord{77});
+    CHECK(volume.findings() == Findings{});
+  }
+}
+
+TEST_CASE("an entry without its reverse key, and a reverse key without its entry, are found") {
+  HandMadeVolume volume;
+  SECTION("no reverse key") {
+    volume.edit("Inode.10", [](MetaObject& o) { o.keys.erase("i/11/file"); });
+    CHECK(volume.findings() == Findings{"reverse key: Inode.10"});
+  }
+  SECTION("no entry") {
+    volume.edit("Inode.10", [](MetaObject& o) { o.keys["i/11/other"] = marker; });
+    CHECK(volume.findings() == Findings{"reverse key: Inode.10"});
+  }
+  SECTION("an entry for another inode") {
+    volume.edit("Inode.10", [](MetaObject& o) { o.keys["i/12/file"] = marker; });
+    CHECK(volume.findings() == Findings{"reverse key: Inode.10"});
+  }
+}
+
+TEST_CASE("a count of subdirectories that is not their number is found") {
+  HandMadeVolume volume;
+  volume.set("Inode.10", "nsub", format::NumberRecord{2});
+  CHECK(volume.findings() == Findings{"number of subdirectories: Inode.10"});
+}
+
+TEST_CASE("a directory with two names is found") {
+  HandMadeVolume volume;
+  volume.put_entry(directory, "again", subdirectory, FileType::directory);
+  volume.set("Inode.10", "nsub", format::NumberRecord{2});
+  CHECK(volume.findings() == Findings{"directory with several names: Inode.15", "lost to the queue: Inode.15"});
+}
+
+TEST_CASE("a directory that names the root is found") {
+  HandMadeVolume volume;
+  volume.put_entry(directory, "up", root_ino, FileType::directory);
+  volume.set("Inode.10", "nsub", format::NumberRecord{2});
+  CHECK(volume.findings() == Findings{"directory with several names: Inode.1", "no back-pointer: Inode.1"});
+}
+
+TEST_CASE("directories that no path from the root leads to are found, a ring of them too") {
+  HandMadeVolume volume;
+  volume.drop_entry(root_ino, "directory", directory);
+  volume.set("Inode.1", "nsub", format::NumberRecord{0});
+  SECTION("below one that lost its name") {
+    CHECK(volume.findings() ==
+          Findings{"unreachable: Inode.10", "unreachable: Inode.15", "lost to the queue: Inode.10"});
+  }
+  SECTION("in a ring") {
+    volume.put_entry(subdirectory, "up", directory, FileType::directory);
+    volume.set("Inode.15", "nsub", format::NumberRecord{1});
+    volume.set("Inode.10", "parent", format::BackPointerRecord{subdirectory, Token{me, 5}});
+    CHECK(volume.findings() == Findings{"unreachable: Inode.10", "unreachable: Inode.15"});
+  }
+}
+
+TEST_CASE("an entry of another type than its inode is found") {
+  HandMadeVolume volume;
+  volume.put_entry(root_ino, "symlink", symlink, FileType::fifo);
+  CHECK(volume.findings() == Findings{"wrong type: Inode.1"});
+}
+
+TEST_CASE("what does not fit the inode's type is found") {
+  HandMadeVolume volume;
+  SECTION("a directory with a size") {
+    volume.set("Inode.10", "size", format::NumberRecord{0});
+    CHECK(volume.findings() == Findings{"wrong type: Inode.10"});
+  }
+  SECTION("a symlink with a lease") {
+    volume.set("Inode.12", "lease", format::NumberRecord{2});
+    CHECK(volume.findings() == Findings{"wrong type: Inode.12"});
+  }
+  SECTION("a file with entries") {
+    volume.edit("Inode.11", [&](MetaObject& o) { o.keys["i/12/x"] = marker; });
+    CHECK(volume.findings() == Findings{"corrupt: Inode.11"});
+  }
+  SECTION("a directory with a map") {
+    volume.edit("Inode.10", [&](MetaObject& o) { o.keys[format::map_key(0)] = encode(format::MapBlock{}); });
+    CHECK(volume.findings() == Findings{"corrupt: Inode.10"});
+  }
+  SECTION("a symlink of the wrong length") {
+    volume.edit("Inode.12", [](MetaObject& o) { o.payload = "other target"; });
+    CHECK(volume.findings() == Findings{"corrupt: Inode.12"});
+  }
+}
+
+TEST_CASE("a name under another hash than its own is found") {
+  HandMadeVolume volume;
+  volume.edit("Inode.10", [&](MetaObject& o) {
+    auto entry = o.keys.extract(volume.key("file"));
+    entry.key() = "n/0000000000000003/file";
+    o.keys.insert(std::move(entry));
+  });
+  CHECK(volume.findings() == Findings{"corrupt: Inode.10", "reverse key: Inode.10", "lost to the queue: Inode.11"});
+}
+
+TEST_CASE("objects of other programs, and numbers that Alloc has not handed out, are found") {
+  HandMadeVolume volume;
+  SECTION("a name that is none of ours") {
+    volume.write_data("rbd_data.1", 0, "x");
+    CHECK(volume.findings() == Findings{"unknown object: rbd_data.1"});
+  }
+  SECTION("an inode above the counter") {
+    volume.set("Alloc", "next", format::NumberRecord{50});
+    CHECK(volume.findings() == Findings{"number not handed out: Inode.50"});
+  }
+}
+
+TEST_CASE("an extended attribute that the flags deny is found") {
+  HandMadeVolume volume;
+  volume.edit("Inode.11", [](MetaObject& o) { o.keys["u/security.capability"] = "\1x"; });
+  CHECK(volume.findings() == Findings{"denied attribute: Inode.11"});
+}
+
+TEST_CASE("a volume without Super, Alloc or root is found, and nothing else is said that rests on them") {
+  const std::string object = GENERATE("Super", "Alloc", "Inode.1");
+  HandMadeVolume volume;
+  volume.cluster->with_objects([&](scripted::Objects& objects) { objects.metadata().erase(object); });
+  CHECK(volume.findings().front() == "missing object: " + object);
+}
+
+TEST_CASE("a record of a newer version is named as such") {
+  HandMadeVolume volume;
+  volume.edit("Inode.12", [](MetaObject& o) { o.xattrs["atime"] = newer(); });
+  CHECK(volume.findings() == Findings{"newer version: Inode.12"});
+}
+
+TEST_CASE("every byte of every record that is not as it was written is found in its object") {
+  HandMadeVolume volume;
+  std::vector<std::pair<std::string, std::string>> parts;  // object, xattr or key
+  volume.cluster->with_objects([&](scripted::Objects& objects) {
+    for (const auto& [name, object] : objects.metadata()) {
+      for (const auto& [xattr, value] : object.xattrs) parts.emplace_back(name, xattr);
+      for (const auto& [key, value] : object.keys) parts.emplace_back(name, key);
+    }
+  });
+  for (const auto& [name, part] : parts) {
+    if (part.starts_with("u/")) continue;  // a user's bytes
+    INFO(name << " " << part);
+    for (std::size_t at = 0;; ++at) {
+      Bytes before;
+      const auto value_in = [&](MetaObject& o) -> Bytes& {
+        return o.xattrs.contains(part) ? o.xattrs[part] : o.keys[part];
+      };
+      volume.edit(name, [&](MetaObject& o) {
+        before = value_in(o);
+        if (at < before.size()) value_in(o)[at] = static_cast<char>(value_in(o)[at] ^ 0x80);
+      });
+      if (at >= before.size()) break;
+      const auto found = volume.findings();
+      if (std::ranges::count(found, "corrupt: " + name) == 0) FAIL("byte " << at << " may be anything");
+      volume.edit(name, [&](MetaObject& o) { value_in(o) = before; });
+    }
+  }
+  CHECK(volume.findings() == Findings{});
+}
+
+TEST_CASE("any bytes in any object are reported, and never a crash") {
+  std::mt19937_64 random(24);
+  const auto noise = [&random](std::size_t limit) {
+    Bytes bytes(1 + random() % limit, '\0');
+    for (char& c : bytes) c = static_cast<char>(random());
+    return bytes;
+  };
+  for (unsigned round = 0; round < 500; ++round) {
+    HandMadeVolume volume;
+    volume.cluster->with_objects([&](scripted::Objects& objects) {
+      for (auto& [name, object] : objects.metadata()) {
+        if (random() % 2 == 0) continue;
+        for (auto& [xattr, value] : object.xattrs) {
+          if (random() % 2 == 0) value = noise(80);
+        }
+        for (auto& [key, value] : object.keys) {
+          if (random() % 2 == 0) value = noise(80);
+        }
+        object.keys[std::string(1, "nidxplumsqk"[random() % 11]) + "/" + noise(30)] = noise(80);
+        object.xattrs[noise(8)] = noise(80);
+      }
+      objects.metadata()["Inode." + noise(4)];
+    });
+    const auto found = volume.findings();
+    REQUIRE(std::ranges::any_of(found, [](const auto& text) { return text.starts_with("corrupt"); }));
+  }
+}
+
+}  // namespace
+}  // namespace lccfs
