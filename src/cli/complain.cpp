@@ -6,8 +6,9 @@
 namespace lccfs::cli {
 
 int complain(const char* command, const Error& error, int status) {
-  std::fprintf(stderr, "lccfs %s: %s\n", command, error.context.c_str());
-  if (status == exit_usage) std::fprintf(stderr, "lccfs %s --help shows how it is used\n", command);
+  std::string line = std::string("lccfs ") + command + ": " + error.context;
+  if (status == exit_usage) line += std::string(" (lccfs ") + command + " --help shows how it is used)";
+  std::fprintf(stderr, "%s\n", line.c_str());
   return status;
 }
 

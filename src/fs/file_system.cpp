@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "base/thread_pool.h"
+#include "format/object_names.h"
+#include "format/records.h"
 #include "fs/files.h"
 #include "fs/namespace.h"
 #include "instance/instance.h"
@@ -97,10 +99,25 @@ class MountedVolume final : public FileSystem {
   Namespace names_;
 };
 
+/// Who mounts a volume wants to hear at once that its root is damaged. A missing volume is the instance's to report.
+Result<> check_root(ObjectStore& store) {
+  const auto object = format::inode_object(root_ino);
+  auto root = store.query({.object = object, .xattrs = true, .ranges = {}, .keys = {}});
+  if (!root && root.error().code == ErrorCode::not_found) return {};
+  if (!root) return std::unexpected(std::move(root).error());
+  const auto attr = format::decode<format::AttrRecord>(root->xattrs[format::xattr::attr]);
+  if (!attr) return failure(attr.error().code, object + ": " + attr.error().context + ": the volume is damaged");
+  const auto state = format::decode<format::StateRecord>(root->xattrs[format::xattr::state]);
+  if (!state) return failure(state.error().code, object + ": " + state.error().context + ": the volume is damaged");
+  if (attr->type == FileType::directory && state->kind == format::StateRecord::Kind::live) return {};
+  return failure(ErrorCode::corrupt, object + " is no live directory: the volume is damaged");
+}
+
 }  // namespace
 
 Result<std::unique_ptr<FileSystem>> mount_volume(std::shared_ptr<ObjectStore> store, Clock& clock,
                                                  const FileSystemOptions& options) {
+  LCCFS_CHECK(check_root(*store));
   LCCFS_TRY(auto instance, Instance::start(std::move(store), clock, {options.mount_id, options.read_only}));
   return std::make_unique<MountedVolume>(std::move(instance), options);
 }

@@ -92,10 +92,13 @@ Result<> Instance::read_super() {
     if (snapshot.error().code != ErrorCode::not_found) return std::unexpected(std::move(snapshot).error());
     return failure(ErrorCode::not_found, "there is no volume here: make one with lccfs mkfs");
   }
-  LCCFS_TRY(super_, format::decode<format::SuperRecord>(snapshot->xattrs[format::xattr::super]));
-  LCCFS_TRY(const auto fences, format::decode<format::NumberRecord>(snapshot->xattrs[format::xattr::fences]));
+  auto super = format::decode<format::SuperRecord>(snapshot->xattrs[format::xattr::super]);
+  if (!super) return failure(super.error().code, "Super: " + super.error().context);
+  const auto fences = format::decode<format::NumberRecord>(snapshot->xattrs[format::xattr::fences]);
+  if (!fences) return failure(fences.error().code, "Super: fences: " + fences.error().context);
   LCCFS_CHECK(store_->sync_fences());
-  fences_seen_ = fences.value;
+  super_ = std::move(*super);
+  fences_seen_ = fences->value;
   return {};
 }
 
