@@ -23,11 +23,13 @@ class Listener : public WatchHandler {
   explicit Listener(std::optional<Bytes> answer) : answer_(std::move(answer)) {}
 
   void on_notify(Bytes payload, std::move_only_function<void(Bytes)> answer) override {
-    if (answer_) answer(*answer_);
-    const std::lock_guard lock(mutex_);
-    heard_.push_back(std::move(payload));
-    if (!answer_) questions_.push_back(std::move(answer));
-    changed_.notify_all();
+    {
+      const std::lock_guard lock(mutex_);
+      heard_.push_back(std::move(payload));
+      if (!answer_) questions_.push_back(std::move(answer));
+      changed_.notify_all();
+    }
+    if (answer_) answer(*answer_);  // behind its record: the asker may look at once
   }
   void on_lost(Error) override {
     const std::lock_guard lock(mutex_);
