@@ -80,7 +80,10 @@ Result<StepResult> Instance::run(MetaTxn txn) {
     if (error.code == ErrorCode::not_found || error.code == ErrorCode::fenced) return std::unexpected(noted(error));
     // The step may have been applied by an earlier run whatever this answer says, "no space" included.
     auto was_applied = step_was_applied(txn.object, number);
-    if (!was_applied) return std::unexpected(noted(std::move(was_applied).error()));
+    if (!was_applied) {
+      was_applied.error().outcome = Outcome::unknown;
+      return std::unexpected(noted(std::move(was_applied).error()));
+    }
     if (*was_applied) return StepResult{Decided::applied, 0};
     if (error.code == ErrorCode::guard_failed) return StepResult{Decided::refused, 0};
     if (is_unknown_time_out(error)) continue;
