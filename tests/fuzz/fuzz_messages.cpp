@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "fuzz/round_trip.h"
+
+using namespace lccfs::format;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  return lccfs::fuzz::choose_and_round_trip<Question, Answer>(data, size);
+}
