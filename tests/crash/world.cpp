@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "crash/world.h"
 
+#include "check/check.h"
+#include "support/catch.h"
+
 #include <fcntl.h>
 
 #include "lccfs/volume.h"
@@ -57,10 +60,19 @@ World::World(const Scenario& scenario) : cluster_(ScriptedCluster::make()) {
 World::World(const World& base) : cluster_(base.cluster_->clone()) {}
 
 Tree World::tree() {
+  check_invariants();
   Client client = mount();
   Tree tree = client.paths().tree();
   client.unmount();
   return tree;
+}
+
+void World::check_invariants() {
+  std::string findings;
+  for (const auto& finding : test::need(check::check_volume(*cluster_->new_client()))) {
+    findings += check::text_of(finding) + "\n";
+  }
+  CHECK(findings == "");  // NOLINT(readability-container-size-empty): the text is to be shown
 }
 
 }  // namespace lccfs::crash

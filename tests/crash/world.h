@@ -54,12 +54,14 @@ class World {
   explicit World(const World& base);
 
   Client mount() { return Client(*cluster_, clock_); }
-  /// The tree as a new client sees it.
+  /// The tree as a new client sees it; the invariants are checked before anybody mends anything.
   Tree tree();
   /// Long enough for whoever is gone to be taken for gone.
   void let_a_minute_pass() { clock_.advance(std::chrono::seconds(61)); }
 
  private:
+  void check_invariants();
+
   test::FakeClock clock_;
   std::shared_ptr<ScriptedCluster> cluster_;
 };
