@@ -84,7 +84,7 @@ class BuildTest(MountTest):
 
 
 class SqliteTest(MountTest):
-    limit_s = 180
+    limit_s = 300
 
     def test_many_transactions_with_a_rollback_journal(self):
         self.check_many_transactions("DELETE")
@@ -100,7 +100,7 @@ class SqliteTest(MountTest):
         wanted = {}
         database = self.open(path, journal_mode)
         database.execute("CREATE TABLE t (key INTEGER PRIMARY KEY, value BLOB)")
-        for transaction in range(300):
+        for transaction in range(200):
             with database:
                 for _ in range(5):
                     key, value = self.random.randrange(500), self.random.randbytes(self.random.randrange(6_000))
