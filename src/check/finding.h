@@ -20,7 +20,7 @@ struct Finding {
     several_names,      ///< a directory with more than one entry, or the root with one
     unreachable,        ///< a directory that no path from the root leads to
     no_back_pointer,    ///< P: a directory has an entry for an inode that does not point back
-    lost_to_the_queue,  ///< Q: the links are not what they should be, and no item leads there
+    lost_to_the_queue,  ///< Q: wrong links, or a trace to be tidied up, and no item leads there
     stray_session,      ///< a session object without a record: its queue is never read
     unmapped_data,      ///< M: a data object without an inode, or that may not exist
     data_past_size,     ///< T: bytes past the size, while nobody holds the lease

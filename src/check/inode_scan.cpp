@@ -111,6 +111,7 @@ class InodeScanner {
       return detached && marker;
     }
     if (!format::parse_decision_key(key)) return false;
+    inode_.has_decisions = true;
     decode<format::DecisionRecord>(key, value);
     return true;
   }

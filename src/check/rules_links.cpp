@@ -33,6 +33,8 @@ class Queue {
     for (auto& [first, end] : ranges_) end = furthest = std::max(furthest, end);
   }
 
+  bool names_directory(Ino ino) const { return directories_.contains(ino); }
+
   bool leads_to(Ino ino) const {
     if (named_.contains(ino)) return true;
     const auto behind = ranges_.upper_bound(ino);
@@ -51,14 +53,28 @@ class Queue {
       named_.insert(item.ino);
     }
     if (item.kind == format::QueueItem::Kind::directory && inode != nullptr) {
+      directories_.insert(item.ino);
       named_.insert(inode->detached.begin(), inode->detached.end());
     }
   }
 
   const VolumeView& view_;
   std::set<Ino> named_;
+  std::set<Ino> directories_;
   std::map<Ino, Ino> ranges_;  // from the first number to one past the last of this and all earlier ranges
 };
+
+/// A trace that nobody would ever come to tidy up: its item is logged before it, and goes after it.
+void check_traces(VolumeView& view, const Queue& queue) {
+  for (const auto& [ino, inode] : view.inodes) {
+    if ((!inode.detached.empty() || inode.has_decisions) && !queue.names_directory(ino)) {
+      view.report(Kind::lost_to_the_queue, format::inode_object(ino), "has d/ or x/ keys, and no directory item");
+    }
+    if (inode.is_sealed() && !queue.leads_to(ino)) {
+      view.report(Kind::lost_to_the_queue, format::inode_object(ino), "is sealed, and no item leads there");
+    }
+  }
+}
 
 }  // namespace
 
@@ -72,6 +88,7 @@ void check_queue(VolumeView& view) {
     for (const auto& [name, entry] : directory.entries) ++names[entry.ino];
   }
   const Queue queue(view);
+  check_traces(view, queue);
   for (const auto& [ino, inode] : view.inodes) {
     if (ino == root_ino || !inode.attr || queue.leads_to(ino)) continue;
     const auto found = names.contains(ino) ? names.at(ino) : 0;

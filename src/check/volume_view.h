@@ -26,7 +26,8 @@ struct InodeObject {
   std::uint64_t payload_bytes = 0;
   std::map<std::string, format::EntryRecord> entries;
   std::set<std::pair<Ino, std::string>> reverse;
-  std::set<Ino> detached;
+  std::set<Ino> detached;  // of all d/ keys
+  bool has_decisions = false;
   std::map<std::uint64_t, format::MapBlock> map;
 
   bool is(FileType type) const { return attr && attr->type == type; }

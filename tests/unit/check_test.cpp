@@ -49,7 +49,8 @@ class HandMadeVolume {
     using ItemKind = format::QueueItem::Kind;
     need(store->apply(txn::append_queue_items(me, {{1, {ItemKind::range, Ino{50}, Ino{60}, now}},
                                                    {2, {ItemKind::range, Ino{60}, Ino{62}, now}},
-                                                   {3, {ItemKind::directory, root_ino, {}, now}}})));
+                                                   {3, {ItemKind::directory, root_ino, {}, now}},
+                                                   {5, {ItemKind::directory, directory, {}, now}}})));
     make(directory, FileType::directory, root_ino, "directory");
     make(file, FileType::regular, directory, "file");
     make(subdirectory, FileType::directory, directory, "subdirectory");
@@ -174,11 +175,21 @@ TEST_CASE("V: an entry whose inode is missing or dead is found") {
   }
 }
 
-TEST_CASE("a sealed directory counts as live") {
+TEST_CASE("a sealed directory counts as live, and an item must lead to it") {
   HandMadeVolume volume;
   volume.set("Inode.15", "state",
              format::StateRecord{format::StateRecord::Kind::sealed, Token{me, 80}, directory, "subdirectory"});
+  CHECK(volume.findings() == Findings{"lost to the queue: Inode.15"});
+  volume.edit("Session.2", [](MetaObject& o) {
+    o.keys[format::queue_key(4)] = encode(format::QueueItem{format::QueueItem::Kind::inode, subdirectory, {}, now});
+  });
   CHECK(volume.findings() == Findings{});
+}
+
+TEST_CASE("a decision in a directory that no item names is found") {
+  HandMadeVolume volume;
+  volume.edit("Session.2", [](MetaObject& o) { o.keys.erase(format::queue_key(5)); });
+  CHECK(volume.findings() == Findings{"lost to the queue: Inode.10"});
 }
 
 TEST_CASE("P: an inode that does not point back to a directory that names it is found") {
@@ -206,13 +217,13 @@ TEST_CASE("Q: an inode without a name that the queue does not lead to is found")
   }
   SECTION("no directory item") {
     volume.edit("Session.2", [](MetaObject& o) { o.keys.erase(format::queue_key(3)); });
-    CHECK(volume.findings() == Findings{"lost to the queue: Inode.13"});
+    CHECK(volume.findings() == Findings{"lost to the queue: Inode.1", "lost to the queue: Inode.13"});
   }
   SECTION("an inode item instead") {
     volume.edit("Session.2", [](MetaObject& o) {
       o.keys[format::queue_key(3)] = encode(format::QueueItem{format::QueueItem::Kind::inode, unlinked, {}, now});
     });
-    CHECK(volume.findings() == Findings{});
+    CHECK(volume.findings() == Findings{"lost to the queue: Inode.1"});
   }
   SECTION("no range, though there is one beside it") {
     volume.edit("Session.2", [](MetaObject& o) { o.keys.erase(format::queue_key(1)); });
@@ -226,8 +237,9 @@ TEST_CASE("Q: an inode without a name that the queue does not lead to is found")
   }
   SECTION("a queue that nobody looks into") {
     volume.edit("Super", [](MetaObject& o) { o.keys.erase("s/2"); });
-    CHECK(volume.findings() ==
-          Findings{"stray session: Session.2", "lost to the queue: Inode.13", "lost to the queue: Inode.50"});
+    CHECK(volume.findings() == Findings{"stray session: Session.2", "lost to the queue: Inode.1",
+                                        "lost to the queue: Inode.10", "lost to the queue: Inode.13",
+                                        "lost to the queue: Inode.50"});
   }
 }
 
