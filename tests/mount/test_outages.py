@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 
-from harness import MountTest, context, digest, pattern_bytes, run, wait_until
+from harness import MountTest, POOL, context, digest, pattern_bytes, run, wait_until
 
 OSD_AWAY_S = 40
 CLIENT_STOPPED_S = 60
@@ -115,6 +115,29 @@ class FencedClientTest(MountTest):
         fence(self.volume, instance)
         self.assertEqual(self.mount.process.wait(30), -signal.SIGKILL)
         self.assert_errno(errno.ENOTCONN, os.listdir, self.mount.path)
+        other = self.volume.mount()
+        (other / "file").write_bytes(b"y" * BLOCK)
+        self.assertEqual((other / "file").read_bytes(), b"y" * BLOCK)
+
+
+class CephUserTest(MountTest):
+    """The README's permissions of a Ceph client are enough for all, fencing included."""
+
+    stores = ("rados",)
+
+    def set_up_volume(self):
+        self.cluster.add_client("worker", mon='allow r, allow command "osd blocklist", allow command "osd blacklist"',
+                                osd=f"allow rwx pool={POOL}")
+        self.volume = self.new_address()
+        self.volume.address += ["--id", "worker"]
+        self.volume.make()
+        self.mount = self.volume.mount()
+
+    def test_a_client_of_few_permissions_works_and_fences(self):
+        (self.mount / "file").write_bytes(b"x" * BLOCK)
+        self.mount.may_die = True
+        fence(self.volume, self.mount.instance())
+        self.assert_errno(errno.EIO, (self.mount / "new").touch)
         other = self.volume.mount()
         (other / "file").write_bytes(b"y" * BLOCK)
         self.assertEqual((other / "file").read_bytes(), b"y" * BLOCK)
