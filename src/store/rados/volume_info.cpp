@@ -45,6 +45,14 @@ std::optional<PoolUsage> find_usage(const std::string& df, std::int64_t pool) {
   return std::nullopt;
 }
 
+/// The monitor learns of a new pool's usage some seconds late: until then the cluster's is the best there is.
+Result<Capacity> capacity_of_cluster(Connection& connection) {
+  librados::cluster_stat_t stat{};
+  const int status = connection.cluster().cluster_stat(stat);
+  if (status < 0) return std::unexpected(to_error(status, "capacity of the cluster", Effect::reads));
+  return Capacity{stat.kb * 1024, stat.kb_avail * 1024, stat.num_objects};
+}
+
 }  // namespace
 
 Result<ListPage> list(Connection& connection, const std::string& cursor) {
@@ -76,8 +84,7 @@ Result<Capacity> capacity(Connection& connection) {
   const std::string df = answer.to_str();
   const auto data = find_usage(df, connection.data().get_id());
   const auto metadata = find_usage(df, connection.metadata().get_id());
-  if (!data || !metadata)
-    return failure(ErrorCode::io, "capacity of the cluster: the monitor's answer names no such pool");
+  if (!data || !metadata) return capacity_of_cluster(connection);
   Capacity capacity;
   capacity.total_bytes = data->stored_bytes + data->available_bytes;
   capacity.available_bytes = data->available_bytes;
