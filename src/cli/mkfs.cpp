@@ -65,6 +65,7 @@ Result<Command> parse(const Words& words) {
   if (values.contains("data-pool")) command.volume.data_pool = values["data-pool"].as<std::string>();
   if (!command.volume.data_pool.empty() && !command.address.local_directory.empty())
     return failure(ErrorCode::invalid, "--data-pool is for volumes in Ceph pools");
+  LCCFS_CHECK(check_options(command.volume));  // before the directory of a local volume is made
   return command;
 }
 

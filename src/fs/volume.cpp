@@ -23,16 +23,6 @@ namespace {
 
 Error refused(std::string why) { return {ErrorCode::exists, std::move(why) + ": nothing was changed"}; }
 
-Result<> check_options(const MakeVolumeOptions& options) {
-  const auto size_bytes = options.object_size_bytes;
-  if (!std::has_single_bit(size_bytes) || size_bytes < format::object_size_min_bytes ||
-      size_bytes > format::object_size_max_bytes) {
-    return failure(ErrorCode::invalid, "the object size must be a power of two from 64 KiB to 32 MiB");
-  }
-  if (options.label.size() > 255) return failure(ErrorCode::invalid, "the label is longer than 255 bytes");
-  return {};
-}
-
 format::VolumeUuid random_uuid() {
   format::VolumeUuid uuid;
   std::random_device source;
@@ -151,6 +141,16 @@ Result<std::vector<InstanceInfo>> describe_instances(ObjectStore& store, KeyPage
 }
 
 }  // namespace
+
+Result<> check_options(const MakeVolumeOptions& options) {
+  const auto size_bytes = options.object_size_bytes;
+  if (!std::has_single_bit(size_bytes) || size_bytes < format::object_size_min_bytes ||
+      size_bytes > format::object_size_max_bytes) {
+    return failure(ErrorCode::invalid, "the object size must be a power of two from 64 KiB to 32 MiB");
+  }
+  if (options.label.size() > 255) return failure(ErrorCode::invalid, "the label is longer than 255 bytes");
+  return {};
+}
 
 Result<> make_volume(ObjectStore& store, Clock& clock, const MakeVolumeOptions& options) {
   LCCFS_CHECK(check_options(options));

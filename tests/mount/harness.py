@@ -106,6 +106,10 @@ class Volume:
         self.mounts.append(mount)
         return mount.start()
 
+    def is_valid(self):
+        """Whether the invariants hold, as src/check judges them; findings go to the log. Nobody may change it now."""
+        return run(context.bin / "check_tool", *self.address, check=False).returncode == 0
+
 
 class PlainVolume(Volume):
     """A folder; its mounts are bind mounts."""
@@ -118,6 +122,9 @@ class PlainVolume(Volume):
 
     def make(self, *options):
         return self
+
+    def is_valid(self):
+        return True
 
     def mount(self, *options):
         mount = PlainMount(self, options)
@@ -266,6 +273,7 @@ class MountTest(unittest.TestCase):
     own_cluster = None  # arguments of Cluster.start, if it harms the cluster: it gets one of its own
     mkfs_options = ()
     mount_options = ()
+    leaves_valid_volumes = True  # what is left of every volume that was mounted is judged by src/check
 
     maxDiff = 2000
 
@@ -305,9 +313,13 @@ class MountTest(unittest.TestCase):
         self.assertEqual(os.strerror(caught.exception.errno), os.strerror(number))
 
     def _unmount_all(self):
-        mounts = [mount for volume in self._volumes for mount in volume.mounts]
+        volumes, self._volumes = self._volumes, []
+        mounts = [mount for volume in volumes for mount in volume.mounts]
         unclean = [mount for mount in reversed(mounts) if not mount.clean_up()]
         self.assertFalse(unclean, "clients did not end cleanly: " + ", ".join(str(m.log) for m in unclean))
+        if self.leaves_valid_volumes:
+            damaged = [volume for volume in volumes if volume.mounts and not volume.is_valid()]
+            self.assertFalse(damaged, "invariants broken: " + ", ".join(str(v.address) for v in damaged))
 
 
 def as_user(uid, function, gid=None, groups=()):

@@ -20,6 +20,7 @@ def crc32c(data):
 
 
 class BadInputTest(MountTest):
+    leaves_valid_volumes = False  # some are damaged on purpose
     stores = ("local", "rados")
 
     def set_up_volume(self):

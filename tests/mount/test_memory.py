@@ -7,7 +7,7 @@ import subprocess
 from harness import MountTest, run
 
 LIMIT_KIB = 300 << 10
-MAKE_FILES = "import os, sys\nfor i in range(int(sys.argv[2])): os.close(os.open(f'{sys.argv[1]}/{i}', os.O_CREAT))"
+MAKE_FILES = "import os, sys\nfor i in range(int(sys.argv[2])): os.mknod(f'{sys.argv[1]}/{i}')"
 
 
 class MemoryTest(MountTest):
