@@ -194,7 +194,7 @@ Result<CreateReply> Namespace::create(const Caller& caller, Ino parent, const st
       return std::unexpected(std::move(made).error());
     }
     LCCFS_TRY(auto existing, private_->open_existing(name, flags & ~O_CREAT));
-    if (existing) return std::move(*existing);
+    if (existing) return *existing;
   }
 }
 
