@@ -69,7 +69,7 @@ def differences(found, wanted):
 
 
 class TreeTest(MountTest):
-    limit_s = 900
+    limit_s = 1500
 
     def test_a_tree_of_twenty_thousand_files_is_the_same_for_all_and_goes_again(self):
         source = self.scratch("tree")
