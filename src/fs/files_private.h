@@ -79,8 +79,8 @@ struct Files::Private {
     return found == nodes.end() ? nullptr : found->second;
   }
 
-  /// Forgets the node unless it is open, leased, or somebody else is at work on it. Takes the caller's hold of it.
-  void let_go(std::shared_ptr<FileNode> node) {
+  /// Forgets the node unless it is open, leased, or somebody else is at work on it.
+  void let_go(std::shared_ptr<FileNode>&& node) {
     const std::lock_guard lock(mutex);
     const std::lock_guard node_lock(node->mutex);
     // Nobody gets another hold of it but through the table: two are the table's and ours.
