@@ -44,6 +44,7 @@ class DataIo {
   Result<std::size_t> append_alone(const std::shared_ptr<WriteOp>& op);
   void begin_write(const std::shared_ptr<WriteOp>& op);
   static bool has_dirty_tail(const WriteOp& op);
+  Result<> clean_tail_alone(FileNode& node);
   void clean_up_and_begin_again(const std::shared_ptr<WriteOp>& op);
   bool ready_to_write(const WriteOp& op) const;
   Result<> prepare_write(const WriteOp& op);

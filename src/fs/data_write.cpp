@@ -81,15 +81,16 @@ bool DataIo::has_dirty_tail(const WriteOp& op) {
   return op.node->tail_is_dirty;
 }
 
+Result<> DataIo::clean_tail_alone(FileNode& node) {
+  const AloneInGate alone(node.gate);
+  const std::lock_guard one_step(node.lease_mutex);
+  return lease_.clean_tail(node);
+}
+
 /// A cut that failed is made good before anything else is written: a write behind it would bring back what was cut.
 void DataIo::clean_up_and_begin_again(const std::shared_ptr<WriteOp>& op) {
   op->leave();
-  Result<> cleaned;
-  {
-    const AloneInGate alone(op->node->gate);
-    const std::lock_guard one_step(op->node->lease_mutex);
-    cleaned = lease_.clean_tail(*op->node);
-  }
+  auto cleaned = clean_tail_alone(*op->node);
   if (!cleaned) return op->done(std::unexpected(std::move(cleaned).error()));
   op->node->gate.enter_write({op->offset, op->end()}, [this, op] { begin_write(op); });
 }
@@ -201,14 +202,10 @@ void DataIo::note_written(const WriteOp& op) {
 /// alone, before the failure is answered.
 void DataIo::clean_up_failed_write(const std::shared_ptr<WriteOp>& op) {
   if (op->leave) std::exchange(op->leave, nullptr)();
-  {
-    const AloneInGate alone(op->node->gate);
-    const std::lock_guard one_step(op->node->lease_mutex);
-    const auto cleaned = lease_.clean_tail(*op->node);
-    if (!cleaned) {
-      const std::lock_guard lock(op->error_mutex);
-      op->error = cleaned.error();
-    }
+  const auto cleaned = clean_tail_alone(*op->node);
+  if (!cleaned) {
+    const std::lock_guard lock(op->error_mutex);
+    op->error = cleaned.error();
   }
   op->finish(std::unexpected(*op->error));
 }

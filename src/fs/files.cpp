@@ -94,10 +94,8 @@ AttributesReply Files::reply_for(const InodeView& view) {
   if (view.attr.type != FileType::regular) {
     return {attributes_of(view, me.instance.super().object_size_bytes), me.options.attributes_ttl};
   }
-  bool leased_here = false;
   const auto again = me.is_old_news(view) ? me.lease.read_current(view.ino, false, false) : Result<InodeView>(view);
-  const auto merged = me.overlay(again ? *again : view, leased_here);
-  return me.reply(merged, leased_here);
+  return me.reply(again ? *again : view);
 }
 
 bool Files::is_open(Ino ino) const {

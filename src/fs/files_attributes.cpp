@@ -5,21 +5,10 @@
 
 namespace lccfs {
 
-namespace {
-
-Error gone_is_stale(Error error) {
-  if (error.code == ErrorCode::not_found) error.code = ErrorCode::stale;
-  return error;
-}
-
-}  // namespace
-
 Result<AttributesReply> Files::get_attributes(Ino ino) {
   auto view = private_->read_told(ino, false);
   if (!view) return std::unexpected(gone_is_stale(std::move(view).error()));
-  bool leased_here = false;
-  const auto merged = private_->overlay(*view, leased_here);
-  return private_->reply(merged, leased_here);
+  return private_->reply(*view);
 }
 
 /// truncate (step table: write_lease.cpp). The caller is alone in the gate.

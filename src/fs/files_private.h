@@ -182,7 +182,10 @@ struct Files::Private {
     return dirty == Dirty::is_stored ? lease.store_dirty(node, true) : Result<>{};
   }
 
-  AttributesReply reply(const InodeView& view, bool leased_here) {
+  /// What is told of an inode just read; remembered as what the kernel knows.
+  AttributesReply reply(const InodeView& read) {
+    bool leased_here = false;
+    const auto view = overlay(read, leased_here);
     AttributesReply answer{attributes_of(view, instance.super().object_size_bytes), options.attributes_ttl};
     // Another client writes it: what we say may be old at once.
     if (view.lease && !leased_here && *view.lease != instance.id()) answer.attributes_ttl = {};

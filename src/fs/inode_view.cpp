@@ -74,9 +74,11 @@ Result<> decode_xattrs(InodeView& view, MetaSnapshot& snapshot, const std::strin
 Result<> decode_map(AllocationMap& map, const KeyPage& page, const std::string& object) {
   for (const auto& [key, value] : page.entries) {
     const auto block = format::parse_map_key(key);
-    if (!block) return failure(ErrorCode::corrupt, object + ": not a key of the map: " + key);
+    if (!block) return failure(ErrorCode::corrupt, std::string(object).append(": not a key of the map: ").append(key));
     auto bits = format::decode<format::MapBlock>(value);
-    if (!bits) return failure(bits.error().code, object + ": " + key + ": " + bits.error().context);
+    if (!bits)
+      return failure(bits.error().code,
+                     std::string(object).append(": ").append(key).append(": ").append(bits.error().context));
     map.set_block(*block, *bits);
   }
   return {};
@@ -111,6 +113,11 @@ Result<InodeView> read_inode(Instance& instance, Ino ino, const InodeReadOptions
   view.extra_ranges = std::move(snapshot.ranges);
   view.keys = std::move(snapshot.keys);
   return view;
+}
+
+Error gone_is_stale(Error error) {
+  if (error.code == ErrorCode::not_found) error.code = ErrorCode::stale;
+  return error;
 }
 
 Attributes attributes_of(const InodeView& view, std::uint64_t object_size_bytes) {

@@ -46,6 +46,9 @@ struct InodeReadOptions {
 /// One read (more only for a file with over 1,000 map blocks). not_found: no such object. corrupt names the object.
 Result<InodeView> read_inode(Instance& instance, Ino ino, const InodeReadOptions& options = {});
 
+/// For operations on an inode, not on a name in it.
+Error gone_is_stale(Error error);
+
 /// What stat shows of it, as stored. st_nlink of a directory is 2 + nsub (0 once it is dead).
 Attributes attributes_of(const InodeView& view, std::uint64_t object_size_bytes);
 

@@ -17,11 +17,6 @@ void Namespace::wait_for_background_steps() {
 
 void Namespace::forget(Ino ino) { private_->inodes.drop(ino); }
 
-Error gone_is_stale(Error error) {
-  if (error.code == ErrorCode::not_found) error.code = ErrorCode::stale;
-  return error;
-}
-
 bool certainly_not_applied(const Error& error) {
   switch (error.code) {
     case ErrorCode::not_found:

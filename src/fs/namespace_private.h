@@ -143,9 +143,6 @@ struct Namespace::Private {
 /// too long, or no single path component.
 Result<> check_name(const std::string& name);
 
-/// For operations on an inode, not on a name in it.
-Error gone_is_stale(Error error);
-
 /// Whether a step that failed with this error is certainly not applied. (Others may have been, by an earlier run.)
 bool certainly_not_applied(const Error& error);
 

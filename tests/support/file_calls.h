@@ -9,9 +9,18 @@
 #include <string>
 
 #include "lccfs/file_system.h"
+#include "lccfs/volume.h"
 #include "support/hooks.h"
 
 namespace lccfs::test {
+
+/// A volume whose files have many objects although they are small.
+inline constexpr std::uint64_t object_bytes = 64 << 10;
+inline MakeVolumeOptions small_objects() {
+  MakeVolumeOptions options;
+  options.object_size_bytes = object_bytes;
+  return options;
+}
 
 inline SharedBytes shared_bytes(const std::string& text) {
   auto owner = std::make_shared<std::string>(text);

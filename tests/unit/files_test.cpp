@@ -10,14 +10,6 @@ using namespace lccfs::test;
 
 namespace {
 
-constexpr std::uint64_t object_bytes = 64 << 10;
-
-MakeVolumeOptions small_objects() {
-  MakeVolumeOptions options;
-  options.object_size_bytes = object_bytes;
-  return options;
-}
-
 std::uint64_t size_of(FileSystem& fs, Ino ino) { return need(fs.get_attributes(ino)).attributes.size_bytes; }
 std::uint64_t blocks_of(FileSystem& fs, Ino ino) { return need(fs.get_attributes(ino)).attributes.blocks_512; }
 

@@ -12,14 +12,6 @@ using namespace lccfs::test;
 
 namespace {
 
-constexpr std::uint64_t object_bytes = 64 << 10;
-
-MakeVolumeOptions small_objects() {
-  MakeVolumeOptions options;
-  options.object_size_bytes = object_bytes;
-  return options;
-}
-
 HandleId open_again(FileSystem& fs, Ino ino, int flags = O_RDWR) { return need(fs.open({}, ino, flags)).handle; }
 
 }  // namespace
