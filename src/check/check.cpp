@@ -18,12 +18,24 @@ Result<> find_data_pool(ObjectStore& store) {
   return record && !record->data_pool.empty() ? store.use_data_pool(record->data_pool) : Result<>{};
 }
 
+CheckReport report_of(const VolumeView& view) {
+  CheckReport report;
+  for (const auto& [ino, inode] : view.inodes)
+    ++(inode.is(FileType::directory) ? report.directories : report.other_inodes);
+  for (const auto& [ino, indexes] : view.data) report.data_objects += indexes.size();
+  report.objects = view.inodes.size() + report.data_objects + view.queues.size() + 2;
+  report.findings = view.findings.size();
+  return report;
+}
+
 }  // namespace
 
-Result<std::vector<Finding>> check_volume(ObjectStore& store) {
+Result<CheckReport> check_volume(ObjectStore& store, const CheckOptions&,
+                                 const std::function<void(const Finding&)>& on_finding) {
   LCCFS_CHECK(find_data_pool(store));
   LCCFS_TRY(VolumeView view, scan_volume(store));
   check_numbers(view);
+  check_fences(view);
   check_entries(view);
   check_reverse_keys(view);
   check_directories(view);
@@ -31,7 +43,14 @@ Result<std::vector<Finding>> check_volume(ObjectStore& store) {
   check_queue(view);
   check_map(view);
   LCCFS_CHECK(check_tails(view, store));
-  return std::move(view.findings);
+  for (const Finding& finding : view.findings) on_finding(finding);
+  return report_of(view);
+}
+
+Result<std::vector<Finding>> check_volume(ObjectStore& store) {
+  std::vector<Finding> findings;
+  LCCFS_CHECK(check_volume(store, {}, [&findings](const Finding& finding) { findings.push_back(finding); }));
+  return findings;
 }
 
 }  // namespace lccfs::check

@@ -10,18 +10,26 @@ const char* describe(Finding::Kind kind) {
       return "corrupt";
     case Kind::unsupported:
       return "newer version";
+    case Kind::missing_part:
+      return "missing part";
+    case Kind::unknown_part:
+      return "unknown part";
     case Kind::unknown_object:
       return "unknown object";
     case Kind::missing_object:
       return "missing object";
     case Kind::number_not_given:
       return "number not handed out";
+    case Kind::fences_behind:
+      return "fence counter behind";
     case Kind::dangling_entry:
       return "dangling entry";
     case Kind::wrong_type:
       return "wrong type";
     case Kind::reverse_key:
       return "reverse key";
+    case Kind::stray_reverse_key:
+      return "stray reverse key";
     case Kind::subdirectories:
       return "number of subdirectories";
     case Kind::several_names:
@@ -30,10 +38,16 @@ const char* describe(Finding::Kind kind) {
       return "unreachable";
     case Kind::no_back_pointer:
       return "no back-pointer";
-    case Kind::lost_to_the_queue:
-      return "lost to the queue";
+    case Kind::orphan:
+      return "orphan";
+    case Kind::wrong_links:
+      return "wrong links";
+    case Kind::lost_trace:
+      return "lost trace";
     case Kind::stray_session:
       return "stray session";
+    case Kind::data_without_inode:
+      return "data without inode";
     case Kind::unmapped_data:
       return "unmapped data";
     case Kind::data_past_size:

@@ -10,6 +10,7 @@ namespace lccfs::check {
 
 // -- rules_namespace.cpp: V, and what holds inside one directory and along paths
 void check_numbers(VolumeView& view);
+void check_fences(VolumeView& view);
 void check_entries(VolumeView& view);
 void check_reverse_keys(VolumeView& view);
 void check_directories(VolumeView& view);

@@ -31,15 +31,21 @@ Result<bool> has_byte_at(ObjectStore& store, const std::string& object, std::uin
 void check_map(VolumeView& view) {
   for (const auto& [ino, indexes] : view.data) {
     const auto* inode = view.inode(ino);
+    const bool of_no_file = inode != nullptr && inode->attr && !inode->is(FileType::regular);
+    if (inode == nullptr || of_no_file) {
+      view.report({.kind = Kind::data_without_inode,
+                   .object = format::data_object(ino, *indexes.begin()),
+                   .text = format::inode_object(ino) + (of_no_file ? " is no regular file" : " is not there") + "; " +
+                           std::to_string(indexes.size()) + " such objects",
+                   .number = indexes.size()});
+      continue;
+    }
     for (const auto index : indexes) {
-      const auto object = format::data_object(ino, index);
-      if (inode == nullptr) {
-        view.report(Kind::unmapped_data, object, format::inode_object(ino) + " is not there");
-      } else if (inode->attr && !inode->is(FileType::regular)) {
-        view.report(Kind::wrong_type, object, format::inode_object(ino) + " is no regular file");
-      } else if (!may_exist(*inode, index)) {
-        view.report(Kind::unmapped_data, object, "its bit \"may exist\" is not set");
-      }
+      if (may_exist(*inode, index)) continue;
+      view.report({.kind = Kind::unmapped_data,
+                   .object = format::data_object(ino, index),
+                   .text = "its bit \"may exist\" is not set",
+                   .number = index.value});
     }
   }
 }
@@ -57,9 +63,11 @@ Result<> check_tails(VolumeView& view, ObjectStore& store) {
       const auto below = format::bytes_within(object_size_bytes, *index, *inode->size_bytes);
       LCCFS_TRY(const bool past, has_byte_at(store, object, below));
       if (!past) continue;
-      view.report(Kind::data_past_size, object,
-                  "bytes from " + std::to_string(below) + " on, past the file's size of " +
-                      std::to_string(*inode->size_bytes) + "; nobody holds the lease");
+      view.report({.kind = Kind::data_past_size,
+                   .object = object,
+                   .text = "bytes from " + std::to_string(below) + " on, past the file's size of " +
+                           std::to_string(*inode->size_bytes) + "; nobody holds the lease",
+                   .number = index->value});
     }
   }
   return {};

@@ -13,8 +13,10 @@ void check_back_pointers(VolumeView& view) {
     for (const auto& [name, entry] : directory.entries) {
       const auto* inode = view.inode(entry.ino);
       if (inode == nullptr || inode->parents.contains(ino)) continue;
-      view.report(Kind::no_back_pointer, format::inode_object(entry.ino),
-                  format::inode_object(ino) + " has it as \"" + printable(name) + "\"");
+      view.report({.kind = Kind::no_back_pointer,
+                   .object = format::inode_object(entry.ino),
+                   .text = format::inode_object(ino) + " has it as \"" + printable(name) + "\"",
+                   .target = ino});
     }
   }
 }
@@ -68,10 +70,14 @@ class Queue {
 void check_traces(VolumeView& view, const Queue& queue) {
   for (const auto& [ino, inode] : view.inodes) {
     if ((!inode.detached.empty() || inode.has_decisions) && !queue.names_directory(ino)) {
-      view.report(Kind::lost_to_the_queue, format::inode_object(ino), "has d/ or x/ keys, and no directory item");
+      view.report({.kind = Kind::lost_trace,
+                   .object = format::inode_object(ino),
+                   .text = "has d/ or x/ keys, and no directory item"});
     }
     if (inode.is_sealed() && !queue.leads_to(ino)) {
-      view.report(Kind::lost_to_the_queue, format::inode_object(ino), "is sealed, and no item leads there");
+      view.report({.kind = Kind::lost_trace,
+                   .object = format::inode_object(ino),
+                   .text = "is sealed, and no item leads there"});
     }
   }
 }
@@ -81,7 +87,10 @@ void check_traces(VolumeView& view, const Queue& queue) {
 void check_queue(VolumeView& view) {
   for (const auto& [instance, queue] : view.queues) {
     if (view.records.contains(instance)) continue;
-    view.report(Kind::stray_session, format::session_object(instance), "Super has no record of this instance");
+    view.report({.kind = Kind::stray_session,
+                 .object = format::session_object(instance),
+                 .text = "Super has no record of this instance",
+                 .number = instance.value});
   }
   std::map<Ino, std::uint32_t> names;
   for (const auto& [ino, directory] : view.inodes) {
@@ -93,8 +102,11 @@ void check_queue(VolumeView& view) {
     if (ino == root_ino || !inode.attr || queue.leads_to(ino)) continue;
     const auto found = names.contains(ino) ? names.at(ino) : 0;
     if (found != 0 && found == inode.attr->nlink) continue;
-    view.report(Kind::lost_to_the_queue, format::inode_object(ino),
-                std::to_string(found) + " entries, nlink " + std::to_string(inode.attr->nlink));
+    if (found > 1 && inode.is(FileType::directory)) continue;  // several names
+    view.report({.kind = found == 0 ? Kind::orphan : Kind::wrong_links,
+                 .object = format::inode_object(ino),
+                 .text = std::to_string(found) + " entries, nlink " + std::to_string(inode.attr->nlink),
+                 .number = found});
   }
 }
 

@@ -57,7 +57,9 @@ class Scanner {
   Result<> scan_listed(const std::string& name) {
     const auto parsed = format::parse_object_name(name);
     if (!parsed) {
-      view_.report(Finding::Kind::unknown_object, printable(name), "no program of ours makes such an object");
+      view_.report({.kind = Finding::Kind::unknown_object,
+                    .object = printable(name),
+                    .text = "no program of ours makes such an object"});
       return {};
     }
     if (const auto* data = std::get_if<format::DataName>(&*parsed)) {
@@ -76,7 +78,7 @@ class Scanner {
  private:
   Result<std::optional<WholeObject>> read_needed(const char* name) {
     LCCFS_TRY(auto object, read_whole(store_, name));
-    if (!object) view_.report(Finding::Kind::missing_object, name, "is not there");
+    if (!object) view_.report({.kind = Finding::Kind::missing_object, .object = name, .text = "is not there"});
     return object;
   }
 
@@ -93,14 +95,21 @@ Result<VolumeView> scan_volume(ObjectStore& store) {
   LCCFS_TRY(const auto names, list_all(store));
   for (const auto& name : names) LCCFS_CHECK(scanner.scan_listed(name));
   if (!view.inodes.contains(root_ino)) {
-    view.report(Finding::Kind::missing_object, format::inode_object(root_ino), "the root is not there");
+    view.report({.kind = Finding::Kind::missing_object,
+                 .object = format::inode_object(root_ino),
+                 .text = "the root is not there"});
   }
   return view;
 }
 
-void report_error(VolumeView& view, const std::string& object, const std::string& part, const Error& error) {
-  const auto kind = error.code == ErrorCode::unsupported ? Finding::Kind::unsupported : Finding::Kind::corrupt;
-  view.report(kind, object, part + ": " + error.context);
+void report_part(VolumeView& view, Finding::Kind kind, const std::string& object, const Part& part,
+                 const std::string& why) {
+  view.report({.kind = kind,
+               .object = object,
+               .text = (part.is_key ? "key " : "xattr ") + printable(part.name) + ": " + why,
+               .part = part.name,
+               .is_key = part.is_key,
+               .seen = Bytes(part.value)});
 }
 
 std::string printable(std::string_view bytes) {

@@ -27,16 +27,22 @@ void scan_alloc(VolumeView& view, const WholeObject& object);
 void scan_session(VolumeView& view, InstanceId instance, const WholeObject& object);
 void scan_inode(VolumeView& view, Ino ino, const WholeObject& object);
 
-/// Reports what a decoder said about a part of an object.
-void report_error(VolumeView& view, const std::string& object, const std::string& part, const Error& error);
+struct Part {
+  const std::string& name;
+  std::string_view value;
+  bool is_key = false;
+};
 
-/// The record, or nullopt and a finding.
+void report_part(VolumeView& view, Finding::Kind kind, const std::string& object, const Part& part,
+                 const std::string& why);
+
+/// The record, or nullopt and a finding with the decoder's words.
 template <class Record>
-std::optional<Record> decode_part(VolumeView& view, const std::string& object, const std::string& part,
-                                  std::string_view bytes) {
-  auto record = format::decode<Record>(bytes);
+std::optional<Record> decode_part(VolumeView& view, const std::string& object, const Part& part) {
+  auto record = format::decode<Record>(part.value);
   if (record) return std::move(*record);
-  report_error(view, object, part, record.error());
+  const bool newer = record.error().code == ErrorCode::unsupported;
+  report_part(view, newer ? Finding::Kind::unsupported : Finding::Kind::corrupt, object, part, record.error().context);
   return std::nullopt;
 }
 

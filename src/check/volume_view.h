@@ -38,14 +38,24 @@ struct InodeObject {
 struct VolumeView {
   std::optional<format::SuperRecord> super;
   std::optional<std::uint64_t> next_number;
-  std::set<InstanceId> records;  // instances that Super knows of
+  std::optional<std::uint64_t> fences;
+  std::uint64_t highest_fence = 0;  // of all that stand anywhere
+  std::set<InstanceId> records;     // instances that Super knows of
   std::map<InstanceId, std::vector<format::QueueItem>> queues;
   std::map<Ino, InodeObject> inodes;
   std::map<Ino, std::set<ObjectIndex>> data;
   std::vector<Finding> findings;
 
-  void report(Finding::Kind kind, std::string object, std::string text) {
-    findings.push_back({kind, std::move(object), std::move(text)});
+  /// Fills in `ino`.
+  void report(Finding finding) {
+    const auto name = format::parse_object_name(finding.object);
+    if (!name) {
+      findings.push_back(std::move(finding));
+      return;
+    }
+    if (const auto* inode = std::get_if<format::InodeName>(&*name)) finding.ino = inode->ino;
+    if (const auto* piece = std::get_if<format::DataName>(&*name)) finding.ino = piece->ino;
+    findings.push_back(std::move(finding));
   }
   const InodeObject* inode(Ino ino) const {
     const auto found = inodes.find(ino);

@@ -179,7 +179,7 @@ TEST_CASE("a sealed directory counts as live, and an item must lead to it") {
   HandMadeVolume volume;
   volume.set("Inode.15", "state",
              format::StateRecord{format::StateRecord::Kind::sealed, Token{me, 80}, directory, "subdirectory"});
-  CHECK(volume.findings() == Findings{"lost to the queue: Inode.15"});
+  CHECK(volume.findings() == Findings{"lost trace: Inode.15"});
   volume.edit("Session.2", [](MetaObject& o) {
     o.keys[format::queue_key(4)] = encode(format::QueueItem{format::QueueItem::Kind::inode, subdirectory, {}, now});
   });
@@ -189,7 +189,7 @@ TEST_CASE("a sealed directory counts as live, and an item must lead to it") {
 TEST_CASE("a decision in a directory that no item names is found") {
   HandMadeVolume volume;
   volume.edit("Session.2", [](MetaObject& o) { o.keys.erase(format::queue_key(5)); });
-  CHECK(volume.findings() == Findings{"lost to the queue: Inode.10"});
+  CHECK(volume.findings() == Findings{"lost trace: Inode.10"});
 }
 
 TEST_CASE("P: an inode that does not point back to a directory that names it is found") {
@@ -213,21 +213,21 @@ TEST_CASE("Q: an inode without a name that the queue does not lead to is found")
   HandMadeVolume volume;
   SECTION("no d/ key") {
     volume.edit("Inode.1", [](MetaObject& o) { o.keys.erase("d/13/2.99"); });
-    CHECK(volume.findings() == Findings{"lost to the queue: Inode.13"});
+    CHECK(volume.findings() == Findings{"orphan: Inode.13"});
   }
   SECTION("no directory item") {
     volume.edit("Session.2", [](MetaObject& o) { o.keys.erase(format::queue_key(3)); });
-    CHECK(volume.findings() == Findings{"lost to the queue: Inode.1", "lost to the queue: Inode.13"});
+    CHECK(volume.findings() == Findings{"lost trace: Inode.1", "orphan: Inode.13"});
   }
   SECTION("an inode item instead") {
     volume.edit("Session.2", [](MetaObject& o) {
       o.keys[format::queue_key(3)] = encode(format::QueueItem{format::QueueItem::Kind::inode, unlinked, {}, now});
     });
-    CHECK(volume.findings() == Findings{"lost to the queue: Inode.1"});
+    CHECK(volume.findings() == Findings{"lost trace: Inode.1"});
   }
   SECTION("no range, though there is one beside it") {
     volume.edit("Session.2", [](MetaObject& o) { o.keys.erase(format::queue_key(1)); });
-    CHECK(volume.findings() == Findings{"lost to the queue: Inode.50"});
+    CHECK(volume.findings() == Findings{"orphan: Inode.50"});
   }
   SECTION("a range within another") {
     volume.edit("Session.2", [](MetaObject& o) {
@@ -237,9 +237,8 @@ TEST_CASE("Q: an inode without a name that the queue does not lead to is found")
   }
   SECTION("a queue that nobody looks into") {
     volume.edit("Super", [](MetaObject& o) { o.keys.erase("s/2"); });
-    CHECK(volume.findings() == Findings{"stray session: Session.2", "lost to the queue: Inode.1",
-                                        "lost to the queue: Inode.10", "lost to the queue: Inode.13",
-                                        "lost to the queue: Inode.50"});
+    CHECK(volume.findings() == Findings{"stray session: Session.2", "lost trace: Inode.1", "lost trace: Inode.10",
+                                        "orphan: Inode.13", "orphan: Inode.50"});
   }
 }
 
@@ -248,7 +247,7 @@ TEST_CASE("Q: a number of links that differs from the names is found, unless the
   auto attr = HandMadeVolume::attr_for(symlink, FileType::symlink);
   attr.nlink = 2;
   volume.set("Inode.12", "attr", attr);
-  CHECK(volume.findings() == Findings{"lost to the queue: Inode.12"});
+  CHECK(volume.findings() == Findings{"wrong links: Inode.12"});
   volume.edit("Session.2", [](MetaObject& o) {
     o.keys[format::queue_key(4)] = encode(format::QueueItem{format::QueueItem::Kind::inode, symlink, {}, now});
   });
@@ -262,7 +261,7 @@ TEST_CASE("Q: a directory item leads to the directory itself while that is seale
   volume.edit("Session.2", [](MetaObject& o) {
     o.keys[format::queue_key(4)] = encode(format::QueueItem{format::QueueItem::Kind::directory, subdirectory, {}, now});
   });
-  CHECK(volume.findings() == Findings{"lost to the queue: Inode.15"});
+  CHECK(volume.findings() == Findings{"orphan: Inode.15"});
   volume.set("Inode.15", "state",
              format::StateRecord{format::StateRecord::Kind::sealed, Token{me, 80}, directory, "subdirectory"});
   CHECK(volume.findings() == Findings{});
@@ -272,7 +271,7 @@ TEST_CASE("M: a data object without an inode, or whose bit is not set, is found"
   HandMadeVolume volume;
   SECTION("no inode") {
     volume.write_data("Data.40.0", 0, "x");
-    CHECK(volume.findings() == Findings{"unmapped data: Data.40.0"});
+    CHECK(volume.findings() == Findings{"data without inode: Data.40.0"});
   }
   SECTION("no bit in a block") {
     volume.edit("Inode.11", [](MetaObject& o) {
@@ -288,7 +287,7 @@ TEST_CASE("M: a data object without an inode, or whose bit is not set, is found"
   }
   SECTION("of a directory") {
     volume.write_data("Data.10.0", 0, "x");
-    CHECK(volume.findings() == Findings{"wrong type: Data.10.0"});
+    CHECK(volume.findings() == Findings{"data without inode: Data.10.0"});
   }
   SECTION("a set bit promises nothing") {
     volume.cluster->with_objects([](scripted::Objects& objects) { objects.remove("Data.11.0"); });
@@ -324,11 +323,11 @@ TEST_CASE("an entry without its reverse key, and a reverse key without its entry
   }
   SECTION("no entry") {
     volume.edit("Inode.10", [](MetaObject& o) { o.keys["i/11/other"] = marker; });
-    CHECK(volume.findings() == Findings{"reverse key: Inode.10"});
+    CHECK(volume.findings() == Findings{"stray reverse key: Inode.10"});
   }
   SECTION("an entry for another inode") {
     volume.edit("Inode.10", [](MetaObject& o) { o.keys["i/12/file"] = marker; });
-    CHECK(volume.findings() == Findings{"reverse key: Inode.10"});
+    CHECK(volume.findings() == Findings{"stray reverse key: Inode.10"});
   }
 }
 
@@ -342,14 +341,14 @@ TEST_CASE("a directory with two names is found") {
   HandMadeVolume volume;
   volume.put_entry(directory, "again", subdirectory, FileType::directory);
   volume.set("Inode.10", "nsub", format::NumberRecord{2});
-  CHECK(volume.findings() == Findings{"directory with several names: Inode.15", "lost to the queue: Inode.15"});
+  CHECK(volume.findings() == Findings{"directory with several names: Inode.10"});
 }
 
 TEST_CASE("a directory that names the root is found") {
   HandMadeVolume volume;
   volume.put_entry(directory, "up", root_ino, FileType::directory);
   volume.set("Inode.10", "nsub", format::NumberRecord{2});
-  CHECK(volume.findings() == Findings{"directory with several names: Inode.1", "no back-pointer: Inode.1"});
+  CHECK(volume.findings() == Findings{"directory with several names: Inode.10", "no back-pointer: Inode.1"});
 }
 
 TEST_CASE("directories that no path from the root leads to are found, a ring of them too") {
@@ -357,8 +356,7 @@ TEST_CASE("directories that no path from the root leads to are found, a ring of 
   volume.drop_entry(root_ino, "directory", directory);
   volume.set("Inode.1", "nsub", format::NumberRecord{0});
   SECTION("below one that lost its name") {
-    CHECK(volume.findings() ==
-          Findings{"unreachable: Inode.10", "unreachable: Inode.15", "lost to the queue: Inode.10"});
+    CHECK(volume.findings() == Findings{"unreachable: Inode.10", "unreachable: Inode.15", "orphan: Inode.10"});
   }
   SECTION("in a ring") {
     volume.put_entry(subdirectory, "up", directory, FileType::directory);
@@ -378,19 +376,19 @@ TEST_CASE("what does not fit the inode's type is found") {
   HandMadeVolume volume;
   SECTION("a directory with a size") {
     volume.set("Inode.10", "size", format::NumberRecord{0});
-    CHECK(volume.findings() == Findings{"wrong type: Inode.10"});
+    CHECK(volume.findings() == Findings{"unknown part: Inode.10"});
   }
   SECTION("a symlink with a lease") {
     volume.set("Inode.12", "lease", format::NumberRecord{2});
-    CHECK(volume.findings() == Findings{"wrong type: Inode.12"});
+    CHECK(volume.findings() == Findings{"unknown part: Inode.12"});
   }
   SECTION("a file with entries") {
     volume.edit("Inode.11", [&](MetaObject& o) { o.keys["i/12/x"] = marker; });
-    CHECK(volume.findings() == Findings{"corrupt: Inode.11"});
+    CHECK(volume.findings() == Findings{"unknown part: Inode.11"});
   }
   SECTION("a directory with a map") {
     volume.edit("Inode.10", [&](MetaObject& o) { o.keys[format::map_key(0)] = encode(format::MapBlock{}); });
-    CHECK(volume.findings() == Findings{"corrupt: Inode.10"});
+    CHECK(volume.findings() == Findings{"unknown part: Inode.10"});
   }
   SECTION("a symlink of the wrong length") {
     volume.edit("Inode.12", [](MetaObject& o) { o.payload = "other target"; });
@@ -405,7 +403,7 @@ TEST_CASE("a name under another hash than its own is found") {
     entry.key() = "n/0000000000000003/file";
     o.keys.insert(std::move(entry));
   });
-  CHECK(volume.findings() == Findings{"corrupt: Inode.10", "reverse key: Inode.10", "lost to the queue: Inode.11"});
+  CHECK(volume.findings() == Findings{"corrupt: Inode.10", "stray reverse key: Inode.10", "orphan: Inode.11"});
 }
 
 TEST_CASE("objects of other programs, and numbers that Alloc has not handed out, are found") {
@@ -416,7 +414,7 @@ TEST_CASE("objects of other programs, and numbers that Alloc has not handed out,
   }
   SECTION("an inode above the counter") {
     volume.set("Alloc", "next", format::NumberRecord{50});
-    CHECK(volume.findings() == Findings{"number not handed out: Inode.50"});
+    CHECK(volume.findings() == Findings{"number not handed out: Alloc"});
   }
 }
 
@@ -493,7 +491,8 @@ TEST_CASE("any bytes in any object are reported, and never a crash") {
       objects.metadata()["Inode." + noise(4)];
     });
     const auto found = volume.findings();
-    REQUIRE(std::ranges::any_of(found, [](const auto& text) { return text.starts_with("corrupt"); }));
+    REQUIRE(std::ranges::any_of(
+        found, [](const auto& text) { return text.starts_with("corrupt") || text.starts_with("unknown"); }));
   }
 }
 
