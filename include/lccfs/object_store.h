@@ -205,6 +205,9 @@ class ObjectStore {
   /// Names of all objects, metadata and data, in no promised order. Objects made or removed meanwhile may be missed
   /// or be listed although gone. Start with an empty cursor.
   virtual Result<ListPage> list(std::string cursor) = 0;
+  /// Cursors to begin with instead, for listings side by side: each goes on to an empty cursor of its own, and together
+  /// they name what the whole listing names, each object once. Some `parts` of them, perhaps fewer or more.
+  virtual Result<std::vector<std::string>> list_starts(unsigned parts) = 0;
   virtual Result<Capacity> capacity() = 0;
   /// Data objects are from now on in this pool (docs/FORMAT.md, Super). To be called before the first data operation.
   virtual Result<> use_data_pool(const std::string& name) = 0;

@@ -74,16 +74,27 @@ Result<> remove_data(ObjectStore& store, const std::string& object) {
   return await<void>([&](auto done) { store.remove_data(object, std::move(done)); });
 }
 
-std::vector<std::string> list_all(ObjectStore& store) {
+namespace {
+
+std::vector<std::string> list_from(ObjectStore& store, const std::vector<std::string>& starts) {
   std::vector<std::string> names;
-  std::string cursor;
-  do {
-    ListPage page = value_of(store.list(cursor));
-    std::move(page.names.begin(), page.names.end(), std::back_inserter(names));
-    cursor = page.next_cursor;
-  } while (!cursor.empty());
+  for (std::string cursor : starts) {
+    do {
+      ListPage page = value_of(store.list(cursor));
+      std::move(page.names.begin(), page.names.end(), std::back_inserter(names));
+      cursor = page.next_cursor;
+    } while (!cursor.empty());
+  }
   std::sort(names.begin(), names.end());
   return names;
+}
+
+}  // namespace
+
+std::vector<std::string> list_all(ObjectStore& store) { return list_from(store, {""}); }
+
+std::vector<std::string> list_parts(ObjectStore& store, unsigned parts) {
+  return list_from(store, value_of(store.list_starts(parts)));
 }
 
 }  // namespace lccfs::conformance

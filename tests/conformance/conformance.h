@@ -103,7 +103,9 @@ Result<> write(ObjectStore& store, const std::string& object, std::uint64_t offs
 Result<Bytes> read(ObjectStore& store, const std::string& object, std::uint64_t offset, std::size_t length);
 Result<> truncate(ObjectStore& store, const std::string& object, std::uint64_t size_bytes);
 Result<> remove_data(ObjectStore& store, const std::string& object);
+/// Sorted. The second form: what the listings from `list_starts(parts)` name.
 std::vector<std::string> list_all(ObjectStore& store);
+std::vector<std::string> list_parts(ObjectStore& store, unsigned parts);
 
 }  // namespace lccfs::conformance
 

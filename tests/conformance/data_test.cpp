@@ -113,6 +113,20 @@ STORE_CASE("The listing names every object, metadata and data, over many pages")
   std::sort(names.begin(), names.end());
   CHECK((list_all(*store) == names));
   CHECK((list_all(*volume.new_client()) == names));
+  for (const unsigned parts : {0U, 1U, 2U, 7U, 16U, 300U}) {
+    INFO(parts << " parts");
+    CHECK((list_parts(*store, parts) == names));
+  }
+}
+
+STORE_CASE("An empty volume's listing has parts, and they name nothing") {
+  CHECK(list_parts(*volume.new_client(), 16).empty());
+}
+
+STORE_CASE("A listing does not go on from what is no cursor of one") {
+  const auto store = volume.new_client();
+  for (const char* cursor : {"x", "dx", "d1", "d1-y", "3:a"})
+    CHECK(outcome(store->list(cursor)) == outcome(ErrorCode::invalid));
 }
 
 STORE_CASE("The capacity makes sense") {

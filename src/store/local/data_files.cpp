@@ -131,9 +131,9 @@ Result<> DataFiles::sync(const std::string& object, std::span<const Unsynced> ch
   return sync_directory(directory.get(), "the directory of " + object);
 }
 
-Result<std::vector<std::string>> DataFiles::names(unsigned& directory) const {
+Result<std::vector<std::string>> DataFiles::names(unsigned& directory, unsigned end) const {
   std::vector<std::string> found;
-  for (; directory < fan_out; ++directory) {
+  for (; directory < end; ++directory) {
     const int number = ::openat(data_, directory_name(directory).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (number < 0 && errno == ENOENT) continue;
     if (number < 0) return std::unexpected(system_error("list data objects"));

@@ -34,10 +34,10 @@ class DataFiles {
   /// Makes several changes of one object durable.
   Result<> sync(const std::string& object, std::span<const Unsynced> changes) const;
 
-  /// Names in one of the `fan_out` directories; the number of the first one from `directory` on that exists, or
-  /// `fan_out`, is put there.
+  /// Names in one of the `fan_out` directories; the number of the first one from `directory` on that exists, or `end`,
+  /// is put there.
   static constexpr unsigned fan_out = 256;
-  Result<std::vector<std::string>> names(unsigned& directory) const;
+  Result<std::vector<std::string>> names(unsigned& directory, unsigned end) const;
 
  private:
   struct Opened {

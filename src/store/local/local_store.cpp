@@ -61,6 +61,7 @@ class LocalStore final : public ObjectStore {
   void remove_data(std::string object, DataDone done) override;
 
   Result<ListPage> list(std::string cursor) override;
+  Result<std::vector<std::string>> list_starts(unsigned parts) override;
   Result<Capacity> capacity() override;
   Result<> use_data_pool(const std::string& name) override;
 
@@ -76,13 +77,17 @@ class LocalStore final : public ObjectStore {
   Result<MetaSnapshot> query_now(const MetaRead& read);
   Result<> record_watch(const std::string& object, std::uint64_t number);
   void change_data(const std::string& object, DataQueue::Change change, DataDone done);
-  Result<ListPage> list_metadata(const std::string& after);
-  Result<ListPage> list_data(const std::string& directory);
+  Result<ListPage> list_metadata(const std::string& after, bool alone);
+  Result<ListPage> list_data(const std::string& directories);
   Result<> check_not_fenced();
 
   const std::shared_ptr<Volume> volume_;
   const std::shared_ptr<Client> client_;
 };
+
+std::string data_cursor(unsigned directory, unsigned end) {
+  return 'd' + std::to_string(directory) + '-' + std::to_string(end);
+}
 
 // ---- metadata objects
 
@@ -148,31 +153,43 @@ void LocalStore::remove_data(std::string object, DataDone done) {
 
 // ---- the volume
 
-// A cursor is 'm' and the last name of a page of metadata objects, or 'd' and the number of the next data directory.
+// A cursor is the last name of a page of metadata objects, behind 'm', or 'M' where the data objects are another part;
+// or 'd', the number of the next data directory, '-' and one past the last one.
 Result<ListPage> LocalStore::list(std::string cursor) {
   LCCFS_CHECK(check_not_fenced());
-  if (cursor.empty()) return list_metadata({});
-  if (cursor.front() == 'm') return list_metadata(cursor.substr(1));
+  if (cursor.empty()) return list_metadata({}, false);
+  if (cursor.front() == 'm' || cursor.front() == 'M') return list_metadata(cursor.substr(1), cursor.front() == 'M');
   if (cursor.front() == 'd') return list_data(cursor.substr(1));
   return failure(ErrorCode::invalid, "not a cursor of a listing");
 }
 
-Result<ListPage> LocalStore::list_metadata(const std::string& after) {
+Result<std::vector<std::string>> LocalStore::list_starts(unsigned parts) {
+  std::vector<std::string> starts{"M"};
+  const unsigned data_parts = std::clamp(parts, 2U, DataFiles::fan_out) - 1;
+  for (unsigned part = 0; part < data_parts; ++part)
+    starts.push_back(data_cursor(DataFiles::fan_out * part / data_parts, DataFiles::fan_out * (part + 1) / data_parts));
+  return starts;
+}
+
+Result<ListPage> LocalStore::list_metadata(const std::string& after, bool alone) {
   LCCFS_TRY(const auto transaction, volume_->environment().begin_read());
   LCCFS_TRY(auto names, object_names(*transaction, after, names_per_page));
-  ListPage page{std::move(names), "d0"};
-  if (page.names.size() == names_per_page) page.next_cursor = 'm' + page.names.back();
+  ListPage page{std::move(names), alone ? "" : data_cursor(0, DataFiles::fan_out)};
+  if (page.names.size() == names_per_page) page.next_cursor = (alone ? 'M' : 'm') + page.names.back();
   return page;
 }
 
-Result<ListPage> LocalStore::list_data(const std::string& directory) {
-  unsigned number = 0;
-  const auto [end, error] = std::from_chars(directory.data(), directory.data() + directory.size(), number);
-  if (error != std::errc{} || end != directory.data() + directory.size())
+Result<ListPage> LocalStore::list_data(const std::string& directories) {
+  unsigned number = 0, end = 0;
+  const char* const last = directories.data() + directories.size();
+  const auto first = std::from_chars(directories.data(), last, number);
+  if (first.ec != std::errc{} || first.ptr == last || *first.ptr != '-')
     return failure(ErrorCode::invalid, "not a cursor of a listing");
-  LCCFS_TRY(auto names, volume_->data().files().names(number));
+  const auto second = std::from_chars(first.ptr + 1, last, end);
+  if (second.ec != std::errc{} || second.ptr != last) return failure(ErrorCode::invalid, "not a cursor of a listing");
+  LCCFS_TRY(auto names, volume_->data().files().names(number, end));
   ListPage page{std::move(names), {}};
-  if (number + 1 < DataFiles::fan_out) page.next_cursor = 'd' + std::to_string(number + 1);
+  if (number + 1 < end) page.next_cursor = data_cursor(number + 1, end);
   return page;
 }
 

@@ -45,6 +45,9 @@ class RadosStore : public ObjectStore {
   }
 
   Result<ListPage> list(std::string cursor) override { return rados::list(*connection_, cursor); }
+  Result<std::vector<std::string>> list_starts(unsigned parts) override {
+    return rados::list_starts(*connection_, parts);
+  }
   Result<Capacity> capacity() override { return rados::capacity(*connection_); }
   Result<> use_data_pool(const std::string& name) override { return connection_->use_data_pool(name); }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "lccfs/object_store.h"
 #include "store/rados/connection.h"
@@ -10,6 +11,7 @@
 namespace lccfs::rados {
 
 Result<ListPage> list(Connection& connection, const std::string& cursor);
+std::vector<std::string> list_starts(Connection& connection, unsigned parts);
 Result<Capacity> capacity(Connection& connection);
 
 }  // namespace lccfs::rados

@@ -2,6 +2,8 @@
 #include "store/scripted/scripted_store.h"
 
 #include <algorithm>
+#include <charconv>
+#include <optional>
 #include <set>
 
 #include "store/scripted/client_step.h"
@@ -129,21 +131,67 @@ void ScriptedClient::remove_data(std::string object, DataDone done) {
       std::move(done));
 }
 
-Result<ListPage> ScriptedClient::list(std::string cursor) {
-  std::lock_guard lock(cluster_->mutex_);
-  if (dead_) return std::unexpected(dead_error("list"));
+namespace {
+
+/// The names behind `after`, up to `last`; empty: from the first, to the last. As text: <size of last>:<last><after>
+struct ListCursor {
+  std::string after, last;
+
+  std::string text() const { return std::to_string(last.size()) + ':' + last + after; }
+
+  static std::optional<ListCursor> parse(const std::string& text) {
+    if (text.empty()) return ListCursor{};
+    std::size_t size = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
+    const std::size_t from = static_cast<std::size_t>(end - text.data()) + 1;
+    if (error != std::errc{} || from > text.size() || *end != ':' || size > text.size() - from) return std::nullopt;
+    return ListCursor{text.substr(from + size), text.substr(from, size)};
+  }
+};
+
+}  // namespace
+
+std::set<std::string> ScriptedClient::names() const {
   std::set<std::string> names;
   for (const auto& [name, object] : cluster_->objects_.metadata()) names.insert(name);
   for (const auto& [name, object] : cluster_->objects_.data()) names.insert(name);
+  return names;
+}
+
+Result<ListPage> ScriptedClient::list(std::string cursor) {
+  std::lock_guard lock(cluster_->mutex_);
+  if (dead_) return std::unexpected(dead_error("list"));
+  const auto from = ListCursor::parse(cursor);
+  if (!from) return failure(ErrorCode::invalid, "not a cursor of a listing: " + cursor);
+  const auto all = names();
+  const auto end = from->last.empty() ? all.end() : all.upper_bound(from->last);
   ListPage page;
-  for (auto next = names.upper_bound(cursor); next != names.end(); ++next) {
+  for (auto next = all.upper_bound(from->after); next != end; ++next) {
     if (page.names.size() == cluster_->options_.page_limit) {
-      page.next_cursor = page.names.back();
+      page.next_cursor = ListCursor{page.names.back(), from->last}.text();
       break;
     }
     page.names.push_back(*next);
   }
   return page;
+}
+
+Result<std::vector<std::string>> ScriptedClient::list_starts(unsigned parts) {
+  std::lock_guard lock(cluster_->mutex_);
+  if (dead_) return std::unexpected(dead_error("list"));
+  const auto all = names();
+  const std::size_t part_size = all.size() / std::max(parts, 1U) + 1;
+  std::vector<std::string> starts;
+  ListCursor part;
+  std::size_t taken = 0;
+  for (const auto& name : all) {
+    if (++taken % part_size != 0) continue;
+    part.last = name;
+    starts.push_back(part.text());
+    part.after = name;
+  }
+  starts.push_back(ListCursor{part.after, ""}.text());
+  return starts;
 }
 
 Result<Capacity> ScriptedClient::capacity() {

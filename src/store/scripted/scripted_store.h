@@ -141,6 +141,7 @@ class ScriptedClient final : public ObjectStore {
   void truncate_data(std::string object, std::uint64_t size_bytes, DataDone done) override;
   void remove_data(std::string object, DataDone done) override;
   Result<ListPage> list(std::string cursor) override;
+  Result<std::vector<std::string>> list_starts(unsigned parts) override;
   Result<Capacity> capacity() override;
   Result<> use_data_pool(const std::string& name) override;
   Result<std::unique_ptr<Watch>> watch(const std::string& object, std::shared_ptr<WatchHandler> handler) override;
@@ -164,6 +165,7 @@ class ScriptedClient final : public ObjectStore {
   void release_where(const std::function<bool(std::size_t place)>& chosen);
   Result<> control_step(StepInfo info, const std::function<Result<>()>& act);
   Error dead_error(const std::string& what) const;
+  std::set<std::string> names() const;
 
   // with the lock held
   void perform(Step step, Fault fault, Answers& answers);
