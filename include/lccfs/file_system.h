@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -105,6 +106,11 @@ class KernelCache {
   virtual void invalidate_pages(Ino ino) = 0;
 };
 
+/// What a pass of the collector has done.
+struct GarbageReport {
+  std::uint64_t inodes_removed = 0, data_objects_removed = 0, bytes_freed = 0;
+};
+
 struct FileSystemOptions {
   std::chrono::nanoseconds entry_ttl{std::chrono::seconds(1)};
   std::chrono::nanoseconds attributes_ttl{std::chrono::seconds(1)};
@@ -166,6 +172,12 @@ class FileSystem {
   virtual void forget(Ino ino) = 0;
   /// To be called about once a second: stores sizes and times that have been dirty for 5 s.
   virtual void tick() = 0;
+  /// The volume's: how long what was removed is left alone at least.
+  virtual std::chrono::seconds grace_period() const = 0;
+  /// To be called about once a grace period, or not at all: a pass of the collector (docs/ORDERING.md section 5) on
+  /// behalf of all clients, with few operations at a time; nothing if another collector has begun one within the
+  /// period. By one thread at a time; stopped, it returns after the steps in flight. Not for read-only mounts.
+  virtual Result<GarbageReport> collect_garbage(const std::stop_token& stop) = 0;
   virtual void set_kernel_cache(KernelCache* cache) = 0;  ///< before the first operation; nullptr: nobody to tell
   /// A clean end: nothing may be in flight. Stores what is dirty, gives leases back, ends the instance.
   virtual Result<> unmount() = 0;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,14 @@ struct InstanceInfo {
   std::int64_t since_seconds = 0;
 };
 
+/// What waits for the collector, in the queues of all instances.
+struct BacklogInfo {
+  std::uint64_t items = 0;
+  std::optional<std::int64_t> oldest_seconds;  ///< when the oldest item was logged
+  std::uint64_t inodes = 0;                    ///< that have lost their names
+  std::uint64_t bytes = 0;                     ///< what those occupy, about
+};
+
 struct VolumeInfo {
   std::string uuid, label, data_pool;
   std::uint32_t format_version = 0;
@@ -41,6 +50,7 @@ struct VolumeInfo {
   std::uint64_t numbers_used = 0;  ///< inode and instance numbers handed out so far
   Capacity capacity;
   std::vector<InstanceInfo> instances;
+  BacklogInfo backlog;
 };
 
 /// Only looks: starts no instance. not_found: there is no volume.

@@ -168,6 +168,20 @@ struct Answer {
   bool operator==(const Answer&) const = default;
 };
 
+/// What a collector asks all instances with one notify on Super (docs/ORDERING.md section 2).
+struct RollCall {
+  InstanceId asker;         // 0: nobody who writes (a dry run)
+  std::vector<Ino> inodes;  // at most roll_call_limit: which of these are open there?
+  bool operator==(const RollCall&) const = default;
+};
+inline constexpr std::uint32_t roll_call_limit = 4096;
+struct RollReply {
+  InstanceId instance;
+  std::uint64_t lowest_running = 0;  // no number of this instance's below it is running or relied on
+  std::vector<Ino> open;             // of those asked for
+  bool operator==(const RollReply&) const = default;
+};
+
 Bytes encode(const SuperRecord&);
 Bytes encode(const NumberRecord&);
 Bytes encode(const TimeRecord&);
@@ -181,6 +195,8 @@ Bytes encode(const InstanceRecord&);
 Bytes encode(const QueueItem&);
 Bytes encode(const Question&);
 Bytes encode(const Answer&);
+Bytes encode(const RollCall&);
+Bytes encode(const RollReply&);
 
 /// decode<AttrRecord>(bytes). Defined for every record above.
 template <class Record>

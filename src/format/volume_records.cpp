@@ -10,6 +10,20 @@ namespace {
 constexpr std::string_view magic = "LCCFSvol";
 constexpr std::size_t text_limit_bytes = 255;
 constexpr std::size_t identity_limit_bytes = 4096;
+
+void put_inodes(RecordWriter& out, const std::vector<Ino>& inodes) {
+  out.put(static_cast<std::uint32_t>(inodes.size()));
+  for (const Ino ino : inodes) out.put(ino.value);
+}
+
+std::vector<Ino> inodes_in(RecordReader& in) {
+  const auto count = in.get<std::uint32_t>();
+  in.require(count <= roll_call_limit, "too many inodes");
+  std::vector<Ino> inodes;
+  for (std::uint32_t i = 0; i < count && in.good(); ++i) inodes.push_back(Ino{in.get<std::uint64_t>()});
+  return inodes;
+}
+
 }  // namespace
 
 Bytes encode(const SuperRecord& super) {
@@ -167,6 +181,44 @@ Result<Answer> decode(std::string_view bytes) {
   answer.kind = in.enumeration(Answer::Kind::busy);
   LCCFS_CHECK(in.finish());
   return answer;
+}
+
+Bytes encode(const RollCall& call) {
+  RecordWriter out;
+  out.put(call.asker.value);
+  put_inodes(out, call.inodes);
+  return out.finish();
+}
+
+template <>
+Result<RollCall> decode(std::string_view bytes) {
+  RecordReader in("roll call", bytes);
+  RollCall call;
+  in.version();
+  call.asker.value = in.get<std::uint64_t>();
+  call.inodes = inodes_in(in);
+  LCCFS_CHECK(in.finish());
+  return call;
+}
+
+Bytes encode(const RollReply& reply) {
+  RecordWriter out;
+  out.put(reply.instance.value);
+  out.put(reply.lowest_running);
+  put_inodes(out, reply.open);
+  return out.finish();
+}
+
+template <>
+Result<RollReply> decode(std::string_view bytes) {
+  RecordReader in("roll reply", bytes);
+  RollReply reply;
+  in.version();
+  reply.instance.value = in.get<std::uint64_t>();
+  reply.lowest_running = in.get<std::uint64_t>();
+  reply.open = inodes_in(in);
+  LCCFS_CHECK(in.finish());
+  return reply;
 }
 
 }  // namespace lccfs::format

@@ -2,6 +2,7 @@
 // Open directories, each with one page of its listing. Any thread; one page at a time is read for one handle.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -46,6 +47,11 @@ class DirectoryHandles {
     const std::lock_guard lock(mutex_);
     const auto found = handles_.find(id);
     return found == handles_.end() ? nullptr : found->second;
+  }
+
+  bool is_open(Ino ino) const {
+    const std::lock_guard lock(mutex_);
+    return std::ranges::any_of(handles_, [ino](const auto& handle) { return handle.second->ino == ino; });
   }
 
   void release(HandleId id) {

@@ -38,6 +38,7 @@ struct FileNode {
   bool tail_is_dirty = false;
   std::uint64_t last_write_end = 0;  // where a sequential writer goes on
   unsigned handles = 0, writers = 0;
+  unsigned openings = 0;         // opens that have begun: they are going to read the inode
   bool store_is_posted = false;  // the five-second store is in line or under way
 
   /// The inode was read anew: without the lease, the newest read is what is known of it.

@@ -10,6 +10,7 @@
 #include "fs/files.h"
 #include "fs/namespace.h"
 #include "instance/instance.h"
+#include "reclaim/collector.h"
 
 namespace lccfs {
 namespace {
@@ -17,22 +18,35 @@ namespace {
 class MountedVolume final : public FileSystem {
  public:
   MountedVolume(std::unique_ptr<Instance> instance, const FileSystemOptions& options)
-      : instance_(std::move(instance)), files_(*instance_, pool_, options), names_(*instance_, files_, options) {}
+      : instance_(std::move(instance)), files_(*instance_, pool_, options), names_(*instance_, files_, options) {
+    instance_->set_open_probe(
+        [this](Ino ino) { return files_.is_open_or_opening(ino) || names_.is_open_directory(ino); });
+  }
+  ~MountedVolume() override { instance_->set_open_probe(nullptr); }
 
   // -- names
   Result<EntryReply> lookup(Ino parent, const std::string& name) override { return names_.lookup(parent, name); }
   Result<EntryReply> make_node(const Caller& caller, Ino parent, const std::string& name,
                                const NewNode& node) override {
+    const Instance::Operation running(*instance_);
     return names_.make_node(caller, parent, name, node);
   }
   Result<CreateReply> create(const Caller& caller, Ino parent, const std::string& name, std::uint32_t mode,
                              int flags) override {
+    const Instance::Operation running(*instance_);
     return names_.create(caller, parent, name, mode, flags);
   }
-  Result<> unlink(Ino parent, const std::string& name) override { return names_.unlink(parent, name); }
-  Result<> rmdir(Ino parent, const std::string& name) override { return names_.rmdir(parent, name); }
+  Result<> unlink(Ino parent, const std::string& name) override {
+    const Instance::Operation running(*instance_);
+    return names_.unlink(parent, name);
+  }
+  Result<> rmdir(Ino parent, const std::string& name) override {
+    const Instance::Operation running(*instance_);
+    return names_.rmdir(parent, name);
+  }
   Result<> rename(Ino old_parent, const std::string& old_name, Ino new_parent, const std::string& new_name,
                   RenameMode mode) override {
+    const Instance::Operation running(*instance_);
     return names_.rename(old_parent, old_name, new_parent, new_name, mode);
   }
   Result<std::string> read_link(Ino ino) override { return names_.read_link(ino); }
@@ -48,14 +62,19 @@ class MountedVolume final : public FileSystem {
   // -- attributes
   Result<AttributesReply> get_attributes(Ino ino) override { return names_.get_attributes(ino); }
   Result<AttributesReply> set_attributes(const Caller& caller, Ino ino, const SetAttributes& changes) override {
+    const Instance::Operation running(*instance_);
     return names_.set_attributes(caller, ino, changes);
   }
   Result<Bytes> get_xattr(Ino ino, const std::string& name) override { return names_.get_xattr(ino, name); }
   Result<std::vector<std::string>> list_xattrs(Ino ino) override { return names_.list_xattrs(ino); }
   Result<> set_xattr(Ino ino, const std::string& name, const Bytes& value, XattrMode mode) override {
+    const Instance::Operation running(*instance_);
     return names_.set_xattr(ino, name, value, mode);
   }
-  Result<> remove_xattr(Ino ino, const std::string& name) override { return names_.remove_xattr(ino, name); }
+  Result<> remove_xattr(Ino ino, const std::string& name) override {
+    const Instance::Operation running(*instance_);
+    return names_.remove_xattr(ino, name);
+  }
 
   // -- files
   Result<OpenReply> open(const Caller&, Ino ino, int flags) override { return files_.open(ino, flags); }
@@ -81,6 +100,14 @@ class MountedVolume final : public FileSystem {
     files_.forget(ino);
   }
   void tick() override { files_.tick(); }
+  std::chrono::seconds grace_period() const override { return std::chrono::seconds(instance_->super().grace_seconds); }
+  Result<GarbageReport> collect_garbage(const std::stop_token& stop) override {
+    if (instance_->read_only()) return failure(ErrorCode::read_only, "a read-only mount collects nothing");
+    if (!collector_) collector_.emplace(*instance_, reclaim::CollectorOptions{.jobs = 4, .grace = grace_period()});
+    if (collector_->another_is_at_work(grace_period())) return GarbageReport{};
+    LCCFS_TRY(const auto pass, collector_->pass(stop));
+    return GarbageReport{pass.inodes_removed, pass.data_objects_removed, pass.bytes_freed};
+  }
   void set_kernel_cache(KernelCache* cache) override { files_.set_kernel_cache(cache); }
 
   Result<> unmount() override {
@@ -97,6 +124,7 @@ class MountedVolume final : public FileSystem {
   ThreadPool pool_;
   Files files_;
   Namespace names_;
+  std::optional<reclaim::Collector> collector_;
 };
 
 /// Who mounts a volume wants to hear at once that its root is damaged. A missing volume is the instance's to report.

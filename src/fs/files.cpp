@@ -105,6 +105,13 @@ bool Files::is_open(Ino ino) const {
   return node->handles > 0;
 }
 
+bool Files::is_open_or_opening(Ino ino) const {
+  const auto node = private_->existing_node(ino);
+  if (!node) return false;
+  const std::lock_guard lock(node->mutex);
+  return node->handles > 0 || node->openings > 0;
+}
+
 void Files::attributes_changed(const InodeView& view) {
   const auto node = private_->existing_node(view.ino);
   if (!node) return;

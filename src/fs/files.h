@@ -27,6 +27,8 @@ class Files {
   /// stat's answer for an inode just read: memory knows better while the lease is ours. TTL 0 while another holds it.
   AttributesReply reply_for(const InodeView& view);
   bool is_open(Ino ino) const;
+  /// Also while an open is reading the inode: who begins before it dies, and after whom it is asked, has it open.
+  bool is_open_or_opening(Ino ino) const;
   /// `attr` or ctime of this inode was changed by an operation of this client: open files see it at once.
   void attributes_changed(const InodeView& view);
   /// A file that create is about to give its name, born with its lease ours: from now on questions about it are

@@ -10,6 +10,22 @@ namespace {
 
 constexpr std::chrono::seconds store_dirty_after{5};
 
+/// From before the inode is read: a collector that has marked it dead asks after that mark.
+class Opening {
+ public:
+  explicit Opening(FileNode& node) : node_(node) { count(1); }
+  ~Opening() { count(-1); }
+  Opening(const Opening&) = delete;
+  Opening& operator=(const Opening&) = delete;
+
+ private:
+  void count(int change) {
+    const std::lock_guard lock(node_.mutex);
+    node_.openings += static_cast<unsigned>(change);
+  }
+  FileNode& node_;
+};
+
 Error bad_handle() { return {ErrorCode::bad_handle, "not an open file"}; }
 
 }  // namespace
@@ -23,6 +39,7 @@ Result<OpenReply> Files::open(Ino ino, int flags) {
 
 Result<OpenReply> Files::open_node(const std::shared_ptr<FileNode>& node, int flags) {
   auto& me = *private_;
+  const Opening opening(*node);
   auto view = me.read_told(node->ino, true);
   if (!view || !view->live()) {
     if (view || view.error().code == ErrorCode::not_found) {

@@ -32,6 +32,7 @@ class Namespace {
   Result<HandleId> open_directory(Ino ino);
   Result<std::vector<DirectoryEntry>> read_directory(HandleId handle, std::uint64_t cookie, std::size_t max_entries);
   void release_directory(HandleId handle);
+  bool is_open_directory(Ino ino) const;
   Result<AttributesReply> get_attributes(Ino ino);
   Result<AttributesReply> set_attributes(const Caller&, Ino ino, const SetAttributes&);
   Result<Bytes> get_xattr(Ino ino, const std::string& name);

@@ -90,7 +90,6 @@ struct Namespace::Private {
   Result<> clear_dangling(const txn::Name& name, const txn::Entry& entry);
   /// Afterwards the directory is no longer sealed as it was: live, or dead.
   Result<> settle_seal(const InodeView& sealed);
-  Result<bool> has_a_name(Ino ino);
   /// Seals the empty directory behind the first of these names. nullopt: things have changed, start over. not_empty:
   /// it is not, and the names are still what they were. `logged`: the inode whose item this operation has logged.
   Result<std::optional<format::StateRecord>> seal_empty(std::span<const ExpectedEntry> expected, Token token,

@@ -94,6 +94,8 @@ Result<HandleId> Namespace::open_directory(Ino ino) { return private_->directori
 
 void Namespace::release_directory(HandleId handle) { private_->directories.release(handle); }
 
+bool Namespace::is_open_directory(Ino ino) const { return private_->directories.is_open(ino); }
+
 Result<std::vector<DirectoryEntry>> Namespace::read_directory(HandleId id, std::uint64_t cookie,
                                                               std::size_t max_entries) {
   const auto handle = private_->directories.get(id);

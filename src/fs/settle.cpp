@@ -2,15 +2,10 @@
 //
 // Seals, decisions, and names without an inode: rules 3 and 4 of docs/ORDERING.md section 4.
 //
-// Settle a seal sealed(t, P, name) of X; whoever wants to change something in X does:
-//  # | object     | step                                                      | stop here leaves
-//  - | Inode.P    | d/X/t there: committed -> dead. x/t = cancelled -> unseal |
-//  0 | Session.me | directory item P, if none is relied on already            |
-//  1 | Inode.P    | guard d/X/t and x/t absent; x/t = cancelled               | the seal's owner can commit no more
-//  2 | Inode.X    | guard sealed(t); live                                     | x/t: its owner, or the collector
-//  P is gone: X has a name somewhere -> live, none -> dead.
+// How a seal is settled: src/reclaim/settle.h.
 //
 // A name whose inode is gone or dead (invariant V): the entry again; the same -> it goes, by a step on its whole value.
+#include "reclaim/settle.h"
 #include "base/log.h"
 #include "fs/namespace_private.h"
 
@@ -58,54 +53,12 @@ Result<> Namespace::Private::clear_dangling(const txn::Name& name, const txn::En
   return done_or_needless(cleared);
 }
 
-/// Over the distinct parents that its back-pointers name.
-Result<bool> Namespace::Private::has_a_name(Ino ino) {
-  std::set<Ino> parents;
-  std::string after;
-  for (bool more = true; more;) {
-    auto page = read_inode(instance, ino, {.extra_ranges = {{"p/", after, entries_at_once}}, .keys = {}});
-    if (!page && page.error().code == ErrorCode::not_found) return false;
-    if (!page) return std::unexpected(std::move(page).error());
-    if (page->parent) parents.insert(page->parent->parent);
-    for (const auto& [key, value] : page->extra_ranges.front().entries) {
-      if (const auto pointer = format::parse_back_pointer_key(key)) parents.insert(pointer->parent);
-      after = key;
-    }
-    more = page->extra_ranges.front().more && !page->extra_ranges.front().entries.empty();
-  }
-  const auto names_of_it = format::reverse_key(ino, "");
-  for (const Ino parent : parents) {
-    auto found = instance.query({.object = format::inode_object(parent), .ranges = {{names_of_it, "", 1}}, .keys = {}});
-    if (!found && found.error().code == ErrorCode::not_found) continue;
-    if (!found) return std::unexpected(std::move(found).error());
-    if (!found->ranges.front().entries.empty()) return true;
-  }
-  return false;
-}
-
 Result<> Namespace::Private::settle_seal(const InodeView& sealed) {
-  const auto& seal = sealed.state;
-  const auto detached = format::detached_key(sealed.ino, seal.token);
-  const auto decision = format::decision_key(seal.token);
   for (auto tries = attempts();;) {
     LCCFS_CHECK(tries.next());
     inodes.drop(sealed.ino);
-    auto parent =
-        instance.query({.object = format::inode_object(seal.parent), .ranges = {}, .keys = {detached, decision}});
-    if (!parent && parent.error().code != ErrorCode::not_found) return std::unexpected(std::move(parent).error());
-    if (!parent) {
-      LCCFS_TRY(const bool named, has_a_name(sealed.ino));
-      return done_or_needless(instance.run(named ? txn::unseal(sealed.ino, seal) : txn::mark_dead(sealed.ino, seal)));
-    }
-    if (parent->keys.contains(detached)) return done_or_needless(instance.run(txn::mark_dead(sealed.ino, seal)));
-    if (const auto decided = parent->keys.find(decision); decided != parent->keys.end()) {
-      LCCFS_TRY(const auto record, format::decode<format::DecisionRecord>(decided->second));
-      const bool committed = record.kind == format::DecisionRecord::Kind::committed;
-      return done_or_needless(
-          instance.run(committed ? txn::mark_dead(sealed.ino, seal) : txn::unseal(sealed.ino, seal)));
-    }
-    LCCFS_CHECK(instance.rely_on_directory(seal.parent));
-    LCCFS_CHECK(done_or_needless(instance.run(txn::cancel_seal(seal.parent, sealed.ino, seal.token))));
+    LCCFS_TRY(const bool settled, reclaim::settle_seal(instance, sealed.ino, sealed.state));
+    if (settled) return {};
   }
 }
 

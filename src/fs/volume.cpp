@@ -13,6 +13,7 @@
 
 #include "format/object_names.h"
 #include "format/records.h"
+#include "reclaim/collector.h"
 #include "txn/volume_txn.h"
 
 namespace lccfs {
@@ -140,6 +141,16 @@ Result<std::vector<InstanceInfo>> describe_instances(ObjectStore& store, KeyPage
   }
 }
 
+Result<BacklogInfo> describe_backlog(ObjectStore& store) {
+  LCCFS_TRY(const auto backlog, reclaim::measure_backlog(store));
+  BacklogInfo info;
+  info.items = backlog.items;
+  if (backlog.oldest) info.oldest_seconds = backlog.oldest->seconds;
+  info.inodes = backlog.inodes;
+  info.bytes = backlog.bytes_waiting;
+  return info;
+}
+
 }  // namespace
 
 Result<> check_options(const MakeVolumeOptions& options) {
@@ -197,6 +208,7 @@ Result<VolumeInfo> describe_volume(ObjectStore& store) {
   info.numbers_used = next->value - txn::first_number;
   LCCFS_TRY(info.capacity, store.capacity());
   LCCFS_TRY(info.instances, describe_instances(store, std::move(found->ranges.front())));
+  LCCFS_TRY(info.backlog, describe_backlog(store));
   return info;
 }
 

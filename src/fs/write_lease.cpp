@@ -21,12 +21,10 @@
 //  it 2          | Data.X.* | cut the boundary object, remove mapped ones past it   | the same: cut at the take-over
 #include "fs/write_lease.h"
 
-#include <future>
-#include <vector>
-
 #include "base/log.h"
 #include "format/layout.h"
 #include "format/object_names.h"
+#include "instance/steps_in_flight.h"
 
 namespace lccfs {
 
@@ -35,31 +33,6 @@ using format::Question;
 namespace {
 constexpr std::chrono::milliseconds busy_pause{20};
 constexpr std::chrono::seconds silence_limit{60};
-constexpr std::size_t removes_in_flight = 64;
-
-/// Runs steps on data objects, a bounded number at once, and waits for all.
-class DataSteps {
- public:
-  ObjectStore::DataDone next() {
-    if (waiting_.size() == removes_in_flight) wait_for_first();
-    std::promise<Result<>> promise;
-    waiting_.push_back(promise.get_future());
-    return [promise = std::move(promise)](Result<> result) mutable { promise.set_value(std::move(result)); };
-  }
-  Result<> wait() {
-    while (!waiting_.empty()) wait_for_first();
-    return result_;
-  }
-
- private:
-  void wait_for_first() {
-    auto result = waiting_.front().get();
-    waiting_.pop_front();
-    if (!result && result_) result_ = std::move(result);
-  }
-  std::deque<std::future<Result<>>> waiting_;
-  Result<> result_;
-};
 
 }  // namespace
 
@@ -248,7 +221,7 @@ Result<> WriteLease::cut_data(FileNode& node, std::uint64_t size_bytes) {
     beyond = node.view.map.mapped_from(ObjectIndex{kept});
     boundary_mapped = boundary_bytes != 0 && node.view.map.may_exist(ObjectIndex{kept - 1});
   }
-  DataSteps steps;
+  StepsInFlight steps;
   auto& store = instance_.store();
   if (boundary_mapped) {
     store.truncate_data(format::data_object(node.ino, ObjectIndex{kept - 1}), boundary_bytes, steps.next());

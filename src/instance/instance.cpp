@@ -11,10 +11,11 @@
 //  6       | Session.<me> | range intent                           | the same
 //
 //  end     | object       | step                                  | stop here leaves
-//  1       | Session.<me> | drop range intents                     | a live record
-//  2       | Super        | record -> ended                        | (last step, if the queue holds items)
-//  2'      | Session.<me> | remove (the queue is empty)            | a live record without a session
-//  3'      | Super        | remove the record                      |
+//  1       | Session.<me> | drop range intents                     | a live record: found gone, and fenced
+//  2       | Inode.*      | remove l/<me>, where it is worth it    | the same
+//  3       | Super        | record -> ended                        | (last step, if the queue holds items)
+//  3'      | Session.<me> | remove (the queue is empty)            | a live record without a session
+//  4'      | Super        | remove the record                      |
 #include "instance/instance.h"
 
 #include <unistd.h>
@@ -23,6 +24,7 @@
 
 #include "base/log.h"
 #include "instance/session_watch.h"
+#include "instance/steps_in_flight.h"
 #include "txn/instance_txn.h"
 
 namespace lccfs {
@@ -184,41 +186,43 @@ void Instance::become_fenced(const std::string& why) {
              ")");
 }
 
-void Instance::set_question_handler(QuestionHandler handler) {
-  std::unique_lock lock(handler_mutex_);
-  question_handler_ = handler ? std::make_shared<const QuestionHandler>(std::move(handler)) : nullptr;
-  handler_idle_.wait(lock, [this] { return handlers_running_ == 0; });
+/// Of this instance's steps in directories that lost names: once it is over, nobody has use for them.
+Result<> Instance::remove_step_numbers() {
+  std::set<Ino> directories;
+  {
+    const std::lock_guard lock(queue_mutex_);
+    directories.swap(directories_to_tidy_);
+  }
+  StepsInFlight steps;
+  for (const Ino directory : directories) {
+    store_->apply_async(txn::remove_step_number(directory, id_),
+                        [done = steps.next()](const Result<Applied>& applied) mutable {
+                          const bool fenced = !applied && applied.error().code == ErrorCode::fenced;
+                          done(fenced ? Result<>(std::unexpected(applied.error())) : Result<>());
+                        });
+  }
+  return steps.wait();
 }
 
-std::optional<format::Answer> Instance::answer(const format::Question& question) {
-  std::unique_lock lock(handler_mutex_);
-  const auto handler = question_handler_;
-  if (!handler) return std::nullopt;
-  ++handlers_running_;
-  lock.unlock();
-  const auto answer = (*handler)(question);
-  lock.lock();
-  --handlers_running_;
-  handler_idle_.notify_all();
-  return answer;
+Result<bool> Instance::queue_is_empty() {
+  LCCFS_TRY(const auto session, query({.object = format::session_object(id_), .ranges = {{"q/", "", 1}}, .keys = {}}));
+  return session.ranges.front().entries.empty();
 }
 
+// The watch on Super stays to the end: without any, a collector could take this instance for dead before its last step.
 Result<> Instance::end() {
   std::map<std::string, OwnWatch> watches;
   if (fenced_) return failure(ErrorCode::fenced, "this client was fenced");
   if (!read_only_ && !keep_range_intents_) LCCFS_CHECK(drop_range_intents());
+  LCCFS_CHECK(remove_step_numbers());
   {
     const std::lock_guard lock(watches_mutex_);
     ending_ = true;
     watches.swap(watches_);
   }
-  watches.clear();
-  bool queue_is_empty = false;
-  {
-    const std::lock_guard lock(queue_mutex_);
-    queue_is_empty = range_items_.empty() && other_items_.empty();
-  }
-  if (queue_is_empty) {
+  watches.erase(format::session_object(id_));
+  LCCFS_TRY(const bool nothing_left, queue_is_empty());
+  if (nothing_left) {
     auto removed = apply_until_known(txn::remove_session(id_));
     if (!removed && removed.error().code != ErrorCode::not_found) return std::unexpected(std::move(removed).error());
     auto gone = apply_until_known(txn::remove_instance_record(id_, record_));

@@ -23,6 +23,7 @@
 
 #include "base/thread_pool.h"
 #include "format/records.h"
+#include "instance/roll_call.h"
 #include "lccfs/clock.h"
 #include "lccfs/object_store.h"
 
@@ -48,6 +49,23 @@ class Instance {
   /// Answers another instance's question; runs on threads of the instance's that do nothing else. May do steps on the
   /// store; must not ask other instances.
   using QuestionHandler = std::function<format::Answer(const format::Question&)>;
+  /// Whether an inode is open here, or an open of it has begun. Called by the same threads; must not block on the
+  /// store.
+  using OpenProbe = std::function<bool(Ino)>;
+
+  /// While it lives, no token, step number or queue item drawn since is over, nor is any directory item that was relied
+  /// on (section 2). Every operation that leaves traces is inside one. Any thread may end it.
+  class Operation {
+   public:
+    explicit Operation(Instance& instance);
+    ~Operation();
+    Operation(const Operation&) = delete;
+    Operation& operator=(const Operation&) = delete;
+
+   private:
+    Instance& instance_;
+    std::multiset<std::uint64_t>::const_iterator place_;
+  };
 
   /// Start: number, record, session object, watches, own record read again, inode numbers and their intent.
   static Result<std::unique_ptr<Instance>> start(std::shared_ptr<ObjectStore> store, Clock& clock,
@@ -85,10 +103,10 @@ class Instance {
 
   // -- the reclaim queue (section 5): one write, durable when it returns
   Result<> log_items(const std::vector<format::QueueItem>& items);
-  /// Logs the directory item unless one is relied on already.
+  /// Logs the directory item unless one is relied on already. Good for as long as the caller's Operation lives.
   Result<> rely_on_directory(Ino directory);
   /// The items that rmdir and a replacing rename of a directory need, in one write: inode item, and directory item if
-  /// none is relied on already.
+  /// none is relied on already. Good for as long as the caller's Operation lives.
   Result<> log_inode_and_directory(Ino inode, Ino directory);
 
   // -- fences and other instances
@@ -104,8 +122,15 @@ class Instance {
   /// Fences a live instance (gone, or silent for too long).
   Result<> evict(InstanceId whom);
 
-  /// Returns when the old handler is no longer running.
+  /// Asks all instances how far they have come, and which of these inodes they have open; fences who is gone. Whoever
+  /// answers lets go of the directory items under which nothing runs.
+  Result<Roll> call_roll(const std::vector<Ino>& inodes);
+  /// When another instance called the roll last (Clock::elapsed); nullopt: never.
+  std::optional<std::chrono::nanoseconds> last_roll_call() const;
+
+  /// Both return when the old handler is no longer running. Without a probe nothing is open here.
   void set_question_handler(QuestionHandler handler);
+  void set_open_probe(OpenProbe probe);
 
   /// Whether this instance was found to be over; all it does fails with `fenced` from then on.
   bool fenced() const { return fenced_.load(); }
@@ -123,13 +148,23 @@ class Instance {
   Result<bool> own_record_is_live();
   void set_watch_again(const std::string& object);
   void become_fenced(const std::string& why);
+  Result<> remove_step_numbers();
+  Result<bool> queue_is_empty();
+  // answers.cpp
   std::optional<format::Answer> answer(const format::Question& question);
+  format::RollReply answer(const format::RollCall& call);
+  std::uint64_t let_go_of_directories();
+  template <class Handler>
+  std::shared_ptr<const Handler> enter_handler(const std::shared_ptr<const Handler>& handler);
+  void leave_handler();
   // steps.cpp
   Result<Applied> apply_until_known(const MetaTxn& txn);
   Result<bool> step_was_applied(const std::string& object, std::uint64_t number);
   Error noted(Error error);
   // queue.cpp
   Result<> drop_range_intents();
+  void note_reliance(Ino directory, std::uint64_t item);
+  bool already_relied_on(Ino directory);
   // others.cpp
   struct RecordOnSuper {
     std::optional<format::InstanceRecord> record;
@@ -161,17 +196,27 @@ class Instance {
   std::mutex numbers_mutex_;  // guards the inode numbers at hand
   Ino next_ino_, end_ino_;
 
-  std::mutex queue_mutex_;  // guards what stands in the own queue
-  std::set<std::uint64_t> range_items_, other_items_;
-  std::set<Ino> directories_relied_on_;
+  struct ReliedOn {
+    std::uint64_t item = 0;       // its number in the queue
+    std::uint64_t last_used = 0;  // the next number when an operation relied on it last
+  };
+  std::mutex queue_mutex_;  // guards what is running, and what stands in the own queue
+  std::multiset<std::uint64_t> running_;
+  std::set<std::uint64_t> range_items_;
+  std::map<Ino, ReliedOn> directories_relied_on_;
+  /// Directories that were relied on at any time: l/<me> is removed there at the end. Bounded: it may stay elsewhere.
+  static constexpr std::size_t most_directories_to_tidy = 1024;
+  std::set<Ino> directories_to_tidy_;
 
   std::mutex others_mutex_;  // guards when a live record was first seen without a watch
   std::map<InstanceId, std::chrono::nanoseconds> unwatched_since_;
 
-  std::mutex handler_mutex_;  // guards the handler, and how many questions it is answering
+  mutable std::mutex handler_mutex_;  // guards the handlers, and how many questions they are answering
   std::condition_variable handler_idle_;
   unsigned handlers_running_ = 0;
   std::shared_ptr<const QuestionHandler> question_handler_;
+  std::shared_ptr<const OpenProbe> open_probe_;
+  std::optional<std::chrono::nanoseconds> last_roll_call_;
 
   std::mutex watches_mutex_;  // guards both below
   bool ending_ = false;

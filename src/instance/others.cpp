@@ -76,6 +76,21 @@ Result<bool> Instance::is_gone(InstanceId whom, const InstanceRecord& record) {
   return clock_.elapsed() - first_seen->second > gone_after;
 }
 
+Result<Roll> Instance::call_roll(const std::vector<Ino>& inodes) {
+  if (fenced_) return failure(ErrorCode::fenced, "this client was fenced");
+  auto roll = lccfs::call_roll(*store_, {id_, inodes});
+  if (!roll) return std::unexpected(noted(std::move(roll).error()));
+  LCCFS_CHECK(sync_fences(roll->fences));
+  for (auto& member : roll->members) {
+    if (member.standing != Member::Standing::silent) continue;
+    LCCFS_TRY(const bool over, ensure_over(member.id));
+    if (!over) continue;
+    member.standing = Member::Standing::over;
+    member.fenced_now = true;
+  }
+  return roll;
+}
+
 Result<bool> Instance::ensure_over(InstanceId whom) {
   LCCFS_TRY(const auto found, read_record(whom));
   if (!found.record || found.record->state != InstanceRecord::State::live) {

@@ -23,31 +23,35 @@ Result<> Instance::log_items(const std::vector<QueueItem>& items) {
   }
   const std::lock_guard lock(queue_mutex_);
   for (const auto& [number, item] : numbered) {
-    if (item.kind == QueueItem::Kind::range) {
-      range_items_.insert(number);
-    } else {
-      other_items_.insert(number);
-    }
-    if (item.kind == QueueItem::Kind::directory) directories_relied_on_.insert(item.ino);
+    if (item.kind == QueueItem::Kind::range) range_items_.insert(number);
+    if (item.kind == QueueItem::Kind::directory) note_reliance(item.ino, number);
   }
   return {};
 }
 
+/// With queue_mutex_ held.
+void Instance::note_reliance(Ino directory, std::uint64_t item) {
+  directories_relied_on_[directory] = {item, next_number_.fetch_add(1)};
+  if (directories_to_tidy_.size() < most_directories_to_tidy) directories_to_tidy_.insert(directory);
+}
+
+bool Instance::already_relied_on(Ino directory) {
+  const std::lock_guard lock(queue_mutex_);
+  const auto found = directories_relied_on_.find(directory);
+  if (found == directories_relied_on_.end()) return false;
+  found->second.last_used = next_number_.fetch_add(1);
+  return true;
+}
+
 Result<> Instance::rely_on_directory(Ino directory) {
-  {
-    const std::lock_guard lock(queue_mutex_);
-    if (directories_relied_on_.contains(directory)) return {};
-  }
+  if (already_relied_on(directory)) return {};
   return log_items({{QueueItem::Kind::directory, directory, {}, clock_.wall_time()}});
 }
 
 Result<> Instance::log_inode_and_directory(Ino inode, Ino directory) {
   std::vector<QueueItem> items{{QueueItem::Kind::inode, inode, {}, clock_.wall_time()}};
-  {
-    const std::lock_guard lock(queue_mutex_);
-    if (!directories_relied_on_.contains(directory)) {
-      items.push_back({QueueItem::Kind::directory, directory, {}, clock_.wall_time()});
-    }
+  if (!already_relied_on(directory)) {
+    items.push_back({QueueItem::Kind::directory, directory, {}, clock_.wall_time()});
   }
   return log_items(items);
 }

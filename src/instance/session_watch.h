@@ -16,13 +16,10 @@ class Instance::SessionWatch final : public WatchHandler {
   SessionWatch(Instance& instance, std::string object) : instance_(instance), object_(std::move(object)) {}
 
   void on_notify(Bytes payload, std::move_only_function<void(Bytes)> answer) override {
-    instance_.question_threads_.post(
-        [&instance = instance_, payload = std::move(payload), answer = std::move(answer)]() mutable {
-          const auto question = format::decode<format::Question>(payload);
-          if (!question) return;  // a newer version's: it will take our silence for what it is
-          const auto reply = instance.answer(*question);
-          if (reply) answer(encode(*reply));
-        });
+    instance_.question_threads_.post([this, payload = std::move(payload), answer = std::move(answer)]() mutable {
+      const auto reply = object_ == format::super_object ? reply_to_roll_call(payload) : reply_to_question(payload);
+      if (reply) answer(*reply);
+    });
   }
 
   void on_lost(Error reason) override {
@@ -34,6 +31,18 @@ class Instance::SessionWatch final : public WatchHandler {
   bool lost() const { return lost_; }
 
  private:
+  // What cannot be read is a newer version's: it will take our silence for what it is.
+  std::optional<Bytes> reply_to_question(const Bytes& payload) {
+    const auto question = format::decode<format::Question>(payload);
+    if (!question) return std::nullopt;
+    const auto reply = instance_.answer(*question);
+    return reply ? std::optional(encode(*reply)) : std::nullopt;
+  }
+  std::optional<Bytes> reply_to_roll_call(const Bytes& payload) {
+    const auto call = format::decode<format::RollCall>(payload);
+    return call ? std::optional(encode(instance_.answer(*call))) : std::nullopt;
+  }
+
   Instance& instance_;
   const std::string object_;
   std::atomic<bool> lost_{false};

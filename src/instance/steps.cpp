@@ -52,7 +52,7 @@ Result<Applied> Instance::apply_until_known(const MetaTxn& txn) {
 }
 
 Result<Applied> Instance::run_repeatable(MetaTxn txn) {
-  if (!creates(txn)) txn.guards.insert(txn.guards.begin(), guard::ObjectExists{});
+  if (!creates(txn)) txn.guards.insert(txn.guards.begin(), Guard(guard::ObjectExists{}));
   return apply_until_known(txn);
 }
 
@@ -65,8 +65,9 @@ Result<bool> Instance::step_was_applied(const std::string& object, std::uint64_t
 
 Result<StepResult> Instance::run(MetaTxn txn) {
   const auto lock_index = std::hash<std::string>{}(txn.object) % step_locks;
+  const Operation numbered_steps(*this);  // l/<me> is not over while its step may be in flight
   const std::lock_guard one_in_flight(step_locks_[lock_index]);
-  txn.guards.insert(txn.guards.begin(), guard::ObjectExists{});
+  txn.guards.insert(txn.guards.begin(), Guard(guard::ObjectExists{}));
   const auto key = format::step_number_key(id_);
   for (;;) {
     if (fenced_) return std::unexpected(fenced_error());

@@ -58,6 +58,13 @@ MetaTxn remove_session(InstanceId instance) {
   return {format::session_object(instance), "remove session", {guard::ObjectExists{}}, {mutation::Remove{}}};
 }
 
+MetaTxn remove_step_number(Ino ino, InstanceId instance) {
+  return {format::inode_object(ino),
+          "remove step number",
+          {guard::ObjectExists{}},
+          {mutation::RemoveKey{format::step_number_key(instance)}}};
+}
+
 MetaTxn append_queue_items(InstanceId instance, const std::vector<NumberedItem>& items) {
   MetaTxn txn{format::session_object(instance), "log queue items", {guard::ObjectExists{}}, {}};
   for (const auto& [number, item] : items) {

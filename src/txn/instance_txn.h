@@ -24,6 +24,9 @@ MetaTxn remove_instance_record(InstanceId instance, const Bytes& record);
 MetaTxn make_session(InstanceId instance);
 MetaTxn remove_session(InstanceId instance);
 
+/// Of an instance that is over or about to end. May be done twice.
+MetaTxn remove_step_number(Ino ino, InstanceId instance);
+
 using NumberedItem = std::pair<std::uint64_t, format::QueueItem>;
 MetaTxn append_queue_items(InstanceId instance, const std::vector<NumberedItem>& items);
 MetaTxn remove_queue_items(InstanceId instance, const std::vector<std::uint64_t>& numbers);

@@ -161,4 +161,14 @@ inline std::vector<Golden<Answer>> all() {
   return {{{Answer::Kind::busy}, "0102529ff803"}};
 }
 
+template <>
+inline std::vector<Golden<RollCall>> all() {
+  return {{{InstanceId{7}, {Ino{42}, Ino{43}}}, "010700000000000000020000002a000000000000002b000000000000008629dc62"}};
+}
+
+template <>
+inline std::vector<Golden<RollReply>> all() {
+  return {{{InstanceId{9}, 1234, {Ino{43}}}, "010900000000000000d204000000000000010000002b0000000000000097edde71"}};
+}
+
 }  // namespace lccfs::format::golden

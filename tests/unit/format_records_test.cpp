@@ -8,7 +8,7 @@
 
 #define EVERY_RECORD                                                                                        \
   SuperRecord, NumberRecord, TimeRecord, AttrRecord, StateRecord, BackPointerRecord, EntryRecord, MapBlock, \
-      DecisionRecord, InstanceRecord, QueueItem, Question, Answer
+      DecisionRecord, InstanceRecord, QueueItem, Question, Answer, RollCall, RollReply
 
 namespace lccfs::format {
 namespace {

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "instance/roll_call.h"
+
+#include <algorithm>
+#include <map>
+
+#include "format/object_names.h"
+
+namespace lccfs {
+
+namespace {
+
+using format::InstanceRecord;
+constexpr std::chrono::seconds answer_timeout{10};
+constexpr std::uint32_t records_at_once = 1024;
+
+/// Members by their records; not asked yet. A record that cannot be read is an error: its instance may be alive.
+Result<Roll> read_records(ObjectStore& store) {
+  Roll roll;
+  std::string after;
+  for (bool more = true; more;) {
+    LCCFS_TRY(
+        auto super,
+        store.query(
+            {.object = format::super_object, .xattrs = true, .ranges = {{"s/", after, records_at_once}}, .keys = {}}));
+    auto fences = format::decode<format::NumberRecord>(super.xattrs[format::xattr::fences]);
+    if (!fences) return failure(fences.error().code, "Super: fences: " + fences.error().context);
+    roll.fences = fences->value;
+    auto& page = super.ranges.front();
+    for (auto& [key, raw] : page.entries) {
+      const auto id = format::parse_instance_key(key);
+      auto record = format::decode<InstanceRecord>(raw);
+      if (!id) return failure(ErrorCode::corrupt, "Super: " + key + ": no number of an instance");
+      if (!record) return failure(record.error().code, "Super: " + key + ": " + record.error().context);
+      Member member;
+      member.id = *id;
+      member.standing =
+          record->state == InstanceRecord::State::live ? Member::Standing::silent : Member::Standing::over;
+      member.record = std::move(*record);
+      member.raw = std::move(raw);
+      roll.members.push_back(std::move(member));
+      after = key;
+    }
+    more = page.more && !page.entries.empty();
+  }
+  return roll;
+}
+
+}  // namespace
+
+bool Roll::all_answered() const {
+  return std::ranges::none_of(members, [](const Member& m) { return m.standing == Member::Standing::silent; });
+}
+
+bool Roll::is_open(Ino ino) const {
+  return std::ranges::any_of(members, [ino](const Member& m) { return m.open.contains(ino); });
+}
+
+Result<Roll> call_roll(ObjectStore& store, const format::RollCall& call) {
+  LCCFS_TRY(auto roll, read_records(store));
+  LCCFS_TRY(const auto replies, store.notify(format::super_object, encode(call), answer_timeout));
+  std::map<InstanceId, format::RollReply> by_instance;
+  for (const auto& bytes : replies.answers) {
+    if (auto reply = format::decode<format::RollReply>(bytes)) by_instance[reply->instance] = std::move(*reply);
+  }
+  for (auto& member : roll.members) {
+    const auto reply = by_instance.find(member.id);
+    if (member.standing == Member::Standing::over || reply == by_instance.end()) continue;
+    member.standing = Member::Standing::answered;
+    member.lowest_running = reply->second.lowest_running;
+    member.open.insert(reply->second.open.begin(), reply->second.open.end());
+  }
+  return roll;
+}
+
+}  // namespace lccfs

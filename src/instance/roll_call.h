@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// The roll: all instances with a record, and what they answered to one notify on Super (docs/ORDERING.md section 2).
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "format/records.h"
+#include "lccfs/object_store.h"
+
+namespace lccfs {
+
+struct Member {
+  enum class Standing {
+    over,      ///< fenced or ended
+    answered,  ///< lives; what it said is in `lowest_running` and `open`
+    silent,    ///< lives as far as its record says, and did not answer
+  };
+  InstanceId id;
+  format::InstanceRecord record;
+  Bytes raw;  ///< the record as it was read
+  Standing standing = Standing::silent;
+  std::uint64_t lowest_running = 0;  ///< its numbers below this one are over
+  std::set<Ino> open;
+  bool fenced_now = false;  ///< it was gone, and has been fenced for this roll
+};
+
+struct Roll {
+  std::vector<Member> members;
+  std::uint64_t fences = 0;  ///< Super's counter, as it was read with the records
+
+  bool all_answered() const;  ///< nobody is silent
+  bool is_open(Ino ino) const;
+};
+
+/// Reads the records, then asks. Fences nobody. Blocks for as long as somebody is silent, at most ten seconds. An
+/// instance that is not on it has begun later than this call, or has no record and is over.
+Result<Roll> call_roll(ObjectStore& store, const format::RollCall& call);
+
+}  // namespace lccfs

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <algorithm>
+#include <set>
+
+#include "reclaim/collector.h"
+#include "reclaim/queue_page.h"
+
+namespace lccfs::reclaim {
+
+using format::QueueItem;
+
+namespace {
+
+constexpr std::uint32_t keys_at_once = 1024;
+
+class Measure {
+ public:
+  explicit Measure(ObjectStore& store) : store_(store) {}
+
+  Result<Backlog> run() {
+    LCCFS_TRY(const auto super,
+              store_.query(
+                  {.object = format::super_object, .xattrs = true, .ranges = {{"s/", "", keys_at_once}}, .keys = {}}));
+    const auto record = super.xattrs.find(format::xattr::super);
+    if (record == super.xattrs.end()) return failure(ErrorCode::corrupt, "Super: xattr super is missing");
+    LCCFS_TRY(super_, format::decode<format::SuperRecord>(record->second));
+    for (const auto& [key, value] : super.ranges.front().entries) {
+      if (const auto instance = format::parse_instance_key(key)) LCCFS_CHECK(add_queue(*instance));
+    }
+    return backlog_;
+  }
+
+ private:
+  Query query() {
+    return [this](MetaRead read) { return store_.query(std::move(read)); };
+  }
+
+  Result<> add_queue(InstanceId instance) {
+    QueuePage page;
+    do {
+      LCCFS_TRY(page, read_queue_page(query(), instance, page.last_key));
+      for (const auto& [number, item] : page.items) {
+        if (item.kind == QueueItem::Kind::range) continue;  // stands for inodes to come, not for garbage
+        ++backlog_.items;
+        backlog_.oldest = std::min(backlog_.oldest.value_or(item.time), item.time);
+        LCCFS_CHECK(item.kind == QueueItem::Kind::directory ? add_directory(item.ino) : add_inode(item.ino, true));
+      }
+    } while (page.more);
+    return {};
+  }
+
+  Result<> add_directory(Ino directory) {
+    std::string after;
+    for (bool more = true; more;) {
+      const auto page = store_.query(
+          {.object = format::inode_object(directory), .ranges = {{"d/", after, keys_at_once}}, .keys = {}});
+      if (!page && page.error().code == ErrorCode::not_found) return {};
+      if (!page) return std::unexpected(page.error());
+      for (const auto& [key, value] : page->ranges.front().entries) {
+        after = key;
+        if (const auto detached = format::parse_detached_key(key)) LCCFS_CHECK(add_inode(detached->ino, false));
+      }
+      more = page->ranges.front().more && !page->ranges.front().entries.empty();
+    }
+    return {};
+  }
+
+  /// One that is not dead, and to which an item of its own leads, most likely has a name.
+  Result<> add_inode(Ino ino, bool only_if_dead) {
+    if (!seen_.insert(ino).second) return {};
+    const auto traces = read_traces(query(), ino);
+    if (!traces && traces.error().code == ErrorCode::corrupt) return {};  // lccfs-fsck says so
+    if (!traces) return std::unexpected(traces.error());
+    if (!*traces || (only_if_dead && !(*traces)->dead())) return {};
+    ++backlog_.inodes;
+    backlog_.bytes_waiting += (*traces)->occupied_bytes(super_.object_size_bytes);
+    return {};
+  }
+
+  ObjectStore& store_;
+  format::SuperRecord super_;
+  Backlog backlog_;
+  std::set<Ino> seen_;
+};
+
+}  // namespace
+
+Result<Backlog> measure_backlog(ObjectStore& store) { return Measure(store).run(); }
+
+}  // namespace lccfs::reclaim

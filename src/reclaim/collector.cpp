@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "reclaim/collector.h"
+
+#include "reclaim/round.h"
+
+namespace lccfs::reclaim {
+
+namespace {
+/// Each round finds what the last has left it: a tree so deep takes another pass.
+constexpr unsigned most_rounds = 64;
+}  // namespace
+
+struct Collector::Private {
+  Instance& instance;
+  const CollectorOptions options;
+};
+
+Collector::Collector(Instance& instance, const CollectorOptions& options) : private_(new Private{instance, options}) {}
+
+Collector::~Collector() = default;
+
+bool Collector::another_is_at_work(std::chrono::nanoseconds interval) const {
+  const auto last = private_->instance.last_roll_call();
+  return last && private_->instance.clock().elapsed() - *last < interval;
+}
+
+Result<PassReport> Collector::pass(const std::stop_token& stop) {
+  auto& instance = private_->instance;
+  const auto began = instance.clock().elapsed();
+  PassReport report;
+  Tally tally;
+  Pace pace(instance.clock(), private_->options.jobs, private_->options.operations_per_second);
+  const Recount recount(instance, pace, tally, stop);
+  bool more = true;
+  for (unsigned rounds = 0; more && rounds < most_rounds && !stop.stop_requested(); ++rounds) {
+    // What a round logs and settles is its own, and is not over for anybody while it runs.
+    const Instance::Operation running(instance);
+    LCCFS_TRY(more, Round(instance, private_->options, recount, report, stop).run());
+  }
+  report.items_seen = report.items_done + report.items_left;
+  report.inodes_removed = tally.inodes_removed;
+  report.data_objects_removed = tally.data_objects_removed;
+  report.bytes_freed = tally.bytes_freed;
+  report.names_removed = tally.names_removed;
+  report.inodes_corrected = tally.inodes_corrected;
+  report.took = instance.clock().elapsed() - began;
+  return report;
+}
+
+}  // namespace lccfs::reclaim

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// The collector: consumes the reclaim queues of all instances (paper section 6.1; docs/ORDERING.md sections 2, 5 and
+// 9). Several may work on one volume, each of them may die at any point. A collector works for an instance: a mount's
+// own, or one of its program's.
+//
+// One thread runs a pass; it starts threads of its own. Deletes go out `jobs` at a time, at most
+// `operations_per_second`.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "instance/instance.h"
+#include "lccfs/object_store.h"
+
+namespace lccfs::reclaim {
+
+struct CollectorOptions {
+  unsigned jobs = 16;                       ///< store operations in flight
+  std::uint64_t operations_per_second = 0;  ///< of those that change something; 0: no limit
+  std::chrono::seconds grace{60};           ///< items of live instances that are younger are left alone
+};
+
+/// A client that a pass met.
+struct OtherInstance {
+  InstanceId id;
+  std::string host;
+  std::uint64_t pid = 0;
+};
+
+struct PassReport {
+  std::uint64_t items_seen = 0;      ///< queue items looked at
+  std::uint64_t items_done = 0;      ///< of those, the ones that are no longer there
+  std::uint64_t items_left = 0;      ///< for a later pass: too young, not over, or open in some client
+  std::uint64_t inodes_removed = 0;  ///< a dry run: that would be
+  std::uint64_t data_objects_removed = 0;
+  std::uint64_t bytes_freed = 0;
+  std::uint64_t names_removed = 0;      ///< out of directories that were deleted with content in them
+  std::uint64_t inodes_corrected = 0;   ///< link counts and back-pointers
+  std::uint64_t instances_removed = 0;  ///< that were over, and had nothing left in their queues
+  std::uint64_t open_elsewhere = 0;     ///< unnamed inodes that stay because some client has them open
+  std::vector<OtherInstance> gone;      ///< fenced by this pass; a dry run: that would be
+  std::vector<OtherInstance> silent;    ///< watch, and did not answer: nothing that depends on them was done
+  std::vector<std::string> damaged;     ///< one line each: objects that could not be read; lccfs-fsck is for them
+  std::chrono::nanoseconds took{0};
+};
+
+class Collector {
+ public:
+  /// `instance` outlives the collector, and is not read-only.
+  Collector(Instance& instance, const CollectorOptions& options);
+  ~Collector();
+  Collector(const Collector&) = delete;
+  Collector& operator=(const Collector&) = delete;
+
+  /// Works until nothing is left that can be done now. Stopped, it ends after the steps in flight. Errors are the
+  /// store's: what was done stays done, and the next pass goes on.
+  Result<PassReport> pass(const std::stop_token& stop = {});
+
+  /// Whether another collector has begun a pass within the last `interval`: one that runs in the background then leaves
+  /// this turn to it.
+  bool another_is_at_work(std::chrono::nanoseconds interval) const;
+
+ private:
+  struct Private;
+  std::unique_ptr<Private> private_;
+};
+
+/// What a pass would do: asks the instances, and changes nothing. No instance is needed. not_found: there is no volume.
+Result<PassReport> dry_run(ObjectStore& store, Clock& clock, const CollectorOptions& options);
+
+/// What waits in the queues of all instances. Only reads.
+struct Backlog {
+  std::uint64_t items = 0;          ///< without range items: these stand for inodes to come
+  std::optional<TimeSpec> oldest;   ///< when the oldest item was logged
+  std::uint64_t inodes = 0;         ///< unnamed ones that directory and inode items lead to
+  std::uint64_t bytes_waiting = 0;  ///< what those occupy, as far as is believed (docs/ORDERING.md section 7)
+};
+Result<Backlog> measure_backlog(ObjectStore& store);
+
+}  // namespace lccfs::reclaim

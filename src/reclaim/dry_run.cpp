@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// What a pass would do. It decides by the same code as a pass (examine.h), and takes no step.
+#include <set>
+
+#include "reclaim/collector.h"
+#include "reclaim/examine.h"
+#include "reclaim/queue_page.h"
+
+namespace lccfs::reclaim {
+
+using Kind = Assessment::Kind;
+using format::QueueItem;
+
+namespace {
+
+constexpr std::int64_t gone_after_seconds = 60;
+constexpr std::uint32_t keys_at_once = 1024;
+
+class DryRun {
+ public:
+  DryRun(ObjectStore& store, Clock& clock, const CollectorOptions& options)
+      : store_(store), clock_(clock), options_(options) {}
+
+  Result<PassReport> run() {
+    const auto began = clock_.elapsed();
+    LCCFS_TRY(const auto super,
+              store_.query({.object = format::super_object, .xattrs = true, .ranges = {}, .keys = {}}));
+    const auto record = super.xattrs.find(format::xattr::super);
+    if (record == super.xattrs.end()) return failure(ErrorCode::corrupt, "Super: xattr super is missing");
+    LCCFS_TRY(super_, format::decode<format::SuperRecord>(record->second));
+    LCCFS_TRY(auto roll, call_roll(store_, {}));
+    LCCFS_CHECK(store_.sync_fences());
+    LCCFS_CHECK(name_the_gone(roll));
+    horizon_.emplace(roll, [this](InstanceId whom) { return has_no_record(whom); });
+    for (const auto& member : roll.members) LCCFS_CHECK(look_at_queue(member));
+    LCCFS_CHECK(count_removable());
+    report_.items_seen = report_.items_done + report_.items_left;
+    report_.took = clock_.elapsed() - began;
+    return std::move(report_);
+  }
+
+ private:
+  Query query() {
+    return [this](MetaRead read) { return store_.query(std::move(read)); };
+  }
+
+  /// A pass would fence them: here they count as over.
+  Result<> name_the_gone(Roll& roll) {
+    for (auto& member : roll.members) {
+      if (member.standing != Member::Standing::silent) continue;
+      const OtherInstance other{member.id, member.record.host, member.record.pid};
+      bool gone = clock_.wall_time().seconds - member.record.since.seconds > gone_after_seconds;
+      for (const std::string& object : {std::string(format::super_object), format::session_object(member.id)}) {
+        LCCFS_TRY(const bool watching, store_.is_watching(object, member.record.identity));
+        gone = gone && !watching;
+      }
+      (gone ? report_.gone : report_.silent).push_back(other);
+      if (gone) member.standing = Member::Standing::over;
+    }
+    return {};
+  }
+
+  Result<bool> has_no_record(InstanceId whom) {
+    const auto key = format::instance_key(whom);
+    LCCFS_TRY(const auto super, store_.query({.object = format::super_object, .ranges = {}, .keys = {key}}));
+    return !super.keys.contains(key);
+  }
+
+  Result<> look_at_queue(const Member& member) {
+    QueuePage page;
+    do {
+      LCCFS_TRY(page, read_queue_page(query(), member.id, page.last_key));
+      report_.damaged.insert(report_.damaged.end(), page.damaged.begin(), page.damaged.end());
+      for (const auto& one : page.items) {
+        const bool due = is_due(member, one, clock_.wall_time(), options_.grace);
+        ++(due ? report_.items_done : report_.items_left);
+        if (due) LCCFS_CHECK(look_at_item(one.item));
+      }
+    } while (page.more);
+    return {};
+  }
+
+  Result<> look_at_item(const QueueItem& item) {
+    if (item.kind == QueueItem::Kind::directory) return look_at_directory(item.ino);
+    const Ino end = item.kind == QueueItem::Kind::range ? item.end : Ino{item.ino.value + 1};
+    for (Ino ino = item.ino; ino < end; ++ino.value) LCCFS_CHECK(look_at_inode(ino));
+    return {};
+  }
+
+  Result<> look_at_directory(Ino directory) {
+    std::string after;
+    for (bool more = true; more;) {
+      const auto page = store_.query(
+          {.object = format::inode_object(directory), .ranges = {{"d/", after, keys_at_once}}, .keys = {}});
+      if (!page && page.error().code == ErrorCode::not_found) return {};
+      if (!page) return std::unexpected(page.error());
+      for (const auto& [key, value] : page->ranges.front().entries) {
+        after = key;
+        const auto detached = format::parse_detached_key(key);
+        if (!detached) continue;
+        LCCFS_TRY(const auto verdict, horizon_->judge(detached->token));
+        if (verdict != Horizon::Verdict::not_over) LCCFS_CHECK(look_at_inode(detached->ino));
+      }
+      more = page->ranges.front().more && !page->ranges.front().entries.empty();
+    }
+    return {};
+  }
+
+  Result<> look_at_inode(Ino ino) {
+    if (!seen_.insert(ino).second) return {};
+    auto assessment = examine(query(), *horizon_, ino);
+    if (!assessment && assessment.error().code == ErrorCode::corrupt) {
+      report_.damaged.push_back(assessment.error().context);
+      return {};
+    }
+    if (!assessment) return std::unexpected(std::move(assessment).error());
+    if (assessment->kind == Kind::trim) ++report_.inodes_corrected;
+    if (assessment->kind == Kind::clear_names) report_.names_removed += assessment->names.total();
+    if (assessment->kind != Kind::kill && assessment->kind != Kind::reclaim) return {};
+    removable_[ino] = std::move(assessment->inode);
+    return removable_.size() == format::roll_call_limit ? count_removable() : Result<>{};
+  }
+
+  /// What some client has open would stay.
+  Result<> count_removable() {
+    if (removable_.empty()) return {};
+    format::RollCall call;
+    for (const auto& [ino, inode] : removable_) call.inodes.push_back(ino);
+    LCCFS_TRY(const auto roll, call_roll(store_, call));
+    for (const auto& [ino, inode] : removable_) {
+      if (roll.is_open(ino)) {
+        ++report_.open_elsewhere;
+        continue;
+      }
+      ++report_.inodes_removed;
+      report_.data_objects_removed += inode.mapped_objects();
+      report_.bytes_freed += inode.occupied_bytes(super_.object_size_bytes);
+    }
+    removable_.clear();
+    return {};
+  }
+
+  ObjectStore& store_;
+  Clock& clock_;
+  const CollectorOptions& options_;
+  format::SuperRecord super_;
+  PassReport report_;
+  std::optional<Horizon> horizon_;
+  std::set<Ino> seen_;
+  std::map<Ino, Traces> removable_;
+};
+
+}  // namespace
+
+Result<PassReport> dry_run(ObjectStore& store, Clock& clock, const CollectorOptions& options) {
+  return DryRun(store, clock, options).run();
+}
+
+}  // namespace lccfs::reclaim

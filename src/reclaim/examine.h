@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// Recount, its reading half (docs/ORDERING.md section 5): what is to be done about an inode. The one place that decides
+// what is garbage. Changes nothing. Blocks; any thread.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "reclaim/horizon.h"
+#include "reclaim/traces.h"
+
+namespace lccfs::reclaim {
+
+struct Assessment {
+  enum class Kind {
+    gone,         ///< there is no such inode
+    right,        ///< live, with the links and back-pointers that it should have
+    wait,         ///< something in it is not over: leave it for a later pass
+    settle_seal,  ///< sealed by a step that is over
+    trim,         ///< live, and its link count or its back-pointers are to be corrected
+    kill,         ///< live, and has no name: to be marked dead
+    clear_names,  ///< dead, and has names
+    reclaim,      ///< dead, and nothing in the volume needs it: unless a client has it open
+  };
+  Kind kind = Kind::wait;
+  Traces inode;  ///< as read; empty if gone
+  Names names;
+};
+
+Result<Assessment> examine(const Query& query, Horizon& horizon, Ino ino);
+
+/// What a trim is to write: the back-pointers to drop, and `attr` if its link count is wrong.
+struct Trim {
+  std::vector<BackPointer> drop;
+  std::optional<format::AttrRecord> attr;
+  bool needed() const { return attr || !drop.empty(); }
+};
+Trim trim_of(const Assessment& assessment);
+
+}  // namespace lccfs::reclaim

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "reclaim/queue_page.h"
+
+#include "format/object_names.h"
+
+namespace lccfs::reclaim {
+
+using format::QueueItem;
+
+namespace {
+constexpr std::uint32_t items_at_once = 1024;
+}
+
+Result<QueuePage> read_queue_page(const Query& query, InstanceId instance, const std::string& after) {
+  const auto session = format::session_object(instance);
+  QueuePage page;
+  const auto snapshot = query({.object = session, .ranges = {{"q/", after, items_at_once}}, .keys = {}});
+  if (!snapshot && snapshot.error().code == ErrorCode::not_found) return page;
+  if (!snapshot) return std::unexpected(snapshot.error());
+  const auto& range = snapshot->ranges.front();
+  for (const auto& [key, value] : range.entries) {
+    const auto number = format::parse_queue_key(key);
+    auto item = format::decode<QueueItem>(value);
+    if (number && item) {
+      page.items.push_back({*number, *item});
+    } else {
+      page.damaged.push_back(session + ": " + key + (item ? "" : ": " + item.error().context));
+    }
+    page.last_key = key;
+  }
+  page.more = range.more && !range.entries.empty();
+  return page;
+}
+
+bool is_due(const Member& member, const NumberedItem& one, TimeSpec now, std::chrono::seconds grace) {
+  if (member.standing == Member::Standing::over) return true;
+  if (member.standing == Member::Standing::silent || one.item.kind == QueueItem::Kind::range) return false;
+  if (one.number >= member.lowest_running) return false;
+  const auto age_seconds = now.seconds - one.item.time.seconds;
+  return age_seconds >= grace.count() || age_seconds < 0;  // logged by a clock that is ahead: not to be kept for ever
+}
+
+}  // namespace lccfs::reclaim

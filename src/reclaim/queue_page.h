@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// The queue of one instance, read page by page. Blocking reads; any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "instance/roll_call.h"
+#include "reclaim/traces.h"
+
+namespace lccfs::reclaim {
+
+struct NumberedItem {
+  std::uint64_t number = 0;
+  format::QueueItem item;
+};
+
+struct QueuePage {
+  std::vector<NumberedItem> items;
+  std::vector<std::string> damaged;  ///< one line each: keys that hold no item
+  std::string last_key;              ///< where the next page goes on
+  bool more = false;
+};
+/// Of the items behind `after`. No session object: an empty page.
+Result<QueuePage> read_queue_page(const Query& query, InstanceId instance, const std::string& after);
+
+/// Whether a pass is to handle an item now. The grace period only says how long a collector waits: what is over, the
+/// roll call has shown. The items of who is over wait for nothing.
+bool is_due(const Member& member, const NumberedItem& one, TimeSpec now, std::chrono::seconds grace);
+
+}  // namespace lccfs::reclaim

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "reclaim/recount.h"
+
+#include <utility>
+
+#include "format/layout.h"
+#include "instance/steps_in_flight.h"
+#include "reclaim/settle.h"
+#include "txn/reclaim_txn.h"
+
+namespace lccfs::reclaim {
+
+using Kind = Assessment::Kind;
+namespace xattr = format::xattr;
+
+namespace {
+constexpr unsigned most_steps = 16;  // each is a race won or lost: who loses so many leaves it for later
+constexpr std::uint32_t names_at_once = 512;
+}  // namespace
+
+Recount::Recount(Instance& instance, Pace& pace, Tally& tally, std::stop_token stop)
+    : instance_(instance), pace_(pace), tally_(tally), stop_(std::move(stop)) {}
+
+Query Recount::query() const {
+  return [this](MetaRead read) { return instance_.query(std::move(read)); };
+}
+
+/// false: refused, or there is no such object any more; whoever asks again sees why.
+Result<bool> Recount::apply(MetaTxn txn) const {
+  pace_.wait_for_turn();
+  const auto applied = instance_.run_repeatable(std::move(txn));
+  if (applied) return true;
+  const auto code = applied.error().code;
+  if (code == ErrorCode::guard_failed || code == ErrorCode::not_found) return false;
+  return std::unexpected(applied.error());
+}
+
+Result<Assessment> Recount::advance(Horizon& horizon, Ino ino) const {
+  for (unsigned steps = 0;; ++steps) {
+    LCCFS_TRY(auto assessment, examine(query(), horizon, ino));
+    const auto kind = assessment.kind;
+    const bool to_be_changed =
+        kind == Kind::settle_seal || kind == Kind::trim || kind == Kind::kill || kind == Kind::clear_names;
+    if (!to_be_changed || steps == most_steps || stop_.stop_requested()) return assessment;
+    LCCFS_CHECK(take_step(assessment));
+  }
+}
+
+Result<bool> Recount::take_step(const Assessment& assessment) const {
+  const auto& inode = assessment.inode;
+  switch (assessment.kind) {
+    case Kind::settle_seal:
+      return settle_seal(instance_, inode.ino, inode.state);
+    case Kind::trim:
+      return trim(assessment);
+    case Kind::kill:
+      return apply(txn::mark_unnamed_dead(inode.ino, inode.version));
+    case Kind::clear_names:
+      return clear_names(assessment);
+    default:
+      return false;
+  }
+}
+
+Result<bool> Recount::trim(const Assessment& assessment) const {
+  const auto trim = trim_of(assessment);
+  std::vector<std::string> keys;
+  for (const auto& pointer : trim.drop) keys.push_back(pointer.key);
+  LCCFS_TRY(const bool applied,
+            apply(txn::trim_links(assessment.inode.ino, assessment.inode.version, keys, trim.attr)));
+  if (applied) ++tally_.inodes_corrected;
+  return applied;
+}
+
+/// Out of directories that live: an inode that dies has no name, but for damage.
+Result<bool> Recount::clear_names(const Assessment& assessment) const {
+  for (const auto& [parent, names] : assessment.names.by_parent) {
+    auto directory =
+        instance_.query({.object = format::inode_object(parent), .xattrs = true, .ranges = {}, .keys = {}});
+    if (!directory && directory.error().code == ErrorCode::not_found) continue;
+    if (!directory) return std::unexpected(std::move(directory).error());
+    std::vector<txn::NameKeys> keys;
+    for (const auto& name : names) {
+      keys.push_back(
+          {format::entry_key(instance_.super().uuid, name), format::reverse_key(assessment.inode.ino, name)});
+    }
+    std::optional<std::uint64_t> nsub;
+    if (assessment.inode.is_directory()) {
+      LCCFS_TRY(const auto count, format::decode<format::NumberRecord>(directory->xattrs[xattr::nsub]));
+      nsub = count.value - std::min<std::uint64_t>(count.value, names.size());
+    }
+    LCCFS_TRY(const bool cleared, apply(txn::remove_dead_names(parent, directory->version, keys, nsub)));
+    if (cleared) tally_.names_removed += names.size();
+  }
+  return true;
+}
+
+/// Width-first (paper section 6.1): its children become items, and are looked at in a later round.
+Result<> Recount::empty_directory(Ino directory, TimeSpec logged) const {
+  while (!stop_.stop_requested()) {
+    const auto page =
+        instance_.query({.object = format::inode_object(directory), .ranges = {{"n/", "", names_at_once}}, .keys = {}});
+    if (!page && page.error().code == ErrorCode::not_found) return {};
+    if (!page) return std::unexpected(page.error());
+    const auto& entries = page->ranges.front().entries;
+    if (entries.empty()) return {};
+    std::vector<format::QueueItem> items;
+    std::vector<txn::NameKeys> keys;
+    for (const auto& [key, value] : entries) {
+      const auto name = format::parse_entry_key(key);
+      const auto entry = format::decode<format::EntryRecord>(value);
+      if (!name || !entry) return failure(ErrorCode::corrupt, format::inode_object(directory) + ": entry " + key);
+      items.push_back({format::QueueItem::Kind::inode, entry->ino, {}, logged});
+      keys.push_back({key, format::reverse_key(entry->ino, name->name)});
+    }
+    LCCFS_CHECK(instance_.log_items(items));
+    LCCFS_TRY(const bool removed, apply(txn::remove_dead_names(directory, page->version, keys, 0)));
+    if (removed) tally_.names_removed += keys.size();
+  }
+  return {};
+}
+
+/// As many removes as there are mapped objects; none is looked for. false: stopped.
+Result<bool> Recount::remove_data(const Traces& file) const {
+  using format::MapBlock;
+  StepsInFlight steps;
+  for (const auto& [block, bits] : file.map) {
+    for (auto i = bits.may_exist._Find_first(); i < MapBlock::objects; i = bits.may_exist._Find_next(i)) {
+      if (stop_.stop_requested()) {
+        LCCFS_CHECK(steps.wait());
+        return false;
+      }
+      const ObjectIndex index{block * MapBlock::objects + i};
+      const auto bytes = bits.believed_there[i]
+                             ? format::bytes_within(instance_.super().object_size_bytes, index, file.size_bytes)
+                             : std::uint64_t{0};
+      pace_.enter();
+      instance_.store().remove_data(format::data_object(file.ino, index),
+                                    [this, bytes, done = steps.next()](Result<> removed) mutable {
+                                      pace_.leave();
+                                      if (removed) {
+                                        ++tally_.data_objects_removed;
+                                        tally_.bytes_freed += bytes;
+                                      }
+                                      done(std::move(removed));
+                                    });
+    }
+  }
+  LCCFS_CHECK(steps.wait());
+  return true;
+}
+
+Result<bool> Recount::remove(const Assessment& dead, TimeSpec logged) const {
+  const auto& inode = dead.inode;
+  if (inode.is_directory() && inode.has_entries) {
+    LCCFS_CHECK(empty_directory(inode.ino, logged));
+    return false;  // its version is another one now: the next round removes it
+  }
+  LCCFS_TRY(const bool data_gone, remove_data(inode));
+  if (!data_gone) return false;
+  LCCFS_TRY(const bool removed, apply(txn::remove_dead_inode(inode.ino, inode.version)));
+  if (removed) ++tally_.inodes_removed;
+  return removed;
+}
+
+}  // namespace lccfs::reclaim

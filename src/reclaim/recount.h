@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// Recount, its writing half (docs/ORDERING.md section 5). Every step may be done twice, and stop anywhere:
+//
+//  live X, wrong links        | Inode.X  | guard version; nlink, back-pointers trimmed  | done
+//  live X without a name      | Inode.X  | guard version; dead                          | dead X, found by the same
+//  item sealed X                   | settle.h |                                              | dead X with a name in P
+//  | Inode.P  | guard version; name removed                  | the same dead X, in nobody's hands  | Session.me | a
+//  directory's children, as inode items     | items that find nothing to do
+//                             | Inode.X  | guard version; its entries removed           | the same
+//                             | Data.X.* | removed where "may exist" is set             | the same, fewer objects
+//                             | Inode.X  | guard version; removed                       | gone
+//
+// What leads to X (a queue item, a d/ key) goes after all that. Several collectors may do it at once. Any thread;
+// blocks.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <stop_token>
+
+#include "instance/instance.h"
+#include "reclaim/examine.h"
+#include "reclaim/pace.h"
+
+namespace lccfs::reclaim {
+
+/// What was done, by all threads.
+struct Tally {
+  std::atomic<std::uint64_t> inodes_removed{0}, data_objects_removed{0}, bytes_freed{0};
+  std::atomic<std::uint64_t> names_removed{0}, inodes_corrected{0}, open_elsewhere{0};
+};
+
+class Recount {
+ public:
+  Recount(Instance& instance, Pace& pace, Tally& tally, std::stop_token stop);
+
+  /// All that can be done about an inode before the instances are asked for it. kind `gone` or `right`: there is
+  /// nothing more to do. `reclaim`: dead; to be removed if nobody has it open. Anything else: left for a later pass.
+  Result<Assessment> advance(Horizon& horizon, Ino ino) const;
+
+  /// Removes an inode that `advance` called dead; every instance has been asked since, and nobody has it open. false:
+  /// left for a later pass. `logged`: when what led here was logged, for the items of a directory's children.
+  Result<bool> remove(const Assessment& dead, TimeSpec logged) const;
+
+  Query query() const;
+
+ private:
+  Result<bool> apply(MetaTxn txn) const;
+  Result<bool> take_step(const Assessment& assessment) const;
+  Result<bool> trim(const Assessment& assessment) const;
+  Result<bool> clear_names(const Assessment& assessment) const;
+  Result<> empty_directory(Ino directory, TimeSpec logged) const;
+  Result<bool> remove_data(const Traces& file) const;
+
+  Instance& instance_;
+  Pace& pace_;
+  Tally& tally_;
+  const std::stop_token stop_;
+};
+
+}  // namespace lccfs::reclaim

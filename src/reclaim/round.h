@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// One round of a pass: one roll call, and what can be done under it (docs/ORDERING.md section 5).
+//
+//  - | Super        | the records; then all are asked (who is gone is fenced)      |
+//  - | Session.*    | *then* their q/, page by page; young items are left alone     |
+//  1 | ...          | directory items: the d/, x/ and l/ keys there; inode items    | all of it can be done again
+//    |              | and, of instances that are over, range items: recount         |
+//  2 | Inode.P      | d/ keys whose inodes were dealt with, x/ and l/ that are over | keys that find nothing to do
+//  3 | Session.<it> | the items that were dealt with                                | items that find nothing to do
+//  4 | Session.<it> | removed, if the instance is over and q/ was read empty since  | a record without a session
+//  5 | Super        | its record                                                    | done
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <stop_token>
+#include <vector>
+
+#include "reclaim/collector.h"
+#include "reclaim/horizon.h"
+#include "reclaim/queue_page.h"
+#include "reclaim/recount.h"
+
+namespace lccfs::reclaim {
+
+class Round {
+ public:
+  Round(Instance& instance, const CollectorOptions& options, const Recount& recount, PassReport& report,
+        const std::stop_token& stop);
+
+  /// The caller is inside an Operation that began before this call, and stays in it. true: something was done that may
+  /// let another round do more.
+  Result<bool> run();
+
+ private:
+  struct Directory;
+
+  Result<> consume(const Member& member);
+  Result<std::vector<std::uint64_t>> handle(const std::vector<NumberedItem>& items);
+  Result<> remove_instance(const Member& member);
+
+  // round_directories.cpp
+  /// Of these directories, those of which nothing is left to be done.
+  Result<std::set<Ino>> handle_directories(const std::vector<Ino>& directories, TimeSpec logged);
+  Result<> sort_key(Directory& directory, const std::string& key);
+  Result<> read_page(Directory& directory);
+  Result<> drop_keys(Directory& directory, const std::set<Ino>& dealt_with);
+
+  // round_inodes.cpp
+  /// Of these inodes, those of which nothing is left to be done.
+  Result<std::set<Ino>> handle_inodes(const std::vector<Ino>& inodes, TimeSpec logged);
+  Result<> remove_dead(const std::vector<Assessment>& dead, TimeSpec logged, std::set<Ino>& dealt_with);
+  Result<bool> handle_range(const format::QueueItem& range);
+
+  void note_damage(const Error& error);
+  template <class Work>
+  Result<> in_parallel(std::size_t count, const Work& work);
+
+  Instance& instance_;
+  const CollectorOptions& options_;
+  const Recount& recount_;
+  PassReport& report_;
+  const std::stop_token stop_;
+  std::optional<Horizon> horizon_;
+  std::mutex mutex_;  // guards the report and what parallel work adds to
+  bool did_something_ = false;
+  bool somebody_is_silent_ = false;
+};
+
+}  // namespace lccfs::reclaim

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Directory items: the d/, x/ and l/ keys of a directory, page by page, many directories at once.
+#include <algorithm>
+#include <functional>
+#include <limits>
+
+#include "reclaim/round_parallel.h"
+#include "txn/reclaim_txn.h"
+
+namespace lccfs::reclaim {
+
+namespace {
+constexpr std::uint32_t keys_at_once = 1024;
+constexpr std::size_t directories_at_once = 64;
+}  // namespace
+
+/// Where this round is in one directory.
+struct Round::Directory {
+  Ino ino;
+  std::string after;                    // the last d/ key that was read
+  bool read_all = false;                // there is no further page, or no directory
+  bool something_left = false;          // some key is to be looked at in a later pass
+  std::map<std::string, Ino> detached;  // d/ keys of this page that are over
+  std::vector<std::string> finished;    // x/ and l/ keys that are over
+};
+
+/// One key of a directory, sorted by what is to become of it. l/ keys of those who are over are of no use to anybody;
+/// those of others keep nothing waiting.
+Result<> Round::sort_key(Directory& directory, const std::string& key) {
+  const auto is_over = [&](Token token) -> Result<bool> {
+    LCCFS_TRY(const auto verdict, horizon_->judge(token));
+    return verdict != Horizon::Verdict::not_over;  // the key names its step: it cannot come to mean another
+  };
+  if (const auto stepper = format::parse_step_number_key(key)) {
+    LCCFS_TRY(const bool over, is_over({*stepper, std::numeric_limits<std::uint64_t>::max()}));
+    if (over) directory.finished.push_back(key);
+    return {};
+  }
+  const auto detached = format::parse_detached_key(key);
+  const auto decision = format::parse_decision_key(key);
+  if (!detached && !decision) {
+    directory.something_left = true;
+    return failure(ErrorCode::corrupt,
+                   format::inode_object(directory.ino) + ": key " + key + " is none of the format's");
+  }
+  LCCFS_TRY(const bool over, is_over(detached ? detached->token : *decision));
+  if (!over) {
+    directory.something_left = true;
+  } else if (detached) {
+    directory.detached[key] = detached->ino;
+  } else {
+    directory.finished.push_back(key);
+  }
+  return {};
+}
+
+Result<> Round::read_page(Directory& directory) {
+  MetaRead read{
+      .object = format::inode_object(directory.ino), .ranges = {{"d/", directory.after, keys_at_once}}, .keys = {}};
+  const bool first = directory.after.empty();
+  if (first) read.ranges.insert(read.ranges.end(), {{"x/", "", keys_at_once}, {"l/", "", keys_at_once}});
+  directory.detached.clear();
+  directory.finished.clear();
+  directory.read_all = true;
+  const auto page = instance_.query(std::move(read));
+  if (!page && page.error().code == ErrorCode::not_found) return {};
+  if (!page) {
+    directory.something_left = true;
+    return std::unexpected(page.error());
+  }
+  for (const auto& range : page->ranges) {
+    for (const auto& [key, value] : range.entries) LCCFS_CHECK(sort_key(directory, key));
+  }
+  const auto& keys = page->ranges.front();
+  directory.read_all = !keys.more || keys.entries.empty();
+  if (!keys.entries.empty()) directory.after = keys.entries.back().first;
+  for (std::size_t other = 1; other < page->ranges.size(); ++other) {
+    directory.something_left = directory.something_left || page->ranges[other].more;
+  }
+  return {};
+}
+
+Result<> Round::drop_keys(Directory& directory, const std::set<Ino>& dealt_with) {
+  auto keys = std::move(directory.finished);
+  for (const auto& [key, ino] : directory.detached) {
+    if (dealt_with.contains(ino)) {
+      keys.push_back(key);
+    } else {
+      directory.something_left = true;
+    }
+  }
+  if (keys.empty()) return {};
+  const auto removed = instance_.run_repeatable(txn::remove_traces(directory.ino, keys));
+  if (!removed && removed.error().code != ErrorCode::not_found) return std::unexpected(removed.error());
+  const std::lock_guard lock(mutex_);
+  did_something_ = true;
+  return {};
+}
+
+/// Young directories first: they are likely to be below the older ones, whose removal waits for theirs.
+Result<std::set<Ino>> Round::handle_directories(const std::vector<Ino>& inodes, TimeSpec logged) {
+  const std::set<Ino, std::greater<>> distinct(inodes.begin(), inodes.end());
+  std::vector<Directory> waiting;
+  for (const Ino ino : distinct) {
+    Directory directory;
+    directory.ino = ino;
+    waiting.push_back(std::move(directory));
+  }
+  std::set<Ino> quiet;
+  for (std::size_t begin = 0; begin < waiting.size() && !stop_.stop_requested();) {
+    const auto end = std::min(waiting.size(), begin + directories_at_once);
+    const auto count = end - begin;
+    LCCFS_CHECK(in_parallel(count, [&](std::size_t i) { return read_page(waiting[begin + i]); }));
+    std::vector<Ino> detached;
+    for (std::size_t i = begin; i < end; ++i) {
+      for (const auto& [key, ino] : waiting[i].detached) detached.push_back(ino);
+    }
+    LCCFS_TRY(const auto dealt_with, handle_inodes(detached, logged));
+    LCCFS_CHECK(in_parallel(count, [&](std::size_t i) { return drop_keys(waiting[begin + i], dealt_with); }));
+    if (stop_.stop_requested()) break;
+    for (std::size_t i = begin; i < end; ++i) {
+      if (waiting[i].read_all && !waiting[i].something_left) quiet.insert(waiting[i].ino);
+    }
+    const auto first_unfinished = std::stable_partition(waiting.begin() + static_cast<std::ptrdiff_t>(begin),
+                                                        waiting.begin() + static_cast<std::ptrdiff_t>(end),
+                                                        [](const Directory& directory) { return directory.read_all; });
+    begin = static_cast<std::size_t>(first_unfinished - waiting.begin());
+  }
+  return quiet;
+}
+
+}  // namespace lccfs::reclaim

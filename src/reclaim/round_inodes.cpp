@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Inode and range items: recount in bulk, so that the instances are asked once for many dead inodes.
+#include <algorithm>
+
+#include "reclaim/round_parallel.h"
+
+namespace lccfs::reclaim {
+
+using Kind = Assessment::Kind;
+using format::QueueItem;
+
+Result<std::set<Ino>> Round::handle_inodes(const std::vector<Ino>& inodes, TimeSpec logged) {
+  std::set<Ino> dealt_with;
+  for (std::size_t begin = 0; begin < inodes.size() && !stop_.stop_requested(); begin += format::roll_call_limit) {
+    const auto end = std::min<std::size_t>(inodes.size(), begin + format::roll_call_limit);
+    std::set<Ino> distinct(inodes.begin() + static_cast<std::ptrdiff_t>(begin),
+                           inodes.begin() + static_cast<std::ptrdiff_t>(end));
+    const std::vector<Ino> chunk(distinct.begin(), distinct.end());
+    std::vector<Assessment> dead;
+    LCCFS_CHECK(in_parallel(chunk.size(), [&](std::size_t i) -> Result<> {
+      LCCFS_TRY(auto assessment, recount_.advance(*horizon_, chunk[i]));
+      const std::lock_guard lock(mutex_);
+      if (assessment.kind == Kind::gone || assessment.kind == Kind::right) dealt_with.insert(chunk[i]);
+      if (assessment.kind == Kind::reclaim) dead.push_back(std::move(assessment));
+      return {};
+    }));
+    LCCFS_CHECK(remove_dead(dead, logged, dealt_with));
+  }
+  return dealt_with;
+}
+
+/// The question comes after the marks: an open that begins later finds the inode dead.
+Result<> Round::remove_dead(const std::vector<Assessment>& dead, TimeSpec logged, std::set<Ino>& dealt_with) {
+  if (dead.empty() || somebody_is_silent_) return {};
+  std::vector<Ino> numbers;
+  for (const auto& assessment : dead) numbers.push_back(assessment.inode.ino);
+  LCCFS_TRY(const auto roll, instance_.call_roll(numbers));
+  somebody_is_silent_ = !roll.all_answered();
+  if (somebody_is_silent_) return {};
+  return in_parallel(dead.size(), [&](std::size_t i) -> Result<> {
+    const auto& inode = dead[i].inode;
+    if (roll.is_open(inode.ino)) {
+      const std::lock_guard lock(mutex_);
+      ++report_.open_elsewhere;
+      return {};
+    }
+    LCCFS_TRY(const bool removed, recount_.remove(dead[i], logged));
+    const std::lock_guard lock(mutex_);
+    did_something_ = did_something_ || removed || inode.has_entries;
+    if (removed) dealt_with.insert(inode.ino);
+    return {};
+  });
+}
+
+/// Numbers of which something is left get items of their own, so that the others are not looked at again.
+Result<bool> Round::handle_range(const QueueItem& range) {
+  std::vector<Ino> inodes;
+  for (Ino ino = range.ino; ino < range.end; ++ino.value) inodes.push_back(ino);
+  LCCFS_TRY(const auto dealt_with, handle_inodes(inodes, range.time));
+  if (stop_.stop_requested()) return false;
+  std::vector<QueueItem> left;
+  for (const Ino ino : inodes) {
+    if (!dealt_with.contains(ino)) left.push_back({QueueItem::Kind::inode, ino, {}, range.time});
+  }
+  if (!left.empty()) LCCFS_CHECK(instance_.log_items(left));
+  return true;
+}
+
+}  // namespace lccfs::reclaim

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// Settling the seal sealed(t, P, name) of a directory X (docs/ORDERING.md section 6): whoever wants to change something
+// in X does it, and so does a collector once t is over.
+//
+//  # | object     | step                                                      | stop here leaves
+//  - | Inode.P    | d/X/t there: committed -> dead. x/t = cancelled -> unseal |
+//  0 | Session.me | directory item P, if none is relied on already            |
+//  1 | Inode.P    | guard d/X/t and x/t absent; x/t = cancelled               | the seal's owner can commit no more
+//  2 | Inode.X    | guard sealed(t); live, or dead                            | x/t: its owner, or the collector
+//  P is gone: X has a name somewhere -> live, none -> dead.
+#pragma once
+
+#include "format/records.h"
+#include "instance/instance.h"
+
+namespace lccfs::reclaim {
+
+/// One attempt. true: X is no longer sealed as it was. false: look again (after a cancel, or a lost race). The caller
+/// is inside an Operation. Blocks; any thread.
+Result<bool> settle_seal(Instance& instance, Ino sealed, const format::StateRecord& seal);
+
+}  // namespace lccfs::reclaim

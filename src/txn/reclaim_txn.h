@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// The transactions of recount and the collector (docs/ORDERING.md section 5). Pure functions. All are for
+// Instance::run_repeatable: guarded by the version that was read, or harmless if done twice; whoever is refused reads
+// again.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "format/records.h"
+#include "lccfs/object_store.h"
+
+namespace lccfs::txn {
+
+/// It has no name, as of that version.
+MetaTxn mark_unnamed_dead(Ino ino, std::uint64_t version);
+
+/// Back-pointers that lead nowhere, by their keys (empty: the xattr `parent`), and the link count.
+MetaTxn trim_links(Ino ino, std::uint64_t version, const std::vector<std::string>& back_pointer_keys,
+                   const std::optional<format::AttrRecord>& attr);
+
+/// Names out of a dead directory, or names of a dead inode out of its parent.
+struct NameKeys {
+  std::string entry, reverse;
+};
+MetaTxn remove_dead_names(Ino directory, std::uint64_t version, const std::vector<NameKeys>& names,
+                          const std::optional<std::uint64_t>& nsub);
+
+MetaTxn remove_dead_inode(Ino ino, std::uint64_t version);
+
+/// d/ and x/ keys that were dealt with, and l/ keys of instances that are over.
+MetaTxn remove_traces(Ino directory, const std::vector<std::string>& keys);
+
+}  // namespace lccfs::txn

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// What instances answer to a roll call: how far they have come, and what is open.
+#include <thread>
+
+#include "support/catch.h"
+#include "support/instances.h"
+
+namespace lccfs {
+namespace {
+
+using format::QueueItem;
+using test::InstanceVolume;
+using test::need;
+using test::Running;
+
+Member member(const Roll& roll, const Running& of) {
+  for (const auto& one : roll.members) {
+    if (one.id == of->id()) return one;
+  }
+  FAIL("not on the roll");
+  return {};
+}
+
+std::uint64_t lowest_running(Instance& asker, const Running& of) {
+  return member(need(asker.call_roll({})), of).lowest_running;
+}
+
+TEST_CASE("a roll call shows who lives, who has ended and who is silent") {
+  InstanceVolume volume;
+  auto asker = volume.start();
+  auto living = volume.start();
+  auto ended = volume.start();
+  need(ended->log_items({{QueueItem::Kind::inode, Ino{99}, {}, {}}}));
+  need(ended->end());
+  auto deaf = volume.start();
+  deaf.client->set_deaf(true);
+  const auto roll = need(asker->call_roll({}));
+  CHECK(roll.members.size() == 4);
+  CHECK(member(roll, asker).standing == Member::Standing::answered);
+  CHECK(member(roll, living).standing == Member::Standing::answered);
+  CHECK(member(roll, ended).standing == Member::Standing::over);
+  CHECK(member(roll, deaf).standing == Member::Standing::silent);
+  CHECK_FALSE(roll.all_answered());
+}
+
+TEST_CASE("who is gone is fenced by a roll call, and does no step any more") {
+  InstanceVolume volume;
+  auto asker = volume.start();
+  auto victim = volume.start();
+  victim.client->crash();
+  CHECK(member(need(asker->call_roll({})), victim).standing == Member::Standing::silent);
+  volume.clock.advance(std::chrono::minutes(2));
+  const auto found = member(need(asker->call_roll({})), victim);
+  CHECK(found.standing == Member::Standing::over);
+  CHECK(found.fenced_now);
+  CHECK(volume.record_of(victim->id())->state == format::InstanceRecord::State::fenced);
+}
+
+TEST_CASE("with nothing running, an instance answers its next number") {
+  InstanceVolume volume;
+  auto asker = volume.start();
+  auto other = volume.start();
+  const auto token = other->next_token();
+  CHECK(lowest_running(*asker.instance, other) == token.number + 1);
+}
+
+TEST_CASE("no number that was drawn since an operation began is over while it runs") {
+  InstanceVolume volume;
+  auto asker = volume.start();
+  auto other = volume.start();
+  auto first = std::make_optional<Instance::Operation>(*other.instance);
+  const auto token = other->next_token();
+  auto second = std::make_optional<Instance::Operation>(*other.instance);
+  const auto later = other->next_token();
+  CHECK(lowest_running(*asker.instance, other) <= token.number);
+  first.reset();
+  CHECK(lowest_running(*asker.instance, other) > token.number);
+  CHECK(lowest_running(*asker.instance, other) <= later.number);
+  second.reset();
+  CHECK(lowest_running(*asker.instance, other) > later.number);
+}
+
+TEST_CASE("a directory item is let go of as soon as no operation runs that relies on it, and logged anew") {
+  InstanceVolume volume;
+  auto asker = volume.start();
+  auto other = volume.start();
+  auto running = std::make_optional<Instance::Operation>(*other.instance);
+  need(other->rely_on_directory(root_ino));
+  need(other->rely_on_directory(root_ino));
+  CHECK(volume.queue_of(other->id(), QueueItem::Kind::directory).size() == 1);
+  running.reset();
+  SECTION("relied on again, it stays for as long as that operation runs") {
+    running.emplace(*other.instance);
+    const auto before = other->next_token();
+    need(other->rely_on_directory(root_ino));
+    CHECK(lowest_running(*asker.instance, other) < before.number);
+    need(other->rely_on_directory(root_ino));
+    CHECK(volume.queue_of(other->id(), QueueItem::Kind::directory).size() == 1);
+  }
+  SECTION("let go of, it is logged anew") {
+    const auto before = other->next_token();
+    CHECK(lowest_running(*asker.instance, other) > before.number);
+    need(other->rely_on_directory(root_ino));
+    CHECK(volume.queue_of(other->id(), QueueItem::Kind::directory).size() == 2);
+  }
+}
+
+TEST_CASE("a range intent holds nothing back") {
+  InstanceVolume volume;
+  auto asker = volume.start();
+  auto other = volume.start();
+  need(other->allocate_ino());
+  const auto token = other->next_token();
+  CHECK(lowest_running(*asker.instance, other) > token.number);
+}
+
+TEST_CASE("instances say which of the inodes are open there") {
+  InstanceVolume volume;
+  auto asker = volume.start();
+  auto other = volume.start();
+  other->set_open_probe([](Ino ino) { return ino == Ino{7}; });
+  const auto roll = need(asker->call_roll({Ino{6}, Ino{7}}));
+  CHECK(roll.is_open(Ino{7}));
+  CHECK_FALSE(roll.is_open(Ino{6}));
+  other->set_open_probe(nullptr);
+  CHECK_FALSE(need(asker->call_roll({Ino{7}})).is_open(Ino{7}));
+}
+
+TEST_CASE("an instance hears of others' roll calls, and not of its own") {
+  InstanceVolume volume;
+  auto one = volume.start();
+  auto other = volume.start();
+  need(one->call_roll({}));
+  CHECK(other->last_roll_call() == volume.clock.elapsed());
+  CHECK(one->last_roll_call() == std::nullopt);
+}
+
+TEST_CASE("an instance that has removed names removes its step numbers there when it ends") {
+  InstanceVolume volume;
+  auto one = volume.start();
+  need(one->rely_on_directory(root_ino));
+  MetaTxn step{format::inode_object(root_ino), "touch", {}, {mutation::SetKey{"p/9/9.9", "\1"}}};
+  need(one->run(step));
+  const auto key = format::step_number_key(one->id());
+  const MetaRead read{.object = format::inode_object(root_ino), .ranges = {}, .keys = {key}};
+  CHECK(need(volume.looker->query(read)).keys.contains(key));
+  need(one->end());
+  CHECK_FALSE(need(volume.looker->query(read)).keys.contains(key));
+}
+
+}  // namespace
+}  // namespace lccfs
