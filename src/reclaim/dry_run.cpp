@@ -72,6 +72,7 @@ class DryRun {
       LCCFS_TRY(page, read_queue_page(query(), member.id, page.last_key));
       report_.damaged.insert(report_.damaged.end(), page.damaged.begin(), page.damaged.end());
       for (const auto& one : page.items) {
+        if (is_intent(member, one)) continue;
         const bool due = is_due(member, one, clock_.wall_time(), options_.grace);
         ++(due ? report_.items_done : report_.items_left);
         if (due) LCCFS_CHECK(look_at_item(one.item));

@@ -32,9 +32,13 @@ Result<QueuePage> read_queue_page(const Query& query, InstanceId instance, const
   return page;
 }
 
+bool is_intent(const Member& member, const NumberedItem& one) {
+  return member.standing != Member::Standing::over && one.item.kind == QueueItem::Kind::range;
+}
+
 bool is_due(const Member& member, const NumberedItem& one, TimeSpec now, std::chrono::seconds grace) {
   if (member.standing == Member::Standing::over) return true;
-  if (member.standing == Member::Standing::silent || one.item.kind == QueueItem::Kind::range) return false;
+  if (member.standing == Member::Standing::silent || is_intent(member, one)) return false;
   if (one.number >= member.lowest_running) return false;
   const auto age_seconds = now.seconds - one.item.time.seconds;
   return age_seconds >= grace.count() || age_seconds < 0;  // logged by a clock that is ahead: not to be kept for ever

@@ -24,6 +24,9 @@ struct QueuePage {
 /// Of the items behind `after`. No session object: an empty page.
 Result<QueuePage> read_queue_page(const Query& query, InstanceId instance, const std::string& after);
 
+/// A range item of an instance that lives: it stands for inodes to come, and is nothing that waits for a collector.
+bool is_intent(const Member& member, const NumberedItem& one);
+
 /// Whether a pass is to handle an item now. The grace period only says how long a collector waits: what is over, the
 /// roll call has shown. The items of who is over wait for nothing.
 bool is_due(const Member& member, const NumberedItem& one, TimeSpec now, std::chrono::seconds grace);

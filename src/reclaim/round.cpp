@@ -44,7 +44,7 @@ Result<> Round::consume(const Member& member) {
     for (const auto& line : page.damaged) note_damage({ErrorCode::corrupt, line});
     std::erase_if(page.items, [&](const NumberedItem& one) {
       const bool due = is_due(member, one, instance_.clock().wall_time(), options_.grace);
-      if (!due) ++report_.items_left;
+      if (!due && !is_intent(member, one)) ++report_.items_left;
       return !due;
     });
     LCCFS_TRY(const auto done, handle(page.items));

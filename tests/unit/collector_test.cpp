@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// The collector: what it removes, what it leaves, and what that costs.
+#include <algorithm>
+#include <thread>
+
+#include "check/check.h"
+#include "support/catch.h"
+#include "support/collecting.h"
+#include "support/file_calls.h"
+#include "support/namespace_calls.h"
+#include "support/test_volume.h"
+
+namespace lccfs::test {
+namespace {
+
+using Names = std::set<std::string>;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+const Names empty_volume{"Super", "Alloc", "Inode.1"};
+
+/// A volume of small objects on which nothing is wrong, whatever happens.
+class CollectedVolume : public TestVolume {
+ public:
+  explicit CollectedVolume(const ScriptedCluster::Options& options = {}) : TestVolume(small_objects(), options) {}
+  ~CollectedVolume() {
+    for (const auto& finding : need(check::check_volume(*new_client()))) UNSCOPED_INFO(check::text_of(finding));
+    CHECK(need(check::check_volume(*new_client())).empty());
+  }
+  reclaim::PassReport collect() { return test::collect(cluster(), clock()); }
+  Names objects() { return object_names(cluster()); }
+};
+
+Ino make_filled(FileSystem& fs, const std::string& name, const std::vector<std::uint64_t>& objects) {
+  const auto file = create_file(fs, name);
+  for (const auto index : objects) need(write_at(fs, file.handle, index * object_bytes, "some bytes"));
+  close_file(fs, file.handle);
+  return file.ino;
+}
+
+TEST_CASE("what was removed is reclaimed once its client has ended, and nothing is left of either") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  const auto directory = make_dir(*mount.file_system, root_ino, "directory");
+  make_file(*mount.file_system, directory, "inner");
+  make_filled(*mount.file_system, "file", {0, 1, 7});
+  need(mount->unlink(directory, "inner"));
+  need(mount->rmdir(root_ino, "directory"));
+  need(mount->unlink(root_ino, "file"));
+  need(mount->unmount());
+  const auto report = volume.collect();
+  CHECK(report.inodes_removed == 3);
+  CHECK(report.data_objects_removed == 3);
+  CHECK(report.items_left == 0);
+  CHECK(report.instances_removed == 1);
+  CHECK(volume.objects() == empty_volume);
+  CHECK(traces_left(volume.cluster()).empty());
+  const auto root = *inode_object_of(volume.cluster(), root_ino);
+  CHECK_FALSE(has_keys(root, "l/"));
+}
+
+TEST_CASE("a live client's leftovers are reclaimed once they are older than the grace period") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  const auto file = make_filled(*mount.file_system, "file", {0});
+  need(mount->unlink(root_ino, "file"));
+  TestCollector collector(volume.cluster(), volume.clock(), minutes(5));
+  auto report = collector.pass();
+  CHECK(report.inodes_removed == 0);
+  CHECK(report.items_left == 1);
+  CHECK(inode_object_of(volume.cluster(), file));
+  volume.clock().advance(minutes(5));
+  report = collector.pass();
+  CHECK(report.inodes_removed == 1);
+  CHECK_FALSE(inode_object_of(volume.cluster(), file));
+  collector.end();
+  need(mount->unmount());
+  volume.collect();
+  CHECK(volume.objects() == empty_volume);
+}
+
+TEST_CASE("an unlinked file stays readable and writable while a client has it open, and goes after its close") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  auto other = volume.mount();
+  const auto ino = make_filled(*mount.file_system, "file", {0});
+  const auto handle = need(other->open({}, ino, O_RDWR)).handle;
+  need(mount->unlink(root_ino, "file"));
+  TestCollector collector(volume.cluster(), volume.clock());
+  auto report = collector.pass();
+  CHECK(report.inodes_removed == 0);
+  CHECK(report.open_elsewhere == 1);
+  CHECK(need(read_at(*other.file_system, handle, 0, 4)) == "some");
+  need(write_at(*other.file_system, handle, 3 * object_bytes, "more"));
+  need(other->fsync(handle, false));
+  CHECK(need(other->get_attributes(ino)).attributes.size_bytes == 3 * object_bytes + 4);
+  CHECK(collector.pass().inodes_removed == 0);
+  CHECK(error_of(mount->open({}, ino, O_RDONLY)) == ErrorCode::stale);
+  close_file(*other.file_system, handle);
+  CHECK(collector.pass().inodes_removed == 1);
+  CHECK(std::ranges::none_of(volume.objects(), [](const auto& name) { return name.starts_with("Data."); }));
+  collector.end();
+}
+
+TEST_CASE("an open that began before its inode was marked dead keeps it") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  auto other = volume.mount();
+  const auto ino = make_filled(*mount.file_system, "file", {0});
+  need(mount->unlink(root_ino, "file"));
+  TestCollector collector(volume.cluster(), volume.clock());
+  // The open has read the inode; the collector acts before its answer comes.
+  std::optional<reclaim::PassReport> report;
+  bool in_open = false;
+  other.client->set_hook([&](const StepInfo& info) -> Fault {
+    if (in_open && !report && info.kind == StepKind::query && info.object == format::inode_object(ino)) {
+      report.emplace();
+      *report = collector.pass();
+    }
+    return {};
+  });
+  in_open = true;
+  const auto opened = other->open({}, ino, O_RDONLY);
+  in_open = false;
+  REQUIRE(report);
+  CHECK(report->inodes_removed == 0);
+  // It was marked dead before it was read.
+  CHECK(error_of(opened) == ErrorCode::stale);
+  CHECK(collector.pass().inodes_removed == 1);
+  collector.end();
+}
+
+TEST_CASE("a directory that is open stays until it is closed") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  const auto directory = make_dir(*mount.file_system, root_ino, "directory");
+  const auto handle = need(mount->open_directory(directory));
+  need(mount->rmdir(root_ino, "directory"));
+  TestCollector collector(volume.cluster(), volume.clock());
+  CHECK(collector.pass().inodes_removed == 0);
+  CHECK(inode_object_of(volume.cluster(), directory));
+  mount->release_directory(handle);
+  CHECK(collector.pass().inodes_removed == 1);
+  collector.end();
+}
+
+TEST_CASE("while a client is silent nothing is removed, and what needs no answer of it is done") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  auto silent = volume.mount();
+  const auto ino = make_filled(*mount.file_system, "file", {0});
+  need(mount->unlink(root_ino, "file"));
+  silent.client->set_deaf(true);
+  TestCollector collector(volume.cluster(), volume.clock());
+  auto report = collector.pass();
+  CHECK(report.inodes_removed == 0);
+  REQUIRE(report.silent.size() == 1);
+  CHECK(inode_object_of(volume.cluster(), ino));
+  silent.client->set_deaf(false);
+  CHECK(collector.pass().inodes_removed == 1);
+  collector.end();
+}
+
+TEST_CASE("a client that is gone is fenced before anything of its is acted on") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  const auto ino = make_filled(*mount.file_system, "file", {0, 1});
+  need(mount->unlink(root_ino, "file"));
+  mount.client->crash();
+  TestCollector collector(volume.cluster(), volume.clock());
+  CHECK(collector.pass().inodes_removed == 0);
+  CHECK(inode_object_of(volume.cluster(), ino));
+  volume.clock().advance(minutes(2));
+  const auto report = collector.pass();
+  CHECK(report.inodes_removed == 1);
+  REQUIRE(report.gone.size() == 1);
+  CHECK(report.instances_removed == 1);
+  collector.end();
+  CHECK(volume.objects() == empty_volume);
+}
+
+TEST_CASE("an inode whose client died before it got a name is found by the range intent") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  mount.client->set_hook(once_on("insert entry", {Fault::Kind::not_applied_and_crash}));
+  CHECK_FALSE(mount->make_node({}, root_ino, "file", {FileType::regular, 0644, 0, {}}));
+  CHECK(volume.objects().size() == empty_volume.size() + 2);  // the inode, and the session
+  volume.clock().advance(minutes(2));
+  CHECK(volume.collect().inodes_removed == 1);
+  CHECK(volume.objects() == empty_volume);
+}
+
+TEST_CASE("what the client of a seal left is settled once it is over: back to life, or dead and gone") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  const auto directory = make_dir(*mount.file_system, root_ino, "directory");
+  const bool committed = GENERATE(false, true);
+  mount.client->set_hook(
+      once_on("remove entry", {committed ? Fault::Kind::applied_and_crash : Fault::Kind::not_applied_and_crash}));
+  CHECK_FALSE(mount->rmdir(root_ino, "directory"));
+  volume.clock().advance(minutes(2));
+  volume.collect();
+  CHECK(inode_object_of(volume.cluster(), directory).has_value() == !committed);
+  if (!committed) CHECK(state_of(*inode_object_of(volume.cluster(), directory)) == format::StateRecord::Kind::live);
+  volume.collect();  // what the first settler has logged
+  CHECK(traces_left(volume.cluster()).empty());
+}
+
+TEST_CASE("a file with two names is kept, and a wrong link count is corrected") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  const auto ino = make_file(*mount.file_system, root_ino, "file");
+  volume.cluster().with_objects([&](scripted::Objects& objects) {
+    auto& inode = objects.metadata().at(format::inode_object(ino));
+    auto attr = need(format::decode<format::AttrRecord>(inode.xattrs.at("attr")));
+    attr.nlink = 2;
+    inode.xattrs["attr"] = encode(attr);
+    inode.keys[format::back_pointer_key(Ino{77}, {InstanceId{77}, 1})] = format::marker_value;
+  });
+  TestCollector collector(volume.cluster(), volume.clock());
+  need(collector.instance().log_items({{format::QueueItem::Kind::inode, ino, {}, {}}}));
+  CHECK(collector.pass().inodes_corrected == 1);
+  const auto inode = *inode_object_of(volume.cluster(), ino);
+  CHECK(need(format::decode<format::AttrRecord>(inode.xattrs.at("attr"))).nlink == 1);
+  CHECK_FALSE(has_keys(inode, "p/"));
+  collector.end();
+  need(mount->unmount());
+}
+
+TEST_CASE("a directory that was deleted with content is emptied level by level") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  const auto top = make_dir(*mount.file_system, root_ino, "top");
+  const auto middle = make_dir(*mount.file_system, top, "middle");
+  for (int i = 0; i < 3; ++i) {
+    make_file(*mount.file_system, middle, "file" + std::to_string(i));
+    make_file(*mount.file_system, top, "file" + std::to_string(i));
+  }
+  need(mount->unmount());
+  volume.cluster().with_objects([&](scripted::Objects& objects) {
+    auto& root = objects.metadata().at("Inode.1");
+    std::erase_if(root.keys,
+                  [](const auto& key) { return key.first.starts_with("n/") || key.first.starts_with("i/"); });
+    root.xattrs["nsub"] = encode(format::NumberRecord{0});
+  });
+  TestCollector collector(volume.cluster(), volume.clock());
+  need(collector.instance().log_items({{format::QueueItem::Kind::inode, top, {}, {}}}));
+  const auto report = collector.pass();
+  CHECK(report.inodes_removed == 8);
+  CHECK(report.names_removed == 7);
+  collector.end();
+  CHECK(volume.objects() == empty_volume);
+}
+
+TEST_CASE("an object that cannot be read is named and left, with its item; the rest is done") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  const auto damaged = make_file(*mount.file_system, root_ino, "damaged");
+  make_file(*mount.file_system, root_ino, "fine");
+  const auto object = format::inode_object(damaged);
+  Bytes good;
+  volume.cluster().with_objects([&](scripted::Objects& objects) {
+    good = std::exchange(objects.metadata().at(object).xattrs["state"], "rubbish");
+  });
+  need(mount->unlink(root_ino, "fine"));
+  TestCollector collector(volume.cluster(), volume.clock());
+  need(collector.instance().log_items({{format::QueueItem::Kind::inode, damaged, {}, {}}}));
+  const auto report = collector.pass();
+  REQUIRE(report.damaged.size() == 2);  // once in each round
+  CHECK(report.damaged.front().starts_with(object + ": "));
+  CHECK(report.inodes_removed == 1);
+  CHECK(report.items_left >= 1);
+  volume.cluster().with_objects(
+      [&](scripted::Objects& objects) { objects.metadata().at(object).xattrs["state"] = good; });
+  CHECK(collector.pass().damaged.empty());
+  collector.end();
+}
+
+TEST_CASE("a file costs as many removes as it has mapped objects, and no probing") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  const auto ino = make_filled(*mount.file_system, "file", {0, 5, 2000, 2001, 9000});
+  need(mount->unlink(root_ino, "file"));
+  TestCollector collector(volume.cluster(), volume.clock());
+  CHECK(collector.pass().data_objects_removed == 5);
+  const auto counts = collector.client().counts();
+  CHECK(counts.removes == 5);
+  CHECK(counts.reads == 0);
+  std::vector<std::string> on_inode;
+  for (const auto& step : collector.client().trace()) {
+    if (step.ends_with(" " + format::inode_object(ino))) on_inode.push_back(step.substr(0, step.find(" Inode")));
+  }
+  CHECK(on_inode == std::vector<std::string>{"query", "mark unnamed dead", "query", "remove dead inode"});
+  collector.end();
+  need(mount->unmount());
+}
+
+TEST_CASE(
+    "many unlinked files of one directory cost three reads and two writes each, one key batch and few questions") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  constexpr unsigned files = 200;
+  for (unsigned i = 0; i < files; ++i) make_file(*mount.file_system, root_ino, "file" + std::to_string(i));
+  for (unsigned i = 0; i < files; ++i) need(mount->unlink(root_ino, "file" + std::to_string(i)));
+  TestCollector collector(volume.cluster(), volume.clock());
+  CHECK(collector.pass().inodes_removed == files);
+  const auto counts = collector.client().counts();
+  CHECK(counts.queries <= 4 * files + 30);
+  CHECK(counts.applies <= 2 * files + 5);
+  CHECK(counts.notifies <= 4);
+  collector.end();
+  need(mount->unmount());
+}
+
+TEST_CASE("two collectors at once, on several threads, lose nothing and leave nothing") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  constexpr unsigned files = 300;
+  for (unsigned i = 0; i < files; ++i) {
+    make_file(*mount.file_system, root_ino, "kept" + std::to_string(i));
+    make_filled(*mount.file_system, "removed" + std::to_string(i), {i % 5});
+  }
+  for (unsigned i = 0; i < files; ++i) need(mount->unlink(root_ino, "removed" + std::to_string(i)));
+  need(mount->unmount());
+  TestCollector first(volume.cluster(), volume.clock(), seconds(0), 4);
+  TestCollector second(volume.cluster(), volume.clock(), seconds(0), 4);
+  {
+    const std::jthread one([&] { first.pass(); });
+    const std::jthread other([&] { second.pass(); });
+  }
+  first.pass();
+  first.end();
+  second.end();
+  volume.collect();
+  CHECK(volume.objects().size() == empty_volume.size() + files);
+  CHECK(traces_left(volume.cluster()).empty());
+}
+
+TEST_CASE("a dry run says what a pass would do, and changes nothing") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  auto dead = volume.mount();
+  make_filled(*mount.file_system, "file", {0, 1});
+  const auto open = make_filled(*mount.file_system, "open", {0});
+  const auto handle = need(mount->open({}, open, O_RDONLY)).handle;
+  need(mount->unlink(root_ino, "file"));
+  need(mount->unlink(root_ino, "open"));
+  dead.client->crash();
+  volume.clock().advance(minutes(2));
+  auto looker = volume.new_client();
+  const auto report = need(reclaim::dry_run(*looker, volume.clock(), {.jobs = 1, .grace = seconds(0)}));
+  CHECK(report.inodes_removed == 1);
+  CHECK(report.data_objects_removed == 2);
+  CHECK(report.bytes_freed == object_bytes + 10);
+  CHECK(report.open_elsewhere == 1);
+  REQUIRE(report.gone.size() == 1);
+  const auto counts = looker->counts();
+  CHECK(counts.applies + counts.writes + counts.removes + counts.truncates + counts.fences == 0);
+  mount->release(handle);
+  need(mount->unmount());
+}
+
+TEST_CASE("the backlog counts items, unnamed inodes and the bytes that wait") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  CHECK(need(reclaim::measure_backlog(*volume.new_client())).items == 0);
+  make_filled(*mount.file_system, "file", {0, 1});
+  const auto logged = volume.clock().wall_time();
+  need(mount->unlink(root_ino, "file"));
+  volume.clock().advance(minutes(1));
+  const auto backlog = need(reclaim::measure_backlog(*volume.new_client()));
+  CHECK(backlog.items == 1);
+  CHECK(backlog.oldest == logged);
+  CHECK(backlog.inodes == 1);
+  CHECK(backlog.bytes_waiting == object_bytes + 10);
+  need(mount->unmount());
+}
+
+TEST_CASE("a collector keeps to its rate") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  make_filled(*mount.file_system, "file", {0, 1, 2, 3, 4, 5, 6, 7});
+  need(mount->unlink(root_ino, "file"));
+  auto client = volume.new_client();
+  auto instance = need(Instance::start(client, volume.clock(), {}));
+  reclaim::Collector collector(*instance, {.jobs = 1, .operations_per_second = 2, .grace = seconds(0)});
+  // Eight data objects, the mark and the inode: the first begins at once.
+  CHECK(need(collector.pass()).took >= std::chrono::milliseconds(4500));
+  need(instance->end());
+  need(mount->unmount());
+}
+
+}  // namespace
+}  // namespace lccfs::test
