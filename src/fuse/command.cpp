@@ -26,7 +26,7 @@ Examples:
   lccfs-fuse -p vms -n nova -m /mnt -o ro -f              read-only, in the foreground
   fusermount3 -u /mnt                                     unmount (or: umount /mnt)
 
-Options of -o: ro, nosuid, nodev, noexec, allow_other, entry_timeout=SECONDS, attr_timeout=SECONDS.
+Options of -o: ro, nosuid, nodev, noexec, allow_other, nogc, entry_timeout=SECONDS, attr_timeout=SECONDS.
 )";
 
 options::Description mount_description() {
@@ -40,41 +40,10 @@ options::Description mount_description() {
   return description;
 }
 
-options::Description log_description() {
-  options::Description description("Log (default: syslog, or standard error with -f) and others");
-  const auto text = [] { return po::value<std::string>(); };
-  description.add_options()                                                                        //
-      ("log-file", text()->value_name("FILE"), "log to this file")                                 //
-      ("log-syslog", "log to syslog, with -f too")                                                 //
-      ("log-level", text()->value_name("LEVEL"), "debug, info, warning or error (default: info)")  //
-      ("help,h", "show this text")                                                                 //
-      ("version", "show the version");
-  return description;
-}
-
 options::Description description() {
   options::Description all;
-  all.add(options::address_options()).add(mount_description()).add(log_description());
+  all.add(options::address_options()).add(mount_description()).add(daemon::log_and_other_options());
   return all;
-}
-
-Result<log::Level> parse_level(const std::string& text) {
-  if (text == "debug") return log::Level::debug;
-  if (text == "info") return log::Level::info;
-  if (text == "warning") return log::Level::warning;
-  if (text == "error") return log::Level::error;
-  return failure(ErrorCode::invalid, "'" + text + "' is not a log level: debug, info, warning or error");
-}
-
-Result<> fill_in_log(const options::Values& values, Command& command) {
-  if (values.contains("log-file") && values.contains("log-syslog"))
-    return failure(ErrorCode::invalid, "--log-file and --log-syslog exclude each other");
-  if (values.contains("log-file")) command.log_file = options::absolute_path(values["log-file"].as<std::string>());
-  command.log_to_syslog = values.contains("log-syslog") || (!command.foreground && command.log_file.empty());
-  if (values.contains("log-level")) {
-    LCCFS_TRY(command.log_level, parse_level(values["log-level"].as<std::string>()));
-  }
-  return {};
 }
 
 }  // namespace
@@ -95,7 +64,7 @@ Result<Command> parse_command(const std::vector<std::string>& words) {
   }
   command.foreground = values.contains("foreground");
   command.create = values.contains("create");
-  LCCFS_CHECK(fill_in_log(values, command));
+  LCCFS_TRY(command.log, daemon::log_options_of(values, command.foreground));
   return command;
 }
 

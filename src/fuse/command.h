@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/log.h"
+#include "daemon/log_options.h"
 #include "fuse/mount_options.h"
 #include "lccfs/volume_address.h"
 
@@ -19,9 +19,7 @@ struct Command {
   MountOptions options;
   bool foreground = false;
   bool create = false;
-  bool log_to_syslog = false;
-  std::string log_file;  ///< empty: standard error, or syslog in the background
-  log::Level log_level = log::Level::info;
+  daemon::LogOptions log;
 };
 
 /// The words behind the program's name.

@@ -4,11 +4,13 @@
 
 #include <cstdio>
 #include <iostream>
+#include <optional>
 
 #include "base/log.h"
-#include "fuse/background.h"
+#include "daemon/background.h"
+#include "daemon/end_signals.h"
+#include "fuse/collector_thread.h"
 #include "fuse/command.h"
-#include "fuse/end_signals.h"
 #include "fuse/exit_status.h"
 #include "fuse/session.h"
 #include "lccfs/volume.h"
@@ -16,16 +18,14 @@
 namespace lccfs::fuse {
 namespace {
 
-int complain(const std::string& line, int status) {
-  std::fprintf(stderr, "lccfs-fuse: %s\n", line.c_str());
-  return status;
-}
+constexpr daemon::Program program{.name = "lccfs-fuse",
+                                  .system_error = exit_system_error,
+                                  .internal_error = exit_internal_error,
+                                  .interrupted = exit_interrupted};
 
-std::string open_log(const Command& command) {
-  log::set_level(command.log_level);
-  if (!command.log_file.empty()) return log::to_file(command.log_file);
-  if (command.log_to_syslog) log::to_syslog("lccfs-fuse");
-  return "";
+int complain(const std::string& line, int status) {
+  std::fprintf(stderr, "%s: %s\n", program.name, line.c_str());
+  return status;
 }
 
 FileSystemOptions file_system_options(const Command& command) {
@@ -67,9 +67,11 @@ Result<std::unique_ptr<FileSystem>> open_volume(const Command& command) {
   return mount_volume(store, system_clock(), options);
 }
 
-Result<> serve(FileSystem& fs, const Command& command, Background& background, EndSignals& signals) {
+Result<> serve(FileSystem& fs, const Command& command, daemon::Background& background, daemon::EndSignals& signals) {
   LCCFS_TRY(const std::unique_ptr<Session> session, Session::mount(fs, system_clock(), session_options(command)));
   signals.handle_with([&session] { session->end(); });
+  std::optional<CollectorThread> collector;
+  if (command.options.collect_garbage && !command.options.read_only) collector.emplace(fs);
   const Result<> served = session->serve([&] {
     log::info("mounted " + command.address.describe() + " on " + command.mountpoint);
     background.ready();
@@ -78,10 +80,10 @@ Result<> serve(FileSystem& fs, const Command& command, Background& background, E
   return served;
 }
 
-int mount_and_serve(const Command& command, Background& background) {
-  if (const std::string error = open_log(command); !error.empty())
-    return complain("cannot log to " + command.log_file + ": " + error, exit_system_error);
-  EndSignals signals;
+int mount_and_serve(const Command& command, daemon::Background& background) {
+  if (const auto opened = daemon::open_log(command.log, program.name); !opened)
+    return complain(opened.error().context, exit_system_error);
+  daemon::EndSignals signals(program);
   const auto fs = open_volume(command);
   if (!fs) return complain(fs.error().context, exit_mount_failure);
   signals.hold();
@@ -115,7 +117,7 @@ int run(const std::vector<std::string>& words) {
   command->mountpoint = *mountpoint;
   if (access("/dev/fuse", R_OK | W_OK) != 0)
     return complain("cannot use /dev/fuse; load the kernel's module with: modprobe fuse", exit_system_error);
-  Background background;
+  daemon::Background background(program);
   if (!command->foreground) {
     if (const auto status = background.fork()) return *status;
   }

@@ -13,6 +13,7 @@ namespace lccfs::fuse {
 struct MountOptions {
   bool read_only = false, no_suid = false, no_dev = false, no_exec = false;
   bool allow_other = false;
+  bool collect_garbage = true;  ///< a read-only mount does not, whatever this says
   std::optional<std::chrono::nanoseconds> entry_ttl, attributes_ttl;
 };
 

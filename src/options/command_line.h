@@ -26,6 +26,8 @@ Result<VolumeAddress> address_of(const Values& values);
 
 /// "65536", "64K", "4M", "1G", "2T": powers of 1024.
 Result<std::uint64_t> parse_size(const std::string& text);
+/// "0", "65536": whole, and without any suffix.
+Result<std::uint64_t> parse_number(const std::string& text);
 /// Seconds with at most nine decimals: "1", "0.5".
 Result<std::chrono::nanoseconds> parse_seconds(const std::string& text);
 

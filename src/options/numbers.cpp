@@ -29,6 +29,8 @@ Result<std::uint64_t> parse_size(const std::string& text) {
   return number << shift;
 }
 
+Result<std::uint64_t> parse_number(const std::string& text) { return whole_number(text, text); }
+
 Result<std::chrono::nanoseconds> parse_seconds(const std::string& text) {
   constexpr std::size_t decimals = 9;
   constexpr std::uint64_t most_seconds = 1'000'000'000;

@@ -47,7 +47,7 @@ TEST_CASE("the printed command of the paper is understood") {
   CHECK(command->mountpoint == "/var/lib/nova/instances");
   CHECK_FALSE(command->foreground);
   CHECK_FALSE(command->create);
-  CHECK(command->log_to_syslog);
+  CHECK(command->log.to_syslog);
   CHECK(command->options.allow_other == (geteuid() == 0));
 }
 
@@ -57,11 +57,11 @@ TEST_CASE("the log goes where the command line says") {
     more.insert(more.end(), base.begin(), base.end());
     return *parse_command(more);
   };
-  CHECK_FALSE(with({"-f"}).log_to_syslog);
-  CHECK(with({"-f", "--log-syslog"}).log_to_syslog);
-  CHECK_FALSE(with({"--log-file", "/l"}).log_to_syslog);
-  CHECK(with({"--log-file", "/l"}).log_file == "/l");
-  CHECK(with({"--log-level", "debug"}).log_level == log::Level::debug);
+  CHECK_FALSE(with({"-f"}).log.to_syslog);
+  CHECK(with({"-f", "--log-syslog"}).log.to_syslog);
+  CHECK_FALSE(with({"--log-file", "/l"}).log.to_syslog);
+  CHECK(with({"--log-file", "/l"}).log.file == "/l");
+  CHECK(with({"--log-level", "debug"}).log.level == log::Level::debug);
 }
 
 TEST_CASE("help and version need nothing else") {
@@ -108,6 +108,11 @@ TEST_CASE("time-outs of names and attributes are options") {
   CHECK(options->entry_ttl == 0ns);
   CHECK(options->attributes_ttl == 2500ms);
   CHECK_FALSE(parse_options("")->entry_ttl);
+}
+
+TEST_CASE("a mount collects garbage unless it is told not to") {
+  CHECK(parse_options("")->collect_garbage);
+  CHECK_FALSE(parse_options("nogc")->collect_garbage);
 }
 
 TEST_CASE("what mount and systemd say for themselves has no effect") {

@@ -39,6 +39,15 @@ TEST_CASE("what is not a size is refused") {
   }
 }
 
+TEST_CASE("a number is whole, and has no suffix") {
+  CHECK(*options::parse_number("0") == 0);
+  CHECK(*options::parse_number("18446744073709551615") == UINT64_MAX);
+  for (const char* text : {"", "4K", "-1", "1.0", " 1", "18446744073709551616"}) {
+    INFO(text);
+    CHECK_FALSE(options::parse_number(text));
+  }
+}
+
 TEST_CASE("seconds may have decimals") {
   CHECK(*options::parse_seconds("0") == 0ns);
   CHECK(*options::parse_seconds("1") == 1s);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "fuse/end_signals.h"
+#include "daemon/end_signals.h"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -7,9 +7,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "fuse/exit_status.h"
-
-namespace lccfs::fuse {
+namespace lccfs::daemon {
 namespace {
 
 constexpr int stop_signal = SIGUSR1;  // from the destructor
@@ -23,7 +21,7 @@ sigset_t set_of(std::initializer_list<int> signals) {
 
 }  // namespace
 
-EndSignals::EndSignals() : signals_(set_of({SIGTERM, SIGINT, SIGHUP})) {
+EndSignals::EndSignals(const Program& program) : program_(program), signals_(set_of({SIGTERM, SIGINT, SIGHUP})) {
   std::signal(SIGPIPE, SIG_IGN);  // a log's reader may go away
   const sigset_t blocked = set_of({SIGTERM, SIGINT, SIGHUP, stop_signal});
   pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
@@ -58,8 +56,8 @@ void EndSignals::watch() {
   if (signal == stop_signal) return;
   std::unique_lock lock(mutex_);
   if (!held_) {
-    std::fputs("lccfs-fuse: interrupted\n", stderr);
-    _exit(exit_interrupted);
+    std::fprintf(stderr, "%s: interrupted\n", program_.name);
+    _exit(program_.interrupted);
   }
   changed_.wait(lock, [this] { return handler_ || stopping_; });
   if (stopping_) return;
@@ -70,4 +68,4 @@ void EndSignals::watch() {
   sigwait(&stop, &signal);  // stays, as the one thread that takes the next signal
 }
 
-}  // namespace lccfs::fuse
+}  // namespace lccfs::daemon

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "fuse/background.h"
+#include "daemon/background.h"
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -7,33 +7,29 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 
-#include "fuse/exit_status.h"
+namespace lccfs::daemon {
 
-namespace lccfs::fuse {
-namespace {
-
-int status_of(pid_t child) {
+int Background::status_of(int child) const {
   int status = 0;
-  if (waitpid(child, &status, 0) != child) return exit_system_error;
+  if (waitpid(child, &status, 0) != child) return program_.system_error;
   if (WIFEXITED(status)) return WEXITSTATUS(status);
-  std::fprintf(stderr, "lccfs-fuse: ended by signal %d before the mount was ready\n", WTERMSIG(status));
-  return exit_internal_error;
+  std::fprintf(stderr, "%s: ended by signal %d before it was ready\n", program_.name, WTERMSIG(status));
+  return program_.internal_error;
 }
 
-int wait_until_ready(int child_fd, pid_t child) {
+int Background::wait_until_ready(int child_fd, int child) const {
   std::signal(SIGINT, SIG_IGN);  // the child gets it too, and its status tells
   char byte = 0;
-  return read(child_fd, &byte, 1) == 1 ? exit_success : status_of(child);
+  return read(child_fd, &byte, 1) == 1 ? EXIT_SUCCESS : status_of(child);
 }
-
-}  // namespace
 
 std::optional<int> Background::fork() {
   int fds[2];
-  if (pipe2(fds, O_CLOEXEC) != 0) return exit_system_error;
+  if (pipe2(fds, O_CLOEXEC) != 0) return program_.system_error;
   const pid_t child = ::fork();
-  if (child < 0) return exit_system_error;
+  if (child < 0) return program_.system_error;
   if (child > 0) {
     ::close(fds[1]);
     return wait_until_ready(fds[0], child);
@@ -55,4 +51,4 @@ void Background::ready() {
   close(parent_fd_);
 }
 
-}  // namespace lccfs::fuse
+}  // namespace lccfs::daemon

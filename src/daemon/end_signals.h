@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// SIGTERM, SIGINT and SIGHUP: end cleanly. While the mount is being made they end the process at once, and so does the
+// SIGTERM, SIGINT and SIGHUP: end cleanly. While the work has not begun they end the process at once, and so does the
 // second of them.
 #pragma once
 
@@ -9,12 +9,14 @@
 #include <mutex>
 #include <thread>
 
-namespace lccfs::fuse {
+#include "daemon/program.h"
+
+namespace lccfs::daemon {
 
 class EndSignals {
  public:
   /// Before the process has other threads: they inherit that these signals are none of theirs.
-  EndSignals();
+  explicit EndSignals(const Program& program);
   ~EndSignals();
   EndSignals(const EndSignals&) = delete;
   EndSignals& operator=(const EndSignals&) = delete;
@@ -27,6 +29,7 @@ class EndSignals {
  private:
   void watch();
 
+  const Program program_;
   sigset_t signals_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -36,4 +39,4 @@ class EndSignals {
   std::thread thread_;  // last: it uses the others
 };
 
-}  // namespace lccfs::fuse
+}  // namespace lccfs::daemon
