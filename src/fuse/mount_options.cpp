@@ -18,11 +18,17 @@ struct Switch {
 };
 
 constexpr std::array switches = {
-    Switch{"ro", &MountOptions::read_only, true},          Switch{"rw", &MountOptions::read_only, false},
-    Switch{"nosuid", &MountOptions::no_suid, true},        Switch{"suid", &MountOptions::no_suid, false},
-    Switch{"nodev", &MountOptions::no_dev, true},          Switch{"dev", &MountOptions::no_dev, false},
-    Switch{"noexec", &MountOptions::no_exec, true},        Switch{"exec", &MountOptions::no_exec, false},
-    Switch{"nogc", &MountOptions::collect_garbage, false}, Switch{"allow_other", &MountOptions::allow_other, true},
+    Switch{"ro", &MountOptions::read_only, true},
+    Switch{"rw", &MountOptions::read_only, false},
+    Switch{"nosuid", &MountOptions::no_suid, true},
+    Switch{"suid", &MountOptions::no_suid, false},
+    Switch{"nodev", &MountOptions::no_dev, true},
+    Switch{"dev", &MountOptions::no_dev, false},
+    Switch{"noexec", &MountOptions::no_exec, true},
+    Switch{"exec", &MountOptions::no_exec, false},
+    Switch{"nogc", &MountOptions::collect_garbage, false},
+    Switch{"gc", &MountOptions::collect_garbage, true},
+    Switch{"allow_other", &MountOptions::allow_other, true},
 };
 
 // Said for mount(8), systemd and people, or true anyway (access times are never kept, permissions always checked).

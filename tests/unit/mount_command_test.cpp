@@ -113,6 +113,7 @@ TEST_CASE("time-outs of names and attributes are options") {
 TEST_CASE("a mount collects garbage unless it is told not to") {
   CHECK(parse_options("")->collect_garbage);
   CHECK_FALSE(parse_options("nogc")->collect_garbage);
+  CHECK(parse_options("nogc,gc")->collect_garbage);
 }
 
 TEST_CASE("what mount and systemd say for themselves has no effect") {

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "gc/daemon.h"
+
+#include <utility>
+
+#include "base/log.h"
+#include "gc/report.h"
+
+namespace lccfs::gc {
+
+Daemon::Daemon(OpenStore open_store, Clock& clock, const WorkerOptions& options, std::chrono::nanoseconds interval)
+    : open_store_(std::move(open_store)), clock_(clock), options_(options), interval_(interval) {}
+
+Result<> Daemon::start() {
+  LCCFS_TRY(std::shared_ptr<ObjectStore> store, open_store_());
+  LCCFS_TRY(worker_, Worker::start(std::move(store), clock_, options_));
+  return {};
+}
+
+Result<> Daemon::run(const std::stop_token& stop, const Pause& pause) {
+  do {
+    take_turn(stop);
+  } while (pause(interval_));
+  return worker_ && !worker_->fenced() ? worker_->end() : Result<>{};
+}
+
+void Daemon::take_turn(const std::stop_token& stop) {
+  if (!has_client()) return;
+  if (worker_->collector().another_is_at_work(interval_))
+    return log::debug("another collector is at work: this turn is left to it");
+  pass(stop);
+}
+
+bool Daemon::has_client() {
+  if (worker_ && worker_->fenced()) worker_.reset();
+  if (worker_) return true;
+  const auto started = start();
+  if (!started) log::warning("cannot start again: " + started.error().context);
+  return started.has_value();
+}
+
+void Daemon::pass(const std::stop_token& stop) {
+  const auto report = worker_->collector().pass(stop);
+  if (!report) return log::warning("this pass has failed, the next one goes on: " + report.error().context);
+  log::info(report_line(*report));
+  for (const std::string& line : warnings_of(*report)) log::warning(line);
+}
+
+}  // namespace lccfs::gc

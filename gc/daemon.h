@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// The collector in the background: a pass, a pause, and so on. One thread.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <stop_token>
+
+#include "gc/worker.h"
+
+namespace lccfs::gc {
+
+class Daemon {
+ public:
+  /// A new store client of the volume.
+  using OpenStore = std::function<Result<std::shared_ptr<ObjectStore>>()>;
+  /// Pauses for that long, and answers whether to go on: false once the daemon is to end.
+  using Pause = std::function<bool(std::chrono::nanoseconds)>;
+
+  Daemon(OpenStore open_store, Clock& clock, const WorkerOptions& options, std::chrono::nanoseconds interval);
+
+  /// Connects: so that whoever starts the program hears at once that it cannot.
+  Result<> start();
+
+  /// A pass every interval, unless another collector has begun one meanwhile. Passes that fail are logged, and tried
+  /// again at the next turn; one whose client was fenced, with a new client. The result is that of the clean end.
+  Result<> run(const std::stop_token& stop, const Pause& pause);
+
+ private:
+  void take_turn(const std::stop_token& stop);
+  bool has_client();
+  void pass(const std::stop_token& stop);
+
+  const OpenStore open_store_;
+  Clock& clock_;
+  const WorkerOptions options_;
+  const std::chrono::nanoseconds interval_;
+  std::unique_ptr<Worker> worker_;  // null: to be started at the next turn
+};
+
+}  // namespace lccfs::gc

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// What lccfs-gc says of its passes. Pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reclaim/collector.h"
+
+namespace lccfs::gc {
+
+/// Several passes one after the other, as one: `next` came behind `total`.
+void add_pass(reclaim::PassReport& total, const reclaim::PassReport& next);
+/// Whether a pass has changed anything of the volume.
+bool did_something(const reclaim::PassReport& report);
+
+/// One line: looked at, reclaimed, left, bytes freed, seconds.
+std::string report_line(const reclaim::PassReport& report);
+/// The same for a pass that only looked, and the clients that are gone, one line each.
+std::string dry_run_text(const reclaim::PassReport& report);
+/// One document of every field.
+std::string report_as_json(const reclaim::PassReport& report);
+
+/// What somebody has to hear of: clients that did not answer, objects that are damaged. One line each.
+std::vector<std::string> warnings_of(const reclaim::PassReport& report);
+
+}  // namespace lccfs::gc

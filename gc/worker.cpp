@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "gc/worker.h"
+
+#include "format/object_names.h"
+#include "format/records.h"
+#include "gc/report.h"
+
+namespace lccfs::gc {
+
+using reclaim::PassReport;
+
+namespace {
+
+/// Other clients may go on making garbage: what they make from then on is for the next run.
+constexpr int most_passes = 8;
+
+reclaim::CollectorOptions collector_options(const WorkerOptions& options, std::chrono::seconds grace_of_volume) {
+  return {.jobs = options.jobs,
+          .operations_per_second = options.operations_per_second,
+          .grace = options.grace.value_or(grace_of_volume)};
+}
+
+Result<std::chrono::seconds> grace_of(ObjectStore& store) {
+  auto found = store.query({.object = format::super_object, .xattrs = true, .ranges = {}, .keys = {}});
+  if (!found && found.error().code == ErrorCode::not_found)
+    return failure(ErrorCode::not_found, "there is no volume here: make one with lccfs mkfs");
+  if (!found) return std::unexpected(std::move(found).error());
+  const auto super = format::decode<format::SuperRecord>(found->xattrs[format::xattr::super]);
+  if (!super) return failure(super.error().code, "Super: " + super.error().context);
+  return std::chrono::seconds(super->grace_seconds);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Worker>> Worker::start(std::shared_ptr<ObjectStore> store, Clock& clock,
+                                              const WorkerOptions& options) {
+  std::unique_ptr<Worker> worker(new Worker);
+  LCCFS_TRY(worker->instance_, Instance::start(std::move(store), clock, {.mount_id = "lccfs-gc"}));
+  const std::chrono::seconds grace(worker->instance_->super().grace_seconds);
+  worker->collector_ = std::make_unique<reclaim::Collector>(*worker->instance_, collector_options(options, grace));
+  return worker;
+}
+
+Result<> Worker::end() {
+  collector_.reset();
+  return instance_->end();
+}
+
+Result<PassReport> collect_once(const std::shared_ptr<ObjectStore>& store, Clock& clock, const WorkerOptions& options,
+                                const std::stop_token& stop) {
+  LCCFS_TRY(const auto worker, Worker::start(store, clock, options));
+  PassReport total;
+  for (int number = 0; number < most_passes && !stop.stop_requested(); ++number) {
+    LCCFS_TRY(const PassReport report, worker->collector().pass(stop));
+    add_pass(total, report);
+    if (!did_something(report)) break;
+  }
+  LCCFS_CHECK(worker->end());
+  return total;
+}
+
+Result<PassReport> look_once(ObjectStore& store, Clock& clock, const WorkerOptions& options) {
+  LCCFS_TRY(const std::chrono::seconds grace, grace_of(store));
+  return reclaim::dry_run(store, clock, collector_options(options, grace));
+}
+
+}  // namespace lccfs::gc

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// The collector in the background: turns, failures, fences, the end.
+#include "gc/daemon.h"
+
+#include <algorithm>
+
+#include "lccfs/volume.h"
+#include "support/catch.h"
+#include "support/test_volume.h"
+
+namespace lccfs {
+namespace {
+
+using gc::Daemon;
+using std::chrono::seconds;
+using test::need;
+using test::TestVolume;
+
+/// A volume, and the store clients that a daemon has opened on it.
+struct World {
+  TestVolume volume;
+  std::vector<std::shared_ptr<ScriptedClient>> clients;
+
+  Daemon::OpenStore open_store() {
+    return [this]() -> Result<std::shared_ptr<ObjectStore>> { return clients.emplace_back(volume.new_client()); };
+  }
+  Daemon daemon() { return {open_store(), volume.clock(), {.grace = seconds(0)}, seconds(60)}; }
+
+  /// Pauses that last as long as they should, with `during` each of them; then the daemon is to end.
+  Daemon::Pause pauses(
+      int count, std::function<void(int)> during = [](int) {}) {
+    return [this, count, during = std::move(during), number = 0](std::chrono::nanoseconds duration) mutable {
+      if (number == count) return false;
+      volume.clock().advance(duration);
+      during(number++);
+      return true;
+    };
+  }
+  std::size_t instances() { return need(describe_volume(*volume.new_client())).instances.size(); }
+  std::uint64_t backlog() { return need(describe_volume(*volume.new_client())).backlog.inodes; }
+
+  void leave_garbage() {
+    const auto mount = volume.mount();
+    for (const char* name : {"a", "b"}) {
+      need(mount->make_node({}, root_ino, name, NewNode{}));
+      need(mount->unlink(root_ino, name));
+    }
+    need(mount->unmount());
+  }
+};
+
+TEST_CASE("a daemon reclaims turn by turn, and leaves nothing of its own behind") {
+  World world;
+  Daemon daemon = world.daemon();
+  need(daemon.start());
+  need(daemon.run({}, world.pauses(2, [&](int) { world.leave_garbage(); })));
+  CHECK(world.clients.size() == 1);
+  CHECK(world.backlog() == 0);
+  CHECK(world.instances() == 0);
+}
+
+TEST_CASE("a daemon without a volume says so at its start") {
+  const auto cluster = ScriptedCluster::make();
+  test::FakeClock clock;
+  Daemon daemon([&]() -> Result<std::shared_ptr<ObjectStore>> { return cluster->new_client(); }, clock, {},
+                seconds(60));
+  const auto started = daemon.start();
+  REQUIRE_FALSE(started);
+  CHECK(started.error().code == ErrorCode::not_found);
+}
+
+TEST_CASE("a pass that fails is tried again at the next turn") {
+  World world;
+  Daemon daemon = world.daemon();
+  need(daemon.start());
+  world.leave_garbage();
+  bool failing = true;
+  world.clients.front()->set_hook([&failing](const StepInfo& info) {
+    return failing && info.kind != StepKind::query ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
+  });
+  std::uint64_t left = 0;
+  need(daemon.run({}, world.pauses(1, [&](int) {
+    left = world.backlog();
+    failing = false;
+  })));
+  CHECK(left == 2);
+  CHECK(world.backlog() == 0);
+  CHECK(world.clients.size() == 1);
+}
+
+TEST_CASE("a daemon that was fenced goes on as a new client") {
+  World world;
+  Daemon daemon = world.daemon();
+  need(daemon.start());
+  const auto fencer = world.volume.new_client();
+  need(daemon.run({}, world.pauses(3, [&](int number) {
+    if (number == 0) need(fencer->fence(world.clients.front()->identity()));
+    if (number == 0) world.leave_garbage();
+  })));
+  CHECK(world.clients.size() == 2);
+  CHECK(world.backlog() == 0);
+}
+
+TEST_CASE("a turn is left to another collector that has just begun a pass") {
+  World world;
+  Daemon daemon = world.daemon();
+  need(daemon.start());
+  auto other = need(gc::Worker::start(world.volume.new_client(), world.volume.clock(), {.grace = seconds(0)}));
+  need(daemon.run({}, world.pauses(1, [&](int) {
+    need(other->collector().pass());
+    world.clients.front()->reset_record();
+  })));
+  const auto trace = world.clients.front()->trace();
+  CHECK(std::ranges::none_of(trace, [](const std::string& step) { return step.starts_with("notify"); }));
+  need(other->end());
+}
+
+}  // namespace
+}  // namespace lccfs
