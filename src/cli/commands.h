@@ -21,8 +21,8 @@ int info(const Words& words);
 /// Prints the error's line on standard error and answers the status.
 int complain(const char* command, const Error& error, int status);
 
-// What `info` prints.
-std::string info_as_text(const VolumeInfo& info);
+// What `info` prints. Ages are told as of `now_seconds`.
+std::string info_as_text(const VolumeInfo& info, std::int64_t now_seconds);
 std::string info_as_json(const VolumeInfo& info);
 
 }  // namespace lccfs::cli

@@ -36,7 +36,8 @@ int show(const options::Values& values) {
   if (!address) return complain("info", address.error(), exit_usage);
   const Result<VolumeInfo> info = look(*address);
   if (!info) return complain("info", info.error(), exit_failure);
-  std::cout << (values.contains("json") ? info_as_json(*info) : info_as_text(*info));
+  std::cout << (values.contains("json") ? info_as_json(*info)
+                                        : info_as_text(*info, system_clock().wall_time().seconds));
   return exit_success;
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include <array>
+#include <algorithm>
 #include <ctime>
 #include <iomanip>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/text.h"
 #include "cli/commands.h"
 
 namespace lccfs::cli {
@@ -19,18 +20,6 @@ std::string time_text(std::int64_t seconds) {
   return text.str();
 }
 
-/// To three digits: "4.00 MiB", "119 GiB".
-std::string size_text(std::uint64_t size_bytes) {
-  constexpr std::array units = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  auto value = static_cast<double>(size_bytes);
-  std::size_t unit = 0;
-  for (; value >= 1024 && unit + 1 < units.size(); ++unit) value /= 1024;
-  const int decimals = unit == 0 || value >= 100 ? 0 : value >= 10 ? 1 : 2;
-  std::ostringstream text;
-  text << std::fixed << std::setprecision(decimals) << value << " " << units[unit];
-  return text.str();
-}
-
 std::string feature_text(const VolumeInfo& info) {
   std::ostringstream text;
   text << std::hex << "compat 0x" << info.compat << ", ro-compat 0x" << info.ro_compat << ", incompat 0x"
@@ -38,18 +27,20 @@ std::string feature_text(const VolumeInfo& info) {
   return text.str();
 }
 
-/// Text as others wrote it, without what would move a terminal's cursor.
-std::string printable(const std::string& text) {
-  std::string result = text;
-  for (char& c : result) {
-    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
-  }
-  return result;
+/// By this host's clock, which may be behind that of the host that logged the item.
+std::string age_text(std::int64_t since_seconds, std::int64_t now_seconds) {
+  return std::to_string(std::max<std::int64_t>(0, now_seconds - since_seconds)) + " s";
+}
+
+std::string backlog_text(const BacklogInfo& backlog, std::int64_t now_seconds) {
+  std::string text = count_text(backlog.items) + " items";
+  if (backlog.oldest_seconds) text += ", the oldest " + age_text(*backlog.oldest_seconds, now_seconds) + " old";
+  return text + "; " + count_text(backlog.inodes) + " inodes, " + size_text(backlog.bytes) + " to be reclaimed";
 }
 
 }  // namespace
 
-std::string info_as_text(const VolumeInfo& info) {
+std::string info_as_text(const VolumeInfo& info, std::int64_t now_seconds) {
   std::ostringstream text;
   const auto line = [&text](const char* name, const auto& value) {
     text << std::left << std::setw(16) << name << value << "\n";
@@ -66,6 +57,7 @@ std::string info_as_text(const VolumeInfo& info) {
   line("space",
        size_text(info.capacity.total_bytes) + " in all, " + size_text(info.capacity.available_bytes) + " free");
   line("objects", info.capacity.objects);
+  line("backlog", backlog_text(info.backlog, now_seconds));
   line("instances", info.instances.size());
   for (const InstanceInfo& one : info.instances) {
     text << "  " << one.number << " " << printable(one.state) << ": pid " << one.pid << " on " << printable(one.host)
@@ -86,6 +78,11 @@ std::string info_as_json(const VolumeInfo& info) {
                          {"version", one.version},
                          {"mount_id", one.mount_id}});
   }
+  nlohmann::ordered_json backlog = {{"items", info.backlog.items},
+                                    {"oldest", nullptr},
+                                    {"inodes", info.backlog.inodes},
+                                    {"bytes", info.backlog.bytes}};
+  if (info.backlog.oldest_seconds) backlog["oldest"] = *info.backlog.oldest_seconds;
   const nlohmann::ordered_json json = {
       {"uuid", info.uuid},
       {"label", info.label},
@@ -99,6 +96,7 @@ std::string info_as_json(const VolumeInfo& info) {
       {"total_bytes", info.capacity.total_bytes},
       {"available_bytes", info.capacity.available_bytes},
       {"objects", info.capacity.objects},
+      {"backlog", backlog},
       {"instances", instances}};
   // Names from other hosts need not be UTF-8.
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";

@@ -26,15 +26,19 @@ VolumeInfo some_volume() {
                             .state = "live",
                             .pid = 4711,
                             .since_seconds = 1'700'000'100});
+  info.backlog = {.items = 1234, .oldest_seconds = 1'700'000'200, .inodes = 1500, .bytes = 3ULL << 30};
   return info;
 }
+
+std::string as_text(const VolumeInfo& info) { return cli::info_as_text(info, 1'700'000'290); }
 
 }  // namespace
 
 TEST_CASE("info shows the volume and each instance in lines for people") {
-  const std::string text = cli::info_as_text(some_volume());
+  const std::string text = as_text(some_volume());
   for (const char* part : {"01234567-89ab-cdef-0123-456789abcdef", "VM disks", "2023-11-14 22:13:20 UTC", "4.00 MiB",
-                           "200 GiB in all, 1.50 GiB free", "incompat 0x12", "3 live: pid 4711 on alpha", "/mnt"}) {
+                           "200 GiB in all, 1.50 GiB free", "incompat 0x12", "3 live: pid 4711 on alpha", "/mnt",
+                           "1,234 items, the oldest 90 s old; 1,500 inodes, 3.00 GiB to be reclaimed"}) {
     INFO(part);
     CHECK(text.find(part) != std::string::npos);
   }
@@ -45,6 +49,10 @@ TEST_CASE("info as JSON holds the exact numbers") {
   CHECK(json["object_size_bytes"] == 4194304);
   CHECK(json["features"]["incompat"] == 18);
   CHECK(json["available_bytes"] == 1610612736);
+  CHECK(json["backlog"]["items"] == 1234);
+  CHECK(json["backlog"]["oldest"] == 1'700'000'200);
+  CHECK(json["backlog"]["inodes"] == 1500);
+  CHECK(json["backlog"]["bytes"] == 3221225472);
   CHECK(json["instances"].size() == 1);
   CHECK(json["instances"][0]["pid"] == 4711);
   CHECK(json["instances"][0]["mount_id"] == "/mnt");
@@ -54,13 +62,26 @@ TEST_CASE("text that others have stored harms neither terminal nor JSON") {
   VolumeInfo info = some_volume();
   info.label = "a\x1b[2Jb";
   info.instances[0].host = "\xff\n";
-  CHECK(cli::info_as_text(info).find("a?[2Jb") != std::string::npos);
+  CHECK(as_text(info).find("a?[2Jb") != std::string::npos);
   CHECK_NOTHROW(nlohmann::json::parse(cli::info_as_json(info)));
+}
+
+TEST_CASE("an empty queue has no oldest item") {
+  VolumeInfo info = some_volume();
+  info.backlog = {};
+  CHECK(as_text(info).find("backlog         0 items; 0 inodes, 0 B to be reclaimed\n") != std::string::npos);
+  CHECK(nlohmann::json::parse(cli::info_as_json(info))["backlog"]["oldest"].is_null());
+}
+
+TEST_CASE("an item that a faster clock has logged is no second old") {
+  VolumeInfo info = some_volume();
+  info.backlog.oldest_seconds = 1'700'000'300;
+  CHECK(as_text(info).find("the oldest 0 s old") != std::string::npos);
 }
 
 TEST_CASE("a volume without instances is shown as such") {
   VolumeInfo info = some_volume();
   info.instances.clear();
   CHECK(nlohmann::json::parse(cli::info_as_json(info))["instances"].is_array());
-  CHECK(cli::info_as_text(info).find("instances       0\n") != std::string::npos);
+  CHECK(as_text(info).find("instances       0\n") != std::string::npos);
 }
