@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What was removed goes, and nothing else: lccfs-gc beside real mounts, and the collector inside them."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+from harness import MountTest, context, output, pattern_bytes, run, wait_until
+from test_outages import fence
+from test_tree import collect_tree, copy_in
+
+MIB = 1 << 20
+GIB = 1 << 30
+NUMBER_OF_FILES = 2_000
+GONE_AFTER_S = 60  # a record must be so old before its client can be taken for dead
+
+
+def objects_of(volume):
+    return set(output(context.bin / "objects_tool", *volume.address).splitlines())
+
+
+def keys_of(volume, name):
+    return set(output(context.bin / "objects_tool", *volume.address, "--keys", name).splitlines())
+
+
+def gc_command(volume, *options):
+    return [str(context.bin / "lccfs-gc"), *volume.address, *options]
+
+
+def collect(volume, *options):
+    """The report of a collector that does all that it can do now."""
+    return json.loads(output(*gc_command(volume, "--once", "--grace", "0", "--json", *options)))
+
+
+def what_is_left(volume, mounts):
+    """All that an empty volume with these mounts would not hold."""
+    live = [str(mount.instance()) for mount in mounts]
+    objects = {"Super", "Alloc", "Inode.1", *(f"Session.{number}" for number in live)}
+    return {
+        "objects": objects_of(volume) ^ objects,
+        "keys of the root": keys_of(volume, "Inode.1") - {f"l/{number}" for number in live},
+        "instances": keys_of(volume, "Super") ^ {f"s/{number}" for number in live},
+    }
+
+
+class GcTest(MountTest):
+    """Mounts do not collect by themselves here."""
+
+    stores = ("local", "rados")
+    mount_options = ("-o", "nogc")
+
+    def assert_nothing_is_left(self, *mounts):
+        self.assertEqual({what: sorted(left)[:20] for what, left in what_is_left(self.volume, mounts).items() if left},
+                         {})
+
+    def collect_everything(self, *mounts):
+        """A file that was just closed may count as open for a moment."""
+        wait_until(lambda: not collect(self.volume)["open_elsewhere"], 30, "the end of the last open file")
+        self.assert_nothing_is_left(*mounts)
+
+
+class RemovalTest(GcTest):
+    limit_s = 400
+
+    def test_a_removed_tree_leaves_nothing_behind(self):
+        source = self.scratch("tree")
+        files = collect_tree(source, NUMBER_OF_FILES)
+        copy_in(source, self.mount / "tree")
+        (self.mount / "kept").write_text("kept", encoding="utf-8")
+        run("rm", "-r", self.mount / "tree")
+        self.assertGreaterEqual(self.volume.info()["backlog"]["inodes"], files)
+
+        report = collect(self.volume)
+        self.assertGreaterEqual(report["inodes_removed"], files)
+        self.assertEqual((self.mount / "kept").read_text(encoding="utf-8"), "kept")
+        (self.mount / "kept").unlink()
+        self.collect_everything(self.mount)
+        self.assertEqual(self.volume.info()["backlog"]["inodes"], 0)
+
+        self.mount.unmount()
+        collect(self.volume)
+        self.assert_nothing_is_left()
+
+    def test_a_sparse_image_costs_as_many_removes_as_it_has_objects(self):
+        pieces = 256
+        with open(self.mount / "image", "wb", buffering=0) as image:
+            image.truncate(100 * GIB)
+            for piece in range(pieces):
+                image.seek(piece * 400 * MIB)
+                image.write(pattern_bytes(4 * MIB, piece))
+        os.unlink(self.mount / "image")
+        backlog = self.volume.info()["backlog"]
+        self.assertEqual((backlog["inodes"], backlog["bytes"]), (1, GIB))
+
+        reports = [collect(self.volume)]
+        wait_until(lambda: reports[-1]["open_elsewhere"] == 0 or reports.append(collect(self.volume)), 30, "its close")
+        self.assertEqual(sum(report["data_objects_removed"] for report in reports), pieces)
+        self.assertEqual(sum(report["bytes_freed"] for report in reports), GIB)
+        self.assert_nothing_is_left(self.mount)
+
+
+class OpenFileTest(GcTest):
+    def test_a_file_open_in_another_client_stays_whole_until_it_is_closed(self):
+        content = pattern_bytes(9 * MIB, 1)
+        (self.mount / "file").write_bytes(content)
+        other = self.volume.mount("-o", "nogc")
+        with open(other / "file", "r+b", buffering=0) as file:
+            os.unlink(self.mount / "file")
+            self.assertEqual(os.listdir(other.path), [])
+            report = collect(self.volume)
+            self.assertEqual((report["open_elsewhere"], report["inodes_removed"]), (1, 0))
+
+            self.assertEqual(file.read(len(content)), content)
+            file.seek(20 * MIB)
+            file.write(b"behind the end")
+            file.seek(5)
+            file.write(b"in the middle")
+            os.fsync(file.fileno())
+            self.assertEqual(collect(self.volume)["open_elsewhere"], 1)
+            self.assertEqual(os.pread(file.fileno(), 20, 0), content[:5] + b"in the middle" + content[18:20])
+            self.assertEqual(os.pread(file.fileno(), 99, 20 * MIB), b"behind the end")
+            self.assertEqual(os.fstat(file.fileno()).st_size, 20 * MIB + 14)
+        self.collect_everything(self.mount, other)
+
+
+class SeveralCollectorsTest(GcTest):
+    limit_s = 400
+
+    def test_collectors_that_are_killed_lose_nothing_and_leave_nothing(self):
+        source = self.scratch("tree")
+        collect_tree(source, 600)
+        copy_in(source, self.mount / "kept")
+        copy_in(source, self.mount / "removed")
+        run("rm", "-r", self.mount / "removed")
+        killed_at_work = 0
+        for _ in range(6):
+            collectors = [self.start_collector(), self.start_collector()]
+            time.sleep(self.random.uniform(0.2, 1.5))
+            killed_at_work += self.kill(collectors[0])
+            self.assertEqual(collectors[1].wait(120), 0)
+        self.assertGreater(killed_at_work, 0)
+
+        collect(self.volume)
+        run("diff", "-r", "--no-dereference", source, self.mount / "kept")
+        run("rm", "-r", self.mount / "kept")
+        self.collect_everything(self.mount)
+
+    def start_collector(self):
+        """Slow enough to be met at work."""
+        return subprocess.Popen(gc_command(self.volume, "--once", "--grace", "0", "-j", "4", "--rate", "200"))
+
+    def kill(self, collector):
+        """Whether it was at work. It is fenced at once: nobody has to wait until it can be taken for dead."""
+        collector.kill()
+        if collector.wait() != -signal.SIGKILL:
+            return False
+        for instance in self.volume.info()["instances"]:
+            if instance["pid"] == collector.pid:
+                fence(self.volume, instance["number"])
+        return True
+
+
+class DaemonTest(GcTest):
+    def test_a_daemon_cleans_up_until_it_is_told_to_end(self):
+        log = self.scratch("gc.log")
+        run(*gc_command(self.volume, "--interval", "0.5", "--grace", "0", "--log-file", log))
+        daemon = next(entry["pid"] for entry in self.volume.info()["instances"] if entry["mount_id"] == "lccfs-gc")
+        self.addCleanup(lambda: os.path.exists(f"/proc/{daemon}") and os.kill(daemon, signal.SIGKILL))
+        for number in range(20):
+            (self.mount / f"file {number}").write_bytes(b"x" * 100)
+            os.unlink(self.mount / f"file {number}")
+        wait_until(lambda: self.volume.info()["backlog"]["inodes"] == 0, 30, "the daemon's work")
+        os.kill(daemon, signal.SIGTERM)
+        wait_until(lambda: not os.path.exists(f"/proc/{daemon}"), 30, "the daemon's end")
+        self.assert_nothing_is_left(self.mount)
+        self.assertIn("items looked at", log.read_text(encoding="utf-8"))
+
+    def test_a_volume_that_is_not_there_is_one_line(self):
+        for options in [(), ("--once",), ("--dry-run",)]:
+            answer = run(*gc_command(self.new_address(), *options), check=False, stderr=subprocess.PIPE)
+            self.assertEqual(answer.returncode, 1, options)
+            self.assertEqual(len(answer.stderr.splitlines()), 1, answer.stderr)
+
+
+class GoneClientTest(GcTest):
+    waits = True
+    limit_s = 400
+
+    def test_a_killed_client_is_named_then_fenced_and_what_it_left_goes(self):
+        killed = self.volume.mount("-o", "nogc")
+        (killed / "folder").mkdir()
+        for number in range(50):
+            (killed / "folder" / str(number)).write_bytes(pattern_bytes(100, number))
+        with open(killed / "open", "wb", buffering=0) as file:
+            file.write(b"x" * MIB)
+            os.unlink(killed / "open")
+            run("rm", "-r", killed / "folder")
+            killed.may_die = True
+            killed.process.kill()
+            killed.process.wait()
+            killed.clean_up()
+            self.assertEqual(collect(self.volume)["gone"], [])
+            try:
+                file.close()
+            except OSError:
+                pass  # its mount is gone
+        time.sleep(GONE_AFTER_S)
+        before = self.everything()
+        wait_until(lambda: self.dry_run()["gone"], 60, "that the client can be taken for dead")
+        self.assertEqual([one["pid"] for one in self.dry_run()["gone"]], [killed.process.pid])
+        self.assertIn(f"pid {killed.process.pid} on", output(*gc_command(self.volume, "--dry-run")))
+        self.assertEqual(self.everything(), before)
+
+        self.assertEqual([one["pid"] for one in collect(self.volume)["gone"]], [killed.process.pid])
+        self.assert_nothing_is_left(self.mount)
+
+    def dry_run(self):
+        return json.loads(output(*gc_command(self.volume, "--dry-run", "--grace", "0", "--json")))
+
+    def everything(self):
+        return {name: keys_of(self.volume, name) for name in objects_of(self.volume) if not name.startswith("Data.")}
+
+
+class MountCollectsTest(GcTest):
+    mkfs_options = ("--grace", "1")
+
+    def test_only_a_mount_without_nogc_cleans_up_by_itself(self):
+        for number in range(20):
+            (self.mount / f"file {number}").write_bytes(b"x" * 100)
+        run("rm", *self.mount.path.iterdir())
+        time.sleep(4)
+        self.assertEqual(self.volume.info()["backlog"]["inodes"], 20)
+        reader = self.volume.mount("-o", "ro")
+        helper = self.volume.mount()
+        wait_until(lambda: self.volume.info()["backlog"]["inodes"] == 0, 30, "the mount's help")
+        self.assertIn("reclaimed", helper.log_text())
+        self.assertNotIn("reclaimed", self.mount.log_text() + reader.log_text())
+
+    def test_a_mount_that_collects_ends_at_once(self):
+        helper = self.volume.mount()
+        for number in range(200):
+            (helper / f"file {number}").touch()
+        run("rm", *helper.path.iterdir())
+        wait_until(lambda: "reclaimed" in helper.log_text(), 30, "the mount's work")
+        helper.unmount()
+        self.collect_everything(self.mount)

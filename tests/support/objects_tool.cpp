@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// objects_tool ADDRESS... [--keys OBJECT]: the names of all objects of a volume, or of all keys of one of them, one a
+// line.
+#include <iostream>
+
+#include "format/object_names.h"
+#include "format/records.h"
+#include "lccfs/volume_address.h"
+#include "options/command_line.h"
+
+namespace {
+
+namespace po = boost::program_options;
+using namespace lccfs;
+
+Result<> find_data_pool(ObjectStore& store) {
+  LCCFS_TRY(auto super, store.query({.object = format::super_object, .xattrs = true, .ranges = {}, .keys = {}}));
+  LCCFS_TRY(const auto record, format::decode<format::SuperRecord>(super.xattrs[format::xattr::super]));
+  return record.data_pool.empty() ? Result<>{} : store.use_data_pool(record.data_pool);
+}
+
+Result<> print_objects(ObjectStore& store) {
+  LCCFS_CHECK(find_data_pool(store));
+  std::string cursor;
+  do {
+    LCCFS_TRY(const ListPage page, store.list(cursor));
+    for (const std::string& name : page.names) std::cout << name << "\n";
+    cursor = page.next_cursor;
+  } while (!cursor.empty());
+  return {};
+}
+
+Result<> print_keys(ObjectStore& store, const std::string& object) {
+  KeyRange range{"", ""};
+  for (;;) {
+    LCCFS_TRY(const auto found, store.query({.object = object, .ranges = {range}, .keys = {}}));
+    for (const auto& [key, value] : found.ranges.front().entries) std::cout << key << "\n";
+    if (!found.ranges.front().more) return {};
+    range.after = found.ranges.front().entries.back().first;
+  }
+}
+
+Result<> print(const std::vector<std::string>& words) {
+  options::Description description = options::address_options();
+  description.add_options()("keys", po::value<std::string>(), "the object whose keys are wanted");
+  LCCFS_TRY(const auto values, options::parse(words, description));
+  LCCFS_TRY(const VolumeAddress address, options::address_of(values));
+  LCCFS_TRY(const std::shared_ptr<ObjectStore> store, open_store(address, {}));
+  return values.contains("keys") ? print_keys(*store, values["keys"].as<std::string>()) : print_objects(*store);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto printed = print({argv + 1, argv + argc});
+  if (printed) return 0;
+  std::cerr << "objects_tool: " << printed.error().context << "\n";
+  return 1;
+}
