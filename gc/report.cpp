@@ -113,6 +113,7 @@ std::string report_as_json(const PassReport& report) {
 
 std::vector<std::string> warnings_of(const PassReport& report) {
   std::vector<std::string> lines;
+  lines.reserve(report.silent.size() + report.damaged.size());
   for (const OtherInstance& one : report.silent)
     lines.push_back(name_of(one) + " did not answer: nothing that depends on it was done");
   for (const std::string& line : report.damaged) lines.push_back(printable(line) + "; lccfs-fsck tells more");
