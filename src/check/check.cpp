@@ -1,55 +1,180 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// How a volume of any size is checked with little memory:
+//  - Super, Alloc and the queues are read first (volume_facts.h).
+//  - The names of all objects are listed in parts, by several threads. Each inode is read once, and judged by itself
+//    (inode_scan.h). What is kept of it is a small record if it is a directory, and a number that is added to its
+//    parent's record otherwise (namespace_index.h). Names of data objects are collected, and looked at in batches
+//    against their inodes (data_check.h).
+//  - Where the sums of a directory's entries and of the inodes that claim it agree, nothing is read again. In the other
+//    directories entries are looked at one by one (match.h). Only if that leaves claims that no entry, no d/ key and no
+//    queue item explains, the inodes are streamed once more.
+//  - What several inodes together must fulfil is judged from the records (links.h).
 #include "check/check.h"
 
-#include "check/rules.h"
-#include "check/volume_scan.h"
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include "check/data_check.h"
+#include "check/inode_scan.h"
+#include "check/links.h"
+#include "check/match.h"
 #include "format/object_names.h"
-#include "format/records.h"
 
 namespace lccfs::check {
 
+using Kind = Finding::Kind;
+
 namespace {
 
-/// What is wrong with Super itself is a finding, not our concern here.
-Result<> find_data_pool(ObjectStore& store) {
-  auto super = store.query({.object = format::super_object, .xattrs = true, .ranges = {}, .keys = {}});
-  if (!super) return super.error().code == ErrorCode::not_found ? Result<>{} : std::unexpected(super.error());
-  const auto record = format::decode<format::SuperRecord>(super->xattrs[format::xattr::super]);
-  return record && !record->data_pool.empty() ? store.use_data_pool(record->data_pool) : Result<>{};
-}
+class VolumeCheck {
+ public:
+  VolumeCheck(ObjectStore& store, const CheckOptions& options, Sink& sink)
+      : store_(store), options_(options), sink_(sink) {}
 
-CheckReport report_of(const VolumeView& view) {
-  CheckReport report;
-  for (const auto& [ino, inode] : view.inodes)
-    ++(inode.is(FileType::directory) ? report.directories : report.other_inodes);
-  for (const auto& [ino, indexes] : view.data) report.data_objects += indexes.size();
-  report.objects = view.inodes.size() + report.data_objects + view.queues.size() + 2;
-  report.findings = view.findings.size();
-  return report;
-}
+  Result<CheckReport> run() {
+    LCCFS_CHECK(read_volume_facts(store_, sink_, facts_));
+    LCCFS_TRY(const auto capacity, store_.capacity());
+    expected_ = capacity.objects;
+    const auto effort = effort_for(options_.jobs, expected_);
+    LCCFS_CHECK(for_each_name(store_, effort, [this](ReadWindow& window, const std::vector<std::string>& names) {
+      return look_at(window, names);
+    }));
+    LCCFS_CHECK(data_.finish(effort));
+    if (!root_seen_) {
+      sink_.report(
+          {.kind = Kind::missing_object, .object = format::inode_object(root_ino), .text = "the root is not there"});
+    }
+    check_counters(facts_, sink_);
+    if (facts_.super) LCCFS_CHECK(check_namespace(effort));
+    return report();
+  }
+
+ private:
+  Result<> look_at(ReadWindow& window, const std::vector<std::string>& names) {
+    for (const auto& name : names) LCCFS_CHECK(look_at(window, name));
+    objects_ += names.size();
+    tell_progress();
+    return {};
+  }
+
+  Result<> look_at(ReadWindow& window, const std::string& name) {
+    const auto parsed = format::parse_object_name(name);
+    if (!parsed) {
+      sink_.report(
+          {.kind = Kind::unknown_object, .object = printable(name), .text = "no program of ours makes such an object"});
+      return {};
+    }
+    if (const auto* data = std::get_if<format::DataName>(&*parsed)) {
+      facts_.number.see(data->ino.value);
+      return data_.add(window, data->ino, data->index);
+    }
+    if (const auto* session = std::get_if<format::SessionName>(&*parsed)) {
+      facts_.number.see(session->instance.value);
+      if (facts_.super && !facts_.records.contains(session->instance)) {
+        return check_stray_session(store_, sink_, session->instance);
+      }
+    }
+    if (const auto* inode = std::get_if<format::InodeName>(&*parsed)) {
+      facts_.number.see(inode->ino.value);
+      return read_inode(window, inode->ino);
+    }
+    return {};
+  }
+
+  /// One that is gone by now was listed while somebody removed it.
+  Result<> read_inode(ReadWindow& window, Ino ino) {
+    MetaRead read{.object = format::inode_object(ino),
+                  .payload = true,
+                  .xattrs = true,
+                  .ranges = {{"", "", InodeScan::keys_at_once}},
+                  .keys = {}};
+    return window.query(std::move(read), [this, &window, ino](ReadWindow::Snapshot answer) -> Result<> {
+      if (!answer) return {};
+      const auto version = answer->version;
+      auto page = std::move(answer->ranges.front());
+      auto scan = std::make_unique<InodeScan>(facts_, ino, std::move(*answer));
+      return take_page(window, ino, version, std::move(scan), std::move(page));
+    });
+  }
+
+  /// All pages are of one version, or the object is read again.
+  Result<> take_page(ReadWindow& window, Ino ino, std::uint64_t version, std::unique_ptr<InodeScan> scan,
+                     KeyPage page) {
+    scan->take_keys(page.entries);
+    if (!page.more || page.entries.empty()) {
+      finish_inode(ino, scan->finish());
+      return {};
+    }
+    MetaRead read{.object = format::inode_object(ino),
+                  .ranges = {{"", page.entries.back().first, InodeScan::keys_at_once}},
+                  .keys = {}};
+    return window.query(std::move(read),
+                        [this, &window, ino, version, scan = std::move(scan)](ReadWindow::Snapshot next) mutable {
+                          if (!next || next->version != version) return read_inode(window, ino);
+                          return take_page(window, ino, version, std::move(scan), std::move(next->ranges.front()));
+                        });
+  }
+
+  void finish_inode(Ino ino, ScannedInode inode) {
+    if (ino == root_ino) root_seen_ = true;
+    facts_.fence.see(inode.highest_fence);
+    index_.add(ino, inode, facts_.queue.leads_to(ino));
+    sink_.report(std::move(inode.findings));
+  }
+
+  Result<> check_namespace(const Effort& effort) {
+    DirectoryReader directories(store_, facts_.super->uuid);
+    const NamespaceCheck check{store_, facts_, index_, directories, sink_, effort};
+    LCCFS_TRY(const auto unclear, Matcher(check).run());
+    UnlessDetached findings;
+    check_several_names(check);
+    check_paths(check, findings);
+    LCCFS_CHECK(check_links(check, unclear, findings));
+    return findings.report(check);
+  }
+
+  void tell_progress() {
+    if (!options_.on_progress) return;
+    const std::unique_lock lock(progress_mutex_, std::try_to_lock);
+    if (lock) options_.on_progress({objects_, expected_});
+  }
+
+  CheckReport report() {
+    CheckReport report;
+    report.objects = objects_;
+    for (const auto& [ino, record] : index_.directories) report.directories += record.is_directory ? 1 : 0;
+    report.other_inodes = index_.other_inodes;
+    report.data_objects = data_.objects();
+    report.findings = sink_.count();
+    return report;
+  }
+
+  ObjectStore& store_;
+  const CheckOptions& options_;
+  Sink& sink_;
+  VolumeFacts facts_;
+  NamespaceIndex index_;
+  DataCheck data_{store_, facts_, sink_};
+  std::atomic<std::uint64_t> objects_ = 0;
+  std::uint64_t expected_ = 0;
+  std::atomic<bool> root_seen_ = false;
+  std::mutex progress_mutex_;
+};
 
 }  // namespace
 
-Result<CheckReport> check_volume(ObjectStore& store, const CheckOptions&,
+Result<CheckReport> check_volume(ObjectStore& store, const CheckOptions& options,
                                  const std::function<void(const Finding&)>& on_finding) {
-  LCCFS_CHECK(find_data_pool(store));
-  LCCFS_TRY(VolumeView view, scan_volume(store));
-  check_numbers(view);
-  check_fences(view);
-  check_entries(view);
-  check_reverse_keys(view);
-  check_directories(view);
-  check_back_pointers(view);
-  check_queue(view);
-  check_map(view);
-  LCCFS_CHECK(check_tails(view, store));
-  for (const Finding& finding : view.findings) on_finding(finding);
-  return report_of(view);
+  Sink sink(on_finding);
+  return VolumeCheck(store, options, sink).run();
 }
 
 Result<std::vector<Finding>> check_volume(ObjectStore& store) {
   std::vector<Finding> findings;
-  LCCFS_CHECK(check_volume(store, {}, [&findings](const Finding& finding) { findings.push_back(finding); }));
+  const std::function<void(const Finding&)> keep = [&findings](const Finding& finding) { findings.push_back(finding); };
+  LCCFS_CHECK(check_volume(store, {}, keep));
   return findings;
 }
 

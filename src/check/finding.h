@@ -17,7 +17,7 @@ struct Finding {
     unsupported,         ///< written by a newer version. part, is_key, seen
     missing_part,        ///< an xattr that an inode of its type, Super or Alloc must have. part
     unknown_part,        ///< an xattr or key that this format does not know, or not there. part, is_key, seen
-    unknown_object,      ///< an object whose name is none of ours
+    unknown_object,      ///< an object whose name is none of ours; `object` is that name as check::printable has it
     missing_object,      ///< Super, Alloc or the root is not there
     number_not_given,    ///< Alloc's counter is not above every number in use. number: the highest in use
     fences_behind,       ///< Super's fence counter is below a number in use. number: the highest in use

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "check/data_check.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "format/layout.h"
+#include "format/object_names.h"
+#include "format/records.h"
+
+namespace lccfs::check {
+
+namespace xattr = format::xattr;
+
+using Kind = Finding::Kind;
+using format::MapBlock;
+
+namespace {
+
+constexpr std::size_t batch_objects = 100'000;
+constexpr std::size_t blocks_at_once = 256;
+
+std::uint64_t block_of(ObjectIndex index) { return index.value / MapBlock::objects; }
+
+template <class Record>
+std::optional<Record> decode(const std::map<std::string, Bytes>& parts, const std::string& name) {
+  const auto found = parts.find(name);
+  if (found == parts.end()) return std::nullopt;
+  auto record = format::decode<Record>(found->second);
+  return record ? std::optional(*record) : std::nullopt;
+}
+
+}  // namespace
+
+Result<> DataCheck::add(ReadWindow& window, Ino ino, ObjectIndex index) {
+  std::vector<Object> full;
+  {
+    const std::lock_guard lock(mutex_);
+    ++objects_;
+    batch_.emplace_back(ino, index);
+    if (batch_.size() < batch_objects) return {};
+    full.swap(batch_);
+  }
+  return check_batch(window, std::move(full));
+}
+
+Result<> DataCheck::finish(const Effort& effort) {
+  std::vector<Object> batch;
+  batch.swap(batch_);
+  std::ranges::sort(batch);
+  const std::size_t share = batch.size() / effort.threads + 1;
+  LCCFS_CHECK(for_each_number(store_, effort, effort.threads, [&](ReadWindow& window, std::size_t i) {
+    const auto begin = std::min(batch.size(), i * share), end = std::min(batch.size(), begin + share);
+    return check_batch(
+        window, {batch.begin() + static_cast<std::ptrdiff_t>(begin), batch.begin() + static_cast<std::ptrdiff_t>(end)});
+  }));
+  for (const auto& [ino, objects] : without_inode_) {
+    sink_.report({.kind = Kind::data_without_inode,
+                  .object = format::data_object(ino, objects.first),
+                  .text = format::inode_object(ino) + (objects.is_no_file ? " is no regular file" : " is not there") +
+                          "; objects: " + std::to_string(objects.count),
+                  .number = objects.count});
+  }
+  return {};
+}
+
+std::uint64_t DataCheck::objects() {
+  const std::lock_guard lock(mutex_);
+  return objects_;
+}
+
+Result<> DataCheck::check_batch(ReadWindow& window, std::vector<Object> batch) {
+  std::ranges::sort(batch);
+  for (std::size_t begin = 0, end = 0; begin < batch.size(); begin = end) {
+    std::size_t blocks = 0;
+    for (end = begin; end < batch.size() && batch[end].first == batch[begin].first; ++end) {
+      const bool next_block = end == begin || block_of(batch[end].second) != block_of(batch[end - 1].second);
+      if (next_block && ++blocks > blocks_at_once) break;
+    }
+    LCCFS_CHECK(check_file(window, std::span(batch).subspan(begin, end - begin)));
+  }
+  return window.finish();  // answers use the batch
+}
+
+/// Objects of one file, in order.
+Result<> DataCheck::check_file(ReadWindow& window, std::span<const Object> objects) {
+  MetaRead read{.object = format::inode_object(objects.front().first), .xattrs = true, .ranges = {}, .keys = {}};
+  for (const auto& [ino, index] : objects) {
+    auto key = format::map_key(block_of(index));
+    if (read.keys.empty() || read.keys.back() != key) read.keys.push_back(std::move(key));
+  }
+  return window.query(std::move(read), [this, &window, objects](const ReadWindow::Snapshot& inode) {
+    return check_objects(window, objects, inode);
+  });
+}
+
+Result<> DataCheck::check_objects(ReadWindow& window, std::span<const Object> objects,
+                                  const ReadWindow::Snapshot& inode) {
+  const auto attr = inode ? decode<format::AttrRecord>(inode->xattrs, xattr::attr) : std::nullopt;
+  const bool is_no_file = attr && attr->type != FileType::regular;
+  if (!inode || is_no_file) {
+    add_without_inode(objects, is_no_file);
+    return {};
+  }
+  const auto size = decode<format::NumberRecord>(inode->xattrs, xattr::size);
+  const bool tail_is_to_be_clean = facts_.super && attr && size && !inode->xattrs.contains(xattr::lease);
+  std::optional<MapBlock> block;
+  std::optional<std::uint64_t> block_number;
+  for (const auto& object : objects) {
+    const auto index = object.second;
+    if (block_number != block_of(index)) {
+      block_number = block_of(index);
+      block = decode<MapBlock>(inode->keys, format::map_key(*block_number));
+    }
+    if (!block || !block->may_exist[index.value % MapBlock::objects]) {
+      sink_.report({.kind = Kind::unmapped_data,
+                    .object = format::data_object(object.first, index),
+                    .text = "its bit \"may exist\" is not set",
+                    .number = index.value});
+    }
+    if (tail_is_to_be_clean) LCCFS_CHECK(check_tail(window, object, size->value));
+  }
+  return {};
+}
+
+/// Objects that lie wholly below the size need no look.
+Result<> DataCheck::check_tail(ReadWindow& window, const Object& object, std::uint64_t size_bytes) {
+  const std::uint64_t object_size_bytes = facts_.super->object_size_bytes;
+  if (object.second.value < size_bytes / object_size_bytes) return {};
+  const auto below = format::bytes_within(object_size_bytes, object.second, size_bytes);
+  auto name = format::data_object(object.first, object.second);
+  return window.look_for_byte(name, below, [this, name, below, size_bytes, object](bool there) -> Result<> {
+    if (!there) return {};
+    sink_.report({.kind = Kind::data_past_size,
+                  .object = name,
+                  .text = "bytes from " + std::to_string(below) + " on, past the file's size of " +
+                          std::to_string(size_bytes) + "; nobody holds the lease",
+                  .number = object.second.value});
+    return {};
+  });
+}
+
+void DataCheck::add_without_inode(std::span<const Object> objects, bool is_no_file) {
+  const std::lock_guard lock(mutex_);
+  const auto [found, first_time] = without_inode_.try_emplace(objects.front().first);
+  auto& all = found->second;
+  const auto lowest = objects.front().second;
+  all.first = first_time ? lowest : std::min(all.first, lowest);
+  all.count += objects.size();
+  all.is_no_file = is_no_file;
+}
+
+}  // namespace lccfs::check

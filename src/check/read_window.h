@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Reads of one thread, a bounded number in flight. Answers are handled by that thread, within the calls below, in any
+// order. The first error, a handler's, ends it: what is in flight is waited for, and handled no more.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "lccfs/object_store.h"
+#include "lccfs/result.h"
+
+namespace lccfs::check {
+
+class ReadWindow {
+ public:
+  /// nullopt: there is no such object.
+  using Snapshot = std::optional<MetaSnapshot>;
+  using OnSnapshot = std::move_only_function<Result<>(Snapshot)>;
+  using OnByte = std::move_only_function<Result<>(bool there)>;
+
+  ReadWindow(ObjectStore& store, unsigned limit);
+  ~ReadWindow();
+  ReadWindow(const ReadWindow&) = delete;
+  ReadWindow& operator=(const ReadWindow&) = delete;
+
+  /// Handles answers until there is room. Handlers may send, too, and do not wait for room: their own read has left it.
+  Result<> query(MetaRead read, OnSnapshot handler);
+  /// Whether the data object has a byte at that place.
+  Result<> look_for_byte(std::string object, std::uint64_t offset, OnByte handler);
+  /// Handles all that is left.
+  Result<> finish();
+
+ private:
+  struct Answers;
+  Result<> make_room(unsigned most_in_flight);
+
+  ObjectStore& store_;
+  const unsigned limit_;
+  unsigned in_flight_ = 0;
+  bool handling_ = false;
+  const std::shared_ptr<Answers> answers_;  // the completions' too
+};
+
+}  // namespace lccfs::check

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Directories among each other: every one but the root has one name, and a path from the root.
+#include <algorithm>
+#include <string>
+
+#include "check/links.h"
+#include "check/parts.h"
+#include "format/object_names.h"
+
+namespace lccfs::check {
+
+using Kind = Finding::Kind;
+
+namespace {
+
+auto names_of(const NamespaceIndex& index, Ino directory) {
+  return std::ranges::equal_range(index.names, directory, {}, &DirectoryName::directory);
+}
+
+/// Whether the sums prove that its only parent names it.
+bool is_in_parent(const NamespaceIndex& index, const DirectoryRecord& record) {
+  const auto parent = index.directories.find(record.parent);
+  return parent != index.directories.end() && parent->second.seen && parent->second.in_order && !record.lost_name;
+}
+
+/// 0: nobody names it.
+Ino some_holder(const NamespaceIndex& index, Ino directory) {
+  const auto& record = index.directories.at(directory);
+  if (is_in_parent(index, record)) return record.parent;
+  const auto names = names_of(index, directory);
+  return names.empty() ? Ino{} : names.front().holder;
+}
+
+/// The one to be kept is where the directory points back to; of several the first.
+void report_further_names(const NamespaceCheck& check, Ino ino, const DirectoryRecord& record) {
+  std::vector<DirectoryName> names;
+  std::ranges::copy(names_of(check.index, ino), std::back_inserter(names));
+  const bool one_in_parent = is_in_parent(check.index, record);
+  const auto total = names.size() + (one_in_parent ? 1 : 0);
+  const auto special = check.index.specials.find(ino);
+  std::ranges::stable_partition(names, [&](const DirectoryName& name) {
+    return special == check.index.specials.end() ? name.holder == record.parent
+                                                 : special->second.summary.parents.contains(name.holder);
+  });
+  const bool all_are_further = one_in_parent || ino == root_ino;
+  for (std::size_t i = all_are_further ? 0 : 1; i < names.size(); ++i) {
+    check.sink.report({.kind = Kind::several_names,
+                       .object = format::inode_object(names[i].holder),
+                       .text = "entry \"" + printable(names[i].name) + "\" is one of " + std::to_string(total) +
+                               " for the directory " + format::inode_object(ino),
+                       .target = ino,
+                       .name = names[i].name});
+  }
+}
+
+void mark_reached(NamespaceIndex& index) {
+  struct Edge {
+    Ino holder, directory;
+    auto operator<=>(const Edge&) const = default;
+  };
+  std::vector<Edge> edges;
+  for (const auto& [ino, record] : index.directories) {
+    if (is_in_parent(index, record)) edges.push_back({record.parent, ino});
+  }
+  for (const auto& name : index.names) edges.push_back({name.holder, name.directory});
+  std::ranges::sort(edges);
+  std::vector<Ino> to_visit{root_ino};
+  while (!to_visit.empty()) {
+    const Ino ino = to_visit.back();
+    to_visit.pop_back();
+    const auto found = index.directories.find(ino);
+    if (found == index.directories.end() || found->second.reached) continue;
+    found->second.reached = true;
+    for (const auto& edge : std::ranges::equal_range(edges, ino, {}, &Edge::holder)) to_visit.push_back(edge.directory);
+  }
+}
+
+/// Walks up from lost directories, each once.
+class LostTrees {
+ public:
+  LostTrees(const NamespaceCheck& check, UnlessDetached& findings) : check_(check), findings_(findings) {}
+
+  void walk_up(Ino from) {
+    ++walk_;
+    Ino ino = from;
+    for (;;) {
+      const auto [met, first_time] = met_in_walk_.emplace(ino, walk_);
+      if (!first_time) {
+        if (met->second == walk_) report_loop(ino);
+        return;
+      }
+      const Ino holder = some_holder(check_.index, ino);
+      if (holder == Ino{}) return report_top(ino);
+      ino = holder;
+    }
+  }
+
+ private:
+  static Finding finding_on(Ino ino, std::string text) {
+    return {.kind = Kind::unreachable, .object = format::inode_object(ino), .text = std::move(text)};
+  }
+  void report_loop(Ino from) {
+    Ino lowest = from;
+    for (Ino ino = some_holder(check_.index, from); ino != from; ino = some_holder(check_.index, ino)) {
+      lowest = std::min(lowest, ino);
+    }
+    check_.sink.report(finding_on(lowest, "its path leads back to itself"));
+  }
+  void report_top(Ino ino) {
+    const auto& record = check_.index.directories.at(ino);
+    if (!record.is_directory || record.entries.count == 0) return;
+    const auto special = check_.index.specials.find(ino);
+    const bool sealed = special != check_.index.specials.end() && special->second.summary.is_sealed();
+    findings_.add(check_.facts.queue, ino, sealed, finding_on(ino, "it has content, and no path from the root"));
+  }
+
+  const NamespaceCheck& check_;
+  UnlessDetached& findings_;
+  std::unordered_map<Ino, unsigned> met_in_walk_;
+  unsigned walk_ = 0;
+};
+
+}  // namespace
+
+void check_several_names(const NamespaceCheck& check) {
+  Ino last;
+  for (const auto& name : check.index.names) {
+    if (name.directory == last) continue;
+    last = name.directory;
+    const auto& record = check.index.directories.at(last);
+    if (record.is_directory) report_further_names(check, last, record);
+  }
+}
+
+void check_paths(const NamespaceCheck& check, UnlessDetached& findings) {
+  mark_reached(check.index);
+  std::vector<Ino> lost;
+  for (const auto& [ino, record] : check.index.directories) {
+    if (record.seen && !record.reached && ino != root_ino) lost.push_back(ino);
+  }
+  std::ranges::sort(lost);
+  LostTrees trees(check, findings);
+  for (const Ino ino : lost) trees.walk_up(ino);
+}
+
+}  // namespace lccfs::check
