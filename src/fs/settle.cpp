@@ -100,9 +100,12 @@ Result<std::optional<StateRecord>> Namespace::Private::seal_empty(std::span<cons
   if (logged != ino) LCCFS_CHECK(instance.log_inode_and_directory(ino, name.directory));
   logged = ino;
   const StateRecord seal{StateRecord::Kind::sealed, token, name.directory, name.name};
-  LCCFS_TRY(const auto step, instance.run(txn::seal(ino, view->version, seal)));
+  const auto step = instance.run(txn::seal(ino, view->version, seal));
   inodes.drop(ino);
-  if (step.decided == Decided::refused) return std::nullopt;
+  // Another client has removed it, and a collector was quick: the name is what decides.
+  if (!step && step.error().code == ErrorCode::not_found) return std::nullopt;
+  if (!step) return std::unexpected(step.error());
+  if (step->decided == Decided::refused) return std::nullopt;
   return seal;
 }
 

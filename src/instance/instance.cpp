@@ -31,7 +31,8 @@ namespace lccfs {
 
 namespace {
 
-constexpr std::uint64_t inode_numbers_at_once = 4096;
+/// Few: a collector looks for each of them if this client dies, and many mounts make no more.
+constexpr std::uint64_t inode_numbers_at_start = 256;
 constexpr std::uint64_t known_incompat = 0;
 constexpr std::uint64_t known_ro_compat = 0;
 
@@ -71,14 +72,15 @@ Result<std::unique_ptr<Instance>> Instance::start(std::shared_ptr<ObjectStore> s
   LCCFS_CHECK(me->read_super());
   LCCFS_CHECK(check_features(me->super_, options.read_only));
   if (!me->super_.data_pool.empty()) LCCFS_CHECK(me->store_->use_data_pool(me->super_.data_pool));
-  const std::uint64_t inode_numbers = options.read_only ? 0 : inode_numbers_at_once;
+  const bool makes_inodes = options.makes_inodes && !options.read_only;
+  const std::uint64_t inode_numbers = makes_inodes ? inode_numbers_at_start : 0;
   LCCFS_TRY(const std::uint64_t first, me->take_numbers(1 + inode_numbers));
   me->id_ = InstanceId{first};
   LCCFS_CHECK(me->write_record(options));
   LCCFS_CHECK(me->set_watches());
   LCCFS_TRY(const bool live, me->own_record_is_live());
   if (!live) return failure(ErrorCode::fenced, "this client was taken for dead while it started: start it again");
-  if (!options.read_only) {
+  if (makes_inodes) {
     const Ino begin{first + 1};
     const Ino end{first + 1 + inode_numbers};
     LCCFS_CHECK(me->log_items({{format::QueueItem::Kind::range, begin, end, clock.wall_time()}}));

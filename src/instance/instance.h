@@ -31,7 +31,8 @@ namespace lccfs {
 
 struct InstanceOptions {
   std::string mount_id;
-  bool read_only = false;  ///< record, session object and watches are all it writes
+  bool read_only = false;    ///< record, session object and watches are all it writes
+  bool makes_inodes = true;  ///< false (a collector): takes no inode numbers before the first is wanted
 };
 
 /// What became of a guarded step.

@@ -131,6 +131,7 @@ bool cut(const Expectation& expected, unsigned n, Fault::Kind kind, Landing land
   std::vector<Outcome> allowed{without_result(expected.rival_only), without_result(expected.operation_then_rival)};
   if (landing == Landing::behind_the_rival) allowed.push_back(without_result(expected.rival_then_operation));
   expect_one_of(outcome, allowed);
+  world.expect_nothing_left();
   return true;
 }
 
@@ -169,6 +170,7 @@ Cuts cut_and_fault(const Expectation& expected, unsigned n, unsigned m, Fault::K
     if (dies) one.rival = outcome.rival;
   }
   expect_one_of(outcome, allowed);
+  world.expect_nothing_left();
   return Cuts::both;
 }
 
@@ -189,6 +191,7 @@ bool repeat(const Expectation& expected, unsigned n, Fault::Kind kind, bool goes
   a.unmount();
   outcome.tree = world.tree();
   expect_one_of(outcome, {goes_on ? expected.operation_then_rival : expected.alone});
+  world.expect_nothing_left();
   return true;
 }
 
@@ -198,6 +201,7 @@ void conclude(const Expectation& expected, World& world, Outcome outcome, Client
   b.unmount();
   outcome.tree = world.tree();
   expect_one_of(outcome, {expected.operation_then_rival, expected.rival_then_operation});
+  world.expect_nothing_left();
 }
 
 /// The n-th change is applied; the rival acts; then the store runs the change again, and answers.

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "crash/world.h"
 
-#include "check/check.h"
-#include "support/catch.h"
-
 #include <fcntl.h>
 
+#include <set>
+
+#include "check/check.h"
+#include "format/object_names.h"
+#include "format/records.h"
 #include "lccfs/volume.h"
+#include "support/catch.h"
+#include "support/collecting.h"
 #include "support/hooks.h"
 
 namespace lccfs::crash {
@@ -73,6 +77,40 @@ void World::check_invariants() {
     findings += check::text_of(finding) + "\n";
   }
   CHECK(findings == "");  // NOLINT(readability-container-size-empty): the text is to be shown
+}
+
+namespace {
+
+/// Objects that a volume without instances and garbage would not have.
+std::vector<std::string> left_over(ScriptedCluster& cluster) {
+  std::set<std::string> named{format::super_object, format::alloc_object, format::inode_object(root_ino)};
+  std::vector<std::string> left;
+  cluster.with_objects([&](scripted::Objects& objects) {
+    for (const auto& [name, object] : objects.metadata()) {
+      for (const auto& [key, value] : object.keys) {
+        if (const auto entry = format::parse_entry_key(key)) {
+          named.insert(format::inode_object(need(format::decode<format::EntryRecord>(value)).ino));
+        }
+        if (key.starts_with("d/") || key.starts_with("x/") || key.starts_with("s/")) left.push_back(name + " " + key);
+      }
+    }
+    for (const auto& [name, object] : objects.metadata()) {
+      if (!named.contains(name)) left.push_back(name);
+    }
+  });
+  return left;
+}
+
+}  // namespace
+
+void World::expect_nothing_left() {
+  const Tree before = tree();
+  let_a_minute_pass();
+  test::collect(*cluster_, clock_);
+  test::collect(*cluster_, clock_);  // what the first has logged for itself
+  CHECK(text_of(tree()) == text_of(before));
+  test::collect(*cluster_, clock_);  // the looker's
+  CHECK(left_over(*cluster_) == std::vector<std::string>{});
 }
 
 }  // namespace lccfs::crash

@@ -58,6 +58,10 @@ class World {
   Tree tree();
   /// Long enough for whoever is gone to be taken for gone.
   void let_a_minute_pass() { clock_.advance(std::chrono::seconds(61)); }
+  ScriptedCluster& cluster() { return *cluster_; }
+  Clock& clock() { return clock_; }
+  /// With every client gone or ended, collectors leave the same tree, all invariants, and no object or key too many.
+  void expect_nothing_left();
 
  private:
   void check_invariants();

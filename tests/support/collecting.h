@@ -23,7 +23,7 @@ class TestCollector {
   TestCollector(ScriptedCluster& cluster, Clock& clock, std::chrono::seconds grace = std::chrono::seconds(0),
                 unsigned jobs = 1)
       : client_(cluster.new_client()),
-        instance_(need(Instance::start(client_, clock, {"collector", false}))),
+        instance_(need(Instance::start(client_, clock, {"collector", false, false}))),
         collector_(*instance_, reclaim::CollectorOptions{.jobs = jobs, .grace = grace}) {
     client_->reset_record();
   }

@@ -104,7 +104,7 @@ TEST_CASE("who is taken for dead while it starts does no step") {
   InstanceVolume volume;
   const Running other = volume.start();
   auto slow = volume.cluster->new_client();
-  slow->set_hook(test::before("make session", [&] { need(other->evict(InstanceId{other->id().value + 4097})); }));
+  slow->set_hook(test::before("make session", [&] { need(other->evict(InstanceId{other->id().value + 257})); }));
   const auto started = Instance::start(slow, volume.clock, {});
   REQUIRE(!started);
   CHECK(started.error().code == ErrorCode::fenced);
@@ -113,7 +113,7 @@ TEST_CASE("who is taken for dead while it starts does no step") {
 TEST_CASE("an inode number is handed out only when a range intent that covers it is durable") {
   InstanceVolume volume;
   const Running a = volume.start();
-  for (int i = 0; i < 4096; ++i) need(a->allocate_ino());
+  for (int i = 0; i < 256; ++i) need(a->allocate_ino());
   SECTION("a further range is logged first") {
     const Ino next = need(a->allocate_ino());
     CHECK(covers(volume.queue_of(a->id(), QueueItem::Kind::range), next));

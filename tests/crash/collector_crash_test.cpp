@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// The collector cut, repeated and raced (docs/ORDERING.md section 10): beside an operation at each of its steps, itself
+// at each of its own, and two of them at once. Whatever happens, the tree is what the operations have made of it, and
+// in the end nothing is left.
+#include <cstdio>
+#include <functional>
+#include <future>
+#include <memory>
+
+#include "crash/scenario.h"
+#include "crash/world.h"
+#include "support/catch.h"
+#include "support/collecting.h"
+#include "support/hooks.h"
+
+namespace lccfs::crash {
+namespace {
+
+using test::NthMutation;
+using test::TestCollector;
+
+struct CaseCounter {
+  unsigned crashes = 0, repeats = 0, races = 0;
+  ~CaseCounter() {
+    std::printf("collector cases: %u crashes, %u repeats and lost answers, %u races\n", crashes, repeats, races);
+  }
+} cases;
+
+/// What a scenario's operation leaves for the collector: its client has ended, or died at some step.
+struct Leftovers {
+  explicit Leftovers(const Scenario& of_scenario) : scenario(of_scenario), base(scenario) {}
+
+  /// nullptr: the operation has no n-th change.
+  std::unique_ptr<World> after_crash(unsigned n) const {
+    auto made = std::make_unique<World>(base);
+    World& world = *made;
+    Client a = world.mount();
+    a.prepare(scenario, false);
+    const NthMutation hook(n, {Fault::Kind::applied_and_crash});
+    a.store().set_hook(hook);
+    a.perform(scenario.operation);
+    a.bury();
+    return hook.reached() ? std::move(made) : nullptr;
+  }
+  std::unique_ptr<World> after_end() const {
+    auto made = std::make_unique<World>(base);
+    World& world = *made;
+    Client a = world.mount();
+    a.prepare(scenario, false);
+    a.perform(scenario.operation);
+    a.unmount();
+    return made;
+  }
+
+  const Scenario& scenario;
+  const World base;
+};
+
+/// Acts once, before the n-th step that is more than a look for an inode that is not there (a dead client's range of
+/// numbers has hundreds of them).
+class ActBefore {
+ public:
+  ActBefore(World& world, unsigned n, std::function<void()> act) : world_(world), n_(n), act_(std::move(act)) {}
+  ScriptedClient::Hook hook() {
+    return [this](const StepInfo& info) {
+      if (info.kind == StepKind::query && !exists(info.object)) return Fault{};
+      if (seen_++ == n_) act_();
+      return Fault{};
+    };
+  }
+  bool acted() const { return seen_ > n_; }
+
+ private:
+  bool exists(const std::string& object) {
+    bool found = false;
+    world_.cluster().with_objects([&](scripted::Objects& objects) { found = objects.metadata().contains(object); });
+    return found;
+  }
+  World& world_;
+  const unsigned n_;
+  const std::function<void()> act_;
+  unsigned seen_ = 0;
+};
+
+/// Each world that some scenario leaves, with what to say about it.
+void for_each_leftovers(const std::function<void(const World&)>& act) {
+  for (const Scenario& scenario : scenarios()) {
+    const Leftovers leftovers(scenario);
+    INFO(scenario.name << ", ended");
+    act(*leftovers.after_end());
+    for (unsigned n = 0;; ++n) {
+      const auto world = leftovers.after_crash(n);
+      if (!world) break;
+      INFO(scenario.name << ", crashed behind change " << n);
+      act(*world);
+    }
+  }
+}
+
+TEST_CASE("a collector that dies at any step leaves what the next one finishes") {
+  for_each_leftovers([](const World& left) {
+    for (const auto kind :
+         {Fault::Kind::not_applied_and_crash, Fault::Kind::applied_and_crash, Fault::Kind::crash_and_land_later}) {
+      for (unsigned n = 0;; ++n) {
+        INFO(lccfs::describe(kind) << ", the collector's change " << n);
+        World world(left);
+        world.let_a_minute_pass();
+        const Tree tree = world.tree();
+        TestCollector collector(world.cluster(), world.clock());
+        const NthMutation hook(n, {kind});
+        collector.client().set_hook(hook);
+        static_cast<void>(collector.try_pass());
+        if (!hook.reached()) break;
+        if (!collector.client().crashed()) continue;  // a fence does not land later
+        ++cases.crashes;
+        CHECK(text_of(world.tree()) == text_of(tree));
+        TestCollector other(world.cluster(), world.clock());
+        other.pass();
+        collector.client().land_late_steps();
+        CHECK(text_of(world.tree()) == text_of(tree));
+        other.end();
+        world.expect_nothing_left();
+      }
+    }
+  });
+}
+
+TEST_CASE("a collector whose step is run twice, or whose answer is lost, does the same") {
+  for_each_leftovers([](const World& left) {
+    for (const auto kind :
+         {Fault::Kind::applied_twice, Fault::Kind::lost_answer_applied, Fault::Kind::lost_answer_not_applied}) {
+      for (unsigned n = 0;; ++n) {
+        INFO(lccfs::describe(kind) << ", the collector's change " << n);
+        World world(left);
+        world.let_a_minute_pass();
+        const Tree tree = world.tree();
+        TestCollector collector(world.cluster(), world.clock());
+        const NthMutation hook(n, {kind});
+        collector.client().set_hook(hook);
+        collector.pass();
+        if (!hook.reached()) break;
+        ++cases.repeats;
+        collector.end();
+        CHECK(text_of(world.tree()) == text_of(tree));
+        world.expect_nothing_left();
+      }
+    }
+  });
+}
+
+TEST_CASE("two collectors, one of which does all its work at any step of the other's, do no harm") {
+  for_each_leftovers([](const World& left) {
+    for (unsigned n = 0;; ++n) {
+      INFO("the other acts before step " << n);
+      World world(left);
+      world.let_a_minute_pass();
+      const Tree tree = world.tree();
+      TestCollector collector(world.cluster(), world.clock());
+      TestCollector other(world.cluster(), world.clock());
+      ActBefore other_acts(world, n, [&] { other.pass(); });
+      collector.client().set_hook(other_acts.hook());
+      collector.pass();
+      collector.client().set_hook(nullptr);
+      if (!other_acts.acted()) break;
+      ++cases.races;
+      collector.end();
+      other.end();
+      CHECK(text_of(world.tree()) == text_of(tree));
+      world.expect_nothing_left();
+    }
+  });
+}
+
+/// A scenario's operation and rival, and what comes of them in either order.
+struct Expected {
+  explicit Expected(const Scenario& of_scenario) : scenario(of_scenario), base(scenario) {
+    for (const bool operation_first : {true, false}) {
+      World world(base);
+      Client a = world.mount();
+      Client b = world.mount();
+      a.prepare(scenario, false);
+      Outcome outcome;
+      if (operation_first) outcome.operation = a.perform(scenario.operation);
+      outcome.rival = b.perform(scenario.rival);
+      if (!operation_first) outcome.operation = a.perform(scenario.operation);
+      a.unmount();
+      b.unmount();
+      outcome.tree = world.tree();
+      (operation_first ? in_order : reversed) = outcome;
+    }
+    World world(base);
+    Client a = world.mount();
+    a.prepare(scenario, false);
+    alone.operation = a.perform(scenario.operation);
+    a.unmount();
+    alone.tree = world.tree();
+  }
+
+  const Scenario& scenario;
+  const World base;
+  Outcome alone, in_order, reversed;
+};
+
+TEST_CASE("a collector that works at any step of an operation does not touch what that operation does") {
+  for (const Scenario& scenario : scenarios()) {
+    const Expected expected(scenario);
+    for (const bool warm : {false, true}) {
+      for (unsigned n = 0;; ++n) {
+        INFO(scenario.name << (warm ? ", warm" : "") << ": the collector acts before step " << n);
+        World world(expected.base);
+        Client a = world.mount();
+        a.prepare(scenario, warm);
+        TestCollector collector(world.cluster(), world.clock());
+        ActBefore collector_acts(world, n, [&] { collector.pass(); });
+        a.store().set_hook(collector_acts.hook());
+        Outcome outcome{a.perform(scenario.operation), {}, {}};
+        a.store().set_hook(nullptr);
+        if (!collector_acts.acted()) break;
+        ++cases.races;
+        a.unmount();
+        collector.end();
+        outcome.tree = world.tree();
+        CHECK(text_of(outcome) == text_of(expected.alone));
+        world.expect_nothing_left();
+      }
+    }
+  }
+}
+
+TEST_CASE("an operation that falls into any step of a collector's work on what another has left comes out whole") {
+  for (const Scenario& scenario : scenarios()) {
+    if (scenario.rival_does_two) continue;
+    const Expected expected(scenario);
+    for (unsigned n = 0;; ++n) {
+      INFO(scenario.name << ": the rival acts before the collector's step " << n);
+      World world(expected.base);
+      Client a = world.mount();
+      Client b = world.mount();
+      a.prepare(scenario, false);
+      Outcome outcome{a.perform(scenario.operation), {}, {}};
+      TestCollector collector(world.cluster(), world.clock());
+      ActBefore rival_acts(world, n, [&] { outcome.rival = b.perform(scenario.rival); });
+      collector.client().set_hook(rival_acts.hook());
+      collector.pass();
+      collector.client().set_hook(nullptr);
+      if (!rival_acts.acted()) break;
+      ++cases.races;
+      a.unmount();
+      b.unmount();
+      collector.end();
+      outcome.tree = world.tree();
+      CHECK(text_of(outcome) == text_of(expected.in_order));
+      world.expect_nothing_left();
+    }
+  }
+}
+
+/// The operation's n-th change is applied and its answer held back; the rival and the collector act; then the store
+/// runs it again, and answers.
+TEST_CASE("a step that is run again after a collector has worked is refused, and its first answer stands") {
+  for (const Scenario& scenario : scenarios()) {
+    const Expected expected(scenario);
+    for (unsigned n = 0;; ++n) {
+      INFO(scenario.name << ": change " << n << " is run again behind the rival and the collector");
+      World world(expected.base);
+      Client a = world.mount();
+      Client b = world.mount();
+      a.prepare(scenario, false);
+      TestCollector collector(world.cluster(), world.clock());
+      const NthMutation hook(n, {Fault::Kind::run_again_later});
+      a.store().set_hook(hook);
+      auto result = std::async(std::launch::async, [&] { return a.perform(scenario.operation); });
+      const auto done = [&] { return result.wait_for(std::chrono::seconds(0)) == std::future_status::ready; };
+      while (a.store().held().empty() && !done()) std::this_thread::yield();
+      Outcome outcome{{}, b.perform(scenario.rival), {}};
+      collector.pass();
+      a.store().release_all();
+      outcome.operation = result.get();
+      if (!hook.reached()) break;
+      ++cases.repeats;
+      a.unmount();
+      b.unmount();
+      collector.end();
+      outcome.tree = world.tree();
+      INFO("got:\n"
+           << text_of(outcome) << "in order:\n"
+           << text_of(expected.in_order) << "reversed:\n"
+           << text_of(expected.reversed));
+      CHECK((outcome == expected.in_order || outcome == expected.reversed));
+      world.expect_nothing_left();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lccfs::crash
