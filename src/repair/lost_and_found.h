@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// /lost+found: names for what has none. Blocking; one thread.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "instance/instance.h"
+#include "repair/objects.h"
+
+namespace lccfs::repair {
+
+class LostAndFound {
+ public:
+  LostAndFound(Instance& instance, Objects& objects) : instance_(instance), objects_(objects) {}
+
+  /// The directory; made if it is not there.
+  Result<Ino> directory();
+
+  /// Points the inode back here, and still to those that hold its `other_names`; then names it here. nullopt: it has
+  /// changed since it was read. Otherwise the path.
+  Result<std::optional<std::string>> adopt(const Object& inode, Ino ino, const std::string& name,
+                                           const std::vector<Holder>& other_names);
+
+  /// Names an inode that points back here already.
+  Result<std::string> put(Ino ino, FileType type, Token token, const std::string& name);
+
+  /// The inode of that name here.
+  Result<std::optional<Ino>> find(const std::string& name);
+
+ private:
+  Result<std::optional<Ino>> find_in(Ino directory, const std::string& name, FileType type);
+  Result<Ino> make(const std::string& name);
+  Result<bool> add_entry(Ino directory, const std::string& name, const format::EntryRecord& entry);
+
+  Instance& instance_;
+  Objects& objects_;
+  std::optional<Ino> known_;
+};
+
+/// Cut to what a name may have, with '/' and NUL and what a terminal would not show as \xNN.
+std::string as_name(const std::string& text);
+
+}  // namespace lccfs::repair

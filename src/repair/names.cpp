@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Entries, reverse keys and back-pointers.
+#include <algorithm>
+
+#include "repair/outcome.h"
+#include "repair/repairs.h"
+
+namespace lccfs::repair {
+
+namespace xattr = format::xattr;
+
+namespace {
+
+bool lost_a_name_here(const Object& directory, Ino ino) {
+  return std::ranges::any_of(directory.keys, [&](const auto& key_and_value) {
+    const auto detached = format::parse_detached_key(key_and_value.first);
+    return detached && detached->ino == ino;
+  });
+}
+
+}  // namespace
+
+Result<Repair> Repairs::add_reverse_key(const Finding& finding) {
+  const auto name = name_of(finding.ino, finding.name);
+  const txn::Part reverse{format::reverse_key(finding.target, finding.name), true};
+  LCCFS_TRY(const auto directory, objects_.read_keys(finding.object, {name.key, reverse.name}));
+  const auto entry = directory ? directory->entry(name.key) : std::nullopt;
+  if (!entry || entry->record.ino != finding.target || directory->value_of(reverse) != nullptr) return settled();
+  return put(*directory, reverse, Bytes(format::marker_value), "set");
+}
+
+/// The entry went and the reverse key stayed: if the inode still counts on a name here, that was damage. If the name
+/// means another inode by now, the reverse key alone still tells what a lost inode was called.
+Result<Repair> Repairs::repair_stray_reverse_key(const Finding& finding) {
+  const auto name = name_of(finding.ino, finding.name);
+  const txn::Part reverse{format::reverse_key(finding.target, finding.name), true};
+  LCCFS_TRY(const auto directory, objects_.read(finding.object, "d/" + std::to_string(finding.target.value) + "/"));
+  LCCFS_TRY(const auto names, objects_.read_keys(finding.object, {name.key, reverse.name}));
+  if (!directory || !names || names->value_of(reverse) == nullptr) return settled();
+  if (names->as_read.version != directory->as_read.version) return stepped(false, {});
+  const auto entry = names->entry(name.key);
+  if (entry && entry->record.ino == finding.target) return settled();
+  LCCFS_TRY(const auto target, objects_.read_inode(finding.target, "p/"));
+  const bool counts_on_it = target && target->attr() && !target->is_dead() && target->parents().contains(finding.ino) &&
+                            !lost_a_name_here(*directory, finding.target);
+  if (!counts_on_it) return drop(*directory, reverse, "removed");
+  LCCFS_TRY(const auto others, objects_.names_of(*target, finding.target));
+  if (others.size() >= target->attr()->nlink) return drop(*directory, reverse, "removed");
+  if (names->keys.contains(name.key)) {
+    if (!others.empty() || orphans_ == Orphans::remove) return drop(*directory, reverse, "removed");
+    // It goes on pointing here until it has its new name: a repair that is cut short finds the old one again.
+    const Holder here{finding.ino, finding.name, {finding.target, target->attr()->type, target->attr()->birth_token}};
+    LCCFS_TRY(auto adopted, adopt(*target, finding.target, finding.name, {here}));
+    if (!adopted.done) return adopted;
+    return drop(*directory, reverse, adopted.text);
+  }
+  const format::EntryRecord restored{finding.target, target->attr()->type, target->attr()->birth_token};
+  LCCFS_TRY(const bool done, objects_.change(txn::put_entry(directory->as_read, name, restored, std::nullopt)));
+  return stepped(done, "its entry is there again");
+}
+
+Result<Repair> Repairs::repair_type(const Finding& finding) {
+  const auto name = name_of(finding.ino, finding.name);
+  LCCFS_TRY(const auto directory, objects_.read_keys(finding.object, {name.key}));
+  const auto entry = directory ? directory->entry(name.key) : std::nullopt;
+  if (!entry || entry->record.ino != finding.target) return settled();
+  LCCFS_TRY(const auto target, objects_.read_inode(finding.target, "p/"));
+  if (!target || !target->attr()) return left("the type of the inode cannot be read");
+  auto right = entry->record;
+  right.type = target->attr()->type;
+  if (right == entry->record) return settled();
+  LCCFS_TRY(const bool done, objects_.change(txn::put_entry(directory->as_read, name, right, std::nullopt)));
+  return stepped(done, "the entry has the inode's type");
+}
+
+/// Its inode may be there again by now, made anew from its data: then it counts on the name.
+Result<Repair> Repairs::drop_dangling_entry(const Finding& finding) {
+  const auto name = name_of(finding.ino, finding.name);
+  LCCFS_TRY(const auto directory, objects_.read_keys(finding.object, {name.key}));
+  const auto entry = directory ? directory->entry(name.key) : std::nullopt;
+  if (!entry || entry->record.ino != finding.target) return settled();
+  LCCFS_TRY(const auto target, objects_.read_inode(finding.target, "p/"));
+  if (target && !target->is_dead()) {
+    if (target->parents().contains(finding.ino)) return settled();
+    return point_back(*target, {{finding.ino, finding.name, entry->record}});
+  }
+  LCCFS_TRY(const bool done, drop_name({finding.ino, finding.name, entry->record}, finding.target));
+  return stepped(done, "the entry is removed");
+}
+
+// ---- P
+
+/// The first back-pointer is one of a directory that has a name for it; others that have none need no key.
+Result<Repair> Repairs::point_back(const Object& inode, const std::vector<Holder>& names) {
+  const auto& first = names.front();
+  const txn::Part further{format::back_pointer_key(first.directory, first.entry.token), true};
+  const auto parent = inode.record<format::BackPointerRecord>(xattr::parent);
+  if (parent) {
+    LCCFS_TRY(const auto there, objects_.names_in(parent->parent, first.entry.ino));
+    if (!there.empty()) return put(inode, further, Bytes(format::marker_value), "points back there, too");
+  }
+  LCCFS_TRY(const bool done, objects_.change(txn::point_back(inode.as_read, {first.directory, first.entry.token}, {})));
+  return stepped(done, "points back to " + format::inode_object(first.directory));
+}
+
+Result<Repair> Repairs::add_back_pointer(const Finding& finding) {
+  LCCFS_TRY(const auto names, objects_.names_in(finding.target, finding.ino));
+  LCCFS_TRY(const auto inode, objects_.read_inode(finding.ino, "p/"));
+  if (names.empty() || !inode || inode->parents().contains(finding.target)) return settled();
+  if (inode->is(FileType::directory)) {  // a further name is found by itself, and goes
+    LCCFS_TRY(const auto others, objects_.names_of(*inode, finding.ino));
+    if (!others.empty() || finding.ino == root_ino) return settled();
+  }
+  return point_back(*inode, names);
+}
+
+Result<Repair> Repairs::count_links(const Finding& finding) {
+  LCCFS_TRY(const auto inode, objects_.read_inode(finding.ino, "p/"));
+  auto attr = inode ? inode->attr() : std::nullopt;
+  if (!attr) return settled();
+  LCCFS_TRY(const auto names, objects_.names_of(*inode, finding.ino));
+  if (names.empty() || names.size() == attr->nlink) return settled();
+  attr->nlink = static_cast<std::uint32_t>(names.size());
+  return put(*inode, {xattr::attr}, encode(*attr), "nlink is " + std::to_string(names.size()));
+}
+
+}  // namespace lccfs::repair

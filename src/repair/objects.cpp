@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "repair/objects.h"
+
+#include <array>
+#include <future>
+#include <memory>
+
+namespace lccfs::repair {
+
+namespace {
+
+constexpr std::uint32_t keys_at_once = 1024;
+
+bool is_time_out(const Error& error) { return error.code == ErrorCode::timed_out; }
+
+Object object_of(const std::string& name, MetaSnapshot&& snapshot) {
+  return {{name, snapshot.version}, std::move(snapshot.payload), std::move(snapshot.xattrs), std::move(snapshot.keys)};
+}
+
+}  // namespace
+
+const Bytes* Object::value_of(const txn::Part& part) const {
+  const auto& values = part.is_key ? keys : xattrs;
+  const auto found = values.find(part.name);
+  return found == values.end() ? nullptr : &found->second;
+}
+
+std::optional<txn::Entry> Object::entry(const std::string& key) const {
+  const auto found = keys.find(key);
+  if (found == keys.end()) return std::nullopt;
+  const auto record = format::decode<format::EntryRecord>(found->second);
+  if (!record) return std::nullopt;
+  return txn::Entry{found->second, *record};
+}
+
+std::set<Ino> Object::parents() const {
+  std::set<Ino> all;
+  if (const auto first = record<format::BackPointerRecord>(format::xattr::parent)) all.insert(first->parent);
+  for (const auto& [key, value] : keys) {
+    if (const auto further = format::parse_back_pointer_key(key)) all.insert(further->parent);
+  }
+  return all;
+}
+
+Result<std::optional<Object>> Objects::read(const std::string& object, const std::string& prefix) {
+  for (;;) {
+    auto first = store_.query(
+        {.object = object, .payload = true, .xattrs = true, .ranges = {{prefix, "", keys_at_once}}, .keys = {}});
+    if (!first && first.error().code == ErrorCode::not_found) return std::nullopt;
+    if (!first && is_time_out(first.error())) continue;
+    if (!first) return std::unexpected(std::move(first).error());
+    KeyPage page = std::move(first->ranges.front());
+    Object whole = object_of(object, std::move(*first));
+    bool same_version = true;
+    for (;;) {
+      whole.keys.insert(page.entries.begin(), page.entries.end());
+      if (!page.more || page.entries.empty()) break;
+      auto next =
+          store_.query({.object = object, .ranges = {{prefix, page.entries.back().first, keys_at_once}}, .keys = {}});
+      same_version = next && next->version == whole.as_read.version;
+      if (!same_version) break;
+      page = std::move(next->ranges.front());
+    }
+    if (same_version) return whole;
+  }
+}
+
+Result<std::optional<Object>> Objects::read_keys(const std::string& object, const std::vector<std::string>& keys) {
+  for (;;) {
+    auto found = store_.query({.object = object, .payload = true, .xattrs = true, .ranges = {}, .keys = keys});
+    if (found) return object_of(object, std::move(*found));
+    if (found.error().code == ErrorCode::not_found) return std::nullopt;
+    if (!is_time_out(found.error())) return std::unexpected(std::move(found).error());
+  }
+}
+
+Result<std::vector<Holder>> Objects::names_in(Ino directory, Ino ino) {
+  LCCFS_TRY(const auto reverse, read_inode(directory, "i/" + std::to_string(ino.value) + "/"));
+  std::vector<Holder> names;
+  if (!reverse || reverse->keys.empty()) return names;
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : reverse->keys) {
+    if (const auto parsed = format::parse_reverse_key(key)) keys.push_back(format::entry_key(uuid_, parsed->name));
+  }
+  LCCFS_TRY(const auto object, read_keys(format::inode_object(directory), keys));
+  for (const auto& key : keys) {
+    const auto entry = object ? object->entry(key) : std::nullopt;
+    if (entry && entry->record.ino == ino) {
+      names.push_back({directory, format::parse_entry_key(key)->name, entry->record});
+    }
+  }
+  return names;
+}
+
+Result<std::vector<Holder>> Objects::names_of(const Object& inode, Ino ino) {
+  std::vector<Holder> names;
+  for (const auto parent : inode.parents()) {
+    LCCFS_TRY(const auto some, names_in(parent, ino));
+    names.insert(names.end(), some.begin(), some.end());
+  }
+  return names;
+}
+
+Result<bool> Objects::change(MetaTxn txn) {
+  for (;;) {
+    const auto applied = store_.apply(txn);
+    if (applied) {
+      ++changes_;
+      return true;
+    }
+    switch (applied.error().code) {
+      case ErrorCode::timed_out:
+        continue;
+      case ErrorCode::guard_failed:
+      case ErrorCode::exists:
+      case ErrorCode::not_found:
+        ++changes_;  // somebody's: perhaps our own, if the store has run the step twice
+        return false;
+      default:
+        return std::unexpected(applied.error());
+    }
+  }
+}
+
+// ---- data objects
+
+Result<Bytes> Objects::read_data(const std::string& object, std::uint64_t offset, std::uint64_t limit_bytes) {
+  for (;;) {
+    auto target = std::make_shared<Bytes>(limit_bytes, '\0');
+    auto answer = std::make_shared<std::promise<Result<std::size_t>>>();
+    store_.read_data(object, offset, *target,
+                     [answer, target](Result<std::size_t> read) { answer->set_value(std::move(read)); });
+    const auto read = answer->get_future().get();
+    if (!read && is_time_out(read.error())) continue;
+    if (!read) return std::unexpected(read.error());
+    target->resize(*read);
+    return std::move(*target);
+  }
+}
+
+Result<std::set<ObjectIndex>> Objects::with_bytes(Ino ino, const std::vector<ObjectIndex>& indexes) {
+  struct Probe {
+    std::array<char, 1> byte;
+    std::promise<Result<std::size_t>> answer;
+  };
+  std::vector<std::shared_ptr<Probe>> probes;
+  for (const auto index : indexes) {
+    const auto probe = probes.emplace_back(std::make_shared<Probe>());
+    store_.read_data(format::data_object(ino, index), 0, probe->byte,
+                     [probe](Result<std::size_t> read) { probe->answer.set_value(std::move(read)); });
+  }
+  std::set<ObjectIndex> there;
+  std::optional<Error> error;
+  for (std::size_t i = 0; i < probes.size(); ++i) {
+    const auto read = probes[i]->answer.get_future().get();
+    if (!read) error = read.error();
+    if (read && *read > 0) there.insert(indexes[i]);
+  }
+  if (!error) return there;
+  return is_time_out(*error) ? with_bytes(ino, indexes) : std::unexpected(*error);
+}
+
+namespace {
+
+/// A step on a data object may be done twice.
+Result<> until_done(const std::function<void(ObjectStore::DataDone)>& step) {
+  for (;;) {
+    auto answer = std::make_shared<std::promise<Result<>>>();
+    step([answer](Result<> done) { answer->set_value(std::move(done)); });
+    auto done = answer->get_future().get();
+    if (done || !is_time_out(done.error())) return done;
+  }
+}
+
+}  // namespace
+
+Result<> Objects::write_data(const std::string& object, std::uint64_t offset, const Bytes& bytes) {
+  ++changes_;
+  const auto owner = std::make_shared<const Bytes>(bytes);
+  const SharedBytes shared{std::shared_ptr<const char>(owner, owner->data()), owner->data(), owner->size()};
+  return until_done([&](auto done) { store_.write_data(object, offset, shared, std::move(done)); });
+}
+
+Result<> Objects::cut_data(const std::string& object, std::uint64_t size_bytes) {
+  ++changes_;
+  return until_done([&](auto done) { store_.truncate_data(object, size_bytes, std::move(done)); });
+}
+
+Result<> Objects::remove_data(const std::string& object) {
+  ++changes_;
+  return until_done([&](auto done) { store_.remove_data(object, std::move(done)); });
+}
+
+}  // namespace lccfs::repair

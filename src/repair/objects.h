@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Objects as repairs see them: read at one version, and changed only if they still are as they were read. Blocking; one
+// thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "format/object_names.h"
+#include "format/records.h"
+#include "lccfs/object_store.h"
+#include "lccfs/result.h"
+#include "txn/namespace_txn.h"
+#include "txn/repair_txn.h"
+
+namespace lccfs::repair {
+
+/// A metadata object, with those of its keys that were asked for.
+struct Object {
+  txn::AsRead as_read;
+  Bytes payload;
+  std::map<std::string, Bytes> xattrs;
+  std::map<std::string, Bytes> keys;
+
+  /// Of the xattr or key; nullptr: it is not there.
+  const Bytes* value_of(const txn::Part& part) const;
+  template <class Record>
+  std::optional<Record> record(const char* xattr) const {
+    const auto found = xattrs.find(xattr);
+    if (found == xattrs.end()) return std::nullopt;
+    auto record = format::decode<Record>(found->second);
+    return record ? std::optional(std::move(*record)) : std::nullopt;
+  }
+  std::optional<std::uint64_t> number(const char* xattr) const {
+    const auto found = record<format::NumberRecord>(xattr);
+    return found ? std::optional(found->value) : std::nullopt;
+  }
+  std::optional<format::AttrRecord> attr() const { return record<format::AttrRecord>(format::xattr::attr); }
+  bool is(FileType type) const { return attr() && attr()->type == type; }
+  std::optional<format::StateRecord> state() const { return record<format::StateRecord>(format::xattr::state); }
+  bool is_dead() const { return state() && state()->kind == format::StateRecord::Kind::dead; }
+  bool is_sealed() const { return state() && state()->kind == format::StateRecord::Kind::sealed; }
+  /// The entry of that name, if the key was asked for and can be read.
+  std::optional<txn::Entry> entry(const std::string& key) const;
+  /// Of all back-pointers; the keys were asked for with `p/`.
+  std::set<Ino> parents() const;
+};
+
+/// An entry, and the directory that holds it.
+struct Holder {
+  Ino directory;
+  std::string name;
+  format::EntryRecord entry;
+};
+
+class Objects {
+ public:
+  explicit Objects(ObjectStore& store) : store_(store) {}
+
+  ObjectStore& store() { return store_; }
+  void set_uuid(const format::VolumeUuid& uuid) { uuid_ = uuid; }
+  const format::VolumeUuid& uuid() const { return uuid_; }
+
+  /// With all keys of that prefix, of one version with the rest. nullopt: there is no such object.
+  Result<std::optional<Object>> read(const std::string& object, const std::string& prefix);
+  /// With these keys.
+  Result<std::optional<Object>> read_keys(const std::string& object, const std::vector<std::string>& keys);
+  Result<std::optional<Object>> read_inode(Ino ino, const std::string& prefix) {
+    return read(format::inode_object(ino), prefix);
+  }
+
+  /// All entries for that inode in the directories that it points back to. Reverse keys lead there.
+  Result<std::vector<Holder>> names_of(const Object& inode, Ino ino);
+  /// The same of one directory.
+  Result<std::vector<Holder>> names_in(Ino directory, Ino ino);
+
+  /// Applies it. False: the object is no longer as it was read, and nothing was changed.
+  Result<bool> change(MetaTxn txn);
+
+  // -- data objects
+  /// All of it, at most `limit_bytes`.
+  Result<Bytes> read_data(const std::string& object, std::uint64_t offset, std::uint64_t limit_bytes);
+  /// Those of the objects that hold a byte.
+  Result<std::set<ObjectIndex>> with_bytes(Ino ino, const std::vector<ObjectIndex>& indexes);
+  Result<> write_data(const std::string& object, std::uint64_t offset, const Bytes& bytes);
+  Result<> cut_data(const std::string& object, std::uint64_t size_bytes);
+  Result<> remove_data(const std::string& object);
+
+  /// How many steps have changed something so far, or have met what had changed.
+  std::uint64_t changes() const { return changes_; }
+  void note_change() { ++changes_; }
+
+ private:
+  ObjectStore& store_;
+  format::VolumeUuid uuid_{};
+  std::uint64_t changes_ = 0;
+};
+
+}  // namespace lccfs::repair

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Inodes without a name, and what the queue should lead to.
+#include <algorithm>
+
+#include "repair/outcome.h"
+#include "repair/repairs.h"
+
+namespace lccfs::repair {
+
+using format::QueueItem;
+namespace xattr = format::xattr;
+
+Result<Repair> Repairs::repair_orphan(const Finding& finding) {
+  LCCFS_TRY(const auto inode, objects_.read_inode(finding.ino, "p/"));
+  if (!inode || finding.ino == root_ino) return settled();
+  LCCFS_TRY(const auto names, objects_.names_of(*inode, finding.ino));
+  if (!names.empty()) return settled();
+  if (inode->is_dead()) return leave_to_collector(finding.ino, "it is dead");
+  if (!inode->attr()) return left("attr cannot be read");
+  if (orphans_ == Orphans::remove) return leave_to_collector(finding.ino, "orphans are not wanted");
+  LCCFS_TRY(const bool content, has_content(*inode, finding.ino));
+  return content ? adopt(*inode, finding.ino, "", {}) : leave_to_collector(finding.ino, "it is empty");
+}
+
+Result<bool> Repairs::has_content(const Object& inode, Ino ino) {
+  if (inode.is(FileType::directory)) {
+    LCCFS_TRY(const auto directory, objects_.read_inode(ino, "n/"));
+    return directory && !directory->keys.empty();
+  }
+  if (!inode.is(FileType::regular) || inode.number(xattr::size) != 0) return true;
+  LCCFS_TRY(const auto with_map, objects_.read_inode(ino, "m/"));
+  if (!with_map) return false;
+  for (const auto& [key, value] : with_map->keys) {
+    const auto block = format::parse_map_key(key);
+    const auto bits = format::decode<format::MapBlock>(value);
+    if (!block || !bits) return true;
+    std::vector<ObjectIndex> indexes;
+    for (std::uint64_t bit = 0; bit < format::MapBlock::objects; ++bit) {
+      if (bits->may_exist[bit]) indexes.push_back({*block * format::MapBlock::objects + bit});
+    }
+    LCCFS_TRY(const auto there, objects_.with_bytes(ino, indexes));
+    if (!there.empty()) return true;
+  }
+  return false;
+}
+
+Result<Repair> Repairs::adopt(const Object& inode, Ino ino, const std::string& old_name,
+                              const std::vector<Holder>& pointed_to) {
+  const auto name = "inode-" + std::to_string(ino.value) + (old_name.empty() ? "" : "-" + old_name);
+  LCCFS_TRY(const auto path, lost_and_found_.adopt(inode, ino, name, pointed_to));
+  return path ? Repair{true, "is now " + *path} : stepped(false, {});
+}
+
+Result<Repair> Repairs::leave_to_collector(Ino ino, std::string why) {
+  LCCFS_CHECK(log_items({{QueueItem::Kind::inode, ino, {}, instance_.clock().wall_time()}}));
+  return Repair{true, std::move(why) + ": left to the collector"};
+}
+
+Result<> Repairs::log_items(const std::vector<QueueItem>& items) {
+  LCCFS_CHECK(instance_.log_items(items));
+  objects_.note_change();
+  return {};
+}
+
+Result<Repair> Repairs::log_traces(const Finding& finding) {
+  const auto now = instance_.clock().wall_time();
+  LCCFS_CHECK(
+      log_items({{QueueItem::Kind::inode, finding.ino, {}, now}, {QueueItem::Kind::directory, finding.ino, {}, now}}));
+  return Repair{true, "logged for the collector"};
+}
+
+}  // namespace lccfs::repair

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// check -> repair what an instance rests on -> check ... -> start an instance, fence who is gone -> check -> repair ->
+// collect -> check ... until a check finds nothing, or nothing that can be repaired.
+//
+// Names are repaired before the collector runs: a lost key must never lead it to take an inode for unnamed.
+#include "repair/repair.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "format/records.h"
+#include "instance/instance.h"
+#include "reclaim/collector.h"
+#include "repair/outcome.h"
+#include "repair/repairs.h"
+#include "repair/users.h"
+#include "repair/volume_repairs.h"
+
+namespace lccfs::repair {
+
+using check::Finding;
+
+namespace {
+
+constexpr std::size_t findings_at_once = 100'000;
+constexpr unsigned most_checks = 100;  // far more than repairs of repairs take
+constexpr std::chrono::seconds between_looks{1};
+
+bool is_about_the_volume(const Error& error) {
+  return error.code == ErrorCode::corrupt || error.code == ErrorCode::unsupported || error.code == ErrorCode::not_found;
+}
+
+class Run {
+ public:
+  Run(const std::shared_ptr<ObjectStore>& store, Clock& clock, const RepairOptions& options)
+      : store_(store), clock_(clock), options_(options), objects_(*store), volume_repairs_(objects_, clock) {}
+
+  Result<RepairReport> run() {
+    LCCFS_CHECK(store_->sync_fences());
+    LCCFS_CHECK(check());
+    LCCFS_TRY(const bool sound, repair_volume_objects());
+    LCCFS_TRY(const bool somebody_gone, anybody_gone());
+    if (findings_.empty() && !somebody_gone) return report_;
+    const auto instance = sound ? Instance::start(store_, clock_, {"lccfs-fsck", false})
+                                : failure(ErrorCode::corrupt, "Super cannot be read");
+    if (!instance && !is_about_the_volume(instance.error())) return std::unexpected(instance.error());
+    if (!instance) return give_up("without it nothing can be repaired: " + instance.error().context);
+    const auto repaired = repair_all(**instance);
+    const auto ended = (*instance)->end();
+    if (!repaired) return std::unexpected(repaired.error());
+    if (!ended) return std::unexpected(ended.error());
+    return report_what_is_left();
+  }
+
+ private:
+  Result<> check() {
+    if (++checks_ > most_checks) return failure(ErrorCode::io, "the repairs come to no end: this is a bug");
+    findings_.clear();
+    left_.clear();
+    changes_before_ = objects_.changes();
+    LCCFS_TRY(report_.check, check::check_volume(*store_, options_.check, [this](const Finding& finding) {
+                if (findings_.size() < findings_at_once) findings_.push_back(finding);
+              }));
+    std::ranges::stable_sort(
+        findings_, {}, [](const Finding& finding) { return VolumeRepairs::takes(finding) ? 0 : rank(finding.kind); });
+    return {};
+  }
+
+  /// What was seen to by another repair was not if there has been none: then repair and check disagree.
+  Result<> note(const Finding& finding, Result<Repair> repair) {
+    if (!repair) return std::unexpected(repair.error());
+    if (!repair->done || objects_.changes() == changes_before_) {
+      left_.emplace_back(finding, std::move(*repair));
+      return {};
+    }
+    ++report_.repaired;
+    options_.on_repair(finding, *repair);
+    return {};
+  }
+
+  /// Until the objects that all others rest on are as good as they get. False: no instance can work here.
+  Result<bool> repair_volume_objects() {
+    for (;;) {
+      for (const auto& finding : findings_) {
+        if (VolumeRepairs::takes(finding)) LCCFS_CHECK(note(finding, volume_repairs_.repair(finding)));
+      }
+      if (objects_.changes() == changes_before_) break;
+      LCCFS_CHECK(check());
+    }
+    LCCFS_TRY(const auto super, objects_.read_keys(format::super_object, {}));
+    const auto record = super ? super->record<format::SuperRecord>(format::xattr::super) : std::nullopt;
+    if (record) objects_.set_uuid(record->uuid);
+    return record.has_value();
+  }
+
+  Result<bool> anybody_gone() {
+    LCCFS_TRY(const auto users, users_of(*store_));
+    return std::ranges::any_of(users, [](const User& user) { return !user.watches; });
+  }
+
+  /// Repairs rest on what nobody else changes. True: somebody was there, and is over.
+  Result<bool> fence_the_gone(Instance& instance) {
+    LCCFS_TRY(const auto users, users_of(*store_));
+    bool fenced = false;
+    for (const auto& user : users) {
+      if (user.id == instance.id()) continue;
+      LCCFS_TRY(const bool over, wait_until_over(instance, user));
+      fenced = fenced || over;
+    }
+    return fenced;
+  }
+
+  /// One that is not there may just be starting: a minute shows.
+  Result<bool> wait_until_over(Instance& instance, const User& user) {
+    for (;;) {
+      LCCFS_TRY(const bool over, instance.ensure_over(user.id));
+      if (over) return true;
+      LCCFS_TRY(const auto now, users_of(*store_));
+      const auto still = std::ranges::find(now, user.id, &User::id);
+      if (still != now.end() && still->watches) {
+        if (options_.though_in_use) return false;
+        return failure(ErrorCode::busy, "the volume is in use by " + describe(*still) + ": unmount it there first");
+      }
+      clock_.sleep_for(between_looks);
+    }
+  }
+
+  Result<> repair_all(Instance& instance) {
+    LCCFS_TRY(bool to_collect, fence_the_gone(instance));
+    if (to_collect) LCCFS_CHECK(check());  // their last steps may have come late
+    Repairs repairs(instance, objects_, options_.orphans);
+    reclaim::Collector collector(instance, {options_.check.jobs, 0, std::chrono::seconds(0)});
+    for (;;) {
+      LCCFS_CHECK(repairs.look_ahead(findings_));
+      for (const auto& finding : findings_) {
+        if (!VolumeRepairs::takes(finding)) LCCFS_CHECK(note(finding, repairs.repair(finding)));
+      }
+      if (objects_.changes() == changes_before_ && !std::exchange(to_collect, false)) return {};
+      LCCFS_CHECK(collector.pass());
+      LCCFS_CHECK(check());
+      LCCFS_CHECK(repair_volume_objects());
+    }
+  }
+
+  Result<RepairReport> give_up(const std::string& why) {
+    for (const auto& finding : findings_) {
+      if (!VolumeRepairs::takes(finding)) left_.emplace_back(finding, left(why));
+    }
+    return report_what_is_left();
+  }
+
+  Result<RepairReport> report_what_is_left() {
+    for (const auto& [finding, repair] : left_) options_.on_repair(finding, repair);
+    report_.left = report_.check.findings;
+    return report_;
+  }
+
+  const std::shared_ptr<ObjectStore> store_;
+  Clock& clock_;
+  const RepairOptions& options_;
+  Objects objects_;
+  VolumeRepairs volume_repairs_;
+  RepairReport report_;
+  std::vector<Finding> findings_;
+  std::vector<std::pair<Finding, Repair>> left_;
+  std::uint64_t changes_before_ = 0;  // the last check
+  unsigned checks_ = 0;
+};
+
+}  // namespace
+
+Result<RepairReport> repair_volume(const std::shared_ptr<ObjectStore>& store, Clock& clock,
+                                   const RepairOptions& options) {
+  return Run(store, clock, options).run();
+}
+
+}  // namespace lccfs::repair

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// One repair for each kind of finding, beyond those of volume_repairs.h. Blocking; one thread.
+//
+// Each reads anew what it rests on: what was found may have been repaired with another finding. Repairs come in the
+// order of `rank`: names before what counts them, all of it before the queue.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "check/finding.h"
+#include "instance/instance.h"
+#include "repair/lost_and_found.h"
+#include "repair/objects.h"
+#include "repair/repair.h"
+
+namespace lccfs::repair {
+
+/// Findings of a lower rank are repaired first.
+unsigned rank(check::Finding::Kind kind);
+
+class Repairs {
+ public:
+  Repairs(Instance& instance, Objects& objects, Orphans orphans)
+      : instance_(instance), objects_(objects), lost_and_found_(instance, objects), orphans_(orphans) {}
+
+  /// To be called with all findings of a check before the first of them is repaired.
+  Result<> look_ahead(const std::vector<check::Finding>& findings);
+  Result<Repair> repair(const check::Finding& finding);
+
+ private:
+  using Finding = check::Finding;
+
+  // parts.cpp: xattrs and payloads of inodes
+  Result<Repair> repair_part(const Finding& finding);
+  Result<Repair> repair_payload(const Object& object, const Finding& finding);
+  Result<Repair> derive_xattr(const Object& inode, Ino ino, const std::string& name);
+  Result<Repair> derive_time(const Object& inode, const txn::Part& part);
+  Result<Repair> void_lease(const Object& inode, Ino ino);
+  Result<Repair> put(const Object& object, const txn::Part& part, const Bytes& value, std::string what);
+  Result<Repair> drop(const Object& object, const txn::Part& part, std::string what);
+  // keys.cpp: keys of inodes
+  Result<Repair> derive_key(const Object& inode, Ino ino, const txn::Part& part);
+  Result<Repair> repair_entry(const Object& directory, Ino ino, const txn::Part& part);
+  Result<Repair> entry_from_reverse_key(const Object& directory, Ino ino, const txn::Name& name);
+  Result<Repair> move_entry(const Object& directory, const txn::Part& part, const txn::Name& name);
+  Result<Repair> rebuild_map_block(const Object& inode, Ino ino, const txn::Part& part);
+  Result<Repair> repair_flags(const Finding& finding);
+  // names.cpp: V and P
+  Result<Repair> add_reverse_key(const Finding& finding);
+  Result<Repair> repair_stray_reverse_key(const Finding& finding);
+  Result<Repair> repair_type(const Finding& finding);
+  Result<Repair> drop_dangling_entry(const Finding& finding);
+  Result<Repair> add_back_pointer(const Finding& finding);
+  Result<Repair> point_back(const Object& inode, const std::vector<Holder>& names);
+  Result<Repair> count_links(const Finding& finding);
+  // directories.cpp
+  Result<Repair> drop_further_name(const Finding& finding);
+  Result<Repair> reconnect(const Finding& finding);
+  Result<Repair> break_loop(const Object& inode, Ino ino, const std::vector<Holder>& names);
+  Result<bool> drop_name(const Holder& holder, Ino ino);
+  enum class Way { to_root, to_lost_top, around };
+  Result<Way> way_up(Ino directory);
+  Result<Repair> count_subdirectories(const Finding& finding);
+  // orphans.cpp
+  Result<Repair> repair_orphan(const Finding& finding);
+  Result<bool> has_content(const Object& inode, Ino ino);
+  Result<Repair> adopt(const Object& inode, Ino ino, const std::string& old_name,
+                       const std::vector<Holder>& pointed_to);
+  Result<Repair> leave_to_collector(Ino ino, std::string what);
+  Result<> log_items(const std::vector<format::QueueItem>& items);
+  Result<Repair> log_traces(const Finding& finding);
+  // data.cpp: M and T
+  Result<Repair> make_inode_for_data(const Finding& finding);
+  Result<Repair> map_data(const Finding& finding);
+  Result<Repair> cut_tail(const Finding& finding);
+  // kept_files.cpp: bytes that belong to no file, into files of /lost+found
+  Result<Repair> move_data(Ino ino, const std::set<ObjectIndex>& indexes, std::uint64_t size_bytes);
+  Result<Repair> repair_unknown_object(const Finding& finding);
+  Result<Repair> keep_metadata(const Object& object);
+  Result<Repair> keep_data(const std::string& object);
+  struct Source {
+    std::string name;
+    std::set<ObjectIndex> indexes;  // of its pieces, each of an object's size
+    std::uint64_t size_bytes = 0;
+    std::function<Result<Bytes>(ObjectIndex)> piece;
+  };
+  /// The path.
+  Result<std::string> keep(const Source& source);
+  Result<bool> is_kept(const Source& source, Ino file);
+  Result<Ino> copy(const Source& source, Token token);
+
+  txn::Name name_of(Ino directory, const std::string& name) const { return {objects_.uuid(), directory, name}; }
+  std::uint64_t object_size_bytes() const { return instance_.super().object_size_bytes; }
+
+  Instance& instance_;
+  Objects& objects_;
+  LostAndFound lost_and_found_;
+  const Orphans orphans_;
+  std::map<Ino, std::set<ObjectIndex>> lost_data_;
+};
+
+}  // namespace lccfs::repair
