@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// lccfs-fsck: checks and repairs a volume.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+
+#include "format/object_names.h"
+#include "fsck/options.h"
+#include "fsck/progress.h"
+#include "fsck/report.h"
+#include "repair/users.h"
+
+namespace lccfs::fsck {
+namespace {
+
+int complain(const std::string& line, int status) {
+  std::fprintf(stderr, "lccfs-fsck: %s\n", line.c_str());
+  return status;
+}
+
+/// A check gives up when the store does not answer; a repair waits for it, as a mount does.
+StoreOptions store_options(const Command& command) {
+  StoreOptions options;
+  if (command.what == Command::What::check) options.step_timeout = std::chrono::seconds(30);
+  return options;
+}
+
+/// A volume without Super is a damaged one; one without any object of ours is none.
+Result<> expect_volume(ObjectStore& store, const VolumeAddress& address) {
+  const auto super = store.query({.object = format::super_object, .ranges = {}, .keys = {}});
+  if (super || super.error().code != ErrorCode::not_found) return super ? Result<>{} : std::unexpected(super.error());
+  std::string cursor;
+  do {
+    LCCFS_TRY(ListPage page, store.list(cursor));
+    if (std::ranges::any_of(page.names, [](const auto& name) { return format::parse_object_name(name).has_value(); }))
+      return {};
+    cursor = std::move(page.next_cursor);
+  } while (!cursor.empty());
+  return failure(ErrorCode::not_found, "there is no volume at " + address.describe() + "; make one with: lccfs mkfs");
+}
+
+Result<> expect_no_users(ObjectStore& store, const Command& command) {
+  LCCFS_TRY(const auto users, repair::users_of(store));
+  for (const auto& user : users) {
+    if (user.watches && !command.force) {
+      return failure(ErrorCode::busy, "the volume is in use by " + describe(user) +
+                                          "; unmount it there first (a client that has just died is seen for up to a "
+                                          "minute), or give --force if you know better");
+    }
+    if (user.watches) continue;
+    std::fprintf(stderr, "lccfs-fsck: %s has gone without a clean end%s\n", describe(user).c_str(),
+                 command.what == Command::What::check ? "; --repair fences it, or a collector does" : "");
+  }
+  return {};
+}
+
+Result<std::shared_ptr<ObjectStore>> open_volume(const Command& command) {
+  LCCFS_TRY(std::shared_ptr<ObjectStore> store, open_store(command.address, store_options(command)));
+  LCCFS_CHECK(expect_volume(*store, command.address));
+  LCCFS_CHECK(expect_no_users(*store, command));
+  return store;
+}
+
+Result<> check(ObjectStore& store, const check::CheckOptions& options, ProgressBar& bar, Report& report,
+               Summary& summary) {
+  LCCFS_TRY(summary.check, check::check_volume(store, options, [&](const check::Finding& finding) {
+              bar.clear();
+              report.found(finding);
+              ++summary.left;
+            }));
+  return {};
+}
+
+Result<> repair(const std::shared_ptr<ObjectStore>& store, const Command& command, const check::CheckOptions& options,
+                ProgressBar& bar, Report& report, Summary& summary) {
+  repair::RepairOptions how;
+  how.orphans = command.orphans;
+  how.though_in_use = command.force;
+  how.check = options;
+  how.on_repair = [&](const check::Finding& finding, const repair::Repair& what) {
+    bar.clear();
+    report.dealt_with(finding, what);
+    summary.repaired += what.done ? 1 : 0;
+  };
+  LCCFS_TRY(const auto done, repair::repair_volume(store, system_clock(), how));
+  summary.check = done.check;
+  summary.left = done.left;
+  return {};
+}
+
+int check_or_repair(const Command& command) {
+  const auto store = open_volume(command);
+  if (!store) return complain(store.error().context, exit_operational);
+  const bool bar_wanted = !command.json && isatty(STDERR_FILENO) != 0;
+  const auto on_terminal = [](const std::string& text) { std::cerr << text << std::flush; };
+  ProgressBar bar(system_clock(), bar_wanted ? ProgressBar::Write(on_terminal) : nullptr);
+  const check::CheckOptions options{command.jobs, [&bar](const check::Progress& progress) { bar.show(progress); }};
+  const auto report = command.json ? json_report(std::cout) : text_report(std::cout);
+  const auto started = system_clock().elapsed();
+  Summary summary;
+  const Result<> done = command.what == Command::What::check ? check(**store, options, bar, *report, summary)
+                                                             : repair(*store, command, options, bar, *report, summary);
+  bar.clear();
+  summary.complete = done.has_value();
+  summary.took = system_clock().elapsed() - started;
+  report->end(summary);
+  if (!done) complain(done.error().context, exit_operational);
+  return exit_status(summary);
+}
+
+int run(const std::vector<std::string>& words) {
+  const auto command = parse_command(words);
+  if (!command) return complain(command.error().context + " (lccfs-fsck --help)", exit_usage);
+  switch (command->what) {
+    case Command::What::help:
+      std::cout << help_text();
+      return exit_clean;
+    case Command::What::version:
+      std::cout << "lccfs-fsck " LCCFS_VERSION "\n";
+      return exit_clean;
+    case Command::What::check:
+    case Command::What::repair:
+      return check_or_repair(*command);
+  }
+  return exit_operational;
+}
+
+}  // namespace
+}  // namespace lccfs::fsck
+
+int main(int argc, char** argv) { return lccfs::fsck::run({argv + 1, argv + argc}); }

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// The progress bar: one line of a terminal, written over again and again.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "check/check.h"
+#include "lccfs/clock.h"
+
+namespace lccfs::fsck {
+
+/// "[#####.....]  50%, 600 of 1200 objects, 300/s, 2 s left"; without what is not known.
+std::string progress_line(const check::Progress& progress, std::chrono::nanoseconds since_start);
+
+/// Any thread.
+class ProgressBar {
+ public:
+  using Write = std::function<void(const std::string&)>;
+  /// `write` puts text on the terminal. A bar without one shows nothing.
+  ProgressBar(Clock& clock, Write write) : clock_(clock), write_(std::move(write)) {}
+
+  /// Shown a few times a second at most. Fewer objects than before: another check has begun.
+  void show(const check::Progress& progress);
+  /// Makes room for other lines; the bar comes back when it is shown the next time.
+  void clear();
+
+ private:
+  Clock& clock_;
+  const Write write_;
+  std::mutex mutex_;  // guards all below
+  std::chrono::nanoseconds started_{0};
+  std::optional<std::chrono::nanoseconds> shown_;
+  std::uint64_t done_ = 0;
+  bool on_screen_ = false;
+};
+
+}  // namespace lccfs::fsck

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// lccfs-fsck's words, lines, progress bar and exit status.
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "fsck/options.h"
+#include "fsck/progress.h"
+#include "fsck/report.h"
+#include "support/catch.h"
+#include "support/fake_clock.h"
+
+namespace lccfs {
+namespace {
+
+using fsck::Command;
+using fsck::parse_command;
+using fsck::Summary;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using What = fsck::Command::What;
+
+const std::vector<std::string> local{"--local", "/srv/volume"};
+
+std::vector<std::string> with(std::vector<std::string> words) {
+  words.insert(words.begin(), local.begin(), local.end());
+  return words;
+}
+
+TEST_CASE("without more words a volume is only checked") {
+  const auto command = parse_command(local);
+  REQUIRE(command);
+  CHECK(command->what == What::check);
+  CHECK(command->address.local_directory == "/srv/volume");
+  CHECK(command->jobs == 16);
+  CHECK_FALSE(command->json);
+  CHECK_FALSE(command->force);
+}
+
+TEST_CASE("every option is understood") {
+  const auto command = parse_command(with({"--repair", "--orphans", "delete", "--json", "-j", "3", "--force"}));
+  REQUIRE(command);
+  CHECK(command->what == What::repair);
+  CHECK(command->orphans == repair::Orphans::remove);
+  CHECK(command->jobs == 3);
+  CHECK(command->json);
+  CHECK(command->force);
+  CHECK(parse_command(with({"--repair"}))->orphans == repair::Orphans::keep);
+  CHECK(parse_command({"--help"})->what == What::help);
+  CHECK(parse_command({"--version"})->what == What::version);
+}
+
+TEST_CASE("wrong words are answered with what to do") {
+  const auto error_of = [](const std::vector<std::string>& words) {
+    const auto command = parse_command(words);
+    return command ? "" : command.error().context;
+  };
+  CHECK(error_of({}).find("--local") != std::string::npos);
+  CHECK(error_of(with({"--orphans", "delete"})).find("--repair") != std::string::npos);
+  CHECK(error_of(with({"--repair", "--orphans", "eat"})).find("eat") != std::string::npos);
+  CHECK(error_of(with({"-j", "0"})).find("1024") != std::string::npos);
+  CHECK(error_of(with({"-j", "1025"})).find("1024") != std::string::npos);
+  CHECK(error_of(with({"-j", "many"})).find("many") != std::string::npos);
+  CHECK(error_of(with({"--nonsense"})).find("nonsense") != std::string::npos);
+  CHECK(error_of(with({"volume"})).find("volume") != std::string::npos);
+}
+
+TEST_CASE("the help has examples and the exit status") {
+  CHECK(fsck::help_text().find("lccfs-fsck -p vms") != std::string::npos);
+  CHECK(fsck::help_text().find("Exit status") != std::string::npos);
+}
+
+TEST_CASE("the exit status is fsck's, added up") {
+  Summary summary;
+  summary.complete = true;
+  CHECK(fsck::exit_status(summary) == 0);
+  summary.repaired = 2;
+  CHECK(fsck::exit_status(summary) == 1);
+  summary.left = 3;
+  CHECK(fsck::exit_status(summary) == 5);
+  summary.complete = false;
+  CHECK(fsck::exit_status(summary) == 13);
+}
+
+check::Finding finding(std::string text) {
+  return {.kind = check::Finding::Kind::orphan, .object = "Inode.7", .text = std::move(text)};
+}
+
+Summary some_summary() {
+  Summary summary;
+  summary.check = {.objects = 12, .directories = 3, .other_inodes = 4, .data_objects = 5, .findings = 1};
+  summary.repaired = 1;
+  summary.left = 1;
+  summary.complete = true;
+  summary.took = milliseconds(1540);
+  return summary;
+}
+
+TEST_CASE("as text there is one line a finding, and a summary") {
+  std::ostringstream out;
+  const auto report = fsck::text_report(out);
+  report->found(finding("lost"));
+  report->dealt_with(finding("lost"), {true, "found"});
+  report->dealt_with(finding("lost"), {false, "who knows"});
+  report->end(some_summary());
+  CHECK(out.str() ==
+        "orphan: Inode.7: lost\n"
+        "orphan: Inode.7: lost: repaired: found\n"
+        "orphan: Inode.7: lost: left: who knows\n"
+        "12 objects: 3 directories, 4 other inodes, 5 data objects. 2 findings, 1 repaired, 1 left, in 1.5 s\n");
+}
+
+TEST_CASE("a summary of what came to no end says so") {
+  std::ostringstream out;
+  auto summary = some_summary();
+  summary.complete = false;
+  fsck::text_report(out)->end(summary);
+  CHECK(out.str().find("Not all was looked at") != std::string::npos);
+}
+
+TEST_CASE("as JSON there is one document, whatever bytes names have") {
+  std::ostringstream out;
+  const auto report = fsck::json_report(out);
+  report->found(finding("\xff\n"));
+  report->dealt_with(finding("lost"), {false, "who knows"});
+  report->end(some_summary());
+  const auto json = nlohmann::json::parse(out.str());
+  REQUIRE(json["findings"].size() == 2);
+  CHECK(json["findings"][0]["kind"] == "orphan");
+  CHECK_FALSE(json["findings"][0].contains("repaired"));
+  CHECK(json["findings"][1]["object"] == "Inode.7");
+  CHECK(json["findings"][1]["repaired"] == false);
+  CHECK(json["findings"][1]["repair"] == "who knows");
+  CHECK(json["summary"]["objects"] == 12);
+  CHECK(json["summary"]["left"] == 1);
+  CHECK(json["summary"]["complete"] == true);
+}
+
+TEST_CASE("JSON without findings is a document, too") {
+  std::ostringstream out;
+  fsck::json_report(out)->end({});
+  CHECK(nlohmann::json::parse(out.str())["findings"].empty());
+}
+
+TEST_CASE("the progress line has the rate and the time left, where they are known") {
+  CHECK(fsck::progress_line({600, 1200}, seconds(2)) ==
+        "[###############...............]  50%, 600 of 1200 objects, 300/s, 2 s left");
+  CHECK(fsck::progress_line({1, 1000}, seconds(10)).ends_with(" 0/s, 2 h 46 min left"));
+  CHECK(fsck::progress_line({100, 1000}, seconds(10)).ends_with(" 10/s, 1 min 30 s left"));
+  CHECK(fsck::progress_line({0, 1200}, seconds(2)) == "[..............................]   0%, 0 of 1200 objects");
+  CHECK(fsck::progress_line({600, 0}, seconds(2)) == "600 objects, 300/s");
+  CHECK(fsck::progress_line({1300, 1200}, seconds(2)) == "1300 objects, 650/s");
+}
+
+TEST_CASE("the bar is shown a few times a second, makes room for lines, and starts anew with another check") {
+  test::FakeClock clock;
+  std::vector<std::string> written;
+  fsck::ProgressBar bar(clock, [&](const std::string& text) { written.push_back(text); });
+  bar.clear();
+  CHECK(written.empty());
+  for (unsigned i = 0; i < 100; ++i) {
+    bar.show({i, 100});
+    clock.advance(milliseconds(10));
+  }
+  CHECK(written.size() == 5);
+  written.clear();
+  bar.clear();
+  bar.clear();
+  CHECK(written == std::vector<std::string>{"\r\x1b[K"});
+  clock.advance(seconds(9));
+  bar.show({100, 100});
+  CHECK(written.back().find(", 10/s") != std::string::npos);
+  clock.advance(seconds(1));
+  bar.show({1, 100});
+  CHECK(written.back().find("/s") == std::string::npos);
+}
+
+TEST_CASE("without a terminal there is no bar") {
+  test::FakeClock clock;
+  fsck::ProgressBar bar(clock, nullptr);
+  bar.show({1, 2});
+  bar.clear();
+}
+
+}  // namespace
+}  // namespace lccfs
