@@ -121,6 +121,7 @@ class VolumeCheck {
     if (ino == root_ino) root_seen_ = true;
     facts_.fence.see(inode.highest_fence);
     index_.add(ino, inode, facts_.queue.leads_to(ino));
+    if (inode.small_file) data_.remember(*inode.small_file);
     sink_.report(std::move(inode.findings));
   }
 

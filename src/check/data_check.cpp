@@ -31,6 +31,16 @@ std::optional<Record> decode(const std::map<std::string, Bytes>& parts, const st
   return record ? std::optional(*record) : std::nullopt;
 }
 
+/// Behind the objects of one inode from `begin` on, for which not too many blocks of the map are to be read.
+std::size_t end_of_some_blocks(const std::vector<std::pair<Ino, ObjectIndex>>& batch, std::size_t begin) {
+  std::size_t blocks = 0, end = begin;
+  for (; end < batch.size() && batch[end].first == batch[begin].first; ++end) {
+    const bool next_block = end == begin || block_of(batch[end].second) != block_of(batch[end - 1].second);
+    if (next_block && ++blocks > blocks_at_once) break;
+  }
+  return end;
+}
+
 }  // namespace
 
 Result<> DataCheck::add(ReadWindow& window, Ino ino, ObjectIndex index) {
@@ -72,19 +82,34 @@ std::uint64_t DataCheck::objects() {
 
 Result<> DataCheck::check_batch(ReadWindow& window, std::vector<Object> batch) {
   std::ranges::sort(batch);
+  std::vector<Ino> inodes;
+  for (const auto& [ino, index] : batch) {
+    if (inodes.empty() || inodes.back() != ino) inodes.push_back(ino);
+  }
+  const auto small_files = small_files_.find(inodes);
+  auto small = small_files.begin();
   for (std::size_t begin = 0, end = 0; begin < batch.size(); begin = end) {
-    std::size_t blocks = 0;
-    for (end = begin; end < batch.size() && batch[end].first == batch[begin].first; ++end) {
-      const bool next_block = end == begin || block_of(batch[end].second) != block_of(batch[end - 1].second);
-      if (next_block && ++blocks > blocks_at_once) break;
-    }
-    LCCFS_CHECK(check_file(window, std::span(batch).subspan(begin, end - begin)));
+    const Ino ino = batch[begin].first;
+    end = end_of_some_blocks(batch, begin);
+    const auto objects = std::span(batch).subspan(begin, end - begin);
+    while (small != small_files.end() && small->ino < ino) ++small;
+    const bool is_small = small != small_files.end() && small->ino == ino;
+    LCCFS_CHECK(is_small ? check_small_file(window, objects, *small) : read_file(window, objects));
   }
   return window.finish();  // answers use the batch
 }
 
+Result<> DataCheck::check_small_file(ReadWindow& window, std::span<const Object> objects, const SmallFile& file) {
+  for (const auto& object : objects) {
+    const auto index = object.second.value;
+    if (index >= SmallFile::most_objects || ((file.may_exist >> index) & 1U) == 0) report_unmapped(object);
+    if (facts_.super && file.is_leased == 0) LCCFS_CHECK(check_tail(window, object, file.size_bytes));
+  }
+  return {};
+}
+
 /// Objects of one file, in order.
-Result<> DataCheck::check_file(ReadWindow& window, std::span<const Object> objects) {
+Result<> DataCheck::read_file(ReadWindow& window, std::span<const Object> objects) {
   MetaRead read{.object = format::inode_object(objects.front().first), .xattrs = true, .ranges = {}, .keys = {}};
   for (const auto& [ino, index] : objects) {
     auto key = format::map_key(block_of(index));
@@ -113,15 +138,17 @@ Result<> DataCheck::check_objects(ReadWindow& window, std::span<const Object> ob
       block_number = block_of(index);
       block = decode<MapBlock>(inode->keys, format::map_key(*block_number));
     }
-    if (!block || !block->may_exist[index.value % MapBlock::objects]) {
-      sink_.report({.kind = Kind::unmapped_data,
-                    .object = format::data_object(object.first, index),
-                    .text = "its bit \"may exist\" is not set",
-                    .number = index.value});
-    }
+    if (!block || !block->may_exist[index.value % MapBlock::objects]) report_unmapped(object);
     if (tail_is_to_be_clean) LCCFS_CHECK(check_tail(window, object, size->value));
   }
   return {};
+}
+
+void DataCheck::report_unmapped(const Object& object) {
+  sink_.report({.kind = Kind::unmapped_data,
+                .object = format::data_object(object.first, object.second),
+                .text = "its bit \"may exist\" is not set",
+                .number = object.second.value});
 }
 
 /// Objects that lie wholly below the size need no look.

@@ -2,6 +2,7 @@
 #include "check/inode_scan.h"
 
 #include <algorithm>
+#include <bitset>
 #include <utility>
 
 #include "format/object_names.h"
@@ -14,7 +15,8 @@ using Kind = Finding::Kind;
 
 namespace {
 constexpr char user_value_lead = 1;
-}
+const std::bitset<format::MapBlock::objects> first_bits(~std::uint64_t{0});  // SmallFile::most_objects
+}  // namespace
 
 InodeScan::InodeScan(const VolumeFacts& facts, Ino ino, MetaSnapshot head)
     : facts_(facts), ino_(ino), object_(format::inode_object(ino)), head_(std::move(head)) {
@@ -29,6 +31,7 @@ void InodeScan::take_keys(const std::vector<std::pair<std::string, Bytes>>& keys
 
 ScannedInode InodeScan::finish() {
   if (is(FileType::directory)) judge_directory();
+  if (is(FileType::regular)) note_small_file();
   return std::move(result_);
 }
 
@@ -185,8 +188,12 @@ void InodeScan::scan_reverse(const Part& part) {
 }
 
 void InodeScan::scan_map(const Part& part) {
-  if (!format::parse_map_key(part.name)) return unknown(part);
-  decode<format::MapBlock>(part);
+  const auto block = format::parse_map_key(part.name);
+  if (!block) return unknown(part);
+  const auto bits = decode<format::MapBlock>(part);
+  if (bits && *block == 0) first_objects_ = (bits->may_exist & first_bits).to_ullong();
+  has_further_objects_ =
+      has_further_objects_ || !bits || (*block == 0 ? bits->may_exist & ~first_bits : bits->may_exist).any();
 }
 
 void InodeScan::scan_user_attribute(const Part& part) {
@@ -201,6 +208,14 @@ void InodeScan::scan_user_attribute(const Part& part) {
 }
 
 // ---- behind all keys
+
+void InodeScan::note_small_file() {
+  if (!size_bytes_ || *size_bytes_ > format::file_size_limit_bytes || has_further_objects_) return;
+  result_.small_file = SmallFile{.ino = ino_,
+                                 .size_bytes = *size_bytes_ & format::file_size_limit_bytes,
+                                 .is_leased = head_.xattrs.contains(xattr::lease),
+                                 .may_exist = first_objects_};
+}
 
 void InodeScan::judge_directory() {
   // Nobody counts the subdirectories of a dead one: the collector takes its names page by page.

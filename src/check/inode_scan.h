@@ -11,6 +11,7 @@
 #include "check/inode_summary.h"
 #include "check/link_sums.h"
 #include "check/parts.h"
+#include "check/small_files.h"
 #include "check/volume_facts.h"
 #include "lccfs/object_store.h"
 
@@ -24,6 +25,7 @@ struct ScannedInode {
   bool has_detached = false;  ///< d/ keys
   bool has_decisions = false;
   std::uint64_t highest_fence = 0;
+  std::optional<SmallFile> small_file;
   std::vector<Finding> findings;
 };
 
@@ -62,6 +64,7 @@ class InodeScan {
   void scan_map(const Part& part);
   void scan_user_attribute(const Part& part);
   void judge_directory();
+  void note_small_file();
 
   const VolumeFacts& facts_;
   const Ino ino_;
@@ -69,6 +72,8 @@ class InodeScan {
   const MetaSnapshot head_;
   std::uint32_t flags_ = 0;
   std::optional<std::uint64_t> size_bytes_, nsub_;
+  std::uint64_t first_objects_ = 0;  // bits of the map
+  bool has_further_objects_ = false;
   ScannedInode result_;
 };
 

@@ -55,11 +55,12 @@ class Cursors {
     line_.pop_front();
     return cursor;
   }
-  /// Empty: that part is listed.
+  /// Empty: that part is listed. Goes on at once otherwise: metadata come first where they are apart, and files are
+  /// known before their data.
   void put_back(std::string cursor) {
     const std::lock_guard lock(mutex_);
     --taken_;
-    if (!cursor.empty()) line_.push_back(std::move(cursor));
+    if (!cursor.empty()) line_.push_front(std::move(cursor));
     changed_.notify_all();
   }
 
