@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -18,7 +19,10 @@ void for_each_in_parallel(std::size_t count, unsigned threads, const Work& work)
     for (std::size_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) work(i);
   };
   std::vector<std::jthread> helpers;
-  for (std::size_t i = 1; i < std::min<std::size_t>(threads, count); ++i) helpers.emplace_back(take_all);
+  try {
+    for (std::size_t i = 1; i < std::min<std::size_t>(threads, count); ++i) helpers.emplace_back(take_all);
+  } catch (const std::system_error&) {  // there are no more threads to be had: those there are do all of it
+  }
   take_all();
 }
 

@@ -10,7 +10,8 @@ namespace lccfs {
 
 namespace {
 constexpr std::chrono::seconds answer_busy_after{2};
-}
+constexpr unsigned most_waiting = 16;
+}  // namespace
 
 Files::Files(Instance& instance, ThreadPool& pool, const FileSystemOptions& options)
     : private_(std::make_unique<Private>(instance, pool, options)) {
@@ -37,7 +38,11 @@ format::Answer Files::Private::answer(const format::Question& question) {
   using format::Answer;
   const auto recall = begin_recall(question);
   std::unique_lock lock(mutex);
-  tasks_changed.wait_for(lock, answer_busy_after, [&recall] { return recall->finished; });
+  if (recall->waiting < most_waiting) {
+    ++recall->waiting;
+    tasks_changed.wait_for(lock, answer_busy_after, [&recall] { return recall->finished; });
+    --recall->waiting;
+  }
   return {recall->succeeded ? Answer::Kind::done : Answer::Kind::busy};
 }
 

@@ -40,6 +40,7 @@ inline Told told_of(const Attributes& attributes) {
 struct Recall {
   bool finished = false;
   bool succeeded = false;
+  unsigned waiting = 0;  // threads of this instance's; others are told "busy" at once
 };
 
 struct Files::Private {

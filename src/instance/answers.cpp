@@ -52,16 +52,19 @@ std::optional<format::Answer> Instance::answer(const format::Question& question)
   return answer;
 }
 
-/// Lets go of the directory items under which nothing runs (the next operation there logs anew); answers the lowest
-/// number that is still running or relied on, or else the next one.
+/// Lets go of all directory items: the next operation there logs anew. Those on which something that runs relies hold
+/// the answer back until it is through; used on, they would do so for ever. Answers the lowest number that is still
+/// running or relied on, or else the next one.
 std::uint64_t Instance::let_go_of_directories() {
   const std::lock_guard lock(queue_mutex_);
   const auto next = next_number_.load();
   const auto lowest_running = running_.empty() ? next : std::min(*running_.begin(), next);
   // An operation that relied on an item and still runs began before the item was used last.
-  std::erase_if(directories_relied_on_, [=](const auto& item) { return item.second.last_used < lowest_running; });
+  for (const auto& [directory, relied_on] : directories_relied_on_) let_go_of_.push_back(relied_on);
+  directories_relied_on_.clear();
+  std::erase_if(let_go_of_, [=](const ReliedOn& item) { return item.last_used < lowest_running; });
   auto lowest = lowest_running;
-  for (const auto& [directory, relied_on] : directories_relied_on_) lowest = std::min(lowest, relied_on.item);
+  for (const auto& item : let_go_of_) lowest = std::min(lowest, item.item);
   return lowest;
 }
 

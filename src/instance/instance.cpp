@@ -160,7 +160,7 @@ Result<bool> Instance::own_record_is_live() {
 }
 
 void Instance::set_watch_again(const std::string& object) {
-  const std::lock_guard one_at_a_time(watch_again_mutex_);
+  const std::lock_guard one_at_a_time(watch_again_mutexes_[object == format::super_object ? 0 : 1]);
   while (!fenced_) {
     {
       const std::lock_guard lock(watches_mutex_);

@@ -205,6 +205,7 @@ class Instance {
   std::multiset<std::uint64_t> running_;
   std::set<std::uint64_t> range_items_;
   std::map<Ino, ReliedOn> directories_relied_on_;
+  std::vector<ReliedOn> let_go_of_;  // by a roll call, and perhaps still relied on
   /// Directories that were relied on at any time: l/<me> is removed there at the end. Bounded: it may stay elsewhere.
   static constexpr std::size_t most_directories_to_tidy = 1024;
   std::set<Ino> directories_to_tidy_;
@@ -226,8 +227,9 @@ class Instance {
     std::unique_ptr<Watch> watch;
   };
   std::map<std::string, OwnWatch> watches_;
-  std::mutex watch_again_mutex_;  // one watch is set again at a time
+  std::array<std::mutex, 2> watch_again_mutexes_;  // one thread sets a watch again: that on Super, that on the session
   ThreadPool question_threads_{256};
+  ThreadPool roll_threads_{16};  // a roll call must not wait behind questions, which wait for the store
   ThreadPool watch_threads_{4};  // a lost watch must not wait behind questions
 };
 

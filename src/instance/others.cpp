@@ -83,8 +83,14 @@ Result<Roll> Instance::call_roll(const std::vector<Ino>& inodes) {
   LCCFS_CHECK(sync_fences(roll->fences));
   for (auto& member : roll->members) {
     if (member.standing != Member::Standing::silent) continue;
-    LCCFS_TRY(const bool over, ensure_over(member.id));
-    if (!over) continue;
+    if (member.id == id_) {  // its watch is lost, and about to be set again
+      member.heard(answer(format::RollCall{id_, inodes}));
+      continue;
+    }
+    const auto over = ensure_over(member.id);
+    if (!over && over.error().code == ErrorCode::fenced) return std::unexpected(over.error());
+    if (!over) log::warning("instance " + std::to_string(member.id.value) + ": " + over.error().context);
+    if (!over || !*over) continue;
     member.standing = Member::Standing::over;
     member.fenced_now = true;
   }

@@ -14,8 +14,10 @@ using format::InstanceRecord;
 constexpr std::chrono::seconds answer_timeout{10};
 constexpr std::uint32_t records_at_once = 1024;
 
-/// Members by their records; not asked yet. A record that cannot be read is an error: its instance may be alive.
-Result<Roll> read_records(ObjectStore& store) {
+}  // namespace
+
+/// A record that cannot be read is an error: its instance may be alive.
+Result<Roll> read_roll(ObjectStore& store) {
   Roll roll;
   std::string after;
   for (bool more = true; more;) {
@@ -46,7 +48,11 @@ Result<Roll> read_records(ObjectStore& store) {
   return roll;
 }
 
-}  // namespace
+void Member::heard(const format::RollReply& reply) {
+  standing = Standing::answered;
+  lowest_running = reply.lowest_running;
+  open.insert(reply.open.begin(), reply.open.end());
+}
 
 bool Roll::all_answered() const {
   return std::ranges::none_of(members, [](const Member& m) { return m.standing == Member::Standing::silent; });
@@ -57,7 +63,7 @@ bool Roll::is_open(Ino ino) const {
 }
 
 Result<Roll> call_roll(ObjectStore& store, const format::RollCall& call) {
-  LCCFS_TRY(auto roll, read_records(store));
+  LCCFS_TRY(auto roll, read_roll(store));
   LCCFS_TRY(const auto replies, store.notify(format::super_object, encode(call), answer_timeout));
   std::map<InstanceId, format::RollReply> by_instance;
   for (const auto& bytes : replies.answers) {
@@ -66,9 +72,7 @@ Result<Roll> call_roll(ObjectStore& store, const format::RollCall& call) {
   for (auto& member : roll.members) {
     const auto reply = by_instance.find(member.id);
     if (member.standing == Member::Standing::over || reply == by_instance.end()) continue;
-    member.standing = Member::Standing::answered;
-    member.lowest_running = reply->second.lowest_running;
-    member.open.insert(reply->second.open.begin(), reply->second.open.end());
+    member.heard(reply->second);
   }
   return roll;
 }

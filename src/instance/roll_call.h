@@ -26,6 +26,8 @@ struct Member {
   std::uint64_t lowest_running = 0;  ///< its numbers below this one are over
   std::set<Ino> open;
   bool fenced_now = false;  ///< it was gone, and has been fenced for this roll
+
+  void heard(const format::RollReply& reply);
 };
 
 struct Roll {
@@ -35,6 +37,9 @@ struct Roll {
   bool all_answered() const;  ///< nobody is silent
   bool is_open(Ino ino) const;
 };
+
+/// The records alone: whoever lives is silent.
+Result<Roll> read_roll(ObjectStore& store);
 
 /// Reads the records, then asks. Fences nobody. Blocks for as long as somebody is silent, at most ten seconds. An
 /// instance that is not on it has begun later than this call, or has no record and is over.

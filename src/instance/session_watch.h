@@ -16,10 +16,14 @@ class Instance::SessionWatch final : public WatchHandler {
   SessionWatch(Instance& instance, std::string object) : instance_(instance), object_(std::move(object)) {}
 
   void on_notify(Bytes payload, std::move_only_function<void(Bytes)> answer) override {
-    instance_.question_threads_.post([this, payload = std::move(payload), answer = std::move(answer)]() mutable {
-      const auto reply = object_ == format::super_object ? reply_to_roll_call(payload) : reply_to_question(payload);
-      if (reply) answer(*reply);
-    });
+    const bool roll_call = object_ == format::super_object;
+    auto& threads = roll_call ? instance_.roll_threads_ : instance_.question_threads_;
+    // Not `this`: the watch may have ended by then.
+    threads.post(
+        [&instance = instance_, roll_call, payload = std::move(payload), answer = std::move(answer)]() mutable {
+          const auto reply = roll_call ? reply_to_roll_call(instance, payload) : reply_to_question(instance, payload);
+          if (reply) answer(*reply);
+        });
   }
 
   void on_lost(Error reason) override {
@@ -32,15 +36,15 @@ class Instance::SessionWatch final : public WatchHandler {
 
  private:
   // What cannot be read is a newer version's: it will take our silence for what it is.
-  std::optional<Bytes> reply_to_question(const Bytes& payload) {
+  static std::optional<Bytes> reply_to_question(Instance& instance, const Bytes& payload) {
     const auto question = format::decode<format::Question>(payload);
     if (!question) return std::nullopt;
-    const auto reply = instance_.answer(*question);
+    const auto reply = instance.answer(*question);
     return reply ? std::optional(encode(*reply)) : std::nullopt;
   }
-  std::optional<Bytes> reply_to_roll_call(const Bytes& payload) {
+  static std::optional<Bytes> reply_to_roll_call(Instance& instance, const Bytes& payload) {
     const auto call = format::decode<format::RollCall>(payload);
-    return call ? std::optional(encode(instance_.answer(*call))) : std::nullopt;
+    return call ? std::optional(encode(instance.answer(*call))) : std::nullopt;
   }
 
   Instance& instance_;

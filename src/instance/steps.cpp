@@ -36,8 +36,7 @@ Result<MetaSnapshot> Instance::query(MetaRead read) {
     auto snapshot = store_->query(read);
     if (snapshot) return snapshot;
     if (snapshot.error().code == ErrorCode::timed_out) continue;  // a mount waits for its store
-    if (snapshot.error().code == ErrorCode::fenced) become_fenced(snapshot.error().context);
-    return snapshot;
+    return std::unexpected(noted(std::move(snapshot).error()));
   }
 }
 

@@ -24,9 +24,8 @@ class Measure {
     const auto record = super.xattrs.find(format::xattr::super);
     if (record == super.xattrs.end()) return failure(ErrorCode::corrupt, "Super: xattr super is missing");
     LCCFS_TRY(super_, format::decode<format::SuperRecord>(record->second));
-    for (const auto& [key, value] : super.ranges.front().entries) {
-      if (const auto instance = format::parse_instance_key(key)) LCCFS_CHECK(add_queue(*instance));
-    }
+    LCCFS_TRY(const auto roll, read_roll(store_));
+    for (const auto& member : roll.members) LCCFS_CHECK(add_queue(member.id));
     return backlog_;
   }
 

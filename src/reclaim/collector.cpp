@@ -33,8 +33,6 @@ Result<PassReport> Collector::pass(const std::stop_token& stop) {
   const Recount recount(instance, pace, tally, stop);
   bool more = true;
   for (unsigned rounds = 0; more && rounds < most_rounds && !stop.stop_requested(); ++rounds) {
-    // What a round logs and settles is its own, and is not over for anybody while it runs.
-    const Instance::Operation running(instance);
     LCCFS_TRY(more, Round(instance, private_->options, recount, report, stop).run());
   }
   report.items_seen = report.items_done + report.items_left;

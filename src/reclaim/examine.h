@@ -26,6 +26,7 @@ struct Assessment {
   Kind kind = Kind::wait;
   Traces inode;  ///< as read; empty if gone
   Names names;
+  bool after_a_change = false;  ///< by whoever asks: some step was taken on the way here
 };
 
 Result<Assessment> examine(const Query& query, Horizon& horizon, Ino ino);

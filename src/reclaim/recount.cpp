@@ -41,6 +41,7 @@ Result<Assessment> Recount::advance(Horizon& horizon, Ino ino) const {
     const auto kind = assessment.kind;
     const bool to_be_changed =
         kind == Kind::settle_seal || kind == Kind::trim || kind == Kind::kill || kind == Kind::clear_names;
+    assessment.after_a_change = steps > 0;
     if (!to_be_changed || steps == most_steps || stop_.stop_requested()) return assessment;
     LCCFS_CHECK(take_step(assessment));
   }
@@ -72,25 +73,36 @@ Result<bool> Recount::trim(const Assessment& assessment) const {
   return applied;
 }
 
-/// Out of directories that live: an inode that dies has no name, but for damage.
+/// Out of directories that live: an inode that dies has no name, but for damage. An entry of one of those names that is
+/// another's stays.
 Result<bool> Recount::clear_names(const Assessment& assessment) const {
+  const Ino ino = assessment.inode.ino;
   for (const auto& [parent, names] : assessment.names.by_parent) {
-    auto directory =
-        instance_.query({.object = format::inode_object(parent), .xattrs = true, .ranges = {}, .keys = {}});
+    MetaRead read{.object = format::inode_object(parent), .xattrs = true, .ranges = {}, .keys = {}};
+    for (const auto& name : names) read.keys.push_back(format::entry_key(instance_.super().uuid, name));
+    const auto directory = instance_.query(read);
     if (!directory && directory.error().code == ErrorCode::not_found) continue;
-    if (!directory) return std::unexpected(std::move(directory).error());
-    std::vector<txn::NameKeys> keys;
-    for (const auto& name : names) {
-      keys.push_back(
-          {format::entry_key(instance_.super().uuid, name), format::reverse_key(assessment.inode.ino, name)});
+    if (!directory) return std::unexpected(directory.error());
+    std::vector<std::string> keys;
+    std::uint64_t entries = 0;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      keys.push_back(format::reverse_key(ino, names[i]));
+      const auto value = directory->keys.find(read.keys[i]);
+      if (value == directory->keys.end()) continue;
+      const auto entry = format::decode<format::EntryRecord>(value->second);
+      if (!entry || entry->ino != ino) continue;
+      keys.push_back(read.keys[i]);
+      ++entries;
     }
     std::optional<std::uint64_t> nsub;
     if (assessment.inode.is_directory()) {
-      LCCFS_TRY(const auto count, format::decode<format::NumberRecord>(directory->xattrs[xattr::nsub]));
-      nsub = count.value - std::min<std::uint64_t>(count.value, names.size());
+      const auto raw = directory->xattrs.find(xattr::nsub);
+      const auto count = format::decode<format::NumberRecord>(raw == directory->xattrs.end() ? Bytes() : raw->second);
+      if (!count) return failure(ErrorCode::corrupt, format::inode_object(parent) + ": nsub: " + count.error().context);
+      nsub = count->value - std::min(count->value, entries);
     }
     LCCFS_TRY(const bool cleared, apply(txn::remove_dead_names(parent, directory->version, keys, nsub)));
-    if (cleared) tally_.names_removed += names.size();
+    if (cleared) tally_.names_removed += entries;
   }
   return true;
 }
@@ -105,17 +117,18 @@ Result<> Recount::empty_directory(Ino directory, TimeSpec logged) const {
     const auto& entries = page->ranges.front().entries;
     if (entries.empty()) return {};
     std::vector<format::QueueItem> items;
-    std::vector<txn::NameKeys> keys;
+    std::vector<std::string> keys;
     for (const auto& [key, value] : entries) {
       const auto name = format::parse_entry_key(key);
       const auto entry = format::decode<format::EntryRecord>(value);
       if (!name || !entry) return failure(ErrorCode::corrupt, format::inode_object(directory) + ": entry " + key);
       items.push_back({format::QueueItem::Kind::inode, entry->ino, {}, logged});
-      keys.push_back({key, format::reverse_key(entry->ino, name->name)});
+      keys.push_back(key);
+      keys.push_back(format::reverse_key(entry->ino, name->name));
     }
     LCCFS_CHECK(instance_.log_items(items));
     LCCFS_TRY(const bool removed, apply(txn::remove_dead_names(directory, page->version, keys, 0)));
-    if (removed) tally_.names_removed += keys.size();
+    if (removed) tally_.names_removed += entries.size();
   }
   return {};
 }

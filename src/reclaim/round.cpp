@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "reclaim/round.h"
 
+#include <utility>
+
 #include "base/log.h"
 #include "reclaim/round_parallel.h"
 #include "txn/instance_txn.h"
@@ -10,6 +12,8 @@ namespace lccfs::reclaim {
 using format::QueueItem;
 
 namespace {
+constexpr std::size_t items_at_once = 1024;
+
 OtherInstance describe(const Member& member) { return {member.id, member.record.host, member.record.pid}; }
 }  // namespace
 
@@ -24,60 +28,85 @@ Result<bool> Round::run() {
   report_.open_elsewhere = 0;
   report_.silent.clear();
   somebody_is_silent_ = !roll.all_answered();
+  note_gone(roll);
   for (const auto& member : roll.members) {
-    if (member.fenced_now) report_.gone.push_back(describe(member));
-    did_something_ = did_something_ || member.fenced_now;  // its record goes in the next round
     if (member.standing == Member::Standing::silent) report_.silent.push_back(describe(member));
   }
+  for (const auto& member : roll.members) LCCFS_CHECK(read_queue(member));
+  LCCFS_CHECK(handle_due());
   for (const auto& member : roll.members) {
-    if (stop_.stop_requested()) return false;
-    LCCFS_CHECK(consume(member));
-    if (member.standing == Member::Standing::over) LCCFS_CHECK(remove_instance(member));
+    if (member.standing == Member::Standing::over && !stop_.stop_requested()) LCCFS_CHECK(remove_instance(member));
   }
   return did_something_;
 }
 
-Result<> Round::consume(const Member& member) {
+void Round::note_gone(const Roll& roll) {
+  for (const auto& member : roll.members) {
+    if (!member.fenced_now) continue;
+    report_.gone.push_back(describe(member));
+    did_something_ = true;  // its queue is read, or its record goes, in the next round
+  }
+}
+
+/// What is due waits for more of others', so that they are asked together.
+Result<> Round::read_queue(const Member& member) {
   QueuePage page;
   do {
-    LCCFS_TRY(page, read_queue_page(recount_.query(), member.id, page.last_key));
+    auto read = read_queue_page(recount_.query(), member.id, page.last_key);
+    if (!read && is_damage(read.error())) {
+      note_damage(read.error());
+      return {};
+    }
+    if (!read) return std::unexpected(std::move(read).error());
+    page = std::move(*read);
     for (const auto& line : page.damaged) note_damage({ErrorCode::corrupt, line});
-    std::erase_if(page.items, [&](const NumberedItem& one) {
-      const bool due = is_due(member, one, instance_.clock().wall_time(), options_.grace);
-      if (!due && !is_intent(member, one)) ++report_.items_left;
-      return !due;
-    });
-    LCCFS_TRY(const auto done, handle(page.items));
-    report_.items_left += page.items.size() - done.size();
-    if (done.empty()) continue;
-    const auto removed = instance_.run_repeatable(txn::remove_queue_items(member.id, done));
-    if (!removed && removed.error().code != ErrorCode::not_found) return std::unexpected(removed.error());
-    report_.items_done += done.size();
-    did_something_ = true;
+    for (const auto& one : page.items) {
+      if (is_due(member, one, instance_.clock().wall_time(), options_.grace)) {
+        due_.push_back({member.id, one});
+      } else if (!is_intent(member, one)) {
+        ++report_.items_left;
+      }
+    }
+    if (due_.size() >= items_at_once) LCCFS_CHECK(handle_due());
   } while (page.more && !stop_.stop_requested());
   return {};
 }
 
-/// The numbers of the items that were dealt with.
-Result<std::vector<std::uint64_t>> Round::handle(const std::vector<NumberedItem>& items) {
+/// What is logged and settled on the way is this instance's own, and not over for anybody meanwhile.
+Result<> Round::handle_due() {
+  const Instance::Operation running(instance_);
+  const auto due = std::exchange(due_, {});
+  if (due.empty() || stop_.stop_requested()) return {};
   std::vector<Ino> directories, inodes;
-  for (const auto& [number, item] : items) {
-    if (item.kind == QueueItem::Kind::directory) directories.push_back(item.ino);
-    if (item.kind == QueueItem::Kind::inode) inodes.push_back(item.ino);
+  for (const auto& [session, one] : due) {
+    if (one.item.kind == QueueItem::Kind::directory) directories.push_back(one.item.ino);
+    if (one.item.kind == QueueItem::Kind::inode) inodes.push_back(one.item.ino);
   }
-  const auto logged = items.empty() ? TimeSpec{} : items.front().item.time;
+  const auto logged = due.front().one.item.time;
   LCCFS_TRY(const auto quiet_directories, handle_directories(directories, logged));
   LCCFS_TRY(const auto quiet_inodes, handle_inodes(inodes, logged));
-  std::vector<std::uint64_t> done;
-  for (const auto& [number, item] : items) {
-    if (item.kind == QueueItem::Kind::range) {
-      LCCFS_TRY(const bool quiet, handle_range(item));
-      if (quiet) done.push_back(number);
-    } else if ((item.kind == QueueItem::Kind::directory ? quiet_directories : quiet_inodes).contains(item.ino)) {
-      done.push_back(number);
+  std::map<InstanceId, std::vector<std::uint64_t>> done;
+  std::set<std::pair<InstanceId, Ino>> kept;
+  for (const auto& [session, one] : due) {
+    bool finished = false;
+    if (one.item.kind == QueueItem::Kind::range) {
+      LCCFS_TRY(finished, handle_range(one.item));
+    } else if (one.item.kind == QueueItem::Kind::inode) {
+      finished = quiet_inodes.contains(one.item.ino);
+    } else {
+      // One due item leads to all keys of the directory: further ones of the same queue are not needed.
+      finished = quiet_directories.contains(one.item.ino) || !kept.emplace(session, one.item.ino).second;
     }
+    if (finished) done[session].push_back(one.number);
+    if (!finished) ++report_.items_left;
   }
-  return done;
+  for (const auto& [session, numbers] : done) {
+    const auto removed = instance_.run_repeatable(txn::remove_queue_items(session, numbers));
+    if (!removed && removed.error().code != ErrorCode::not_found) return std::unexpected(removed.error());
+    report_.items_done += numbers.size();
+    did_something_ = true;
+  }
+  return {};
 }
 
 /// An instance that is over writes nothing more: an empty queue stays empty.

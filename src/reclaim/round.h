@@ -30,15 +30,19 @@ class Round {
   Round(Instance& instance, const CollectorOptions& options, const Recount& recount, PassReport& report,
         const std::stop_token& stop);
 
-  /// The caller is inside an Operation that began before this call, and stays in it. true: something was done that may
-  /// let another round do more.
+  /// true: something was done that may let another round do more.
   Result<bool> run();
 
  private:
   struct Directory;
 
-  Result<> consume(const Member& member);
-  Result<std::vector<std::uint64_t>> handle(const std::vector<NumberedItem>& items);
+  struct Due {
+    InstanceId session;
+    NumberedItem one;
+  };
+  void note_gone(const Roll& roll);
+  Result<> read_queue(const Member& member);
+  Result<> handle_due();
   Result<> remove_instance(const Member& member);
 
   // round_directories.cpp
@@ -65,6 +69,7 @@ class Round {
   const std::stop_token stop_;
   std::optional<Horizon> horizon_;
   std::mutex mutex_;  // guards the report and what parallel work adds to
+  std::vector<Due> due_;
   bool did_something_ = false;
   bool somebody_is_silent_ = false;
 };

@@ -39,7 +39,6 @@ Result<> Round::sort_key(Directory& directory, const std::string& key) {
   const auto detached = format::parse_detached_key(key);
   const auto decision = format::parse_decision_key(key);
   if (!detached && !decision) {
-    directory.something_left = true;
     return failure(ErrorCode::corrupt,
                    format::inode_object(directory.ino) + ": key " + key + " is none of the format's");
   }
@@ -69,14 +68,18 @@ Result<> Round::read_page(Directory& directory) {
     return std::unexpected(page.error());
   }
   for (const auto& range : page->ranges) {
-    for (const auto& [key, value] : range.entries) LCCFS_CHECK(sort_key(directory, key));
+    for (const auto& [key, value] : range.entries) {
+      const auto sorted = sort_key(directory, key);
+      if (sorted) continue;
+      if (!is_damage(sorted.error())) return sorted;
+      directory.something_left = true;
+      note_damage(sorted.error());
+    }
   }
   const auto& keys = page->ranges.front();
   directory.read_all = !keys.more || keys.entries.empty();
   if (!keys.entries.empty()) directory.after = keys.entries.back().first;
-  for (std::size_t other = 1; other < page->ranges.size(); ++other) {
-    directory.something_left = directory.something_left || page->ranges[other].more;
-  }
+  if (first) directory.something_left = directory.something_left || page->ranges[1].more;  // x/; more l/ keys can wait
   return {};
 }
 

@@ -9,6 +9,10 @@ namespace lccfs::reclaim {
 using Kind = Assessment::Kind;
 using format::QueueItem;
 
+namespace {
+constexpr std::uint64_t most_numbers = std::uint64_t{1} << 20;
+}
+
 Result<std::set<Ino>> Round::handle_inodes(const std::vector<Ino>& inodes, TimeSpec logged) {
   std::set<Ino> dealt_with;
   for (std::size_t begin = 0; begin < inodes.size() && !stop_.stop_requested(); begin += format::roll_call_limit) {
@@ -20,6 +24,7 @@ Result<std::set<Ino>> Round::handle_inodes(const std::vector<Ino>& inodes, TimeS
     LCCFS_CHECK(in_parallel(chunk.size(), [&](std::size_t i) -> Result<> {
       LCCFS_TRY(auto assessment, recount_.advance(*horizon_, chunk[i]));
       const std::lock_guard lock(mutex_);
+      did_something_ = did_something_ || assessment.after_a_change;
       if (assessment.kind == Kind::gone || assessment.kind == Kind::right) dealt_with.insert(chunk[i]);
       if (assessment.kind == Kind::reclaim) dead.push_back(std::move(assessment));
       return {};
@@ -35,6 +40,7 @@ Result<> Round::remove_dead(const std::vector<Assessment>& dead, TimeSpec logged
   std::vector<Ino> numbers;
   for (const auto& assessment : dead) numbers.push_back(assessment.inode.ino);
   LCCFS_TRY(const auto roll, instance_.call_roll(numbers));
+  note_gone(roll);
   somebody_is_silent_ = !roll.all_answered();
   if (somebody_is_silent_) return {};
   return in_parallel(dead.size(), [&](std::size_t i) -> Result<> {
@@ -54,6 +60,11 @@ Result<> Round::remove_dead(const std::vector<Assessment>& dead, TimeSpec logged
 
 /// Numbers of which something is left get items of their own, so that the others are not looked at again.
 Result<bool> Round::handle_range(const QueueItem& range) {
+  if (range.end.value - range.ino.value > most_numbers) {
+    note_damage({ErrorCode::corrupt, "a range item from " + std::to_string(range.ino.value) + " to " +
+                                         std::to_string(range.end.value) + ": no client takes so many numbers"});
+    return false;
+  }
   std::vector<Ino> inodes;
   for (Ino ino = range.ino; ino < range.end; ++ino.value) inodes.push_back(ino);
   LCCFS_TRY(const auto dealt_with, handle_inodes(inodes, range.time));

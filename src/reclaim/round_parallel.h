@@ -6,6 +6,11 @@
 
 namespace lccfs::reclaim {
 
+/// Of one object: the rest can be done without it.
+inline bool is_damage(const Error& error) {
+  return error.code == ErrorCode::corrupt || error.code == ErrorCode::unsupported || error.code == ErrorCode::io;
+}
+
 /// work(i) -> Result<>, `jobs` at a time. What cannot be read is noted as damage and left; any other error ends it.
 template <class Work>
 Result<> Round::in_parallel(std::size_t count, const Work& work) {
@@ -14,8 +19,7 @@ Result<> Round::in_parallel(std::size_t count, const Work& work) {
     if (stop_.stop_requested()) return;
     Result<> one = work(i);
     if (one) return;
-    const auto code = one.error().code;
-    if (code == ErrorCode::corrupt || code == ErrorCode::unsupported) return note_damage(one.error());
+    if (is_damage(one.error())) return note_damage(one.error());
     const std::lock_guard lock(mutex_);
     result = std::move(one);
   });

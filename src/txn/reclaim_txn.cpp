@@ -38,13 +38,10 @@ MetaTxn trim_links(Ino ino, std::uint64_t version, const std::vector<std::string
   return txn;
 }
 
-MetaTxn remove_dead_names(Ino directory, std::uint64_t version, const std::vector<NameKeys>& names,
+MetaTxn remove_dead_names(Ino directory, std::uint64_t version, const std::vector<std::string>& keys,
                           const std::optional<std::uint64_t>& nsub) {
   MetaTxn txn = under_version(directory, "remove dead names", version);
-  for (const auto& name : names) {
-    txn.mutations.emplace_back(mutation::RemoveKey{name.entry});
-    txn.mutations.emplace_back(mutation::RemoveKey{name.reverse});
-  }
+  for (const auto& key : keys) txn.mutations.emplace_back(mutation::RemoveKey{key});
   if (nsub) txn.mutations.emplace_back(mutation::SetXattr{xattr::nsub, encode(format::NumberRecord{*nsub})});
   return txn;
 }

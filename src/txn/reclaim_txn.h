@@ -21,11 +21,8 @@ MetaTxn mark_unnamed_dead(Ino ino, std::uint64_t version);
 MetaTxn trim_links(Ino ino, std::uint64_t version, const std::vector<std::string>& back_pointer_keys,
                    const std::optional<format::AttrRecord>& attr);
 
-/// Names out of a dead directory, or names of a dead inode out of its parent.
-struct NameKeys {
-  std::string entry, reverse;
-};
-MetaTxn remove_dead_names(Ino directory, std::uint64_t version, const std::vector<NameKeys>& names,
+/// Entries and reverse keys out of a dead directory, or of a dead inode out of its parent.
+MetaTxn remove_dead_names(Ino directory, std::uint64_t version, const std::vector<std::string>& keys,
                           const std::optional<std::uint64_t>& nsub);
 
 MetaTxn remove_dead_inode(Ino ino, std::uint64_t version);

@@ -276,6 +276,77 @@ TEST_CASE("an object that cannot be read is named and left, with its item; the r
   collector.end();
 }
 
+TEST_CASE("a dead inode's stale reverse key does not cost another file its name") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  const auto living = make_file(*mount.file_system, root_ino, "name");
+  const auto dead = make_file(*mount.file_system, root_ino, "other");
+  need(mount->unlink(root_ino, "other"));
+  volume.cluster().with_objects([&](scripted::Objects& objects) {
+    objects.metadata().at("Inode.1").keys[format::reverse_key(dead, "name")] = format::marker_value;
+    format::StateRecord state;
+    state.kind = format::StateRecord::Kind::dead;
+    objects.metadata().at(format::inode_object(dead)).xattrs["state"] = encode(state);
+  });
+  TestCollector collector(volume.cluster(), volume.clock());
+  CHECK(collector.pass().inodes_removed == 1);
+  auto looker = volume.mount();
+  CHECK(ino_of(*looker.file_system, root_ino, "name") == living);
+  CHECK_FALSE(has_keys(*inode_object_of(volume.cluster(), root_ino), format::reverse_key(dead, "")));
+  collector.end();
+}
+
+TEST_CASE("an object that the store cannot read is left, and keeps nothing else waiting") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  const auto unreadable = make_file(*mount.file_system, root_ino, "unreadable");
+  const auto fine = make_file(*mount.file_system, root_ino, "fine");
+  need(mount->unlink(root_ino, "unreadable"));
+  need(mount->unlink(root_ino, "fine"));
+  TestCollector collector(volume.cluster(), volume.clock());
+  collector.client().set_hook([&](const StepInfo& info) {
+    const bool fails = info.kind == StepKind::query && info.object == format::inode_object(unreadable);
+    return fails ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
+  });
+  const auto report = collector.pass();
+  CHECK_FALSE(report.damaged.empty());
+  CHECK_FALSE(inode_object_of(volume.cluster(), fine));
+  CHECK(report.items_left == 1);
+  collector.client().set_hook(nullptr);
+  CHECK(collector.pass().inodes_removed == 1);
+  collector.end();
+}
+
+TEST_CASE("more step numbers of live clients in a directory than a page holds keep its item no longer than is needed") {
+  ScriptedCluster::Options short_pages;
+  short_pages.page_limit = 4;
+  CollectedVolume volume(short_pages);
+  std::vector<Mount> mounts(10);
+  for (std::size_t i = 0; i < mounts.size(); ++i) {
+    mounts[i] = volume.mount();
+    make_file(*mounts[i].file_system, root_ino, "file" + std::to_string(i));
+  }
+  need(mounts.front()->unlink(root_ino, "file3"));
+  TestCollector collector(volume.cluster(), volume.clock());
+  const auto report = collector.pass();
+  CHECK(report.inodes_removed == 1);
+  CHECK(report.items_left == 0);
+  collector.end();
+}
+
+TEST_CASE("a collector whose own watch was lost goes on, and does not take itself for gone") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  make_file(*mount.file_system, root_ino, "file");
+  need(mount->unlink(root_ino, "file"));
+  TestCollector collector(volume.cluster(), volume.clock());
+  volume.clock().advance(minutes(2));
+  collector.client().set_deaf(true);
+  CHECK(collector.pass().inodes_removed == 1);
+  CHECK_FALSE(collector.instance().fenced());
+  collector.end();
+}
+
 TEST_CASE("a file costs as many removes as it has mapped objects, and no probing") {
   CollectedVolume volume;
   auto mount = volume.mount();

@@ -89,13 +89,28 @@ TEST_CASE("a directory item is let go of as soon as no operation runs that relie
   need(other->rely_on_directory(root_ino));
   CHECK(volume.queue_of(other->id(), QueueItem::Kind::directory).size() == 1);
   running.reset();
-  SECTION("relied on again, it stays for as long as that operation runs") {
+  SECTION("relied on again, it is held for as long as that operation runs") {
     running.emplace(*other.instance);
     const auto before = other->next_token();
     need(other->rely_on_directory(root_ino));
-    CHECK(lowest_running(*asker.instance, other) < before.number);
-    need(other->rely_on_directory(root_ino));
     CHECK(volume.queue_of(other->id(), QueueItem::Kind::directory).size() == 1);
+    CHECK(lowest_running(*asker.instance, other) < before.number);
+    CHECK(lowest_running(*asker.instance, other) < before.number);
+    running.reset();
+    CHECK(lowest_running(*asker.instance, other) > before.number);
+  }
+  SECTION("operations that always overlap hold nothing back for longer than each of them runs") {
+    for (int i = 0; i < 5; ++i) {
+      auto next = std::make_optional<Instance::Operation>(*other.instance);
+      const auto since = other->next_token();
+      need(other->rely_on_directory(root_ino));
+      running = std::nullopt;
+      lowest_running(*asker.instance, other);
+      running.emplace(*other.instance);
+      need(other->rely_on_directory(root_ino));
+      next.reset();
+      CHECK(lowest_running(*asker.instance, other) > since.number);
+    }
   }
   SECTION("let go of, it is logged anew") {
     const auto before = other->next_token();
