@@ -30,7 +30,8 @@ void InodeScan::take_keys(const std::vector<std::pair<std::string, Bytes>>& keys
 }
 
 ScannedInode InodeScan::finish() {
-  if (is(FileType::directory)) judge_directory();
+  if (is(FileType::directory)) judge_subdirectories();
+  judge_traces();
   if (is(FileType::regular)) note_small_file();
   return std::move(result_);
 }
@@ -217,19 +218,20 @@ void InodeScan::note_small_file() {
                                  .may_exist = first_objects_};
 }
 
-void InodeScan::judge_directory() {
-  // Nobody counts the subdirectories of a dead one: the collector takes its names page by page.
-  if (nsub_ && *nsub_ != result_.subdirectories && !result_.summary.is_dead()) {
-    result_.findings.push_back(
-        {.kind = Kind::subdirectories,
-         .object = object_,
-         .text = "nsub is " + std::to_string(*nsub_) + ", and there are " + std::to_string(result_.subdirectories),
-         .number = result_.subdirectories});
-  }
-  if ((result_.has_detached || result_.has_decisions) && !facts_.queue.names_directory(ino_)) {
-    result_.findings.push_back(
-        {.kind = Kind::lost_trace, .object = object_, .text = "has d/ or x/ keys, and no directory item"});
-  }
+/// Nobody counts those of a dead one: the collector takes its names page by page.
+void InodeScan::judge_subdirectories() {
+  const auto found = result_.subdirectories;
+  if (!nsub_ || *nsub_ == found || result_.summary.is_dead()) return;
+  result_.findings.push_back({.kind = Kind::subdirectories,
+                              .object = object_,
+                              .text = "nsub is " + std::to_string(*nsub_) + ", and there are " + std::to_string(found),
+                              .number = found});
+}
+
+void InodeScan::judge_traces() {
+  if ((!result_.has_detached && !result_.has_decisions) || facts_.queue.names_directory(ino_)) return;
+  result_.findings.push_back(
+      {.kind = Kind::lost_trace, .object = object_, .text = "has d/ or x/ keys, and no directory item"});
 }
 
 }  // namespace lccfs::check

@@ -63,7 +63,8 @@ class InodeScan {
   void scan_reverse(const Part& part);
   void scan_map(const Part& part);
   void scan_user_attribute(const Part& part);
-  void judge_directory();
+  void judge_subdirectories();
+  void judge_traces();
   void note_small_file();
 
   const VolumeFacts& facts_;

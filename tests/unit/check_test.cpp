@@ -51,6 +51,8 @@ TEST_CASE("a decision in a directory that no item names is found") {
   HandMadeVolume volume;
   volume.edit("Session.2", [](MetaObject& o) { o.keys.erase(format::queue_key(5)); });
   CHECK(volume.findings() == Findings{"lost trace: Inode.10"});
+  volume.edit("Inode.10", [](MetaObject& o) { o.xattrs.erase("attr"); });
+  CHECK(volume.findings() == Findings{"missing part: Inode.10", "lost trace: Inode.10"});
 }
 
 TEST_CASE("P: an inode that does not point back to a directory that names it is found") {
