@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "format/records.h"
 #include "instance/instance.h"
 #include "reclaim/collector.h"
@@ -114,9 +115,10 @@ class Run {
 
   /// One that is not there may just be starting: a minute shows.
   Result<bool> wait_until_over(Instance& instance, const User& user) {
-    for (;;) {
+    for (bool said = false;; said = true) {
       LCCFS_TRY(const bool over, instance.ensure_over(user.id));
       if (over) return true;
+      if (!said) log::info("waiting for " + describe(user) + ": gone, or starting; a minute shows");
       LCCFS_TRY(const auto now, users_of(*store_));
       const auto still = std::ranges::find(now, user.id, &User::id);
       if (still != now.end() && still->watches) {
