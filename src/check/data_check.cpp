@@ -18,7 +18,7 @@ using format::MapBlock;
 
 namespace {
 
-constexpr std::size_t batch_objects = 100'000;
+constexpr std::size_t batch_objects = 32'768;
 constexpr std::size_t blocks_at_once = 256;
 
 std::uint64_t block_of(ObjectIndex index) { return index.value / MapBlock::objects; }
@@ -32,7 +32,7 @@ std::optional<Record> decode(const std::map<std::string, Bytes>& parts, const st
 }
 
 /// Behind the objects of one inode from `begin` on, for which not too many blocks of the map are to be read.
-std::size_t end_of_some_blocks(const std::vector<std::pair<Ino, ObjectIndex>>& batch, std::size_t begin) {
+std::size_t end_of_some_blocks(std::span<const std::pair<Ino, ObjectIndex>> batch, std::size_t begin) {
   std::size_t blocks = 0, end = begin;
   for (; end < batch.size() && batch[end].first == batch[begin].first; ++end) {
     const bool next_block = end == begin || block_of(batch[end].second) != block_of(batch[end - 1].second);
@@ -52,7 +52,8 @@ Result<> DataCheck::add(ReadWindow& window, Ino ino, ObjectIndex index) {
     if (batch_.size() < batch_objects) return {};
     full.swap(batch_);
   }
-  return check_batch(window, std::move(full));
+  std::ranges::sort(full);
+  return check_batch(window, full);
 }
 
 Result<> DataCheck::finish(const Effort& effort) {
@@ -62,8 +63,7 @@ Result<> DataCheck::finish(const Effort& effort) {
   const std::size_t share = batch.size() / effort.threads + 1;
   LCCFS_CHECK(for_each_number(store_, effort, effort.threads, [&](ReadWindow& window, std::size_t i) {
     const auto begin = std::min(batch.size(), i * share), end = std::min(batch.size(), begin + share);
-    return check_batch(
-        window, {batch.begin() + static_cast<std::ptrdiff_t>(begin), batch.begin() + static_cast<std::ptrdiff_t>(end)});
+    return check_batch(window, std::span(batch).subspan(begin, end - begin));
   }));
   for (const auto& [ino, objects] : without_inode_) {
     sink_.report({.kind = Kind::data_without_inode,
@@ -80,8 +80,7 @@ std::uint64_t DataCheck::objects() {
   return objects_;
 }
 
-Result<> DataCheck::check_batch(ReadWindow& window, std::vector<Object> batch) {
-  std::ranges::sort(batch);
+Result<> DataCheck::check_batch(ReadWindow& window, std::span<const Object> batch) {
   std::vector<Ino> inodes;
   for (const auto& [ino, index] : batch) {
     if (inodes.empty() || inodes.back() != ino) inodes.push_back(ino);
@@ -91,7 +90,7 @@ Result<> DataCheck::check_batch(ReadWindow& window, std::vector<Object> batch) {
   for (std::size_t begin = 0, end = 0; begin < batch.size(); begin = end) {
     const Ino ino = batch[begin].first;
     end = end_of_some_blocks(batch, begin);
-    const auto objects = std::span(batch).subspan(begin, end - begin);
+    const auto objects = batch.subspan(begin, end - begin);
     while (small != small_files.end() && small->ino < ino) ++small;
     const bool is_small = small != small_files.end() && small->ino == ino;
     LCCFS_CHECK(is_small ? check_small_file(window, objects, *small) : read_file(window, objects));

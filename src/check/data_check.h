@@ -37,7 +37,8 @@ class DataCheck {
     bool is_no_file = false;
   };
 
-  Result<> check_batch(ReadWindow& window, std::vector<Object> batch);
+  /// In order.
+  Result<> check_batch(ReadWindow& window, std::span<const Object> batch);
   Result<> check_small_file(ReadWindow& window, std::span<const Object> objects, const SmallFile& file);
   Result<> read_file(ReadWindow& window, std::span<const Object> objects);
   Result<> check_objects(ReadWindow& window, std::span<const Object> objects, const ReadWindow::Snapshot& inode);

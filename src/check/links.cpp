@@ -43,7 +43,7 @@ void judge_links(const NamespaceCheck& check, Ino ino, const InodeSummary& inode
                 .number = names});
 }
 
-Result<std::uint64_t> count_all_names(const NamespaceCheck& check, Ino ino, std::set<Ino> directories) {
+Result<std::uint64_t> count_all_names(const NamespaceCheck& check, Ino ino, const std::set<Ino>& directories) {
   std::uint64_t names = 0;
   for (const Ino directory : directories) {
     LCCFS_TRY(const auto counts, check.directories.count_names(directory, {&ino, 1}));

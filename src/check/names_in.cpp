@@ -134,6 +134,7 @@ Result<> DirectoryReader::check_reverse_keys(Ino directory, Sink& sink) {
 Result<> DirectoryReader::check_entries_have_reverse_keys(Ino directory, Sink& sink) {
   return for_each_page(directory, [&](const std::vector<NamedEntry>& entries) -> Result<> {
     std::vector<std::string> keys;
+    keys.reserve(entries.size());
     for (const auto& [name, entry] : entries) keys.push_back(format::reverse_key(entry.ino, name));
     LCCFS_TRY(const auto values, values_of(store_, directory, std::move(keys)));
     for (const auto& [name, entry] : entries) {
