@@ -30,6 +30,7 @@ Error Instance::noted(Error error) {
   return error;
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): sent again, it is still needed
 Result<MetaSnapshot> Instance::query(MetaRead read) {
   for (;;) {
     if (fenced_) return std::unexpected(fenced_error());

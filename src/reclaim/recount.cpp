@@ -66,6 +66,7 @@ Result<bool> Recount::take_step(const Assessment& assessment) const {
 Result<bool> Recount::trim(const Assessment& assessment) const {
   const auto trim = trim_of(assessment);
   std::vector<std::string> keys;
+  keys.reserve(trim.drop.size());
   for (const auto& pointer : trim.drop) keys.push_back(pointer.key);
   LCCFS_TRY(const bool applied,
             apply(txn::trim_links(assessment.inode.ino, assessment.inode.version, keys, trim.attr)));

@@ -38,6 +38,7 @@ Result<std::set<Ino>> Round::handle_inodes(const std::vector<Ino>& inodes, TimeS
 Result<> Round::remove_dead(const std::vector<Assessment>& dead, TimeSpec logged, std::set<Ino>& dealt_with) {
   if (dead.empty() || somebody_is_silent_) return {};
   std::vector<Ino> numbers;
+  numbers.reserve(dead.size());
   for (const auto& assessment : dead) numbers.push_back(assessment.inode.ino);
   LCCFS_TRY(const auto roll, instance_.call_roll(numbers));
   note_gone(roll);
