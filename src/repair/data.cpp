@@ -25,7 +25,8 @@ Result<> Repairs::look_ahead(const std::vector<Finding>& findings) {
     for (const auto& name : page.names) {
       const auto parsed = format::parse_object_name(name);
       const auto* data = parsed ? std::get_if<format::DataName>(&*parsed) : nullptr;
-      const auto lost = data != nullptr ? lost_data_.find(data->ino) : lost_data_.end();
+      if (data == nullptr) continue;
+      const auto lost = lost_data_.find(data->ino);
       if (lost != lost_data_.end()) lost->second.insert(data->index);
     }
     cursor = std::move(page.next_cursor);

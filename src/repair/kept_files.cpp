@@ -27,9 +27,9 @@ std::string as_stored(const std::string& printable) {
   std::string name;
   for (std::size_t i = 0; i < printable.size(); ++i) {
     unsigned byte = 0;
-    const char* digits = printable.data() + i + 2;
-    if (printable.compare(i, 2, "\\x") == 0 && i + 4 <= printable.size() &&
-        std::from_chars(digits, digits + 2, byte, 16).ptr == digits + 2) {
+    const auto digits = std::string_view(printable).substr(i, 4);
+    if (digits.size() == 4 && digits.starts_with("\\x") &&
+        std::from_chars(digits.begin() + 2, digits.end(), byte, 16).ptr == digits.end()) {
       name += static_cast<char>(byte);
       i += 3;
     } else {
@@ -37,6 +37,18 @@ std::string as_stored(const std::string& printable) {
     }
   }
   return name;
+}
+
+/// With '/' and NUL, and what a terminal would not show, as \xNN; cut to what a name may have.
+std::string as_name(const std::string& text) {
+  static constexpr char digits[] = "0123456789abcdef";
+  std::string name;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain = byte >= 0x20 && byte < 0x7f && c != '/' && c != '\\';
+    name += plain ? std::string(1, c) : std::string{'\\', 'x', digits[byte >> 4], digits[byte & 15]};
+  }
+  return name.substr(0, format::name_limit_bytes);
 }
 
 std::set<ObjectIndex> all_indexes(std::uint64_t object_size_bytes, std::uint64_t size_bytes) {
@@ -90,7 +102,7 @@ Result<std::string> Repairs::keep(const Source& source) {
   }
   const Token token = instance_.next_token();
   LCCFS_TRY(const Ino file, copy(source, token));
-  return lost_and_found_.put(file, FileType::regular, token, source.name);
+  return lost_and_found_.put(file, FileType::regular, token, as_name(source.name));
 }
 
 /// Of an inode that is no regular file: the number is taken.

@@ -20,23 +20,12 @@ constexpr std::uint32_t owner_alone = 0700;
 
 /// The first name, then others beside it.
 std::string variant_of(const std::string& name, unsigned number) {
-  if (number == 0) return name;
+  if (number == 0) return name.substr(0, format::name_limit_bytes);
   const auto suffix = "-" + std::to_string(number + 1);
   return name.substr(0, format::name_limit_bytes - suffix.size()) + suffix;
 }
 
 }  // namespace
-
-std::string as_name(const std::string& text) {
-  static constexpr char digits[] = "0123456789abcdef";
-  std::string name;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool plain = byte >= 0x20 && byte < 0x7f && c != '/' && c != '\\';
-    name += plain ? std::string(1, c) : std::string{'\\', 'x', digits[byte >> 4], digits[byte & 15]};
-  }
-  return name.substr(0, format::name_limit_bytes);
-}
 
 Result<std::optional<Ino>> LostAndFound::find_in(Ino directory, const std::string& name, FileType type) {
   const auto key = format::entry_key(objects_.uuid(), name);
@@ -103,7 +92,7 @@ Result<Ino> LostAndFound::directory() {
 Result<std::string> LostAndFound::put(Ino ino, FileType type, Token token, const std::string& text) {
   LCCFS_TRY(const Ino here, directory());
   for (unsigned number = 0;; ++number) {
-    const auto name = variant_of(as_name(text), number);
+    const auto name = variant_of(text, number);
     LCCFS_TRY(const bool added, add_entry(here, name, {ino, type, token}));
     if (added) return "/" + std::string(directory_name) + "/" + name;
   }
@@ -116,6 +105,7 @@ Result<std::optional<std::string>> LostAndFound::adopt(const Object& inode, Ino 
   attr.nlink = 1;
   const Token token = instance_.next_token();
   std::vector<format::BackPointerRecord> further;
+  further.reserve(other_names.size());
   for (const auto& other : other_names) further.push_back({other.directory, other.entry.token});
   LCCFS_TRY(const bool pointed, objects_.change(txn::revive(inode.as_read, attr, {here, token}, further)));
   if (!pointed) return std::nullopt;

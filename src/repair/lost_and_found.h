@@ -22,7 +22,7 @@ class LostAndFound {
   Result<std::optional<std::string>> adopt(const Object& inode, Ino ino, const std::string& name,
                                            const std::vector<Holder>& other_names);
 
-  /// Names an inode that points back here already.
+  /// Names an inode that points back here already: with this name cut to what one may have, or one like it.
   Result<std::string> put(Ino ino, FileType type, Token token, const std::string& name);
 
   /// The inode of that name here.
@@ -37,8 +37,5 @@ class LostAndFound {
   Objects& objects_;
   std::optional<Ino> known_;
 };
-
-/// Cut to what a name may have, with '/' and NUL and what a terminal would not show as \xNN.
-std::string as_name(const std::string& text);
 
 }  // namespace lccfs::repair

@@ -16,6 +16,7 @@
 #include "reclaim/collector.h"
 #include "repair/outcome.h"
 #include "repair/repairs.h"
+#include "repair/round.h"
 #include "repair/users.h"
 #include "repair/volume_repairs.h"
 
@@ -25,9 +26,12 @@ using check::Finding;
 
 namespace {
 
-constexpr std::size_t findings_at_once = 100'000;
-constexpr unsigned most_checks = 100;  // far more than repairs of repairs take
+constexpr unsigned most_checks_in_vain = 100;  // far more than repairs of repairs take
 constexpr std::chrono::seconds between_looks{1};
+
+std::unexpected<Error> in_use_by(const User& user) {
+  return failure(ErrorCode::busy, "the volume is in use by " + describe(user) + ": unmount it there first");
+}
 
 bool is_about_the_volume(const Error& error) {
   return error.code == ErrorCode::corrupt || error.code == ErrorCode::unsupported || error.code == ErrorCode::not_found;
@@ -40,6 +44,7 @@ class Run {
 
   Result<RepairReport> run() {
     LCCFS_CHECK(store_->sync_fences());
+    LCCFS_CHECK(expect_nobody());
     LCCFS_CHECK(check());
     LCCFS_TRY(const bool sound, repair_volume_objects());
     LCCFS_TRY(const bool somebody_gone, anybody_gone());
@@ -57,15 +62,15 @@ class Run {
 
  private:
   Result<> check() {
-    if (++checks_ > most_checks) return failure(ErrorCode::io, "the repairs come to no end: this is a bug");
-    findings_.clear();
+    if (!cut_ && ++checks_ > most_checks_in_vain)
+      return failure(ErrorCode::io, "the repairs come to no end: this is a bug");
     left_.clear();
     changes_before_ = objects_.changes();
-    LCCFS_TRY(report_.check, check::check_volume(*store_, options_.check, [this](const Finding& finding) {
-                if (findings_.size() < findings_at_once) findings_.push_back(finding);
-              }));
-    std::ranges::stable_sort(
-        findings_, {}, [](const Finding& finding) { return VolumeRepairs::takes(finding) ? 0 : rank(finding.kind); });
+    Round round(options_.findings_at_once);
+    LCCFS_TRY(report_.check,
+              check::check_volume(*store_, options_.check, [&round](const Finding& finding) { round.add(finding); }));
+    findings_ = round.take();
+    cut_ = round.cut();
     return {};
   }
 
@@ -96,6 +101,12 @@ class Run {
     return record.has_value();
   }
 
+  Result<> expect_nobody() {
+    LCCFS_TRY(const auto users, users_of(*store_));
+    const auto there = std::ranges::find_if(users, &User::watches);
+    return options_.though_in_use || there == users.end() ? Result<>{} : in_use_by(*there);
+  }
+
   Result<bool> anybody_gone() {
     LCCFS_TRY(const auto users, users_of(*store_));
     return std::ranges::any_of(users, [](const User& user) { return !user.watches; });
@@ -123,7 +134,7 @@ class Run {
       const auto still = std::ranges::find(now, user.id, &User::id);
       if (still != now.end() && still->watches) {
         if (options_.though_in_use) return false;
-        return failure(ErrorCode::busy, "the volume is in use by " + describe(*still) + ": unmount it there first");
+        return in_use_by(*still);
       }
       clock_.sleep_for(between_looks);
     }
@@ -140,7 +151,7 @@ class Run {
         if (!VolumeRepairs::takes(finding)) LCCFS_CHECK(note(finding, repairs.repair(finding)));
       }
       if (objects_.changes() == changes_before_ && !std::exchange(to_collect, false)) return {};
-      LCCFS_CHECK(collector.pass());
+      if (!cut_) LCCFS_CHECK(collector.pass());  // else there may be names that wait for their repair
       LCCFS_CHECK(check());
       LCCFS_CHECK(repair_volume_objects());
     }
@@ -166,6 +177,7 @@ class Run {
   VolumeRepairs volume_repairs_;
   RepairReport report_;
   std::vector<Finding> findings_;
+  bool cut_ = false;  // there are more
   std::vector<std::pair<Finding, Repair>> left_;
   std::uint64_t changes_before_ = 0;  // the last check
   unsigned checks_ = 0;

@@ -7,50 +7,6 @@ namespace lccfs::repair {
 
 using Kind = check::Finding::Kind;
 
-unsigned rank(Kind kind) {
-  switch (kind) {
-    case Kind::corrupt:
-    case Kind::unsupported:
-    case Kind::missing_part:
-    case Kind::unknown_part:
-    case Kind::denied_attribute:
-      return 1;
-    case Kind::reverse_key:
-      return 2;
-    case Kind::stray_reverse_key:
-      return 3;
-    case Kind::data_without_inode:  // makes inodes that entries may dangle for
-      return 4;
-    case Kind::dangling_entry:
-      return 5;
-    case Kind::wrong_type:
-      return 6;
-    case Kind::no_back_pointer:
-      return 7;
-    case Kind::several_names:
-      return 8;
-    case Kind::unmapped_data:
-    case Kind::data_past_size:
-      return 9;
-    case Kind::unreachable:
-      return 10;
-    case Kind::orphan:
-      return 11;
-    case Kind::subdirectories:
-    case Kind::wrong_links:
-      return 12;
-    case Kind::unknown_object:
-    case Kind::lost_trace:
-      return 13;
-    case Kind::missing_object:  // these are for VolumeRepairs
-    case Kind::number_not_given:
-    case Kind::fences_behind:
-    case Kind::stray_session:
-      return 0;
-  }
-  return 0;
-}
-
 Result<Repair> Repairs::repair(const Finding& finding) {
   switch (finding.kind) {
     case Kind::corrupt:

@@ -19,9 +19,6 @@
 
 namespace lccfs::repair {
 
-/// Findings of a lower rank are repaired first.
-unsigned rank(check::Finding::Kind kind);
-
 class Repairs {
  public:
   Repairs(Instance& instance, Objects& objects, Orphans orphans)

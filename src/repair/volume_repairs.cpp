@@ -106,6 +106,7 @@ Result<Repair> VolumeRepairs::repair_part(const Finding& finding) {
             objects_.read_keys(finding.object, part.is_key ? std::vector{part.name} : std::vector<std::string>{}));
   if (!object) return settled();
   if (part.name.empty()) {
+    if (object->payload != finding.seen) return settled();
     LCCFS_TRY(const bool dropped, objects_.change(txn::drop_payload(object->as_read)));
     return stepped(dropped, "removed");
   }

@@ -8,6 +8,7 @@ namespace lccfs {
 namespace {
 
 using namespace test;
+using repair::Orphans;
 using scripted::Objects;
 
 void spoil_nsub(Objects& objects, Ino ino) {
@@ -182,6 +183,24 @@ TEST_CASE("nothing is repaired while somebody is there, unless that is wanted") 
   CHECK(findings_of(v.volume.cluster()) == Names{});
   CHECK(make_file(*mount.file_system, root_ino, "still works").value != 0);
   need(mount->unmount());
+}
+
+TEST_CASE("more findings than there is room for are repaired in the same order, one check after the other") {
+  SmallVolume v;
+  auto mount = v.volume.mount();
+  for (unsigned i = 0; i < 20; ++i) make_file(*mount.file_system, v.sub, "n" + std::to_string(i));
+  need(mount->unmount());
+  auto& cluster = v.volume.cluster();
+  const auto tree = tree_of(cluster, v.volume.clock());
+  cluster.with_objects([&](Objects& objects) {
+    std::erase_if(objects.metadata().at(format::inode_object(v.sub)).keys,
+                  [](const auto& key_and_value) { return key_and_value.first.starts_with("n/"); });
+  });
+  CHECK(findings_of(cluster).size() == 42);  // a stray reverse key and an orphan each
+  const auto told = need(try_repair(cluster.new_client(), v.volume.clock(), Orphans::keep, 6));
+  CHECK(told.report.repaired < 42);
+  CHECK(findings_of(cluster) == Names{});
+  CHECK(tree_of(cluster, v.volume.clock()) == tree);
 }
 
 TEST_CASE("a client that is gone is fenced before anything is repaired") {

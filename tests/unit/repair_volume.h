@@ -86,9 +86,10 @@ struct Told {
 };
 
 inline Result<Told> try_repair(const std::shared_ptr<ScriptedClient>& client, Clock& clock,
-                               repair::Orphans orphans = repair::Orphans::keep) {
+                               repair::Orphans orphans = repair::Orphans::keep, std::size_t findings_at_once = 1000) {
   Told told;
   repair::RepairOptions options;
+  options.findings_at_once = findings_at_once;
   options.orphans = orphans;
   options.on_repair = [&told](const check::Finding& finding, const repair::Repair& what) {
     const auto text = std::string(describe(finding.kind)) + ": " + finding.object;
