@@ -12,7 +12,6 @@
 namespace lccfs {
 namespace {
 
-using fsck::Command;
 using fsck::parse_command;
 using fsck::Summary;
 using std::chrono::milliseconds;

@@ -97,8 +97,8 @@ std::vector<Damage> damaged_xattrs() {
 }
 
 /// `changed`: what is derived is not all that was there.
-Damage noise_in_key(const std::string& what, Ino SmallVolume::*ino, std::function<std::string(const SmallVolume&)> key,
-                    bool changed) {
+Damage noise_in_key(const std::string& what, Ino SmallVolume::*ino,
+                    const std::function<std::string(const SmallVolume&)>& key, bool changed) {
   return {"noise in " + what, [=](SmallVolume& v, Objects& o) { object(o, v.*ino).keys[key(v)] = noise; },
           [=](const SmallVolume& v) { return "corrupt: " + inode(v.*ino); },
           [=](const SmallVolume& v) { return changed ? Names{inode(v.*ino)} : Names{}; }};

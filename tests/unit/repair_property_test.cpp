@@ -183,7 +183,7 @@ std::string damage(Objects& objects, Random& random) {
   if (random.one_in(5) && !objects.data().empty()) {
     auto object = objects.data().begin();
     std::advance(object, random.below(objects.data().size()));
-    const std::string name = object->first;
+    std::string name = object->first;
     if (random.one_in(2)) {
       objects.remove(name);
     } else {
@@ -193,7 +193,7 @@ std::string damage(Objects& objects, Random& random) {
   }
   auto place = objects.metadata().begin();
   std::advance(place, random.below(objects.metadata().size()));
-  const std::string name = place->first;
+  std::string name = place->first;
   auto& object = place->second;
   auto& values = !object.keys.empty() && random.one_in(2) ? object.keys : object.xattrs;
   const auto kind = random.below(10);

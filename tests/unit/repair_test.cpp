@@ -13,6 +13,8 @@ using namespace test;
 using repair::Orphans;
 using scripted::Objects;
 
+const Names none;  // what is there instead is to be shown
+
 void spoil_nsub(Objects& objects, Ino ino) {
   objects.metadata().at(format::inode_object(ino)).xattrs["nsub"] = encode(format::NumberRecord{7});
 }
@@ -49,7 +51,7 @@ TEST_CASE("every kind of damage is found, repaired and gone, and nothing else ha
     INFO(damage.what);
     SmallVolume v;
     auto& cluster = v.volume.cluster();
-    REQUIRE(findings_of(cluster) == Names{});
+    REQUIRE(findings_of(cluster) == none);
     const auto before = content_of(cluster);
     cluster.with_objects([&](Objects& objects) { damage.harm(v, objects); });
     const auto found = findings_of(cluster);
@@ -62,13 +64,13 @@ TEST_CASE("every kind of damage is found, repaired and gone, and nothing else ha
     CHECK(told.report.left == after.size());
     CHECK(told.left.size() == after.size());
     CHECK(told.report.repaired == told.repaired.size());
-    if (!damage.left) CHECK(instances_in(cluster, v) == Names{});
+    if (!damage.left) CHECK(instances_in(cluster, v) == none);
     const auto changed = damage.changed ? damage.changed(v) : Names{};
     auto unexpected = differing(before, content_of(cluster));
     std::erase_if(unexpected, [&](const std::string& name) {
       return may_always_change(v, name) || is_new(before, name) || std::ranges::count(changed, name) == 1;
     });
-    CHECK(unexpected == Names{});
+    CHECK(unexpected == none);
     const auto again = need(try_repair(cluster.new_client(), v.volume.clock(), damage.orphans));
     CHECK(again.report.repaired == 0);
     CHECK(again.report.left == told.report.left);
@@ -110,7 +112,7 @@ TEST_CASE("a repair that is cut at any step, and run again, ends the same") {
       INFO("found again:\n" << text_of(second.repaired) << text_of(second.left));
       REQUIRE(findings_of(*cut) == findings);
       REQUIRE(tree_of(*cut, clock) == tree);
-      if (!damage.left) CHECK(instances_in(*cut, v) == Names{});
+      if (!damage.left) CHECK(instances_in(*cut, v) == none);
     }
   }
 }
@@ -167,7 +169,7 @@ TEST_CASE("one changed byte of any record is corrected, and the volume is as it 
       REQUIRE(findings_of(*damaged).empty());
       auto unexpected = differing(content_of(cluster), content_of(*damaged));
       std::erase_if(unexpected, [&](const std::string& object) { return may_always_change(v, object); });
-      REQUIRE(unexpected == Names{});
+      REQUIRE(unexpected == none);
     }
   }
 }
@@ -192,7 +194,7 @@ TEST_CASE("nothing is repaired while somebody is there, unless that is wanted") 
   repair::RepairOptions options;
   options.though_in_use = true;
   need(repair::repair_volume(v.volume.new_client(), v.volume.clock(), options));
-  CHECK(findings_of(v.volume.cluster()) == Names{});
+  CHECK(findings_of(v.volume.cluster()) == none);
   CHECK(make_file(*mount.file_system, root_ino, "still works").value != 0);
   need(mount->unmount());
 }
@@ -211,7 +213,7 @@ TEST_CASE("more findings than there is room for are repaired in the same order, 
   CHECK(findings_of(cluster).size() == 42);  // a stray reverse key and an orphan each
   const auto told = need(try_repair(cluster.new_client(), v.volume.clock(), Orphans::keep, 6));
   CHECK(told.report.repaired < 42);
-  CHECK(findings_of(cluster) == Names{});
+  CHECK(findings_of(cluster) == none);
   CHECK(tree_of(cluster, v.volume.clock()) == tree);
 }
 
@@ -224,8 +226,8 @@ TEST_CASE("a client that is gone is fenced before anything is repaired") {
   v.volume.cluster().with_objects([&](Objects& objects) { spoil_nsub(objects, v.d); });
   need(try_repair(v.volume.new_client(), v.volume.clock()));
   CHECK(mount.client->land_late_steps() == 0);
-  CHECK(findings_of(v.volume.cluster()) == Names{});
-  CHECK(instances_in(v.volume.cluster(), v) == Names{});
+  CHECK(findings_of(v.volume.cluster()) == none);
+  CHECK(instances_in(v.volume.cluster(), v) == none);
 }
 
 }  // namespace
