@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Records of inode objects.
+#include <bit>
+
 #include "format/codec.h"
 #include "format/records.h"
 
@@ -21,8 +23,10 @@ void put_bits(RecordWriter& out, const std::bitset<MapBlock::objects>& bits) {
 std::bitset<MapBlock::objects> get_bits(RecordReader& in) {
   std::bitset<MapBlock::objects> bits;
   const auto raw = in.raw(MapBlock::objects / 8);
-  for (std::size_t i = 0; i < raw.size() * 8; ++i) {
-    bits[i] = ((static_cast<unsigned char>(raw[i / 8]) >> (i % 8)) & 1U) != 0;
+  for (std::size_t byte = 0; byte < raw.size(); ++byte) {
+    for (unsigned left = static_cast<unsigned char>(raw[byte]); left != 0; left &= left - 1) {
+      bits.set(byte * 8 + static_cast<std::size_t>(std::countr_zero(left)));
+    }
   }
   return bits;
 }
