@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Clients killed and stopped, and OSDs restarted, in the midst of work: what was noted as done stands afterwards.
+
+storm.py says what a note is."""
+
+import os
+import signal
+import subprocess
+import time
+
+from harness import MountTest, context, digest, run, wait_until
+from storm import CLIENT_DIED, CLIENT_FENCED, FOLDER
+from storms import Blocks, Fio, Names, Records, Trees, VerifyingFio
+from test_gc import collect, objects_of, what_is_left
+from test_outages import fence
+
+KILLS = {"rados": 50, "local": 20}
+TURNS_BETWEEN_CHECKS = 10
+OBJECT_BYTES = 64 << 10
+FIRST_NOTE_LIMIT_S = 60
+FENCED_LIMIT_S = 240
+STOPS = 4
+OSDS = 3
+OSD_RESTARTS = 6
+
+
+class StormTest(MountTest):
+    stores = ("local", "rados")
+    limit_s = 900
+    mkfs_options = ("--grace", "1", "--object-size", "64K")
+    # What others change is looked for at once.
+    mount_options = ("-o", "entry_timeout=0,attr_timeout=0")
+
+    def setUp(self):
+        super().setUp()
+        self.scratch_folder = self.scratch("notes")
+        self.scratch_folder.mkdir()
+        print(f"seed {context.seed}", flush=True)
+
+    def storms(self, prefix, *kinds):
+        storms = [kind(f"{prefix}-{kind.__name__.lower()}", self.scratch_folder, context.seed) for kind in kinds]
+        for storm in storms:
+            self.addCleanup(storm.kill)
+        return storms
+
+    def make_ready(self, storms, mount):
+        (mount / FOLDER).mkdir()
+        for storm in storms:
+            storm.prepare(mount.path)
+
+    def check_all(self, storms, mount):
+        for storm in storms:
+            storm.check(mount.path)
+
+    def wait_for_a_note(self, storms):
+        wait_until(lambda: any(storm.has_noted() for storm in storms), FIRST_NOTE_LIMIT_S, "the first note")
+
+    def expect_all_at_work(self, storms):
+        for storm in storms:
+            self.assertFalse(storm.has_ended(), f"{storm.name} has ended by itself")
+
+    def assert_only_files_are_there(self):
+        """Nobody is mounted, and collectors have been."""
+        reader = self.volume.mount("-o", "ro")
+        expected = {"Super", "Alloc", f"Session.{reader.instance()}"}
+        for folder, _, names in os.walk(reader.path):
+            expected.add(f"Inode.{os.stat(folder).st_ino}")
+            for name in names:
+                status = os.stat(os.path.join(folder, name))
+                expected.add(f"Inode.{status.st_ino}")
+                expected |= {f"Data.{status.st_ino}.{index}" for index in range(-(-status.st_size // OBJECT_BYTES))}
+        self.assertEqual(sorted(objects_of(self.volume) - expected)[:20], [])
+        reader.unmount()
+
+    def expect_clean(self):
+        run(context.bin / "lccfs-fsck", *self.volume.address, stdin=subprocess.DEVNULL)
+
+    def collect_and_judge(self, storms):
+        """Nobody is mounted. What is left are the files; without them, nothing."""
+        print("trusted:", {storm.name: storm.trusted for storm in storms}, flush=True)
+        for storm in storms:
+            self.assertTrue(storm.trusted or not storm.has_notes, f"{storm.name} never noted anything")
+        self.expect_clean()
+        wait_until(lambda: self.collected_all(), 30, "that nothing waits to be reclaimed")
+        self.expect_clean()
+        self.assert_only_files_are_there()
+        last = self.volume.mount("-o", "nogc")
+        self.check_all(storms, last)
+        run("rm", "-r", last / FOLDER)
+        last.unmount()
+        wait_until(lambda: self.collected_all(), 30, "that nothing waits to be reclaimed")
+        self.assertEqual({what: left for what, left in what_is_left(self.volume, []).items() if left}, {})
+
+    def collected_all(self):
+        collect(self.volume)
+        backlog = self.volume.info()["backlog"]
+        return not any(backlog.values())
+
+
+class KillTest(StormTest):
+    """One volume for all the kills: what one leaves meets the next."""
+
+    def set_up_volume(self):
+        self.volume = self.new_volume(*self.mkfs_options)
+        self.mount = None
+        self.other = None  # a client that works on while others are killed
+        self.dead = None  # the killed one's instance, not yet fenced
+
+    def test_clients_killed_in_the_midst_of_work_lose_nothing_that_was_noted(self):
+        self.storms_of_the_killed = self.storms("k", Records, Blocks, Names, Trees, Fio)
+        self.storms_of_the_other = self.storms("o", Records, Blocks, Names)
+        self.everything = self.storms_of_the_killed + self.storms_of_the_other
+        self.prepare()
+        for turn in range(KILLS[context.store]):
+            if turn % TURNS_BETWEEN_CHECKS == TURNS_BETWEEN_CHECKS // 2:
+                self.start_other()
+            self.turn(turn)
+            if turn % TURNS_BETWEEN_CHECKS == TURNS_BETWEEN_CHECKS - 1:
+                self.stop_other()
+                self.fence_the_dead()
+                self.expect_clean()
+        self.collect_and_judge(self.everything)
+
+    def prepare(self):
+        mount = self.volume.mount(*self.mount_options)
+        self.make_ready(self.storms_of_the_killed, mount)
+        mount.unmount()
+
+    def turn(self, number):
+        """The killed one may be fenced while the next is there already."""
+        fence_first = self.random.random() < 0.5
+        if fence_first:
+            self.fence_the_dead()
+        victim = self.volume.mount(*self.mount_options)
+        self.fence_the_dead()
+        self.check_all(self.storms_of_the_killed, self.other if self.other and self.random.random() < 0.5 else victim)
+
+        storms = self.random.sample(self.storms_of_the_killed, self.random.randint(3, len(self.storms_of_the_killed)))
+        if not any(isinstance(storm, (Records, Blocks, Names)) for storm in storms):
+            storms.append(self.storms_of_the_killed[0])
+        instance = victim.instance()
+        for storm in storms:
+            storm.start(victim.path)
+        self.wait_for_a_note(storms)
+        time.sleep(self.random.uniform(0, 1))
+        self.expect_all_at_work(storms)
+        victim.may_die = True
+        victim.process.kill()
+        victim.process.wait()
+        for storm in storms:
+            storm.wait_for_error(CLIENT_DIED)
+        victim.clean_up()
+        self.dead = instance
+        print(f"turn {number}: killed instance {instance} in {[storm.name for storm in storms]}", flush=True)
+
+    def fence_the_dead(self):
+        """Else it would take a minute until it can be taken for dead."""
+        if self.dead:
+            fence(self.volume, self.dead)
+        self.dead = None
+
+    def start_other(self):
+        self.other = self.volume.mount(*self.mount_options)
+        for storm in self.storms_of_the_other:
+            storm.start(self.other.path)
+
+    def stop_other(self):
+        """Nothing that it did has failed, and all of it is there, in its own eyes and in others'."""
+        if not self.other:
+            return
+        for storm in self.storms_of_the_other:
+            storm.stop()
+        self.check_all(self.storms_of_the_other, self.other)
+        self.other.remount()
+        self.check_all(self.storms_of_the_other, self.other)
+        self.other.unmount()
+        self.other = None
+
+
+class StopTest(StormTest):
+    """One client is stopped, for longer than the grace period; the other's collector is at work all the time."""
+
+    stores = ("rados",)
+    waits = True
+    limit_s = 600
+
+    def setUp(self):
+        super().setUp()
+        self.other = self.volume.mount(*self.mount_options)
+        self.storms_of_the_stopped = self.storms("s", Records, Blocks, Names, Trees)
+        self.storms_of_the_other = self.storms("o", Records, Blocks, Names, Trees)
+        self.make_ready([], self.mount)
+        for storms, mount in [(self.storms_of_the_stopped, self.mount), (self.storms_of_the_other, self.other)]:
+            for storm in storms:
+                storm.start(mount.path)
+            self.wait_for_a_note(storms)
+
+    def test_a_client_stopped_past_the_grace_period_goes_on_where_it_was(self):
+        for _ in range(STOPS):
+            time.sleep(self.random.uniform(0, 1.5))
+            self.mount.signal(signal.SIGSTOP)
+            time.sleep(self.random.uniform(3, 6))
+            self.mount.signal(signal.SIGCONT)
+        everything = self.storms_of_the_stopped + self.storms_of_the_other
+        time.sleep(1)
+        self.expect_all_at_work(everything)
+        for storm in everything:
+            storm.stop()
+        for mount in [self.mount, self.other]:
+            self.check_all(everything, mount)
+        self.mount.unmount()
+        self.other.unmount()
+        self.collect_and_judge(everything)
+
+    def test_a_client_stopped_until_it_is_taken_for_dead_is_told_so_and_harms_nobody(self):
+        instance = self.mount.instance()
+        self.mount.may_die = True
+        self.mount.signal(signal.SIGSTOP)
+        wait_until(lambda: self.is_over(instance), FENCED_LIMIT_S, "that the other's collector fences it")
+        found = self.content_of_the_stopped()
+        self.mount.signal(signal.SIGCONT)
+        for storm in self.storms_of_the_stopped:
+            storm.wait_for_error(CLIENT_FENCED)
+        wait_until(lambda: "fenced" in self.mount.log_text(), 10, "a word about the fence in the log")
+        self.assertEqual(self.content_of_the_stopped(), found)
+        self.check_all(self.storms_of_the_stopped, self.other)
+        self.expect_all_at_work(self.storms_of_the_other)
+        for storm in self.storms_of_the_other:
+            storm.stop()
+        self.check_all(self.storms_of_the_other, self.other)
+        self.mount.clean_up()
+        self.other.unmount()
+        self.collect_and_judge(self.storms_of_the_stopped + self.storms_of_the_other)
+
+    def is_over(self, instance):
+        return all(entry["number"] != instance or entry["state"] != "live" for entry in self.volume.info()["instances"])
+
+    def content_of_the_stopped(self):
+        """Through the other client."""
+        top = self.other / FOLDER
+        return {str(path.relative_to(top)): digest(path) for path in sorted(top.rglob("*"))
+                if path.is_file() and path.relative_to(top).parts[0].startswith("s-")}
+
+
+class OsdRestartTest(StormTest):
+    """With three copies each restart makes others answer for the same objects: what was lost on the way is sent again."""
+
+    stores = ("rados",)
+    waits = True
+    limit_s = 600
+    own_cluster = {"osds": OSDS}
+
+    def set_up_volume(self):
+        self.cluster.create_pool("copies", size=OSDS)
+        self.volume = self.new_volume(*self.mkfs_options, pool="copies")
+        self.mount = self.volume.mount(*self.mount_options)
+
+    def test_nothing_fails_and_nothing_is_lost_while_osds_are_killed_and_started_again(self):
+        storms = self.storms("r", Records, Names, Trees, VerifyingFio)
+        self.make_ready(storms, self.mount)
+        for storm in storms:
+            storm.start(self.mount.path)
+        self.wait_for_a_note(storms)
+        for _ in range(OSD_RESTARTS):
+            osd = self.random.randrange(OSDS)
+            self.cluster.kill_osd(osd)
+            time.sleep(self.random.uniform(0, 4))
+            self.cluster.start_osd(osd)
+            self.expect_all_at_work(storms)
+            time.sleep(self.random.uniform(0, 2))
+        for storm in storms:
+            storm.stop()
+        self.check_all(storms, self.mount)
+        self.mount.unmount()
+        self.collect_and_judge(storms)
