@@ -216,9 +216,9 @@ class Names(Storm):
 
 def make_source(folder):
     """A small tree to copy."""
-    for number in range(4):
+    for number in range(3):
         (folder / f"d{number}").mkdir(parents=True)
-        for name in range(4):
+        for name in range(3):
             identity = f"source {number} {name}"
             (folder / f"d{number}" / f"f{name}").write_bytes(content_of(identity, a_size(identity, 150_000)))
     return folder
