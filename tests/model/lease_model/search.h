@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Breadth first through all interleavings of a case: invariants M and T (docs/ORDERING.md sections 3 and 7), answers
+// and content that fit a serial order, nobody stuck. In every state.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "state.h"
+
+namespace lease_model {
+
+struct Outcome {
+  std::size_t states = 0;
+  bool cut = false;       // the limit of states was reached
+  std::string violation;  // empty: none was found
+  std::vector<std::string> trace;
+};
+
+Outcome explore(const Case& one, std::size_t most_states, bool with_trace);
+
+/// What is wrong with a state.
+std::string violation(const State& state);
+
+}  // namespace lease_model
