@@ -2,8 +2,7 @@
 // All happens in /d, so that the root stays quiet. Modes tell inodes apart.
 #include "crash/scenario.h"
 
-#include <algorithm>
-#include <cstdlib>
+#include "crash/sampling.h"
 
 namespace lccfs::crash {
 
@@ -265,15 +264,6 @@ std::vector<Scenario> renaming() {
        {}},
       {"chmod", with({file_a}), chmod("/d/a", 0605), d(2, {"/d/a f605 1"}), {}, chmod("/d/a", 0606), {}},
   };
-}
-
-}  // namespace
-
-namespace {
-
-std::size_t stride() {
-  const char* text = std::getenv("LCCFS_CRASH_STRIDE");
-  return text == nullptr ? 1 : std::max<std::size_t>(1, std::strtoul(text, nullptr, 10));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "check/check.h"
+#include "crash/call.h"
 #include "format/object_names.h"
 #include "format/records.h"
 #include "lccfs/volume.h"
@@ -18,21 +19,26 @@ namespace lccfs::crash {
 using test::need;
 
 Client::Client(ScriptedCluster& cluster, Clock& clock)
-    : store_(cluster.new_client()), file_system_(need(mount_volume(store_, clock, {}))) {}
+    : store_(cluster.new_client()), file_system_(need(mount_volume(store_, clock, {}))), paths_(*file_system_) {}
 
-void Client::prepare(const Scenario& scenario, bool warm) {
-  if (warm) {
-    paths().tree();
-    // Names that are not there, too: what is remembered of them is the client's own.
-    for (const char* name : {"/d/a", "/d/b", "/d/c"}) static_cast<void>(paths().find(name));
-  }
-  if (scenario.held_open) open_file_ = need(paths().open(*scenario.held_open, O_RDWR));
+void Client::prepare(bool warm) {
+  static_cast<void>(paths_.stay_at("/d"));  // if it is there
+  if (!warm) return;
+  paths_.tree();
+  // Names that are not there, too: what is remembered of them is the client's own.
+  for (const char* name : {"/d/a", "/d/b", "/d/c"}) static_cast<void>(paths_.find(name));
 }
 
-std::string Client::perform(const Act& act) {
-  auto at = paths();
-  const Result<> result = act(at);
-  return result ? "ok" : describe(result.error().code);
+void Client::prepare(const Scenario& scenario, bool warm) {
+  prepare(warm);
+  if (scenario.held_open) open_file_ = need(paths_.open(*scenario.held_open, O_RDWR));
+}
+
+std::string Client::perform(const Act& act) { return text_of(act(paths_)); }
+
+void Client::close(HandleId handle) {
+  static_cast<void>(file_system_->flush(handle));
+  file_system_->release(handle);
 }
 
 void Client::unmount() {
@@ -53,30 +59,35 @@ std::string text_of(const Outcome& outcome) {
   return "operation: " + outcome.operation + ", rival: " + outcome.rival + "\n" + text_of(outcome.tree);
 }
 
-World::World(const Scenario& scenario) : cluster_(ScriptedCluster::make()) {
-  need(make_volume(*cluster_->new_client(), clock_, {}));
+World::World(const std::vector<Act>& setup) : cluster_(ScriptedCluster::make()) {
+  MakeVolumeOptions options;
+  options.object_size_bytes = object_size_bytes;
+  need(make_volume(*cluster_->new_client(), clock_, options));
   Client client = mount();
-  auto at = client.paths();
-  for (const Act& act : scenario.setup) need(act(at));
+  for (const Act& act : setup) need(act(client.paths()));
   client.unmount();
 }
 
 World::World(const World& base) : cluster_(base.cluster_->clone()) {}
 
 Tree World::tree() {
-  check_invariants();
+  CHECK(broken_invariants() == "");  // NOLINT(readability-container-size-empty): the text is to be shown
+  return look();
+}
+
+Tree World::look() {
   Client client = mount();
   Tree tree = client.paths().tree();
   client.unmount();
   return tree;
 }
 
-void World::check_invariants() {
+std::string World::broken_invariants() {
   std::string findings;
   for (const auto& finding : test::need(check::check_volume(*cluster_->new_client()))) {
     findings += check::text_of(finding) + "\n";
   }
-  CHECK(findings == "");  // NOLINT(readability-container-size-empty): the text is to be shown
+  return findings;
 }
 
 namespace {
@@ -103,14 +114,49 @@ std::vector<std::string> left_over(ScriptedCluster& cluster) {
 
 }  // namespace
 
-void World::expect_nothing_left() {
-  const Tree before = tree();
+World::Examined World::examine() {
+  Examined examined;
+  examined.problems = broken_invariants();
+  examined.tree = look();
   let_a_minute_pass();
   test::collect(*cluster_, clock_);
   test::collect(*cluster_, clock_);  // what the first has logged for itself
-  CHECK(text_of(tree()) == text_of(before));
+  examined.problems += broken_invariants();
+  const Tree behind = look();
+  if (behind != examined.tree) examined.problems += "behind the collectors:\n" + text_of(behind);
   test::collect(*cluster_, clock_);  // the looker's
-  CHECK(left_over(*cluster_) == std::vector<std::string>{});
+  for (const auto& left : left_over(*cluster_)) examined.problems += "left over: " + left + "\n";
+  return examined;
+}
+
+void World::expect_nothing_left() {
+  CHECK(examine().problems == "");  // NOLINT(readability-container-size-empty): the text is to be shown
+}
+
+std::string World::fingerprint() const {
+  std::string text;
+  const auto add = [&text](const std::string& part) {
+    text += std::to_string(part.size()) + ':';
+    text += part;
+  };
+  cluster_->with_objects([&](scripted::Objects& objects) {
+    for (const auto& [name, object] : objects.metadata()) {
+      add(name);
+      add(object.payload);
+      for (const auto* map : {&object.xattrs, &object.keys}) {
+        add("");
+        for (const auto& [key, value] : *map) {
+          add(key);
+          add(value);
+        }
+      }
+    }
+    for (const auto& [name, bytes] : objects.data()) {
+      add(name);
+      add(bytes);
+    }
+  });
+  return text;
 }
 
 }  // namespace lccfs::crash

@@ -19,11 +19,14 @@ class Client {
   Client(ScriptedCluster& cluster, Clock& clock);
 
   ScriptedClient& store() { return *store_; }
-  test::Paths paths() { return test::Paths(*file_system_); }
-  /// Looks at all there is, and opens what the scenario wants open.
+  test::Paths& paths() { return paths_; }
+  /// It stays at /d, and has looked at all there is (`warm`).
+  void prepare(bool warm);
+  /// The same, and opens what the scenario wants open.
   void prepare(const Scenario& scenario, bool warm);
   /// "ok", or the meaning of the error.
   std::string perform(const Act& act);
+  void close(HandleId handle);
   /// Everything in flight is done, all handles are closed.
   void unmount();
   /// After a crash: the process is gone.
@@ -32,6 +35,7 @@ class Client {
  private:
   std::shared_ptr<ScriptedClient> store_;
   std::unique_ptr<FileSystem> file_system_;
+  test::Paths paths_;
   std::optional<HandleId> open_file_;
 };
 
@@ -46,10 +50,14 @@ struct Outcome {
 std::string text_of(const Tree& tree);
 std::string text_of(const Outcome& outcome);
 
+/// Small objects: files of several fit a test.
+constexpr std::uint32_t object_size_bytes = 64U << 10;
+
 class World {
  public:
   /// A new volume with the scenario's set-up done.
-  explicit World(const Scenario& scenario);
+  explicit World(const Scenario& scenario) : World(scenario.setup) {}
+  explicit World(const std::vector<Act>& setup);
   /// The same world as it was, for a case of its own.
   explicit World(const World& base);
 
@@ -60,11 +68,20 @@ class World {
   void let_a_minute_pass() { clock_.advance(std::chrono::seconds(61)); }
   ScriptedCluster& cluster() { return *cluster_; }
   Clock& clock() { return clock_; }
-  /// With every client gone or ended, collectors leave the same tree, all invariants, and no object or key too many.
+  /// With every client gone or ended: what a new client sees, and what is wrong with the volume: invariants, before
+  /// anybody mends anything; the tree and the invariants behind collectors; objects and keys too many behind those.
+  struct Examined {
+    Tree tree;
+    std::string problems;
+  };
+  Examined examine();
   void expect_nothing_left();
+  /// Equal for worlds that only differ in what cannot matter any more, when every client is gone or ended.
+  std::string fingerprint() const;
 
  private:
-  void check_invariants();
+  std::string broken_invariants();
+  Tree look();
 
   test::FakeClock clock_;
   std::shared_ptr<ScriptedCluster> cluster_;

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <future>
+#include <memory>
 
 namespace lccfs::test {
 namespace {
@@ -47,9 +49,15 @@ Result<Paths::Place> Paths::place(const std::string& path) {
 
 Result<Ino> Paths::find(const std::string& path) {
   if (path.empty() || path == "/") return root_ino;
+  if (const auto known = known_.find(path); known != known_.end()) return known->second;
   LCCFS_TRY(const Place at, place(path));
   LCCFS_TRY(const EntryReply entry, file_system_.lookup(at.parent, at.name));
   return entry.attributes.ino;
+}
+
+Result<> Paths::stay_at(const std::string& path) {
+  LCCFS_TRY(known_[path], find(path));
+  return {};
 }
 
 Result<> Paths::make_file(const std::string& path, std::uint32_t mode) {
@@ -88,6 +96,53 @@ Result<> Paths::chmod(const std::string& path, std::uint32_t mode) {
   changes.mode = mode;
   LCCFS_CHECK(file_system_.set_attributes(root_user, ino, changes));
   return {};
+}
+
+Result<> Paths::truncate(const std::string& path, std::uint64_t size_bytes) {
+  LCCFS_TRY(const Ino ino, find(path));
+  SetAttributes changes;
+  changes.size_bytes = size_bytes;
+  LCCFS_CHECK(file_system_.set_attributes(root_user, ino, changes));
+  return {};
+}
+
+Result<> Paths::set_xattr(const std::string& path, const std::string& name, const Bytes& value) {
+  LCCFS_TRY(const Ino ino, find(path));
+  return file_system_.set_xattr(ino, name, value, XattrMode::create_or_replace);
+}
+
+Result<> Paths::remove_xattr(const std::string& path, const std::string& name) {
+  LCCFS_TRY(const Ino ino, find(path));
+  return file_system_.remove_xattr(ino, name);
+}
+
+Result<> Paths::write(HandleId handle, std::uint64_t offset, const std::string& bytes) {
+  const auto kept = std::make_shared<const std::string>(bytes);
+  const SharedBytes shared{std::shared_ptr<const char>(kept, kept->data()), kept->data(), kept->size()};
+  std::promise<Result<std::size_t>> promise;
+  auto answer = promise.get_future();
+  file_system_.write(root_user, handle, offset, shared,
+                     [&promise](Result<std::size_t> written) { promise.set_value(std::move(written)); });
+  LCCFS_CHECK(answer.get());
+  return {};
+}
+
+Result<std::string> Paths::read(HandleId handle, std::uint64_t offset, std::size_t size_bytes) {
+  std::string bytes(size_bytes, '\0');
+  std::promise<Result<std::size_t>> promise;
+  auto answer = promise.get_future();
+  file_system_.read(handle, offset, bytes, [&promise](Result<std::size_t> got) { promise.set_value(std::move(got)); });
+  LCCFS_TRY(const std::size_t got, answer.get());
+  bytes.resize(got);
+  return bytes;
+}
+
+Result<> Paths::write(const std::string& path, std::uint64_t offset, const std::string& bytes) {
+  LCCFS_TRY(const HandleId handle, open(path, O_WRONLY));
+  auto written = write(handle, offset, bytes);
+  if (written) written = file_system_.flush(handle);
+  file_system_.release(handle);
+  return written;
 }
 
 Result<HandleId> Paths::open(const std::string& path, int flags) {
@@ -135,8 +190,42 @@ void Paths::describe_entry(const DirectoryEntry& entry, Ino parent, const std::s
   if (attributes.type == FileType::symlink) {
     line += " -> " + file_system_.read_link(attributes.ino).value_or("(cannot be read)");
   }
+  line += xattrs_of(attributes.ino);
+  if (attributes.type == FileType::regular && attributes.size_bytes > 0) {
+    line += bytes_of(attributes.ino, attributes.size_bytes);
+  }
   lines.push_back(std::move(line));
   if (attributes.type == FileType::directory) list(attributes.ino, path, lines);
+}
+
+std::string Paths::xattrs_of(Ino ino) {
+  const auto names = file_system_.list_xattrs(ino);
+  if (!names) return " (xattrs: " + std::string(describe(names.error().code)) + ")";
+  std::string text;
+  for (const std::string& name : *names) {
+    text += " " + name + "=" + file_system_.get_xattr(ino, name).value_or("(cannot be read)");
+  }
+  return text;
+}
+
+std::string Paths::bytes_of(Ino ino, std::uint64_t size_bytes) {
+  const auto opened = file_system_.open(root_user, ino, O_RDONLY);
+  if (!opened) return " (open: " + std::string(describe(opened.error().code)) + ")";
+  const auto bytes = read(opened->handle, 0, size_bytes + 1);
+  file_system_.release(opened->handle);
+  if (!bytes) return " (read: " + std::string(describe(bytes.error().code)) + ")";
+  const bool as_long_as_said = bytes->size() == size_bytes;
+  return " " + runs_of(*bytes) + (as_long_as_said ? "" : " (its size is " + std::to_string(size_bytes) + ")");
+}
+
+std::string runs_of(const std::string& bytes) {
+  std::string text;
+  for (std::size_t begin = 0; begin < bytes.size();) {
+    const auto end = std::min(bytes.find_first_not_of(bytes[begin], begin), bytes.size());
+    text += (text.empty() ? "" : " ") + std::to_string(end - begin) + (bytes[begin] == '\0' ? '.' : bytes[begin]);
+    begin = end;
+  }
+  return text;
 }
 
 }  // namespace lccfs::test

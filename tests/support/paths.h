@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// A FileSystem by paths ("/d/a"), as a program sees it. Each call looks its path up from the root.
+// A FileSystem by paths ("/d/a"), as a program sees it. Each call looks its path up from the root, or from where it
+// knows its way.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,16 +16,26 @@ class Paths {
   explicit Paths(FileSystem& file_system) : file_system_(file_system) {}
 
   Result<Ino> find(const std::string& path);
+  /// From now on that path is not looked up again, as for a process that has its working directory there.
+  Result<> stay_at(const std::string& path);
   Result<> make_file(const std::string& path, std::uint32_t mode);  ///< open(2) with O_CREAT and O_EXCL, and close
   Result<> make_node(const std::string& path, const NewNode& node);
   Result<> unlink(const std::string& path);
   Result<> rmdir(const std::string& path);
   Result<> rename(const std::string& from, const std::string& to, RenameMode mode = RenameMode::replace);
   Result<> chmod(const std::string& path, std::uint32_t mode);
+  Result<> truncate(const std::string& path, std::uint64_t size_bytes);
+  Result<> set_xattr(const std::string& path, const std::string& name, const Bytes& value);
+  Result<> remove_xattr(const std::string& path, const std::string& name);
   Result<HandleId> open(const std::string& path, int flags);
+  /// open(2), pwrite(2) and close(2).
+  Result<> write(const std::string& path, std::uint64_t offset, const std::string& bytes);
+  Result<> write(HandleId handle, std::uint64_t offset, const std::string& bytes);
+  Result<std::string> read(HandleId handle, std::uint64_t offset, std::size_t size_bytes);
 
-  /// A line for each inode that can be reached: path, type and mode, link count, symlink's target; and for all that
-  /// does not fit together: an entry without inode, an entry whose type is not the inode's, an error.
+  /// A line for each inode that can be reached: path, type and mode, link count, symlink's target, xattrs, a file's
+  /// bytes (runs_of); and for all that does not fit together: an entry without inode, an entry whose type is not the
+  /// inode's, an error.
   std::vector<std::string> tree();
 
  private:
@@ -35,8 +47,14 @@ class Paths {
   void list(Ino directory, const std::string& path, std::vector<std::string>& lines);
   void describe_entry(const DirectoryEntry& entry, Ino parent, const std::string& path,
                       std::vector<std::string>& lines);
+  std::string xattrs_of(Ino ino);
+  std::string bytes_of(Ino ino, std::uint64_t size_bytes);
 
   FileSystem& file_system_;
+  std::map<std::string, Ino> known_;
 };
+
+/// Bytes as text: "4096a 100." for 4096 times a, and 100 zeros.
+std::string runs_of(const std::string& bytes);
 
 }  // namespace lccfs::test

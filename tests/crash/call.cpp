@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "crash/call.h"
+
+#include <cstdio>
+
+namespace lccfs::crash {
+
+namespace {
+
+const char* name_of(Call::Kind kind) {
+  switch (kind) {
+    case Call::Kind::create:
+      return "create";
+    case Call::Kind::mkfile:
+      return "mkfile";
+    case Call::Kind::mkdir:
+      return "mkdir";
+    case Call::Kind::mkfifo:
+      return "mkfifo";
+    case Call::Kind::symlink:
+      return "symlink";
+    case Call::Kind::unlink:
+      return "unlink";
+    case Call::Kind::rmdir:
+      return "rmdir";
+    case Call::Kind::rename:
+      return "rename";
+    case Call::Kind::rename_no_replace:
+      return "rename-no-replace";
+    case Call::Kind::exchange:
+      return "exchange";
+    case Call::Kind::chmod:
+      return "chmod";
+    case Call::Kind::write:
+      return "write";
+    case Call::Kind::truncate:
+      return "truncate";
+    case Call::Kind::set_xattr:
+      return "set-xattr";
+    case Call::Kind::remove_xattr:
+      return "remove-xattr";
+  }
+  return "?";
+}
+
+Result<> once(const Call& call, test::Paths& at) {
+  switch (call.kind) {
+    case Call::Kind::create:
+      return at.make_file(call.path, call.mode);
+    case Call::Kind::mkfile:
+      return at.make_node(call.path, {FileType::regular, call.mode, 0, ""});
+    case Call::Kind::mkdir:
+      return at.make_node(call.path, {FileType::directory, call.mode, 0, ""});
+    case Call::Kind::mkfifo:
+      return at.make_node(call.path, {FileType::fifo, call.mode, 0, ""});
+    case Call::Kind::symlink:
+      return at.make_node(call.path, {FileType::symlink, call.mode, 0, call.other});
+    case Call::Kind::unlink:
+      return at.unlink(call.path);
+    case Call::Kind::rmdir:
+      return at.rmdir(call.path);
+    case Call::Kind::rename:
+      return at.rename(call.path, call.other);
+    case Call::Kind::rename_no_replace:
+      return at.rename(call.path, call.other, RenameMode::no_replace);
+    case Call::Kind::exchange:
+      return at.rename(call.path, call.other, RenameMode::exchange);
+    case Call::Kind::chmod:
+      return at.chmod(call.path, call.mode);
+    case Call::Kind::write:
+      return at.write(call.path, call.offset_bytes, std::string(call.size_bytes, call.letter));
+    case Call::Kind::truncate:
+      return at.truncate(call.path, call.size_bytes);
+    case Call::Kind::set_xattr:
+      return at.set_xattr(call.path, call.other, Bytes(1, call.letter));
+    case Call::Kind::remove_xattr:
+      return at.remove_xattr(call.path, call.other);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<> Call::operator()(test::Paths& at) const {
+  auto result = once(*this, at);
+  if (!result && result.error().code == ErrorCode::stale) return once(*this, at);
+  return result;
+}
+
+std::string text_of(const Call& call) {
+  std::string text = name_of(call.kind) + (" " + call.path);
+  if (!call.other.empty()) text += " " + call.other;
+  if (call.mode != 0) {
+    char mode[16];
+    std::snprintf(mode, sizeof mode, " %o", call.mode);
+    text += mode;
+  }
+  if (call.kind == Call::Kind::write) text += " at " + std::to_string(call.offset_bytes);
+  if (call.size_bytes != 0 || call.kind == Call::Kind::truncate) text += " " + std::to_string(call.size_bytes);
+  if (call.letter != 0) text += call.letter;
+  return text;
+}
+
+std::string text_of(const Result<>& result) { return result ? "ok" : describe(result.error().code); }
+
+}  // namespace lccfs::crash

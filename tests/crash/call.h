@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// One operation of one client, as a value: printed, done by a client, and done by the model.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "support/paths.h"
+
+namespace lccfs::crash {
+
+struct Call {
+  enum class Kind {
+    create,  ///< open(2) with O_CREAT and O_EXCL, and close
+    mkfile,  ///< mknod(2) of a regular file
+    mkdir,
+    mkfifo,
+    symlink,
+    unlink,
+    rmdir,
+    rename,
+    rename_no_replace,
+    exchange,
+    chmod,
+    write,  ///< open, pwrite, close
+    truncate,
+    set_xattr,
+    remove_xattr,
+  };
+  Kind kind;
+  std::string path;
+  std::string other{};     ///< the new name; the symlink's target; the xattr's name
+  std::uint32_t mode = 0;  ///< permission bits
+  std::uint64_t offset_bytes = 0, size_bytes = 0;
+  char letter = 0;  ///< what is written, or the xattr's value
+
+  /// What it does. An inode that has just gone under its path is looked up once more, as the kernel does.
+  Result<> operator()(test::Paths& at) const;
+};
+
+std::string text_of(const Call& call);
+std::string text_of(const Result<>& result);
+
+}  // namespace lccfs::crash

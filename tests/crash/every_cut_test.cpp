@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// Every cut of every operation in every state: at each step that changes something, with each outcome
+// (docs/TESTING.md).
+#include <fcntl.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "crash/pairs.h"
+#include "crash/sampling.h"
+#include "crash/stage.h"
+#include "support/catch.h"
+#include "support/hooks.h"
+
+namespace lccfs::crash {
+namespace {
+
+using test::need;
+using test::NthMutation;
+
+/// Printed at the end, so that a suite that shrinks is seen.
+struct CaseCounter {
+  std::size_t operations = 0, cuts = 0;
+  ~CaseCounter() { std::printf("cuts: %zu, of %zu operations in a state\n", cuts, operations); }
+} cases;
+
+/// What else there is while the operation runs.
+enum class Beside { nothing, a_warm_memory, a_reader, a_writer };
+constexpr Beside all_besides[] = {Beside::nothing, Beside::a_warm_memory, Beside::a_reader, Beside::a_writer};
+
+const char* describe(Beside beside) {
+  switch (beside) {
+    case Beside::nothing:
+      return "";
+    case Beside::a_warm_memory:
+      return ", with what its client remembers";
+    case Beside::a_reader:
+      return ", a open elsewhere";
+    case Beside::a_writer:
+      return ", a written elsewhere";
+  }
+  return "?";
+}
+
+/// Another client that has a open, and perhaps holds its lease.
+class OtherClient {
+ public:
+  OtherClient(World& world, Beside beside) : client_(world.mount()) {
+    handle_ = need(client_.paths().open("/d/a", O_RDWR));
+    if (beside == Beside::a_writer) need(client_.paths().write(handle_, 0, std::string(20, 'w')));
+  }
+  void end() {
+    client_.close(handle_);
+    client_.unmount();
+  }
+
+ private:
+  Client client_;
+  HandleId handle_;
+};
+
+struct Cut {
+  Fault::Kind kind;
+  bool lands_when_taken_for_gone = false;  ///< else, what lands later does so before anybody looks
+};
+constexpr Cut all_cuts[] = {
+    {Fault::Kind::not_applied_and_crash},      {Fault::Kind::applied_and_crash}, {Fault::Kind::crash_and_land_later},
+    {Fault::Kind::crash_and_land_later, true}, {Fault::Kind::applied_twice},     {Fault::Kind::lost_answer_applied},
+    {Fault::Kind::lost_answer_not_applied},
+};
+
+/// The operation with that fault at its n-th change. nullopt: it has no so many.
+std::optional<std::string> cut_at(Stage& stage, const Start& start, const Call& call, Beside beside, const Cut& with,
+                                  unsigned n) {
+  World world(start.world);
+  std::unique_ptr<OtherClient> other;
+  std::vector<Performed> history;
+  if (beside == Beside::a_reader || beside == Beside::a_writer) other = std::make_unique<OtherClient>(world, beside);
+  if (beside == Beside::a_writer) {
+    const Call written{.kind = Call::Kind::write, .path = "/d/a", .offset_bytes = 0, .size_bytes = 20, .letter = 'w'};
+    history.push_back({.client = 1, .call = written, .result = "ok", .begin = 0, .end = 1});
+  }
+  Client client = world.mount();
+  client.prepare(beside == Beside::a_warm_memory);
+  const NthMutation hook(n, {with.kind});
+  client.store().set_hook(hook);
+  Performed performed{.client = 0, .call = call, .result = client.perform(call), .begin = 1};
+  client.store().set_hook(nullptr);
+  if (client.store().crashed()) {
+    client.bury();
+  } else {
+    // A store that gives up on a write is none that mounts are made with; what it leaves is like what the dead leave.
+    if (performed.result != lccfs::describe(ErrorCode::timed_out)) performed.end = 2;
+    client.unmount();
+  }
+  history.push_back(performed);
+  if (with.lands_when_taken_for_gone) world.let_a_minute_pass();
+  client.store().land_late_steps();
+  if (other) other->end();
+  if (!hook.reached()) return std::nullopt;
+  return stage.judge(world, history);
+}
+
+bool has_a_file_a(const Start& start) {
+  for (const std::string& line : start.model.lines()) {
+    if (line.starts_with("/d/a f")) return true;
+  }
+  return false;
+}
+
+void cut_everywhere(Stage& stage, const Start& start, const std::string& state, const Call& call) {
+  for (const Beside beside : all_besides) {
+    if ((beside == Beside::a_reader || beside == Beside::a_writer) && !has_a_file_a(start)) continue;
+    ++cases.operations;
+    for (const Cut& with : all_cuts) {
+      for (unsigned n = 0;; ++n) {
+        const auto wrong = cut_at(stage, start, call, beside, with, n);
+        if (!wrong) break;
+        ++cases.cuts;
+        INFO(state << ": " << text_of(call) << describe(beside) << ": " << lccfs::describe(with.kind)
+                   << (with.lands_when_taken_for_gone ? " a minute" : "") << ", change " << n);
+        if (!wrong->empty()) FAIL_CHECK(*wrong);
+      }
+    }
+  }
+}
+
+void cut_all(const std::vector<State>& states, const std::vector<Call>& calls) {
+  std::size_t number = 0;
+  for (const State& state : states) {
+    const Start start(state.setup);
+    Stage stage(start);
+    for (const Call& call : calls) {
+      if (number++ % stride() == 0) cut_everywhere(stage, start, state.name, call);
+    }
+  }
+}
+
+TEST_CASE("an operation on names that is cut, repeated or not answered at any step is wholly done or not at all") {
+  auto calls = operations(0610);
+  for (const Call& call : further_operations()) calls.push_back(call);
+  cut_all(states(), calls);
+}
+
+TEST_CASE("an operation on a file that is cut, repeated or not answered at any step is wholly done or not at all") {
+  cut_all(data_states(), data_operations());
+}
+
+}  // namespace
+}  // namespace lccfs::crash

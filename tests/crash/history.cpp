@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "crash/history.h"
+
+#include <map>
+
+namespace lccfs::crash {
+
+namespace {
+
+/// What has been decided so far: which calls are done, and what others have looked up.
+struct Progress {
+  ModelTree tree;
+  std::uint64_t done = 0;
+  std::map<std::size_t, ModelTree::Id> found{};
+
+  bool is_done(std::size_t i) const { return (done >> i & 1) != 0; }
+  Progress with(std::size_t i) const {
+    Progress next = *this;
+    next.done |= std::uint64_t{1} << i;
+    return next;
+  }
+};
+
+class Search {
+ public:
+  Search(const std::vector<Performed>& history, const Tree& tree) : history_(history), tree_(tree) {}
+
+  bool explains(const Progress& now) const {
+    bool all_done = true;
+    for (std::size_t i = 0; i < history_.size(); ++i) {
+      if (now.is_done(i)) continue;
+      all_done = all_done && history_[i].is_pending();
+      if (may_be_next(i, now) && (goes_on(i, now) || looks_up(i, now))) return true;
+    }
+    return all_done && now.tree.lines() == tree_;
+  }
+
+ private:
+  bool may_be_next(std::size_t candidate, const Progress& now) const {
+    for (std::size_t i = 0; i < history_.size(); ++i) {
+      if (i == candidate || now.is_done(i)) continue;
+      const bool earlier_of_same = i < candidate && history_[i].client == history_[candidate].client;
+      if (earlier_of_same || history_[i].is_before(history_[candidate])) return false;
+    }
+    return true;
+  }
+
+  bool looks_up(std::size_t i, const Progress& now) const {
+    if (now.found.contains(i)) return false;
+    const auto found = now.tree.look_up(history_[i].call);
+    if (!found) return false;
+    Progress then = now;
+    then.found[i] = *found;
+    return explains(then);
+  }
+
+  bool goes_on(std::size_t i, const Progress& now) const {
+    const Performed& one = history_[i];
+    const auto found = now.found.find(i);
+    Progress then = now.with(i);
+    const auto result =
+        found == now.found.end() ? then.tree.perform(one.call) : then.tree.perform_on(found->second, one.call);
+    if ((one.is_pending() || result == one.result) && explains(then)) return true;
+    if (!one.is_pending() || one.call.kind != Call::Kind::write) return false;
+    Progress in_part = now.with(i);
+    in_part.tree.write_within(one.call);
+    return explains(in_part);
+  }
+
+  const std::vector<Performed>& history_;
+  const Tree& tree_;
+};
+
+}  // namespace
+
+bool is_explained(const ModelTree& start, const std::vector<Performed>& history, const Tree& tree) {
+  return Search(history, tree).explains({start});
+}
+
+std::string text_of(const std::vector<Performed>& history) {
+  std::string text;
+  for (const Performed& one : history) {
+    text += "  ";
+    text += static_cast<char>('A' + one.client);
+    text += ": " + text_of(one.call) + ": " + one.result + "\n";
+  }
+  return text;
+}
+
+}  // namespace lccfs::crash

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "crash/interleaver.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <deque>
+#include <mutex>
+#include <semaphore>
+#include <stdexcept>
+#include <thread>
+
+namespace lccfs::crash {
+
+namespace {
+// A lane that has not come to its next step by then is taken to wait for another one's. Too short is no harm: it is
+// looked at again.
+constexpr std::chrono::milliseconds moves_within{20};
+constexpr std::chrono::milliseconds waits_for_answer_after{1};
+constexpr std::chrono::seconds hangs_after{30};
+constexpr unsigned most_lanes = 4;
+
+/// One thread runs at a time: to hand over on one processor is three times as quick as to wake another one.
+void stay_on_one_processor() {
+  cpu_set_t here;
+  CPU_ZERO(&here);
+  CPU_SET(sched_getcpu(), &here);
+  pthread_setaffinity_np(pthread_self(), sizeof here, &here);
+}
+}  // namespace
+
+namespace {
+
+constexpr std::pair<char, Fault::Kind> suffixes[] = {
+    {'-', Fault::Kind::not_applied_and_crash},   {'+', Fault::Kind::applied_and_crash},
+    {'~', Fault::Kind::crash_and_land_later},    {'2', Fault::Kind::applied_twice},
+    {'&', Fault::Kind::run_again_later},         {'?', Fault::Kind::lost_answer_applied},
+    {'!', Fault::Kind::lost_answer_not_applied},
+};
+constexpr char again_suffix = '=';
+
+Decision first_of(const std::vector<Interleaver::Waiting>& waiting) {
+  return {waiting.front().lane, Fault::Kind::none, waiting.front().runs_again};
+}
+
+}  // namespace
+
+std::string text_of(const std::vector<Decision>& schedule) {
+  std::string text;
+  for (const Decision& decision : schedule) {
+    text += static_cast<char>('A' + decision.lane);
+    if (decision.runs_again) text += again_suffix;
+    for (const auto& [suffix, kind] : suffixes) {
+      if (kind == decision.fault) text += suffix;
+    }
+  }
+  return text;
+}
+
+std::vector<Decision> parse_schedule(const std::string& text) {
+  std::vector<Decision> schedule;
+  for (const char letter : text) {
+    if (letter >= 'A' && letter < static_cast<char>('A' + most_lanes)) {
+      schedule.push_back({static_cast<unsigned>(letter - 'A')});
+    }
+    if (schedule.empty()) continue;
+    if (letter == again_suffix) schedule.back().runs_again = true;
+    for (const auto& [suffix, kind] : suffixes) {
+      if (suffix == letter) schedule.back().fault = kind;
+    }
+  }
+  return schedule;
+}
+
+Interleaver::Choose follow(std::vector<Decision> schedule) {
+  return [schedule = std::move(schedule), at = std::size_t{0}](const auto& waiting) mutable {
+    if (at == schedule.size()) return first_of(waiting);
+    const Decision decision = schedule[at++];
+    const bool is_there = std::ranges::any_of(waiting, [&](const auto& candidate) {
+      return candidate.lane == decision.lane && candidate.runs_again == decision.runs_again;
+    });
+    return is_there ? decision : first_of(waiting);
+  };
+}
+
+/// Any thread of a client may come to a step: its own, and those that work for it or answer questions. They go on in
+/// the order in which they came.
+class Interleaver::Crew {
+ public:
+  Crew() {
+    stay_on_one_processor();
+    for (auto& member : members_) {
+      member.thread = std::jthread([this, &member](const std::stop_token& stop) { work(member, stop); });
+    }
+  }
+  ~Crew() {
+    for (auto& member : members_) {
+      member.thread.request_stop();
+      member.start.release();
+    }
+  }
+
+  void start(unsigned lane, Lane with) {
+    auto& member = members_[lane];
+    member.act = std::move(with.act);
+    member.client = with.client;
+    {
+      const std::lock_guard lock(mutex_);
+      member.is_done = false;
+    }
+    with.client->set_hook([this, &member](const StepInfo& info) { return wait_for_leave(member, info); });
+    member.start.release();
+    wait_for_a_move(moves_within);
+  }
+  void go_on(const Decision& decision) {
+    auto& member = members_[decision.lane];
+    while (moved_.try_acquire()) continue;  // moves that were seen already
+    if (decision.runs_again) {
+      member.client->release_all();
+      return wait_for_a_move(moves_within);
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      const auto first = member.line.front();
+      member.line.pop_front();
+      first->fault = decision.fault;
+      first->leave.release();
+    }
+    const bool to_be_held = decision.fault == Fault::Kind::run_again_later;
+    if (to_be_held) member.client->wait_for_held(1);
+    wait_for_a_move(to_be_held ? waits_for_answer_after : moves_within);
+  }
+  /// What can be done next; waits until there is something, or all are done.
+  std::vector<Waiting> waiting(unsigned lanes) {
+    for (;;) {
+      std::vector<Waiting> found;
+      bool all_done = true;
+      for (unsigned lane = 0; lane < lanes; ++lane) {
+        auto& member = members_[lane];
+        const bool holds = !member.client->held().empty();
+        const std::lock_guard lock(mutex_);
+        all_done = all_done && member.is_done;
+        if (!member.line.empty()) found.push_back({lane, member.line.front()->mutates, false});
+        if (!member.is_done && holds) found.push_back({lane, false, true});
+      }
+      if (!found.empty() || all_done) return found;
+      if (!moved_.try_acquire_for(hangs_after)) throw std::runtime_error("the clients wait for each other for ever");
+    }
+  }
+  /// Whoever comes to a step from now on goes on at once.
+  void let_go(const Lane& lane) {
+    lane.client->set_hook(nullptr);
+    lane.client->release_all();  // steps behind an answer: nobody waited for them
+  }
+
+ private:
+  struct Step {
+    bool mutates = false;
+    Fault::Kind fault = Fault::Kind::none;
+    std::binary_semaphore leave{0};
+  };
+  struct Member {
+    ScriptedClient* client = nullptr;
+    std::deque<std::shared_ptr<Step>> line;
+    bool is_done = true;
+    std::function<void()> act;
+    std::binary_semaphore start{0};
+    std::jthread thread;
+  };
+
+  /// Until a thread of any client has come to a step, or a client is done.
+  void wait_for_a_move(std::chrono::milliseconds limit) { static_cast<void>(moved_.try_acquire_for(limit)); }
+
+  Fault wait_for_leave(Member& member, const StepInfo& info) {
+    const auto step = std::make_shared<Step>();
+    step->mutates = info.mutates() && info.kind != StepKind::fence;
+    {
+      const std::lock_guard lock(mutex_);
+      member.line.push_back(step);
+    }
+    moved_.release();
+    step->leave.acquire();
+    return {step->fault};
+  }
+
+  void work(Member& member, const std::stop_token& stop) {
+    for (;;) {
+      member.start.acquire();
+      if (stop.stop_requested()) return;
+      member.act();
+      {
+        const std::lock_guard lock(mutex_);
+        member.is_done = true;
+      }
+      moved_.release();
+    }
+  }
+
+  std::mutex mutex_;  // guards what the members are at
+  std::counting_semaphore<> moved_{0};
+  std::array<Member, most_lanes> members_;
+};
+
+Interleaver::Interleaver() : crew_(std::make_unique<Crew>()) {}
+Interleaver::~Interleaver() = default;
+
+void Interleaver::run(std::vector<Lane> lanes, const Choose& choose) {
+  schedule_.clear();
+  const auto count = static_cast<unsigned>(lanes.size());
+  for (unsigned lane = 0; lane < count; ++lane) crew_->start(lane, lanes[lane]);
+  for (auto waiting = crew_->waiting(count); !waiting.empty(); waiting = crew_->waiting(count)) {
+    schedule_.push_back(choose(waiting));
+    crew_->go_on(schedule_.back());
+  }
+  for (const Lane& lane : lanes) crew_->let_go(lane);
+}
+
+unsigned Enumeration::choose(unsigned options) {
+  if (asked_ == questions_.size()) questions_.push_back({0, options});
+  auto& question = questions_[asked_++];
+  if (question.options != options || question.answer >= options) {
+    throw std::runtime_error("a run asked something else than the one before it");
+  }
+  return question.answer;
+}
+
+bool Enumeration::next() {
+  asked_ = 0;
+  while (!questions_.empty() && questions_.back().answer + 1 == questions_.back().options) questions_.pop_back();
+  if (questions_.empty()) return false;
+  ++questions_.back().answer;
+  return true;
+}
+
+}  // namespace lccfs::crash

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Several clients at work, one step of one of them at a time: before each step its thread waits until it is chosen.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "store/scripted/scripted_store.h"
+
+namespace lccfs::crash {
+
+/// Who does its next step, and how it goes.
+struct Decision {
+  unsigned lane = 0;
+  Fault::Kind fault = Fault::Kind::none;
+  bool runs_again = false;  ///< not its next step, but the one that was applied with Fault::Kind::run_again_later
+};
+/// As one word: the lane's letter for each step, and behind it what becomes of it: - not applied and dead, + applied
+/// and dead, ~ dead and landing in the end, 2 applied twice, & applied, and = run again, ? applied and the answer lost,
+/// ! not applied and the answer lost.
+std::string text_of(const std::vector<Decision>& schedule);
+/// The other way round. What is no schedule is left out.
+std::vector<Decision> parse_schedule(const std::string& text);
+
+/// Threads that are kept from case to case: a lane's thread does one client's work.
+class Interleaver {
+ public:
+  struct Waiting {
+    unsigned lane = 0;
+    bool mutates = false;     ///< its next step changes an object
+    bool runs_again = false;  ///< the step was applied, and is to be run again
+  };
+  using Choose = std::function<Decision(const std::vector<Waiting>&)>;
+  struct Lane {
+    ScriptedClient* client = nullptr;
+    std::function<void()> act;
+  };
+
+  Interleaver();
+  ~Interleaver();
+
+  /// Runs all acts to their end. A lane that waits for another one's step is left alone until it moves again. Steps of
+  /// other threads of a client (those that write for it, or answer questions) are its lane's, too.
+  void run(std::vector<Lane> lanes, const Choose& choose);
+  /// Of the last run.
+  const std::vector<Decision>& schedule() const { return schedule_; }
+
+ private:
+  class Crew;
+  const std::unique_ptr<Crew> crew_;
+  std::vector<Decision> schedule_;
+};
+
+/// As that schedule has it, and then one lane after the other.
+Interleaver::Choose follow(std::vector<Decision> schedule);
+
+/// All ways to answer the questions of a run, depth first. Who asks must ask the same after the same answers.
+class Enumeration {
+ public:
+  /// For the run under way: one of 0 to options - 1.
+  unsigned choose(unsigned options);
+  /// Before the next run; false: there is none.
+  bool next();
+
+ private:
+  struct Question {
+    unsigned answer = 0, options = 0;
+  };
+  std::vector<Question> questions_;
+  std::size_t asked_ = 0;
+};
+
+}  // namespace lccfs::crash

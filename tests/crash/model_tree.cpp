@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "crash/model_tree.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace lccfs::crash {
+
+using Kind = Call::Kind;
+
+namespace {
+
+std::string directory_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
+std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+bool changes_an_inode(Kind kind) {
+  return kind == Kind::chmod || kind == Kind::write || kind == Kind::truncate || kind == Kind::set_xattr ||
+         kind == Kind::remove_xattr;
+}
+
+FileType type_made(Kind kind) {
+  if (kind == Kind::mkdir) return FileType::directory;
+  if (kind == Kind::mkfifo) return FileType::fifo;
+  return kind == Kind::symlink ? FileType::symlink : FileType::regular;
+}
+
+}  // namespace
+
+Result<ModelTree::Id> ModelTree::find(const std::string& path) const {
+  if (path.empty()) return root;
+  LCCFS_TRY(const Id parent, find(directory_of(path)));
+  const Node& directory = nodes_.at(parent);
+  if (!directory.is_directory()) return failure(ErrorCode::not_directory, path);
+  const auto found = directory.names.find(name_of(path));
+  if (found == directory.names.end()) return failure(ErrorCode::not_found, path);
+  return found->second;
+}
+
+std::string ModelTree::perform(const Call& call) { return text_of(act(call)); }
+
+Result<> ModelTree::act(const Call& call) {
+  const auto found = find(changes_an_inode(call.kind) ? call.path : directory_of(call.path));
+  if (!found) return std::unexpected(found.error());
+  return changes_an_inode(call.kind) ? change(nodes_.at(*found), call) : act_in(*found, call);
+}
+
+std::optional<ModelTree::Id> ModelTree::look_up(const Call& call) const {
+  const bool wants_inode = changes_an_inode(call.kind);
+  const auto directory = directory_of(call.path);
+  if (!wants_inode && (directory.empty() || directory == "/d")) return std::nullopt;
+  const auto found = find(wants_inode ? call.path : directory);
+  return found ? std::optional(*found) : std::nullopt;
+}
+
+std::string ModelTree::perform_on(Id found, const Call& call) {
+  return text_of(changes_an_inode(call.kind) ? change(nodes_.at(found), call) : act_in(found, call));
+}
+
+Result<> ModelTree::act_in(Id id, const Call& call) {
+  Node& directory = nodes_.at(id);
+  if (!directory.is_directory()) return failure(ErrorCode::not_directory, call.path);
+  if (directory.is_removed) return failure(ErrorCode::not_found, call.path);
+  switch (call.kind) {
+    case Kind::unlink:
+    case Kind::rmdir:
+      return remove(directory, call);
+    case Kind::rename:
+    case Kind::rename_no_replace:
+    case Kind::exchange:
+      return rename(directory, call);
+    default:
+      return make(directory, call);
+  }
+}
+
+Result<> ModelTree::make(Node& directory, const Call& call) {
+  if (directory.names.contains(name_of(call.path))) return failure(ErrorCode::exists, call.path);
+  Node made;
+  made.type = type_made(call.kind);
+  made.mode = call.kind == Kind::symlink ? 0777U : call.mode;
+  if (call.kind == Kind::symlink) made.target = call.other;
+  const Id id = nodes_.rbegin()->first + 1;
+  directory.names[name_of(call.path)] = id;
+  nodes_[id] = std::move(made);
+  return {};
+}
+
+Result<> ModelTree::remove(Node& directory, const Call& call) {
+  const auto found = directory.names.find(name_of(call.path));
+  if (found == directory.names.end()) return failure(ErrorCode::not_found, call.path);
+  Node& node = nodes_.at(found->second);
+  if (call.kind == Kind::unlink && node.is_directory()) return failure(ErrorCode::is_directory, call.path);
+  if (call.kind == Kind::rmdir && !node.is_directory()) return failure(ErrorCode::not_directory, call.path);
+  if (!node.names.empty()) return failure(ErrorCode::not_empty, call.path);
+  node.is_removed = true;
+  directory.names.erase(found);
+  return {};
+}
+
+Result<> ModelTree::rename(Node& directory, const Call& call) {
+  LCCFS_CHECK(find(directory_of(call.other)));
+  if (directory_of(call.path) != directory_of(call.other)) return failure(ErrorCode::cross_device, call.path);
+  auto& names = directory.names;
+  const auto from = names.find(name_of(call.path));
+  const auto to = names.find(name_of(call.other));
+  if (from == names.end()) return failure(ErrorCode::not_found, call.path);
+  if (to == names.end()) {
+    if (call.kind == Kind::exchange) return failure(ErrorCode::not_found, call.other);
+    names[name_of(call.other)] = from->second;
+    names.erase(name_of(call.path));
+    return {};
+  }
+  if (call.kind == Kind::rename_no_replace) return failure(ErrorCode::exists, call.other);
+  if (from == to) return {};
+  if (call.kind == Kind::exchange) {
+    std::swap(from->second, to->second);
+    return {};
+  }
+  const Node& moved = nodes_.at(from->second);
+  Node& replaced = nodes_.at(to->second);
+  if (moved.is_directory() && !replaced.is_directory()) return failure(ErrorCode::not_directory, call.other);
+  if (!moved.is_directory() && replaced.is_directory()) return failure(ErrorCode::is_directory, call.other);
+  if (!replaced.names.empty()) return failure(ErrorCode::not_empty, call.other);
+  replaced.is_removed = true;
+  to->second = from->second;
+  names.erase(from);
+  return {};
+}
+
+Result<> ModelTree::change(Node& node, const Call& call) {
+  if (call.kind == Kind::chmod) {
+    node.mode = call.mode;
+  } else if (call.kind == Kind::set_xattr) {
+    node.xattrs[call.other] = Bytes(1, call.letter);
+  } else if (call.kind == Kind::remove_xattr) {
+    if (node.xattrs.erase(call.other) == 0) return failure(ErrorCode::no_attribute, call.path);
+  } else if (node.is_directory()) {
+    return failure(ErrorCode::is_directory, call.path);
+  } else if (call.kind == Kind::truncate) {
+    if (node.type != FileType::regular) return failure(ErrorCode::invalid, call.path);
+    node.bytes.resize(call.size_bytes);
+  } else {
+    const auto end = call.offset_bytes + call.size_bytes;
+    if (node.bytes.size() < end) node.bytes.resize(end);
+    node.bytes.replace(call.offset_bytes, call.size_bytes, call.size_bytes, call.letter);
+  }
+  return {};
+}
+
+void ModelTree::write_within(const Call& call) {
+  const auto found = find(call.path);
+  if (!found) return;
+  auto& bytes = nodes_.at(*found).bytes;
+  if (call.offset_bytes >= bytes.size()) return;
+  const auto size_bytes = std::min<std::uint64_t>(call.size_bytes, bytes.size() - call.offset_bytes);
+  bytes.replace(call.offset_bytes, size_bytes, size_bytes, call.letter);
+}
+
+std::string ModelTree::line_of(const Node& node, const std::string& path) const {
+  constexpr char letters[] = "?fdlpscb";  // by FileType
+  const auto subdirectories =
+      std::ranges::count_if(node.names, [&](const auto& entry) { return nodes_.at(entry.second).is_directory(); });
+  char numbers[64];
+  std::snprintf(numbers, sizeof numbers, " %c%o %u", letters[static_cast<int>(node.type)], node.mode,
+                node.is_directory() ? static_cast<unsigned>(subdirectories) + 2 : 1);
+  std::string line = path + numbers;
+  if (node.type == FileType::symlink) line += " -> " + node.target;
+  for (const auto& [name, value] : node.xattrs) line += " " + name + "=" + value;
+  if (!node.bytes.empty()) line += " " + test::runs_of(node.bytes);
+  return line;
+}
+
+void ModelTree::list(const Node& directory, const std::string& path, std::vector<std::string>& lines) const {
+  for (const auto& [name, id] : directory.names) {
+    const Node& node = nodes_.at(id);
+    const auto below = path + "/" + name;
+    lines.push_back(line_of(node, below));
+    list(node, below, lines);
+  }
+}
+
+std::vector<std::string> ModelTree::lines() const {
+  std::vector<std::string> lines{line_of(nodes_.at(root), "/")};
+  list(nodes_.at(root), "", lines);
+  std::ranges::sort(lines);
+  return lines;
+}
+
+}  // namespace lccfs::crash

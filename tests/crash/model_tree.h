@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// A file system that does a call at once and whole: what the real one is judged by. A value.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "crash/call.h"
+
+namespace lccfs::crash {
+
+class ModelTree {
+ public:
+  using Id = unsigned;
+
+  ModelTree() { nodes_[root] = {}; }
+
+  /// "ok", or the meaning of the error, as text_of(Result) has it.
+  std::string perform(const Call& call);
+  /// A path is looked up before the call acts on what was found there: the directory of a name that is made or removed
+  /// (but for names in /d, where clients stay), or the inode that is changed. nullopt: nothing to look up, or nothing
+  /// found.
+  std::optional<Id> look_up(const Call& call) const;
+  /// The rest of the call, on what look_up found: perhaps it has no name any more.
+  std::string perform_on(Id found, const Call& call);
+  /// A write without its growth.
+  void write_within(const Call& call);
+  /// As test::Paths::tree.
+  std::vector<std::string> lines() const;
+
+ private:
+  struct Node {
+    FileType type = FileType::directory;
+    std::uint32_t mode = 0755;
+    bool is_removed = false;
+    std::string target, bytes;
+    std::map<std::string, Bytes> xattrs;
+    std::map<std::string, Id> names;
+    bool is_directory() const { return type == FileType::directory; }
+  };
+  static constexpr Id root = 0;
+
+  Result<Id> find(const std::string& path) const;
+  Result<> act(const Call& call);
+  Result<> act_in(Id directory, const Call& call);
+  Result<> make(Node& directory, const Call& call);
+  Result<> remove(Node& directory, const Call& call);
+  Result<> rename(Node& directory, const Call& call);
+  Result<> change(Node& node, const Call& call);
+  void list(const Node& directory, const std::string& path, std::vector<std::string>& lines) const;
+  std::string line_of(const Node& node, const std::string& path) const;
+
+  std::map<Id, Node> nodes_;  // those that are removed, too
+};
+
+}  // namespace lccfs::crash

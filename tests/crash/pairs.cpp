@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "crash/pairs.h"
+
+#include "crash/world.h"
+
+namespace lccfs::crash {
+
+using Kind = Call::Kind;
+
+namespace {
+
+enum class Taken { free, file, empty_directory, full_directory };
+constexpr Taken all[] = {Taken::free, Taken::file, Taken::empty_directory, Taken::full_directory};
+
+const char* name_of(Taken taken) {
+  switch (taken) {
+    case Taken::free:
+      return "free";
+    case Taken::file:
+      return "a file";
+    case Taken::empty_directory:
+      return "an empty directory";
+    case Taken::full_directory:
+      return "a full directory";
+  }
+  return "?";
+}
+
+void take(std::vector<Call>& setup, const std::string& path, Taken taken, std::uint32_t mode) {
+  if (taken == Taken::file) setup.push_back({.kind = Kind::mkfile, .path = path, .mode = mode});
+  if (taken == Taken::empty_directory || taken == Taken::full_directory) {
+    setup.push_back({.kind = Kind::mkdir, .path = path, .mode = mode});
+  }
+  if (taken == Taken::full_directory) setup.push_back({.kind = Kind::mkfile, .path = path + "/f", .mode = mode});
+}
+
+}  // namespace
+
+std::vector<State> states() {
+  std::vector<State> made;
+  for (const Taken a : all) {
+    for (const Taken b : all) {
+      State state{std::string("a is ") + name_of(a) + ", b is " + name_of(b),
+                  {{.kind = Kind::mkdir, .path = "/d", .mode = 0700}}};
+      take(state.setup, "/d/a", a, 0601);
+      take(state.setup, "/d/b", b, 0602);
+      made.push_back(std::move(state));
+    }
+  }
+  return made;
+}
+
+std::vector<Call> operations(std::uint32_t mode) {
+  return {
+      {.kind = Kind::mkfile, .path = "/d/a", .mode = mode},
+      {.kind = Kind::mkdir, .path = "/d/a", .mode = mode},
+      {.kind = Kind::symlink, .path = "/d/b", .other = "to " + std::to_string(mode)},
+      {.kind = Kind::unlink, .path = "/d/a"},
+      {.kind = Kind::unlink, .path = "/d/b"},
+      {.kind = Kind::rmdir, .path = "/d/a"},
+      {.kind = Kind::rmdir, .path = "/d/b"},
+      {.kind = Kind::rename, .path = "/d/a", .other = "/d/b"},
+      {.kind = Kind::rename, .path = "/d/b", .other = "/d/a"},
+      {.kind = Kind::rename, .path = "/d/a", .other = "/d/c"},
+      {.kind = Kind::rename_no_replace, .path = "/d/a", .other = "/d/b"},
+      {.kind = Kind::exchange, .path = "/d/a", .other = "/d/b"},
+      {.kind = Kind::chmod, .path = "/d/a", .mode = mode},
+      {.kind = Kind::set_xattr, .path = "/d/a", .other = "user.x", .letter = static_cast<char>('a' + mode % 2)},
+      {.kind = Kind::mkfile, .path = "/d/a/f", .mode = mode},
+      {.kind = Kind::mkdir, .path = "/d/a/f", .mode = mode},
+      {.kind = Kind::unlink, .path = "/d/a/f"},
+      {.kind = Kind::rmdir, .path = "/d"},
+  };
+}
+
+std::vector<Call> further_operations() {
+  return {
+      {.kind = Kind::create, .path = "/d/a", .mode = 0610},
+      {.kind = Kind::create, .path = "/d/a/g", .mode = 0610},
+      {.kind = Kind::mkfifo, .path = "/d/b", .mode = 0610},
+      {.kind = Kind::mkdir, .path = "/d/c", .mode = 0610},
+      {.kind = Kind::rename, .path = "/d/a", .other = "/d/a"},
+      {.kind = Kind::rename_no_replace, .path = "/d/a", .other = "/d/c"},
+      {.kind = Kind::remove_xattr, .path = "/d/a", .other = "user.x"},
+      {.kind = Kind::set_xattr, .path = "/d", .other = "user.x", .letter = 'x'},
+      {.kind = Kind::chmod, .path = "/d", .mode = 0710},
+  };
+}
+
+namespace {
+
+constexpr std::uint64_t object = object_size_bytes;
+
+Call write(std::uint64_t offset_bytes, std::uint64_t size_bytes, char letter) {
+  return {
+      .kind = Kind::write, .path = "/d/a", .offset_bytes = offset_bytes, .size_bytes = size_bytes, .letter = letter};
+}
+Call truncate(std::uint64_t size_bytes) { return {.kind = Kind::truncate, .path = "/d/a", .size_bytes = size_bytes}; }
+
+}  // namespace
+
+std::vector<State> data_states() {
+  const std::vector<Call> empty{{.kind = Kind::mkdir, .path = "/d", .mode = 0700},
+                                {.kind = Kind::mkfile, .path = "/d/a", .mode = 0601}};
+  const auto with = [&empty](std::vector<Call> more) {
+    more.insert(more.begin(), empty.begin(), empty.end());
+    return more;
+  };
+  return {
+      {"a is an empty file", empty},
+      {"a is a file of one object", with({write(0, 5000, 'o')})},
+      {"a is a file of three objects", with({write(0, 2 * object + 100, 'o')})},
+      {"a is a sparse file", with({write(2 * object, 100, 'o'), truncate(4 * object)})},
+      {"a was cut, and has an xattr",
+       with({write(0, 2 * object, 'o'),
+             truncate(object + 10),
+             {.kind = Kind::set_xattr, .path = "/d/a", .other = "user.x", .letter = 'o'}})},
+  };
+}
+
+std::vector<Call> data_operations() {
+  return {
+      write(0, 4096, 'n'),
+      write(1000, 10, 'n'),
+      write(object + 4096, 4096, 'n'),
+      write(3 * object - 50, 50, 'n'),
+      write(6 * object, 1, 'n'),
+      truncate(0),
+      truncate(10),
+      truncate(object),
+      truncate(object + 5),
+      truncate(2 * object + 100),
+      truncate(9 * object),
+      {.kind = Kind::set_xattr, .path = "/d/a", .other = "user.x", .letter = 'n'},
+      {.kind = Kind::remove_xattr, .path = "/d/a", .other = "user.x"},
+      {.kind = Kind::chmod, .path = "/d/a", .mode = 0610},
+      {.kind = Kind::unlink, .path = "/d/a"},
+      {.kind = Kind::rename, .path = "/d/a", .other = "/d/b"},
+  };
+}
+
+}  // namespace lccfs::crash

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "crash/sampling.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace lccfs::crash {
+
+namespace {
+
+constexpr unsigned most_steps_before_fault = 8;
+constexpr Fault::Kind kinds[] = {
+    Fault::Kind::not_applied_and_crash,   Fault::Kind::applied_and_crash, Fault::Kind::crash_and_land_later,
+    Fault::Kind::applied_twice,           Fault::Kind::run_again_later,   Fault::Kind::lost_answer_applied,
+    Fault::Kind::lost_answer_not_applied,
+};
+
+std::uint64_t number_in(const char* variable, std::uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+}  // namespace
+
+Sampler::Sampler(std::uint64_t seed, unsigned faulty_lanes)
+    : random_(seed), faulty_lane_(draw(faulty_lanes)), steps_before_fault_(draw(most_steps_before_fault)) {}
+
+Decision Sampler::operator()(const std::vector<Interleaver::Waiting>& waiting) {
+  const auto& chosen = waiting[draw(static_cast<unsigned>(waiting.size()))];
+  if (chosen.runs_again) return {chosen.lane, Fault::Kind::none, true};
+  if (chosen.lane != faulty_lane_ || !chosen.mutates || steps_before_fault_-- != 0) return {chosen.lane};
+  return {chosen.lane, kinds[draw(std::size(kinds))]};
+}
+
+std::string line_of(const std::string& where, const Play& play, const std::vector<Decision>& schedule) {
+  return where + "; " + text_of(play) + "; " + text_of(schedule);
+}
+
+std::optional<std::string> line_to_replay() {
+  const char* line = std::getenv("LCCFS_REPLAY");
+  return line == nullptr ? std::nullopt : std::optional<std::string>(line);
+}
+
+std::optional<std::vector<Decision>> schedule_in(const std::string& line, const std::string& where, const Play& play) {
+  const auto before = line_of(where, play, {});
+  if (!line.starts_with(before)) return std::nullopt;
+  return parse_schedule(line.substr(before.size()));
+}
+
+Rounds::Rounds() : end_(std::chrono::steady_clock::now() + std::chrono::seconds(number_in("LCCFS_CRASH_SECONDS", 0))) {}
+
+std::optional<unsigned> Rounds::next() {
+  if (begun_ > 0 && std::chrono::steady_clock::now() >= end_) return std::nullopt;
+  return begun_++;
+}
+
+std::size_t stride() { return std::max<std::uint64_t>(1, number_in("LCCFS_CRASH_STRIDE", 1)); }
+
+}  // namespace lccfs::crash

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Orders and faults drawn by seed, where there are too many to enumerate; and how long a suite goes on.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+
+#include "crash/interleaver.h"
+#include "crash/stage.h"
+
+namespace lccfs::crash {
+
+/// Draws who goes on, and at most one fault, at one step that changes something. To be called in place of
+/// Interleaver::Choose.
+class Sampler {
+ public:
+  /// `faulty_lanes`: the fault is in one of the first so many.
+  Sampler(std::uint64_t seed, unsigned faulty_lanes);
+  Decision operator()(const std::vector<Interleaver::Waiting>& waiting);
+
+ private:
+  unsigned draw(unsigned below) { return static_cast<unsigned>(random_() % below); }
+  std::mt19937_64 random_;
+  unsigned faulty_lane_;
+  unsigned steps_before_fault_;
+};
+
+/// The line that plays a case again.
+std::string line_of(const std::string& where, const Play& play, const std::vector<Decision>& schedule);
+/// LCCFS_REPLAY.
+std::optional<std::string> line_to_replay();
+/// The schedule in `line`, if it is one of that play.
+std::optional<std::vector<Decision>> schedule_in(const std::string& line, const std::string& where, const Play& play);
+
+/// Rounds of an endless suite: one, or as many as begin within LCCFS_CRASH_SECONDS.
+class Rounds {
+ public:
+  Rounds();
+  /// The number of the round that begins, from 0; nullopt: enough.
+  std::optional<unsigned> next();
+
+ private:
+  const std::chrono::steady_clock::time_point end_;
+  unsigned begun_ = 0;
+};
+
+/// LCCFS_CRASH_STRIDE: one case of so many, for sanitizers, which are slow and look at the code, not at the protocol.
+std::size_t stride();
+
+}  // namespace lccfs::crash

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "crash/stage.h"
+
+#include <atomic>
+#include <memory>
+
+#include "support/collecting.h"
+
+namespace lccfs::crash {
+
+namespace {
+
+std::vector<Act> acts_of(const std::vector<Call>& calls) { return {calls.begin(), calls.end()}; }
+
+/// A client with its calls, and how they went.
+struct Actor {
+  Actor(World& world, unsigned number, const std::vector<Call>& its_calls)
+      : client(std::make_unique<Client>(world.mount())) {
+    for (const Call& call : its_calls) performed.push_back({number, call, {}});
+  }
+
+  /// `now`: the steps of all clients so far.
+  void act(const std::atomic<unsigned>& now) {
+    for (at_call = 0; at_call < performed.size(); ++at_call) {
+      auto& one = performed[at_call];
+      one.result = client->perform(one.call);
+      if (client->store().crashed()) {
+        performed.resize(at_call + 1);
+        return;
+      }
+      one.end = now;
+    }
+  }
+  void does_a_step(unsigned now) {
+    if (at_call < performed.size() && performed[at_call].begin == Performed::never) performed[at_call].begin = now;
+  }
+  void end() {
+    if (client->store().crashed()) {
+      client->bury();
+    } else {
+      client->unmount();
+    }
+  }
+
+  std::unique_ptr<Client> client;
+  std::vector<Performed> performed;
+  std::size_t at_call = 0;
+};
+
+}  // namespace
+
+Start::Start(const std::vector<Call>& setup) : world(acts_of(setup)) {
+  for (const Call& call : setup) model.perform(call);
+}
+
+std::string text_of(const Play& play) {
+  std::string text = play.warm ? "warm" : "cold";
+  for (std::size_t i = 0; i < play.calls.size(); ++i) {
+    text += std::string("; ") + static_cast<char>('A' + i) + ":";
+    for (const Call& call : play.calls[i]) text += " " + text_of(call) + ",";
+    text.pop_back();
+  }
+  if (play.with_collector) text += "; collector";
+  return text;
+}
+
+std::string Stage::play(const Play& play, Interleaver& interleaver, const Interleaver::Choose& choose) {
+  World world(start_.world);
+  std::vector<std::unique_ptr<Actor>> actors;
+  std::vector<Interleaver::Lane> lanes;
+  std::atomic<unsigned> now = 0;
+  for (unsigned i = 0; i < play.calls.size(); ++i) {
+    auto& actor = *actors.emplace_back(std::make_unique<Actor>(world, i, play.calls[i]));
+    actor.client->prepare(play.warm);
+    lanes.push_back({&actor.client->store(), [&actor, &now] { actor.act(now); }});
+  }
+  std::unique_ptr<test::TestCollector> collector;
+  if (play.with_collector) {
+    collector = std::make_unique<test::TestCollector>(world.cluster(), world.clock());
+    lanes.push_back({&collector->client(), [&collector] { static_cast<void>(collector->try_pass()); }});
+  }
+  interleaver.run(std::move(lanes), [&](const std::vector<Interleaver::Waiting>& waiting) {
+    const Decision decision = choose(waiting);
+    if (decision.lane < actors.size()) actors[decision.lane]->does_a_step(now);
+    ++now;
+    return decision;
+  });
+  std::vector<Performed> history;
+  for (auto& actor : actors) {
+    actor->end();
+    history.insert(history.end(), actor->performed.begin(), actor->performed.end());
+  }
+  for (auto& actor : actors) actor->client->store().land_late_steps();
+  if (collector && !collector->client().crashed()) collector->end();
+  if (collector) collector->client().land_late_steps();
+  return judge(world, history);
+}
+
+std::string Stage::judge(World& world, const std::vector<Performed>& history) {
+  std::string key = world.fingerprint();
+  for (const Performed& one : history) {
+    key += one.result + std::to_string(one.begin) + "," + std::to_string(one.end) + ";";
+  }
+  const auto hash = std::hash<std::string>{}(key);
+  if (found_good_.contains(hash)) return {};
+  const auto examined = world.examine();
+  std::string wrong = examined.problems;
+  if (!is_explained(start_.model, history, examined.tree)) {
+    wrong += "no order of the calls gives this:\n" + text_of(history) + text_of(examined.tree);
+  }
+  if (wrong.empty()) found_good_.insert(hash);
+  return wrong;
+}
+
+}  // namespace lccfs::crash
