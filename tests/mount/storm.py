@@ -27,6 +27,10 @@ def content_of(identity, size):
     return (word * (size // len(word) + 1))[:size]
 
 
+def a_size(identity, limit):
+    return int.from_bytes(content_of(f"size of {identity}", 4), "big") % limit
+
+
 def expect(condition, what):
     if not condition:
         raise AssertionError(what)
