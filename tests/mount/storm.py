@@ -37,7 +37,7 @@ def expect(condition, what):
 
 
 class Storm:
-    """All storms work in the mount's folder "storm", on what begins with their name. `scratch` is outside of the mount."""
+    """All storms work in the mount's folder "storm", on what begins with their name. `scratch` is outside of it."""
 
     def __init__(self, name, scratch, seed):
         self.name, self.scratch, self.seed = name, scratch, seed

@@ -250,7 +250,7 @@ class StopTest(StormTest):
 
 
 class OsdRestartTest(StormTest):
-    """With three copies each restart makes others answer for the same objects: what was lost on the way is sent again."""
+    """With three copies each restart makes others answer for the same objects: what got lost is sent again."""
 
     stores = ("rados",)
     waits = True
