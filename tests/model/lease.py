@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Builds and calls the model of the write lease (lease_model/, in C++: it has many more states than the others)."""
+"""Builds and calls the model of the write lease (lease_model/, in C++: it has many more states than the
+others)."""
 
 import functools
 import os
@@ -30,8 +31,9 @@ def _program():
 
 
 def _call(*words):
-    lines = subprocess.run([_program(), *map(str, words)], check=True, stdout=subprocess.PIPE,
-                           text=True).stdout.splitlines()
+    lines = subprocess.run(
+        [_program(), *map(str, words)], check=True, stdout=subprocess.PIPE, text=True
+    ).stdout.splitlines()
     return lines
 
 

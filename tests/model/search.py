@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Breadth-first search through every interleaving of a model, so that a violation comes with a shortest trace.
+"""Breadth-first search through every interleaving of a model, so that a violation comes with a shortest
+trace.
 
 A model has
     initial()                    -> a hashable state
     successors(state, labelled)  -> [(label, state)]; labels need to say something only if `labelled`
-    violation(before, after)     -> what is wrong with a state, or ""; `before` is the state it was reached from
+    violation(before, after)     -> what is wrong with a state, or ""; `before`: where it was reached from
     at_end(state)                -> None: not an end; "": a good end; else what is wrong with it
     goes_on(state)               -> whether to look behind an end as well
 """

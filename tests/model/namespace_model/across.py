@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""rename across directories: mark, decide, finish (docs/ORDERING.md section 8). In the protocol, not built yet."""
+"""rename across directories: mark, decide, finish (docs/ORDERING.md section 8). In the protocol, not built
+yet."""
 
 from .directories import seal_empty, take_back
 from .files import one_name_less
@@ -69,7 +70,9 @@ def _try_across(source, target_name, token):
                 return result
     committed, marked = yield from _mark_and_commit(source, target_name, replaced, token)
     if not committed:
-        yield from _take_everything_back(source, target_name, replaced if seal and on("SEAL") else None, marked, token)
+        yield from _take_everything_back(
+            source, target_name, replaced if seal and on("SEAL") else None, marked, token
+        )
         return "again"
     yield from numbered(from_directory, [("entry", old, marked)], [("remove entry", old)])
     yield from repeatable(to_directory, [], [("forget decision", token)])
@@ -92,7 +95,9 @@ def _mark_and_commit(source, target_name, replaced, token):
             yield from settle_seal(ino, seen[0], token)
         return False, None
     mark = (token, to_directory, new)
-    done = yield from numbered(from_directory, [("entry", old, entry)], [("set entry", old, ino, mark, entry[2])])
+    done = yield from numbered(
+        from_directory, [("entry", old, entry)], [("set entry", old, ino, mark, entry[2])]
+    )
     if done != "applied":
         return False, None
     guards = [("state", "live"), ("not decided", token), ("entry", new, replaced)]
@@ -107,7 +112,9 @@ def _take_everything_back(source, target_name, sealed, marked, token):
     from_directory, old, entry = source
     to_directory, new = target_name
     if marked:
-        yield from numbered(from_directory, [("entry", old, marked)], [("set entry", old, entry[0], None, entry[2])])
+        yield from numbered(
+            from_directory, [("entry", old, marked)], [("set entry", old, entry[0], None, entry[2])]
+        )
     if sealed:
         yield from take_back(sealed[0], (token, to_directory, new))
     else:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What a collector does with one item of the queue (docs/ORDERING.md section 5; src/reclaim/examine.cpp, recount.cpp,
-round_directories.cpp, round_inodes.cpp).
+"""What a collector does with one item of the queue (docs/ORDERING.md section 5; src/reclaim/examine.cpp,
+recount.cpp, round_directories.cpp, round_inodes.cpp).
 
-Left out: data, open files and who is asked about them (queue_model/open_files.py), the queue itself (queue_model)."""
+Left out: data, open files and who is asked about them (queue_model/open_files.py), the queue itself
+(queue_model). """
 
 from .rules import on
 from .settling import settle_mark, settle_seal
@@ -17,7 +18,7 @@ def version_as_read():
 
 
 def recount(ino, token):
-    """"done": nothing is left to do here, or "later"."""
+    """ "done": nothing is left to do here, or "later"."""
     for _ in range(STEPS):
         seen = yield from read(ino, "everything", version=True)
         if seen is None:

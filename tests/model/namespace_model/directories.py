@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Sealing an empty directory, and rmdir (docs/ORDERING.md section 6; src/fs/settle.cpp, rmdir.cpp). The last step,
-seal -> dead, is left to recount."""
+"""Sealing an empty directory, and rmdir (docs/ORDERING.md section 6; src/fs/settle.cpp, rmdir.cpp). The last
+step, seal -> dead, is left to recount."""
 
 from .reading import unchanged, where_is
 from .rules import on
@@ -10,7 +10,7 @@ from .store import TYPE
 
 
 def _first_entry(ino, inode, token):
-    """"empty", "full", or "again": something was settled or cleaned on the way."""
+    """ "empty", "full", or "again": something was settled or cleaned on the way."""
     for name, entry in inode.entries:
         if not on("EMPTY_FOR_READERS"):
             return "full"
@@ -28,7 +28,7 @@ def _first_entry(ino, inode, token):
 
 
 def seal_empty(ino, seal, expected, token):
-    """"sealed", "again", or an errno. `expected`: the names as read, which an error rests on."""
+    """ "sealed", "again", or an errno. `expected`: the names as read, which an error rests on."""
     seen = yield from read(ino, "everything", version=True)
     if seen is None or seen[0].state == "dead":
         return "again"  # whoever resolves the name again removes the entry
@@ -78,8 +78,11 @@ def rmdir(directory, name, operation):
         if not on("SEAL"):  # as first written: dead first, then the name goes
             yield from numbered(directory, [("entry", name, entry)], [("remove entry", name)])
             return "OK"
-        done = yield from numbered(directory, [("entry", name, entry), ("not decided", token)],
-                                   [("remove entry", name), ("detach", ino, key_token(token), token)])
+        done = yield from numbered(
+            directory,
+            [("entry", name, entry), ("not decided", token)],
+            [("remove entry", name), ("detach", ino, key_token(token), token)],
+        )
         if done == "applied":
             return "OK"
         yield from take_back(ino, seal)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""create and mkdir, unlink, link: their step tables in docs/ORDERING.md section 6 (src/fs/create.cpp, unlink.cpp; link
-is not built yet). The range intent of create is in the queue from the beginning."""
+"""create and mkdir, unlink, link: their step tables in docs/ORDERING.md section 6 (src/fs/create.cpp,
+unlink.cpp; link is not built yet). The range intent of create is in the queue from the beginning."""
 
 from .rules import on
 from .settling import resolve, settle_seal
@@ -64,8 +64,9 @@ def unlink(directory, name, operation):
             return "EISDIR"
         yield from log_directory(directory, token)
         guard = ("entry", name, entry) if on("WHOLE_VALUE") else ("entry ino", name, ino)
-        done = yield from numbered(directory, [guard],
-                                   [("remove entry", name), ("detach", ino, key_token(token), token)])
+        done = yield from numbered(
+            directory, [guard], [("remove entry", name), ("detach", ino, key_token(token), token)]
+        )
         if done == "applied":
             yield from one_name_less(ino, nlink)
             return "OK"
@@ -73,7 +74,8 @@ def unlink(directory, name, operation):
 
 
 def link(directory, name, to_directory, to_name, operation):
-    """By name here; the kernel hands over an inode: where that has died meanwhile, the name is looked up again."""
+    """By name here; the kernel hands over an inode: where that has died meanwhile, the name is looked up
+    again."""
     result = None
     for _ in range(ATTEMPTS):
         result = yield from _link_once(directory, name, to_directory, to_name, operation * 10)
@@ -95,8 +97,11 @@ def _link_once(directory, name, to_directory, to_name, token):
         return "EEXIST" if target[0] == "there" else target[1]
     yield from log_inode(ino, token)
     for _ in range(ATTEMPTS):
-        done = yield from numbered(ino, [("state", "live"), ("nlink", nlink)],
-                                   [("nlink", nlink + 1), ("add parent", to_directory, token)])
+        done = yield from numbered(
+            ino,
+            [("state", "live"), ("nlink", nlink)],
+            [("nlink", nlink + 1), ("add parent", to_directory, token)],
+        )
         if done == "applied":
             break
         seen = yield from read(ino, "state")

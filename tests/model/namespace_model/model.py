@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A case as a model for search.py: states in short form, the invariants in every state, and at each end a last
-collector, after which nothing may be left over and answers and tree must fit some order."""
+"""A case as a model for search.py: states in short form, the invariants in every state, and at each end a
+last collector, after which nothing may be left over and answers and tree must fit some order."""
 
 from .invariants import broken_invariant, leftover
-from .processes import (FIRST_COLLECTOR, LAST_COLLECTOR, apply_step, change_queue, drop_numbers, next_request,
-                        own_number)
+from .processes import (
+    FIRST_COLLECTOR,
+    LAST_COLLECTOR,
+    apply_step,
+    change_queue,
+    drop_numbers,
+    next_request,
+    own_number,
+)
 from .rules import MENDS
 from .serial import fits_an_order, tree_of
 from .state import Cast, State
@@ -33,8 +40,16 @@ def _number(part):
 
 def pack(state):
     processes = tuple([_number(process) for process in state.processes])
-    return (state.volume, _number(state.queue), processes, state.lock, _number(state.answers), _number(state.earlier),
-            state.passes, state.faults)
+    return (
+        state.volume,
+        _number(state.queue),
+        processes,
+        state.lock,
+        _number(state.answers),
+        _number(state.earlier),
+        state.passes,
+        state.faults,
+    )
 
 
 def unpack(packed):
@@ -59,7 +74,9 @@ class NamespaceModel:
         return pack(self.first)
 
     def successors(self, packed, labelled):
-        return [(words, pack(state)) for words, state in Successors(self.cast, unpack(packed), labelled).all()]
+        return [
+            (words, pack(state)) for words, state in Successors(self.cast, unpack(packed), labelled).all()
+        ]
 
     def violation(self, before, after):
         if before[:2] == after[:2]:
@@ -93,7 +110,9 @@ class NamespaceModel:
         tree = tree_of(last.volume)
         if fits_an_order(self.tree_before, tree, self.cast.operations, state.answers, state.earlier):
             return ""
-        answers = [f"{' '.join(map(str, op))} = {answer}" for op, answer in zip(self.cast.operations, state.answers)]
+        answers = [
+            f"{' '.join(map(str, op))} = {answer}" for op, answer in zip(self.cast.operations, state.answers)
+        ]
         return f"answers fit no order: {', '.join(answers)}; in the end {tree}"
 
 
@@ -112,8 +131,13 @@ class LastCollectors:
                     self.volume = drop_numbers(self.volume, FIRST_COLLECTOR + k)
             for k, process in enumerate(collectors):
                 if process.status in ("new", "running"):
-                    self.finish(process.kind, process.arguments, process.replies, process.versions - self.changed,
-                                FIRST_COLLECTOR + k)
+                    self.finish(
+                        process.kind,
+                        process.arguments,
+                        process.replies,
+                        process.versions - self.changed,
+                        FIRST_COLLECTOR + k,
+                    )
             for _ in range(MOST_ROUNDS):
                 for item in sorted(self.queue, key=repr):
                     if item in self.queue:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Clients, readers and collectors as processes: each runs operations, and what it does next follows from the answers
-that it has had so far. And one transaction of theirs, applied to the volume."""
+"""Clients, readers and collectors as processes: each runs operations, and what it does next follows from the
+answers that it has had so far. And one transaction of theirs, applied to the volume."""
 
 from typing import NamedTuple
 
@@ -26,7 +26,9 @@ NEXT_OPERATION = 20  # operations of one client have numbers that lie so far apa
 class Process(NamedTuple):
     status: str  # new, running, between (two lookups), idle (a collector), done, crashed, fenced
     kind: str = ""
-    arguments: tuple = ()  # of a client's operation, the last is the operation's number; all that is kept of a crashed one
+    arguments: (
+        tuple
+    ) = ()  # of a client's operation, the last is the operation's number; all that is kept of a crashed one
     replies: tuple = ()
     versions: frozenset = frozenset()  # inodes that nobody has changed since they were read
     in_flight: object = None  # of a crashed one: the step that may still be applied
@@ -82,7 +84,9 @@ def drop_numbers(volume, instance, inodes=INODES):
     for ino in inodes:
         inode = load(volume, ino)
         if inode is not None and instance in inode.undecided:
-            volume = save(volume, ino, inode._replace(undecided=tuple(i for i in inode.undecided if i != instance)))
+            volume = save(
+                volume, ino, inode._replace(undecided=tuple(i for i in inode.undecided if i != instance))
+            )
     return volume
 
 

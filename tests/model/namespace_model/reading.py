@@ -7,7 +7,8 @@ from .store import ROOT
 
 
 def where_is(directory, name, entry):
-    """A marked entry has moved away, is here, or is to be looked at again: it changed while the decision was read."""
+    """A marked entry has moved away, is here, or is to be looked at again: it changed while the decision was
+    read."""
     token, target, _ = entry[1]
     seen = yield from read(target, "decision", token)
     if seen is not None and seen[0] is not None and seen[0][0] == "committed":
@@ -60,7 +61,8 @@ def has_a_name(ino):
 
 
 def is_inside(directory, ino):
-    """Whether `directory` is `ino` or below it; None: it changed meanwhile. Under the rename lock (not built yet)."""
+    """Whether `directory` is `ino` or below it; None: it changed meanwhile. Under the rename lock (not built
+    yet)."""
     for _ in range(6):
         if directory == ino:
             return True

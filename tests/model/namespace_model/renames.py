@@ -74,8 +74,10 @@ def exchange(directory, first, second, operation):
         if other[0] != "there":
             return "ENOENT" if other[0] == "absent" else other[1]
         done = yield from numbered(
-            directory, [("entry", first, one[1]), ("entry", second, other[1])],
-            [("set entry", first, other[1][0], None, token), ("set entry", second, one[1][0], None, token)])
+            directory,
+            [("entry", first, one[1]), ("entry", second, other[1])],
+            [("set entry", first, other[1][0], None, token), ("set entry", second, one[1][0], None, token)],
+        )
         if done == "applied":
             return "OK"
     return "EAGAIN"

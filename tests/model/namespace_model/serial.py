@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Whether answers and final tree fit some order of the operations: each is done at once, and those that ended before
-another began come first. An operation of a crashed client may be done or not."""
+"""Whether answers and final tree fit some order of the operations: each is done at once, and those that ended
+before another began come first. An operation of a crashed client may be done or not."""
 
 from .invariants import names_in
 from .store import ROOT, TYPE, load
@@ -142,5 +142,12 @@ def _rename(tree, directory, old, to_directory, new):
     return {"OK"}
 
 
-DO = {"create": _create, "look": _lookup, "unlink": _unlink, "rmdir": _rmdir, "link": _link, "exchange": _exchange,
-      "rename": _rename}
+DO = {
+    "create": _create,
+    "look": _lookup,
+    "unlink": _unlink,
+    "rmdir": _rmdir,
+    "link": _link,
+    "exchange": _exchange,
+    "rename": _rename,
+}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Seals, marks and dangling names are settled by whoever wants to change something there (docs/ORDERING.md rule 3,
-sections 6 and 8; src/reclaim/settle.cpp, src/fs/settle.cpp)."""
+"""Seals, marks and dangling names are settled by whoever wants to change something there (docs/ORDERING.md
+rule 3, sections 6 and 8; src/reclaim/settle.cpp, src/fs/settle.cpp)."""
 
 from .reading import has_a_name
 from .rules import on
@@ -20,7 +20,9 @@ def settle_mark(directory, name, entry, token):
         if seen is not None and decision is None:
             if on("SETTLER_LOGS"):
                 yield from log_directory(target, token)
-            done = yield from numbered(target, [("not decided", mark_token)], [("decide", mark_token, CANCELLED)])
+            done = yield from numbered(
+                target, [("not decided", mark_token)], [("decide", mark_token, CANCELLED)]
+            )
             if done == "refused":
                 continue
             decision = CANCELLED
@@ -53,7 +55,8 @@ def settle_seal(ino, seal, token):
 
 
 def resolve(directory, name, token):
-    """("there", entry, (state, nlink)), ("absent",) or ("error", errno), with marks and dangling names settled."""
+    """("there", entry, (state, nlink)), ("absent",) or ("error", errno), with marks and dangling names
+    settled."""
     for _ in range(TRIES):
         seen = yield from read(directory, "entries", name)
         if seen is None or seen[0] == "dead":
@@ -62,7 +65,9 @@ def resolve(directory, name, token):
         if entry is None:
             return ("absent",)
         if entry[1]:
-            if not on("WHOLE_VALUE"):  # as first written: a mark without a decision was an entry like any other
+            if not on(
+                "WHOLE_VALUE"
+            ):  # as first written: a mark without a decision was an entry like any other
                 decision = yield from read(entry[1][1], "decision", entry[1][0])
                 if decision is None or decision[0] is None:
                     inode = yield from read(entry[0], "state")

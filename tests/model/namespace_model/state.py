@@ -58,8 +58,16 @@ class Cast:
         if self.case.reader:
             processes.append(Process("new", "look", self.case.reader[0]))
         processes += [Process("idle")] * self.case.collectors
-        return State(volume, frozenset(queue), tuple(processes), 0, tuple(answers), frozenset(), self.case.passes,
-                     self.case.faults)
+        return State(
+            volume,
+            frozenset(queue),
+            tuple(processes),
+            0,
+            tuple(answers),
+            frozenset(),
+            self.case.passes,
+            self.case.faults,
+        )
 
     def operation(self, client, k):
         kind, *arguments = self.sequences[client][k]

@@ -3,7 +3,7 @@
 (docs/ORDERING.md section 4, rule 5; src/instance/steps.cpp).
 
     ("read", ino, view, arguments, remember the version)   -> what the view shows, or None
-    ("step", ino, guards, mutations, numbered)             -> applied | refused | missing | unknown (a lost answer)
+    ("step", ino, guards, mutations, numbered) -> applied | refused | missing | unknown (a lost answer)
     ("own number", ino)                                    -> mine | other | missing
     ("lock",)                                              -> taken, once the volume's rename lock is free
     ("log", item), ("unlog", item), ("unlock",)            : at once, without an answer

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The objects Inode.<ino>, and single-object transactions on them (docs/ORDERING.md sections 1 and 4): guards, then
-mutations, all or nothing; and what each kind of read shows.
+"""The objects Inode.<ino>, and single-object transactions on them (docs/ORDERING.md sections 1 and 4):
+guards, then mutations, all or nothing; and what each kind of read shows.
 
-Left out: attributes, times, `nsub`, reverse keys and pages (an entry and its reverse key are one here), data. A step
-number is kept only while its step is undecided, which makes fewer states and the same verdicts."""
+Left out: attributes, times, `nsub`, reverse keys and pages (an entry and its reverse key are one here), data.
+A step number is kept only while its step is undecided, which makes fewer states and the same verdicts."""
 
 from typing import NamedTuple
 
 from .rules import on
 
 ROOT = 1
-# The inode numbers that occur: directories, files, and those that operations make (21, 22: files; 31, 32: directories).
+# The inode numbers that occur: directories, files, and those that operations make (21 and 22, 31 and 32).
 TYPE = {1: "d", 2: "d", 3: "d", 4: "d", 5: "d", 10: "f", 11: "f", 21: "f", 22: "f", 31: "d", 32: "d"}
 INODES = sorted(TYPE)
 POSITION = {ino: index for index, ino in enumerate(INODES)}
@@ -52,7 +52,9 @@ def get(pairs, key):
 
 
 def put(pairs, key, value):
-    return tuple(sorted([pair for pair in pairs if pair[0] != key] + [(key, value)], key=lambda pair: pair[0]))
+    return tuple(
+        sorted([pair for pair in pairs if pair[0] != key] + [(key, value)], key=lambda pair: pair[0])
+    )
 
 
 def remove(pairs, key):
@@ -82,7 +84,7 @@ def save(volume, ino, inode):
     return volume[:place] + (number_of(inode),) + volume[place + 1 :]
 
 
-# ---- reads: what a client sees of an inode object; None if there is none. `running`: the operations not over.
+# ---- reads: what a client sees of an inode. `running`: the operations that are not over.
 
 
 def see_entries(inode, _running, *names):
@@ -159,7 +161,9 @@ def _add_parent(inode, parent, token):
 
 def _drop_parent(inode, parent, token):
     """token None: whatever the operation."""
-    return inode._replace(parents=tuple(p for p in inode.parents if p[0] != parent or token not in (None, p[1])))
+    return inode._replace(
+        parents=tuple(p for p in inode.parents if p[0] != parent or token not in (None, p[1]))
+    )
 
 
 MUTATIONS = {
@@ -168,8 +172,11 @@ MUTATIONS = {
     "set entry": _set_entry,
     "remove entry": lambda inode, name: inode._replace(entries=remove(inode.entries, name)),
     "detach": lambda inode, ino, key_token, token: inode._replace(
-        detached=put(inode.detached, (ino, key_token), token)),
-    "forget detached": lambda inode, ino, key_token: inode._replace(detached=remove(inode.detached, (ino, key_token))),
+        detached=put(inode.detached, (ino, key_token), token)
+    ),
+    "forget detached": lambda inode, ino, key_token: inode._replace(
+        detached=remove(inode.detached, (ino, key_token))
+    ),
     "add parent": _add_parent,
     "drop parent": _drop_parent,
     "decide": lambda inode, token, decision: inode._replace(decisions=put(inode.decisions, token, decision)),

@@ -1,7 +1,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What may happen next: a process takes its next step, or a fault of docs/ORDERING.md section 10 strikes."""
 
-from .processes import NEXT_OPERATION, Process, apply_step, change_queue, drop_numbers, next_request, own_number
+from .processes import (
+    NEXT_OPERATION,
+    Process,
+    apply_step,
+    change_queue,
+    drop_numbers,
+    next_request,
+    own_number,
+)
 from .store import load, look
 
 
@@ -47,19 +55,26 @@ class Successors:
             if reply == "applied":
                 state = self.state._replace(volume=volume)
                 landed = process._replace(in_flight=None, versions=frozenset())
-                self.add(i, f": its step in flight lands late: {self.words(process.in_flight)}",
-                         state._replace(processes=replace(processes, i, landed)))
+                self.add(
+                    i,
+                    f": its step in flight lands late: {self.words(process.in_flight)}",
+                    state._replace(processes=replace(processes, i, landed)),
+                )
         over = Process("fenced") if i < self.cast.clients else Process("idle")
         volume = drop_numbers(self.state.volume, self.cast.instance(i))
         self.add(i, "is fenced", self.with_process(i, over, volume=volume))
 
     def begin_next_lookup(self, i, process):
         me = self.cast.answer_of(i, process, self.state.answers)
-        self.add(i, "looks again", self.with_process(i, process._replace(status="running"), earlier=self.ended(me)))
+        self.add(
+            i, "looks again", self.with_process(i, process._replace(status="running"), earlier=self.ended(me))
+        )
 
     def ended(self, me):
         answers = self.state.answers
-        return self.state.earlier | {(k, me) for k, a in enumerate(answers) if a is not None and a != "not run"}
+        return self.state.earlier | {
+            (k, me) for k, a in enumerate(answers) if a is not None and a != "not run"
+        }
 
     def go_on(self, i, process):
         _, request = next_request(process.kind, process.arguments, process.replies)
@@ -95,15 +110,24 @@ class Successors:
         if is_client and self.case.lost_answers:
             self.answer(i, "unknown", f"{self.words(request)}: NOT APPLIED, no answer", faults=faults)
             if reply == "applied":
-                self.answer(i, "unknown", f"{self.words(request)}: APPLIED, its answer lost", volume=undecided,
-                            processes=processes, faults=faults)
+                self.answer(
+                    i,
+                    "unknown",
+                    f"{self.words(request)}: APPLIED, its answer lost",
+                    volume=undecided,
+                    processes=processes,
+                    faults=faults,
+                )
         if reply == "applied" and self.case.repeats and (is_client or is_collector):
             state = self.state._replace(volume=undecided, processes=processes, faults=faults)
             self.add(i, f"{self.words(request)}: APPLIED, its answer lost; it WILL BE RUN AGAIN", state)
             if self.case.crashes if is_client else self.case.collectors_die:
                 crashed = self.crashed(i, process, request)._replace(versions=processes[i].versions)
-                self.add(i, f"{self.words(request)}: APPLIED, then it DIES with a copy in flight",
-                         state._replace(processes=replace(processes, i, crashed)))
+                self.add(
+                    i,
+                    f"{self.words(request)}: APPLIED, then it DIES with a copy in flight",
+                    state._replace(processes=replace(processes, i, crashed)),
+                )
 
     def crash(self, i, process, request):
         is_client, is_collector = i < self.cast.clients, i >= self.cast.first_collector

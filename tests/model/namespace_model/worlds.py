@@ -50,7 +50,9 @@ def operations_in(world):
             operations.append(("create", ino, "c", "f"))
     operations += [("rmdir", 1, "A"), ("rmdir", 1, "B")]
     for directory, name, ino in there:
-        operations += [("rename", directory, name, *target) for target in TARGETS if target != (directory, name)]
+        operations += [
+            ("rename", directory, name, *target) for target in TARGETS if target != (directory, name)
+        ]
         if TYPE[ino] == "d":
             operations.append(("rename", directory, name, 3, "a"))
         else:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Processes that run side by side on a shared world, one request at a time: what the models of this folder have in
-common. A process is a generator; what it does next follows from the answers that it has had."""
+"""Processes that run side by side on a shared world, one request at a time: what the models of this folder
+have in common. A process is a generator; what it does next follows from the answers that it has had."""
 
 from typing import NamedTuple
 

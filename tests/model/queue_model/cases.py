@@ -7,7 +7,9 @@ ONE_FILE, ONE_DIRECTORY = (("file 4",),), (("directory 1",),)
 A_DIRECTORY_AND_A_FILE = (("directory 1", "file 2"),)
 
 ENDS = sessions.Case(((A_DIRECTORY_AND_A_FILE, True),), collectors=1, passes=2, deaths=1, repeats=1)
-STAYS = sessions.Case((((*A_DIRECTORY_AND_A_FILE, ("file 3",)), False),), collectors=1, passes=2, deaths=1, repeats=1)
+STAYS = sessions.Case(
+    (((*A_DIRECTORY_AND_A_FILE, ("file 3",)), False),), collectors=1, passes=2, deaths=1, repeats=1
+)
 TWO_COLLECTORS = sessions.Case(((ONE_FILE, True),), collectors=2, passes=1, deaths=2, repeats=0)
 TWO_THREADS = directory_items.Case((1, 1), rounds=2)
 A_CHAIN = directory_items.Case((2, 1), rounds=3)
@@ -36,10 +38,18 @@ SHORT = [
     ("open files", [OPEN, OPEN._replace(collectors=2)]),
 ]
 LONG = [
-    ("queues, two of each",
-     [sessions.Case(((ONE_DIRECTORY, True),), collectors=2, passes=1, deaths=1, repeats=1),
-      sessions.Case(((ONE_FILE, True), (ONE_DIRECTORY, False)), collectors=1, passes=2, deaths=2, repeats=0),
-      sessions.Case(((ONE_FILE, True), (ONE_DIRECTORY, False)), collectors=2, passes=1, deaths=1, repeats=0)]),
+    (
+        "queues, two of each",
+        [
+            sessions.Case(((ONE_DIRECTORY, True),), collectors=2, passes=1, deaths=1, repeats=1),
+            sessions.Case(
+                ((ONE_FILE, True), (ONE_DIRECTORY, False)), collectors=1, passes=2, deaths=2, repeats=0
+            ),
+            sessions.Case(
+                ((ONE_FILE, True), (ONE_DIRECTORY, False)), collectors=2, passes=1, deaths=1, repeats=0
+            ),
+        ],
+    ),
     ("directory items and roll calls", [A_CHAIN, ROLL_CALLS, directory_items.Case((1, 1, 1), rounds=2)]),
     ("open files", [OPEN._replace(opens=2, lost_watches=2, passes=2)]),
 ]

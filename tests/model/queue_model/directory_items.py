@@ -2,8 +2,9 @@
 """Directory items that several operations of one instance rely on, and the roll calls that let go of them
 (docs/ORDERING.md section 2, "As built"; src/instance/answers.cpp, queue.cpp, src/reclaim/round.cpp).
 
-Threads of one instance remove names in one directory, a collector calls the roll. A d/ key there must at all times be
-led to by an item; and an item must not hold the answer back for longer than those who may rely on it run.
+Threads of one instance remove names in one directory, a collector calls the roll. A d/ key there must at all
+times be led to by an item; and an item must not hold the answer back for longer than those who may rely on it
+run.
 
 Left out: other instances, deaths (sessions.py), and what recount does about the key."""
 
@@ -84,7 +85,8 @@ def answer_to_roll_call(world):
 
 
 def note_call(world, lowest):
-    """Two roll calls on, who used an item before the first has ended, and so have those who overlapped with them."""
+    """Two roll calls on, who used an item before the first has ended, and so have those who overlapped with
+    them."""
     running = frozenset(operation for operation, _ in world.running)
     wrong = world.wrong
     if len(world.calls) == 2:
@@ -162,4 +164,8 @@ class DirectoryItemsModel:
         while last.status == "running":
             reply, world = act(world, request_of(last))
             last = answered(last, reply)
-        return f"stays for ever: items {world.queue}, keys {world.keys}" if world.queue or world.keys else world.wrong
+        return (
+            f"stays for ever: items {world.queue}, keys {world.keys}"
+            if world.queue or world.keys
+            else world.wrong
+        )

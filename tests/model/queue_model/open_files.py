@@ -2,9 +2,10 @@
 """Whether a file without a name is removed while somebody has it open (docs/ORDERING.md sections 5 and 9;
 src/reclaim/round_inodes.cpp, src/fs/files_handles.cpp).
 
-Clients open a file that they have looked up before and close it again; they may lose their watch, so that they do not
-hear a roll call, and set it again. A collector marks the inode dead, asks, and removes it if all answered and none has it
-open. Left out: clients that are gone (they are fenced, which makes them over: sessions.py)."""
+Clients open a file that they have looked up before and close it again; they may lose their watch, so that
+they do not hear a roll call, and set it again. A collector marks the inode dead, asks, and removes it if all
+answered and none has it open. Left out: clients that are gone (they are fenced, which makes them over:
+sessions.py)."""
 
 from typing import NamedTuple
 
@@ -92,12 +93,25 @@ class OpenFilesModel:
                 found.append((words, (after, replace(actors, i, answered(actor, reply)))))
         for i, watching in enumerate(world.watching):
             if not watching:
-                found.append((f"{i} sets its watch again",
-                              (world._replace(watching=replace(world.watching, i, True)), actors)))
+                found.append(
+                    (
+                        f"{i} sets its watch again",
+                        (world._replace(watching=replace(world.watching, i, True)), actors),
+                    )
+                )
             elif world.lost_watches:
-                found.append((f"{i} LOSES ITS WATCH",
-                              (world._replace(watching=replace(world.watching, i, False),
-                                              lost_watches=world.lost_watches - 1), actors)))
+                found.append(
+                    (
+                        f"{i} LOSES ITS WATCH",
+                        (
+                            world._replace(
+                                watching=replace(world.watching, i, False),
+                                lost_watches=world.lost_watches - 1,
+                            ),
+                            actors,
+                        ),
+                    )
+                )
         return found
 
     def violation(self, _before, state):

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The queue of each instance, from its record to its end, and collectors that read all of them (docs/ORDERING.md
-sections 2 and 5; src/instance/instance.cpp, others.cpp, src/reclaim/round.cpp).
+"""The queue of each instance, from its record to its end, and collectors that read all of them
+(docs/ORDERING.md sections 2 and 5; src/instance/instance.cpp, others.cpp, src/reclaim/round.cpp).
 
-An operation appends items, leaves debris, and cleans all of it up but for the first inode's. Anyone may die at any step;
-the step in flight may land until the instance is fenced; a step whose answer is lost may be run again later. Debris must
-at all times be named by an item that a collector can find.
+An operation appends items, leaves debris, and cleans all of it up but for the first inode's. Anyone may die
+at any step; the step in flight may land until the instance is fenced; a step whose answer is lost may be run
+again later. Debris must at all times be named by an item that a collector can find.
 
-Left out: who is silent and alive (open_files.py), directory items that several operations use (directory_items.py),
-grace, range items, and how a fence gets to the objects."""
+Left out: who is silent and alive (open_files.py), directory items that several operations use
+(directory_items.py), grace, range items, and how a fence gets to the objects."""
 
 from typing import NamedTuple
 
@@ -36,7 +36,7 @@ class World(NamedTuple):
     repeats: int
 
 
-# ---- what they do; the last part of each request is the lowest number still running or relied on, else the next one
+# ---- what they do. The last part of each request: the lowest number running or relied on, else the next one
 
 
 def start(me):
@@ -86,7 +86,9 @@ def handle(me, item, number, lowest):
     if not inode.startswith("directory"):
         yield ("clean", inode, lowest)
         return
-    child = ((me, number, "child of " + inode),)  # a directory with one child: it gets an item, then its name goes
+    child = (
+        (me, number, "child of " + inode),
+    )  # a directory with one child: it gets an item, then its name goes
     if on("LOG_BEFORE_ACTING"):
         yield ("append", me, child, lowest)
     yield ("empty", inode, child[0][2], lowest)
@@ -111,7 +113,9 @@ def collector(me, passes, first_number):
                 continue
             lowest_of[instance] = NOTHING_RUNS_ABOVE
             if record == "live":
-                lowest_of[instance] = number if instance == me else (yield from ask_or_fence(instance, number))
+                lowest_of[instance] = (
+                    number if instance == me else (yield from ask_or_fence(instance, number))
+                )
         over = [i for i, record in enumerate(records) if lowest_of.get(i) == NOTHING_RUNS_ABOVE and i != me]
         due = []
         for instance, lowest in lowest_of.items():
@@ -220,22 +224,36 @@ class SessionsModel:
     def steps_of(self, world, i, actor):
         request = request_of(actor)
         reply, after = act(world, request)
-        found = [(f"{i} {request[:-1]} -> {reply}",
-                  after._replace(actors=replace(after.actors, i, answered(actor, reply))))]
+        found = [
+            (
+                f"{i} {request[:-1]} -> {reply}",
+                after._replace(actors=replace(after.actors, i, answered(actor, reply))),
+            )
+        ]
         writes = request[0] not in READS
         if world.repeats and writes:
-            found.append((f"{i} {request[:-1]}: APPLIED, its answer lost; it WILL BE RUN AGAIN",
-                          after._replace(repeats=world.repeats - 1)))
+            found.append(
+                (
+                    f"{i} {request[:-1]}: APPLIED, its answer lost; it WILL BE RUN AGAIN",
+                    after._replace(repeats=world.repeats - 1),
+                )
+            )
         if world.deaths and actor.replies:
             dead = Actor("dead", in_flight=request if writes else None)
-            found.append((f"{i} DIES{f' with {request[:-1]} in flight' if writes else ''}",
-                          world._replace(actors=replace(world.actors, i, dead), deaths=world.deaths - 1)))
+            found.append(
+                (
+                    f"{i} DIES{f' with {request[:-1]} in flight' if writes else ''}",
+                    world._replace(actors=replace(world.actors, i, dead), deaths=world.deaths - 1),
+                )
+            )
         return found
 
     def violation(self, _before, world):
         for inode in world.debris:
-            if not any(record is not None and session is not None and any(item[2] == inode for item in session)
-                       for record, session in zip(world.records, world.sessions)):
+            if not any(
+                record is not None and session is not None and any(item[2] == inode for item in session)
+                for record, session in zip(world.records, world.sessions)
+            ):
                 return f"no queue that can be found names {inode}: {world.records}, {world.sessions}"
         return ""
 
@@ -243,12 +261,15 @@ class SessionsModel:
         return True
 
     def at_end(self, world):
-        """When nobody is running any more, everybody is over, and one more collector drains all of it, alone."""
+        """When nobody is running any more, everybody is over, and one more collector drains all of it,
+        alone."""
         if any(actor.status == "running" or actor.in_flight is not None for actor in world.actors):
             return None
         me = len(world.actors)
         actors = tuple(Actor("dead") for _ in world.actors)
-        world = World(world.records + (None,), world.sessions + (None,), world.debris, actors + (Actor("done"),), 0, 0)
+        world = World(
+            world.records + (None,), world.sessions + (None,), world.debris, actors + (Actor("done"),), 0, 0
+        )
         for round_number in range(4):
             last = Actor("running", collector, (me, 1, ROUND * round_number))
             while last.status == "running":
