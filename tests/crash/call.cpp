@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "crash/call.h"
 
+#include <fcntl.h>
+
 #include <cstdio>
 
 namespace lccfs::crash {
@@ -33,6 +35,10 @@ const char* name_of(Call::Kind kind) {
       return "chmod";
     case Call::Kind::write:
       return "write";
+    case Call::Kind::append:
+      return "append";
+    case Call::Kind::read:
+      return "read";
     case Call::Kind::truncate:
       return "truncate";
     case Call::Kind::set_xattr:
@@ -41,6 +47,13 @@ const char* name_of(Call::Kind kind) {
       return "remove-xattr";
   }
   return "?";
+}
+
+Result<std::string> read(const Call& call, test::Paths& at) {
+  LCCFS_TRY(const HandleId handle, at.open(call.path, O_RDONLY));
+  auto bytes = at.read(handle, call.offset_bytes, call.size_bytes);
+  at.close(handle);
+  return bytes;
 }
 
 Result<> once(const Call& call, test::Paths& at) {
@@ -69,6 +82,11 @@ Result<> once(const Call& call, test::Paths& at) {
       return at.chmod(call.path, call.mode);
     case Call::Kind::write:
       return at.write(call.path, call.offset_bytes, std::string(call.size_bytes, call.letter));
+    case Call::Kind::append:
+      return at.write(call.path, 0, std::string(call.size_bytes, call.letter), O_WRONLY | O_APPEND);
+    case Call::Kind::read:
+      LCCFS_CHECK(read(call, at));
+      return {};
     case Call::Kind::truncate:
       return at.truncate(call.path, call.size_bytes);
     case Call::Kind::set_xattr:
@@ -87,6 +105,13 @@ Result<> Call::operator()(test::Paths& at) const {
   return result;
 }
 
+std::string Call::perform(test::Paths& at) const {
+  if (kind != Kind::read) return text_of((*this)(at));
+  auto bytes = read(*this, at);
+  if (!bytes && bytes.error().code == ErrorCode::stale) bytes = read(*this, at);
+  return bytes ? test::runs_of(*bytes) : describe(bytes.error().code);
+}
+
 std::string text_of(const Call& call) {
   std::string text = name_of(call.kind) + (" " + call.path);
   if (!call.other.empty()) text += " " + call.other;
@@ -95,7 +120,8 @@ std::string text_of(const Call& call) {
     std::snprintf(mode, sizeof mode, " %o", call.mode);
     text += mode;
   }
-  if (call.kind == Call::Kind::write) text += " at " + std::to_string(call.offset_bytes);
+  if (call.kind == Call::Kind::write || call.kind == Call::Kind::read)
+    text += " at " + std::to_string(call.offset_bytes);
   if (call.size_bytes != 0 || call.kind == Call::Kind::truncate) text += " " + std::to_string(call.size_bytes);
   if (call.letter != 0) text += call.letter;
   return text;

@@ -22,7 +22,9 @@ struct Call {
     rename_no_replace,
     exchange,
     chmod,
-    write,  ///< open, pwrite, close
+    write,   ///< open, pwrite, close
+    append,  ///< the same with O_APPEND
+    read,    ///< open, pread, close
     truncate,
     set_xattr,
     remove_xattr,
@@ -36,6 +38,8 @@ struct Call {
 
   /// What it does. An inode that has just gone under its path is looked up once more, as the kernel does.
   Result<> operator()(test::Paths& at) const;
+  /// The same, and what it answers: "ok", the bytes that were read (runs_of), or the meaning of the error.
+  std::string perform(test::Paths& at) const;
 };
 
 std::string text_of(const Call& call);

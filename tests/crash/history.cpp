@@ -7,13 +7,15 @@ namespace lccfs::crash {
 
 namespace {
 
-/// What has been decided so far: which calls are done, and what others have looked up.
+/// What has been decided so far: which calls are done, what others have looked up, which writes have come in part.
 struct Progress {
   ModelTree tree;
   std::uint64_t done = 0;
+  std::uint64_t in_part = 0;
   std::map<std::size_t, ModelTree::Id> found{};
 
   bool is_done(std::size_t i) const { return (done >> i & 1) != 0; }
+  bool has_come_in_part(std::size_t i) const { return (in_part >> i & 1) != 0; }
   Progress with(std::size_t i) const {
     Progress next = *this;
     next.done |= std::uint64_t{1} << i;
@@ -29,8 +31,8 @@ class Search {
     bool all_done = true;
     for (std::size_t i = 0; i < history_.size(); ++i) {
       if (now.is_done(i)) continue;
-      all_done = all_done && history_[i].is_pending();
-      if (may_be_next(i, now) && (goes_on(i, now) || looks_up(i, now))) return true;
+      all_done = false;
+      if (may_be_next(i, now) && (goes_on(i, now) || looks_up(i, now) || comes_in_part(i, now))) return true;
     }
     return all_done && now.tree.lines() == tree_;
   }
@@ -60,11 +62,17 @@ class Search {
     Progress then = now.with(i);
     const auto result =
         found == now.found.end() ? then.tree.perform(one.call) : then.tree.perform_on(found->second, one.call);
-    if ((one.is_pending() || result == one.result) && explains(then)) return true;
-    if (!one.is_pending() || one.call.kind != Call::Kind::write) return false;
-    Progress in_part = now.with(i);
-    in_part.tree.write_within(one.call);
-    return explains(in_part);
+    if ((one.is_in_doubt() || result == one.result) && explains(then)) return true;
+    if (!one.is_in_doubt()) return false;
+    return explains(now.with(i));
+  }
+
+  bool comes_in_part(std::size_t i, const Progress& now) const {
+    const Call& call = history_[i].call;
+    if (call.kind != Call::Kind::write || now.has_come_in_part(i)) return false;
+    Progress then = now;
+    then.in_part |= std::uint64_t{1} << i;
+    return then.tree.write_within(call) && explains(then);
   }
 
   const std::vector<Performed>& history_;

@@ -22,14 +22,16 @@ struct Performed {
   unsigned begin = never;  ///< its first step; never: it had none
   unsigned end = never;    ///< never: its client died in it, and it may have happened, or happen later, or not
 
-  bool is_pending() const { return end == never; }
-  bool is_before(const Performed& other) const { return !is_pending() && other.begin != never && end <= other.begin; }
+  /// It may have happened, in part if it is a write, or not.
+  bool is_in_doubt() const { return end == never || result == describe(ErrorCode::timed_out); }
+  bool is_before(const Performed& other) const { return other.begin != never && end <= other.begin; }
 };
 
 /// Whether calls in some order, each at once and whole, give these results and leave that tree. A client's calls keep
-/// their order, and a call that ended before another began comes before it. One that is pending may be left out; of a
-/// pending write past the end, the part within the file may have come alone. Paths are looked up before their call acts
-/// (ModelTree::look_up): another client may rename or remove what was found in between.
+/// their order, and a call that ended before another began comes before it. One that is in doubt may be left out. Of
+/// a write past the end, the part within the file may be seen before the rest, or come alone if it is in doubt. Paths
+/// are looked up before their call acts (ModelTree::look_up): another client may rename or remove what was found in
+/// between.
 bool is_explained(const ModelTree& start, const std::vector<Performed>& history, const Tree& tree);
 
 std::string text_of(const std::vector<Performed>& history);

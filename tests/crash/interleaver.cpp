@@ -7,18 +7,15 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <semaphore>
 #include <stdexcept>
 #include <thread>
 
 namespace lccfs::crash {
 
 namespace {
-// A lane that has not come to its next step by then is taken to wait for another one's. Too short is no harm: it is
-// looked at again.
-constexpr std::chrono::milliseconds moves_within{20};
 constexpr std::chrono::milliseconds waits_for_answer_after{1};
 constexpr std::chrono::seconds hangs_after{30};
 constexpr unsigned most_lanes = 4;
@@ -90,7 +87,7 @@ Interleaver::Choose follow(std::vector<Decision> schedule) {
 /// the order in which they came.
 class Interleaver::Crew {
  public:
-  Crew() {
+  explicit Crew(std::chrono::milliseconds moves_within) : moves_within_(moves_within) {
     stay_on_one_processor();
     for (auto& member : members_) {
       member.thread = std::jthread([this, &member](const std::stop_token& stop) { work(member, stop); });
@@ -99,39 +96,39 @@ class Interleaver::Crew {
   ~Crew() {
     for (auto& member : members_) {
       member.thread.request_stop();
-      member.start.release();
     }
   }
 
   void start(unsigned lane, Lane with) {
     auto& member = members_[lane];
+    with.client->set_hook([this, &member](const StepInfo& info) { return wait_for_leave(member, info); });
+    std::unique_lock lock(mutex_);
     member.act = std::move(with.act);
     member.client = with.client;
-    {
-      const std::lock_guard lock(mutex_);
-      member.is_done = false;
-    }
-    with.client->set_hook([this, &member](const StepInfo& info) { return wait_for_leave(member, info); });
-    member.start.release();
-    wait_for_a_move(moves_within);
+    member.is_at_work = true;
+    member.changed.notify_all();
+    wait_for_a_move(lock, moves_within_);
   }
   void go_on(const Decision& decision) {
     auto& member = members_[decision.lane];
-    while (moved_.try_acquire()) continue;  // moves that were seen already
     if (decision.runs_again) {
       member.client->release_all();
-      return wait_for_a_move(moves_within);
+      std::unique_lock lock(mutex_);
+      return wait_for_a_move(lock, moves_within_);
     }
+    const bool to_be_held = decision.fault == Fault::Kind::run_again_later;
     {
-      const std::lock_guard lock(mutex_);
+      std::unique_lock lock(mutex_);
       const auto first = member.line.front();
       member.line.pop_front();
       first->fault = decision.fault;
-      first->leave.release();
+      first->may_go = true;
+      member.changed.notify_all();
+      if (!to_be_held) return wait_for_a_move(lock, moves_within_);
     }
-    const bool to_be_held = decision.fault == Fault::Kind::run_again_later;
-    if (to_be_held) member.client->wait_for_held(1);
-    wait_for_a_move(to_be_held ? waits_for_answer_after : moves_within);
+    member.client->wait_for_held(1);
+    std::unique_lock lock(mutex_);
+    wait_for_a_move(lock, waits_for_answer_after);
   }
   /// What can be done next; waits until there is something, or all are done.
   std::vector<Waiting> waiting(unsigned lanes) {
@@ -142,12 +139,17 @@ class Interleaver::Crew {
         auto& member = members_[lane];
         const bool holds = !member.client->held().empty();
         const std::lock_guard lock(mutex_);
-        all_done = all_done && member.is_done;
+        all_done = all_done && !member.is_at_work;
         if (!member.line.empty()) found.push_back({lane, member.line.front()->mutates, false});
-        if (!member.is_done && holds) found.push_back({lane, false, true});
+        if (member.is_at_work && holds) found.push_back({lane, false, true});
       }
       if (!found.empty() || all_done) return found;
-      if (!moved_.try_acquire_for(hangs_after)) throw std::runtime_error("the clients wait for each other for ever");
+      std::unique_lock lock(mutex_);
+      const auto before = moves_;
+      const bool none_came = std::ranges::all_of(members_, [](const Member& member) { return member.line.empty(); });
+      if (none_came && !moved_.wait_for(lock, hangs_after, [&] { return moves_ != before; })) {
+        throw std::runtime_error("the clients wait for each other for ever");
+      }
     }
   }
   /// Whoever comes to a step from now on goes on at once.
@@ -159,52 +161,56 @@ class Interleaver::Crew {
  private:
   struct Step {
     bool mutates = false;
+    bool may_go = false;
     Fault::Kind fault = Fault::Kind::none;
-    std::binary_semaphore leave{0};
   };
   struct Member {
     ScriptedClient* client = nullptr;
     std::deque<std::shared_ptr<Step>> line;
-    bool is_done = true;
+    bool is_at_work = false;
     std::function<void()> act;
-    std::binary_semaphore start{0};
+    std::condition_variable_any changed;  // it is to begin, or one of its steps may go
     std::jthread thread;
   };
 
   /// Until a thread of any client has come to a step, or a client is done.
-  void wait_for_a_move(std::chrono::milliseconds limit) { static_cast<void>(moved_.try_acquire_for(limit)); }
+  void wait_for_a_move(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds limit) {
+    const auto before = moves_;
+    moved_.wait_for(lock, limit, [&] { return moves_ != before; });
+  }
 
   Fault wait_for_leave(Member& member, const StepInfo& info) {
     const auto step = std::make_shared<Step>();
     step->mutates = info.mutates() && info.kind != StepKind::fence;
-    {
-      const std::lock_guard lock(mutex_);
-      member.line.push_back(step);
-    }
-    moved_.release();
-    step->leave.acquire();
+    std::unique_lock lock(mutex_);
+    member.line.push_back(step);
+    ++moves_;
+    moved_.notify_one();
+    member.changed.wait(lock, [&] { return step->may_go; });
     return {step->fault};
   }
 
   void work(Member& member, const std::stop_token& stop) {
     for (;;) {
-      member.start.acquire();
-      if (stop.stop_requested()) return;
+      std::unique_lock lock(mutex_);
+      if (!member.changed.wait(lock, stop, [&] { return member.is_at_work; })) return;
+      lock.unlock();
       member.act();
-      {
-        const std::lock_guard lock(mutex_);
-        member.is_done = true;
-      }
-      moved_.release();
+      lock.lock();
+      member.is_at_work = false;
+      ++moves_;
+      moved_.notify_one();
     }
   }
 
-  std::mutex mutex_;  // guards what the members are at
-  std::counting_semaphore<> moved_{0};
+  const std::chrono::milliseconds moves_within_;
+  std::mutex mutex_;  // guards all below
+  std::condition_variable moved_;
+  std::uint64_t moves_ = 0;
   std::array<Member, most_lanes> members_;
 };
 
-Interleaver::Interleaver() : crew_(std::make_unique<Crew>()) {}
+Interleaver::Interleaver(std::chrono::milliseconds moves_within) : crew_(std::make_unique<Crew>(moves_within)) {}
 Interleaver::~Interleaver() = default;
 
 void Interleaver::run(std::vector<Lane> lanes, const Choose& choose) {

@@ -2,6 +2,7 @@
 // Several clients at work, one step of one of them at a time: before each step its thread waits until it is chosen.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -38,7 +39,8 @@ class Interleaver {
     std::function<void()> act;
   };
 
-  Interleaver();
+  /// Whether that lane waits for another one's step is asked after so long: too short is no harm.
+  explicit Interleaver(std::chrono::milliseconds moves_within = std::chrono::milliseconds(20));
   ~Interleaver();
 
   /// Runs all acts to their end. A lane that waits for another one's step is left alone until it moves again. Steps of

@@ -14,8 +14,18 @@ std::string directory_of(const std::string& path) { return path.substr(0, path.r
 std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 bool changes_an_inode(Kind kind) {
-  return kind == Kind::chmod || kind == Kind::write || kind == Kind::truncate || kind == Kind::set_xattr ||
-         kind == Kind::remove_xattr;
+  return kind == Kind::chmod || kind == Kind::write || kind == Kind::append || kind == Kind::read ||
+         kind == Kind::truncate || kind == Kind::set_xattr || kind == Kind::remove_xattr;
+}
+
+std::string text_of_answer(const Result<std::string>& answer) {
+  return answer ? *answer : describe(answer.error().code);
+}
+
+/// "ok", if it went well.
+Result<std::string> ok_after(const Result<>& result) {
+  if (!result) return std::unexpected(result.error());
+  return "ok";
 }
 
 FileType type_made(Kind kind) {
@@ -36,12 +46,27 @@ Result<ModelTree::Id> ModelTree::find(const std::string& path) const {
   return found->second;
 }
 
-std::string ModelTree::perform(const Call& call) { return text_of(act(call)); }
+std::string ModelTree::perform(const Call& call) { return text_of_answer(act(call)); }
 
-Result<> ModelTree::act(const Call& call) {
+Result<std::string> ModelTree::act(const Call& call) {
   const auto found = find(changes_an_inode(call.kind) ? call.path : directory_of(call.path));
   if (!found) return std::unexpected(found.error());
-  return changes_an_inode(call.kind) ? change(nodes_.at(*found), call) : act_in(*found, call);
+  return changes_an_inode(call.kind) ? change(nodes_.at(*found), call) : ok_after(act_in(*found, call));
+}
+
+std::optional<ModelTree::Id> ModelTree::id_of(const std::string& path) const {
+  const auto found = find(path);
+  return found ? std::optional(*found) : std::nullopt;
+}
+
+std::vector<ModelTree::Id> ModelTree::files() const {
+  std::vector<Id> ids;
+  for (const auto& [id, node] : nodes_) {
+    for (const auto& [name, child] : node.names) {
+      if (nodes_.at(child).type == FileType::regular) ids.push_back(child);
+    }
+  }
+  return ids;
 }
 
 std::optional<ModelTree::Id> ModelTree::look_up(const Call& call) const {
@@ -53,7 +78,7 @@ std::optional<ModelTree::Id> ModelTree::look_up(const Call& call) const {
 }
 
 std::string ModelTree::perform_on(Id found, const Call& call) {
-  return text_of(changes_an_inode(call.kind) ? change(nodes_.at(found), call) : act_in(found, call));
+  return text_of_answer(changes_an_inode(call.kind) ? change(nodes_.at(found), call) : ok_after(act_in(found, call)));
 }
 
 Result<> ModelTree::act_in(Id id, const Call& call) {
@@ -127,33 +152,44 @@ Result<> ModelTree::rename(Node& directory, const Call& call) {
   return {};
 }
 
-Result<> ModelTree::change(Node& node, const Call& call) {
+Result<std::string> ModelTree::change(Node& node, const Call& call) {
   if (call.kind == Kind::chmod) {
     node.mode = call.mode;
   } else if (call.kind == Kind::set_xattr) {
     node.xattrs[call.other] = Bytes(1, call.letter);
   } else if (call.kind == Kind::remove_xattr) {
     if (node.xattrs.erase(call.other) == 0) return failure(ErrorCode::no_attribute, call.path);
-  } else if (node.is_directory()) {
-    return failure(ErrorCode::is_directory, call.path);
-  } else if (call.kind == Kind::truncate) {
-    if (node.type != FileType::regular) return failure(ErrorCode::invalid, call.path);
-    node.bytes.resize(call.size_bytes);
   } else {
-    const auto end = call.offset_bytes + call.size_bytes;
-    if (node.bytes.size() < end) node.bytes.resize(end);
-    node.bytes.replace(call.offset_bytes, call.size_bytes, call.size_bytes, call.letter);
+    return change_bytes(node, call);
   }
-  return {};
+  return "ok";
 }
 
-void ModelTree::write_within(const Call& call) {
+Result<std::string> ModelTree::change_bytes(Node& node, const Call& call) {
+  if (node.is_directory()) return failure(ErrorCode::is_directory, call.path);
+  if (call.kind == Kind::read) {
+    const auto begin = std::min<std::uint64_t>(call.offset_bytes, node.bytes.size());
+    return test::runs_of(node.bytes.substr(begin, call.size_bytes));
+  }
+  if (call.kind == Kind::truncate) {
+    if (node.type != FileType::regular) return failure(ErrorCode::invalid, call.path);
+    node.bytes.resize(call.size_bytes);
+    return "ok";
+  }
+  const auto begin = call.kind == Kind::append ? node.bytes.size() : call.offset_bytes;
+  if (node.bytes.size() < begin + call.size_bytes) node.bytes.resize(begin + call.size_bytes);
+  node.bytes.replace(begin, call.size_bytes, call.size_bytes, call.letter);
+  return "ok";
+}
+
+bool ModelTree::write_within(const Call& call) {
   const auto found = find(call.path);
-  if (!found) return;
+  if (!found) return false;
   auto& bytes = nodes_.at(*found).bytes;
-  if (call.offset_bytes >= bytes.size()) return;
-  const auto size_bytes = std::min<std::uint64_t>(call.size_bytes, bytes.size() - call.offset_bytes);
+  if (call.offset_bytes >= bytes.size() || call.offset_bytes + call.size_bytes <= bytes.size()) return false;
+  const auto size_bytes = bytes.size() - call.offset_bytes;
   bytes.replace(call.offset_bytes, size_bytes, size_bytes, call.letter);
+  return true;
 }
 
 std::string ModelTree::line_of(const Node& node, const std::string& path) const {

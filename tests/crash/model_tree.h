@@ -25,8 +25,13 @@ class ModelTree {
   std::optional<Id> look_up(const Call& call) const;
   /// The rest of the call, on what look_up found: perhaps it has no name any more.
   std::string perform_on(Id found, const Call& call);
-  /// A write without its growth.
-  void write_within(const Call& call);
+  std::optional<Id> id_of(const std::string& path) const;
+  /// Of a file.
+  const std::string& bytes_of(Id id) const { return nodes_.at(id).bytes; }
+  /// Of all files that have a name.
+  std::vector<Id> files() const;
+  /// A write without its growth. false: it has none, or changes nothing else.
+  bool write_within(const Call& call);
   /// As test::Paths::tree.
   std::vector<std::string> lines() const;
 
@@ -43,12 +48,13 @@ class ModelTree {
   static constexpr Id root = 0;
 
   Result<Id> find(const std::string& path) const;
-  Result<> act(const Call& call);
+  Result<std::string> act(const Call& call);
   Result<> act_in(Id directory, const Call& call);
   Result<> make(Node& directory, const Call& call);
   Result<> remove(Node& directory, const Call& call);
   Result<> rename(Node& directory, const Call& call);
-  Result<> change(Node& node, const Call& call);
+  static Result<std::string> change(Node& node, const Call& call);
+  static Result<std::string> change_bytes(Node& node, const Call& call);
   void list(const Node& directory, const std::string& path, std::vector<std::string>& lines) const;
   std::string line_of(const Node& node, const std::string& path) const;
 

@@ -139,4 +139,28 @@ std::vector<Call> data_operations() {
   };
 }
 
+std::vector<Call> file_calls(char letter) {
+  const auto read = [](std::uint64_t offset_bytes, std::uint64_t size_bytes) {
+    return Call{.kind = Kind::read, .path = "/d/a", .offset_bytes = offset_bytes, .size_bytes = size_bytes};
+  };
+  return {
+      read(0, 100),
+      read(0, 100),
+      read(object, 100),
+      read(2 * object, 200),
+      read(4 * object - 10, 10),
+      write(0, 50, letter),
+      write(20, 60, letter),
+      write(object, 20, letter),
+      write(2 * object + 150, 10, letter),
+      {.kind = Kind::append, .path = "/d/a", .size_bytes = 30, .letter = letter},
+      truncate(0),
+      truncate(25),
+      truncate(object + 10),
+      truncate(4 * object),
+      {.kind = Kind::chmod, .path = "/d/a", .mode = 0600U + static_cast<unsigned char>(letter) % 8},
+      {.kind = Kind::unlink, .path = "/d/a"},
+  };
+}
+
 }  // namespace lccfs::crash

@@ -20,6 +20,8 @@ std::vector<State> states();
 std::vector<State> data_states();
 /// What changes bytes, size and attributes of the file a; objects are of object_size_bytes.
 std::vector<Call> data_operations();
+/// Reads, writes and cuts of the file a, each read and write within one object. `letter`: what is written.
+std::vector<Call> file_calls(char letter);
 /// What makes and removes inodes of other kinds, and in other ways, than operations().
 std::vector<Call> further_operations();
 /// On the names a and b, below a, and on /d itself. Modes tell apart who made what: the second client's are `mode` + 1.

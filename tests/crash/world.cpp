@@ -34,12 +34,9 @@ void Client::prepare(const Scenario& scenario, bool warm) {
   if (scenario.held_open) open_file_ = need(paths_.open(*scenario.held_open, O_RDWR));
 }
 
-std::string Client::perform(const Act& act) { return text_of(act(paths_)); }
+std::string Client::perform(const Call& call) { return call.perform(paths_); }
 
-void Client::close(HandleId handle) {
-  static_cast<void>(file_system_->flush(handle));
-  file_system_->release(handle);
-}
+std::string Client::perform(const Act& act) { return text_of(act(paths_)); }
 
 void Client::unmount() {
   if (open_file_) file_system_->release(*open_file_);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "crash/call.h"
 #include "crash/scenario.h"
 #include "store/scripted/scripted_store.h"
 #include "support/fake_clock.h"
@@ -26,7 +27,7 @@ class Client {
   void prepare(const Scenario& scenario, bool warm);
   /// "ok", or the meaning of the error.
   std::string perform(const Act& act);
-  void close(HandleId handle);
+  std::string perform(const Call& call);
   /// Everything in flight is done, all handles are closed.
   void unmount();
   /// After a crash: the process is gone.

@@ -137,8 +137,18 @@ Result<std::string> Paths::read(HandleId handle, std::uint64_t offset, std::size
   return bytes;
 }
 
-Result<> Paths::write(const std::string& path, std::uint64_t offset, const std::string& bytes) {
-  LCCFS_TRY(const HandleId handle, open(path, O_WRONLY));
+void Paths::close(HandleId handle) {
+  static_cast<void>(file_system_.flush(handle));
+  file_system_.release(handle);
+}
+
+Result<> Paths::sync_directory(const std::string& path) {
+  LCCFS_TRY(const Ino ino, find(path));
+  return file_system_.sync_directory(ino);
+}
+
+Result<> Paths::write(const std::string& path, std::uint64_t offset, const std::string& bytes, int flags) {
+  LCCFS_TRY(const HandleId handle, open(path, flags));
   auto written = write(handle, offset, bytes);
   if (written) written = file_system_.flush(handle);
   file_system_.release(handle);

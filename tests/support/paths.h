@@ -3,6 +3,8 @@
 // knows its way.
 #pragma once
 
+#include <fcntl.h>
+
 #include <map>
 #include <string>
 #include <vector>
@@ -29,8 +31,11 @@ class Paths {
   Result<> remove_xattr(const std::string& path, const std::string& name);
   Result<HandleId> open(const std::string& path, int flags);
   /// open(2), pwrite(2) and close(2).
-  Result<> write(const std::string& path, std::uint64_t offset, const std::string& bytes);
+  Result<> write(const std::string& path, std::uint64_t offset, const std::string& bytes, int flags = O_WRONLY);
   Result<> write(HandleId handle, std::uint64_t offset, const std::string& bytes);
+  void close(HandleId handle);
+  Result<> fsync(HandleId handle, bool data_only) { return file_system_.fsync(handle, data_only); }
+  Result<> sync_directory(const std::string& path);
   Result<std::string> read(HandleId handle, std::uint64_t offset, std::size_t size_bytes);
 
   /// A line for each inode that can be reached: path, type and mode, link count, symlink's target, xattrs, a file's
