@@ -11,6 +11,7 @@
 #include "crash/sampling.h"
 #include "crash/stage.h"
 #include "support/catch.h"
+#include "support/collecting.h"
 #include "support/hooks.h"
 
 namespace lccfs::crash {
@@ -63,12 +64,21 @@ class OtherClient {
 struct Cut {
   Fault::Kind kind;
   bool lands_when_taken_for_gone = false;  ///< else, what lands later does so before anybody looks
+  bool is_fenced_before = false;           ///< stopped right before the step, fenced by a collector, and goes on
 };
 constexpr Cut all_cuts[] = {
     {Fault::Kind::not_applied_and_crash},      {Fault::Kind::applied_and_crash}, {Fault::Kind::crash_and_land_later},
     {Fault::Kind::crash_and_land_later, true}, {Fault::Kind::applied_twice},     {Fault::Kind::lost_answer_applied},
-    {Fault::Kind::lost_answer_not_applied},
+    {Fault::Kind::lost_answer_not_applied},    {Fault::Kind::none, false, true},
 };
+
+/// The client is stopped for so long that a collector takes it for gone.
+void fence_stopped(World& world, Client& client) {
+  client.store().set_deaf(true);
+  client.store().lose_watches();
+  world.let_a_minute_pass();
+  test::collect(world.cluster(), world.clock());
+}
 
 /// The operation with that fault at its n-th change. nullopt: it has no so many.
 std::optional<std::string> cut_at(Stage& stage, const Start& start, const Call& call, Beside beside, const Cut& with,
@@ -84,13 +94,18 @@ std::optional<std::string> cut_at(Stage& stage, const Start& start, const Call& 
   Client client = world.mount();
   client.prepare(beside == Beside::a_warm_memory);
   const NthMutation hook(n, {with.kind});
-  client.store().set_hook(hook);
+  client.store().set_hook([&](const StepInfo& info) {
+    const bool before = hook.reached();
+    const Fault fault = hook(info);
+    if (with.is_fenced_before && !before && hook.reached()) fence_stopped(world, client);
+    return fault;
+  });
   Performed performed{.client = 0, .call = call, .result = client.perform(call), .begin = 1};
   client.store().set_hook(nullptr);
-  if (client.store().crashed()) {
+  if (!client.store().crashed()) performed.end = 2;
+  if (client.store().crashed() || (with.is_fenced_before && hook.reached())) {
     client.bury();
   } else {
-    performed.end = 2;
     client.unmount();
   }
   history.push_back(performed);
@@ -118,7 +133,8 @@ void cut_everywhere(Stage& stage, const Start& start, const std::string& state, 
         if (!wrong) break;
         ++cases.cuts;
         INFO(state << ": " << text_of(call) << describe(beside) << ": " << lccfs::describe(with.kind)
-                   << (with.lands_when_taken_for_gone ? " a minute" : "") << ", change " << n);
+                   << (with.lands_when_taken_for_gone ? " a minute" : "")
+                   << (with.is_fenced_before ? ", stopped and fenced before it" : "") << ", change " << n);
         if (!wrong->empty()) FAIL_CHECK(*wrong);
       }
     }
@@ -144,6 +160,16 @@ TEST_CASE("an operation on names that is cut, repeated or not answered at any st
 
 TEST_CASE("an operation on a file that is cut, repeated or not answered at any step is wholly done or not at all") {
   cut_all(data_states(), data_operations());
+}
+
+TEST_CASE("a name whose inode is lost counts as free, whatever is cut") {
+  const Call directory{.kind = Call::Kind::mkdir, .path = "/d", .mode = 0700};
+  const Call lost{.kind = Call::Kind::mkfile, .path = "/d/a", .mode = 0601};
+  const Call other{.kind = Call::Kind::mkfile, .path = "/d/b", .mode = 0602};
+  Start start({directory, lost, other});
+  start.lose_inode("/d/a");
+  Stage stage(start);
+  for (const Call& call : operations(0610)) cut_everywhere(stage, start, "a has lost its inode", call);
 }
 
 }  // namespace

@@ -23,7 +23,9 @@ struct Performed {
   unsigned end = never;    ///< never: its client died in it, and it may have happened, or happen later, or not
 
   /// It may have happened, in part if it is a write, or not.
-  bool is_in_doubt() const { return end == never || result == describe(ErrorCode::timed_out); }
+  bool is_in_doubt() const {
+    return end == never || result == describe(ErrorCode::timed_out) || result == describe(ErrorCode::fenced);
+  }
   bool is_before(const Performed& other) const { return other.begin != never && end <= other.begin; }
 };
 

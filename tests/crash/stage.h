@@ -16,8 +16,11 @@ namespace lccfs::crash {
 /// A world before anything happens, and the model of it.
 struct Start {
   explicit Start(const std::vector<Call>& setup);
+  /// Of an inode that is lost: its entry stays, and means nothing.
+  void lose_inode(const std::string& path);
   World world;
   ModelTree model;
+  bool is_damaged = false;  ///< invariants are not expected to hold
 };
 
 struct Play {
