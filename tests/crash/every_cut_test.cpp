@@ -124,6 +124,7 @@ bool has_a_file_a(const Start& start) {
 }
 
 void cut_everywhere(Stage& stage, const Start& start, const std::string& state, const Call& call) {
+  if (!is_wanted(state + ": " + text_of(call))) return;
   for (const Beside beside : all_besides) {
     if ((beside == Beside::a_reader || beside == Beside::a_writer) && !has_a_file_a(start)) continue;
     ++cases.operations;
@@ -160,6 +161,49 @@ TEST_CASE("an operation on names that is cut, repeated or not answered at any st
 
 TEST_CASE("an operation on a file that is cut, repeated or not answered at any step is wholly done or not at all") {
   cut_all(data_states(), data_operations());
+}
+
+/// A client that makes and removes names, and dies at the n-th change of its start or of its clean end. nullopt: there
+/// is no such change.
+std::optional<std::string> cut_start_or_end(Stage& stage, const Start& start, bool at_end, Fault::Kind kind,
+                                            unsigned n) {
+  World world(start.world);
+  const NthMutation hook(n, {kind});
+  std::vector<Performed> history;
+  const auto store = world.cluster().new_client();
+  if (!at_end) store->set_hook(hook);
+  auto file_system = mount_volume(store, world.clock(), {});
+  if (file_system) {
+    test::Paths paths(**file_system);
+    for (const Call& call : at_end ? operations(0610) : std::vector<Call>{}) {
+      history.push_back({.client = 0, .call = call, .result = call.perform(paths), .begin = 0, .end = 1});
+    }
+    if (at_end) store->set_hook(hook);
+    static_cast<void>((*file_system)->unmount());
+    file_system->reset();
+  }
+  store->set_hook(nullptr);
+  store->crash();
+  store->land_late_steps();
+  if (!hook.reached()) return std::nullopt;
+  return stage.judge(world, history);
+}
+
+TEST_CASE("a client that dies at any step of its start or of its end leaves nothing that a collector does not find") {
+  const Start start(states().back().setup);
+  Stage stage(start);
+  for (const bool at_end : {false, true}) {
+    for (const auto kind :
+         {Fault::Kind::not_applied_and_crash, Fault::Kind::applied_and_crash, Fault::Kind::crash_and_land_later}) {
+      for (unsigned n = 0;; ++n) {
+        const auto wrong = cut_start_or_end(stage, start, at_end, kind, n);
+        if (!wrong) break;
+        ++cases.cuts;
+        INFO((at_end ? "end: " : "start: ") << lccfs::describe(kind) << ", change " << n);
+        if (!wrong->empty()) FAIL_CHECK(*wrong);
+      }
+    }
+  }
 }
 
 TEST_CASE("a name whose inode is lost counts as free, whatever is cut") {

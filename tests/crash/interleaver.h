@@ -39,7 +39,8 @@ class Interleaver {
     std::function<void()> act;
   };
 
-  /// Whether that lane waits for another one's step is asked after so long: too short is no harm.
+  /// A lane that has not come to its next step after so long waits for another one's. Too short is no harm, but where
+  /// orders are enumerated: there, no client may wait for another, and a busy machine must not make it look so.
   explicit Interleaver(std::chrono::milliseconds moves_within = std::chrono::milliseconds(20));
   ~Interleaver();
 

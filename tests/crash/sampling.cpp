@@ -54,6 +54,11 @@ std::optional<unsigned> Rounds::next() {
   return begun_++;
 }
 
+bool is_wanted(const std::string& line) {
+  const char* part = std::getenv("LCCFS_CRASH_ONLY");
+  return part == nullptr || line.find(part) != std::string::npos;
+}
+
 std::size_t stride() { return std::max<std::uint64_t>(1, number_in("LCCFS_CRASH_STRIDE", 1)); }
 
 }  // namespace lccfs::crash

@@ -47,6 +47,9 @@ class Rounds {
   unsigned begun_ = 0;
 };
 
+/// Whether LCCFS_CRASH_ONLY, a part of such a line, is in this one, or not set.
+bool is_wanted(const std::string& line);
+
 /// LCCFS_CRASH_STRIDE: one case of so many, for sanitizers, which are slow and look at the code, not at the protocol.
 std::size_t stride();
 

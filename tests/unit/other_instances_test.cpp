@@ -6,6 +6,7 @@
 #include "support/catch.h"
 #include "support/hooks.h"
 #include "support/instances.h"
+#include "txn/instance_txn.h"
 
 namespace lccfs {
 namespace {
@@ -45,6 +46,29 @@ TEST_CASE("who watches is not over, however old its record is") {
   CHECK(!need(b->ensure_over(a->id())));
   CHECK(fence_counter(volume) == 0);
   CHECK(a->run(insert()).has_value());
+}
+
+class Deaf final : public WatchHandler {
+ public:
+  void on_notify(Bytes, std::move_only_function<void(Bytes)>) override {}
+  void on_lost(Error) override {}
+};
+
+TEST_CASE("who has lost one of its two watches is not over") {
+  for (const std::string& watched : {std::string(format::super_object), format::session_object(InstanceId{900})}) {
+    InstanceVolume volume;
+    const Running other = volume.start();
+    const auto client = volume.cluster->new_client();
+    InstanceRecord record;
+    record.since = volume.clock.wall_time();
+    record.identity = client->identity();
+    need(client->apply(txn::add_instance_record(InstanceId{900}, encode(record))));
+    need(client->apply(txn::make_session(InstanceId{900})));
+    const auto watch = need(client->watch(watched, std::make_shared<Deaf>()));
+    volume.clock.advance(std::chrono::hours(1));
+    CHECK(!need(other->ensure_over(InstanceId{900})));
+    CHECK(fence_counter(volume) == 0);
+  }
 }
 
 TEST_CASE("who crashed is not over before its record is a minute old, and is then fenced and marked") {

@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Deliberate faults in the protocol. Each leaves out, or turns round, what some rule of docs/ORDERING.md asks for.
+
+A fault replaces a piece of a source file (which must occur there once) by one that behaves wrongly if the fault is
+switched on: ON stands for that condition. `suites` are the tests that are tried first, the quickest to see it.
+"""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    name: str
+    rule: str  # what is broken, and where docs/ORDERING.md asks for it
+    file: str  # below src/
+    old: str
+    new: str
+    suites: tuple
+    also: tuple = ()  # further (old, new) in the same file
+
+    def edits(self):
+        return ((self.old, self.new), *self.also)
+
+
+CUT = ("every_cut_test",)
+PAIRS = ("interleave_test",)
+COLLECTOR = ("collector_crash_test", "collector_test")
+UNIT = ("instance_test",)
+RACES = ("namespace_test",)
+DATA = ("files_test", "every_cut_test", "data_interleave_test")
+
+NAMESPACE = [
+    Fault("unlink-without-item", "section 6, unlink: step 0, the directory item", "fs/unlink.cpp",
+          "LCCFS_CHECK(my.instance.rely_on_directory(parent));",
+          "if (!ON && !LCCFS_FAULT(\"unlink-logs-behind\")) LCCFS_CHECK(my.instance.rely_on_directory(parent));", CUT),
+    Fault("unlink-logs-behind", "section 6, unlink: step 0 comes before the commit", "fs/unlink.cpp",
+          "    my.one_name_less(*target);\n    return {};",
+          "    my.one_name_less(*target);\n    if (ON) static_cast<void>(my.instance.rely_on_directory(parent));\n"
+          "    return {};", CUT),
+    Fault("seal-logs-nothing", "section 6, rmdir: step 0, items of the directory and its parent", "fs/settle.cpp",
+          "if (logged != ino) LCCFS_CHECK(", "if (logged != ino && !ON) LCCFS_CHECK(", CUT),
+    Fault("rmdir-without-seal", "section 6, rmdir: step 1, the seal", "fs/settle.cpp",
+          "const auto step = instance.run(txn::seal(ino, view->version, seal));",
+          "const auto step = ON ? Result<StepResult>(StepResult{}) "
+          ": instance.run(txn::seal(ino, view->version, seal));", PAIRS),
+    Fault("seal-without-version", "section 6, rmdir: step 1 guards the version at which it was empty",
+          "txn/namespace_txn.cpp",
+          "          {guard::VersionIs{version}},\n          {mutation::SetXattr{xattr::state, encode(sealed)}}};",
+          "          ON ? std::vector<Guard>{} : std::vector<Guard>{guard::VersionIs{version}},\n"
+          "          {mutation::SetXattr{xattr::state, encode(sealed)}}};", PAIRS),
+    Fault("insert-into-sealed", "section 4, rule 2: open(P)", "txn/namespace_txn.cpp",
+          '"insert entry", {state_is(StateRecord{}), guard::KeyAbsent{name.key}}, {}};',
+          '"insert entry", ON ? std::vector<Guard>{guard::KeyAbsent{name.key}} : '
+          'std::vector<Guard>{state_is(StateRecord{}), guard::KeyAbsent{name.key}}, {}};', PAIRS),
+    Fault("insert-over-a-name", "section 6, create: step 2 guards that the name is absent", "txn/namespace_txn.cpp",
+          "  add_name(txn, name, entry);\n  touch_directory(txn, now);\n  if (nsub) change_nsub(txn, *nsub);",
+          "  if (ON) txn.guards.pop_back();\n"
+          "  add_name(txn, name, entry);\n  touch_directory(txn, now);\n  if (nsub) change_nsub(txn, *nsub);", PAIRS),
+    Fault("entry-unguarded", "section 4, rule 2: guards compare the whole value", "txn/namespace_txn.cpp",
+          "  txn.guards.emplace_back(guard::KeyEquals{name.key, entry.raw});",
+          "  if (!ON) txn.guards.emplace_back(guard::KeyEquals{name.key, entry.raw});", PAIRS),
+    Fault("entries-without-token", "section 2: an entry carries the token of the step that wrote it",
+          "format/inode_records.cpp",
+          "  out.put(entry.token.instance.value);\n  out.put(entry.token.number);",
+          "  const Token written = ON ? Token{InstanceId{1}, 1} : entry.token;\n"
+          "  out.put(written.instance.value);\n  out.put(written.number);", RACES + ("history_test",)),
+    Fault("nsub-unguarded", "section 6: nsub is guarded as read", "txn/namespace_txn.cpp",
+          "  txn.guards.emplace_back(guard::XattrEquals{xattr::nsub, nsub.raw});",
+          "  if (!ON) txn.guards.emplace_back(guard::XattrEquals{xattr::nsub, nsub.raw});", RACES + PAIRS),
+    Fault("no-detached-key", "section 6: the commit sets d/X/t", "txn/namespace_txn.cpp",
+          "  txn.mutations.emplace_back(mutation::SetKey{format::detached_key(ino, token), marker()});",
+          "  if (!ON) txn.mutations.emplace_back(mutation::SetKey{format::detached_key(ino, token), marker()});", CUT),
+    Fault("detached-key-without-token", "section 1: d/<ino>/<token>", "txn/namespace_txn.cpp",
+          "void detach(MetaTxn& txn, Ino ino, Token token, const std::optional<SubdirectoryCount>& nsub) {",
+          "void detach(MetaTxn& txn, Ino ino, Token real_token, const std::optional<SubdirectoryCount>& nsub) {\n"
+          "  const Token token = ON ? Token{InstanceId{1}, 1} : real_token;", PAIRS + CUT),
+    Fault("commit-of-a-cancelled-seal", "section 6, rmdir: step 2 guards x/t absent", "txn/namespace_txn.cpp",
+          "  txn.guards.emplace_back(guard::KeyAbsent{format::decision_key(token)});",
+          "  if (!ON) txn.guards.emplace_back(guard::KeyAbsent{format::decision_key(token)});", PAIRS),
+    Fault("cancel-not-looked-at-again", "section 6, settle a seal: set x/t = cancelled, look again",
+          "reclaim/settle.cpp",
+          "  LCCFS_CHECK(done_or_needless(instance.run(txn::cancel_seal(seal.parent, sealed, seal.token))));\n"
+          "  return false;",
+          "  LCCFS_CHECK(done_or_needless(instance.run(txn::cancel_seal(seal.parent, sealed, seal.token))));\n"
+          "  if (ON) return unseal();\n  return false;", RACES + PAIRS),
+    Fault("settle-without-tombstone", "section 6, settle a seal: x/t = cancelled before the unseal",
+          "reclaim/settle.cpp",
+          "  if (const auto decided = parent->keys.find(decision); decided != parent->keys.end()) {",
+          "  if (ON && !parent->keys.contains(decision)) return unseal();\n"
+          "  if (const auto decided = parent->keys.find(decision); decided != parent->keys.end()) {", PAIRS),
+    Fault("settler-logs-nothing", "section 6, settle a seal: the directory item of P first", "reclaim/settle.cpp",
+          "  LCCFS_CHECK(instance.rely_on_directory(seal.parent));",
+          "  if (!ON) LCCFS_CHECK(instance.rely_on_directory(seal.parent));", CUT + PAIRS),
+    Fault("settle-revives-the-removed", "section 6, settle a seal: d/X/t in P -> dead", "reclaim/settle.cpp",
+          "  if (parent->keys.contains(detached)) return mark_dead();",
+          "  if (parent->keys.contains(detached)) return ON ? unseal() : mark_dead();", PAIRS),
+    Fault("not-empty-without-a-second-look", "section 4, rule 4", "fs/settle.cpp",
+          "    if (!same_names) return std::nullopt;", "    if (!same_names && !ON) return std::nullopt;",
+          RACES + PAIRS),
+    Fault("dangling-without-a-second-look", "section 3, V, and section 4, rule 4", "fs/lookup.cpp",
+          "    if (dangling) return std::unexpected(no_such(name));",
+          "    if (dangling || ON) return std::unexpected(no_such(name));", RACES + PAIRS),
+    Fault("clears-what-does-not-dangle", "section 4, rule 2: a name is cleared by its whole value", "fs/settle.cpp",
+          "  if (!again || again->raw != entry.raw) return {};",
+          "  if (!again || (again->raw != entry.raw && !ON)) return {};\n"
+          "  if (ON) return done_or_needless(instance.run(txn::clear_dangling_entry(name, *again, std::nullopt)));",
+          RACES + PAIRS),
+    Fault("seal-not-taken-back", "section 6, rmdir: 2 failed", "fs/settle.cpp",
+          "  const auto unsealed = done_or_needless(instance.run(txn::unseal(sealed, seal)));",
+          "  const auto unsealed = ON ? Result<>{} : done_or_needless(instance.run(txn::unseal(sealed, seal)));",
+          RACES + PAIRS),
+    Fault("own-tombstone-left", "section 6, rmdir: 2 failed: remove the own x/t", "fs/settle.cpp",
+          "  const auto removed = instance.run_repeatable(txn::remove_decision(seal.parent, seal.token));",
+          "  const auto removed = ON ? Result<Applied>(Applied{})\n"
+          "                          : instance.run_repeatable(txn::remove_decision(seal.parent, seal.token));",
+          ("namespace_test",)),
+    Fault("same-name-renamed", "section 6, rename: same inode under both names: no step", "fs/rename.cpp",
+          "  if (to_entry->record.ino == from_entry->record.ino) {",
+          "  if (to_entry->record.ino == from_entry->record.ino && !ON) {", CUT),
+    Fault("create-forgets-its-inode", "section 6, create: step 3", "fs/create.cpp",
+          "    if (!made.may_have_name) remove_never_named(*made.inode);",
+          "    if (!made.may_have_name && !ON) remove_never_named(*made.inode);", PAIRS),
+]
+
+STEPS = [
+    Fault("no-step-numbers", "section 4, rule 5: the guard on l/", "instance/steps.cpp",
+          "    numbered.guards.emplace_back(guard::KeyLess{key, format::step_number_value(number)});",
+          "    if (!ON) numbered.guards.emplace_back(guard::KeyLess{key, format::step_number_value(number)});", UNIT),
+    Fault("a-failed-guard-decides", "section 4, rule 5: undecided after a failed guard", "instance/steps.cpp",
+          "    // The step may have been applied by an earlier run whatever this answer says, \"no space\" included.",
+          "    if (ON && error.code == ErrorCode::guard_failed) return StepResult{Decided::refused, 0};", PAIRS),
+    Fault("exists-decides", "section 4, rule 5: EEXIST on one's own number: the birth token decides", "fs/create.cpp",
+          "  if (created.error().code != ErrorCode::exists) return",
+          "  if (created.error().code != ErrorCode::exists || ON) return", CUT),
+    Fault("guarded-step-sent-twice", "section 4, rule 5: a lost answer is looked up", "instance/steps.cpp",
+          "    auto was_applied = step_was_applied(txn.object, number);",
+          "    if (ON && is_unknown_time_out(error)) continue;\n"
+          "    auto was_applied = step_was_applied(txn.object, number);", CUT),
+]
+
+QUEUE = [
+    Fault("no-range-intent", "section 5: range intent, section 6, create: step 0", "instance/instance.cpp",
+          "    LCCFS_CHECK(me->log_items({{format::QueueItem::Kind::range, begin, end, clock.wall_time()}}));",
+          "    if (!ON) LCCFS_CHECK(me->log_items({{format::QueueItem::Kind::range, begin, end, clock.wall_time()}}));",
+          CUT),
+    Fault("range-intent-dropped-in-doubt", "section 5: dropped when each number is decided", "instance/instance.cpp",
+          "  if (!read_only_ && !keep_range_intents_) LCCFS_CHECK(drop_range_intents());",
+          "  if (!read_only_ && (!keep_range_intents_ || ON)) LCCFS_CHECK(drop_range_intents());", UNIT),
+    Fault("answers-too-much", "section 5: lowest number running, or else the next one", "instance/answers.cpp",
+          "  for (const auto& item : let_go_of_) lowest = std::min(lowest, item.item);\n  return lowest;",
+          "  for (const auto& item : let_go_of_) lowest = std::min(lowest, item.item);\n"
+          "  return ON && running_.empty() ? lowest + 1000 : lowest;", UNIT + PAIRS),
+    Fault("does-not-answer-what-is-running", "section 2: running or relied on", "instance/answers.cpp",
+          "  const auto lowest_running = running_.empty() ? next : std::min(*running_.begin(), next);",
+          "  const auto lowest_running = running_.empty() || ON ? next : std::min(*running_.begin(), next);",
+          UNIT + PAIRS),
+    Fault("does-not-answer-what-is-relied-on", "section 2: a relied-on item holds the answer back",
+          "instance/answers.cpp",
+          "  for (const auto& [directory, relied_on] : directories_relied_on_) let_go_of_.push_back(relied_on);",
+          "  for (const auto& [directory, relied_on] : directories_relied_on_) {\n"
+          "    if (!ON) let_go_of_.push_back(relied_on);\n  }", UNIT),
+    Fault("keeps-relying", "section 2: a roll call lets go of all directory items", "instance/answers.cpp",
+          "  directories_relied_on_.clear();", "  if (!ON) directories_relied_on_.clear();", UNIT + PAIRS),
+    Fault("session-before-record", "section 5: the record is written before the session object",
+          "instance/instance.cpp",
+          "  // A fresh number: if the record or the object is there already, it was us, and the step was run twice.",
+          "  if (ON) static_cast<void>(apply_until_known(txn::make_session(id_)));", UNIT + CUT),
+    Fault("record-removed-before-session", "section 5: the record is removed after the session object",
+          "instance/instance.cpp",
+          "    auto removed = apply_until_known(txn::remove_session(id_));",
+          "    if (ON) static_cast<void>(apply_until_known(txn::remove_instance_record(id_, record_)));\n"
+          "    auto removed = apply_until_known(txn::remove_session(id_));", CUT),
+    Fault("ended-with-items", "section 5: record and session go only when q/ is read empty", "instance/instance.cpp",
+          "  LCCFS_TRY(const bool nothing_left, queue_is_empty());",
+          "  LCCFS_TRY(const bool is_empty, queue_is_empty());\n  const bool nothing_left = is_empty || ON;", UNIT),
+]
+
+OTHERS = [
+    Fault("marked-without-fence", "section 2: fenced first, then marked", "instance/others.cpp",
+          "    LCCFS_CHECK(store_->fence(found.record->identity));\n    auto fenced = *found.record;",
+          "    if (!ON) LCCFS_CHECK(store_->fence(found.record->identity));\n    auto fenced = *found.record;",
+          ("instance_test",)),
+    Fault("fence-not-synced", "section 2: whoever relies on a fence first syncs fences", "instance/others.cpp",
+          "    LCCFS_CHECK(sync_fences(found.fences));  // who finds no record cannot know under which number it went",
+          "    if (!ON) LCCFS_CHECK(sync_fences(found.fences));", UNIT),
+    Fault("fence-number-not-seen", "section 7: the fence number", "instance/others.cpp",
+          "  if (number <= fences_seen_.load()) return {};", "  if (number <= fences_seen_.load() || ON) return {};",
+          ("files_test", "instance_test")),
+    Fault("gone-with-one-watch", "section 2: no watch left on Super or its session object", "instance/others.cpp",
+          "    if (watching) {", "    if (watching && !(ON && object == format::super_object)) {", UNIT),
+    Fault("gone-at-once", "section 2: record older than a minute", "instance/others.cpp",
+          "constexpr std::chrono::seconds gone_after{60};",
+          "const std::chrono::seconds gone_after{ON ? -1000000 : 60};", UNIT),
+    Fault("roll-call-does-not-fence", "section 5: every recorded instance has answered or is fenced",
+          "instance/others.cpp",
+          "    const auto over = ensure_over(member.id);",
+          "    const auto over = ON ? Result<bool>(true) : ensure_over(member.id);", COLLECTOR + ("instance_test",)),
+]
+
+RECOUNT = [
+    Fault("nothing-is-running", "section 2: when a trace is over", "reclaim/horizon.cpp",
+          "    return token.number < living->second ? Verdict::over : Verdict::not_over;",
+          "    return token.number < living->second || ON ? Verdict::over : Verdict::not_over;", COLLECTOR + PAIRS),
+    Fault("step-numbers-of-the-dead-ignored", "section 5, recount: (X dead) any l/ of X not over",
+          "reclaim/examine.cpp", "  if (inode.dead()) {\n    for (const auto& [instance, number] : inode.step_numbers)",
+          "  if (inode.dead() && !ON) {\n    for (const auto& [instance, number] : inode.step_numbers)",
+          ("removed_beneath_test",)),
+    Fault("dead-directory-with-keys-removed", "section 5, recount: d/ or x/ keys left -> leave X",
+          "reclaim/examine.cpp",
+          "    return inode.has_detached || inode.has_decisions ? Kind::wait : Kind::reclaim;",
+          "    return (inode.has_detached || inode.has_decisions) && !ON ? Kind::wait : Kind::reclaim;",
+          ("removed_beneath_test",)),
+    Fault("inode-before-data", "section 5, recount, and section 3, M", "reclaim/recount.cpp",
+          "  LCCFS_TRY(const bool data_gone, remove_data(inode));",
+          "  if (ON) LCCFS_CHECK(apply(txn::remove_dead_inode(inode.ino, inode.version)));\n"
+          "  LCCFS_TRY(const bool data_gone, remove_data(inode));", COLLECTOR),
+    Fault("data-not-removed", "section 5, recount: remove each mapped object", "reclaim/recount.cpp",
+          "      if (stop_.stop_requested()) {\n        LCCFS_CHECK(steps.wait());",
+          "      if (ON) continue;\n      if (stop_.stop_requested()) {\n        LCCFS_CHECK(steps.wait());",
+          COLLECTOR + CUT),
+    Fault("open-inodes-removed", "section 5, recount: open somewhere -> X stays", "reclaim/round_inodes.cpp",
+          "    if (roll.is_open(inode.ino)) {", "    if (roll.is_open(inode.ino) && !ON) {", COLLECTOR),
+    Fault("silent-clients-ignored", "section 5, a pass: every instance has answered or is over",
+          "instance/roll_call.cpp",
+          "  return std::ranges::none_of(members, [](const Member& m) { return m.standing == Member::Standing::silent; });",
+          "  return ON || std::ranges::none_of(members, [](const Member& m) {\n"
+          "    return m.standing == Member::Standing::silent;\n  });", COLLECTOR),
+    Fault("left-numbers-forgotten", "section 5: what is left is logged before the item goes",
+          "reclaim/round_inodes.cpp",
+          "  if (!left.empty()) LCCFS_CHECK(instance_.log_items(left));",
+          "  if (!left.empty() && !ON) LCCFS_CHECK(instance_.log_items(left));", COLLECTOR),
+    Fault("children-logged-behind", "section 5, recount: queue each child, then remove its entry",
+          "reclaim/recount.cpp",
+          "    LCCFS_CHECK(instance_.log_items(items));\n"
+          "    LCCFS_TRY(const bool removed, apply(txn::remove_dead_names(directory, page->version, keys, 0)));",
+          "    if (!ON) LCCFS_CHECK(instance_.log_items(items));\n"
+          "    LCCFS_TRY(const bool removed, apply(txn::remove_dead_names(directory, page->version, keys, 0)));",
+          COLLECTOR),
+    Fault("item-dropped-too-soon", "section 5: what must wait stays where it is", "reclaim/round.cpp",
+          "    if (finished) done[session].push_back(one.number);",
+          "    if (finished || ON) done[session].push_back(one.number);", COLLECTOR + CUT),
+    Fault("keys-dropped-too-soon", "section 5: recount(X), then remove that key", "reclaim/round_directories.cpp",
+          "    if (dealt_with.contains(ino)) {", "    if (dealt_with.contains(ino) || ON) {", COLLECTOR),
+    Fault("tombstone-dropped-too-soon", "section 8, settle: the tombstone stays until t is over",
+          "reclaim/round_directories.cpp",
+          "    directory.something_left = true;\n  } else if (detached) {",
+          "    directory.something_left = true;\n    if (ON && decision) directory.finished.push_back(key);\n"
+          "  } else if (detached) {", PAIRS + COLLECTOR),
+    Fault("queue-not-read-anew", "section 5: q/ is read empty after the instance was over", "reclaim/round.cpp",
+          "  if (session && !session->ranges.front().entries.empty()) return {};",
+          "  if (session && !session->ranges.front().entries.empty() && !ON) return {};", COLLECTOR),
+    Fault("collector-is-never-running", "section 2: a collector is an instance too", "reclaim/round.cpp",
+          "  const Instance::Operation running(instance_);",
+          "  std::optional<Instance::Operation> running;\n  if (!ON) running.emplace(instance_);",
+          ("collector_crash_test", "interleave_test", "history_test")),
+]
+
+LEASE = [
+    Fault("take-without-version", "section 7: take guards the version as read", "txn/file_txn.cpp",
+          "          {guard::ObjectExists{}, guard::XattrAbsent{xattr::lease}, guard::VersionIs{version}},\n"
+          "          {mutation::SetXattr{xattr::lease, owner(me)}}};",
+          "          ON ? std::vector<Guard>{guard::ObjectExists{}, guard::XattrAbsent{xattr::lease}}\n"
+          "             : std::vector<Guard>{guard::ObjectExists{}, guard::XattrAbsent{xattr::lease}, "
+          "guard::VersionIs{version}},\n          {mutation::SetXattr{xattr::lease, owner(me)}}};", DATA),
+    Fault("take-what-is-held", "section 7: take guards lease absent", "fs/write_lease.cpp",
+          "    if (!view.lease) {\n      auto taken = instance_.run_repeatable(",
+          "    if (view.lease && ON) {\n      static_cast<void>(instance_.run_repeatable(txn::take_over_lease("
+          "node.ino, *view.lease, instance_.id(), instance_.newest_fence())));\n      continue;\n    }\n"
+          "    if (!view.lease) {\n      auto taken = instance_.run_repeatable(", DATA),
+    Fault("take-over-from-anybody", "section 7: take over guards lease is the old one", "txn/file_txn.cpp",
+          "          {guard::ObjectExists{}, guard::XattrEquals{xattr::lease, owner(old_holder)}},",
+          "          ON ? std::vector<Guard>{guard::ObjectExists{}} : std::vector<Guard>{guard::ObjectExists{}, "
+          "guard::XattrEquals{xattr::lease, owner(old_holder)}},", DATA),
+    Fault("writes-only-the-living", "section 7: take guards that the inode exists, not that it lives",
+          "txn/file_txn.cpp",
+          '  MetaTxn txn{format::inode_object(ino),\n              "store size, times, map",\n'
+          '              {guard::ObjectExists{}, guard::XattrEquals{xattr::lease, owner(me)}},\n              {}};',
+          '  MetaTxn txn{format::inode_object(ino),\n              "store size, times, map",\n'
+          '              {guard::ObjectExists{}, guard::XattrEquals{xattr::lease, owner(me)}},\n              {}};\n'
+          '  if (ON) txn.guards.emplace_back(guard::XattrEquals{xattr::state, encode(format::StateRecord{})});',
+          ("collector_test",) + DATA),
+    Fault("dead-holder-not-asked-again", "section 7: holder gone: read the inode after the fence",
+          "fs/write_lease.cpp",
+          "    LCCFS_TRY(view, read_inode(instance_, ino));\n  }\n  LCCFS_CHECK(instance_.see_fence(view.fence));\n"
+          "  return view;",
+          "    if (!ON) {\n      LCCFS_TRY(view, read_inode(instance_, ino));\n    }\n  }\n"
+          "  LCCFS_CHECK(instance_.see_fence(view.fence));\n  return view;", DATA),
+    Fault("nobody-is-asked", "section 7, reading: the holder is asked", "fs/write_lease.cpp",
+          "  if (ask && view.lease && *view.lease != instance_.id()) {",
+          "  if (ask && !ON && view.lease && *view.lease != instance_.id()) {", DATA),
+    Fault("found-lease-not-cleaned", "section 7: a lease that is found to be ours", "fs/write_lease.cpp",
+          "    if (view.lease && *view.lease == instance_.id()) return adopt(node, std::move(view), Tail::unclean);",
+          "    if (view.lease && *view.lease == instance_.id()) {\n"
+          "      return adopt(node, std::move(view), ON ? Tail::clean : Tail::unclean);\n    }", DATA),
+    Fault("boundary-not-cut", "section 7: cut the boundary object", "fs/write_lease.cpp",
+          "  if (boundary_mapped) {", "  if (boundary_mapped && !ON) {", DATA),
+    Fault("beyond-not-removed", "section 7: remove every mapped object past the size", "fs/write_lease.cpp",
+          "  for (const auto index : beyond) store.remove_data(",
+          "  if (ON) beyond.clear();\n  for (const auto index : beyond) store.remove_data(", DATA),
+    Fault("cut-before-commit", "section 7, truncate down: 1 size, 2 cut", "fs/files_attributes.cpp",
+          "  // Also where the size stays: a holder that was evicted learns by this step that it is none any more.",
+          "  if (ON) {\n    const std::lock_guard one_step(node.lease_mutex);\n    {\n"
+          "      const std::lock_guard lock(node.mutex);\n      node.tail_is_dirty = true;\n    }\n"
+          "    LCCFS_CHECK(lease.clean_tail(node));\n  }", CUT),
+    Fault("given-back-in-flight", "section 7, give back: lets nothing new in, waits for all in flight",
+          "fs/files.cpp",
+          "      const AloneInGate alone(asked_for->gate);\n      done = lease.find_own(*asked_for);",
+          "      std::optional<AloneInGate> alone;\n      if (!ON) alone.emplace(asked_for->gate);\n"
+          "      done = lease.find_own(*asked_for);", DATA),
+    Fault("size-not-given-back", "section 7, give back: stores size and times in the same step",
+          "txn/file_txn.cpp",
+          '              {mutation::RemoveXattr{xattr::lease}}};\n  add(txn, changes);',
+          '              {mutation::RemoveXattr{xattr::lease}}};\n  if (!ON) add(txn, changes);', DATA),
+    Fault("given-back-by-anybody", "section 7: give back guards lease is mine", "txn/file_txn.cpp",
+          '              "give back lease",\n'
+          '              {guard::ObjectExists{}, guard::XattrEquals{xattr::lease, owner(me)}},',
+          '              "give back lease",\n'
+          '              ON ? std::vector<Guard>{guard::ObjectExists{}} : std::vector<Guard>{guard::ObjectExists{}, '
+          'guard::XattrEquals{xattr::lease, owner(me)}},', DATA),
+]
+
+DATA_PATH = [
+    Fault("data-before-bits", "section 7, map: a write sets the bits first", "fs/data_write.cpp",
+          "  if (mapped) return {};\n  return lease_.map_objects(",
+          "  if (mapped || ON) return {};\n  return lease_.map_objects(", DATA),
+    Fault("failed-write-not-cleaned", "section 7, T: a failed write past the end is cleaned", "fs/data_write.cpp",
+          "    if (op->end() > op->node->view.size_bytes) op->node->tail_is_dirty = true;",
+          "    if (op->end() > op->node->view.size_bytes && !ON) op->node->tail_is_dirty = true;",
+          DATA),
+    Fault("size-not-raised", "section 7, T: a write raises the size before it is answered", "fs/data_write.cpp",
+          "  if (grew) node.view.size_bytes = op.end();", "  if (grew && !ON) node.view.size_bytes = op.end();", DATA),
+    Fault("append-where-the-kernel-says", "section 7: an append runs at the size then", "fs/data_write.cpp",
+          "    op->offset = op->node->view.size_bytes;", "    if (!ON) op->offset = op->node->view.size_bytes;",
+          DATA,
+          (("  op->alone = true;\n", "  op->alone = true;\n  if (ON) op->offset = believed_offset;\n"),)),
+    Fault("append-beside-others", "section 7: an append runs alone", "fs/data_write.cpp",
+          "  const AloneInGate alone(op->node->gate);\n  {\n    const std::lock_guard one_step(op->node->lease_mutex);\n"
+          "    LCCFS_CHECK(lease_.ensure(",
+          "  std::optional<AloneInGate> alone;\n  if (!ON) alone.emplace(op->node->gate);\n  {\n"
+          "    const std::lock_guard one_step(op->node->lease_mutex);\n    LCCFS_CHECK(lease_.ensure(", DATA),
+    Fault("overlapping-writes-together", "section 7: overlapping ranges go one after the other", "fs/io_gate.cpp",
+          "      return std::none_of(writes_.begin(), writes_.end(),",
+          "      return ON || std::none_of(writes_.begin(), writes_.end(),", DATA),
+    Fault("truncate-beside-others", "section 7, truncate down: alone", "fs/io_gate.cpp",
+          "      return reads_ == 0 && writes_.empty();", "      return ON || (reads_ == 0 && writes_.empty());", DATA),
+    Fault("missing-bytes-are-zeros", "section 7, reading: bytes missing: read the inode again", "fs/data_read.cpp",
+          "  if (!op->bytes_missing || op->leased) return finish_read(op, op->length);",
+          "  if (!op->bytes_missing || op->leased || ON) return finish_read(op, op->length);", DATA),
+    Fault("end-of-file-from-memory", "section 7, reading: never past the size; the holder is asked",
+          "fs/data_read.cpp",
+          "  if (!op->leased && ((meets_end && !op->asked) || (meets_hole && !op->fresh))) {",
+          "  if (!ON && !op->leased && ((meets_end && !op->asked) || (meets_hole && !op->fresh))) {", DATA),
+    Fault("fsync-forgets-the-size", "section 7, fsync: the size if dirty", "fs/files_handles.cpp",
+          "  return private_->lease.store_dirty(*handle->node, !data_only);",
+          "  return ON ? Result<>{} : private_->lease.store_dirty(*handle->node, !data_only);",
+          ("durability_test", "files_test")),
+]
+
+ALL = NAMESPACE + STEPS + QUEUE + OTHERS + RECOUNT + LEASE + DATA_PATH
