@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "crash/drawn_histories.h"
+
+#include <random>
+#include <unordered_set>
+
+#include "crash/sampling.h"
+#include "crash/stage.h"
+#include "support/catch.h"
+
+namespace lccfs::crash {
+
+namespace {
+
+constexpr unsigned most_calls = 3;
+
+Play draw_play(const DrawnHistories& histories, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Play play;
+  play.warm = random() % 2 == 0;
+  for (unsigned client = 0; client < histories.clients; ++client) {
+    const auto choice = histories.choice(client);
+    auto& calls = play.calls.emplace_back();
+    const auto count = 1 + random() % most_calls;
+    for (unsigned i = 0; i < count; ++i) calls.push_back(choice[random() % choice.size()]);
+  }
+  return play;
+}
+
+}  // namespace
+
+std::size_t play(const DrawnHistories& histories, Interleaver& interleaver) {
+  std::size_t played = 0;
+  const auto replay = line_to_replay();
+  Rounds rounds;
+  while (const auto round = rounds.next()) {
+    std::uint64_t seed = std::uint64_t{*round} << 32;
+    for (const State& state : histories.states) {
+      const Start start(state.setup);
+      Stage stage(start);
+      std::unordered_set<std::string> seen;
+      for (unsigned i = 0; i < histories.in_a_state; ++i, ++seed) {
+        if (i % stride() != 0) continue;
+        const Play drawn = draw_play(histories, seed);
+        const auto schedule = replay ? schedule_in(*replay, state.name, drawn) : std::nullopt;
+        if (replay && !schedule) continue;
+        const Interleaver::Choose choose =
+            schedule ? follow(*schedule) : Interleaver::Choose(Sampler(seed, histories.clients));
+        const auto wrong = stage.play(drawn, interleaver, choose);
+        const auto line = line_of(state.name, drawn, interleaver.schedule());
+        if (!wrong.empty()) FAIL_CHECK("LCCFS_REPLAY='" << line << "'\n" << wrong);
+        if (seen.insert(line).second) ++played;
+      }
+    }
+  }
+  return played;
+}
+
+}  // namespace lccfs::crash
