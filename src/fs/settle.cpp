@@ -139,6 +139,7 @@ Result<bool> Namespace::Private::commit_sealed(const StateRecord& seal, std::sha
     }
     if (done->decided == Decided::applied) {
       directory_changed(seal.parent, done->version, time, &nsub);
+      instance.directory_is_gone(sealed);
       return true;
     }
     auto again = read(seal.parent, wanted);

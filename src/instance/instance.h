@@ -109,6 +109,9 @@ class Instance {
   /// The items that rmdir and a replacing rename of a directory need, in one write: inode item, and directory item if
   /// none is relied on already. Good for as long as the caller's Operation lives.
   Result<> log_inode_and_directory(Ino inode, Ino directory);
+  /// This instance has removed it: the step numbers in it go with it, and those in others are not forgotten for its
+  /// sake.
+  void directory_is_gone(Ino directory);
 
   // -- fences and other instances
   /// To be called with an inode's `fence` before its data is read or its lease taken: syncs fences if that one is new.

@@ -35,6 +35,11 @@ void Instance::note_reliance(Ino directory, std::uint64_t item) {
   if (directories_to_tidy_.size() < most_directories_to_tidy) directories_to_tidy_.insert(directory);
 }
 
+void Instance::directory_is_gone(Ino directory) {
+  const std::lock_guard lock(queue_mutex_);
+  directories_to_tidy_.erase(directory);
+}
+
 bool Instance::already_relied_on(Ino directory) {
   const std::lock_guard lock(queue_mutex_);
   const auto found = directories_relied_on_.find(directory);

@@ -59,6 +59,25 @@ TEST_CASE("what was removed is reclaimed once its client has ended, and nothing 
   CHECK_FALSE(has_keys(root, "l/"));
 }
 
+TEST_CASE("a client that removed a tree of thousands of directories leaves no step number in those that live on") {
+  constexpr int directories = 1500;  // more than an instance remembers to tidy
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  const auto kept = make_dir(*mount.file_system, root_ino, "kept");
+  for (int i = 0; i < directories; ++i) {
+    const auto name = std::to_string(i);
+    const auto directory = make_dir(*mount.file_system, kept, name);
+    make_file(*mount.file_system, directory, "inner");
+    need(mount->unlink(directory, "inner"));
+    need(mount->rmdir(kept, name));
+  }
+  make_file(*mount.file_system, root_ino, "file");
+  need(mount->unlink(root_ino, "file"));
+  need(mount->unmount());
+  CHECK_FALSE(has_keys(*inode_object_of(volume.cluster(), root_ino), "l/"));
+  CHECK_FALSE(has_keys(*inode_object_of(volume.cluster(), kept), "l/"));
+}
+
 TEST_CASE("a live client's leftovers are reclaimed once they are older than the grace period") {
   CollectedVolume volume;
   auto mount = volume.mount();
