@@ -27,9 +27,6 @@ void stay_on_one_processor() {
   CPU_SET(sched_getcpu(), &here);
   pthread_setaffinity_np(pthread_self(), sizeof here, &here);
 }
-}  // namespace
-
-namespace {
 
 constexpr std::pair<char, Fault::Kind> suffixes[] = {
     {'-', Fault::Kind::not_applied_and_crash},   {'+', Fault::Kind::applied_and_crash},
@@ -94,9 +91,7 @@ class Interleaver::Crew {
     }
   }
   ~Crew() {
-    for (auto& member : members_) {
-      member.thread.request_stop();
-    }
+    for (auto& member : members_) member.thread.request_stop();
   }
 
   void start(unsigned lane, Lane with) {

@@ -63,6 +63,7 @@ inline OpenFile create_file(FileSystem& fs, const std::string& name, int flags =
   const auto made = need(fs.create({}, root_ino, name, mode, flags));
   return {made.entry.attributes.ino, made.open.handle};
 }
+inline HandleId open_again(FileSystem& fs, Ino ino, int flags = O_RDWR) { return need(fs.open({}, ino, flags)).handle; }
 inline void close_file(FileSystem& fs, HandleId handle) {
   need(fs.flush(handle));
   fs.release(handle);

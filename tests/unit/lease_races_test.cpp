@@ -3,7 +3,6 @@
 #include <atomic>
 #include <thread>
 
-#include "format/object_names.h"
 #include "support/catch.h"
 #include "support/file_calls.h"
 #include "support/test_volume.h"
@@ -13,20 +12,10 @@ using namespace lccfs::test;
 
 namespace {
 
-HandleId open_again(FileSystem& fs, Ino ino, int flags = O_RDWR) { return need(fs.open({}, ino, flags)).handle; }
-
 SetAttributes new_size(std::uint64_t size_bytes) {
   SetAttributes changes;
   changes.size_bytes = size_bytes;
   return changes;
-}
-
-/// Runs `act` once, before the first step of that kind on an object of that beginning.
-ScriptedClient::Hook before_step(StepKind kind, std::string object, std::function<void()> act) {
-  return [=, done = std::make_shared<std::atomic<bool>>(false)](const StepInfo& info) {
-    if (info.kind == kind && info.object.starts_with(object) && !done->exchange(true)) act();
-    return Fault{};
-  };
 }
 
 }  // namespace
@@ -109,8 +98,7 @@ TEST_CASE("a read that misses bytes which a truncate is just taking starts over,
   close_file(*writer.file_system, file.handle);
   const auto by_reader = open_again(*reader.file_system, file.ino, O_RDONLY);
   CHECK(need(read_at(*reader.file_system, by_reader, 0, 100)) == std::string(100, 'a'));
-  reader.client->set_hook(
-      before_step(StepKind::read, "Data.", [&] { need(writer->set_attributes({}, file.ino, new_size(40))); }));
+  reader.client->set_hook(before("read", [&] { need(writer->set_attributes({}, file.ino, new_size(40))); }));
   CHECK(need(read_at(*reader.file_system, by_reader, 0, 100)) == std::string(40, 'a'));
 }
 
@@ -131,10 +119,7 @@ TEST_CASE("of two overlapping writes in flight, one is done before the other beg
   auto mount = volume.mount();
   const auto file = create_file(*mount.file_system, "f");
   need(write_at(*mount.file_system, file.handle, 0, "0000"));
-  mount.client->set_hook([held = std::make_shared<std::atomic<bool>>(false)](const StepInfo& info) {
-    const bool first = info.kind == StepKind::write && !held->exchange(true);
-    return first ? Fault{Fault::Kind::run_again_later, ErrorCode::io} : Fault{};
-  });
+  mount.client->set_hook(once_on("write", {Fault::Kind::run_again_later, ErrorCode::io}));
   auto first = begin_write(*mount.file_system, file.handle, 0, "1111");
   CHECK(mount.client->wait_for_held(1));
   auto second = begin_write(*mount.file_system, file.handle, 2, "2222");
@@ -151,10 +136,7 @@ TEST_CASE("a truncate waits for the writes in flight, and what they wrote past t
   auto mount = volume.mount();
   const auto file = create_file(*mount.file_system, "f");
   need(write_at(*mount.file_system, file.handle, 0, "0000"));
-  mount.client->set_hook([held = std::make_shared<std::atomic<bool>>(false)](const StepInfo& info) {
-    const bool first = info.kind == StepKind::write && !held->exchange(true);
-    return first ? Fault{Fault::Kind::hold, ErrorCode::io} : Fault{};
-  });
+  mount.client->set_hook(once_on("write", {Fault::Kind::hold, ErrorCode::io}));
   auto write = begin_write(*mount.file_system, file.handle, 0, "11111111");
   CHECK(mount.client->wait_for_held(1));
   std::atomic<bool> cut = false;

@@ -10,12 +10,6 @@
 using namespace lccfs;
 using namespace lccfs::test;
 
-namespace {
-
-HandleId open_again(FileSystem& fs, Ino ino, int flags = O_RDWR) { return need(fs.open({}, ino, flags)).handle; }
-
-}  // namespace
-
 TEST_CASE("what a writer has not closed yet is seen by stat and by a read at the end of another client") {
   TestVolume volume;
   auto writer = volume.mount();

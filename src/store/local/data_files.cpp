@@ -58,11 +58,12 @@ Result<std::size_t> DataFiles::read(const std::string& object, std::uint64_t off
 std::optional<std::size_t> DataFiles::read_cached(const std::string& object, std::uint64_t offset,
                                                   std::span<char> target) const {
   // A check asks of nearly every file whether there is a byte past its end: that needs no open.
+  const auto path = path_of(object);
   struct stat seen {};
-  if (target.size() == 1 && ::fstatat(data_, path_of(object).c_str(), &seen, 0) == 0 &&
+  if (target.size() == 1 && ::fstatat(data_, path.c_str(), &seen, 0) == 0 &&
       offset >= static_cast<std::uint64_t>(seen.st_size))
     return 0;
-  const Descriptor file(::openat(data_, path_of(object).c_str(), O_RDONLY | O_CLOEXEC));
+  const Descriptor file(::openat(data_, path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) return errno == ENOENT ? std::optional<std::size_t>(0) : std::nullopt;
   const iovec vector{target.data(), target.size()};
   const ssize_t size = ::preadv2(file.get(), &vector, 1, static_cast<off_t>(offset), RWF_NOWAIT);
