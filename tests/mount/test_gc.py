@@ -235,7 +235,7 @@ class MountCollectsTest(GcTest):
         reader = self.volume.mount("-o", "ro")
         helper = self.volume.mount()
         wait_until(lambda: self.volume.info()["backlog"]["inodes"] == 0, 30, "the mount's help")
-        self.assertIn("reclaimed", helper.log_text())
+        wait_until(lambda: "reclaimed" in helper.log_text(), 30, "the line about it, which comes after it")
         self.assertNotIn("reclaimed", self.mount.log_text() + reader.log_text())
 
     def test_a_mount_that_collects_ends_at_once(self):
