@@ -3,8 +3,11 @@
 
 namespace lccfs::check {
 
+namespace {
+using Kind = Finding::Kind;
+}
+
 const char* describe(Finding::Kind kind) {
-  using Kind = Finding::Kind;
   switch (kind) {
     case Kind::corrupt:
       return "corrupt";

@@ -8,13 +8,13 @@
 namespace lccfs::cli {
 namespace {
 
-constexpr const char* examples = R"(
+constexpr const char* info_examples = R"(
 Examples:
   lccfs info -c /etc/ceph/ceph.conf -p vms
   lccfs info --local /srv/volume --json
 )";
 
-options::Description description() {
+options::Description info_description() {
   options::Description all = options::address_options();
   options::Description own("Output");
   own.add_options()                      //
@@ -44,11 +44,11 @@ int show(const options::Values& values) {
 }  // namespace
 
 int info(const Words& words) {
-  const Result<options::Values> values = options::parse(words, description());
+  const Result<options::Values> values = options::parse(words, info_description());
   if (!values) return complain("info", values.error(), exit_usage);
   if (!values->contains("help")) return show(*values);
   std::cout << "Usage: lccfs info VOLUME [--json]\nShows what a volume is and who uses it. Changes nothing.\n\n"
-            << description() << examples;
+            << info_description() << info_examples;
   return exit_success;
 }
 

@@ -12,7 +12,7 @@ namespace po = boost::program_options;
 
 namespace {
 
-constexpr const char* examples = R"(
+constexpr const char* mkfs_examples = R"(
 Examples:
   lccfs mkfs -c /etc/ceph/ceph.conf -p vms --label "VM disks"
   lccfs mkfs -p vms -n nova --id nova --object-size 8M
@@ -21,7 +21,7 @@ Examples:
 A volume that is there already is never overwritten.
 )";
 
-options::Description description() {
+options::Description mkfs_description() {
   options::Description all = options::address_options();
   options::Description own("New volume");
   const auto text = [] { return po::value<std::string>(); };
@@ -50,7 +50,7 @@ Result<std::uint32_t> small_number(const options::Values& values, const char* op
 }
 
 Result<Command> parse(const Words& words) {
-  LCCFS_TRY(const options::Values values, options::parse(words, description()));
+  LCCFS_TRY(const options::Values values, options::parse(words, mkfs_description()));
   Command command;
   command.help = values.contains("help");
   if (command.help) return command;
@@ -75,7 +75,8 @@ int mkfs(const Words& words) {
   const Result<Command> command = parse(words);
   if (!command) return complain("mkfs", command.error(), exit_usage);
   if (command->help) {
-    std::cout << "Usage: lccfs mkfs VOLUME [OPTION]...\nMakes an empty volume.\n\n" << description() << examples;
+    std::cout << "Usage: lccfs mkfs VOLUME [OPTION]...\nMakes an empty volume.\n\n"
+              << mkfs_description() << mkfs_examples;
     return exit_success;
   }
   const auto store = open_briefly(command->address, true);

@@ -5,14 +5,13 @@
 //  - | Inode.X | mode, owner: guard `attr` as read; attr, ctime             | COMMIT of this part
 //  - | Inode.X | times of anything but a regular file: blind, with ctime    | COMMIT of this part
 //  - |         | size and times of a regular file: under its lease (Files)  |
+#include "fs/mode_bits.h"
 #include "fs/namespace_private.h"
 #include "txn/attribute_txn.h"
 
 namespace lccfs {
 
 namespace {
-
-constexpr std::uint32_t permission_bits = 07777;
 
 Result<> check_changes(const InodeView& view, const SetAttributes& changes) {
   if (!changes.size_bytes || view.attr.type == FileType::regular) return {};

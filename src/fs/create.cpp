@@ -14,14 +14,12 @@
 #include <fcntl.h>
 
 #include "base/log.h"
+#include "fs/mode_bits.h"
 #include "fs/namespace_private.h"
 
 namespace lccfs {
 
 namespace {
-
-constexpr std::uint32_t permission_bits = 07777;
-constexpr std::uint32_t setgid_bit = 02000;
 
 Result<> check_node(const NewNode& node) {
   if (node.type != FileType::symlink) return {};

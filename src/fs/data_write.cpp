@@ -2,24 +2,24 @@
 //
 // Writing. The hot path (lease held, objects mapped, no setuid bit to clear) is the data write and nothing else.
 //
-//  write  | object   | step                                              | stop here leaves
-//  0      | Inode.X  | the lease (write_lease.cpp), once                  |
-//  1      | Inode.X  | "may exist" bits of the objects, if not set        | bits that promise nothing
-//  2      | Data.X.* | write (all extents together)                       | below the size: old, new or torn bytes, as
-//  on a
-//         |          |                                                   | disk; past it: cut at the take-over
-//  -      | memory   | size and times, stored at fsync, flush, give-back  | growth that no fsync covered is lost
+//  write  | object   | step                                         | stop here leaves
+//  0      | Inode.X  | the lease (write_lease.cpp), once            |
+//  1      | Inode.X  | "may exist" bits of the objects, if not set  | bits that promise nothing
+//  2      | Data.X.* | write (all extents together)                 | below the size: old, new or torn bytes, as on a
+//         |          |                                              | disk; past it: cut at the take-over
+//  -      | memory   | size and times, stored at fsync, flush,      | growth that no fsync covered is lost
+//         |          | give-back                                    |
 #include <algorithm>
 #include <future>
 
 #include "format/layout.h"
 #include "format/object_names.h"
 #include "fs/data_io.h"
+#include "fs/mode_bits.h"
 
 namespace lccfs {
 
 namespace {
-constexpr std::uint32_t setuid_bit = 04000, setgid_bit = 02000, group_execute_bit = 00010;
 constexpr std::uint64_t most_objects_ahead = 16;
 
 std::uint32_t without_privileges(std::uint32_t mode) {

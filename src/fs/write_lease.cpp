@@ -3,22 +3,21 @@
 // Every step guards "lease is mine", "lease is the old one" or the version: whoever finds a guard failed reads the
 // inode.
 //
-//  take       | object  | step                                                  | stop here leaves
-//  1          | Inode.X | guard lease absent, version as read; lease = me        | a lease of an instance that will be
-//  over
+//  take       | object   | step                                                   | stop here leaves
+//  1          | Inode.X  | guard lease absent, version as read; lease = me        | a lease of one who will be over
 //
-//  take over  | object  | step                                                  | stop here leaves
-//  0          | Super   | the old holder is over (fenced if gone); fences synced |
-//  1          | Inode.X | guard lease = old; lease = me, fence = the counter     | bytes past the size: the next
-//  taker's 2 2          | Inode.X | read size and map anew                                | the same 3          |
-//  Data.X.* | cut the boundary object, remove mapped ones past it   | the same
+//  take over  | object   | step                                                   | stop here leaves
+//  0          | Super    | the old holder is over (fenced if gone); fences synced |
+//  1          | Inode.X  | guard lease = old; lease = me, fence = the counter     | bytes past the size: 2 of the next
+//  2          | Inode.X  | read size and map anew                                 | the same
+//  3          | Data.X.* | cut the boundary object, remove mapped ones past it    | the same
 //
-//  give back  | object  | step                                                  | stop here leaves
-//  1          | Inode.X | guard lease = me; size, times, map; lease removed      | done
+//  give back  | object   | step                                                   | stop here leaves
+//  1          | Inode.X  | guard lease = me; size, times, map; lease removed      | done
 //
-//  truncate   | object  | step                                                  | stop here leaves
-//  1          | Inode.X | guard lease = me; size, times: **commit**              | bytes past the size, and my lease on
-//  it 2          | Data.X.* | cut the boundary object, remove mapped ones past it   | the same: cut at the take-over
+//  truncate   | object   | step                                                   | stop here leaves
+//  1          | Inode.X  | guard lease = me; size, times: **commit**              | bytes past the size, and my lease
+//  2          | Data.X.* | cut the boundary object, remove mapped ones past it    | the same: cut at the take-over
 #include "fs/write_lease.h"
 
 #include "base/log.h"

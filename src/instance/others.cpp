@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Other instances: asking them, finding out that they are over, fencing (docs/ORDERING.md section 2).
 //
-//  fence   | object  | step                                             | stop here leaves
-//  1       | (store) | fence the identity, wait until it holds           | fenced, not marked: the next one does both
-//  again 2       | Super   | record -> fenced(n + 1), counter n -> n + 1       | done
+//  fence | object  | step                                        | stop here leaves
+//  1     | (store) | fence the identity, wait until it holds     | fenced, not marked: the next one does both again
+//  2     | Super   | record -> fenced(n + 1), counter n -> n + 1 | done
 #include "base/log.h"
 #include "instance/instance.h"
+#include "instance/roll_call.h"
 #include "txn/instance_txn.h"
 
 namespace lccfs {
 
 using format::InstanceRecord;
-
-namespace {
-constexpr std::chrono::seconds answer_timeout{10};
-constexpr std::chrono::seconds gone_after{60};
-}  // namespace
 
 Result<Instance::RecordOnSuper> Instance::read_record(InstanceId whom) {
   const auto key = format::instance_key(whom);
@@ -70,7 +66,7 @@ Result<bool> Instance::is_gone(InstanceId whom, const InstanceRecord& record) {
     }
   }
   // Young by its own clock: it may just be setting its watches. Our own clock decides where that one is wrong.
-  if (clock_.wall_time().seconds - record.since.seconds > std::chrono::seconds(gone_after).count()) return true;
+  if (clock_.wall_time().seconds - record.since.seconds > gone_after.count()) return true;
   const std::lock_guard lock(others_mutex_);
   const auto [first_seen, inserted] = unwatched_since_.emplace(whom, clock_.elapsed());
   return clock_.elapsed() - first_seen->second > gone_after;

@@ -11,7 +11,6 @@ namespace lccfs {
 namespace {
 
 using format::InstanceRecord;
-constexpr std::chrono::seconds answer_timeout{10};
 constexpr std::uint32_t records_at_once = 1024;
 
 }  // namespace

@@ -3,6 +3,7 @@
 // The roll: all instances with a record, and what they answered to one notify on Super (docs/ORDERING.md section 2).
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -12,6 +13,11 @@
 #include "lccfs/object_store.h"
 
 namespace lccfs {
+
+/// How long an instance has to answer.
+inline constexpr std::chrono::seconds answer_timeout{10};
+/// Who does not answer, watches nothing, and has been so for this long, or has a record of this age, is gone.
+inline constexpr std::chrono::seconds gone_after{60};
 
 struct Member {
   enum class Standing {

@@ -11,16 +11,13 @@ using format::QueueItem;
 
 namespace {
 
-constexpr std::uint32_t keys_at_once = 1024;
-
 class Measure {
  public:
   explicit Measure(ObjectStore& store) : store_(store) {}
 
   Result<Backlog> run() {
     LCCFS_TRY(const auto super,
-              store_.query(
-                  {.object = format::super_object, .xattrs = true, .ranges = {{"s/", "", keys_at_once}}, .keys = {}}));
+              store_.query({.object = format::super_object, .xattrs = true, .ranges = {}, .keys = {}}));
     const auto record = super.xattrs.find(format::xattr::super);
     if (record == super.xattrs.end()) return failure(ErrorCode::corrupt, "Super: xattr super is missing");
     LCCFS_TRY(super_, format::decode<format::SuperRecord>(record->second));
@@ -49,19 +46,8 @@ class Measure {
   }
 
   Result<> add_directory(Ino directory) {
-    std::string after;
-    for (bool more = true; more;) {
-      const auto page = store_.query(
-          {.object = format::inode_object(directory), .ranges = {{"d/", after, keys_at_once}}, .keys = {}});
-      if (!page && page.error().code == ErrorCode::not_found) return {};
-      if (!page) return std::unexpected(page.error());
-      for (const auto& [key, value] : page->ranges.front().entries) {
-        after = key;
-        if (const auto detached = format::parse_detached_key(key)) LCCFS_CHECK(add_inode(detached->ino, false));
-      }
-      more = page->ranges.front().more && !page->ranges.front().entries.empty();
-    }
-    return {};
+    return for_each_detached(query(), directory,
+                             [this](const format::DetachedKey& detached) { return add_inode(detached.ino, false); });
   }
 
   /// One that is not dead, and to which an item of its own leads, most likely has a name.

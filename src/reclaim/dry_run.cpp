@@ -13,9 +13,6 @@ using format::QueueItem;
 
 namespace {
 
-constexpr std::int64_t gone_after_seconds = 60;
-constexpr std::uint32_t keys_at_once = 1024;
-
 class DryRun {
  public:
   DryRun(ObjectStore& store, Clock& clock, const CollectorOptions& options)
@@ -49,7 +46,7 @@ class DryRun {
     for (auto& member : roll.members) {
       if (member.standing != Member::Standing::silent) continue;
       const OtherInstance other{member.id, member.record.host, member.record.pid};
-      bool gone = clock_.wall_time().seconds - member.record.since.seconds > gone_after_seconds;
+      bool gone = clock_.wall_time().seconds - member.record.since.seconds > gone_after.count();
       for (const std::string& object : {std::string(format::super_object), format::session_object(member.id)}) {
         LCCFS_TRY(const bool watching, store_.is_watching(object, member.record.identity));
         gone = gone && !watching;
@@ -89,22 +86,10 @@ class DryRun {
   }
 
   Result<> look_at_directory(Ino directory) {
-    std::string after;
-    for (bool more = true; more;) {
-      const auto page = store_.query(
-          {.object = format::inode_object(directory), .ranges = {{"d/", after, keys_at_once}}, .keys = {}});
-      if (!page && page.error().code == ErrorCode::not_found) return {};
-      if (!page) return std::unexpected(page.error());
-      for (const auto& [key, value] : page->ranges.front().entries) {
-        after = key;
-        const auto detached = format::parse_detached_key(key);
-        if (!detached) continue;
-        LCCFS_TRY(const auto verdict, horizon_->judge(detached->token));
-        if (verdict != Horizon::Verdict::not_over) LCCFS_CHECK(look_at_inode(detached->ino));
-      }
-      more = page->ranges.front().more && !page->ranges.front().entries.empty();
-    }
-    return {};
+    return for_each_detached(query(), directory, [this](const format::DetachedKey& detached) -> Result<> {
+      LCCFS_TRY(const auto verdict, horizon_->judge(detached.token));
+      return verdict == Horizon::Verdict::not_over ? Result<>() : look_at_inode(detached.ino);
+    });
   }
 
   Result<> look_at_inode(Ino ino) {

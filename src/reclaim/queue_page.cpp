@@ -7,14 +7,10 @@ namespace lccfs::reclaim {
 
 using format::QueueItem;
 
-namespace {
-constexpr std::uint32_t items_at_once = 1024;
-}
-
 Result<QueuePage> read_queue_page(const Query& query, InstanceId instance, const std::string& after) {
   const auto session = format::session_object(instance);
   QueuePage page;
-  const auto snapshot = query({.object = session, .ranges = {{"q/", after, items_at_once}}, .keys = {}});
+  const auto snapshot = query({.object = session, .ranges = {{"q/", after, keys_at_once}}, .keys = {}});
   if (!snapshot && snapshot.error().code == ErrorCode::not_found) return page;
   if (!snapshot) return std::unexpected(snapshot.error());
   const auto& range = snapshot->ranges.front();

@@ -2,14 +2,15 @@
 //
 // Recount, its writing half (docs/ORDERING.md section 5). Every step may be done twice, and stop anywhere:
 //
-//  live X, wrong links        | Inode.X  | guard version; nlink, back-pointers trimmed  | done
-//  live X without a name      | Inode.X  | guard version; dead                          | dead X, found by the same
-//  item sealed X                   | settle.h |                                              | dead X with a name in P
-//  | Inode.P  | guard version; name removed                  | the same dead X, in nobody's hands  | Session.me | a
-//  directory's children, as inode items     | items that find nothing to do
-//                             | Inode.X  | guard version; its entries removed           | the same
-//                             | Data.X.* | removed where "may exist" is set             | the same, fewer objects
-//                             | Inode.X  | guard version; removed                       | gone
+//  case                  | object     | step                                         | stop here leaves
+//  live X, wrong links   | Inode.X    | guard version; nlink, back-pointers trimmed  | done
+//  live X without a name | Inode.X    | guard version; dead                          | dead X, found by the same item
+//  sealed X              | settle.h   |                                              |
+//  dead X, a name in P   | Inode.P    | guard version; name removed                  | the same
+//  dead X, in nobody's   | Session.me | a directory's children, as inode items       | items that find nothing to do
+//  hands                 | Inode.X    | guard version; its entries removed           | the same
+//                        | Data.X.*   | removed where "may exist" is set             | the same, fewer objects
+//                        | Inode.X    | guard version; removed                       | gone
 //
 // What leads to X (a queue item, a d/ key) goes after all that. Several collectors may do it at once. Any thread;
 // blocks.

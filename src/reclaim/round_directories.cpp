@@ -10,7 +10,6 @@
 namespace lccfs::reclaim {
 
 namespace {
-constexpr std::uint32_t keys_at_once = 1024;
 constexpr std::size_t directories_at_once = 64;
 }  // namespace
 

@@ -12,7 +12,6 @@ namespace xattr = format::xattr;
 
 namespace {
 
-constexpr std::uint32_t keys_at_once = 1000;
 constexpr std::array all_of{"p/", "l/", "m/"};
 constexpr std::array any_of{"d/", "x/", "n/"};
 
@@ -152,6 +151,24 @@ Result<std::optional<std::vector<std::string>>> names_in(const Query& query, Ino
 }
 
 }  // namespace
+
+Result<> for_each_detached(const Query& query, Ino directory,
+                           const std::function<Result<>(const format::DetachedKey&)>& work) {
+  std::string after;
+  for (bool more = true; more;) {
+    const auto page =
+        query({.object = format::inode_object(directory), .ranges = {{"d/", after, keys_at_once}}, .keys = {}});
+    if (!page && page.error().code == ErrorCode::not_found) return {};
+    if (!page) return std::unexpected(page.error());
+    const auto& keys = page->ranges.front();
+    for (const auto& [key, value] : keys.entries) {
+      after = key;
+      if (const auto detached = format::parse_detached_key(key)) LCCFS_CHECK(work(*detached));
+    }
+    more = keys.more && !keys.entries.empty();
+  }
+  return {};
+}
 
 Result<Names> count_names(const Query& query, const Traces& inode) {
   std::set<Ino> parents;

@@ -19,6 +19,9 @@ namespace lccfs::reclaim {
 /// How objects are read: by an instance, or, in a dry run, by the store alone.
 using Query = std::function<Result<MetaSnapshot>(MetaRead)>;
 
+/// How many keys one read asks for.
+inline constexpr std::uint32_t keys_at_once = 1024;
+
 struct BackPointer {
   Ino parent;
   Token token;
@@ -44,8 +47,12 @@ struct Traces {
   std::uint64_t occupied_bytes(std::uint64_t object_size_bytes) const;
 };
 
-/// nullopt: there is no such inode. corrupt names the object. 1 read, unless it has over 1,000 keys of one kind.
+/// nullopt: there is no such inode. corrupt names the object. 1 read, unless it has over 1,024 keys of one kind.
 Result<std::optional<Traces>> read_traces(const Query& query, Ino ino);
+
+/// Calls `work` with each `d/` key that the directory has, until it fails. A directory that is gone has none.
+Result<> for_each_detached(const Query& query, Ino directory,
+                           const std::function<Result<>(const format::DetachedKey&)>& work);
 
 /// The names of an inode over the distinct parents of its back-pointers, each directory read at one version.
 struct Names {

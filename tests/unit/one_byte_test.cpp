@@ -13,14 +13,14 @@ using repair::with_one_byte_corrected;
 bool is_entry(std::string_view bytes) { return format::decode<format::EntryRecord>(bytes).has_value(); }
 bool is_block(std::string_view bytes) { return format::decode<format::MapBlock>(bytes).has_value(); }
 
-const Bytes entry = encode(format::EntryRecord{Ino{77}, FileType::symlink, {InstanceId{5}, 8}});
+const Bytes healthy = encode(format::EntryRecord{Ino{77}, FileType::symlink, {InstanceId{5}, 8}});
 
 TEST_CASE("any one byte that became any other is corrected, in the checksum too") {
-  for (std::size_t at = 0; at < entry.size(); ++at) {
+  for (std::size_t at = 0; at < healthy.size(); ++at) {
     for (int change = 1; change < 256; ++change) {
-      Bytes damaged = entry;
+      Bytes damaged = healthy;
       damaged[at] = static_cast<char>(damaged[at] ^ static_cast<char>(change));
-      if (with_one_byte_corrected(damaged, is_entry) != entry) FAIL("byte " << at << ", change " << change);
+      if (with_one_byte_corrected(damaged, is_entry) != healthy) FAIL("byte " << at << ", change " << change);
     }
   }
 }
@@ -37,19 +37,19 @@ TEST_CASE("the longest of the fixed records is corrected as well") {
 }
 
 TEST_CASE("what is right already, or differs in more than a byte, or is no record at all, has no correction") {
-  CHECK(with_one_byte_corrected(entry, is_entry) == std::nullopt);
-  Bytes two = entry;
+  CHECK(with_one_byte_corrected(healthy, is_entry) == std::nullopt);
+  Bytes two = healthy;
   two[3] = static_cast<char>(two[3] ^ 1);
   two[9] = static_cast<char>(two[9] ^ 1);
   CHECK(with_one_byte_corrected(two, is_entry) == std::nullopt);
-  CHECK(with_one_byte_corrected(entry.substr(0, entry.size() - 1), is_entry) == std::nullopt);
-  CHECK(with_one_byte_corrected(entry + "x", is_entry) == std::nullopt);
+  CHECK(with_one_byte_corrected(healthy.substr(0, healthy.size() - 1), is_entry) == std::nullopt);
+  CHECK(with_one_byte_corrected(healthy + "x", is_entry) == std::nullopt);
   CHECK(with_one_byte_corrected("", is_entry) == std::nullopt);
   CHECK(with_one_byte_corrected("\1\2\3\4", is_entry) == std::nullopt);
 }
 
 TEST_CASE("a correction that is no record of its kind is none") {
-  Bytes damaged = entry;
+  Bytes damaged = healthy;
   damaged[2] = 'x';
   CHECK(with_one_byte_corrected(damaged, is_block) == std::nullopt);
 }

@@ -5,72 +5,67 @@
 
 #include <cerrno>
 #include <string_view>
+#include <utility>
+
+#include "base/bytes.h"
 
 namespace lccfs::local {
 namespace {
 
-constexpr std::size_t number_bytes = 4;
+void put_size(ByteWriter& out, const Bytes& bytes) { out.put(static_cast<std::uint32_t>(bytes.size())); }
 
-void append(Bytes& out, std::size_t number) {
-  for (std::size_t i = 0; i < number_bytes; ++i) out.push_back(static_cast<char>((number >> (8 * i)) & 0xff));
-}
-
-std::uint32_t number_at(std::string_view bytes, std::size_t position) {
-  std::uint32_t number = 0;
-  for (std::size_t i = 0; i < number_bytes; ++i)
-    number |= std::uint32_t{static_cast<unsigned char>(bytes[position + i])} << (8 * i);
-  return number;
+/// What was decoded leaves `received`; while its end has not come yet, all stays.
+template <class Frame>
+std::optional<Frame> taken(Bytes& received, const ByteReader& in, Frame frame) {
+  if (!in.good()) return std::nullopt;
+  received.erase(0, in.position());
+  return frame;
 }
 
 }  // namespace
 
 Bytes encode_question(const NotifyQuestion& question) {
-  Bytes out;
-  append(out, question.object.size());
-  append(out, question.payload.size());
-  return out + question.object + question.payload;
+  ByteWriter out;
+  put_size(out, question.object);
+  put_size(out, question.payload);
+  out.put_raw(question.object);
+  out.put_raw(question.payload);
+  return out.take();
 }
 
 Bytes encode_watch_count(std::uint32_t count) {
-  Bytes out;
-  append(out, count);
-  return out;
+  ByteWriter out;
+  out.put(count);
+  return out.take();
 }
 
 Bytes encode_answer(const std::optional<Bytes>& answer) {
-  Bytes out;
-  append(out, answer ? 1 : 0);
-  append(out, answer ? answer->size() : 0);
-  return answer ? out + *answer : out;
+  ByteWriter out;
+  out.put(std::uint32_t{answer ? 1U : 0U});
+  out.put_string(answer.value_or(Bytes()));
+  return out.take();
 }
 
 std::optional<NotifyQuestion> take_question(Bytes& received) {
-  constexpr std::size_t start = 2 * number_bytes;
-  if (received.size() < start) return std::nullopt;
-  const std::size_t object_bytes = number_at(received, 0), payload_bytes = number_at(received, number_bytes);
-  if (received.size() < start + object_bytes + payload_bytes) return std::nullopt;
-  NotifyQuestion question{received.substr(start, object_bytes), received.substr(start + object_bytes, payload_bytes)};
-  received.erase(0, start + object_bytes + payload_bytes);
-  return question;
+  ByteReader in(received);
+  const auto object_bytes = in.get<std::uint32_t>(), payload_bytes = in.get<std::uint32_t>();
+  NotifyQuestion question;
+  question.object = in.get_raw(object_bytes);
+  question.payload = in.get_raw(payload_bytes);
+  return taken(received, in, std::move(question));
 }
 
 std::optional<std::uint32_t> take_watch_count(Bytes& received) {
-  if (received.size() < number_bytes) return std::nullopt;
-  const std::uint32_t count = number_at(received, 0);
-  received.erase(0, number_bytes);
-  return count;
+  ByteReader in(received);
+  const auto count = in.get<std::uint32_t>();
+  return taken(received, in, count);
 }
 
 std::optional<std::optional<Bytes>> take_answer(Bytes& received) {
-  constexpr std::size_t start = 2 * number_bytes;
-  if (received.size() < start) return std::nullopt;
-  const bool answered = number_at(received, 0) != 0;
-  const std::size_t size = number_at(received, number_bytes);
-  if (received.size() < start + size) return std::nullopt;
-  std::optional<Bytes> answer;
-  if (answered) answer = received.substr(start, size);
-  received.erase(0, start + size);
-  return answer;
+  ByteReader in(received);
+  const bool answered = in.get<std::uint32_t>() != 0;
+  auto bytes = in.get_string();
+  return taken(received, in, answered ? std::optional(std::move(bytes)) : std::nullopt);
 }
 
 std::string socket_path(int clients, const std::string& id) {

@@ -2,8 +2,8 @@
 // What goes over a client's socket for one notify (numbers: 32 bits, little-endian):
 //
 //   question   object's size | payload's size | object | payload
-//   reply      number of watches | one for each of them, in any order: 1 | size | answer   or   0 | 0: it will be
-//   silent
+//   reply      number of watches | one for each of them, in any order: 1 | size | answer
+//                                                                    or 0 | 0: it will be silent
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Bits of a mode, as chmod(2) has them.
+#pragma once
+
+#include <cstdint>
+
+namespace lccfs {
+
+inline constexpr std::uint32_t permission_bits = 07777;  // all that chmod sets
+inline constexpr std::uint32_t setuid_bit = 04000;
+inline constexpr std::uint32_t setgid_bit = 02000;
+inline constexpr std::uint32_t group_execute_bit = 00010;
+
+}  // namespace lccfs
