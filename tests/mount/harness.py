@@ -39,6 +39,7 @@ class Context:
     workdir: pathlib.Path = pathlib.Path()
     cache: pathlib.Path = pathlib.Path()  # kept between runs
     seed: int = 0
+    full: bool = False
 
 
 context = Context(ROOT / "build" / "bin")
@@ -55,6 +56,11 @@ def run(*command, check=True, timeout_s=None, **options):
 def output(*command, **options):
     """A command's standard output; its standard error goes to the log."""
     return run(*command, stdout=subprocess.PIPE, **options).stdout
+
+
+def scaled(number):
+    """How many files a test of many makes: all, but on RADOS a tenth unless the run is a full one."""
+    return number // 10 if context.store == "rados" and not context.full else number
 
 
 def wait_until(condition, limit_s, what):
