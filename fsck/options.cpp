@@ -63,8 +63,7 @@ Result<Command> parse_command(const std::vector<std::string>& words) {
   LCCFS_TRY(command.address, options::address_of(values));
   LCCFS_CHECK(fill_in_orphans(values, command));
   if (values.contains("jobs")) {
-    LCCFS_TRY(const std::uint64_t jobs, options::parse_size(values["jobs"].as<std::string>()));
-    if (jobs < 1 || jobs > most_jobs) return failure(ErrorCode::invalid, "--jobs is a number from 1 to 1024");
+    LCCFS_TRY(const std::uint64_t jobs, options::number_of(values, "jobs", 1, most_jobs));
     command.jobs = static_cast<unsigned>(jobs);
   }
   command.json = values.contains("json");

@@ -43,28 +43,20 @@ options::Description description() {
   return all;
 }
 
-Result<std::uint64_t> number_of(const options::Values& values, const char* option, std::uint64_t least,
-                                std::uint64_t most) {
-  LCCFS_TRY(const std::uint64_t number, options::parse_number(values[option].as<std::string>()));
-  if (number >= least && number <= most) return number;
-  return failure(ErrorCode::invalid,
-                 std::string("--") + option + " must be from " + std::to_string(least) + " to " + std::to_string(most));
-}
-
 Result<> fill_in_collector(const options::Values& values, Command& command) {
   if (values.contains("jobs")) {
-    LCCFS_TRY(const std::uint64_t jobs, number_of(values, "jobs", 1, most_jobs));
+    LCCFS_TRY(const std::uint64_t jobs, options::number_of(values, "jobs", 1, most_jobs));
     command.jobs = static_cast<unsigned>(jobs);
   }
   if (values.contains("rate")) {
-    LCCFS_TRY(command.operations_per_second, options::parse_number(values["rate"].as<std::string>()));
+    LCCFS_TRY(command.operations_per_second, options::number_of(values, "rate", 0, UINT64_MAX));
   }
   if (values.contains("grace")) {
-    LCCFS_TRY(const std::uint64_t seconds, number_of(values, "grace", 0, longest_grace_seconds));
+    LCCFS_TRY(const std::uint64_t seconds, options::number_of(values, "grace", 0, longest_grace_seconds));
     command.grace = std::chrono::seconds(seconds);
   }
   if (values.contains("interval")) {
-    LCCFS_TRY(command.interval, options::parse_seconds(values["interval"].as<std::string>()));
+    LCCFS_TRY(command.interval, options::seconds_of(values, "interval"));
     if (command.interval.count() == 0) return failure(ErrorCode::invalid, "--interval must be longer than 0");
   }
   return {};

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include <iostream>
-#include <limits>
 
 #include "cli/commands.h"
 #include "cli/open_volume.h"
@@ -42,13 +41,6 @@ struct Command {
   MakeVolumeOptions volume;
 };
 
-Result<std::uint32_t> small_number(const options::Values& values, const char* option) {
-  LCCFS_TRY(const std::uint64_t number, options::parse_size(values[option].as<std::string>()));
-  if (number > std::numeric_limits<std::uint32_t>::max())
-    return failure(ErrorCode::invalid, std::string("--") + option + " is too big");
-  return static_cast<std::uint32_t>(number);
-}
-
 Result<Command> parse(const Words& words) {
   LCCFS_TRY(const options::Values values, options::parse(words, mkfs_description()));
   Command command;
@@ -56,10 +48,12 @@ Result<Command> parse(const Words& words) {
   if (command.help) return command;
   LCCFS_TRY(command.address, options::address_of(values));
   if (values.contains("object-size")) {
-    LCCFS_TRY(command.volume.object_size_bytes, small_number(values, "object-size"));
+    LCCFS_TRY(const std::uint64_t bytes, options::size_of(values, "object-size", UINT32_MAX));
+    command.volume.object_size_bytes = static_cast<std::uint32_t>(bytes);
   }
   if (values.contains("grace")) {
-    LCCFS_TRY(command.volume.grace_seconds, small_number(values, "grace"));
+    LCCFS_TRY(const std::uint64_t seconds, options::number_of(values, "grace", 0, UINT32_MAX));
+    command.volume.grace_seconds = static_cast<std::uint32_t>(seconds);
   }
   if (values.contains("label")) command.volume.label = values["label"].as<std::string>();
   if (values.contains("data-pool")) command.volume.data_pool = values["data-pool"].as<std::string>();

@@ -52,7 +52,9 @@ Result<> add_word(const std::string& word, MountOptions& options) {
   const std::string name = word.substr(0, equals);
   if (equals != std::string::npos && (name == "entry_timeout" || name == "attr_timeout")) {
     auto& target = name == "entry_timeout" ? options.entry_ttl : options.attributes_ttl;
-    LCCFS_TRY(target, options::parse_seconds(word.substr(equals + 1)));
+    const auto seconds = options::parse_seconds(word.substr(equals + 1));
+    if (!seconds) return failure(ErrorCode::invalid, name + ": " + seconds.error().context);
+    target = *seconds;
     return {};
   }
   if (has_no_effect(word)) return {};

@@ -4,6 +4,7 @@
 
 #include <boost/program_options/options_description.hpp>
 #include <boost/program_options/variables_map.hpp>
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -23,6 +24,12 @@ Result<Values> parse(const std::vector<std::string>& words, const Description& d
 Description address_options();
 /// The volume that those name. Relative paths are made absolute: programs change their directory.
 Result<VolumeAddress> address_of(const Values& values);
+
+/// The value of an option that was given. Errors name the option.
+Result<std::uint64_t> number_of(const Values& values, const std::string& option, std::uint64_t least,
+                                std::uint64_t most);
+Result<std::uint64_t> size_of(const Values& values, const std::string& option, std::uint64_t most);
+Result<std::chrono::nanoseconds> seconds_of(const Values& values, const std::string& option);
 
 /// "65536", "64K", "4M", "1G", "2T": powers of 1024.
 Result<std::uint64_t> parse_size(const std::string& text);

@@ -62,6 +62,20 @@ TEST_CASE("what is not a number of seconds is refused") {
   }
 }
 
+TEST_CASE("a bad value is refused by the name of its option") {
+  options::Description description;
+  description.add_options()("jobs,j", boost::program_options::value<std::string>());
+  const auto values = options::parse({"-j", "7K"}, description);
+  REQUIRE(values);
+  CHECK(options::number_of(*values, "jobs", 1, 9).error().context.starts_with("--jobs: "));
+  CHECK(options::seconds_of(*values, "jobs").error().context.starts_with("--jobs: "));
+  CHECK(options::size_of(*values, "jobs", 7168) == 7168);
+  CHECK(options::size_of(*values, "jobs", 7167).error().context == "--jobs must be at most 7167");
+  const auto other = options::parse({"--jobs", "10"}, description);
+  CHECK(options::number_of(*other, "jobs", 1, 10) == 10);
+  CHECK(options::number_of(*other, "jobs", 1, 9).error().context == "--jobs must be from 1 to 9");
+}
+
 TEST_CASE("an address is a pool with its cluster, or a directory") {
   const auto full = parse_address({"-c", "/x/rados.conf", "-p", "1", "-n", "nova", "--id", "client.vm"});
   REQUIRE(full);
