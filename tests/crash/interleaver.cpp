@@ -29,15 +29,15 @@ void stay_on_one_processor() {
 }
 
 constexpr std::pair<char, Fault::Kind> suffixes[] = {
-    {'-', Fault::Kind::not_applied_and_crash},   {'+', Fault::Kind::applied_and_crash},
-    {'~', Fault::Kind::crash_and_land_later},    {'2', Fault::Kind::applied_twice},
-    {'&', Fault::Kind::run_again_later},         {'?', Fault::Kind::lost_answer_applied},
-    {'!', Fault::Kind::lost_answer_not_applied},
+    {'-', Fault::Kind::not_applied_and_crash}, {'+', Fault::Kind::applied_and_crash},
+    {'~', Fault::Kind::crash_and_land_later},  {'2', Fault::Kind::applied_twice},
+    {'&', Fault::Kind::run_again_later},       {'^', Fault::Kind::hold},
+    {'?', Fault::Kind::lost_answer_applied},   {'!', Fault::Kind::lost_answer_not_applied},
 };
-constexpr char again_suffix = '=';
+constexpr char let_go_suffix = '=';
 
 Decision first_of(const std::vector<Interleaver::Waiting>& waiting) {
-  return {waiting.front().lane, Fault::Kind::none, waiting.front().runs_again};
+  return {waiting.front().lane, Fault::Kind::none, waiting.front().lets_go};
 }
 
 }  // namespace
@@ -46,7 +46,7 @@ std::string text_of(const std::vector<Decision>& schedule) {
   std::string text;
   for (const Decision& decision : schedule) {
     text += static_cast<char>('A' + decision.lane);
-    if (decision.runs_again) text += again_suffix;
+    if (decision.lets_go) text += let_go_suffix;
     for (const auto& [suffix, kind] : suffixes) {
       if (kind == decision.fault) text += suffix;
     }
@@ -61,7 +61,7 @@ std::vector<Decision> parse_schedule(const std::string& text) {
       schedule.push_back({static_cast<unsigned>(letter - 'A')});
     }
     if (schedule.empty()) continue;
-    if (letter == again_suffix) schedule.back().runs_again = true;
+    if (letter == let_go_suffix) schedule.back().lets_go = true;
     for (const auto& [suffix, kind] : suffixes) {
       if (suffix == letter) schedule.back().fault = kind;
     }
@@ -74,7 +74,7 @@ Interleaver::Choose follow(std::vector<Decision> schedule) {
     if (at == schedule.size()) return first_of(waiting);
     const Decision decision = schedule[at++];
     const bool is_there = std::ranges::any_of(waiting, [&](const auto& candidate) {
-      return candidate.lane == decision.lane && candidate.runs_again == decision.runs_again;
+      return candidate.lane == decision.lane && candidate.lets_go == decision.lets_go;
     });
     return is_there ? decision : first_of(waiting);
   };
@@ -106,12 +106,12 @@ class Interleaver::Crew {
   }
   void go_on(const Decision& decision) {
     auto& member = members_[decision.lane];
-    if (decision.runs_again) {
+    if (decision.lets_go) {
       member.client->release_all();
       std::unique_lock lock(mutex_);
       return wait_for_a_move(lock, moves_within_);
     }
-    const bool to_be_held = decision.fault == Fault::Kind::run_again_later;
+    const bool to_be_held = decision.fault == Fault::Kind::run_again_later || decision.fault == Fault::Kind::hold;
     {
       std::unique_lock lock(mutex_);
       const auto first = member.line.front();

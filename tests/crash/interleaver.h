@@ -16,11 +16,11 @@ namespace lccfs::crash {
 struct Decision {
   unsigned lane = 0;
   Fault::Kind fault = Fault::Kind::none;
-  bool runs_again = false;  ///< not its next step, but the one that was applied with Fault::Kind::run_again_later
+  bool lets_go = false;  ///< not its next step, but the one that is held: run_again_later runs again, hold is applied
 };
 /// As one word: the lane's letter for each step, and behind it what becomes of it: - not applied and dead, + applied
-/// and dead, ~ dead and landing in the end, 2 applied twice, & applied, and = run again, ? applied and the answer lost,
-/// ! not applied and the answer lost.
+/// and dead, ~ dead and landing in the end, 2 applied twice, & applied and = run again, ^ in flight and = applied (others
+/// of its client may overtake it), ? applied and the answer lost, ! not applied and the answer lost.
 std::string text_of(const std::vector<Decision>& schedule);
 /// The other way round. What is no schedule is left out.
 std::vector<Decision> parse_schedule(const std::string& text);
@@ -30,8 +30,8 @@ class Interleaver {
  public:
   struct Waiting {
     unsigned lane = 0;
-    bool mutates = false;     ///< its next step changes an object
-    bool runs_again = false;  ///< the step was applied, and is to be run again
+    bool mutates = false;  ///< its next step changes an object
+    bool lets_go = false;  ///< a step of its is held
   };
   using Choose = std::function<Decision(const std::vector<Waiting>&)>;
   struct Lane {

@@ -10,9 +10,9 @@ namespace {
 
 constexpr unsigned most_steps_before_fault = 8;
 constexpr Fault::Kind kinds[] = {
-    Fault::Kind::not_applied_and_crash,   Fault::Kind::applied_and_crash, Fault::Kind::crash_and_land_later,
-    Fault::Kind::applied_twice,           Fault::Kind::run_again_later,   Fault::Kind::lost_answer_applied,
-    Fault::Kind::lost_answer_not_applied,
+    Fault::Kind::not_applied_and_crash, Fault::Kind::applied_and_crash,       Fault::Kind::crash_and_land_later,
+    Fault::Kind::applied_twice,         Fault::Kind::run_again_later,         Fault::Kind::hold,
+    Fault::Kind::lost_answer_applied,   Fault::Kind::lost_answer_not_applied,
 };
 
 std::uint64_t number_in(const char* variable, std::uint64_t otherwise) {
@@ -27,7 +27,7 @@ Sampler::Sampler(std::uint64_t seed, unsigned faulty_lanes)
 
 Decision Sampler::operator()(const std::vector<Interleaver::Waiting>& waiting) {
   const auto& chosen = waiting[draw(static_cast<unsigned>(waiting.size()))];
-  if (chosen.runs_again) return {chosen.lane, Fault::Kind::none, true};
+  if (chosen.lets_go) return {chosen.lane, Fault::Kind::none, true};
   if (chosen.lane != faulty_lane_ || !chosen.mutates || steps_before_fault_-- != 0) return {chosen.lane};
   return {chosen.lane, kinds[draw(std::size(kinds))]};
 }
