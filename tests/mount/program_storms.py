@@ -106,7 +106,7 @@ class Fio(Storm):
     def step(self, folder):
         done = subprocess.run(
             self.job(folder, "--rw=randwrite", "--do_verify=0", "--fsync=64", "--norandommap", "--time_based",
-                     f"--randseed={self.random.randrange(1 << 30)}", "--runtime=60"),
+                     f"--randseed={self.random.randrange(1 << 30)}", "--runtime=3600"),
             check=False, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         os.stat(folder)  # ENOTCONN, if the client died
         raise AssertionError(f"fio ended with status {done.returncode}: {done.stderr}")

@@ -18,7 +18,7 @@ import traceback
 CLIENT_DIED = {errno.ENOTCONN, errno.ECONNABORTED}
 CLIENT_FENCED = {errno.EIO}
 NO_ERRNO = 255  # a child's status, if it failed in another way
-END_LIMIT_S = 120
+END_LIMIT_S = 300
 FOLDER = "storm"
 
 

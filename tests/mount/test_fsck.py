@@ -19,12 +19,12 @@ class FsckTest(MountTest):
     leaves_valid_volumes = False  # damaged on purpose; each test says itself what is left
     mkfs_options = ("--object-size", "64K")
 
-    def fsck(self, *options, status, limit_s=120):
+    def fsck(self, *options, status, limit_s=600):
         """Its standard output; standard error is in self.errors."""
         done = run(context.bin / "lccfs-fsck", *self.volume.address, *options, check=False, timeout_s=limit_s,
                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         print(done.stdout, done.stderr, sep="", flush=True)
-        self.assertEqual(done.returncode, status)
+        self.assertIn(done.returncode, status if isinstance(status, tuple) else (status,))
         self.errors = done.stderr
         return done.stdout
 
@@ -198,12 +198,12 @@ class FsckKilledTest(FsckTest):
         self.damage(inode, "--remove")
         repair = subprocess.Popen([str(context.bin / "lccfs-fsck"), *self.volume.address, "--repair"],
                                   stdout=subprocess.PIPE, text=True)
-        for _ in range(self.random.randrange(1, 200)):
+        for _ in range(self.random.randrange(1, 60)):
             repair.stdout.readline()
         repair.kill()
         repair.communicate()
         time.sleep(GONE_AFTER_S if context.store == "rados" else 0)
-        self.fsck("--repair", status=CORRECTED)
+        self.fsck("--repair", status=(CLEAN, CORRECTED))  # clean: the kill came too late
         self.fsck(status=CLEAN)
         self.mount.start()
         found = self.mount / "lost+found"

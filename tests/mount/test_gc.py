@@ -7,13 +7,13 @@ import signal
 import subprocess
 import time
 
-from harness import MountTest, context, output, pattern_bytes, run, scaled, wait_until
+from harness import MountTest, context, output, pattern_bytes, run, wait_until
 from test_outages import fence
 from test_tree import collect_tree, copy_in
 
 MIB = 1 << 20
 GIB = 1 << 30
-FILES = 20_000
+FILES, FILES_OF_A_FULL_RUN = 2_000, 20_000
 GONE_AFTER_S = 60  # a record must be so old before its client can be taken for dead
 
 
@@ -56,9 +56,13 @@ class GcTest(MountTest):
                          {})
 
     def collect_everything(self, *mounts):
-        """A file that was just closed may count as open for a moment."""
-        wait_until(lambda: not collect(self.volume)["open_elsewhere"], 30, "the end of the last open file")
+        """A file that was just closed may count as open for a moment, and a busy client may not answer in time."""
+        wait_until(lambda: self.is_clean_behind_a_pass(mounts), 120, "that nothing is left")
         self.assert_nothing_is_left(*mounts)
+
+    def is_clean_behind_a_pass(self, mounts):
+        collect(self.volume)
+        return not any(what_is_left(self.volume, mounts).values())
 
 
 class RemovalTest(GcTest):
@@ -66,7 +70,7 @@ class RemovalTest(GcTest):
 
     def test_a_removed_tree_leaves_nothing_behind(self):
         source = self.scratch("tree")
-        files = collect_tree(source, scaled(FILES))
+        files = collect_tree(source, FILES_OF_A_FULL_RUN if context.full else FILES)
         copy_in(source, self.mount / "tree")
         (self.mount / "kept").write_text("kept", encoding="utf-8")
         run("rm", "-r", self.mount / "tree")
@@ -95,7 +99,8 @@ class RemovalTest(GcTest):
         self.assertEqual((backlog["inodes"], backlog["bytes"]), (1, GIB))
 
         reports = [collect(self.volume)]
-        wait_until(lambda: reports[-1]["open_elsewhere"] == 0 or reports.append(collect(self.volume)), 30, "its close")
+        wait_until(lambda: sum(report["inodes_removed"] for report in reports) or reports.append(collect(self.volume)),
+                   120, "its close")
         self.assertEqual(sum(report["data_objects_removed"] for report in reports), pieces)
         self.assertEqual(sum(report["bytes_freed"] for report in reports), GIB)
         self.assert_nothing_is_left(self.mount)
@@ -171,9 +176,9 @@ class DaemonTest(GcTest):
         for number in range(20):
             (self.mount / f"file {number}").write_bytes(b"x" * 100)
             os.unlink(self.mount / f"file {number}")
-        wait_until(lambda: self.volume.info()["backlog"]["items"] == 0, 30, "the daemon's work")
+        wait_until(lambda: self.volume.info()["backlog"]["items"] == 0, 120, "the daemon's work")
         os.kill(daemon, signal.SIGTERM)
-        wait_until(lambda: not os.path.exists(f"/proc/{daemon}"), 30, "the daemon's end")
+        wait_until(lambda: not os.path.exists(f"/proc/{daemon}"), 120, "the daemon's end")
         self.assert_nothing_is_left(self.mount)
         self.assertIn("items looked at", log.read_text(encoding="utf-8"))
 
@@ -234,8 +239,8 @@ class MountCollectsTest(GcTest):
         self.assertEqual(self.volume.info()["backlog"]["inodes"], 20)
         reader = self.volume.mount("-o", "ro")
         helper = self.volume.mount()
-        wait_until(lambda: self.volume.info()["backlog"]["inodes"] == 0, 30, "the mount's help")
-        wait_until(lambda: "reclaimed" in helper.log_text(), 30, "the line about it, which comes after it")
+        wait_until(lambda: self.volume.info()["backlog"]["inodes"] == 0, 120, "the mount's help")
+        wait_until(lambda: "reclaimed" in helper.log_text(), 120, "the line about it, which comes after it")
         self.assertNotIn("reclaimed", self.mount.log_text() + reader.log_text())
 
     def test_a_mount_that_collects_ends_at_once(self):
@@ -243,6 +248,6 @@ class MountCollectsTest(GcTest):
         for number in range(200):
             (helper / f"file {number}").touch()
         run("rm", *helper.path.iterdir())
-        wait_until(lambda: "reclaimed" in helper.log_text(), 30, "the mount's work")
+        wait_until(lambda: "reclaimed" in helper.log_text(), 120, "the mount's work")
         helper.unmount()
         self.collect_everything(self.mount)

@@ -137,8 +137,9 @@ class CephUserTest(MountTest):
         (self.mount / "file").write_bytes(b"x" * BLOCK)
         self.mount.may_die = True
         fence(self.volume, self.mount.instance())
-        self.assert_errno(errno.EIO, (self.mount / "new").touch)
         other = self.volume.mount()
+        self.assertEqual(os.listdir(other.path), ["file"])  # a fence bars from an object once its fencer's side has read it
+        self.assert_errno(errno.EIO, (self.mount / "new").touch)
         (other / "file").write_bytes(b"y" * BLOCK)
         self.assertEqual((other / "file").read_bytes(), b"y" * BLOCK)
 

@@ -18,7 +18,7 @@ from test_outages import fence
 KILLS = {"rados": 50, "local": 20}
 TURNS_BETWEEN_CHECKS = 10
 OBJECT_BYTES = 64 << 10
-FIRST_NOTES_LIMIT_S = 60
+FIRST_NOTES_LIMIT_S = 240
 FENCED_LIMIT_S = 240
 STOPS = 4
 OSDS = 3
@@ -97,7 +97,7 @@ class StormTest(MountTest):
         self.assertEqual({what: left for what, left in what_is_left(self.volume, []).items() if left}, {})
 
     def collect_everything(self):
-        wait_until(self.collected_all, 30, "that nothing waits to be reclaimed")
+        wait_until(self.collected_all, 120, "that nothing waits to be reclaimed")
 
     def collected_all(self):
         collect(self.volume)
