@@ -129,11 +129,23 @@ Result<std::optional<WholeObject>> read_needed(ObjectStore& store, Sink& sink, c
   return object;
 }
 
+/// What looks like damage may be a feature that this version does not know.
+Result<> expect_known_features(const WholeObject& super) {
+  const auto found = super.xattrs.find(xattr::super);
+  if (found == super.xattrs.end()) return {};
+  const auto record = format::decode<format::SuperRecord>(found->second);
+  if (record) return format::check_features(*record, false);
+  return record.error().code == ErrorCode::unsupported ? Result<>(std::unexpected(record.error())) : Result<>();
+}
+
 }  // namespace
 
 Result<> read_volume_facts(ObjectStore& store, Sink& sink, VolumeFacts& facts) {
   LCCFS_TRY(const auto super, read_needed(store, sink, format::super_object));
-  if (super) check_super(*super, sink, facts);
+  if (super) {
+    LCCFS_CHECK(expect_known_features(*super));
+    check_super(*super, sink, facts);
+  }
   if (facts.super && !facts.super->data_pool.empty()) LCCFS_CHECK(store.use_data_pool(facts.super->data_pool));
   LCCFS_TRY(const auto alloc, read_needed(store, sink, format::alloc_object));
   if (alloc) check_alloc(*alloc, sink, facts);

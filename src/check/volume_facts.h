@@ -39,7 +39,7 @@ struct VolumeFacts {
   Highest number, fence;
 };
 
-/// Also puts the data pool into place.
+/// Also puts the data pool into place. unsupported: the volume is of a newer version, and nothing was reported.
 Result<> read_volume_facts(ObjectStore& store, Sink& sink, VolumeFacts& facts);
 
 /// A session object without a record: judged by itself, its queue is read by nobody.

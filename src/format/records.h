@@ -61,6 +61,9 @@ struct SuperRecord {  // led by the 8 bytes "LCCFSvol"; the format version is th
   bool operator==(const SuperRecord&) const = default;
 };
 
+/// unsupported: this version does not know all features that are needed to read the volume, or to write it.
+Result<> check_features(const SuperRecord& super, bool read_only);
+
 struct NumberRecord {
   std::uint64_t value = 0;
   bool operator==(const NumberRecord&) const = default;

@@ -8,6 +8,8 @@
 namespace lccfs::format {
 namespace {
 constexpr std::string_view magic = "LCCFSvol";
+constexpr std::uint64_t known_incompat = 0;
+constexpr std::uint64_t known_ro_compat = 0;
 constexpr std::size_t text_limit_bytes = 255;
 constexpr std::size_t identity_limit_bytes = 4096;
 
@@ -70,6 +72,17 @@ Result<SuperRecord> decode(std::string_view bytes) {
   super.birth = in.time();
   LCCFS_CHECK(in.finish());
   return super;
+}
+
+Result<> check_features(const SuperRecord& super, bool read_only) {
+  if ((super.incompat & ~known_incompat) != 0) {
+    return failure(ErrorCode::unsupported, "the volume uses features that this version does not know: use a newer one");
+  }
+  if (!read_only && (super.ro_compat & ~known_ro_compat) != 0) {
+    return failure(ErrorCode::unsupported,
+                   "the volume uses features that this version can only read: mount it with -o ro, or use a newer one");
+  }
+  return {};
 }
 
 Bytes encode(const NumberRecord& number) {

@@ -33,23 +33,10 @@ namespace {
 
 /// Few: a collector looks for each of them if this client dies, and many mounts make no more.
 constexpr std::uint64_t inode_numbers_at_start = 256;
-constexpr std::uint64_t known_incompat = 0;
-constexpr std::uint64_t known_ro_compat = 0;
 
 std::string host_name() {
   std::array<char, 256> name{};
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
-}
-
-Result<> check_features(const format::SuperRecord& super, bool read_only) {
-  if ((super.incompat & ~known_incompat) != 0) {
-    return failure(ErrorCode::unsupported, "the volume uses features that this version does not know: use a newer one");
-  }
-  if (!read_only && (super.ro_compat & ~known_ro_compat) != 0) {
-    return failure(ErrorCode::unsupported,
-                   "the volume uses features that this version can only read: mount it with -o ro, or use a newer one");
-  }
-  return {};
 }
 
 }  // namespace
@@ -70,7 +57,7 @@ Result<std::unique_ptr<Instance>> Instance::start(std::shared_ptr<ObjectStore> s
   std::unique_ptr<Instance> me(new Instance(std::move(store), clock));
   me->read_only_ = options.read_only;
   LCCFS_CHECK(me->read_super());
-  LCCFS_CHECK(check_features(me->super_, options.read_only));
+  LCCFS_CHECK(format::check_features(me->super_, options.read_only));
   if (!me->super_.data_pool.empty()) LCCFS_CHECK(me->store_->use_data_pool(me->super_.data_pool));
   const bool makes_inodes = options.makes_inodes && !options.read_only;
   const std::uint64_t inode_numbers = makes_inodes ? inode_numbers_at_start : 0;
