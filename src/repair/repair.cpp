@@ -53,7 +53,10 @@ class Run {
                                 : failure(ErrorCode::corrupt, "Super cannot be read");
     if (!instance && !is_about_the_volume(instance.error())) return std::unexpected(instance.error());
     if (!instance) return give_up("without it nothing can be repaired: " + instance.error().context);
+    const auto changes = objects_.changes();
     const auto repaired = repair_all(**instance);
+    // Failed in the midst: not ended, so that its range items lead to what is half made.
+    if (!repaired && objects_.changes() != changes) return std::unexpected(repaired.error());
     const auto ended = (*instance)->end();
     if (!repaired) return std::unexpected(repaired.error());
     if (!ended) return std::unexpected(ended.error());

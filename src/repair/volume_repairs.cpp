@@ -45,6 +45,8 @@ std::uint64_t number_in(const std::string& object) {
 
 bool VolumeRepairs::takes(const Finding& finding) {
   switch (finding.kind) {
+    case Kind::unknown_object:  // whatever its name begins with
+      return false;
     case Kind::number_not_given:
     case Kind::fences_behind:
     case Kind::missing_object:
@@ -60,7 +62,7 @@ Result<Repair> VolumeRepairs::repair(const Finding& finding) {
   switch (finding.kind) {
     case Kind::number_not_given:
       if (finding.number >= highest_number_given) return left("no number is above that one");
-      return raise_number(format::alloc_object, xattr::next, finding.number + 1);
+      return raise_number(format::alloc_object, xattr::next, finding.number + margin);
     case Kind::fences_behind:
       return raise_number(format::super_object, xattr::fences, finding.number);
     case Kind::missing_object:
