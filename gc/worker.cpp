@@ -30,12 +30,23 @@ Result<std::chrono::seconds> grace_of(ObjectStore& store) {
   return std::chrono::seconds(super->grace_seconds);
 }
 
+Result<PassReport> run_passes(Worker& worker, const std::stop_token& stop) {
+  PassReport total;
+  for (int number = 0; number < most_passes && !stop.stop_requested(); ++number) {
+    LCCFS_TRY(const PassReport report, worker.collector().pass(stop));
+    add_pass(total, report);
+    if (!did_something(report)) break;
+  }
+  return total;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Worker>> Worker::start(std::shared_ptr<ObjectStore> store, Clock& clock,
                                               const WorkerOptions& options) {
   std::unique_ptr<Worker> worker(new Worker);
-  LCCFS_TRY(worker->instance_, Instance::start(std::move(store), clock, {.mount_id = "lccfs-gc"}));
+  LCCFS_TRY(worker->instance_,
+            Instance::start(std::move(store), clock, {.mount_id = "lccfs-gc", .makes_inodes = false}));
   const std::chrono::seconds grace(worker->instance_->super().grace_seconds);
   worker->collector_ = std::make_unique<reclaim::Collector>(*worker->instance_, collector_options(options, grace));
   return worker;
@@ -49,14 +60,10 @@ Result<> Worker::end() {
 Result<PassReport> collect_once(const std::shared_ptr<ObjectStore>& store, Clock& clock, const WorkerOptions& options,
                                 const std::stop_token& stop) {
   LCCFS_TRY(const auto worker, Worker::start(store, clock, options));
-  PassReport total;
-  for (int number = 0; number < most_passes && !stop.stop_requested(); ++number) {
-    LCCFS_TRY(const PassReport report, worker->collector().pass(stop));
-    add_pass(total, report);
-    if (!did_something(report)) break;
-  }
-  LCCFS_CHECK(worker->end());
-  return total;
+  auto report = run_passes(*worker, stop);
+  const auto ended = worker->end();  // also if a pass failed: else each run would leave one to be fenced
+  if (report && !ended) return std::unexpected(ended.error());
+  return report;
 }
 
 Result<PassReport> look_once(ObjectStore& store, Clock& clock, const WorkerOptions& options) {

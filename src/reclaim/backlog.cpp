@@ -54,7 +54,7 @@ class Measure {
   Result<> add_inode(Ino ino, bool only_if_dead) {
     if (!seen_.insert(ino).second) return {};
     const auto traces = read_traces(query(), ino);
-    if (!traces && traces.error().code == ErrorCode::corrupt) return {};  // lccfs-fsck says so
+    if (!traces && is_damage(traces.error())) return {};  // lccfs-fsck says so
     if (!traces) return std::unexpected(traces.error());
     if (!*traces || (only_if_dead && !(*traces)->dead())) return {};
     ++backlog_.inodes;

@@ -80,8 +80,13 @@ class DryRun {
 
   Result<> look_at_item(const QueueItem& item) {
     if (item.kind == QueueItem::Kind::directory) return look_at_directory(item.ino);
-    const Ino end = item.kind == QueueItem::Kind::range ? item.end : Ino{item.ino.value + 1};
-    for (Ino ino = item.ino; ino < end; ++ino.value) LCCFS_CHECK(look_at_inode(ino));
+    if (item.kind == QueueItem::Kind::inode) return look_at_inode(item.ino);
+    const auto inodes = numbers_in(item);
+    if (!inodes) {
+      report_.damaged.push_back(inodes.error().context);
+      return {};
+    }
+    for (const Ino ino : *inodes) LCCFS_CHECK(look_at_inode(ino));
     return {};
   }
 
@@ -95,7 +100,7 @@ class DryRun {
   Result<> look_at_inode(Ino ino) {
     if (!seen_.insert(ino).second) return {};
     auto assessment = examine(query(), *horizon_, ino);
-    if (!assessment && assessment.error().code == ErrorCode::corrupt) {
+    if (!assessment && is_damage(assessment.error())) {
       report_.damaged.push_back(assessment.error().context);
       return {};
     }

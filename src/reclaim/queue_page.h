@@ -24,6 +24,9 @@ struct QueuePage {
 /// Of the items behind `after`. No session object: an empty page.
 Result<QueuePage> read_queue_page(const Query& query, InstanceId instance, const std::string& after);
 
+/// All inodes of a range item. corrupt: they are more than any client takes.
+Result<std::vector<Ino>> numbers_in(const format::QueueItem& range);
+
 /// A range item of an instance that lives: it stands for inodes to come, and is nothing that waits for a collector.
 bool is_intent(const Member& member, const NumberedItem& one);
 

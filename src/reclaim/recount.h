@@ -29,7 +29,7 @@ namespace lccfs::reclaim {
 /// What was done, by all threads.
 struct Tally {
   std::atomic<std::uint64_t> inodes_removed{0}, data_objects_removed{0}, bytes_freed{0};
-  std::atomic<std::uint64_t> names_removed{0}, inodes_corrected{0}, open_elsewhere{0};
+  std::atomic<std::uint64_t> names_removed{0}, inodes_corrected{0};
 };
 
 class Recount {

@@ -113,6 +113,10 @@ Result<> Round::handle_due() {
 Result<> Round::remove_instance(const Member& member) {
   const auto session =
       instance_.query({.object = format::session_object(member.id), .ranges = {{"q/", "", 1}}, .keys = {}});
+  if (!session && is_damage(session.error())) {
+    note_damage(session.error());
+    return {};
+  }
   if (!session && session.error().code != ErrorCode::not_found) return std::unexpected(session.error());
   if (session && !session->ranges.front().entries.empty()) return {};
   const auto removed = instance_.run_repeatable(txn::remove_session(member.id));

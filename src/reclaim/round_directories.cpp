@@ -93,7 +93,10 @@ Result<> Round::drop_keys(Directory& directory, const std::set<Ino>& dealt_with)
   }
   if (keys.empty()) return {};
   const auto removed = instance_.run_repeatable(txn::remove_traces(directory.ino, keys));
-  if (!removed && removed.error().code != ErrorCode::not_found) return std::unexpected(removed.error());
+  if (!removed && removed.error().code != ErrorCode::not_found) {
+    directory.something_left = true;
+    return std::unexpected(removed.error());
+  }
   const std::lock_guard lock(mutex_);
   did_something_ = true;
   return {};

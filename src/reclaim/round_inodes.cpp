@@ -9,10 +9,6 @@ namespace lccfs::reclaim {
 using Kind = Assessment::Kind;
 using format::QueueItem;
 
-namespace {
-constexpr std::uint64_t most_numbers = std::uint64_t{1} << 20;
-}
-
 Result<std::set<Ino>> Round::handle_inodes(const std::vector<Ino>& inodes, TimeSpec logged) {
   std::set<Ino> dealt_with;
   for (std::size_t begin = 0; begin < inodes.size() && !stop_.stop_requested(); begin += format::roll_call_limit) {
@@ -61,17 +57,15 @@ Result<> Round::remove_dead(const std::vector<Assessment>& dead, TimeSpec logged
 
 /// Numbers of which something is left get items of their own, so that the others are not looked at again.
 Result<bool> Round::handle_range(const QueueItem& range) {
-  if (range.end.value - range.ino.value > most_numbers) {
-    note_damage({ErrorCode::corrupt, "a range item from " + std::to_string(range.ino.value) + " to " +
-                                         std::to_string(range.end.value) + ": no client takes so many numbers"});
+  const auto inodes = numbers_in(range);
+  if (!inodes) {
+    note_damage(inodes.error());
     return false;
   }
-  std::vector<Ino> inodes;
-  for (Ino ino = range.ino; ino < range.end; ++ino.value) inodes.push_back(ino);
-  LCCFS_TRY(const auto dealt_with, handle_inodes(inodes, range.time));
+  LCCFS_TRY(const auto dealt_with, handle_inodes(*inodes, range.time));
   if (stop_.stop_requested()) return false;
   std::vector<QueueItem> left;
-  for (const Ino ino : inodes) {
+  for (const Ino ino : *inodes) {
     if (!dealt_with.contains(ino)) left.push_back({QueueItem::Kind::inode, ino, {}, range.time});
   }
   if (!left.empty()) LCCFS_CHECK(instance_.log_items(left));

@@ -6,11 +6,6 @@
 
 namespace lccfs::reclaim {
 
-/// Of one object: the rest can be done without it.
-inline bool is_damage(const Error& error) {
-  return error.code == ErrorCode::corrupt || error.code == ErrorCode::unsupported || error.code == ErrorCode::io;
-}
-
 /// work(i) -> Result<>, `jobs` at a time. What cannot be read is noted as damage and left; any other error ends it.
 template <class Work>
 Result<> Round::in_parallel(std::size_t count, const Work& work) {

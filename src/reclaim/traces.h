@@ -19,6 +19,11 @@ namespace lccfs::reclaim {
 /// How objects are read: by an instance, or, in a dry run, by the store alone.
 using Query = std::function<Result<MetaSnapshot>(MetaRead)>;
 
+/// Of one object: the rest can be done without it.
+inline bool is_damage(const Error& error) {
+  return error.code == ErrorCode::corrupt || error.code == ErrorCode::unsupported || error.code == ErrorCode::io;
+}
+
 /// How many keys one read asks for.
 inline constexpr std::uint32_t keys_at_once = 1024;
 
