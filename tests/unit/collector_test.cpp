@@ -336,6 +336,40 @@ TEST_CASE("an object that the store cannot read is left, and keeps nothing else 
   collector.end();
 }
 
+TEST_CASE("a directory whose keys could not be removed keeps its item") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  make_file(*mount.file_system, root_ino, "file");
+  need(mount->unlink(root_ino, "file"));
+  TestCollector collector(volume.cluster(), volume.clock());
+  collector.client().set_hook(once_on("remove traces", {Fault::Kind::fail, ErrorCode::io}));
+  CHECK_FALSE(collector.pass().damaged.empty());
+  collector.pass();
+  CHECK(traces_left(volume.cluster()).empty());
+  collector.end();
+  need(mount->unmount());
+}
+
+TEST_CASE("a session object that cannot be read keeps no other client's from going") {
+  CollectedVolume volume;
+  TestCollector one(volume.cluster(), volume.clock()), other(volume.cluster(), volume.clock());
+  const auto session = format::session_object(one.instance().id());
+  one.client().crash();
+  other.client().crash();
+  volume.clock().advance(minutes(2));
+  TestCollector collector(volume.cluster(), volume.clock());
+  collector.client().set_hook([&](const StepInfo& info) {
+    const bool fails = info.kind == StepKind::query && info.object == session;
+    return fails ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
+  });
+  CHECK(collector.pass().instances_removed == 1);
+  CHECK(volume.objects().contains(session));
+  CHECK_FALSE(volume.objects().contains(format::session_object(other.instance().id())));
+  collector.client().set_hook(nullptr);
+  CHECK(collector.pass().instances_removed == 1);
+  collector.end();
+}
+
 TEST_CASE("more step numbers of live clients in a directory than a page holds keep its item no longer than is needed") {
   ScriptedCluster::Options short_pages;
   short_pages.page_limit = 4;
@@ -448,6 +482,21 @@ TEST_CASE("a dry run says what a pass would do, and changes nothing") {
   CHECK(counts.applies + counts.writes + counts.removes + counts.truncates + counts.fences == 0);
   mount->release(handle);
   need(mount->unmount());
+}
+
+TEST_CASE("a range of more numbers than any client takes is named as damage, by a dry run too") {
+  CollectedVolume volume;
+  TestCollector collector(volume.cluster(), volume.clock());
+  need(collector.instance().log_items({{format::QueueItem::Kind::range, Ino{5}, Ino{std::uint64_t{1} << 60}, {}}}));
+  collector.client().crash();
+  volume.clock().advance(minutes(2));
+  const auto report = need(reclaim::dry_run(*volume.new_client(), volume.clock(), {.jobs = 1, .grace = seconds(0)}));
+  REQUIRE(report.damaged.size() == 1);
+  CHECK(report.damaged.front().ends_with("no client takes so many numbers"));
+  CHECK_FALSE(volume.collect().damaged.empty());
+  volume.cluster().with_objects([&](scripted::Objects& objects) {
+    objects.metadata().at(format::session_object(collector.instance().id())).keys.clear();
+  });
 }
 
 TEST_CASE("the backlog counts items, unnamed inodes and the bytes that wait") {

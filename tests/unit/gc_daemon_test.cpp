@@ -88,6 +88,18 @@ TEST_CASE("a pass that fails is tried again at the next turn") {
   CHECK(world.clients.size() == 1);
 }
 
+TEST_CASE("a run that fails leaves no instance of its own behind") {
+  World world;
+  world.leave_garbage();
+  const auto instances = world.instances();
+  const auto client = world.volume.new_client();
+  client->set_hook([](const StepInfo& info) {
+    return info.kind == StepKind::notify ? Fault{Fault::Kind::fail, ErrorCode::timed_out} : Fault{};
+  });
+  CHECK_FALSE(gc::collect_once(client, world.volume.clock(), {.grace = seconds(0)}, {}));
+  CHECK(world.instances() == instances);
+}
+
 TEST_CASE("a daemon that was fenced goes on as a new client") {
   World world;
   Daemon daemon = world.daemon();

@@ -217,6 +217,40 @@ TEST_CASE("more findings than there is room for are repaired in the same order, 
   CHECK(tree_of(cluster, v.volume.clock()) == tree);
 }
 
+TEST_CASE("a volume with features of a newer version is refused, and left as it is") {
+  SmallVolume v;
+  auto& cluster = v.volume.cluster();
+  cluster.with_objects([&](Objects& objects) {
+    auto& super = objects.metadata().at(format::super_object);
+    auto record = need(format::decode<format::SuperRecord>(super.xattrs["super"]));
+    record.ro_compat = 1;
+    super.xattrs["super"] = encode(record);
+    super.keys["z/new"] = "a key of that version";
+  });
+  const auto client = v.volume.new_client();
+  const auto refused = try_repair(client, v.volume.clock());
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(refused.error().code == ErrorCode::unsupported);
+  CHECK(client->counts().applies == 0);
+  CHECK_FALSE(check::check_volume(*v.volume.new_client()).has_value());
+}
+
+TEST_CASE("a repair that fails in the midst does not end as if all were well") {
+  SmallVolume v;
+  auto& cluster = v.volume.cluster();
+  cluster.with_objects([&](Objects& objects) { objects.write("theirs", 0, std::string("bytes")); });
+  const auto client = v.volume.new_client();
+  client->set_hook([](const StepInfo& info) {
+    return info.kind == StepKind::write ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
+  });
+  CHECK_FALSE(try_repair(client, v.volume.clock()).has_value());
+  CHECK(instances_in(cluster, v).size() == 2);  // its record and its session, whose range leads to the half-made file
+  v.volume.clock().advance(std::chrono::minutes(2));
+  need(try_repair(v.volume.new_client(), v.volume.clock()));
+  CHECK(findings_of(cluster) == none);
+  CHECK(instances_in(cluster, v) == none);
+}
+
 TEST_CASE("a client that is gone is fenced before anything is repaired") {
   SmallVolume v;
   auto mount = v.volume.mount();
