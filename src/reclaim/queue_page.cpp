@@ -24,7 +24,9 @@ Result<QueuePage> read_queue_page(const Query& query, InstanceId instance, const
     if (number && item) {
       page.items.push_back({*number, *item});
     } else {
-      page.damaged.push_back(session + ": " + key + (item ? "" : ": " + item.error().context));
+      auto& line = page.damaged.emplace_back(session);
+      line.append(": ").append(key);
+      if (!item) line.append(": ").append(item.error().context);
     }
     page.last_key = key;
   }
