@@ -37,14 +37,14 @@ class Maker {
     LCCFS_CHECK(make_volume(*store_, system_clock(), {}));
     LCCFS_CHECK(read_super());
     const std::uint64_t inodes = shape_.directories * (1 + shape_.files);
-    LCCFS_CHECK(store_->apply(txn::take_numbers(txn::first_number, 1 + inodes)));
+    LCCFS_CHECK(store_->apply(txn::take_numbers(format::first_number, 1 + inodes)));
     for (std::uint64_t d = 0; d < shape_.directories; ++d) make_directory(directory_ino(d));
     in_flight_.wait_for_all();
     return fill_root();
   }
 
  private:
-  static constexpr InstanceId maker{txn::first_number};  // has no record: it is over
+  static constexpr InstanceId maker{format::first_number};  // has no record: it is over
 
   Ino directory_ino(std::uint64_t d) const { return {maker.value + 1 + d * (1 + shape_.files)}; }
   static Token token_of(Ino ino) { return {maker, ino.value}; }

@@ -3,9 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <iostream>
 
+#include "base/program.h"
 #include "format/object_names.h"
 #include "fsck/options.h"
 #include "fsck/progress.h"
@@ -16,7 +16,7 @@ namespace lccfs::fsck {
 namespace {
 
 int complain(const std::string& line, int status) {
-  std::fprintf(stderr, "lccfs-fsck: %s\n", line.c_str());
+  print_error("lccfs-fsck", line);
   return status;
 }
 
@@ -50,8 +50,10 @@ Result<> expect_no_users(ObjectStore& store, const Command& command) {
                                           "minute), or give --force if you know better");
     }
     if (user.watches) continue;
-    std::fprintf(stderr, "lccfs-fsck: %s has gone without a clean end%s\n", describe(user).c_str(),
-                 command.what == Command::What::check ? "; --repair fences it, or a collector does" : "");
+    const bool check = command.what == Command::What::check;
+    complain(
+        describe(user) + " has gone without a clean end" + (check ? "; --repair fences it, or a collector does" : ""),
+        exit_clean);
   }
   return {};
 }
@@ -59,6 +61,7 @@ Result<> expect_no_users(ObjectStore& store, const Command& command) {
 Result<std::shared_ptr<ObjectStore>> open_volume(const Command& command) {
   LCCFS_TRY(std::shared_ptr<ObjectStore> store, open_store(command.address, store_options(command)));
   LCCFS_CHECK(expect_volume(*store, command.address));
+  if (command.what == Command::What::repair) LCCFS_CHECK(store->check_may_fence());  // whatever it will find
   LCCFS_CHECK(expect_no_users(*store, command));
   return store;
 }
@@ -130,4 +133,7 @@ int run(const std::vector<std::string>& words) {
 }  // namespace
 }  // namespace lccfs::fsck
 
-int main(int argc, char** argv) { return lccfs::fsck::run({argv + 1, argv + argc}); }
+int main(int argc, char** argv) {
+  return lccfs::run_program(argc, argv, "lccfs-fsck", {lccfs::fsck::exit_operational, lccfs::fsck::exit_operational},
+                            lccfs::fsck::run);
+}

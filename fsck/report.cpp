@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/text.h"
+
 namespace lccfs::fsck {
 
 namespace {
@@ -29,7 +31,7 @@ class TextReport final : public Report {
   explicit TextReport(std::ostream& out) : out_(out) {}
   void found(const check::Finding& finding) override { out_ << text_of(finding) << std::endl; }
   void dealt_with(const check::Finding& finding, const repair::Repair& repair) override {
-    out_ << text_of(finding) << (repair.done ? ": repaired: " : ": left: ") << repair.text << std::endl;
+    out_ << text_of(finding) << (repair.done ? ": repaired: " : ": left: ") << printable(repair.text) << std::endl;
   }
   void end(const Summary& summary) override { out_ << summary_line(summary) << std::endl; }
 
@@ -44,7 +46,7 @@ class JsonReport final : public Report {
   void dealt_with(const check::Finding& finding, const repair::Repair& repair) override {
     auto json = as_json(finding);
     json["repaired"] = repair.done;
-    json["repair"] = repair.text;
+    json["repair"] = printable(repair.text);
     add(json);
   }
   void end(const Summary& summary) override {
@@ -62,12 +64,10 @@ class JsonReport final : public Report {
 
  private:
   static nlohmann::ordered_json as_json(const check::Finding& finding) {
-    return {{"kind", describe(finding.kind)}, {"object", finding.object}, {"text", finding.text}};
+    return {{"kind", describe(finding.kind)}, {"object", printable(finding.object)}, {"text", printable(finding.text)}};
   }
-  /// Names need not be UTF-8.
-  static std::string text_of(const nlohmann::ordered_json& json) {
-    return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-  }
+  /// In ASCII: JSON itself lets DEL and C1 through.
+  static std::string text_of(const nlohmann::ordered_json& json) { return json.dump(-1, ' ', true); }
   void add(const nlohmann::ordered_json& json) {
     out_ << (first_ ? "\n    " : ",\n    ") << text_of(json);
     first_ = false;

@@ -19,6 +19,8 @@ Examples:
   lccfs-gc -p vms -n nova --once                          all that can be done now, for cron
   lccfs-gc -p vms -n nova --once --grace 0 -j 64          the same at once, and fast
   lccfs-gc -p vms --dry-run                               what it would do, and which clients are gone
+
+Exit status: 0 done, 1 failed, interrupted or damaged objects met, 2 wrong usage.
 )";
 
 options::Description collector_description() {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // lccfs-gc: reclaims what was removed from a volume.
 #include <condition_variable>
-#include <cstdio>
 #include <iostream>
 #include <mutex>
 
 #include "base/log.h"
+#include "base/program.h"
 #include "daemon/background.h"
 #include "daemon/end_signals.h"
 #include "gc/command.h"
@@ -23,7 +23,7 @@ constexpr daemon::Program program{
     .name = "lccfs-gc", .system_error = exit_failure, .internal_error = exit_failure, .interrupted = exit_failure};
 
 int complain(const std::string& line, int status) {
-  std::fprintf(stderr, "%s: %s\n", program.name, line.c_str());
+  print_error(program.name, line);
   return status;
 }
 
@@ -57,7 +57,7 @@ int look(const Command& command) {
 }
 
 int collect(const Command& command) {
-  daemon::EndSignals signals(program);
+  daemon::EndSignals signals(program, daemon::EndSignals::Hangup::ends);
   std::shared_ptr<ObjectStore> store;
   if (auto opened = open_store(command.address, {}); opened) {
     store = std::move(*opened);
@@ -82,7 +82,7 @@ bool pause(std::chrono::nanoseconds duration, const std::stop_token& stop) {
 }
 
 int collect_for_ever(const Command& command, daemon::Background& background) {
-  daemon::EndSignals signals(program);
+  daemon::EndSignals signals(program, daemon::EndSignals::Hangup::reopens_log);
   const auto open = [&command]() -> Result<std::shared_ptr<ObjectStore>> { return open_store(command.address, {}); };
   Daemon daemon(open, system_clock(), worker_options(command), command.interval);
   if (const auto started = daemon.start(); !started) return complain_of(started.error(), command.address);
@@ -125,4 +125,6 @@ int run(const std::vector<std::string>& words) {
 }  // namespace
 }  // namespace lccfs::gc
 
-int main(int argc, char** argv) { return lccfs::gc::run({argv + 1, argv + argc}); }
+int main(int argc, char** argv) {
+  return lccfs::run_program(argc, argv, "lccfs-gc", {lccfs::gc::exit_failure, lccfs::gc::exit_failure}, lccfs::gc::run);
+}

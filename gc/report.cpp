@@ -36,6 +36,7 @@ std::string particulars(const PassReport& report) {
   add_part(text, report.instances_removed, "former clients forgotten");
   add_part(text, report.open_elsewhere, "still open");
   add_part(text, report.gone.size(), "clients gone");
+  add_part(text, report.not_seen.size(), "clients not seen");
   add_part(text, report.silent.size(), "clients silent");
   add_part(text, report.damaged.size(), "objects damaged");
   return text.str();
@@ -89,6 +90,8 @@ std::string dry_run_text(const PassReport& report) {
   text << count_text(report.items_seen) << " items, " << count_text(report.items_left)
        << " of them to be left for later; would reclaim " << removed_text(report) << particulars(report) << "\n";
   for (const OtherInstance& one : report.gone) text << "gone, would be fenced: " << name_of(one) << "\n";
+  for (const OtherInstance& one : report.not_seen)
+    text << "not seen now, would be fenced if that lasts a minute: " << name_of(one) << "\n";
   return text.str();
 }
 
@@ -104,11 +107,12 @@ std::string report_as_json(const PassReport& report) {
                      {"instances_removed", report.instances_removed},
                      {"open_elsewhere", report.open_elsewhere},
                      {"gone", as_json(report.gone)},
+                     {"not_seen", as_json(report.not_seen)},
                      {"silent", as_json(report.silent)},
                      {"damaged", report.damaged},
                      {"seconds", seconds_of(report)}};
-  // Names from other hosts need not be UTF-8.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  // Names from other hosts need not be UTF-8, and JSON itself lets DEL and C1 through.
+  return json.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 
 std::vector<std::string> warnings_of(const PassReport& report) {
@@ -116,7 +120,7 @@ std::vector<std::string> warnings_of(const PassReport& report) {
   lines.reserve(report.silent.size() + report.damaged.size());
   for (const OtherInstance& one : report.silent)
     lines.push_back(name_of(one) + " did not answer: nothing that depends on it was done");
-  for (const std::string& line : report.damaged) lines.push_back(printable(line) + "; lccfs-fsck tells more");
+  for (const std::string& line : report.damaged) lines.push_back(line + "; lccfs-fsck tells more");
   return lines;
 }
 

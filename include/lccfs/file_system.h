@@ -62,7 +62,8 @@ struct HandleId {
 };
 struct OpenReply {
   HandleId handle;
-  bool keep_pages = false;  ///< what the kernel has cached of this file's pages is still right
+  bool keep_pages = false;    ///< what the kernel has cached of this file's pages is still right
+  bool bypass_pages = false;  ///< reads and writes of this handle are to pass by the kernel's pages
 };
 struct CreateReply {
   EntryReply entry;
@@ -95,15 +96,26 @@ struct NewNode {
   std::string symlink_target;  ///< symlinks
 };
 
+/// One write, as its request describes it: what the handle was opened with may have changed since (fcntl).
+struct WriteRequest {
+  Caller caller = {};
+  std::uint64_t offset_bytes = 0;  ///< of an append: where the caller believes that the file ends
+  SharedBytes bytes = {};          ///< kept alive by their owner
+  int flags = 0;                   ///< the descriptor's, as of open(2), and those that are of this write alone
+  bool writes_back_pages = false;  ///< of what was changed through mmap: at its offset, whatever the flags say
+};
+
 enum class RenameMode { replace, no_replace, exchange };
 enum class XattrMode { create_or_replace, create, replace };
 
-/// What the file system tells the kernel. Called by threads that hold no lock; may block on the kernel.
+/// What the file system tells the kernel. Called by threads that hold no lock. Pages are waited for while they are being
+/// read or written back, attributes are not.
 class KernelCache {
  public:
   virtual ~KernelCache() = default;
   virtual void invalidate_attributes(Ino ino) = 0;
   virtual void invalidate_pages(Ino ino) = 0;
+  virtual void invalidate_page_range(Ino ino, std::uint64_t offset_bytes, std::uint64_t size_bytes) = 0;
 };
 
 /// What a pass of the collector has done.
@@ -112,7 +124,8 @@ struct GarbageReport {
 };
 
 struct FileSystemOptions {
-  std::chrono::nanoseconds entry_ttl{std::chrono::seconds(1)};
+  /// How long the kernel may walk by a name without asking: what it opens by an older one may have lost that name.
+  std::chrono::nanoseconds entry_ttl{0};
   std::chrono::nanoseconds attributes_ttl{std::chrono::seconds(1)};
   bool read_only = false;
   std::string mount_id;  ///< for the instance record; the mountpoint
@@ -126,6 +139,7 @@ class FileSystem {
   virtual ~FileSystem() = default;
 
   // -- names
+  /// "." and "..": that inode, or a directory's parent, by number alone; `stale` if nothing leads to it any more.
   virtual Result<EntryReply> lookup(Ino parent, const std::string& name) = 0;
   virtual Result<EntryReply> make_node(const Caller&, Ino parent, const std::string& name, const NewNode&) = 0;
   /// open(2) with O_CREAT: makes the file, or opens the one that is there unless O_EXCL is among `flags`.
@@ -155,10 +169,11 @@ class FileSystem {
 
   // -- files. `flags` as of open(2); O_TRUNC is done here.
   virtual Result<OpenReply> open(const Caller&, Ino ino, int flags) = 0;
+  /// To be called before a read that fills the kernel's pages though the handle bypasses them: it is mapped.
+  virtual void is_mapped(HandleId handle) = 0;
   /// Fills the front of `target`, which lives until done; fewer bytes than asked for: the end of the file.
   virtual void read(HandleId handle, std::uint64_t offset, std::span<char> target, ReadDone done) = 0;
-  /// `bytes` are kept alive by their owner. A handle opened with O_APPEND ignores `offset`.
-  virtual void write(const Caller&, HandleId handle, std::uint64_t offset, SharedBytes bytes, WriteDone done) = 0;
+  virtual void write(HandleId handle, WriteRequest request, WriteDone done) = 0;
   /// At each close(2): what was written has reached the store, size and times too.
   virtual Result<> flush(HandleId handle) = 0;
   virtual Result<> fsync(HandleId handle, bool data_only) = 0;

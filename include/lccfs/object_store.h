@@ -170,6 +170,13 @@ class WatchHandler {
   virtual void on_lost(Error reason) = 0;
 };
 
+/// What one look at a client shows.
+enum class Presence {
+  watching,  ///< it watches the object (one that died does so for up to a minute)
+  absent,    ///< it does not at this moment, which proves nothing: the store may just be back
+  dead,      ///< proven: its process is gone. It is still to be fenced
+};
+
 /// Ends the watch when destroyed (blocking; not from the handler's own calls).
 class Watch {
  public:
@@ -211,18 +218,22 @@ class ObjectStore {
   virtual Result<Capacity> capacity() = 0;
   /// Data objects are from now on in this pool (docs/FORMAT.md, Super). To be called before the first data operation.
   virtual Result<> use_data_pool(const std::string& name) = 0;
+  /// Lets the store's administration know what holds the volume; the error names the command for somebody who may.
+  virtual Result<> announce() { return {}; }
 
   // -- watch and notify
   /// `not_found` if the object does not exist. The store may lose a watch (on_lost), never silently for long.
   virtual Result<std::unique_ptr<Watch>> watch(const std::string& object, std::shared_ptr<WatchHandler> handler) = 0;
   /// Returns when every watcher has answered, or after the time-out. No watcher: at once.
   virtual Result<NotifyReply> notify(const std::string& object, Bytes payload, std::chrono::milliseconds timeout) = 0;
-  /// Whether the client of that identity watches the object now (a client that died does so for up to a minute).
-  virtual Result<bool> is_watching(const std::string& object, const Bytes& identity) = 0;
+  /// Whether the client of that identity watches the object now.
+  virtual Result<Presence> presence(const std::string& object, const Bytes& identity) = 0;
 
   // -- fencing (docs/ORDERING.md section 2)
   /// What `fence` needs to fence this client; opaque, never empty, valid on every client of the volume.
   virtual Bytes identity() const = 0;
+  /// Whether this client may fence; the error says in one line what it lacks. Changes nothing.
+  virtual Result<> check_may_fence() { return {}; }
   /// Bars that client for good. What the caller reads of an object after it returns can no longer be changed by it.
   virtual Result<> fence(const Bytes& identity) = 0;
   /// The same promise for all fences that others have completed before this call.

@@ -29,6 +29,7 @@ Result<> make_volume(ObjectStore& store, Clock& clock, const MakeVolumeOptions& 
 struct InstanceInfo {
   std::uint64_t number = 0;
   std::string host, version, mount_id, state;
+  std::optional<Presence> presence = std::nullopt;  ///< of one whose state is live, at this moment; nullopt: not known
   std::uint64_t pid = 0;
   std::int64_t since_seconds = 0;
 };

@@ -1,11 +1,24 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "base/log.h"
 
-#include <spdlog/sinks/basic_file_sink.h>
+#include <fcntl.h>
+#include <paths.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/sinks/syslog_sink.h>
 #include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <syslog.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "base/text.h"
 
 namespace lccfs::log {
 namespace {
@@ -30,6 +43,62 @@ void use(std::shared_ptr<spdlog::logger> logger) {
   spdlog::set_default_logger(std::move(logger));
 }
 
+/// Negative: errno tells why.
+int open_file(const std::string& path) {
+  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
+}
+
+std::atomic<int> raw_descriptor{-1};  // of the file, or of a socket to syslog
+
+int connect_to_syslog() {
+  const int socket = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const sockaddr_un address{AF_UNIX, _PATH_LOG};
+  if (socket < 0 || ::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return socket;
+  ::close(socket);
+  return -1;
+}
+
+/// spdlog's own makes folders and follows links.
+class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  FileSink(std::string path, int file) : path_(std::move(path)), file_(file) {}
+  ~FileSink() override {
+    int mine = file_;
+    raw_descriptor.compare_exchange_strong(mine, -1);
+    ::close(file_);
+  }
+  FileSink(const FileSink&) = delete;
+  FileSink& operator=(const FileSink&) = delete;
+
+  const std::string& path() const { return path_; }
+  void go_on_in(int file) {
+    raw_descriptor = file;
+    const std::lock_guard lock(mutex_);
+    ::close(std::exchange(file_, file));
+  }
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    // A line that the disk has no room for is lost: there is nobody to tell.
+    if (::write(file_, line.data(), line.size()) < 0) return;
+  }
+  void flush_() override {}
+
+ private:
+  const std::string path_;
+  int file_;
+};
+
+std::mutex file_mutex;
+std::shared_ptr<FileSink> file_sink;  // null: lines go elsewhere
+
+void set_file_sink(std::shared_ptr<FileSink> sink) {
+  const std::lock_guard lock(file_mutex);
+  file_sink = std::move(sink);
+}
+
 // Standard error until somebody says otherwise: spdlog itself would begin with standard output.
 [[maybe_unused]] const bool begun = [] {
   use(std::make_shared<spdlog::logger>("lccfs", std::make_shared<spdlog::sinks::stderr_sink_mt>()));
@@ -39,21 +108,42 @@ void use(std::shared_ptr<spdlog::logger> logger) {
 }  // namespace
 
 std::string to_file(const std::string& path) {
-  try {
-    use(std::make_shared<spdlog::logger>("lccfs", std::make_shared<spdlog::sinks::basic_file_sink_mt>(path)));
-  } catch (const spdlog::spdlog_ex& error) {
-    return error.what();
-  }
+  const int file = open_file(path);
+  if (file < 0 && errno == ELOOP) return "it is a symbolic link: give the file that it leads to";
+  if (file < 0) return std::strerror(errno);
+  auto sink = std::make_shared<FileSink>(path, file);
+  use(std::make_shared<spdlog::logger>("lccfs", sink));
+  set_file_sink(std::move(sink));
+  raw_descriptor = file;
   return "";
 }
 
+void reopen() {
+  const std::unique_lock lock(file_mutex);
+  if (!file_sink) return;
+  const int file = open_file(file_sink->path());
+  if (file < 0) return warning("cannot reopen the log " + file_sink->path() + ": " + std::strerror(errno));
+  file_sink->go_on_in(file);
+  info("log reopened");
+}
+
 void to_syslog(const std::string& ident) {
+  set_file_sink(nullptr);
+  raw_descriptor = connect_to_syslog();
   use(std::make_shared<spdlog::logger>(
       "lccfs", std::make_shared<spdlog::sinks::syslog_sink_mt>(ident, LOG_PID, LOG_DAEMON, false)));
 }
 
 void set_level(Level level) { spdlog::set_level(to_spdlog(level)); }
 
-void write(Level level, std::string_view line) { spdlog::log(to_spdlog(level), "{}", line); }
+void write(Level level, std::string_view line) {
+  if (spdlog::should_log(to_spdlog(level))) spdlog::log(to_spdlog(level), "{}", printable(line));
+}
+
+void write_in_a_handler(std::string_view line) noexcept {
+  const int descriptor = raw_descriptor;
+  if (descriptor < 0) return;
+  [[maybe_unused]] const ssize_t written = ::write(descriptor, line.data(), line.size());
+}
 
 }  // namespace lccfs::log

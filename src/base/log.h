@@ -10,14 +10,23 @@ namespace lccfs::log {
 enum class Level { debug, info, warning, error };
 
 /// Where lines go from now on: standard error (default), a file, or syslog. Returns an error text, empty if none.
+/// The file is made, for its owner alone, if it is not there; its folder is not, and a symbolic link is refused.
 std::string to_file(const std::string& path);
+/// The file of that name anew, if lines go to a file: somebody has renamed the old one. Any thread. If it cannot be
+/// opened, lines go on into the old one, the first of them about that.
+void reopen();
 void to_syslog(const std::string& ident);
 void set_level(Level level);
 
+/// Whatever bytes the line holds, it stays one line: text.h, printable.
 void write(Level level, std::string_view line);
 inline void debug(std::string_view line) { write(Level::debug, line); }
 inline void info(std::string_view line) { write(Level::info, line); }
 inline void warning(std::string_view line) { write(Level::warning, line); }
 inline void error(std::string_view line) { write(Level::error, line); }
+
+/// For handlers of signals: takes no lock and no memory. The line ends with a newline, and goes to a file or to syslog as
+/// it is; not to standard error.
+void write_in_a_handler(std::string_view line) noexcept;
 
 }  // namespace lccfs::log

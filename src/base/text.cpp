@@ -1,11 +1,46 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "base/text.h"
 
+#include <algorithm>
 #include <array>
 #include <iomanip>
 #include <sstream>
 
 namespace lccfs {
+namespace {
+
+struct Character {
+  char32_t code = 0;
+  std::size_t length = 0;  ///< 0: no UTF-8
+};
+
+/// The first character of what is not empty.
+Character decode(std::string_view bytes) {
+  const auto byte = [bytes](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return {lead, 1};
+  const std::size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  if (lead < 0xc2 || lead > 0xf4 || bytes.size() < length) return {};
+  char32_t code = lead & (0x7fU >> length);
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0U) != 0x80) return {};
+    code = code << 6 | (byte(i) & 0x3fU);
+  }
+  constexpr std::array<char32_t, 5> least = {0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = code >= 0xd800 && code <= 0xdfff;
+  if (code < least[length] || surrogate || code > 0x10ffff) return {};
+  return {code, length};
+}
+
+/// How many bytes the first character has; 0: it is not to be shown.
+std::size_t length_of_shown(std::string_view bytes) {
+  const auto [code, length] = decode(bytes);
+  const bool control = code < 0x20 || (code >= 0x7f && code < 0xa0);
+  const bool line_or_direction = (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+  return control || line_or_direction ? 0 : length;
+}
+
+}  // namespace
 
 std::string size_text(std::uint64_t size_bytes) {
   constexpr std::array units = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
@@ -26,12 +61,19 @@ std::string count_text(std::uint64_t count) {
   return text;
 }
 
-std::string printable(const std::string& text) {
-  std::string result = text;
-  for (char& c : result) {
-    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
+std::string printable(std::string_view bytes) {
+  std::string text;
+  while (!bytes.empty()) {
+    const std::size_t length = length_of_shown(bytes);
+    if (length != 0) {
+      text += bytes.substr(0, length);
+    } else {
+      const auto byte = static_cast<unsigned char>(bytes.front());
+      text += {'\\', 'x', "0123456789abcdef"[byte >> 4], "0123456789abcdef"[byte & 15]};
+    }
+    bytes.remove_prefix(std::max<std::size_t>(1, length));
   }
-  return result;
+  return text;
 }
 
 }  // namespace lccfs

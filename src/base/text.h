@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace lccfs {
 
@@ -13,7 +14,9 @@ std::string size_text(std::uint64_t size_bytes);
 /// With commas: "1,234,567".
 std::string count_text(std::uint64_t count);
 
-/// Text as others wrote it, without what would move a terminal's cursor.
-std::string printable(const std::string& text);
+/// Bytes as others wrote them, as one line for terminals and logs: UTF-8 stays, but for what would break a line or steer
+/// a terminal (control characters, DEL, C1, line separators, changes of the writing direction); that, and every byte
+/// that is no UTF-8, is \xNN. What it makes it leaves alone: everything that leaves a program may go through it once more.
+std::string printable(std::string_view bytes);
 
 }  // namespace lccfs

@@ -16,8 +16,9 @@ class ThreadPool {
  public:
   using Work = std::move_only_function<void()>;
 
-  /// At most `max_threads` at once; further work waits in line.
-  explicit ThreadPool(std::size_t max_threads = 512);
+  /// At most `max_threads` at once; further work waits in line. The default is no bound in practice: a thread that
+  /// waits costs some 30 KiB, and each has a process of a user's behind it that waits too.
+  explicit ThreadPool(std::size_t max_threads = 8192);
   /// Runs what is in line, then waits for all threads.
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;

@@ -62,8 +62,7 @@ class VolumeCheck {
   Result<> look_at(ReadWindow& window, const std::string& name) {
     const auto parsed = format::parse_object_name(name);
     if (!parsed) {
-      sink_.report(
-          {.kind = Kind::unknown_object, .object = printable(name), .text = "no program of ours makes such an object"});
+      sink_.report({.kind = Kind::unknown_object, .object = name, .text = "no program of ours makes such an object"});
       return {};
     }
     if (const auto* data = std::get_if<format::DataName>(&*parsed)) {

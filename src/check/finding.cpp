@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "check/finding.h"
 
+#include "base/text.h"
+
 namespace lccfs::check {
 
 namespace {
@@ -62,7 +64,7 @@ const char* describe(Finding::Kind kind) {
 }
 
 std::string text_of(const Finding& finding) {
-  return std::string(describe(finding.kind)) + ": " + finding.object + ": " + finding.text;
+  return printable(std::string(describe(finding.kind)) + ": " + finding.object + ": " + finding.text);
 }
 
 }  // namespace lccfs::check

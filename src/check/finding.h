@@ -17,7 +17,7 @@ struct Finding {
     unsupported,         ///< written by a newer version. part, is_key, seen
     missing_part,        ///< an xattr that an inode of its type, Super or Alloc must have. part
     unknown_part,        ///< an xattr or key that this format does not know, or not there. part, is_key, seen
-    unknown_object,      ///< an object whose name is none of ours; `object` is that name as check::printable has it
+    unknown_object,      ///< an object whose name is none of ours
     missing_object,      ///< Super, Alloc or the root is not there
     number_not_given,    ///< Alloc's counter is not above every number in use. number: the highest in use
     fences_behind,       ///< Super's fence counter is below a number in use. number: the highest in use
@@ -44,7 +44,8 @@ struct Finding {
   };
   Kind kind = Kind::corrupt;
   std::string object;
-  std::string text;  ///< one line for people, without the object's name; corrupt records: with the byte offset
+  std::string text;  ///< for people, without the object's name, with names as they are stored; corrupt records: with
+                     ///< the byte offset
 
   Ino ino{};
   Ino target{};
@@ -58,7 +59,7 @@ struct Finding {
 /// A stable name of the kind ("dangling entry").
 const char* describe(Finding::Kind kind);
 
-/// "<kind>: <object>: <text>"
+/// "<kind>: <object>: <text>", printable
 std::string text_of(const Finding& finding);
 
 }  // namespace lccfs::check

@@ -216,7 +216,7 @@ void Matcher::judge_entry(Ino directory, const NamedEntry& entry, const InodeSum
   if (inode->parents.contains(directory)) return;
   check_.sink.report({.kind = Kind::no_back_pointer,
                       .object = format::inode_object(entry.record.ino),
-                      .text = format::inode_object(directory) + " has it as \"" + printable(entry.name) + "\"",
+                      .text = format::inode_object(directory) + " has it as \"" + entry.name + "\"",
                       .target = directory});
 }
 

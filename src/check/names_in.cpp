@@ -163,7 +163,7 @@ Result<> DirectoryReader::check_reverse_keys_have_entries(Ino directory, Sink& s
       if (!reverse || is_entry_for(values, format::entry_key(uuid_, reverse->name), reverse->ino)) continue;
       sink.report({.kind = Kind::stray_reverse_key,
                    .object = format::inode_object(directory),
-                   .text = printable(key) + " has no entry",
+                   .text = key + " has no entry",
                    .target = reverse->ino,
                    .name = reverse->name});
     }

@@ -32,9 +32,6 @@ std::optional<Record> decode_part(std::vector<Finding>& findings, const std::str
   return std::nullopt;
 }
 
-/// Names may hold any bytes: for people, and in one line.
-std::string printable(std::string_view bytes);
-
 /// `entry "<name>" for Inode.<ino>`
 std::string entry_text(std::string_view name, Ino ino);
 

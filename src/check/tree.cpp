@@ -46,7 +46,7 @@ void report_further_names(const NamespaceCheck& check, Ino ino, const DirectoryR
   for (std::size_t i = all_are_further ? 0 : 1; i < names.size(); ++i) {
     check.sink.report({.kind = Kind::several_names,
                        .object = format::inode_object(names[i].holder),
-                       .text = "entry \"" + printable(names[i].name) + "\" is one of " + std::to_string(total) +
+                       .text = "entry \"" + names[i].name + "\" is one of " + std::to_string(total) +
                                " for the directory " + format::inode_object(ino),
                        .target = ino,
                        .name = names[i].name});

@@ -69,6 +69,9 @@ class ObjectCheck {
   void refuse(const Part& part) {
     findings_.push_back(finding_on(Kind::unknown_part, object_.name, part, "none of the format's"));
   }
+  void refuse_value(const Part& part, const Error& error) {
+    findings_.push_back(finding_on(Kind::corrupt, object_.name, part, error.context));
+  }
   void refuse_other_xattrs(const std::set<std::string>& known) {
     for (const auto& [name, value] : object_.xattrs) {
       if (!known.contains(name)) refuse({name, value});
@@ -104,7 +107,12 @@ void check_super(const WholeObject& object, Sink& sink, VolumeFacts& facts) {
 
 void check_alloc(const WholeObject& object, Sink& sink, VolumeFacts& facts) {
   ObjectCheck check(object, sink);
-  if (const auto next = check.needed_xattr<format::NumberRecord>(xattr::next)) facts.next_number = next->value;
+  if (check.needed_xattr<format::NumberRecord>(xattr::next)) {
+    const auto& [name, value] = *object.xattrs.find(xattr::next);
+    const auto next = format::decode_next_number(value);
+    if (next) facts.next_number = *next;
+    if (!next) check.refuse_value({name, value}, next.error());
+  }
   check.refuse_other_xattrs({xattr::next});
   for (const auto& [key, value] : object.keys) check.refuse({key, value, true});
 }

@@ -32,6 +32,19 @@ std::string age_text(std::int64_t since_seconds, std::int64_t now_seconds) {
   return std::to_string(std::max<std::int64_t>(0, now_seconds - since_seconds)) + " s";
 }
 
+/// One look is no proof that a client is gone: "not seen" may be back in a moment.
+std::string state_text(const InstanceInfo& one) {
+  if (one.presence == Presence::absent) return one.state + ", not seen now";
+  if (one.presence == Presence::dead) return one.state + " by its record, but dead";
+  return one.state;
+}
+
+nlohmann::ordered_json presence_json(const std::optional<Presence>& presence) {
+  if (!presence) return nullptr;
+  if (*presence == Presence::watching) return "watching";
+  return *presence == Presence::absent ? "absent" : "dead";
+}
+
 std::string backlog_text(const BacklogInfo& backlog, std::int64_t now_seconds) {
   std::string text = count_text(backlog.items) + " items";
   if (backlog.oldest_seconds) text += ", the oldest " + age_text(*backlog.oldest_seconds, now_seconds) + " old";
@@ -51,7 +64,7 @@ std::string info_as_text(const VolumeInfo& info, std::int64_t now_seconds) {
   line("format version", info.format_version);
   line("features", feature_text(info));
   line("object size", size_text(info.object_size_bytes));
-  if (!info.data_pool.empty()) line("data pool", info.data_pool);
+  if (!info.data_pool.empty()) line("data pool", printable(info.data_pool));
   line("grace period", std::to_string(info.grace_seconds) + " s");
   line("numbers used", info.numbers_used);
   line("space",
@@ -60,9 +73,9 @@ std::string info_as_text(const VolumeInfo& info, std::int64_t now_seconds) {
   line("backlog", backlog_text(info.backlog, now_seconds));
   line("instances", info.instances.size());
   for (const InstanceInfo& one : info.instances) {
-    text << "  " << one.number << " " << printable(one.state) << ": pid " << one.pid << " on " << printable(one.host)
-         << " since " << time_text(one.since_seconds) << ", version " << printable(one.version) << ", "
-         << (one.mount_id.empty() ? "no mount" : printable(one.mount_id)) << "\n";
+    text << "  " << one.number << " " << printable(state_text(one)) << ": pid " << one.pid << " on "
+         << printable(one.host) << " since " << time_text(one.since_seconds) << ", version " << printable(one.version)
+         << ", " << (one.mount_id.empty() ? "no mount" : printable(one.mount_id)) << "\n";
   }
   return text.str();
 }
@@ -72,6 +85,7 @@ std::string info_as_json(const VolumeInfo& info) {
   for (const InstanceInfo& one : info.instances) {
     instances.push_back({{"number", one.number},
                          {"state", one.state},
+                         {"presence", presence_json(one.presence)},
                          {"host", one.host},
                          {"pid", one.pid},
                          {"since", one.since_seconds},
@@ -98,8 +112,8 @@ std::string info_as_json(const VolumeInfo& info) {
       {"objects", info.capacity.objects},
       {"backlog", backlog},
       {"instances", instances}};
-  // Names from other hosts need not be UTF-8.
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  // Names from other hosts need not be UTF-8, and JSON itself lets DEL and C1 through.
+  return json.dump(2, ' ', true, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace lccfs::cli

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "base/program.h"
 #include "cli/commands.h"
 
 namespace lccfs::cli {
@@ -27,6 +28,7 @@ Examples:
   lccfs mkfs -c /etc/ceph/ceph.conf -p vms
   lccfs info --local /srv/volume --json
 
+Exit status: 0 done, 1 failed, 2 wrong usage.
 lccfs-fuse mounts a volume.
 )";
 
@@ -37,12 +39,14 @@ int run(const Words& words) {
   }
   if (name == "--version") return std::puts("lccfs " LCCFS_VERSION), exit_success;
   if (name == "--help" || name == "-h") return std::fputs(help, stdout), exit_success;
-  std::fprintf(stderr, "lccfs: %s; lccfs --help lists the commands\n",
-               words.empty() ? "which command?" : ("there is no command '" + words.front() + "'").c_str());
+  print_error("lccfs", (words.empty() ? "which command?" : "there is no command '" + words.front() + "'") +
+                           "; lccfs --help lists the commands");
   return exit_usage;
 }
 
 }  // namespace
 }  // namespace lccfs::cli
 
-int main(int argc, char** argv) { return lccfs::cli::run({argv + 1, argv + argc}); }
+int main(int argc, char** argv) {
+  return lccfs::run_program(argc, argv, "lccfs", {lccfs::cli::exit_failure, lccfs::cli::exit_failure}, lccfs::cli::run);
+}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include <iostream>
 
+#include "base/program.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/open_volume.h"
 #include "options/command_line.h"
@@ -77,7 +79,8 @@ int mkfs(const Words& words) {
   if (!store) return complain("mkfs", store.error(), exit_failure);
   const Result<> made = make_volume(**store, system_clock(), command->volume);
   if (!made) return complain("mkfs", made.error(), exit_failure);
-  std::cout << "made a volume at " << command->address.describe() << "\n";
+  std::cout << "made a volume at " << printable(command->address.describe()) << "\n";
+  if (const Result<> told = (*store)->announce(); !told) print_error("lccfs mkfs", told.error().context);
   return exit_success;
 }
 

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/log.h"
+
 namespace lccfs::daemon {
 namespace {
 
@@ -21,7 +23,7 @@ sigset_t set_of(std::initializer_list<int> signals) {
 
 }  // namespace
 
-EndSignals::EndSignals(const Program& program) : program_(program), signals_(set_of({SIGTERM, SIGINT, SIGHUP})) {
+EndSignals::EndSignals(const Program& program, Hangup hangup) : program_(program), hangup_(hangup) {
   std::signal(SIGPIPE, SIG_IGN);  // a log's reader may go away
   const sigset_t blocked = set_of({SIGTERM, SIGINT, SIGHUP, stop_signal});
   pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
@@ -49,11 +51,23 @@ void EndSignals::handle_with(std::function<void()> handler) {
   changed_.notify_all();
 }
 
-void EndSignals::watch() {
+/// The first that ends something.
+int EndSignals::next_signal() {
   const sigset_t awaited = set_of({SIGTERM, SIGINT, SIGHUP, stop_signal});
-  int signal = 0;
-  sigwait(&awaited, &signal);
-  if (signal == stop_signal) return;
+  for (;;) {
+    int signal = 0;
+    sigwait(&awaited, &signal);
+    if (signal != SIGHUP || hangup_ == Hangup::ends) return signal;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!held_) return signal;
+    }
+    log::reopen();
+  }
+}
+
+void EndSignals::watch() {
+  if (next_signal() == stop_signal) return;
   std::unique_lock lock(mutex_);
   if (!held_) {
     std::fprintf(stderr, "%s: interrupted\n", program_.name);
@@ -61,10 +75,13 @@ void EndSignals::watch() {
   }
   changed_.wait(lock, [this] { return handler_ || stopping_; });
   if (stopping_) return;
-  pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr);  // the next one is not asked for its patience
+  // The next one is not asked for its patience; a log that is rotated now is no reason to end at once.
+  const sigset_t ends = hangup_ == Hangup::ends ? set_of({SIGTERM, SIGINT, SIGHUP}) : set_of({SIGTERM, SIGINT});
+  pthread_sigmask(SIG_UNBLOCK, &ends, nullptr);
   handler_();
   lock.unlock();
   const sigset_t stop = set_of({stop_signal});
+  int signal = 0;
   sigwait(&stop, &signal);  // stays, as the one thread that takes the next signal
 }
 

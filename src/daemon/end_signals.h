@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// SIGTERM, SIGINT and SIGHUP: end cleanly. While the work has not begun they end the process at once, and so does the
-// second of them.
+// SIGTERM and SIGINT: end cleanly. While the work has not begun they end the process at once, and so does the second of
+// them. SIGHUP does the same for a command that somebody waits for; once a daemon is at work, it reopens the log.
 #pragma once
 
 #include <condition_variable>
@@ -15,8 +15,10 @@ namespace lccfs::daemon {
 
 class EndSignals {
  public:
+  enum class Hangup { ends, reopens_log };
+
   /// Before the process has other threads: they inherit that these signals are none of theirs.
-  explicit EndSignals(const Program& program);
+  EndSignals(const Program& program, Hangup hangup);
   ~EndSignals();
   EndSignals(const EndSignals&) = delete;
   EndSignals& operator=(const EndSignals&) = delete;
@@ -28,9 +30,10 @@ class EndSignals {
 
  private:
   void watch();
+  int next_signal();
 
   const Program program_;
-  sigset_t signals_;
+  const Hangup hangup_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool held_ = false;

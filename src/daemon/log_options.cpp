@@ -21,7 +21,7 @@ options::Description log_and_other_options() {
   options::Description description("Log (default: syslog, or standard error with -f) and others");
   const auto text = [] { return po::value<std::string>(); };
   description.add_options()                                                                        //
-      ("log-file", text()->value_name("FILE"), "log to this file")                                 //
+      ("log-file", text()->value_name("FILE"), "log to this file; SIGHUP reopens it")              //
       ("log-syslog", "log to syslog, with -f too")                                                 //
       ("log-level", text()->value_name("LEVEL"), "debug, info, warning or error (default: info)")  //
       ("help,h", "show this text")                                                                 //

@@ -19,7 +19,7 @@ inline constexpr std::size_t checksum_bytes = 4;
 /// Begins a record with its version byte, and ends it with the checksum.
 class RecordWriter : public ByteWriter {
  public:
-  RecordWriter() { put(record_version); }
+  explicit RecordWriter(std::uint8_t version = record_version) { put(version); }
   void put_time(TimeSpec time) {
     put(static_cast<std::uint64_t>(time.seconds));
     put(time.nanoseconds);
@@ -52,14 +52,15 @@ class RecordReader {
   }
 
   /// The version byte; to be called where it stands.
-  void version() {
+  std::uint8_t version(std::uint8_t newest = record_version) {
     const auto found = get<std::uint8_t>();
-    if (found == record_version || error_) return;
-    if (found > record_version) {
+    if ((found >= record_version && found <= newest) || error_) return found;
+    if (found > newest) {
       error_ = Error{ErrorCode::unsupported, std::string(record_) + ": written by a newer version"};
     } else {
       refuse(position() - 1, "no such version");
     }
+    return found;
   }
   template <class T>
   T get() {

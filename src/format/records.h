@@ -69,12 +69,20 @@ struct NumberRecord {
   bool operator==(const NumberRecord&) const = default;
 };
 
+/// Instances and inodes share these numbers: 1 is the root, and what comes near the end of 64 bits is damage.
+inline constexpr std::uint64_t first_number = 2;
+inline constexpr std::uint64_t numbers_end = std::uint64_t{1} << 63;
+/// What Alloc hands out next (a NumberRecord). corrupt: no number to be handed out.
+Result<std::uint64_t> decode_next_number(std::string_view bytes);
+/// An error about a part of one of the volume's own objects, with what to do about it.
+Error damage_of(const std::string& object, const Error& error);
+
 struct TimeRecord {
   TimeSpec time;
   bool operator==(const TimeRecord&) const = default;
 };
 
-namespace attr_flag {                                // each answers "there is none" without a read
+namespace attr_flag {                                // what is not set is not there
 inline constexpr std::uint32_t user_attributes = 1;  // some u/ key is there
 inline constexpr std::uint32_t capability = 2;       // security.capability is among them
 inline constexpr std::uint32_t access_acl = 4;
@@ -135,6 +143,14 @@ struct DecisionRecord {
 /// The value of a reverse key, a d/ key or a p/ key: there is nothing to say, but no value is ever empty.
 inline constexpr std::string_view marker_value = "\1";
 
+/// What tells one process from all others of a host, with its number.
+struct ProcessRecord {
+  std::string boot_id;              // of the kernel, since it was started
+  std::uint64_t pid_namespace = 0;  // its inode: containers share the boot, not the namespace
+  std::uint64_t start_ticks = 0;    // when the process began, since boot
+  bool operator==(const ProcessRecord&) const = default;
+};
+
 struct InstanceRecord {  // s/ key on Super
   enum class State : std::uint8_t { live = 1, fenced = 2, ended = 3 };
   std::string host;
@@ -144,7 +160,8 @@ struct InstanceRecord {  // s/ key on Super
   Bytes identity;  // what the store needs to fence it
   std::string mount_id;
   State state = State::live;
-  std::uint64_t fence_number = 0;  // fenced only
+  std::uint64_t fence_number = 0;                       // fenced only
+  std::optional<ProcessRecord> process = std::nullopt;  // version 2
   bool operator==(const InstanceRecord&) const = default;
 };
 

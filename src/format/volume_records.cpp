@@ -12,6 +12,8 @@ constexpr std::uint64_t known_incompat = 0;
 constexpr std::uint64_t known_ro_compat = 0;
 constexpr std::size_t text_limit_bytes = 255;
 constexpr std::size_t identity_limit_bytes = 4096;
+constexpr std::size_t boot_id_limit_bytes = 64;
+constexpr std::uint8_t version_with_process = 2;  // of an instance's record
 
 void put_inodes(RecordWriter& out, const std::vector<Ino>& inodes) {
   out.put(static_cast<std::uint32_t>(inodes.size()));
@@ -101,8 +103,20 @@ Result<NumberRecord> decode(std::string_view bytes) {
   return number;
 }
 
+Result<std::uint64_t> decode_next_number(std::string_view bytes) {
+  const auto next = decode<NumberRecord>(bytes);
+  if (!next) return std::unexpected(next.error());
+  if (next->value >= first_number && next->value < numbers_end) return next->value;
+  return failure(ErrorCode::corrupt, "number: " + std::to_string(next->value) + " is none that may be handed out");
+}
+
+Error damage_of(const std::string& object, const Error& error) {
+  const std::string advice = error.code == ErrorCode::corrupt ? ": the volume is damaged: run lccfs-fsck" : "";
+  return {error.code, object + ": " + error.context + advice, error.outcome};
+}
+
 Bytes encode(const InstanceRecord& record) {
-  RecordWriter out;
+  RecordWriter out(record.process ? version_with_process : record_version);
   out.put_string(record.host);
   out.put(record.pid);
   out.put_string(record.version);
@@ -111,6 +125,11 @@ Bytes encode(const InstanceRecord& record) {
   out.put_string(record.mount_id);
   out.put(static_cast<std::uint8_t>(record.state));
   out.put(record.fence_number);
+  if (record.process) {
+    out.put_string(record.process->boot_id);
+    out.put(record.process->pid_namespace);
+    out.put(record.process->start_ticks);
+  }
   return out.finish();
 }
 
@@ -118,7 +137,7 @@ template <>
 Result<InstanceRecord> decode(std::string_view bytes) {
   RecordReader in("instance", bytes);
   InstanceRecord record;
-  in.version();
+  const auto version = in.version(version_with_process);
   record.host = in.string(identity_limit_bytes);
   record.pid = in.get<std::uint64_t>();
   record.version = in.string(text_limit_bytes);
@@ -129,6 +148,12 @@ Result<InstanceRecord> decode(std::string_view bytes) {
   record.fence_number = in.get<std::uint64_t>();
   in.require(record.fence_number == 0 || record.state == InstanceRecord::State::fenced,
              "a fence number, but not fenced");
+  if (version == version_with_process) {
+    auto& process = record.process.emplace();
+    process.boot_id = in.string(boot_id_limit_bytes);
+    process.pid_namespace = in.get<std::uint64_t>();
+    process.start_ticks = in.get<std::uint64_t>();
+  }
   LCCFS_CHECK(in.finish());
   return record;
 }

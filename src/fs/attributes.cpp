@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// getattr: 1 read; a directory that memory holds: none. setattr, one step for each kind:
+// getattr: 1 read (of a sealed directory 2). setattr, one step for each kind, and 1 read for the answer:
 //
 //  - | Inode.X | mode, owner: guard `attr` as read; attr, ctime             | COMMIT of this part
 //  - | Inode.X | times of anything but a regular file: blind, with ctime    | COMMIT of this part
@@ -31,14 +31,20 @@ void Namespace::Private::directory_changed(Ino directory, std::uint64_t version,
   });
 }
 
+/// A directory that was removed while it is open has no links, also before a collector has marked it.
+Result<AttributesReply> Namespace::Private::directory_reply_for(const InodeView& view) {
+  auto reply = reply_for(view);
+  LCCFS_TRY(const bool removed, was_removed(view));
+  if (removed) reply.attributes.nlink = 0;
+  return reply;
+}
+
 Result<AttributesReply> Namespace::get_attributes(Ino ino) {
   auto& my = *private_;
-  if (const auto held = my.held(ino)) {
-    if (!held->view->is_directory()) return my.files.get_attributes(ino);
-    return AttributesReply{attributes_of(*held->view, my.instance.super().object_size_bytes), held->expires - my.now()};
-  }
+  if (const auto held = my.held(ino); held && !held->is_directory()) return my.files.get_attributes(ino);
   const auto view = my.read(ino);
   if (!view) return std::unexpected(gone_is_stale(view.error()));
+  if (view->is_directory()) return my.directory_reply_for(*view);
   if (view->lease && *view->lease != my.instance.id()) return my.files.get_attributes(ino);
   LCCFS_CHECK(my.instance.see_fence(view->fence));
   return my.reply_for(*view);

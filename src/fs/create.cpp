@@ -46,10 +46,11 @@ format::AttrRecord attributes_for(const Caller& caller, const InodeView& parent,
 }
 
 /// What a read of the inode just made would show.
-InodeView view_of(const txn::NewInode& made, std::uint64_t version) {
+InodeView view_of(const txn::NewInode& made, std::uint64_t version, std::chrono::nanoseconds sent) {
   InodeView view;
   view.ino = made.ino;
   view.version = version;
+  view.sent = sent;
   view.attr = made.attr;
   view.attr_raw = encode(made.attr);
   view.state_raw = encode(view.state);
@@ -75,12 +76,15 @@ Result<InodeView> Namespace::Private::make_inode(const Caller& caller, const Ino
   inode.parent = {parent.ino, token};
   if (with_lease) inode.lease = instance.id();
   inode.symlink_target = node.symlink_target;
+  const auto sent = now();
   auto created = instance.run_repeatable(txn::create_inode(inode));
-  if (created) return view_of(inode, created->version);
-  if (created.error().code != ErrorCode::exists) return std::unexpected(std::move(created).error());
-  LCCFS_TRY(const auto there, read_inode(instance, inode.ino));
-  if (there.attr.birth_token == token) return view_of(inode, there.version);
-  return failure(ErrorCode::corrupt, format::inode_object(inode.ino) + ": its number was handed out twice");
+  if (created) return view_of(inode, created->version, sent);
+  // An earlier run of the step may have made it, whatever the answer of the last one: the birth token decides.
+  const auto there = read_inode(instance, inode.ino);
+  if (there && there->attr.birth_token == token) return view_of(inode, there->version, sent);
+  if (there) return failure(ErrorCode::corrupt, format::inode_object(inode.ino) + ": its number was handed out twice");
+  if (there.error().code != ErrorCode::not_found) instance.leave_to_collector(inode.ino);
+  return std::unexpected(created.error().code == ErrorCode::exists ? there.error() : created.error());
 }
 
 /// Step 3. Cut short, or refused, it leaves an inode without a name: an item says so.
@@ -88,8 +92,7 @@ void Namespace::Private::remove_never_named(const InodeView& made) {
   const auto removed = instance.run_repeatable(txn::remove_new_inode(made.ino, made.version));
   if (removed || removed.error().code == ErrorCode::not_found) return;
   log::warning(format::inode_object(made.ino) + ": left to the collector: " + removed.error().context);
-  const auto logged = instance.log_items({{format::QueueItem::Kind::inode, made.ino, {}, wall_time()}});
-  if (!logged) log::error(format::inode_object(made.ino) + ": not in the queue: " + logged.error().context);
+  instance.leave_to_collector(made.ino);
 }
 
 Result<InodeView> Namespace::Private::make_named(const Caller& caller, const txn::Name& name, const NewNode& node,
@@ -118,7 +121,7 @@ Result<InodeView> Namespace::Private::make_named(const Caller& caller, const txn
     if (node.type == FileType::directory) nsub = {seen.directory->nsub_raw, seen.directory->nsub + 1};
     const format::EntryRecord entry{made.inode->ino, node.type, made.inode->attr.birth_token};
     const auto time = wall_time();
-    const auto step = instance.run(txn::insert_entry(name, entry, time, nsub));
+    const auto step = run_in_directory(txn::insert_entry(name, entry, time, nsub));
     if (!step) {
       made.may_have_name = !certainly_not_applied(step.error());
       return std::unexpected(step.error());
@@ -138,6 +141,7 @@ Result<InodeView> Namespace::Private::make(const Caller& caller, const txn::Name
   auto named = make_named(caller, name, node, with_lease, made);
   if (!named && made.inode) {
     if (with_lease) files.unborn(made.inode->ino);
+    if (made.may_have_name) instance.leave_to_collector(made.inode->ino);
     if (!made.may_have_name) remove_never_named(*made.inode);
   }
   if (named) inodes.put_read(made.ticket, *named);
@@ -152,7 +156,8 @@ Result<EntryReply> Namespace::make_node(const Caller& caller, Ino parent, const 
   return private_->entry_reply_for(made, sent);
 }
 
-Result<std::optional<CreateReply>> Namespace::Private::open_existing(const txn::Name& name, int flags) {
+Result<std::optional<CreateReply>> Namespace::Private::open_existing(const Caller& caller, const txn::Name& name,
+                                                                     int flags) {
   const auto sent = now();
   LCCFS_TRY(const auto seen, see({&name}, false));
   const auto& entry = seen.entries.front();
@@ -162,7 +167,7 @@ Result<std::optional<CreateReply>> Namespace::Private::open_existing(const txn::
   }
   // Whoever looks the name up again finds the symlink, and follows it.
   if (entry->record.type != FileType::regular) return failure(ErrorCode::stale, "no longer a regular file");
-  const auto opened = files.open(entry->record.ino, flags);
+  const auto opened = files.open(caller, entry->record.ino, flags);
   if (!opened && opened.error().code == ErrorCode::stale) {
     inodes.drop(entry->record.ino);
     return std::nullopt;
@@ -185,13 +190,13 @@ Result<CreateReply> Namespace::create(const Caller& caller, Ino parent, const st
     const auto sent = private_->now();
     auto made = private_->make(caller, name, {FileType::regular, mode, 0, {}}, true);
     if (made) {
-      const auto opened = private_->files.open_new(made->ino, flags);
+      const auto opened = private_->files.open_new(*made, flags);
       return CreateReply{private_->entry_reply_for(*made, sent), opened};
     }
     if (made.error().code != ErrorCode::exists || (flags & O_EXCL) != 0) {
       return std::unexpected(std::move(made).error());
     }
-    LCCFS_TRY(auto existing, private_->open_existing(name, flags & ~O_CREAT));
+    LCCFS_TRY(auto existing, private_->open_existing(caller, name, flags & ~O_CREAT));
     if (existing) return *existing;
   }
 }

@@ -123,12 +123,15 @@ void DataIo::read_returned(const std::shared_ptr<ReadOp>& op) {
 /// On the pool: reads the inode again; unchanged under bytes that were missing, they are zeros; else starts over.
 void DataIo::refresh_and_retry(const std::shared_ptr<ReadOp>& op) {
   const bool meets_end = op->length < op->target.size();
-  auto view = lease_.read_current(op->node->ino, meets_end, false);
+  auto view = lease_.read_current(op->node->ino, meets_end ? WriteLease::Ask::for_reading : WriteLease::Ask::nobody);
   if (!view) {
     Error error = std::move(view).error();
     if (error.code == ErrorCode::not_found) error.code = ErrorCode::stale;
     return finish_read(op, std::unexpected(std::move(error)));
   }
+  // Nobody asks a client without a record what it has open: the bytes may have gone with the file.
+  if (op->bytes_missing && !view->live() && !instance_.recorded())
+    return finish_read(op, failure(ErrorCode::stale, format::inode_object(op->node->ino) + " was removed"));
   // Beside a writer that stores its times all the time the version never stands still: in the end it is enough that the
   // size still covers what was read.
   const bool unchanged =

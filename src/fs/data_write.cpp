@@ -9,6 +9,10 @@
 //         |          |                                              | disk; past it: cut at the take-over
 //  -      | memory   | size and times, stored at fsync, flush,      | growth that no fsync covered is lost
 //         |          | give-back                                    |
+//  3      | Inode.X  | O_DSYNC: size and map, if dirty; O_SYNC:     | the same: the write is not answered yet
+//         |          | times too                                    |
+#include <fcntl.h>
+
 #include <algorithm>
 #include <future>
 
@@ -21,44 +25,37 @@ namespace lccfs {
 
 namespace {
 constexpr std::uint64_t most_objects_ahead = 16;
-
-std::uint32_t without_privileges(std::uint32_t mode) {
-  mode &= ~setuid_bit;
-  return (mode & group_execute_bit) != 0 ? mode & ~setgid_bit : mode;
-}
-
 }  // namespace
 
 struct DataIo::WriteOp {
-  Caller caller;
   std::shared_ptr<FileNode> node;
-  std::uint64_t offset = 0;
-  SharedBytes bytes;
+  WriteRequest request;
+  std::uint64_t offset = 0;  // of an append: known once it is alone
+  Pages pages = Pages::written;
   FileSystem::WriteDone done;
   std::function<void()> leave;  // the gate, for those who entered it
-  bool alone = false;           // an append: it cleans up after itself
+  bool alone = false;           // an append: its thread waits, cleans up and answers
 
   std::atomic<std::size_t> pending{0};
   std::mutex error_mutex;
   std::optional<Error> error;
 
-  std::uint64_t end() const { return offset + bytes.size_bytes; }
-  void finish(Result<std::size_t> result) {
-    if (leave) leave();
-    done(std::move(result));
-  }
+  std::uint64_t size_bytes() const { return request.bytes.size_bytes; }
+  std::uint64_t end() const { return offset + size_bytes(); }
+  bool syncs_data() const { return (request.flags & O_DSYNC) != 0; }
+  bool syncs_times() const { return (request.flags & O_SYNC) == O_SYNC; }
 };
 
-void DataIo::write(const Caller& caller, std::shared_ptr<FileNode> node, std::uint64_t offset, SharedBytes bytes,
-                   FileSystem::WriteDone done) {
-  if (bytes.size_bytes > format::file_size_limit_bytes || offset > format::file_size_limit_bytes - bytes.size_bytes) {
+void DataIo::write(std::shared_ptr<FileNode> node, WriteRequest request, Pages pages, FileSystem::WriteDone done) {
+  const auto size_bytes = request.bytes.size_bytes;
+  if (size_bytes > format::file_size_limit_bytes || request.offset_bytes > format::file_size_limit_bytes - size_bytes) {
     return done(failure(ErrorCode::file_too_large, "a file has at most 2^63 - 1 bytes"));
   }
   auto op = std::make_shared<WriteOp>();
-  op->caller = caller;
   op->node = std::move(node);
-  op->offset = offset;
-  op->bytes = std::move(bytes);
+  op->offset = request.offset_bytes;
+  op->request = std::move(request);
+  op->pages = pages;
   op->done = std::move(done);
   const ByteRange range{op->offset, op->end()};
   op->leave = [gate = &op->node->gate, range] { gate->leave_write(range); };
@@ -66,12 +63,12 @@ void DataIo::write(const Caller& caller, std::shared_ptr<FileNode> node, std::ui
 }
 
 void DataIo::begin_write(const std::shared_ptr<WriteOp>& op) {
-  if (instance_.fenced()) return op->finish(failure(ErrorCode::fenced, "this client was fenced"));
+  if (instance_.fenced()) return finish_write(op, failure(ErrorCode::fenced, "this client was fenced"));
   if (ready_to_write(*op)) return issue_write(op);
   pool_.post([this, op] {
     if (has_dirty_tail(*op)) return clean_up_and_begin_again(op);
     auto prepared = prepare_write(*op);
-    if (!prepared) return op->finish(std::unexpected(std::move(prepared).error()));
+    if (!prepared) return finish_write(op, std::unexpected(std::move(prepared).error()));
     issue_write(op);
   });
 }
@@ -99,18 +96,22 @@ bool DataIo::ready_to_write(const WriteOp& op) const {
   const std::lock_guard lock(op.node->mutex);
   const auto& view = op.node->view;
   if (!op.node->lease_held || op.node->tail_is_dirty) return false;
-  if (op.caller.uid != 0 && without_privileges(view.attr.mode) != view.attr.mode) return false;
-  const auto extents = format::extents(instance_.super().object_size_bytes, op.offset, op.bytes.size_bytes);
+  if (!op.request.writes_back_pages && !has_no_privileges(*op.node, op.request.caller)) return false;
+  const auto extents = format::extents(instance_.super().object_size_bytes, op.offset, op.size_bytes());
   return std::all_of(extents.begin(), extents.end(),
                      [&view](const format::Extent& extent) { return view.map.may_exist(extent.index); });
 }
 
 /// Everything that blocks: the lease, the map bits, the setuid bits.
 Result<> DataIo::prepare_write(const WriteOp& op) {
+  {
+    const std::lock_guard one_step(op.node->lease_mutex);
+    LCCFS_CHECK(lease_.ensure(*op.node));
+  }
+  // Pages are written back on nobody's behalf: that takes nothing away.
+  if (!op.request.writes_back_pages) LCCFS_CHECK(clear_privileges(*op.node, op.request.caller));
+  if (op.size_bytes() == 0) return {};
   const std::lock_guard one_step(op.node->lease_mutex);
-  LCCFS_CHECK(lease_.ensure(*op.node));
-  LCCFS_CHECK(clear_privileges(op));
-  if (op.bytes.size_bytes == 0) return {};
   const auto object_size = instance_.super().object_size_bytes;
   const auto first = op.offset / object_size;
   const auto last = (op.end() - 1) / object_size;
@@ -126,33 +127,11 @@ Result<> DataIo::prepare_write(const WriteOp& op) {
   return lease_.map_objects(*op.node, ObjectIndex{first}, last - first + 1, ahead);
 }
 
-Result<> DataIo::clear_privileges(const WriteOp& op) {
-  InodeView view;
-  {
-    const std::lock_guard lock(op.node->mutex);
-    view = op.node->view;
-  }
-  if (op.caller.uid == 0 || without_privileges(view.attr.mode) == view.attr.mode) return {};
-  LCCFS_TRY(const auto changed, change_attr(
-                                    instance_, op.node->ino,
-                                    [](format::AttrRecord& attr) -> Result<> {
-                                      attr.mode = without_privileges(attr.mode);
-                                      attr.flags &= ~format::attr_flag::capability;
-                                      return {};
-                                    },
-                                    &view));
-  const std::lock_guard lock(op.node->mutex);
-  op.node->view.attr = changed.attr;
-  op.node->view.attr_raw = changed.attr_raw;
-  op.node->view.ctime = changed.ctime;
-  return {};
-}
-
 void DataIo::issue_write(const std::shared_ptr<WriteOp>& op) {
-  const auto extents = format::extents(instance_.super().object_size_bytes, op->offset, op->bytes.size_bytes);
+  const auto extents = format::extents(instance_.super().object_size_bytes, op->offset, op->size_bytes());
   op->pending = extents.size() + 1;
   for (const auto& extent : extents) {
-    const SharedBytes part{op->bytes.owner, op->bytes.data + (extent.file_offset_bytes - op->offset),
+    const SharedBytes part{op->request.bytes.owner, op->request.bytes.data + (extent.file_offset_bytes - op->offset),
                            extent.length_bytes};
     instance_.store().write_data(format::data_object(op->node->ino, extent.index), extent.object_offset_bytes, part,
                                  [this, op](Result<> written) {
@@ -170,23 +149,24 @@ void DataIo::write_returned(const std::shared_ptr<WriteOp>& op) {
   if (op->pending.fetch_sub(1) != 1) return;
   if (!op->error) {
     note_written(*op);
-    return op->finish(op->bytes.size_bytes);
+    if (op->alone || !must_store(*op)) return finish_write(op, op->size_bytes());
+    return pool_.post([this, op] { finish_write(op, store_written(*op)); });
   }
   {
     const std::lock_guard lock(op->node->mutex);
     if (op->end() > op->node->view.size_bytes) op->node->tail_is_dirty = true;
     if (op->node->tail_is_dirty && !op->alone) return pool_.post([this, op] { clean_up_failed_write(op); });
   }
-  op->finish(std::unexpected(*op->error));
+  finish_write(op, std::unexpected(*op->error));
 }
 
 /// The size rises as a write completes, in any order, before it is answered.
 void DataIo::note_written(const WriteOp& op) {
   const auto now = instance_.clock().wall_time();
-  const auto extents = format::extents(instance_.super().object_size_bytes, op.offset, op.bytes.size_bytes);
+  const auto extents = format::extents(instance_.super().object_size_bytes, op.offset, op.size_bytes());
   const std::lock_guard lock(op.node->mutex);
   auto& node = *op.node;
-  const bool grew = op.end() > node.view.size_bytes && op.bytes.size_bytes != 0;
+  const bool grew = op.end() > node.view.size_bytes && op.size_bytes() != 0;
   if (grew) node.view.size_bytes = op.end();
   node.view.mtime = node.view.wtime = now;
   node.last_write_end = op.end();
@@ -198,6 +178,20 @@ void DataIo::note_written(const WriteOp& op) {
   }
 }
 
+/// O_DSYNC and O_SYNC: the kernel sends no fsync behind a direct write. What of this write somebody else is just storing
+/// is waited for.
+bool DataIo::must_store(const WriteOp& op) {
+  if (!op.syncs_data()) return false;
+  const std::lock_guard lock(op.node->mutex);
+  return op.node->is_storing || op.node->needs_store(op.syncs_times());
+}
+
+/// Before the write leaves the gate: the lease is still ours.
+Result<std::size_t> DataIo::store_written(const WriteOp& op) {
+  LCCFS_CHECK(lease_.store_dirty(*op.node, op.syncs_times()));
+  return op.size_bytes();
+}
+
 /// A failed write past the end may have been applied by an earlier run of the step: what lies past the size is cut,
 /// alone, before the failure is answered.
 void DataIo::clean_up_failed_write(const std::shared_ptr<WriteOp>& op) {
@@ -207,21 +201,47 @@ void DataIo::clean_up_failed_write(const std::shared_ptr<WriteOp>& op) {
     const std::lock_guard lock(op->error_mutex);
     op->error = cleaned.error();
   }
-  op->finish(std::unexpected(*op->error));
+  finish_write(op, std::unexpected(*op->error));
 }
 
-void DataIo::append(const Caller& caller, std::shared_ptr<FileNode> node, std::uint64_t believed_offset,
-                    SharedBytes bytes, FileSystem::WriteDone done) {
-  auto op = std::make_shared<WriteOp>();
-  op->caller = caller;
-  op->node = std::move(node);
-  op->bytes = std::move(bytes);
-  op->alone = true;
-  pool_.post([this, op, believed_offset, done = std::move(done)]() mutable {
-    auto result = append_alone(op);
-    if (result && op->offset != believed_offset) append_moved_(op->node->ino);
-    done(std::move(result));
+/// Out of the gate first: pages that are dropped are waited for while they are being read, and that read may wait in the
+/// gate behind one who waits for this write.
+void DataIo::finish_write(const std::shared_ptr<WriteOp>& op, Result<std::size_t> result) {
+  if (op->leave) op->leave();
+  if (op->alone) return op->done(std::move(result));
+  answer_behind_pages(op, std::move(result));
+}
+
+/// Who read into a page before the bytes were there has read old ones: such pages go before the write is answered.
+void DataIo::answer_behind_pages(const std::shared_ptr<WriteOp>& op, Result<std::size_t> result) {
+  if (op->pages == Pages::written || !kernel_.may_hold_pages(op->node->ino)) return op->done(std::move(result));
+  page_threads_.post([this, op, result = std::move(result)]() mutable {
+    kernel_.drop_written_pages(op->node->ino, op->offset, op->size_bytes());
+    op->done(std::move(result));
   });
+}
+
+void DataIo::append(std::shared_ptr<FileNode> node, WriteRequest request, Pages pages, FileSystem::WriteDone done) {
+  auto op = std::make_shared<WriteOp>();
+  op->node = std::move(node);
+  op->request = std::move(request);
+  op->pages = pages;
+  op->alone = true;
+  pool_.post([this, op, done = std::move(done)]() mutable {
+    auto result = append_alone(op);
+    if (result && op->offset != op->request.offset_bytes) append_moved(*op);
+    op->done = std::move(done);
+    answer_behind_pages(op, std::move(result));
+  });
+}
+
+/// It did not land where the kernel believed that the file ends, and where its pages have it now.
+void DataIo::append_moved(const WriteOp& op) {
+  const Ino ino = op.node->ino;
+  kernel_.drop_attributes(ino);
+  if (op.pages == Pages::passed_by) return;
+  kernel_.pages_are_wrong(ino);
+  page_threads_.post([this, ino] { kernel_.drop_pages(ino); });  // behind the answer: it holds them until then
 }
 
 Result<std::size_t> DataIo::append_alone(const std::shared_ptr<WriteOp>& op) {
@@ -233,7 +253,7 @@ Result<std::size_t> DataIo::append_alone(const std::shared_ptr<WriteOp>& op) {
     const std::lock_guard lock(op->node->mutex);
     op->offset = op->node->view.size_bytes;
   }
-  if (op->bytes.size_bytes > format::file_size_limit_bytes - op->offset) {
+  if (op->size_bytes() > format::file_size_limit_bytes - op->offset) {
     return failure(ErrorCode::file_too_large, "a file has at most 2^63 - 1 bytes");
   }
   LCCFS_CHECK(prepare_write(*op));
@@ -247,6 +267,8 @@ Result<std::size_t> DataIo::append_alone(const std::shared_ptr<WriteOp>& op) {
   if (!result) {
     const std::lock_guard one_step(op->node->lease_mutex);
     LCCFS_CHECK(lease_.clean_tail(*op->node));
+  } else if (must_store(*op)) {
+    return store_written(*op);
   }
   return result;
 }

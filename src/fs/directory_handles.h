@@ -27,7 +27,8 @@ struct ListingPage {
 
 struct DirectoryHandle {
   Ino ino;
-  std::mutex mutex;  // guards the page
+  std::mutex mutex;  // guards all below
+  bool listed = false;
   ListingPage page;
 };
 

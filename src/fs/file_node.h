@@ -31,9 +31,13 @@ struct FileNode {
   bool lease_held = false;
   /// With the lease: the truth about size, times and map. Without: the inode as it was last read; ino 0: not read yet.
   InodeView view;
+  /// Mode, owner and flags change without the lease: as of which version, and as of when, they are known here.
+  std::uint64_t attr_version = 0;
+  std::chrono::nanoseconds attr_sent{0};
   bool size_dirty = false, times_dirty = false;
   std::set<std::uint64_t> dirty_map_blocks;
   std::optional<std::chrono::nanoseconds> dirty_since;
+  bool is_storing = false;  // what was dirty is on its way
   /// A failed write may have left bytes past the size: to be cut before anything else.
   bool tail_is_dirty = false;
   std::uint64_t last_write_end = 0;  // where a sequential writer goes on
@@ -42,22 +46,16 @@ struct FileNode {
   bool store_is_posted = false;  // the five-second store is in line or under way
 
   /// The inode was read anew: without the lease, the newest read is what is known of it.
-  void learn(InodeView read) {
-    const std::lock_guard lock(mutex);
-    if (lease_held) {
-      learn_attr(read);
-    } else if (read.version > view.version) {
-      view = std::move(read);
-    }
-  }
+  void learn(InodeView read);
 
   // -- to be called with `mutex` held
-  /// Mode, owner and flags change without the lease.
-  void learn_attr(const InodeView& read) {
-    if (read.ctime < view.ctime) return;
-    view.attr = read.attr;
-    view.attr_raw = read.attr_raw;
-    view.ctime = read.ctime;
+  /// Versions order what is read and what is changed here; times of two clients' clocks do not.
+  void learn_attr(const InodeView& newest);
+  /// All of it, but for what is known here of a later version.
+  void take(InodeView read);
+  /// What fsync has to store; fdatasync without the times: it needs only what finds the data again.
+  bool needs_store(bool with_times) const {
+    return lease_held && (size_dirty || !dirty_map_blocks.empty() || (with_times && times_dirty));
   }
   bool dirty() const { return size_dirty || times_dirty || !dirty_map_blocks.empty(); }
   void mark_dirty(bool size, std::chrono::nanoseconds now) {
@@ -65,29 +63,11 @@ struct FileNode {
     times_dirty = true;
     if (!dirty_since) dirty_since = now;
   }
-  /// What is dirty, which is then clean.
-  txn::FileChanges take_dirty(bool with_times) {
-    txn::FileChanges changes;
-    if (size_dirty) changes.size_bytes = view.size_bytes;
-    if (with_times && times_dirty) {
-      changes.atime = view.atime;
-      changes.mtime = view.mtime;
-      changes.wtime = view.wtime;
-      times_dirty = false;
-    }
-    for (const auto block : dirty_map_blocks) changes.map_blocks[block] = view.map.blocks().at(block);
-    size_dirty = false;
-    dirty_map_blocks.clear();
-    if (!dirty()) dirty_since.reset();
-    return changes;
-  }
+  /// What is dirty, which is then clean; until `stored`, somebody has it in flight.
+  txn::FileChanges take_dirty(bool with_times);
+  void stored() { is_storing = false; }
   /// The step that was to store them failed.
-  void put_back(const txn::FileChanges& changes, std::chrono::nanoseconds now) {
-    size_dirty = size_dirty || changes.size_bytes.has_value();
-    times_dirty = times_dirty || changes.wtime.has_value();
-    for (const auto& [block, bits] : changes.map_blocks) dirty_map_blocks.insert(block);
-    if (!dirty_since) dirty_since = now;
-  }
+  void put_back(const txn::FileChanges& changes, std::chrono::nanoseconds now);
 };
 
 }  // namespace lccfs

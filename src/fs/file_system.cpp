@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/log.h"
 #include "base/thread_pool.h"
 #include "format/object_names.h"
 #include "format/records.h"
@@ -77,12 +78,13 @@ class MountedVolume final : public FileSystem {
   }
 
   // -- files
-  Result<OpenReply> open(const Caller&, Ino ino, int flags) override { return files_.open(ino, flags); }
+  Result<OpenReply> open(const Caller& caller, Ino ino, int flags) override { return files_.open(caller, ino, flags); }
+  void is_mapped(HandleId handle) override { files_.is_mapped(handle); }
   void read(HandleId handle, std::uint64_t offset, std::span<char> target, ReadDone done) override {
     files_.read(handle, offset, target, std::move(done));
   }
-  void write(const Caller& caller, HandleId handle, std::uint64_t offset, SharedBytes bytes, WriteDone done) override {
-    files_.write(caller, handle, offset, std::move(bytes), std::move(done));
+  void write(HandleId handle, WriteRequest request, WriteDone done) override {
+    files_.write(handle, std::move(request), std::move(done));
   }
   Result<> flush(HandleId handle) override { return files_.flush(handle); }
   Result<> fsync(HandleId handle, bool data_only) override { return files_.fsync(handle, data_only); }
@@ -147,6 +149,11 @@ Result<std::unique_ptr<FileSystem>> mount_volume(std::shared_ptr<ObjectStore> st
                                                  const FileSystemOptions& options) {
   LCCFS_CHECK(check_root(*store));
   LCCFS_TRY(auto instance, Instance::start(std::move(store), clock, {options.mount_id, options.read_only}));
+  if (!instance->recorded()) {
+    log::warning(
+        "this client may only read the volume: it is no recorded user of it, nobody asks it what it has open, and what "
+        "is removed elsewhere while it is open here may answer ESTALE");
+  }
   return std::make_unique<MountedVolume>(std::move(instance), options);
 }
 

@@ -26,10 +26,7 @@ void Files::stop_answering() {
   private_->wait_for_tasks();
 }
 
-void Files::set_kernel_cache(KernelCache* cache) {
-  const std::lock_guard lock(private_->kernel_mutex);
-  private_->kernel = cache;
-}
+void Files::set_kernel_cache(KernelCache* cache) { private_->kernel.set(cache); }
 
 // ---- questions of other instances
 
@@ -40,7 +37,7 @@ format::Answer Files::Private::answer(const format::Question& question) {
   std::unique_lock lock(mutex);
   if (recall->waiting < most_waiting) {
     ++recall->waiting;
-    tasks_changed.wait_for(lock, answer_busy_after, [&recall] { return recall->finished; });
+    instance.clock().wait_for(tasks_changed, lock, answer_busy_after, [&recall] { return recall->finished; });
     --recall->waiting;
   }
   return {recall->succeeded ? Answer::Kind::done : Answer::Kind::busy};
@@ -99,7 +96,8 @@ AttributesReply Files::reply_for(const InodeView& view) {
   if (view.attr.type != FileType::regular) {
     return {attributes_of(view, me.instance.super().object_size_bytes), me.options.attributes_ttl};
   }
-  const auto again = me.is_old_news(view) ? me.lease.read_current(view.ino, false, false) : Result<InodeView>(view);
+  const auto again =
+      me.is_old_news(view) ? me.lease.read_current(view.ino, WriteLease::Ask::nobody) : Result<InodeView>(view);
   return me.reply(again ? *again : view);
 }
 
@@ -121,27 +119,28 @@ void Files::attributes_changed(const InodeView& view) {
   const auto node = private_->existing_node(view.ino);
   if (!node) return;
   const std::lock_guard lock(node->mutex);
-  node->view.attr = view.attr;
-  node->view.attr_raw = view.attr_raw;
-  node->view.ctime = std::max(node->view.ctime, view.ctime);
+  node->learn_attr(view);
 }
 
 std::optional<bool> Files::has_capability(Ino ino) const {
   const auto node = private_->existing_node(ino);
   if (!node) return std::nullopt;
   const std::lock_guard lock(node->mutex);
-  if (node->handles == 0 || node->view.ino != ino) return std::nullopt;
+  const auto age = private_->instance.clock().elapsed() - node->attr_sent;
+  if (node->handles == 0 || node->view.ino != ino || age > private_->options.attributes_ttl) return std::nullopt;
   return (node->view.attr.flags & format::attr_flag::capability) != 0;
 }
 
 void Files::born(const InodeView& view) {
+  private_->kernel.lease_taken(view.ino, 0);
   const auto node = private_->node(view.ino);
   const std::lock_guard lock(node->mutex);
-  node->view = view;
+  node->take(view);
   node->lease_held = true;
 }
 
 void Files::unborn(Ino ino) {
+  private_->kernel.lease_given_back(ino, 0);
   auto node = private_->existing_node(ino);
   if (!node) return;
   {
@@ -151,6 +150,11 @@ void Files::unborn(Ino ino) {
   private_->let_go(std::move(node));
 }
 
-OpenReply Files::open_new(Ino ino, int flags) { return {private_->add_handle(private_->node(ino), flags), false}; }
+OpenReply Files::open_new(const InodeView& view, int flags) {
+  auto& me = *private_;
+  const bool bypass = bypasses_pages(flags);
+  const bool keep = me.kernel.opened(view, me.holder_of(view), !bypass);
+  return {.handle = me.add_handle(me.node(view.ino), flags), .keep_pages = keep, .bypass_pages = bypass};
+}
 
 }  // namespace lccfs

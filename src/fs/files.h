@@ -35,16 +35,16 @@ class Files {
   /// answered. Followed by open_new, or by unborn if it gets no name.
   void born(const InodeView& view);
   void unborn(Ino ino);
-  OpenReply open_new(Ino ino, int flags);
+  OpenReply open_new(const InodeView& view, int flags);
 
   // -- lccfs/file_system.h
   Result<AttributesReply> get_attributes(Ino ino);
   /// Size and times of a regular file (mode and owner are the namespace's).
   Result<AttributesReply> set_size_and_times(Ino ino, const SetAttributes& changes);
-  Result<OpenReply> open(Ino ino, int flags);
+  Result<OpenReply> open(const Caller& caller, Ino ino, int flags);
+  void is_mapped(HandleId handle);
   void read(HandleId handle, std::uint64_t offset, std::span<char> target, FileSystem::ReadDone done);
-  void write(const Caller& caller, HandleId handle, std::uint64_t offset, SharedBytes bytes,
-             FileSystem::WriteDone done);
+  void write(HandleId handle, WriteRequest request, FileSystem::WriteDone done);
   Result<> flush(HandleId handle);
   Result<> fsync(HandleId handle, bool data_only);
   void release(HandleId handle);
@@ -54,13 +54,15 @@ class Files {
   Result<> give_back_everything();
   /// Other instances get no answer from now on; what they have asked for is done when it returns.
   void stop_answering();
-  /// security.capability of an open file from memory: nullopt if it is not open here (ask the store).
+  /// security.capability of an open file from memory: nullopt if it is not open here, or memory too old (ask the
+  /// store).
   std::optional<bool> has_capability(Ino ino) const;
 
  private:
   struct Private;
+  Result<> empty(const Caller& caller, FileNode& node);
   Result<AttributesReply> change_node(FileNode& node, const SetAttributes& changes);
-  Result<OpenReply> open_node(const std::shared_ptr<FileNode>& node, int flags);
+  Result<OpenReply> open_node(const Caller& caller, const std::shared_ptr<FileNode>& node, int flags);
 
   std::unique_ptr<Private> private_;
 };

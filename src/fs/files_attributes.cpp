@@ -6,7 +6,7 @@
 namespace lccfs {
 
 Result<AttributesReply> Files::get_attributes(Ino ino) {
-  auto view = private_->read_told(ino, false);
+  auto view = private_->read_told(ino, WriteLease::Ask::for_attributes);
   if (!view) return std::unexpected(gone_is_stale(std::move(view).error()));
   return private_->reply(*view);
 }
@@ -16,32 +16,30 @@ Result<> Files::Private::resize_alone(FileNode& node, std::uint64_t size_bytes) 
   if (size_bytes > format::file_size_limit_bytes) {
     return failure(ErrorCode::file_too_large, "a file has at most 2^63 - 1 bytes");
   }
-  {
-    const std::lock_guard one_step(node.lease_mutex);
-    LCCFS_CHECK(lease.ensure(node));
-    LCCFS_CHECK(lease.clean_tail(node));
-  }
-  InodeView before;
+  const std::lock_guard one_step(node.lease_mutex);  // nobody else stores a size that is then taken back
+  LCCFS_CHECK(lease.ensure(node));
+  LCCFS_CHECK(lease.clean_tail(node));
+  std::uint64_t size_before = 0;
   {
     const std::lock_guard lock(node.mutex);
-    before = node.view;
+    size_before = node.view.size_bytes;
     node.view.size_bytes = size_bytes;
     node.view.mtime = node.view.wtime = instance.clock().wall_time();
     node.mark_dirty(true, instance.clock().elapsed());
   }
   // Also where the size stays: a holder that was evicted learns by this step that it is none any more.
-  auto stored = lease.store_dirty(node, true);
+  auto stored = lease.store_dirty_now(node, true);
   if (!stored) {
     const std::lock_guard lock(node.mutex);
-    node.view.size_bytes = before.size_bytes;
+    node.view.size_bytes = size_before;
+    node.mark_dirty(true, instance.clock().elapsed());  // the step may have been applied all the same
     return stored;
   }
-  if (size_bytes >= before.size_bytes) return {};
+  if (size_bytes >= size_before) return {};
   {
     const std::lock_guard lock(node.mutex);
     node.tail_is_dirty = true;  // should the cut fail: nothing else is done before it is made good
   }
-  const std::lock_guard one_step(node.lease_mutex);
   return lease.clean_tail(node);
 }
 

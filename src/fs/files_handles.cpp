@@ -30,17 +30,17 @@ Error bad_handle() { return {ErrorCode::bad_handle, "not an open file"}; }
 
 }  // namespace
 
-Result<OpenReply> Files::open(Ino ino, int flags) {
+Result<OpenReply> Files::open(const Caller& caller, Ino ino, int flags) {
   auto node = private_->node(ino);
-  auto reply = open_node(node, flags);
+  auto reply = open_node(caller, node, flags);
   private_->let_go(std::move(node));
   return reply;
 }
 
-Result<OpenReply> Files::open_node(const std::shared_ptr<FileNode>& node, int flags) {
+Result<OpenReply> Files::open_node(const Caller& caller, const std::shared_ptr<FileNode>& node, int flags) {
   auto& me = *private_;
   const Opening opening(*node);
-  auto view = me.read_told(node->ino, true);
+  auto view = me.read_told(node->ino, WriteLease::Ask::for_opening);
   if (!view || !view->live()) {
     if (view || view.error().code == ErrorCode::not_found) {
       return failure(ErrorCode::stale, format::inode_object(node->ino) + " is gone");
@@ -49,30 +49,36 @@ Result<OpenReply> Files::open_node(const std::shared_ptr<FileNode>& node, int fl
   }
   if (view->is_directory()) return failure(ErrorCode::is_directory, format::inode_object(node->ino));
   node->learn(*view);
+  const bool bypass = bypasses_pages(flags);
+  const bool keep = me.kernel.opened(*view, me.holder_of(*view), !bypass);
   const HandleId handle = me.add_handle(node, flags);
-  if ((flags & O_TRUNC) != 0 && for_writing(flags)) {
-    const AloneInGate alone(node->gate);
-    auto cut = me.resize_alone(*node, 0);
+  if (view->lease_is_over && !me.instance.read_only()) me.clean_up_behind(node, *view->lease);
+  if ((flags & O_TRUNC) != 0) {  // whether the caller may, the kernel has checked, O_RDONLY too
+    auto cut = empty(caller, *node);
     if (!cut) {
       me.drop_handle(handle);
       return std::unexpected(std::move(cut).error());
     }
   }
-  return OpenReply{handle, me.kernel_is_up_to_date(*view)};
+  // Close-to-open: what is not as the kernel was last told, it forgets before the open is answered.
+  bool leased_here = false;
+  me.kernel.drop_attributes_unless(
+      attributes_of(me.overlay(*view, leased_here), me.instance.super().object_size_bytes));
+  return OpenReply{.handle = handle, .keep_pages = keep, .bypass_pages = bypass};
 }
 
-/// Close-to-open: if the file is not what the kernel was last told, it forgets the attributes before open is answered,
-/// and its cached pages are not kept.
-bool Files::Private::kernel_is_up_to_date(const InodeView& view) {
-  bool leased_here = false;
-  const auto now = told_of(attributes_of(overlay(view, leased_here), instance.super().object_size_bytes));
-  {
-    const std::lock_guard lock(mutex);
-    const auto found = told.find(view.ino);
-    if (found != told.end() && found->second == now) return true;
-  }
-  tell_kernel([&view](KernelCache& cache) { cache.invalidate_attributes(view.ino); });
-  return false;
+/// As a write of all bytes would, this clears the setuid bits: the kernel leaves that to whoever truncates at open.
+Result<> Files::empty(const Caller& caller, FileNode& node) {
+  const AloneInGate alone(node.gate);
+  LCCFS_CHECK(private_->io.clear_privileges(node, caller));
+  return private_->resize_alone(node, 0);
+}
+
+void Files::is_mapped(HandleId id) {
+  const std::lock_guard lock(private_->mutex);
+  const auto found = private_->handles.find(id);
+  if (found == private_->handles.end() || std::exchange(found->second.uses_pages, true)) return;
+  private_->kernel.mapped(found->second.node->ino);
 }
 
 void Files::read(HandleId id, std::uint64_t offset, std::span<char> target, FileSystem::ReadDone done) {
@@ -81,14 +87,14 @@ void Files::read(HandleId id, std::uint64_t offset, std::span<char> target, File
   private_->io.read(std::move(handle->node), offset, target, std::move(done));
 }
 
-void Files::write(const Caller& caller, HandleId id, std::uint64_t offset, SharedBytes bytes,
-                  FileSystem::WriteDone done) {
+void Files::write(HandleId id, WriteRequest request, FileSystem::WriteDone done) {
   auto handle = private_->handle(id);
   if (!handle || !for_writing(handle->flags)) return done(std::unexpected(bad_handle()));
-  if ((handle->flags & O_APPEND) != 0) {
-    return private_->io.append(caller, std::move(handle->node), offset, std::move(bytes), std::move(done));
-  }
-  private_->io.write(caller, std::move(handle->node), offset, std::move(bytes), std::move(done));
+  const bool appends = (request.flags & O_APPEND) != 0 && !request.writes_back_pages;
+  const bool bypass = (bypasses_pages(handle->flags) || (request.flags & O_DIRECT) != 0) && !request.writes_back_pages;
+  const auto pages = bypass ? DataIo::Pages::passed_by : DataIo::Pages::written;
+  if (appends) return private_->io.append(std::move(handle->node), std::move(request), pages, std::move(done));
+  private_->io.write(std::move(handle->node), std::move(request), pages, std::move(done));
 }
 
 Result<> Files::flush(HandleId id) {
@@ -114,10 +120,7 @@ void Files::release(HandleId id) {
   private_->let_go(std::move(node));
 }
 
-void Files::forget(Ino ino) {
-  const std::lock_guard lock(private_->mutex);
-  private_->told.erase(ino);
-}
+void Files::forget(Ino ino) { private_->kernel.forget(ino); }
 
 void Files::tick() {
   auto& me = *private_;

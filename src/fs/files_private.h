@@ -8,33 +8,31 @@
 #include <condition_variable>
 #include <map>
 #include <set>
-#include <shared_mutex>
 #include <unordered_map>
 
+#include "base/log.h"
+#include "format/object_names.h"
 #include "fs/data_io.h"
 #include "fs/file_node.h"
 #include "fs/files.h"
+#include "fs/kernel_view.h"
 #include "fs/write_lease.h"
 
 namespace lccfs {
 
 inline bool for_writing(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
 
+/// Appends that are not for mapping, too: through pages the kernel would split one where a page is not up to date, and
+/// another client's append would come in between.
+inline bool bypasses_pages(int flags) {
+  return (flags & O_DIRECT) != 0 || (flags & (O_ACCMODE | O_APPEND)) == (O_WRONLY | O_APPEND);
+}
+
 struct FileHandle {
   std::shared_ptr<FileNode> node;
   int flags = 0;
+  bool uses_pages = true;  // the kernel's: for buffered reads and writes, or for a mapping
 };
-
-/// What of a file's attributes decides whether the kernel's cached pages are still right.
-struct Told {
-  std::uint64_t size_bytes = 0;
-  TimeSpec mtime, ctime;
-  bool operator==(const Told&) const = default;
-};
-
-inline Told told_of(const Attributes& attributes) {
-  return {attributes.size_bytes, attributes.mtime, attributes.ctime};
-}
 
 /// What another instance has asked for is under way; whoever asks again meanwhile waits for the same.
 struct Recall {
@@ -45,24 +43,23 @@ struct Recall {
 
 struct Files::Private {
   Private(Instance& me, ThreadPool& threads, const FileSystemOptions& settings)
-      : instance(me), pool(threads), options(settings), lease(me), io(me, threads, lease, [this](Ino ino) {
-          drop_kernel_pages(ino);
-        }) {}
+      : instance(me),
+        pool(threads),
+        options(settings),
+        lease(me, kernel),
+        io(me, threads, lease, kernel, page_threads, settings.attributes_ttl) {}
 
   Instance& instance;
   ThreadPool& pool;
   const FileSystemOptions options;
+  KernelView kernel;
   WriteLease lease;
   DataIo io;
-
-  std::shared_mutex kernel_mutex;  // shared by those who call the kernel; alone, who takes it away
-  KernelCache* kernel = nullptr;
 
   mutable std::mutex mutex;  // guards the tables; never held over a call
   std::unordered_map<Ino, std::shared_ptr<FileNode>> nodes;
   std::map<HandleId, FileHandle> handles;
   std::uint64_t next_handle = 1;
-  std::unordered_map<Ino, Told> told;
   std::map<std::pair<format::Question::Kind, Ino>, std::shared_ptr<Recall>> recalls;
   unsigned tasks = 0;  // work of ours on the pools
   std::condition_variable tasks_changed;
@@ -98,7 +95,7 @@ struct Files::Private {
   HandleId add_handle(const std::shared_ptr<FileNode>& node, int flags) {
     const std::lock_guard lock(mutex);
     const HandleId id{next_handle++};
-    handles[id] = {node, flags};
+    handles[id] = {node, flags, !bypasses_pages(flags)};
     const std::lock_guard node_lock(node->mutex);
     ++node->handles;
     if (for_writing(flags)) ++node->writers;
@@ -111,6 +108,7 @@ struct Files::Private {
     if (found == handles.end()) return nullptr;
     const auto handle = std::move(found->second);
     handles.erase(found);
+    if (handle.uses_pages) kernel.closed(handle.node->ino);
     const std::lock_guard node_lock(handle.node->mutex);
     --handle.node->handles;
     if (for_writing(handle.flags)) --handle.node->writers;
@@ -138,21 +136,16 @@ struct Files::Private {
     tasks_changed.wait(lock, [this] { return tasks == 0; });
   }
 
-  void tell_kernel(const std::function<void(KernelCache&)>& what) {
-    const std::shared_lock lock(kernel_mutex);
-    if (kernel != nullptr) what(*kernel);
-  }
-
   void drop_kernel_pages(Ino ino) {
-    tell_kernel([ino](KernelCache& cache) { cache.invalidate_attributes(ino); });
-    post_to(page_threads, [this, ino] { tell_kernel([ino](KernelCache& cache) { cache.invalidate_pages(ino); }); });
+    kernel.drop_attributes(ino);
+    post_to(page_threads, [this, ino] { kernel.drop_pages(ino); });
   }
 
   /// The inode read anew; if another client writes it, its size as of now. Our own lease in it is known to memory:
   /// where it was given back between the read and the look into memory, the read is old.
-  Result<InodeView> read_told(Ino ino, bool from_open) {
-    LCCFS_TRY(auto view, lease.read_current(ino, true, from_open));
-    if (is_old_news(view)) return lease.read_current(ino, true, from_open);
+  Result<InodeView> read_told(Ino ino, WriteLease::Ask ask) {
+    LCCFS_TRY(auto view, lease.read_current(ino, ask));
+    if (is_old_news(view)) return lease.read_current(ino, ask);
     return view;
   }
 
@@ -167,6 +160,23 @@ struct Files::Private {
   Result<> give_back_alone(FileNode& node) {
     const AloneInGate alone(node.gate);
     return lease.give_back(node);
+  }
+
+  /// What a holder that is over wrote past the end goes now, in the background, not only when somebody writes.
+  void clean_up_behind(const std::shared_ptr<FileNode>& left, InstanceId holder) {
+    post([this, node = left, holder]() mutable {
+      Result<> done;
+      {
+        const AloneInGate alone(node->gate);
+        const std::lock_guard one_step(node->lease_mutex);
+        done = lease.clean_up_behind(*node, holder);
+      }
+      if (done) done = give_back_or_store(*node, 0, Dirty::may_stay);
+      if (!done) {
+        log::warning(format::inode_object(node->ino) + ": cleaning up behind its writer: " + done.error().context);
+      }
+      let_go(std::move(node));
+    });
   }
 
   enum class Dirty { is_stored, may_stay };
@@ -190,8 +200,7 @@ struct Files::Private {
     AttributesReply answer{attributes_of(view, instance.super().object_size_bytes), options.attributes_ttl};
     // Another client writes it: what we say may be old at once.
     if (view.lease && !leased_here && *view.lease != instance.id()) answer.attributes_ttl = {};
-    const std::lock_guard lock(mutex);
-    told[view.ino] = told_of(answer.attributes);
+    kernel.told(answer.attributes);
     return answer;
   }
 
@@ -205,6 +214,8 @@ struct Files::Private {
     leased_here = true;
     node->learn_attr(read);
     InodeView merged = read;
+    merged.attr = node->view.attr;
+    merged.attr_raw = node->view.attr_raw;
     merged.size_bytes = node->view.size_bytes;
     merged.atime = node->view.atime;
     merged.mtime = node->view.mtime;
@@ -214,7 +225,11 @@ struct Files::Private {
     return merged;
   }
 
-  bool kernel_is_up_to_date(const InodeView& view);
+  KernelView::Holder holder_of(const InodeView& view) const {
+    using Holder = KernelView::Holder;
+    if (!view.lease) return Holder::nobody;
+    return *view.lease == instance.id() ? Holder::me : Holder::another;
+  }
   // files_attributes.cpp
   Result<> resize_alone(FileNode& node, std::uint64_t size_bytes);
   Result<> change_times_alone(FileNode& node, const SetAttributes& changes);
@@ -225,8 +240,8 @@ struct Files::Private {
 
   // Apart from the pool of requests: these wait for other clients' give-backs, which wait for ours.
   ThreadPool recall_threads{256};
-  // Apart from both: the kernel may let these wait for a page that is being read.
-  ThreadPool page_threads{64};
+  // Apart from both: the kernel may let these wait for pages that are being read, and reads need the pool of requests.
+  ThreadPool page_threads{512};
 };
 
 }  // namespace lccfs

@@ -86,15 +86,27 @@ Result<> decode_map(AllocationMap& map, const KeyPage& page, const std::string& 
 
 }  // namespace
 
-Result<InodeView> read_inode(Instance& instance, Ino ino, const InodeReadOptions& options) {
-  const auto object = format::inode_object(ino);
-  MetaRead read{.object = object,
+MetaRead inode_read(Ino ino, const InodeReadOptions& options) {
+  MetaRead read{.object = format::inode_object(ino),
                 .payload = options.payload,
                 .xattrs = true,
                 .ranges = options.extra_ranges,
                 .keys = options.keys};
   read.ranges.push_back({"m/", "", map_blocks_at_once});
-  LCCFS_TRY(auto snapshot, instance.query(read));
+  return read;
+}
+
+Result<InodeView> read_inode(Instance& instance, Ino ino, const InodeReadOptions& options) {
+  const auto sent = instance.clock().elapsed();
+  auto view = view_of_read(instance, ino, instance.query(inode_read(ino, options)), options);
+  if (view) view->sent = sent;
+  return view;
+}
+
+Result<InodeView> view_of_read(Instance& instance, Ino ino, Result<MetaSnapshot> read,
+                               const InodeReadOptions& options) {
+  LCCFS_TRY(auto snapshot, std::move(read));
+  const auto object = format::inode_object(ino);
   InodeView view;
   view.ino = ino;
   view.version = snapshot.version;
@@ -148,14 +160,17 @@ Result<InodeView> change_attr(Instance& instance, Ino ino, const std::function<R
     }
     auto attr = view->attr;
     LCCFS_CHECK(change(attr));
+    const auto sent = instance.clock().elapsed();
     const auto now = instance.clock().wall_time();
     const bool drop_capability = (view->attr.flags & ~attr.flags & format::attr_flag::capability) != 0;
     LCCFS_TRY(const auto result, instance.run(txn::change_attr(ino, view->attr_raw, attr, now, drop_capability)));
     if (result.decided == Decided::applied) {
+      if (result.version == 0) return read_inode(instance, ino);
       view->attr = attr;
       view->attr_raw = encode(attr);
       view->ctime = now;
       view->version = result.version;
+      view->sent = sent;
       return *view;
     }
     view.reset();  // lost a race, or what was known is old

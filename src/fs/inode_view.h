@@ -2,6 +2,7 @@
 // An inode object as one read shows it.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@ namespace lccfs {
 struct InodeView {
   Ino ino;
   std::uint64_t version = 0;
+  std::chrono::nanoseconds sent{0};  // when the read, or the step of ours behind which this is it, was sent
   format::AttrRecord attr;
   Bytes attr_raw;  // for guards, which compare whole values
   format::StateRecord state;
@@ -27,7 +29,8 @@ struct InodeView {
   Bytes nsub_raw;
   TimeSpec atime, mtime, ctime, wtime;
   std::optional<InstanceId> lease;
-  std::uint64_t fence = 0;  // number of the last fence behind a take-over; 0: never
+  bool lease_is_over = false;  // its holder was found to be over
+  std::uint64_t fence = 0;     // number of the last fence behind a take-over; 0: never
   AllocationMap map;
   Bytes payload;                      // if asked for
   std::vector<KeyPage> extra_ranges;  // those asked for, in their order
@@ -43,7 +46,11 @@ struct InodeReadOptions {
   std::vector<std::string> keys;
 };
 
-/// One read (more only for a file with over 1,000 map blocks). not_found: no such object. corrupt names the object.
+/// The read that shows an inode, and what it showed (further reads only for a file with over 1,000 map blocks).
+MetaRead inode_read(Ino ino, const InodeReadOptions& options = {});
+Result<InodeView> view_of_read(Instance& instance, Ino ino, Result<MetaSnapshot> read,
+                               const InodeReadOptions& options = {});
+/// Both. not_found: no such object. corrupt names the object.
 Result<InodeView> read_inode(Instance& instance, Ino ino, const InodeReadOptions& options = {});
 
 /// For operations on an inode, not on a name in it.

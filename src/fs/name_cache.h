@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// What this client remembers of names and inodes for as long as it lets the kernel remember them. It saves reads before
-// guarded steps, and nothing rests on it but the attributes of directories: a stale entry costs a refused guard.
-// Trust starts when a read is *sent*. Any thread.
+// What this client remembers of names and inodes. It saves reads before guarded steps, for a second, and no answer rests
+// on it: a stale entry costs a refused guard. Trust starts when a read is *sent*. Any thread.
 #pragma once
 
 #include <array>
@@ -18,22 +17,32 @@
 
 namespace lccfs {
 
+/// How long a guarded step is tried on what was read before it.
+inline constexpr std::chrono::seconds hint_ttl{1};
+
 class NameCache {
  public:
   /// nullopt inside: the name is absent.
   using Hint = std::optional<txn::Entry>;
 
-  NameCache(Clock& clock, std::chrono::nanoseconds ttl) : clock_(clock), ttl_(ttl) {}
+  explicit NameCache(Clock& clock) : clock_(clock) {}
 
+  /// For a guarded step.
   std::optional<Hint> get(const txn::Name& name) {
     const std::lock_guard lock(mutex_);
     const auto* entry = entries_.get({name.directory, name.name}, clock_.elapsed());
-    if (entry == nullptr) return std::nullopt;
-    return std::make_optional<Hint>(entry->value);
+    if (entry == nullptr || entry->value.sent + hint_ttl <= clock_.elapsed()) return std::nullopt;
+    return std::make_optional<Hint>(entry->value.hint);
+  }
+  /// For who reads the name anyway: what stood there when somebody last looked.
+  Hint last_seen(const txn::Name& name) {
+    const std::lock_guard lock(mutex_);
+    const auto* entry = entries_.get({name.directory, name.name}, clock_.elapsed());
+    return entry == nullptr ? std::nullopt : entry->value.hint;
   }
   void put(const txn::Name& name, Hint hint, std::chrono::nanoseconds sent) {
     const std::lock_guard lock(mutex_);
-    entries_.put({name.directory, name.name}, std::move(hint), sent + ttl_, clock_.elapsed());
+    entries_.put({name.directory, name.name}, {std::move(hint), sent}, sent + kept_for, clock_.elapsed());
   }
   void drop(const txn::Name& name) {
     const std::lock_guard lock(mutex_);
@@ -41,7 +50,12 @@ class NameCache {
   }
 
  private:
+  struct Seen {
+    Hint hint;
+    std::chrono::nanoseconds sent{0};
+  };
   static constexpr std::size_t limit = 50'000;
+  static constexpr std::chrono::hours kept_for{1};
   using Key = std::pair<Ino, std::string>;
   struct KeyHash {
     std::size_t operator()(const Key& key) const noexcept {
@@ -50,9 +64,8 @@ class NameCache {
   };
 
   Clock& clock_;
-  const std::chrono::nanoseconds ttl_;
   std::mutex mutex_;
-  ExpiringMap<Key, Hint, KeyHash> entries_{limit};
+  ExpiringMap<Key, Seen, KeyHash> entries_{limit};
 };
 
 /// Inodes without their maps. What own steps change is seen at once by all threads, whatever reads are in flight: who
@@ -63,22 +76,19 @@ class InodeCache {
     std::chrono::nanoseconds sent{0};
     std::uint64_t changes = 0;
   };
-  struct Held {
-    std::shared_ptr<const InodeView> view;
-    std::chrono::nanoseconds expires{0};
-  };
 
-  InodeCache(Clock& clock, std::chrono::nanoseconds ttl) : clock_(clock), ttl_(ttl) {}
+  explicit InodeCache(Clock& clock) : clock_(clock) {}
 
   Ticket begin(Ino ino) {
     const std::lock_guard lock(mutex_);
     return {clock_.elapsed(), changes(ino)};
   }
 
-  std::optional<Held> get(Ino ino) {
+  /// nullptr: not in memory.
+  std::shared_ptr<const InodeView> get(Ino ino) {
     const std::lock_guard lock(mutex_);
     const auto* entry = entries_.get(ino, clock_.elapsed());
-    return entry == nullptr ? std::nullopt : std::optional(Held{entry->value, entry->expires});
+    return entry == nullptr ? nullptr : entry->value;
   }
 
   void put_read(const Ticket& ticket, const InodeView& view) {
@@ -124,7 +134,7 @@ class InodeCache {
     kept->payload.clear();
     kept->extra_ranges.clear();
     kept->keys.clear();
-    entries_.put(view.ino, std::move(kept), ticket.sent + ttl_, clock_.elapsed());
+    entries_.put(view.ino, std::move(kept), ticket.sent + hint_ttl, clock_.elapsed());
   }
 
   static std::shared_ptr<InodeView> amend(Map::Entry& entry, const std::function<void(InodeView&)>& edit) {
@@ -135,7 +145,6 @@ class InodeCache {
   }
 
   Clock& clock_;
-  const std::chrono::nanoseconds ttl_;
   std::mutex mutex_;
   Map entries_{limit};
   std::array<std::uint64_t, stripes> changes_{};  // by inode: how many own changes there were

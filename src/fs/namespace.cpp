@@ -19,7 +19,7 @@ void Namespace::forget(Ino ino) { private_->inodes.drop(ino); }
 
 bool certainly_not_applied(const Error& error) {
   switch (error.code) {
-    case ErrorCode::not_found:
+    case ErrorCode::stale:
     case ErrorCode::no_space:
     case ErrorCode::quota_exceeded:
       return error.outcome == Outcome::definite;

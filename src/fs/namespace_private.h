@@ -39,8 +39,8 @@ struct Namespace::Private {
       : instance(its_instance),
         files(its_files),
         options(its_options),
-        names(its_instance.clock(), its_options.entry_ttl),
-        inodes(its_instance.clock(), its_options.attributes_ttl) {}
+        names(its_instance.clock()),
+        inodes(its_instance.clock()) {}
 
   txn::Name name_in(Ino directory, const std::string& text) const { return {instance.super().uuid, directory, text}; }
   Attempts attempts() { return {instance.clock(), instance.next_token()}; }
@@ -48,18 +48,33 @@ struct Namespace::Private {
   TimeSpec wall_time() const { return instance.clock().wall_time(); }
 
   // -- lookup.cpp: reads
-  std::optional<InodeCache::Held> held(Ino ino);
+  /// What memory holds of an inode, or nullptr.
+  std::shared_ptr<const InodeView> held(Ino ino);
   /// Reads the inode; memory holds it from then on.
   Result<InodeView> read(Ino ino, const InodeReadOptions& read_options = {});
+  /// The same, already under way.
+  struct ReadAhead {
+    Ino ino;
+    InodeCache::Ticket ticket;
+    Instance::QueryAhead query;
+  };
+  ReadAhead read_ahead(Ino ino) { return {ino, inodes.begin(ino), {instance, inode_read(ino)}}; }
+  Result<InodeView> finish(ReadAhead& ahead);
+  Result<InodeView> remember(const InodeCache::Ticket& ticket, Ino ino, Result<InodeView> read);
   /// From memory, else read. `stale`: it is gone.
   Result<std::shared_ptr<const InodeView>> existing_inode(Ino ino);
+  /// Also where it has lost its name, and nobody has marked it dead yet: then its parent knows (1 read, only if sealed).
+  Result<bool> was_removed(const InodeView& view);
   Result<std::optional<txn::Entry>> entry_in(const InodeView& directory, const txn::Name& name) const;
-  /// Entries of one directory; from memory if that is allowed and holds them all. not_found: the directory is gone.
+  /// Entries of one directory; from memory if that is allowed and holds them all. `stale`: the directory was removed.
   Result<Seen> see(std::initializer_list<const txn::Name*> wanted, bool from_memory);
   /// Whether the names, read again, are what they were (rule 4).
   Result<bool> unchanged(std::span<const ExpectedEntry> expected);
+  /// Instance::run for a step on a directory's names. `stale`: the directory is gone.
+  Result<StepResult> run_in_directory(MetaTxn txn);
   static bool as_expected(const std::map<std::string, Bytes>& keys, std::span<const ExpectedEntry> expected);
   AttributesReply reply_for(const InodeView& view);
+  Result<EntryReply> by_number(Ino ino);
   EntryReply entry_reply_for(const InodeView& view, std::chrono::nanoseconds sent);
 
   /// An operation that changes names may begin.
@@ -79,7 +94,7 @@ struct Namespace::Private {
                                Made& made);
   void remove_never_named(const InodeView& made);
   /// nullopt: it has just gone.
-  Result<std::optional<CreateReply>> open_existing(const txn::Name& name, int flags);
+  Result<std::optional<CreateReply>> open_existing(const Caller& caller, const txn::Name& name, int flags);
 
   // -- unlink.cpp
   void one_name_less(const InodeView& inode);
@@ -113,17 +128,20 @@ struct Namespace::Private {
   void change_ctime_behind(Ino moved, TimeSpec time);
 
   // -- readdir.cpp
-  Result<ListingPage> read_page(Ino directory, std::uint64_t cookie);
+  Result<ListingPage> read_page(Ino directory, std::uint64_t cookie, bool is_being_opened);
 
   // -- attributes.cpp
   /// A step on a directory's entries was applied: memory knows at once.
   void directory_changed(Ino directory, std::uint64_t version, TimeSpec time, const txn::SubdirectoryCount* nsub);
+  Result<AttributesReply> directory_reply_for(const InodeView& view);
   /// An own step changed `attr` and ctime.
   void attr_changed(const InodeView& changed);
   Result<> set_mode_and_owner(const InodeView& known, const SetAttributes& changes);
   Result<> set_blind_times(Ino ino, const SetAttributes& changes);
 
   // -- xattr.cpp
+  Result<std::vector<std::string>> attribute_names(Ino ino);
+  Result<> check_room_for(Ino ino, const std::string& name);
   Result<> explain_refusal(Ino ino, const std::string& name, XattrMode mode);
   Result<> remove_capability(Ino ino);
 

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Listing: reads only, one for each 1,024 entries. An entry's cookie is the hash of its name, so a listing goes on
+// Listing: reads only, one for each 1,024 entries, the first when the directory is opened: where it is gone, the kernel
+// looks its path up anew, as it does for no later call. Once open it may be removed: its listing ends. An entry's cookie is the hash of its name, so a listing goes on
 // behind it whatever was created or removed meanwhile. Nothing ends between names of equal hashes.
 #include <algorithm>
+#include <utility>
 
+#include "base/log.h"
+#include "base/text.h"
 #include "fs/namespace_private.h"
 
 namespace lccfs {
@@ -16,26 +20,28 @@ constexpr std::uint64_t parent_cookie = 2;
 
 KeyRange entries_after(const std::string& key) { return {"n/", key, page_entries}; }
 
-Result<DirectoryEntry> decode_entry(Ino directory, const std::string& key, const Bytes& value) {
-  const auto parsed = format::parse_entry_key(key);
-  const auto object = format::inode_object(directory);
-  if (!parsed) return failure(ErrorCode::corrupt, object + ": not the key of an entry: " + key);
-  const auto record = format::decode<format::EntryRecord>(value);
-  if (!record) return failure(record.error().code, object + ": entry " + key + ": " + record.error().context);
-  return DirectoryEntry{parsed->name, record->ino, record->type, parsed->hash};
-}
-
-Result<> append_entries(std::vector<DirectoryEntry>& entries, Ino directory, const KeyPage& keys) {
+/// What is no entry, or a damaged one, is left out: the others can be listed all the same.
+void append_entries(std::vector<DirectoryEntry>& entries, Ino directory, const KeyPage& keys) {
+  std::string first_left_out;
+  std::size_t left_out = 0;
   for (const auto& [key, value] : keys.entries) {
-    LCCFS_TRY(auto entry, decode_entry(directory, key, value));
-    entries.push_back(std::move(entry));
+    auto parsed = format::parse_entry_key(key);
+    const auto record = format::decode<format::EntryRecord>(value);
+    if (parsed && record) {
+      entries.push_back({std::move(parsed->name), record->ino, record->type, parsed->hash});
+    } else if (++left_out == 1) {
+      first_left_out = printable(key);
+    }
   }
-  return {};
+  if (left_out == 0) return;
+  log::error(format::inode_object(directory) + ": left out of its listing: " + std::to_string(left_out) +
+             " keys that are no sound entries, the first is " + first_left_out + "; lccfs-fsck looks after them");
 }
 
 /// The store may have stopped in the middle of names of equal hash: the last of them come with the next page, unless
 /// they are all there is.
 bool drop_last_group(std::vector<DirectoryEntry>& entries) {
+  if (entries.empty()) return false;
   const auto last = entries.back().cookie;
   if (entries.front().cookie == last) return false;
   while (entries.back().cookie == last) entries.pop_back();
@@ -60,27 +66,28 @@ std::vector<DirectoryEntry> some_of(const std::vector<DirectoryEntry>& entries, 
 }  // namespace
 
 /// "." and ".." stand at the front of the first page.
-Result<ListingPage> Namespace::Private::read_page(Ino directory, std::uint64_t cookie) {
+Result<ListingPage> Namespace::Private::read_page(Ino directory, std::uint64_t cookie, bool is_being_opened) {
   const bool from_start = cookie <= parent_cookie;
   ListingPage page{true, from_start ? 0 : cookie, {}, false};
   std::string after = from_start ? std::string() : format::entry_cursor_key(cookie);
   auto view = read(directory, {.extra_ranges = {entries_after(after)}, .keys = {}});
-  if (!view) {
-    if (view.error().code != ErrorCode::not_found) return std::unexpected(std::move(view).error());
-    return failure(ErrorCode::stale, format::inode_object(directory) + " is gone");
-  }
+  if (!view) return std::unexpected(gone_is_stale(std::move(view).error()));
   if (!view->is_directory()) {
     return failure(ErrorCode::not_directory, format::inode_object(directory) + " is no directory");
   }
+  if (is_being_opened) {
+    LCCFS_TRY(const bool removed, was_removed(*view));
+    if (removed) return failure(ErrorCode::stale, format::inode_object(directory) + " was removed");
+  }
   KeyPage keys = std::move(view->extra_ranges.front());
-  LCCFS_CHECK(append_entries(page.entries, directory, keys));
+  append_entries(page.entries, directory, keys);
   while (keys.more && !keys.entries.empty() && !drop_last_group(page.entries)) {
     after = keys.entries.back().first;
     LCCFS_TRY(
         auto rest,
         instance.query({.object = format::inode_object(directory), .ranges = {entries_after(after)}, .keys = {}}));
     keys = std::move(rest.ranges.front());
-    LCCFS_CHECK(append_entries(page.entries, directory, keys));
+    append_entries(page.entries, directory, keys);
   }
   page.last = !keys.more || keys.entries.empty();
   if (!from_start) return page;
@@ -90,7 +97,17 @@ Result<ListingPage> Namespace::Private::read_page(Ino directory, std::uint64_t c
   return page;
 }
 
-Result<HandleId> Namespace::open_directory(Ino ino) { return private_->directories.open(ino); }
+/// Open before it is read: a collector that has marked it dead asks after that mark.
+Result<HandleId> Namespace::open_directory(Ino ino) {
+  const auto id = private_->directories.open(ino);
+  auto page = private_->read_page(ino, 0, true);
+  if (!page) {
+    private_->directories.release(id);
+    return std::unexpected(std::move(page).error());
+  }
+  private_->directories.get(id)->page = std::move(*page);
+  return id;
+}
 
 void Namespace::release_directory(HandleId handle) { private_->directories.release(handle); }
 
@@ -101,9 +118,10 @@ Result<std::vector<DirectoryEntry>> Namespace::read_directory(HandleId id, std::
   const auto handle = private_->directories.get(id);
   if (!handle) return failure(ErrorCode::bad_handle, "not an open directory");
   const std::lock_guard lock(handle->mutex);
-  // Who starts at the front wants to see what is there now.
-  if (cookie == 0 || !handle->page.covers(cookie)) {
-    LCCFS_TRY(handle->page, private_->read_page(handle->ino, cookie));
+  // Who starts at the front again wants to see what is there now.
+  const bool starts_again = cookie == 0 && std::exchange(handle->listed, true);
+  if (starts_again || !handle->page.covers(cookie)) {
+    LCCFS_TRY(handle->page, private_->read_page(handle->ino, cookie, false));
   }
   const auto& entries = handle->page.entries;
   const auto first = std::ranges::upper_bound(entries, cookie, {}, &DirectoryEntry::cookie);

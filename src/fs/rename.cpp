@@ -58,7 +58,7 @@ Result<bool> Namespace::Private::exchange(const Renaming& renaming, const InodeV
   const Token token = instance.next_token();
   const auto time = wall_time();
   LCCFS_TRY(const auto step,
-            instance.run(txn::exchange_entries(renaming.from, first, renaming.to, second, token, time)));
+            run_in_directory(txn::exchange_entries(renaming.from, first, renaming.to, second, token, time)));
   if (step.decided == Decided::refused) return false;
   directory_changed(renaming.from.directory, step.version, time, nullptr);
   moved_to(renaming, moved.ino, token, time);
@@ -74,8 +74,8 @@ Result<bool> Namespace::Private::move(const Renaming& renaming, const InodeView&
   if (replaced_file != nullptr) LCCFS_CHECK(instance.rely_on_directory(renaming.to.directory));
   const Token token = instance.next_token();
   const auto time = wall_time();
-  LCCFS_TRY(const auto step, instance.run(txn::rename_entries({renaming.from, *renaming.from_entry(), renaming.to,
-                                                               renaming.to_entry(), token, time, std::nullopt})));
+  LCCFS_TRY(const auto step, run_in_directory(txn::rename_entries({renaming.from, *renaming.from_entry(), renaming.to,
+                                                                   renaming.to_entry(), token, time, std::nullopt})));
   if (step.decided == Decided::refused) return false;
   directory_changed(renaming.from.directory, step.version, time, nullptr);
   moved_to(renaming, moved.ino, token, time);

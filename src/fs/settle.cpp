@@ -7,6 +7,7 @@
 // A name whose inode is gone or dead (invariant V): the entry again; the same -> it goes, by a step on its whole value.
 #include "reclaim/settle.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "fs/namespace_private.h"
 
 namespace lccfs {
@@ -30,7 +31,7 @@ txn::SubdirectoryCount one_less(const InodeView& directory) {
 }  // namespace
 
 Result<std::shared_ptr<const InodeView>> Namespace::Private::target_of(const txn::Name& name, const txn::Entry& entry) {
-  if (auto in_memory = held(entry.record.ino); in_memory && in_memory->view->live()) return std::move(in_memory->view);
+  if (auto in_memory = held(entry.record.ino); in_memory && in_memory->live()) return in_memory;
   auto view = read(entry.record.ino);
   if (view && view->live()) return std::make_shared<const InodeView>(std::move(*view));
   if (!view && view.error().code != ErrorCode::not_found) return std::unexpected(std::move(view).error());
@@ -40,7 +41,7 @@ Result<std::shared_ptr<const InodeView>> Namespace::Private::target_of(const txn
 
 Result<> Namespace::Private::clear_dangling(const txn::Name& name, const txn::Entry& entry) {
   const auto seen = see({&name}, false);
-  if (!seen && seen.error().code == ErrorCode::not_found) return {};
+  if (!seen && seen.error().code == ErrorCode::stale) return {};
   if (!seen) return std::unexpected(seen.error());
   const auto& again = seen->entries.front();
   if (!again || again->raw != entry.raw) return {};
@@ -62,16 +63,22 @@ Result<> Namespace::Private::settle_seal(const InodeView& sealed) {
   }
 }
 
-/// Cleans what dangles on its way to the first entry that stands.
+/// Cleans what dangles on its way to the first entry that stands. Keys that are no sound entries are not empty either.
 Result<bool> Namespace::Private::really_has_entries(Ino directory, const KeyPage& page) {
+  const std::string* unsound = nullptr;
   for (const auto& [key, value] : page.entries) {
     const auto parsed = format::parse_entry_key(key);
     const auto record = format::decode<format::EntryRecord>(value);
-    if (!parsed || !record) return failure(ErrorCode::corrupt, format::inode_object(directory) + ": entry " + key);
+    if (!parsed || !record) {
+      unsound = &key;
+      continue;
+    }
     LCCFS_TRY(const auto target, target_of(name_in(directory, parsed->name), {value, *record}));
     if (target) return true;
   }
-  return false;
+  if (unsound == nullptr) return false;
+  return failure(ErrorCode::corrupt, format::inode_object(directory) +
+                                         ": not removed for a key that is no sound entry: " + printable(*unsound));
 }
 
 Result<std::optional<StateRecord>> Namespace::Private::seal_empty(std::span<const ExpectedEntry> expected, Token token,
@@ -132,7 +139,7 @@ Result<bool> Namespace::Private::commit_sealed(const StateRecord& seal, std::sha
       return std::unexpected(std::move(next).error());
     }
     const auto nsub = one_less(*parent);
-    const auto done = instance.run(step(nsub));
+    const auto done = run_in_directory(step(nsub));
     if (!done) {
       if (certainly_not_applied(done.error())) take_back(seal, sealed);
       return std::unexpected(done.error());

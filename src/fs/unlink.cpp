@@ -46,7 +46,7 @@ Result<> Namespace::unlink(Ino parent, const std::string& text) {
     LCCFS_CHECK(my.instance.rely_on_directory(parent));
     const auto time = my.wall_time();
     LCCFS_TRY(const auto step,
-              my.instance.run(txn::remove_entry(name, *entry, my.instance.next_token(), time, std::nullopt)));
+              my.run_in_directory(txn::remove_entry(name, *entry, my.instance.next_token(), time, std::nullopt)));
     if (step.decided == Decided::refused) continue;
     my.names.put(name, std::nullopt, sent);
     my.directory_changed(parent, step.version, time, nullptr);

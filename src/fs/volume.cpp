@@ -11,8 +11,10 @@
 #include <bit>
 #include <random>
 
+#include "base/text.h"
 #include "format/object_names.h"
 #include "format/records.h"
+#include "instance/presence.h"
 #include "reclaim/collector.h"
 #include "txn/volume_txn.h"
 
@@ -41,20 +43,29 @@ bool may_be_leftover(const format::ObjectName& name) {
   return inode != nullptr && inode->ino == root_ino;
 }
 
-Result<> check_empty(ObjectStore& store) {
+/// `where` the store looks now: the pools that it has been told of.
+Result<> check_empty(ObjectStore& store, const std::string& where) {
   std::string cursor;
   do {
     LCCFS_TRY(const ListPage page, store.list(cursor));
     for (const std::string& name : page.names) {
       const auto known = format::parse_object_name(name);
-      if (!known) return std::unexpected(refused("there are objects of another program here (\"" + name + "\")"));
-      if (std::holds_alternative<format::SuperName>(*known))
-        return std::unexpected(refused("there is a volume here already"));
+      if (!known)
+        return std::unexpected(
+            refused("there are objects of another program " + where + " (\"" + printable(name) + "\")"));
       if (!may_be_leftover(*known))
-        return std::unexpected(refused("there are objects of a damaged volume here (\"" + name + "\" without Super)"));
+        return std::unexpected(refused("there are objects of a volume " + where + " (\"" + name + "\"), and no Super"));
     }
     cursor = page.next_cursor;
   } while (!cursor.empty());
+  return {};
+}
+
+/// Also one whose Super cannot be read: nothing of it is made anew.
+Result<> check_no_volume(ObjectStore& store) {
+  const auto super = store.query({.object = format::super_object, .ranges = {}, .keys = {}});
+  if (super) return std::unexpected(refused("there is a volume here already"));
+  if (super.error().code != ErrorCode::not_found) return std::unexpected(super.error());
   return {};
 }
 
@@ -67,7 +78,7 @@ Result<> make_or_find_alloc(ObjectStore& store) {
   const auto made = store.apply(txn::make_alloc());
   if (made || made.error().code != ErrorCode::exists) return made ? Result<>{} : std::unexpected(made.error());
   LCCFS_TRY(auto found, read_xattrs(store, format::alloc_object));
-  if (found.xattrs[xattr::next] == encode(format::NumberRecord{txn::first_number})) return {};
+  if (found.xattrs[xattr::next] == encode(format::NumberRecord{format::first_number})) return {};
   return std::unexpected(refused("there is an object Alloc here that has handed out numbers"));
 }
 
@@ -111,7 +122,7 @@ const char* text_of(format::InstanceRecord::State state) {
   return "?";
 }
 
-Result<InstanceInfo> describe_instance(const std::string& key, const Bytes& value) {
+Result<InstanceInfo> describe_instance(ObjectStore& store, const std::string& key, const Bytes& value) {
   const auto id = format::parse_instance_key(key);
   const auto record = format::decode<format::InstanceRecord>(value);
   if (!id) return failure(ErrorCode::corrupt, "Super: not an instance's key: " + key);
@@ -124,6 +135,9 @@ Result<InstanceInfo> describe_instance(const std::string& key, const Bytes& valu
   info.state = text_of(record->state);
   info.pid = record->pid;
   info.since_seconds = record->since.seconds;
+  if (record->state != format::InstanceRecord::State::live) return info;
+  const auto presence = presence_of(store, system_processes(), *id, *record);
+  if (presence) info.presence = *presence;
   return info;
 }
 
@@ -131,7 +145,7 @@ Result<std::vector<InstanceInfo>> describe_instances(ObjectStore& store, KeyPage
   std::vector<InstanceInfo> instances;
   for (;;) {
     for (const auto& [key, value] : page.entries) {
-      LCCFS_TRY(auto info, describe_instance(key, value));
+      LCCFS_TRY(auto info, describe_instance(store, key, value));
       instances.push_back(std::move(info));
     }
     if (!page.more || page.entries.empty()) return instances;
@@ -165,8 +179,12 @@ Result<> check_options(const MakeVolumeOptions& options) {
 
 Result<> make_volume(ObjectStore& store, Clock& clock, const MakeVolumeOptions& options) {
   LCCFS_CHECK(check_options(options));
-  if (!options.data_pool.empty()) LCCFS_CHECK(store.use_data_pool(options.data_pool));
-  LCCFS_CHECK(check_empty(store));
+  LCCFS_CHECK(check_no_volume(store));
+  LCCFS_CHECK(check_empty(store, "here"));
+  if (!options.data_pool.empty()) {
+    LCCFS_CHECK(store.use_data_pool(options.data_pool));
+    LCCFS_CHECK(check_empty(store, "in the data pool " + options.data_pool));
+  }
 
   format::SuperRecord super;
   super.uuid = random_uuid();
@@ -188,11 +206,11 @@ Result<VolumeInfo> describe_volume(ObjectStore& store) {
   }
   if (!found) return std::unexpected(std::move(found).error());
   auto super = format::decode<format::SuperRecord>(found->xattrs[xattr::super]);
-  if (!super) return failure(super.error().code, "Super: " + super.error().context);
+  if (!super) return std::unexpected(format::damage_of(format::super_object, super.error()));
   if (!super->data_pool.empty()) LCCFS_CHECK(store.use_data_pool(super->data_pool));
   LCCFS_TRY(auto alloc, read_xattrs(store, format::alloc_object));
-  const auto next = format::decode<format::NumberRecord>(alloc.xattrs[xattr::next]);
-  if (!next) return failure(next.error().code, "Alloc: next: " + next.error().context);
+  const auto next = format::decode_next_number(alloc.xattrs[xattr::next]);
+  if (!next) return std::unexpected(format::damage_of("Alloc: next", next.error()));
 
   VolumeInfo info;
   info.uuid = text_of(super->uuid);
@@ -205,7 +223,7 @@ Result<VolumeInfo> describe_volume(ObjectStore& store) {
   info.object_size_bytes = super->object_size_bytes;
   info.grace_seconds = super->grace_seconds;
   info.birth_seconds = super->birth.seconds;
-  info.numbers_used = next->value - txn::first_number;
+  info.numbers_used = *next - format::first_number;
   LCCFS_TRY(info.capacity, store.capacity());
   LCCFS_TRY(info.instances, describe_instances(store, std::move(found->ranges.front())));
   LCCFS_TRY(info.backlog, describe_backlog(store));

@@ -30,43 +30,95 @@ namespace lccfs {
 using format::Question;
 
 namespace {
-constexpr std::chrono::milliseconds busy_pause{20};
-constexpr std::chrono::seconds silence_limit{60};
+constexpr std::chrono::nanoseconds busy_pause = std::chrono::milliseconds(20);
+/// Of a question for attributes, and how long a holder that did not answer it is not asked another: `ls -l` of a
+/// thousand of its files waits once or twice.
+constexpr std::chrono::seconds brief_time_out{2};
+constexpr std::chrono::seconds silence_remembered_for{5};
+/// A question takes ten seconds of silence.
+constexpr ObservedSeries::Limits silence_limits{std::chrono::seconds(15), std::chrono::seconds(15)};
 
 }  // namespace
 
-/// Asks until the holder has answered "done", or is over.
+/// Asks until the holder has answered "done", or is over. Silent is only who watches all the while: who does not hears
+/// nothing, and is gone when it has been absent for long enough.
 Result<WriteLease::Holder> WriteLease::settle_holder(InstanceId holder, const Question& question) {
+  using Answer = Instance::AskResult;
   auto& clock = instance_.clock();
-  constexpr auto not_silent = std::chrono::nanoseconds::max();
-  auto silent_since = not_silent;
-  for (;;) {
+  ObservedSeries silence(silence_limits);
+  for (bool watches = false;;) {
+    const auto asked_at = clock.elapsed();
     LCCFS_TRY(const auto answer, instance_.ask(holder, question));
-    if (answer == Instance::AskResult::done) return Holder::answered;
-    if (answer == Instance::AskResult::silent) {
-      LCCFS_TRY(const bool over, instance_.ensure_over(holder));
-      // A read-only mount fences nobody: it answers what is stored.
-      if (over || instance_.read_only()) return Holder::over;
-      if (silent_since == not_silent) silent_since = clock.elapsed();
-      if (clock.elapsed() - silent_since > silence_limit) {
-        LCCFS_CHECK(instance_.evict(holder));
-        return Holder::over;
-      }
+    if (answer == Answer::done) return Holder::answered;
+    bool silent_for_long = false;
+    if (answer == Answer::silent || (answer == Answer::nobody && watches)) {
+      silent_for_long = silence.note(asked_at, clock.elapsed()) >= gone_after;
     } else {
-      silent_since = not_silent;
+      silence.break_off();
     }
-    clock.sleep_for(busy_pause);
+    if (answer != Answer::busy) {
+      LCCFS_TRY(const auto seen, instance_.look_at(holder));
+      // A read-only mount fences nobody: it answers what is stored.
+      if (seen == Instance::Seen::over || instance_.read_only()) return Holder::over;
+      watches = seen == Instance::Seen::watching;
+    }
+    if (silent_for_long) {
+      LCCFS_CHECK(instance_.evict(holder));
+      return Holder::over;
+    }
+    clock.sleep_for(answer == Answer::busy ? busy_pause : look_again_after);
     // Only who holds it now is asked: what waits in the gate of one who does not may itself be waiting for us.
     LCCFS_TRY(const auto now, read_inode(instance_, question.ino));
     if (now.lease != holder) return Holder::answered;
   }
 }
 
-Result<InodeView> WriteLease::read_current(Ino ino, bool ask, bool from_open) {
+/// For an answer that may be what is stored: waits for a holder that is at work, not for one that says nothing.
+Result<> WriteLease::ask_briefly(InstanceId holder, const Question& question) {
+  using Answer = Instance::AskResult;
+  while (!was_silent_just_now(holder)) {
+    LCCFS_TRY(const auto answer, instance_.ask(holder, question, brief_time_out));
+    if (answer == Answer::done) return {};
+    if (answer != Answer::busy) {
+      const auto seen = instance_.look_at(holder);  // a process of this host may be known to be dead
+      if (!seen && seen.error().code == ErrorCode::fenced) return std::unexpected(seen.error());
+      if (!seen || *seen != Instance::Seen::over) note_silence(holder);
+      return {};
+    }
+    instance_.clock().sleep_for(busy_pause);
+    LCCFS_TRY(const auto now, read_inode(instance_, question.ino));
+    if (now.lease != holder) return {};
+  }
+  return {};
+}
+
+bool WriteLease::was_silent_just_now(InstanceId holder) {
+  const std::lock_guard lock(silent_mutex_);
+  const auto found = silent_until_.find(holder);
+  if (found == silent_until_.end()) return false;
+  if (instance_.clock().elapsed() < found->second) return true;
+  silent_until_.erase(found);
+  return false;
+}
+
+void WriteLease::note_silence(InstanceId holder) {
+  const std::lock_guard lock(silent_mutex_);
+  silent_until_[holder] = instance_.clock().elapsed() + silence_remembered_for;
+}
+
+Result<InodeView> WriteLease::read_current(Ino ino, Ask ask) {
   LCCFS_TRY(auto view, read_inode(instance_, ino));
-  if (ask && view.lease && *view.lease != instance_.id()) {
-    LCCFS_CHECK(settle_holder(*view.lease, {Question::Kind::store_attributes, ino, from_open}));
+  if (ask != Ask::nobody && view.lease && *view.lease != instance_.id()) {
+    const Question question{Question::Kind::store_attributes, ino, ask == Ask::for_opening};
+    auto holder = Holder::answered;
+    if (ask == Ask::for_attributes) {
+      LCCFS_CHECK(ask_briefly(*view.lease, question));
+    } else {
+      LCCFS_TRY(holder, settle_holder(*view.lease, question));
+    }
+    const auto asked = *view.lease;
     LCCFS_TRY(view, read_inode(instance_, ino));
+    view.lease_is_over = holder == Holder::over && view.lease == asked;
   }
   LCCFS_CHECK(instance_.see_fence(view.fence));
   return view;
@@ -86,8 +138,8 @@ Result<> WriteLease::ensure(FileNode& node) {
     if (!view.lease) {
       auto taken = instance_.run_repeatable(txn::take_lease(node.ino, instance_.id(), view.version));
       if (taken) {
-        view.version = taken->version;
-        return adopt(node, std::move(view), Tail::clean);
+        const auto since_version = std::exchange(view.version, taken->version);
+        return adopt(node, std::move(view), Tail::clean, since_version);
       }
       if (taken.error().code != ErrorCode::guard_failed) return std::unexpected(std::move(taken).error());
       continue;
@@ -113,20 +165,30 @@ Result<> WriteLease::find_own(FileNode& node) {
   return adopt(node, std::move(*view), Tail::unclean);
 }
 
+Result<> WriteLease::clean_up_behind(FileNode& node, InstanceId holder) {
+  {
+    const std::lock_guard lock(node.mutex);
+    if (node.lease_held) return {};
+  }
+  auto taken =
+      instance_.run_repeatable(txn::take_over_lease(node.ino, holder, instance_.id(), instance_.newest_fence()));
+  if (!taken && taken.error().code == ErrorCode::not_found) return {};
+  if (!taken && taken.error().code != ErrorCode::guard_failed) return std::unexpected(std::move(taken).error());
+  LCCFS_TRY(auto view, read_inode(instance_, node.ino));
+  if (view.lease != instance_.id()) return {};
+  return adopt(node, std::move(view), Tail::unclean);
+}
+
 /// Nothing is answered from memory, and nothing written, before the tail is clean.
-Result<> WriteLease::adopt(FileNode& node, InodeView view, Tail tail) {
+Result<> WriteLease::adopt(FileNode& node, InodeView view, Tail tail, std::uint64_t since_version) {
   const auto size_bytes = view.size_bytes;
   {
     const std::lock_guard lock(node.mutex);
     view.lease = instance_.id();
-    if (node.view.ino == view.ino && node.view.ctime > view.ctime) {  // an own chmod came after that read
-      view.attr = node.view.attr;
-      view.attr_raw = node.view.attr_raw;
-      view.ctime = node.view.ctime;
-    }
-    node.view = std::move(view);
+    node.take(std::move(view));
   }
   if (tail == Tail::unclean) LCCFS_CHECK(cut_data(node, size_bytes));
+  kernel_.lease_taken(node.ino, since_version);
   const std::lock_guard lock(node.mutex);
   node.lease_held = true;
   return {};
@@ -146,20 +208,19 @@ Result<> WriteLease::change_leased(FileNode& node, const txn::FileChanges& chang
 
 Result<> WriteLease::store_dirty(FileNode& node, bool with_times) {
   const std::lock_guard one_step(node.lease_mutex);
+  return store_dirty_now(node, with_times);
+}
+
+Result<> WriteLease::store_dirty_now(FileNode& node, bool with_times) {
   txn::FileChanges changes;
   {
     const std::lock_guard lock(node.mutex);
-    // Believed bits and a new size are what fdatasync needs to find the data again; times alone are not.
-    if (!node.lease_held || !(node.size_dirty || !node.dirty_map_blocks.empty() || (with_times && node.times_dirty))) {
-      return {};
-    }
+    if (!node.needs_store(with_times)) return {};
     changes = node.take_dirty(with_times);
   }
   auto stored = change_leased(node, changes);
-  if (!stored) {
-    const std::lock_guard lock(node.mutex);
-    node.put_back(changes, instance_.clock().elapsed());
-  }
+  const std::lock_guard lock(node.mutex);
+  stored ? node.stored() : node.put_back(changes, instance_.clock().elapsed());
   return stored;
 }
 
@@ -179,7 +240,9 @@ Result<> WriteLease::give_back(FileNode& node) {
     node.put_back(changes, instance_.clock().elapsed());
     return std::unexpected(std::move(given).error());
   }
+  kernel_.lease_given_back(node.ino, given ? given->version : 0);
   const std::lock_guard lock(node.mutex);
+  node.stored();
   node.lease_held = false;
   node.view.lease.reset();
   node.view.version = given ? given->version : 0;
@@ -259,6 +322,7 @@ Result<InodeView> WriteLease::change_unleased(Ino ino,
     const auto changes = change(view);
     LCCFS_TRY(const auto result, instance_.run(txn::change_unleased_file(ino, view.version, changes)));
     if (result.decided == Decided::refused) continue;
+    kernel_.version_moved(ino, view.version, result.version);
     view.version = result.version;
     view.atime = changes.atime.value_or(view.atime);
     view.mtime = changes.mtime.value_or(view.mtime);

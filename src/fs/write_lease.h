@@ -4,13 +4,18 @@
 // (docs/ORDERING.md section 7; the step tables are on top of write_lease.cpp). Blocking.
 #pragma once
 
+#include <chrono>
+#include <map>
+#include <mutex>
+
 #include "fs/file_node.h"
+#include "fs/kernel_view.h"
 
 namespace lccfs {
 
 class WriteLease {
  public:
-  explicit WriteLease(Instance& instance) : instance_(instance) {}
+  WriteLease(Instance& instance, KernelView& kernel) : instance_(instance), kernel_(kernel) {}
 
   /// Makes the lease ours. The caller holds the node's lease_mutex, and is in its gate.
   Result<> ensure(FileNode& node);
@@ -18,11 +23,16 @@ class WriteLease {
   /// Takes notice of a lease that the store says is ours, where memory does not know. The caller is alone in the gate.
   Result<> find_own(FileNode& node);
 
+  /// Takes over the lease of an instance that is over, unless somebody else has: the tail is cut. As `ensure`.
+  Result<> clean_up_behind(FileNode& node, InstanceId holder);
+
   /// Stores what is dirty and gives the lease back; nothing if it is not ours. The caller is alone in the gate.
   Result<> give_back(FileNode& node);
 
   /// Stores size, times and believed map bits if they are dirty. 0 steps if not.
   Result<> store_dirty(FileNode& node, bool with_times);
+  /// The same; the caller holds lease_mutex.
+  Result<> store_dirty_now(FileNode& node, bool with_times);
 
   /// Marks data objects as "may exist" and, those `written`, as believed there: before they are written to. The caller
   /// holds lease_mutex and the lease.
@@ -35,8 +45,14 @@ class WriteLease {
   /// Cuts what a failed write may have left past the size. As above.
   Result<> clean_tail(FileNode& node);
 
-  /// The inode read anew. With `ask`: if another holds the lease, it stores size and times first.
-  Result<InodeView> read_current(Ino ino, bool ask, bool from_open);
+  enum class Ask {
+    nobody,
+    for_attributes,  ///< the answer may be what is stored: a holder that is silent or absent is not waited for
+    for_reading,     ///< until it has answered, or is over
+    for_opening,     ///< the same
+  };
+  /// The inode read anew. Asked, another who holds the lease stores size and times first.
+  Result<InodeView> read_current(Ino ino, Ask ask);
 
   /// A change of size upwards, or of times, of a file whose lease nobody here needs longer: 1 read, 1 step.
   Result<InodeView> change_unleased(Ino ino, const std::function<txn::FileChanges(const InodeView&)>& change);
@@ -44,11 +60,18 @@ class WriteLease {
  private:
   enum class Holder { answered, over };
   Result<Holder> settle_holder(InstanceId holder, const format::Question& question);
+  Result<> ask_briefly(InstanceId holder, const format::Question& question);
+  bool was_silent_just_now(InstanceId holder);
+  void note_silence(InstanceId holder);
   enum class Tail { clean, unclean };
-  Result<> adopt(FileNode& node, InodeView view, Tail tail);
+  /// `since_version`: nobody has changed the bytes since then; 0: not known.
+  Result<> adopt(FileNode& node, InodeView view, Tail tail, std::uint64_t since_version = 0);
   Result<> change_leased(FileNode& node, const txn::FileChanges& changes);
 
   Instance& instance_;
+  KernelView& kernel_;
+  std::mutex silent_mutex_;  // guards until when a silent holder is not asked for attributes
+  std::map<InstanceId, std::chrono::nanoseconds> silent_until_;
 };
 
 }  // namespace lccfs

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Extended attributes, u/ keys of the inode: set and remove 1 write each.
+// Extended attributes, u/ keys of the inode: set and remove 1 write each; a set behind the first one, 1 read more.
 //
 //  - | Inode.X | set: guard the key as the mode asks; the key, ctime. The first of an inode, and         | COMMIT
 //    |         | security.capability always: `attr` as read, its flags in the same step                   |
 //  - | Inode.X | remove: guard the key is there; remove it, ctime. security.capability: `attr` as read,  | COMMIT
 //    |         | without the flag                                                                         |
 //
-// The flags answer "there is none" from memory. user_attributes stays once it is set; capability goes with its key.
+// Of the flags, user_attributes stays once it is set; capability goes with its key.
 #include "fs/namespace_private.h"
 #include "txn/attribute_txn.h"
 
@@ -17,6 +17,8 @@ namespace {
 
 constexpr const char* capability_name = "security.capability";
 constexpr std::uint32_t keys_at_once = 1024;
+// listxattr(2) hands out 64 KiB: who goes beyond could list none. What is left is for those who add names together.
+constexpr std::size_t names_limit_bytes = 60U << 10;
 
 Result<> check_attribute_name(const std::string& name) {
   if (name.size() > format::attribute_name_limit_bytes) {
@@ -46,9 +48,6 @@ Result<Bytes> Namespace::get_xattr(Ino ino, const std::string& name) {
   auto& my = *private_;
   // The kernel asks for it before each buffered write.
   if (name == capability_name && my.files.has_capability(ino) == false) return std::unexpected(no_attribute(ino, name));
-  const auto flags = flags_for(name);
-  const auto held = my.held(ino);
-  if (held && (held->view->attr.flags & flags) != flags) return std::unexpected(no_attribute(ino, name));
   const auto key = format::user_attribute_key(name);
   const auto view = my.read(ino, {.extra_ranges = {}, .keys = {key}});
   if (!view) return std::unexpected(gone_is_stale(view.error()));
@@ -57,15 +56,14 @@ Result<Bytes> Namespace::get_xattr(Ino ino, const std::string& name) {
   return txn::user_attribute_value(found->second);
 }
 
-Result<std::vector<std::string>> Namespace::list_xattrs(Ino ino) {
-  auto& my = *private_;
-  const auto held = my.held(ino);
-  if (held && (held->view->attr.flags & format::attr_flag::user_attributes) == 0) return std::vector<std::string>{};
+Result<std::vector<std::string>> Namespace::list_xattrs(Ino ino) { return private_->attribute_names(ino); }
+
+Result<std::vector<std::string>> Namespace::Private::attribute_names(Ino ino) {
   const std::string prefix = format::user_attribute_key("");
   std::vector<std::string> found;
   std::string after;
   for (bool more = true; more;) {
-    const auto view = my.read(ino, {.extra_ranges = {{prefix, after, keys_at_once}}, .keys = {}});
+    const auto view = read(ino, {.extra_ranges = {{prefix, after, keys_at_once}}, .keys = {}});
     if (!view) return std::unexpected(gone_is_stale(view.error()));
     const auto& page = view->extra_ranges.front();
     for (const auto& [key, value] : page.entries) found.push_back(key.substr(prefix.size()));
@@ -73,6 +71,19 @@ Result<std::vector<std::string>> Namespace::list_xattrs(Ino ino) {
     if (more) after = page.entries.back().first;
   }
   return found;
+}
+
+/// Whether all names could still be listed with this one.
+Result<> Namespace::Private::check_room_for(Ino ino, const std::string& name) {
+  LCCFS_TRY(const auto others, attribute_names(ino));
+  std::size_t total_bytes = name.size() + 1;
+  for (const auto& other : others) {
+    if (other == name) return {};
+    total_bytes += other.size() + 1;
+  }
+  if (total_bytes <= names_limit_bytes) return {};
+  return failure(ErrorCode::no_space,
+                 format::inode_object(ino) + ": the names of its attributes would be too long to list");
 }
 
 /// Why a step was refused that changes this attribute; nothing: it may be tried again.
@@ -99,9 +110,11 @@ Result<> Namespace::set_xattr(Ino ino, const std::string& name, const Bytes& val
   for (auto tries = my.attempts();;) {
     LCCFS_CHECK(tries.next());
     LCCFS_TRY(const auto known, my.existing_inode(ino));
+    if ((known->attr.flags & format::attr_flag::user_attributes) != 0) LCCFS_CHECK(my.check_room_for(ino, name));
     InodeView view = *known;
     view.attr.flags |= flags;
     view.ctime = my.wall_time();
+    view.sent = my.now();
     txn::UserAttribute attribute{ino,          name,      value, mode == XattrMode::create, mode == XattrMode::replace,
                                  std::nullopt, view.ctime};
     if (known->attr.flags != view.attr.flags || name == capability_name) {
@@ -115,6 +128,9 @@ Result<> Namespace::set_xattr(Ino ino, const std::string& name, const Bytes& val
       continue;
     }
     view.version = step->version;
+    if (attribute.attr && step->version == 0) {  // applied, but by an answer that was lost
+      LCCFS_TRY(view, read_inode(my.instance, ino));
+    }
     if (attribute.attr) {
       my.attr_changed(view);
     } else {

@@ -74,6 +74,20 @@ struct stat to_stat(const Attributes& attributes) {
   return result;
 }
 
+// Of files, nothing counts them or limits them but the store's space: those there are at most as many as objects, and one
+// more takes about a block.
+struct statvfs to_statvfs(const VolumeUsage& usage) {
+  struct statvfs result = {};
+  result.f_bsize = block_size_bytes;
+  result.f_frsize = block_size_bytes;
+  result.f_blocks = usage.total_bytes / block_size_bytes;
+  result.f_bfree = result.f_bavail = usage.available_bytes / block_size_bytes;
+  result.f_ffree = result.f_favail = result.f_bavail;
+  result.f_files = usage.objects + result.f_ffree;
+  result.f_namemax = 255;
+  return result;
+}
+
 double to_seconds(std::chrono::nanoseconds duration) { return std::chrono::duration<double>(duration).count(); }
 
 fuse_entry_param to_entry(const EntryReply& reply) {

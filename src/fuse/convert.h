@@ -3,6 +3,7 @@
 #pragma once
 
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include <cstdint>
 #include <ctime>
@@ -18,6 +19,7 @@ mode_t type_bits(FileType type);
 std::optional<FileType> type_of(mode_t mode);
 
 struct stat to_stat(const Attributes& attributes);
+struct statvfs to_statvfs(const VolumeUsage& usage);
 double to_seconds(std::chrono::nanoseconds duration);
 fuse_entry_param to_entry(const EntryReply& reply);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Reads and writes go from the receiving thread straight to the file system, which never blocks on them, and are
 // answered by whoever completes them.
+#include <fcntl.h>
+
 #include <algorithm>
 #include <memory>
 
@@ -22,6 +24,8 @@ void read(fuse_req_t raw, fuse_ino_t, std::size_t size_bytes, off_t offset, fuse
   Serving& serving = serving_of(raw);
   auto buffer = std::make_unique_for_overwrite<char[]>(size_bytes);
   const std::span<char> target(buffer.get(), size_bytes);
+  // The kernel names an owner of locks in every read but those that fill its pages.
+  if ((info->flags & O_DIRECT) != 0 && info->lock_owner == 0) serving.fs.is_mapped(HandleId{info->fh});
   serving.fs.read(
       HandleId{info->fh}, static_cast<std::uint64_t>(offset), target,
       [request = Request(raw, "read", serving.in_flight), buffer = std::move(buffer)](Result<std::size_t> got) mutable {
@@ -39,8 +43,12 @@ SharedBytes copy(const char* data, std::size_t size_bytes) {
 void write(fuse_req_t raw, fuse_ino_t, const char* data, std::size_t size_bytes, off_t offset, fuse_file_info* info) {
   Serving& serving = serving_of(raw);
   Request request(raw, "write", serving.in_flight);
-  const Caller caller = request.caller();
-  serving.fs.write(caller, HandleId{info->fh}, static_cast<std::uint64_t>(offset), copy(data, size_bytes),
+  WriteRequest write{.caller = request.caller(),
+                     .offset_bytes = static_cast<std::uint64_t>(offset),
+                     .bytes = copy(data, size_bytes),
+                     .flags = info->flags,
+                     .writes_back_pages = info->writepage != 0};
+  serving.fs.write(HandleId{info->fh}, std::move(write),
                    [request = std::move(request)](Result<std::size_t> written) mutable {
                      written ? request.written(*written) : request.fail(written.error());
                    });

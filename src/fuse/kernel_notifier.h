@@ -16,12 +16,13 @@ class KernelNotifier : public KernelCache {
 
   void invalidate_attributes(Ino ino) override;
   void invalidate_pages(Ino ino) override;
+  void invalidate_page_range(Ino ino, std::uint64_t offset_bytes, std::uint64_t size_bytes) override;
 
   /// Waits for calls that are under way; later ones do nothing. Before the session's descriptor is closed.
   void close();
 
  private:
-  void invalidate(Ino ino, off_t offset_bytes);
+  void invalidate(Ino ino, off_t offset_bytes, off_t size_bytes);
 
   std::shared_mutex mutex_;
   fuse_session* session_;  // nullptr once closed

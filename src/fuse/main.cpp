@@ -2,11 +2,11 @@
 // lccfs-fuse: mounts a volume.
 #include <unistd.h>
 
-#include <cstdio>
 #include <iostream>
 #include <optional>
 
 #include "base/log.h"
+#include "base/program.h"
 #include "daemon/background.h"
 #include "daemon/end_signals.h"
 #include "fuse/collector_thread.h"
@@ -24,7 +24,7 @@ constexpr daemon::Program program{.name = "lccfs-fuse",
                                   .interrupted = exit_interrupted};
 
 int complain(const std::string& line, int status) {
-  std::fprintf(stderr, "%s: %s\n", program.name, line.c_str());
+  print_error(program.name, line);
   return status;
 }
 
@@ -83,7 +83,7 @@ Result<> serve(FileSystem& fs, const Command& command, daemon::Background& backg
 int mount_and_serve(const Command& command, daemon::Background& background) {
   if (const auto opened = daemon::open_log(command.log, program.name); !opened)
     return complain(opened.error().context, exit_system_error);
-  daemon::EndSignals signals(program);
+  daemon::EndSignals signals(program, daemon::EndSignals::Hangup::reopens_log);
   const auto fs = open_volume(command);
   if (!fs) return complain(fs.error().context, exit_mount_failure);
   signals.hold();
@@ -127,4 +127,7 @@ int run(const std::vector<std::string>& words) {
 }  // namespace
 }  // namespace lccfs::fuse
 
-int main(int argc, char** argv) { return lccfs::fuse::run({argv + 1, argv + argc}); }
+int main(int argc, char** argv) {
+  return lccfs::run_program(argc, argv, "lccfs-fuse", {lccfs::fuse::exit_system_error, lccfs::fuse::exit_mount_failure},
+                            lccfs::fuse::run);
+}

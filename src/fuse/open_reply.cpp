@@ -11,11 +11,12 @@
 namespace lccfs::fuse {
 namespace {
 
-// Direct handles pass by the kernel's pages, and their writes to one file go out together. All others are buffered.
+// Writes of O_DIRECT to one file go out together.
 fuse_open_out to_open_out(const OpenReply& reply, int flags) {
   fuse_open_out out = {};
   out.fh = reply.handle.value;
-  if ((flags & O_DIRECT) != 0) out.open_flags |= FOPEN_DIRECT_IO | FOPEN_PARALLEL_DIRECT_WRITES;
+  if (reply.bypass_pages) out.open_flags |= FOPEN_DIRECT_IO;
+  if ((flags & O_DIRECT) != 0) out.open_flags |= FOPEN_PARALLEL_DIRECT_WRITES;
   if (reply.keep_pages) out.open_flags |= FOPEN_KEEP_CACHE;
   return out;
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "fuse/reply.h"
 
-#include <sys/statvfs.h>
-
 #include <cerrno>
 #include <string>
 #include <utility>
@@ -123,14 +121,7 @@ void Request::xattr_size(std::size_t size_bytes) {
 
 void Request::usage(const VolumeUsage& usage) {
   const Answered answered(in_flight_);
-  constexpr unsigned long block_size_bytes = 4096;
-  struct statvfs values = {};  // f_files stays 0: no limit that is known
-  values.f_bsize = block_size_bytes;
-  values.f_frsize = block_size_bytes;
-  values.f_blocks = usage.total_bytes / block_size_bytes;
-  values.f_bfree = usage.available_bytes / block_size_bytes;
-  values.f_bavail = values.f_bfree;
-  values.f_namemax = 255;
+  const struct statvfs values = to_statvfs(usage);
   fuse_reply_statfs(take(), &values);
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/thread_pool.h"
+#include "fuse/kernel_channel.h"
 #include "fuse/lookup_counts.h"
 #include "fuse/reply.h"
 #include "lccfs/file_system.h"
@@ -18,6 +19,7 @@ struct Serving {
   Clock& clock;
   LookupCounts lookups;
   std::atomic<std::size_t> in_flight{0};
+  Handshake handshake;
   ThreadPool pool;  // last: its threads end before what they use
 
   void forget(Ino ino, std::uint64_t count) {

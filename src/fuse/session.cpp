@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "fuse/kernel_channel.h"
 #include "fuse/kernel_notifier.h"
 #include "fuse/mount_table.h"
 #include "fuse/operations.h"
@@ -77,7 +78,7 @@ struct Session::Buffer {
 
 Session::Session(FileSystem& fs, Clock& clock, const SessionOptions& options)
     : options_(options),
-      serving_{.fs = fs, .clock = clock, .lookups = {}, .in_flight = {0}, .pool = ThreadPool()},
+      serving_{.fs = fs, .clock = clock, .lookups = {}, .in_flight = {0}, .handshake = {}, .pool = ThreadPool()},
       buffer_(std::make_unique<Buffer>()),
       wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
@@ -104,6 +105,7 @@ Result<> Session::start() {
   fuse_opt_free_args(&arguments);
   fuse_set_log_func(log_libfuse_line);
   if (!mounted) return failure(ErrorCode::io, "cannot mount on " + options_.mountpoint + ": " + last_libfuse_line);
+  if (!use_kernel_channel(session_)) log::warning("shared mappings of O_DIRECT descriptors are not to be had");
   if (const auto entry = mounted_at(options_.mountpoint)) device_ = entry->device;
   notifier_ = std::make_unique<KernelNotifier>(session_);
   serving_.fs.set_kernel_cache(notifier_.get());

@@ -9,6 +9,7 @@
 //  4       | both         | watch                                  | the same
 //  5       | Super        | read the own record: still live?       | who was fenced meanwhile does no step
 //  6       | Session.<me> | range intent                           | the same
+//  A read-only one that may not take a number does none of these, and has nothing to end.
 //
 //  end     | object       | step                                  | stop here leaves
 //  1       | Session.<me> | drop range intents                     | a live record: found gone, and fenced
@@ -34,11 +35,6 @@ namespace {
 /// Few: a collector looks for each of them if this client dies, and many mounts make no more.
 constexpr std::uint64_t inode_numbers_at_start = 256;
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
-}
-
 }  // namespace
 
 Instance::Instance(std::shared_ptr<ObjectStore> store, Clock& clock) : store_(std::move(store)), clock_(clock) {}
@@ -56,12 +52,19 @@ Result<std::unique_ptr<Instance>> Instance::start(std::shared_ptr<ObjectStore> s
                                                   const InstanceOptions& options) {
   std::unique_ptr<Instance> me(new Instance(std::move(store), clock));
   me->read_only_ = options.read_only;
+  me->processes_ = options.processes;
   LCCFS_CHECK(me->read_super());
   LCCFS_CHECK(format::check_features(me->super_, options.read_only));
   if (!me->super_.data_pool.empty()) LCCFS_CHECK(me->store_->use_data_pool(me->super_.data_pool));
+  if (!options.read_only) LCCFS_CHECK(me->store_->check_may_fence());  // else the first who is gone blocks us for ever
   const bool makes_inodes = options.makes_inodes && !options.read_only;
   const std::uint64_t inode_numbers = makes_inodes ? inode_numbers_at_start : 0;
-  LCCFS_TRY(const std::uint64_t first, me->take_numbers(1 + inode_numbers));
+  const auto numbers = me->take_numbers(1 + inode_numbers);
+  if (!numbers && numbers.error().code == ErrorCode::permission_denied && options.read_only) {
+    me->recorded_ = false;
+    return me;
+  }
+  LCCFS_TRY(const std::uint64_t first, numbers);
   me->id_ = InstanceId{first};
   LCCFS_CHECK(me->write_record(options));
   LCCFS_CHECK(me->set_watches());
@@ -84,9 +87,9 @@ Result<> Instance::read_super() {
     return failure(ErrorCode::not_found, "there is no volume here: make one with lccfs mkfs");
   }
   auto super = format::decode<format::SuperRecord>(snapshot->xattrs[format::xattr::super]);
-  if (!super) return failure(super.error().code, "Super: " + super.error().context);
+  if (!super) return std::unexpected(format::damage_of(format::super_object, super.error()));
   const auto fences = format::decode<format::NumberRecord>(snapshot->xattrs[format::xattr::fences]);
-  if (!fences) return failure(fences.error().code, "Super: fences: " + fences.error().context);
+  if (!fences) return std::unexpected(format::damage_of("Super: fences", fences.error()));
   LCCFS_CHECK(store_->sync_fences());
   super_ = std::move(*super);
   fences_seen_ = fences->value;
@@ -96,10 +99,10 @@ Result<> Instance::read_super() {
 Result<std::uint64_t> Instance::take_numbers(std::uint64_t count) {
   for (;;) {
     LCCFS_TRY(auto alloc, query({.object = format::alloc_object, .xattrs = true, .ranges = {}, .keys = {}}));
-    auto next = format::decode<format::NumberRecord>(alloc.xattrs[format::xattr::next]);
-    if (!next) return failure(next.error().code, std::string("Alloc: ") + next.error().context);
-    auto taken = apply_until_known(txn::take_numbers(next->value, count));
-    if (taken) return next->value;
+    const auto next = format::decode_next_number(alloc.xattrs[format::xattr::next]);
+    if (!next) return std::unexpected(format::damage_of("Alloc: next", next.error()));
+    auto taken = apply_until_known(txn::take_numbers(*next, count));
+    if (taken) return *next;
     if (taken.error().code != ErrorCode::guard_failed) return std::unexpected(std::move(taken).error());
   }
 }
@@ -112,6 +115,7 @@ Result<> Instance::write_record(const InstanceOptions& options) {
   record.since = clock_.wall_time();
   record.identity = store_->identity();
   record.mount_id = options.mount_id;
+  record.process = processes_->own();
   record_ = encode(record);
   // A fresh number: if the record or the object is there already, it was us, and the step was run twice.
   auto added = apply_until_known(txn::add_instance_record(id_, record_));
@@ -201,8 +205,9 @@ Result<bool> Instance::queue_is_empty() {
 // The watch on Super stays to the end: without any, a collector could take this instance for dead before its last step.
 Result<> Instance::end() {
   std::map<std::string, OwnWatch> watches;
+  if (!recorded_) return {};
   if (fenced_) return failure(ErrorCode::fenced, "this client was fenced");
-  if (!read_only_ && !keep_range_intents_) LCCFS_CHECK(drop_range_intents());
+  if (!read_only_) LCCFS_CHECK(drop_range_intents(Ranges::all));
   LCCFS_CHECK(remove_step_numbers());
   {
     const std::lock_guard lock(watches_mutex_);

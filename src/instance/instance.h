@@ -13,16 +13,21 @@
 #include <chrono>
 #include <condition_variable>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <vector>
 
 #include "base/thread_pool.h"
 #include "format/records.h"
+#include "instance/absence.h"
+#include "instance/object_locks.h"
+#include "instance/processes.h"
 #include "instance/roll_call.h"
 #include "lccfs/clock.h"
 #include "lccfs/object_store.h"
@@ -31,8 +36,9 @@ namespace lccfs {
 
 struct InstanceOptions {
   std::string mount_id;
-  bool read_only = false;    ///< record, session object and watches are all it writes
+  bool read_only = false;    ///< record, session object and watches are all it writes; if it may not, nothing
   bool makes_inodes = true;  ///< false (a collector): takes no inode numbers before the first is wanted
+  const Processes* processes = &system_processes();
 };
 
 /// What became of a guarded step.
@@ -83,6 +89,8 @@ class Instance {
   Clock& clock() const { return clock_; }
   const format::SuperRecord& super() const { return super_; }
   bool read_only() const { return read_only_; }
+  /// false: a read-only one that may write nothing. Nobody knows of it, nor asks it what it has open.
+  bool recorded() const { return recorded_; }
 
   /// A new token of this instance.
   Token next_token() { return {id_, next_number_.fetch_add(1)}; }
@@ -98,9 +106,24 @@ class Instance {
 
   /// A read. Also learns of fences: `fenced` when this client is.
   Result<MetaSnapshot> query(MetaRead read);
+  /// The same, under way while its caller does something else.
+  class QueryAhead {
+   public:
+    QueryAhead(Instance& instance, MetaRead read);
+    /// Waits for the answer. Once; who does not need it any more need not call it.
+    Result<MetaSnapshot> get();
 
-  /// An inode number nobody has had; covered by a range intent that is durable.
+   private:
+    Instance& instance_;
+    const MetaRead read_;
+    std::future<Result<MetaSnapshot>> answer_;
+  };
+
+  /// An inode number nobody has had; covered by a range intent that is durable, until the caller's Operation ends. By
+  /// then the number is unused, its inode is seen removed or has a name for certain, or it is left to the collector.
   Result<Ino> allocate_ino();
+  /// An inode of this instance's that may exist without a name.
+  void leave_to_collector(Ino ino);
 
   // -- the reclaim queue (section 5): one write, durable when it returns
   Result<> log_items(const std::vector<format::QueueItem>& items);
@@ -118,17 +141,28 @@ class Instance {
   Result<> see_fence(std::uint64_t number);
   /// The fence counter's value that a take-over writes into `fence`; every fence that `ensure_over` relied on is in it.
   std::uint64_t newest_fence() const { return fences_seen_.load(); }
-  enum class AskResult { done, busy, silent };
-  Result<AskResult> ask(InstanceId whom, const format::Question& question);
-  /// Is that instance over? Fences it first if it is gone (no watch left, record older than a minute), and syncs
-  /// fences: after `true` every object is to be read anew, and nothing of that instance's can change what is read.
+  enum class AskResult {
+    done,
+    busy,
+    silent,  ///< it watches, and did not answer in time
+    nobody,  ///< nobody watches there
+  };
+  Result<AskResult> ask(InstanceId whom, const format::Question& question,
+                        std::chrono::milliseconds time_out = answer_timeout);
+  enum class Seen { over, watching, absent };
+  /// One look at that instance. Fences it if it is gone: proven dead, or absent in all of this instance's looks of a
+  /// minute (absence.h; a read-only one fences nobody). Behind `over` fences are synced: every object is to be read
+  /// anew, and nothing of that instance's can change what is read.
+  Result<Seen> look_at(InstanceId whom);
+  /// The same: is it over?
   Result<bool> ensure_over(InstanceId whom);
   /// Fences a live instance (gone, or silent for too long).
   Result<> evict(InstanceId whom);
 
-  /// Asks all instances how far they have come, and which of these inodes they have open; fences who is gone. Whoever
-  /// answers lets go of the directory items under which nothing runs.
-  Result<Roll> call_roll(const std::vector<Ino>& inodes);
+  /// Asks all instances how far they have come, and which of these inodes they have open. Whoever answers lets go of
+  /// the directory items under which nothing runs. Looks again and again at who is silent and does not watch, until
+  /// each is seen or gone: then it is fenced. That takes a minute or so; stopped, it leaves them silent.
+  Result<Roll> call_roll(const std::vector<Ino>& inodes, const std::stop_token& stop = {});
   /// When another instance called the roll last (Clock::elapsed); nullopt: never.
   std::optional<std::chrono::nanoseconds> last_roll_call() const;
 
@@ -166,10 +200,13 @@ class Instance {
   Result<bool> step_was_applied(const std::string& object, std::uint64_t number);
   Error noted(Error error);
   // queue.cpp
-  Result<> drop_range_intents();
+  enum class Ranges { used_up, all };
+  Result<> drop_range_intents(Ranges which);
+  void note_handed_out(Ino ino);
   void note_reliance(Ino directory, std::uint64_t item);
   bool already_relied_on(Ino directory);
   // others.cpp
+  void begin_looks_anew();
   struct RecordOnSuper {
     std::optional<format::InstanceRecord> record;
     Bytes raw;
@@ -177,25 +214,26 @@ class Instance {
   };
   Result<RecordOnSuper> read_record(InstanceId whom);
   Result<> sync_fences(std::uint64_t number);
-  Result<bool> is_gone(InstanceId whom, const format::InstanceRecord& record);
+  enum class Standing { watching, absent, gone };
+  Result<Standing> look_for(InstanceId whom, const format::InstanceRecord& record);
+  Result<> fence_the_gone(Roll& roll, const std::stop_token& stop);
+  Result<Seen> look_again_at(const Member& member);
 
   // constant once started
   std::shared_ptr<ObjectStore> store_;
   Clock& clock_;
+  const Processes* processes_ = nullptr;
   format::SuperRecord super_;
   InstanceId id_;
   bool read_only_ = false;
+  bool recorded_ = true;
   Bytes record_;  // as written on Super
 
   std::atomic<std::uint64_t> next_number_{1};
   std::atomic<std::uint64_t> fences_seen_{0};
   std::atomic<bool> fenced_{false};
-  /// Some step failed with an outcome that may have left an inode behind: range intents must stay.
-  std::atomic<bool> keep_range_intents_{false};
 
-  /// One guarded step in flight per object: objects share locks by their hash.
-  static constexpr std::size_t step_locks = 1024;
-  std::array<std::mutex, step_locks> step_locks_;
+  ObjectLocks step_locks_;  // one guarded step in flight per object
 
   std::mutex numbers_mutex_;  // guards the inode numbers at hand
   Ino next_ino_, end_ino_;
@@ -206,15 +244,22 @@ class Instance {
   };
   std::mutex queue_mutex_;  // guards what is running, and what stands in the own queue
   std::multiset<std::uint64_t> running_;
-  std::set<std::uint64_t> range_items_;
+  struct Range {
+    std::uint64_t item = 0;  // its number in the queue
+    Ino begin, end;
+    std::optional<std::uint64_t> used_up;  // the next number when the last of it was handed out
+    bool kept_to_the_end = false;          // some of it was handed out to no operation
+    bool kept = false;                     // one of its inodes may have no name, and no item of its own
+  };
+  std::vector<Range> ranges_;
   std::map<Ino, ReliedOn> directories_relied_on_;
   std::vector<ReliedOn> let_go_of_;  // by a roll call, and perhaps still relied on
   /// Directories that were relied on at any time: l/<me> is removed there at the end. Bounded: it may stay elsewhere.
   static constexpr std::size_t most_directories_to_tidy = 1024;
   std::set<Ino> directories_to_tidy_;
 
-  std::mutex others_mutex_;  // guards when a live record was first seen without a watch
-  std::map<InstanceId, std::chrono::nanoseconds> unwatched_since_;
+  std::mutex absences_mutex_;
+  Absences absences_;
 
   mutable std::mutex handler_mutex_;  // guards the handlers, and how many questions they are answering
   std::condition_variable handler_idle_;

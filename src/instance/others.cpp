@@ -4,14 +4,22 @@
 //  fence | object  | step                                        | stop here leaves
 //  1     | (store) | fence the identity, wait until it holds     | fenced, not marked: the next one does both again
 //  2     | Super   | record -> fenced(n + 1), counter n -> n + 1 | done
+#include <utility>
+
 #include "base/log.h"
 #include "instance/instance.h"
+#include "instance/presence.h"
 #include "instance/roll_call.h"
 #include "txn/instance_txn.h"
 
 namespace lccfs {
 
 using format::InstanceRecord;
+
+namespace {
+/// For those who come and go: a minute of looks that show nobody need not be one piece.
+constexpr std::chrono::seconds longest_wait_for_absent = gone_after + std::chrono::seconds(10);
+}  // namespace
 
 Result<Instance::RecordOnSuper> Instance::read_record(InstanceId whom) {
   const auto key = format::instance_key(whom);
@@ -42,68 +50,100 @@ Result<> Instance::sync_fences(std::uint64_t number) {
   return {};
 }
 
-Result<Instance::AskResult> Instance::ask(InstanceId whom, const format::Question& question) {
+Result<Instance::AskResult> Instance::ask(InstanceId whom, const format::Question& question,
+                                          std::chrono::milliseconds time_out) {
   if (fenced_) return failure(ErrorCode::fenced, "this client was fenced");
-  auto reply = store_->notify(format::session_object(whom), encode(question), answer_timeout);
+  auto reply = store_->notify(format::session_object(whom), encode(question), time_out);
   if (!reply) {
-    if (reply.error().code == ErrorCode::not_found) return AskResult::silent;
+    const bool may_not = !recorded_ && reply.error().code == ErrorCode::permission_denied;
+    if (may_not || reply.error().code == ErrorCode::not_found) return AskResult::nobody;
     return std::unexpected(noted(std::move(reply).error()));
   }
   for (const auto& bytes : reply->answers) {
     const auto answer = format::decode<format::Answer>(bytes);
     if (answer) return answer->kind == format::Answer::Kind::done ? AskResult::done : AskResult::busy;
   }
-  return AskResult::silent;
+  return reply->answers.empty() && reply->silent == 0 ? AskResult::nobody : AskResult::silent;
 }
 
-Result<bool> Instance::is_gone(InstanceId whom, const InstanceRecord& record) {
-  for (const std::string& object : {std::string(format::super_object), format::session_object(whom)}) {
-    LCCFS_TRY(const bool watching, store_->is_watching(object, record.identity));
-    if (watching) {
-      const std::lock_guard lock(others_mutex_);
-      unwatched_since_.erase(whom);
-      return false;
-    }
+void Instance::begin_looks_anew() {
+  const std::lock_guard lock(absences_mutex_);
+  absences_.begin_anew();
+}
+
+Result<Instance::Standing> Instance::look_for(InstanceId whom, const InstanceRecord& record) {
+  const auto began = clock_.elapsed();
+  auto presence = presence_of(*store_, *processes_, whom, record);
+  const std::lock_guard lock(absences_mutex_);
+  if (presence && *presence == Presence::absent) {
+    return absences_.absent(whom, began, clock_.elapsed()) ? Standing::gone : Standing::absent;
   }
-  // Young by its own clock: it may just be setting its watches. Our own clock decides where that one is wrong.
-  if (clock_.wall_time().seconds - record.since.seconds > gone_after.count()) return true;
-  const std::lock_guard lock(others_mutex_);
-  const auto [first_seen, inserted] = unwatched_since_.emplace(whom, clock_.elapsed());
-  return clock_.elapsed() - first_seen->second > gone_after;
+  absences_.forget(whom);
+  if (!presence) return std::unexpected(noted(std::move(presence).error()));
+  return *presence == Presence::dead ? Standing::gone : Standing::watching;
 }
 
-Result<Roll> Instance::call_roll(const std::vector<Ino>& inodes) {
+Result<Roll> Instance::call_roll(const std::vector<Ino>& inodes, const std::stop_token& stop) {
   if (fenced_) return failure(ErrorCode::fenced, "this client was fenced");
   auto roll = lccfs::call_roll(*store_, {id_, inodes});
   if (!roll) return std::unexpected(noted(std::move(roll).error()));
   LCCFS_CHECK(sync_fences(roll->fences));
-  for (auto& member : roll->members) {
-    if (member.standing != Member::Standing::silent) continue;
-    if (member.id == id_) {  // its watch is lost, and about to be set again
+  for (auto& member : roll->members) {  // its watch may be lost, and about to be set again
+    if (member.standing == Member::Standing::silent && member.id == id_) {
       member.heard(answer(format::RollCall{id_, inodes}));
-      continue;
     }
-    const auto over = ensure_over(member.id);
-    if (!over && over.error().code == ErrorCode::fenced) return std::unexpected(over.error());
-    if (!over) log::warning("instance " + std::to_string(member.id.value) + ": " + over.error().context);
-    if (!over || !*over) continue;
-    member.standing = Member::Standing::over;
-    member.fenced_now = true;
   }
+  LCCFS_CHECK(fence_the_gone(*roll, stop));
   return roll;
 }
 
-Result<bool> Instance::ensure_over(InstanceId whom) {
+/// Looks at all that are silent, side by side, until none of them is absent. Who cannot be looked at, or fenced, stays
+/// silent.
+Result<> Instance::fence_the_gone(Roll& roll, const std::stop_token& stop) {
+  std::vector<Member*> absent;
+  for (auto& member : roll.members) {
+    if (member.standing == Member::Standing::silent) absent.push_back(&member);
+  }
+  const auto give_up = clock_.elapsed() + longest_wait_for_absent;
+  for (bool first_look = true;; first_look = false) {
+    for (auto* member : std::exchange(absent, {})) {
+      const auto seen = first_look ? look_at(member->id) : look_again_at(*member);
+      if (!seen && seen.error().code == ErrorCode::fenced) return std::unexpected(seen.error());
+      const bool refused = !seen && seen.error().code == ErrorCode::permission_denied;  // evict has logged it
+      if (!seen && !refused) log::warning("instance " + std::to_string(member->id.value) + ": " + seen.error().context);
+      if (seen && *seen == Seen::absent) absent.push_back(member);
+      if (!seen || *seen != Seen::over) continue;
+      member->standing = Member::Standing::over;
+      member->fenced_now = true;
+    }
+    if (absent.empty() || stop.stop_requested() || clock_.elapsed() > give_up) return {};
+    clock_.sleep_for(look_again_after);
+  }
+}
+
+/// Without reading its record each time.
+Result<Instance::Seen> Instance::look_again_at(const Member& member) {
+  LCCFS_TRY(const auto standing, look_for(member.id, member.record));
+  if (standing == Standing::gone) return look_at(member.id);
+  return standing == Standing::watching ? Seen::watching : Seen::absent;
+}
+
+Result<Instance::Seen> Instance::look_at(InstanceId whom) {
   LCCFS_TRY(const auto found, read_record(whom));
   if (!found.record || found.record->state != InstanceRecord::State::live) {
     LCCFS_CHECK(sync_fences(found.fences));  // who finds no record cannot know under which number it went
-    return true;
+    return Seen::over;
   }
-  if (read_only_) return false;
-  LCCFS_TRY(const bool gone, is_gone(whom, *found.record));
-  if (!gone) return false;
+  LCCFS_TRY(const auto standing, look_for(whom, *found.record));
+  if (standing == Standing::watching) return Seen::watching;
+  if (standing == Standing::absent || read_only_) return Seen::absent;
   LCCFS_CHECK(evict(whom));
-  return true;
+  return Seen::over;
+}
+
+Result<bool> Instance::ensure_over(InstanceId whom) {
+  LCCFS_TRY(const auto seen, look_at(whom));
+  return seen == Seen::over;
 }
 
 Result<> Instance::evict(InstanceId whom) {
@@ -111,13 +151,20 @@ Result<> Instance::evict(InstanceId whom) {
   while (found.record && found.record->state == InstanceRecord::State::live) {
     log::warning("fencing instance " + std::to_string(whom.value) + " (" + found.record->host + ", pid " +
                  std::to_string(found.record->pid) + ")");
-    LCCFS_CHECK(store_->fence(found.record->identity));
+    if (const auto barred = store_->fence(found.record->identity); !barred) {
+      log::warning("instance " + std::to_string(whom.value) + " is not fenced: " + barred.error().context);
+      return barred;
+    }
     auto fenced = *found.record;
     fenced.state = InstanceRecord::State::fenced;
     fenced.fence_number = found.fences + 1;
     auto marked = apply_until_known(txn::fence_instance_record(whom, found.raw, encode(fenced), found.fences));
     if (!marked && marked.error().code != ErrorCode::guard_failed) return std::unexpected(std::move(marked).error());
     LCCFS_TRY(found, read_record(whom));  // also when it was refused: the store may have run it twice
+  }
+  {
+    const std::lock_guard lock(absences_mutex_);
+    absences_.forget(whom);
   }
   return sync_fences(found.fences);
 }

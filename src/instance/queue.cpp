@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // The producers' half of the reclaim queue (docs/ORDERING.md section 5): a log in the own session object, and the inode
 // numbers that its range intents cover.
+#include <algorithm>
+
 #include "base/log.h"
+#include "format/object_names.h"
 #include "instance/instance.h"
 #include "txn/instance_txn.h"
 
@@ -23,7 +26,9 @@ Result<> Instance::log_items(const std::vector<QueueItem>& items) {
   }
   const std::lock_guard lock(queue_mutex_);
   for (const auto& [number, item] : numbered) {
-    if (item.kind == QueueItem::Kind::range) range_items_.insert(number);
+    if (item.kind == QueueItem::Kind::range) {
+      ranges_.push_back({.item = number, .begin = item.ino, .end = item.end, .used_up = std::nullopt});
+    }
     if (item.kind == QueueItem::Kind::directory) note_reliance(item.ino, number);
   }
   return {};
@@ -69,22 +74,49 @@ Result<Ino> Instance::allocate_ino() {
     LCCFS_CHECK(log_items({{QueueItem::Kind::range, Ino{first}, Ino{first + count}, clock_.wall_time()}}));
     next_ino_ = Ino{first};
     end_ino_ = Ino{first + count};
+    const auto dropped = drop_range_intents(Ranges::used_up);
+    if (!dropped) log::warning("range intents stay in the queue: " + dropped.error().context);
   }
   const Ino ino = next_ino_;
   ++next_ino_.value;
+  note_handed_out(ino);
   return ino;
 }
 
-/// Only when nothing is in flight and each number is committed, unused or seen removed.
-Result<> Instance::drop_range_intents() {
-  std::vector<std::uint64_t> numbers;
+void Instance::note_handed_out(Ino ino) {
+  const std::lock_guard lock(queue_mutex_);
+  for (auto& range : ranges_) {
+    if (ino < range.begin || range.end <= ino) continue;
+    if (running_.empty()) range.kept_to_the_end = true;
+    if (range.end.value == ino.value + 1) range.used_up = next_number_.fetch_add(1);
+  }
+}
+
+void Instance::leave_to_collector(Ino ino) {
+  if (fenced_) return;  // its range leads there
+  const auto logged = log_items({{QueueItem::Kind::inode, ino, {}, clock_.wall_time()}});
+  if (logged) return;
+  log::error(format::inode_object(ino) + ": not in the queue, its range stays there: " + logged.error().context);
+  const std::lock_guard lock(queue_mutex_);
+  for (auto& range : ranges_) range.kept = range.kept || (range.begin <= ino && ino < range.end);
+}
+
+/// Used up is a range when every operation that began before its last number was handed out is through: what they made
+/// has a name, is removed, or has an item of its own. `all`: nothing is in flight.
+Result<> Instance::drop_range_intents(Ranges which) {
+  std::vector<std::uint64_t> items;
   {
     const std::lock_guard lock(queue_mutex_);
-    numbers.assign(range_items_.begin(), range_items_.end());
-    range_items_.clear();
+    const auto lowest_running = running_.empty() ? next_number_.load() : *running_.begin();
+    for (const auto& range : ranges_) {
+      const bool through = range.used_up && *range.used_up < lowest_running && !range.kept_to_the_end;
+      if (!range.kept && (through || which == Ranges::all)) items.push_back(range.item);
+    }
   }
-  if (numbers.empty()) return {};
-  LCCFS_CHECK(apply_until_known(txn::remove_queue_items(id_, numbers)));
+  if (items.empty()) return {};
+  LCCFS_CHECK(apply_until_known(txn::remove_queue_items(id_, items)));
+  const std::lock_guard lock(queue_mutex_);
+  std::erase_if(ranges_, [&items](const Range& range) { return std::ranges::find(items, range.item) != items.end(); });
   return {};
 }
 

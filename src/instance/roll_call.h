@@ -16,8 +16,6 @@ namespace lccfs {
 
 /// How long an instance has to answer.
 inline constexpr std::chrono::seconds answer_timeout{10};
-/// Who does not answer, watches nothing, and has been so for this long, or has a record of this age, is gone.
-inline constexpr std::chrono::seconds gone_after{60};
 
 struct Member {
   enum class Standing {

@@ -29,6 +29,7 @@ class Instance::SessionWatch final : public WatchHandler {
   void on_lost(Error reason) override {
     log::warning("watch on " + object_ + " lost: " + reason.context);
     lost_ = true;
+    instance_.begin_looks_anew();
     instance_.watch_threads_.post([&instance = instance_, object = object_] { instance.set_watch_again(object); });
   }
 

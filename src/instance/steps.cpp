@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Running steps until they are decided (docs/ORDERING.md, rule 5).
-#include <functional>
-
 #include "format/object_names.h"
 #include "instance/instance.h"
 
@@ -24,9 +22,6 @@ Error fenced_error() { return {ErrorCode::fenced, "this client was fenced", Outc
 /// Remembers what an error tells about this instance.
 Error Instance::noted(Error error) {
   if (error.code == ErrorCode::fenced) become_fenced(error.context);
-  if (error.code != ErrorCode::not_found && error.code != ErrorCode::guard_failed && error.code != ErrorCode::exists) {
-    keep_range_intents_ = true;
-  }
   return error;
 }
 
@@ -39,6 +34,23 @@ Result<MetaSnapshot> Instance::query(MetaRead read) {
     if (snapshot.error().code == ErrorCode::timed_out) continue;  // a mount waits for its store
     return std::unexpected(noted(std::move(snapshot).error()));
   }
+}
+
+// The completion owns the promise: the waiter may be gone before it is called.
+Instance::QueryAhead::QueryAhead(Instance& instance, MetaRead read) : instance_(instance), read_(std::move(read)) {
+  std::promise<Result<MetaSnapshot>> promise;
+  answer_ = promise.get_future();
+  instance_.store_->query_async(read_, [promise = std::move(promise)](Result<MetaSnapshot> answer) mutable {
+    promise.set_value(std::move(answer));
+  });
+}
+
+Result<MetaSnapshot> Instance::QueryAhead::get() {
+  auto answer = answer_.get();
+  if (instance_.fenced_) return std::unexpected(fenced_error());
+  if (answer) return answer;
+  if (answer.error().code == ErrorCode::timed_out) return instance_.query(read_);
+  return std::unexpected(instance_.noted(std::move(answer).error()));
 }
 
 Result<Applied> Instance::apply_until_known(const MetaTxn& txn) {
@@ -64,9 +76,8 @@ Result<bool> Instance::step_was_applied(const std::string& object, std::uint64_t
 }
 
 Result<StepResult> Instance::run(MetaTxn txn) {
-  const auto lock_index = std::hash<std::string>{}(txn.object) % step_locks;
   const Operation numbered_steps(*this);  // l/<me> is not over while its step may be in flight
-  const std::lock_guard one_in_flight(step_locks_[lock_index]);
+  const ObjectLocks::Holding one_in_flight(step_locks_, txn.object);
   txn.guards.insert(txn.guards.begin(), Guard(guard::ObjectExists{}));
   const auto key = format::step_number_key(id_);
   for (;;) {

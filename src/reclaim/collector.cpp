@@ -29,7 +29,7 @@ Result<PassReport> Collector::pass(const std::stop_token& stop) {
   const auto began = instance.clock().elapsed();
   PassReport report;
   Tally tally;
-  Pace pace(instance.clock(), private_->options.jobs, private_->options.operations_per_second);
+  Pace pace(instance.clock(), private_->options.jobs, private_->options.operations_per_second, stop);
   const Recount recount(instance, pace, tally, stop);
   bool more = true;
   for (unsigned rounds = 0; more && rounds < most_rounds && !stop.stop_requested(); ++rounds) {

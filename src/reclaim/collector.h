@@ -46,6 +46,7 @@ struct PassReport {
   std::uint64_t instances_removed = 0;  ///< that were over, and had nothing left in their queues
   std::uint64_t open_elsewhere = 0;     ///< unnamed inodes that stay because some client has them open
   std::vector<OtherInstance> gone;      ///< fenced by this pass; a dry run: that would be
+  std::vector<OtherInstance> not_seen;  ///< a dry run: they do not watch now; a pass fences them if that lasts a minute
   std::vector<OtherInstance> silent;    ///< watch, and did not answer: nothing that depends on them was done
   std::vector<std::string> damaged;     ///< one line each: objects that could not be read; lccfs-fsck is for them
   std::chrono::nanoseconds took{0};

@@ -2,6 +2,7 @@
 // What a pass would do. It decides by the same code as a pass (examine.h), and takes no step.
 #include <set>
 
+#include "instance/presence.h"
 #include "reclaim/collector.h"
 #include "reclaim/examine.h"
 #include "reclaim/queue_page.h"
@@ -27,7 +28,7 @@ class DryRun {
     LCCFS_TRY(super_, format::decode<format::SuperRecord>(record->second));
     LCCFS_TRY(auto roll, call_roll(store_, {}));
     LCCFS_CHECK(store_.sync_fences());
-    LCCFS_CHECK(name_the_gone(roll));
+    LCCFS_CHECK(name_the_unheard(roll));
     horizon_.emplace(roll, [this](InstanceId whom) { return has_no_record(whom); });
     for (const auto& member : roll.members) LCCFS_CHECK(look_at_queue(member));
     LCCFS_CHECK(count_removable());
@@ -41,18 +42,18 @@ class DryRun {
     return [this](MetaRead read) { return store_.query(std::move(read)); };
   }
 
-  /// A pass would fence them: here they count as over.
-  Result<> name_the_gone(Roll& roll) {
+  /// A pass fences who is dead, and who stays away for a minute: here all who do not watch count as over.
+  Result<> name_the_unheard(Roll& roll) {
     for (auto& member : roll.members) {
       if (member.standing != Member::Standing::silent) continue;
       const OtherInstance other{member.id, member.record.host, member.record.pid};
-      bool gone = clock_.wall_time().seconds - member.record.since.seconds > gone_after.count();
-      for (const std::string& object : {std::string(format::super_object), format::session_object(member.id)}) {
-        LCCFS_TRY(const bool watching, store_.is_watching(object, member.record.identity));
-        gone = gone && !watching;
+      LCCFS_TRY(const auto presence, presence_of(store_, system_processes(), member.id, member.record));
+      if (presence == Presence::watching) {
+        report_.silent.push_back(other);
+        continue;
       }
-      (gone ? report_.gone : report_.silent).push_back(other);
-      if (gone) member.standing = Member::Standing::over;
+      (presence == Presence::dead ? report_.gone : report_.not_seen).push_back(other);
+      member.standing = Member::Standing::over;
     }
     return {};
   }

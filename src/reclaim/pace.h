@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// How much of the store's strength a collector takes: steps in flight, and steps a second. Any thread; blocks.
+// How much of the store's strength a collector takes: steps in flight, and steps a second. Any thread; blocks, but for
+// its turn not once it is stopped.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +8,8 @@
 #include <cstdint>
 #include <mutex>
 #include <semaphore>
+#include <stop_token>
+#include <utility>
 
 #include "lccfs/clock.h"
 
@@ -14,23 +17,24 @@ namespace lccfs::reclaim {
 
 class Pace {
  public:
-  Pace(Clock& clock, unsigned jobs, std::uint64_t operations_per_second)
+  Pace(Clock& clock, unsigned jobs, std::uint64_t operations_per_second, std::stop_token stop)
       : clock_(clock),
+        stop_(std::move(stop)),
         interval_(operations_per_second == 0 ? 0 : std::nano::den / operations_per_second),
         free_(static_cast<std::ptrdiff_t>(jobs)) {}
 
   /// Before each step that changes something: waits for its turn.
   void wait_for_turn() {
     if (interval_ == std::chrono::nanoseconds(0)) return;
-    std::chrono::nanoseconds wait{0};
+    std::chrono::nanoseconds turn{0};
     {
       const std::lock_guard lock(mutex_);
-      const auto now = clock_.elapsed();
-      next_ = std::max(next_, now);
-      wait = next_ - now;
-      next_ += interval_;
+      turn = std::max(next_, clock_.elapsed());
+      next_ = turn + interval_;
     }
-    if (wait > std::chrono::nanoseconds(0)) clock_.sleep_for(wait);
+    for (auto now = clock_.elapsed(); now < turn && !stop_.stop_requested(); now = clock_.elapsed()) {
+      clock_.sleep_for(std::min<std::chrono::nanoseconds>(turn - now, longest_sleep));
+    }
   }
 
   /// Around each asynchronous step.
@@ -41,7 +45,10 @@ class Pace {
   void leave() { free_.release(); }
 
  private:
+  static constexpr std::chrono::milliseconds longest_sleep{100};
+
   Clock& clock_;
+  const std::stop_token stop_;
   const std::chrono::nanoseconds interval_;
   std::counting_semaphore<> free_;
   std::mutex mutex_;  // guards when the next step may begin

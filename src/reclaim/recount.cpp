@@ -25,10 +25,14 @@ Query Recount::query() const {
   return [this](MetaRead read) { return instance_.query(std::move(read)); };
 }
 
+Result<Applied> Recount::paced(MetaTxn txn) const {
+  pace_.wait_for_turn();
+  return instance_.run_repeatable(std::move(txn));
+}
+
 /// false: refused, or there is no such object any more; whoever asks again sees why.
 Result<bool> Recount::apply(MetaTxn txn) const {
-  pace_.wait_for_turn();
-  const auto applied = instance_.run_repeatable(std::move(txn));
+  const auto applied = paced(std::move(txn));
   if (applied) return true;
   const auto code = applied.error().code;
   if (code == ErrorCode::guard_failed || code == ErrorCode::not_found) return false;
@@ -51,6 +55,7 @@ Result<bool> Recount::take_step(const Assessment& assessment) const {
   const auto& inode = assessment.inode;
   switch (assessment.kind) {
     case Kind::settle_seal:
+      pace_.wait_for_turn();
       return settle_seal(instance_, inode.ino, inode.state);
     case Kind::trim:
       return trim(assessment);
@@ -127,6 +132,7 @@ Result<> Recount::empty_directory(Ino directory, TimeSpec logged) const {
       keys.push_back(key);
       keys.push_back(format::reverse_key(entry->ino, name->name));
     }
+    pace_.wait_for_turn();
     LCCFS_CHECK(instance_.log_items(items));
     LCCFS_TRY(const bool removed, apply(txn::remove_dead_names(directory, page->version, keys, 0)));
     if (removed) tally_.names_removed += entries.size();

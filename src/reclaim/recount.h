@@ -45,6 +45,8 @@ class Recount {
   Result<bool> remove(const Assessment& dead, TimeSpec logged) const;
 
   Query query() const;
+  /// A step that may be done twice, at the collector's pace.
+  Result<Applied> paced(MetaTxn txn) const;
 
  private:
   Result<bool> apply(MetaTxn txn) const;

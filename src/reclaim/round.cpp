@@ -22,12 +22,12 @@ Round::Round(Instance& instance, const CollectorOptions& options, const Recount&
     : instance_(instance), options_(options), recount_(recount), report_(report), stop_(stop) {}
 
 Result<bool> Round::run() {
-  LCCFS_TRY(const auto roll, instance_.call_roll({}));
+  LCCFS_TRY(const auto roll, instance_.call_roll({}, stop_));
   horizon_.emplace(roll, [this](InstanceId whom) { return instance_.ensure_over(whom); });
   report_.items_left = 0;
   report_.open_elsewhere = 0;
   report_.silent.clear();
-  somebody_is_silent_ = !roll.all_answered();
+  silent_calls_ = roll.all_answered() ? 0 : 1;
   note_gone(roll);
   for (const auto& member : roll.members) {
     if (member.standing == Member::Standing::silent) report_.silent.push_back(describe(member));
@@ -101,7 +101,7 @@ Result<> Round::handle_due() {
     if (!finished) ++report_.items_left;
   }
   for (const auto& [session, numbers] : done) {
-    const auto removed = instance_.run_repeatable(txn::remove_queue_items(session, numbers));
+    const auto removed = recount_.paced(txn::remove_queue_items(session, numbers));
     if (!removed && removed.error().code != ErrorCode::not_found) return std::unexpected(removed.error());
     report_.items_done += numbers.size();
     did_something_ = true;
@@ -119,9 +119,9 @@ Result<> Round::remove_instance(const Member& member) {
   }
   if (!session && session.error().code != ErrorCode::not_found) return std::unexpected(session.error());
   if (session && !session->ranges.front().entries.empty()) return {};
-  const auto removed = instance_.run_repeatable(txn::remove_session(member.id));
+  const auto removed = recount_.paced(txn::remove_session(member.id));
   if (!removed && removed.error().code != ErrorCode::not_found) return std::unexpected(removed.error());
-  const auto gone = instance_.run_repeatable(txn::remove_instance_record(member.id, member.raw));
+  const auto gone = recount_.paced(txn::remove_instance_record(member.id, member.raw));
   if (!gone && gone.error().code != ErrorCode::guard_failed) return std::unexpected(gone.error());
   if (gone) ++report_.instances_removed;
   return {};

@@ -71,7 +71,7 @@ class Round {
   std::mutex mutex_;  // guards the report and what parallel work adds to
   std::vector<Due> due_;
   bool did_something_ = false;
-  bool somebody_is_silent_ = false;
+  unsigned silent_calls_ = 0;  // in a row: roll calls that somebody has not answered
 };
 
 }  // namespace lccfs::reclaim

@@ -92,7 +92,7 @@ Result<> Round::drop_keys(Directory& directory, const std::set<Ino>& dealt_with)
     }
   }
   if (keys.empty()) return {};
-  const auto removed = instance_.run_repeatable(txn::remove_traces(directory.ino, keys));
+  const auto removed = recount_.paced(txn::remove_traces(directory.ino, keys));
   if (!removed && removed.error().code != ErrorCode::not_found) {
     directory.something_left = true;
     return std::unexpected(removed.error());

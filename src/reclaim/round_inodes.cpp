@@ -9,6 +9,11 @@ namespace lccfs::reclaim {
 using Kind = Assessment::Kind;
 using format::QueueItem;
 
+namespace {
+/// Who was silent once is asked again before the rest of the round is given up: each call takes ten seconds of it.
+constexpr unsigned most_silent_calls = 2;
+}  // namespace
+
 Result<std::set<Ino>> Round::handle_inodes(const std::vector<Ino>& inodes, TimeSpec logged) {
   std::set<Ino> dealt_with;
   for (std::size_t begin = 0; begin < inodes.size() && !stop_.stop_requested(); begin += format::roll_call_limit) {
@@ -32,14 +37,14 @@ Result<std::set<Ino>> Round::handle_inodes(const std::vector<Ino>& inodes, TimeS
 
 /// The question comes after the marks: an open that begins later finds the inode dead.
 Result<> Round::remove_dead(const std::vector<Assessment>& dead, TimeSpec logged, std::set<Ino>& dealt_with) {
-  if (dead.empty() || somebody_is_silent_) return {};
+  if (dead.empty() || silent_calls_ >= most_silent_calls) return {};
   std::vector<Ino> numbers;
   numbers.reserve(dead.size());
   for (const auto& assessment : dead) numbers.push_back(assessment.inode.ino);
-  LCCFS_TRY(const auto roll, instance_.call_roll(numbers));
+  LCCFS_TRY(const auto roll, instance_.call_roll(numbers, stop_));
   note_gone(roll);
-  somebody_is_silent_ = !roll.all_answered();
-  if (somebody_is_silent_) return {};
+  silent_calls_ = roll.all_answered() ? 0 : silent_calls_ + 1;
+  if (silent_calls_ > 0) return {};
   return in_parallel(dead.size(), [&](std::size_t i) -> Result<> {
     const auto& inode = dead[i].inode;
     if (roll.is_open(inode.ino)) {

@@ -8,9 +8,9 @@
 //  3 | Inode.lost+found | both keys                                     | COMMIT; the next run finds the copy
 //  4 | the object       | remove                                        |
 #include <algorithm>
-#include <charconv>
 #include <limits>
 
+#include "base/text.h"
 #include "format/layout.h"
 #include "repair/outcome.h"
 #include "repair/repairs.h"
@@ -22,33 +22,11 @@ namespace xattr = format::xattr;
 
 namespace {
 
-/// Findings are for people: their objects' names have \xNN for bytes that are not.
-std::string as_stored(const std::string& printable) {
-  std::string name;
-  for (std::size_t i = 0; i < printable.size(); ++i) {
-    unsigned byte = 0;
-    const auto digits = std::string_view(printable).substr(i, 4);
-    if (digits.size() == 4 && digits.starts_with("\\x") &&
-        std::from_chars(digits.begin() + 2, digits.end(), byte, 16).ptr == digits.end()) {
-      name += static_cast<char>(byte);
-      i += 3;
-    } else {
-      name += printable[i];
-    }
-  }
-  return name;
-}
-
-/// With '/' and NUL, and what a terminal would not show, as \xNN; cut to what a name may have.
+/// With '/', and what a terminal would not show, as \xNN, and two names for two; cut to what a name may have.
 std::string as_name(const std::string& text) {
-  static constexpr char digits[] = "0123456789abcdef";
   std::string name;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool plain = byte >= 0x20 && byte < 0x7f && c != '/' && c != '\\';
-    name += plain ? std::string(1, c) : std::string{'\\', 'x', digits[byte >> 4], digits[byte & 15]};
-  }
-  return name.substr(0, format::name_limit_bytes);
+  for (const char c : text) name += c == '/' ? "\\x2f" : c == '\\' ? "\\x5c" : std::string(1, c);
+  return printable(name).substr(0, format::name_limit_bytes);
 }
 
 std::set<ObjectIndex> all_indexes(std::uint64_t object_size_bytes, std::uint64_t size_bytes) {
@@ -122,9 +100,8 @@ Result<Repair> Repairs::move_data(Ino ino, const std::set<ObjectIndex>& indexes,
 // ---- objects of other programs
 
 Result<Repair> Repairs::repair_unknown_object(const Finding& finding) {
-  const auto name = as_stored(finding.object);
-  LCCFS_TRY(const auto object, objects_.read(name, ""));
-  return object ? keep_metadata(*object) : keep_data(name);
+  LCCFS_TRY(const auto object, objects_.read(finding.object, ""));
+  return object ? keep_metadata(*object) : keep_data(finding.object);
 }
 
 Result<Repair> Repairs::keep_metadata(const Object& object) {

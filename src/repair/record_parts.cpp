@@ -25,6 +25,8 @@ bool is_size(std::string_view bytes) {
   return size && size->value <= format::file_size_limit_bytes;
 }
 
+bool is_next_number(std::string_view bytes) { return format::decode_next_number(bytes).has_value(); }
+
 struct Place {
   std::string_view object;  // how its name starts
   std::string_view part;    // a key: how it starts
@@ -36,7 +38,7 @@ constexpr Place places[] = {
     {"Super", xattr::super, false, is<format::SuperRecord>},
     {"Super", xattr::fences, false, is<format::NumberRecord>},
     {"Super", "s/", true, is<format::InstanceRecord>},
-    {"Alloc", xattr::next, false, is<format::NumberRecord>},
+    {"Alloc", xattr::next, false, is_next_number},
     {"Session.", "q/", true, is<format::QueueItem>},
     {"Inode.", xattr::attr, false, is<format::AttrRecord>},
     {"Inode.", xattr::state, false, is<format::StateRecord>},

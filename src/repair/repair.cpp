@@ -46,6 +46,7 @@ class Run {
     LCCFS_CHECK(store_->sync_fences());
     LCCFS_CHECK(expect_nobody());
     LCCFS_CHECK(check());
+    LCCFS_CHECK(expect_nobody_without_record());
     LCCFS_TRY(const bool sound, repair_volume_objects());
     LCCFS_TRY(const bool somebody_gone, anybody_gone());
     if (findings_.empty() && !somebody_gone) return report_;
@@ -108,6 +109,16 @@ class Run {
     LCCFS_TRY(const auto users, users_of(*store_));
     const auto there = std::ranges::find_if(users, &User::watches);
     return options_.though_in_use || there == users.end() ? Result<>{} : in_use_by(*there);
+  }
+
+  Result<> expect_nobody_without_record() {
+    for (const auto& finding : findings_) {
+      if (options_.though_in_use || finding.kind != Finding::Kind::stray_session) continue;
+      const InstanceId id{finding.number};
+      LCCFS_TRY(const bool there, somebody_watches_session(*store_, id));
+      if (there) return in_use_by({id, {}, true});
+    }
+    return {};
   }
 
   Result<bool> anybody_gone() {

@@ -2,6 +2,8 @@
 #include "repair/users.h"
 
 #include "format/object_names.h"
+#include "instance/processes.h"
+#include "instance/roll_call.h"
 #include "repair/objects.h"
 
 namespace lccfs::repair {
@@ -10,16 +12,24 @@ namespace {
 
 Result<bool> watches(ObjectStore& store, InstanceId id, const Bytes& identity) {
   for (const std::string& object : {std::string(format::super_object), format::session_object(id)}) {
-    const auto watching = store.is_watching(object, identity);
+    const auto presence = store.presence(object, identity);
     const bool no_identity =
-        !watching && (watching.error().code == ErrorCode::corrupt || watching.error().code == ErrorCode::invalid);
-    if (!watching && !no_identity) return std::unexpected(watching.error());
-    if (watching && *watching) return true;
+        !presence && (presence.error().code == ErrorCode::corrupt || presence.error().code == ErrorCode::invalid);
+    if (!presence && !no_identity) return std::unexpected(presence.error());
+    if (presence && *presence == Presence::watching) return true;
   }
   return false;
 }
 
 }  // namespace
+
+// Nothing that an instance answers to: who hears it and is silent is there as well.
+Result<bool> somebody_watches_session(ObjectStore& store, InstanceId id) {
+  const auto reply = store.notify(format::session_object(id), Bytes("anybody there?"), answer_timeout);
+  if (!reply && reply.error().code == ErrorCode::not_found) return false;
+  if (!reply) return std::unexpected(reply.error());
+  return !reply->answers.empty() || reply->silent > 0;
+}
 
 Result<std::vector<User>> users_of(ObjectStore& store) {
   std::vector<User> users;
@@ -28,8 +38,14 @@ Result<std::vector<User>> users_of(ObjectStore& store) {
   for (const auto& [key, value] : super->keys) {
     const auto id = format::parse_instance_key(key);
     auto record = format::decode<format::InstanceRecord>(value);
-    if (!id || !record || record->state != format::InstanceRecord::State::live) continue;
-    LCCFS_TRY(const bool there, watches(store, *id, record->identity));
+    if (id && !record) {
+      LCCFS_TRY(const bool there, somebody_watches_session(store, *id));
+      if (there) users.push_back({*id, {}, true});
+      continue;
+    }
+    if (!id || record->state != format::InstanceRecord::State::live) continue;
+    LCCFS_TRY(const bool watching, watches(store, *id, record->identity));
+    const bool there = watching && !system_processes().is_gone(*record);
     users.push_back({*id, std::move(*record), there});
   }
   return users;
@@ -37,6 +53,9 @@ Result<std::vector<User>> users_of(ObjectStore& store) {
 
 std::string describe(const User& user) {
   const auto& record = user.record;
+  if (record.host.empty()) {
+    return "client " + std::to_string(user.id.value) + ", whose record is damaged (nothing tells where it is)";
+  }
   return "pid " + std::to_string(record.pid) + " on " + record.host +
          (record.mount_id.empty() ? "" : ", mounted at " + record.mount_id);
 }

@@ -17,7 +17,10 @@ struct User {
   bool watches = false;  ///< it is there now, or was until a minute ago
 };
 
-/// The instances whose records say that they live. What cannot be read of Super is left out.
+/// Whether any client watches that instance's session object: only the instance itself does.
+Result<bool> somebody_watches_session(ObjectStore& store, InstanceId id);
+
+/// The instances whose records say that they live, and those that watch though their record cannot be read.
 Result<std::vector<User>> users_of(ObjectStore& store);
 
 /// "pid 7 on host, mounted at /mnt", for people.

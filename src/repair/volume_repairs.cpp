@@ -6,6 +6,7 @@
 
 #include "repair/outcome.h"
 #include "repair/record_parts.h"
+#include "repair/users.h"
 #include "txn/instance_txn.h"
 #include "txn/volume_txn.h"
 
@@ -18,7 +19,7 @@ namespace xattr = format::xattr;
 
 namespace {
 
-constexpr std::uint64_t highest_number_given = std::uint64_t{1} << 63;
+constexpr const char* still_there = "its client is there: unmount it first";
 constexpr std::uint64_t margin = std::uint64_t{1} << 20;  // instances that made nothing are known by their tokens alone
 
 const std::string& root_object() {
@@ -61,7 +62,7 @@ bool VolumeRepairs::takes(const Finding& finding) {
 Result<Repair> VolumeRepairs::repair(const Finding& finding) {
   switch (finding.kind) {
     case Kind::number_not_given:
-      if (finding.number >= highest_number_given) return left("no number is above that one");
+      if (finding.number >= format::numbers_end) return left("no number is above that one");
       return raise_number(format::alloc_object, xattr::next, finding.number + margin);
     case Kind::fences_behind:
       return raise_number(format::super_object, xattr::fences, finding.number);
@@ -131,7 +132,11 @@ Result<Repair> VolumeRepairs::derive(const Object& object, const txn::Part& part
     LCCFS_TRY(const bool done, objects_.change(txn::put_part(object.as_read, part, value)));
     return stepped(done, what);
   };
-  if (part.is_key && part.name.starts_with("s/")) return put(ended_record(), "the instance is taken for ended");
+  if (const auto id = part.is_key ? format::parse_instance_key(part.name) : std::nullopt) {
+    LCCFS_TRY(const bool there, somebody_watches_session(objects_.store(), *id));
+    if (there) return left(still_there);
+    return put(ended_record(), "the instance is taken for ended");
+  }
   if (part.is_key) {
     LCCFS_TRY(const bool dropped, objects_.change(txn::drop_part(object.as_read, part)));
     return stepped(dropped, "removed: what it led to is looked for by itself");
@@ -148,6 +153,8 @@ Result<Repair> VolumeRepairs::derive(const Object& object, const txn::Part& part
 }
 
 Result<Repair> VolumeRepairs::add_ended_record(InstanceId instance) {
+  LCCFS_TRY(const bool there, somebody_watches_session(objects_.store(), instance));
+  if (there) return left(still_there);
   LCCFS_TRY(const auto super, objects_.read_keys(format::super_object, {}));
   if (!super) return left("Super is not there");
   LCCFS_TRY(const bool added, objects_.change(txn::add_instance_record(instance, ended_record())));
@@ -158,7 +165,7 @@ Result<Repair> VolumeRepairs::add_ended_record(InstanceId instance) {
 Result<std::uint64_t> VolumeRepairs::highest_number() {
   std::uint64_t highest = root_ino.value;
   const auto count = [&highest](std::uint64_t number) {
-    if (number < highest_number_given) highest = std::max(highest, number);
+    if (number < format::numbers_end) highest = std::max(highest, number);
   };
   std::string cursor;
   do {

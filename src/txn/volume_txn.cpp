@@ -13,7 +13,8 @@ MetaTxn make_alloc() {
   return {format::alloc_object,
           "make alloc",
           {},
-          {mutation::CreateExclusive{}, mutation::SetXattr{xattr::next, encode(format::NumberRecord{first_number})}}};
+          {mutation::CreateExclusive{},
+           mutation::SetXattr{xattr::next, encode(format::NumberRecord{format::first_number})}}};
 }
 
 MetaTxn make_root(TimeSpec now) {

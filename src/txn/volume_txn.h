@@ -12,7 +12,4 @@ MetaTxn make_alloc();
 MetaTxn make_root(TimeSpec now);
 MetaTxn make_super(const format::SuperRecord& super);
 
-/// The first number that a volume hands out.
-inline constexpr std::uint64_t first_number = root_ino.value + 1;
-
 }  // namespace lccfs::txn

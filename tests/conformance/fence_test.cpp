@@ -22,21 +22,21 @@ std::vector<Bytes> look_at_all(ObjectStore& store) {
 STORE_CASE("Behind a fence nothing that the victim had in flight changes what the fencer has read") {
   const auto fencer = volume.new_client();
   const auto victim = volume.start_victim();
-  CHECK(value_of(fencer->is_watching(victim_session, victim->identity())));
+  CHECK(value_of(fencer->presence(victim_session, victim->identity())) == Presence::watching);
   succeeds(fencer->fence(victim->identity()));
   const auto seen = look_at_all(*fencer);
   CHECK(look_at_all(*fencer) == seen);
   victim->wait_until_over();
   CHECK(look_at_all(*fencer) == seen);
   CHECK(look_at_all(*volume.new_client()) == seen);
-  CHECK_FALSE(value_of(fencer->is_watching(victim_session, victim->identity())));
+  CHECK(value_of(fencer->presence(victim_session, victim->identity())) != Presence::watching);
 }
 
 STORE_CASE("Behind sync_fences the same holds for a fence that another client has made") {
   const auto fencer = volume.new_client(), third = volume.new_client();
   const auto victim = volume.start_victim();
   // Not a read of what the victim writes: on an erasure-coded pool its stream of writes would starve it.
-  CHECK(value_of(third->is_watching(victim_session, victim->identity())));
+  CHECK(value_of(third->presence(victim_session, victim->identity())) == Presence::watching);
   succeeds(fencer->fence(victim->identity()));
   succeeds(third->sync_fences());
   const auto seen = look_at_all(*third);

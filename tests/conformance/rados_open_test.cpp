@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // What opening a volume on RADOS answers when something is wrong: one line that says what to do.
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "conformance/conformance.h"
+#include "conformance/temporary_file.h"
 #include "store/rados/rados_store.h"
 
 namespace lccfs::conformance {
@@ -26,21 +25,6 @@ void fails(const VolumeAddress& address, ErrorCode code, const std::string& hint
   CHECK(outcome(store) == outcome(code));
   CHECK_THAT(store.error().context, Catch::Contains(hint) && !Catch::Contains("\n"));
 }
-
-/// A file that goes with the case.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& content) {
-    const int fd = mkstemp(path_.data());
-    REQUIRE(fd >= 0);
-    std::ofstream(path_) << content;
-  }
-  ~TemporaryFile() { std::filesystem::remove(path_); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_ = (std::filesystem::temp_directory_path() / "lccfs-conf-XXXXXX").string();
-};
 
 }  // namespace
 

@@ -20,7 +20,8 @@ constexpr const char* object = "Session.1";
 /// Remembers what came; answers at once with `answer`, or keeps the question if there is none.
 class Listener : public WatchHandler {
  public:
-  explicit Listener(std::optional<Bytes> answer) : answer_(std::move(answer)) {}
+  explicit Listener(const std::optional<Bytes>& answer)
+      : answer_(answer) {}  // moved, GCC 12 takes it for uninitialized
 
   void on_notify(Bytes payload, std::move_only_function<void(Bytes)> answer) override {
     {
@@ -136,7 +137,7 @@ STORE_CASE("A watcher that keeps silent is counted, and does not hide the others
   CHECK(reply.answers == std::vector<Bytes>{"here"});
   CHECK(reply.silent == 1);
   silent->wait_for_question()("too late");
-  CHECK(value_of(asker->is_watching(object, one->identity())));
+  CHECK(value_of(asker->presence(object, one->identity())) == Presence::watching);
 }
 
 STORE_CASE("A notify that nobody watches returns with nothing") {
@@ -150,7 +151,7 @@ STORE_CASE("A notify that nobody watches returns with nothing") {
 STORE_CASE("A missing object cannot be watched, and nobody watches it") {
   const auto store = volume.new_client();
   CHECK(outcome(store->watch(object, std::make_shared<Listener>("here"))) == outcome(ErrorCode::not_found));
-  CHECK_FALSE(value_of(store->is_watching(object, store->identity())));
+  CHECK(value_of(store->presence(object, store->identity())) == Presence::absent);
 }
 
 STORE_CASE("A watch that was ended hears nothing, and is not waited for") {
@@ -183,15 +184,15 @@ STORE_CASE("Who watches is told apart by identity") {
   create(*one, "Super");
   CHECK(one->identity() != two->identity());
   CHECK_FALSE(one->identity().empty());
-  CHECK_FALSE(value_of(two->is_watching(object, one->identity())));
+  CHECK(value_of(two->presence(object, one->identity())) == Presence::absent);
   {
     const auto watch = value_of(one->watch(object, std::make_shared<Listener>("here")));
-    CHECK(value_of(one->is_watching(object, one->identity())));
-    CHECK(value_of(two->is_watching(object, one->identity())));
-    CHECK_FALSE(value_of(two->is_watching(object, two->identity())));
-    CHECK_FALSE(value_of(two->is_watching("Super", one->identity())));
+    CHECK(value_of(one->presence(object, one->identity())) == Presence::watching);
+    CHECK(value_of(two->presence(object, one->identity())) == Presence::watching);
+    CHECK(value_of(two->presence(object, two->identity())) == Presence::absent);
+    CHECK(value_of(two->presence("Super", one->identity())) == Presence::absent);
   }
-  CHECK_FALSE(value_of(two->is_watching(object, one->identity())));
+  CHECK(value_of(two->presence(object, one->identity())) == Presence::absent);
 }
 
 STORE_CASE("A client that ended cleanly watches nothing") {
@@ -202,7 +203,7 @@ STORE_CASE("A client that ended cleanly watches nothing") {
   auto watch = value_of(one->watch(object, std::make_shared<Listener>("here")));
   watch.reset();
   one.reset();
-  CHECK_FALSE(value_of(two->is_watching(object, identity)));
+  CHECK(value_of(two->presence(object, identity)) != Presence::watching);
 }
 
 STORE_CASE("A watch does not change the object's version") {
@@ -221,7 +222,7 @@ STORE_CASE("A fenced client is told that its watch is lost") {
   const auto hears = std::make_shared<Listener>("here");
   const auto watch = value_of(victim->watch(object, hears));
   succeeds(fencer->fence(victim->identity()));
-  CHECK_FALSE(value_of(fencer->is_watching(object, victim->identity())));
+  CHECK(value_of(fencer->presence(object, victim->identity())) != Presence::watching);
   hears->wait_until_lost();
   const NotifyReply reply = value_of(fencer->notify(object, "question", 60s));
   CHECK(reply.answers.empty());

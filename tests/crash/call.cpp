@@ -49,6 +49,11 @@ const char* name_of(Call::Kind kind) {
   return "?";
 }
 
+template <class T>
+bool is_stale(const Result<T>& result) {
+  return !result && result.error().code == ErrorCode::stale;
+}
+
 Result<std::string> read(const Call& call, test::Paths& at) {
   LCCFS_TRY(const HandleId handle, at.open(call.path, O_RDONLY));
   auto bytes = at.read(handle, call.offset_bytes, call.size_bytes);
@@ -99,16 +104,30 @@ Result<> once(const Call& call, test::Paths& at) {
 
 }  // namespace
 
+bool changes_an_inode(Call::Kind kind) {
+  using Kind = Call::Kind;
+  return kind == Kind::chmod || kind == Kind::write || kind == Kind::append || kind == Kind::read ||
+         kind == Kind::truncate || kind == Kind::set_xattr || kind == Kind::remove_xattr;
+}
+
+Result<> on_names(const std::function<Result<>()>& once) {
+  auto result = once();
+  if (is_stale(result)) result = once();
+  if (is_stale(result)) return failure(ErrorCode::not_found, result.error().context);
+  return result;
+}
+
 Result<> Call::operator()(test::Paths& at) const {
+  if (!changes_an_inode(kind)) return on_names([&] { return once(*this, at); });
   auto result = once(*this, at);
-  if (!result && result.error().code == ErrorCode::stale) return once(*this, at);
+  if (is_stale(result)) result = once(*this, at);
   return result;
 }
 
 std::string Call::perform(test::Paths& at) const {
   if (kind != Kind::read) return text_of((*this)(at));
   auto bytes = read(*this, at);
-  if (!bytes && bytes.error().code == ErrorCode::stale) bytes = read(*this, at);
+  if (is_stale(bytes)) bytes = read(*this, at);
   return bytes ? test::runs_of(*bytes) : describe(bytes.error().code);
 }
 

@@ -40,7 +40,7 @@ std::size_t play(const DrawnHistories& histories, Interleaver& interleaver) {
       Stage stage(start);
       std::unordered_set<std::string> seen;
       for (unsigned i = 0; i < histories.in_a_state; ++i, ++seed) {
-        if (i % stride() != 0) continue;
+        if (!is_drawn(i)) continue;
         const Play drawn = draw_play(histories, seed);
         const auto schedule = replay ? schedule_in(*replay, state.name, drawn) : std::nullopt;
         if (replay && !schedule) continue;

@@ -148,7 +148,7 @@ void cut_all(const std::vector<State>& states, const std::vector<Call>& calls) {
     const Start start(state.setup);
     Stage stage(start);
     for (const Call& call : calls) {
-      if (number++ % stride() == 0) cut_everywhere(stage, start, state.name, call);
+      if (is_drawn(number++)) cut_everywhere(stage, start, state.name, call);
     }
   }
 }

@@ -57,7 +57,7 @@ void for_each_pair(Interleaver& interleaver, bool with_collector,
     for (std::size_t i = 0; i < firsts.size(); ++i) {
       for (std::size_t j = i; j < seconds.size(); ++j) {
         for (const bool warm : {false, true}) {
-          if (number++ % stride() != 0) continue;
+          if (!is_drawn(number++)) continue;
           const Pair pair{stage, state.name, {{{firsts[i]}, {seconds[j]}}, warm, with_collector}, number};
           if (!is_wanted(line_of(state.name, pair.play, {}))) continue;
           const auto schedule = replay ? schedule_in(*replay, state.name, pair.play) : std::nullopt;

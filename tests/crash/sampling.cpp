@@ -61,4 +61,12 @@ bool is_wanted(const std::string& line) {
 
 std::size_t stride() { return std::max<std::uint64_t>(1, number_in("LCCFS_CRASH_STRIDE", 1)); }
 
+bool is_drawn(std::size_t number) {
+  static const std::size_t one_of = stride();
+  static const std::uint64_t seed = number_in("LCCFS_CRASH_SEED", 0);
+  if (one_of == 1) return true;
+  std::mt19937_64 random((seed << 32) ^ (number / one_of));
+  return number % one_of == random() % one_of;
+}
+
 }  // namespace lccfs::crash

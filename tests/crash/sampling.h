@@ -50,7 +50,9 @@ class Rounds {
 /// Whether LCCFS_CRASH_ONLY, a part of such a line, is in this one, or not set.
 bool is_wanted(const std::string& line);
 
-/// LCCFS_CRASH_STRIDE: one case of so many, for sanitizers, which are slow and look at the code, not at the protocol.
+/// LCCFS_CRASH_STRIDE: one case of so many, where time is short or a sanitizer is slow.
 std::size_t stride();
+/// Whether the case of this number is tried: one of each stride() that follow each other, which one LCCFS_CRASH_SEED says.
+bool is_drawn(std::size_t number);
 
 }  // namespace lccfs::crash

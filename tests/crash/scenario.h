@@ -37,8 +37,7 @@ Act chmod(std::string path, std::uint32_t mode);
 /// The second only if the first succeeds.
 Act both(Act first, Act second);
 
-/// All of them; or one of LCCFS_CRASH_STRIDE, where that is set: sanitizers are slow, and look at the code, not at the
-/// protocol.
+/// All of them; or those that are drawn (crash/sampling.h).
 const std::vector<Scenario>& scenarios();
 
 }  // namespace lccfs::crash

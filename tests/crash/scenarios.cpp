@@ -2,6 +2,7 @@
 // All happens in /d, so that the root stays quiet. Modes tell inodes apart.
 #include "crash/scenario.h"
 
+#include "crash/call.h"
 #include "crash/sampling.h"
 
 namespace lccfs::crash {
@@ -9,22 +10,22 @@ namespace lccfs::crash {
 using test::Paths;
 
 Act make_file(std::string path, std::uint32_t mode) {
-  return [=](Paths& at) { return at.make_file(path, mode); };
+  return [=](Paths& at) { return on_names([&] { return at.make_file(path, mode); }); };
 }
 Act make_node(std::string path, NewNode node) {
-  return [=](Paths& at) { return at.make_node(path, node); };
+  return [=](Paths& at) { return on_names([&] { return at.make_node(path, node); }); };
 }
 Act make_directory(std::string path, std::uint32_t mode) {
   return make_node(std::move(path), {FileType::directory, mode, 0, ""});
 }
 Act unlink(std::string path) {
-  return [=](Paths& at) { return at.unlink(path); };
+  return [=](Paths& at) { return on_names([&] { return at.unlink(path); }); };
 }
 Act rmdir(std::string path) {
-  return [=](Paths& at) { return at.rmdir(path); };
+  return [=](Paths& at) { return on_names([&] { return at.rmdir(path); }); };
 }
 Act rename(std::string from, std::string to, RenameMode mode) {
-  return [=](Paths& at) { return at.rename(from, to, mode); };
+  return [=](Paths& at) { return on_names([&] { return at.rename(from, to, mode); }); };
 }
 Act chmod(std::string path, std::uint32_t mode) {
   return [=](Paths& at) { return at.chmod(path, mode); };
@@ -275,7 +276,9 @@ const std::vector<Scenario>& scenarios() {
       for (Scenario& scenario : more()) joined.push_back(std::move(scenario));
     }
     std::vector<Scenario> chosen;
-    for (std::size_t i = 0; i < joined.size(); i += stride()) chosen.push_back(std::move(joined[i]));
+    for (std::size_t i = 0; i < joined.size(); ++i) {
+      if (is_drawn(i)) chosen.push_back(std::move(joined[i]));
+    }
     return chosen;
   }();
   return all;

@@ -104,7 +104,8 @@ class RandomOperations:
         if not self._model:
             return
         self._note("mmap read", 0, len(self._model))
-        with mmap.mmap(self._buffered, len(self._model), prot=mmap.PROT_READ) as mapped:
+        file = self._rng.choice([self._buffered, self._direct])
+        with mmap.mmap(file, len(self._model), prot=mmap.PROT_READ) as mapped:
             offset, length = self._range(len(self._model))
             self._compare("mmap read", offset, mapped[offset:offset + length], length)
 
@@ -115,7 +116,7 @@ class RandomOperations:
         length = min(length, len(self._model) - offset)
         self._note("mmap write", offset, length)
         data = self._rng.randbytes(length)
-        with mmap.mmap(self._buffered, len(self._model)) as mapped:
+        with mmap.mmap(self._rng.choice([self._buffered, self._direct]), len(self._model)) as mapped:
             mapped[offset:offset + length] = data
             mapped.flush()
         self._put(offset, data)

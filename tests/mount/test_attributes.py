@@ -5,6 +5,7 @@ import errno
 import mmap
 import os
 import stat
+import time
 
 from harness import MountTest, NOBODY, as_user, output, run
 
@@ -80,7 +81,7 @@ class ModesTest(MountTest):
 
     def test_a_changed_mode_counts_on_the_other_client_too(self):
         self.file.write_text("x", encoding="utf-8")
-        other = self.volume.mount("-o", "entry_timeout=0,attr_timeout=0")
+        other = self.volume.mount("-o", "attr_timeout=0")
         os.chmod(self.file, 0o600)
         self.assert_errno(errno.EACCES, as_user, NOBODY, lambda: (other / "file").read_text(encoding="utf-8"))
         os.chmod(self.file, 0o644)
@@ -95,6 +96,34 @@ class ModesTest(MountTest):
                 self.assertEqual(mode_of(self.file), 0o777)
                 self.mount.remount()
                 self.assertEqual(mode_of(self.file), 0o777)
+
+    def test_a_setuid_bit_set_on_another_mount_is_cleared_by_a_write_after_a_second(self):
+        other = self.volume.mount()
+        self.file.write_bytes(b"x" * 4096)
+        os.chmod(self.file, 0o777)
+        file = os.open(self.file, os.O_WRONLY | os.O_DIRECT)
+        self.addCleanup(os.close, file)
+        os.chmod(other / "file", 0o6777)
+        time.sleep(1.1)
+        with mmap.mmap(-1, 4096) as block:
+            as_user(NOBODY, lambda: os.pwritev(file, [block], 0))
+        self.assertEqual(mode_of(self.file), 0o777)
+        self.assertEqual(mode_of(other / "file"), 0o777)
+
+    def test_stat_shows_at_once_that_a_direct_write_has_cleared_setuid(self):
+        self.file.write_bytes(b"x" * 4096)
+        os.chmod(self.file, 0o6777)
+        self.assertEqual(output("stat", "-c", "%a", self.file).strip(), "6777")
+        as_user(NOBODY, lambda: self.write_block(direct=True))
+        self.assertEqual(output("stat", "-c", "%a", self.file).strip(), "777")
+
+    def test_emptying_at_open_clears_setuid_and_setgid(self):
+        for flags in [os.O_WRONLY, os.O_RDONLY, os.O_CREAT | os.O_RDWR]:
+            self.file.write_bytes(b"x" * 4096)
+            os.chmod(self.file, 0o6777)
+            as_user(NOBODY, lambda: os.close(os.open(self.file, flags | os.O_TRUNC, 0o600)))
+            self.assertEqual(output("stat", "-c", "%a", self.file).strip(), "777")
+            self.assertEqual(mode_of(self.file), 0o777)
 
     def test_truncating_and_chown_clear_setuid_and_setgid(self):
         self.file.write_bytes(b"x" * 4096)

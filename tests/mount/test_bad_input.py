@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What cannot work is refused with one clear line, an exit status, and nothing changed."""
 
+import errno
+import mmap
 import os
+import signal
 import struct
 import subprocess
 
-from harness import MountTest, NOBODY, POOL, as_user, context, output, run, wait_until
+from harness import MountTest, NOBODY, POOL, Volume, as_user, context, output, run, wait_until
 
 CONNECT_LIMIT_S = 120  # the programs give up after 30 s
 
@@ -71,6 +74,46 @@ class CommandLineTest(BadInputTest):
         for program in ["lccfs", "lccfs-fuse"]:
             self.assertIn("mkfs" if program == "lccfs" else "--create", output(context.bin / program, "--help"))
             self.assertIn("0.1.0", output(context.bin / program, "--version"))
+
+    def test_output_that_cannot_be_written_is_no_success(self):
+        volume = self.new_volume()
+        for status, *command in [(1, "lccfs", "--help"), (1, "lccfs", "--version"), (1, "lccfs", "info", "--help"),
+                                 (1, "lccfs", "info", *volume.address), (1, "lccfs", "info", *volume.address, "--json"),
+                                 (2, "lccfs-fuse", "--help"), (2, "lccfs-fuse", "--version"), (1, "lccfs-gc", "--help"),
+                                 (1, "lccfs-gc", *volume.address, "--once", "--json"), (8, "lccfs-fsck", "--help"),
+                                 (8, "lccfs-fsck", *volume.address)]:
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                done = run(context.bin / command[0], *command[1:], check=False, stdout=full, stderr=subprocess.PIPE)
+            self.assertEqual((done.returncode, len(done.stderr.splitlines())), (status, 1), done.stderr)
+            self.assertIn("cannot write to standard output", done.stderr)
+
+    def test_programs_in_the_background_return_whatever_descriptors_they_get(self):
+        volume = self.new_volume()
+        before = self.contents_of(volume)
+        for closed in [">&- 2>&-", "<&- >&- 2>&-", "<&-"]:
+            mount = f"{context.bin}/lccfs-fuse {' '.join(volume.address)} -m {self.mountpoint}"
+            log = context.workdir / "closed.log"
+            run("bash", "-c", f"exec {mount} --log-file {log} {closed}", timeout_s=60)
+            self.assertTrue(os.path.ismount(self.mountpoint))
+            run("umount", self.mountpoint)
+            wait_until(lambda: "unmounted" in log.read_text(encoding="utf-8"), 30, "the mount's end")
+            log.unlink()
+        self.assertEqual(self.contents_of(volume), before)
+
+    def test_a_collector_in_the_background_returns_whatever_descriptors_it_gets(self):
+        volume = self.new_volume()
+        log = context.workdir / "closed.log"
+        collector = f"{context.bin}/lccfs-gc {' '.join(volume.address)} --log-file {log}"
+        run("bash", "-c", f"exec {collector} <&- >&- 2>&-", timeout_s=60)
+        collectors = [entry["pid"] for entry in volume.info()["instances"] if entry["state"] == "live"]
+        self.assertEqual(len(collectors), 1)
+        os.kill(collectors[0], signal.SIGTERM)
+        wait_until(lambda: log.read_text(encoding="utf-8").endswith("ended\n"), 30, "the collector's end")
+
+    def contents_of(self, volume):
+        """What mounting leaves alone: the marker."""
+        with open(os.path.join(volume.address[1], "lccfs-local"), "rb") as marker:
+            return marker.read()
 
     def test_a_local_directory_that_is_missing_or_is_none_is_named(self):
         missing = self.new_address()
@@ -209,6 +252,25 @@ class PoolTest(BadInputTest):
         self.cluster.add_client("onlooker", mon="allow r", osd="allow r pool=other")
         self.assert_all_refused(self.address(None, POOL, "--id", "onlooker"))
 
+    def test_a_key_that_may_only_read_looks_and_mounts_read_only(self):
+        volume = self.new_volume()
+        writer = volume.mount()
+        (writer / "file").write_text("hello", encoding="utf-8")
+        self.cluster.add_client("reader", mon="allow r", osd=f"allow r pool={POOL}")
+        by_reader = Volume([*volume.address, "--id", "reader"])
+        self._volumes.append(by_reader)
+        self.assertEqual(by_reader.info()["uuid"], volume.info()["uuid"])
+        self.assert_refused("lccfs-fuse", *by_reader.address, "-m", self.mountpoint)
+        reader = by_reader.mount("-o", "ro")
+        self.assertIn("ESTALE", reader.log_text())
+        self.assertEqual((reader / "file").read_text(encoding="utf-8"), "hello")
+        self.assertEqual(len(volume.info()["instances"]), 1)  # the writer
+        file = os.open(reader / "file", os.O_RDONLY | os.O_DIRECT)  # past what the kernel has of it
+        self.addCleanup(os.close, file)
+        os.unlink(writer / "file")
+        run(context.bin / "lccfs-gc", *volume.address, "--once", "--grace", "0")
+        self.assert_errno(errno.ESTALE, os.preadv, file, [mmap.mmap(-1, 4096)], 0)
+
     def test_an_unreachable_cluster_is_given_up(self):
         conf = self.scratch("unreachable.conf")
         conf.write_text("[global]\nmon host = v2:127.0.0.1:9\nkeyring = /dev/null\nauth client required = none\n",
@@ -221,6 +283,14 @@ class PoolTest(BadInputTest):
         self.rados(volume, "put", "their-object", "/etc/hostname")
         self.assert_refused("lccfs", "mkfs", *volume.address, says=["their-object"])
         self.assertEqual(self.rados(volume, "ls").split(), ["their-object"])
+
+    def test_a_data_pool_of_somebody_elses_objects_is_not_taken_and_named(self):
+        volume = self.new_address()
+        self.cluster.create_pool("used", pg_num=1)
+        self.rados(volume, "put", "their-object", "/etc/hostname", pool="used")
+        self.assert_refused("lccfs", "mkfs", *volume.address, "--data-pool", "used",
+                            says=["their-object", "data pool used"])
+        self.assertEqual(self.rados(volume, "ls"), "")
 
     def test_a_newer_format_is_refused(self):
         volume = self.new_volume()
@@ -235,8 +305,8 @@ class PoolTest(BadInputTest):
         record = bytearray(self.read_super(volume))
         record[20] ^= 1
         self.rados(volume, "setxattr", "Super", "super", input=bytes(record).decode("latin-1"), encoding="latin-1")
-        self.assert_refused_by_all(volume)
-        self.assert_refused("lccfs", "mkfs", *volume.address)
+        self.assert_refused_by_all(volume, says=["Super", "run lccfs-fsck"])
+        self.assert_refused("lccfs", "mkfs", *volume.address, says=["volume here already"])
         self.assertEqual(self.read_super(volume), bytes(record))
 
     def test_a_corrupt_root_is_refused(self):
@@ -251,8 +321,8 @@ class PoolTest(BadInputTest):
         struct.pack_into("<I", record, len(record) - 4, crc32c(record[:-4]))
         self.rados(volume, "setxattr", "Super", "super", input=bytes(record).decode("latin-1"), encoding="latin-1")
 
-    def rados(self, volume, *words, **options):
-        return output("rados", "-c", self.cluster.conf, "-p", POOL, "-N", volume.address[-1], *words, **options)
+    def rados(self, volume, *words, pool=POOL, **options):
+        return output("rados", "-c", self.cluster.conf, "-p", pool, "-N", volume.address[-1], *words, **options)
 
 
 class PermissionTest(BadInputTest):

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Direct and buffered I/O agree on one mount at once, and on another behind close and open."""
 
+import fcntl
+import itertools
 import mmap
 import os
+import time
 
-from harness import MountTest
+import aio
+from harness import Child, MountTest
 
 BLOCK = 4096
 
@@ -70,6 +74,25 @@ class OneMountTest(MountTest):
             self.assertEqual(read_direct(self.path, 0)[:30], b"a" * 10 + b"d" * 10 + b"a" * 10)
         os.close(file)
 
+    def test_a_shared_mapping_of_a_direct_descriptor_is_coherent(self):
+        file = os.open(self.path, os.O_RDWR | os.O_DIRECT)
+        with mmap.mmap(file, 4 * BLOCK) as mapped:
+            self.assertEqual(mapped[:], b"a" * (4 * BLOCK))
+            write_direct(self.path, BLOCK, ord("b"))
+            self.assertEqual(mapped[BLOCK:2 * BLOCK], b"b" * BLOCK)
+            mapped[0:4] = b"here"
+            self.assertEqual(read_direct(self.path, 0)[:8], b"hereaaaa")
+            self.assertEqual(self.path.read_bytes()[:8], b"hereaaaa")
+            with open(self.path, "r+b") as buffered:
+                buffered.seek(3 * BLOCK)
+                buffered.write(b"c" * BLOCK)
+            self.assertEqual(mapped[3 * BLOCK:], b"c" * BLOCK)
+            mapped.flush()
+        os.close(file)
+        self.mount.remount()
+        self.assertEqual(self.path.read_bytes(),
+                         b"here" + b"a" * (BLOCK - 4) + b"b" * BLOCK + b"a" * BLOCK + b"c" * BLOCK)
+
     def test_an_image_whose_first_block_is_written_buffered_and_the_rest_directly_is_whole(self):
         path = self.mount / "image"
         path.write_bytes(b"1" * BLOCK)
@@ -88,6 +111,69 @@ class OneMountTest(MountTest):
         self.assertEqual(os.fstat(file).st_size, 7 * BLOCK)
         self.assertEqual(os.pread(file, 100_000, 3 * BLOCK), b"a" * BLOCK + bytes(2 * BLOCK) + b"e" * BLOCK)
         os.close(file)
+
+
+class DirectWritesUnderReadersTest(MountTest):
+    """Behind asynchronous direct writes no page is older than they are, whoever reads meanwhile (generic/451)."""
+
+    SIZE = 640 << 10
+    SECONDS = 6
+
+    def test_no_page_is_older_than_the_direct_writes(self):
+        path = self.mount / "file"
+        path.write_bytes(bytes(self.SIZE))
+        deadline = time.monotonic() + self.SECONDS
+        readers = [Child(self.read, path, deadline) for _ in range(4)]
+        writer, cycles = aio.Writer(self.SIZE, 10), itertools.count(1)
+        while time.monotonic() < deadline:
+            writer.memory[:] = next(cycles).to_bytes(8, "little") * (self.SIZE // 8)
+            file = os.open(path, os.O_RDWR | os.O_DIRECT | os.O_TRUNC)
+            writer.write(file)
+            found = path.read_bytes()
+            os.close(file)
+            old = [block for block in range(0, self.SIZE, BLOCK) if found[block:block + 8] != writer.memory[:8]]
+            self.assertEqual(old, [], "blocks that are old")
+        writer.close()
+        self.assertEqual([reader.wait() for reader in readers], [0] * len(readers))
+        print("cycles:", next(cycles))
+
+    @staticmethod
+    def read(path, deadline):
+        while time.monotonic() < deadline:
+            path.read_bytes()
+
+
+class AppendDescriptorTest(MountTest):
+    """What goes through a descriptor opened with O_APPEND and is no append."""
+
+    def setUp(self):
+        super().setUp()
+        self.path = self.mount / "file"
+        self.path.write_bytes(b"a" * 100)
+        self.file = os.open(self.path, os.O_RDWR | os.O_APPEND)
+        self.addCleanup(os.close, self.file)
+
+    def assert_bytes(self, wanted):
+        self.assertEqual(self.path.read_bytes(), wanted)
+        self.assertEqual(read_direct(self.path, 0), wanted)
+
+    def test_what_is_changed_in_a_shared_mapping_stays_where_it_is(self):
+        with mmap.mmap(self.file, 100) as mapped:
+            mapped[10:14] = b"here"
+            mapped.flush()
+        self.assert_bytes(b"a" * 10 + b"here" + b"a" * 86)
+
+    def test_pwrite_keeps_its_offset_once_o_append_is_cleared(self):
+        fcntl.fcntl(self.file, fcntl.F_SETFL, 0)
+        self.assertEqual(os.pwrite(self.file, b"here", 10), 4)
+        self.assert_bytes(b"a" * 10 + b"here" + b"a" * 86)
+
+    def test_a_descriptor_that_was_given_o_append_appends(self):
+        file = os.open(self.path, os.O_WRONLY)
+        fcntl.fcntl(file, fcntl.F_SETFL, os.O_APPEND)
+        os.write(file, b"end")
+        os.close(file)
+        self.assert_bytes(b"a" * 100 + b"end")
 
 
 class TwoMountsTest(MountTest):
@@ -119,6 +205,28 @@ class TwoMountsTest(MountTest):
             with open(self.there, "r+b") as file:
                 file.write(bytes([fill]) * BLOCK)
             self.assertEqual(read_direct(self.here, 0), bytes([fill]) * BLOCK)
+
+    def test_a_rewrite_that_puts_the_times_back_is_read_elsewhere_behind_open(self):
+        for turn, fill in enumerate(b"bcdefg"):
+            writer, reader = [(self.here, self.there), (self.there, self.here)][turn % 2]
+            self.assertEqual(reader.read_bytes(), writer.read_bytes())
+            times = os.stat(writer)
+            with open(writer, "r+b") as file:
+                file.write(bytes([fill]) * (4 * BLOCK))
+            os.utime(writer, ns=(times.st_atime_ns, times.st_mtime_ns))
+            os.stat(reader)
+            self.assertEqual(reader.read_bytes(), bytes([fill]) * (4 * BLOCK))
+
+    def test_a_rewrite_is_read_elsewhere_behind_open_whatever_is_done_to_an_open_descriptor_in_between(self):
+        between = [lambda file: os.fchmod(file, 0o600), lambda file: os.utime(file, ns=(7, 8)), os.fstat, os.fsync]
+        file = os.open(self.there, os.O_RDONLY)
+        self.addCleanup(os.close, file)
+        for fill, act in enumerate(between):
+            self.assertEqual(self.there.read_bytes(), self.here.read_bytes())
+            with open(self.here, "r+b") as writer:
+                writer.write(bytes([fill]) * (4 * BLOCK))
+            act(file)
+            self.assertEqual(self.there.read_bytes(), bytes([fill]) * (4 * BLOCK))
 
     def test_growth_and_truncation_are_seen_elsewhere_behind_open(self):
         self.assertEqual(self.there.read_bytes(), b"a" * (4 * BLOCK))
@@ -172,3 +280,20 @@ class TwoMountsTest(MountTest):
         wanted = "".join(f"line {number}\n" for number in range(20))
         self.assertEqual(log_here.read_text(encoding="utf-8"), wanted)
         self.assertEqual(log_there.read_text(encoding="utf-8"), wanted)
+
+    def test_appended_records_of_two_mounts_are_whole(self):
+        log_here, log_there = self.mount / "log", self.other / "log"
+        log_here.touch()
+        each, size = 1_000, 100
+
+        def append(path, fill):
+            file = os.open(path, os.O_WRONLY | os.O_APPEND)
+            for _ in range(each):
+                os.write(file, fill * (size - 1) + b"\n")
+            os.close(file)
+
+        writers = [Child(append, log_here, b"a"), Child(append, log_there, b"b")]
+        self.assertEqual([writer.wait() for writer in writers], [0, 0])
+        lines = log_here.read_bytes().splitlines()
+        self.assertEqual(sorted(lines), [b"a" * (size - 1)] * each + [b"b" * (size - 1)] * each)
+        self.assertEqual(log_there.read_bytes(), log_here.read_bytes())

@@ -4,6 +4,7 @@
 import errno
 import mmap
 import os
+import signal
 import subprocess
 
 from harness import MountTest, context, pattern_bytes
@@ -31,6 +32,14 @@ class DataTest(MountTest):
         os.write(file, b"end")
         os.close(file)
         self.assertEqual(self.file.read_bytes(), b"0123456789end")
+
+    def test_o_trunc_empties_a_file_that_is_opened_for_reading(self):
+        self.file.write_bytes(b"content")
+        file = os.open(self.file, os.O_RDONLY | os.O_TRUNC)
+        self.assertEqual(os.fstat(file).st_size, 0)
+        os.close(file)
+        self.mount.remount()
+        self.assertEqual(self.file.read_bytes(), b"")
 
     def test_holes_read_as_zeros_over_object_boundaries(self):
         with open(self.file, "wb") as file:
@@ -132,3 +141,25 @@ class DataTest(MountTest):
         self.assert_errno(errno.EROFS, (other / "new").touch)
         self.assert_errno(errno.EROFS, os.open, other / "file", os.O_WRONLY)
         self.assert_errno(errno.EROFS, os.unlink, other / "file")
+
+
+class SyncedWriteTest(MountTest):
+    """Direct writes that are to be durable once they are answered: the kernel sends no fsync behind them."""
+
+    stores = ("local", "rados")
+    waits = True  # for what the killed client held
+    leaves_valid_volumes = False  # it does not end
+
+    def test_growth_survives_the_client(self):
+        writes = {"dsync": (os.O_DSYNC, 0), "sync": (os.O_SYNC, 0), "rwf_dsync": (0, os.RWF_DSYNC)}
+        with mmap.mmap(-1, 8192) as aligned:
+            aligned.write(b"s" * 8192)
+            for name, (open_flags, write_flags) in writes.items():
+                file = os.open(self.mount / name, os.O_CREAT | os.O_WRONLY | os.O_DIRECT | open_flags, 0o644)
+                self.assertEqual(os.pwritev(file, [aligned], 0, write_flags), 8192)
+        self.mount.may_die = True
+        self.mount.signal(signal.SIGKILL)
+        self.mount.process.wait()
+        other = self.volume.mount()
+        for name in writes:
+            self.assertEqual((other / name).read_bytes(), b"s" * 8192, name)

@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 import stat
+import struct
 
 from harness import MountTest, NOBODY, as_user
 
@@ -238,3 +239,46 @@ class DirectoryRulesTest(MountTest):
             change()
             self.assertGreater(os.stat(folder).st_mtime_ns, 1)
             self.assertGreater(os.stat(folder).st_ctime_ns, 1)
+
+
+class HandleTest(MountTest):
+    """Files by their handles, as NFS servers and backup programs hold them."""
+
+    stores = ("local", "rados")
+
+    def handle_of(self, path):
+        handle = (ctypes.c_char * 136)()
+        struct.pack_into("<I", handle, 0, 128)
+        mount_id = ctypes.c_int()
+        if libc.name_to_handle_at(AT_FDCWD, os.fsencode(path), handle, ctypes.byref(mount_id), 0) != 0:
+            raise OSError(ctypes.get_errno(), "name_to_handle_at")
+        return handle
+
+    def open(self, handle, flags=os.O_RDONLY):
+        mount = os.open(self.mount.path, os.O_RDONLY)
+        try:
+            file = libc.open_by_handle_at(mount, handle, flags)
+        finally:
+            os.close(mount)
+        if file < 0:
+            raise OSError(ctypes.get_errno(), "open_by_handle_at")
+        return file
+
+    def test_a_handle_outlives_a_remount_and_dies_with_the_last_name(self):
+        folder = self.mount / "folder" / "in it"
+        folder.mkdir(parents=True)
+        (folder / "file").write_bytes(b"content")
+        (folder / "gone").touch()
+        handles = {name: self.handle_of(folder / name) for name in [".", "file", "gone"]}
+        self.mount.remount()
+        (folder / "file").rename(folder / "renamed")
+        (folder / "gone").unlink()
+        self.mount.remount()
+        file = self.open(handles["file"])
+        self.assertEqual(os.read(file, 100), b"content")
+        os.close(file)
+        directory = self.open(handles["."])
+        self.assertEqual(os.listdir(directory), ["renamed"])
+        self.assertEqual(os.stat("../..", dir_fd=directory).st_ino, os.stat(self.mount.path).st_ino)
+        os.close(directory)
+        self.assert_errno(errno.ESTALE, self.open, handles["gone"])

@@ -120,30 +120,6 @@ class FencedClientTest(MountTest):
         self.assertEqual((other / "file").read_bytes(), b"y" * BLOCK)
 
 
-class CephUserTest(MountTest):
-    """The README's permissions of a Ceph client are enough for all, fencing included."""
-
-    stores = ("rados",)
-
-    def set_up_volume(self):
-        self.cluster.add_client("worker", mon='allow r, allow command "osd blocklist", allow command "osd blacklist"',
-                                osd=f"allow rwx pool={POOL}")
-        self.volume = self.new_address()
-        self.volume.address += ["--id", "worker"]
-        self.volume.make()
-        self.mount = self.volume.mount()
-
-    def test_a_client_of_few_permissions_works_and_fences(self):
-        (self.mount / "file").write_bytes(b"x" * BLOCK)
-        self.mount.may_die = True
-        fence(self.volume, self.mount.instance())
-        other = self.volume.mount()
-        self.assertEqual(os.listdir(other.path), ["file"])  # a fence bars from an object once its fencer's side has read it
-        self.assert_errno(errno.EIO, (self.mount / "new").touch)
-        (other / "file").write_bytes(b"y" * BLOCK)
-        self.assertEqual((other / "file").read_bytes(), b"y" * BLOCK)
-
-
 class KilledClientTest(MountTest):
     stores = ("local", "rados")
     limit_s = 300

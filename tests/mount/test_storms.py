@@ -12,7 +12,7 @@ from harness import MountTest, context, digest, run, wait_until
 from program_storms import Fio, Trees, VerifyingFio
 from storm import CLIENT_DIED, CLIENT_FENCED, FOLDER
 from storms import Blocks, Names, Records
-from test_gc import GONE_AFTER_S, collect, objects_of, what_is_left
+from test_gc import GONE_AFTER_S, RECLAIM_LIMIT_S, collect, objects_of, what_is_left
 from test_outages import fence
 
 KILLS = {"rados": 50, "local": 20}
@@ -30,7 +30,7 @@ class StormTest(MountTest):
     limit_s = 900
     mkfs_options = ("--grace", "1", "--object-size", "64K")
     # What others change is looked for at once.
-    mount_options = ("-o", "entry_timeout=0,attr_timeout=0")
+    mount_options = ("-o", "attr_timeout=0")
 
     def setUp(self):
         super().setUp()
@@ -97,7 +97,7 @@ class StormTest(MountTest):
         self.assertEqual({what: left for what, left in what_is_left(self.volume, []).items() if left}, {})
 
     def collect_everything(self):
-        wait_until(self.collected_all, 120, "that nothing waits to be reclaimed")
+        wait_until(self.collected_all, RECLAIM_LIMIT_S, "that nothing waits to be reclaimed")
 
     def collected_all(self):
         collect(self.volume)

@@ -18,6 +18,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import socket
@@ -93,11 +94,18 @@ CAPS = {
     "mgr.x": {"mon": "allow profile mgr", "osd": "allow *", "mds": "allow *"},
     "mds.a": {"mon": "allow profile mds", "mgr": "allow profile mds", "osd": "allow *", "mds": "allow *"},
 }
+CAPABILITIES = pathlib.Path(__file__).resolve().parents[2] / "src" / "store" / "rados" / "capabilities.h"
 OSD_CAPS = {"mon": "allow profile osd", "mgr": "allow profile osd", "osd": "allow *"}
 
 
 class ClusterError(Exception):
     """What went wrong, for people; the daemons' logs are in DIR/log."""
+
+
+def capability(service):
+    """What the key of a client must permit: "mon" or "osd", the text of the one place that has it."""
+    text = CAPABILITIES.read_text(encoding="utf-8")
+    return re.search(rf'{service}_capability =\s*R"cap\((.*?)\)cap"', text).group(1)
 
 
 def _new_key():
@@ -186,6 +194,20 @@ class Cluster:
         self.set_quota(name, max_bytes, max_objects)
         return name
 
+    def place_pool(self, pool, osd):
+        """All of the pool's placement groups on that OSD, and nowhere else."""
+        rule = f"only{osd}"
+        if rule not in self.ceph("osd", "crush", "rule", "ls").split():
+            self.ceph("osd", "crush", "rm-device-class", f"osd.{osd}")
+            self.ceph("osd", "crush", "set-device-class", rule, f"osd.{osd}")
+            self.ceph("osd", "crush", "rule", "create-replicated", rule, "default", "osd", rule)
+        self.ceph("osd", "pool", "set", pool, "crush_rule", rule)
+
+    def osd_of(self, pool, obj, namespace):
+        """The first OSD of the object's placement group."""
+        where = self.ceph("osd", "map", pool, obj, namespace, "-f", "json")
+        return json.loads(where)["acting_primary"]
+
     def set_quota(self, pool, max_bytes=None, max_objects=None):
         """0 takes a quota away, None leaves it as it is."""
         if max_bytes is not None:
@@ -210,7 +232,10 @@ class Cluster:
         os.kill(self._pid(f"osd.{osd}"), signal.SIGSTOP)
 
     def continue_osd(self, osd):
+        """It is marked down, as a real cluster has done long since, and comes up again: placement groups of one copy may
+        else stay "laggy" for ever behind the pause, and answer nothing."""
         os.kill(self._pid(f"osd.{osd}"), signal.SIGCONT)
+        self.ceph("osd", "down", osd)
 
     def start_osd(self, osd):
         """Starts an OSD that was killed, and waits until it is up again."""

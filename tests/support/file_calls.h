@@ -27,19 +27,31 @@ inline SharedBytes shared_bytes(const std::string& text) {
   return {std::shared_ptr<const char>(owner, owner->data()), owner->data(), owner->size()};
 }
 
-inline std::future<Result<std::size_t>> begin_write(FileSystem& fs, HandleId handle, std::uint64_t offset,
-                                                    const std::string& text, const Caller& caller = {}) {
+inline std::future<Result<std::size_t>> begin_write(FileSystem& fs, HandleId handle, WriteRequest request) {
   std::promise<Result<std::size_t>> promise;
   auto answer = promise.get_future();
-  fs.write(
-      caller, handle, offset, shared_bytes(text),
-      [promise = std::move(promise)](Result<std::size_t> written) mutable { promise.set_value(std::move(written)); });
+  fs.write(handle, std::move(request), [promise = std::move(promise)](Result<std::size_t> written) mutable {
+    promise.set_value(std::move(written));
+  });
   return answer;
+}
+
+inline std::future<Result<std::size_t>> begin_write(FileSystem& fs, HandleId handle, std::uint64_t offset,
+                                                    const std::string& text, const Caller& caller = {}) {
+  return begin_write(fs, handle, {.caller = caller, .offset_bytes = offset, .bytes = shared_bytes(text)});
 }
 
 inline Result<std::size_t> write_at(FileSystem& fs, HandleId handle, std::uint64_t offset, const std::string& text,
                                     const Caller& caller = {}) {
   return begin_write(fs, handle, offset, text, caller).get();
+}
+
+/// A write whose request has these flags, as of open(2).
+inline Result<std::size_t> write_with(int flags, FileSystem& fs, HandleId handle, std::uint64_t offset,
+                                      const std::string& text, const Caller& caller = {}) {
+  return begin_write(fs, handle,
+                     {.caller = caller, .offset_bytes = offset, .bytes = shared_bytes(text), .flags = flags})
+      .get();
 }
 
 inline Result<std::string> read_at(FileSystem& fs, HandleId handle, std::uint64_t offset, std::size_t length) {

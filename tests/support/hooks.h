@@ -49,6 +49,14 @@ inline ScriptedClient::Hook once_on(const std::string& step, Fault fault) {
   };
 }
 
+/// The store cannot read that object.
+inline ScriptedClient::Hook unreadable(const std::string& object) {
+  return [object](const StepInfo& info) {
+    const bool fails = info.kind == StepKind::query && info.object == object;
+    return fails ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
+  };
+}
+
 /// Runs `act` before the first step of that name.
 inline ScriptedClient::Hook before(const std::string& step, std::function<void()> act) {
   return [step, act = std::move(act), done = std::make_shared<std::atomic<bool>>(false)](const StepInfo& info) {

@@ -26,7 +26,7 @@ struct Running {
 /// Super, Alloc and the root, and nothing else.
 class InstanceVolume {
  public:
-  InstanceVolume() {
+  explicit InstanceVolume(const ScriptedCluster::Options& options = {}) : cluster(ScriptedCluster::make(options)) {
     const format::SuperRecord super;
     for (const MetaTxn& txn : {txn::make_alloc(), txn::make_root(clock.wall_time()), txn::make_super(super)}) {
       need(looker->apply(txn));
@@ -65,9 +65,26 @@ class InstanceVolume {
   }
 
   FakeClock clock;
-  std::shared_ptr<ScriptedCluster> cluster = ScriptedCluster::make();
+  std::shared_ptr<ScriptedCluster> cluster;
   /// Reads what is there. It does not know of fences made later, so that it tells no object of them.
   std::shared_ptr<ScriptedClient> looker = cluster->new_client();
 };
+
+/// Of a watch that answers nothing.
+class DeafHandler final : public WatchHandler {
+ public:
+  void on_notify(Bytes, std::move_only_function<void(Bytes)>) override {}
+  void on_lost(Error) override {}
+};
+
+/// Looks as often as whoever waits for it does, and answers how long it took until that instance was over.
+inline std::chrono::nanoseconds time_until_over(Instance& looker, InstanceId whom) {
+  const auto began = looker.clock().elapsed();
+  for (int looks = 0; looks < 1000; ++looks) {
+    if (need(looker.ensure_over(whom))) break;
+    looker.clock().sleep_for(look_again_after);
+  }
+  return looker.clock().elapsed() - began;
+}
 
 }  // namespace lccfs::test

@@ -116,12 +116,12 @@ Result<> Paths::remove_xattr(const std::string& path, const std::string& name) {
   return file_system_.remove_xattr(ino, name);
 }
 
-Result<> Paths::write(HandleId handle, std::uint64_t offset, const std::string& bytes) {
+Result<> Paths::write(HandleId handle, std::uint64_t offset, const std::string& bytes, int flags) {
   const auto kept = std::make_shared<const std::string>(bytes);
   const SharedBytes shared{std::shared_ptr<const char>(kept, kept->data()), kept->data(), kept->size()};
   std::promise<Result<std::size_t>> promise;
   auto answer = promise.get_future();
-  file_system_.write(root_user, handle, offset, shared,
+  file_system_.write(handle, {.caller = root_user, .offset_bytes = offset, .bytes = shared, .flags = flags},
                      [&promise](Result<std::size_t> written) { promise.set_value(std::move(written)); });
   LCCFS_CHECK(answer.get());
   return {};
@@ -149,7 +149,7 @@ Result<> Paths::sync_directory(const std::string& path) {
 
 Result<> Paths::write(const std::string& path, std::uint64_t offset, const std::string& bytes, int flags) {
   LCCFS_TRY(const HandleId handle, open(path, flags));
-  auto written = write(handle, offset, bytes);
+  auto written = write(handle, offset, bytes, flags);
   if (written) written = file_system_.flush(handle);
   file_system_.release(handle);
   return written;

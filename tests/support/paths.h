@@ -32,7 +32,8 @@ class Paths {
   Result<HandleId> open(const std::string& path, int flags);
   /// open(2), pwrite(2) and close(2).
   Result<> write(const std::string& path, std::uint64_t offset, const std::string& bytes, int flags = O_WRONLY);
-  Result<> write(HandleId handle, std::uint64_t offset, const std::string& bytes);
+  /// `flags`: the descriptor's.
+  Result<> write(HandleId handle, std::uint64_t offset, const std::string& bytes, int flags = O_WRONLY);
   void close(HandleId handle);
   Result<> fsync(HandleId handle, bool data_only) { return file_system_.fsync(handle, data_only); }
   Result<> sync_directory(const std::string& path);

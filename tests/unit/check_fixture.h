@@ -42,7 +42,7 @@ class HandMadeVolume {
     super.object_size_bytes = object_size;
     uuid_ = super.uuid;
     for (const MetaTxn& txn : {txn::make_alloc(), txn::make_root(now), txn::make_super(super),
-                               txn::take_numbers(txn::first_number, 100), txn::make_session(me)}) {
+                               txn::take_numbers(format::first_number, 100), txn::make_session(me)}) {
       need(store->apply(txn));
     }
     format::InstanceRecord record;

@@ -240,7 +240,7 @@ std::shared_ptr<ScriptedCluster> plain_volume(unsigned directories, unsigned fil
   format::SuperRecord super;
   super.uuid = {4, 5, 6};
   for (const MetaTxn& txn : {txn::make_alloc(), txn::make_root(now), txn::make_super(super),
-                             txn::take_numbers(txn::first_number, 1'000'000)}) {
+                             txn::take_numbers(format::first_number, 1'000'000)}) {
     need(store->apply(txn));
   }
   const auto add = [&](Ino ino, FileType type, Ino parent) {

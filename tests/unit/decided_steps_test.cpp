@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Guarded steps are decided (docs/ORDERING.md, rule 5), whatever becomes of their answers.
+#include <future>
+#include <thread>
+
 #include "instance/instance.h"
 #include "support/catch.h"
 #include "support/hooks.h"
@@ -136,6 +139,22 @@ TEST_CASE("one instance has one guarded step in flight on an object, and others 
   second.join();
   CHECK(has_key(volume, "n/1"));
   CHECK(has_key(volume, "n/2"));
+}
+
+TEST_CASE("a step that the store does not answer holds up no step on another object") {
+  InstanceVolume volume;
+  const Running a = volume.start();
+  a.client->set_hook(once_on("insert", {Fault::Kind::hold}));
+  std::thread hung([&] { need(a->run(insert("n/1"))); });
+  REQUIRE(a.client->wait_for_held(1));
+  auto others = std::async(std::launch::async, [&] {
+    for (std::uint64_t ino = 2; ino < 5000; ++ino) {
+      CHECK_FALSE(a->run({format::inode_object(Ino{ino}), "touch", {}, {mutation::SetKey{"k", "v"}}}));  // none there
+    }
+  });
+  CHECK(others.wait_for(std::chrono::seconds(20)) == std::future_status::ready);
+  a.client->release_all();
+  hung.join();
 }
 
 }  // namespace

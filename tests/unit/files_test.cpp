@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Bytes, sizes and times of one client's files.
 #include "format/object_names.h"
+#include "format/records.h"
 #include "support/catch.h"
 #include "support/file_calls.h"
 #include "support/test_volume.h"
@@ -212,4 +213,223 @@ TEST_CASE("the kernel keeps its pages of a file that is as it was last told, and
   open = need(mount->open({}, file.ino, O_RDONLY));
   CHECK_FALSE(open.keep_pages);
   CHECK(need(read_at(*mount.file_system, open.handle, 0, 10)) == "two");
+}
+
+TEST_CASE("a write goes to its offset or to the end as its own request says, whatever the handle was opened with") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  auto& fs = *mount.file_system;
+  const auto file = create_file(fs, "f", O_RDWR | O_APPEND);
+  need(write_with(O_RDWR | O_APPEND, fs, file.handle, 0, "0123456789"));
+  need(write_with(O_RDWR, fs, file.handle, 2, "ab"));  // fcntl has taken O_APPEND away
+  CHECK(need(read_at(fs, file.handle, 0, 100)) == "01ab456789");
+  const auto plain = open_again(fs, file.ino, O_RDWR);
+  need(write_with(O_RDWR | O_APPEND, fs, plain, 0, "end"));  // and given it to this one
+  CHECK(need(read_at(fs, file.handle, 0, 100)) == "01ab456789end");
+}
+
+TEST_CASE("pages changed by mmap are written back where they belong, and take no setuid bit away") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  auto& fs = *mount.file_system;
+  const auto file = create_file(fs, "f", O_RDWR | O_APPEND, 06755);
+  need(write_with(O_RDWR | O_APPEND, fs, file.handle, 0, "0123456789"));
+  auto pages = begin_write(fs, file.handle,
+                           {.caller = {1000, 1000},
+                            .offset_bytes = 0,
+                            .bytes = shared_bytes("mapped"),
+                            .flags = O_RDWR | O_APPEND,
+                            .writes_back_pages = true});
+  CHECK(need(pages.get()) == 6);
+  CHECK(need(read_at(fs, file.handle, 0, 100)) == "mapped6789");
+  CHECK(need(mount->get_attributes(file.ino)).attributes.mode == 06755);
+}
+
+TEST_CASE("a write with O_DSYNC has stored what finds it again, one with O_SYNC its times too, and nothing needless") {
+  TestVolume volume(small_objects());
+  auto mount = volume.mount();
+  auto& fs = *mount.file_system;
+  const auto file = create_file(fs, "f");
+  const std::string page(4096, 's');
+  need(write_at(fs, file.handle, 0, page));
+  const auto costs = [&](int flags, std::uint64_t offset) {
+    mount.client->reset_record();
+    need(write_with(flags, fs, file.handle, offset, page));
+    return mount.client->counts();
+  };
+  CHECK(costs(O_DIRECT | O_DSYNC, 4096) == StepCounts{.applies = 1, .writes = 1});  // growth
+  CHECK(costs(O_DIRECT | O_DSYNC, 0) == StepCounts{.writes = 1});
+  CHECK(costs(O_DIRECT | O_SYNC, 0) == StepCounts{.applies = 1, .writes = 1});
+  CHECK(costs(O_APPEND | O_DSYNC, 0) == StepCounts{.applies = 1, .writes = 1});
+  CHECK(costs(O_DIRECT, 0) == StepCounts{.writes = 1});
+}
+
+TEST_CASE("growth that a write with O_DSYNC was answered for outlives the client") {
+  TestVolume volume;
+  auto dead = volume.mount();
+  auto heir = volume.mount();
+  const auto file = create_file(*dead.file_system, "f");
+  need(write_with(O_DIRECT | O_DSYNC, *dead.file_system, file.handle, 0, "acknowledged"));
+  need(write_with(O_APPEND | O_DSYNC, *dead.file_system, file.handle, 0, ", appended"));
+  dead.client->crash();
+  volume.clock().advance(std::chrono::seconds(61));
+  const auto handle = open_again(*heir.file_system, file.ino, O_RDONLY);
+  CHECK(need(read_at(*heir.file_system, handle, 0, 100)) == "acknowledged, appended");
+}
+
+TEST_CASE("a write with O_DSYNC waits for a size that somebody else is just storing") {
+  TestVolume volume(small_objects());
+  auto mount = volume.mount();
+  auto& fs = *mount.file_system;
+  const auto file = create_file(fs, "f");
+  need(write_at(fs, file.handle, 0, std::string(100, 'a')));
+  // Both writes have grown the file when the first stores its size, the second's with it.
+  std::optional<std::future<Result<std::size_t>>> second;
+  mount.client->set_hook([&, stored = std::make_shared<std::atomic<bool>>(false)](const StepInfo& info) {
+    const bool first = info.step == "store size, times, map" && !stored->exchange(true);
+    return first ? Fault{Fault::Kind::hold, ErrorCode::io} : Fault{};
+  });
+  need(write_at(fs, file.handle, 200, "second"));
+  auto first = begin_write(fs, file.handle, {.offset_bytes = 100, .bytes = shared_bytes("first"), .flags = O_DSYNC});
+  REQUIRE(mount.client->wait_for_held(1));
+  auto again = begin_write(fs, file.handle, {.offset_bytes = 200, .bytes = shared_bytes("again"), .flags = O_DSYNC});
+  CHECK(again.wait_for(std::chrono::milliseconds(10)) == std::future_status::timeout);
+  mount.client->release_all();
+  need(first.get());
+  need(again.get());
+}
+
+TEST_CASE("O_TRUNC empties a file that is opened for reading, too") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  auto other = volume.mount();
+  const auto file = create_file(*mount.file_system, "f");
+  need(write_at(*mount.file_system, file.handle, 0, "content"));
+  close_file(*mount.file_system, file.handle);
+  const auto again = open_again(*mount.file_system, file.ino, O_RDONLY | O_TRUNC);
+  CHECK(need(read_at(*mount.file_system, again, 0, 10)).empty());
+  CHECK(size_of(*other.file_system, file.ino) == 0);
+  close_file(*mount.file_system, again);
+  CHECK(size_of(*other.file_system, file.ino) == 0);
+}
+
+TEST_CASE("a resize that failed leaves the old size, in memory and in the store once it is synced") {
+  TestVolume volume(small_objects());
+  auto mount = volume.mount();
+  auto other = volume.mount();
+  const auto file = create_file(*mount.file_system, "f");
+  need(write_at(*mount.file_system, file.handle, 0, std::string(100, 'a')));
+  need(mount->fsync(file.handle, false));
+  mount.client->set_hook(once_on("store size, times, map", {Fault::Kind::fail, ErrorCode::no_space}));
+  SetAttributes longer;
+  longer.size_bytes = 1000;
+  CHECK_FALSE(mount->set_attributes({}, file.ino, longer));
+  CHECK(size_of(*mount.file_system, file.ino) == 100);
+  mount.client->reset_record();
+  need(mount->fsync(file.handle, true));
+  CHECK(mount.client->counts() == StepCounts{.applies = 1});  // the store may have got the new one
+  CHECK(size_of(*other.file_system, file.ino) == 100);
+}
+
+namespace {
+
+SetAttributes new_mode(std::uint32_t mode) {
+  SetAttributes changes;
+  changes.mode = mode;
+  return changes;
+}
+
+constexpr Caller user{1000, 1000};
+
+}  // namespace
+
+TEST_CASE("a setuid bit that another client has set is cleared by a user's write, at the latest after a second") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  auto other = volume.mount();
+  auto& fs = *mount.file_system;
+  const auto file = create_file(fs, "f", O_RDWR, 0777);
+  need(write_at(fs, file.handle, 0, "user", user));
+  need(other->set_attributes({}, file.ino, new_mode(04777)));
+  mount.client->reset_record();
+  need(write_at(fs, file.handle, 0, "soon", user));
+  CHECK(mount.client->counts() == StepCounts{.writes = 1});  // memory is still young
+  volume.clock().advance(std::chrono::milliseconds(1001));
+  need(write_at(fs, file.handle, 0, "root"));
+  CHECK(need(other->get_attributes(file.ino)).attributes.mode == 04777);
+  need(write_at(fs, file.handle, 0, "late", user));
+  CHECK(need(other->get_attributes(file.ino)).attributes.mode == 0777);
+  mount.client->reset_record();
+  need(write_at(fs, file.handle, 0, "next", user));
+  CHECK(mount.client->counts() == StepCounts{.writes = 1});
+}
+
+TEST_CASE("a mode changed by a client whose clock is behind is seen, and its setuid bit cleared") {
+  TestVolume volume;
+  FakeClock behind;
+  volume.clock().advance(std::chrono::hours(1));
+  auto mount = volume.mount();
+  const auto other = need(mount_volume(volume.new_client(), behind, {}));
+  auto& fs = *mount.file_system;
+  const auto file = create_file(fs, "f", O_RDWR, 0777);
+  need(write_at(fs, file.handle, 0, "mine"));
+  need(other->set_attributes({}, file.ino, new_mode(04777)));
+  CHECK(need(fs.get_attributes(file.ino)).attributes.mode == 04777);
+  need(write_at(fs, file.handle, 0, "user", user));
+  CHECK(need(fs.get_attributes(file.ino)).attributes.mode == 0777);
+}
+
+TEST_CASE("a capability that another client has set on an open file is seen after a second, and a write takes it") {
+  const std::string capability = "security.capability";
+  TestVolume volume;
+  auto mount = volume.mount();
+  auto other = volume.mount();
+  auto& fs = *mount.file_system;
+  const auto file = create_file(fs, "f");
+  CHECK(fs.get_xattr(file.ino, capability).error().code == ErrorCode::no_attribute);
+  need(other->set_xattr(file.ino, capability, "cap", XattrMode::create));
+  volume.clock().advance(std::chrono::milliseconds(1001));
+  CHECK(need(fs.get_xattr(file.ino, capability)) == "cap");
+  need(fs.get_attributes(file.ino));
+  need(write_with(O_DIRECT, fs, file.handle, 0, "direct"));
+  CHECK(other->get_xattr(file.ino, capability).error().code == ErrorCode::no_attribute);
+}
+
+TEST_CASE("what is removed under a reader without a record is never zeros") {
+  TestVolume volume;
+  auto writer = volume.mount();
+  const auto file = create_file(*writer.file_system, "f");
+  need(write_at(*writer.file_system, file.handle, 0, "hello"));
+  need(writer->flush(file.handle));
+  writer->release(file.handle);
+  const auto client = volume.new_client();
+  client->set_hook([](const StepInfo& info) {
+    const bool reads = info.kind == StepKind::query || info.kind == StepKind::read;
+    return reads ? Fault{} : Fault{Fault::Kind::fail, ErrorCode::permission_denied};
+  });
+  FileSystemOptions options;
+  options.read_only = true;
+  auto reader = need(mount_volume(client, volume.clock(), options));
+  const auto handle = need(reader->open({}, file.ino, O_RDONLY)).handle;
+  CHECK(need(read_at(*reader, handle, 0, 5)) == "hello");
+
+  std::promise<Result<>> removed;
+  volume.new_client()->remove_data(format::data_object(file.ino, ObjectIndex{0}),
+                                   [&](Result<> result) { removed.set_value(std::move(result)); });
+  need(removed.get_future().get());
+  const bool inode_stands = GENERATE(true, false);
+  volume.cluster().with_objects([&](scripted::Objects& objects) {
+    auto& metadata = objects.metadata();
+    const auto inode = metadata.find(format::inode_object(file.ino));
+    if (inode_stands)
+      inode->second.xattrs[format::xattr::state] =
+          encode(format::StateRecord{format::StateRecord::Kind::dead, {}, {}, {}});
+    else
+      metadata.erase(inode);
+  });
+  const auto read = read_at(*reader, handle, 0, 5);
+  REQUIRE(!read);
+  CHECK(read.error().code == ErrorCode::stale);
+  reader->release(handle);
+  need(reader->unmount());
 }

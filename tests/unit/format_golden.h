@@ -136,9 +136,14 @@ inline std::vector<Golden<InstanceRecord>> all() {
   instance.mount_id = "/mnt";
   instance.state = InstanceRecord::State::fenced;
   instance.fence_number = 3;
+  auto with_process = instance;
+  with_process.process = {"0f3e", 4026531836, 8250};
   return {{instance,
            "0105000000686f737431e11000000000000005000000302e312e3000f153650000000015cd5b070500000000ff206964"
-           "040000002f6d6e74020300000000000000787fce2b"}};
+           "040000002f6d6e74020300000000000000787fce2b"},
+          {with_process,
+           "0205000000686f737431e11000000000000005000000302e312e3000f153650000000015cd5b070500000000ff206964"
+           "040000002f6d6e740203000000000000000400000030663365fcffffef000000003a2000000000000094403ccd"}};
 }
 
 template <>

@@ -80,7 +80,7 @@ TEMPLATE_TEST_CASE("a record that is cut short or goes on is refused as corrupt"
 TEMPLATE_TEST_CASE("a record of a newer version is unsupported, not corrupt", "", EVERY_RECORD) {
   for (const auto& [record, hex] : golden::all<TestType>()) {
     const std::size_t version_at = std::is_same_v<TestType, EntryRecord> ? 1 : 0;
-    CHECK(refusal<TestType>(altered(record, version_at, "\2")) == ErrorCode::unsupported);
+    CHECK(refusal<TestType>(altered(record, version_at, "\3")) == ErrorCode::unsupported);
     CHECK(refusal<TestType>(altered(record, version_at, std::string(1, '\0'))) == ErrorCode::corrupt);
   }
 }

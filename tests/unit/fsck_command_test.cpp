@@ -108,6 +108,18 @@ TEST_CASE("as text there is one line a finding, and a summary") {
         "12 objects: 3 directories, 4 other inodes, 5 data objects. 2 findings, 1 repaired, 1 left, in 1.5 s\n");
 }
 
+TEST_CASE("a finding is one line, whatever names it holds") {
+  std::ostringstream out;
+  auto hostile = finding("entry \"a\x1b[2J\nb\"");
+  hostile.object = "rbd\n";
+  const auto report = fsck::text_report(out);
+  report->found(hostile);
+  report->dealt_with(hostile, {true, "moved to /\x9b"});
+  CHECK(out.str() ==
+        "orphan: rbd\\x0a: entry \"a\\x1b[2J\\x0ab\"\n"
+        "orphan: rbd\\x0a: entry \"a\\x1b[2J\\x0ab\": repaired: moved to /\\x9b\n");
+}
+
 TEST_CASE("a summary of what came to no end says so") {
   std::ostringstream out;
   auto summary = some_summary();
@@ -125,6 +137,7 @@ TEST_CASE("as JSON there is one document, whatever bytes names have") {
   const auto json = nlohmann::json::parse(out.str());
   REQUIRE(json["findings"].size() == 2);
   CHECK(json["findings"][0]["kind"] == "orphan");
+  CHECK(json["findings"][0]["text"] == "\\xff\\x0a");
   CHECK_FALSE(json["findings"][0].contains("repaired"));
   CHECK(json["findings"][1]["object"] == "Inode.7");
   CHECK(json["findings"][1]["repaired"] == false);

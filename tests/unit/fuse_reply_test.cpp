@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "fuse/convert.h"
+#include "fuse/kernel_channel.h"
 #include "fuse/lookup_counts.h"
 #include "fuse/open_reply.h"
 #include "fuse/reply.h"
@@ -152,11 +153,12 @@ TEST_CASE("unknown flags of rename and setxattr are not taken for known ones") {
 }
 
 TEST_CASE("a direct handle passes by the kernel's pages and writes in parallel") {
-  const OpenReply reply{.handle = HandleId{5}, .keep_pages = false};
-  const auto direct = part<fuse_open_out>(open_answer(reply, O_RDWR | O_DIRECT), 0);
+  const OpenReply bypassing{.handle = HandleId{5}, .bypass_pages = true};
+  const auto direct = part<fuse_open_out>(open_answer(bypassing, O_RDWR | O_DIRECT), 0);
   CHECK(direct.fh == 5);
   CHECK(direct.open_flags == (FOPEN_DIRECT_IO | FOPEN_PARALLEL_DIRECT_WRITES));
-  CHECK(part<fuse_open_out>(open_answer(reply, O_RDWR), 0).open_flags == 0);
+  CHECK(part<fuse_open_out>(open_answer(bypassing, O_WRONLY | O_APPEND), 0).open_flags == FOPEN_DIRECT_IO);
+  CHECK(part<fuse_open_out>(open_answer({.handle = HandleId{5}}, O_RDWR), 0).open_flags == 0);
 }
 
 TEST_CASE("the kernel keeps a file's pages only when told that they are right") {
@@ -165,7 +167,7 @@ TEST_CASE("the kernel keeps a file's pages only when told that they are right") 
 }
 
 TEST_CASE("create answers the new name and its handle") {
-  const CreateReply reply{.entry = {some_attributes(), 1500ms, 0ns}, .open = {HandleId{9}, false}};
+  const CreateReply reply{.entry = {some_attributes(), 1500ms, 0ns}, .open = {.handle = HandleId{9}}};
   const std::string bytes = create_answer(reply, O_WRONLY);
   CHECK(bytes.size() == sizeof(fuse_entry_out) + sizeof(fuse_open_out));
   const auto entry = part<fuse_entry_out>(bytes, 0);
@@ -193,4 +195,46 @@ TEST_CASE("an inode is forgotten when the kernel has given back every lookup") {
   CHECK_FALSE(counts.drop(Ino{6}, 1));
   CHECK(counts.drop(Ino{5}, 1));
   CHECK_FALSE(counts.drop(Ino{5}, 1));
+}
+
+namespace {
+
+template <class Header, class Body>
+std::string message(const Header& header, const Body& body) {
+  return std::string(reinterpret_cast<const char*>(&header), sizeof header) +
+         std::string(reinterpret_cast<const char*>(&body), sizeof body);
+}
+
+constexpr std::uint32_t allow_mmap = 1U << 4;
+
+}  // namespace
+
+TEST_CASE("shared mappings of direct descriptors are taken where the kernel offers them, and nothing else is changed") {
+  fuse_in_header request = {};
+  request.opcode = FUSE_INIT;
+  request.unique = 7;
+  fuse_init_in offer = {};
+  offer.flags = FUSE_INIT_EXT | FUSE_ASYNC_READ;
+  offer.flags2 = allow_mmap | 1;
+  CHECK(offers_shared_mappings(message(request, offer)) == 7);
+  offer.flags2 = 1;
+  CHECK(offers_shared_mappings(message(request, offer)) == 0);
+  offer.flags2 = allow_mmap;
+  offer.flags = FUSE_ASYNC_READ;
+  CHECK(offers_shared_mappings(message(request, offer)) == 0);
+  offer.flags = FUSE_INIT_EXT;
+  request.opcode = FUSE_WRITE;
+  CHECK(offers_shared_mappings(message(request, offer)) == 0);
+  CHECK(offers_shared_mappings("short") == 0);
+
+  fuse_out_header header = {};
+  fuse_init_out answer = {};
+  answer.flags = FUSE_ASYNC_READ;
+  answer.max_write = 1 << 20;
+  const auto changed = part<fuse_init_out>(with_shared_mappings(message(header, answer)), sizeof header);
+  CHECK(changed.flags == (FUSE_ASYNC_READ | FUSE_INIT_EXT));
+  CHECK(changed.flags2 == allow_mmap);
+  CHECK(changed.max_write == 1 << 20);
+  header.error = -EPROTO;
+  CHECK(with_shared_mappings(message(header, answer)) == message(header, answer));
 }

@@ -3,7 +3,12 @@
 #include "gc/daemon.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 
+#include "base/log.h"
 #include "lccfs/volume.h"
 #include "support/catch.h"
 #include "support/test_volume.h"
@@ -48,6 +53,28 @@ struct World {
     need(mount->unmount());
   }
 };
+
+TEST_CASE("a turn that did nothing is no line of the log") {
+  World world;
+  std::string path = (std::filesystem::temp_directory_path() / "lccfs-gc-XXXXXX").string();
+  REQUIRE(mkdtemp(path.data()));
+  const auto logged = [&] {
+    std::ifstream file(path + "/log");
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  REQUIRE(log::to_file(path + "/log").empty());
+  Daemon daemon = world.daemon();
+  need(daemon.start());
+  std::string idle;
+  need(daemon.run({}, world.pauses(2, [&](int turn) {
+    if (turn == 0) idle = logged();
+    if (turn == 0) world.leave_garbage();
+  })));
+  const std::string in_all = logged();
+  std::filesystem::remove_all(path);
+  CHECK(idle.empty());
+  CHECK(in_all.find("items looked at") != std::string::npos);
+}
 
 TEST_CASE("a daemon reclaims turn by turn, and leaves nothing of its own behind") {
   World world;

@@ -55,9 +55,11 @@ TEST_CASE("what a pass seldom meets is told only then") {
 TEST_CASE("a dry run says what would be, and names who is gone") {
   PassReport report = some_pass();
   report.gone = {some_client()};
+  report.not_seen = {some_client()};
   const std::string text = dry_run_text(report);
   CHECK(has(text, "1,200 items, 20 of them to be left for later; would reclaim 20,001 inodes"));
-  CHECK(has(text, "gone, would be fenced: instance 7 (pid 4711 on alpha?)\n"));
+  CHECK(has(text, "\ngone, would be fenced: instance 7 (pid 4711 on alpha\\x1b)\n"));
+  CHECK(has(text, "\nnot seen now, would be fenced if that lasts a minute: instance 7 (pid 4711 on alpha\\x1b)\n"));
 }
 
 TEST_CASE("silent clients and damaged objects are warned of, one line each") {
@@ -67,7 +69,7 @@ TEST_CASE("silent clients and damaged objects are warned of, one line each") {
   report.damaged = {"Inode.9: attr: wrong checksum"};
   const auto lines = warnings_of(report);
   REQUIRE(lines.size() == 2);
-  CHECK(has(lines[0], "instance 7 (pid 4711 on alpha?) did not answer"));
+  CHECK(has(lines[0], "instance 7 (pid 4711 on alpha\\x1b) did not answer"));
   CHECK(has(lines[1], "Inode.9: attr: wrong checksum"));
 }
 

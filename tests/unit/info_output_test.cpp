@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
@@ -62,8 +63,13 @@ TEST_CASE("text that others have stored harms neither terminal nor JSON") {
   VolumeInfo info = some_volume();
   info.label = "a\x1b[2Jb";
   info.instances[0].host = "\xff\n";
-  CHECK(as_text(info).find("a?[2Jb") != std::string::npos);
-  CHECK_NOTHROW(nlohmann::json::parse(cli::info_as_json(info)));
+  CHECK(as_text(info).find("a\\x1b[2Jb") != std::string::npos);
+  CHECK(as_text(info).find(" on \\xff\\x0a since ") != std::string::npos);
+  info.data_pool = "\x7f\xc2\x9b";
+  CHECK(as_text(info).find("\\x7f\\xc2\\x9b\n") != std::string::npos);
+  const std::string json = cli::info_as_json(info);
+  CHECK(nlohmann::json::parse(json)["label"] == info.label);
+  CHECK(std::ranges::all_of(json, [](char c) { return c == '\n' || (c >= ' ' && c < '\x7f'); }));
 }
 
 TEST_CASE("an empty queue has no oldest item") {
@@ -84,4 +90,20 @@ TEST_CASE("a volume without instances is shown as such") {
   info.instances.clear();
   CHECK(nlohmann::json::parse(cli::info_as_json(info))["instances"].is_array());
   CHECK(as_text(info).find("instances       0\n") != std::string::npos);
+}
+
+TEST_CASE("info says of a live client whether it is there") {
+  auto info = some_volume();
+  CHECK(as_text(info).find("3 live: ") != std::string::npos);
+  const auto presence = [&] { return nlohmann::json::parse(cli::info_as_json(info))["instances"][0]["presence"]; };
+  CHECK(presence() == nullptr);
+  info.instances.front().presence = Presence::watching;
+  CHECK(as_text(info).find("3 live: ") != std::string::npos);
+  CHECK(presence() == "watching");
+  info.instances.front().presence = Presence::absent;
+  CHECK(as_text(info).find("3 live, not seen now: ") != std::string::npos);
+  CHECK(presence() == "absent");
+  info.instances.front().presence = Presence::dead;
+  CHECK(as_text(info).find("3 live by its record, but dead: ") != std::string::npos);
+  CHECK(presence() == "dead");
 }

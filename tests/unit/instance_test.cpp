@@ -2,6 +2,14 @@
 // Start and end of instances, and their queue.
 #include "instance/instance.h"
 
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "base/log.h"
 #include "support/catch.h"
 #include "support/hooks.h"
 #include "support/instances.h"
@@ -28,8 +36,8 @@ TEST_CASE("a started instance has a number, a live record, a session object, two
   CHECK(record->state == InstanceRecord::State::live);
   CHECK(record->mount_id == "/mnt/a");
   CHECK(record->identity == a.client->identity());
-  CHECK(need(volume.looker->is_watching(format::super_object, a.client->identity())));
-  CHECK(need(volume.looker->is_watching(format::session_object(a->id()), a.client->identity())));
+  CHECK(need(volume.looker->presence(format::super_object, a.client->identity())) == Presence::watching);
+  CHECK(need(volume.looker->presence(format::session_object(a->id()), a.client->identity())) == Presence::watching);
   CHECK(volume.queue_of(a->id(), QueueItem::Kind::range).size() == 1);
 }
 
@@ -146,14 +154,64 @@ TEST_CASE("an instance whose queue holds items ends as ended, and the items stay
   CHECK(volume.queue_of(a->id())->size() == 1);
 }
 
-TEST_CASE("an end with a step whose outcome nobody knows keeps the range intents") {
+TEST_CASE("an inode that may have no name gets an item; only if there is none its range stays") {
   InstanceVolume volume;
   const Running a = volume.start();
-  a.client->set_hook(test::once_on("create", {Fault::Kind::fail, ErrorCode::io}));
-  CHECK(
-      !a->run_repeatable({format::inode_object(need(a->allocate_ino())), "create", {}, {mutation::CreateExclusive{}}}));
+  const bool queue_works = GENERATE(true, false);
+  const Ino in_doubt = need(a->allocate_ino());
+  if (!queue_works) a.client->set_hook(test::once_on("log queue items", {Fault::Kind::fail, ErrorCode::io}));
+  a->leave_to_collector(in_doubt);
+  while (volume.queue_of(a->id(), QueueItem::Kind::range).size() == 1) need(a->allocate_ino());
   need(a->end());
-  CHECK(volume.queue_of(a->id(), QueueItem::Kind::range).size() == 1);
+  const auto ranges = volume.queue_of(a->id(), QueueItem::Kind::range);
+  const auto inodes = volume.queue_of(a->id(), QueueItem::Kind::inode);
+  CHECK(ranges.size() == (queue_works ? 0 : 1));
+  CHECK(inodes.size() == (queue_works ? 1 : 0));
+  if (!queue_works) CHECK(covers(ranges, in_doubt));
+}
+
+TEST_CASE("a step that failed for lack of space keeps no range intent") {
+  InstanceVolume volume;
+  const Running a = volume.start();
+  a.client->set_hook(test::once_on("insert", {Fault::Kind::fail, ErrorCode::no_space}));
+  CHECK(!a->run({format::inode_object(root_ino), "insert", {}, {mutation::SetKey{"n/1", "1"}}}));
+  need(a->end());
+  CHECK(!volume.queue_of(a->id()));
+}
+
+/// Within an operation each.
+void use_up_a_range(Instance& instance, unsigned count) {
+  for (unsigned i = 0; i < count; ++i) {
+    const Instance::Operation running(instance);
+    need(instance.allocate_ino());
+  }
+}
+
+TEST_CASE("a range intent is dropped once it is used up and nothing older runs") {
+  constexpr unsigned first_count = 256, further_count = 4096;
+  InstanceVolume volume;
+  const Running a = volume.start();
+  const auto ranges = [&] { return volume.queue_of(a->id(), QueueItem::Kind::range).size(); };
+  SECTION("at the next range but one: the operation that takes a range began before the last was used up") {
+    use_up_a_range(*a.instance, first_count + 5 * further_count + 1);
+    CHECK(ranges() <= 2);
+  }
+  SECTION("not while an operation runs that began before") {
+    auto older = std::make_optional<Instance::Operation>(*a.instance);
+    const Ino its_own = need(a->allocate_ino());
+    use_up_a_range(*a.instance, first_count + 2 * further_count);
+    CHECK(covers(volume.queue_of(a->id(), QueueItem::Kind::range), its_own));
+    older.reset();
+    use_up_a_range(*a.instance, further_count);
+    CHECK_FALSE(covers(volume.queue_of(a->id(), QueueItem::Kind::range), its_own));
+    CHECK(ranges() <= 2);
+  }
+  SECTION("of numbers that no operation took, at the end") {
+    for (unsigned i = 0; i < first_count + 2 * further_count; ++i) need(a->allocate_ino());
+    CHECK(ranges() == 3);
+  }
+  need(a->end());
+  CHECK(!volume.queue_of(a->id()));
 }
 
 TEST_CASE("an end that is cut anywhere leaves an instance that others find to be over") {
@@ -168,8 +226,7 @@ TEST_CASE("an end that is cut anywhere leaves an instance that others find to be
     a.client->set_hook(hook);
     CHECK(!a->end());
     CHECK(hook.reached());
-    volume.clock.advance(std::chrono::seconds(61));
-    CHECK(need(b->ensure_over(a->id())));
+    CHECK(test::time_until_over(*b.instance, a->id()) <= std::chrono::seconds(61));
     if (with_items) CHECK(volume.queue_of(a->id(), QueueItem::Kind::directory).size() == 1);
   }
 }
@@ -211,6 +268,68 @@ TEST_CASE("a read-only instance writes its record and its session object, and lo
   CHECK(volume.queue_of(a->id())->empty());
   need(a->end());
   CHECK(!volume.record_of(a->id()));
+}
+
+/// A key that may only read.
+Fault changes_are_denied(const StepInfo& info) {
+  const bool reads = info.kind == StepKind::query || info.kind == StepKind::read;
+  return reads ? Fault{} : Fault{Fault::Kind::fail, ErrorCode::permission_denied};
+}
+
+TEST_CASE("a read-only instance that may write nothing starts and ends without a trace") {
+  InstanceVolume volume;
+  const auto client = volume.cluster->new_client();
+  client->set_hook(changes_are_denied);
+  const auto a = need(Instance::start(client, volume.clock, {.mount_id = "", .read_only = true}));
+  CHECK(!a->recorded());
+  const Running b = volume.start();
+  CHECK(need(a->ask(b->id(), {format::Question::Kind::store_attributes, root_ino, false})) ==
+        Instance::AskResult::nobody);
+  CHECK(!need(a->ensure_over(b->id())));
+  need(a->end());
+  const auto super =
+      need(volume.looker->query({.object = format::super_object, .ranges = {{"s/", "", 16}}, .keys = {}}));
+  CHECK(super.ranges.front().entries.size() == 1);  // of b
+}
+
+TEST_CASE("an instance that wants to write and may not does not start") {
+  InstanceVolume volume;
+  const auto client = volume.cluster->new_client();
+  client->set_hook(changes_are_denied);
+  const auto started = Instance::start(client, volume.clock, {});
+  REQUIRE(!started);
+  CHECK(started.error().code == ErrorCode::permission_denied);
+}
+
+TEST_CASE("an instance that may not fence starts only if it is read-only") {
+  InstanceVolume volume;
+  const auto client = volume.cluster->new_client();
+  client->forbid_fencing();
+  const auto writer = Instance::start(client, volume.clock, {});
+  REQUIRE(!writer);
+  CHECK(writer.error().code == ErrorCode::permission_denied);
+  const auto super =
+      need(volume.looker->query({.object = format::super_object, .ranges = {{"s/", "", 16}}, .keys = {}}));
+  CHECK(super.ranges.front().entries.empty());
+  need(need(Instance::start(client, volume.clock, {.mount_id = "", .read_only = true}))->end());
+}
+
+TEST_CASE("a fence that is refused is logged, and leaves the other's record live") {
+  InstanceVolume volume;
+  const Running other = volume.start(), me = volume.start();
+  me.client->forbid_fencing();
+  std::string path = (std::filesystem::temp_directory_path() / "lccfs-log-XXXXXX").string();
+  close(mkstemp(path.data()));
+  REQUIRE(log::to_file(path).empty());
+  const auto refused = me->evict(other->id());
+  REQUIRE(!refused);
+  CHECK(refused.error().code == ErrorCode::permission_denied);
+  CHECK(volume.record_of(other->id())->state == InstanceRecord::State::live);
+  std::stringstream lines;
+  lines << std::ifstream(path).rdbuf();
+  std::filesystem::remove(path);
+  CHECK_THAT(lines.str(), Catch::Contains("instance " + std::to_string(other->id().value) +
+                                          " is not fenced: this client may not fence"));
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -136,6 +138,34 @@ TEST_CASE("A marker tells a newer layout, and damage, from a volume") {
     write_file(marker, damaged);
     CHECK(open_outcome(directory.path(), true) == outcome(ErrorCode::corrupt));
   }
+}
+
+TEST_CASE("A directory that another user may change is refused") {
+  const TemporaryDirectory directory;
+  open_volume(directory.path());
+  for (const std::string part : {"", "/clients", "/data", "/metadata"}) {
+    const std::string path = directory.path() + part;
+    INFO(path);
+    REQUIRE(chmod(path.c_str(), 0757) == 0);
+    CHECK(open_outcome(directory.path(), false) == outcome(ErrorCode::permission_denied));
+    REQUIRE(chmod(path.c_str(), 0700) == 0);
+    if (geteuid() != 0) continue;
+    REQUIRE(chown(path.c_str(), 65534, 65534) == 0);
+    CHECK(open_outcome(directory.path(), false) == outcome(ErrorCode::permission_denied));
+    CHECK(open_outcome(directory.path(), true) == outcome(ErrorCode::permission_denied));
+    REQUIRE(chown(path.c_str(), 0, 0) == 0);
+  }
+  CHECK(open_outcome(directory.path(), false) == "success");
+}
+
+TEST_CASE("A part of a volume that is a symbolic link is refused") {
+  const TemporaryDirectory directory, elsewhere;
+  open_volume(directory.path());
+  write_file(elsewhere.path() + "/precious", "mine");
+  fs::remove_all(directory.path() + "/clients");
+  fs::create_directory_symlink(elsewhere.path(), directory.path() + "/clients");
+  CHECK(open_outcome(directory.path(), false) != "success");
+  CHECK(count_entries(elsewhere.path()) == 1);
 }
 
 TEST_CASE("A local volume has no pools") {
@@ -371,9 +401,9 @@ TEST_CASE("A fence kills the client's process, even one that is stopped in the m
     Writer writer(directory.path());
     writer.read_lines(5);
     if (stopped) writer.stop();
-    CHECK(store->is_watching(test::writers_session, writer.identity()).value());
+    CHECK(store->presence(test::writers_session, writer.identity()).value() == Presence::watching);
     CHECK(outcome(store->fence(writer.identity())) == "success");
-    CHECK_FALSE(store->is_watching(test::writers_session, writer.identity()).value());
+    CHECK(store->presence(test::writers_session, writer.identity()).value() == Presence::dead);
     CHECK(writer.wait_for_signal() == SIGKILL);
     CHECK(store->apply(set("Inode.1", "k", "v")).has_value());
   }
@@ -391,7 +421,7 @@ TEST_CASE("A watcher that died is not waited for") {
   REQUIRE(dead.has_value());
   CHECK(dead->answers.empty());
   CHECK(dead->silent == 0);
-  CHECK_FALSE(store->is_watching(test::writers_session, writer.identity()).value());
+  CHECK(store->presence(test::writers_session, writer.identity()).value() == Presence::dead);
 }
 
 TEST_CASE("A watcher that is stopped is silent") {
@@ -402,7 +432,7 @@ TEST_CASE("A watcher that is stopped is silent") {
   const auto reply = store->notify(test::writers_session, "?", std::chrono::milliseconds(20));
   REQUIRE(reply.has_value());
   CHECK(reply->silent == 1);
-  CHECK(store->is_watching(test::writers_session, writer.identity()).value());
+  CHECK(store->presence(test::writers_session, writer.identity()).value() == Presence::watching);
 }
 
 TEST_CASE("What dead clients have left is cleared away by the next one") {
@@ -423,7 +453,20 @@ TEST_CASE("A fence of a client that is gone kills nobody, whoever has its proces
   const std::string others_id(32, '0');
   const std::string reused = others_id + " " + std::to_string(bystander.pid()) + " 1";
   CHECK(outcome(store->fence(reused)) == "success");
-  CHECK(store->is_watching(test::writers_session, bystander.identity()).value());
+  CHECK(store->presence(test::writers_session, bystander.identity()).value() == Presence::watching);
+}
+
+TEST_CASE("A fence ends no process that does not hold the client's file") {
+  const TemporaryDirectory directory, elsewhere;
+  const auto store = open_volume(directory.path());
+  Writer bystander(elsewhere.path());
+  const std::string named = directory.path() + "/clients/" + bystander.identity().substr(0, 32);
+  const int file = ::open(named.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  REQUIRE(::flock(file, LOCK_EX) == 0);  // by this process, and not by the one that the identity names
+  CHECK(outcome(store->fence(bystander.identity())) == outcome(ErrorCode::permission_denied));
+  ::close(file);
+  bystander.read_lines(100);  // more than a pipe may hold of a dead one
+  CHECK(::kill(bystander.pid(), 0) == 0);
 }
 
 TEST_CASE("A client that lives but is not in the table of clients any more is fenced") {

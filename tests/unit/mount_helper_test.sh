@@ -6,7 +6,8 @@ helper=$1
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 printf '#!/bin/sh\nprintf "<%%s>" "$@"\n' > "$folder/lccfs-fuse"
-chmod +x "$folder/lccfs-fuse"
+printf '#!/bin/sh\nprintf "mount"; printf "<%%s>" "$@"\n' > "$folder/mount"
+chmod +x "$folder/lccfs-fuse" "$folder/mount"
 failed=0
 
 # expect OUTPUT WORD...: the helper, called with these words, calls lccfs-fuse with those.
@@ -30,5 +31,11 @@ expect '' vms /mnt -f
 expect 'status 1' vms
 expect 'status 1' /srv/v /mnt -o conf=/x
 expect 'status 1' vms /mnt -N 5
-expect 'status 32' vms /mnt -o remount,ro
+expect 'mount<-i><--options-source><disable><-o><remount,ro></mnt>' vms /mnt -o remount,ro
+expect 'mount<-i><--options-source><disable><-o><remount,ro,nosuid,nodev></mnt>' \
+  vms /mnt -o rw,nosuid,nodev,user_id=0,allow_other,remount,ro
+expect '' vms /mnt -f -o remount,ro
+expect 'status 32' vms /mnt -o remount
+expect 'status 32' vms /mnt -o remount,ro,rw
+expect 'status 32' vms /mnt -o remount,nosuid
 exit $failed

@@ -143,27 +143,35 @@ TEST_CASE("a sealed directory lists empty, a dead one and a file that is none ar
   auto fs = volume.mount();
   const auto d = make_dir(*fs.file_system, root_ino, "d");
   const auto f = make_file(*fs.file_system, root_ino, "f");
-  const auto handle_of = [&](Ino ino) { return need(fs->open_directory(ino)); };
-  CHECK(error_of(fs->read_directory(handle_of(f), 0, 10)) == ErrorCode::not_directory);
-  CHECK(error_of(fs->read_directory(handle_of(Ino{999'999}), 0, 10)) == ErrorCode::stale);
-  const auto handle = handle_of(d);
+  CHECK(error_of(fs->open_directory(f)) == ErrorCode::not_directory);
+  CHECK(error_of(fs->open_directory(Ino{999'999})) == ErrorCode::stale);
+  const auto handle = need(fs->open_directory(d));
   CHECK(need(fs->read_directory(handle, 0, 10)).size() == 2);
   fs->release_directory(handle);
   CHECK(error_of(fs->read_directory(handle, 0, 10)) == ErrorCode::bad_handle);
 }
 
-TEST_CASE("a damaged entry fails the listing, which names the object") {
+TEST_CASE("a damaged entry or a foreign key hides no other name, and its directory is not taken for empty") {
   TestVolume volume;
   auto fs = volume.mount();
-  make_file(*fs.file_system, root_ino, "f");
+  const auto d = make_dir(*fs.file_system, root_ino, "d");
+  make_file(*fs.file_system, d, "f");
   const auto damage = [&](const std::string& key, const std::string& value) {
     volume.cluster().with_objects(
-        [&](scripted::Objects& objects) { objects.metadata().at("Inode.1").keys[key] = value; });
+        [&](scripted::Objects& objects) { objects.metadata().at(format::inode_object(d)).keys[key] = value; });
   };
+  const auto good = encode(format::EntryRecord{Ino{5}, FileType::regular, {}});
   SECTION("its value") { damage(format::entry_key({}, "x"), "garbage"); }
-  SECTION("its key") { damage("n/zz", encode(format::EntryRecord{Ino{5}, FileType::regular, {}})); }
-  const auto handle = need(fs->open_directory(root_ino));
-  const auto listed = fs->read_directory(handle, 0, 10);
-  REQUIRE(error_of(listed) == ErrorCode::corrupt);
-  CHECK(listed.error().context.find("Inode.1") != std::string::npos);
+  SECTION("a key behind all") { damage("n/zz", good); }
+  SECTION("a key before all") { damage("n/\x1b[31m", good); }
+  SECTION("pages of them") {
+    for (int i = 0; i < 3000; ++i) damage("n/!" + std::to_string(i), good);
+  }
+  SECTION("a key below which a name stands") { damage("n/" + std::string(16, '0') + "/", good); }
+  CHECK(names_in(*fs.file_system, d) == std::vector<std::string>{"f"});
+  CHECK(fs->lookup(d, "f"));
+  need(fs->unlink(d, "f"));
+  CHECK(names_in(*fs.file_system, d).empty());
+  CHECK(error_of(fs->rmdir(root_ino, "d")) == ErrorCode::corrupt);
+  CHECK(fs->lookup(root_ino, "d"));
 }

@@ -15,6 +15,8 @@ namespace {
 const std::string long_name(256, 'n');
 const std::string longest_name(255, 'n');
 
+Ino ino_at(const Result<EntryReply>& found) { return need(found).attributes.ino; }
+
 NewNode node_of(FileType type, std::uint32_t mode = 0644) { return {type, mode, 0, {}}; }
 
 }  // namespace
@@ -23,7 +25,8 @@ TEST_CASE("a new file is found under its name, with its owner and mode") {
   TestVolume volume;
   auto fs = volume.mount();
   const auto made = need(fs->make_node({7, 8}, root_ino, "f", node_of(FileType::regular, 0640)));
-  CHECK(made.entry_ttl == std::chrono::seconds(1));
+  CHECK(made.entry_ttl == std::chrono::seconds(0));
+  CHECK(need(fs->lookup(root_ino, "f")).entry_ttl == std::chrono::seconds(0));
   const auto found = need(fs->lookup(root_ino, "f")).attributes;
   CHECK(found.ino == made.attributes.ino);
   CHECK(found.type == FileType::regular);
@@ -191,16 +194,88 @@ TEST_CASE("rmdir removes an empty directory only, and what is in it stays") {
   CHECK(problems(volume.cluster()).empty());
 }
 
-TEST_CASE("nothing can be made in a removed directory, which is dead from the first attempt on") {
+TEST_CASE("whatever would be done in a removed directory, the kernel is told to look its path up anew") {
   TestVolume volume;
   auto fs = volume.mount();
   const auto d = make_dir(*fs.file_system, root_ino, "d");
   need(fs->rmdir(root_ino, "d"));
-  CHECK(error_of(fs->make_node({}, d, "f", node_of(FileType::regular))) == ErrorCode::not_found);
-  CHECK(state_of(*inode_object_of(volume.cluster(), d)) == format::StateRecord::Kind::dead);
+  const auto set_state = [&](format::StateRecord::Kind kind) {
+    volume.cluster().with_objects([&](scripted::Objects& objects) {
+      auto& directory = objects.metadata().at(format::inode_object(d));
+      directory.xattrs[format::xattr::state] = encode(format::StateRecord{kind, {}, {}, {}});
+    });
+  };
+  SECTION("its name is gone") {}
+  SECTION("marked dead") { set_state(format::StateRecord::Kind::dead); }
+  SECTION("gone") {
+    volume.cluster().with_objects(
+        [&](scripted::Objects& objects) { objects.metadata().erase(format::inode_object(d)); });
+  }
+  CHECK(error_of(fs->make_node({}, d, "f", node_of(FileType::regular))) == ErrorCode::stale);
+  CHECK(error_of(fs->make_node({}, d, "s", node_of(FileType::directory))) == ErrorCode::stale);
+  CHECK(error_of(fs->create({}, d, "f", 0644, O_RDWR)) == ErrorCode::stale);
   CHECK(error_of(fs->lookup(d, "f")) == ErrorCode::not_found);
-  CHECK(error_of(fs->unlink(d, "f")) == ErrorCode::not_found);
-  CHECK(need(fs->get_attributes(d)).attributes.nlink == 0);
+  CHECK(error_of(fs->unlink(d, "f")) == ErrorCode::stale);
+  CHECK(error_of(fs->rmdir(d, "f")) == ErrorCode::stale);
+  CHECK(error_of(fs->rename(d, "f", d, "g", RenameMode::replace)) == ErrorCode::stale);
+  CHECK(error_of(fs->open_directory(d)) == ErrorCode::stale);
+}
+
+TEST_CASE("an inode is found by its number as long as a name leads to it, or it is open") {
+  TestVolume volume;
+  auto fs = volume.mount();
+  auto other = volume.mount();
+  const auto d = make_dir(*fs.file_system, root_ino, "d");
+  const auto f = make_file(*fs.file_system, d, "f");
+  const auto by_number = [&](Ino ino, const char* how) { return ino_at(other->lookup(ino, how)); };
+  CHECK(by_number(f, ".") == f);
+  CHECK(by_number(d, ".") == d);
+  CHECK(by_number(d, "..") == root_ino);
+  CHECK(by_number(root_ino, ".") == root_ino);
+  CHECK(by_number(root_ino, "..") == root_ino);
+  need(fs->rename(d, "f", d, "g", RenameMode::replace));
+  CHECK(by_number(f, ".") == f);
+  const auto handle = need(other->open({}, f, O_RDONLY)).handle;
+  need(fs->unlink(d, "g"));
+  CHECK(by_number(f, ".") == f);
+  other->release(handle);
+  need(fs->rmdir(root_ino, "d"));
+  for (const auto ino : {f, d, Ino{999'999}}) CHECK(error_of(other->lookup(ino, ".")) == ErrorCode::stale);
+  CHECK(error_of(other->lookup(Ino{999'999}, "..")) == ErrorCode::stale);
+}
+
+TEST_CASE("what memory holds of a directory that another client removed does not hide that it is gone") {
+  TestVolume volume;
+  auto a = volume.mount();
+  auto b = volume.mount();
+  const auto d = make_dir(*a.file_system, root_ino, "d");
+  for (const auto* name : {"f", "g"}) make_file(*b.file_system, d, name);
+  for (const auto* name : {"f", "g"}) need(a->unlink(d, name));
+  need(a->rmdir(root_ino, "d"));
+  CHECK(error_of(b->unlink(d, "f")) == ErrorCode::stale);
+  CHECK(error_of(b->rename(d, "f", d, "g", RenameMode::replace)) == ErrorCode::stale);
+  CHECK(error_of(b->make_node({}, d, "h", node_of(FileType::regular))) == ErrorCode::stale);
+}
+
+TEST_CASE("an open directory that was removed has no links, and one that was not removed after all has them") {
+  TestVolume volume;
+  auto fs = volume.mount();
+  const auto d = make_dir(*fs.file_system, root_ino, "d");
+  const auto handle = need(fs->open_directory(d));
+  SECTION("removed") {
+    need(fs->rmdir(root_ino, "d"));
+    fs.client->reset_record();
+    CHECK(need(fs->get_attributes(d)).attributes.nlink == 0);
+    CHECK(fs.client->counts() == StepCounts{.queries = 2});
+    CHECK(need(fs->read_directory(handle, 0, 10)).size() == 2);
+  }
+  SECTION("its remover died before it was") {
+    auto other = volume.mount();
+    other.client->set_hook(once_on("remove entry", {Fault::Kind::not_applied_and_crash, ErrorCode::io}));
+    CHECK_FALSE(other->rmdir(root_ino, "d"));
+    CHECK(need(fs->get_attributes(d)).attributes.nlink == 2);
+  }
+  fs->release_directory(handle);
 }
 
 TEST_CASE("names in what is no directory, or in nothing, are refused") {
@@ -209,7 +284,7 @@ TEST_CASE("names in what is no directory, or in nothing, are refused") {
   const auto f = make_file(*fs.file_system, root_ino, "f");
   CHECK(error_of(fs->lookup(f, "x")) == ErrorCode::not_directory);
   CHECK(error_of(fs->make_node({}, f, "x", node_of(FileType::regular))) == ErrorCode::not_directory);
-  CHECK(error_of(fs->make_node({}, Ino{999'999}, "x", node_of(FileType::regular))) == ErrorCode::not_found);
+  CHECK(error_of(fs->make_node({}, Ino{999'999}, "x", node_of(FileType::regular))) == ErrorCode::stale);
 }
 
 TEST_CASE("a name whose inode is gone does not exist, and gives way to whoever needs it") {

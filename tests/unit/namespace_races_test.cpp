@@ -176,7 +176,10 @@ TEST_CASE("a lookup whose inode dies under it reads the name again") {
   two.a.client->set_hook([&](const StepInfo& info) {
     if (info.object == format::inode_object(d) && std::exchange(first, false)) {
       need(two.b->rmdir(root_ino, "d"));
-      std::ignore = mknod(two.b, d, "dead");  // marks it dead
+      two.volume.cluster().with_objects([&](scripted::Objects& objects) {
+        objects.metadata().at(info.object).xattrs[format::xattr::state] =
+            encode(format::StateRecord{Kind::dead, {}, {}, {}});
+      });
       other = make_file(*two.b.file_system, root_ino, "d");
     }
     return Fault{};
@@ -221,13 +224,12 @@ TEST_CASE("who creates in a directory between the read and the seal wins") {
   CHECK(two.state(d) == Kind::live);
 }
 
-TEST_CASE("who creates in a directory that has just gone finds it dead") {
+TEST_CASE("who creates in a directory that has just gone is told so, and leaves nothing") {
   TwoClients two;
   const auto d = make_dir(*two.a.file_system, root_ino, "d");
   two.b.client->set_hook(before("insert entry", [&] { need(two.a->rmdir(root_ino, "d")); }));
   const auto before_it = two.inode_objects();
-  CHECK(error_of(mknod(two.b, d, "f")) == ErrorCode::not_found);
-  CHECK(two.state(d) == Kind::dead);
+  CHECK(error_of(mknod(two.b, d, "f")) == ErrorCode::stale);
   CHECK(two.inode_objects() == before_it);
 }
 
@@ -271,8 +273,7 @@ TEST_CASE("two clients remove the same directory: one does") {
   CHECK(error_of(two.a->rmdir(root_ino, "d")) == ErrorCode::not_found);
   CHECK(other == std::nullopt);
   CHECK(two.state(d) == Kind::sealed);
-  CHECK(error_of(mknod(two.a, d, "f")) == ErrorCode::not_found);
-  CHECK(two.state(d) == Kind::dead);
+  CHECK(error_of(mknod(two.a, d, "f")) == ErrorCode::stale);
 }
 
 TEST_CASE("ENOTEMPTY is not answered for a directory that the name no longer means") {
@@ -325,9 +326,8 @@ TEST_CASE("a cancelled seal that loses its race with the commit changes nothing"
     }));
   }));
   need(two.a->rmdir(root_ino, "d"));
-  CHECK(error_of(mknod(two.b, d, "f")) == ErrorCode::not_found);
+  CHECK(error_of(mknod(two.b, d, "f")) == ErrorCode::stale);
   CHECK_FALSE(removed);
-  CHECK(two.state(d) == Kind::dead);
 }
 
 // ---- after a crash of A
@@ -383,11 +383,10 @@ TEST_CASE("the commit of a crashed rmdir that arrives after another has settled 
   CHECK(two.state(two.d) == Kind::live);
 }
 
-TEST_CASE("a directory whose remover crashed behind the commit is gone, and dead for who still holds it") {
+TEST_CASE("a directory whose remover crashed behind the commit is gone, also for who still holds it") {
   Crashed two("remove entry", Fault::Kind::applied_and_crash);
   CHECK(names_in(*two.b.file_system, root_ino).empty());
-  CHECK(error_of(mknod(two.b, two.d, "f")) == ErrorCode::not_found);
-  CHECK(two.state(two.d) == Kind::dead);
+  CHECK(error_of(mknod(two.b, two.d, "f")) == ErrorCode::stale);
 }
 
 TEST_CASE("a seal whose parent is gone: a directory with a name lives on, one without is dead") {
@@ -402,7 +401,7 @@ TEST_CASE("a seal whose parent is gone: a directory with a name lives on, one wi
     }
   });
   make_file(*two.b.file_system, named, "f");
-  CHECK(error_of(mknod(two.b, nameless, "f")) == ErrorCode::not_found);
+  CHECK(error_of(mknod(two.b, nameless, "f")) == ErrorCode::stale);
   CHECK(two.state(named) == Kind::live);
   CHECK(two.state(nameless) == Kind::dead);
 }

@@ -18,6 +18,7 @@ using test::InstanceVolume;
 using test::need;
 using test::once_on;
 using test::Running;
+using test::time_until_over;
 
 const std::string root = format::inode_object(root_ino);
 
@@ -48,12 +49,6 @@ TEST_CASE("who watches is not over, however old its record is") {
   CHECK(a->run(insert()).has_value());
 }
 
-class Deaf final : public WatchHandler {
- public:
-  void on_notify(Bytes, std::move_only_function<void(Bytes)>) override {}
-  void on_lost(Error) override {}
-};
-
 TEST_CASE("who has lost one of its two watches is not over") {
   for (const std::string& watched : {std::string(format::super_object), format::session_object(InstanceId{900})}) {
     InstanceVolume volume;
@@ -64,21 +59,21 @@ TEST_CASE("who has lost one of its two watches is not over") {
     record.identity = client->identity();
     need(client->apply(txn::add_instance_record(InstanceId{900}, encode(record))));
     need(client->apply(txn::make_session(InstanceId{900})));
-    const auto watch = need(client->watch(watched, std::make_shared<Deaf>()));
+    const auto watch = need(client->watch(watched, std::make_shared<test::DeafHandler>()));
     volume.clock.advance(std::chrono::hours(1));
     CHECK(!need(other->ensure_over(InstanceId{900})));
     CHECK(fence_counter(volume) == 0);
   }
 }
 
-TEST_CASE("who crashed is not over before its record is a minute old, and is then fenced and marked") {
+TEST_CASE("who crashed is over when it was seen absent for a minute, and is then fenced and marked") {
   InstanceVolume volume;
   const Running a = dead_with_late_step(volume);
   const Running b = volume.start();
-  CHECK(!need(b->ensure_over(a->id())));
-  CHECK(fence_counter(volume) == 0);
-  volume.clock.advance(std::chrono::seconds(61));
-  CHECK(need(b->ensure_over(a->id())));
+  volume.clock.advance(std::chrono::hours(1));  // however old its record is
+  const auto took = time_until_over(*b.instance, a->id());
+  CHECK(took >= gone_after);
+  CHECK(took <= gone_after + 2 * look_again_after);
   CHECK(volume.record_of(a->id())->state == InstanceRecord::State::fenced);
   CHECK(volume.record_of(a->id())->fence_number == 1);
   CHECK(fence_counter(volume) == 1);
@@ -92,8 +87,7 @@ TEST_CASE("who relies on another's fence syncs fences before it reads") {
   const Running a = dead_with_late_step(volume);
   const Running b = volume.start();
   const Running c = volume.start();
-  volume.clock.advance(std::chrono::seconds(61));
-  need(b->ensure_over(a->id()));
+  time_until_over(*b.instance, a->id());
   unsigned late_steps_that_land = 0;
   SECTION("by asking whether the dead one is over") { CHECK(need(c->ensure_over(a->id()))); }
   SECTION("by seeing the fence's number on an inode") { need(c->see_fence(1)); }
@@ -106,8 +100,7 @@ TEST_CASE("a fence that was seen costs nothing the next time") {
   InstanceVolume volume;
   const Running a = dead_with_late_step(volume);
   const Running b = volume.start();
-  volume.clock.advance(std::chrono::seconds(61));
-  need(b->ensure_over(a->id()));
+  time_until_over(*b.instance, a->id());
   const Running c = volume.start();
   CHECK(c->newest_fence() == 1);  // who starts knows of all fences there are
 }
@@ -135,11 +128,15 @@ TEST_CASE("a fence is completed whichever of its steps is cut, lost or run twice
   const Running a = dead_with_late_step(volume);
   const Running b = volume.start();
   const Running c = volume.start();
-  volume.clock.advance(std::chrono::seconds(61));
   b.client->set_hook(once_on(step, {kind}));
   INFO(describe(kind) << " at " << step);
-  CHECK(b->ensure_over(a->id()).has_value() == !crashes);
-  CHECK(need(c->ensure_over(a->id())));
+  Result<bool> over = false;
+  while (over && !*over) {
+    over = b->ensure_over(a->id());
+    volume.clock.sleep_for(look_again_after);
+  }
+  CHECK(over.has_value() == !crashes);
+  time_until_over(*c.instance, a->id());
   CHECK(volume.record_of(a->id())->state == InstanceRecord::State::fenced);
   CHECK(fence_counter(volume) == 1);
   read_root(*c.instance);
@@ -151,9 +148,8 @@ TEST_CASE("two who fence the same instance count one fence") {
   const Running a = dead_with_late_step(volume);
   const Running b = volume.start();
   const Running c = volume.start();
-  volume.clock.advance(std::chrono::seconds(61));
-  b.client->set_hook(test::before("mark fenced", [&] { need(c->ensure_over(a->id())); }));
-  CHECK(need(b->ensure_over(a->id())));
+  b.client->set_hook(test::before("mark fenced", [&] { time_until_over(*c.instance, a->id()); }));
+  time_until_over(*b.instance, a->id());
   CHECK(fence_counter(volume) == 1);
 }
 
@@ -178,8 +174,7 @@ TEST_CASE("a read-only instance fences nobody") {
   InstanceVolume volume;
   const Running a = dead_with_late_step(volume);
   const Running reader = volume.start({.mount_id = "", .read_only = true});
-  volume.clock.advance(std::chrono::seconds(61));
-  CHECK(!need(reader->ensure_over(a->id())));
+  CHECK(time_until_over(*reader.instance, a->id()) > 2 * gone_after);
   CHECK(reader.client->counts().fences == 0);
 }
 
@@ -200,17 +195,21 @@ TEST_CASE("a question reaches the other instance's handler, and its answer comes
   a->set_question_handler(nullptr);
 }
 
-TEST_CASE("who is stopped, gone or was never there is silent") {
+TEST_CASE("who is stopped is silent; where somebody is gone or was never there, nobody is asked") {
   InstanceVolume volume;
   const Running a = volume.start();
   const Running b = volume.start();
   a->set_question_handler([](const Question&) { return Answer{}; });
   InstanceId asked = a->id();
-  SECTION("stopped") { a.client->set_deaf(true); }
+  auto expected = Instance::AskResult::nobody;
+  SECTION("stopped") {
+    a.client->set_deaf(true);
+    expected = Instance::AskResult::silent;
+  }
   SECTION("crashed") { a.client->crash(); }
   SECTION("ended") { need(a->end()); }
   SECTION("never there") { asked = InstanceId{99999}; }
-  CHECK(need(b->ask(asked, {})) == Instance::AskResult::silent);
+  CHECK(need(b->ask(asked, {})) == expected);
 }
 
 TEST_CASE("a handler may do steps on the store while the asker waits") {
@@ -230,8 +229,8 @@ TEST_CASE("an instance that loses its watches sets them again and goes on") {
   const auto session = format::session_object(a->id());
   a.client->lose_watches();
   const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (!need(volume.looker->is_watching(session, a.client->identity())) ||
-         !need(volume.looker->is_watching(format::super_object, a.client->identity()))) {
+  while (need(volume.looker->presence(session, a.client->identity())) != Presence::watching ||
+         need(volume.looker->presence(format::super_object, a.client->identity())) != Presence::watching) {
     REQUIRE(std::chrono::steady_clock::now() < give_up);
     std::this_thread::yield();
   }

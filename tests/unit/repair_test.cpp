@@ -199,6 +199,36 @@ TEST_CASE("nothing is repaired while somebody is there, unless that is wanted") 
   need(mount->unmount());
 }
 
+TEST_CASE("a client whose record is damaged or gone is there as long as it watches, and is not taken for ended") {
+  SmallVolume v;
+  auto mount = v.volume.mount();
+  const bool gone = GENERATE(true, false);
+  const bool silent = GENERATE(true, false);
+  mount.client->set_deaf(silent);
+  const auto spoil = [&](Objects& objects) {
+    auto& records = objects.metadata().at("Super").keys;
+    const auto last = std::prev(records.upper_bound("s/~"));
+    REQUIRE(last->first != format::instance_key(v.me));
+    if (gone) records.erase(last);
+    if (!gone) last->second = "noise";
+  };
+  v.volume.cluster().with_objects(spoil);
+  const auto before = content_of(v.volume.cluster());
+  const auto refused = try_repair(v.volume.new_client(), v.volume.clock());
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(refused.error().code == ErrorCode::busy);
+  CHECK(content_of(v.volume.cluster()).metadata == before.metadata);
+  repair::RepairOptions options;
+  options.though_in_use = true;
+  const auto forced = repair::repair_volume(v.volume.new_client(), v.volume.clock(), options);
+  CHECK(forced.has_value() == gone);  // no collector works beside a record that cannot be read
+  CHECK(findings_of(v.volume.cluster()) != none);
+  mount.client->crash();
+  mount.file_system.reset();
+  need(try_repair(v.volume.new_client(), v.volume.clock()));
+  CHECK(findings_of(v.volume.cluster()) == none);
+}
+
 TEST_CASE("more findings than there is room for are repaired in the same order, one check after the other") {
   SmallVolume v;
   auto mount = v.volume.mount();

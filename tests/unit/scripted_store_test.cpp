@@ -2,6 +2,7 @@
 // What the script does to steps. The store's contract itself is held by the conformance suite.
 #include "store/scripted/scripted_store.h"
 
+#include <atomic>
 #include <thread>
 
 #include "store/scripted/describe.h"
@@ -137,6 +138,88 @@ TEST_CASE("a fence does not yet bar a client from objects that nobody who knows 
     CHECK(!pair.a->apply(append_mark("Inode.2", "k")));
     CHECK(!pair.a->apply(make("Inode.9")));
   }
+}
+
+TEST_CASE("steps on an object that is away wait, are applied in their order when it is back, and hold up no others") {
+  Pair pair;
+  REQUIRE(pair.a->apply(make("Inode.3")).has_value());
+  pair.cluster->set_away([](const std::string& object) { return object == "Inode.2"; });
+  std::vector<std::string> answered;
+  const auto send = [&](ScriptedClient& client, const std::string& key) {
+    client.apply_async(append_mark("Inode.2", key), [&answered, key](const Result<Applied>& applied) {
+      answered.push_back(key + (applied ? "" : " refused"));
+    });
+  };
+  send(*pair.a, "first");
+  send(*pair.a, "second");
+  send(*pair.a, "first");
+  CHECK(pair.a->apply(append_mark("Inode.3", "k")).has_value());
+  CHECK(has_key(*pair.b, "Inode.3", "k"));
+  CHECK(answered.empty());
+  pair.cluster->set_away(nullptr);
+  CHECK(answered == std::vector<std::string>{"first", "second", "first refused"});
+}
+
+TEST_CASE("calls that block wait for monitors and objects that are away") {
+  Pair pair;
+  const bool monitors = GENERATE(false, true);
+  pair.cluster->set_away(
+      [monitors](const std::string& object) { return (object == ScriptedCluster::monitors) == monitors; });
+  std::atomic<unsigned> answered = 0;
+  {
+    const std::jthread call([&] {
+      const bool right = monitors ? pair.a->sync_fences().has_value() && pair.a->fence(pair.b->identity()).has_value()
+                                  : pair.a->presence("Inode.2", pair.a->identity()).has_value() &&
+                                        pair.a->notify("Inode.2", "?", std::chrono::seconds(1)).has_value();
+      if (right) ++answered;
+    });
+    CHECK(answered == 0);
+    pair.cluster->set_away(nullptr);
+  }
+  CHECK(answered == 1);
+}
+
+struct Heard final : WatchHandler {
+  std::vector<std::string> heard;
+  void on_notify(Bytes payload, std::move_only_function<void(Bytes)> answer) override {
+    heard.push_back(payload);
+    answer("yes");
+  }
+  void on_lost(Error) override { heard.push_back("lost"); }
+};
+
+TEST_CASE("a client that is cut off does and hears nothing, and afterwards all of it in order") {
+  Pair pair;
+  const auto heard = std::make_shared<Heard>();
+  const auto watch = pair.a->watch("Inode.2", heard);
+  REQUIRE(watch.has_value());
+  pair.a->set_cut_off(true);
+  unsigned answered = 0;
+  pair.a->apply_async(append_mark("Inode.2", "k"),
+                      [&](const Result<Applied>& applied) { answered += applied ? 1 : 0; });
+  const auto reply = pair.b->notify("Inode.2", "late", std::chrono::milliseconds(1));
+  REQUIRE(reply.has_value());
+  CHECK(reply->silent == 1);
+  const auto tell = pair.a->lapse_watches([](const std::string& object) { return object == "Inode.2"; });
+  tell();
+  CHECK(pair.b->presence("Inode.2", pair.a->identity()).value() == Presence::absent);
+  CHECK(!has_key(*pair.b, "Inode.2", "k"));
+  CHECK(answered == 0);
+  CHECK(heard->heard.empty());
+  pair.a->set_cut_off(false);
+  CHECK(has_key(*pair.b, "Inode.2", "k"));
+  CHECK(answered == 1);
+  CHECK(heard->heard == std::vector<std::string>{"late", "lost"});
+}
+
+TEST_CASE("what a client sends while it is cut off may land after its death") {
+  Pair pair;
+  pair.a->set_cut_off(true);
+  pair.a->apply_async(append_mark("Inode.2", "k"), [](const Result<Applied>&) {});
+  pair.a->crash();
+  CHECK(!has_key(*pair.b, "Inode.2", "k"));
+  CHECK(pair.a->land_late_steps() == 1);
+  CHECK(has_key(*pair.b, "Inode.2", "k"));
 }
 
 TEST_CASE("steps are counted and traced for each client") {

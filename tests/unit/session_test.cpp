@@ -237,6 +237,8 @@ TEST_CASE("what is not there is refused as the kernel and its users expect") {
   REQUIRE(statvfs(mount.mountpoint().c_str(), &usage) == 0);
   CHECK(usage.f_namemax == 255);
   CHECK(usage.f_frsize == 4096);
+  CHECK(usage.f_favail == usage.f_bavail);
+  CHECK(usage.f_files > usage.f_ffree);
   CHECK(usage.f_blocks == (std::uint64_t{1} << 40) / 4096);
 }
 

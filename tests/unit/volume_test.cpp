@@ -103,6 +103,53 @@ TEST_CASE("a pool that holds a volume, parts of one, or another program's object
   CHECK(pool.client->counts().applies == 0);
 }
 
+TEST_CASE("who finds a volume's objects first says only what is true of Super") {
+  EmptyPool pool;
+  const bool super = GENERATE(true, false);
+  need(pool.client->apply({"Inode.9", "put", {}, {mutation::CreateExclusive{}}}));
+  if (super) need(pool.client->apply({"Super", "put", {}, {mutation::SetXattr{"super", "damaged"}}}));
+  const auto made = make_volume(*pool.client, pool.clock, {});
+  REQUIRE(!made);
+  CHECK((made.error().context.find("volume here already") != std::string::npos) == super);
+  CHECK((made.error().context.find("no Super") != std::string::npos) != super);
+}
+
+TEST_CASE("a damaged Super is named, with what to do") {
+  EmptyPool pool;
+  need(make_volume(*pool.client, pool.clock, {}));
+  pool.cluster->with_objects(
+      [](scripted::Objects& objects) { objects.metadata().at("Super").xattrs["super"][20] ^= 1; });
+  const auto started = Instance::start(pool.cluster->new_client(), pool.clock, {});
+  const auto described = describe_volume(*pool.client);
+  REQUIRE(!started);
+  REQUIRE(!described);
+  for (const auto& error : {started.error(), described.error()}) {
+    CHECK(error.code == ErrorCode::corrupt);
+    CHECK(error.context.starts_with("Super: "));
+    CHECK(error.context.find("run lccfs-fsck") != std::string::npos);
+  }
+}
+
+TEST_CASE("an Alloc that would hand out what is no number of an inode is refused by name, and stays as it is") {
+  EmptyPool pool;
+  need(make_volume(*pool.client, pool.clock, {}));
+  const auto next = GENERATE(std::uint64_t{0}, std::uint64_t{1}, format::numbers_end, ~std::uint64_t{0});
+  pool.cluster->with_objects([&](scripted::Objects& objects) {
+    objects.metadata().at("Alloc").xattrs["next"] = encode(format::NumberRecord{next});
+  });
+  auto client = pool.cluster->new_client();
+  const auto started = Instance::start(client, pool.clock, {});
+  const auto described = describe_volume(*client);
+  REQUIRE(!started);
+  REQUIRE(!described);
+  for (const auto& error : {started.error(), described.error()}) {
+    CHECK(error.code == ErrorCode::corrupt);
+    CHECK(error.context.starts_with("Alloc: next: "));
+    CHECK(error.context.find("run lccfs-fsck") != std::string::npos);
+  }
+  CHECK(client->counts().applies == 0);
+}
+
 TEST_CASE("an Alloc that has handed out numbers, and an inode 1 that is no empty directory, are not built upon") {
   const bool alloc = GENERATE(true, false);
   EmptyPool pool;

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "format/object_names.h"
+#include "format/records.h"
 #include "support/catch.h"
 #include "support/file_calls.h"
 #include "support/test_volume.h"
@@ -46,7 +47,7 @@ TEST_CASE("appends of two clients all arrive, whole") {
   const auto other = open_again(*second.file_system, file.ino, O_RDWR | O_APPEND);
   constexpr int each = 50;
   auto appender = [](FileSystem& fs, HandleId handle, const std::string& line) {
-    for (int i = 0; i < each; ++i) need(write_at(fs, handle, 0, line));
+    for (int i = 0; i < each; ++i) need(write_with(O_APPEND, fs, handle, 0, line));
   };
   std::thread one([&] { appender(*first.file_system, file.handle, "first\n"); });
   std::thread two([&] { appender(*second.file_system, other, "other\n"); });
@@ -156,6 +157,116 @@ TEST_CASE("an evicted holder's writes, truncates and syncs fail, and change noth
   CHECK_FALSE(evicted->set_attributes({}, file.ino,
                                       {.mode = {}, .uid = {}, .gid = {}, .size_bytes = 0, .atime = {}, .mtime = {}}));
   CHECK(need(read_at(*heir.file_system, handle, 0, 3)) == "new");
+}
+
+TEST_CASE("an asker's own pause is not the holder's silence") {
+  const auto paused_before = GENERATE(StepKind::notify, StepKind::query);
+  TestVolume volume;
+  auto holder = volume.mount();
+  auto asker = volume.mount();
+  const auto file = create_file(*holder.file_system, "f");
+  need(write_at(*holder.file_system, file.handle, 0, "held"));
+  holder.client->set_deaf(true);
+  unsigned questions = 0;
+  bool paused = false;
+  asker.client->set_hook([&](const StepInfo& info) {
+    if (info.kind == StepKind::notify) ++questions;
+    if (questions == 4) holder.client->set_deaf(false);
+    if (questions == (paused_before == StepKind::query ? 1 : 2) && info.kind == paused_before && !paused) {
+      paused = true;
+      volume.clock().advance(std::chrono::seconds(100));
+    }
+    return Fault{};
+  });
+  open_again(*asker.file_system, file.ino);
+  CHECK(paused);
+  CHECK(asker.client->counts().fences == 0);
+  need(write_at(*holder.file_system, file.handle, 0, "HELD"));
+}
+
+TEST_CASE("a dead holder holds nobody up for more than two minutes, and for a minute at least") {
+  TestVolume volume({}, {.dead_clients_watch = true});
+  auto dead = volume.mount();
+  auto asker = volume.mount();
+  const auto file = create_file(*dead.file_system, "f");
+  need(write_at(*dead.file_system, file.handle, 0, "held"));
+  dead.client->crash();
+  const auto began = volume.clock().elapsed();
+  asker.client->set_hook([&](const StepInfo& info) {
+    if (info.kind != StepKind::notify) return Fault{};
+    const bool watched = volume.clock().elapsed() - began < std::chrono::seconds(30);
+    if (!watched) dead.client->lose_watches();
+    if (watched) volume.clock().advance(std::chrono::seconds(10));
+    return Fault{};
+  });
+  open_again(*asker.file_system, file.ino);
+  CHECK(asker.client->counts().fences == 1);
+  CHECK(volume.clock().elapsed() - began > std::chrono::minutes(1));
+  CHECK(volume.clock().elapsed() - began < std::chrono::minutes(2));
+}
+
+TEST_CASE("stat answers what is stored where the holder is silent or absent, and asks it once in a while") {
+  const bool absent = GENERATE(false, true);
+  TestVolume volume;
+  auto holder = volume.mount();
+  auto looker = volume.mount();
+  const auto file = create_file(*holder.file_system, "f");
+  const auto other = create_file(*holder.file_system, "g");
+  need(write_at(*holder.file_system, file.handle, 0, "synced"));
+  need(holder->fsync(file.handle, false));
+  need(write_at(*holder.file_system, file.handle, 6, " and not"));
+  if (absent) holder.client->crash();
+  if (!absent) holder.client->set_deaf(true);
+  const auto began = volume.clock().elapsed();
+  for (int i = 0; i < 100; ++i) {
+    const auto reply = need(looker->get_attributes(i % 2 == 0 ? file.ino : other.ino));
+    CHECK(reply.attributes.size_bytes == (i % 2 == 0 ? 6 : 0));
+    CHECK(reply.attributes_ttl == std::chrono::nanoseconds(0));
+  }
+  CHECK(volume.clock().elapsed() == began);
+  CHECK(looker.client->counts().notifies == 1);
+  CHECK(looker.client->counts().fences == 0);
+  volume.clock().advance(std::chrono::seconds(5));
+  if (!absent) holder.client->set_deaf(false);
+  CHECK(need(looker->get_attributes(file.ino)).attributes.size_bytes == (absent ? 6 : 14));
+}
+
+TEST_CASE("an open waits until a silent holder answers, whatever stat does") {
+  TestVolume volume;
+  auto holder = volume.mount();
+  auto opener = volume.mount();
+  const auto file = create_file(*holder.file_system, "f");
+  need(write_at(*holder.file_system, file.handle, 0, "held"));
+  holder.client->set_deaf(true);
+  unsigned questions = 0;
+  opener.client->set_hook([&](const StepInfo& info) {
+    if (info.kind == StepKind::notify && ++questions == 4) holder.client->set_deaf(false);
+    return Fault{};
+  });
+  CHECK(need(opener->get_attributes(file.ino)).attributes.size_bytes == 0);
+  const auto handle = open_again(*opener.file_system, file.ino, O_RDONLY);
+  CHECK(need(read_at(*opener.file_system, handle, 0, 100)) == "held");
+  CHECK(questions >= 4);
+}
+
+TEST_CASE("who opens a dead writer's file cleans up what that wrote past the end, also if he only reads") {
+  TestVolume volume(small_objects());
+  auto dead = volume.mount();
+  auto reader = volume.mount();
+  const auto file = create_file(*dead.file_system, "f");
+  need(write_at(*dead.file_system, file.handle, 0, "synced"));
+  need(dead->fsync(file.handle, false));
+  need(write_at(*dead.file_system, file.handle, 6, std::string(2 * object_bytes, 'x')));
+  dead.client->crash();
+  const auto handle = open_again(*reader.file_system, file.ino, O_RDONLY);
+  CHECK(need(read_at(*reader.file_system, handle, 0, 100)) == "synced");
+  close_file(*reader.file_system, handle);
+  need(reader->unmount());
+  volume.cluster().with_objects([&](scripted::Objects& objects) {
+    CHECK(objects.data().size() == 1);
+    CHECK(objects.data().at(format::data_object(file.ino, ObjectIndex{0})).size() == 6);
+    CHECK_FALSE(objects.metadata().at(format::inode_object(file.ino)).xattrs.contains(format::xattr::lease));
+  });
 }
 
 TEST_CASE("every step of the lease may be run twice") {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <vector>
 
 namespace lccfs::local {
 namespace {
@@ -25,6 +26,18 @@ Result<bool> is_locked(int clients, const std::string& name) {
   return std::unexpected(system_error("look at the lock of client " + name));
 }
 
+Result<std::vector<std::string>> client_files(int clients) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> listing(
+      ::fdopendir(::openat(clients, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)), ::closedir);
+  if (!listing) return std::unexpected(system_error("list the clients"));
+  std::vector<std::string> names;
+  while (const dirent* entry = ::readdir(listing.get())) {
+    const std::string name = entry->d_name;
+    if (!name.starts_with('.') && !name.ends_with(socket_suffix)) names.push_back(name);
+  }
+  return names;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Client>> Client::enter(int clients) {
@@ -36,6 +49,11 @@ Result<std::shared_ptr<Client>> Client::enter(int clients) {
     const bool taken_for_dead = made.error().code == ErrorCode::not_found;  // before it was locked
     if (!taken_for_dead || attempt == enter_attempts) return std::unexpected(made.error());
   }
+}
+
+Result<std::shared_ptr<Client>> Client::look_on(int clients) {
+  LCCFS_TRY(auto identity, make_identity());
+  return std::shared_ptr<Client>(new Client(clients, std::move(identity)));
 }
 
 Result<> Client::make_files() {
@@ -95,7 +113,7 @@ Result<> kill_client(int clients, const ClientIdentity& identity) {
   for (int attempt = 0; attempt < 2; ++attempt) {
     if (::flock(file.get(), LOCK_SH | LOCK_NB) == 0) return {};
     if (errno != EWOULDBLOCK && errno != EINTR) return std::unexpected(system_error(what));
-    LCCFS_TRY(const bool signalled, kill_process(identity));
+    LCCFS_TRY(const bool signalled, kill_process(identity, file.get()));
     if (!signalled) continue;  // gone since we looked, or not to be seen from here
     while (::flock(file.get(), LOCK_SH) != 0)
       if (errno != EINTR) return std::unexpected(system_error(what));
@@ -105,13 +123,18 @@ Result<> kill_client(int clients, const ClientIdentity& identity) {
                                       " is not to be seen from here (another PID namespace?): end it by hand");
 }
 
+Result<bool> is_any_alive(int clients) {
+  LCCFS_TRY(const auto names, client_files(clients));
+  for (const std::string& name : names) {
+    LCCFS_TRY(const bool locked, is_locked(clients, name));
+    if (locked) return true;
+  }
+  return false;
+}
+
 Result<> remove_dead_files(int clients) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> listing(
-      ::fdopendir(::openat(clients, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)), ::closedir);
-  if (!listing) return std::unexpected(system_error("list the clients"));
-  while (const dirent* entry = ::readdir(listing.get())) {
-    const std::string name = entry->d_name;
-    if (name.starts_with('.') || name.ends_with(socket_suffix)) continue;
+  LCCFS_TRY(const auto names, client_files(clients));
+  for (const std::string& name : names) {
     LCCFS_TRY(const bool locked, is_locked(clients, name));
     if (locked) continue;
     const std::string id = name.substr(0, name.find('.'));

@@ -21,6 +21,8 @@ class Client {
  public:
   /// Makes and locks the file. `clients`: the directory; open for longer than the client.
   static Result<std::shared_ptr<Client>> enter(int clients);
+  /// One that may not write: it has no file, and nobody knows of it.
+  static Result<std::shared_ptr<Client>> look_on(int clients);
   ~Client();  ///< removes the file
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
@@ -75,8 +77,11 @@ std::unexpected<Error> fenced_failure();
 
 /// Whether somebody holds the lock of that client.
 Result<bool> is_alive(int clients, const std::string& id);
-/// Kills the client's process and returns when its lock is free. Not for clients of this process.
+/// Kills the client's process and returns when its lock is free. Not for clients of this process. permission_denied: the
+/// process that it names does not hold that lock.
 Result<> kill_client(int clients, const ClientIdentity& identity);
+/// Whether any client holds its lock.
+Result<bool> is_any_alive(int clients);
 /// Removes what dead clients have left in the directory.
 Result<> remove_dead_files(int clients);
 

@@ -28,6 +28,21 @@ Result<Descriptor> open_at(int directory, const std::string& name, int flags, co
   return opened;
 }
 
+/// Whoever may write into the folder of a volume decides what every program does that works on it: which files it
+/// changes, and which processes it fences.
+Result<> check_owner(int directory, const std::string& path) {
+  struct stat status {};
+  if (::fstat(directory, &status) != 0) return std::unexpected(system_error(path));
+  const uid_t me = ::geteuid();
+  if (status.st_uid != me && status.st_uid != 0)
+    return failure(ErrorCode::permission_denied, path + ": belongs to user " + std::to_string(status.st_uid) +
+                                                     ", who could make this program do anything as user " +
+                                                     std::to_string(me) + "; run it as that user, or change the owner");
+  if ((status.st_mode & S_IWOTH) != 0)
+    return failure(ErrorCode::permission_denied, path + ": every user may write into it; first: chmod o-w " + path);
+  return {};
+}
+
 Result<Descriptor> open_root(const std::string& path, bool create) {
   if (create && ::mkdir(path.c_str(), 0700) == 0) {
     const auto parent = std::filesystem::path(path).lexically_normal() / "..";
@@ -37,7 +52,10 @@ Result<Descriptor> open_root(const std::string& path, bool create) {
     return std::unexpected(system_error("cannot make the directory " + path));
   }
   Descriptor root(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (root) return root;
+  if (root) {
+    LCCFS_CHECK(check_owner(root.get(), path));
+    return root;
+  }
   if (errno == ENOENT) return failure(ErrorCode::not_found, path + ": no such directory; mkfs makes it");
   if (errno == ENOTDIR) return failure(ErrorCode::invalid, path + ": not a directory");
   return std::unexpected(system_error(path));
@@ -92,6 +110,10 @@ Result<> ensure_marker(int root, const std::string& path, bool create) {
   return write_marker(root, path);
 }
 
+bool is_denied(int root, const char* name) {
+  return ::faccessat(root, name, W_OK, AT_EACCESS) != 0 && (errno == EACCES || errno == EROFS);
+}
+
 Result<Descriptor> ensure_subdirectory(int root, const std::string& path, const char* name) {
   const std::string what = path + "/" + name;
   if (::mkdirat(root, name, 0700) == 0) {
@@ -99,7 +121,9 @@ Result<Descriptor> ensure_subdirectory(int root, const std::string& path, const 
   } else if (errno != EEXIST) {
     return std::unexpected(system_error(what));
   }
-  return open_at(root, name, O_RDONLY | O_DIRECTORY, what);
+  LCCFS_TRY(Descriptor opened, open_at(root, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, what));
+  LCCFS_CHECK(check_owner(opened.get(), what));
+  return opened;
 }
 
 }  // namespace
@@ -115,8 +139,28 @@ Result<Directory> open_directory(const std::string& path, bool create) {
   LCCFS_TRY(directory.clients, ensure_subdirectory(root, path, "clients"));
   LCCFS_CHECK(ensure_subdirectory(root, path, "metadata"));
   directory.metadata_path = path + "/metadata";
+  directory.read_only = is_denied(root, "clients") || is_denied(root, "metadata/data.mdb");
   if (create && ::flock(root, LOCK_UN) != 0) return std::unexpected(system_error("unlock " + path));
   return directory;
+}
+
+Result<Descriptor> show_onlooker(const Directory& directory) {
+  const std::string what = directory.path + "/" + marker;
+  LCCFS_TRY(Descriptor file, open_at(directory.root.get(), marker, O_RDONLY, what));
+  struct flock lock {};
+  lock.l_type = F_RDLCK;
+  if (::fcntl(file.get(), F_OFD_SETLK, &lock) != 0) return std::unexpected(system_error("lock " + what));
+  return file;
+}
+
+Result<> expect_no_onlooker(const Directory& directory) {
+  const std::string what = directory.path + "/" + marker;
+  LCCFS_TRY(const Descriptor file, open_at(directory.root.get(), marker, O_RDONLY, what));
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  if (::fcntl(file.get(), F_OFD_GETLK, &lock) != 0) return std::unexpected(system_error("look at the lock of " + what));
+  if (lock.l_type == F_UNLCK) return {};
+  return failure(ErrorCode::busy, directory.path + ": somebody who may only read has it open; end that first");
 }
 
 }  // namespace lccfs::local

@@ -19,10 +19,20 @@ struct Directory {
   std::string path;
   Descriptor root, data, clients;
   std::string metadata_path;
+  bool read_only = false;  ///< this process may not write into it, or it is mounted read-only
 };
 
 /// Opens the directory of a volume. not_found: it is missing, or holds none. With `create` it is made; `exists`: it
-/// holds something that is not ours (nothing was changed). unsupported: a newer layout.
+/// holds something that is not ours (nothing was changed). unsupported: a newer layout. permission_denied: also if it
+/// belongs to another user than this process's and root, or every user may write into it.
 Result<Directory> open_directory(const std::string& path, bool create);
+
+// LMDB does not see who reads without writing that down: who only reads and who writes keep each other out. Each shows
+// itself first (the writer by its file in clients/), and looks for the other then.
+
+/// Shows that somebody reads here who may not write, for as long as it is open.
+Result<Descriptor> show_onlooker(const Directory& directory);
+/// busy: there is one.
+Result<> expect_no_onlooker(const Directory& directory);
 
 }  // namespace lccfs::local

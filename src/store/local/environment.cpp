@@ -2,8 +2,10 @@
 #include "store/local/environment.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <limits>
 
 #include "store/local/descriptor.h"
@@ -59,9 +61,24 @@ int open_handles(MDB_txn* transaction, unsigned flags, Tables& tables) {
   return 0;
 }
 
+/// An empty file is what LMDB takes for a new one: here it is new only while a volume is made.
+Result<> check_file(const std::string& path, bool create) {
+  struct stat status {};
+  const bool there = ::stat(path.c_str(), &status) == 0;
+  if (!there && errno != ENOENT) return std::unexpected(system_error(path));
+  if (there && status.st_size != 0) return check_metadata_header(path);
+  if (create) return {};
+  return failure(ErrorCode::corrupt,
+                 path + ": it is " + (there ? "empty" : "missing") +
+                     ": mkfs was cut short (run it again), or the volume's metadata is lost (restore it from a copy)");
+}
+
 }  // namespace
 
 // ---- transactions
+
+Transaction::Transaction(Environment& environment, MDB_txn* transaction)
+    : environment_(environment), transaction_(transaction), using_pages_(environment.shown_file_) {}
 
 const Tables& Transaction::tables() const { return environment_.tables(); }
 
@@ -125,7 +142,13 @@ Cursor::~Cursor() {
 
 Result<bool> Cursor::seek(std::string_view key) { return move(as_value(key), key.empty() ? MDB_FIRST : MDB_SET_RANGE); }
 
-Result<bool> Cursor::next() { return move({}, MDB_NEXT); }
+/// Keys rise: in a damaged table a walk could else go round for ever.
+Result<bool> Cursor::next() {
+  const std::string before(key_);
+  LCCFS_TRY(const bool found, move({}, MDB_NEXT));
+  if (found && key_ <= before) return failure(ErrorCode::corrupt, "the metadata is damaged: its keys are out of order");
+  return found;
+}
 
 Result<bool> Cursor::move(MDB_val key, MDB_cursor_op operation) {
   MDB_val value{};
@@ -144,19 +167,26 @@ Result<> Cursor::remove() {
 
 // ---- the environment
 
-Result<std::unique_ptr<Environment>> Environment::open(const std::string& directory) {
+Result<std::unique_ptr<Environment>> Environment::open(const std::string& directory, const Options& options) {
+  const std::string file = directory + "/data.mdb";
+  LCCFS_CHECK(check_file(file, options.create));
+  UsingPages::watch_for_faults();
   for (std::size_t size = map_size_bytes;; size /= 2) {
     MDB_env* raw = nullptr;
     if (const int code = ::mdb_env_create(&raw)) return lmdb_failure(code, "open " + directory);
-    std::unique_ptr<Environment> environment(new Environment(raw));
+    std::unique_ptr<Environment> environment(new Environment(raw, file));
+    const UsingPages using_pages(environment->shown_file_);
+    ::mdb_env_set_assert(raw, [](MDB_env*, const char*) { std::abort(); });  // without its own two lines
     ::mdb_env_set_mapsize(raw, size);
     ::mdb_env_set_maxreaders(raw, reader_slots);
     ::mdb_env_set_maxdbs(raw, std::size(named_tables));
-    const int code = ::mdb_env_open(raw, directory.c_str(), MDB_NOTLS, 0600);
+    const unsigned flags = MDB_NOTLS | (options.read_only ? MDB_RDONLY | MDB_NOLOCK : 0);
+    const int code = ::mdb_env_open(raw, directory.c_str(), flags, 0600);
     if (code == ENOMEM && size > least_map_size_bytes) continue;
-    if (code) return lmdb_failure(code, "open " + directory);
-    environment->drop_dead_readers();
-    LCCFS_CHECK(environment->open_tables());
+    if (code) return lmdb_failure(code, "open " + file);
+    if (!options.read_only) environment->drop_dead_readers();
+    LCCFS_CHECK(environment->open_tables(options.read_only));
+    if (options.read_only) return environment;
     const Descriptor names(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!names) return std::unexpected(system_error(directory));
     LCCFS_CHECK(sync_directory(names.get(), directory));
@@ -164,12 +194,16 @@ Result<std::unique_ptr<Environment>> Environment::open(const std::string& direct
   }
 }
 
-Result<> Environment::open_tables() {
+Result<> Environment::open_tables(bool read_only) {
   MDB_txn* reader = nullptr;
   if (const int code = ::mdb_txn_begin(environment_, nullptr, MDB_RDONLY, &reader))
     return lmdb_failure(code, "open the metadata");
-  const int found = open_handles(reader, 0, tables_);
+  const auto checked = check_metadata_pages(file_, ::mdb_txn_id(reader));
+  const int found = checked ? open_handles(reader, 0, tables_) : 0;
   ::mdb_txn_commit(reader);  // handles stay open only behind a commit
+  LCCFS_CHECK(checked);
+  if (found == MDB_NOTFOUND && read_only)
+    return failure(ErrorCode::not_found, file_ + ": it has not all tables: mkfs was cut short");
   if (found != MDB_NOTFOUND) return found ? Result<>(lmdb_failure(found, "open the metadata")) : Result<>();
   LCCFS_TRY(auto writer, begin_write());
   if (const int code = open_handles(writer->raw(), MDB_CREATE, tables_))
@@ -183,6 +217,7 @@ Environment::~Environment() {
 }
 
 Result<std::unique_ptr<ReadTransaction>> Environment::begin_read() {
+  const UsingPages using_pages(shown_file_);
   MDB_txn* reader = nullptr;
   {
     const std::lock_guard lock(readers_mutex_);
@@ -214,6 +249,7 @@ void Environment::give_back(MDB_txn* reader) {
 }
 
 Result<std::unique_ptr<WriteTransaction>> Environment::begin_write() {
+  const UsingPages using_pages(shown_file_);
   MDB_txn* writer = nullptr;
   if (const int code = ::mdb_txn_begin(environment_, nullptr, 0, &writer)) return lmdb_failure(code, "write metadata");
   return std::make_unique<WriteTransaction>(*this, writer);
@@ -222,6 +258,7 @@ Result<std::unique_ptr<WriteTransaction>> Environment::begin_write() {
 void Environment::drop_dead_readers() { ::mdb_reader_check(environment_, nullptr); }
 
 bool Environment::keep_reserve() {
+  const UsingPages using_pages(shown_file_);
   MDB_envinfo info{};
   MDB_stat stat{};
   int file = -1;

@@ -18,7 +18,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text.h"
 #include "lccfs/result.h"
+#include "store/local/metadata_pages.h"
 
 namespace lccfs::local {
 
@@ -46,11 +48,14 @@ class Transaction {
   MDB_txn* raw() const { return transaction_; }
 
  protected:
-  Transaction(Environment& environment, MDB_txn* transaction) : environment_(environment), transaction_(transaction) {}
+  Transaction(Environment& environment, MDB_txn* transaction);
   ~Transaction() = default;
 
   Environment& environment_;
   MDB_txn* transaction_;
+
+ private:
+  const UsingPages using_pages_;  // LMDB, and whoever looks at what it answers
 };
 
 class ReadTransaction final : public Transaction {
@@ -95,7 +100,13 @@ class Cursor {
 class Environment {
  public:
   /// At most one per directory and process, and not over a fork: LMDB's rules.
-  static Result<std::unique_ptr<Environment>> open(const std::string& directory);
+  /// `create`: the file may be missing. `read_only`: nothing is written, not even that somebody reads: good only while
+  /// nobody writes.
+  struct Options {
+    bool create = false;
+    bool read_only = false;
+  };
+  static Result<std::unique_ptr<Environment>> open(const std::string& directory, const Options& options);
   ~Environment();
   Environment(const Environment&) = delete;
   Environment& operator=(const Environment&) = delete;
@@ -112,12 +123,15 @@ class Environment {
   const Tables& tables() const { return tables_; }
 
  private:
+  friend class Transaction;
   friend class ReadTransaction;
-  explicit Environment(MDB_env* environment) : environment_(environment) {}
-  Result<> open_tables();
+  Environment(MDB_env* environment, std::string file)
+      : environment_(environment), file_(std::move(file)), shown_file_(printable(file_)) {}
+  Result<> open_tables(bool read_only);
   void give_back(MDB_txn* reader);
 
   MDB_env* const environment_;
+  const std::string file_, shown_file_;
   Tables tables_;
   std::atomic<std::uint64_t> reserved_bytes_ = 0;
   std::mutex readers_mutex_;

@@ -67,7 +67,7 @@ class LocalStore final : public ObjectStore {
 
   Result<std::unique_ptr<Watch>> watch(const std::string& object, std::shared_ptr<WatchHandler> handler) override;
   Result<NotifyReply> notify(const std::string& object, Bytes payload, std::chrono::milliseconds timeout) override;
-  Result<bool> is_watching(const std::string& object, const Bytes& identity) override;
+  Result<Presence> presence(const std::string& object, const Bytes& identity) override;
 
   Bytes identity() const override { return encode(client_->identity()); }
   Result<> fence(const Bytes& identity) override;
@@ -80,6 +80,7 @@ class LocalStore final : public ObjectStore {
   Result<ListPage> list_metadata(const std::string& after, bool alone);
   Result<ListPage> list_data(const std::string& directories);
   Result<> check_not_fenced();
+  Error read_only_error(const std::string& what) const;
 
   const std::shared_ptr<Volume> volume_;
   const std::shared_ptr<Client> client_;
@@ -89,9 +90,15 @@ std::string data_cursor(unsigned directory, unsigned end) {
   return 'd' + std::to_string(directory) + '-' + std::to_string(end);
 }
 
+Error LocalStore::read_only_error(const std::string& what) const {
+  return {ErrorCode::permission_denied, what + ": " + volume_->directory().path + " can only be read",
+          Outcome::definite};
+}
+
 // ---- metadata objects
 
 void LocalStore::apply_async(MetaTxn txn, ApplyDone done) {
+  if (volume_->read_only()) return done(std::unexpected(read_only_error(txn.object)));
   Step step(client_);
   if (!step) return done(fenced_failure());
   volume_->committer().submit(std::move(step), std::move(txn), std::move(done));
@@ -108,8 +115,10 @@ void LocalStore::query_async(MetaRead read, QueryDone done) {
 
 Result<MetaSnapshot> LocalStore::query_now(const MetaRead& read) {
   LCCFS_TRY(const auto transaction, volume_->environment().begin_read());
-  LCCFS_TRY(const bool member, is_client(*transaction, client_->identity().id));
-  if (!member) return fenced_failure();
+  if (!volume_->read_only()) {
+    LCCFS_TRY(const bool member, is_client(*transaction, client_->identity().id));
+    if (!member) return fenced_failure();
+  }
   return local::query(*transaction, read);
 }
 
@@ -125,6 +134,7 @@ void LocalStore::read_data(std::string object, std::uint64_t offset, std::span<c
 }
 
 void LocalStore::change_data(const std::string& object, DataQueue::Change change, DataDone done) {
+  if (volume_->read_only()) return done(std::unexpected(read_only_error(object)));
   Step step(client_);
   if (!step) return done(fenced_failure());
   if (auto named = check_object_name(object); !named) return done(std::unexpected(std::move(named).error()));
@@ -211,6 +221,7 @@ Result<> LocalStore::use_data_pool(const std::string& name) {
 // ---- watch and notify
 
 Result<std::unique_ptr<Watch>> LocalStore::watch(const std::string& object, std::shared_ptr<WatchHandler> handler) {
+  if (volume_->read_only()) return std::unexpected(read_only_error(object));
   const Step step(client_);
   if (!step) return fenced_failure();
   const std::uint64_t number = client_->watch_server().add(object, std::move(handler));
@@ -246,17 +257,16 @@ Result<NotifyReply> LocalStore::notify(const std::string& object, Bytes payload,
   return ask_clients(volume_->directory().clients.get(), ids, {object, std::move(payload)}, timeout);
 }
 
-Result<bool> LocalStore::is_watching(const std::string& object, const Bytes& identity) {
+Result<Presence> LocalStore::presence(const std::string& object, const Bytes& identity) {
   LCCFS_CHECK(check_not_fenced());
   LCCFS_CHECK(check_object_name(object));
   LCCFS_TRY(const ClientIdentity whom, decode_identity(identity));
-  std::vector<std::string> ids;
-  {
-    LCCFS_TRY(const auto transaction, volume_->environment().begin_read());
-    LCCFS_TRY(ids, watchers(*transaction, object));
-  }
-  if (std::ranges::find(ids, whom.id) == ids.end()) return false;
-  return is_alive(volume_->directory().clients.get(), whom.id);
+  // An identity is that of a client whose file has been locked: a free lock, or no file, is its end.
+  LCCFS_TRY(const bool alive, is_alive(volume_->directory().clients.get(), whom.id));
+  if (!alive) return Presence::dead;
+  LCCFS_TRY(const auto transaction, volume_->environment().begin_read());
+  LCCFS_TRY(const auto ids, watchers(*transaction, object));
+  return std::ranges::find(ids, whom.id) != ids.end() ? Presence::watching : Presence::absent;
 }
 
 // ---- fencing
@@ -269,6 +279,7 @@ Result<> LocalStore::check_not_fenced() {
 Result<> LocalStore::fence(const Bytes& identity) {
   LCCFS_CHECK(check_not_fenced());
   LCCFS_TRY(const ClientIdentity whom, decode_identity(identity));
+  if (volume_->read_only()) return std::unexpected(read_only_error("fence"));
   return volume_->fence(whom);
 }
 

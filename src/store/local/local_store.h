@@ -20,6 +20,8 @@ namespace lccfs {
 
 /// Starts threads, and opens what must not be carried over a fork. not_found: no directory, or no volume in it (with
 /// options.create it is made). exists: what is in it is not ours. unsupported: a newer layout. Nothing was changed.
+/// A directory that this process may only read is read while nobody uses it (busy: somebody does): whatever would change
+/// it, watches too, answers permission_denied.
 Result<std::unique_ptr<ObjectStore>> open_local_store(const std::string& directory, const StoreOptions& options);
 
 }  // namespace lccfs

@@ -2,11 +2,13 @@
 #include "store/local/process_identity.h"
 
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -35,6 +37,32 @@ std::uint64_t start_ticks_of(pid_t pid) {
   std::uint64_t ticks = 0;
   fields >> ticks;
   return ticks;
+}
+
+bool shows_lock(const std::filesystem::path& fdinfo) {
+  std::ifstream file(fdinfo);
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("lock:") && line.find("FLOCK") != std::string::npos && line.find("WRITE") != std::string::npos)
+      return true;
+  return false;
+}
+
+/// Whether some descriptor of that process has the file open and locked. Needs to be of its user, or CAP_SYS_PTRACE.
+Result<bool> holds_lock(pid_t pid, int file) {
+  struct stat wanted {};
+  const std::filesystem::path process = "/proc/" + std::to_string(pid);
+  if (::fstat(file, &wanted) != 0) return std::unexpected(system_error("look at a client's file"));
+  std::error_code error;
+  std::filesystem::directory_iterator descriptors(process / "fd", error);
+  if (error)
+    return std::unexpected(system_error(error.value(), "look at what process " + std::to_string(pid) + " has open"));
+  for (; !error && descriptors != std::filesystem::directory_iterator(); descriptors.increment(error)) {
+    struct stat found {};
+    if (::stat(descriptors->path().c_str(), &found) != 0) continue;
+    const bool same = found.st_dev == wanted.st_dev && found.st_ino == wanted.st_ino;
+    if (same && shows_lock(process / "fdinfo" / descriptors->path().filename())) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -68,13 +96,21 @@ Result<ClientIdentity> decode_identity(const Bytes& bytes) {
   return identity;
 }
 
-Result<bool> kill_process(const ClientIdentity& identity) {
+Result<bool> kill_process(const ClientIdentity& identity, int locked_file) {
   const Descriptor process(::pidfd_open(identity.pid, 0));
   if (!process && errno == ESRCH) return false;
   const std::string what = "kill process " + std::to_string(identity.pid);
   if (!process) return std::unexpected(system_error(what));
   if (start_ticks_of(identity.pid) != identity.start_ticks)
     return false;  // looked at behind pidfd_open: it pins the pid
+  const auto proven = holds_lock(identity.pid, locked_file);
+  if (!proven && proven.error().code == ErrorCode::not_found) return false;
+  if (!proven) return std::unexpected(proven.error());
+  if (!*proven) {
+    if (start_ticks_of(identity.pid) != identity.start_ticks) return false;
+    return failure(ErrorCode::permission_denied, what + ": it does not hold the lock of client " + identity.id +
+                                                     " that it is recorded for: nothing was ended");
+  }
   if (::pidfd_send_signal(process.get(), SIGKILL, nullptr, 0) != 0 && errno != ESRCH)
     return std::unexpected(system_error(what));
   return true;

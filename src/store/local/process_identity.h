@@ -26,7 +26,9 @@ Bytes encode(const ClientIdentity& identity);
 /// invalid: not what encode makes.
 Result<ClientIdentity> decode_identity(const Bytes& bytes);
 
-/// SIGKILL, never to another process that has got the same pid. false: there is no such process.
-Result<bool> kill_process(const ClientIdentity& identity);
+/// SIGKILL, never to another process that has got the same pid, and only to one that holds a lock on this file: what is
+/// stored somewhere proves nothing. false: there is no such process. permission_denied: that one does not hold it, or
+/// nobody lets us look.
+Result<bool> kill_process(const ClientIdentity& identity, int locked_file);
 
 }  // namespace lccfs::local

@@ -33,6 +33,17 @@ Volume::OpenVolumes& Volume::open_volumes() {
   return volumes;
 }
 
+namespace {
+
+Result<> expect_nobody(const Directory& directory) {
+  LCCFS_TRY(const bool used, is_any_alive(directory.clients.get()));
+  if (!used) return {};
+  return failure(ErrorCode::busy,
+                 directory.path + ": it can only be read here, and is in use: it can be read so while nobody uses it");
+}
+
+}  // namespace
+
 Result<std::shared_ptr<Volume>> Volume::open(const std::string& path, bool create) {
   LCCFS_TRY(auto directory, open_directory(path, create));
   struct stat status {};
@@ -42,20 +53,29 @@ Result<std::shared_ptr<Volume>> Volume::open(const std::string& path, bool creat
   const std::lock_guard lock(volumes.mutex);
   if (const auto found = volumes.by_directory.find(key); found != volumes.by_directory.end())
     return volumes.use(key, found->second);
-  LCCFS_TRY(auto environment, Environment::open(directory.metadata_path));
-  std::unique_ptr<Volume> volume(new Volume(std::move(directory), std::move(environment)));
+  Descriptor onlooker;
+  if (directory.read_only) {
+    LCCFS_TRY(onlooker, show_onlooker(directory));
+    LCCFS_CHECK(expect_nobody(directory));
+  }
+  LCCFS_TRY(auto environment,
+            Environment::open(directory.metadata_path, {.create = create, .read_only = directory.read_only}));
+  std::unique_ptr<Volume> volume(new Volume(std::move(directory), std::move(onlooker), std::move(environment)));
   return volumes.use(key, volumes.by_directory[key] = {std::move(volume), 0});
 }
 
-Volume::Volume(Directory directory, std::unique_ptr<Environment> environment)
+Volume::Volume(Directory directory, Descriptor onlooker, std::unique_ptr<Environment> environment)
     : directory_(std::move(directory)),
+      onlooker_(std::move(onlooker)),
       environment_(std::move(environment)),
       committer_(*environment_),
       data_(directory_.data.get()) {}
 
 Result<std::shared_ptr<Client>> Volume::enter() {
+  if (read_only()) return Client::look_on(directory_.clients.get());
   LCCFS_CHECK(remove_dead_files(directory_.clients.get()));
   LCCFS_TRY(auto client, Client::enter(directory_.clients.get()));
+  LCCFS_CHECK(expect_no_onlooker(directory_));
   LCCFS_CHECK(register_client(client->identity()));
   const std::lock_guard lock(mutex_);
   clients_.emplace(client->identity().id, client);
@@ -80,6 +100,7 @@ Result<> Volume::unregister_client(const std::string& id) {
 }
 
 void Volume::leave(const Client& client) {
+  if (read_only()) return;
   const std::string& id = client.identity().id;
   // One that stays in the table is cleared away by the next client that enters.
   if (const auto left = unregister_client(id); !left) log::warning("leave the volume: " + left.error().context);

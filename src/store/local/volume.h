@@ -23,7 +23,10 @@ class Volume {
   Volume(const Volume&) = delete;
   Volume& operator=(const Volume&) = delete;
 
-  /// A new client, known to all processes; clears away what dead ones have left.
+  /// Nobody writes while it is open, and it is not written to.
+  bool read_only() const { return directory_.read_only; }
+
+  /// A new client, known to all processes; clears away what dead ones have left. Of a read-only volume: known to nobody.
   Result<std::shared_ptr<Client>> enter();
   void leave(const Client& client);
   /// Bars that client, wherever it is, and returns when nothing of it is in flight (docs: include/lccfs).
@@ -37,12 +40,13 @@ class Volume {
  private:
   struct OpenVolumes;
   static OpenVolumes& open_volumes();
-  Volume(Directory directory, std::unique_ptr<Environment> environment);
+  Volume(Directory directory, Descriptor onlooker, std::unique_ptr<Environment> environment);
   Result<> register_client(const ClientIdentity& identity);
   Result<> unregister_client(const std::string& id);
   std::shared_ptr<Client> sibling(const std::string& id);
 
   const Directory directory_;
+  const Descriptor onlooker_;  // of a read-only one
   const std::unique_ptr<Environment> environment_;
   Committer committer_;
   DataQueue data_;

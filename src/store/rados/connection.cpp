@@ -52,10 +52,13 @@ Result<> Connection::configure(const VolumeAddress& address, const StoreOptions&
     return failure(ErrorCode::invalid, conf_name(address) + ": cannot be read as a ceph.conf: " + reason(status));
   }
   // One messenger thread and one completion thread are faster and cheaper than more. What librados would print by
-  // itself, our errors say in one line.
+  // itself, our errors say in one line. 0: no limit; beyond one librados makes whoever calls it wait, though it be the
+  // only thread that could bring an answer on (data_steps.cpp has limits that do not).
   std::vector<std::pair<const char*, std::string>> settings = {
       {"ms_async_op_threads", "1"},
       {"librados_thread_count", "1"},
+      {"objecter_inflight_ops", "0"},
+      {"objecter_inflight_op_bytes", "0"},
       {"log_to_stderr", "false"},
       {"err_to_stderr", "false"},
       {"client_mount_timeout", std::to_string(options.connect_timeout.count())},

@@ -18,64 +18,116 @@ constexpr std::uint64_t max_object_bytes = 32U << 20;  // docs/FORMAT.md
 /// librados only reads what it is given to write, but has no type for that.
 char* without_const(const char* data) { return const_cast<char*>(data); }
 
-class DataReadStep : public Step {
+/// librados' own limits make its caller wait, whichever thread that is: Connection lifts them. These are the same.
+constexpr Admission::Limits most_in_flight = {.requests = 1024, .bytes = 100U << 20};
+
+struct DataLane {
+  librados::IoCtx& pool;
+  InFlight& in_flight;
+  Admission& admission;
+};
+
+/// A request that counts against the limits from its sending to its answer.
+class DataStep : public Step {
  public:
-  DataReadStep(InFlight& in_flight, std::string object, std::span<char> target, ObjectStore::ReadDone done)
-      : Step(in_flight), object_(std::move(object)), target_(target), done_(std::move(done)) {
+  DataStep(const DataLane& lane, std::string object, std::size_t size_bytes)
+      : Step(lane.in_flight), lane_(lane), object_(std::move(object)), size_bytes_(size_bytes) {}
+  const std::string& object() const { return object_; }
+  librados::IoCtx& pool() const { return lane_.pool; }
+
+  /// `send(step, completion)` is called once the request is let in: at once, or behind others' answers.
+  template <class Kind, class Send>
+  static void submit(std::unique_ptr<Kind> step, Send send) {
+    DataStep& request = *step;
+    request.lane_.admission.submit(
+        request.object_, request.size_bytes_, [step = std::move(step), send = std::move(send)]() mutable {
+          Kind& sent = *step;
+          Step::submit(std::move(step), [&](librados::AioCompletion* completion) { return send(sent, completion); });
+        });
+  }
+
+ protected:
+  virtual void finish_data(int status) = 0;
+  /// There is no such object; but its pool is there.
+  bool is_missing(int status) const { return status == -ENOENT && !is_gone(lane_.pool); }
+  Error error(int status, Effect effect) const { return to_error(lane_.pool, status, object_, effect); }
+
+ private:
+  void finish(int status, std::uint64_t) final {
+    lane_.admission.answered(object_, size_bytes_);
+    finish_data(status);
+  }
+
+  const DataLane lane_;
+  const std::string object_;
+  const std::size_t size_bytes_;
+};
+
+class DataReadStep : public DataStep {
+ public:
+  DataReadStep(const DataLane& lane, std::string object, std::span<char> target, ObjectStore::ReadDone done)
+      : DataStep(lane, std::move(object), target.size()), target_(target), done_(std::move(done)) {
     // librados fills a buffer that is there already, where it can.
     bytes_.push_back(ceph::buffer::create_static(static_cast<unsigned>(target.size()), target.data()));
   }
 
   bufferlist* bytes() { return &bytes_; }
   int* result() { return &result_; }
-  const std::string& object() const { return object_; }
+  std::size_t size_bytes() const { return target_.size(); }
 
  private:
-  void finish(int status, std::uint64_t) override {
-    if (status == -ENOENT) return done_(std::size_t{0});
-    if (status < 0) return done_(std::unexpected(to_error(status, object_, Effect::reads)));
+  void finish_data(int status) override {
+    if (is_missing(status)) return done_(std::size_t{0});
+    if (status < 0) return done_(std::unexpected(error(status, Effect::reads)));
     const std::size_t length = std::min<std::size_t>(bytes_.length(), target_.size());
     if (length != 0 && !bytes_.is_provided_buffer(target_.data()))
       bytes_.begin().copy(static_cast<unsigned>(length), target_.data());
     done_(length);
   }
 
-  const std::string object_;
   const std::span<char> target_;
   ObjectStore::ReadDone done_;
   bufferlist bytes_;
   int result_ = 0;
 };
 
-class DataChangeStep : public Step {
+class DataChangeStep : public DataStep {
  public:
-  DataChangeStep(InFlight& in_flight, std::string object, ObjectStore::DataDone done)
-      : Step(in_flight), object_(std::move(object)), done_(std::move(done)) {
-    this->in_flight().add_write(object_);
+  DataChangeStep(const DataLane& lane, std::string object, std::size_t size_bytes, ObjectStore::DataDone done)
+      : DataStep(lane, std::move(object), size_bytes), done_(std::move(done)) {
+    this->in_flight().add_write(this->object());
   }
-  const std::string& object() const { return object_; }
 
  protected:
-  void finish(int status, std::uint64_t) override {
-    if (status >= 0 || status == -ENOENT) {  // truncating or removing what is missing
-      in_flight().drop_write(object_);
+  void finish_data(int status) override {
+    if (status >= 0) {
+      in_flight().drop_write(object());
       return done_({});
     }
-    Error error = to_error(status, object_, Effect::writes);
-    if (error.outcome == Outcome::definite) in_flight().drop_write(object_);
-    done_(std::unexpected(std::move(error)));
+    Error failed = error(status, Effect::writes);
+    if (failed.outcome == Outcome::definite) in_flight().drop_write(object());
+    done_(std::unexpected(std::move(failed)));
   }
 
  private:
-  const std::string object_;
   ObjectStore::DataDone done_;
+};
+
+/// Truncating or removing what is missing.
+class DataCutStep : public DataChangeStep {
+ public:
+  DataCutStep(const DataLane& lane, std::string object, ObjectStore::DataDone done)
+      : DataChangeStep(lane, std::move(object), 0, std::move(done)) {}
+
+ private:
+  void finish_data(int status) override { DataChangeStep::finish_data(is_missing(status) ? 0 : status); }
 };
 
 class DataWriteStep : public DataChangeStep {
  public:
-  DataWriteStep(InFlight& in_flight, LingeringMemory& lingering, std::string object, SharedBytes bytes,
+  DataWriteStep(const DataLane& lane, LingeringMemory& lingering, std::string object, SharedBytes bytes,
                 ObjectStore::DataDone done)
-      : DataChangeStep(in_flight, std::move(object), std::move(done)),
+      : DataChangeStep(lane, std::move(object), bytes.size_bytes, std::move(done)),
         lingering_(lingering),
         memory_(ceph::buffer::create_static(static_cast<unsigned>(bytes.size_bytes), without_const(bytes.data))),
         owner_(std::move(bytes.owner)) {}
@@ -83,10 +135,10 @@ class DataWriteStep : public DataChangeStep {
   const ceph::buffer::ptr& memory() const { return memory_; }
 
  private:
-  void finish(int status, std::uint64_t version) override {
+  void finish_data(int status) override {
     lingering_.release_free();
     if (memory_.raw_nref() > 1) lingering_.add({std::move(memory_), std::move(owner_)});
-    DataChangeStep::finish(status, version);
+    DataChangeStep::finish_data(status);
   }
 
   LingeringMemory& lingering_;
@@ -110,53 +162,54 @@ void LingeringMemory::release_free() {
   pieces_.erase(first_free, pieces_.end());
 }
 
+DataSteps::DataSteps(InFlight& in_flight) : in_flight_(in_flight), admission_(most_in_flight) {}
+
 void DataSteps::read(librados::IoCtx& pool, std::string object, std::uint64_t offset, std::span<char> target,
                      ObjectStore::ReadDone done) {
   if (target.empty()) return done(std::size_t{0});  // RADOS takes a length of 0 for "to the end"
   const bool ordered = in_flight_.has_write(object);
-  auto step = std::make_unique<DataReadStep>(in_flight_, std::move(object), target, std::move(done));
-  DataReadStep& request = *step;
-  Step::submit(std::move(step), [&](librados::AioCompletion* completion) {
-    if (!ordered) return pool.aio_read(request.object(), completion, request.bytes(), target.size(), offset);
+  auto step = std::make_unique<DataReadStep>(DataLane{pool, in_flight_, admission_}, std::move(object), target,
+                                             std::move(done));
+  DataStep::submit(std::move(step), [offset, ordered](DataReadStep& request, librados::AioCompletion* completion) {
+    if (!ordered)
+      return request.pool().aio_read(request.object(), completion, request.bytes(), request.size_bytes(), offset);
     librados::ObjectReadOperation operation;
-    operation.read(offset, target.size(), request.bytes(), request.result());
-    return pool.aio_operate(request.object(), completion, &operation, librados::OPERATION_ORDER_READS_WRITES, nullptr);
+    operation.read(offset, request.size_bytes(), request.bytes(), request.result());
+    return request.pool().aio_operate(request.object(), completion, &operation, librados::OPERATION_ORDER_READS_WRITES,
+                                      nullptr);
   });
 }
 
 void DataSteps::write(librados::IoCtx& pool, std::string object, std::uint64_t offset, SharedBytes bytes,
                       ObjectStore::DataDone done) {
   if (bytes.size_bytes == 0) return done({});
-  auto step =
-      std::make_unique<DataWriteStep>(in_flight_, lingering_, std::move(object), std::move(bytes), std::move(done));
-  bufferlist list;
-  list.push_back(step->memory());
-  DataWriteStep& request = *step;
-  Step::submit(std::move(step), [&](librados::AioCompletion* completion) {
-    return pool.aio_write(request.object(), completion, list, list.length(), offset);
+  auto step = std::make_unique<DataWriteStep>(DataLane{pool, in_flight_, admission_}, lingering_, std::move(object),
+                                              std::move(bytes), std::move(done));
+  DataStep::submit(std::move(step), [offset](DataWriteStep& request, librados::AioCompletion* completion) {
+    bufferlist list;
+    list.push_back(request.memory());
+    return request.pool().aio_write(request.object(), completion, list, list.length(), offset);
   });
 }
 
 void DataSteps::truncate(librados::IoCtx& pool, std::string object, std::uint64_t size_bytes,
                          ObjectStore::DataDone done) {
   if (size_bytes >= max_object_bytes) return done({});
-  auto step = std::make_unique<DataChangeStep>(in_flight_, std::move(object), std::move(done));
-  DataChangeStep& request = *step;
-  librados::ObjectWriteOperation operation;
-  // Zeroing up to an object's end cuts it there. RADOS's own truncate would also grow it.
-  operation.zero(size_bytes, max_object_bytes);
-  Step::submit(std::move(step), [&](librados::AioCompletion* completion) {
-    return pool.aio_operate(request.object(), completion, &operation);
+  auto step = std::make_unique<DataCutStep>(DataLane{pool, in_flight_, admission_}, std::move(object), std::move(done));
+  DataStep::submit(std::move(step), [size_bytes](DataCutStep& request, librados::AioCompletion* completion) {
+    librados::ObjectWriteOperation operation;
+    // Zeroing up to an object's end cuts it there. RADOS's own truncate would also grow it.
+    operation.zero(size_bytes, max_object_bytes);
+    return request.pool().aio_operate(request.object(), completion, &operation);
   });
 }
 
 void DataSteps::remove(librados::IoCtx& pool, std::string object, ObjectStore::DataDone done) {
-  auto step = std::make_unique<DataChangeStep>(in_flight_, std::move(object), std::move(done));
-  DataChangeStep& request = *step;
-  librados::ObjectWriteOperation operation;
-  operation.remove();
-  Step::submit(std::move(step), [&](librados::AioCompletion* completion) {
-    return pool.aio_operate(request.object(), completion, &operation);
+  auto step = std::make_unique<DataCutStep>(DataLane{pool, in_flight_, admission_}, std::move(object), std::move(done));
+  DataStep::submit(std::move(step), [](DataCutStep& request, librados::AioCompletion* completion) {
+    librados::ObjectWriteOperation operation;
+    operation.remove();
+    return request.pool().aio_operate(request.object(), completion, &operation);
   });
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lccfs/object_store.h"
+#include "store/rados/admission.h"
 #include "store/rados/step.h"
 
 namespace lccfs::rados {
@@ -29,7 +30,7 @@ class LingeringMemory {
 
 class DataSteps {
  public:
-  explicit DataSteps(InFlight& in_flight) : in_flight_(in_flight) {}
+  explicit DataSteps(InFlight& in_flight);
 
   void read(librados::IoCtx& pool, std::string object, std::uint64_t offset, std::span<char> target,
             ObjectStore::ReadDone done);
@@ -40,6 +41,7 @@ class DataSteps {
 
  private:
   InFlight& in_flight_;
+  Admission admission_;
   LingeringMemory lingering_;
 };
 

@@ -65,10 +65,21 @@ bool leaves_open(ErrorCode code) { return code == ErrorCode::timed_out || code =
 
 std::string reason(int status) { return std::generic_category().message(-status); }
 
+bool is_gone(librados::IoCtx& pool) {
+  bool aligned = false;  // any question about the pool will do that, unlike that for its name, waits for no newer map
+  return pool.pool_requires_alignment2(&aligned) == -ENOENT;
+}
+
 Error to_error(int status, std::string_view what, Effect effect) {
   const ErrorCode code = to_code(status);
   const bool unknown = effect == Effect::writes && leaves_open(code);
   return Error{code, std::string(what) + ": " + explain(code, status), unknown ? Outcome::unknown : Outcome::definite};
+}
+
+Error to_error(librados::IoCtx& pool, int status, std::string_view what, Effect effect) {
+  if (status == -ENOENT && is_gone(pool))
+    return Error{ErrorCode::io, std::string(what) + ": its pool is gone (somebody has deleted it)", Outcome::definite};
+  return to_error(status, what, effect);
 }
 
 }  // namespace lccfs::rados

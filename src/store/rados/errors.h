@@ -2,6 +2,7 @@
 // What RADOS answers, as the port's meanings.
 #pragma once
 
+#include <rados/librados.hpp>
 #include <string>
 #include <string_view>
 
@@ -14,6 +15,13 @@ enum class Effect { reads, writes };
 
 /// `status` is negative; `what` names the step and the object.
 Error to_error(int status, std::string_view what, Effect effect);
+
+/// librados answers ENOENT also where the pool itself was deleted; it has made sure of it then, so that the map at hand
+/// says so. Asks nobody.
+bool is_gone(librados::IoCtx& pool);
+
+/// As above, of a step on that pool: a pool that is gone is no object that is not found.
+Error to_error(librados::IoCtx& pool, int status, std::string_view what, Effect effect);
 
 /// The system's own words for -status.
 std::string reason(int status);

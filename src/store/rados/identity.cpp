@@ -22,6 +22,22 @@ std::vector<std::string> split_addresses(std::string text) {
   return addresses;
 }
 
+/// For a shell: the addresses are what somebody wrote into the volume.
+std::string quoted(const std::string& text) {
+  std::string word = "'";
+  for (const char letter : text) word += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+  return word + "'";
+}
+
+std::string commands_for(const std::vector<std::string>& addresses) {
+  std::string commands;
+  for (const std::string& address : addresses) {
+    if (!commands.empty()) commands += " && ";
+    commands += "ceph osd blocklist add " + quoted(address) + " " + std::to_string(blocklist_seconds);
+  }
+  return commands;
+}
+
 }  // namespace
 
 Identity identity_of(librados::Rados& cluster) {
@@ -49,7 +65,7 @@ Result<> fence(Connection& connection, const Bytes& identity) {
     const int status = connection.cluster().blocklist_add(address, blocklist_seconds);
     if (status == -EACCES || status == -EPERM)
       return failure(ErrorCode::permission_denied,
-                     "fence of " + address + ": our key may not fence, it needs the mon capability 'profile rbd'");
+                     "our key may not; somebody who may should run: " + commands_for(client.addresses));
     if (status < 0) return std::unexpected(to_error(status, "fence of " + address, Effect::writes));
   }
   return sync_fences(connection);

@@ -21,7 +21,8 @@ Identity identity_of(librados::Rados& cluster);
 Bytes encode_identity(const Identity& identity);
 Result<Identity> parse_identity(const Bytes& bytes);
 
-/// Blocklists the client's addresses, and returns when this client knows the map that says so.
+/// Blocklists the client's addresses, and returns when this client knows the map that says so. May our key not:
+/// `permission_denied`, with the command for somebody who may.
 Result<> fence(Connection& connection, const Bytes& identity);
 Result<> sync_fences(Connection& connection);
 

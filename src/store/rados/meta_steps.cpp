@@ -22,8 +22,13 @@ bool removes(const MetaTxn& txn) {
 
 class ApplyStep : public Step {
  public:
-  ApplyStep(InFlight& in_flight, const MetaTxn& txn, ObjectStore::ApplyDone done)
-      : Step(in_flight), object_(txn.object), step_(txn.step), removes_(removes(txn)), done_(std::move(done)) {
+  ApplyStep(librados::IoCtx& pool, InFlight& in_flight, const MetaTxn& txn, ObjectStore::ApplyDone done)
+      : Step(in_flight),
+        pool_(pool),
+        object_(txn.object),
+        step_(txn.step),
+        removes_(removes(txn)),
+        done_(std::move(done)) {
     this->in_flight().add_write(object_);
   }
 
@@ -33,11 +38,13 @@ class ApplyStep : public Step {
       in_flight().drop_write(object_);
       return done_(Applied{removes_ ? 0 : version});
     }
-    Error error = to_error(status, object_ + (*step_ ? std::string(" (") + step_ + ")" : ""), Effect::writes);
+    const std::string what = object_ + (*step_ ? std::string(" (") + step_ + ")" : "");
+    Error error = to_error(pool_, status, what, Effect::writes);
     if (error.outcome == Outcome::definite) in_flight().drop_write(object_);
     done_(std::unexpected(std::move(error)));
   }
 
+  librados::IoCtx& pool_;
   const std::string object_;
   const char* const step_;
   const bool removes_;
@@ -46,8 +53,8 @@ class ApplyStep : public Step {
 
 class QueryStep : public Step {
  public:
-  QueryStep(InFlight& in_flight, MetaRead read, ObjectStore::QueryDone done)
-      : Step(in_flight), read_(std::move(read)), done_(std::move(done)) {}
+  QueryStep(librados::IoCtx& pool, InFlight& in_flight, MetaRead read, ObjectStore::QueryDone done)
+      : Step(in_flight), pool_(pool), read_(std::move(read)), done_(std::move(done)) {}
 
   const std::string& object() const { return read_.object; }
 
@@ -74,7 +81,7 @@ class QueryStep : public Step {
   int* new_result() { return &results_.emplace_back(0); }
 
   void finish(int status, std::uint64_t version) override {
-    if (status < 0) return done_(std::unexpected(to_error(status, read_.object, Effect::reads)));
+    if (status < 0) return done_(std::unexpected(to_error(pool_, status, read_.object, Effect::reads)));
     for (const int result : results_) {  // an answer that could not be decoded shows only here
       if (result < 0) return done_(std::unexpected(to_error(result, read_.object, Effect::reads)));
     }
@@ -96,6 +103,7 @@ class QueryStep : public Step {
     return snapshot;
   }
 
+  librados::IoCtx& pool_;
   const MetaRead read_;
   ObjectStore::QueryDone done_;
   // librados fills these in while the request is in flight: their addresses must not change.
@@ -111,7 +119,7 @@ class QueryStep : public Step {
 void apply(librados::IoCtx& pool, InFlight& in_flight, MetaTxn txn, ObjectStore::ApplyDone done) {
   librados::ObjectWriteOperation operation;
   build(txn, operation);
-  auto step = std::make_unique<ApplyStep>(in_flight, txn, std::move(done));
+  auto step = std::make_unique<ApplyStep>(pool, in_flight, txn, std::move(done));
   Step::submit(std::move(step), [&](librados::AioCompletion* completion) {
     return pool.aio_operate(txn.object, completion, &operation);
   });
@@ -121,7 +129,7 @@ void query(librados::IoCtx& pool, InFlight& in_flight, MetaRead read, ObjectStor
   const std::string object = read.object;
   const int flags = in_flight.has_write(object) ? librados::OPERATION_ORDER_READS_WRITES : librados::OPERATION_NOFLAG;
   librados::ObjectReadOperation operation;
-  auto step = std::make_unique<QueryStep>(in_flight, std::move(read), std::move(done));
+  auto step = std::make_unique<QueryStep>(pool, in_flight, std::move(read), std::move(done));
   step->build(operation);
   Step::submit(std::move(step), [&](librados::AioCompletion* completion) {
     return pool.aio_operate(object, completion, &operation, flags, nullptr);

@@ -8,6 +8,7 @@
 #include "store/rados/data_steps.h"
 #include "store/rados/identity.h"
 #include "store/rados/meta_steps.h"
+#include "store/rados/rights.h"
 #include "store/rados/volume_info.h"
 #include "store/rados/watch.h"
 
@@ -57,11 +58,14 @@ class RadosStore : public ObjectStore {
   Result<NotifyReply> notify(const std::string& object, Bytes payload, std::chrono::milliseconds timeout) override {
     return rados::notify(*connection_, object, payload, timeout);
   }
-  Result<bool> is_watching(const std::string& object, const Bytes& identity) override {
-    return rados::is_watching(*connection_, object, identity);
+  Result<Presence> presence(const std::string& object, const Bytes& identity) override {
+    return rados::presence(*connection_, object, identity);
   }
 
+  Result<> announce() override { return rados::enable_application(*connection_); }
+
   Bytes identity() const override { return identity_; }
+  Result<> check_may_fence() override { return rados::check_may_fence(*connection_); }
   Result<> fence(const Bytes& identity) override { return rados::fence(*connection_, identity); }
   Result<> sync_fences() override { return rados::sync_fences(*connection_); }
 

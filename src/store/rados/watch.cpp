@@ -30,7 +30,7 @@ class Answers {
     const std::lock_guard lock(mutex_);
     if (!pool_) return;
     bufferlist payload = to_bufferlist(answer);
-    pool_->notify_ack(object_, notify_id, cookie, payload);  // does not wait
+    pool_->notify_ack(object_, notify_id, cookie, payload);  // sends, and waits for nothing (Connection::configure)
   }
   void close() {
     const std::lock_guard lock(mutex_);
@@ -122,15 +122,16 @@ Result<NotifyReply> notify(Connection& connection, const std::string& object, co
   return reply;
 }
 
-Result<bool> is_watching(Connection& connection, const std::string& object, const Bytes& identity) {
+Result<Presence> presence(Connection& connection, const std::string& object, const Bytes& identity) {
   LCCFS_TRY(const Identity client, parse_identity(identity));
   std::list<obj_watch_t> watchers;
   const int status = connection.metadata().list_watchers(object, &watchers);
-  if (status == -ENOENT) return false;
+  if (status == -ENOENT) return Presence::absent;
   if (status < 0) return std::unexpected(to_error(status, "watchers of " + object, Effect::reads));
-  return std::any_of(watchers.begin(), watchers.end(), [&](const obj_watch_t& watcher) {
+  const bool watches = std::any_of(watchers.begin(), watchers.end(), [&](const obj_watch_t& watcher) {
     return static_cast<std::uint64_t>(watcher.watcher_id) == client.instance_id;
   });
+  return watches ? Presence::watching : Presence::absent;
 }
 
 }  // namespace lccfs::rados

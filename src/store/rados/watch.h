@@ -16,6 +16,6 @@ Result<std::unique_ptr<Watch>> watch(Connection& connection, const std::string& 
                                      std::shared_ptr<WatchHandler> handler);
 Result<NotifyReply> notify(Connection& connection, const std::string& object, const Bytes& payload,
                            std::chrono::milliseconds timeout);
-Result<bool> is_watching(Connection& connection, const std::string& object, const Bytes& identity);
+Result<Presence> presence(Connection& connection, const std::string& object, const Bytes& identity);
 
 }  // namespace lccfs::rados

@@ -1,22 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "store/scripted/describe.h"
 
+#include "base/text.h"
+
 namespace lccfs::scripted {
 namespace {
-
-std::string printable(const Bytes& bytes) {
-  static constexpr char digits[] = "0123456789abcdef";
-  std::string text;
-  for (const char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte < 0x7f && byte != '\\') {
-      text += c;
-    } else {
-      text += {'\\', digits[byte >> 4], digits[byte & 15]};
-    }
-  }
-  return text;
-}
 
 struct Printer {
   std::string operator()(const guard::ObjectExists&) const { return "exists"; }

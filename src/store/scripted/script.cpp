@@ -93,7 +93,7 @@ void ScriptedClient::send(Step step, Fault fault) {
     std::lock_guard lock(cluster_->mutex_);
     const bool behind_another = std::ranges::any_of(
         parked_, [&](const Parked& earlier) { return earlier.step.info.object == step.info.object; });
-    if (behind_another && !dead_) {
+    if ((behind_another || !reaches(step.info.object)) && !dead_) {
       park(std::move(step), fault, /*held=*/false);
     } else {
       perform(std::move(step), fault, answers);
@@ -220,7 +220,7 @@ void ScriptedClient::run_unblocked(Answers& answers) {
     Parked next = std::move(earlier.front());
     earlier.pop_front();
     const std::string object = next.step.info.object;
-    if (next.held || blocked.contains(object)) {
+    if (next.held || blocked.contains(object) || (!dead_ && !reaches(object))) {
       parked_.push_back(std::move(next));
     } else {
       const std::size_t before = parked_.size();
@@ -231,22 +231,71 @@ void ScriptedClient::run_unblocked(Answers& answers) {
   }
 }
 
+// ---- objects that are away, clients that are cut off
+
+bool ScriptedClient::reaches(const std::string& object) const {
+  return !cluster_->untold_.contains(identity_) && !(cluster_->away_ && cluster_->away_(object));
+}
+
+void ScriptedClient::wait_to_reach(std::unique_lock<std::mutex>& lock, const std::string& object) {
+  cluster_->changed_.wait(lock, [&] { return dead_ || reaches(object); });
+}
+
+/// An answer that has come while the client was cut off.
+void ScriptedClient::wait_to_hear() {
+  std::unique_lock lock(cluster_->mutex_);
+  cluster_->changed_.wait(lock, [&] { return dead_ || !cluster_->untold_.contains(identity_); });
+}
+
+void ScriptedCluster::set_away(Away away) {
+  ScriptedClient::Answers answers;
+  {
+    std::lock_guard lock(mutex_);
+    away_ = std::move(away);
+    for (const auto& [number, client] : living_) client->run_unblocked(answers);
+    changed_.notify_all();
+  }
+  for (auto& answer : answers) answer();
+}
+
+void ScriptedClient::set_cut_off(bool cut_off) {
+  Answers answers;
+  {
+    std::lock_guard lock(cluster_->mutex_);
+    auto& untold = cluster_->untold_;
+    if (cut_off) {
+      if (!crashed_) untold.try_emplace(identity_);
+      return;
+    }
+    if (const auto mine = untold.find(identity_); mine != untold.end()) {
+      answers = std::move(mine->second);
+      untold.erase(mine);
+    }
+    run_unblocked(answers);
+    cluster_->changed_.notify_all();
+  }
+  for (auto& answer : answers) answer();
+}
+
 // ---- death
 
 void ScriptedClient::crash(Answers& answers) {
   if (crashed_) return;
   crashed_ = true;
   dead_ = true;
+  cluster_->crashed_.insert(identity_);
   for (Parked& parked : parked_) {
     if (parked.step.info.mutates()) late_.push_back({parked.step.info, parked.step.execute, {}, {}, {}});
     answers.push_back(
         [step = std::move(parked.step), error = dead_error("in flight")]() mutable { step.refuse(std::move(error)); });
   }
   parked_.clear();
+  cluster_->untold_.erase(identity_);
+  cluster_->changed_.notify_all();
   if (cluster_->options_.dead_clients_watch) {
     cluster_->make_deaf(identity_, true);
   } else {
-    cluster_->take_watches(identity_);
+    cluster_->take_watches(identity_, [](const std::string&) { return true; });
   }
 }
 
@@ -282,13 +331,11 @@ void ScriptedClient::set_deaf(bool deaf) {
   cluster_->make_deaf(identity_, deaf);
 }
 
-void ScriptedClient::lose_watches() {
-  ScriptedCluster::Watches lost;
-  {
-    std::lock_guard lock(cluster_->mutex_);
-    lost = cluster_->take_watches(identity_);
-  }
-  ScriptedCluster::tell_lost(lost, {ErrorCode::timed_out, "the store has lost this watch"});
+std::function<void()> ScriptedClient::lapse_watches(const std::function<bool(const std::string&)>& on) {
+  std::lock_guard lock(cluster_->mutex_);
+  return [cluster = cluster_, lost = cluster_->take_watches(identity_, on)] {
+    cluster->tell_lost(lost, {ErrorCode::timed_out, "the store has lost this watch"});
+  };
 }
 
 void ScriptedClient::set_hook(Hook hook) {

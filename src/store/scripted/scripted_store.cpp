@@ -27,7 +27,9 @@ std::shared_ptr<ScriptedCluster> ScriptedCluster::clone() const {
 
 std::shared_ptr<ScriptedClient> ScriptedCluster::new_client() {
   std::lock_guard lock(mutex_);
-  return std::shared_ptr<ScriptedClient>(new ScriptedClient(shared_from_this(), ++clients_, newest_fence()));
+  std::shared_ptr<ScriptedClient> client(new ScriptedClient(shared_from_this(), ++clients_));
+  living_[clients_] = client.get();
+  return client;
 }
 
 void ScriptedCluster::with_objects(const std::function<void(scripted::Objects&)>& use) {
@@ -43,15 +45,18 @@ bool ScriptedCluster::barred(const Bytes& identity, const std::string& object) c
   return known != fences_known_.end() && known->second >= fence->second;
 }
 
-ScriptedClient::ScriptedClient(std::shared_ptr<ScriptedCluster> cluster, std::uint64_t number,
-                               std::uint64_t fences_known)
-    : cluster_(std::move(cluster)), identity_("scripted." + std::to_string(number)), fences_known_(fences_known) {}
+ScriptedClient::ScriptedClient(std::shared_ptr<ScriptedCluster> cluster, std::uint64_t number)
+    : cluster_(std::move(cluster)),
+      number_(number),
+      identity_("scripted." + std::to_string(number)),
+      fences_known_(cluster_->newest_fence()) {}
 
 ScriptedClient::~ScriptedClient() {
   Answers answers;
   {
     std::lock_guard lock(cluster_->mutex_);
     crash(answers);
+    cluster_->living_.erase(number_);
   }
   for (auto& answer : answers) answer();
 }
@@ -159,7 +164,8 @@ std::set<std::string> ScriptedClient::names() const {
 }
 
 Result<ListPage> ScriptedClient::list(std::string cursor) {
-  std::lock_guard lock(cluster_->mutex_);
+  std::unique_lock lock(cluster_->mutex_);
+  wait_to_reach(lock, ScriptedCluster::all_objects);
   if (dead_) return std::unexpected(dead_error("list"));
   const auto from = ListCursor::parse(cursor);
   if (!from) return failure(ErrorCode::invalid, "not a cursor of a listing: " + cursor);
@@ -177,7 +183,8 @@ Result<ListPage> ScriptedClient::list(std::string cursor) {
 }
 
 Result<std::vector<std::string>> ScriptedClient::list_starts(unsigned parts) {
-  std::lock_guard lock(cluster_->mutex_);
+  std::unique_lock lock(cluster_->mutex_);
+  wait_to_reach(lock, ScriptedCluster::all_objects);
   if (dead_) return std::unexpected(dead_error("list"));
   const auto all = names();
   const std::size_t part_size = all.size() / std::max(parts, 1U) + 1;
@@ -195,7 +202,8 @@ Result<std::vector<std::string>> ScriptedClient::list_starts(unsigned parts) {
 }
 
 Result<Capacity> ScriptedClient::capacity() {
-  std::lock_guard lock(cluster_->mutex_);
+  std::unique_lock lock(cluster_->mutex_);
+  wait_to_reach(lock, ScriptedCluster::all_objects);
   if (dead_) return std::unexpected(dead_error("capacity"));
   const auto& data = cluster_->objects_.data();
   std::uint64_t used_bytes = 0;
@@ -212,7 +220,7 @@ Result<> ScriptedClient::use_data_pool(const std::string& name) {
 
 // ---- fences
 
-Result<> ScriptedClient::control_step(StepInfo info, const std::function<Result<>()>& act) {
+Result<> ScriptedClient::control_step(const StepInfo& info, const std::function<Result<>()>& act) {
   const Fault fault = begin(info);
   if (fault.kind == Fault::Kind::fail) return failure(fault.code, info.step + " " + info.object + ": refused");
   if (fault.kind == Fault::Kind::not_applied_and_crash) crash();
@@ -224,24 +232,37 @@ Result<> ScriptedClient::control_step(StepInfo info, const std::function<Result<
   return result;
 }
 
+void ScriptedClient::forbid_fencing() {
+  const std::lock_guard lock(cluster_->mutex_);
+  may_fence_ = false;
+}
+
+Result<> ScriptedClient::check_may_fence() {
+  const std::lock_guard lock(cluster_->mutex_);
+  return may_fence_ ? Result<>{} : failure(ErrorCode::permission_denied, "this client may not fence");
+}
+
 Result<> ScriptedClient::fence(const Bytes& identity) {
+  LCCFS_CHECK(check_may_fence());
   return control_step({StepKind::fence, identity, "fence"}, [&]() -> Result<> {
     ScriptedCluster::Watches lost;
     {
-      std::lock_guard lock(cluster_->mutex_);
+      std::unique_lock lock(cluster_->mutex_);
+      wait_to_reach(lock, ScriptedCluster::monitors);
       if (dead_) return std::unexpected(dead_error("fence " + identity));
       if (!identity.starts_with("scripted.")) return failure(ErrorCode::invalid, "no client's identity: " + identity);
       cluster_->fenced_at_.try_emplace(identity, cluster_->newest_fence() + 1);
       fences_known_ = cluster_->newest_fence();
-      lost = cluster_->take_watches(identity);
+      lost = cluster_->take_watches(identity, [](const std::string&) { return true; });
     }
-    ScriptedCluster::tell_lost(lost, {ErrorCode::fenced, "this client is fenced"});
+    cluster_->tell_lost(lost, {ErrorCode::fenced, "this client is fenced"});
     return {};
   });
 }
 
 Result<> ScriptedClient::sync_fences() {
-  std::lock_guard lock(cluster_->mutex_);
+  std::unique_lock lock(cluster_->mutex_);
+  wait_to_reach(lock, ScriptedCluster::monitors);
   if (dead_) return std::unexpected(dead_error("sync fences"));
   fences_known_ = cluster_->newest_fence();
   return {};

@@ -2,7 +2,7 @@
 //
 // The test store: a cluster in memory, and any number of clients of it. Left alone, it applies every step at once, in
 // the calling thread, and answers before the call returns. Told so by a client's hook, it holds, repeats, loses and
-// cuts steps.
+// cuts steps. Objects may be away for a while, and clients cut off from all of them.
 //
 // Any thread may call any method; the hook is called without a lock, and may use other clients of the cluster.
 #pragma once
@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "lccfs/clock.h"
 #include "lccfs/object_store.h"
 #include "store/scripted/objects.h"
 
@@ -65,9 +66,18 @@ class ScriptedCluster : public std::enable_shared_from_this<ScriptedCluster> {
     std::uint32_t page_limit = 1024;
     /// The watches of a crashed client stay until ScriptedClient::lose_watches.
     bool dead_clients_watch = false;
+    /// As the local store does: a crashed client is seen to be dead at once.
+    bool deaths_are_seen = false;
     std::set<std::string> pools{};  ///< that use_data_pool may name
     std::uint64_t total_bytes = std::uint64_t{1} << 40;
+    /// By which notifies end in vain; a watcher that is deaf takes one all its time. nullptr: the machine's, and who is
+    /// deaf is counted as silent at once.
+    Clock* clock = nullptr;
   };
+  /// In place of an object: fences, made and synced.
+  static constexpr const char* monitors = "(monitors)";
+  /// In place of an object: listings, and how much there is.
+  static constexpr const char* all_objects = "(all objects)";
 
   static std::shared_ptr<ScriptedCluster> make(Options options);
   static std::shared_ptr<ScriptedCluster> make() { return make(Options{}); }
@@ -75,6 +85,11 @@ class ScriptedCluster : public std::enable_shared_from_this<ScriptedCluster> {
   std::shared_ptr<ScriptedCluster> clone() const;
 
   std::shared_ptr<ScriptedClient> new_client();
+
+  /// From now on what is sent to objects that are `away` waits until they are no longer, in the order sent. nullptr: all
+  /// are there. Called under the lock.
+  using Away = std::function<bool(const std::string& object)>;
+  void set_away(Away away);
 
   /// For tests that look at objects, or damage them: `use` is called under the lock.
   void with_objects(const std::function<void(scripted::Objects&)>& use);
@@ -88,18 +103,23 @@ class ScriptedCluster : public std::enable_shared_from_this<ScriptedCluster> {
 
   std::uint64_t newest_fence() const { return fenced_at_.size(); }
   bool barred(const Bytes& identity, const std::string& object) const;
-  Watches take_watches(const Bytes& identity);
+  Watches take_watches(const Bytes& identity, const std::function<bool(const std::string& object)>& chosen);
   void make_deaf(const Bytes& identity, bool deaf);
-  static void tell_lost(const Watches& watches, const Error& reason);
+  void tell(const std::shared_ptr<WatchState>& watch, std::move_only_function<void(WatchHandler&)> what);
+  void tell_lost(const Watches& watches, const Error& reason);
 
   const Options options_;
   mutable std::mutex mutex_;
-  std::condition_variable changed_;  // a step was held, a notify answered
+  std::condition_variable changed_;  // a step was held, or somebody reaches what he did not
   scripted::Objects objects_;
   std::map<std::string, std::uint64_t> fences_known_;  // by object: the newest fence that it was told of
   std::map<Bytes, std::uint64_t> fenced_at_;           // by identity
+  std::set<Bytes> crashed_;                            // identities
   std::uint64_t clients_ = 0;
   Watches watches_;
+  Away away_;
+  std::map<std::uint64_t, ScriptedClient*> living_;                       // by number
+  std::map<Bytes, std::vector<std::move_only_function<void()>>> untold_;  // of each client that is cut off
 };
 
 /// One client. Its clean end is its destruction, like that of every store.
@@ -126,7 +146,16 @@ class ScriptedClient final : public ObjectStore {
   /// Neither notifies nor the loss of watches reach this client's handlers: a process that is stopped.
   void set_deaf(bool deaf);
   /// The store loses all watches of this client, and says so.
-  void lose_watches();
+  void lose_watches() {
+    lapse_watches([](const std::string&) { return true; })();
+  }
+  /// The store loses its watches on such objects; what is returned says so.
+  [[nodiscard]] std::function<void()> lapse_watches(const std::function<bool(const std::string& object)>& on);
+  /// Nothing passes between this client and the store: a connection that is away, or a process that stands still. What
+  /// either has sent arrives behind it, in order.
+  void set_cut_off(bool cut_off);
+  /// A key that permits all but fencing, from now on.
+  void forbid_fencing();
 
   // -- the record
   StepCounts counts() const;
@@ -146,8 +175,9 @@ class ScriptedClient final : public ObjectStore {
   Result<> use_data_pool(const std::string& name) override;
   Result<std::unique_ptr<Watch>> watch(const std::string& object, std::shared_ptr<WatchHandler> handler) override;
   Result<NotifyReply> notify(const std::string& object, Bytes payload, std::chrono::milliseconds timeout) override;
-  Result<bool> is_watching(const std::string& object, const Bytes& identity) override;
+  Result<Presence> presence(const std::string& object, const Bytes& identity) override;
   Bytes identity() const override { return identity_; }
+  Result<> check_may_fence() override;
   Result<> fence(const Bytes& identity) override;
   Result<> sync_fences() override;
 
@@ -156,14 +186,16 @@ class ScriptedClient final : public ObjectStore {
   struct Step;
   struct Parked;
   using Answers = std::vector<std::move_only_function<void()>>;  // to be called without the lock
-  ScriptedClient(std::shared_ptr<ScriptedCluster> cluster, std::uint64_t number, std::uint64_t fences_known);
+  ScriptedClient(std::shared_ptr<ScriptedCluster> cluster, std::uint64_t number);
 
   template <class T, class Execute>
   void submit(StepInfo info, Execute execute, std::move_only_function<void(Result<T>)> done);
   Fault begin(const StepInfo& info);
   void send(Step step, Fault fault);
   void release_where(const std::function<bool(std::size_t place)>& chosen);
-  Result<> control_step(StepInfo info, const std::function<Result<>()>& act);
+  void wait_to_reach(std::unique_lock<std::mutex>& lock, const std::string& object);
+  void wait_to_hear();
+  Result<> control_step(const StepInfo& info, const std::function<Result<>()>& act);
   Error dead_error(const std::string& what) const;
   std::set<std::string> names() const;
 
@@ -174,13 +206,16 @@ class ScriptedClient final : public ObjectStore {
   void run_unblocked(Answers& answers);
   void crash(Answers& answers);
   Result<> touch(const std::string& object);
+  bool reaches(const std::string& object) const;
 
   const std::shared_ptr<ScriptedCluster> cluster_;
+  const std::uint64_t number_;
   const Bytes identity_;
   // all below is guarded by the cluster's lock
   std::uint64_t fences_known_;  // of all fences, how many this client knows of
   bool dead_ = false;           // crashed, or has learnt that it is fenced
   bool crashed_ = false;
+  bool may_fence_ = true;
   bool deaf_ = false;
   Hook hook_;
   std::list<Parked> parked_;

@@ -27,9 +27,9 @@ std::move_only_function<void(Bytes)> ScriptedNotify::expect_answer() {
   };
 }
 
-void ScriptedNotify::count_silent() {
+void ScriptedNotify::expect_silence(bool takes_time) {
   std::lock_guard lock(mutex_);
-  ++reply_.silent;
+  ++(takes_time ? expected_ : reply_.silent);
 }
 
 void ScriptedNotify::settle(std::optional<Bytes> answer) {
@@ -44,9 +44,14 @@ void ScriptedNotify::settle(std::optional<Bytes> answer) {
   changed_.notify_all();
 }
 
-NotifyReply ScriptedNotify::wait(std::chrono::milliseconds timeout) {
+NotifyReply ScriptedNotify::wait(std::chrono::milliseconds timeout, Clock* clock) {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, timeout, [&] { return expected_ == 0; });
+  const auto all_answered = [&] { return expected_ == 0; };
+  if (clock != nullptr) {
+    clock->wait_for(changed_, lock, timeout, all_answered);
+  } else {
+    changed_.wait_for(lock, timeout, all_answered);
+  }
   reply_.silent += expected_;
   expected_ = 0;
   return std::move(reply_);
@@ -61,8 +66,10 @@ ScriptedWatch::~ScriptedWatch() {
   state_->ended = true;
 }
 
-ScriptedCluster::Watches ScriptedCluster::take_watches(const Bytes& identity) {
-  auto kept = std::ranges::stable_partition(watches_, [&](const auto& watch) { return watch->identity != identity; });
+ScriptedCluster::Watches ScriptedCluster::take_watches(const Bytes& identity,
+                                                       const std::function<bool(const std::string&)>& chosen) {
+  auto kept = std::ranges::stable_partition(
+      watches_, [&](const auto& watch) { return watch->identity != identity || !chosen(watch->object); });
   Watches taken(kept.begin(), kept.end());
   watches_.erase(kept.begin(), kept.end());
   return taken;
@@ -73,15 +80,32 @@ void ScriptedCluster::make_deaf(const Bytes& identity, bool deaf) {
     if (watch->identity == identity) watch->deaf = deaf;
 }
 
+/// At once, or when that client hears again.
+void ScriptedCluster::tell(const std::shared_ptr<WatchState>& watch,
+                           std::move_only_function<void(WatchHandler&)> what) {
+  auto call = [watch, what = std::move(what)]() mutable {
+    std::lock_guard calling(watch->calls);
+    if (!watch->ended) what(*watch->handler);
+  };
+  {
+    std::lock_guard lock(mutex_);
+    if (const auto untold = untold_.find(watch->identity); untold != untold_.end()) {
+      untold->second.push_back(std::move(call));
+      return;
+    }
+  }
+  call();
+}
+
 void ScriptedCluster::tell_lost(const Watches& watches, const Error& reason) {
   for (const auto& watch : watches) {
-    std::lock_guard calling(watch->calls);
-    if (!watch->ended && !watch->deaf) watch->handler->on_lost(reason);
+    if (!watch->deaf) tell(watch, [reason](WatchHandler& handler) { handler.on_lost(reason); });
   }
 }
 
 Result<std::unique_ptr<Watch>> ScriptedClient::watch(const std::string& object, std::shared_ptr<WatchHandler> handler) {
-  std::lock_guard lock(cluster_->mutex_);
+  std::unique_lock lock(cluster_->mutex_);
+  wait_to_reach(lock, object);
   LCCFS_CHECK(touch(object));
   if (!cluster_->objects_.metadata().contains(object))
     return failure(ErrorCode::not_found, "watch " + object + ": no such object");
@@ -94,11 +118,14 @@ Result<std::unique_ptr<Watch>> ScriptedClient::watch(const std::string& object, 
   return std::make_unique<ScriptedWatch>(cluster_, std::move(state));
 }
 
-Result<bool> ScriptedClient::is_watching(const std::string& object, const Bytes& identity) {
-  std::lock_guard lock(cluster_->mutex_);
+Result<Presence> ScriptedClient::presence(const std::string& object, const Bytes& identity) {
+  std::unique_lock lock(cluster_->mutex_);
+  wait_to_reach(lock, object);
   LCCFS_CHECK(touch(object));
-  return std::ranges::any_of(cluster_->watches_,
-                             [&](const auto& watch) { return watch->object == object && watch->identity == identity; });
+  if (cluster_->options_.deaths_are_seen && cluster_->crashed_.contains(identity)) return Presence::dead;
+  const bool watches = std::ranges::any_of(
+      cluster_->watches_, [&](const auto& watch) { return watch->object == object && watch->identity == identity; });
+  return watches ? Presence::watching : Presence::absent;
 }
 
 Result<NotifyReply> ScriptedClient::notify(const std::string& object, Bytes payload,
@@ -107,28 +134,31 @@ Result<NotifyReply> ScriptedClient::notify(const std::string& object, Bytes payl
   auto sent = control_step({StepKind::notify, object, "notify"}, [&]() -> Result<> {
     ScriptedCluster::Watches listening;
     {
-      std::lock_guard lock(cluster_->mutex_);
+      std::unique_lock lock(cluster_->mutex_);
+      wait_to_reach(lock, object);
       LCCFS_CHECK(touch(object));
       if (!cluster_->objects_.metadata().contains(object))
         return failure(ErrorCode::not_found, "notify " + object + ": no such object");
       for (const auto& watch : cluster_->watches_) {
         if (watch->object != object) continue;
         if (watch->deaf) {
-          notify->count_silent();
+          notify->expect_silence(cluster_->options_.clock != nullptr);
         } else {
           listening.push_back(watch);
         }
       }
     }
     for (const auto& watch : listening) {
-      auto answer = notify->expect_answer();
-      std::lock_guard calling(watch->calls);
-      if (!watch->ended) watch->handler->on_notify(payload, std::move(answer));
+      cluster_->tell(watch, [payload, answer = notify->expect_answer()](WatchHandler& handler) mutable {
+        handler.on_notify(payload, std::move(answer));
+      });
     }
     return {};
   });
   if (!sent) return std::unexpected(std::move(sent).error());
-  return notify->wait(timeout);
+  auto reply = notify->wait(timeout, cluster_->options_.clock);
+  wait_to_hear();
+  return reply;
 }
 
 }  // namespace lccfs

@@ -36,8 +36,9 @@ class ScriptedWatch final : public Watch {
 class ScriptedNotify : public std::enable_shared_from_this<ScriptedNotify> {
  public:
   std::move_only_function<void(Bytes)> expect_answer();
-  void count_silent();
-  NotifyReply wait(std::chrono::milliseconds timeout);
+  /// A watcher that does not answer: it takes the time-out, or is counted at once.
+  void expect_silence(bool takes_time);
+  NotifyReply wait(std::chrono::milliseconds timeout, Clock* clock);
 
  private:
   struct Ticket;

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "base/program.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+
+#include "base/log.h"
+#include "base/text.h"
+
+namespace lccfs {
+namespace {
+
+const char* program_name = "lccfs";
+int status_of_failure = 1;
+
+/// Standard output is opened such that writing to it fails: what was printed for nobody is not to pass for success.
+bool open_standard_descriptors() {
+  for (const int wanted : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(wanted, F_GETFD) >= 0) continue;
+    if (open("/dev/null", wanted == STDOUT_FILENO ? O_RDONLY : O_RDWR) != wanted) return false;
+  }
+  return true;
+}
+
+bool flush_output() {
+  errno = 0;
+  std::cout.flush();
+  return std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good();
+}
+
+}  // namespace
+
+int run_program(int argc, char** argv, const char* name, const ProgramStatus& status,
+                int (*run)(const std::vector<std::string>&)) {
+  if (!open_standard_descriptors()) return status.output_lost;
+  program_name = name;
+  status_of_failure = status.failed;
+  const int result = run({argv + std::min(argc, 1), argv + argc});
+  if (flush_output()) return result;
+  print_error(
+      name, std::string("cannot write to standard output") + (errno ? ": " : "") + (errno ? std::strerror(errno) : ""));
+  return result | status.output_lost;
+}
+
+void print_error(std::string_view program, std::string_view line) {
+  const std::string text = std::string(program) + ": " + printable(line) + "\n";
+  std::fputs(text.c_str(), stderr);
+}
+
+void end_by_damage(std::initializer_list<const char*> parts) {
+  std::array<char, 4608> line;  // a path and more
+  std::size_t size = 0;
+  const auto add = [&line, &size](const char* part) {
+    for (; *part != '\0' && size + 1 < line.size(); ++part) line[size++] = *part;
+  };
+  add(program_name);
+  add(": ");
+  for (const char* part : parts) add(part);
+  line[size++] = '\n';
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), size);
+  log::write_in_a_handler({line.data(), size});
+  ::_exit(status_of_failure);
+}
+
+}  // namespace lccfs

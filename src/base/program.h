@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// What every program does first and last, and how it complains.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lccfs {
+
+/// A program's main(): runs `run` with the words behind the program's name, and answers the status to exit with.
+///
+/// Descriptors 0 to 2 that the caller has closed are opened before anything else: else the first files of the program
+/// (the volume, the log, the pipe to its parent) would get these numbers, and what is printed would go into them.
+/// Output that could not be written is no success: that is said, and `output_lost` is added to the status.
+struct ProgramStatus {
+  int output_lost = 1;
+  int failed = 1;
+};
+int run_program(int argc, char** argv, const char* name, const ProgramStatus& status,
+                int (*run)(const std::vector<std::string>&));
+
+/// One line on standard error, whatever bytes it holds.
+void print_error(std::string_view program, std::string_view line);
+
+/// The same line of these parts, also into the log, and the end of the process with its status of failure. For handlers
+/// of signals; the parts are shown as they are.
+[[noreturn]] void end_by_damage(std::initializer_list<const char*> parts);
+
+}  // namespace lccfs

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// What a write, or a truncate at open, takes away. The kernel asks for it before buffered writes; direct ones, and O_TRUNC,
+// it leaves to the file system.
+//
+//  - | Inode.X | guard `attr` as known; setuid, setgid and the capability's flag and key go, ctime | before the data
+#include "fs/data_io.h"
+#include "fs/mode_bits.h"
+
+namespace lccfs {
+
+namespace {
+
+std::uint32_t without_privileges(std::uint32_t mode) {
+  mode &= ~setuid_bit;
+  return (mode & group_execute_bit) != 0 ? mode & ~setgid_bit : mode;
+}
+
+/// Root's writes leave the mode alone.
+format::AttrRecord cleared(format::AttrRecord attr, bool by_user) {
+  if (by_user) attr.mode = without_privileges(attr.mode);
+  attr.flags &= ~format::attr_flag::capability;
+  return attr;
+}
+
+}  // namespace
+
+bool DataIo::knows_privileges(const FileNode& node, const Caller& caller) const {
+  return caller.uid == 0 || instance_.clock().elapsed() - node.attr_sent <= attributes_ttl_;
+}
+
+bool DataIo::has_no_privileges(const FileNode& node, const Caller& caller) const {
+  const auto& attr = node.view.attr;
+  return knows_privileges(node, caller) && cleared(attr, caller.uid != 0) == attr;
+}
+
+Result<> DataIo::clear_privileges(FileNode& node, const Caller& caller) {
+  const bool by_user = caller.uid != 0;
+  std::optional<InodeView> view;
+  {
+    const std::lock_guard lock(node.mutex);
+    if (has_no_privileges(node, caller)) return {};
+    if (knows_privileges(node, caller)) view = node.view;
+  }
+  if (!view) {
+    LCCFS_TRY(view, read_inode(instance_, node.ino));
+    node.learn(*view);
+    if (cleared(view->attr, by_user) == view->attr) return {};
+  }
+  const auto clear = [by_user](format::AttrRecord& attr) -> Result<> {
+    attr = cleared(attr, by_user);
+    return {};
+  };
+  LCCFS_TRY(const auto changed, change_attr(instance_, node.ino, clear, &*view));
+  {
+    const std::lock_guard lock(node.mutex);
+    node.learn_attr(changed);
+  }
+  kernel_.drop_attributes(node.ino);
+  return {};
+}
+
+}  // namespace lccfs

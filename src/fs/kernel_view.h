@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// What the kernel holds of each file, and when it has to drop it (docs/ORDERING.md section 7): the attributes that it was
+// told, and the pages that it has cached.
+//
+// Its pages are right as of a version of the inode, or, while the lease is ours, as of now: nobody else changes the bytes
+// then, and what changes them here passes through this kernel. Attributes say nothing about pages: another client may have
+// put the times back, and who asks for attributes may do so between a change and the next open.
+//
+// Any thread. Methods that say so block while the kernel reads a page: not for completions, nor for the thread that
+// receives requests.
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+
+#include "fs/inode_view.h"
+#include "lccfs/file_system.h"
+
+namespace lccfs {
+
+class KernelView {
+ public:
+  /// nullptr: nobody to tell; waits for calls that are under way.
+  void set(KernelCache* cache);
+  /// The kernel holds nothing of the inode any more.
+  void forget(Ino ino);
+
+  // -- attributes
+  void told(const Attributes& attributes);
+  /// Drops them if they are not what the kernel was last told.
+  void drop_attributes_unless(const Attributes& now);
+  void drop_attributes(Ino ino);
+
+  // -- pages
+  enum class Holder { nobody, me, another };
+  /// An open has read `view`, with that holder of its lease. Drops the pages unless they are right, which it answers; may
+  /// block. `buffered`: reads and writes of the handle go through the kernel's pages. To be followed by closed then.
+  bool opened(const InodeView& view, Holder holder, bool buffered);
+  void closed(Ino ino);
+  /// A handle that is not buffered is mapped: it uses pages, too, from now on until it is closed.
+  void mapped(Ino ino);
+  /// The lease is ours: nobody has changed the bytes since that version (0: not known).
+  void lease_taken(Ino ino, std::uint64_t since_version);
+  /// It is not ours any more; the inode was left at that version (0: not known).
+  void lease_given_back(Ino ino, std::uint64_t version);
+  /// An own step without the lease has left the bytes alone.
+  void version_moved(Ino ino, std::uint64_t from, std::uint64_t to);
+  /// The kernel has put something into its pages that the file has elsewhere.
+  void pages_are_wrong(Ino ino);
+  bool may_hold_pages(Ino ino) const;
+  /// A write has passed by the kernel's pages. Blocks.
+  void drop_written_pages(Ino ino, std::uint64_t offset_bytes, std::uint64_t size_bytes);
+  /// Blocks.
+  void drop_pages(Ino ino);
+
+ private:
+  /// What of a file's attributes decides whether the kernel's are still right.
+  struct Told {
+    std::uint64_t size_bytes = 0;
+    TimeSpec mtime, ctime;
+    bool operator==(const Told&) const = default;
+  };
+  /// There is one for each file whose pages the kernel may hold, or whose lease is ours.
+  struct Pages {
+    bool may_be_held = false;
+    bool leased = false;
+    bool right = true;
+    std::uint64_t version = 0;  // not leased: as of which they are right
+    unsigned buffered_handles = 0;
+    std::uint64_t opens = 0, leases = 0;  // how often so far: tells whether anything came in between
+  };
+  using Table = std::unordered_map<Ino, Pages>;
+
+  static Told told_of(const Attributes& attributes);
+  static bool right_for(const Pages& pages, const InodeView& view, Holder holder);
+  static void are_right(Pages& pages, const InodeView& view, Holder holder);
+  void drop_needless(Table::iterator record);
+  void tell(const std::function<void(KernelCache&)>& what);
+
+  std::shared_mutex cache_mutex_;  // shared by those who call the kernel; alone, who takes it away
+  KernelCache* cache_ = nullptr;
+  mutable std::mutex mutex_;  // guards the tables; never held over a call
+  std::unordered_map<Ino, Told> told_;
+  Table pages_;
+};
+
+}  // namespace lccfs

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "fuse/kernel_channel.h"
+
+#include <linux/fuse.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "fuse/fuse_api.h"
+#include "fuse/serving.h"
+
+namespace lccfs::fuse {
+namespace {
+
+constexpr std::uint32_t direct_io_allow_mmap = 1U << 4;  // bit 36 of both words, since Linux 6.6
+
+Handshake& handshake_of(void* userdata) { return static_cast<Serving*>(userdata)->handshake; }
+
+ssize_t read_request(int fd, void* buffer, std::size_t size_bytes, void* userdata) {
+  const ssize_t got = ::read(fd, buffer, size_bytes);
+  if (got > 0) {
+    const std::string_view request(static_cast<const char*>(buffer), static_cast<std::size_t>(got));
+    if (const auto number = offers_shared_mappings(request); number != 0) handshake_of(userdata).init_request = number;
+  }
+  return got;
+}
+
+ssize_t write_answer(int fd, iovec* parts, int count, void* userdata) {
+  auto& handshake = handshake_of(userdata);
+  const auto init_request = handshake.init_request.load();
+  fuse_out_header header = {};
+  if (init_request != 0) std::memcpy(&header, parts[0].iov_base, sizeof header);
+  if (init_request == 0 || header.unique != init_request) return ::writev(fd, parts, count);
+  handshake.init_request = 0;
+  std::string answer;
+  for (int i = 0; i < count; ++i) answer.append(static_cast<const char*>(parts[i].iov_base), parts[i].iov_len);
+  answer = with_shared_mappings(std::move(answer));
+  return ::write(fd, answer.data(), answer.size());
+}
+
+}  // namespace
+
+std::uint64_t offers_shared_mappings(std::string_view request) {
+  fuse_in_header header = {};
+  fuse_init_in init = {};
+  if (request.size() < sizeof header + sizeof init) return 0;
+  std::memcpy(&header, request.data(), sizeof header);
+  if (header.opcode != FUSE_INIT) return 0;
+  std::memcpy(&init, request.data() + sizeof header, sizeof init);
+  const bool offered = (init.flags & FUSE_INIT_EXT) != 0 && (init.flags2 & direct_io_allow_mmap) != 0;
+  return offered ? header.unique : 0;
+}
+
+std::string with_shared_mappings(std::string answer) {
+  fuse_out_header header = {};
+  fuse_init_out init = {};
+  if (answer.size() < sizeof header + sizeof init) return answer;
+  std::memcpy(&header, answer.data(), sizeof header);
+  if (header.error != 0) return answer;
+  std::memcpy(&init, answer.data() + sizeof header, sizeof init);
+  init.flags |= FUSE_INIT_EXT;
+  init.flags2 |= direct_io_allow_mmap;
+  std::memcpy(answer.data() + sizeof header, &init, sizeof init);
+  return answer;
+}
+
+bool use_kernel_channel(fuse_session* session) {
+  fuse_custom_io io = {};
+  io.writev = write_answer;
+  io.read = read_request;
+  return fuse_session_custom_io(session, &io, fuse_session_fd(session)) == 0;
+}
+
+}  // namespace lccfs::fuse

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What those meet who run the programs: exit statuses, logs, remounts, folders that are not theirs or damaged."""
+
+import errno
+import os
+import shutil
+import signal
+import subprocess
+
+from harness import MountTest, NOBODY, ROOT, as_user, context, output, run, wait_until
+
+HELPER = ROOT / "packaging" / "mount.lccfs"
+
+
+class AdministrationTest(MountTest):
+    stores = ("local",)
+
+    def set_up_volume(self):
+        self.volume = self.new_volume()
+
+    def ended(self, *command, **options):
+        """(status, standard error) of a command."""
+        done = run(*command, check=False, timeout_s=60, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.PIPE, **options)
+        print(done.stderr)
+        return done.returncode, done.stderr
+
+    def assert_refused(self, *command, says):
+        status, errors = self.ended(*command)
+        self.assertGreater(status, 0)
+        self.assertEqual(len(errors.splitlines()), 1, errors)
+        self.assertIn(says, errors)
+
+
+class StatusTest(AdministrationTest):
+    def test_wrong_usage_has_the_status_that_the_manuals_say(self):
+        for status, *command in [(2, "lccfs", "explode"), (2, "lccfs", "mkfs", "--nonsense"), (2, "lccfs", "info"),
+                                 (2, "lccfs-gc", "--nonsense"), (1, "lccfs-fuse", "--nonsense"),
+                                 (16, "lccfs-fsck", "--nonsense")]:
+            self.assertEqual(self.ended(context.bin / command[0], *command[1:])[0], status)
+        self.assertEqual(self.ended(HELPER, "vms")[0], 1)
+
+
+class LogTest(AdministrationTest):
+    def test_sighup_reopens_the_log_and_ends_nothing(self):
+        log = context.workdir / "client.log"
+        mount = self.volume.mount("--log-file", str(log))
+        self.rotate(mount.process, log)
+        (mount / "file").write_text("x", encoding="utf-8")
+        collector = subprocess.Popen([context.bin / "lccfs-gc", *self.volume.address, "-f", "--log-file",
+                                      context.workdir / "collector.log"])
+        try:
+            self.rotate(collector, context.workdir / "collector.log")
+        finally:
+            collector.terminate()
+        self.assertEqual(collector.wait(60), 0)
+
+    def rotate(self, process, log):
+        wait_until(lambda: log.exists() and log.stat().st_size > 0, 30, f"lines in {log}")
+        old = log.rename(f"{log}.1")
+        process.send_signal(signal.SIGHUP)
+        wait_until(lambda: log.exists() and "reopened" in log.read_text(encoding="utf-8"), 30, f"{log} made anew")
+        self.assertNotIn("reopened", old.read_text(encoding="utf-8"))
+        self.assertIsNone(process.poll())
+
+    def test_a_log_makes_no_folder_and_follows_no_link(self):
+        mountpoint = self.scratch("mountpoint")
+        mountpoint.mkdir()
+        mount = [context.bin / "lccfs-fuse", *self.volume.address, "-m", mountpoint, "--log-file"]
+        self.assert_refused(*mount, context.workdir / "mistyped" / "log", says="No such file")
+        self.assertFalse((context.workdir / "mistyped").exists())
+        precious, link = self.scratch("precious"), self.scratch("link")
+        precious.write_text("mine", encoding="utf-8")
+        link.symlink_to(precious)
+        self.assert_refused(*mount, link, says="symbolic link")
+        self.assertEqual(precious.read_text(encoding="utf-8"), "mine")
+
+
+class RemountTest(AdministrationTest):
+    def test_a_mount_can_be_made_read_only_and_nothing_else(self):
+        mount = self.volume.mount()
+        (mount / "file").write_text("x", encoding="utf-8")
+        status, errors = self.ended(HELPER, self.volume.address[1], mount.path, "-o", "remount,nosuid")
+        self.assertEqual((status, len(errors.splitlines())), (32, 1))
+        run(HELPER, self.volume.address[1], mount.path, "-o", "rw,nosuid,remount,ro")
+        self.assert_errno(errno.EROFS, (mount / "file").write_text, "y", encoding="utf-8")
+        self.assertEqual((mount / "file").read_text(encoding="utf-8"), "x")
+        self.assertIn("nosuid", output("findmnt", "-n", "-o", "OPTIONS", mount.path))
+
+
+class FolderTest(AdministrationTest):
+    def assert_refused_by_all(self, volume, says):
+        mountpoint = self.scratch("mountpoint")
+        mountpoint.mkdir(exist_ok=True)
+        for command in [["lccfs", "info"], ["lccfs-gc", "--once"], ["lccfs-fsck"], ["lccfs-fuse", "-m", mountpoint]]:
+            self.assert_refused(context.bin / command[0], *command[1:], *volume.address, says=says)
+
+    def test_a_folder_of_another_user_is_refused_by_root(self):
+        run("chown", "-R", str(NOBODY), self.volume.address[1])
+        self.assert_refused_by_all(self.volume, says=f"belongs to user {NOBODY}")
+        as_user(NOBODY, lambda: self.assertTrue(self.volume.info()["uuid"]))
+
+    def test_a_folder_that_is_mounted_read_only_can_be_read(self):
+        writer = self.volume.mount()
+        (writer / "file").write_text("hello", encoding="utf-8")
+        shown = self.scratch("shown")
+        shown.mkdir()
+        run("mount", "--bind", self.volume.address[1], shown)
+        self.addCleanup(run, "umount", "-l", shown)
+        run("mount", "-o", "remount,bind,ro", shown)
+        looked_at = type(self.volume)(["--local", shown])
+        self.assert_refused_by_all(looked_at, says="in use")  # LMDB does not see who reads it so
+        writer.unmount()
+        uuid = self.volume.info()["uuid"]
+
+        self.assertEqual(looked_at.info()["uuid"], uuid)
+        run(context.bin / "lccfs-fsck", *looked_at.address)
+        mountpoint = self.scratch("mountpoint")
+        self.assert_refused(context.bin / "lccfs-fuse", *looked_at.address, "-m", mountpoint, says="can only be read")
+        reader = looked_at.mount("-o", "ro")
+        self.assertEqual((reader / "file").read_text(encoding="utf-8"), "hello")
+        self.assert_errno(errno.EROFS, (reader / "file").write_text, "y", encoding="utf-8")
+        self.assertIn("ESTALE", reader.log_text())
+        self.assert_refused(context.bin / "lccfs-gc", "--once", *self.volume.address, says="may only read")
+        reader.unmount()
+        run(context.bin / "lccfs-gc", "--once", *self.volume.address)
+
+    def test_a_folder_that_its_user_may_only_read_can_be_read(self):
+        run("chown", "-R", str(NOBODY), self.volume.address[1])
+        run("chmod", "-R", "a-w", self.volume.address[1])
+        as_user(NOBODY, lambda: self.assertTrue(self.volume.info()["uuid"]))
+
+
+class DamageTest(AdministrationTest):
+    """LMDB trusts its pages: whatever is wrong with them, programs end with a line and a status, never by a signal."""
+    limit_s = 240
+    leaves_valid_volumes = False
+
+    def set_up_volume(self):
+        self.volume = self.new_volume()
+        mount = self.volume.mount()
+        for number in range(150):
+            (mount / f"file {number} {'n' * (number % 90)}").write_bytes(bytes(number * 40))
+        os.setxattr(mount / "file 7 nnnnnnn", "user.big", b"x" * 30000)
+        for number in range(0, 150, 3):
+            os.unlink(mount / f"file {number} {'n' * (number % 90)}")
+        mount.unmount()
+        self.whole = (self.metadata(self.volume.address[1])).read_bytes()
+
+    def metadata(self, folder):
+        return type(context.workdir)(folder) / "metadata" / "data.mdb"
+
+    def damaged_copy(self, content):
+        folder = self.scratch("damaged")
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(self.volume.address[1], folder)
+        self.metadata(folder).write_bytes(content)
+        return folder
+
+    def assert_contained(self, folder, *command, statuses):
+        status, errors = self.ended(context.bin / command[0], *command[1:], "--local", folder)
+        self.assertIn(status, statuses, f"{command}: {errors}")
+        if status != 0 and command[0] != "lccfs-fsck":
+            self.assertEqual(len(errors.splitlines()), 1, errors)
+        return status, errors
+
+    def run_all(self, folder, mounts):
+        status, errors = self.assert_contained(folder, "lccfs", "info", statuses=(0, 1))
+        self.assert_contained(folder, "lccfs-fsck", statuses=(0, 4, 8, 12))
+        if mounts:
+            self.use_mount(folder)
+            self.assert_contained(folder, "lccfs-fsck", "--repair", statuses=(0, 1, 4, 5, 8, 9, 12, 13))
+        return status, errors
+
+    def use_mount(self, folder):
+        """Mounts it, walks and changes it as far as it goes."""
+        mountpoint = self.scratch("mountpoint")
+        mountpoint.mkdir(exist_ok=True)
+        command = [context.bin / "lccfs-fuse", "--local", folder, "-m", mountpoint, "-f"]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                wait_until(lambda: os.path.ismount(mountpoint) or process.poll() is not None, 60, "a mount or its end")
+                subprocess.run(["sh", "-c", f"ls -l {mountpoint}; cat {mountpoint}/*; echo x >{mountpoint}/new"],
+                               check=False, timeout=60, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            finally:
+                subprocess.run(["umount", "-l", mountpoint], check=False, stderr=subprocess.DEVNULL)
+                process.terminate()
+            errors = process.communicate(timeout=60)[1]
+        print(errors)
+        self.assertIn(process.returncode, (0, 32), errors)
+
+    def test_a_file_that_is_cut_is_named(self):
+        size = len(self.whole)
+        cuts = {0, 1, 100, 4095, 4096, 4100, 8191, 8192, 8193, size // 2, size - 4097, size - 1}
+        cuts |= {self.random.randrange(size) for _ in range(3)}
+        for number, cut in enumerate(sorted(cuts)):
+            status, errors = self.run_all(self.damaged_copy(self.whole[:cut]), mounts=number % 4 == 0)
+            if cut < size // 2:
+                self.assertEqual(status, 1)
+                self.assertIn("data.mdb", errors)
+
+    def test_damaged_pages_kill_nothing(self):
+        pages = len(self.whole) // 4096
+        for number in range(16):
+            content = bytearray(self.whole)
+            page = self.random.choice([0, 1, self.random.randrange(pages)]) * 4096
+            kind = number % 4
+            if kind == 0:  # all of it
+                content[page:page + 4096] = self.random.randbytes(4096)
+            elif kind == 1:  # its head: number, kind, bounds, first entries
+                content[page + self.random.randrange(32)] = self.random.randrange(256)
+            elif kind == 2:  # some bytes
+                for _ in range(8):
+                    content[page + self.random.randrange(4096)] ^= 1 << self.random.randrange(8)
+            else:  # another page
+                other = self.random.randrange(pages) * 4096
+                content[page:page + 4096] = self.whole[other:other + 4096]
+            self.run_all(self.damaged_copy(bytes(content)), mounts=number % 5 == 0)

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What a key must permit, what it must not, and what the programs say to one that permits too little."""
+
+import errno
+import os
+import subprocess
+
+from ceph_cluster import capability
+from harness import MountTest, POOL, ROOT, context, run
+
+ADDRESS = "192.0.2.7:0"  # for documentation: nobody's
+EXIT_MOUNT_FAILURE = 32
+
+
+class KeyTest(MountTest):
+    """With a key of exactly the permissions that the documents name."""
+
+    stores = ("rados",)
+
+    def set_up_volume(self):
+        self.volume = self.address_of_narrow_user()
+        self.volume.make()
+        self.mount = self.volume.mount()
+
+    def address_of_narrow_user(self, pool=POOL):
+        volume = self.new_address(pool)
+        namespace = volume.address[volume.address.index("-n") + 1]
+        user = f"narrow-{namespace}"
+        osd = capability("osd").replace("POOL", pool).replace("NAMESPACE", namespace)
+        self.cluster.add_client(user, mon=capability("mon"), osd=osd)
+        volume.address += ["--id", user]
+        return volume
+
+    def with_other_monitors(self, mon):
+        """The same key with less."""
+        user, namespace = self.volume.address[-1], self.volume.address[-3]
+        osd = capability("osd").replace("POOL", POOL).replace("NAMESPACE", namespace)
+        self.cluster.ceph("auth", "caps", f"client.{user}", "mon", mon, "osd", osd)
+
+    def blocklist(self, *words, user=None):
+        name = "client." + (user or self.volume.address[-1])
+        return subprocess.run(["ceph", "-c", self.cluster.conf, "-n", name, "osd", "blocklist", *words],
+                              check=False, capture_output=True, text=True, timeout=60)
+
+    def test_the_documents_have_the_text_of_the_one_place(self):
+        for path in ["README.md", "docs/man/lccfs-fuse.8"]:
+            text = (ROOT / path).read_text(encoding="utf-8").replace("\\-", "-").replace("\\(ha", "^")
+            for service in ["mon", "osd"]:
+                self.assertIn(f"{service} '{capability(service)}'", " ".join(text.split()), path)
+
+    def test_one_client_may_be_barred_but_no_host_no_range_and_nobody_freed(self):
+        for wrong in ["0", "4294967296", "8589934592", "01234", "999"]:
+            done = self.blocklist("add", f"{ADDRESS}/{wrong}")
+            self.assertEqual(done.returncode, errno.EACCES, f"{wrong}: {done.stderr}")
+        for wrong in [["add", "192.0.2.7"], ["add", "192.0.2.0/24"], ["range", "add", "192.0.2.0/24"]]:
+            self.assertNotEqual(self.blocklist(*wrong).returncode, 0, wrong)
+        self.assertNotIn("192.0.2.", self.cluster.ceph("osd", "blocklist", "ls"))
+        right = [f"{ADDRESS}/{nonce}" for nonce in ["1000", "4294967295"]]
+        try:
+            for address in right:
+                self.assertEqual(self.blocklist("add", address).returncode, 0, address)
+            self.assertEqual(self.blocklist("rm", right[0]).returncode, errno.EACCES)
+            self.assertEqual(self.blocklist("clear").returncode, errno.EACCES)
+            self.assertIn(right[0], self.cluster.ceph("osd", "blocklist", "ls"))
+        finally:
+            for address in right:
+                self.blocklist("rm", address, user="admin")
+
+    def test_a_client_of_these_permissions_works_and_fences(self):
+        (self.mount / "file").write_bytes(b"x" * 100_000)
+        self.mount.may_die = True
+        run(context.bin / "fence_tool", *self.volume.address, "--instance", self.mount.instance())
+        other = self.volume.mount()
+        self.assertEqual(os.listdir(other.path), ["file"])  # the fence bars from an object once it was read
+        self.assert_errno(errno.EIO, (self.mount / "new").touch)
+        (other / "file").write_bytes(b"y")
+        self.assertEqual((other / "file").read_bytes(), b"y")
+
+    def test_a_client_of_these_permissions_asks_a_holder_and_takes_over_from_a_dead_one(self):
+        held = os.open(self.mount / "file", os.O_CREAT | os.O_WRONLY)
+        os.write(held, b"held")
+        other = self.volume.mount()
+        with open(other / "file", "ab", buffering=0) as file:
+            file.write(b" and more")
+        os.write(held, b"HELD")
+        self.mount.may_die = True
+        self.mount.process.kill()
+        self.mount.process.wait()
+        (other / "file").write_bytes(b"others")
+        self.assertEqual((other / "file").read_bytes(), b"others")
+        self.assert_errno(errno.ENOTCONN, os.close, held)
+
+    def test_who_may_not_fence_is_told_so_and_may_mount_read_only(self):
+        (self.mount / "file").write_bytes(b"bytes")
+        self.mount.unmount()
+        self.with_other_monitors("allow r")
+        point = self.scratch("mountpoint")
+        point.mkdir()
+        for program, *options in [["lccfs-fuse", "-m", point], ["lccfs-gc", "--once"], ["lccfs-fsck", "--repair"]]:
+            done = run(context.bin / program, *self.volume.address, *options, check=False, capture_output=True,
+                       timeout_s=60)
+            print(done.stdout, done.stderr)
+            self.assertIn(f"mon '{capability('mon')}'", done.stderr)
+            self.assertEqual(len(done.stderr.splitlines()), 1, program)
+            self.assertNotEqual(done.returncode, 0, program)
+            if program == "lccfs-fuse":
+                self.assertEqual(done.returncode, EXIT_MOUNT_FAILURE)
+        self.assertEqual(self.volume.info()["instances"], [])
+        reader = self.volume.mount("-o", "ro")
+        self.assertEqual((reader / "file").read_bytes(), b"bytes")
+
+    def test_mkfs_enables_the_application_or_says_how(self):
+        pool = self.cluster.create_pool("plain", 1)
+        command = "ceph osd pool application enable plain lccfs"
+        volume = self.address_of_narrow_user(pool)
+        self.assertIn(command, volume.lccfs("mkfs", stderr=subprocess.PIPE).stderr)
+        self.assertEqual(self.new_address(pool).lccfs("mkfs", stderr=subprocess.PIPE).stderr, "")
+        self.assertIn("lccfs", self.cluster.ceph("osd", "pool", "application", "get", pool))
+        volume = self.address_of_narrow_user(pool)
+        self.assertEqual(volume.lccfs("mkfs", stderr=subprocess.PIPE).stderr, "")

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""One of two OSDs is stopped under load: what does not need it goes on, nobody is fenced, and the load ends well."""
+
+import concurrent.futures
+import os
+import subprocess
+import time
+
+from harness import MountTest, POOL, context, pattern_bytes, run
+
+DATA_POOL = "bytes"
+METADATA_OSD, STOPPED_OSD = 0, 1
+FILES = 24  # of one data object each
+FILE_BYTES = 4 << 20
+STOPPED_S = 75  # who does not answer for a minute would be fenced
+GOES_ON_S = 20  # what hangs does so until the OSD comes back
+
+
+class StoppedOsdTest(MountTest):
+    """Metadata is on one OSD, and so is a part of the files; the others' bytes are on the one that is stopped."""
+
+    stores = ("rados",)
+    waits = True
+    limit_s = 100
+    own_cluster = {"osds": 2}
+
+    def setUp(self):
+        if self._testMethodName == "test_the_same_at_every_depth" and not context.full:
+            self.skipTest("only with --full")
+        super().setUp()
+
+    def set_up_volume(self):
+        self.cluster.create_pool(DATA_POOL)
+        self.cluster.place_pool(POOL, METADATA_OSD)
+        self.volume = self.new_volume("--data-pool", DATA_POOL)
+        self.mount, self.other = self.volume.mount(), self.volume.mount()
+        self.hung, self.live = [], []
+        for number in range(FILES):
+            path = self.mount / f"file {number}"
+            path.write_bytes(pattern_bytes(FILE_BYTES, number))
+            (self.hung if self.osd_of(path) == STOPPED_OSD else self.live).append(path)
+        self.assertGreater(min(len(self.hung), len(self.live)), 3, "pools are not placed as they should be")
+
+    def osd_of(self, path):
+        namespace = self.volume.address[self.volume.address.index("-n") + 1]
+        return self.cluster.osd_of(DATA_POOL, f"Data.{path.stat().st_ino}.0", namespace)
+
+    def test_what_does_not_need_it_goes_on(self):
+        self.stop_under_load(("1M", 128), ("4k", 160))
+
+    def test_the_same_at_every_depth(self):
+        for job in [("1M", 1), ("1M", 16), ("1M", 128), ("4k", 160), ("4k", 1024), ("1M", 1024)]:
+            with self.subTest(job=job):
+                self.stop_under_load(job)
+
+    def stop_under_load(self, *jobs):
+        mounts = [self.mount, self.other]
+        load = [self.fio(*job) for job in jobs]
+        time.sleep(3)
+        self.cluster.pause_osd(STOPPED_OSD)
+        began = time.monotonic()
+        with concurrent.futures.ThreadPoolExecutor(1) as opener:
+            try:
+                time.sleep(5)  # the requests in flight have become as many as there will be
+                wanted = opener.submit(self.append_elsewhere)
+                while time.monotonic() - began < STOPPED_S:
+                    for mount in mounts:
+                        self.use(mount)
+                    time.sleep(1)
+                self.assertTrue(all(fio.poll() is None for fio in load), "the OSD was not needed")
+                self.assertFalse(wanted.done())
+            finally:
+                self.cluster.continue_osd(STOPPED_OSD)
+            wanted.result(60)
+        self.assertEqual([fio.wait(120) for fio in load], [0] * len(load))
+        for mount in mounts:
+            self.assertNotIn("fenc", mount.log_text())
+
+    def fio(self, block, depth):
+        return subprocess.Popen([
+            "fio", f"--name={block}x{depth}", "--rw=randwrite", f"--bs={block}", "--direct=1", "--ioengine=libaio",
+            f"--iodepth={depth}", f"--size={FILE_BYTES * len(self.hung[1:])}", "--time_based", "--runtime=8",
+            "--overwrite=1", "--filename=" + ":".join(str(path) for path in self.hung[1:])])
+
+    def append_elsewhere(self):
+        """A file whose bytes hang is wanted by the other mount: it waits, and asks who writes it."""
+        with open(self.other.path / self.hung[1].name, "ab") as file:
+            file.write(b"x")
+
+    def use(self, mount):
+        """Everything that needs only the OSD that lives, within the time."""
+        began = time.monotonic()
+        for path in [self.hung[-1], self.live[0]]:
+            os.stat(mount / path.name)
+        os.listdir(mount.path)
+        folder = mount / f"folder {time.monotonic_ns()}"
+        folder.mkdir()
+        (folder / "empty").touch()
+        self.assertEqual(os.listdir(folder), ["empty"])
+        with open(mount / self.hung[0].name, "rb"):
+            pass
+        self.read_and_write(mount)
+        self.assertLess(time.monotonic() - began, GOES_ON_S, "what does not need the OSD waited for it")
+
+    def read_and_write(self, mount):
+        with open("/proc/sys/vm/drop_caches", "w", encoding="ascii") as drop:
+            drop.write("1")
+        for path in self.live[1:]:
+            number = int(path.name.split()[1])
+            self.assertEqual((mount / path.name).read_bytes(), pattern_bytes(FILE_BYTES, number))
+        run("dd", "if=/dev/zero", f"of={mount / self.live[0].name}", "bs=1M", "count=4", "oflag=direct", "conv=notrunc")

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// When others count as gone: by what one has seen oneself, without a break (docs/ORDERING.md section 2).
+#include "support/catch.h"
+#include "support/instances.h"
+
+namespace lccfs {
+namespace {
+
+using std::chrono::seconds;
+using test::InstanceVolume;
+using test::need;
+using test::Running;
+using test::time_until_over;
+
+constexpr InstanceId somebody{7};
+
+/// Looks that take no time, from one moment to another, each so long behind the one before. Whether the last shows that
+/// it is gone.
+bool look_from_to(Absences& absences, seconds from, seconds to, seconds pause) {
+  bool gone = false;
+  for (auto now = from; now <= to; now += pause) gone = absences.absent(somebody, now, now);
+  return gone;
+}
+
+TEST_CASE("gone is who was absent in every look of a minute") {
+  Absences absences;
+  const seconds pause(GENERATE(1, 5, 10));
+  CHECK_FALSE(look_from_to(absences, seconds(0), seconds(59), pause));
+  CHECK(look_from_to(absences, seconds(60), seconds(60), pause));
+}
+
+TEST_CASE("who was seen in between, or not looked for, is looked for from the beginning") {
+  Absences absences;
+  look_from_to(absences, seconds(0), seconds(59), seconds(1));
+  seconds looked_again_at(60);
+  SECTION("seen") { absences.forget(somebody); }
+  SECTION("the observer has lost its own watch") { absences.begin_anew(); }
+  SECTION("the observer was stopped between two looks") { looked_again_at = seconds(70); }
+  SECTION("the observer, or the store, was away during a look") {
+    CHECK_FALSE(absences.absent(somebody, seconds(60), seconds(71)));
+    looked_again_at = seconds(71);
+  }
+  CHECK_FALSE(look_from_to(absences, looked_again_at, looked_again_at + seconds(59), seconds(1)));
+  CHECK(absences.absent(somebody, looked_again_at + seconds(60), looked_again_at + seconds(60)));
+}
+
+TEST_CASE("two looks are no minute, however far apart") {
+  Absences absences;
+  CHECK_FALSE(absences.absent(somebody, seconds(0), seconds(0)));
+  CHECK_FALSE(absences.absent(somebody, seconds(61), seconds(61)));
+  CHECK_FALSE(absences.absent(somebody, std::chrono::hours(1), std::chrono::hours(1)));
+}
+
+class Mounts {
+ public:
+  explicit Mounts(InstanceVolume& volume, unsigned count) : volume_(volume) {
+    while (mounts_.size() < count) mounts_.push_back(volume.start());
+  }
+  Running& operator[](std::size_t number) { return mounts_[number]; }
+
+  /// Each needs something of all others, all the time.
+  void look_for(seconds duration) {
+    for (const auto until = volume_.clock.elapsed() + duration; volume_.clock.elapsed() < until;) {
+      for (const auto& one : mounts_) {
+        for (const auto& other : mounts_) {
+          if (&one != &other && !one.client->crashed()) need(one->look_at(other->id()));
+        }
+      }
+      volume_.clock.advance(seconds(1));
+    }
+  }
+  /// Of all of them, and nobody is told.
+  void lose_watches() {
+    for (const auto& one : mounts_) {
+      one.client->set_deaf(true);
+      one.client->lose_watches();
+    }
+  }
+  void watch_again() {
+    for (const auto& one : mounts_) {
+      watches_.push_back(need(one.client->watch(format::super_object, std::make_shared<test::DeafHandler>())));
+    }
+  }
+  unsigned fenced() {
+    unsigned count = 0;
+    for (const auto& one : mounts_) {
+      const auto record = volume_.record_of(one->id());
+      if (!record || record->state != format::InstanceRecord::State::live) ++count;
+    }
+    return count;
+  }
+
+ private:
+  InstanceVolume& volume_;
+  std::vector<Running> mounts_;
+  std::vector<std::unique_ptr<Watch>> watches_;
+};
+
+TEST_CASE("an outage of any length in which all watches lapse fences nobody who is back within a minute") {
+  for (seconds outage{0}; outage <= seconds(200); outage += seconds(20)) {
+    for (const seconds back_after : {seconds(1), seconds(58)}) {
+      INFO("away for " << outage.count() << " s, watching again after " << back_after.count() << " s");
+      InstanceVolume volume;
+      Mounts mounts(volume, 8);
+      mounts.look_for(seconds(3));
+      mounts.lose_watches();
+      volume.clock.advance(outage);
+      mounts.look_for(back_after);
+      mounts.watch_again();
+      mounts.look_for(seconds(5));
+      CHECK(mounts.fenced() == 0);
+    }
+  }
+}
+
+TEST_CASE("a client that is cut off is fenced a minute after its watches have lapsed, and not before") {
+  InstanceVolume volume;
+  Mounts mounts(volume, 8);
+  mounts.look_for(seconds(3));
+  mounts[0].client->crash();
+  mounts.look_for(seconds(60));
+  CHECK(mounts.fenced() == 0);
+  mounts.look_for(seconds(2));
+  CHECK(mounts.fenced() == 1);
+}
+
+TEST_CASE("an observer that has lost a watch of its own begins its looks anew") {
+  InstanceVolume volume;
+  const Running observer = volume.start();
+  const Running victim = volume.start();
+  victim.client->crash();
+  CHECK_FALSE(need(observer->ensure_over(victim->id())));
+  for (int second = 0; second < 58; ++second) {
+    volume.clock.advance(seconds(1));
+    CHECK_FALSE(need(observer->ensure_over(victim->id())));
+  }
+  observer.client->lose_watches();
+  CHECK(time_until_over(*observer.instance, victim->id()) >= gone_after);
+}
+
+/// Lets something happen at a moment within a sleep.
+class EventClock final : public Clock {
+ public:
+  explicit EventClock(test::FakeClock& clock) : clock_(clock) {}
+  void at(std::chrono::nanoseconds when, std::function<void()> act) { events_.emplace(when, std::move(act)); }
+  std::chrono::nanoseconds elapsed() const override { return clock_.elapsed(); }
+  TimeSpec wall_time() const override { return clock_.wall_time(); }
+  void sleep_for(std::chrono::nanoseconds duration) override {
+    clock_.advance(duration);
+    while (!events_.empty() && events_.begin()->first <= clock_.elapsed()) {
+      const auto act = std::move(events_.begin()->second);
+      events_.erase(events_.begin());
+      act();
+    }
+  }
+
+ private:
+  test::FakeClock& clock_;
+  std::multimap<std::chrono::nanoseconds, std::function<void()>> events_;
+};
+
+struct Roller {
+  explicit Roller(InstanceVolume& volume)
+      : clock(volume.clock), client(volume.cluster->new_client()), instance(need(Instance::start(client, clock, {}))) {}
+  Member::Standing standing_of(const Running& whom) {
+    for (const auto& member : need(instance->call_roll({}, stop.get_token())).members) {
+      if (member.id == whom->id()) return member.standing;
+    }
+    FAIL("not on the roll");
+    return {};
+  }
+  EventClock clock;
+  std::shared_ptr<ScriptedClient> client;
+  std::unique_ptr<Instance> instance;
+  std::stop_source stop;
+};
+
+TEST_CASE("a roll call looks for a minute at who is silent and does not watch, at all of them together") {
+  InstanceVolume volume;
+  Roller roller(volume);
+  const Running one = volume.start(), other = volume.start();
+  one.client->crash();
+  other.client->crash();
+  const auto began = volume.clock.elapsed();
+  CHECK(roller.standing_of(one) == Member::Standing::over);
+  CHECK(roller.standing_of(other) == Member::Standing::over);
+  CHECK(volume.clock.elapsed() - began >= gone_after);
+  CHECK(volume.clock.elapsed() - began <= gone_after + seconds(5));
+}
+
+TEST_CASE("a roll call does not wait for who watches, and fences nobody who watches again in time") {
+  InstanceVolume volume;
+  Roller roller(volume);
+  const Running one = volume.start();
+  one.client->set_deaf(true);
+  std::unique_ptr<Watch> again;
+  seconds longest(0);
+  SECTION("watches all the time") {}
+  SECTION("watches again before the minute is over") {
+    one.client->lose_watches();
+    longest = seconds(60);
+    roller.clock.at(volume.clock.elapsed() + seconds(58), [&] {
+      again = need(one.client->watch(format::session_object(one->id()), std::make_shared<test::DeafHandler>()));
+    });
+  }
+  const auto began = volume.clock.elapsed();
+  CHECK(roller.standing_of(one) == Member::Standing::silent);
+  CHECK(volume.clock.elapsed() - began <= longest);
+  CHECK(volume.record_of(one->id())->state == format::InstanceRecord::State::live);
+}
+
+TEST_CASE("a roll call that is told to stop waits for nobody") {
+  InstanceVolume volume;
+  Roller roller(volume);
+  const Running one = volume.start();
+  one.client->crash();
+  const auto began = volume.clock.elapsed();
+  roller.clock.at(began + seconds(5), [&] { roller.stop.request_stop(); });
+  CHECK(roller.standing_of(one) == Member::Standing::silent);
+  CHECK(volume.clock.elapsed() - began <= seconds(6));
+}
+
+TEST_CASE("a roll call does not wait for who has ended since its record was read") {
+  InstanceVolume volume;
+  Roller roller(volume);
+  const Running one = volume.start();
+  roller.client->set_hook(test::before("notify", [&] { need(one->end()); }));
+  const auto began = volume.clock.elapsed();
+  CHECK(roller.standing_of(one) == Member::Standing::over);
+  CHECK(volume.clock.elapsed() == began);
+}
+
+TEST_CASE("who is proven dead is fenced at once") {
+  InstanceVolume volume({.dead_clients_watch = true, .deaths_are_seen = true});
+  Roller roller(volume);
+  const Running one = volume.start();
+  one.client->crash();
+  const auto began = volume.clock.elapsed();
+  SECTION("by a roll call") { CHECK(roller.standing_of(one) == Member::Standing::over); }
+  SECTION("by who waits for it") { CHECK(need(roller.instance->ensure_over(one->id()))); }
+  CHECK(volume.clock.elapsed() == began);
+  CHECK(volume.record_of(one->id())->state == format::InstanceRecord::State::fenced);
+}
+
+}  // namespace
+}  // namespace lccfs

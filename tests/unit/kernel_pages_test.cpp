@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// What of its pages and attributes the kernel is told to keep and to drop.
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "support/catch.h"
+#include "support/file_calls.h"
+#include "support/test_volume.h"
+
+using namespace lccfs;
+using namespace lccfs::test;
+
+namespace {
+
+/// Notes what the kernel is told: "attributes", "pages", "pages 4096+100".
+class NotingKernel : public KernelCache {
+ public:
+  void invalidate_attributes(Ino) override { note("attributes"); }
+  void invalidate_pages(Ino) override { note("pages"); }
+  void invalidate_page_range(Ino, std::uint64_t offset_bytes, std::uint64_t size_bytes) override {
+    note("pages " + std::to_string(offset_bytes) + "+" + std::to_string(size_bytes));
+  }
+
+  std::vector<std::string> take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(told_, {});
+  }
+  std::vector<std::string> take_pages() {
+    auto pages = take();
+    std::erase(pages, "attributes");
+    return pages;
+  }
+
+ private:
+  void note(std::string what) {
+    const std::lock_guard lock(mutex_);
+    told_.push_back(std::move(what));
+  }
+  std::mutex mutex_;
+  std::vector<std::string> told_;
+};
+
+using Told = std::vector<std::string>;
+
+struct KernelMount {
+  explicit KernelMount(TestVolume& volume) : mount(volume.mount()) { fs().set_kernel_cache(&kernel); }
+  ~KernelMount() { fs().set_kernel_cache(nullptr); }
+  KernelMount(const KernelMount&) = delete;
+  KernelMount& operator=(const KernelMount&) = delete;
+  FileSystem& fs() { return *mount.file_system; }
+
+  /// Opens, reads and closes the file as the kernel does; whether it could keep its pages.
+  bool keeps_pages(Ino ino, int flags = O_RDONLY) {
+    const auto opened = need(fs().open({}, ino, flags));
+    close_file(fs(), opened.handle);
+    return opened.keep_pages;
+  }
+
+  NotingKernel kernel;
+  Mount mount;
+};
+
+/// A closed file of eight blocks, whose pages `here` has read.
+OpenFile file_with_pages(KernelMount& here) {
+  const auto file = create_file(here.fs(), "f");
+  need(write_at(here.fs(), file.handle, 0, std::string(8 * 4096, 'a')));
+  close_file(here.fs(), file.handle);
+  CHECK(here.keeps_pages(file.ino));
+  here.kernel.take();
+  return file;
+}
+
+SetAttributes times(TimeSpec atime, TimeSpec mtime) {
+  SetAttributes changes;
+  changes.atime = atime;
+  changes.mtime = mtime;
+  return changes;
+}
+
+SetAttributes size(std::uint64_t size_bytes) {
+  SetAttributes changes;
+  changes.size_bytes = size_bytes;
+  return changes;
+}
+
+void rewrite(FileSystem& fs, Ino ino, const std::string& text) {
+  const auto handle = open_again(fs, ino);
+  need(write_at(fs, handle, 0, text));
+  close_file(fs, handle);
+}
+
+}  // namespace
+
+TEST_CASE("pages are kept from open to open, and behind own writes, while nobody else changes the file") {
+  TestVolume volume;
+  KernelMount here(volume);
+  auto other = volume.mount();
+  const auto file = file_with_pages(here);
+  CHECK(here.keeps_pages(file.ino));
+  rewrite(here.fs(), file.ino, "own");
+  CHECK(here.keeps_pages(file.ino));
+  const auto writer = open_again(here.fs(), file.ino);
+  need(write_at(here.fs(), writer, 0, "leased"));
+  CHECK(here.keeps_pages(file.ino));
+  close_file(here.fs(), writer);
+  need(here.fs().set_attributes({}, file.ino, times({1, 0}, {2, 0})));
+  CHECK(here.keeps_pages(file.ino));
+  close_file(*other.file_system, open_again(*other.file_system, file.ino, O_RDONLY));
+  CHECK(here.keeps_pages(file.ino));
+  CHECK(here.kernel.take_pages() == Told{});
+}
+
+TEST_CASE("pages go at the open behind another client's rewrite that has put the times back") {
+  TestVolume volume;
+  KernelMount here(volume);
+  auto other = volume.mount();
+  const auto file = file_with_pages(here);
+  const auto before = need(here.fs().get_attributes(file.ino)).attributes;
+  rewrite(*other.file_system, file.ino, std::string(8 * 4096, 'b'));
+  need(other->set_attributes({}, file.ino, times(before.atime, before.mtime)));
+  const auto after = need(here.fs().get_attributes(file.ino)).attributes;
+  CHECK(after.mtime == before.mtime);
+  CHECK(after.ctime == before.ctime);  // the clock stands still: nothing tells but the version
+  CHECK_FALSE(here.keeps_pages(file.ino));
+  CHECK(here.kernel.take_pages() == Told{"pages"});
+  CHECK(here.keeps_pages(file.ino));
+}
+
+TEST_CASE("pages go at the open behind a rewrite elsewhere, though attributes were asked for and set in between") {
+  for (const std::string between : {"nothing", "stat", "chmod", "utimes"}) {
+    INFO(between);
+    TestVolume volume;
+    KernelMount here(volume);
+    auto other = volume.mount();
+    const auto file = file_with_pages(here);
+    const auto reader = open_again(here.fs(), file.ino, O_RDONLY);
+    rewrite(*other.file_system, file.ino, "new");
+    SetAttributes mode;
+    mode.mode = 0600;
+    if (between == "stat") need(here.fs().get_attributes(file.ino));
+    if (between == "chmod") need(here.fs().set_attributes({}, file.ino, mode));
+    if (between == "utimes") need(here.fs().set_attributes({}, file.ino, times({5, 0}, {6, 0})));
+    CHECK_FALSE(here.keeps_pages(file.ino));
+    close_file(here.fs(), reader);
+  }
+}
+
+TEST_CASE("pages that were read while another held the lease are not kept: it may have written without a new version") {
+  TestVolume volume;
+  KernelMount here(volume);
+  auto other = volume.mount();
+  const auto file = file_with_pages(here);
+  const auto writer = open_again(*other.file_system, file.ino);
+  need(write_at(*other.file_system, writer, 0, "one"));
+  need(other->fsync(writer, false));
+  CHECK_FALSE(here.keeps_pages(file.ino));
+  need(write_at(*other.file_system, writer, 0, "two"));
+  other.client->crash();
+  volume.clock().advance(std::chrono::seconds(61));
+  CHECK_FALSE(here.keeps_pages(file.ino));
+}
+
+TEST_CASE("who takes the lease behind another's rewrite knows that the pages are older") {
+  TestVolume volume;
+  KernelMount here(volume);
+  auto other = volume.mount();
+  const auto file = file_with_pages(here);
+  const auto writer = open_again(here.fs(), file.ino);
+  rewrite(*other.file_system, file.ino, "new");
+  need(write_at(here.fs(), writer, 4096, "mine"));
+  CHECK_FALSE(here.keeps_pages(file.ino));
+  CHECK(here.keeps_pages(file.ino));
+  close_file(here.fs(), writer);
+  CHECK(here.keeps_pages(file.ino));
+}
+
+TEST_CASE("what the kernel has forgotten and looks up again has no old pages") {
+  TestVolume volume;
+  KernelMount here(volume);
+  auto other = volume.mount();
+  const auto file = file_with_pages(here);
+  here.fs().forget(file.ino);
+  rewrite(*other.file_system, file.ino, "new");
+  CHECK(here.keeps_pages(file.ino));
+  rewrite(*other.file_system, file.ino, "old");
+  CHECK_FALSE(here.keeps_pages(file.ino));
+}
+
+TEST_CASE("a direct write drops the pages of its range before it is answered, if the kernel may hold any") {
+  TestVolume volume;
+  KernelMount here(volume);
+  const auto file = file_with_pages(here);
+  const auto direct = need(here.fs().open({}, file.ino, O_RDWR | O_DIRECT));
+  CHECK(direct.bypass_pages);
+  const auto reader = need(here.fs().open({}, file.ino, O_RDONLY));
+  CHECK_FALSE(reader.bypass_pages);
+  here.kernel.take();
+  const auto write_directly = [&] {
+    need(write_with(O_RDWR | O_DIRECT, here.fs(), direct.handle, 4096, std::string(8192, 'd')));
+    return here.kernel.take_pages();
+  };
+  CHECK(write_directly() == Told{"pages 4096+8192"});
+  close_file(here.fs(), reader.handle);
+  CHECK(write_directly() == Told{"pages"});  // nobody reads them: all, once
+  CHECK(write_directly() == Told{});
+  const auto again = open_again(here.fs(), file.ino, O_RDONLY);
+  CHECK(write_directly() == Told{"pages 4096+8192"});
+  close_file(here.fs(), again);
+  // What goes through the pages, or comes from them, has changed them itself.
+  const auto buffered = open_again(here.fs(), file.ino, O_RDWR);
+  here.kernel.take();
+  need(write_at(here.fs(), buffered, 0, "buffered"));
+  auto pages = begin_write(here.fs(), direct.handle,
+                           {.offset_bytes = 0, .bytes = shared_bytes("mapped"), .writes_back_pages = true});
+  need(pages.get());
+  CHECK(here.kernel.take_pages() == Told{});
+}
+
+TEST_CASE("the pages of a direct write go when it has left the gate: whoever reads one of them may wait there") {
+  /// As the kernel does, it waits until the page that is being read is unlocked.
+  class WaitingKernel : public NotingKernel {
+   public:
+    explicit WaitingKernel(std::function<void()> wait) : wait_(std::move(wait)) {}
+    void invalidate_page_range(Ino ino, std::uint64_t offset_bytes, std::uint64_t size_bytes) override {
+      wait_();
+      NotingKernel::invalidate_page_range(ino, offset_bytes, size_bytes);
+    }
+
+   private:
+    std::function<void()> wait_;
+  };
+  TestVolume volume;
+  auto mount = volume.mount();
+  auto& fs = *mount.file_system;
+  const auto file = create_file(fs, "f", O_RDWR);
+  need(write_at(fs, file.handle, 0, std::string(4096, 'a')));
+  // Who runs alone is let in, and so is the read behind it: the write is out of the way.
+  std::future<void> others;
+  bool let_in = false;
+  WaitingKernel kernel([&] {
+    others = std::async(std::launch::async, [&] {
+      need(fs.set_attributes({}, file.ino, size(8192)));
+      need(read_at(fs, file.handle, 0, 10));
+    });
+    let_in = others.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+  });
+  fs.set_kernel_cache(&kernel);
+  auto write = begin_write(fs, file.handle, {.offset_bytes = 0, .bytes = shared_bytes("direct"), .flags = O_DIRECT});
+  need(write.get());
+  CHECK(let_in);
+  CHECK(kernel.take_pages() == Told{"pages 0+6"});
+  others.wait();
+  fs.set_kernel_cache(nullptr);
+}
+
+TEST_CASE("an append that cannot be mapped passes by the pages, so that it arrives in one piece") {
+  TestVolume volume;
+  KernelMount here(volume);
+  const auto file = file_with_pages(here);
+  const auto log = need(here.fs().open({}, file.ino, O_WRONLY | O_APPEND));
+  CHECK(log.bypass_pages);
+  const auto mappable = need(here.fs().open({}, file.ino, O_RDWR | O_APPEND));
+  CHECK_FALSE(mappable.bypass_pages);
+  here.kernel.take();
+  need(write_with(O_WRONLY | O_APPEND, here.fs(), log.handle, 8 * 4096, "line"));
+  CHECK(here.kernel.take() == Told{"pages 32768+4"});
+  need(write_with(O_WRONLY | O_APPEND, here.fs(), log.handle, 0, "line"));  // the kernel believed in another end
+  CHECK(here.kernel.take() == Told{"attributes", "pages 32772+4"});
+}
+
+TEST_CASE("a direct write, and O_TRUNC, of a user clear setuid, and the kernel hears of it before they are answered") {
+  const Caller user{1000, 1000};
+  TestVolume volume;
+  KernelMount here(volume);
+  const auto file = create_file(here.fs(), "f", O_RDWR | O_DIRECT, 06777);
+  need(write_with(O_RDWR | O_DIRECT, here.fs(), file.handle, 0, "root"));
+  CHECK(here.kernel.take() == Told{});
+  need(write_with(O_RDWR | O_DIRECT, here.fs(), file.handle, 0, "user", user));
+  CHECK(here.kernel.take() == Told{"attributes"});
+  CHECK(need(here.fs().get_attributes(file.ino)).attributes.mode == 0777);
+  SetAttributes mode;
+  mode.mode = 06777;
+  need(here.fs().set_attributes({}, file.ino, mode));
+  const auto emptied = need(here.fs().open(user, file.ino, O_WRONLY | O_TRUNC));
+  CHECK(need(here.fs().get_attributes(file.ino)).attributes.mode == 0777);
+  close_file(here.fs(), emptied.handle);
+  need(here.fs().set_attributes({}, file.ino, mode));
+  here.fs().release(need(here.fs().open({}, file.ino, O_WRONLY | O_TRUNC)).handle);
+  CHECK(need(here.fs().get_attributes(file.ino)).attributes.mode == 06777);
+}
+
+TEST_CASE("a direct handle that is mapped has pages: a direct write drops them, and so does the next open") {
+  TestVolume volume;
+  KernelMount here(volume);
+  const auto file = create_file(here.fs(), "f", O_RDWR | O_DIRECT);
+  const auto write_directly = [&] {
+    need(write_with(O_RDWR | O_DIRECT, here.fs(), file.handle, 0, std::string(4096, 'd')));
+    return here.kernel.take_pages();
+  };
+  CHECK(write_directly() == Told{});
+  here.fs().is_mapped(file.handle);
+  here.fs().is_mapped(file.handle);
+  CHECK(write_directly() == Told{"pages 0+4096"});
+  close_file(here.fs(), file.handle);
+  const auto again = need(here.fs().open({}, file.ino, O_RDWR | O_DIRECT));
+  here.kernel.take();
+  here.fs().is_mapped(again.handle);  // nobody knows of which version its pages are
+  CHECK_FALSE(here.keeps_pages(file.ino));
+  CHECK(here.keeps_pages(file.ino));
+  here.fs().release(again.handle);
+}

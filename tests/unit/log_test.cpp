@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "base/log.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "support/catch.h"
+
+using namespace lccfs;
+using namespace std::string_literals;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+class Folder {
+ public:
+  Folder() {
+    std::string path = (fs::temp_directory_path() / "lccfs-log-XXXXXX").string();
+    REQUIRE(mkdtemp(path.data()));
+    path_ = path;
+  }
+  ~Folder() { fs::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+TEST_CASE("a line of the log is one line, whatever names it holds") {
+  const Folder folder;
+  REQUIRE(log::to_file(folder / "log").empty());
+  log::warning("host \x1b[2J\nforged line\0 \xff {}"s);
+  const std::string text = text_of(folder / "log");
+  CHECK(text.find("host \\x1b[2J\\x0aforged line\\x00 \\xff {}\n") != std::string::npos);
+  CHECK(std::ranges::count(text, '\n') == 1);
+}
+
+TEST_CASE("a log is for its owner alone, and what is in it stays") {
+  const Folder folder;
+  const auto mask = umask(0);
+  CHECK(log::to_file(folder / "new").empty());
+  umask(mask);
+  struct stat status {};
+  REQUIRE(stat((folder / "new").c_str(), &status) == 0);
+  CHECK((status.st_mode & 07777) == 0600);
+  std::ofstream(folder / "old") << "before\n";
+  CHECK(log::to_file(folder / "old").empty());
+  log::warning("behind");
+  CHECK(text_of(folder / "old").starts_with("before\n"));
+  CHECK(text_of(folder / "old").ends_with("behind\n"));
+}
+
+TEST_CASE("a log makes no folders and follows no link") {
+  const Folder folder;
+  CHECK(log::to_file(folder / "mistyped/log") == "No such file or directory");
+  CHECK_FALSE(fs::exists(folder / "mistyped"));
+  std::ofstream(folder / "precious") << "mine";
+  fs::create_symlink(folder / "precious", folder / "link");
+  CHECK(log::to_file(folder / "link").find("symbolic link") != std::string::npos);
+  CHECK(text_of(folder / "precious") == "mine");
+}
+
+TEST_CASE("a log that was renamed goes on there until it is reopened") {
+  const Folder folder;
+  REQUIRE(log::to_file(folder / "log").empty());
+  log::warning("one");
+  fs::rename(folder / "log", folder / "log.1");
+  log::warning("two");
+  log::reopen();
+  log::warning("three");
+  CHECK(text_of(folder / "log.1").find("two") != std::string::npos);
+  CHECK(text_of(folder / "log.1").find("three") == std::string::npos);
+  CHECK(text_of(folder / "log").find("three") != std::string::npos);
+}
+
+TEST_CASE("a log that cannot be reopened goes on in the old file and says so") {
+  const Folder folder;
+  fs::create_directory(folder / "logs");
+  REQUIRE(log::to_file(folder / "logs/log").empty());
+  fs::rename(folder / "logs", folder / "moved");
+  log::reopen();
+  log::warning("two");
+  CHECK(text_of(folder / "moved/log").find("cannot reopen the log") != std::string::npos);
+  CHECK(text_of(folder / "moved/log").ends_with("two\n"));
+}
