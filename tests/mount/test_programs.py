@@ -4,7 +4,7 @@
 import os
 import sqlite3
 
-from harness import MountTest, output, run
+from harness import MountTest, context, output, run
 
 GIT = ["git", "-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "safe.directory=*",
        "-c", "protocol.file.allow=always", "-c", "init.defaultBranch=main"]
@@ -100,13 +100,13 @@ class SqliteTest(MountTest):
         wanted = {}
         database = self.open(path, journal_mode)
         database.execute("CREATE TABLE t (key INTEGER PRIMARY KEY, value BLOB)")
-        for transaction in range(200):
+        for transaction in range(200 if context.full else 60):
             with database:
                 for _ in range(5):
                     key, value = self.random.randrange(500), self.random.randbytes(self.random.randrange(6_000))
                     database.execute("REPLACE INTO t VALUES (?, ?)", (key, value))
                     wanted[key] = value
-            if transaction % 50 == 0:
+            if transaction % 20 == 0:
                 database.execute("INSERT INTO t VALUES (100000, 'never committed')")
                 database.rollback()
         database.close()

@@ -15,14 +15,15 @@ from storms import Blocks, Names, Records
 from test_gc import GONE_AFTER_S, RECLAIM_LIMIT_S, collect, objects_of, what_is_left
 from test_outages import fence
 
-KILLS = {"rados": 50, "local": 20}
-TURNS_BETWEEN_CHECKS = 10
+KILLS_OF_A_FULL_RUN = {"rados": 50, "local": 20}
+KILLS = 12
+TURNS_BETWEEN_CHECKS = 6
 OBJECT_BYTES = 64 << 10
 FIRST_NOTES_LIMIT_S = 240
 FENCED_LIMIT_S = 240
 STOPS = 4
 OSDS = 3
-OSD_RESTARTS = 6
+OSD_RESTARTS_OF_A_FULL_RUN, OSD_RESTARTS = 6, 3
 
 
 class StormTest(MountTest):
@@ -118,7 +119,7 @@ class KillTest(StormTest):
         self.storms_of_the_other = self.storms("o", Records, Blocks, Names)
         self.everything = self.storms_of_the_killed + self.storms_of_the_other
         self.prepare()
-        for turn in range(KILLS[context.store]):
+        for turn in range(KILLS_OF_A_FULL_RUN[context.store] if context.full else KILLS):
             if turn % TURNS_BETWEEN_CHECKS == TURNS_BETWEEN_CHECKS // 2:
                 self.start_other()
             self.turn(turn)
@@ -268,7 +269,7 @@ class OsdRestartTest(StormTest):
         for storm in storms:
             storm.start(self.mount.path)
         self.wait_for_notes(storms)
-        for _ in range(OSD_RESTARTS):
+        for _ in range(OSD_RESTARTS_OF_A_FULL_RUN if context.full else OSD_RESTARTS):
             osd = self.random.randrange(OSDS)
             self.cluster.kill_osd(osd)
             time.sleep(self.random.uniform(0, 4))
