@@ -185,7 +185,7 @@ class FileSystem {
   // -- the mount
   /// The kernel has forgotten this inode: what was remembered of what it was told goes.
   virtual void forget(Ino ino) = 0;
-  /// To be called about once a second: stores sizes and times that have been dirty for 5 s.
+  /// To be called about once a second: stores sizes and times that have been dirty for 5 s, sees who else is there.
   virtual void tick() = 0;
   /// The volume's: how long what was removed is left alone at least.
   virtual std::chrono::seconds grace_period() const = 0;

@@ -101,7 +101,10 @@ class MountedVolume final : public FileSystem {
     names_.forget(ino);
     files_.forget(ino);
   }
-  void tick() override { files_.tick(); }
+  void tick() override {
+    instance_->look_around();
+    files_.tick();
+  }
   std::chrono::seconds grace_period() const override { return std::chrono::seconds(instance_->super().grace_seconds); }
   Result<GarbageReport> collect_garbage(const std::stop_token& stop) override {
     if (instance_->read_only()) return failure(ErrorCode::read_only, "a read-only mount collects nothing");

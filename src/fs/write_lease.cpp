@@ -20,6 +20,10 @@
 //  2          | Data.X.* | cut the boundary object, remove mapped ones past it    | the same: cut at the take-over
 #include "fs/write_lease.h"
 
+#include <condition_variable>
+#include <memory>
+#include <optional>
+
 #include "base/log.h"
 #include "format/layout.h"
 #include "format/object_names.h"
@@ -31,10 +35,14 @@ using format::Question;
 
 namespace {
 constexpr std::chrono::nanoseconds busy_pause = std::chrono::milliseconds(20);
-/// Of a question for attributes, and how long a holder that did not answer it is not asked another: `ls -l` of a
-/// thousand of its files waits once or twice.
+/// Of a question for attributes; of all that an answer about attributes waits for, asking again and looking included; and
+/// how long a holder that did not answer is not asked again: `ls -l` of a thousand of its files waits once or twice.
 constexpr std::chrono::seconds brief_time_out{2};
+constexpr std::chrono::seconds brief_wait{3};
 constexpr std::chrono::seconds silence_remembered_for{5};
+/// The watch of a dead process stands for half a minute, and hears the question: if it was of this host, the look behind
+/// a first short one shows it. Too short to tell anything of a holder that lives.
+constexpr std::chrono::milliseconds first_time_out{1000};
 /// A question takes ten seconds of silence.
 constexpr ObservedSeries::Limits silence_limits{std::chrono::seconds(15), std::chrono::seconds(15)};
 
@@ -46,16 +54,15 @@ Result<WriteLease::Holder> WriteLease::settle_holder(InstanceId holder, const Qu
   using Answer = Instance::AskResult;
   auto& clock = instance_.clock();
   ObservedSeries silence(silence_limits);
-  for (bool watches = false;;) {
+  bool watches = false;
+  for (std::chrono::milliseconds time_out = first_time_out;; time_out = answer_timeout) {
     const auto asked_at = clock.elapsed();
-    LCCFS_TRY(const auto answer, instance_.ask(holder, question));
+    LCCFS_TRY(const auto answer, instance_.ask(holder, question, time_out));
     if (answer == Answer::done) return Holder::answered;
-    bool silent_for_long = false;
-    if (answer == Answer::silent || (answer == Answer::nobody && watches)) {
-      silent_for_long = silence.note(asked_at, clock.elapsed()) >= gone_after;
-    } else {
-      silence.break_off();
-    }
+    const bool silent = answer == Answer::silent || (answer == Answer::nobody && watches);
+    if (!silent) silence.break_off();
+    const bool silent_for_long =
+        silent && time_out != first_time_out && silence.note(asked_at, clock.elapsed()) >= gone_after;
     if (answer != Answer::busy) {
       LCCFS_TRY(const auto seen, instance_.look_at(holder));
       // A read-only mount fences nobody: it answers what is stored.
@@ -73,27 +80,67 @@ Result<WriteLease::Holder> WriteLease::settle_holder(InstanceId holder, const Qu
   }
 }
 
-/// For an answer that may be what is stored: waits for a holder that is at work, not for one that says nothing.
+/// For an answer that may be what is stored: waits a little for a holder that is at work, and for one that says nothing.
 Result<> WriteLease::ask_briefly(InstanceId holder, const Question& question) {
-  using Answer = Instance::AskResult;
+  auto& clock = instance_.clock();
+  const auto give_up_at = clock.elapsed() + brief_wait;
   while (!was_silent_just_now(holder)) {
-    LCCFS_TRY(const auto answer, instance_.ask(holder, question, brief_time_out));
-    if (answer == Answer::done) return {};
-    if (answer != Answer::busy) {
-      const auto seen = instance_.look_at(holder);  // a process of this host may be known to be dead
-      if (!seen && seen.error().code == ErrorCode::fenced) return std::unexpected(seen.error());
-      if (!seen || *seen != Instance::Seen::over) note_silence(holder);
+    LCCFS_TRY(const auto heard, ask_for(give_up_at - clock.elapsed(), holder, question));
+    if (heard == Heard::done || heard == Heard::over) return {};
+    if (heard == Heard::nothing || clock.elapsed() + busy_pause >= give_up_at) {
+      note_silence(holder);
       return {};
     }
-    instance_.clock().sleep_for(busy_pause);
+    clock.sleep_for(busy_pause);
     LCCFS_TRY(const auto now, read_inode(instance_, question.ino));
     if (now.lease != holder) return {};
   }
   return {};
 }
 
+Result<WriteLease::Heard> WriteLease::ask_once_briefly(InstanceId holder, const Question& question) {
+  using Answer = Instance::AskResult;
+  LCCFS_TRY(const auto answer, instance_.ask(holder, question, brief_time_out));
+  if (answer == Answer::done) return Heard::done;
+  if (answer == Answer::busy) return Heard::busy;
+  const auto seen = instance_.look_at(holder);  // a process of this host may be known to be dead
+  if (!seen && seen.error().code == ErrorCode::fenced) return std::unexpected(seen.error());
+  return seen && *seen == Instance::Seen::over ? Heard::over : Heard::nothing;
+}
+
+/// The question hangs with the object to which it is sent, and with the records, neither of which the asker may need: it
+/// has a thread of its own, and only one such thread stays behind for each holder.
+Result<WriteLease::Heard> WriteLease::ask_for(std::chrono::nanoseconds at_most, InstanceId holder,
+                                              const Question& question) {
+  struct Call {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::optional<Result<Heard>> heard;
+    bool was_left = false;
+  };
+  const auto call = std::make_shared<Call>();
+  brief_questions_.post([this, call, holder, question] {
+    auto heard = ask_once_briefly(holder, question);
+    const std::lock_guard lock(call->mutex);
+    if (call->was_left) {
+      const std::lock_guard silent(silent_mutex_);
+      still_asked_.erase(still_asked_.find(holder));
+    }
+    call->heard = std::move(heard);
+    call->changed.notify_all();
+  });
+  std::unique_lock lock(call->mutex);
+  const auto is_heard = [&] { return call->heard.has_value(); };
+  if (instance_.clock().wait_for(call->changed, lock, at_most, is_heard)) return std::move(*call->heard);
+  call->was_left = true;
+  const std::lock_guard silent(silent_mutex_);
+  still_asked_.insert(holder);
+  return Heard::nothing;
+}
+
 bool WriteLease::was_silent_just_now(InstanceId holder) {
   const std::lock_guard lock(silent_mutex_);
+  if (still_asked_.contains(holder)) return true;
   const auto found = silent_until_.find(holder);
   if (found == silent_until_.end()) return false;
   if (instance_.clock().elapsed() < found->second) return true;

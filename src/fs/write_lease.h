@@ -7,7 +7,9 @@
 #include <chrono>
 #include <map>
 #include <mutex>
+#include <set>
 
+#include "base/thread_pool.h"
 #include "fs/file_node.h"
 #include "fs/kernel_view.h"
 
@@ -61,6 +63,9 @@ class WriteLease {
   enum class Holder { answered, over };
   Result<Holder> settle_holder(InstanceId holder, const format::Question& question);
   Result<> ask_briefly(InstanceId holder, const format::Question& question);
+  enum class Heard { done, busy, over, nothing };
+  Result<Heard> ask_once_briefly(InstanceId holder, const format::Question& question);
+  Result<Heard> ask_for(std::chrono::nanoseconds at_most, InstanceId holder, const format::Question& question);
   bool was_silent_just_now(InstanceId holder);
   void note_silence(InstanceId holder);
   enum class Tail { clean, unclean };
@@ -70,8 +75,10 @@ class WriteLease {
 
   Instance& instance_;
   KernelView& kernel_;
-  std::mutex silent_mutex_;  // guards until when a silent holder is not asked for attributes
+  std::mutex silent_mutex_;  // guards until when a silent holder is not asked for attributes, and who is being asked
   std::map<InstanceId, std::chrono::nanoseconds> silent_until_;
+  std::multiset<InstanceId> still_asked_;  // by those who went on without an answer
+  ThreadPool brief_questions_;             // last: its threads use all of this
 };
 
 }  // namespace lccfs

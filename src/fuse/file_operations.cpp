@@ -24,8 +24,9 @@ void read(fuse_req_t raw, fuse_ino_t, std::size_t size_bytes, off_t offset, fuse
   Serving& serving = serving_of(raw);
   auto buffer = std::make_unique_for_overwrite<char[]>(size_bytes);
   const std::span<char> target(buffer.get(), size_bytes);
-  // The kernel names an owner of locks in every read but those that fill its pages.
-  if ((info->flags & O_DIRECT) != 0 && info->lock_owner == 0) serving.fs.is_mapped(HandleId{info->fh});
+  // The kernel names an owner of locks in every read but those that fill its pages. Whether the descriptor is a direct one
+  // now says nothing: fcntl may have changed that behind an open that passes by the pages.
+  if (info->lock_owner == 0) serving.fs.is_mapped(HandleId{info->fh});
   serving.fs.read(
       HandleId{info->fh}, static_cast<std::uint64_t>(offset), target,
       [request = Request(raw, "read", serving.in_flight), buffer = std::move(buffer)](Result<std::size_t> got) mutable {

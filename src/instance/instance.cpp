@@ -68,6 +68,7 @@ Result<std::unique_ptr<Instance>> Instance::start(std::shared_ptr<ObjectStore> s
   me->id_ = InstanceId{first};
   LCCFS_CHECK(me->write_record(options));
   LCCFS_CHECK(me->set_watches());
+  me->look_around();
   LCCFS_TRY(const bool live, me->own_record_is_live());
   if (!live) return failure(ErrorCode::fenced, "this client was taken for dead while it started: start it again");
   if (makes_inodes) {

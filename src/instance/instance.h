@@ -158,6 +158,9 @@ class Instance {
   Result<bool> ensure_over(InstanceId whom);
   /// Fences a live instance (gone, or silent for too long).
   Result<> evict(InstanceId whom);
+  /// To be called about once a second: sees to it that the store may fence those who are here now (ObjectStore::fence).
+  /// Does not block.
+  void look_around();
 
   /// Asks all instances how far they have come, and which of these inodes they have open. Whoever answers lets go of
   /// the directory items under which nothing runs. Looks again and again at who is silent and does not watch, until
@@ -218,6 +221,7 @@ class Instance {
   Result<Standing> look_for(InstanceId whom, const format::InstanceRecord& record);
   Result<> fence_the_gone(Roll& roll, const std::stop_token& stop);
   Result<Seen> look_again_at(const Member& member);
+  bool refusal_is_news(InstanceId whom);
 
   // constant once started
   std::shared_ptr<ObjectStore> store_;
@@ -258,8 +262,10 @@ class Instance {
   static constexpr std::size_t most_directories_to_tidy = 1024;
   std::set<Ino> directories_to_tidy_;
 
-  std::mutex absences_mutex_;
+  std::mutex absences_mutex_;  // guards the three below
   Absences absences_;
+  std::map<InstanceId, std::chrono::nanoseconds> refusals_told_;
+  std::optional<std::chrono::nanoseconds> looked_around_;
 
   mutable std::mutex handler_mutex_;  // guards the handlers, and how many questions they are answering
   std::condition_variable handler_idle_;

@@ -19,6 +19,9 @@ using format::InstanceRecord;
 namespace {
 /// For those who come and go: a minute of looks that show nobody need not be one piece.
 constexpr std::chrono::seconds longest_wait_for_absent = gone_after + std::chrono::seconds(10);
+constexpr std::chrono::seconds tell_refusals_every{60};
+/// Well within the half minute for which the watch of a dead client stands.
+constexpr std::chrono::seconds look_around_every{10};
 }  // namespace
 
 Result<Instance::RecordOnSuper> Instance::read_record(InstanceId whom) {
@@ -85,6 +88,7 @@ Result<Instance::Standing> Instance::look_for(InstanceId whom, const InstanceRec
 
 Result<Roll> Instance::call_roll(const std::vector<Ino>& inodes, const std::stop_token& stop) {
   if (fenced_) return failure(ErrorCode::fenced, "this client was fenced");
+  look_around();
   auto roll = lccfs::call_roll(*store_, {id_, inodes});
   if (!roll) return std::unexpected(noted(std::move(roll).error()));
   LCCFS_CHECK(sync_fences(roll->fences));
@@ -146,15 +150,38 @@ Result<bool> Instance::ensure_over(InstanceId whom) {
   return seen == Seen::over;
 }
 
+/// Whoever waits tries every second.
+bool Instance::refusal_is_news(InstanceId whom) {
+  const auto now = clock_.elapsed();
+  const std::lock_guard lock(absences_mutex_);
+  const auto [told, is_first] = refusals_told_.try_emplace(whom, now);
+  if (!is_first && now - told->second < tell_refusals_every) return false;
+  told->second = now;
+  return true;
+}
+
+void Instance::look_around() {
+  const auto now = clock_.elapsed();
+  {
+    const std::lock_guard lock(absences_mutex_);
+    if (looked_around_ && now - *looked_around_ < look_around_every) return;
+    looked_around_ = now;
+  }
+  store_->look_at_watchers(format::super_object);
+}
+
 Result<> Instance::evict(InstanceId whom) {
   LCCFS_TRY(auto found, read_record(whom));
   while (found.record && found.record->state == InstanceRecord::State::live) {
-    log::warning("fencing instance " + std::to_string(whom.value) + " (" + found.record->host + ", pid " +
-                 std::to_string(found.record->pid) + ")");
+    const auto name = "instance " + std::to_string(whom.value) + " (" + found.record->host + ", pid " +
+                      std::to_string(found.record->pid) + ")";
+    // A last chance to see where it watches from: for up to half a minute behind its death it does.
+    static_cast<void>(store_->presence(format::super_object, found.record->identity));
     if (const auto barred = store_->fence(found.record->identity); !barred) {
-      log::warning("instance " + std::to_string(whom.value) + " is not fenced: " + barred.error().context);
+      if (refusal_is_news(whom)) log::warning(name + " is to be fenced, and is not: " + barred.error().context);
       return barred;
     }
+    log::warning("fenced " + name);
     auto fenced = *found.record;
     fenced.state = InstanceRecord::State::fenced;
     fenced.fence_number = found.fences + 1;

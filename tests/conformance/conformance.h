@@ -118,4 +118,4 @@ std::vector<std::string> list_parts(ObjectStore& store, unsigned parts);
 #define LCCFS_STORE_CASE_AT(line, name) LCCFS_STORE_CASE(LCCFS_CONCAT(store_case_, line), name)
 
 /// STORE_CASE("a sentence of behaviour") { uses `volume` }
-#define STORE_CASE(name) LCCFS_STORE_CASE_AT(__LINE__, name)
+#define STORE_CASE(name) LCCFS_STORE_CASE_AT(__COUNTER__, name)  // several files may be compiled as one

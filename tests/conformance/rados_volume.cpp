@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "conformance/rados_client.h"
 #include "conformance/victim.h"
 #include "store/rados/rados_store.h"
 
@@ -25,6 +26,7 @@ class RadosVolume : public Volume {
   }
   std::unique_ptr<Victim> start_victim() override { return start_victim_thread(new_client()); }
   bool fences_single_clients() const override { return true; }
+  const VolumeAddress& address() const { return address_; }
 
  private:
   const VolumeAddress address_;
@@ -38,17 +40,15 @@ std::string fresh_namespace() {
 
 }  // namespace
 
+VolumeAddress address_of(const Volume& volume) { return dynamic_cast<const RadosVolume&>(volume).address(); }
+
 std::unique_ptr<Volume> fresh_volume() {
-  const char* conf = std::getenv("LCCFS_TEST_CONF");
-  const char* pool = std::getenv("LCCFS_TEST_POOL");
-  if (!conf || !pool) {
+  if (!std::getenv("LCCFS_TEST_CONF") || !std::getenv("LCCFS_TEST_POOL")) {
     static const auto& told = std::cout << "skipped: LCCFS_TEST_CONF and LCCFS_TEST_POOL are not set\n";
     (void)told;
     return nullptr;
   }
-  VolumeAddress address;
-  address.conf_file = conf;
-  address.pool = pool;
+  VolumeAddress address = address_of_tenant();
   address.pool_namespace = fresh_namespace();
   return std::make_unique<RadosVolume>(std::move(address));
 }

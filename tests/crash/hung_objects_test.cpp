@@ -114,6 +114,14 @@ class Scene {
       return {};
     });
   }
+  /// Attributes of /y, which a writes, do not need a's answer.
+  void stat_goes_on() {
+    goes_on(b, "stat of /y, which a writes", [this](Paths& at) -> Result<> {
+      LCCFS_TRY(const Ino y, at.find("/y"));
+      LCCFS_CHECK(b->get_attributes(y));
+      return {};
+    });
+  }
   /// b takes /y from a.
   void leases_go_on() {
     goes_on(b, "write of /y, which a writes", [](Paths& at) { return at.write("/y", 0, "b"); });
@@ -183,6 +191,17 @@ TEST_CASE("a file whose data hangs holds up nothing but what needs its data") {
   scene.conclude("data of a file");
 }
 
+TEST_CASE("a truncate that waits for an object's removal holds up no stat elsewhere") {
+  Scene scene;
+  need(Paths(*scene.a.mount).write(scene.y_handle, object_bytes, "bytes"));
+  const Ino y = need(Paths(*scene.a.mount).find("/y"));
+  scene.hang(data_of(y));
+  scene.load(scene.a, [](Paths& at) { static_cast<void>(at.truncate("/y", 0)); });
+  scene.world.run_until(seconds(30));
+  scene.stat_goes_on();
+  scene.conclude("removal of an object");
+}
+
 TEST_CASE("a file whose inode hangs holds up nothing but what needs that inode") {
   Scene scene;
   scene.hang(TimedWorld::only(format::inode_object(scene.x)));
@@ -230,6 +249,7 @@ TEST_CASE("a mount whose session object hangs goes on with all that logs nothing
   for (Party* party : {&scene.a, &scene.b}) scene.names_go_on(*party, "/d");
   scene.removal_goes_on(scene.b, "/e/old");
   scene.data_goes_on();
+  for (int i = 0; i < 3; ++i) scene.stat_goes_on();
   scene.conclude("a session object");
 }
 

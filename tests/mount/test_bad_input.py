@@ -257,7 +257,7 @@ class PoolTest(BadInputTest):
         writer = volume.mount()
         (writer / "file").write_text("hello", encoding="utf-8")
         self.cluster.add_client("reader", mon="allow r", osd=f"allow r pool={POOL}")
-        by_reader = Volume([*volume.address, "--id", "reader"])
+        by_reader = volume.as_client("reader")
         self._volumes.append(by_reader)
         self.assertEqual(by_reader.info()["uuid"], volume.info()["uuid"])
         self.assert_refused("lccfs-fuse", *by_reader.address, "-m", self.mountpoint)
@@ -322,7 +322,7 @@ class PoolTest(BadInputTest):
         self.rados(volume, "setxattr", "Super", "super", input=bytes(record).decode("latin-1"), encoding="latin-1")
 
     def rados(self, volume, *words, pool=POOL, **options):
-        return output("rados", "-c", self.cluster.conf, "-p", pool, "-N", volume.address[-1], *words, **options)
+        return output("rados", "-c", self.cluster.conf, "-p", pool, "-N", volume.namespace, *words, **options)
 
 
 class PermissionTest(BadInputTest):

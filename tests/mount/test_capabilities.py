@@ -3,10 +3,13 @@
 
 import errno
 import os
+import re
+import struct
 import subprocess
 
 from ceph_cluster import capability
-from harness import MountTest, POOL, ROOT, context, run
+from harness import MountTest, POOL, ROOT, context, output, run
+from test_bad_input import crc32c
 
 ADDRESS = "192.0.2.7:0"  # for documentation: nobody's
 EXIT_MOUNT_FAILURE = 32
@@ -23,19 +26,17 @@ class KeyTest(MountTest):
         self.mount = self.volume.mount()
 
     def address_of_narrow_user(self, pool=POOL):
-        volume = self.new_address(pool)
-        namespace = volume.address[volume.address.index("-n") + 1]
-        user = f"narrow-{namespace}"
-        osd = capability("osd").replace("POOL", pool).replace("NAMESPACE", namespace)
-        self.cluster.add_client(user, mon=capability("mon"), osd=osd)
-        volume.address += ["--id", user]
+        address = self.new_address(pool)
+        volume = address.as_client(f"narrow-{address.namespace}")
+        self._volumes.append(volume)
+        osd = capability("osd").replace("POOL", pool).replace("NAMESPACE", volume.namespace)
+        self.cluster.add_client(volume.address[-1], mon=capability("mon"), osd=osd)
         return volume
 
     def with_other_monitors(self, mon):
         """The same key with less."""
-        user, namespace = self.volume.address[-1], self.volume.address[-3]
-        osd = capability("osd").replace("POOL", POOL).replace("NAMESPACE", namespace)
-        self.cluster.ceph("auth", "caps", f"client.{user}", "mon", mon, "osd", osd)
+        osd = capability("osd").replace("POOL", POOL).replace("NAMESPACE", self.volume.namespace)
+        self.cluster.ceph("auth", "caps", f"client.{self.volume.address[-1]}", "mon", mon, "osd", osd)
 
     def blocklist(self, *words, user=None):
         name = "client." + (user or self.volume.address[-1])
@@ -90,6 +91,41 @@ class KeyTest(MountTest):
         self.assertEqual((other / "file").read_bytes(), b"others")
         self.assert_errno(errno.ENOTCONN, os.close, held)
 
+    def test_an_address_that_somebody_wrote_into_a_record_is_barred_by_no_mightier_key(self):
+        self.mount.may_die = True
+        self.mount.process.kill()
+        self.mount.process.wait()
+        forged = self.forge_addresses()
+        done = self.collect(self.volume.as_client("admin"))
+        self.assertIn(f"ceph osd blocklist add '{forged}'", done.stderr)
+        self.assertNotIn(forged, self.cluster.ceph("osd", "blocklist", "ls"))
+        self.assertEqual([entry["state"] for entry in self.volume.info()["instances"]], ["live"])
+        self.collect(self.volume)  # it could do the same with its own hands
+        self.assertIn(forged, self.cluster.ceph("osd", "blocklist", "ls"))
+        self.assertEqual(self.volume.info()["instances"], [])
+
+    def forge_addresses(self):
+        """In the only record: another nonce. Whoever has a key of the volume can do that."""
+        rados = ["rados", "-c", self.cluster.conf, "-p", POOL, "-N", self.volume.namespace]
+        key = next(key for key in output(*rados, "listomapkeys", "Super").split() if key.startswith("s/"))
+        path = self.scratch("record")
+        run(*rados, "getomapval", "Super", key, path)
+        record = bytearray(path.read_bytes())
+        for address in re.finditer(rb"127\.0\.0\.1:0/([0-9]{4,})", bytes(record)):
+            nonce = address.group(1)
+            record[address.start(1):address.end(1)] = b"1" * len(nonce) if nonce[0] != b"1"[0] else b"2" * len(nonce)
+            forged = bytes(record[address.start():address.end()]).decode()
+        struct.pack_into("<I", record, len(record) - 4, crc32c(record[:-4]))
+        path.write_bytes(record)
+        with open(path, "rb") as value:
+            run(*rados, "setomapval", "Super", key, stdin=value)
+        return forged
+
+    def collect(self, volume):
+        done = run(context.bin / "lccfs-gc", *volume.address, "--once", "--grace", "0", capture_output=True)
+        print(done.stdout, done.stderr)
+        return done
+
     def test_who_may_not_fence_is_told_so_and_may_mount_read_only(self):
         (self.mount / "file").write_bytes(b"bytes")
         self.mount.unmount()
@@ -114,7 +150,7 @@ class KeyTest(MountTest):
         command = "ceph osd pool application enable plain lccfs"
         volume = self.address_of_narrow_user(pool)
         self.assertIn(command, volume.lccfs("mkfs", stderr=subprocess.PIPE).stderr)
-        self.assertEqual(self.new_address(pool).lccfs("mkfs", stderr=subprocess.PIPE).stderr, "")
+        self.assertEqual(self.new_address(pool).as_client("admin").lccfs("mkfs", stderr=subprocess.PIPE).stderr, "")
         self.assertIn("lccfs", self.cluster.ceph("osd", "pool", "application", "get", pool))
         volume = self.address_of_narrow_user(pool)
         self.assertEqual(volume.lccfs("mkfs", stderr=subprocess.PIPE).stderr, "")

@@ -156,7 +156,7 @@ class FsckPoolTest(FsckTest):
     stores = ("rados",)
 
     def rados(self, *words, **options):
-        return output("rados", "-c", self.cluster.conf, "-p", POOL, "-N", self.volume.address[-1], *words, **options)
+        return output("rados", "-c", self.cluster.conf, "-p", POOL, "-N", self.volume.namespace, *words, **options)
 
     def test_objects_of_others_become_files(self):
         content, folder = self.fill()

@@ -42,8 +42,7 @@ class StoppedOsdTest(MountTest):
         self.assertGreater(min(len(self.hung), len(self.live)), 3, "pools are not placed as they should be")
 
     def osd_of(self, path):
-        namespace = self.volume.address[self.volume.address.index("-n") + 1]
-        return self.cluster.osd_of(DATA_POOL, f"Data.{path.stat().st_ino}.0", namespace)
+        return self.cluster.osd_of(DATA_POOL, f"Data.{path.stat().st_ino}.0", self.volume.namespace)
 
     def test_what_does_not_need_it_goes_on(self):
         self.stop_under_load(("1M", 128), ("4k", 160))

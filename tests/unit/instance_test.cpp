@@ -328,8 +328,8 @@ TEST_CASE("a fence that is refused is logged, and leaves the other's record live
   std::stringstream lines;
   lines << std::ifstream(path).rdbuf();
   std::filesystem::remove(path);
-  CHECK_THAT(lines.str(), Catch::Contains("instance " + std::to_string(other->id().value) +
-                                          " is not fenced: this client may not fence"));
+  CHECK_THAT(lines.str(), Catch::Contains("instance " + std::to_string(other->id().value)) &&
+                              Catch::Contains("is to be fenced, and is not: this client may not fence"));
 }
 
 }  // namespace

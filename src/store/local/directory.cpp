@@ -38,8 +38,8 @@ Result<> check_owner(int directory, const std::string& path) {
     return failure(ErrorCode::permission_denied, path + ": belongs to user " + std::to_string(status.st_uid) +
                                                      ", who could make this program do anything as user " +
                                                      std::to_string(me) + "; run it as that user, or change the owner");
-  if ((status.st_mode & S_IWOTH) != 0)
-    return failure(ErrorCode::permission_denied, path + ": every user may write into it; first: chmod o-w " + path);
+  if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+    return failure(ErrorCode::permission_denied, path + ": other users may write into it; first: chmod go-w " + path);
   return {};
 }
 

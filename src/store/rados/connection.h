@@ -24,6 +24,7 @@ class Connection {
   librados::IoCtx& metadata() { return metadata_; }
   librados::IoCtx& data() { return data_; }
   Result<> use_data_pool(const std::string& name);
+  bool has_namespace() const { return !namespace_.empty(); }
   bool has_data_pool() { return data_.get_id() != metadata_.get_id(); }
 
  private:

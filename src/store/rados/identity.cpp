@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "store/rados/identity.h"
 
-#include <cerrno>
-#include <charconv>
-#include <sstream>
+#include <arpa/inet.h>
 
-#include "store/rados/errors.h"
+#include <charconv>
+#include <cstring>
+#include <limits>
+#include <sstream>
 
 namespace lccfs::rados {
 namespace {
-
-/// The blocklist has no "for ever". Nobody's request stays on its way for ten years.
-constexpr std::uint32_t blocklist_seconds = 10U * 365 * 24 * 3600;
 
 /// "a:0/1", or "[v2:a:0/1,v1:a:0/1]" (an IPv6 address has brackets of its own, behind its type).
 std::vector<std::string> split_addresses(std::string text) {
@@ -22,20 +20,30 @@ std::vector<std::string> split_addresses(std::string text) {
   return addresses;
 }
 
-/// For a shell: the addresses are what somebody wrote into the volume.
-std::string quoted(const std::string& text) {
-  std::string word = "'";
-  for (const char letter : text) word += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
-  return word + "'";
+bool is_number(std::string_view text, std::uint64_t least, std::uint64_t most) {
+  std::uint64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  const bool leading_zero = text.size() > 1 && text.front() == '0';
+  return error == std::errc{} && stop == end && !leading_zero && number >= least && number <= most;
 }
 
-std::string commands_for(const std::vector<std::string>& addresses) {
-  std::string commands;
-  for (const std::string& address : addresses) {
-    if (!commands.empty()) commands += " && ";
-    commands += "ceph osd blocklist add " + quoted(address) + " " + std::to_string(blocklist_seconds);
-  }
-  return commands;
+bool is_ip_address(std::string_view text) {
+  const bool six = text.size() > 2 && text.front() == '[' && text.back() == ']';
+  const std::string plain(six ? text.substr(1, text.size() - 2) : text);
+  in6_addr parsed{};
+  return plain.size() == std::strlen(plain.c_str()) && inet_pton(six ? AF_INET6 : AF_INET, plain.c_str(), &parsed) == 1;
+}
+
+/// "IP:port/nonce". What capabilities.h lets a key bar, and nothing else.
+bool is_address_of_one_client(std::string_view text) {
+  text = without_protocol(text);
+  const auto slash = text.rfind('/');
+  if (slash == std::string_view::npos) return false;
+  const auto colon = text.rfind(':', slash);
+  if (colon == std::string_view::npos) return false;
+  return is_ip_address(text.substr(0, colon)) && is_number(text.substr(colon + 1, slash - colon - 1), 0, 65'535) &&
+         is_number(text.substr(slash + 1), 1000, std::numeric_limits<std::uint32_t>::max());
 }
 
 }  // namespace
@@ -56,25 +64,27 @@ Result<Identity> parse_identity(const Bytes& bytes) {
   if (!(words >> identity.instance_id)) return failure(ErrorCode::corrupt, "not the identity of a RADOS client");
   for (std::string address; words >> address;) identity.addresses.push_back(address);
   if (identity.addresses.empty()) return failure(ErrorCode::corrupt, "identity of a RADOS client without an address");
+  for (const std::string& address : identity.addresses) {
+    if (!is_address_of_one_client(address))
+      return failure(ErrorCode::corrupt, "identity of a RADOS client with an address that is none: " + address);
+  }
   return identity;
 }
 
-Result<> fence(Connection& connection, const Bytes& identity) {
-  LCCFS_TRY(const Identity client, parse_identity(identity));
-  for (const std::string& address : client.addresses) {
-    const int status = connection.cluster().blocklist_add(address, blocklist_seconds);
-    if (status == -EACCES || status == -EPERM)
-      return failure(ErrorCode::permission_denied,
-                     "our key may not; somebody who may should run: " + commands_for(client.addresses));
-    if (status < 0) return std::unexpected(to_error(status, "fence of " + address, Effect::writes));
+std::string_view without_protocol(std::string_view address) {
+  for (const std::string_view protocol : {"v1:", "v2:", "any:"}) {
+    if (address.starts_with(protocol)) return address.substr(protocol.size());
   }
-  return sync_fences(connection);
+  return address;
 }
 
-Result<> sync_fences(Connection& connection) {
-  const int status = connection.cluster().wait_for_latest_osdmap();
-  if (status < 0) return std::unexpected(to_error(status, "wait for the latest OSD map", Effect::reads));
-  return {};
+std::string commands_for(const Identity& client) {
+  std::string commands;
+  for (const std::string& address : client.addresses) {
+    if (!commands.empty()) commands += " && ";
+    commands += "ceph osd blocklist add '" + address + "' " + std::to_string(blocklist_seconds);
+  }
+  return commands;
 }
 
 }  // namespace lccfs::rados

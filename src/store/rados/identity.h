@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lccfs/result.h"
@@ -12,6 +13,9 @@
 
 namespace lccfs::rados {
 
+/// The blocklist has no "for ever". Nobody's request stays on its way for ten years.
+inline constexpr std::uint32_t blocklist_seconds = 10U * 365 * 24 * 3600;
+
 struct Identity {
   std::uint64_t instance_id = 0;       ///< RADOS's global id, what a watcher is listed under
   std::vector<std::string> addresses;  ///< with nonce, as the monitors write them
@@ -19,11 +23,12 @@ struct Identity {
 
 Identity identity_of(librados::Rados& cluster);
 Bytes encode_identity(const Identity& identity);
+/// `corrupt` unless each address is one that a single client can have: an IP address, a port, and a nonce of four digits
+/// or more. Somebody wrote them into the volume, and they end in commands to the monitors.
 Result<Identity> parse_identity(const Bytes& bytes);
-
-/// Blocklists the client's addresses, and returns when this client knows the map that says so. May our key not:
-/// `permission_denied`, with the command for somebody who may.
-Result<> fence(Connection& connection, const Bytes& identity);
-Result<> sync_fences(Connection& connection);
+/// An address without the protocol before it, as watchers are listed with it.
+std::string_view without_protocol(std::string_view address);
+/// The commands that fence it, for a shell.
+std::string commands_for(const Identity& client);
 
 }  // namespace lccfs::rados

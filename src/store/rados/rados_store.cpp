@@ -6,6 +6,7 @@
 
 #include "store/rados/connection.h"
 #include "store/rados/data_steps.h"
+#include "store/rados/fence.h"
 #include "store/rados/identity.h"
 #include "store/rados/meta_steps.h"
 #include "store/rados/rights.h"
@@ -59,21 +60,23 @@ class RadosStore : public ObjectStore {
     return rados::notify(*connection_, object, payload, timeout);
   }
   Result<Presence> presence(const std::string& object, const Bytes& identity) override {
-    return rados::presence(*connection_, object, identity);
+    return rados::presence(*connection_, fences_.witnesses(), object, identity);
   }
 
   Result<> announce() override { return rados::enable_application(*connection_); }
 
   Bytes identity() const override { return identity_; }
-  Result<> check_may_fence() override { return rados::check_may_fence(*connection_); }
-  Result<> fence(const Bytes& identity) override { return rados::fence(*connection_, identity); }
-  Result<> sync_fences() override { return rados::sync_fences(*connection_); }
+  Result<> check_may_fence() override { return fences_.check_permitted(); }
+  void look_at_watchers(const std::string& object) override { fences_.look_at_watchers(object); }
+  Result<> fence(const Bytes& identity) override { return fences_.fence(identity); }
+  Result<> sync_fences() override { return fences_.sync(); }
 
  private:
   std::unique_ptr<rados::Connection> connection_;
   const Bytes identity_;
   rados::InFlight in_flight_;
   rados::DataSteps data_{in_flight_};
+  rados::Fences fences_{*connection_, in_flight_};
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "lccfs/object_store.h"
 #include "store/rados/connection.h"
+#include "store/rados/fence.h"
 
 namespace lccfs::rados {
 
@@ -16,6 +17,8 @@ Result<std::unique_ptr<Watch>> watch(Connection& connection, const std::string& 
                                      std::shared_ptr<WatchHandler> handler);
 Result<NotifyReply> notify(Connection& connection, const std::string& object, const Bytes& payload,
                            std::chrono::milliseconds timeout);
-Result<Presence> presence(Connection& connection, const std::string& object, const Bytes& identity);
+/// Notes all who watch, and where from.
+Result<Presence> presence(Connection& connection, Witnesses& witnesses, const std::string& object,
+                          const Bytes& identity);
 
 }  // namespace lccfs::rados

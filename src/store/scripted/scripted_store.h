@@ -28,9 +28,10 @@ enum class StepKind { apply, query, read, write, truncate, remove, notify, fence
 
 struct StepInfo {
   StepKind kind = StepKind::apply;
-  std::string object;            ///< fence: the identity of whom
-  std::string step;              ///< MetaTxn::step; otherwise the kind's name
-  const MetaTxn* txn = nullptr;  ///< of an apply; valid in the hook only
+  std::string object;                     ///< fence: the identity of whom
+  std::string step;                       ///< MetaTxn::step; otherwise the kind's name
+  const MetaTxn* txn = nullptr;           ///< of an apply; valid in the hook only
+  std::chrono::milliseconds time_out{0};  ///< of a notify
   bool mutates() const;
 };
 

@@ -131,7 +131,7 @@ Result<Presence> ScriptedClient::presence(const std::string& object, const Bytes
 Result<NotifyReply> ScriptedClient::notify(const std::string& object, Bytes payload,
                                            std::chrono::milliseconds timeout) {
   auto notify = std::make_shared<ScriptedNotify>();
-  auto sent = control_step({StepKind::notify, object, "notify"}, [&]() -> Result<> {
+  auto sent = control_step({StepKind::notify, object, "notify", nullptr, timeout}, [&]() -> Result<> {
     ScriptedCluster::Watches listening;
     {
       std::unique_lock lock(cluster_->mutex_);

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// How a client is barred, and whose address is believed (docs/ORDERING.md section 2, "Fence"). Whoever may write in the
+// volume writes the addresses in its records. A key that reaches no further than the volume can do nothing with them that
+// their writer could not do himself. A mightier one bars only whom it has seen: a watch's address comes from the OSD.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <mutex>
+#include <rados/librados.hpp>
+#include <set>
+#include <string>
+
+#include "lccfs/result.h"
+#include "store/rados/connection.h"
+#include "store/rados/identity.h"
+#include "store/rados/step.h"
+
+namespace lccfs::rados {
+
+/// The addresses from which others were seen to watch. Any thread.
+class Witnesses {
+ public:
+  void note(const std::list<obj_watch_t>& watchers);
+  /// Whether each of its addresses was seen, under its id.
+  bool have_seen(const Identity& client) const;
+
+ private:
+  /// Those with the lowest ids, the oldest, are forgotten first.
+  static constexpr std::size_t most_clients = 16'384;
+  mutable std::mutex mutex_;
+  std::map<std::uint64_t, std::set<std::string>> seen_;  // without the protocol
+};
+
+class Fences {
+ public:
+  Fences(Connection& connection, InFlight& in_flight) : connection_(connection), in_flight_(in_flight) {}
+
+  /// The error says in one line what our key lacks. Changes nothing.
+  Result<> check_permitted();
+  /// Sends a look at who watches, if it may matter; its answer is noted.
+  void look_at_watchers(const std::string& object);
+  Witnesses& witnesses() { return witnesses_; }
+
+  /// Blocklists the client's addresses, and returns when this client knows the map that says so. `permission_denied`,
+  /// with the command for somebody who may: our key may not, or it is mightier than the volume needs, and this client has
+  /// not been seen (unless somebody has barred it).
+  Result<> fence(const Bytes& identity);
+  /// Waits for the latest map.
+  Result<> sync();
+
+ private:
+  bool key_reaches_further();
+  bool is_barred(const Identity& client);
+
+  Connection& connection_;
+  InFlight& in_flight_;
+  Witnesses witnesses_;
+  enum class Reach { not_known, volume, further };
+  std::atomic<Reach> reach_{Reach::not_known};
+};
+
+}  // namespace lccfs::rados
