@@ -64,6 +64,7 @@ Result<std::unique_ptr<FileSystem>> open_volume(const Command& command) {
     return failure(ErrorCode::not_found, "there is no volume at " + command.address.describe() +
                                              "; make one with: lccfs mkfs, or mount with --create");
   LCCFS_CHECK(make_volume(*store, system_clock(), {}));
+  if (const Result<> told = store->announce(); !told) log::warning(told.error().context);
   return mount_volume(store, system_clock(), options);
 }
 
