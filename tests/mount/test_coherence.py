@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Direct and buffered I/O agree on one mount at once, and on another behind close and open."""
 
+import collections
 import fcntl
 import itertools
 import mmap
@@ -11,6 +12,7 @@ import aio
 from harness import Child, MountTest
 
 BLOCK = 4096
+APPENDED_PAGES = 256  # what the kernel sends as one request
 
 
 def write_direct(path, offset, fill, length=BLOCK, flags=0):
@@ -282,18 +284,32 @@ class TwoMountsTest(MountTest):
         self.assertEqual(log_there.read_text(encoding="utf-8"), wanted)
 
     def test_appended_records_of_two_mounts_are_whole(self):
+        self.append_from_both(1_000, [(0, 100)])
+
+    def test_appended_records_are_whole_up_to_a_megabyte_less_a_page_wherever_their_buffer_lies(self):
+        self.append_from_both(20, [(BLOCK - 1, APPENDED_PAGES * BLOCK - BLOCK)])
+
+    def test_appended_records_in_pieces_are_whole_while_these_touch_no_more_pages_than_a_request_has(self):
+        self.append_from_both(100, [(BLOCK - 50 + at * BLOCK, 100) for at in range(0, APPENDED_PAGES, 2)])
+
+    def append_from_both(self, each, pieces):
+        """Records of these pieces of memory: (offset behind a page's begin, length)."""
         log_here, log_there = self.mount / "log", self.other / "log"
         log_here.touch()
-        each, size = 1_000, 100
+        size = sum(length for _, length in pieces)
 
         def append(path, fill):
+            memory = mmap.mmap(-1, (APPENDED_PAGES + 1) * BLOCK)
+            memory.write(fill * len(memory))
+            record = [memoryview(memory)[at:at + length] for at, length in pieces]
             file = os.open(path, os.O_WRONLY | os.O_APPEND)
             for _ in range(each):
-                os.write(file, fill * (size - 1) + b"\n")
+                assert os.writev(file, record) == size
             os.close(file)
 
         writers = [Child(append, log_here, b"a"), Child(append, log_there, b"b")]
         self.assertEqual([writer.wait() for writer in writers], [0, 0])
-        lines = log_here.read_bytes().splitlines()
-        self.assertEqual(sorted(lines), [b"a" * (size - 1)] * each + [b"b" * (size - 1)] * each)
-        self.assertEqual(log_there.read_bytes(), log_here.read_bytes())
+        found = log_here.read_bytes()
+        records = collections.Counter(found[at:at + size] for at in range(0, len(found), size))
+        self.assertTrue(records == {b"a" * size: each, b"b" * size: each}, "records are torn, missing or twice there")
+        self.assertTrue(log_there.read_bytes() == found)
