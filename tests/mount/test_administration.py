@@ -88,6 +88,79 @@ class RemountTest(AdministrationTest):
         self.assertIn("nosuid", output("findmnt", "-n", "-o", "OPTIONS", mount.path))
 
 
+class MountProgramTest(AdministrationTest):
+    """mount(8) looks for its helpers in /sbin alone. They are there in a mount namespace of this test's own, as they are
+    installed; mounts in it are reached through /proc."""
+
+    def set_up_volume(self):
+        self.volume = self.new_address()
+        self.point, self.fstab = self.scratch("mountpoint"), self.scratch("fstab")
+        self.point.mkdir()
+        self.host = subprocess.Popen(["unshare", "--mount", "sleep", "infinity"])
+        self.addCleanup(self.host.wait)
+        self.addCleanup(self.host.kill)
+        self.addCleanup(self.on_host, "umount", "-l", self.point, check=False)
+        comm = type(self.point)(f"/proc/{self.host.pid}/comm")
+        wait_until(lambda: comm.read_text(encoding="utf-8") == "sleep\n", 30, "a mount namespace")
+        self.install()
+        self.inside = type(self.point)(f"/proc/{self.host.pid}/root{self.point}")
+
+    def install(self):
+        installed = self.scratch("installed")
+        run("cmake", "-P", context.bin.parent / "packaging" / "cmake_install.cmake",
+            env=os.environ | {"DESTDIR": str(installed)})
+        self.on_host("sh", "-c", """
+            cd "$0" && mkdir real all && mount --bind /sbin real && ln -s "$0"/real/* all/ &&
+            ln -sf "$0"/sbin/* "$1" all/ && mount --bind all /sbin""", installed, context.bin / "lccfs-fuse")
+
+    def on_host(self, *command, **options):
+        return run("nsenter", f"--mount=/proc/{self.host.pid}/ns/mnt", *command, **options)
+
+    def refusal(self, *command):
+        """(status, standard error) of what is refused."""
+        done = self.on_host(*command, check=False, stderr=subprocess.PIPE)
+        return done.returncode, done.stderr
+
+    def options(self):
+        """Type and options, as mount(8) sees them."""
+        shown = self.on_host("findmnt", "-n", "-o", "FSTYPE,OPTIONS", self.point, stdout=subprocess.PIPE).stdout
+        return set(shown.replace(",", " ").split())
+
+    def unmount(self):
+        self.on_host("umount", self.point)
+        wait_until(lambda: not self.volume.info()["instances"], 60, "the end of lccfs-fuse")
+
+    def test_it_mounts_makes_read_only_and_unmounts(self):
+        self.on_host("mount", "-t", "lccfs", "-o", "create,nosuid", self.volume.address[1], self.point)
+        self.assertLessEqual({"fuse.lccfs", "rw", "nosuid"}, self.options())
+        with open(self.inside / "file", "w", encoding="utf-8") as file:
+            file.write("x")
+            status, errors = self.refusal("mount", "-o", "remount,ro", self.point)
+            self.assertEqual(status, 32)
+            self.assertIn("busy", errors)
+        self.on_host("mount", "-o", "remount,ro", self.point)
+        self.assertLessEqual({"fuse.lccfs", "ro", "nosuid"}, self.options())
+        self.assert_errno(errno.EROFS, (self.inside / "file").write_text, "y", encoding="utf-8")
+        self.assertEqual((self.inside / "file").read_text(encoding="utf-8"), "x")
+        status, errors = self.refusal("mount", "-o", "remount,rw", self.point)
+        self.assertEqual((status, len(errors.splitlines())), (32, 1), errors)
+        self.assertIn("only -o remount,ro is possible", errors)
+        self.assertIn("ro", self.options())
+        self.unmount()
+
+    def test_it_does_so_by_a_line_of_fstab(self):
+        self.fstab.write_text(f"{self.volume.address[1]} {self.point} lccfs create,nodev,nofail,_netdev 0 0\n",
+                              encoding="utf-8")
+        for command in [["mount", "-T", self.fstab, self.point], ["mount", "-T", self.fstab, "-a"]]:
+            self.on_host(*command)
+            self.assertLessEqual({"fuse.lccfs", "rw", "nodev"}, self.options())
+            (self.inside / "file").write_text("x", encoding="utf-8")
+            self.on_host("mount", "-T", self.fstab, "-o", "remount,ro", self.point)
+            self.assertLessEqual({"fuse.lccfs", "ro", "nodev"}, self.options())
+            self.assert_errno(errno.EROFS, (self.inside / "new").touch)
+            self.unmount()
+
+
 class FolderTest(AdministrationTest):
     def assert_refused_by_all(self, volume, says):
         mountpoint = self.scratch("mountpoint")
