@@ -154,3 +154,12 @@ class KeyTest(MountTest):
         self.assertIn("lccfs", self.cluster.ceph("osd", "pool", "application", "get", pool))
         volume = self.address_of_narrow_user(pool)
         self.assertEqual(volume.lccfs("mkfs", stderr=subprocess.PIPE).stderr, "")
+
+    def test_a_mount_that_makes_the_volume_enables_the_application_too_or_says_how(self):
+        pool = self.cluster.create_pool("made-by-mount", 1)
+        narrow = self.address_of_narrow_user(pool).mount("--create")
+        (narrow / "file").touch()
+        self.assertIn(f"ceph osd pool application enable {pool} lccfs", narrow.log_text())
+        self.assertNotIn("application enable", self.new_address(pool).mount("--create").log_text())
+        self.assertIn("lccfs", self.cluster.ceph("osd", "pool", "application", "get", pool))
+        self.assertNotIn("application enable", self.address_of_narrow_user(pool).mount("--create").log_text())

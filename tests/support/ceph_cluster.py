@@ -237,6 +237,12 @@ class Cluster:
         os.kill(self._pid(f"osd.{osd}"), signal.SIGCONT)
         self.ceph("osd", "down", osd)
 
+    def pause_monitor(self):
+        os.kill(self._pid("mon.a"), signal.SIGSTOP)
+
+    def continue_monitor(self):
+        os.kill(self._pid("mon.a"), signal.SIGCONT)
+
     def start_osd(self, osd):
         """Starts an OSD that was killed, and waits until it is up again."""
         old_address = self._osd_address(osd)
