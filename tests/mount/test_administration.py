@@ -89,8 +89,8 @@ class RemountTest(AdministrationTest):
 
 
 class MountProgramTest(AdministrationTest):
-    """mount(8) looks for its helpers in /sbin alone. They are there in a mount namespace of this test's own, as they are
-    installed; mounts in it are reached through /proc."""
+    """mount(8) looks for its helpers in /sbin alone. They are there in a mount namespace of this test's own, as packaging
+    installs them; mounts in it are reached through /proc."""
 
     def set_up_volume(self):
         self.volume = self.new_address()

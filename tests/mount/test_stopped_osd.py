@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """One of two OSDs is stopped under load: what does not need it goes on, nobody is fenced, and the load ends well."""
 
-import concurrent.futures
 import os
 import subprocess
 import time
@@ -58,19 +57,18 @@ class StoppedOsdTest(MountTest):
         time.sleep(3)
         self.cluster.pause_osd(STOPPED_OSD)
         began = time.monotonic()
-        with concurrent.futures.ThreadPoolExecutor(1) as opener:
-            try:
-                time.sleep(5)  # the requests in flight have become as many as there will be
-                wanted = opener.submit(self.append_elsewhere)
-                while time.monotonic() - began < STOPPED_S:
-                    for mount in mounts:
-                        self.use(mount)
-                    time.sleep(1)
-                self.assertTrue(all(fio.poll() is None for fio in load), "the OSD was not needed")
-                self.assertFalse(wanted.done())
-            finally:
-                self.cluster.continue_osd(STOPPED_OSD)
-            wanted.result(60)
+        try:
+            time.sleep(5)  # the requests in flight have become as many as there will be
+            wanted = self.append_elsewhere()
+            while time.monotonic() - began < STOPPED_S:
+                for mount in mounts:
+                    self.use(mount)
+                time.sleep(1)
+            self.assertTrue(all(fio.poll() is None for fio in load), "the OSD was not needed")
+            self.assertIsNone(wanted.poll())
+        finally:
+            self.cluster.continue_osd(STOPPED_OSD)
+        self.assertEqual(wanted.wait(60), 0)
         self.assertEqual([fio.wait(120) for fio in load], [0] * len(load))
         for mount in mounts:
             self.assertNotIn("fenc", mount.log_text())
@@ -82,9 +80,9 @@ class StoppedOsdTest(MountTest):
             "--overwrite=1", "--filename=" + ":".join(str(path) for path in self.hung[1:])])
 
     def append_elsewhere(self):
-        """A file whose bytes hang is wanted by the other mount: it waits, and asks who writes it."""
-        with open(self.other.path / self.hung[1].name, "ab") as file:
-            file.write(b"x")
+        """A file whose bytes hang is wanted by the other mount: it waits, and asks who writes it. A process of its own does
+        that: each command that this one starts would close its copy of the descriptor, and wait for the OSD with that."""
+        return subprocess.Popen(["sh", "-c", 'printf x >>"$0"', self.other.path / self.hung[1].name])
 
     def use(self, mount):
         """Everything that needs only the OSD that lives, within the time."""
