@@ -26,7 +26,7 @@ Result<std::chrono::seconds> grace_of(ObjectStore& store) {
     return failure(ErrorCode::not_found, "there is no volume here: make one with lccfs mkfs");
   if (!found) return std::unexpected(std::move(found).error());
   const auto super = format::decode<format::SuperRecord>(found->xattrs[format::xattr::super]);
-  if (!super) return failure(super.error().code, "Super: " + super.error().context);
+  if (!super) return std::unexpected(format::damage_of_super(super.error()));
   return std::chrono::seconds(super->grace_seconds);
 }
 

@@ -90,7 +90,10 @@ void InodeScan::scan_xattr(const Part& part) {
   } else if (name == xattr::lease) {
     number();
   } else if (name == xattr::fence) {
-    result_.highest_fence = number().value_or(0);
+    if (!number()) return;
+    const auto fence = format::decode_fence_number(part.value);
+    if (!fence) return corrupt(part, fence.error().context);
+    result_.highest_fence = *fence;
   } else if (name == xattr::atime || name == xattr::mtime || name == xattr::ctime || name == xattr::wtime) {
     decode<format::TimeRecord>(part);
   } else {

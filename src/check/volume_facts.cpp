@@ -90,7 +90,12 @@ class ObjectCheck {
 void check_super(const WholeObject& object, Sink& sink, VolumeFacts& facts) {
   ObjectCheck check(object, sink);
   facts.super = check.needed_xattr<format::SuperRecord>(xattr::super);
-  if (const auto fences = check.needed_xattr<format::NumberRecord>(xattr::fences)) facts.fences = fences->value;
+  if (check.needed_xattr<format::NumberRecord>(xattr::fences)) {
+    const auto& [name, value] = *object.xattrs.find(xattr::fences);
+    const auto fences = format::decode_fence_number(value);
+    if (fences) facts.fences = *fences;
+    if (!fences) check.refuse_value({name, value}, fences.error());
+  }
   check.refuse_other_xattrs({xattr::super, xattr::fences});
   for (const auto& [key, value] : object.keys) {
     const auto instance = format::parse_instance_key(key);

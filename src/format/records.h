@@ -74,8 +74,15 @@ inline constexpr std::uint64_t first_number = 2;
 inline constexpr std::uint64_t numbers_end = std::uint64_t{1} << 63;
 /// What Alloc hands out next (a NumberRecord). corrupt: no number to be handed out.
 Result<std::uint64_t> decode_next_number(std::string_view bytes);
+/// Fences are counted below this; what comes near the end of 64 bits is damage, and would begin at 0 again.
+inline constexpr std::uint64_t fences_end = std::uint64_t{1} << 63;
+/// Super's counter of fences, or the number of one on an inode (NumberRecords). corrupt: none that can be counted to.
+Result<std::uint64_t> decode_fence_number(std::string_view bytes);
+
 /// An error about a part of one of the volume's own objects, with what to do about it.
-Error damage_of(const std::string& object, const Error& error);
+Error damage_of(const std::string& part, const Error& error);
+/// The same of the record that says what volume this is, which nothing else can tell.
+Error damage_of_super(const Error& error);
 
 struct TimeRecord {
   TimeSpec time;

@@ -110,9 +110,23 @@ Result<std::uint64_t> decode_next_number(std::string_view bytes) {
   return failure(ErrorCode::corrupt, "number: " + std::to_string(next->value) + " is none that may be handed out");
 }
 
-Error damage_of(const std::string& object, const Error& error) {
+Result<std::uint64_t> decode_fence_number(std::string_view bytes) {
+  const auto number = decode<NumberRecord>(bytes);
+  if (!number) return std::unexpected(number.error());
+  if (number->value < fences_end) return number->value;
+  return failure(ErrorCode::corrupt, "number: " + std::to_string(number->value) + " is more fences than there can be");
+}
+
+Error damage_of(const std::string& part, const Error& error) {
   const std::string advice = error.code == ErrorCode::corrupt ? ": the volume is damaged: run lccfs-fsck" : "";
-  return {error.code, object + ": " + error.context + advice, error.outcome};
+  return {error.code, part + ": " + error.context + advice, error.outcome};
+}
+
+Error damage_of_super(const Error& error) {
+  auto damage = damage_of("Super", error);
+  if (error.code == ErrorCode::corrupt)
+    damage.context += ", which corrects one byte; else put a copy back (lccfs-fsck(8))";
+  return damage;
 }
 
 Bytes encode(const InstanceRecord& record) {
@@ -146,6 +160,7 @@ Result<InstanceRecord> decode(std::string_view bytes) {
   record.mount_id = in.string(identity_limit_bytes);
   record.state = in.enumeration(InstanceRecord::State::ended);
   record.fence_number = in.get<std::uint64_t>();
+  in.require(record.fence_number < fences_end, "more fences than there can be");
   in.require(record.fence_number == 0 || record.state == InstanceRecord::State::fenced,
              "a fence number, but not fenced");
   if (version == version_with_process) {

@@ -125,8 +125,10 @@ const char* text_of(format::InstanceRecord::State state) {
 Result<InstanceInfo> describe_instance(ObjectStore& store, const std::string& key, const Bytes& value) {
   const auto id = format::parse_instance_key(key);
   const auto record = format::decode<format::InstanceRecord>(value);
-  if (!id) return failure(ErrorCode::corrupt, "Super: not an instance's key: " + key);
-  if (!record) return failure(record.error().code, "Super: " + key + ": " + record.error().context);
+  if (!id)
+    return std::unexpected(
+        format::damage_of("Super: " + key, {ErrorCode::corrupt, "no instance's key", Outcome::definite}));
+  if (!record) return std::unexpected(format::damage_of("Super: " + key, record.error()));
   InstanceInfo info;
   info.number = id->value;
   info.host = record->host;
@@ -206,7 +208,7 @@ Result<VolumeInfo> describe_volume(ObjectStore& store) {
   }
   if (!found) return std::unexpected(std::move(found).error());
   auto super = format::decode<format::SuperRecord>(found->xattrs[xattr::super]);
-  if (!super) return std::unexpected(format::damage_of(format::super_object, super.error()));
+  if (!super) return std::unexpected(format::damage_of_super(super.error()));
   if (!super->data_pool.empty()) LCCFS_CHECK(store.use_data_pool(super->data_pool));
   LCCFS_TRY(auto alloc, read_xattrs(store, format::alloc_object));
   const auto next = format::decode_next_number(alloc.xattrs[xattr::next]);

@@ -88,12 +88,12 @@ Result<> Instance::read_super() {
     return failure(ErrorCode::not_found, "there is no volume here: make one with lccfs mkfs");
   }
   auto super = format::decode<format::SuperRecord>(snapshot->xattrs[format::xattr::super]);
-  if (!super) return std::unexpected(format::damage_of(format::super_object, super.error()));
-  const auto fences = format::decode<format::NumberRecord>(snapshot->xattrs[format::xattr::fences]);
+  if (!super) return std::unexpected(format::damage_of_super(super.error()));
+  const auto fences = format::decode_fence_number(snapshot->xattrs[format::xattr::fences]);
   if (!fences) return std::unexpected(format::damage_of("Super: fences", fences.error()));
   LCCFS_CHECK(store_->sync_fences());
   super_ = std::move(*super);
-  fences_seen_ = fences->value;
+  fences_seen_ = *fences;
   return {};
 }
 

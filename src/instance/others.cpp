@@ -28,21 +28,25 @@ Result<Instance::RecordOnSuper> Instance::read_record(InstanceId whom) {
   const auto key = format::instance_key(whom);
   LCCFS_TRY(auto snapshot, query({.object = format::super_object, .xattrs = true, .ranges = {}, .keys = {key}}));
   RecordOnSuper found;
-  auto fences = format::decode<format::NumberRecord>(snapshot.xattrs[format::xattr::fences]);
-  if (!fences) return failure(fences.error().code, "Super: fences: " + fences.error().context);
-  found.fences = fences->value;
+  const auto fences = format::decode_fence_number(snapshot.xattrs[format::xattr::fences]);
+  if (!fences) return std::unexpected(format::damage_of("Super: fences", fences.error()));
+  found.fences = *fences;
   const auto entry = snapshot.keys.find(key);
   if (entry == snapshot.keys.end()) return found;
   found.raw = entry->second;
   auto record = format::decode<InstanceRecord>(found.raw);
-  if (!record) return failure(record.error().code, "Super: " + key + ": " + record.error().context);
+  if (!record) return std::unexpected(format::damage_of("Super: " + key, record.error()));
   found.record = std::move(*record);
   return found;
 }
 
 Result<> Instance::see_fence(std::uint64_t number) {
   if (number <= fences_seen_.load()) return {};
-  return sync_fences(number);
+  // Seen is what Super counts: a damaged number on an inode must not stand for fences to come.
+  LCCFS_TRY(auto super, query({.object = format::super_object, .xattrs = true, .ranges = {}, .keys = {}}));
+  const auto fences = format::decode_fence_number(super.xattrs[format::xattr::fences]);
+  if (!fences) return std::unexpected(format::damage_of("Super: fences", fences.error()));
+  return sync_fences(*fences);
 }
 
 Result<> Instance::sync_fences(std::uint64_t number) {
@@ -182,6 +186,10 @@ Result<> Instance::evict(InstanceId whom) {
       return barred;
     }
     log::warning("fenced " + name);
+    if (found.fences + 1 == format::fences_end) {
+      return std::unexpected(
+          format::damage_of("Super: fences", {ErrorCode::corrupt, "counted to the end", Outcome::definite}));
+    }
     auto fenced = *found.record;
     fenced.state = InstanceRecord::State::fenced;
     fenced.fence_number = found.fences + 1;

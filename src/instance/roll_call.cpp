@@ -12,6 +12,7 @@ namespace {
 
 using format::InstanceRecord;
 constexpr std::uint32_t records_at_once = 1024;
+const Error no_number{ErrorCode::corrupt, "no number of an instance", Outcome::definite};
 
 }  // namespace
 
@@ -24,15 +25,15 @@ Result<Roll> read_roll(ObjectStore& store) {
         auto super,
         store.query(
             {.object = format::super_object, .xattrs = true, .ranges = {{"s/", after, records_at_once}}, .keys = {}}));
-    auto fences = format::decode<format::NumberRecord>(super.xattrs[format::xattr::fences]);
-    if (!fences) return failure(fences.error().code, "Super: fences: " + fences.error().context);
-    roll.fences = fences->value;
+    const auto fences = format::decode_fence_number(super.xattrs[format::xattr::fences]);
+    if (!fences) return std::unexpected(format::damage_of("Super: fences", fences.error()));
+    roll.fences = *fences;
     auto& page = super.ranges.front();
     for (auto& [key, raw] : page.entries) {
       const auto id = format::parse_instance_key(key);
       auto record = format::decode<InstanceRecord>(raw);
-      if (!id) return failure(ErrorCode::corrupt, "Super: " + key + ": no number of an instance");
-      if (!record) return failure(record.error().code, "Super: " + key + ": " + record.error().context);
+      if (!id) return std::unexpected(format::damage_of("Super: " + key, no_number));
+      if (!record) return std::unexpected(format::damage_of("Super: " + key, record.error()));
       Member member;
       member.id = *id;
       member.standing =

@@ -18,9 +18,13 @@ class Measure {
   Result<Backlog> run() {
     LCCFS_TRY(const auto super,
               store_.query({.object = format::super_object, .xattrs = true, .ranges = {}, .keys = {}}));
-    const auto record = super.xattrs.find(format::xattr::super);
-    if (record == super.xattrs.end()) return failure(ErrorCode::corrupt, "Super: xattr super is missing");
-    LCCFS_TRY(super_, format::decode<format::SuperRecord>(record->second));
+    const auto raw = super.xattrs.find(format::xattr::super);
+    if (raw == super.xattrs.end()) {
+      return std::unexpected(format::damage_of_super({ErrorCode::corrupt, "its xattr is missing", Outcome::definite}));
+    }
+    const auto record = format::decode<format::SuperRecord>(raw->second);
+    if (!record) return std::unexpected(format::damage_of_super(record.error()));
+    super_ = *record;
     LCCFS_TRY(const auto roll, read_roll(store_));
     for (const auto& member : roll.members) LCCFS_CHECK(add_queue(member.id));
     return backlog_;

@@ -25,6 +25,8 @@ bool is_size(std::string_view bytes) {
   return size && size->value <= format::file_size_limit_bytes;
 }
 
+bool is_fence_number(std::string_view bytes) { return format::decode_fence_number(bytes).has_value(); }
+
 bool is_next_number(std::string_view bytes) { return format::decode_next_number(bytes).has_value(); }
 
 struct Place {
@@ -36,7 +38,7 @@ struct Place {
 
 constexpr Place places[] = {
     {"Super", xattr::super, false, is<format::SuperRecord>},
-    {"Super", xattr::fences, false, is<format::NumberRecord>},
+    {"Super", xattr::fences, false, is_fence_number},
     {"Super", "s/", true, is<format::InstanceRecord>},
     {"Alloc", xattr::next, false, is_next_number},
     {"Session.", "q/", true, is<format::QueueItem>},
@@ -46,7 +48,7 @@ constexpr Place places[] = {
     {"Inode.", xattr::size, false, is_size},
     {"Inode.", xattr::nsub, false, is<format::NumberRecord>},
     {"Inode.", xattr::lease, false, is<format::NumberRecord>},
-    {"Inode.", xattr::fence, false, is<format::NumberRecord>},
+    {"Inode.", xattr::fence, false, is_fence_number},
     {"Inode.", xattr::atime, false, is<format::TimeRecord>},
     {"Inode.", xattr::mtime, false, is<format::TimeRecord>},
     {"Inode.", xattr::ctime, false, is<format::TimeRecord>},

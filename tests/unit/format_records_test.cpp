@@ -146,6 +146,21 @@ TEST_CASE("a volume of a newer format is unsupported; a label is at most 255 byt
   CHECK(refusal<SuperRecord>(encode(super)) == ErrorCode::corrupt);
 }
 
+TEST_CASE("fences are counted below 2^63, so that the count never begins anew") {
+  for (const std::uint64_t good : {std::uint64_t{0}, std::uint64_t{1}, fences_end - 1}) {
+    CHECK(decode_fence_number(encode(NumberRecord{good})) == good);
+  }
+  for (const std::uint64_t bad : {fences_end, ~std::uint64_t{0}}) {
+    const auto decoded = decode_fence_number(encode(NumberRecord{bad}));
+    REQUIRE(!decoded);
+    CHECK(decoded.error().code == ErrorCode::corrupt);
+  }
+  InstanceRecord record;
+  record.state = InstanceRecord::State::fenced;
+  record.fence_number = fences_end;
+  CHECK(refusal<InstanceRecord>(encode(record)) == ErrorCode::corrupt);
+}
+
 TEST_CASE("a mode holds permission bits alone, and flags only what is known") {
   AttrRecord attr;
   attr.mode = 010000;

@@ -96,6 +96,33 @@ TEST_CASE("who relies on another's fence syncs fences before it reads") {
   CHECK(a.client->land_late_steps() == late_steps_that_land);
 }
 
+TEST_CASE("a damaged number of a fence on an inode does not stand for fences to come") {
+  InstanceVolume volume;
+  const Running a = dead_with_late_step(volume);
+  const Running b = volume.start();
+  const Running c = volume.start();
+  need(c->see_fence(~std::uint64_t{0}));
+  CHECK(c->newest_fence() == 0);
+  time_until_over(*b.instance, a->id());
+  need(c->see_fence(1));
+  read_root(*c.instance);
+  CHECK(a.client->land_late_steps() == 0);
+}
+
+TEST_CASE("nobody is fenced under a number that would begin the count anew") {
+  InstanceVolume volume;
+  const Running a = volume.start();
+  const Running b = volume.start();
+  volume.cluster->with_objects([](scripted::Objects& objects) {
+    objects.metadata().at("Super").xattrs["fences"] = encode(format::NumberRecord{format::fences_end - 1});
+  });
+  const auto evicted = b->evict(a->id());
+  REQUIRE(!evicted);
+  CHECK(evicted.error().code == ErrorCode::corrupt);
+  CHECK(evicted.error().context.find("run lccfs-fsck") != std::string::npos);
+  CHECK(fence_counter(volume) == format::fences_end - 1);
+}
+
 TEST_CASE("a fence that was seen costs nothing the next time") {
   InstanceVolume volume;
   const Running a = dead_with_late_step(volume);

@@ -320,6 +320,24 @@ std::vector<Damage> damaged_volume_objects() {
       {"noise in the fence counter",
        [](SmallVolume&, Objects& o) { o.metadata().at("Super").xattrs["fences"] = noise; },
        [](const SmallVolume&) { return "corrupt: Super"; }},
+      {"a new Super, in which there is but a copy of the volume's own record",
+       [](SmallVolume&, Objects& o) {
+         auto& super = o.metadata().at("Super");
+         super.xattrs.erase("fences");
+         super.keys.clear();
+       },
+       [](const SmallVolume&) { return "missing part: Super"; }, root},
+      {"a fence counter that would begin again at 0",
+       [](SmallVolume&, Objects& o) {
+         o.metadata().at("Super").xattrs["fences"] = encode(format::NumberRecord{~std::uint64_t{0}});
+       },
+       [](const SmallVolume&) { return "corrupt: Super"; }},
+      {"more fences than there can be, on an inode",
+       [](SmallVolume& v, Objects& o) {
+         object(o, v.file).xattrs["fence"] = encode(format::NumberRecord{~std::uint64_t{0}});
+       },
+       [](const SmallVolume& v) { return "corrupt: " + inode(v.file); },
+       [](const SmallVolume& v) { return Names{inode(v.file)}; }},
       {"fences behind",
        [](SmallVolume& v, Objects& o) { object(o, v.file).xattrs["fence"] = encode(format::NumberRecord{5}); },
        [](const SmallVolume&) { return "fence counter behind: Super"; },

@@ -5,6 +5,7 @@
 #include "format/object_names.h"
 #include "format/records.h"
 #include "instance/instance.h"
+#include "reclaim/collector.h"
 #include "support/catch.h"
 #include "support/fake_clock.h"
 #include "support/hooks.h"
@@ -114,18 +115,55 @@ TEST_CASE("who finds a volume's objects first says only what is true of Super") 
   CHECK((made.error().context.find("no Super") != std::string::npos) != super);
 }
 
-TEST_CASE("a damaged Super is named, with what to do") {
+/// All who read Super and say something of it.
+std::vector<Error> errors_of_all(EmptyPool& pool) {
+  std::vector<Error> errors;
+  const auto note = [&errors](const auto& result) {
+    REQUIRE(!result);
+    errors.push_back(result.error());
+  };
+  note(Instance::start(pool.cluster->new_client(), pool.clock, {}));
+  note(describe_volume(*pool.client));
+  note(reclaim::dry_run(*pool.client, pool.clock, {}));
+  note(reclaim::measure_backlog(*pool.client));
+  return errors;
+}
+
+TEST_CASE("a damaged Super is named, with what to do, and what to do if that is not enough") {
   EmptyPool pool;
   need(make_volume(*pool.client, pool.clock, {}));
-  pool.cluster->with_objects(
-      [](scripted::Objects& objects) { objects.metadata().at("Super").xattrs["super"][20] ^= 1; });
-  const auto started = Instance::start(pool.cluster->new_client(), pool.clock, {});
-  const auto described = describe_volume(*pool.client);
-  REQUIRE(!started);
-  REQUIRE(!described);
-  for (const auto& error : {started.error(), described.error()}) {
+  const bool missing = GENERATE(false, true);
+  pool.cluster->with_objects([missing](scripted::Objects& objects) {
+    auto& xattrs = objects.metadata().at("Super").xattrs;
+    xattrs["super"][20] ^= 1;
+    if (missing) xattrs.erase("super");
+  });
+  for (const auto& error : errors_of_all(pool)) {
+    INFO(error.context);
     CHECK(error.code == ErrorCode::corrupt);
     CHECK(error.context.starts_with("Super: "));
+    CHECK(error.context.find("run lccfs-fsck") != std::string::npos);
+    CHECK(error.context.find("put a copy back") != std::string::npos);
+  }
+}
+
+TEST_CASE("a count of fences that would begin anew, and a damaged record of a client, are refused by name") {
+  EmptyPool pool;
+  need(make_volume(*pool.client, pool.clock, {}));
+  const bool in_record = GENERATE(false, true);
+  pool.cluster->with_objects([in_record](scripted::Objects& objects) {
+    auto& super = objects.metadata().at("Super");
+    if (in_record) super.keys["s/7"] = "noise";
+    if (!in_record) super.xattrs["fences"] = encode(format::NumberRecord{~std::uint64_t{0}});
+  });
+  const auto started = Instance::start(pool.cluster->new_client(), pool.clock, {});
+  CHECK(started.has_value() == in_record);
+  for (const auto& error :
+       {started ? (*started)->call_roll({}).error() : started.error(),
+        reclaim::dry_run(*pool.client, pool.clock, {}).error(), reclaim::measure_backlog(*pool.client).error()}) {
+    INFO(error.context);
+    CHECK(error.code == ErrorCode::corrupt);
+    CHECK(error.context.starts_with(in_record ? "Super: s/7: " : "Super: fences: "));
     CHECK(error.context.find("run lccfs-fsck") != std::string::npos);
   }
 }
