@@ -127,12 +127,12 @@ class VolumeCheck {
   Result<> check_namespace(const Effort& effort) {
     DirectoryReader directories(store_, facts_.super->uuid);
     const NamespaceCheck check{store_, facts_, index_, directories, sink_, effort};
-    LCCFS_TRY(const auto unclear, Matcher(check).run());
-    UnlessDetached findings;
+    UnlessDetached findings(check);
+    LCCFS_TRY(const auto unclear, Matcher(check, findings).run());
     check_several_names(check);
-    check_paths(check, findings);
+    LCCFS_CHECK(check_paths(check, findings));
     LCCFS_CHECK(check_links(check, unclear, findings));
-    return findings.report(check);
+    return findings.finish();
   }
 
   void tell_progress() {

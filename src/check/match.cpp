@@ -20,6 +20,7 @@ Result<UnclearInodes> Matcher::run() {
   std::ranges::sort(check_.index.queued);
   LCCFS_CHECK(for_each_number(check_.store, check_.effort, suspicious.size(),
                               [&](ReadWindow& window, std::size_t i) { return examine(window, suspicious[i]); }));
+  LCCFS_CHECK(look_at_lost_detached());
   if (!unexplained_.empty()) LCCFS_CHECK(look_for_unexplained());
   std::ranges::sort(check_.index.names);
   return std::move(unclear_);
@@ -71,8 +72,13 @@ Result<LinkSum> Matcher::look_at_specials(Ino directory) {
 Result<LinkSum> Matcher::find_nameless(ReadWindow& window, Ino directory) {
   LCCFS_TRY(auto sum, find_queued_nameless(directory));
   if (!check_.index.directories.at(directory).has_detached) return sum;
-  LCCFS_TRY(const auto detached, find_detached_nameless(window, directory));
-  sum += detached;
+  LCCFS_CHECK(for_each_detached_nameless(window, directory, [&](Ino ino, FileType type) -> Result<> {
+    sum += link(directory, ino, type);
+    note_lost_name(ino);
+    return {};
+  }));
+  const std::lock_guard lock(mutex_);
+  if (!check_.facts.queue.names_directory(directory)) lost_detached_.insert(directory);
   return sum;
 }
 
@@ -90,9 +96,8 @@ Result<LinkSum> Matcher::find_queued_nameless(Ino directory) {
   return sum;
 }
 
-Result<LinkSum> Matcher::find_detached_nameless(ReadWindow& window, Ino directory) {
+Result<> Matcher::for_each_detached_nameless(ReadWindow& window, Ino directory, const OnNameless& work) {
   const auto& queue = check_.facts.queue;
-  LinkSum sum;
   const auto look_at_page = [&](const std::vector<Ino>& page) -> Result<> {
     std::vector<Ino> detached;
     std::ranges::copy_if(page, std::back_inserter(detached),
@@ -100,22 +105,30 @@ Result<LinkSum> Matcher::find_detached_nameless(ReadWindow& window, Ino director
     LCCFS_TRY(const auto counts, check_.directories.count_names(directory, detached));
     for (std::size_t i = 0; i < detached.size(); ++i) {
       if (counts[i] != 0) continue;
-      const Ino ino = detached[i];
-      const auto take = [&, ino](const ReadWindow::Snapshot& answer) -> Result<> {
+      const auto take = [&, ino = detached[i]](const ReadWindow::Snapshot& answer) -> Result<> {
         if (!answer) return {};
         LCCFS_TRY(const auto inode, summary_of(check_.store, ino, *answer));
         if (!inode.is_plain(ino) || !inode.parents.contains(directory)) return {};
-        sum += link(directory, ino, *inode.type);
-        note_lost_name(ino);
-        if (!queue.names_directory(directory)) remember_unclear(ino, directory);
-        return {};
+        return work(ino, *inode.type);
       };
-      LCCFS_CHECK(window.query(summary_read(ino), take));
+      LCCFS_CHECK(window.query(summary_read(detached[i]), take));
     }
     return window.finish();
   };
-  LCCFS_CHECK(check_.directories.for_each_detached(directory, look_at_page));
-  return sum;
+  return check_.directories.for_each_detached(directory, look_at_page);
+}
+
+/// No item leads to these d/ keys, so none of their inodes is accounted for. Of directories that others claim, too, all
+/// inodes are looked for.
+Result<> Matcher::look_at_lost_detached() {
+  std::vector<Ino> directories;
+  std::ranges::copy_if(lost_detached_, std::back_inserter(directories),
+                       [this](Ino directory) { return !unexplained_.contains(directory); });
+  return for_each_number(check_.store, check_.effort, directories.size(), [&](ReadWindow& window, std::size_t i) {
+    return for_each_detached_nameless(window, directories[i], [&, this](Ino ino, FileType) -> Result<> {
+      return is_named_elsewhere(ino) ? Result<>() : findings_.add_orphan(ino, 1, false);
+    });
+  });
 }
 
 // ---- all others
@@ -190,7 +203,7 @@ Result<> Matcher::look_for_unexplained_among(ReadWindow& window, const std::vect
     for (std::size_t i = 0; i < inodes.size(); ++i) {
       if (counts[i] != 0) continue;
       note_lost_name(inodes[i]);
-      remember_unclear(inodes[i], directory);
+      if (!is_named_elsewhere(inodes[i])) LCCFS_CHECK(findings_.add_orphan(inodes[i], 1, false));
     }
   }
   return {};
@@ -229,6 +242,12 @@ void Matcher::remember_name(Ino directory, const NamedEntry& entry) {
 void Matcher::remember_unclear(Ino ino, Ino met_in) {
   const std::lock_guard lock(mutex_);
   unclear_[ino].insert(met_in);
+}
+
+/// All entries that are not where their inode points were met by now.
+bool Matcher::is_named_elsewhere(Ino ino) {
+  const std::lock_guard lock(mutex_);
+  return unclear_.contains(ino);
 }
 
 void Matcher::note_lost_name(Ino ino) {

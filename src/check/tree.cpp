@@ -80,14 +80,14 @@ class LostTrees {
  public:
   LostTrees(const NamespaceCheck& check, UnlessDetached& findings) : check_(check), findings_(findings) {}
 
-  void walk_up(Ino from) {
+  Result<> walk_up(Ino from) {
     ++walk_;
     Ino ino = from;
     for (;;) {
       const auto [met, first_time] = met_in_walk_.emplace(ino, walk_);
       if (!first_time) {
         if (met->second == walk_) report_loop(ino);
-        return;
+        return {};
       }
       const Ino holder = some_holder(check_.index, ino);
       if (holder == Ino{}) return report_top(ino);
@@ -96,22 +96,20 @@ class LostTrees {
   }
 
  private:
-  static Finding finding_on(Ino ino, std::string text) {
-    return {.kind = Kind::unreachable, .object = format::inode_object(ino), .text = std::move(text)};
-  }
   void report_loop(Ino from) {
     Ino lowest = from;
     for (Ino ino = some_holder(check_.index, from); ino != from; ino = some_holder(check_.index, ino)) {
       lowest = std::min(lowest, ino);
     }
-    check_.sink.report(finding_on(lowest, "its path leads back to itself"));
+    check_.sink.report(
+        {.kind = Kind::unreachable, .object = format::inode_object(lowest), .text = "its path leads back to itself"});
   }
-  void report_top(Ino ino) {
+  Result<> report_top(Ino ino) {
     const auto& record = check_.index.directories.at(ino);
-    if (!record.is_directory || record.entries.count == 0) return;
+    if (!record.is_directory || record.entries.count == 0) return {};
     const auto special = check_.index.specials.find(ino);
     const bool sealed = special != check_.index.specials.end() && special->second.summary.is_sealed();
-    findings_.add(check_.facts.queue, ino, sealed, finding_on(ino, "it has content, and no path from the root"));
+    return findings_.add_unreachable(ino, sealed);
   }
 
   const NamespaceCheck& check_;
@@ -132,7 +130,7 @@ void check_several_names(const NamespaceCheck& check) {
   }
 }
 
-void check_paths(const NamespaceCheck& check, UnlessDetached& findings) {
+Result<> check_paths(const NamespaceCheck& check, UnlessDetached& findings) {
   mark_reached(check.index);
   std::vector<Ino> lost;
   for (const auto& [ino, record] : check.index.directories) {
@@ -140,7 +138,8 @@ void check_paths(const NamespaceCheck& check, UnlessDetached& findings) {
   }
   std::ranges::sort(lost);
   LostTrees trees(check, findings);
-  for (const Ino ino : lost) trees.walk_up(ino);
+  for (const Ino ino : lost) LCCFS_CHECK(trees.walk_up(ino));
+  return {};
 }
 
 }  // namespace lccfs::check

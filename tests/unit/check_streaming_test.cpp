@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <random>
 
+#include "check/unless_detached.h"
 #include "unit/check_fixture.h"
 
 namespace lccfs {
@@ -292,6 +293,58 @@ TEST_CASE("data objects cost one read of their inode, and one of the object at t
   volume.store->reset_record();
   CHECK(volume.findings() == Findings{});
   CHECK(volume.store->counts().reads == 1);  // the leased file's end is not looked at
+}
+
+TEST_CASE("orphans cost one read more each, and are told of, however many there are") {
+  const auto cluster = plain_volume(1, 500);
+  cluster->with_objects([](scripted::Objects& objects) { objects.metadata().erase("Inode.10"); });
+  const auto store = cluster->new_client();
+  std::set<std::string> orphans;
+  need(check::check_volume(*store, {}, [&](const Finding& finding) {
+    if (finding.kind == Kind::orphan) orphans.insert(finding.object);
+  }));
+  CHECK(orphans.size() == 500);
+  CHECK(store->counts().queries < 2 * 502 + 50);
+}
+
+TEST_CASE("of what a d/ key would explain no more is held than there is room for") {
+  constexpr std::uint64_t first = 11, behind = 41, explained = 25;
+  constexpr std::size_t room = 8;
+  const auto cluster = plain_volume(1, behind - first);
+  cluster->with_objects(
+      [](scripted::Objects& objects) { objects.metadata().at("Inode.10").keys["d/25/2.98"] = marker; });
+  const auto store = cluster->new_client();
+  std::vector<std::string> told;
+  const std::function<void(const Finding&)> note = [&](const Finding& finding) { told.push_back(finding.object); };
+  check::Sink sink(note);
+  check::VolumeFacts facts;
+  facts.queue.add({format::QueueItem::Kind::directory, Ino{10}, {}, now});
+  check::NamespaceIndex index;
+  index.directories[Ino{10}].has_detached = true;
+  check::DirectoryReader directories(*store, {});
+  check::UnlessDetached doubts({*store, facts, index, directories, sink, {}}, room);
+  for (std::uint64_t ino = first; ino < behind; ++ino) {
+    need(doubts.add_orphan(Ino{ino}, 1, false));
+    CHECK(doubts.held() < room);
+  }
+  need(doubts.finish());
+  CHECK(doubts.held() == 0);
+  CHECK(told.size() == behind - first - 1);
+  CHECK(std::ranges::count(told, format::inode_object(Ino{explained})) == 0);
+  CHECK(store->counts().queries == (behind - first + room - 1) / room);  // the keys are read once for so many
+}
+
+TEST_CASE("inodes with d/ keys to which no item leads are told of once each") {
+  HandMadeVolume volume;
+  volume.edit("Session.2", [](MetaObject& o) { o.keys.clear(); });
+  const auto found = need(check::check_volume(*volume.store));
+  CHECK(std::ranges::count(found, Kind::lost_trace, &Finding::kind) > 0);
+  std::multiset<std::string> orphans;
+  for (const auto& finding : found) {
+    if (finding.kind == Kind::orphan) orphans.insert(finding.object);
+  }
+  CHECK_FALSE(orphans.empty());
+  for (const auto& object : orphans) CHECK(orphans.count(object) == 1);
 }
 
 TEST_CASE("a volume of many objects, checked by several threads, has the same findings") {
