@@ -9,6 +9,8 @@
 //    |            | times; mkdir: nsub + 1, guarded as read          |
 //  3 | Inode.X    | only if 2 failed: remove X as 1 left it          |
 //
+// While it runs, and as long as the name of X is in doubt, P is not removed: a collector asks (section 5).
+//
 // Whether 2 was applied is decided by its number, never by looking for the name: another client may have renamed or
 // unlinked it since.
 #include <fcntl.h>
@@ -83,16 +85,21 @@ Result<InodeView> Namespace::Private::make_inode(const Caller& caller, const Ino
   const auto there = read_inode(instance, inode.ino);
   if (there && there->attr.birth_token == token) return view_of(inode, there->version, sent);
   if (there) return failure(ErrorCode::corrupt, format::inode_object(inode.ino) + ": its number was handed out twice");
-  if (there.error().code != ErrorCode::not_found) instance.leave_to_collector(inode.ino);
+  if (there.error().code != ErrorCode::not_found) leave_to_collector(inode.ino, parent.ino);
   return std::unexpected(created.error().code == ErrorCode::exists ? there.error() : created.error());
 }
 
+void Namespace::Private::leave_to_collector(Ino made, Ino directory) {
+  parents_of_new.keep(directory);
+  instance.leave_to_collector(made);
+}
+
 /// Step 3. Cut short, or refused, it leaves an inode without a name: an item says so.
-void Namespace::Private::remove_never_named(const InodeView& made) {
+void Namespace::Private::remove_never_named(const InodeView& made, Ino directory) {
   const auto removed = instance.run_repeatable(txn::remove_new_inode(made.ino, made.version));
   if (removed || removed.error().code == ErrorCode::not_found) return;
   log::warning(format::inode_object(made.ino) + ": left to the collector: " + removed.error().context);
-  instance.leave_to_collector(made.ino);
+  leave_to_collector(made.ino, directory);
 }
 
 Result<InodeView> Namespace::Private::make_named(const Caller& caller, const txn::Name& name, const NewNode& node,
@@ -101,7 +108,7 @@ Result<InodeView> Namespace::Private::make_named(const Caller& caller, const txn
     LCCFS_CHECK(tries.next());
     const auto sent = now();
     LCCFS_TRY(const auto seen, see({&name}, tries.first()));
-    if (!seen.directory) continue;
+    if (!seen.directory || !seen.directory->live()) continue;  // memory may hold a dead one: nothing is to point there
     if (seen.directory->state.kind == format::StateRecord::Kind::sealed) {
       LCCFS_CHECK(settle_seal(*seen.directory));
       continue;
@@ -137,12 +144,13 @@ Result<InodeView> Namespace::Private::make(const Caller& caller, const txn::Name
                                            bool with_lease) {
   LCCFS_CHECK(check_change(name.name));
   LCCFS_CHECK(check_node(node));
+  const ParentsOfNew::Making making(parents_of_new, name.directory);
   Made made;
   auto named = make_named(caller, name, node, with_lease, made);
   if (!named && made.inode) {
     if (with_lease) files.unborn(made.inode->ino);
-    if (made.may_have_name) instance.leave_to_collector(made.inode->ino);
-    if (!made.may_have_name) remove_never_named(*made.inode);
+    if (made.may_have_name) leave_to_collector(made.inode->ino, name.directory);
+    if (!made.may_have_name) remove_never_named(*made.inode, name.directory);
   }
   if (named) inodes.put_read(made.ticket, *named);
   return named;

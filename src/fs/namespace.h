@@ -32,7 +32,9 @@ class Namespace {
   Result<HandleId> open_directory(Ino ino);
   Result<std::vector<DirectoryEntry>> read_directory(HandleId handle, std::uint64_t cookie, std::size_t max_entries);
   void release_directory(HandleId handle);
-  bool is_open_directory(Ino ino) const;
+  /// Of a directory that a collector is about to remove (or any inode): whether it is open here, or something made here
+  /// may point to it. If not, nothing will: nothing is remembered of it, and who reads it finds it dead.
+  bool needs_directory(Ino ino);
   Result<AttributesReply> get_attributes(Ino ino);
   Result<AttributesReply> set_attributes(const Caller&, Ino ino, const SetAttributes&);
   Result<Bytes> get_xattr(Ino ino, const std::string& name);

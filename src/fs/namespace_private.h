@@ -17,6 +17,7 @@
 #include "fs/directory_handles.h"
 #include "fs/name_cache.h"
 #include "fs/namespace.h"
+#include "fs/parents_of_new.h"
 #include "txn/namespace_txn.h"
 
 namespace lccfs {
@@ -92,7 +93,9 @@ struct Namespace::Private {
   Result<InodeView> make_inode(const Caller& caller, const InodeView& parent, const NewNode& node, bool with_lease);
   Result<InodeView> make_named(const Caller& caller, const txn::Name& name, const NewNode& node, bool with_lease,
                                Made& made);
-  void remove_never_named(const InodeView& made);
+  void remove_never_named(const InodeView& made, Ino directory);
+  /// It may exist without a name, and points to that directory.
+  void leave_to_collector(Ino made, Ino directory);
   /// nullopt: it has just gone.
   Result<std::optional<CreateReply>> open_existing(const Caller& caller, const txn::Name& name, int flags);
 
@@ -151,6 +154,7 @@ struct Namespace::Private {
   NameCache names;
   InodeCache inodes;
   DirectoryHandles directories;
+  ParentsOfNew parents_of_new;
 
   std::mutex background_mutex;  // guards how many steps are in flight behind their answers
   std::condition_variable background_done;

@@ -111,7 +111,11 @@ Result<HandleId> Namespace::open_directory(Ino ino) {
 
 void Namespace::release_directory(HandleId handle) { private_->directories.release(handle); }
 
-bool Namespace::is_open_directory(Ino ino) const { return private_->directories.is_open(ino); }
+/// Forgotten first: a make that begins behind the look reads the directory, and one before it is seen.
+bool Namespace::needs_directory(Ino ino) {
+  private_->inodes.drop(ino);
+  return private_->directories.is_open(ino) || private_->parents_of_new.contains(ino);
+}
 
 Result<std::vector<DirectoryEntry>> Namespace::read_directory(HandleId id, std::uint64_t cookie,
                                                               std::size_t max_entries) {

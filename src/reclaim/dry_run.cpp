@@ -110,6 +110,7 @@ class DryRun {
       return {};
     }
     if (!assessment) return std::unexpected(std::move(assessment).error());
+    if (assessment->kind == Kind::lost_parent) report_.damaged.push_back(describe_lost_parent(*assessment).context);
     if (assessment->kind == Kind::trim) ++report_.inodes_corrected;
     if (assessment->kind == Kind::clear_names) report_.names_removed += assessment->names.total();
     if (assessment->kind != Kind::kill && assessment->kind != Kind::reclaim) return {};

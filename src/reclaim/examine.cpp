@@ -34,8 +34,16 @@ Kind kind_of(const Assessment& assessment) {
     // A dead directory's own d/ and x/ keys are handled first: the item that leads to them is in the queue.
     return inode.has_detached || inode.has_decisions ? Kind::wait : Kind::reclaim;
   }
-  if (!named) return Kind::kill;
+  // Directories go last (round.h): one that is not there while something needs it was lost by the store.
+  const bool parent_is_lost = inode.pointers.empty() || !assessment.names.missing_parents.empty();
+  if (!named) return parent_is_lost ? Kind::lost_parent : Kind::kill;
   return trim_of(assessment).needed() ? Kind::trim : Kind::right;
+}
+
+/// Rule 4: an answer that rests on two reads, and is followed by no step that guards the first of them.
+Result<bool> is_unchanged(const Query& query, const Traces& inode) {
+  LCCFS_TRY(const auto again, read_traces(query, inode.ino));
+  return again && again->version == inode.version;
 }
 
 }  // namespace
@@ -63,8 +71,19 @@ Result<Assessment> examine(const Query& query, Horizon& horizon, Ino ino) {
     }
     LCCFS_TRY(assessment.names, count_names(query, assessment.inode));
     assessment.kind = kind_of(assessment);
+    if (assessment.kind == Kind::lost_parent) {
+      LCCFS_TRY(const bool unchanged, is_unchanged(query, assessment.inode));
+      if (!unchanged) continue;
+    }
     return assessment;
   }
+}
+
+Error describe_lost_parent(const Assessment& assessment) {
+  const auto object = format::inode_object(assessment.inode.ino);
+  const auto& missing = assessment.names.missing_parents;
+  if (missing.empty()) return {ErrorCode::corrupt, object + ": it has no name, and no back-pointer to where one was"};
+  return {ErrorCode::corrupt, object + ": its directory " + format::inode_object(missing.front()) + " is not there"};
 }
 
 Trim trim_of(const Assessment& assessment) {

@@ -20,6 +20,7 @@ struct Assessment {
     settle_seal,  ///< sealed by a step that is over
     trim,         ///< live, and its link count or its back-pointers are to be corrected
     kill,         ///< live, and has no name: to be marked dead
+    lost_parent,  ///< live, and has no name that can be found; a directory that may hold one is not there: damage
     clear_names,  ///< dead, and has names
     reclaim,      ///< dead, and nothing in the volume needs it: unless a client has it open
   };
@@ -30,6 +31,9 @@ struct Assessment {
 };
 
 Result<Assessment> examine(const Query& query, Horizon& horizon, Ino ino);
+
+/// What is said of a `lost_parent`: "<object>: <why>".
+Error describe_lost_parent(const Assessment& assessment);
 
 /// What a trim is to write: the back-pointers to drop, and `attr` if its link count is wrong.
 struct Trim {

@@ -113,8 +113,10 @@ Result<bool> Recount::clear_names(const Assessment& assessment) const {
   return true;
 }
 
-/// Width-first (paper section 6.1): its children become items, and are looked at in a later round.
+/// Width-first (paper section 6.1): its children are looked at in a later round.
 Result<> Recount::empty_directory(Ino directory, TimeSpec logged) const {
+  pace_.wait_for_turn();
+  LCCFS_CHECK(instance_.log_items({{format::QueueItem::Kind::directory, directory, {}, logged}}));
   while (!stop_.stop_requested()) {
     const auto page =
         instance_.query({.object = format::inode_object(directory), .ranges = {{"n/", "", names_at_once}}, .keys = {}});
@@ -122,19 +124,18 @@ Result<> Recount::empty_directory(Ino directory, TimeSpec logged) const {
     if (!page) return std::unexpected(page.error());
     const auto& entries = page->ranges.front().entries;
     if (entries.empty()) return {};
-    std::vector<format::QueueItem> items;
     std::vector<std::string> keys;
+    std::vector<Ino> children;
     for (const auto& [key, value] : entries) {
       const auto name = format::parse_entry_key(key);
       const auto entry = format::decode<format::EntryRecord>(value);
       if (!name || !entry) return failure(ErrorCode::corrupt, format::inode_object(directory) + ": entry " + key);
-      items.push_back({format::QueueItem::Kind::inode, entry->ino, {}, logged});
+      children.push_back(entry->ino);
       keys.push_back(key);
       keys.push_back(format::reverse_key(entry->ino, name->name));
     }
-    pace_.wait_for_turn();
-    LCCFS_CHECK(instance_.log_items(items));
-    LCCFS_TRY(const bool removed, apply(txn::remove_dead_names(directory, page->version, keys, 0)));
+    LCCFS_TRY(const bool removed,
+              apply(txn::detach_dead_names(directory, page->version, keys, children, instance_.next_token())));
     if (removed) tally_.names_removed += entries.size();
   }
   return {};

@@ -7,10 +7,14 @@
 //  live X without a name | Inode.X    | guard version; dead                          | dead X, found by the same item
 //  sealed X              | settle.h   |                                              |
 //  dead X, a name in P   | Inode.P    | guard version; name removed                  | the same
-//  dead X, in nobody's   | Session.me | a directory's children, as inode items       | items that find nothing to do
-//  hands                 | Inode.X    | guard version; its entries removed           | the same
+//  dead X, in nobody's   | Session.me | it has entries: directory item X             | an item that finds nothing to do
+//  hands                 | Inode.X    | guard version; as an unlink of each: its     | the same
+//                        |            | entries removed, d/<child>/t set             |
 //                        | Data.X.*   | removed where "may exist" is set             | the same, fewer objects
 //                        | Inode.X    | guard version; removed                       | gone
+//
+// A directory is emptied by force (it lost its name by damage, or a repair was told to remove orphans) only by d/ keys:
+// it stays until each child was dealt with, so that none is left that points to what is not there.
 //
 // What leads to X (a queue item, a d/ key) goes after all that. Several collectors may do it at once. Any thread;
 // blocks.
@@ -41,7 +45,7 @@ class Recount {
   Result<Assessment> advance(Horizon& horizon, Ino ino) const;
 
   /// Removes an inode that `advance` called dead; every instance has been asked since, and nobody has it open. false:
-  /// left for a later pass. `logged`: when what led here was logged, for the items of a directory's children.
+  /// left for a later pass. `logged`: when what led here was logged, for the item of a directory that is emptied.
   Result<bool> remove(const Assessment& dead, TimeSpec logged) const;
 
   Query query() const;

@@ -31,8 +31,10 @@ Result<bool> Round::run() {
   note_gone(roll);
   for (const auto& member : roll.members) {
     if (member.standing == Member::Standing::silent) report_.silent.push_back(describe(member));
+    if (member.standing == Member::Standing::over) over_.insert(member.id);
   }
-  for (const auto& member : roll.members) LCCFS_CHECK(read_queue(member));
+  LCCFS_CHECK(see_to_what_the_dead_made(roll));
+  for (const auto& member : roll.members) LCCFS_CHECK(read_queue(member, Items::all));
   LCCFS_CHECK(handle_due());
   for (const auto& member : roll.members) {
     if (member.standing == Member::Standing::over && !stop_.stop_requested()) LCCFS_CHECK(remove_instance(member));
@@ -48,8 +50,20 @@ void Round::note_gone(const Roll& roll) {
   }
 }
 
+/// What is left of it is met, and counted, once more.
+Result<> Round::see_to_what_the_dead_made(const Roll& roll) {
+  for (const auto& member : roll.members) {
+    if (over_.contains(member.id)) LCCFS_CHECK(read_queue(member, Items::inodes_and_ranges));
+  }
+  LCCFS_CHECK(handle_due());
+  report_.items_left = 0;
+  report_.open_elsewhere = 0;
+  directories_wait_ = false;
+  return {};
+}
+
 /// What is due waits for more of others', so that they are asked together.
-Result<> Round::read_queue(const Member& member) {
+Result<> Round::read_queue(const Member& member, Items which) {
   QueuePage page;
   do {
     auto read = read_queue_page(recount_.query(), member.id, page.last_key);
@@ -61,6 +75,7 @@ Result<> Round::read_queue(const Member& member) {
     page = std::move(*read);
     for (const auto& line : page.damaged) note_damage({ErrorCode::corrupt, line});
     for (const auto& one : page.items) {
+      if (which == Items::inodes_and_ranges && one.item.kind == QueueItem::Kind::directory) continue;
       if (is_due(member, one, instance_.clock().wall_time(), options_.grace)) {
         due_.push_back({member.id, one});
       } else if (!is_intent(member, one)) {
@@ -127,9 +142,11 @@ Result<> Round::remove_instance(const Member& member) {
   return {};
 }
 
+/// Once a round, however many items lead there.
 void Round::note_damage(const Error& error) {
-  log::warning(error.context + ": left alone; run lccfs-fsck");
   const std::lock_guard lock(mutex_);
+  if (!damage_told_.insert(error.context).second) return;
+  log::warning(error.context + ": left alone; run lccfs-fsck");
   report_.damaged.push_back(error.context);
 }
 

@@ -24,9 +24,13 @@ Result<std::set<Ino>> Round::handle_inodes(const std::vector<Ino>& inodes, TimeS
     std::vector<Assessment> dead;
     LCCFS_CHECK(in_parallel(chunk.size(), [&](std::size_t i) -> Result<> {
       LCCFS_TRY(auto assessment, recount_.advance(*horizon_, chunk[i]));
+      const auto kind = assessment.kind;
+      if (kind == Kind::lost_parent) note_damage(describe_lost_parent(assessment));
       const std::lock_guard lock(mutex_);
       did_something_ = did_something_ || assessment.after_a_change;
-      if (assessment.kind == Kind::gone || assessment.kind == Kind::right) dealt_with.insert(chunk[i]);
+      // What leads to one whose directory was lost goes: to lccfs-fsck it is an orphan then, and nothing is in the way.
+      const bool nothing_left = kind == Kind::gone || kind == Kind::right || kind == Kind::lost_parent;
+      if (nothing_left) dealt_with.insert(chunk[i]);
       if (assessment.kind == Kind::reclaim) dead.push_back(std::move(assessment));
       return {};
     }));
@@ -37,27 +41,45 @@ Result<std::set<Ino>> Round::handle_inodes(const std::vector<Ino>& inodes, TimeS
 
 /// The question comes after the marks: an open that begins later finds the inode dead.
 Result<> Round::remove_dead(const std::vector<Assessment>& dead, TimeSpec logged, std::set<Ino>& dealt_with) {
-  if (dead.empty() || silent_calls_ >= most_silent_calls) return {};
+  std::vector<const Assessment*> asked;
   std::vector<Ino> numbers;
-  numbers.reserve(dead.size());
-  for (const auto& assessment : dead) numbers.push_back(assessment.inode.ino);
+  for (const auto& assessment : dead) {
+    if (directories_wait_ && assessment.inode.is_directory()) continue;
+    asked.push_back(&assessment);
+    numbers.push_back(assessment.inode.ino);
+  }
+  if (asked.empty() || silent_calls_ >= most_silent_calls) return {};
   LCCFS_TRY(const auto roll, instance_.call_roll(numbers, stop_));
   note_gone(roll);
   silent_calls_ = roll.all_answered() ? 0 : silent_calls_ + 1;
   if (silent_calls_ > 0) return {};
-  return in_parallel(dead.size(), [&](std::size_t i) -> Result<> {
-    const auto& inode = dead[i].inode;
-    if (roll.is_open(inode.ino)) {
-      const std::lock_guard lock(mutex_);
-      ++report_.open_elsewhere;
-      return {};
-    }
-    LCCFS_TRY(const bool removed, recount_.remove(dead[i], logged));
-    const std::lock_guard lock(mutex_);
-    did_something_ = did_something_ || removed || inode.has_entries;
-    if (removed) dealt_with.insert(inode.ino);
-    return {};
+  if (somebody_is_over_since(roll)) {
+    did_something_ = true;  // directories go in the next round
+    std::erase_if(asked, [](const Assessment* one) { return one->inode.is_directory(); });
+  }
+  return in_parallel(asked.size(),
+                     [&](std::size_t i) -> Result<> { return remove_asked(*asked[i], roll, logged, dealt_with); });
+}
+
+/// Then nobody has looked yet at what it made.
+bool Round::somebody_is_over_since(const Roll& later) const {
+  return std::ranges::any_of(later.members, [this](const Member& member) {
+    return member.standing == Member::Standing::over && !over_.contains(member.id);
   });
+}
+
+Result<> Round::remove_asked(const Assessment& dead, const Roll& roll, TimeSpec logged, std::set<Ino>& dealt_with) {
+  const auto& inode = dead.inode;
+  if (roll.is_open(inode.ino)) {
+    const std::lock_guard lock(mutex_);
+    ++report_.open_elsewhere;
+    return {};
+  }
+  LCCFS_TRY(const bool removed, recount_.remove(dead, logged));
+  const std::lock_guard lock(mutex_);
+  did_something_ = did_something_ || removed || inode.has_entries;
+  if (removed) dealt_with.insert(inode.ino);
+  return {};
 }
 
 /// Numbers of which something is left get items of their own, so that the others are not looked at again.

@@ -130,7 +130,7 @@ Result<std::optional<Traces>> read_traces(const Query& query, Ino ino) {
 
 namespace {
 
-/// nullopt: the directory changed between two pages.
+/// nullopt: the directory changed between two pages. not_found: it is not there.
 Result<std::optional<std::vector<std::string>>> names_in(const Query& query, Ino directory, Ino ino) {
   const auto prefix = format::reverse_key(ino, "");
   std::vector<std::string> names;
@@ -139,7 +139,6 @@ Result<std::optional<std::vector<std::string>>> names_in(const Query& query, Ino
     const auto after = page.entries.empty() ? std::string() : page.entries.back().first;
     auto found =
         query({.object = format::inode_object(directory), .ranges = {{prefix, after, keys_at_once}}, .keys = {}});
-    if (!found && found.error().code == ErrorCode::not_found) return std::vector<std::string>{};
     if (!found) return std::unexpected(std::move(found).error());
     if (version && *version != found->version) return std::nullopt;
     version = found->version;
@@ -175,9 +174,13 @@ Result<Names> count_names(const Query& query, const Traces& inode) {
   for (const auto& pointer : inode.pointers) parents.insert(pointer.parent);
   Names names;
   for (const Ino parent : parents) {
-    for (std::optional<std::vector<std::string>> found; !found;) {
-      LCCFS_TRY(found, names_in(query, parent, inode.ino));
-      if (found && !found->empty()) names.by_parent[parent] = std::move(*found);
+    for (bool counted = false; !counted;) {
+      auto found = names_in(query, parent, inode.ino);
+      const bool missing = !found && found.error().code == ErrorCode::not_found;
+      if (!found && !missing) return std::unexpected(std::move(found).error());
+      counted = missing || found->has_value();
+      if (missing) names.missing_parents.push_back(parent);
+      if (found && *found && !(*found)->empty()) names.by_parent[parent] = std::move(**found);
     }
   }
   return names;

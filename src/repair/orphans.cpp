@@ -4,6 +4,7 @@
 
 #include "repair/outcome.h"
 #include "repair/repairs.h"
+#include "txn/reclaim_txn.h"
 
 namespace lccfs::repair {
 
@@ -15,11 +16,11 @@ Result<Repair> Repairs::repair_orphan(const Finding& finding) {
   if (!inode || finding.ino == root_ino) return settled();
   LCCFS_TRY(const auto names, objects_.names_of(*inode, finding.ino));
   if (!names.empty()) return settled();
-  if (inode->is_dead()) return leave_to_collector(finding.ino, "it is dead");
+  if (inode->is_dead()) return leave_to_collector(*inode, finding.ino, "it is dead");
   if (!inode->attr()) return left("attr cannot be read");
-  if (orphans_ == Orphans::remove) return leave_to_collector(finding.ino, "orphans are not wanted");
+  if (orphans_ == Orphans::remove) return leave_to_collector(*inode, finding.ino, "orphans are not wanted");
   LCCFS_TRY(const bool content, has_content(*inode, finding.ino));
-  return content ? adopt(*inode, finding.ino, "", {}) : leave_to_collector(finding.ino, "it is empty");
+  return content ? adopt(*inode, finding.ino, "", {}) : leave_to_collector(*inode, finding.ino, "it is empty");
 }
 
 Result<bool> Repairs::has_content(const Object& inode, Ino ino) {
@@ -51,8 +52,13 @@ Result<Repair> Repairs::adopt(const Object& inode, Ino ino, const std::string& o
   return path ? Repair{true, "is now " + *path} : stepped(false, {});
 }
 
-Result<Repair> Repairs::leave_to_collector(Ino ino, std::string why) {
+/// Marked here: of one whose directory was lost the collector does not decide that it is garbage.
+Result<Repair> Repairs::leave_to_collector(const Object& inode, Ino ino, std::string why) {
   LCCFS_CHECK(log_items({{QueueItem::Kind::inode, ino, {}, instance_.clock().wall_time()}}));
+  if (!inode.is_dead()) {
+    LCCFS_TRY(const bool marked, objects_.change(txn::mark_unnamed_dead(ino, inode.as_read.version)));
+    if (!marked) return stepped(false, {});
+  }
   return Repair{true, std::move(why) + ": left to the collector"};
 }
 

@@ -67,7 +67,7 @@ class Repairs {
   Result<bool> has_content(const Object& inode, Ino ino);
   Result<Repair> adopt(const Object& inode, Ino ino, const std::string& old_name,
                        const std::vector<Holder>& pointed_to);
-  Result<Repair> leave_to_collector(Ino ino, std::string what);
+  Result<Repair> leave_to_collector(const Object& inode, Ino ino, std::string why);
   Result<> log_items(const std::vector<format::QueueItem>& items);
   Result<Repair> log_traces(const Finding& finding);
   // data.cpp: M and T

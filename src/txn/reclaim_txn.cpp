@@ -46,6 +46,16 @@ MetaTxn remove_dead_names(Ino directory, std::uint64_t version, const std::vecto
   return txn;
 }
 
+MetaTxn detach_dead_names(Ino directory, std::uint64_t version, const std::vector<std::string>& keys,
+                          const std::vector<Ino>& children, Token token) {
+  MetaTxn txn = remove_dead_names(directory, version, keys, 0);
+  txn.step = "detach dead names";
+  for (const Ino child : children) {
+    txn.mutations.emplace_back(mutation::SetKey{format::detached_key(child, token), Bytes(format::marker_value)});
+  }
+  return txn;
+}
+
 MetaTxn remove_dead_inode(Ino ino, std::uint64_t version) {
   MetaTxn txn = under_version(ino, "remove dead inode", version);
   txn.mutations.emplace_back(mutation::Remove{});

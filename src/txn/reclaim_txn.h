@@ -21,9 +21,13 @@ MetaTxn mark_unnamed_dead(Ino ino, std::uint64_t version);
 MetaTxn trim_links(Ino ino, std::uint64_t version, const std::vector<std::string>& back_pointer_keys,
                    const std::optional<format::AttrRecord>& attr);
 
-/// Entries and reverse keys out of a dead directory, or of a dead inode out of its parent.
+/// Entries and reverse keys of a dead inode out of its parent.
 MetaTxn remove_dead_names(Ino directory, std::uint64_t version, const std::vector<std::string>& keys,
                           const std::optional<std::uint64_t>& nsub);
+
+/// The same of a dead directory's children, which get a d/ key each.
+MetaTxn detach_dead_names(Ino directory, std::uint64_t version, const std::vector<std::string>& keys,
+                          const std::vector<Ino>& children, Token token);
 
 MetaTxn remove_dead_inode(Ino ino, std::uint64_t version);
 

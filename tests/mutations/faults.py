@@ -25,6 +25,7 @@ class Fault:
 CUT = ("every_cut_test",)
 PAIRS = ("interleave_test",)
 COLLECTOR = ("collector_crash_test", "collector_test")
+LAST = ("directories_last_test",)
 UNIT = ("instance_test",)
 RACES = ("namespace_test",)
 DATA = ("files_test", "every_cut_test", "data_interleave_test")
@@ -139,8 +140,8 @@ NAMESPACE = [
           "  if (to_entry->record.ino == from_entry->record.ino) {",
           "  if (to_entry->record.ino == from_entry->record.ino && !ON) {", CUT),
     Fault("create-forgets-its-inode", "section 6, create: step 3", "fs/create.cpp",
-          "    if (!made.may_have_name) remove_never_named(*made.inode);",
-          "    if (!made.may_have_name && !ON) remove_never_named(*made.inode);", PAIRS),
+          "    if (!made.may_have_name) remove_never_named(*made.inode, name.directory);",
+          "    if (!made.may_have_name && !ON) remove_never_named(*made.inode, name.directory);", PAIRS),
 ]
 
 STEPS = [
@@ -177,8 +178,8 @@ QUEUE = [
           "    const auto dropped = drop_range_intents(Ranges::used_up);",
           "    const auto dropped = ON ? Result<>() : drop_range_intents(Ranges::used_up);", UNIT),
     Fault("unnamed-inode-without-item", "section 5: an inode that may exist without a name gets an item", "fs/create.cpp",
-          "    if (made.may_have_name) instance.leave_to_collector(made.inode->ino);",
-          "    if (made.may_have_name && !ON) instance.leave_to_collector(made.inode->ino);", RACES),
+          "    if (made.may_have_name) leave_to_collector(made.inode->ino, name.directory);",
+          "    if (made.may_have_name && !ON) leave_to_collector(made.inode->ino, name.directory);", RACES),
     Fault("answers-too-much", "section 5: lowest number running, or else the next one", "instance/answers.cpp",
           "  for (const auto& item : let_go_of_) lowest = std::min(lowest, item.item);\n  return lowest;",
           "  for (const auto& item : let_go_of_) lowest = std::min(lowest, item.item);\n"
@@ -247,8 +248,8 @@ OTHERS = [
           "  const ObjectLocks::Holding one_in_flight(step_locks_, ON ? std::string() : txn.object);", UNIT),
     Fault("silent-once-is-silent-for-the-round", "section 5, a pass: who was silent is asked again",
           "reclaim/round_inodes.cpp",
-          "  if (dead.empty() || silent_calls_ >= most_silent_calls) return {};",
-          "  if (dead.empty() || silent_calls_ >= (ON ? 1 : most_silent_calls)) return {};", ("collector_test",)),
+          "  if (asked.empty() || silent_calls_ >= most_silent_calls) return {};",
+          "  if (asked.empty() || silent_calls_ >= (ON ? 1 : most_silent_calls)) return {};", ("collector_test",)),
     Fault("stat-waits-for-the-silent", "section 7: getattr does not wait for who is silent", "fs/files_attributes.cpp",
           "  auto view = private_->read_told(ino, WriteLease::Ask::for_attributes);",
           "  auto view = private_->read_told(ino, ON ? WriteLease::Ask::for_reading : WriteLease::Ask::for_attributes);",
@@ -302,7 +303,7 @@ RECOUNT = [
           "      if (ON) continue;\n      if (stop_.stop_requested()) {\n        LCCFS_CHECK(steps.wait());",
           COLLECTOR + CUT),
     Fault("open-inodes-removed", "section 5, recount: open somewhere -> X stays", "reclaim/round_inodes.cpp",
-          "    if (roll.is_open(inode.ino)) {", "    if (roll.is_open(inode.ino) && !ON) {", COLLECTOR),
+          "  if (roll.is_open(inode.ino)) {", "  if (roll.is_open(inode.ino) && !ON) {", COLLECTOR),
     Fault("silent-clients-ignored", "section 5, a pass: every instance has answered or is over",
           "instance/roll_call.cpp",
           "  return std::ranges::none_of(members, [](const Member& m) { return m.standing == Member::Standing::silent; });",
@@ -312,13 +313,36 @@ RECOUNT = [
           "reclaim/round_inodes.cpp",
           "  if (!left.empty()) LCCFS_CHECK(instance_.log_items(left));",
           "  if (!left.empty() && !ON) LCCFS_CHECK(instance_.log_items(left));", COLLECTOR),
-    Fault("children-logged-behind", "section 5, recount: queue each child, then remove its entry",
+    Fault("emptied-without-item", "section 5, recount: the directory item before a child is detached",
           "reclaim/recount.cpp",
-          "    LCCFS_CHECK(instance_.log_items(items));\n"
-          "    LCCFS_TRY(const bool removed, apply(txn::remove_dead_names(directory, page->version, keys, 0)));",
-          "    if (!ON) LCCFS_CHECK(instance_.log_items(items));\n"
-          "    LCCFS_TRY(const bool removed, apply(txn::remove_dead_names(directory, page->version, keys, 0)));",
-          COLLECTOR),
+          "  LCCFS_CHECK(instance_.log_items({{format::QueueItem::Kind::directory, directory, {}, logged}}));",
+          "  if (!ON) LCCFS_CHECK(instance_.log_items({{format::QueueItem::Kind::directory, directory, {}, logged}}));",
+          LAST),
+    Fault("emptied-without-keys", "section 5: a directory goes when nothing points to it without having a name",
+          "txn/reclaim_txn.cpp",
+          "  for (const Ino child : children) {", "  for (const Ino child : ON ? std::vector<Ino>{} : children) {",
+          LAST),
+    Fault("lost-directory-held-nothing", "section 5: a directory that is not there was lost, and its children stay",
+          "reclaim/examine.cpp",
+          "  if (!named) return parent_is_lost ? Kind::lost_parent : Kind::kill;",
+          "  if (!named) return parent_is_lost && !ON ? Kind::lost_parent : Kind::kill;", LAST),
+    Fault("directories-before-ranges", "section 5: a directory goes behind what the dead have made in it",
+          "reclaim/round.cpp",
+          "  LCCFS_CHECK(see_to_what_the_dead_made(roll));",
+          "  if (!ON) LCCFS_CHECK(see_to_what_the_dead_made(roll));\n  directories_wait_ = false;",
+          LAST),
+    Fault("make-holds-no-directory", "section 5: a directory stays while something is made in it", "fs/create.cpp",
+          "  const ParentsOfNew::Making making(parents_of_new, name.directory);",
+          "  const ParentsOfNew::Making making(parents_of_new, ON ? Ino{} : name.directory);", LAST),
+    Fault("doubt-holds-no-directory", "section 5: a directory stays while a name in it is in doubt", "fs/create.cpp",
+          "  parents_of_new.keep(directory);", "  if (!ON) parents_of_new.keep(directory);", LAST),
+    Fault("asked-and-remembered", "section 5: who says that it needs a directory no more forgets it", "fs/readdir.cpp",
+          "  private_->inodes.drop(ino);\n  return private_->directories.is_open(ino)",
+          "  if (!ON) private_->inodes.drop(ino);\n  return private_->directories.is_open(ino)", LAST),
+    Fault("died-since-and-ignored", "section 5: nobody may have died between the look and the roll call",
+          "reclaim/round_inodes.cpp",
+          "    return member.standing == Member::Standing::over && !over_.contains(member.id);",
+          "    return member.standing == Member::Standing::over && !over_.contains(member.id) && !ON;", LAST),
     Fault("item-dropped-too-soon", "section 5: what must wait stays where it is", "reclaim/round.cpp",
           "    if (finished) done[session].push_back(one.number);",
           "    if (finished || ON) done[session].push_back(one.number);", COLLECTOR + CUT),
