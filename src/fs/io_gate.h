@@ -2,14 +2,18 @@
 //
 // Who may touch a file's bytes at the same time, within one client (docs/ORDERING.md section 7): reads and writes run
 // together, except that writes of overlapping ranges go one after the other (a step may run twice), and that what must
-// run alone (truncate, append, clean-up, giving the lease back) waits for all that is in flight and holds back what
-// comes. First come, first served.
+// run alone (truncate, append, clean-up, giving the lease back) waits for all that came before it and holds back what
+// comes behind.
+//
+// Each waits for no more than that: a write whose object does not answer holds up those that overlap it, and those that
+// overlap them, in the order in which they came. All others pass, so that a file's other objects go on. Nobody passes
+// one who is to be alone: it gets in once those before it are through.
 //
 // Any thread. `go` is called by the entering thread, or later by one that leaves: it must not block.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <list>
 #include <mutex>
@@ -31,10 +35,12 @@ class IoGate {
   void leave_read();
   void enter_write(ByteRange range, Go go);
   void leave_write(ByteRange range);
+  void enter_alone(Go go);
+  void leave_alone();
 
-  /// Blocks the calling thread until it is alone. Not from a completion of the store.
+  /// The same, by a thread that waits. Not from a completion of the store.
   void lock();
-  void unlock();
+  void unlock() { leave_alone(); }
 
  private:
   enum class Kind { read, write, alone };
@@ -42,17 +48,19 @@ class IoGate {
     Kind kind;
     ByteRange range;
     Go go;
+    std::size_t overlapped = 0;  ///< of a write: how many before it, running or in line, overlap it
   };
 
   void enter(Waiter waiter);
-  bool may_go(const Waiter& waiter) const;
+  bool may_go(const Waiter& first) const;
+  void let_in(Waiter& waiter);
   void admit(std::unique_lock<std::mutex> lock);
 
   std::mutex mutex_;  // guards all below; never held while a `go` runs
   std::uint64_t reads_ = 0;
-  std::list<ByteRange> writes_;
+  std::vector<ByteRange> writes_;
   bool alone_ = false;
-  std::deque<Waiter> line_;
+  std::list<Waiter> line_;  // as they came
 };
 
 /// Holds a gate alone for its lifetime.
