@@ -10,7 +10,10 @@ namespace lccfs {
 
 namespace {
 constexpr std::chrono::seconds answer_busy_after{2};
-constexpr unsigned most_waiting = 16;
+constexpr unsigned most_waiting_for_one = 16;
+/// Well below the threads that an instance answers questions with (Instance::question_threads_): a question never waits
+/// for one of them, however many are asked of files that hang.
+constexpr unsigned most_waiting = 128;
 }  // namespace
 
 Files::Files(Instance& instance, ThreadPool& pool, const FileSystemOptions& options)
@@ -35,35 +38,36 @@ format::Answer Files::Private::answer(const format::Question& question) {
   using format::Answer;
   const auto recall = begin_recall(question);
   std::unique_lock lock(mutex);
-  if (recall->waiting < most_waiting) {
+  if (may_wait(*recall)) {
     ++recall->waiting;
+    ++questions_waiting;
     instance.clock().wait_for(tasks_changed, lock, answer_busy_after, [&recall] { return recall->finished; });
+    --questions_waiting;
     --recall->waiting;
   }
   return {recall->succeeded ? Answer::Kind::done : Answer::Kind::busy};
 }
 
+/// With `mutex` held. Who may not is told at once what there is to be told.
+bool Files::Private::may_wait(const Recall& recall) const {
+  return recall.waiting < most_waiting_for_one && questions_waiting < most_waiting;
+}
+
 std::shared_ptr<Recall> Files::Private::begin_recall(const format::Question& question) {
-  const auto key = std::pair(question.kind, question.ino);
   std::shared_ptr<Recall> mine;
   {
     const std::lock_guard lock(mutex);
-    auto& under_way = recalls[key];
+    auto& under_way = recalls[{question.kind, question.ino}];
     if (under_way) return under_way;
     mine = under_way = std::make_shared<Recall>();
   }
-  post_to(recall_threads, [this, key, question, mine] {
-    const bool succeeded = recall(question);
-    const std::lock_guard lock(mutex);
-    mine->finished = true;
-    mine->succeeded = succeeded;
-    recalls.erase(key);
-    tasks_changed.notify_all();
-  });
+  begin_task();
+  recall(question);
   return mine;
 }
 
-bool Files::Private::recall(const format::Question& question) {
+/// Does not block: what has to wait for the store has threads, and what waits for the file's reads and writes has none.
+void Files::Private::recall(const format::Question& question) {
   using format::Question;
   auto asked_for = node(question.ino);
   bool keep = false;
@@ -71,22 +75,42 @@ bool Files::Private::recall(const format::Question& question) {
     const std::lock_guard lock(asked_for->mutex);
     keep = question.kind == Question::Kind::store_attributes && asked_for->lease_held && asked_for->writers > 0;
   }
-  Result<> done;
   if (keep) {
-    done = lease.store_dirty(*asked_for, true);
-  } else {
-    // Also where memory knows of no lease: the asker has read that it is ours, so a step of ours whose outcome we never
-    // learnt may have taken it.
-    {
-      const AloneInGate alone(asked_for->gate);
-      done = lease.find_own(*asked_for);
-      if (done) done = lease.give_back(*asked_for);
-    }
-    drop_kernel_pages(question.ino);
+    return recall_threads.post([this, question, asked_for = std::move(asked_for)]() mutable {
+      const auto done = lease.store_dirty(*asked_for, true);
+      end_recall(question, std::move(asked_for), done);
+    });
   }
-  if (!done) log::error(format::inode_object(question.ino) + ": asked for by another client: " + done.error().context);
-  let_go(std::move(asked_for));
-  return done.has_value();
+  auto& gate = asked_for->gate;
+  gate.enter_alone([this, question, asked_for = std::move(asked_for)]() mutable {
+    recall_threads.post([this, question, asked_for = std::move(asked_for)]() mutable {
+      give_back_when_asked(question, std::move(asked_for));
+    });
+  });
+}
+
+/// Also where memory knows of no lease: the asker has read that it is ours, so a step of ours whose outcome we never
+/// learnt may have taken it.
+void Files::Private::give_back_when_asked(const format::Question& question, std::shared_ptr<FileNode>&& node) {
+  auto done = lease.find_own(*node);
+  if (done) done = lease.give_back(*node);
+  node->gate.leave_alone();
+  drop_kernel_pages(question.ino);
+  end_recall(question, std::move(node), done);
+}
+
+void Files::Private::end_recall(const format::Question& question, std::shared_ptr<FileNode>&& node,
+                                const Result<>& done) {
+  if (!done) log::error(format::inode_object(node->ino) + ": asked for by another client: " + done.error().context);
+  let_go(std::move(node));
+  {
+    const std::lock_guard lock(mutex);
+    const auto mine = recalls.find({question.kind, question.ino});
+    mine->second->finished = true;
+    mine->second->succeeded = done.has_value();
+    recalls.erase(mine);
+  }
+  end_task();
 }
 
 // ---- what the namespace operations use

@@ -38,7 +38,7 @@ struct FileHandle {
 struct Recall {
   bool finished = false;
   bool succeeded = false;
-  unsigned waiting = 0;  // threads of this instance's; others are told "busy" at once
+  unsigned waiting = 0;  // threads of this instance's, as in questions_waiting
 };
 
 struct Files::Private {
@@ -61,7 +61,8 @@ struct Files::Private {
   std::map<HandleId, FileHandle> handles;
   std::uint64_t next_handle = 1;
   std::map<std::pair<format::Question::Kind, Ino>, std::shared_ptr<Recall>> recalls;
-  unsigned tasks = 0;  // work of ours on the pools
+  unsigned questions_waiting = 0;  // threads of this instance's that wait for some recall
+  unsigned tasks = 0;              // work of ours on the pools, or in line for it
   std::condition_variable tasks_changed;
 
   std::shared_ptr<FileNode> node(Ino ino) {
@@ -118,17 +119,22 @@ struct Files::Private {
   void post(ThreadPool::Work work) { post_to(pool, std::move(work)); }
 
   void post_to(ThreadPool& threads, ThreadPool::Work work) {
-    {
-      const std::lock_guard lock(mutex);
-      ++tasks;
-    }
+    begin_task();
     threads.post([this, work = std::move(work)]() mutable {
       work();
       work = nullptr;
-      const std::lock_guard lock(mutex);
-      --tasks;
-      tasks_changed.notify_all();
+      end_task();
     });
+  }
+
+  void begin_task() {
+    const std::lock_guard lock(mutex);
+    ++tasks;
+  }
+  void end_task() {
+    const std::lock_guard lock(mutex);
+    --tasks;
+    tasks_changed.notify_all();
   }
 
   void wait_for_tasks() {
@@ -235,13 +241,18 @@ struct Files::Private {
   Result<> change_times_alone(FileNode& node, const SetAttributes& changes);
   // files.cpp
   format::Answer answer(const format::Question& question);
+  bool may_wait(const Recall& recall) const;
   std::shared_ptr<Recall> begin_recall(const format::Question& question);
-  bool recall(const format::Question& question);
+  void recall(const format::Question& question);
+  void give_back_when_asked(const format::Question& question, std::shared_ptr<FileNode>&& node);
+  void end_recall(const format::Question& question, std::shared_ptr<FileNode>&& node, const Result<>& done);
 
-  // Apart from the pool of requests: these wait for other clients' give-backs, which wait for ours.
-  ThreadPool recall_threads{256};
+  // Apart from the pool of requests: these wait for other clients' give-backs, which wait for ours. Neither this nor the
+  // next has a bound in practice: each thread of theirs may wait for an object of its own that does not answer, and must
+  // keep none waiting whose objects do.
+  ThreadPool recall_threads;
   // Apart from both: the kernel may let these wait for pages that are being read, and reads need the pool of requests.
-  ThreadPool page_threads{512};
+  ThreadPool page_threads;
 };
 
 }  // namespace lccfs

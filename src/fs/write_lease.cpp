@@ -20,9 +20,11 @@
 //  2          | Data.X.* | cut the boundary object, remove mapped ones past it    | the same: cut at the take-over
 #include "fs/write_lease.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "base/log.h"
 #include "format/layout.h"
@@ -34,7 +36,17 @@ namespace lccfs {
 using format::Question;
 
 namespace {
-constexpr std::chrono::nanoseconds busy_pause = std::chrono::milliseconds(20);
+/// Between two questions that were answered "busy": longer each time, because a holder that many ask answers so at once.
+class BusyPause {
+ public:
+  std::chrono::nanoseconds next() {
+    return std::exchange(next_, std::min<std::chrono::nanoseconds>(2 * next_, longest));
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds longest{500};
+  std::chrono::nanoseconds next_ = std::chrono::milliseconds(20);
+};
 /// Of a question for attributes; of all that an answer about attributes waits for, asking again and looking included; and
 /// how long a holder that did not answer is not asked again: `ls -l` of a thousand of its files waits once or twice.
 constexpr std::chrono::seconds brief_time_out{2};
@@ -54,6 +66,7 @@ Result<WriteLease::Holder> WriteLease::settle_holder(InstanceId holder, const Qu
   using Answer = Instance::AskResult;
   auto& clock = instance_.clock();
   ObservedSeries silence(silence_limits);
+  BusyPause busy_pause;
   bool watches = false;
   for (std::chrono::milliseconds time_out = first_time_out;; time_out = answer_timeout) {
     const auto asked_at = clock.elapsed();
@@ -73,7 +86,7 @@ Result<WriteLease::Holder> WriteLease::settle_holder(InstanceId holder, const Qu
       LCCFS_CHECK(instance_.evict(holder));
       return Holder::over;
     }
-    clock.sleep_for(answer == Answer::busy ? busy_pause : look_again_after);
+    clock.sleep_for(answer == Answer::busy ? busy_pause.next() : look_again_after);
     // Only who holds it now is asked: what waits in the gate of one who does not may itself be waiting for us.
     LCCFS_TRY(const auto now, read_inode(instance_, question.ino));
     if (now.lease != holder) return Holder::answered;
@@ -84,14 +97,16 @@ Result<WriteLease::Holder> WriteLease::settle_holder(InstanceId holder, const Qu
 Result<> WriteLease::ask_briefly(InstanceId holder, const Question& question) {
   auto& clock = instance_.clock();
   const auto give_up_at = clock.elapsed() + brief_wait;
+  BusyPause busy_pause;
   while (!was_silent_just_now(holder)) {
     LCCFS_TRY(const auto heard, ask_for(give_up_at - clock.elapsed(), holder, question));
     if (heard == Heard::done || heard == Heard::over) return {};
-    if (heard == Heard::nothing || clock.elapsed() + busy_pause >= give_up_at) {
+    const auto pause = busy_pause.next();
+    if (heard == Heard::nothing || clock.elapsed() + pause >= give_up_at) {
       note_silence(holder);
       return {};
     }
-    clock.sleep_for(busy_pause);
+    clock.sleep_for(pause);
     LCCFS_TRY(const auto now, read_inode(instance_, question.ino));
     if (now.lease != holder) return {};
   }

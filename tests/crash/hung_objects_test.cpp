@@ -46,7 +46,22 @@ class Scene {
     d = need(paths.find("/d"));
     x_handle = need(paths.open("/x", O_RDWR));
     y_handle = need(paths.open("/y", O_RDWR));
-    for (const auto handle : {x_handle, y_handle}) need(paths.write(handle, 0, "bytes"));
+    handles = {x_handle, y_handle};
+    for (const auto handle : handles) need(paths.write(handle, 0, "bytes"));
+  }
+
+  /// Files that a writes.
+  std::vector<Ino> files_written(unsigned count) {
+    Paths paths(*a.mount);
+    std::vector<Ino> files;
+    for (unsigned i = 0; i < count; ++i) {
+      const auto path = "/e/file" + std::to_string(i);
+      need(paths.make_file(path, 0644));
+      handles.push_back(need(paths.open(path, O_RDWR)));
+      need(paths.write(handles.back(), 0, "bytes"));
+      files.push_back(need(paths.find(path)));
+    }
+    return files;
   }
 
   void hang(const TimedWorld::What& what) {
@@ -61,14 +76,26 @@ class Scene {
       act(paths);
     });
   }
-  /// Writes of a to /x, sent at once.
+  /// A write of a, sent and not waited for.
+  void send_write(HandleId handle, std::uint64_t offset_bytes) {
+    static const auto bytes = std::make_shared<const std::string>(4096, 'x');
+    const SharedBytes shared{std::shared_ptr<const char>(bytes, bytes->data()), bytes->data(), bytes->size()};
+    a->write(handle, {.offset_bytes = offset_bytes, .bytes = shared, .flags = O_RDWR},
+             [](const Result<std::size_t>&) {});
+  }
+  /// Writes of a to /x.
   void write_much(std::uint64_t stride_bytes) {
-    const auto bytes = std::make_shared<const std::string>(4096, 'x');
-    for (std::uint64_t i = 0; i < many; ++i) {
-      const SharedBytes shared{std::shared_ptr<const char>(bytes, bytes->data()), bytes->data(), bytes->size()};
-      a->write(x_handle, {.offset_bytes = i * stride_bytes, .bytes = shared, .flags = O_RDWR},
-               [](const Result<std::size_t>&) {});
-    }
+    for (std::uint64_t i = 0; i < many; ++i) send_write(x_handle, i * stride_bytes);
+  }
+  /// Asks a for a file, as b would: the answer may be "busy", but is there within two seconds.
+  void ask_for(Ino file) {
+    world.work(b, [this, file] {
+      const auto asked_at = world.now();
+      const format::Question question{format::Question::Kind::give_back_lease, file};
+      const auto reply = b.client->notify(TimedWorld::session_object(a), encode(question), answer_timeout);
+      if (!reply || reply->answers.empty()) world.wrong("a question was not answered");
+      if (world.now() - asked_at > seconds(2)) world.wrong("a question was answered late");
+    });
   }
 
   void goes_on(Party& party, const std::string& what, std::function<Result<>(Paths&)> act) {
@@ -144,7 +171,7 @@ class Scene {
     world.run_until_done(seconds(1200));
     world.work(a, [this] {
       Paths paths(*a.mount);
-      for (const auto handle : {x_handle, y_handle}) paths.close(handle);
+      for (const auto handle : handles) paths.close(handle);
     });
     world.run_until_done(world.now() + at_once);
     const auto wrong = world.conclude();
@@ -157,6 +184,7 @@ class Scene {
   Party& collector = world.collector();
   Ino x, d;
   HandleId x_handle, y_handle;
+  std::vector<HandleId> handles;  // all that a has open
 
  private:
   std::atomic<unsigned> left_ = 0;
@@ -200,6 +228,60 @@ TEST_CASE("a truncate that waits for an object's removal holds up no stat elsewh
   scene.world.run_until(seconds(30));
   scene.stat_goes_on();
   scene.conclude("removal of an object");
+}
+
+TEST_CASE("an object that hangs, and writes that wait for it, hold up no other object of their file") {
+  Scene scene;
+  Paths paths(*scene.a.mount);
+  for (std::uint64_t i = 1; i < 8; ++i) need(paths.write(scene.x_handle, i * object_bytes, "bytes"));
+  need(paths.fsync(scene.x_handle, false));
+  scene.hang(TimedWorld::only(format::data_object(scene.x, ObjectIndex{0})));
+  scene.write_much(0);  // each overlaps all others
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    scene.load(scene.a, [&](Paths& at) { static_cast<void>(at.read(scene.x_handle, 0, 100)); });
+    scene.send_write(scene.x_handle, object_bytes - 100 - i);  // over the border
+  }
+  scene.world.run_until(seconds(30));
+  scene.goes_on(scene.a, "reads and writes of other objects of /x", [&](Paths& at) -> Result<> {
+    for (std::uint64_t i = 2; i < 8; ++i) {
+      LCCFS_CHECK(at.write(scene.x_handle, i * object_bytes, "more"));
+      LCCFS_TRY(const auto read, at.read(scene.x_handle, i * object_bytes, 4));
+      if (read != "more") return failure(ErrorCode::io, "read " + read);
+    }
+    LCCFS_CHECK(at.write(scene.x_handle, 20 * object_bytes, "far"));
+    return at.fsync(scene.x_handle, false);
+  });
+  scene.goes_on(scene.b, "read of other objects of /x", [](Paths& at) -> Result<> {
+    LCCFS_TRY(const HandleId handle, at.open("/x", O_RDONLY));
+    LCCFS_CHECK(at.read(handle, 3 * object_bytes, 4));
+    at.close(handle);
+    return {};
+  });
+  scene.data_goes_on();
+  scene.questions_go_on();
+  scene.leases_go_on();
+  scene.conclude("an object of a file");
+}
+
+/// Of each, one question waits for its lease.
+TEST_CASE("many files that hang hold up no question, and no lease of others") {
+  constexpr unsigned hung = 600;  // more than there are threads for questions, let alone for those that wait
+  const bool inodes = GENERATE(false, true);
+  Scene scene;
+  const auto files = scene.files_written(hung);
+  std::set<std::string> objects;
+  for (const Ino file : files) {
+    objects.insert(inodes ? format::inode_object(file) : format::data_object(file, ObjectIndex{0}));
+  }
+  scene.hang([objects](const std::string& object) { return objects.contains(object); });
+  for (const auto handle : scene.handles) scene.send_write(handle, 0);
+  scene.world.run_until(seconds(30));
+  for (const Ino file : files) scene.ask_for(file);
+  scene.world.run_until(seconds(40));
+  scene.data_goes_on();
+  scene.questions_go_on();
+  scene.leases_go_on();
+  scene.conclude(inodes ? "inodes of many files" : "data of many files");
 }
 
 TEST_CASE("a file whose inode hangs holds up nothing but what needs that inode") {

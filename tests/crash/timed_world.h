@@ -66,13 +66,14 @@ class TimedWorld {
   test::SimulatedTime& time() { return time_; }
   std::mt19937_64& random() { return random_; }
   Nanoseconds now() const { return time_.now(); }
+  static const std::string& session_object(const Party& party) { return party.session; }
 
   // -- what happens when
   using What = std::function<bool(const std::string& object)>;
   static bool everything(const std::string&) { return true; }
   static bool all_objects(const std::string& object) { return object != ScriptedCluster::monitors; }
   static What only(const std::string& object);
-  static What session_of(const Party& party) { return only(party.session); }
+  static What session_of(const Party& party) { return only(session_object(party)); }
   void outage(Nanoseconds from, Nanoseconds length, const What& what);
   void cut_off(Party& party, Nanoseconds from, Nanoseconds length);
   void stop(Party& party, Nanoseconds from, Nanoseconds length);
