@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "store/rados/admission.h"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <map>
 #include <random>
 #include <thread>
@@ -15,30 +18,49 @@ namespace {
 
 constexpr std::size_t kib = 1024;
 
-/// Plays librados: notes what is sent, and is told what to answer.
+/// Bounds that a test does not name do not bind.
+Admission::Limits limits(const std::function<void(Admission::Limits&)>& set) {
+  constexpr Admission::Amount none = {.requests = 1'000'000, .bytes = 1'000'000 * kib};
+  Admission::Limits limits{none, none, none, none, none, none, {}};
+  set(limits);
+  return limits;
+}
+
+/// Plays librados: notes what is sent, and is told what to answer. "p/a" is object a in place p.
 class Bench {
  public:
-  explicit Bench(Admission::Limits limits) : admission_(limits) {}
+  explicit Bench(const std::function<void(Admission::Limits&)>& set) : admission_(limits(set)) {}
 
   void submit(const std::string& object, std::size_t size_bytes = kib) {
     const unsigned number = ++submitted_[object];
-    admission_.submit(object, size_bytes, [this, object, size_bytes, number] {
+    const auto place = std::hash<std::string>{}(object.substr(0, object.find('/')));
+    admission_.submit(object, place, size_bytes, [this, object, size_bytes, number] {
       sent.push_back(object);
       REQUIRE(number == ++sent_[object]);  // in the order in which they came
       sizes_[object].push_back(size_bytes);
+      in_flight_bytes += size_bytes;
+      most_in_flight_bytes = std::max(most_in_flight_bytes, in_flight_bytes);
     });
   }
-  void submit_many(const std::string& object, unsigned count) {
-    for (unsigned i = 0; i < count; ++i) submit(object);
+  void submit_many(const std::string& object, unsigned count, std::size_t size_bytes = kib) {
+    for (unsigned i = 0; i < count; ++i) submit(object, size_bytes);
   }
   void answer(const std::string& object) {
     const std::size_t size_bytes = sizes_[object].front();
     sizes_[object].pop_front();
+    in_flight_bytes -= size_bytes;
     admission_.answered(object, size_bytes);
   }
   std::size_t in_flight(const std::string& object) { return sizes_[object].size(); }
+  bool goes_on(const std::string& object) {
+    submit(object);
+    if (in_flight(object) == 0) return false;
+    answer(object);
+    return true;
+  }
 
   std::vector<std::string> sent;
+  std::size_t in_flight_bytes = 0, most_in_flight_bytes = 0;
 
  private:
   Admission admission_;
@@ -48,88 +70,191 @@ class Bench {
 
 using Names = std::vector<std::string>;
 
+/// As many bounds of each kind as a real one has, in small figures.
+void small(Admission::Limits& limits) {
+  limits.common.requests = 32;
+  limits.place.requests = 16;
+  limits.object.requests = 8;
+  limits.share.requests = 4;
+  limits.part.requests = 2;
+  limits.ceiling.requests = 72;
+  limits.reserve.requests = 8;
+}
+
+/// Requests for objects of that place, one each: as many are sent as ever will be.
+void hang_many(Bench& bench, const std::string& place) {
+  for (int i = 0; i < 1000; ++i) bench.submit(place + "/" + std::to_string(i));
+}
+
 }  // namespace
 
 TEST_CASE("below the limits every request is sent at once") {
-  Bench bench({.requests = 3, .bytes = 100 * kib});
-  bench.submit_many("a", 3);
-  CHECK(bench.sent == Names{"a", "a", "a"});
-  bench.submit("a");
-  CHECK(bench.in_flight("a") == 3);
-  bench.answer("a");
+  Bench bench([](auto& at_most) { at_most.common.requests = 3, at_most.share.requests = 0; });
+  bench.submit_many("p/a", 3);
+  CHECK(bench.sent == Names{"p/a", "p/a", "p/a"});
+  bench.submit("p/a");
+  CHECK(bench.in_flight("p/a") == 3);
+  bench.answer("p/a");
   CHECK(bench.sent.size() == 4);
 }
 
 TEST_CASE("bytes count as requests do, and the last one may go over") {
-  Bench bench({.requests = 100, .bytes = 10 * kib});
-  bench.submit("a", 9 * kib);
-  bench.submit("a", 9 * kib);
-  bench.submit("a", kib);
-  CHECK(bench.in_flight("a") == 2);
-  bench.answer("a");
-  CHECK(bench.in_flight("a") == 2);
+  Bench bench([](auto& at_most) { at_most.common.bytes = 10 * kib, at_most.share.bytes = 0; });
+  bench.submit("p/a", 9 * kib);
+  bench.submit("p/a", 9 * kib);
+  bench.submit("p/a", kib);
+  CHECK(bench.in_flight("p/a") == 2);
+  bench.answer("p/a");
+  CHECK(bench.in_flight("p/a") == 3 - 1);
 }
 
-TEST_CASE("while thousands hang on one object others get on, one request at a time each") {
-  Bench bench({.requests = 16, .bytes = 1000 * kib});
-  bench.submit_many("hung", 5000);
-  CHECK(bench.in_flight("hung") == 16);
+TEST_CASE("one object has no more in flight than its bound, and keeps no other waiting") {
+  Bench bench([](auto& at_most) { at_most.object.requests = 8; });
+  bench.submit_many("p/hung", 5000);
+  CHECK(bench.in_flight("p/hung") == 8);
+  bench.submit_many("p/a", 8);
+  CHECK(bench.in_flight("p/a") == 8);
+  bench.answer("p/hung");
+  CHECK(bench.in_flight("p/hung") == 8);
+}
+
+TEST_CASE("one place has no more in flight than its bound, and leaves the common room to others") {
+  Bench bench(small);
+  hang_many(bench, "dead");
+  CHECK(bench.sent.size() == 16);
+  for (const char* object : {"p/a", "q/a"}) {
+    bench.submit_many(object, 8);
+    CHECK(bench.in_flight(object) == 8);
+  }
+}
+
+TEST_CASE("while the common room is full of what hangs, every place that answers goes on, several requests at a time") {
+  Bench bench(small);
+  for (const char* place : {"dead1", "dead2", "dead3", "dead4"}) hang_many(bench, place);
+  CHECK(bench.sent.size() == 16 + 16 + 4 + 4);  // two have what the common room gives to a place, two their shares
   for (unsigned round = 0; round < 100; ++round) {
-    for (const char* object : {"a", "b"}) {
-      bench.submit_many(object, 2);
-      CHECK(bench.in_flight(object) == 1);
-      bench.answer(object);
-      CHECK(bench.in_flight(object) == 1);
-      bench.answer(object);
-      CHECK(bench.in_flight(object) == 0);
+    for (const char* place : {"p", "q"}) {
+      const auto first = place + std::string("/a"), second = place + std::string("/b");
+      bench.submit_many(first, 6);
+      CHECK(bench.in_flight(first) == 2);  // its part
+      bench.submit_many(second, 2);
+      CHECK(bench.in_flight(second) == 2);
+      for (unsigned i = 0; i < 6; ++i) bench.answer(first);
+      for (unsigned i = 0; i < 2; ++i) bench.answer(second);
     }
   }
-  CHECK(bench.in_flight("hung") == 16);
 }
 
-TEST_CASE("with each answer the lines are served in turn") {
-  Bench bench({.requests = 4, .bytes = 1000 * kib});
-  bench.submit_many("first", 4);
-  bench.submit_many("a", 3);  // one of each is sent: it had none in flight
-  bench.submit_many("b", 3);
-  bench.submit("c");
-  bench.submit("c");
+TEST_CASE("an object that hangs alone has a part of its place's share, and others of its place go on") {
+  Bench bench(small);
+  for (const char* place : {"dead1", "dead2"}) hang_many(bench, place);
+  bench.submit_many("p/hung", 100);
+  CHECK(bench.in_flight("p/hung") == 2);
+  for (unsigned round = 0; round < 100; ++round) CHECK(bench.goes_on("p/a"));
+}
+
+TEST_CASE("however much hangs, no more is in flight than the ceiling, and all of it is sent once it is answered") {
+  Bench bench([](auto& at_most) {
+    at_most.common.bytes = 100 * kib;
+    at_most.share.bytes = 4 * kib;
+    at_most.ceiling.bytes = 500 * kib;
+    at_most.reserve.bytes = 50 * kib;
+  });
+  for (int i = 0; i < 4096; ++i) bench.submit(std::to_string(i) + "/a", kib + static_cast<std::size_t>(i % 7));
+  constexpr std::size_t last = 7 * kib;                  // which may go over
+  CHECK(bench.most_in_flight_bytes < 450 * kib + last);  // nobody has answered yet
+  CHECK(bench.most_in_flight_bytes >= 450 * kib);
+  for (std::size_t next = 0; next < bench.sent.size(); ++next) bench.answer(std::string(bench.sent[next]));
+  CHECK(bench.sent.size() == 4096);
+  CHECK(bench.most_in_flight_bytes < 500 * kib + last);
+}
+
+TEST_CASE("the last below the ceiling is for places that answer") {
+  Bench bench(small);
+  CHECK(bench.goes_on("p/a"));
+  for (int i = 0; i < 100; ++i) hang_many(bench, "dead" + std::to_string(i));
+  CHECK(bench.sent.size() == 1 + 64);
+  for (int i = 0; i < 100; ++i) CHECK(bench.goes_on("p/" + std::to_string(i)));
   bench.sent.clear();
-  for (unsigned i = 0; i < 4; ++i) bench.answer("first");
-  CHECK(bench.sent == Names{"a"});
-  bench.answer("a");
-  bench.answer("b");
-  bench.answer("c");
-  CHECK(bench.sent == Names{"a", "b", "c", "a"});
+  bench.submit("new/a");
+  CHECK(bench.sent.empty());
+  bench.answer("dead5/0");  // now it answers: its four leave the doubtful room to four others, and it goes on itself
+  CHECK(bench.sent.size() == 5);
+}
+
+TEST_CASE("a place that answered once and is dead takes no more of the reserve than a share") {
+  Bench bench(small);
+  CHECK(bench.goes_on("p/a"));
+  CHECK(bench.goes_on("q/a"));
+  for (int i = 0; i < 100; ++i) hang_many(bench, "dead" + std::to_string(i));
+  hang_many(bench, "q");
+  CHECK(bench.sent.size() == 2 + 64 + 4);
+  CHECK(bench.goes_on("p/a"));
+}
+
+TEST_CASE("those whom the ceiling kept waiting are served in turn, not behind whoever answers") {
+  Bench bench(small);
+  CHECK(bench.goes_on("p/a"));
+  for (int i = 0; i < 100; ++i) hang_many(bench, "dead" + std::to_string(i));
+  bench.submit_many("p/a", 8);
+  bench.submit_many("p/b", 8);
+  CHECK(bench.in_flight("p/a") + bench.in_flight("p/b") == 4);
+  bench.submit("new/a");
+  // Whoever answers has more waiting, all the time.
+  std::size_t answers = 0;
+  while (bench.in_flight("new/a") == 0 && answers < 1000) bench.answer(std::string(bench.sent[1 + answers++]));
+  CHECK(answers < 2 * 102);  // of 102 places
+}
+
+TEST_CASE("with each answer the places are served in turn, and in each its objects") {
+  Bench bench([](auto& at_most) { at_most.common.requests = 4, at_most.share.requests = 0; });
+  bench.submit_many("p/first", 4);
+  bench.submit_many("p/a", 2);
+  bench.submit_many("p/b", 2);
+  bench.submit_many("q/c", 2);
+  bench.submit("r/d");
+  bench.sent.clear();
+  for (unsigned i = 0; i < 4; ++i) bench.answer("p/first");
+  CHECK(bench.sent == Names{"p/a", "q/c", "r/d", "p/b"});
+  for (const char* object : {"p/a", "q/c", "r/d", "p/b"}) bench.answer(object);
+  CHECK(bench.sent == Names{"p/a", "q/c", "r/d", "p/b", "q/c", "p/a", "p/b"});
 }
 
 TEST_CASE("a request that comes while others of its object wait does not overtake them") {
-  Bench bench({.requests = 1, .bytes = 1000 * kib});
-  bench.submit("a");
-  bench.submit("b");
-  bench.submit("b");
-  bench.answer("a");
-  bench.submit("b");  // Bench asserts the order
-  bench.answer("b");
-  bench.answer("b");
-  bench.answer("b");
-  CHECK(bench.sent == Names{"a", "b", "b", "b"});
+  Bench bench([](auto& at_most) { at_most.common.requests = 1, at_most.share.requests = 0; });
+  bench.submit("p/a");
+  bench.submit("p/b");
+  bench.submit("p/b");
+  bench.answer("p/a");
+  bench.submit("p/b");  // Bench asserts the order
+  bench.answer("p/b");
+  bench.answer("p/b");
+  bench.answer("p/b");
+  CHECK(bench.sent == Names{"p/a", "p/b", "p/b", "p/b"});
 }
 
 TEST_CASE("an answer that comes while its request is being sent brings on the next") {
-  Admission admission({.requests = 1, .bytes = kib});
+  Admission admission(limits([](auto& at_most) { at_most.common.requests = 1, at_most.share.requests = 0; }));
   unsigned sent = 0;
   const auto send = [&] {
     ++sent;
     admission.answered("a", kib);
   };
-  for (unsigned i = 0; i < 3; ++i) admission.submit("a", kib, send);
+  for (unsigned i = 0; i < 3; ++i) admission.submit("a", 0, kib, send);
   CHECK(sent == 3);
 }
 
 TEST_CASE("many threads: each object's requests are sent once, in order") {
   constexpr unsigned objects = 8, each = 5000;
-  Admission admission({.requests = 4, .bytes = 100 * kib});
+  // Few places, and every bound binds.
+  Admission admission(limits([](auto& at_most) {
+    at_most.common.requests = 4;
+    at_most.place.requests = at_most.object.requests = 3;
+    at_most.share.requests = 2;
+    at_most.part.requests = 1;
+    at_most.ceiling.requests = 6;
+    at_most.reserve.requests = 1;
+  }));
   std::atomic<bool> in_order{true};
   std::array<std::atomic<unsigned>, objects> sent{};
   std::mutex mutex;
@@ -139,7 +264,7 @@ TEST_CASE("many threads: each object's requests are sent once, in order") {
   for (unsigned object = 0; object < objects; ++object) {
     threads.emplace_back([&, object] {
       for (unsigned number = 0; number < each; ++number) {
-        admission.submit(std::to_string(object), kib, [&, object, number] {
+        admission.submit(std::to_string(object), object / 3, kib, [&, object, number] {
           if (sent[object].exchange(number + 1) != number) in_order = false;
           const std::lock_guard lock(mutex);
           unanswered.push_back(object);

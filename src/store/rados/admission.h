@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <list>
 #include <mutex>
@@ -12,51 +13,89 @@
 namespace lccfs::rados {
 
 /// Bounds the data requests in flight without ever making a caller wait (librados' own bounds do: Connection lifts
-/// them). A request is sent if those in flight are below the limits or its own object has none in flight; else it waits
-/// in its object's line. With each answer the lines are served in turn. So nobody waits for the answer of another
-/// object: one whose OSD lives gets on while thousands of requests hang on one that does not.
+/// them). What may not be sent yet waits in its object's line. Objects have places (placement groups): mostly it is
+/// these that do not answer, with all their objects. A request is sent if
+///  - all that is in flight is below `common`, of which one place may have no more than `place` and one object no more
+///    than `object`: what hangs leaves room. Or else
+///  - its place has less than `share` in flight, and its object less than `part` of that: so when the common room is
+///    full, be it of what hangs for ever, every place that answers goes on, and an object that hangs alone does not keep
+///    the others of its place waiting; but never beyond `ceiling`, the last `reserve` of which is for places that answer,
+///    which are those to which less than `share` has been sent since their last answer.
+/// A dead place takes up its share and no more, however many of its objects are asked for: it takes
+/// (ceiling - reserve - common) / share dead places until others have to have answered lately to go on.
 ///
-/// Requests of one object are sent in the order in which they came. Any thread; `send` is called without a lock held,
-/// by whoever brings a request or an answer, and may itself do both.
+/// Room that becomes free goes to the places in turn, and in each to its objects in turn. Requests of one object are
+/// sent in the order in which they came. Any thread; `send` is called without a lock held, by whoever brings a request
+/// or an answer, and may itself do both.
 class Admission {
  public:
-  struct Limits {
+  struct Amount {
     std::size_t requests = 0;
     std::size_t bytes = 0;
+    bool is_below(const Amount& limit) const { return requests < limit.requests && bytes < limit.bytes; }
+    Amount& operator+=(const Amount& more);
+    Amount& operator-=(const Amount& less);
   };
+  /// The last request that a limit lets in may pass it.
+  struct Limits {
+    Amount common, place, object;
+    Amount share, part;
+    Amount ceiling, reserve;
+  };
+  using PlaceId = std::uint64_t;
   using Send = std::move_only_function<void()>;
 
-  explicit Admission(Limits limits) : limits_(limits) {}
+  explicit Admission(const Limits& limits) : limits_(limits) {}
 
-  void submit(const std::string& object, std::size_t size_bytes, Send send);
+  void submit(const std::string& object, PlaceId place, std::size_t size_bytes, Send send);
   /// To be called once for each request that was sent.
   void answered(const std::string& object, std::size_t size_bytes);
 
  private:
+  struct Place;
   struct Request {
     std::size_t size_bytes = 0;
     Send send;
   };
+  /// Of one object.
   struct Line {
-    std::string object;
+    Line(const std::string& its_object, Place& its_place) : object(its_object), place(its_place) {}
+    const std::string object;
+    Place& place;
     std::list<Request> waiting;
-    std::size_t in_flight = 0;
+    Amount in_flight;
     bool is_sending = false;  ///< somebody sends one of its requests just now, and looks after the line behind that
-    bool has_turn = false;    ///< in turns_, as is every line in which something waits while nobody sends
+    bool has_turn = false;    ///< among its place's: something waits, nobody sends, and it has less than `object`
     std::list<Line*>::iterator turn;
   };
+  struct Place {
+    Amount in_flight;
+    Amount unheard;        ///< what was sent to it since its last answer
+    bool answers = false;  ///< it has done so, and `unheard` is below `share`
+    std::list<Line*> turns;
+    bool has_turn = false;  ///< in turns_: one of its lines has one, and it has less than `place`
+    std::list<Place*>::iterator turn;
+  };
 
-  bool has_room() const { return requests_ < limits_.requests && bytes_ < limits_.bytes; }
-  void look_after(Line& line, std::unique_lock<std::mutex>& lock);
-  void send_first(Line& line, std::unique_lock<std::mutex>& lock);
-  void serve_in_turn(std::unique_lock<std::mutex>& lock);
+  bool goes_at_once(const Line& line) const;
+  void send_off(Line& line, Request request, std::unique_lock<std::mutex>& lock);
+  void note_sent(Line& line, const Amount& request);
+  void note_answered(Line& line, const Amount& request);
+  void look_after(Line& line);
+  void look_after(Place& place);
+  void serve(Place& near, std::unique_lock<std::mutex>& lock);
+  Line* next(Place& near);
+  Line* next_in_share(Place& place);
+  bool is_below_ceiling(const Place& place) const;
 
   const Limits limits_;
   std::mutex mutex_;
-  std::size_t requests_ = 0;  // in flight, as is bytes_
-  std::size_t bytes_ = 0;
+  Amount in_flight_;
+  Amount doubtful_;                              // of it, what is with places that do not answer
   std::unordered_map<std::string, Line> lines_;  // of the objects with requests in flight or waiting
-  std::list<Line*> turns_;
+  std::unordered_map<PlaceId, Place> places_;    // all there ever were: as many as the pool has placement groups
+  std::list<Place*> turns_;
+  bool held_back_ = false;  // somebody waits for nothing but the ceiling
 };
 
 }  // namespace lccfs::rados

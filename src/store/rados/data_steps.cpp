@@ -18,8 +18,25 @@ constexpr std::uint64_t max_object_bytes = 32U << 20;  // docs/FORMAT.md
 /// librados only reads what it is given to write, but has no type for that.
 char* without_const(const char* data) { return const_cast<char*>(data); }
 
-/// librados' own limits make its caller wait, whichever thread that is: Connection lifts them. These are the same.
-constexpr Admission::Limits most_in_flight = {.requests = 1024, .bytes = 100U << 20};
+constexpr std::size_t mib = 1U << 20;
+/// The common room is as large as librados' own limits, which make their caller wait, whichever thread that is
+/// (Connection lifts them). The ceiling leaves shares for 200 dead placement groups.
+constexpr Admission::Limits most_in_flight = {
+    .common = {.requests = 1024, .bytes = 100 * mib},
+    .place = {.requests = 256, .bytes = 25 * mib},
+    .object = {.requests = 128, .bytes = 8 * mib},
+    .share = {.requests = 32, .bytes = 4 * mib},
+    .part = {.requests = 16, .bytes = 2 * mib},
+    .ceiling = {.requests = 16384, .bytes = 1024 * mib},
+    .reserve = {.requests = 2048, .bytes = 128 * mib},
+};
+
+/// Its placement group: that is what answers, or does not.
+Admission::PlaceId place_of(librados::IoCtx& pool, const std::string& object) {
+  std::uint32_t group = 0;
+  pool.get_object_pg_hash_position2(object, &group);  // a pool that is gone has none
+  return (static_cast<Admission::PlaceId>(pool.get_id()) << 32U) + group;
+}
 
 struct DataLane {
   librados::IoCtx& pool;
@@ -40,7 +57,8 @@ class DataStep : public Step {
   static void submit(std::unique_ptr<Kind> step, Send send) {
     DataStep& request = *step;
     request.lane_.admission.submit(
-        request.object_, request.size_bytes_, [step = std::move(step), send = std::move(send)]() mutable {
+        request.object_, place_of(request.pool(), request.object_), request.size_bytes_,
+        [step = std::move(step), send = std::move(send)]() mutable {
           Kind& sent = *step;
           Step::submit(std::move(step), [&](librados::AioCompletion* completion) { return send(sent, completion); });
         });
