@@ -34,6 +34,7 @@ const char* name_of(Kind kind) {
       {Kind::load, "load"},
       {Kind::store, "store"},
       {Kind::truncate, "ftruncate"},
+      {Kind::truncate_in_vain, "ftruncate, refused"},
       {Kind::fsync, "fsync"},
       {Kind::fdatasync, "fdatasync"},
       {Kind::stat, "stat"},
@@ -222,6 +223,7 @@ class Drawing {
     if (topic_ == Topic::rewriting) return on_bytes(Kind::write);
     Action action = on_bytes(any_of(kinds));
     if (action.kind == Kind::truncate) action.size_bytes = below(90);
+    if (action.kind == Kind::truncate && mounts_.count == 1 && one_of(3)) action.kind = Kind::truncate_in_vain;
     return action;
   }
 
@@ -268,7 +270,8 @@ std::vector<Mounts> all_mounts() {
   return {{"one mount", 1, {0, 0}, 2000},
           {"two mounts", 2, {0, 1}, 2000},
           {"two mounts, three programs", 2, {0, 1, 0}, 1000},
-          {"two mounts that remember names", 2, {0, 1}, 300, true}};
+          {"two mounts that remember names", 2, {0, 1}, 300, true},
+          {"two mounts whose clocks stand still", 2, {0, 1}, 300, false, true}};
 }
 
 std::vector<Action> draw_actions(const Mounts& mounts, std::uint64_t seed) { return Drawing(mounts, seed).draw(); }

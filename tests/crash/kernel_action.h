@@ -22,6 +22,7 @@ struct Action {
     load,
     store,
     truncate,
+    truncate_in_vain,  ///< the store has done it, but its answer is lost, and what is sent again is refused
     fsync,
     fdatasync,
     clear_append,  ///< by fcntl
@@ -36,7 +37,7 @@ struct Action {
     list,
     forget,  ///< the kernel is short of memory
     wait,    ///< time passes
-    kill,    ///< of the program's mount, and the end of the history
+    kill,    ///< of the first mount, and the end of the history
   };
   static constexpr unsigned at_once = ~0U;
   Kind kind = Kind::stat;
@@ -60,6 +61,7 @@ struct Mounts {
   std::vector<unsigned> mount_of_program{};  ///< by program
   unsigned histories = 0;                    ///< in a round
   bool names_are_remembered = false;         ///< entry time-out of a second; only names in one directory are used
+  bool clocks_stand = false;                 ///< all that a mount does has the same time
 };
 std::vector<Mounts> all_mounts();
 

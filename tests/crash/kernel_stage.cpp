@@ -38,6 +38,26 @@ std::string text_of_result(const Result<T>& result) {
   return result ? "ok" : describe(result.error().code);
 }
 
+/// A mount's: an hour behind that of the mount before it. Or it stands still, but for what is measured with it.
+class WallClock final : public Clock {
+ public:
+  WallClock(Clock& world, unsigned hours_behind, bool stands)
+      : world_(world), behind_(std::int64_t{3600} * hours_behind), stands_(stands), begin_(world.wall_time()) {}
+  std::chrono::nanoseconds elapsed() const override { return world_.elapsed(); }
+  void sleep_for(std::chrono::nanoseconds duration) override { world_.sleep_for(duration); }
+  TimeSpec wall_time() const override {
+    auto time = stands_ ? begin_ : world_.wall_time();
+    time.seconds -= behind_;
+    return time;
+  }
+
+ private:
+  Clock& world_;
+  const std::int64_t behind_;
+  const bool stands_;
+  const TimeSpec begin_;
+};
+
 class KernelPlay {
  public:
   KernelPlay(const Start& start, const Mounts& mounts, const std::vector<Action>& actions, KernelCounts& counts)
@@ -67,6 +87,7 @@ class KernelPlay {
 
  private:
   struct Mounted {
+    std::unique_ptr<WallClock> clock;
     std::shared_ptr<ScriptedClient> store;
     std::unique_ptr<FileSystem> file_system;
     std::unique_ptr<KernelModel> kernel;
@@ -109,10 +130,12 @@ class KernelPlay {
 
   void mount() {
     Mounted made;
+    made.clock =
+        std::make_unique<WallClock>(world_.clock(), static_cast<unsigned>(mounted_.size()), mounts_.clocks_stand);
     made.store = world_.cluster().new_client();
     FileSystemOptions options;
     if (mounts_.names_are_remembered) options.entry_ttl = std::chrono::seconds(1);
-    made.file_system = need(mount_volume(made.store, world_.clock(), options));
+    made.file_system = need(mount_volume(made.store, *made.clock, options));
     made.store->set_hook([this](const StepInfo& step) { return before_step(step); });
     made.kernel = std::make_unique<KernelModel>(*made.file_system, world_.clock(), [this] { between(); });
     mounted_.push_back(std::move(made));
@@ -140,6 +163,10 @@ class KernelPlay {
 
   /// The same, before the store reads or writes a file's bytes: the file system is in the midst of a request.
   Fault before_step(const StepInfo& step) {
+    if (is_refusing_ && step.step == "store size, times, map") {
+      return is_stored_.exchange(true) ? Fault{Fault::Kind::fail, ErrorCode::no_space}
+                                       : Fault{Fault::Kind::lost_answer_applied, ErrorCode::timed_out};
+    }
     if (is_within_ || (step.kind != StepKind::read && step.kind != StepKind::write)) return {};
     const std::lock_guard turn(turn_);
     is_at_step_ = true;
@@ -233,6 +260,7 @@ class KernelPlay {
       case Kind::store:
         return !in_pages(range_of(action)).meets(in_pages(write_range_));
       case Kind::truncate:
+      case Kind::truncate_in_vain:
         return false;
       case Kind::open:
         return (action.flags & O_TRUNC) == 0;
@@ -296,6 +324,8 @@ class KernelPlay {
         return slot.is_mapped && for_writing(flags) && range.end <= size_bytes && of.is_settled(in_pages(range));
       case Kind::truncate:
         return for_writing(flags) && of.is_settled();
+      case Kind::truncate_in_vain:  // what another mount sees meanwhile may be either
+        return for_writing(flags) && of.is_settled() && mounts_.count == 1;
       case Kind::clear_append:
         return appends(flags);
       case Kind::close:
@@ -330,6 +360,8 @@ class KernelPlay {
         return use_map(action);
       case Kind::truncate:
         return truncate(action);
+      case Kind::truncate_in_vain:
+        return truncate_in_vain(action);
       case Kind::fsync:
       case Kind::fdatasync:
         return sync(action);
@@ -585,6 +617,15 @@ class KernelPlay {
     cut(slot.id, mount_of(action), action.size_bytes);
   }
 
+  /// Size and bytes stay as they were, whatever the store has done; that the kernel takes the capability first stands.
+  void truncate_in_vain(const Action& action) {
+    const Slot slot = *slot_of(action);
+    is_refusing_ = true;
+    expect(text_of_result(kernel_of(action).truncate(slot.file, action.size_bytes)), describe(ErrorCode::no_space));
+    is_refusing_ = is_stored_ = false;
+    take_capability(slot.id, mount_of(action), false);
+  }
+
   void sync(const Action& action) {
     const Slot slot = *slot_of(action);
     const auto ended = file(slot.id).all_that_ended();
@@ -654,7 +695,7 @@ class KernelPlay {
 
   // ---- the end
 
-  /// kill -9 of the first mount: another looks.
+  /// kill -9 of the first mount: the others look, each through its kernel, and a new one.
   void kill() {
     ++counts_.kills;
     is_killed_ = true;
@@ -663,17 +704,21 @@ class KernelPlay {
     const auto store = world_.cluster().new_client();
     const auto file_system = need(mount_volume(store, world_.clock(), {}));
     test::Paths paths(*file_system);
-    for (const char* path : {"/a", "/b", "/d/c"}) judge_killed(paths, path);
+    for (const char* path : {"/a", "/b", "/d/c"}) {
+      for (unsigned mount = 1; mount < mounts_.count; ++mount) judge_killed(*mounted_[mount].kernel, path);
+      judge_killed(paths, path);
+    }
     need(file_system->unmount());
   }
 
-  void judge_killed(test::Paths& paths, const std::string& path) {
+  template <class Reader>
+  void judge_killed(Reader& reader, const std::string& path) {
     const auto id = tree_.id_of(path);
-    const auto handle = paths.open(path, O_RDONLY);
+    const auto handle = reader.open(path, O_RDONLY);
     expect(text_of_result(handle), id ? "ok" : describe(ErrorCode::not_found));
     if (!id || !handle) return;
-    const auto found = paths.read(*handle, 0, FileHistory::most_bytes);
-    paths.close(*handle);
+    const auto found = reader.read(*handle, 0, FileHistory::most_bytes);
+    static_cast<void>(reader.close(*handle));
     const Action action{.kind = Kind::read, .path = path, .size_bytes = FileHistory::most_bytes};
     judge_bytes(file(*id), file(*id).kept_by(0), action, found);
     if (!wrong_.empty()) wrong_ = "  of " + path + ":\n" + wrong_;
@@ -719,6 +764,7 @@ class KernelPlay {
   std::map<std::pair<unsigned, unsigned>, Slot> slots_;  // by program and number
   std::string played_, wrong_;
   bool is_killed_ = false;
+  std::atomic<bool> is_refusing_ = false, is_stored_ = false;  // the next step that stores a size
 
   std::mutex turn_;  // steps may be of other threads: one of them goes on with the history at a time
   std::size_t next_ = 0;

@@ -109,6 +109,11 @@ std::vector<Known> known_names_and_sizes() {
            {{.kind = Kind::open, .path = "/a", .flags = O_RDWR | O_DIRECT | O_DSYNC},
             {.kind = Kind::write, .offset_bytes = 101, .size_bytes = 20, .letter = 'f'},
             {.kind = Kind::kill}}},
+          {"a resize that is refused, though the store has done it",
+           0,
+           {{.kind = Kind::open, .path = "/a", .flags = O_RDWR},
+            {.kind = Kind::truncate_in_vain, .size_bytes = 10},
+            {.kind = Kind::close}}},
           {"O_RDONLY|O_TRUNC", 0, {{.kind = Kind::open, .path = "/a", .flags = O_RDONLY | O_TRUNC}}},
           {"a capability that is set elsewhere behind the open",
            1,
@@ -119,13 +124,9 @@ std::vector<Known> known_names_and_sizes() {
             {.kind = Kind::write, .size_bytes = 10, .letter = 'h'}}}};
 }
 
-std::vector<Known> known_bytes() {
-  return {{"an O_APPEND that fcntl has cleared",
-           0,
-           {{.kind = Kind::open, .path = "/a", .flags = O_RDWR | O_APPEND},
-            {.kind = Kind::clear_append},
-            {.kind = Kind::write, .size_bytes = 18, .letter = 'c'}}},
-          {"rewritten elsewhere, and its mtime put back",
+/// Pages that the kernel keeps from open to open.
+std::vector<Known> known_pages() {
+  return {{"rewritten elsewhere, and its mtime put back",
            1,
            {{.kind = Kind::open, .path = "/a", .flags = O_RDONLY},
             {.kind = Kind::read, .size_bytes = 40},
@@ -136,6 +137,41 @@ std::vector<Known> known_bytes() {
             {.kind = Kind::put_mtime_back, .program = 1, .path = "/a"},
             {.kind = Kind::open, .path = "/a", .flags = O_RDONLY},
             {.kind = Kind::read, .size_bytes = 40}}},
+          {"written again, in place and with O_DSYNC, by who then dies",
+           1,
+           {{.kind = Kind::open, .path = "/a", .flags = O_RDWR | O_DSYNC},
+            {.kind = Kind::write, .size_bytes = 10, .letter = 'd'},
+            {.kind = Kind::open, .program = 1, .path = "/a", .flags = O_RDONLY},
+            {.kind = Kind::read, .program = 1, .size_bytes = 40},
+            {.kind = Kind::close, .program = 1},
+            {.kind = Kind::write, .size_bytes = 10, .letter = 'e'},
+            {.kind = Kind::kill}}},
+          {"rewritten elsewhere, and then written in another place at the same time of the clock",
+           4,
+           {{.kind = Kind::open, .path = "/a", .flags = O_RDWR},
+            {.kind = Kind::write, .size_bytes = 10, .letter = 'f'},
+            {.kind = Kind::read, .size_bytes = 40},
+            {.kind = Kind::open, .program = 1, .path = "/a", .flags = O_RDWR},
+            {.kind = Kind::write, .program = 1, .size_bytes = 10, .letter = 'g'},
+            {.kind = Kind::close, .program = 1},
+            {.kind = Kind::write, .offset_bytes = 64, .size_bytes = 16, .letter = 'h'},
+            {.kind = Kind::open, .slot = 1, .path = "/a", .flags = O_RDONLY},
+            {.kind = Kind::read, .slot = 1, .size_bytes = 40}}}};
+}
+
+std::vector<Known> known_bytes() {
+  return {{"a mapped page of a descriptor with O_APPEND",
+           0,
+           {{.kind = Kind::open, .path = "/a", .flags = O_RDWR | O_APPEND},
+            {.kind = Kind::map},
+            {.kind = Kind::store, .size_bytes = 10, .letter = 'i'},
+            {.kind = Kind::unmap},
+            {.kind = Kind::close}}},
+          {"an O_APPEND that fcntl has cleared",
+           0,
+           {{.kind = Kind::open, .path = "/a", .flags = O_RDWR | O_APPEND},
+            {.kind = Kind::clear_append},
+            {.kind = Kind::write, .size_bytes = 18, .letter = 'c'}}},
           {"read beside a direct write that is under way",
            0,
            {{.kind = Kind::open, .program = 1, .path = "/a", .flags = O_RDONLY},
@@ -156,7 +192,7 @@ std::vector<Known> known_bytes() {
 TEST_CASE("histories above a kernel that once went wrong") {
   const Start start(setup_for_kernels());
   const auto mounts = all_mounts();
-  for (const auto& all : {known_names_and_sizes(), known_bytes()}) {
+  for (const auto& all : {known_names_and_sizes(), known_pages(), known_bytes()}) {
     for (const Known& known : all) {
       INFO(known.what);
       const auto wrong = play_on_kernels(start, mounts[known.mounts], known.actions, cases);
