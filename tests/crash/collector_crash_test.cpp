@@ -7,9 +7,13 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "crash/scenario.h"
 #include "crash/world.h"
+#include "format/object_names.h"
 #include "support/catch.h"
 #include "support/collecting.h"
 #include "support/hooks.h"
@@ -21,9 +25,11 @@ using test::NthMutation;
 using test::TestCollector;
 
 struct CaseCounter {
-  unsigned crashes = 0, repeats = 0, races = 0;
+  unsigned crashes = 0, repeats = 0, races = 0, lapses = 0;
   ~CaseCounter() {
-    std::printf("collector cases: %u crashes, %u repeats and lost answers, %u races\n", crashes, repeats, races);
+    std::printf(
+        "collector cases: %u crashes, %u repeats and lost answers, %u races, %u lapses of watches and late answers\n",
+        crashes, repeats, races, lapses);
   }
 } cases;
 
@@ -251,6 +257,87 @@ TEST_CASE("an operation that falls into any step of a collector's work on what a
       collector.end();
       outcome.tree = world.tree();
       CHECK(text_of(outcome) == text_of(expected.in_order));
+      world.expect_nothing_left();
+    }
+  }
+}
+
+/// The watches of some clients lapse. They hear of it, and set them again, when told to, at the latest half a minute later
+/// by the clock of whoever waits: it is to be that one's.
+class Lapse final : public Clock {
+ public:
+  explicit Lapse(World& world) : world_(world), looker_(world.cluster().new_client()) {}
+
+  void begin(std::vector<ScriptedClient*> clients) {
+    clients_ = std::move(clients);
+    for (ScriptedClient* client : clients_) {
+      tell_.push_back(client->lapse_watches([](const std::string&) { return true; }));
+    }
+    until_ = elapsed() + heard_within;
+  }
+  /// Time stands still until they are set.
+  void end() {
+    for (const auto& tell : std::exchange(tell_, {})) tell();
+    for (ScriptedClient* client : std::exchange(clients_, {})) {
+      while (test::need(looker_->presence(format::super_object, client->identity())) != Presence::watching) {
+        std::this_thread::yield();
+      }
+    }
+  }
+
+  std::chrono::nanoseconds elapsed() const override { return world_.clock().elapsed(); }
+  TimeSpec wall_time() const override { return world_.clock().wall_time(); }
+  void sleep_for(std::chrono::nanoseconds duration) override {
+    world_.clock().sleep_for(duration);
+    if (std::this_thread::get_id() == thread_ && elapsed() >= until_) end();
+  }
+  /// Steps of the threads that set watches again are none of the work under way.
+  bool is_of_this_thread() const { return std::this_thread::get_id() == thread_; }
+
+ private:
+  static constexpr std::chrono::seconds heard_within{30};
+  World& world_;
+  const std::shared_ptr<ScriptedClient> looker_;
+  const std::thread::id thread_ = std::this_thread::get_id();
+  std::chrono::nanoseconds until_{0};
+  std::vector<ScriptedClient*> clients_;
+  std::vector<std::function<void()>> tell_;
+};
+
+/// Nobody is fenced, nor is anything taken from a client that is there. What the collector leaves meanwhile, as somebody
+/// was silent or an answer too late to count, the next one finishes.
+TEST_CASE("watches that lapse at any step of a collector's, behind a late answer, cost nobody anything") {
+  constexpr unsigned steps_of_a_lapse = 3;
+  constexpr std::chrono::seconds late{45};
+  for (const Scenario& scenario : scenarios()) {
+    const Expected expected(scenario);
+    for (unsigned n = 0;; ++n) {
+      INFO(scenario.name << ": watches lapse before the collector's step " << n);
+      World world(expected.base);
+      Client a = world.mount();
+      a.prepare(scenario, false);
+      Outcome outcome{a.perform(scenario.operation), {}, {}};
+      Lapse lapse(world);
+      TestCollector collector(world.cluster(), lapse);
+      ActBefore begins(world, n, [&] {
+        world.clock().sleep_for(late);
+        lapse.begin({&a.store(), &collector.client()});
+      });
+      ActBefore ends(world, n + steps_of_a_lapse, [&] { lapse.end(); });
+      collector.client().set_hook([&lapse, begin = begins.hook(), end = ends.hook()](const StepInfo& info) {
+        if (!lapse.is_of_this_thread()) return Fault{};
+        begin(info);
+        return end(info);
+      });
+      collector.pass();
+      collector.client().set_hook(nullptr);
+      if (!begins.acted()) break;
+      ++cases.lapses;
+      lapse.end();
+      a.unmount();
+      collector.end();
+      outcome.tree = world.tree();
+      CHECK(text_of(outcome) == text_of(expected.alone));
       world.expect_nothing_left();
     }
   }

@@ -14,7 +14,7 @@ TEST_CASE("what clients read of a file that others write and cut is explained by
   Interleaver interleaver(std::chrono::milliseconds(2));  // who asks for a lease often waits
   const auto choice = [](unsigned client) { return file_calls(static_cast<char>('p' + client)); };
   const auto played = play({.states = data_states(), .clients = 2, .in_a_state = 400, .choice = choice}, interleaver);
-  std::printf("histories of two clients on one file: %zu\n", played);
+  std::printf("histories of two clients on one file: %s\n", text_of(played).c_str());
 }
 
 }  // namespace

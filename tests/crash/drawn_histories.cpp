@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "crash/drawn_histories.h"
 
+#include <algorithm>
 #include <random>
 #include <unordered_set>
 
@@ -27,10 +28,24 @@ Play draw_play(const DrawnHistories& histories, std::uint64_t seed) {
   return play;
 }
 
+void count(const std::vector<Decision>& schedule, PlayedHistories& played) {
+  const auto has = [&](Decision::Event event) {
+    return std::ranges::any_of(schedule, [event](const Decision& decision) { return decision.event == event; });
+  };
+  ++played.all;
+  if (has(Decision::Event::object_goes)) ++played.with_object_away;
+  if (has(Decision::Event::watches_lapse)) ++played.with_lapsed_watches;
+}
+
 }  // namespace
 
-std::size_t play(const DrawnHistories& histories, Interleaver& interleaver) {
-  std::size_t played = 0;
+std::string text_of(const PlayedHistories& played) {
+  return std::to_string(played.all) + ", in " + std::to_string(played.with_object_away) +
+         " of them an object was away, in " + std::to_string(played.with_lapsed_watches) + " watches lapsed";
+}
+
+PlayedHistories play(const DrawnHistories& histories, Interleaver& interleaver) {
+  PlayedHistories played;
   const auto replay = line_to_replay();
   Rounds rounds;
   while (const auto round = rounds.next()) {
@@ -49,7 +64,7 @@ std::size_t play(const DrawnHistories& histories, Interleaver& interleaver) {
         const auto wrong = stage.play(drawn, interleaver, choose);
         const auto line = line_of(state.name, drawn, interleaver.schedule());
         if (!wrong.empty()) FAIL_CHECK("LCCFS_REPLAY='" << line << "'\n" << wrong);
-        if (seen.insert(line).second) ++played;
+        if (seen.insert(line).second) count(interleaver.schedule(), played);
       }
     }
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "crash/interleaver.h"
@@ -17,7 +18,13 @@ struct DrawnHistories {
   std::function<std::vector<Call>(unsigned client)> choice;  ///< what a client's one to three calls are drawn from
 };
 
-/// Plays them, and expects that some order of their calls explains each. How many there were, none counted twice.
-std::size_t play(const DrawnHistories& histories, Interleaver& interleaver);
+/// How many there were, none counted twice.
+struct PlayedHistories {
+  std::size_t all = 0, with_object_away = 0, with_lapsed_watches = 0;
+};
+std::string text_of(const PlayedHistories& played);
+
+/// Plays them, and expects that some order of their calls explains each.
+PlayedHistories play(const DrawnHistories& histories, Interleaver& interleaver);
 
 }  // namespace lccfs::crash

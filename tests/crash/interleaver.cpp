@@ -10,8 +10,10 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 namespace lccfs::crash {
 
@@ -35,9 +37,17 @@ constexpr std::pair<char, Fault::Kind> suffixes[] = {
     {'?', Fault::Kind::lost_answer_applied},   {'!', Fault::Kind::lost_answer_not_applied},
 };
 constexpr char let_go_suffix = '=';
+using Event = Decision::Event;
+constexpr std::pair<char, Event> event_suffixes[] = {
+    {'*', Event::object_goes},
+    {'/', Event::object_returns},
+    {'%', Event::watches_lapse},
+    {':', Event::loss_is_heard},
+};
 
 Decision first_of(const std::vector<Interleaver::Waiting>& waiting) {
-  return {waiting.front().lane, Fault::Kind::none, waiting.front().lets_go};
+  const auto& first = waiting.front();
+  return {first.lane, Fault::Kind::none, first.lets_go, first.event};
 }
 
 }  // namespace
@@ -49,6 +59,9 @@ std::string text_of(const std::vector<Decision>& schedule) {
     if (decision.lets_go) text += let_go_suffix;
     for (const auto& [suffix, kind] : suffixes) {
       if (kind == decision.fault) text += suffix;
+    }
+    for (const auto& [suffix, event] : event_suffixes) {
+      if (event == decision.event) text += suffix;
     }
   }
   return text;
@@ -65,6 +78,9 @@ std::vector<Decision> parse_schedule(const std::string& text) {
     for (const auto& [suffix, kind] : suffixes) {
       if (suffix == letter) schedule.back().fault = kind;
     }
+    for (const auto& [suffix, event] : event_suffixes) {
+      if (suffix == letter) schedule.back().event = event;
+    }
   }
   return schedule;
 }
@@ -73,6 +89,7 @@ Interleaver::Choose follow(std::vector<Decision> schedule) {
   return [schedule = std::move(schedule), at = std::size_t{0}](const auto& waiting) mutable {
     if (at == schedule.size()) return first_of(waiting);
     const Decision decision = schedule[at++];
+    if (decision.event != Event::none) return decision;
     const bool is_there = std::ranges::any_of(waiting, [&](const auto& candidate) {
       return candidate.lane == decision.lane && candidate.lets_go == decision.lets_go;
     });
@@ -109,17 +126,22 @@ class Interleaver::Crew {
     if (decision.lets_go) {
       member.client->release_all();
       std::unique_lock lock(mutex_);
-      return wait_for_a_move(lock, moves_within_);
+      wait_for_a_move(lock, moves_within_);
+      return;
     }
     const bool to_be_held = decision.fault == Fault::Kind::run_again_later || decision.fault == Fault::Kind::hold;
     {
       std::unique_lock lock(mutex_);
-      const auto first = member.line.front();
-      member.line.pop_front();
+      const auto place = next_of(member);
+      const auto first = *place;
+      member.line.erase(place);
       first->fault = decision.fault;
       first->may_go = true;
       member.changed.notify_all();
-      if (!to_be_held) return wait_for_a_move(lock, moves_within_);
+      if (!to_be_held) {
+        wait_for_a_move(lock, moves_within_);
+        return;
+      }
     }
     member.client->wait_for_held(1);
     std::unique_lock lock(mutex_);
@@ -135,17 +157,34 @@ class Interleaver::Crew {
         const bool holds = !member.client->held().empty();
         const std::lock_guard lock(mutex_);
         all_done = all_done && !member.is_at_work;
-        if (!member.line.empty()) found.push_back({lane, member.line.front()->mutates, false});
+        if (const auto next = next_of(member); next != member.line.end()) found.push_back({lane, (*next)->mutates});
         if (member.is_at_work && holds) found.push_back({lane, false, true});
       }
       if (!found.empty() || all_done) return found;
       std::unique_lock lock(mutex_);
+      if (away_ && wait_for_a_move(lock, waits_for_answer_after)) continue;
+      if (away_) return {{.lane = away_->first, .event = Event::object_returns}};
       const auto before = moves_;
       const bool none_came = std::ranges::all_of(members_, [](const Member& member) { return member.line.empty(); });
       if (none_came && !moved_.wait_for(lock, hangs_after, [&] { return moves_ != before; })) {
         throw std::runtime_error("the clients wait for each other for ever");
       }
     }
+  }
+  /// The object of the lane's next step is away.
+  void send_away(unsigned lane) {
+    const std::lock_guard lock(mutex_);
+    auto& member = members_[lane];
+    if (const auto next = next_of(member); next != member.line.end()) away_ = {lane, (*next)->object};
+  }
+  void bring_back() {
+    const std::lock_guard lock(mutex_);
+    away_.reset();
+  }
+  /// Something has been told to a client, whose threads may come to steps now.
+  void look_round() {
+    std::unique_lock lock(mutex_);
+    wait_for_a_move(lock, waits_for_answer_after);
   }
   /// Whoever comes to a step from now on goes on at once.
   void let_go(const Lane& lane) {
@@ -155,6 +194,7 @@ class Interleaver::Crew {
 
  private:
   struct Step {
+    std::string object;
     bool mutates = false;
     bool may_go = false;
     Fault::Kind fault = Fault::Kind::none;
@@ -168,14 +208,20 @@ class Interleaver::Crew {
     std::jthread thread;
   };
 
-  /// Until a thread of any client has come to a step, or a client is done.
-  void wait_for_a_move(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds limit) {
+  /// The first that does not wait for what is away.
+  std::deque<std::shared_ptr<Step>>::iterator next_of(Member& member) {
+    return std::ranges::find_if(member.line, [&](const auto& step) { return !away_ || step->object != away_->second; });
+  }
+
+  /// Until a thread of any client has come to a step, or a client is done; false: none has.
+  bool wait_for_a_move(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds limit) {
     const auto before = moves_;
-    moved_.wait_for(lock, limit, [&] { return moves_ != before; });
+    return moved_.wait_for(lock, limit, [&] { return moves_ != before; });
   }
 
   Fault wait_for_leave(Member& member, const StepInfo& info) {
     const auto step = std::make_shared<Step>();
+    step->object = info.object;
     step->mutates = info.mutates() && info.kind != StepKind::fence;
     std::unique_lock lock(mutex_);
     member.line.push_back(step);
@@ -202,6 +248,7 @@ class Interleaver::Crew {
   std::mutex mutex_;  // guards all below
   std::condition_variable moved_;
   std::uint64_t moves_ = 0;
+  std::optional<std::pair<unsigned, std::string>> away_;  // an object, and whose step sent it away
   std::array<Member, most_lanes> members_;
 };
 
@@ -214,9 +261,26 @@ void Interleaver::run(std::vector<Lane> lanes, const Choose& choose) {
   for (unsigned lane = 0; lane < count; ++lane) crew_->start(lane, lanes[lane]);
   for (auto waiting = crew_->waiting(count); !waiting.empty(); waiting = crew_->waiting(count)) {
     schedule_.push_back(choose(waiting));
-    crew_->go_on(schedule_.back());
+    if (schedule_.back().event != Event::none) {
+      happens(schedule_.back(), lanes);
+    } else {
+      crew_->go_on(schedule_.back());
+    }
   }
   for (const Lane& lane : lanes) crew_->let_go(lane);
+  crew_->bring_back();
+  if (tell_loss_) std::exchange(tell_loss_, nullptr)();
+}
+
+void Interleaver::happens(const Decision& decision, const std::vector<Lane>& lanes) {
+  if (decision.event == Event::object_goes) crew_->send_away(decision.lane);
+  if (decision.event == Event::object_returns) crew_->bring_back();
+  if (decision.event == Event::watches_lapse) {
+    tell_loss_ = lanes.at(decision.lane).client->lapse_watches([](const std::string&) { return true; });
+  }
+  if (decision.event != Event::loss_is_heard || !tell_loss_) return;
+  std::exchange(tell_loss_, nullptr)();
+  crew_->look_round();
 }
 
 unsigned Enumeration::choose(unsigned options) {

@@ -8,7 +8,12 @@ namespace lccfs::crash {
 
 namespace {
 
-constexpr unsigned most_steps_before_fault = 8;
+constexpr unsigned most_steps_before_fault = 8, most_steps_before_event = 24, most_steps_of_event = 16;
+constexpr unsigned runs_for_an_event = 4;  // there is one in one run of so many
+constexpr std::pair<Decision::Event, Decision::Event> events[] = {
+    {Decision::Event::object_goes, Decision::Event::object_returns},
+    {Decision::Event::watches_lapse, Decision::Event::loss_is_heard},
+};
 constexpr Fault::Kind kinds[] = {
     Fault::Kind::not_applied_and_crash, Fault::Kind::applied_and_crash,       Fault::Kind::crash_and_land_later,
     Fault::Kind::applied_twice,         Fault::Kind::run_again_later,         Fault::Kind::hold,
@@ -23,10 +28,29 @@ std::uint64_t number_in(const char* variable, std::uint64_t otherwise) {
 }  // namespace
 
 Sampler::Sampler(std::uint64_t seed, unsigned faulty_lanes)
-    : random_(seed), faulty_lane_(draw(faulty_lanes)), steps_before_fault_(draw(most_steps_before_fault)) {}
+    : random_(seed),
+      faulty_lane_(draw(faulty_lanes)),
+      steps_before_fault_(draw(most_steps_before_fault)),
+      event_(draw(runs_for_an_event * std::size(events))),
+      steps_before_event_(draw(most_steps_before_event)),
+      steps_of_event_(draw(most_steps_of_event)) {}
 
 Decision Sampler::operator()(const std::vector<Interleaver::Waiting>& waiting) {
   const auto& chosen = waiting[draw(static_cast<unsigned>(waiting.size()))];
+  if (chosen.event != Decision::Event::none) {
+    end_of_event_.reset();
+    return {chosen.lane, Fault::Kind::none, false, chosen.event};
+  }
+  if (end_of_event_ && steps_of_event_-- == 0) {
+    const auto end = *end_of_event_;
+    end_of_event_.reset();
+    return end;
+  }
+  if (event_ < std::size(events) && steps_before_event_-- == 0) {
+    const auto& [begins, ends] = events[event_];
+    end_of_event_ = {chosen.lane, Fault::Kind::none, false, ends};
+    return {chosen.lane, Fault::Kind::none, false, begins};
+  }
   if (chosen.lets_go) return {chosen.lane, Fault::Kind::none, true};
   if (chosen.lane != faulty_lane_ || !chosen.mutates || steps_before_fault_-- != 0) return {chosen.lane};
   return {chosen.lane, kinds[draw(std::size(kinds))]};

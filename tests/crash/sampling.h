@@ -13,8 +13,8 @@
 
 namespace lccfs::crash {
 
-/// Draws who goes on, and at most one fault, at one step that changes something. To be called in place of
-/// Interleaver::Choose.
+/// Draws who goes on, and at most one fault, at one step that changes something; and, in some runs, that an object is away
+/// or a client's watches lapse, for a while. To be called in place of Interleaver::Choose.
 class Sampler {
  public:
   /// `faulty_lanes`: the fault is in one of the first so many.
@@ -26,6 +26,8 @@ class Sampler {
   std::mt19937_64 random_;
   unsigned faulty_lane_;
   unsigned steps_before_fault_;
+  unsigned event_, steps_before_event_, steps_of_event_;
+  std::optional<Decision> end_of_event_;
 };
 
 /// The line that plays a case again.

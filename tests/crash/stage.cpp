@@ -12,6 +12,9 @@ namespace lccfs::crash {
 
 namespace {
 
+/// What waited for an object is answered so late.
+constexpr std::chrono::seconds away_for{45};
+
 std::vector<Act> acts_of(const std::vector<Call>& calls) { return {calls.begin(), calls.end()}; }
 
 /// A client with its calls, and how they went.
@@ -37,11 +40,8 @@ struct Actor {
     if (at_call < performed.size() && performed[at_call].begin == Performed::never) performed[at_call].begin = now;
   }
   void end() {
-    if (client->store().crashed()) {
-      client->bury();
-    } else {
-      client->unmount();
-    }
+    if (client->store().crashed()) return client->bury();
+    client->leave();
   }
 
   std::unique_ptr<Client> client;
@@ -93,6 +93,8 @@ std::string Stage::play(const Play& play, Interleaver& interleaver, const Interl
   }
   interleaver.run(std::move(lanes), [&](const std::vector<Interleaver::Waiting>& waiting) {
     const Decision decision = choose(waiting);
+    if (decision.event == Decision::Event::object_returns) world.clock().sleep_for(away_for);
+    if (decision.event != Decision::Event::none) return decision;
     if (decision.lane < actors.size()) actors[decision.lane]->does_a_step(now);
     ++now;
     return decision;

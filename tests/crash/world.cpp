@@ -44,6 +44,13 @@ void Client::unmount() {
   file_system_.reset();
 }
 
+void Client::leave() {
+  if (open_file_) file_system_->release(*open_file_);
+  const auto left = file_system_->unmount();
+  if (!left && left.error().code != ErrorCode::fenced) need(left);
+  file_system_.reset();
+}
+
 void Client::bury() { file_system_.reset(); }
 
 std::string text_of(const Tree& tree) {

@@ -30,6 +30,8 @@ class Client {
   std::string perform(const Call& call);
   /// Everything in flight is done, all handles are closed.
   void unmount();
+  /// The same; or it was fenced meanwhile, and goes as it is.
+  void leave();
   /// After a crash: the process is gone.
   void bury();
 
