@@ -4,6 +4,7 @@
 // clocks that differ; under idle mounts, writers that share a file, and collectors (docs/TESTING.md).
 #include <fcntl.h>
 
+#include <atomic>
 #include <cstdio>
 #include <functional>
 #include <string>
@@ -77,6 +78,8 @@ class Household {
 
   TimedWorld world;
   std::vector<Party*> mounts, collectors;
+  /// Between two passes of a collector; 0: as between the calls of others.
+  std::atomic<int> collectors_pause_s = 0;
 
  private:
   Slot& add(Slot slot) { return slots_.emplace_back(std::move(slot)); }
@@ -138,7 +141,8 @@ class Household {
     world.work(party, [this, &party] {
       while (is_time()) {
         if (!world.pass(party)) return;
-        party.clock.sleep_for(pause());
+        const int seconds_apart = collectors_pause_s;
+        party.clock.sleep_for(seconds_apart == 0 ? pause() : seconds(seconds_apart));
       }
     });
   }
@@ -259,6 +263,60 @@ TEST_CASE("a client that dies, in an outage or not, holds nobody up for more tha
         world.wrong("two minutes behind its death nobody has fenced " + idle.name);
     });
   });
+}
+
+/// Each pass looks for so long that it finds out by itself: none of its looks is near enough to one of the pass before.
+TEST_CASE("collectors that come once in a minute or two fence who has died, too") {
+  for_each_length("seldom collectors, idle mount dead", [](Household& household, seconds length) {
+    auto& world = household.world;
+    auto& idle = *household.mounts[6];
+    const int apart = 40 + static_cast<int>(length.count()) / 4;
+    household.collectors_pause_s = apart;
+    const auto longest_wait = seconds(apart + 130);
+    world.kill(idle, start - seconds(50));
+    world.time().at(start - seconds(50) + longest_wait, [&world, &idle, longest_wait] {
+      if (world.fenced().contains(idle.name)) return;
+      world.wrong("nobody has fenced " + idle.name + " " + std::to_string(longest_wait.count()) +
+                  " s behind its death");
+    });
+  });
+}
+
+/// What a holder does not answer in time, and what it does not answer behind the asker's own pause, is no minute of
+/// silence: the asker stands still between two of its questions, whenever those are. Meanwhile the holder is there, gives
+/// back what was asked for, and takes it again.
+TEST_CASE("an asker that stood still between two questions does not take the holder for silent all the while") {
+  if (line_to_replay()) return;
+  for (int begins_behind = 0; begins_behind < 15; ++begins_behind) {
+    TimedWorld world(1);
+    auto& holder = world.mount();
+    auto& asker = world.mount();
+    test::Paths of_holder(*holder.mount), of_asker(*asker.mount);
+    test::need(of_holder.make_file("/held", 0644));
+    const auto handle = test::need(of_holder.open("/held", O_RDWR));
+    test::need(of_holder.write(handle, 0, "bytes"));
+    const Nanoseconds pause_begins = start + seconds(10) + milliseconds(500 + 1000 * begins_behind);
+    constexpr seconds pause{70};
+    world.stop(holder, start, seconds(29));  // too short for its watches to lapse
+    world.stop(asker, pause_begins, pause);
+    world.stop(holder, pause_begins + pause - seconds(5), seconds(29));
+    world.run_until(start);
+    world.work(holder, [&] {
+      holder.clock.sleep_for(seconds(45));
+      world.call(holder, "write", [&] { return of_holder.write(handle, 0, "again"); });
+    });
+    world.work(asker, [&] {
+      world.call(asker, "write of what another holds", [&] { return of_asker.write("/held", 0, "mine"); });
+    });
+    world.run_until_done(start + seconds(600));
+    world.work(holder, [&] { of_holder.close(handle); });
+    world.run_until_done(world.now() + seconds(60));
+    ++counted.cases;
+    counted.fences += static_cast<unsigned>(world.fenced().size());
+    const auto wrong = world.conclude();
+    if (!wrong.empty())
+      FAIL_CHECK("the asker's pause begins " << begins_behind + 10 << " s behind the holder's\n" << wrong);
+  }
 }
 
 TEST_CASE("who stood still itself does not take the others' silence for death") {
