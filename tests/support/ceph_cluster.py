@@ -377,7 +377,7 @@ class Cluster:
         return stat.rpartition(")")[2].split()[0] not in "ZX"
 
     def _daemon_tool(self, program, *args):
-        self._run(program, "-c", str(self.conf), *args)
+        self._run(program, "-c", str(self.conf), *args, timeout_s=START_TIMEOUT_S)
 
     def _run(self, *command, timeout_s=60):
         try:
