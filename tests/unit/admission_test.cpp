@@ -182,6 +182,20 @@ TEST_CASE("the last below the ceiling is for places that answer") {
   CHECK(bench.sent.size() == 5);
 }
 
+TEST_CASE("4,096 writes of 1 MiB that hang are no more than the ceiling, and 190 dead places no reason to wait") {
+  const auto real = [](auto& at_most) { at_most = most_in_flight; };
+  Bench bench(real), other(real);
+  for (int i = 0; i < 4096; ++i) bench.submit(std::to_string(i) + "/a", mib);
+  CHECK(bench.in_flight_bytes == (1024 - 128) * mib);
+  for (int i = 0; i < 190 * 20; ++i) other.submit("dead" + std::to_string(i % 190) + "/" + std::to_string(i), mib);
+  CHECK(other.in_flight_bytes < (1024 - 128) * mib);
+  for (int i = 0; i < 64; ++i) {  // as many at a time as a guest sends
+    const auto object = "p" + std::to_string(i % 8) + "/" + std::to_string(i % 16);
+    other.submit(object, 4 * kib);
+    CHECK(other.in_flight(object) == static_cast<std::size_t>(i / 16) + 1);
+  }
+}
+
 TEST_CASE("a place that answered once and is dead takes no more of the reserve than a share") {
   Bench bench(small);
   CHECK(bench.goes_on("p/a"));

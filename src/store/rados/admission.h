@@ -98,4 +98,16 @@ class Admission {
   bool held_back_ = false;  // somebody waits for nothing but the ceiling
 };
 
+/// The common room is as large as librados' own bounds. The ceiling leaves shares for about 200 dead placement groups.
+inline constexpr std::size_t mib = 1U << 20;
+inline constexpr Admission::Limits most_in_flight = {
+    .common = {.requests = 1024, .bytes = 100 * mib},
+    .place = {.requests = 256, .bytes = 25 * mib},
+    .object = {.requests = 128, .bytes = 8 * mib},
+    .share = {.requests = 32, .bytes = 4 * mib},
+    .part = {.requests = 16, .bytes = 2 * mib},
+    .ceiling = {.requests = 16384, .bytes = 1024 * mib},
+    .reserve = {.requests = 2048, .bytes = 128 * mib},
+};
+
 }  // namespace lccfs::rados

@@ -18,19 +18,6 @@ constexpr std::uint64_t max_object_bytes = 32U << 20;  // docs/FORMAT.md
 /// librados only reads what it is given to write, but has no type for that.
 char* without_const(const char* data) { return const_cast<char*>(data); }
 
-constexpr std::size_t mib = 1U << 20;
-/// The common room is as large as librados' own limits, which make their caller wait, whichever thread that is
-/// (Connection lifts them). The ceiling leaves shares for 200 dead placement groups.
-constexpr Admission::Limits most_in_flight = {
-    .common = {.requests = 1024, .bytes = 100 * mib},
-    .place = {.requests = 256, .bytes = 25 * mib},
-    .object = {.requests = 128, .bytes = 8 * mib},
-    .share = {.requests = 32, .bytes = 4 * mib},
-    .part = {.requests = 16, .bytes = 2 * mib},
-    .ceiling = {.requests = 16384, .bytes = 1024 * mib},
-    .reserve = {.requests = 2048, .bytes = 128 * mib},
-};
-
 /// Its placement group: that is what answers, or does not.
 Admission::PlaceId place_of(librados::IoCtx& pool, const std::string& object) {
   std::uint32_t group = 0;
