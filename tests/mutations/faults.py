@@ -30,6 +30,8 @@ UNIT = ("instance_test",)
 RACES = ("namespace_test",)
 DATA = ("files_test", "every_cut_test", "data_interleave_test")
 ABOVE = ("kernel_test",)
+HUNG = ("hung_objects_test",)
+ADMISSION = ("admission_test",)
 
 NAMESPACE = [
     Fault("lookup-trusts-the-number", "section 6, lookup: the inode read beside its entry counts if the entry is the "
@@ -408,10 +410,17 @@ LEASE = [
           "      const std::lock_guard lock(node.mutex);\n      node.tail_is_dirty = true;\n    }\n"
           "    LCCFS_CHECK(lease.clean_tail(node));\n  }", CUT),
     Fault("given-back-in-flight", "section 7, give back: lets nothing new in, waits for all in flight",
-          "fs/files.cpp",
-          "      const AloneInGate alone(asked_for->gate);\n      done = lease.find_own(*asked_for);",
-          "      std::optional<AloneInGate> alone;\n      if (!ON) alone.emplace(asked_for->gate);\n"
-          "      done = lease.find_own(*asked_for);", DATA),
+          "fs/files.cpp", "  auto& gate = asked_for->gate;\n",
+          "  IoGate empty;\n  auto& gate = ON ? empty : asked_for->gate;\n", DATA,
+          (("  node->gate.leave_alone();", "  if (!ON) node->gate.leave_alone();"),)),
+    Fault("give-backs-wait-for-threads", "section 7: leases that hang keep no other waiting", "fs/files.cpp",
+          "  if (keep) {\n    return recall_threads.post(",
+          "  if (ON && !keep) {\n    static ThreadPool few(256);\n"
+          "    return few.post([this, question, asked_for = std::move(asked_for)]() mutable {\n"
+          "      asked_for->gate.lock();\n      give_back_when_asked(question, std::move(asked_for));\n    });\n  }\n"
+          "  if (keep) {\n    return recall_threads.post(", HUNG),
+    Fault("every-question-waits", "section 7: questions that wait leave threads for others", "fs/files.cpp",
+          " && questions_waiting < most_waiting;", " && (ON || questions_waiting < most_waiting);", HUNG),
     Fault("size-not-given-back", "section 7, give back: stores size and times in the same step",
           "txn/file_txn.cpp",
           '              {mutation::RemoveXattr{xattr::lease}}};\n  add(txn, changes);',
@@ -490,10 +499,18 @@ DATA_PATH = [
           "fs/files.cpp", "age > private_->options.attributes_ttl) return std::nullopt;",
           "(age > private_->options.attributes_ttl && !ON)) return std::nullopt;", DATA),
     Fault("overlapping-writes-together", "section 7: overlapping ranges go one after the other", "fs/io_gate.cpp",
-          "      return std::none_of(writes_.begin(), writes_.end(),",
-          "      return ON || std::none_of(writes_.begin(), writes_.end(),", DATA),
+          "return waiter.overlapped == 0;", "return ON || waiter.overlapped == 0;", DATA),
+    Fault("write-passes-what-waits", "section 7: in the order in which they came", "fs/io_gate.cpp",
+          "waiter.overlapped += before.kind == Kind::write && ",
+          "waiter.overlapped += !ON && before.kind == Kind::write && ", DATA),
+    Fault("nobody-passes-a-write", "section 7: a write that waits holds up those that overlap it, and nobody else",
+          "fs/io_gate.cpp", "    if (is_last) break;", "    if (is_last || (ON && !goes)) break;", HUNG),
+    Fault("those-alone-are-passed", "section 7: nobody passes one who is to be alone", "fs/io_gate.cpp",
+          "    const bool is_last = waiter->kind == Kind::alone;",
+          "    const bool is_last = waiter->kind == Kind::alone && !ON;", DATA),
     Fault("truncate-beside-others", "section 7, truncate down: alone", "fs/io_gate.cpp",
-          "      return reads_ == 0 && writes_.empty();", "      return ON || (reads_ == 0 && writes_.empty());", DATA),
+          "(reads_ == 0 && writes_.empty() && &waiter == &line_.front());",
+          "(ON || (reads_ == 0 && writes_.empty() && &waiter == &line_.front()));", DATA),
     Fault("missing-bytes-are-zeros", "section 7, reading: bytes missing: read the inode again", "fs/data_read.cpp",
           "  if (!op->bytes_missing || op->leased) return finish_read(op, op->length);",
           "  if (!op->bytes_missing || op->leased || ON) return finish_read(op, op->length);", DATA),
@@ -517,4 +534,23 @@ KERNEL = [
           "  if ((flags & O_TRUNC) != 0) {", "  if ((flags & O_TRUNC) != 0 && !(ON && !for_writing(flags))) {", ABOVE),
 ]
 
-ALL = NAMESPACE + STEPS + QUEUE + OTHERS + RECOUNT + LEASE + DATA_PATH + KERNEL
+# Which data requests are with librados (store/rados/admission.h): seen by its own test alone.
+IN_FLIGHT = [
+    Fault("in-flight-without-bound", "admission.h: never beyond the ceiling", "store/rados/admission.cpp",
+          "  if (!in_flight_.is_below(limits_.ceiling)) return false;",
+          "  if (ON) return true;\n  if (!in_flight_.is_below(limits_.ceiling)) return false;", ADMISSION),
+    Fault("all-wait-for-what-hangs", "admission.h: every place that answers goes on", "store/rados/admission.cpp",
+          "  if (!held_back_) return next_in_share(near);", "  if (!held_back_) return ON ? nullptr : next_in_share(near);",
+          ADMISSION),
+    Fault("one-place-takes-all", "admission.h: a dead place leaves room", "store/rados/admission.cpp",
+          "!place.turns.empty() && place.in_flight.is_below(limits_.place);",
+          "!place.turns.empty() && (ON || place.in_flight.is_below(limits_.place));", ADMISSION,
+          (("line.place.in_flight.is_below(limits_.place) && ", "(ON || line.place.in_flight.is_below(limits_.place)) && "),)),
+    Fault("reserve-for-all", "admission.h: the last below the ceiling is for places that answer",
+          "store/rados/admission.cpp", "  return place.answers || ", "  return ON || place.answers || ", ADMISSION),
+    Fault("whoever-answers-is-next", "admission.h: room goes to the places in turn", "store/rados/admission.cpp",
+          "  held_back_ = false;\n", "  if (Line* const line = ON ? next_in_share(near) : nullptr) return line;\n"
+          "  held_back_ = false;\n", ADMISSION),
+]
+
+ALL = NAMESPACE + STEPS + QUEUE + OTHERS + RECOUNT + LEASE + DATA_PATH + KERNEL + IN_FLIGHT
