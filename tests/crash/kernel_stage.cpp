@@ -113,6 +113,17 @@ class KernelPlay {
     std::string bytes;
   };
 
+  /// The last that somebody has set; 0: nobody has.
+  struct Mode {
+    std::uint32_t bits = 0;
+    unsigned set_by = 0;  // a mount
+    std::chrono::nanoseconds since{0};
+  };
+  Mode mode_of(Id id) const {
+    const auto set = modes_.find(id);
+    return set == modes_.end() ? Mode{} : set->second;
+  }
+
   // ---- the world
 
   /// Written by another client, so that no kernel knows of it.
@@ -636,12 +647,21 @@ class KernelPlay {
   void stat(const Action& action) {
     const auto id = tree_.id_of(action.path);
     const auto view = id && files_.contains(*id) ? file(*id).view_of(mount_of(action), now()) : FileHistory::View{};
+    const auto mode_before = id ? mode_of(*id) : Mode{};
     const auto found = kernel_of(action).stat(action.path);
     if (mounts_.names_are_remembered) return;
     expect(text_of_result(found), id ? "ok" : describe(ErrorCode::not_found));
+    if (found && id && mode_of(*id).since == mode_before.since) judge_mode(mode_before, mount_of(action), found->mode);
     if (!found || !id || file(*id).may_be_size(view, found->size_bytes)) return;
     complain("  says " + std::to_string(found->size_bytes) +
              " bytes, newest: " + std::to_string(file(*id).bytes().size()));
+  }
+
+  /// A mode that was set elsewhere is seen after a second.
+  void judge_mode(const Mode& mode, unsigned mount, std::uint32_t found) {
+    const bool is_young = now() - mode.since <= std::chrono::milliseconds(1001);
+    if (mode.bits == 0 || found == mode.bits || (mount != mode.set_by && is_young)) return;
+    complain("  says mode " + std::to_string(found) + ", which was set to " + std::to_string(mode.bits));
   }
 
   void list(const Action& action) {
@@ -666,6 +686,7 @@ class KernelPlay {
                     id ? "ok" : describe(ErrorCode::not_found));
     }
     if (action.kind == Kind::chmod) {
+      if (id) modes_[*id] = {static_cast<std::uint32_t>(action.flags), mount_of(action), now()};
       return both(kernel.chmod(action.path, static_cast<std::uint32_t>(action.flags)),
                   {.kind = Call::Kind::chmod, .path = action.path, .mode = static_cast<std::uint32_t>(action.flags)});
     }
@@ -777,6 +798,7 @@ class KernelPlay {
   Range write_range_;
   std::vector<Appended> appended_within_;
 
+  std::map<Id, Mode> modes_;
   std::map<std::pair<Id, unsigned>, std::chrono::nanoseconds> capability_seen_;  // by mount: from when on it knows
   std::set<Id> capable_, capability_unknown_;
 };
