@@ -3,6 +3,11 @@
 
 A fault replaces a piece of a source file (which must occur there once) by one that behaves wrongly if the fault is
 switched on: ON stands for that condition. `suites` are the tests that are tried first, the quickest to see it.
+
+`must` are tests each of which has to see it, whatever others see: faults that a first hard use found (issue 9, by its
+numbers), and that the models of time, of slow objects and of a kernel have to find again once their mend is off.
+
+`only` and `seconds` save time alone: where a fault does not show in those cases, all are tried.
 """
 
 import dataclasses
@@ -17,6 +22,9 @@ class Fault:
     new: str
     suites: tuple
     also: tuple = ()  # further (old, new) in the same file
+    must: tuple = ()
+    only: str = ""  # a part of the names of cases that see it (LCCFS_CRASH_ONLY)
+    seconds: int = 0  # about, where they are many: the longest are begun first
 
     def edits(self):
         return ((self.old, self.new), *self.also)
@@ -24,12 +32,14 @@ class Fault:
 
 CUT = ("every_cut_test",)
 PAIRS = ("interleave_test",)
-COLLECTOR = ("collector_crash_test", "collector_test")
+COLLECTOR = ("collector_test", "collector_crash_test")
 LAST = ("directories_last_test",)
 UNIT = ("instance_test",)
+RMDIR = "A: rmdir /d/a; B: mkfile /d/a/f"
 RACES = ("namespace_test",)
 DATA = ("files_test", "every_cut_test", "data_interleave_test")
-ABOVE = ("kernel_test",)
+KERNEL_MODEL = ("kernel_test",)
+TIME = ("time_test",)
 HUNG = ("hung_objects_test",)
 ADMISSION = ("admission_test",)
 
@@ -39,9 +49,10 @@ NAMESPACE = [
           "const bool is_the_same = last_seen && last_seen->raw == entry->raw;",
           "const bool is_the_same = last_seen && (ON ? last_seen->record.ino == entry->record.ino "
           ": last_seen->raw == entry->raw);", RACES),
+    # item 8: a directory that another has removed and made anew
     Fault("removed-directory-used", "section 4, rule 8: what would change a removed directory is stale", "fs/lookup.cpp",
           "  if (removed) return failure(ErrorCode::stale,", "  if (removed && !ON) return failure(ErrorCode::stale,",
-          RACES),
+          RACES, must=KERNEL_MODEL),
     Fault("removed-directory-linked", "section 4, rule 8: a sealed directory's parent knows", "fs/attributes.cpp",
           "  if (removed) reply.attributes.nlink = 0;", "  if (removed && !ON) reply.attributes.nlink = 0;", RACES),
     Fault("unsound-keys-are-nothing", "section 3: a directory with keys that are no entries is not empty",
@@ -66,16 +77,16 @@ NAMESPACE = [
     Fault("rmdir-without-seal", "section 6, rmdir: step 1, the seal", "fs/settle.cpp",
           "const auto step = instance.run(txn::seal(ino, view->version, seal));",
           "const auto step = ON ? Result<StepResult>(StepResult{}) "
-          ": instance.run(txn::seal(ino, view->version, seal));", PAIRS),
+          ": instance.run(txn::seal(ino, view->version, seal));", PAIRS, only=RMDIR),
     Fault("seal-without-version", "section 6, rmdir: step 1 guards the version at which it was empty",
           "txn/namespace_txn.cpp",
           "          {guard::VersionIs{version}},\n          {mutation::SetXattr{xattr::state, encode(sealed)}}};",
           "          ON ? std::vector<Guard>{} : std::vector<Guard>{guard::VersionIs{version}},\n"
-          "          {mutation::SetXattr{xattr::state, encode(sealed)}}};", PAIRS),
+          "          {mutation::SetXattr{xattr::state, encode(sealed)}}};", PAIRS, only=RMDIR),
     Fault("insert-into-sealed", "section 4, rule 2: open(P)", "txn/namespace_txn.cpp",
           '"insert entry", {state_is(StateRecord{}), guard::KeyAbsent{name.key}}, {}};',
           '"insert entry", ON ? std::vector<Guard>{guard::KeyAbsent{name.key}} : '
-          'std::vector<Guard>{state_is(StateRecord{}), guard::KeyAbsent{name.key}}, {}};', PAIRS),
+          'std::vector<Guard>{state_is(StateRecord{}), guard::KeyAbsent{name.key}}, {}};', PAIRS, only=RMDIR),
     Fault("insert-over-a-name", "section 6, create: step 2 guards that the name is absent", "txn/namespace_txn.cpp",
           "  add_name(txn, name, entry);\n  touch_directory(txn, now);\n  if (nsub) change_nsub(txn, *nsub);",
           "  if (ON) txn.guards.pop_back();\n"
@@ -97,27 +108,29 @@ NAMESPACE = [
     Fault("detached-key-without-token", "section 1: d/<ino>/<token>", "txn/namespace_txn.cpp",
           "void detach(MetaTxn& txn, Ino ino, Token token, const std::optional<SubdirectoryCount>& nsub) {",
           "void detach(MetaTxn& txn, Ino ino, Token real_token, const std::optional<SubdirectoryCount>& nsub) {\n"
-          "  const Token token = ON ? Token{InstanceId{1}, 1} : real_token;", PAIRS + CUT),
+          "  const Token token = ON ? Token{InstanceId{1}, 1} : real_token;", PAIRS + CUT, only=RMDIR),
     Fault("commit-of-a-cancelled-seal", "section 6, rmdir: step 2 guards x/t absent", "txn/namespace_txn.cpp",
           "  txn.guards.emplace_back(guard::KeyAbsent{format::decision_key(token)});",
-          "  if (!ON) txn.guards.emplace_back(guard::KeyAbsent{format::decision_key(token)});", PAIRS),
+          "  if (!ON) txn.guards.emplace_back(guard::KeyAbsent{format::decision_key(token)});", PAIRS,
+          only=RMDIR),
     Fault("cancel-not-looked-at-again", "section 6, settle a seal: set x/t = cancelled, look again",
           "reclaim/settle.cpp",
           "  LCCFS_CHECK(done_or_needless(instance.run(txn::cancel_seal(seal.parent, sealed, seal.token))));\n"
           "  return false;",
           "  LCCFS_CHECK(done_or_needless(instance.run(txn::cancel_seal(seal.parent, sealed, seal.token))));\n"
-          "  if (ON) return unseal();\n  return false;", RACES + PAIRS),
+          "  if (ON) return unseal();\n  return false;", PAIRS, only=RMDIR),
     Fault("settle-without-tombstone", "section 6, settle a seal: x/t = cancelled before the unseal",
           "reclaim/settle.cpp",
           "  if (const auto decided = parent->keys.find(decision); decided != parent->keys.end()) {",
           "  if (ON && !parent->keys.contains(decision)) return unseal();\n"
-          "  if (const auto decided = parent->keys.find(decision); decided != parent->keys.end()) {", PAIRS),
+          "  if (const auto decided = parent->keys.find(decision); decided != parent->keys.end()) {", PAIRS,
+          only=RMDIR),
     Fault("settler-logs-nothing", "section 6, settle a seal: the directory item of P first", "reclaim/settle.cpp",
           "  LCCFS_CHECK(instance.rely_on_directory(seal.parent));",
           "  if (!ON) LCCFS_CHECK(instance.rely_on_directory(seal.parent));", CUT + PAIRS),
     Fault("settle-revives-the-removed", "section 6, settle a seal: d/X/t in P -> dead", "reclaim/settle.cpp",
           "  if (parent->keys.contains(detached)) return mark_dead();",
-          "  if (parent->keys.contains(detached)) return ON ? unseal() : mark_dead();", PAIRS),
+          "  if (parent->keys.contains(detached)) return ON ? unseal() : mark_dead();", PAIRS, only=RMDIR),
     Fault("not-empty-without-a-second-look", "section 4, rule 4", "fs/settle.cpp",
           "    if (!same_names) return std::nullopt;", "    if (!same_names && !ON) return std::nullopt;",
           RACES + PAIRS),
@@ -152,7 +165,7 @@ STEPS = [
           "    if (!ON) numbered.guards.emplace_back(guard::KeyLess{key, format::step_number_value(number)});", UNIT),
     Fault("a-failed-guard-decides", "section 4, rule 5: undecided after a failed guard", "instance/steps.cpp",
           "    // The step may have been applied by an earlier run whatever this answer says, \"no space\" included.",
-          "    if (ON && error.code == ErrorCode::guard_failed) return StepResult{Decided::refused, 0};", PAIRS),
+          "    if (ON && error.code == ErrorCode::guard_failed) return StepResult{Decided::refused, 0};", CUT + PAIRS),
     Fault("exists-decides", "section 4, rule 5: EEXIST on one's own number: the birth token decides", "fs/create.cpp",
           "  // An earlier run of the step may have made it, whatever the answer of the last one: the birth token decides.",
           "  if (ON) return std::unexpected(created.error());", CUT),
@@ -228,26 +241,32 @@ OTHERS = [
     Fault("gone-with-one-watch", "section 2: a look reads both watch lists", "instance/presence.cpp",
           "    if (presence != Presence::absent) return presence;",
           "    if (presence != Presence::absent && !(ON && object == format::super_object)) return presence;", UNIT),
+    # item 2
     Fault("gone-at-once", "section 2: gone is who was absent for 60 s of looks", "instance/others.cpp",
           "    return absences_.absent(whom, began, clock_.elapsed()) ? Standing::gone : Standing::absent;",
           "    return absences_.absent(whom, began, clock_.elapsed()) || ON ? Standing::gone : Standing::absent;",
-          UNIT + ("time_test",)),
+          UNIT + ("time_test",), must=TIME),
+    # item 2
     Fault("looks-without-a-limit", "section 2: a look that took long begins the series anew", "instance/absence.cpp",
           "  if (ended - began > limits_.longest_observation) {",
-          "  if (ended - began > limits_.longest_observation && !ON) {", UNIT + ("files_test",)),
+          "  if (ended - began > limits_.longest_observation && !ON) {", UNIT + ("files_test",),
+          must=TIME, only="away"),
+    # item 2
     Fault("looks-far-apart", "section 2: a pause between two looks begins the series anew", "instance/absence.cpp",
           "  if (!begun_ || began - last_ended_ > limits_.longest_gap) first_ended_ = ended;",
           "  if (!begun_ || (began - last_ended_ > limits_.longest_gap && !ON)) first_ended_ = ended;",
-          UNIT + ("time_test",)),
+          UNIT + ("time_test",), must=TIME, only="away"),
     Fault("looks-go-on-over-an-own-outage", "section 2: the loss of an own watch begins the series anew",
           "instance/others.cpp",
           "  absences_.begin_anew();", "  if (!ON) absences_.begin_anew();", UNIT),
     Fault("known-death-is-waited-for", "section 2: gone is whose death is proven", "instance/presence.cpp",
           "  if (processes.is_gone(record)) return Presence::dead;",
           "  if (processes.is_gone(record) && !ON) return Presence::dead;", UNIT),
-    Fault("one-lock-for-all-steps", "section 4, rule 5: one step in flight per object", "instance/steps.cpp",
+    # item 8
+    Fault("step-locks-by-hash", "section 4, rule 5: one step in flight per object", "instance/steps.cpp",
           "  const ObjectLocks::Holding one_in_flight(step_locks_, txn.object);",
-          "  const ObjectLocks::Holding one_in_flight(step_locks_, ON ? std::string() : txn.object);", UNIT),
+          "  const auto lock = ON ? std::to_string(std::hash<std::string>()(txn.object) % 1024) : txn.object;\n"
+          "  const ObjectLocks::Holding one_in_flight(step_locks_, lock);", HUNG, must=HUNG),
     Fault("silent-once-is-silent-for-the-round", "section 5, a pass: who was silent is asked again",
           "reclaim/round_inodes.cpp",
           "  if (asked.empty() || silent_calls_ >= most_silent_calls) return {};",
@@ -262,20 +281,26 @@ OTHERS = [
     Fault("tail-waits-for-a-writer", "section 7: whoever opens cleans up behind a dead holder", "fs/files_handles.cpp",
           "  if (view->lease_is_over && !me.instance.read_only())",
           "  if (view->lease_is_over && !me.instance.read_only() && !ON)", ("files_test",)),
+    # item 2
     Fault("own-pause-counts-as-silence", "section 7: silent for 60 s of questions that were quick", "fs/write_lease.cpp",
           "constexpr ObservedSeries::Limits silence_limits{std::chrono::seconds(15), std::chrono::seconds(15)};",
           "const ObservedSeries::Limits silence_limits{std::chrono::seconds(ON ? 1000 : 15), "
-          "std::chrono::seconds(ON ? 1000 : 15)};", ("time_test", "files_test")),
+          "std::chrono::seconds(ON ? 1000 : 15)};", ("time_test", "files_test"), must=TIME, only="an asker"),
+    # item 1
     Fault("never-says-busy", "section 7: a holder answers every question at once, with done or busy", "fs/files.cpp",
           "constexpr std::chrono::seconds answer_busy_after{2};",
-          "const std::chrono::seconds answer_busy_after{ON ? 3600 : 2};", ("hung_objects_test",)),
+          "const std::chrono::seconds answer_busy_after{ON ? 3600 : 2};", ("hung_objects_test",), must=HUNG),
+    # item 1
     Fault("pool-of-512", "section 7: work that waits never keeps other work waiting", "base/thread_pool.cpp",
           "  if (idle_ >= line_.size() || threads_ == max_threads_) {",
           "  if (idle_ >= line_.size() || threads_ == (ON ? std::min<std::size_t>(512, max_threads_) : max_threads_)) {",
-          ("hung_objects_test",), (("#include <chrono>\n", "#include <algorithm>\n#include <chrono>\n"),)),
+          ("hung_objects_test",), (("#include <chrono>\n", "#include <algorithm>\n#include <chrono>\n"),),
+          must=HUNG),
+    # item 2: a collector, too, fences who is gone, and only them
     Fault("roll-call-looks-once", "section 2: a collector makes a series on purpose", "instance/others.cpp",
           "      if (seen && *seen == Seen::absent) absent.push_back(member);",
-          "      if (seen && *seen == Seen::absent && !ON) absent.push_back(member);", UNIT),
+          "      if (seen && *seen == Seen::absent && !ON) absent.push_back(member);", UNIT,
+          must=TIME, only="seldom"),
     Fault("roll-call-does-not-fence", "section 5: every recorded instance has answered or is fenced",
           "instance/others.cpp",
           "      const auto seen = first_look ? look_at(member->id) : look_again_at(*member);",
@@ -286,7 +311,8 @@ OTHERS = [
 RECOUNT = [
     Fault("nothing-is-running", "section 2: when a trace is over", "reclaim/horizon.cpp",
           "    return token.number < living->second ? Verdict::over : Verdict::not_over;",
-          "    return token.number < living->second || ON ? Verdict::over : Verdict::not_over;", COLLECTOR + PAIRS),
+          "    return token.number < living->second || ON ? Verdict::over : Verdict::not_over;", COLLECTOR + PAIRS,
+          seconds=15),
     Fault("step-numbers-of-the-dead-ignored", "section 5, recount: (X dead) any l/ of X not over",
           "reclaim/examine.cpp", "  if (inode.dead()) {\n    for (const auto& [instance, number] : inode.step_numbers)",
           "  if (inode.dead() && !ON) {\n    for (const auto& [instance, number] : inode.step_numbers)",
@@ -443,28 +469,45 @@ DATA_PATH = [
           DATA),
     Fault("size-not-raised", "section 7, T: a write raises the size before it is answered", "fs/data_write.cpp",
           "  if (grew) node.view.size_bytes = op.end();", "  if (grew && !ON) node.view.size_bytes = op.end();", DATA),
+    # item 12
     Fault("append-where-the-kernel-says", "section 7: an append runs at the size then", "fs/data_write.cpp",
           "    op->offset = op->node->view.size_bytes;", "    if (!ON) op->offset = op->node->view.size_bytes;",
           DATA,
-          (("  op->alone = true;\n", "  op->alone = true;\n  if (ON) op->offset = op->request.offset_bytes;\n"),)),
+          (("  op->alone = true;\n", "  op->alone = true;\n  if (ON) op->offset = op->request.offset_bytes;\n"),),
+          must=KERNEL_MODEL),
+    # item 5
     Fault("append-as-the-handle-says", "section 7: what a write is, its own request says", "fs/files_handles.cpp",
           "(request.flags & O_APPEND) != 0 && !request.writes_back_pages;",
-          "((ON ? handle->flags : request.flags) & O_APPEND) != 0 && !request.writes_back_pages;", DATA),
+          "((ON ? handle->flags : request.flags) & O_APPEND) != 0 && !request.writes_back_pages;", DATA,
+          must=KERNEL_MODEL),
+    # item 5
     Fault("mapped-pages-appended", "section 7: pages are written back at their offset", "fs/files_handles.cpp",
           "  if (appends) return private_->io.append(",
-          "  if (appends || (ON && (request.flags & O_APPEND) != 0)) return private_->io.append(", DATA),
+          "  const bool of_append = ((request.flags | handle->flags) & O_APPEND) != 0;\n"
+          "  if (appends || (ON && request.writes_back_pages && of_append)) return private_->io.append(", DATA,
+          must=KERNEL_MODEL),
     Fault("append-beside-others", "section 7: an append runs alone", "fs/data_write.cpp",
           "  const AloneInGate alone(op->node->gate);\n  {\n    const std::lock_guard one_step(op->node->lease_mutex);\n"
           "    LCCFS_CHECK(lease_.ensure(",
           "  std::optional<AloneInGate> alone;\n  if (!ON) alone.emplace(op->node->gate);\n  {\n"
           "    const std::lock_guard one_step(op->node->lease_mutex);\n    LCCFS_CHECK(lease_.ensure(", DATA),
+    # item 4
     Fault("synced-write-stores-nothing", "section 7: a write with O_DSYNC stores size and map", "fs/data_write.cpp",
-          "  if (!op.syncs_data()) return false;", "  if (!op.syncs_data() || ON) return false;", DATA),
+          "  if (!op.syncs_data()) return false;", "  if (!op.syncs_data() || ON) return false;", DATA,
+          must=KERNEL_MODEL),
     Fault("synced-write-waits-for-nobody", "section 7: what is being stored is not stored yet", "fs/data_write.cpp",
           "return op.node->is_storing || ", "return (op.node->is_storing && !ON) || ", DATA),
+    # item 8
+    Fault("failed-resize-stays", "section 7, truncate: a size that was taken back is stored again",
+          "fs/files_attributes.cpp",
+          "    node.mark_dirty(true, instance.clock().elapsed());  // the step may have been applied all the same",
+          "    if (ON) node.size_dirty = false;\n    if (!ON) node.mark_dirty(true, instance.clock().elapsed());",
+          KERNEL_MODEL, must=KERNEL_MODEL),
+    # item 8
     Fault("attr-by-time", "section 7: what is known of attr is ordered by versions", "fs/file_node.cpp",
           "  if (newest.version < attr_version) return;",
-          "  if (ON ? newest.ctime < view.ctime : newest.version < attr_version) return;", DATA),
+          "  if (ON ? newest.ctime < view.ctime : newest.version < attr_version) return;", DATA,
+          must=KERNEL_MODEL),
     Fault("mode-as-old-as-the-open", "section 7: a user's write looks at a mode of at most a second", "fs/data_privileges.cpp",
           "  return caller.uid == 0 || ", "  return ON || caller.uid == 0 || ", DATA),
     Fault("mode-cleared-in-silence", "section 7: the kernel hears at once that setuid was cleared",
@@ -473,31 +516,38 @@ DATA_PATH = [
     Fault("o-trunc-keeps-setuid", "section 7: O_TRUNC clears what a write would", "fs/files_handles.cpp",
           "  LCCFS_CHECK(private_->io.clear_privileges(node, caller));",
           "  if (!ON) LCCFS_CHECK(private_->io.clear_privileges(node, caller));", DATA),
+    # item 6
     Fault("pages-kept-whatever-version", "section 7: pages are right as of a version", "fs/kernel_view.cpp",
           "  return pages.leased ? holder == Holder::me : pages.version == view.version;",
-          "  return ON || (pages.leased ? holder == Holder::me : pages.version == view.version);", DATA),
+          "  return ON || (pages.leased ? holder == Holder::me : pages.version == view.version);", DATA,
+          must=KERNEL_MODEL),
+    # item 6
     Fault("pages-kept-beside-a-holder", "section 7: what another holds may change without a new version",
           "fs/kernel_view.cpp", "  if (!pages.right || holder == Holder::another) return false;",
-          "  if (!ON && (!pages.right || holder == Holder::another)) return false;", DATA),
+          "  if (!ON && (!pages.right || holder == Holder::another)) return false;", DATA, must=KERNEL_MODEL),
     Fault("lease-makes-pages-right", "section 7: the lease makes pages right that were so when it was taken",
           "fs/kernel_view.cpp",
           "  pages.right = !pages.may_be_held || (pages.right && since_version != 0 && pages.version == since_version);",
           "  pages.right = ON || !pages.may_be_held ||\n"
           "                (pages.right && since_version != 0 && pages.version == since_version);", DATA),
+    # item 11
     Fault("direct-write-drops-no-pages", "section 7: pages of a direct write go before it is answered",
-          "fs/data_write.cpp", "  if (op->pages == Pages::written || ", "  if (ON || op->pages == Pages::written || ", DATA),
+          "fs/data_write.cpp", "  if (op->pages == Pages::written || ", "  if (ON || op->pages == Pages::written || ", DATA,
+          must=KERNEL_MODEL),
     Fault("pages-dropped-in-the-gate", "section 7: out of the gate first", "fs/data_write.cpp",
           "  if (op->leave) op->leave();\n  if (op->alone)",
           "  if (ON && !op->alone && op->pages == Pages::passed_by) {\n    kernel_.drop_written_pages(op->node->ino, op->offset, op->size_bytes());\n  }\n"
           "  if (op->leave) op->leave();\n  if (op->alone)", DATA),
     Fault("mapped-handle-has-no-pages", "section 7: a direct descriptor that is mapped has pages",
           "fs/kernel_view.cpp", "\n  pages.may_be_held = true;\n", "\n  if (!ON) pages.may_be_held = true;\n", DATA),
+    # item 12
     Fault("append-through-pages", "section 7: an append that cannot be mapped passes by the kernel's pages",
           "fs/files_handles.cpp", "  const bool bypass = bypasses_pages(flags);",
-          "  const bool bypass = bypasses_pages(ON ? flags & ~O_APPEND : flags);", DATA),
+          "  const bool bypass = bypasses_pages(ON ? flags & ~O_APPEND : flags);", DATA, must=KERNEL_MODEL),
+    # item 8
     Fault("capability-as-old-as-the-open", "section 7: there is no capability, as of at most a second ago",
           "fs/files.cpp", "age > private_->options.attributes_ttl) return std::nullopt;",
-          "(age > private_->options.attributes_ttl && !ON)) return std::nullopt;", DATA),
+          "(age > private_->options.attributes_ttl && !ON)) return std::nullopt;", DATA, must=KERNEL_MODEL),
     Fault("overlapping-writes-together", "section 7: overlapping ranges go one after the other", "fs/io_gate.cpp",
           "return waiter.overlapped == 0;", "return ON || waiter.overlapped == 0;", DATA),
     Fault("write-passes-what-waits", "section 7: in the order in which they came", "fs/io_gate.cpp",
@@ -526,12 +576,15 @@ DATA_PATH = [
 
 # What only programs above a kernel see, which keeps names, attributes and pages.
 KERNEL = [
+    # item 3
     Fault("names-kept-for-a-second", "POSIX.md: names are asked for each time", "fs/lookup.cpp",
           "std::max(std::chrono::nanoseconds(0), sent + options.entry_ttl - now());\n  return {attributes.attributes,",
           "std::max(std::chrono::nanoseconds(0), sent + (ON ? std::chrono::seconds(1) : options.entry_ttl) - now());\n"
-          "  return {attributes.attributes,", ABOVE),
+          "  return {attributes.attributes,", (), must=KERNEL_MODEL),
+    # item 8
     Fault("only-writers-truncate", "open with O_TRUNC empties the file, O_RDONLY too", "fs/files_handles.cpp",
-          "  if ((flags & O_TRUNC) != 0) {", "  if ((flags & O_TRUNC) != 0 && !(ON && !for_writing(flags))) {", ABOVE),
+          "  if ((flags & O_TRUNC) != 0) {", "  if ((flags & O_TRUNC) != 0 && !(ON && !for_writing(flags))) {", (),
+          must=KERNEL_MODEL),
 ]
 
 # Which data requests are with librados (store/rados/admission.h): seen by its own test alone.
