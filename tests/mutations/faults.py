@@ -7,7 +7,7 @@ switched on: ON stands for that condition. `suites` are the tests that are tried
 `must` are tests each of which has to see it, whatever others see: faults that a first hard use found (issue 9, by its
 numbers), and that the models of time, of slow objects and of a kernel have to find again once their mend is off.
 
-`only` and `seconds` save time alone: where a fault does not show in those cases, all are tried.
+`only`, `needs_all` and `seconds` save time alone: where a fault does not show in those cases, all are tried.
 """
 
 import dataclasses
@@ -24,6 +24,7 @@ class Fault:
     also: tuple = ()  # further (old, new) in the same file
     must: tuple = ()
     only: str = ""  # a part of the names of cases that see it (LCCFS_CRASH_ONLY)
+    needs_all: bool = False  # one case of some sees it too seldom
     seconds: int = 0  # about, where they are many: the longest are begun first
 
     def edits(self):
@@ -37,7 +38,7 @@ LAST = ("directories_last_test",)
 UNIT = ("instance_test",)
 RMDIR = "A: rmdir /d/a; B: mkfile /d/a/f"
 RACES = ("namespace_test",)
-DATA = ("files_test", "every_cut_test", "data_interleave_test")
+DATA = ("files_test", "data_interleave_test", "every_cut_test")
 KERNEL_MODEL = ("kernel_test",)
 TIME = ("time_test",)
 HUNG = ("hung_objects_test",)
@@ -295,7 +296,7 @@ OTHERS = [
           "  if (idle_ >= line_.size() || threads_ == max_threads_) {",
           "  if (idle_ >= line_.size() || threads_ == (ON ? std::min<std::size_t>(512, max_threads_) : max_threads_)) {",
           ("hung_objects_test",), (("#include <chrono>\n", "#include <algorithm>\n#include <chrono>\n"),),
-          must=HUNG),
+          must=HUNG, seconds=6),
     # item 2: a collector, too, fences who is gone, and only them
     Fault("roll-call-looks-once", "section 2: a collector makes a series on purpose", "instance/others.cpp",
           "      if (seen && *seen == Seen::absent) absent.push_back(member);",
@@ -340,7 +341,8 @@ RECOUNT = [
     Fault("left-numbers-forgotten", "section 5: what is left is logged before the item goes",
           "reclaim/round_inodes.cpp",
           "  if (!left.empty()) LCCFS_CHECK(instance_.log_items(left));",
-          "  if (!left.empty() && !ON) LCCFS_CHECK(instance_.log_items(left));", COLLECTOR),
+          "  if (!left.empty() && !ON) LCCFS_CHECK(instance_.log_items(left));", COLLECTOR,
+          needs_all=True, seconds=90),
     Fault("emptied-without-item", "section 5, recount: the directory item before a child is detached",
           "reclaim/recount.cpp",
           "  LCCFS_CHECK(instance_.log_items({{format::QueueItem::Kind::directory, directory, {}, logged}}));",
@@ -380,14 +382,14 @@ RECOUNT = [
           "reclaim/round_directories.cpp",
           "    directory.something_left = true;\n  } else if (detached) {",
           "    directory.something_left = true;\n    if (ON && decision) directory.finished.push_back(key);\n"
-          "  } else if (detached) {", PAIRS + COLLECTOR),
+          "  } else if (detached) {", COLLECTOR, seconds=13),
     Fault("queue-not-read-anew", "section 5: q/ is read empty after the instance was over", "reclaim/round.cpp",
           "  if (session && !session->ranges.front().entries.empty()) return {};",
           "  if (session && !session->ranges.front().entries.empty() && !ON) return {};", COLLECTOR),
     Fault("collector-is-never-running", "section 2: a collector is an instance too", "reclaim/round.cpp",
           "  const Instance::Operation running(instance_);",
           "  std::optional<Instance::Operation> running;\n  if (!ON) running.emplace(instance_);",
-          ("collector_crash_test", "interleave_test", "history_test")),
+          ("collector_crash_test", "interleave_test", "history_test"), seconds=11),
 ]
 
 LEASE = [
@@ -462,7 +464,7 @@ LEASE = [
 DATA_PATH = [
     Fault("data-before-bits", "section 7, map: a write sets the bits first", "fs/data_write.cpp",
           "  if (mapped) return {};\n  return lease_.map_objects(",
-          "  if (mapped || ON) return {};\n  return lease_.map_objects(", DATA),
+          "  if (mapped || ON) return {};\n  return lease_.map_objects(", DATA, seconds=6),
     Fault("failed-write-not-cleaned", "section 7, T: a failed write past the end is cleaned", "fs/data_write.cpp",
           "    if (op->end() > op->node->view.size_bytes) op->node->tail_is_dirty = true;",
           "    if (op->end() > op->node->view.size_bytes && !ON) op->node->tail_is_dirty = true;",
