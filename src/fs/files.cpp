@@ -9,7 +9,7 @@
 namespace lccfs {
 
 namespace {
-constexpr std::chrono::seconds answer_busy_after{2};
+constexpr std::chrono::milliseconds answer_busy_after{500};
 constexpr unsigned most_waiting_for_one = 16;
 /// Well below the threads that an instance answers questions with (Instance::question_threads_): a question never waits
 /// for one of them, however many are asked of files that hang.

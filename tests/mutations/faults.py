@@ -289,8 +289,8 @@ OTHERS = [
           "std::chrono::seconds(ON ? 1000 : 15)};", ("time_test", "files_test"), must=TIME, only="an asker"),
     # item 1
     Fault("never-says-busy", "section 7: a holder answers every question at once, with done or busy", "fs/files.cpp",
-          "constexpr std::chrono::seconds answer_busy_after{2};",
-          "const std::chrono::seconds answer_busy_after{ON ? 3600 : 2};", ("hung_objects_test",), must=HUNG),
+          "constexpr std::chrono::milliseconds answer_busy_after{500};",
+          "const std::chrono::milliseconds answer_busy_after{ON ? 3'600'000 : 500};", ("hung_objects_test",), must=HUNG),
     # item 1
     Fault("pool-of-512", "section 7: work that waits never keeps other work waiting", "base/thread_pool.cpp",
           "  if (idle_ >= line_.size() || threads_ == max_threads_) {",
