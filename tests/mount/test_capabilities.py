@@ -33,6 +33,11 @@ class KeyTest(MountTest):
         self.cluster.add_client(volume.address[-1], mon=capability("mon"), osd=osd)
         return volume
 
+    def address_of_admin(self, pool):
+        volume = self.new_address(pool).as_client("admin")
+        self._volumes.append(volume)
+        return volume
+
     def with_other_monitors(self, mon):
         """The same key with less."""
         osd = capability("osd").replace("POOL", POOL).replace("NAMESPACE", self.volume.namespace)
@@ -150,7 +155,7 @@ class KeyTest(MountTest):
         command = "ceph osd pool application enable plain lccfs"
         volume = self.address_of_narrow_user(pool)
         self.assertIn(command, volume.lccfs("mkfs", stderr=subprocess.PIPE).stderr)
-        self.assertEqual(self.new_address(pool).as_client("admin").lccfs("mkfs", stderr=subprocess.PIPE).stderr, "")
+        self.assertEqual(self.address_of_admin(pool).lccfs("mkfs", stderr=subprocess.PIPE).stderr, "")
         self.assertIn("lccfs", self.cluster.ceph("osd", "pool", "application", "get", pool))
         volume = self.address_of_narrow_user(pool)
         self.assertEqual(volume.lccfs("mkfs", stderr=subprocess.PIPE).stderr, "")
@@ -160,6 +165,6 @@ class KeyTest(MountTest):
         narrow = self.address_of_narrow_user(pool).mount("--create")
         (narrow / "file").touch()
         self.assertIn(f"ceph osd pool application enable {pool} lccfs", narrow.log_text())
-        self.assertNotIn("application enable", self.new_address(pool).mount("--create").log_text())
+        self.assertNotIn("application enable", self.address_of_admin(pool).mount("--create").log_text())
         self.assertIn("lccfs", self.cluster.ceph("osd", "pool", "application", "get", pool))
         self.assertNotIn("application enable", self.address_of_narrow_user(pool).mount("--create").log_text())
