@@ -25,9 +25,8 @@ Result<std::chrono::seconds> grace_of(ObjectStore& store) {
   if (!found && found.error().code == ErrorCode::not_found)
     return failure(ErrorCode::not_found, "there is no volume here: make one with lccfs mkfs");
   if (!found) return std::unexpected(std::move(found).error());
-  const auto super = format::decode<format::SuperRecord>(found->xattrs[format::xattr::super]);
-  if (!super) return std::unexpected(format::damage_of_super(super.error()));
-  return std::chrono::seconds(super->grace_seconds);
+  LCCFS_TRY(const auto super, format::super_in(found->xattrs));
+  return std::chrono::seconds(super.grace_seconds);
 }
 
 Result<PassReport> run_passes(Worker& worker, const std::stop_token& stop) {

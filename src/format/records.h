@@ -8,6 +8,7 @@
 #include <array>
 #include <bitset>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -81,8 +82,8 @@ Result<std::uint64_t> decode_fence_number(std::string_view bytes);
 
 /// An error about a part of one of the volume's own objects, with what to do about it.
 Error damage_of(const std::string& part, const Error& error);
-/// The same of the record that says what volume this is, which nothing else can tell.
-Error damage_of_super(const Error& error);
+/// What volume this is, of Super's xattrs, which nothing else can tell. corrupt: with what to do about it.
+Result<SuperRecord> super_in(const std::map<std::string, Bytes>& xattrs);
 
 struct TimeRecord {
   TimeSpec time;

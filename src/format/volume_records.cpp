@@ -122,11 +122,15 @@ Error damage_of(const std::string& part, const Error& error) {
   return {error.code, part + ": " + error.context + advice, error.outcome};
 }
 
-Error damage_of_super(const Error& error) {
-  auto damage = damage_of("Super", error);
-  if (error.code == ErrorCode::corrupt)
+Result<SuperRecord> super_in(const std::map<std::string, Bytes>& xattrs) {
+  const auto found = xattrs.find(xattr::super);
+  Result<SuperRecord> super = failure(ErrorCode::corrupt, "its xattr is missing");
+  if (found != xattrs.end()) super = decode<SuperRecord>(found->second);
+  if (super) return super;
+  auto damage = damage_of("Super", super.error());
+  if (damage.code == ErrorCode::corrupt)
     damage.context += ", which corrects one byte; else put a copy back (lccfs-fsck(8))";
-  return damage;
+  return std::unexpected(std::move(damage));
 }
 
 Bytes encode(const InstanceRecord& record) {

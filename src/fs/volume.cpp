@@ -207,24 +207,23 @@ Result<VolumeInfo> describe_volume(ObjectStore& store) {
     return failure(ErrorCode::not_found, "there is no volume here: make one with lccfs mkfs");
   }
   if (!found) return std::unexpected(std::move(found).error());
-  auto super = format::decode<format::SuperRecord>(found->xattrs[xattr::super]);
-  if (!super) return std::unexpected(format::damage_of_super(super.error()));
-  if (!super->data_pool.empty()) LCCFS_CHECK(store.use_data_pool(super->data_pool));
+  LCCFS_TRY(auto super, format::super_in(found->xattrs));
+  if (!super.data_pool.empty()) LCCFS_CHECK(store.use_data_pool(super.data_pool));
   LCCFS_TRY(auto alloc, read_xattrs(store, format::alloc_object));
   const auto next = format::decode_next_number(alloc.xattrs[xattr::next]);
   if (!next) return std::unexpected(format::damage_of("Alloc: next", next.error()));
 
   VolumeInfo info;
-  info.uuid = text_of(super->uuid);
-  info.label = super->label;
-  info.data_pool = super->data_pool;
-  info.format_version = super->version;
-  info.compat = super->compat;
-  info.ro_compat = super->ro_compat;
-  info.incompat = super->incompat;
-  info.object_size_bytes = super->object_size_bytes;
-  info.grace_seconds = super->grace_seconds;
-  info.birth_seconds = super->birth.seconds;
+  info.uuid = text_of(super.uuid);
+  info.label = super.label;
+  info.data_pool = super.data_pool;
+  info.format_version = super.version;
+  info.compat = super.compat;
+  info.ro_compat = super.ro_compat;
+  info.incompat = super.incompat;
+  info.object_size_bytes = super.object_size_bytes;
+  info.grace_seconds = super.grace_seconds;
+  info.birth_seconds = super.birth.seconds;
   info.numbers_used = *next - format::first_number;
   LCCFS_TRY(info.capacity, store.capacity());
   LCCFS_TRY(info.instances, describe_instances(store, std::move(found->ranges.front())));

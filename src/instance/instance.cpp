@@ -87,12 +87,11 @@ Result<> Instance::read_super() {
     if (snapshot.error().code != ErrorCode::not_found) return std::unexpected(std::move(snapshot).error());
     return failure(ErrorCode::not_found, "there is no volume here: make one with lccfs mkfs");
   }
-  auto super = format::decode<format::SuperRecord>(snapshot->xattrs[format::xattr::super]);
-  if (!super) return std::unexpected(format::damage_of_super(super.error()));
+  LCCFS_TRY(auto super, format::super_in(snapshot->xattrs));
   const auto fences = format::decode_fence_number(snapshot->xattrs[format::xattr::fences]);
   if (!fences) return std::unexpected(format::damage_of("Super: fences", fences.error()));
   LCCFS_CHECK(store_->sync_fences());
-  super_ = std::move(*super);
+  super_ = std::move(super);
   fences_seen_ = *fences;
   return {};
 }

@@ -18,13 +18,7 @@ class Measure {
   Result<Backlog> run() {
     LCCFS_TRY(const auto super,
               store_.query({.object = format::super_object, .xattrs = true, .ranges = {}, .keys = {}}));
-    const auto raw = super.xattrs.find(format::xattr::super);
-    if (raw == super.xattrs.end()) {
-      return std::unexpected(format::damage_of_super({ErrorCode::corrupt, "its xattr is missing", Outcome::definite}));
-    }
-    const auto record = format::decode<format::SuperRecord>(raw->second);
-    if (!record) return std::unexpected(format::damage_of_super(record.error()));
-    super_ = *record;
+    LCCFS_TRY(super_, format::super_in(super.xattrs));
     LCCFS_TRY(const auto roll, read_roll(store_));
     for (const auto& member : roll.members) LCCFS_CHECK(add_queue(member.id));
     return backlog_;
