@@ -36,6 +36,13 @@ format::VolumeUuid random_uuid() {
   return uuid;
 }
 
+std::string quoted(const std::string& name) {
+  std::string text = "\"";
+  text += printable(name);
+  text += '"';
+  return text;
+}
+
 /// What a mkfs that was cut short leaves.
 bool may_be_leftover(const format::ObjectName& name) {
   if (std::holds_alternative<format::AllocName>(name)) return true;
@@ -51,10 +58,10 @@ Result<> check_empty(ObjectStore& store, const std::string& where) {
     for (const std::string& name : page.names) {
       const auto known = format::parse_object_name(name);
       if (!known)
-        return std::unexpected(
-            refused("there are objects of another program " + where + " (\"" + printable(name) + "\")"));
+        return std::unexpected(refused("there are objects of another program " + where + " (" + quoted(name) + ")"));
       if (!may_be_leftover(*known))
-        return std::unexpected(refused("there are objects of a volume " + where + " (\"" + name + "\"), and no Super"));
+        return std::unexpected(
+            refused("there are objects of a volume " + where + " (" + quoted(name) + "), and no Super"));
     }
     cursor = page.next_cursor;
   } while (!cursor.empty());
