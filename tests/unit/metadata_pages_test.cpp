@@ -52,6 +52,27 @@ std::unique_ptr<Environment> open(const std::string& path) {
   return std::move(*opened);
 }
 
+TEST_CASE("A walk that removes what it meets goes on behind it") {
+  const Metadata metadata;
+  const auto environment = open(metadata.path());
+  const auto write = environment->begin_write();
+  REQUIRE(write);
+  const MDB_dbi table = environment->tables().watches;
+  for (int i = 100; i < 400; ++i) REQUIRE((*write)->put(table, "key " + std::to_string(i), "value"));
+  auto cursor = Cursor::open(**write, table);
+  REQUIRE(cursor);
+  auto found = cursor->seek({});
+  std::vector<std::string> met;
+  for (int i = 0; found && *found; ++i) {
+    met.emplace_back(cursor->key());
+    if (i % 3 != 0) REQUIRE(cursor->remove());
+    found = cursor->next();
+  }
+  INFO((found ? std::string() : found.error().context));
+  CHECK(found);
+  CHECK(met.size() == 300);
+}
+
 /// Keys come, grow over their page, shrink and go, in transactions of all sizes.
 void churn(Environment& environment, std::mt19937& random) {
   const auto write = environment.begin_write();

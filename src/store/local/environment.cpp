@@ -144,9 +144,10 @@ Result<bool> Cursor::seek(std::string_view key) { return move(as_value(key), key
 
 /// Keys rise: in a damaged table a walk could else go round for ever.
 Result<bool> Cursor::next() {
-  const std::string before(key_);
+  before_.swap(key_);
   LCCFS_TRY(const bool found, move({}, MDB_NEXT));
-  if (found && key_ <= before) return failure(ErrorCode::corrupt, "the metadata is damaged: its keys are out of order");
+  if (found && key_ <= before_)
+    return failure(ErrorCode::corrupt, "the metadata is damaged: its keys are out of order");
   return found;
 }
 
@@ -155,7 +156,7 @@ Result<bool> Cursor::move(MDB_val key, MDB_cursor_op operation) {
   const int code = ::mdb_cursor_get(cursor_, &key, &value, operation);
   if (code == MDB_NOTFOUND) return false;
   if (code) return lmdb_failure(code, "read metadata");
-  key_ = as_view(key);
+  key_.assign(as_view(key));
   value_ = as_view(value);
   return true;
 }

@@ -85,7 +85,7 @@ class Cursor {
 
   Result<bool> seek(std::string_view key);  ///< to the first key not below; false: there is none
   Result<bool> next();
-  std::string_view key() const { return key_; }
+  std::string_view key() const { return key_; }  ///< good until the next move
   std::string_view value() const { return value_; }
   Result<> remove();
 
@@ -94,7 +94,8 @@ class Cursor {
   Result<bool> move(MDB_val key, MDB_cursor_op operation);
 
   MDB_cursor* cursor_;
-  std::string_view key_, value_;
+  std::string key_, before_;  // copies: what is removed is overwritten in its page
+  std::string_view value_;
 };
 
 class Environment {
