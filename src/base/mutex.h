@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Locks that clang checks (-Wthread-safety). A field says by GUARDED_BY which mutex guards it, a function by REQUIRES
+// which its caller holds, by EXCLUDES which it must not. The annotations are clang's; other compilers see none.
+// docs/ARCHITECTURE.md says in which order locks are taken.
+#pragma once
+
+#include <mutex>
+
+#ifdef __clang__
+#define LCCFS_THREAD_ANNOTATION(x) __attribute__((x))
+#else
+#define LCCFS_THREAD_ANNOTATION(x)
+#endif
+#define GUARDED_BY(mutex) LCCFS_THREAD_ANNOTATION(guarded_by(mutex))
+#define REQUIRES(...) LCCFS_THREAD_ANNOTATION(requires_capability(__VA_ARGS__))
+#define EXCLUDES(...) LCCFS_THREAD_ANNOTATION(locks_excluded(__VA_ARGS__))
+
+namespace lccfs {
+
+class LCCFS_THREAD_ANNOTATION(capability("mutex")) Mutex : public std::mutex {
+ public:
+  void lock() LCCFS_THREAD_ANNOTATION(acquire_capability()) { std::mutex::lock(); }
+  void unlock() LCCFS_THREAD_ANNOTATION(release_capability()) { std::mutex::unlock(); }
+};
+
+/// Holds the mutex while it lives, but between `unlock` and `lock`. Condition variables wait with it, too; what they wait
+/// for is a lambda: `[this]() REQUIRES(mutex_) { return ...; }`.
+class LCCFS_THREAD_ANNOTATION(scoped_lockable) Lock : public std::unique_lock<std::mutex> {
+ public:
+  explicit Lock(Mutex& mutex) LCCFS_THREAD_ANNOTATION(acquire_capability(mutex))
+      : std::unique_lock<std::mutex>(mutex) {}
+  ~Lock() LCCFS_THREAD_ANNOTATION(release_capability()) = default;
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+  void lock() LCCFS_THREAD_ANNOTATION(acquire_capability()) { std::unique_lock<std::mutex>::lock(); }
+  void unlock() LCCFS_THREAD_ANNOTATION(release_capability()) { std::unique_lock<std::mutex>::unlock(); }
+};
+
+}  // namespace lccfs
