@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // The suite on the test store: what the tests of all upper layers stand on must keep the contract too.
 #include "conformance/victim.h"
-#include "store/scripted/scripted_store.h"
+#include "scripted/scripted_store.h"
 
 namespace lccfs::conformance {
 namespace {

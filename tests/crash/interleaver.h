@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "store/scripted/scripted_store.h"
+#include "scripted/scripted_store.h"
 
 namespace lccfs::crash {
 

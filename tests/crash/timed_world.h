@@ -21,7 +21,7 @@
 
 #include "lccfs/file_system.h"
 #include "lccfs/volume.h"
-#include "store/scripted/scripted_store.h"
+#include "scripted/scripted_store.h"
 #include "support/collecting.h"
 #include "support/simulated_time.h"
 

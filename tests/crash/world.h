@@ -8,7 +8,7 @@
 
 #include "crash/call.h"
 #include "crash/scenario.h"
-#include "store/scripted/scripted_store.h"
+#include "scripted/scripted_store.h"
 #include "support/fake_clock.h"
 #include "support/paths.h"
 

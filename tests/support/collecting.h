@@ -12,7 +12,7 @@
 
 #include "format/object_names.h"
 #include "reclaim/collector.h"
-#include "store/scripted/scripted_store.h"
+#include "scripted/scripted_store.h"
 #include "support/hooks.h"
 
 namespace lccfs::test {

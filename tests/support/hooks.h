@@ -9,7 +9,7 @@
 #include <string>
 #include <type_traits>
 
-#include "store/scripted/scripted_store.h"
+#include "scripted/scripted_store.h"
 
 namespace lccfs::test {
 

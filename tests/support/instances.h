@@ -10,7 +10,7 @@
 #include "format/object_names.h"
 #include "format/records.h"
 #include "instance/instance.h"
-#include "store/scripted/scripted_store.h"
+#include "scripted/scripted_store.h"
 #include "support/fake_clock.h"
 #include "support/hooks.h"
 #include "txn/volume_txn.h"

@@ -11,7 +11,7 @@
 #include "format/object_names.h"
 #include "format/records.h"
 #include "lccfs/file_system.h"
-#include "store/scripted/scripted_store.h"
+#include "scripted/scripted_store.h"
 #include "support/hooks.h"
 
 namespace lccfs::test {

@@ -7,7 +7,7 @@
 
 #include "lccfs/file_system.h"
 #include "lccfs/volume.h"
-#include "store/scripted/scripted_store.h"
+#include "scripted/scripted_store.h"
 #include "support/fake_clock.h"
 #include "support/hooks.h"
 

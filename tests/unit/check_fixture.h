@@ -11,7 +11,7 @@
 #include "check/check.h"
 #include "format/object_names.h"
 #include "format/records.h"
-#include "store/scripted/scripted_store.h"
+#include "scripted/scripted_store.h"
 #include "support/catch.h"
 #include "support/hooks.h"
 #include "txn/attribute_txn.h"

@@ -14,7 +14,7 @@
 #include "format/object_names.h"
 #include "format/records.h"
 #include "repair/repair.h"
-#include "store/scripted/scripted_store.h"
+#include "scripted/scripted_store.h"
 #include "support/catch.h"
 #include "support/fake_clock.h"
 #include "support/file_calls.h"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // What the script does to steps. The store's contract itself is held by the conformance suite.
-#include "store/scripted/scripted_store.h"
+#include "scripted/scripted_store.h"
 
 #include <atomic>
 #include <thread>
 
-#include "store/scripted/describe.h"
+#include "scripted/describe.h"
 #include "support/catch.h"
 #include "support/hooks.h"
 

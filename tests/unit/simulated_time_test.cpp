@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-#include "store/scripted/scripted_store.h"
+#include "scripted/scripted_store.h"
 #include "support/catch.h"
 
 namespace lccfs::test {

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <string>
 
-#include "store/scripted/scripted_store.h"
+#include "scripted/scripted_store.h"
 
 namespace lccfs {
 

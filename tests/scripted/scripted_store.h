@@ -18,7 +18,7 @@
 
 #include "lccfs/clock.h"
 #include "lccfs/object_store.h"
-#include "store/scripted/objects.h"
+#include "scripted/objects.h"
 
 namespace lccfs {
 

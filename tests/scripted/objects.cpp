@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "store/scripted/objects.h"
+#include "scripted/objects.h"
 
 #include <algorithm>
 #include <cstring>

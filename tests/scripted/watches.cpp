@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "store/scripted/watches.h"
+#include "scripted/watches.h"
 
 #include <algorithm>
 

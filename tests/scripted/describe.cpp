@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "store/scripted/describe.h"
+#include "scripted/describe.h"
 
 #include "base/text.h"
 

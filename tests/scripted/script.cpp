@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include "store/scripted/client_step.h"
-#include "store/scripted/watches.h"
+#include "scripted/client_step.h"
+#include "scripted/watches.h"
 
 namespace lccfs {
 

@@ -4,7 +4,7 @@
 #include <functional>
 #include <optional>
 
-#include "store/scripted/scripted_store.h"
+#include "scripted/scripted_store.h"
 
 namespace lccfs {
 

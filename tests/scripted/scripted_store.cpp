@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "store/scripted/scripted_store.h"
+#include "scripted/scripted_store.h"
 
 #include <algorithm>
 #include <charconv>
 #include <optional>
 #include <set>
 
-#include "store/scripted/client_step.h"
-#include "store/scripted/watches.h"
+#include "scripted/client_step.h"
+#include "scripted/watches.h"
 
 namespace lccfs {
 
