@@ -42,7 +42,7 @@ Result<AttributesReply> Namespace::Private::directory_reply_for(const InodeView&
 Result<AttributesReply> Namespace::get_attributes(Ino ino) {
   auto& my = *private_;
   if (const auto held = my.held(ino); held && !held->is_directory()) return my.files.get_attributes(ino);
-  const auto view = my.read(ino);
+  const auto view = my.read(ino, {.map = InodeParts::Map::whole});
   if (!view) return std::unexpected(gone_is_stale(view.error()));
   if (view->is_directory()) return my.directory_reply_for(*view);
   if (view->lease && *view->lease != my.instance.id()) return my.files.get_attributes(ino);

@@ -57,6 +57,7 @@ void DataIo::attempt_read(const std::shared_ptr<ReadOp>& op) {
   const auto object_size = instance_.super().object_size_bytes;
   bool meets_end = false;
   bool meets_hole = false;
+  bool map_is_whole = false;
   {
     const std::lock_guard lock(op->node->mutex);
     const auto& view = op->node->view;
@@ -73,8 +74,10 @@ void DataIo::attempt_read(const std::shared_ptr<ReadOp>& op) {
         meets_hole = true;
       }
     }
+    map_is_whole = view.map_is_whole;
   }
-  if (!op->leased && ((meets_end && !op->asked) || (meets_hole && !op->fresh))) {
+  const bool hole_is_a_guess = meets_hole && (!op->fresh || !map_is_whole);
+  if (!op->leased && ((meets_end && !op->asked) || hole_is_a_guess)) {
     pool_.post([this, op] { refresh_and_retry(op); });
     return;
   }

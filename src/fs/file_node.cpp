@@ -7,7 +7,8 @@ namespace lccfs {
 
 void FileNode::learn(InodeView read) {
   const std::lock_guard lock(mutex);
-  if (!lease_held && read.version > view.version) {
+  const bool more_of_map = read.version == view.version && read.map_is_whole && !view.map_is_whole;
+  if (!lease_held && (read.version > view.version || more_of_map)) {
     take(std::move(read));
   } else {
     learn_attr(read);

@@ -204,8 +204,9 @@ struct Files::Private {
     bool leased_here = false;
     const auto view = overlay(read, leased_here);
     AttributesReply answer{attributes_of(view, instance.super().object_size_bytes), options.attributes_ttl};
-    // Another client writes it: what we say may be old at once.
-    if (view.lease && !leased_here && *view.lease != instance.id()) answer.attributes_ttl = {};
+    // Another client writes it: what we say may be old at once. And what a file occupies is not known of a part of its map.
+    const bool written_elsewhere = view.lease && !leased_here && *view.lease != instance.id();
+    if (written_elsewhere || !view.map_is_whole) answer.attributes_ttl = {};
     kernel.told(answer.attributes);
     return answer;
   }
@@ -228,6 +229,7 @@ struct Files::Private {
     merged.wtime = node->view.wtime;
     merged.ctime = std::max(read.ctime, node->view.ctime);
     merged.map = node->view.map;
+    merged.map_is_whole = true;
     return merged;
   }
 

@@ -60,13 +60,13 @@ Result<InodeView> Namespace::Private::remember(const InodeCache::Ticket& ticket,
   return read;
 }
 
-Result<InodeView> Namespace::Private::read(Ino ino, const InodeReadOptions& read_options) {
+Result<InodeView> Namespace::Private::read(Ino ino, const InodeParts& parts) {
   const auto ticket = inodes.begin(ino);
-  return remember(ticket, ino, read_inode(instance, ino, read_options));
+  return remember(ticket, ino, read_inode(instance, ino, parts));
 }
 
 Result<InodeView> Namespace::Private::finish(ReadAhead& ahead) {
-  auto view = view_of_read(instance, ahead.ino, ahead.query.get());
+  auto view = ahead.inode.get();
   if (view) view->sent = ahead.ticket.sent;
   return remember(ahead.ticket, ahead.ino, std::move(view));
 }
@@ -114,7 +114,7 @@ Result<Namespace::Private::Seen> Namespace::Private::see(std::initializer_list<c
     if (seen.entries.size() == wanted.size()) return seen;
     seen.entries.clear();
   }
-  InodeReadOptions with_names;
+  InodeParts with_names;
   for (const auto* name : wanted) with_names.keys.push_back(name->key);
   const auto sent = now();
   auto found = read(directory, with_names);

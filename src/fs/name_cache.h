@@ -131,6 +131,7 @@ class InodeCache {
   void put(const Ticket& ticket, const InodeView& view) {
     auto kept = std::make_shared<InodeView>(view);
     kept->map = {};
+    kept->map_is_whole = !view.is_regular();
     kept->payload.clear();
     kept->extra_ranges.clear();
     kept->keys.clear();

@@ -52,14 +52,14 @@ struct Namespace::Private {
   /// What memory holds of an inode, or nullptr.
   std::shared_ptr<const InodeView> held(Ino ino);
   /// Reads the inode; memory holds it from then on.
-  Result<InodeView> read(Ino ino, const InodeReadOptions& read_options = {});
+  Result<InodeView> read(Ino ino, const InodeParts& parts = {});
   /// The same, already under way.
   struct ReadAhead {
     Ino ino;
     InodeCache::Ticket ticket;
-    Instance::QueryAhead query;
+    std::future<Result<InodeView>> inode;
   };
-  ReadAhead read_ahead(Ino ino) { return {ino, inodes.begin(ino), {instance, inode_read(ino)}}; }
+  ReadAhead read_ahead(Ino ino) { return {ino, inodes.begin(ino), lccfs::read_ahead(instance, ino)}; }
   Result<InodeView> finish(ReadAhead& ahead);
   Result<InodeView> remember(const InodeCache::Ticket& ticket, Ino ino, Result<InodeView> read);
   /// From memory, else read. `stale`: it is gone.

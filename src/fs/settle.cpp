@@ -131,7 +131,7 @@ Result<bool> Namespace::Private::commit_sealed(const StateRecord& seal, std::sha
                                                const CommitStep& step) {
   const Ino sealed = expected.front().entry->record.ino;
   const auto decision = format::decision_key(seal.token);
-  InodeReadOptions wanted{.extra_ranges = {}, .keys = {decision}};
+  InodeParts wanted{.extra_ranges = {}, .keys = {decision}};
   for (const auto& one : expected) wanted.keys.push_back(one.name.key);
   for (auto tries = attempts();;) {
     if (auto next = tries.next(); !next) {

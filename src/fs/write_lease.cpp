@@ -169,7 +169,9 @@ void WriteLease::note_silence(InstanceId holder) {
 }
 
 Result<InodeView> WriteLease::read_current(Ino ino, Ask ask) {
-  LCCFS_TRY(auto view, read_inode(instance_, ino));
+  using Map = InodeParts::Map;
+  const InodeParts parts{.map = ask == Ask::for_opening ? Map::first_blocks : Map::whole};
+  LCCFS_TRY(auto view, read_inode(instance_, ino, parts));
   if (ask != Ask::nobody && view.lease && *view.lease != instance_.id()) {
     const Question question{Question::Kind::store_attributes, ino, ask == Ask::for_opening};
     auto holder = Holder::answered;
@@ -179,7 +181,7 @@ Result<InodeView> WriteLease::read_current(Ino ino, Ask ask) {
       LCCFS_TRY(holder, settle_holder(*view.lease, question));
     }
     const auto asked = *view.lease;
-    LCCFS_TRY(view, read_inode(instance_, ino));
+    LCCFS_TRY(view, read_inode(instance_, ino, parts));
     view.lease_is_over = holder == Holder::over && view.lease == asked;
   }
   LCCFS_CHECK(instance_.see_fence(view.fence));
@@ -193,7 +195,7 @@ Result<> WriteLease::ensure(FileNode& node) {
   }
   for (bool again = false;; again = true) {
     if (again) instance_.clock().sleep_for(std::chrono::milliseconds(1));
-    LCCFS_TRY(auto view, read_inode(instance_, node.ino));
+    LCCFS_TRY(auto view, read_inode_and_map(instance_, node.ino));
     LCCFS_CHECK(instance_.see_fence(view.fence));
     // Ours, though memory does not say so: taken over just now, perhaps by a run of the step that seemed to fail.
     if (view.lease && *view.lease == instance_.id()) return adopt(node, std::move(view), Tail::unclean);
@@ -221,7 +223,7 @@ Result<> WriteLease::find_own(FileNode& node) {
     const std::lock_guard lock(node.mutex);
     if (node.lease_held) return {};
   }
-  auto view = read_inode(instance_, node.ino);
+  auto view = read_inode_and_map(instance_, node.ino);
   if (!view) return view.error().code == ErrorCode::not_found ? Result<>{} : std::unexpected(view.error());
   if (view->lease != instance_.id()) return {};
   return adopt(node, std::move(*view), Tail::unclean);
@@ -236,7 +238,7 @@ Result<> WriteLease::clean_up_behind(FileNode& node, InstanceId holder) {
       instance_.run_repeatable(txn::take_over_lease(node.ino, holder, instance_.id(), instance_.newest_fence()));
   if (!taken && taken.error().code == ErrorCode::not_found) return {};
   if (!taken && taken.error().code != ErrorCode::guard_failed) return std::unexpected(std::move(taken).error());
-  LCCFS_TRY(auto view, read_inode(instance_, node.ino));
+  LCCFS_TRY(auto view, read_inode_and_map(instance_, node.ino));
   if (view.lease != instance_.id()) return {};
   return adopt(node, std::move(view), Tail::unclean);
 }
@@ -375,7 +377,7 @@ Result<> WriteLease::clean_tail(FileNode& node) {
 Result<InodeView> WriteLease::change_unleased(Ino ino,
                                               const std::function<txn::FileChanges(const InodeView&)>& change) {
   for (;;) {
-    LCCFS_TRY(auto view, read_inode(instance_, ino));
+    LCCFS_TRY(auto view, read_inode_and_map(instance_, ino));
     if (view.lease && *view.lease != instance_.id()) {
       LCCFS_TRY(const auto holder, settle_holder(*view.lease, {Question::Kind::give_back_lease, ino, false}));
       if (holder == Holder::answered) continue;

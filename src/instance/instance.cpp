@@ -26,6 +26,7 @@
 #include "base/log.h"
 #include "instance/session_watch.h"
 #include "instance/steps_in_flight.h"
+#include "objects/super.h"
 #include "txn/instance_txn.h"
 
 namespace lccfs {
@@ -66,6 +67,7 @@ Result<std::unique_ptr<Instance>> Instance::start(std::shared_ptr<ObjectStore> s
   }
   LCCFS_TRY(const std::uint64_t first, numbers);
   me->id_ = InstanceId{first};
+  me->fate_->id = me->id_;
   LCCFS_CHECK(me->write_record(options));
   LCCFS_CHECK(me->set_watches());
   me->look_around();
@@ -82,16 +84,11 @@ Result<std::unique_ptr<Instance>> Instance::start(std::shared_ptr<ObjectStore> s
 }
 
 Result<> Instance::read_super() {
-  auto snapshot = store_->query({.object = format::super_object, .xattrs = true, .ranges = {}, .keys = {}});
-  if (!snapshot) {
-    if (snapshot.error().code != ErrorCode::not_found) return std::unexpected(std::move(snapshot).error());
-    return failure(ErrorCode::not_found, "there is no volume here: make one with lccfs mkfs");
-  }
-  LCCFS_TRY(auto super, format::super_in(snapshot->xattrs));
-  const auto fences = format::decode_fence_number(snapshot->xattrs[format::xattr::fences]);
+  LCCFS_TRY(auto super, objects::read_super(objects::reader_of(*store_)));
+  const auto fences = format::decode_fence_number(super.xattrs[format::xattr::fences]);
   if (!fences) return std::unexpected(format::damage_of("Super: fences", fences.error()));
   LCCFS_CHECK(store_->sync_fences());
-  super_ = std::move(super);
+  super_ = std::move(super.record);
   fences_seen_ = *fences;
   return {};
 }
@@ -152,7 +149,7 @@ Result<bool> Instance::own_record_is_live() {
 
 void Instance::set_watch_again(const std::string& object) {
   const std::lock_guard one_at_a_time(watch_again_mutexes_[object == format::super_object ? 0 : 1]);
-  while (!fenced_) {
+  while (!fenced()) {
     {
       const std::lock_guard lock(watches_mutex_);
       const auto& kept = watches_[object];
@@ -162,19 +159,19 @@ void Instance::set_watch_again(const std::string& object) {
     if (set) {
       const auto live = own_record_is_live();
       if (live && *live) return log::info("watch on " + object + " set again");
-      if (live) return become_fenced("its record on Super is no longer live");
+      if (live) return fate_->become_fenced("its record on Super is no longer live");
     } else if (set.error().code == ErrorCode::not_found) {
-      return become_fenced(object + " is gone");
+      return fate_->become_fenced(object + " is gone");
     } else if (set.error().code == ErrorCode::fenced) {
-      return become_fenced(set.error().context);
+      return fate_->become_fenced(set.error().context);
     }
     clock_.sleep_for(std::chrono::seconds(1));
   }
 }
 
-void Instance::become_fenced(const std::string& why) {
-  if (fenced_.exchange(true)) return;
-  log::error("instance " + std::to_string(id_.value) +
+void Instance::Fate::become_fenced(const std::string& why) {
+  if (fenced.exchange(true)) return;
+  log::error("instance " + std::to_string(id.value) +
              " was fenced: every request is answered with an error from now on. Unmount, and mount again. (" + why +
              ")");
 }
@@ -206,7 +203,7 @@ Result<bool> Instance::queue_is_empty() {
 Result<> Instance::end() {
   std::map<std::string, OwnWatch> watches;
   if (!recorded_) return {};
-  if (fenced_) return failure(ErrorCode::fenced, "this client was fenced");
+  if (fenced()) return failure(ErrorCode::fenced, "this client was fenced");
   if (!read_only_) LCCFS_CHECK(drop_range_intents(Ranges::all));
   LCCFS_CHECK(remove_step_numbers());
   {

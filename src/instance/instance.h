@@ -13,7 +13,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <functional>
-#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -31,6 +30,7 @@
 #include "instance/roll_call.h"
 #include "lccfs/clock.h"
 #include "lccfs/object_store.h"
+#include "objects/object.h"
 
 namespace lccfs {
 
@@ -105,19 +105,10 @@ class Instance {
   Result<Applied> run_repeatable(MetaTxn txn);
 
   /// A read. Also learns of fences: `fenced` when this client is.
-  Result<MetaSnapshot> query(MetaRead read);
-  /// The same, under way while its caller does something else.
-  class QueryAhead {
-   public:
-    QueryAhead(Instance& instance, MetaRead read);
-    /// Waits for the answer. Once; who does not need it any more need not call it.
-    Result<MetaSnapshot> get();
-
-   private:
-    Instance& instance_;
-    const MetaRead read_;
-    std::future<Result<MetaSnapshot>> answer_;
-  };
+  Result<MetaSnapshot> query(MetaRead read) const;
+  /// The same; `done` as in lccfs/object_store.h. It may come when the instance is gone.
+  void query_async(MetaRead read, ObjectStore::QueryDone done) const;
+  objects::Query reader() const;
 
   /// An inode number nobody has had; covered by a range intent that is durable, until the caller's Operation ends. By
   /// then the number is unused, its inode is seen removed or has a name for certain, or it is left to the collector.
@@ -174,7 +165,7 @@ class Instance {
   void set_open_probe(OpenProbe probe);
 
   /// Whether this instance was found to be over; all it does fails with `fenced` from then on.
-  bool fenced() const { return fenced_.load(); }
+  bool fenced() const { return fate_->fenced.load(); }
 
  private:
   class SessionWatch;
@@ -188,7 +179,6 @@ class Instance {
   Result<> set_watch(const std::string& object);
   Result<bool> own_record_is_live();
   void set_watch_again(const std::string& object);
-  void become_fenced(const std::string& why);
   Result<> remove_step_numbers();
   Result<bool> queue_is_empty();
   // answers.cpp
@@ -201,7 +191,6 @@ class Instance {
   // steps.cpp
   Result<Applied> apply_until_known(const MetaTxn& txn);
   Result<bool> step_was_applied(const std::string& object, std::uint64_t number);
-  Error noted(Error error);
   // queue.cpp
   enum class Ranges { used_up, all };
   Result<> drop_range_intents(Ranges which);
@@ -235,7 +224,15 @@ class Instance {
 
   std::atomic<std::uint64_t> next_number_{1};
   std::atomic<std::uint64_t> fences_seen_{0};
-  std::atomic<bool> fenced_{false};
+  /// Apart: answers that nobody waits for any more may come when the instance is gone.
+  struct Fate {
+    InstanceId id;
+    std::atomic<bool> fenced{false};
+    void become_fenced(const std::string& why);
+    /// Remembers what an error tells about this instance.
+    Error noted(Error error);
+  };
+  const std::shared_ptr<Fate> fate_ = std::make_shared<Fate>();
 
   ObjectLocks step_locks_;  // one guarded step in flight per object
 

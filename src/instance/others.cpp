@@ -59,12 +59,12 @@ Result<> Instance::sync_fences(std::uint64_t number) {
 
 Result<Instance::AskResult> Instance::ask(InstanceId whom, const format::Question& question,
                                           std::chrono::milliseconds time_out) {
-  if (fenced_) return failure(ErrorCode::fenced, "this client was fenced");
+  if (fenced()) return failure(ErrorCode::fenced, "this client was fenced");
   auto reply = store_->notify(format::session_object(whom), encode(question), time_out);
   if (!reply) {
     const bool may_not = !recorded_ && reply.error().code == ErrorCode::permission_denied;
     if (may_not || reply.error().code == ErrorCode::not_found) return AskResult::nobody;
-    return std::unexpected(noted(std::move(reply).error()));
+    return std::unexpected(fate_->noted(std::move(reply).error()));
   }
   for (const auto& bytes : reply->answers) {
     const auto answer = format::decode<format::Answer>(bytes);
@@ -86,15 +86,15 @@ Result<Instance::Standing> Instance::look_for(InstanceId whom, const InstanceRec
     return absences_.absent(whom, began, clock_.elapsed()) ? Standing::gone : Standing::absent;
   }
   absences_.forget(whom);
-  if (!presence) return std::unexpected(noted(std::move(presence).error()));
+  if (!presence) return std::unexpected(fate_->noted(std::move(presence).error()));
   return *presence == Presence::dead ? Standing::gone : Standing::watching;
 }
 
 Result<Roll> Instance::call_roll(const std::vector<Ino>& inodes, const std::stop_token& stop) {
-  if (fenced_) return failure(ErrorCode::fenced, "this client was fenced");
+  if (fenced()) return failure(ErrorCode::fenced, "this client was fenced");
   look_around();
   auto roll = lccfs::call_roll(*store_, {id_, inodes});
-  if (!roll) return std::unexpected(noted(std::move(roll).error()));
+  if (!roll) return std::unexpected(fate_->noted(std::move(roll).error()));
   LCCFS_CHECK(sync_fences(roll->fences));
   for (auto& member : roll->members) {  // its watch may be lost, and about to be set again
     if (member.standing == Member::Standing::silent && member.id == id_) {

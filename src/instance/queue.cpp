@@ -19,7 +19,7 @@ Result<> Instance::log_items(const std::vector<QueueItem>& items) {
   if (!logged) {
     Error error = std::move(logged).error();
     if (error.code == ErrorCode::not_found) {
-      become_fenced(format::session_object(id_) + " is gone");
+      fate_->become_fenced(format::session_object(id_) + " is gone");
       error.code = ErrorCode::fenced;
     }
     return std::unexpected(std::move(error));
@@ -93,7 +93,7 @@ void Instance::note_handed_out(Ino ino) {
 }
 
 void Instance::leave_to_collector(Ino ino) {
-  if (fenced_) return;  // its range leads there
+  if (fenced()) return;  // its range leads there
   const auto logged = log_items({{QueueItem::Kind::inode, ino, {}, clock_.wall_time()}});
   if (logged) return;
   log::error(format::inode_object(ino) + ": not in the queue, its range stays there: " + logged.error().context);

@@ -19,47 +19,50 @@ Error fenced_error() { return {ErrorCode::fenced, "this client was fenced", Outc
 
 }  // namespace
 
-/// Remembers what an error tells about this instance.
-Error Instance::noted(Error error) {
+Error Instance::Fate::noted(Error error) {
   if (error.code == ErrorCode::fenced) become_fenced(error.context);
   return error;
 }
 
-// NOLINTNEXTLINE(performance-unnecessary-value-param): sent again, it is still needed
-Result<MetaSnapshot> Instance::query(MetaRead read) {
-  for (;;) {
-    if (fenced_) return std::unexpected(fenced_error());
-    auto snapshot = store_->query(read);
-    if (snapshot) return snapshot;
-    if (snapshot.error().code == ErrorCode::timed_out) continue;  // a mount waits for its store
-    return std::unexpected(noted(std::move(snapshot).error()));
-  }
-}
+namespace {
 
-// The completion owns the promise: the waiter may be gone before it is called.
-Instance::QueryAhead::QueryAhead(Instance& instance, MetaRead read) : instance_(instance), read_(std::move(read)) {
-  std::promise<Result<MetaSnapshot>> promise;
-  answer_ = promise.get_future();
-  instance_.store_->query_async(read_, [promise = std::move(promise)](Result<MetaSnapshot> answer) mutable {
-    promise.set_value(std::move(answer));
+/// A mount waits for its store.
+template <class Fate>
+void query_until_answered(const std::shared_ptr<Fate>& fate, ObjectStore& store, MetaRead read,
+                          ObjectStore::QueryDone done) {
+  if (fate->fenced) return done(std::unexpected(fenced_error()));
+  auto again = read;
+  store.query_async(std::move(read), [fate, &store, again = std::move(again),
+                                      done = std::move(done)](Result<MetaSnapshot> answer) mutable {
+    if (answer) return done(std::move(answer));
+    if (answer.error().code == ErrorCode::timed_out) {
+      return query_until_answered(fate, store, std::move(again), std::move(done));
+    }
+    done(std::unexpected(fate->noted(std::move(answer).error())));
   });
 }
 
-Result<MetaSnapshot> Instance::QueryAhead::get() {
-  auto answer = answer_.get();
-  if (instance_.fenced_) return std::unexpected(fenced_error());
-  if (answer) return answer;
-  if (answer.error().code == ErrorCode::timed_out) return instance_.query(read_);
-  return std::unexpected(instance_.noted(std::move(answer).error()));
+}  // namespace
+
+void Instance::query_async(MetaRead read, ObjectStore::QueryDone done) const {
+  query_until_answered(fate_, *store_, std::move(read), std::move(done));
 }
+
+objects::Query Instance::reader() const {
+  return [fate = fate_, store = store_.get()](MetaRead read, ObjectStore::QueryDone done) {
+    query_until_answered(fate, *store, std::move(read), std::move(done));
+  };
+}
+
+Result<MetaSnapshot> Instance::query(MetaRead read) const { return objects::read_once(reader(), std::move(read)); }
 
 Result<Applied> Instance::apply_until_known(const MetaTxn& txn) {
   for (;;) {
-    if (fenced_) return std::unexpected(fenced_error());
+    if (fenced()) return std::unexpected(fenced_error());
     auto applied = store_->apply(txn);
     if (applied) return applied;
     if (is_unknown_time_out(applied.error())) continue;
-    return std::unexpected(noted(std::move(applied).error()));
+    return std::unexpected(fate_->noted(std::move(applied).error()));
   }
 }
 
@@ -81,7 +84,7 @@ Result<StepResult> Instance::run(MetaTxn txn) {
   txn.guards.insert(txn.guards.begin(), Guard(guard::ObjectExists{}));
   const auto key = format::step_number_key(id_);
   for (;;) {
-    if (fenced_) return std::unexpected(fenced_error());
+    if (fenced()) return std::unexpected(fenced_error());
     const auto number = next_number_.fetch_add(1);
     MetaTxn numbered = txn;
     numbered.guards.emplace_back(guard::KeyLess{key, format::step_number_value(number)});
@@ -89,17 +92,18 @@ Result<StepResult> Instance::run(MetaTxn txn) {
     auto applied = store_->apply(std::move(numbered));
     if (applied) return StepResult{Decided::applied, applied->version};
     Error error = std::move(applied).error();
-    if (error.code == ErrorCode::not_found || error.code == ErrorCode::fenced) return std::unexpected(noted(error));
+    if (error.code == ErrorCode::not_found || error.code == ErrorCode::fenced)
+      return std::unexpected(fate_->noted(error));
     // The step may have been applied by an earlier run whatever this answer says, "no space" included.
     auto was_applied = step_was_applied(txn.object, number);
     if (!was_applied) {
       was_applied.error().outcome = Outcome::unknown;
-      return std::unexpected(noted(std::move(was_applied).error()));
+      return std::unexpected(fate_->noted(std::move(was_applied).error()));
     }
     if (*was_applied) return StepResult{Decided::applied, 0};
     if (error.code == ErrorCode::guard_failed) return StepResult{Decided::refused, 0};
     if (is_unknown_time_out(error)) continue;
-    return std::unexpected(noted(std::move(error)));
+    return std::unexpected(fate_->noted(std::move(error)));
   }
 }
 

@@ -61,10 +61,12 @@ NAMESPACE = [
     Fault("handle-without-a-name", "section 9: a file handle leads to what has a name or is open", "fs/lookup.cpp",
           "    if (found.total() == 0) return gone();", "    if (found.total() == 0 && !ON) return gone();", RACES),
     Fault("directory-from-memory", "section 6: no answer rests on what is remembered", "fs/attributes.cpp",
-          "  const auto view = my.read(ino);\n  if (!view) return std::unexpected(gone_is_stale(view.error()));\n"
+          "  const auto view = my.read(ino, {.map = InodeParts::Map::whole});\n"
+          "  if (!view) return std::unexpected(gone_is_stale(view.error()));\n"
           "  if (view->is_directory())",
           "  if (const auto held = my.held(ino); ON && held) return my.reply_for(*held);\n"
-          "  const auto view = my.read(ino);\n  if (!view) return std::unexpected(gone_is_stale(view.error()));\n"
+          "  const auto view = my.read(ino, {.map = InodeParts::Map::whole});\n"
+          "  if (!view) return std::unexpected(gone_is_stale(view.error()));\n"
           "  if (view->is_directory())", RACES),
     Fault("unlink-without-item", "section 6, unlink: step 0, the directory item", "fs/unlink.cpp",
           "LCCFS_CHECK(my.instance.rely_on_directory(parent));",
@@ -418,8 +420,8 @@ LEASE = [
           ("collector_test",) + DATA),
     Fault("dead-holder-not-asked-again", "section 7: holder gone: read the inode after the fence",
           "fs/write_lease.cpp",
-          "    LCCFS_TRY(view, read_inode(instance_, ino));\n    view.lease_is_over",
-          "    if (!ON) {\n      LCCFS_TRY(view, read_inode(instance_, ino));\n    }\n    view.lease_is_over", DATA),
+          "    LCCFS_TRY(view, read_inode(instance_, ino, parts));\n    view.lease_is_over",
+          "    if (!ON) {\n      LCCFS_TRY(view, read_inode(instance_, ino, parts));\n    }\n    view.lease_is_over", DATA),
     Fault("nobody-is-asked", "section 7, reading: the holder is asked", "fs/write_lease.cpp",
           "  if (ask != Ask::nobody && view.lease && *view.lease != instance_.id()) {",
           "  if (ask != Ask::nobody && !ON && view.lease && *view.lease != instance_.id()) {", DATA),
@@ -568,8 +570,11 @@ DATA_PATH = [
           "  if (!op->bytes_missing || op->leased || ON) return finish_read(op, op->length);", DATA),
     Fault("end-of-file-from-memory", "section 7, reading: never past the size; the holder is asked",
           "fs/data_read.cpp",
-          "  if (!op->leased && ((meets_end && !op->asked) || (meets_hole && !op->fresh))) {",
-          "  if (!ON && !op->leased && ((meets_end && !op->asked) || (meets_hole && !op->fresh))) {", DATA),
+          "  if (!op->leased && ((meets_end && !op->asked) || hole_is_a_guess)) {",
+          "  if (!ON && !op->leased && ((meets_end && !op->asked) || hole_is_a_guess)) {", DATA),
+    Fault("hole-in-a-part-of-the-map", "section 7, reading: a hole is one of the whole map", "fs/file_node.cpp",
+          "  if (!lease_held && (read.version > view.version || more_of_map)) {",
+          "  if (!lease_held && (read.version > view.version || (!ON && more_of_map))) {", ("files_test",)),
     Fault("fsync-forgets-the-size", "section 7, fsync: the size if dirty", "fs/files_handles.cpp",
           "  return private_->lease.store_dirty(*handle->node, !data_only);",
           "  return ON ? Result<>{} : private_->lease.store_dirty(*handle->node, !data_only);",

@@ -71,6 +71,7 @@ void ScriptedClient::submit(StepInfo info, Execute execute, std::move_only_funct
   };
   const Fault fault = begin(info);
   info.txn = nullptr;
+  info.read = nullptr;
   auto call = std::make_shared<Call>(std::move(done), Result<T>{});
   Step step;
   step.info = std::move(info);
@@ -90,11 +91,11 @@ void ScriptedClient::apply_async(MetaTxn txn, ApplyDone done) {
 }
 
 void ScriptedClient::query_async(MetaRead read, QueryDone done) {
-  StepInfo info{StepKind::query, read.object, "query"};
-  auto execute = [this, read = std::move(read)] {
-    return cluster_->objects_.query(read, cluster_->options_.page_limit);
-  };
-  submit<MetaSnapshot>(std::move(info), std::move(execute), std::move(done));
+  auto kept = std::make_shared<const MetaRead>(std::move(read));
+  StepInfo info{.kind = StepKind::query, .object = kept->object, .step = "query", .read = kept.get()};
+  submit<MetaSnapshot>(
+      std::move(info), [this, kept] { return cluster_->objects_.query(*kept, cluster_->options_.page_limit); },
+      std::move(done));
 }
 
 void ScriptedClient::read_data(std::string object, std::uint64_t offset, std::span<char> target, ReadDone done) {

@@ -32,6 +32,7 @@ struct StepInfo {
   std::string step;                       ///< MetaTxn::step; otherwise the kind's name
   const MetaTxn* txn = nullptr;           ///< of an apply; valid in the hook only
   std::chrono::milliseconds time_out{0};  ///< of a notify
+  const MetaRead* read = nullptr;         ///< of a query; valid in the hook only
   bool mutates() const;
 };
 

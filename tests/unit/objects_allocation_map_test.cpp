@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "fs/allocation_map.h"
+#include "objects/allocation_map.h"
 
 #include "support/catch.h"
 
-namespace lccfs {
+namespace lccfs::objects {
 namespace {
 
 constexpr std::uint64_t object = 4U << 20;
@@ -66,4 +66,4 @@ TEST_CASE("a block as stored is taken whole") {
 }
 
 }  // namespace
-}  // namespace lccfs
+}  // namespace lccfs::objects

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// A file's allocation map in memory: which data objects may exist, and which are believed to be there
+// A file's allocation map in memory, or as much of it as was read: which data objects may exist, and which are believed to be there
 // (docs/ORDERING.md section 7). Not thread-safe: its owner's lock guards it.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 #include "format/records.h"
 
-namespace lccfs {
+namespace lccfs::objects {
 
 class AllocationMap {
  public:
@@ -21,14 +21,20 @@ class AllocationMap {
   void set_may_exist(ObjectIndex index);
   void set_believed_there(ObjectIndex index, bool there);
 
+  /// How many objects may exist.
+  std::uint64_t mapped() const;
   /// The objects at or behind `first` that may exist.
   std::set<std::uint64_t> mapped_from(ObjectIndex first) const;
 
+  /// What of the objects that are believed there lies below the size.
+  std::uint64_t occupied_bytes(std::uint64_t object_size_bytes, std::uint64_t file_size_bytes) const;
   /// st_blocks: what of each object believed there lies below the size, in units of 4 KiB, counted in 512-byte blocks.
   std::uint64_t blocks_512(std::uint64_t object_size_bytes, std::uint64_t file_size_bytes) const;
 
  private:
+  template <class Work>
+  void for_each_there(const Work& work) const;
   std::map<std::uint64_t, format::MapBlock> blocks_;
 };
 
-}  // namespace lccfs
+}  // namespace lccfs::objects

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "fs/allocation_map.h"
+#include "objects/allocation_map.h"
 
 #include "format/layout.h"
 
-namespace lccfs {
+namespace lccfs::objects {
 
 using format::MapBlock;
 
@@ -42,17 +42,35 @@ std::set<std::uint64_t> AllocationMap::mapped_from(ObjectIndex first) const {
   return mapped;
 }
 
-std::uint64_t AllocationMap::blocks_512(std::uint64_t object_size_bytes, std::uint64_t file_size_bytes) const {
-  std::uint64_t units = 0;
+std::uint64_t AllocationMap::mapped() const {
+  std::uint64_t count = 0;
+  for (const auto& [block, bits] : blocks_) count += bits.may_exist.count();
+  return count;
+}
+
+template <class Work>
+void AllocationMap::for_each_there(const Work& work) const {
   for (const auto& [block, bits] : blocks_) {
-    const auto base = block * MapBlock::objects;
     const auto& there = bits.believed_there;
     for (auto bit = there._Find_first(); bit < there.size(); bit = there._Find_next(bit)) {
-      const auto bytes = format::bytes_within(object_size_bytes, ObjectIndex{base + bit}, file_size_bytes);
-      units += (bytes + unit_bytes - 1) / unit_bytes;
+      work(ObjectIndex{block * MapBlock::objects + bit});
     }
   }
+}
+
+std::uint64_t AllocationMap::occupied_bytes(std::uint64_t object_size_bytes, std::uint64_t file_size_bytes) const {
+  std::uint64_t bytes = 0;
+  for_each_there([&](ObjectIndex index) { bytes += format::bytes_within(object_size_bytes, index, file_size_bytes); });
+  return bytes;
+}
+
+std::uint64_t AllocationMap::blocks_512(std::uint64_t object_size_bytes, std::uint64_t file_size_bytes) const {
+  std::uint64_t units = 0;
+  for_each_there([&](ObjectIndex index) {
+    const auto bytes = format::bytes_within(object_size_bytes, index, file_size_bytes);
+    units += (bytes + unit_bytes - 1) / unit_bytes;
+  });
   return units * (unit_bytes / sector_bytes);
 }
 
-}  // namespace lccfs
+}  // namespace lccfs::objects

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// An inode object, decoded (docs/FORMAT.md): the one reader of inodes for operations, for the collector and for dry runs.
+// Any thread; what is read is a value.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "objects/allocation_map.h"
+#include "objects/object.h"
+
+namespace lccfs::objects {
+
+/// What to read of an inode beside its xattrs.
+struct InodeParts {
+  bool payload = false;
+  std::vector<KeyRange> extra_ranges = {};  ///< one page of each
+  std::vector<std::string> keys = {};
+  /// `first_blocks` is all there is of most files; where it is not, the map is a part (Inode::map_is_whole).
+  enum class Map { left_out, first_blocks, whole } map = Map::first_blocks;
+  /// All back-pointers and step numbers, and which kinds of keys a directory has.
+  bool traces = false;
+};
+
+struct BackPointer {
+  Ino parent;
+  Token token;
+  std::string key;  ///< empty: the xattr `parent`
+};
+
+struct Inode {
+  Ino ino;
+  std::uint64_t version = 0;         ///< all of it is of this version
+  std::chrono::nanoseconds sent{0};  ///< when the read, or the step of ours behind which this is it, was sent
+  format::AttrRecord attr;
+  Bytes attr_raw;  ///< for guards, which compare whole values
+  format::StateRecord state;
+  Bytes state_raw;
+  std::optional<format::BackPointerRecord> parent;
+  std::uint64_t size_bytes = 0;
+  std::uint64_t nsub = 0;
+  Bytes nsub_raw;
+  TimeSpec atime, mtime, ctime, wtime;
+  std::optional<InstanceId> lease;
+  bool lease_is_over = false;  ///< its holder was found to be over
+  std::uint64_t fence = 0;     ///< number of the last fence behind a take-over; 0: never
+  AllocationMap map;
+  bool map_is_whole = true;
+  Bytes payload;                      ///< if asked for
+  std::vector<KeyPage> extra_ranges;  ///< those asked for, in their order
+  std::map<std::string, Bytes> keys;  ///< of those asked for, the ones that are there
+
+  // -- traces, if asked for
+  std::vector<BackPointer> pointers;
+  std::map<InstanceId, std::uint64_t> step_numbers;  ///< of l/ keys
+  bool has_detached = false, has_decisions = false, has_entries = false;
+
+  bool dead() const { return state.kind == format::StateRecord::Kind::dead; }
+  bool sealed() const { return state.kind == format::StateRecord::Kind::sealed; }
+  bool live() const { return !dead(); }  ///< a sealed one, too
+  bool is_regular() const { return attr.type == FileType::regular; }
+  bool is_directory() const { return attr.type == FileType::directory; }
+};
+
+using InodeDone = std::move_only_function<void(Result<Inode>)>;
+
+/// not_found: no such object. corrupt, unsupported: the error names object and part. 1 read, unless the inode has over
+/// 1,024 map blocks or links and all were asked for.
+void read_inode_async(const Query& query, Ino ino, const InodeParts& parts, InodeDone done);
+/// The same; blocks.
+Result<Inode> read_inode(const Query& query, Ino ino, const InodeParts& parts = {});
+
+}  // namespace lccfs::objects
