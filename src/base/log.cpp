@@ -15,9 +15,9 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <mutex>
 #include <utility>
 
+#include "base/mutex.h"
 #include "base/text.h"
 
 namespace lccfs::log {
@@ -59,7 +59,7 @@ int connect_to_syslog() {
 }
 
 /// spdlog's own makes folders and follows links.
-class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
+class FileSink final : public spdlog::sinks::base_sink<Mutex> {
  public:
   FileSink(std::string path, int file) : path_(std::move(path)), file_(file) {}
   ~FileSink() override {
@@ -73,7 +73,7 @@ class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
   const std::string& path() const { return path_; }
   void go_on_in(int file) {
     raw_descriptor = file;
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     ::close(std::exchange(file_, file));
   }
 
@@ -91,11 +91,11 @@ class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
   int file_;
 };
 
-std::mutex file_mutex;
-std::shared_ptr<FileSink> file_sink;  // null: lines go elsewhere
+Mutex file_mutex;
+std::shared_ptr<FileSink> file_sink GUARDED_BY(file_mutex);  // null: lines go elsewhere
 
 void set_file_sink(std::shared_ptr<FileSink> sink) {
-  const std::lock_guard lock(file_mutex);
+  const Lock lock(file_mutex);
   file_sink = std::move(sink);
 }
 
@@ -119,7 +119,7 @@ std::string to_file(const std::string& path) {
 }
 
 void reopen() {
-  const std::unique_lock lock(file_mutex);
+  const Lock lock(file_mutex);
   if (!file_sink) return;
   const int file = open_file(file_sink->path());
   if (file < 0) return warning("cannot reopen the log " + file_sink->path() + ": " + std::strerror(errno));

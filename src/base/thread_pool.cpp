@@ -14,14 +14,14 @@ constexpr std::chrono::seconds idle_limit{10};
 ThreadPool::ThreadPool(std::size_t max_threads) : max_threads_(max_threads) {}
 
 ThreadPool::~ThreadPool() {
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   ending_ = true;
   changed_.notify_all();
-  changed_.wait(lock, [this] { return threads_ == 0; });
+  changed_.wait(lock, [this]() REQUIRES(mutex_) { return threads_ == 0; });
 }
 
 void ThreadPool::post(Work work) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   line_.push_back(std::move(work));
   if (idle_ >= line_.size() || threads_ == max_threads_) {
     changed_.notify_one();
@@ -37,10 +37,10 @@ void ThreadPool::post(Work work) {
 }
 
 void ThreadPool::serve() {
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   for (;;) {
     ++idle_;
-    changed_.wait_for(lock, idle_limit, [this] { return ending_ || !line_.empty(); });
+    changed_.wait_for(lock, idle_limit, [this]() REQUIRES(mutex_) { return ending_ || !line_.empty(); });
     --idle_;
     if (line_.empty()) break;  // idle for long, or ending
     Work work = std::move(line_.front());

@@ -7,8 +7,9 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <thread>
+
+#include "base/mutex.h"
 
 namespace lccfs {
 
@@ -31,12 +32,12 @@ class ThreadPool {
   void serve();
 
   const std::size_t max_threads_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Work> line_;
-  std::size_t threads_ = 0;
-  std::size_t idle_ = 0;
-  bool ending_ = false;
+  std::deque<Work> line_ GUARDED_BY(mutex_);
+  std::size_t threads_ GUARDED_BY(mutex_) = 0;
+  std::size_t idle_ GUARDED_BY(mutex_) = 0;
+  bool ending_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace lccfs
