@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/periodic.h"
 #include "gc/report.h"
 
 namespace lccfs::gc {
@@ -17,10 +18,10 @@ Result<> Daemon::start() {
   return {};
 }
 
-Result<> Daemon::run(const std::stop_token& stop, const Pause& pause) {
+Result<> Daemon::run(const std::stop_token& stop) {
   do {
     take_turn(stop);
-  } while (pause(interval_));
+  } while (pause(clock_, interval_, stop));
   return worker_ && !worker_->fenced() ? worker_->end() : Result<>{};
 }
 

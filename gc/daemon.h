@@ -15,8 +15,6 @@ class Daemon {
  public:
   /// A new store client of the volume.
   using OpenStore = std::function<Result<std::shared_ptr<ObjectStore>>()>;
-  /// Pauses for that long, and answers whether to go on: false once the daemon is to end.
-  using Pause = std::function<bool(std::chrono::nanoseconds)>;
 
   Daemon(OpenStore open_store, Clock& clock, const WorkerOptions& options, std::chrono::nanoseconds interval);
 
@@ -25,7 +23,7 @@ class Daemon {
 
   /// A pass every interval, unless another collector has begun one meanwhile. Passes that fail are logged, and tried
   /// again at the next turn; one whose client was fenced, with a new client. The result is that of the clean end.
-  Result<> run(const std::stop_token& stop, const Pause& pause);
+  Result<> run(const std::stop_token& stop);
 
  private:
   void take_turn(const std::stop_token& stop);

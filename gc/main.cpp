@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // lccfs-gc: reclaims what was removed from a volume.
-#include <condition_variable>
 #include <iostream>
-#include <mutex>
 
 #include "base/log.h"
 #include "base/program.h"
@@ -73,14 +71,6 @@ int collect(const Command& command) {
   return stop.stop_requested() ? complain("interrupted", exit_failure) : status;
 }
 
-bool pause(std::chrono::nanoseconds duration, const std::stop_token& stop) {
-  std::mutex mutex;
-  std::condition_variable_any stopped;
-  std::unique_lock lock(mutex);
-  stopped.wait_for(lock, stop, duration, [] { return false; });
-  return !stop.stop_requested();
-}
-
 int collect_for_ever(const Command& command, daemon::Background& background) {
   daemon::EndSignals signals(program, daemon::EndSignals::Hangup::reopens_log);
   const auto open = [&command]() -> Result<std::shared_ptr<ObjectStore>> { return open_store(command.address, {}); };
@@ -91,7 +81,7 @@ int collect_for_ever(const Command& command, daemon::Background& background) {
   signals.handle_with([&stop] { stop.request_stop(); });
   background.ready();
   log::info("reclaiming what is removed from " + command.address.describe());
-  const auto ended = daemon.run(stop.get_token(), [&stop](auto duration) { return pause(duration, stop.get_token()); });
+  const auto ended = daemon.run(stop.get_token());
   if (ended) return log::info("ended"), exit_success;
   log::error("not ended cleanly: " + ended.error().context);
   return exit_failure;

@@ -2,9 +2,12 @@
 #include "fuse/collector_thread.h"
 
 #include <algorithm>
+#include <chrono>
+#include <random>
 #include <string>
 
 #include "base/log.h"
+#include "base/periodic.h"
 #include "base/text.h"
 
 namespace lccfs::fuse {
@@ -18,31 +21,28 @@ void tell(const GarbageReport& report) {
             count_text(report.data_objects_removed) + " data objects, " + size_text(report.bytes_freed));
 }
 
-}  // namespace
-
-CollectorThread::CollectorThread(FileSystem& fs)
-    : fs_(fs), thread_([this](const std::stop_token& stop) { work(stop); }) {}
-
-void CollectorThread::work(const std::stop_token& stop) {
-  while (pause(stop)) {
-    const auto report = fs_.collect_garbage(stop);
-    if (report) {
-      tell(*report);
-    } else if (report.error().code == ErrorCode::fenced) {
-      return;
-    } else {
-      log::warning("cannot reclaim what was removed, will try again: " + report.error().context);
-    }
+bool collect(FileSystem& fs, const std::stop_token& stop) {
+  const auto report = fs.collect_garbage(stop);
+  if (report) {
+    tell(*report);
+  } else if (report.error().code == ErrorCode::fenced) {
+    return false;
+  } else {
+    log::warning("cannot reclaim what was removed, will try again: " + report.error().context);
   }
+  return true;
 }
 
-/// From half a period to one and a half: mounts that were made together do not all come at once.
-bool CollectorThread::pause(const std::stop_token& stop) {
-  const auto period = std::max<std::chrono::milliseconds>(fs_.grace_period(), shortest_period);
-  std::uniform_int_distribution<std::int64_t> around(period.count() / 2, period.count() * 3 / 2);
-  std::unique_lock lock(mutex_);
-  stopped_.wait_for(lock, stop, std::chrono::milliseconds(around(random_)), [] { return false; });
-  return !stop.stop_requested();
+}  // namespace
+
+std::jthread start_collector_thread(FileSystem& fs, Clock& clock) {
+  // From half a period to one and a half: mounts that were made together do not all come at once.
+  const auto pause = [&fs, random = std::minstd_rand(std::random_device()())]() mutable -> std::chrono::nanoseconds {
+    const auto period = std::max<std::chrono::milliseconds>(fs.grace_period(), shortest_period);
+    std::uniform_int_distribution<std::int64_t> around(period.count() / 2, period.count() * 3 / 2);
+    return std::chrono::milliseconds(around(random));
+  };
+  return run_periodically(clock, pause, [&fs](const std::stop_token& stop) { return collect(fs, stop); });
 }
 
 }  // namespace lccfs::fuse

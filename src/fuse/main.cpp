@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <iostream>
-#include <optional>
 
 #include "base/log.h"
 #include "base/program.h"
@@ -71,8 +70,10 @@ Result<std::unique_ptr<FileSystem>> open_volume(const Command& command) {
 Result<> serve(FileSystem& fs, const Command& command, daemon::Background& background, daemon::EndSignals& signals) {
   LCCFS_TRY(const std::unique_ptr<Session> session, Session::mount(fs, system_clock(), session_options(command)));
   signals.handle_with([&session] { session->end(); });
-  std::optional<CollectorThread> collector;
-  if (command.options.collect_garbage && !command.options.read_only) collector.emplace(fs);
+  std::jthread collector;
+  if (command.options.collect_garbage && !command.options.read_only) {
+    collector = start_collector_thread(fs, system_clock());
+  }
   const Result<> served = session->serve([&] {
     log::info("mounted " + command.address.describe() + " on " + command.mountpoint);
     background.ready();

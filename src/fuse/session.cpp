@@ -16,11 +16,11 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/periodic.h"
 #include "fuse/kernel_channel.h"
 #include "fuse/kernel_notifier.h"
 #include "fuse/mount_table.h"
 #include "fuse/operations.h"
-#include "fuse/ticker.h"
 
 namespace lccfs::fuse {
 namespace {
@@ -114,7 +114,12 @@ Result<> Session::start() {
 
 Result<> Session::serve(const std::function<void()>& ready) {
   LCCFS_CHECK(negotiate());
-  const Ticker ticker(tick_period, [this] { serving_.fs.tick(); });
+  const std::jthread ticks = run_periodically(
+      serving_.clock, [] { return tick_period; },
+      [this](const std::stop_token&) {
+        serving_.fs.tick();
+        return true;
+      });
   ready();
   for (;;) {
     LCCFS_TRY(const bool more, serve_one());

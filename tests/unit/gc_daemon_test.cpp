@@ -21,26 +21,50 @@ using std::chrono::seconds;
 using test::need;
 using test::TestVolume;
 
+/// The daemon's pauses last as long as they should, with a `during` each; behind the last the daemon is told to end.
+class PlayedPauses final : public Clock {
+ public:
+  explicit PlayedPauses(test::FakeClock& clock) : clock_(clock) {}
+  std::chrono::nanoseconds elapsed() const override { return clock_.elapsed(); }
+  TimeSpec wall_time() const override { return clock_.wall_time(); }
+  void sleep_for(std::chrono::nanoseconds duration) override { clock_.sleep_for(duration); }
+  bool wait_for(std::condition_variable&, std::unique_lock<std::mutex>& lock, std::chrono::nanoseconds duration,
+                const std::function<bool()>& done) override {
+    lock.unlock();
+    clock_.advance(duration);
+    if (number_ == count_) {
+      stop_.request_stop();
+    } else {
+      during_(number_++);
+    }
+    lock.lock();
+    return done();
+  }
+
+  /// Runs the daemon with so many pauses between its turns.
+  Result<> run(Daemon& daemon, int count, std::function<void(int)> during) {
+    count_ = count;
+    during_ = std::move(during);
+    return daemon.run(stop_.get_token());
+  }
+
+ private:
+  test::FakeClock& clock_;
+  std::stop_source stop_;
+  std::function<void(int)> during_;
+  int count_ = 0, number_ = 0;
+};
+
 /// A volume, and the store clients that a daemon has opened on it.
 struct World {
   TestVolume volume;
+  PlayedPauses pauses{volume.clock()};
   std::vector<std::shared_ptr<ScriptedClient>> clients;
 
   Daemon::OpenStore open_store() {
     return [this]() -> Result<std::shared_ptr<ObjectStore>> { return clients.emplace_back(volume.new_client()); };
   }
-  Daemon daemon() { return {open_store(), volume.clock(), {.grace = seconds(0)}, seconds(60)}; }
-
-  /// Pauses that last as long as they should, with `during` each of them; then the daemon is to end.
-  Daemon::Pause pauses(
-      int count, std::function<void(int)> during = [](int) {}) {
-    return [this, count, during = std::move(during), number = 0](std::chrono::nanoseconds duration) mutable {
-      if (number == count) return false;
-      volume.clock().advance(duration);
-      during(number++);
-      return true;
-    };
-  }
+  Daemon daemon() { return {open_store(), pauses, {.grace = seconds(0)}, seconds(60)}; }
   std::size_t instances() { return need(describe_volume(*volume.new_client())).instances.size(); }
   std::uint64_t backlog() { return need(describe_volume(*volume.new_client())).backlog.inodes; }
 
@@ -66,10 +90,10 @@ TEST_CASE("a turn that did nothing is no line of the log") {
   Daemon daemon = world.daemon();
   need(daemon.start());
   std::string idle;
-  need(daemon.run({}, world.pauses(2, [&](int turn) {
+  need(world.pauses.run(daemon, 2, [&](int turn) {
     if (turn == 0) idle = logged();
     if (turn == 0) world.leave_garbage();
-  })));
+  }));
   const std::string in_all = logged();
   std::filesystem::remove_all(path);
   CHECK(idle.empty());
@@ -80,7 +104,7 @@ TEST_CASE("a daemon reclaims turn by turn, and leaves nothing of its own behind"
   World world;
   Daemon daemon = world.daemon();
   need(daemon.start());
-  need(daemon.run({}, world.pauses(2, [&](int) { world.leave_garbage(); })));
+  need(world.pauses.run(daemon, 2, [&](int) { world.leave_garbage(); }));
   CHECK(world.clients.size() == 1);
   CHECK(world.backlog() == 0);
   CHECK(world.instances() == 0);
@@ -106,10 +130,10 @@ TEST_CASE("a pass that fails is tried again at the next turn") {
     return failing && info.kind != StepKind::query ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
   });
   std::uint64_t left = 0;
-  need(daemon.run({}, world.pauses(1, [&](int) {
+  need(world.pauses.run(daemon, 1, [&](int) {
     left = world.backlog();
     failing = false;
-  })));
+  }));
   CHECK(left == 2);
   CHECK(world.backlog() == 0);
   CHECK(world.clients.size() == 1);
@@ -132,10 +156,10 @@ TEST_CASE("a daemon that was fenced goes on as a new client") {
   Daemon daemon = world.daemon();
   need(daemon.start());
   const auto fencer = world.volume.new_client();
-  need(daemon.run({}, world.pauses(3, [&](int number) {
+  need(world.pauses.run(daemon, 3, [&](int number) {
     if (number == 0) need(fencer->fence(world.clients.front()->identity()));
     if (number == 0) world.leave_garbage();
-  })));
+  }));
   CHECK(world.clients.size() == 2);
   CHECK(world.backlog() == 0);
 }
@@ -145,10 +169,10 @@ TEST_CASE("a turn is left to another collector that has just begun a pass") {
   Daemon daemon = world.daemon();
   need(daemon.start());
   auto other = need(gc::Worker::start(world.volume.new_client(), world.volume.clock(), {.grace = seconds(0)}));
-  need(daemon.run({}, world.pauses(1, [&](int) {
+  need(world.pauses.run(daemon, 1, [&](int) {
     need(other->collector().pass());
     world.clients.front()->reset_record();
-  })));
+  }));
   const auto trace = world.clients.front()->trace();
   CHECK(std::ranges::none_of(trace, [](const std::string& step) { return step.starts_with("notify"); }));
   need(other->end());

@@ -2,6 +2,7 @@
 // The collector inside a mount.
 #include "fuse/collector_thread.h"
 #include "support/catch.h"
+#include "support/simulated_time.h"
 #include "support/test_volume.h"
 
 namespace lccfs {
@@ -76,10 +77,25 @@ TEST_CASE("a pass that is told to stop before it begins removes nothing") {
   CHECK(need(fs->collect_garbage({})).inodes_removed == 3);
 }
 
+TEST_CASE("a mount's collecting thread collects about once a grace period") {
+  TestVolume volume(with_grace(20));
+  const Mount fs = volume.mount();
+  leave_garbage(*fs.file_system);
+  volume.clock().advance(seconds(21));
+  test::SimulatedTime time;
+  test::SimulatedClock clock(time, {});
+  const auto collector = fuse::start_collector_thread(*fs.file_system, clock);
+  const auto collected = [&] { return has_asked(fs); };
+  CHECK_FALSE(time.run_until(collected, seconds(9)));
+  CHECK(time.run_until(collected, seconds(31)));
+}
+
 TEST_CASE("a mount's collecting thread ends with the mount, whatever it waits for") {
   TestVolume volume(with_grace(1'000'000));
   const Mount fs = volume.mount();
-  { const fuse::CollectorThread collector(*fs.file_system); }
+  test::SimulatedTime time;
+  test::SimulatedClock clock(time, {});
+  { const auto collector = fuse::start_collector_thread(*fs.file_system, clock); }
   need(fs->unmount());
 }
 
