@@ -4,143 +4,115 @@
 #include <linux/fs.h>
 #include <sys/xattr.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "fuse/fuse_api.h"
+
 namespace lccfs::fuse {
 namespace {
 
-// What tools take for a good size of reads and writes; they multiply it, so it is not the object size.
-constexpr int block_size_bytes = 4096;
-
-timespec to_timespec(TimeSpec time) { return {.tv_sec = time.seconds, .tv_nsec = static_cast<long>(time.nanoseconds)}; }
+constexpr std::pair<FileType, mode_t> type_table[] = {
+    {FileType::regular, S_IFREG},     {FileType::directory, S_IFDIR}, {FileType::symlink, S_IFLNK},
+    {FileType::fifo, S_IFIFO},        {FileType::socket, S_IFSOCK},   {FileType::character_device, S_IFCHR},
+    {FileType::block_device, S_IFBLK}};
 
 TimeSpec to_time(const timespec& time) { return {time.tv_sec, static_cast<std::uint32_t>(time.tv_nsec)}; }
 
 }  // namespace
 
 mode_t type_bits(FileType type) {
-  switch (type) {
-    case FileType::regular:
-      return S_IFREG;
-    case FileType::directory:
-      return S_IFDIR;
-    case FileType::symlink:
-      return S_IFLNK;
-    case FileType::fifo:
-      return S_IFIFO;
-    case FileType::socket:
-      return S_IFSOCK;
-    case FileType::character_device:
-      return S_IFCHR;
-    case FileType::block_device:
-      return S_IFBLK;
-  }
-  return 0;
+  const auto* found = std::ranges::find(type_table, type, &std::pair<FileType, mode_t>::first);
+  return found == std::end(type_table) ? 0 : found->second;
 }
 
 std::optional<FileType> type_of(mode_t mode) {
-  switch (mode & S_IFMT) {
-    case S_IFREG:
-      return FileType::regular;
-    case S_IFDIR:
-      return FileType::directory;
-    case S_IFLNK:
-      return FileType::symlink;
-    case S_IFIFO:
-      return FileType::fifo;
-    case S_IFSOCK:
-      return FileType::socket;
-    case S_IFCHR:
-      return FileType::character_device;
-    case S_IFBLK:
-      return FileType::block_device;
-    default:
-      return std::nullopt;
-  }
-}
-
-struct stat to_stat(const Attributes& attributes) {
-  struct stat result = {};
-  result.st_ino = attributes.ino.value;
-  result.st_mode = type_bits(attributes.type) | (attributes.mode & 07777);
-  result.st_nlink = attributes.nlink;
-  result.st_uid = attributes.uid;
-  result.st_gid = attributes.gid;
-  result.st_rdev = attributes.rdev;
-  result.st_size = static_cast<off_t>(attributes.size_bytes);
-  result.st_blksize = block_size_bytes;
-  result.st_blocks = static_cast<blkcnt_t>(attributes.blocks_512);
-  result.st_atim = to_timespec(attributes.atime);
-  result.st_mtim = to_timespec(attributes.mtime);
-  result.st_ctim = to_timespec(attributes.ctime);
-  return result;
-}
-
-// Of files, nothing counts them or limits them but the store's space: those there are at most as many as objects, and one
-// more takes about a block.
-struct statvfs to_statvfs(const VolumeUsage& usage) {
-  struct statvfs result = {};
-  result.f_bsize = block_size_bytes;
-  result.f_frsize = block_size_bytes;
-  result.f_blocks = usage.total_bytes / block_size_bytes;
-  result.f_bfree = result.f_bavail = usage.available_bytes / block_size_bytes;
-  result.f_ffree = result.f_favail = result.f_bavail;
-  result.f_files = usage.objects + result.f_ffree;
-  result.f_namemax = 255;
-  return result;
-}
-
-double to_seconds(std::chrono::nanoseconds duration) { return std::chrono::duration<double>(duration).count(); }
-
-fuse_entry_param to_entry(const EntryReply& reply) {
-  fuse_entry_param result = {};
-  result.ino = reply.attributes.ino.value;
-  result.generation = 0;  // inode numbers are never used again
-  result.attr = to_stat(reply.attributes);
-  result.attr_timeout = to_seconds(reply.attributes_ttl);
-  result.entry_timeout = to_seconds(reply.entry_ttl);
-  return result;
+  const auto* found = std::ranges::find(type_table, mode & S_IFMT, &std::pair<FileType, mode_t>::second);
+  if (found == std::end(type_table)) return std::nullopt;
+  return found->first;
 }
 
 SetAttributes to_changes(const struct stat& values, int to_set, TimeSpec now) {
+  const auto asked = [to_set](int what) { return (to_set & what) != 0; };
   SetAttributes changes;
-  if ((to_set & FUSE_SET_ATTR_MODE) != 0) changes.mode = values.st_mode & 07777;
-  if ((to_set & FUSE_SET_ATTR_UID) != 0) changes.uid = values.st_uid;
-  if ((to_set & FUSE_SET_ATTR_GID) != 0) changes.gid = values.st_gid;
-  if ((to_set & FUSE_SET_ATTR_SIZE) != 0) changes.size_bytes = static_cast<std::uint64_t>(values.st_size);
-  if ((to_set & FUSE_SET_ATTR_ATIME_NOW) != 0)
-    changes.atime = now;
-  else if ((to_set & FUSE_SET_ATTR_ATIME) != 0)
-    changes.atime = to_time(values.st_atim);
-  if ((to_set & FUSE_SET_ATTR_MTIME_NOW) != 0)
-    changes.mtime = now;
-  else if ((to_set & FUSE_SET_ATTR_MTIME) != 0)
-    changes.mtime = to_time(values.st_mtim);
+  if (asked(FUSE_SET_ATTR_MODE)) changes.mode = values.st_mode & 07777;
+  if (asked(FUSE_SET_ATTR_UID)) changes.uid = values.st_uid;
+  if (asked(FUSE_SET_ATTR_GID)) changes.gid = values.st_gid;
+  if (asked(FUSE_SET_ATTR_SIZE)) changes.size_bytes = static_cast<std::uint64_t>(values.st_size);
+  if (asked(FUSE_SET_ATTR_ATIME)) changes.atime = to_time(values.st_atim);
+  if (asked(FUSE_SET_ATTR_MTIME)) changes.mtime = to_time(values.st_mtim);
+  if (asked(FUSE_SET_ATTR_ATIME_NOW)) changes.atime = now;
+  if (asked(FUSE_SET_ATTR_MTIME_NOW)) changes.mtime = now;
   return changes;
 }
 
 std::optional<RenameMode> to_rename_mode(unsigned flags) {
-  switch (flags) {
-    case 0:
-      return RenameMode::replace;
-    case RENAME_NOREPLACE:
-      return RenameMode::no_replace;
-    case RENAME_EXCHANGE:
-      return RenameMode::exchange;
-    default:
-      return std::nullopt;
-  }
+  if (flags == 0) return RenameMode::replace;
+  if (flags == RENAME_NOREPLACE) return RenameMode::no_replace;
+  if (flags == RENAME_EXCHANGE) return RenameMode::exchange;
+  return std::nullopt;
 }
 
 std::optional<XattrMode> to_xattr_mode(int flags) {
-  switch (flags) {
-    case 0:
-      return XattrMode::create_or_replace;
-    case XATTR_CREATE:
-      return XattrMode::create;
-    case XATTR_REPLACE:
-      return XattrMode::replace;
-    default:
-      return std::nullopt;
+  if (flags == 0) return XattrMode::create_or_replace;
+  if (flags == XATTR_CREATE) return XattrMode::create;
+  if (flags == XATTR_REPLACE) return XattrMode::replace;
+  return std::nullopt;
+}
+
+int errno_of(ErrorCode code) {
+  switch (code) {  // no default: the compiler names what is missing
+    case ErrorCode::not_found:
+      return ENOENT;
+    case ErrorCode::exists:
+      return EEXIST;
+    case ErrorCode::guard_failed:  // operations answer their own lost races; what arrives here was forgotten
+    case ErrorCode::fenced:
+    case ErrorCode::corrupt:
+    case ErrorCode::timed_out:
+    case ErrorCode::io:
+      return EIO;
+    case ErrorCode::no_space:
+      return ENOSPC;
+    case ErrorCode::quota_exceeded:
+      return EDQUOT;
+    case ErrorCode::unsupported:
+      return EOPNOTSUPP;
+    case ErrorCode::permission_denied:
+      return EACCES;
+    case ErrorCode::not_permitted:
+      return EPERM;
+    case ErrorCode::invalid:
+      return EINVAL;
+    case ErrorCode::busy:
+      return EBUSY;
+    case ErrorCode::stale:
+      return ESTALE;
+    case ErrorCode::not_directory:
+      return ENOTDIR;
+    case ErrorCode::is_directory:
+      return EISDIR;
+    case ErrorCode::not_empty:
+      return ENOTEMPTY;
+    case ErrorCode::name_too_long:
+      return ENAMETOOLONG;
+    case ErrorCode::cross_device:
+      return EXDEV;
+    case ErrorCode::file_too_large:
+      return EFBIG;
+    case ErrorCode::no_attribute:
+      return ENODATA;
+    case ErrorCode::range_too_small:
+      return ERANGE;
+    case ErrorCode::bad_handle:
+      return EBADF;
+    case ErrorCode::read_only:
+      return EROFS;
+    case ErrorCode::too_many_links:
+      return EMLINK;
   }
+  return EIO;
 }
 
 }  // namespace lccfs::fuse

@@ -1,6 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "fuse/operations.h"
 
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "fuse/answers.h"
+#include "fuse/convert.h"
+#include "fuse/request.h"
 #include "fuse/serving.h"
 
 namespace lccfs::fuse {
@@ -13,6 +25,64 @@ constexpr unsigned max_write_bytes = 1U << 20;
 // it is far above what hangs on an OSD that is away. Each has its buffer: who writes with 4096 direct requests of 1 MiB
 // in flight, and holds 4 GiB for them himself, makes the mount hold them too.
 constexpr unsigned max_background_requests = 4096;
+// What the shortest name takes in a listing: so many more entries than this never fit.
+constexpr std::size_t shortest_entry_bytes = 32;
+
+Serving& serving_of(fuse_req_t request) { return *static_cast<Serving*>(fuse_req_userdata(request)); }
+
+Caller caller_of(fuse_req_t request) {
+  const fuse_ctx* context = fuse_req_ctx(request);
+  return {.uid = context->uid, .gid = context->gid};
+}
+
+void refuse(fuse_req_t raw, int error_number) { fuse_reply_err(raw, error_number); }
+
+/// Runs `work(Serving&, Request)` on the pool: it may block on the store, which the receiving thread must not. It owns
+/// its arguments: libfuse uses their memory again as soon as the operation returns.
+template <class Work>
+void serve(fuse_req_t raw, const char* operation, Work work) {
+  Serving& serving = serving_of(raw);
+  serving.pool.post([&serving, request = Request(raw, operation, serving.in_flight), work = std::move(work)]() mutable {
+    work(serving, std::move(request));
+  });
+}
+
+void answer(Serving&, Request request, const Result<>& result) { request.finish(result); }
+
+void answer(Serving&, Request request, const Result<AttributesReply>& attributes) {
+  if (!attributes) return request.fail(attributes.error());
+  request.answer(attributes_answer(*attributes));
+}
+
+void answer(Serving&, Request request, const Result<VolumeUsage>& usage) {
+  if (!usage) return request.fail(usage.error());
+  request.answer(usage_answer(*usage));
+}
+
+void answer(Serving&, Request request, const Result<std::string>& bytes) {
+  if (!bytes) return request.fail(bytes.error());
+  request.answer(*bytes);
+}
+
+void answer(Serving& serving, Request request, const Result<EntryReply>& entry) {
+  if (!entry) return request.fail(entry.error());
+  const Ino ino = entry->attributes.ino;
+  serving.lookups.add(ino);
+  if (!request.answer(entry_answer(*entry))) serving.forget(ino, 1);
+}
+
+/// Runs `fs.method(arguments...)` on the pool, and answers what it says.
+template <class Method, class... Arguments>
+void call(fuse_req_t raw, const char* operation, Method method, Arguments... arguments) {
+  serve(raw, operation, [method, ... arguments = std::move(arguments)](Serving& serving, Request request) {
+    if constexpr (std::is_void_v<std::invoke_result_t<Method, FileSystem&, const Arguments&...>>) {
+      (serving.fs.*method)(arguments...);
+      request.finish({});
+    } else {
+      answer(serving, std::move(request), (serving.fs.*method)(arguments...));
+    }
+  });
+}
 
 // Neither the kernel's writeback cache (it never believes a size that another client changed) nor posix ACLs.
 void init(void*, fuse_conn_info* connection) {
@@ -23,11 +93,230 @@ void init(void*, fuse_conn_info* connection) {
   connection->max_background = max_background_requests;
 }
 
-void statfs(fuse_req_t raw, fuse_ino_t) {
-  serve(raw, "statfs", [](Serving& serving, Request request) {
-    const Result<VolumeUsage> usage = serving.fs.usage();
-    usage ? request.usage(*usage) : request.fail(usage.error());
+void statfs(fuse_req_t raw, fuse_ino_t) { call(raw, "statfs", &FileSystem::usage); }
+
+// -- names
+
+void lookup(fuse_req_t raw, fuse_ino_t parent, const char* name) {
+  call(raw, "lookup", &FileSystem::lookup, Ino{parent}, std::string(name));
+}
+
+void forget(fuse_req_t raw, fuse_ino_t ino, std::uint64_t count) {
+  serving_of(raw).forget(Ino{ino}, count);
+  fuse_reply_none(raw);
+}
+
+void forget_multi(fuse_req_t raw, std::size_t count, fuse_forget_data* forgotten) {
+  for (std::size_t i = 0; i < count; ++i) serving_of(raw).forget(Ino{forgotten[i].ino}, forgotten[i].nlookup);
+  fuse_reply_none(raw);
+}
+
+void make_node(fuse_req_t raw, const char* operation, fuse_ino_t parent, const char* name, NewNode node) {
+  call(raw, operation, &FileSystem::make_node, caller_of(raw), Ino{parent}, std::string(name), std::move(node));
+}
+
+void mknod(fuse_req_t raw, fuse_ino_t parent, const char* name, mode_t mode, dev_t device) {
+  const std::optional<FileType> type = type_of(mode);
+  if (!type) return refuse(raw, EINVAL);
+  make_node(raw, "mknod", parent, name, {.type = *type, .mode = mode & 07777, .rdev = device, .symlink_target = ""});
+}
+
+void mkdir(fuse_req_t raw, fuse_ino_t parent, const char* name, mode_t mode) {
+  make_node(raw, "mkdir", parent, name,
+            {.type = FileType::directory, .mode = mode & 07777, .rdev = 0, .symlink_target = ""});
+}
+
+void symlink(fuse_req_t raw, const char* target, fuse_ino_t parent, const char* name) {
+  make_node(raw, "symlink", parent, name,
+            {.type = FileType::symlink, .mode = 0777, .rdev = 0, .symlink_target = target});
+}
+
+void create(fuse_req_t raw, fuse_ino_t parent, const char* name, mode_t mode, fuse_file_info* info) {
+  serve(raw, "create",
+        [caller = caller_of(raw), parent = Ino{parent}, name = std::string(name), mode, flags = info->flags](
+            Serving& serving, Request request) {
+          const Result<CreateReply> made = serving.fs.create(caller, parent, name, mode & 07777, flags);
+          if (!made) return request.fail(made.error());
+          const Ino ino = made->entry.attributes.ino;
+          serving.lookups.add(ino);
+          if (request.answer(create_answer(*made, flags))) return;
+          serving.fs.release(made->open.handle);
+          serving.forget(ino, 1);
+        });
+}
+
+void unlink(fuse_req_t raw, fuse_ino_t parent, const char* name) {
+  call(raw, "unlink", &FileSystem::unlink, Ino{parent}, std::string(name));
+}
+
+void rmdir(fuse_req_t raw, fuse_ino_t parent, const char* name) {
+  call(raw, "rmdir", &FileSystem::rmdir, Ino{parent}, std::string(name));
+}
+
+void rename(fuse_req_t raw, fuse_ino_t parent, const char* name, fuse_ino_t new_parent, const char* new_name,
+            unsigned flags) {
+  const std::optional<RenameMode> mode = to_rename_mode(flags);
+  if (!mode) return refuse(raw, EINVAL);
+  call(raw, "rename", &FileSystem::rename, Ino{parent}, std::string(name), Ino{new_parent}, std::string(new_name),
+       *mode);
+}
+
+// EPERM says "this file system makes no hard links" (link(2)); ENOSYS would not.
+void link(fuse_req_t raw, fuse_ino_t, fuse_ino_t, const char*) { refuse(raw, EPERM); }
+
+void readlink(fuse_req_t raw, fuse_ino_t ino) { call(raw, "readlink", &FileSystem::read_link, Ino{ino}); }
+
+// -- directories
+
+void opendir(fuse_req_t raw, fuse_ino_t ino, fuse_file_info*) {
+  serve(raw, "opendir", [ino = Ino{ino}](Serving& serving, Request request) {
+    const Result<HandleId> handle = serving.fs.open_directory(ino);
+    if (!handle) return request.fail(handle.error());
+    if (!request.answer(open_directory_answer(*handle))) serving.fs.release_directory(*handle);
   });
+}
+
+/// As many entries as fit.
+std::string pack(fuse_req_t raw, const std::vector<DirectoryEntry>& entries, std::size_t size_bytes) {
+  std::string packed(size_bytes, '\0');
+  std::size_t used = 0;
+  for (const DirectoryEntry& entry : entries) {
+    struct stat values = {};
+    values.st_ino = entry.ino.value;
+    values.st_mode = type_bits(entry.type);
+    const std::size_t needed = fuse_add_direntry(raw, packed.data() + used, size_bytes - used, entry.name.c_str(),
+                                                 &values, static_cast<off_t>(entry.cookie));
+    if (needed > size_bytes - used) break;  // it was not added
+    used += needed;
+  }
+  packed.resize(used);
+  return packed;
+}
+
+void readdir(fuse_req_t raw, fuse_ino_t, std::size_t size_bytes, off_t cookie, fuse_file_info* info) {
+  serve(raw, "readdir", [raw, handle = HandleId{info->fh}, size_bytes, cookie](Serving& serving, Request request) {
+    const auto entries =
+        serving.fs.read_directory(handle, static_cast<std::uint64_t>(cookie), size_bytes / shortest_entry_bytes);
+    if (!entries) return request.fail(entries.error());
+    request.answer(pack(raw, *entries, size_bytes));
+  });
+}
+
+void releasedir(fuse_req_t raw, fuse_ino_t, fuse_file_info* info) {
+  call(raw, "releasedir", &FileSystem::release_directory, HandleId{info->fh});
+}
+
+void fsyncdir(fuse_req_t raw, fuse_ino_t ino, int, fuse_file_info*) {
+  call(raw, "fsyncdir", &FileSystem::sync_directory, Ino{ino});
+}
+
+// -- attributes
+
+void getattr(fuse_req_t raw, fuse_ino_t ino, fuse_file_info*) {
+  call(raw, "getattr", &FileSystem::get_attributes, Ino{ino});
+}
+
+void setattr(fuse_req_t raw, fuse_ino_t ino, struct stat* values, int to_set, fuse_file_info*) {
+  call(raw, "setattr", &FileSystem::set_attributes, caller_of(raw), Ino{ino},
+       to_changes(*values, to_set, serving_of(raw).clock.wall_time()));
+}
+
+/// ACLs are not kept: users' tools take EOPNOTSUPP for "none".
+bool is_acl(std::string_view name) { return name.starts_with("system.posix_acl_"); }
+
+/// getxattr(2) and listxattr(2): a size of 0 asks how many bytes there are.
+void answer_sized(Request request, std::string_view bytes, std::size_t size_bytes) {
+  const std::string size = xattr_size_answer(bytes.size());
+  if (size_bytes != 0 && bytes.size() > size_bytes) return request.fail(ERANGE);
+  request.answer(size_bytes == 0 ? std::string_view(size) : bytes);
+}
+
+void getxattr(fuse_req_t raw, fuse_ino_t ino, const char* name, std::size_t size_bytes) {
+  if (is_acl(name)) return refuse(raw, EOPNOTSUPP);
+  serve(raw, "getxattr", [ino = Ino{ino}, name = std::string(name), size_bytes](Serving& serving, Request request) {
+    const Result<Bytes> value = serving.fs.get_xattr(ino, name);
+    value ? answer_sized(std::move(request), *value, size_bytes) : request.fail(value.error());
+  });
+}
+
+void listxattr(fuse_req_t raw, fuse_ino_t ino, std::size_t size_bytes) {
+  serve(raw, "listxattr", [ino = Ino{ino}, size_bytes](Serving& serving, Request request) {
+    const auto names = serving.fs.list_xattrs(ino);
+    if (!names) return request.fail(names.error());
+    std::string joined;
+    for (const std::string& name : *names) joined.append(name).push_back('\0');
+    answer_sized(std::move(request), joined, size_bytes);
+  });
+}
+
+void setxattr(fuse_req_t raw, fuse_ino_t ino, const char* name, const char* value, std::size_t size_bytes, int flags) {
+  const std::optional<XattrMode> mode = to_xattr_mode(flags);
+  if (!mode || is_acl(name)) return refuse(raw, mode ? EOPNOTSUPP : EINVAL);
+  call(raw, "setxattr", &FileSystem::set_xattr, Ino{ino}, std::string(name), Bytes(value, size_bytes), *mode);
+}
+
+void removexattr(fuse_req_t raw, fuse_ino_t ino, const char* name) {
+  if (is_acl(name)) return refuse(raw, EOPNOTSUPP);
+  call(raw, "removexattr", &FileSystem::remove_xattr, Ino{ino}, std::string(name));
+}
+
+// -- files. Reads and writes go from the receiving thread straight to the file system, which never blocks on them, and
+// are answered by whoever completes them.
+
+void open(fuse_req_t raw, fuse_ino_t ino, fuse_file_info* info) {
+  serve(raw, "open", [caller = caller_of(raw), ino = Ino{ino}, flags = info->flags](Serving& serving, Request request) {
+    const Result<OpenReply> opened = serving.fs.open(caller, ino, flags);
+    if (!opened) return request.fail(opened.error());
+    if (!request.answer(open_answer(*opened, flags))) serving.fs.release(opened->handle);
+  });
+}
+
+void read(fuse_req_t raw, fuse_ino_t, std::size_t size_bytes, off_t offset, fuse_file_info* info) {
+  Serving& serving = serving_of(raw);
+  auto buffer = std::make_unique_for_overwrite<char[]>(size_bytes);
+  const std::span<char> target(buffer.get(), size_bytes);
+  // The kernel names an owner of locks in every read but those that fill its pages. Whether the descriptor is a direct one
+  // now says nothing: fcntl may have changed that behind an open that passes by the pages.
+  if (info->lock_owner == 0) serving.fs.is_mapped(HandleId{info->fh});
+  serving.fs.read(
+      HandleId{info->fh}, static_cast<std::uint64_t>(offset), target,
+      [request = Request(raw, "read", serving.in_flight), buffer = std::move(buffer)](Result<std::size_t> got) mutable {
+        if (!got) return request.fail(got.error());
+        request.answer({buffer.get(), *got});
+      });
+}
+
+SharedBytes copy(const char* data, std::size_t size_bytes) {
+  std::shared_ptr<char[]> owner = std::make_shared_for_overwrite<char[]>(size_bytes);
+  std::copy_n(data, size_bytes, owner.get());
+  const char* bytes = owner.get();
+  return {.owner = std::shared_ptr<const char>(std::move(owner), bytes), .data = bytes, .size_bytes = size_bytes};
+}
+
+void write(fuse_req_t raw, fuse_ino_t, const char* data, std::size_t size_bytes, off_t offset, fuse_file_info* info) {
+  Serving& serving = serving_of(raw);
+  WriteRequest write{.caller = caller_of(raw),
+                     .offset_bytes = static_cast<std::uint64_t>(offset),
+                     .bytes = copy(data, size_bytes),
+                     .flags = info->flags,
+                     .writes_back_pages = info->writepage != 0};
+  serving.fs.write(HandleId{info->fh}, std::move(write),
+                   [request = Request(raw, "write", serving.in_flight)](Result<std::size_t> written) mutable {
+                     if (!written) return request.fail(written.error());
+                     request.answer(written_answer(*written));
+                   });
+}
+
+void flush(fuse_req_t raw, fuse_ino_t, fuse_file_info* info) {
+  call(raw, "flush", &FileSystem::flush, HandleId{info->fh});
+}
+
+void fsync(fuse_req_t raw, fuse_ino_t, int data_only, fuse_file_info* info) {
+  call(raw, "fsync", &FileSystem::fsync, HandleId{info->fh}, data_only != 0);
+}
+
+void release(fuse_req_t raw, fuse_ino_t, fuse_file_info* info) {
+  call(raw, "release", &FileSystem::release, HandleId{info->fh});
 }
 
 }  // namespace
@@ -35,14 +324,38 @@ void statfs(fuse_req_t raw, fuse_ino_t) {
 // Not among them, so that libfuse answers ENOSYS and the kernel does without: locks (kept by the kernel, for this host
 // alone), fallocate, lseek, copy_file_range, ioctl, access (default_permissions), readdirplus.
 fuse_lowlevel_ops operations() {
-  fuse_lowlevel_ops result = {};
-  result.init = init;
-  result.statfs = statfs;
-  add_name_operations(result);
-  add_directory_operations(result);
-  add_attribute_operations(result);
-  add_file_operations(result);
-  return result;
+  fuse_lowlevel_ops table = {};
+  table.init = init;
+  table.statfs = statfs;
+  table.lookup = lookup;
+  table.forget = forget;
+  table.forget_multi = forget_multi;
+  table.mknod = mknod;
+  table.mkdir = mkdir;
+  table.symlink = symlink;
+  table.create = create;
+  table.unlink = unlink;
+  table.rmdir = rmdir;
+  table.rename = rename;
+  table.link = link;
+  table.readlink = readlink;
+  table.opendir = opendir;
+  table.readdir = readdir;
+  table.releasedir = releasedir;
+  table.fsyncdir = fsyncdir;
+  table.getattr = getattr;
+  table.setattr = setattr;
+  table.getxattr = getxattr;
+  table.listxattr = listxattr;
+  table.setxattr = setxattr;
+  table.removexattr = removexattr;
+  table.open = open;
+  table.read = read;
+  table.write = write;
+  table.flush = flush;
+  table.fsync = fsync;
+  table.release = release;
+  return table;
 }
 
 }  // namespace lccfs::fuse

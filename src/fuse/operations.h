@@ -9,10 +9,4 @@ namespace lccfs::fuse {
 /// For a session whose user data is a Serving.
 fuse_lowlevel_ops operations();
 
-// What operations() is made of, by family; each fills in its own.
-void add_name_operations(fuse_lowlevel_ops& operations);
-void add_directory_operations(fuse_lowlevel_ops& operations);
-void add_attribute_operations(fuse_lowlevel_ops& operations);
-void add_file_operations(fuse_lowlevel_ops& operations);
-
 }  // namespace lccfs::fuse

@@ -18,7 +18,6 @@
 #include "base/log.h"
 #include "base/periodic.h"
 #include "fuse/kernel_channel.h"
-#include "fuse/kernel_notifier.h"
 #include "fuse/mount_table.h"
 #include "fuse/operations.h"
 
@@ -31,18 +30,18 @@ constexpr std::chrono::seconds tick_period{1};
 
 std::string last_libfuse_line;  // libfuse says why a mount fails in its log alone, on the thread that mounts
 
-void keep_libfuse_line(fuse_log_level, const char* format, va_list arguments) {
+std::string libfuse_line(const char* format, va_list arguments) {
   char line[1024];
   std::vsnprintf(line, sizeof line, format, arguments);
-  last_libfuse_line = line;
-  while (last_libfuse_line.ends_with('\n')) last_libfuse_line.pop_back();
+  return {line, std::strcspn(line, "\n")};
+}
+
+void keep_libfuse_line(fuse_log_level, const char* format, va_list arguments) {
+  last_libfuse_line = libfuse_line(format, arguments);
 }
 
 void log_libfuse_line(fuse_log_level, const char* format, va_list arguments) {
-  char line[1024];
-  std::vsnprintf(line, sizeof line, format, arguments);
-  line[std::strcspn(line, "\n")] = '\0';
-  log::warning(std::string("libfuse: ") + line);
+  log::warning("libfuse: " + libfuse_line(format, arguments));
 }
 
 /// libfuse takes a comma in a value for the next option.
@@ -68,23 +67,15 @@ std::string mount_options(const SessionOptions& options) {
 
 }  // namespace
 
-struct Session::Buffer {
-  fuse_buf buf = {};
-  Buffer() = default;
-  ~Buffer() { std::free(buf.mem); }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-};
-
 Session::Session(FileSystem& fs, Clock& clock, const SessionOptions& options)
     : options_(options),
       serving_{.fs = fs, .clock = clock, .lookups = {}, .in_flight = {0}, .handshake = {}, .pool = ThreadPool()},
-      buffer_(std::make_unique<Buffer>()),
       wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 Session::~Session() {
   if (notifier_) close();
   if (session_ != nullptr) fuse_session_destroy(session_);
+  std::free(buffer_.mem);
   ::close(wake_fd_);
 }
 
@@ -107,8 +98,8 @@ Result<> Session::start() {
   if (!mounted) return failure(ErrorCode::io, "cannot mount on " + options_.mountpoint + ": " + last_libfuse_line);
   if (!use_kernel_channel(session_)) log::warning("shared mappings of O_DIRECT descriptors are not to be had");
   if (const auto entry = mounted_at(options_.mountpoint)) device_ = entry->device;
-  notifier_ = std::make_unique<KernelNotifier>(session_);
-  serving_.fs.set_kernel_cache(notifier_.get());
+  notifier_.emplace(session_);
+  serving_.fs.set_kernel_cache(&*notifier_);
   return {};
 }
 
@@ -150,9 +141,9 @@ void Session::set_read_ahead() const {
 
 Result<bool> Session::serve_one() {
   if (past_drain_limit()) return false;
-  const int received = fuse_session_receive_buf(session_, &buffer_->buf);
+  const int received = fuse_session_receive_buf(session_, &buffer_);
   if (received > 0) {
-    fuse_session_process_buf(session_, &buffer_->buf);
+    fuse_session_process_buf(session_, &buffer_);
     return true;
   }
   if (received == 0) return false;  // unmounted
@@ -183,7 +174,7 @@ bool Session::is_mounted() const {
 void Session::end() {
   if (is_mounted() && umount2(options_.mountpoint.c_str(), UMOUNT_NOFOLLOW) != 0 && errno == EBUSY) {
     log::warning(options_.mountpoint + " is in use; those who use it lose it now");
-    const int root = open(options_.mountpoint.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int root = ::open(options_.mountpoint.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     syncfs(root);
     ::close(root);
   }

@@ -7,16 +7,14 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "fuse/kernel_notifier.h"
 #include "fuse/serving.h"
 #include "lccfs/file_system.h"
 
-struct fuse_session;
-
 namespace lccfs::fuse {
-
-class KernelNotifier;
 
 struct SessionOptions {
   std::string mountpoint;  ///< absolute
@@ -55,9 +53,8 @@ class Session {
   const SessionOptions options_;
   Serving serving_;
   fuse_session* session_ = nullptr;
-  std::unique_ptr<KernelNotifier> notifier_;
-  struct Buffer;
-  std::unique_ptr<Buffer> buffer_;
+  std::optional<KernelNotifier> notifier_;
+  fuse_buf buffer_ = {};                        // libfuse allocates what it points to
   std::string device_;                          // as MountEntry has it: tells our mount from another at the same place
   const int wake_fd_;                           // an eventfd: the serving thread is to look at ending_
   std::chrono::nanoseconds drain_deadline_{0};  // set before ending_

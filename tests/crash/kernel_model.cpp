@@ -8,7 +8,7 @@
 #include <cstring>
 #include <future>
 
-#include "fuse/open_reply.h"
+#include "fuse/answers.h"
 
 namespace lccfs::crash {
 

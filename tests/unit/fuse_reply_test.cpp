@@ -9,11 +9,11 @@
 #include <cerrno>
 #include <cstring>
 
+#include "fuse/answers.h"
 #include "fuse/convert.h"
+#include "fuse/fuse_api.h"
 #include "fuse/kernel_channel.h"
 #include "fuse/lookup_counts.h"
-#include "fuse/open_reply.h"
-#include "fuse/reply.h"
 #include "support/catch.h"
 
 using namespace lccfs;
@@ -98,19 +98,39 @@ TEST_CASE("every file type has its mode bits, and back") {
 }
 
 TEST_CASE("stat shows the attributes") {
-  const struct stat values = to_stat(some_attributes());
-  CHECK(values.st_ino == 77);
-  CHECK(values.st_mode == (S_IFCHR | 04751));
-  CHECK(values.st_nlink == 3);
-  CHECK(values.st_uid == 1000);
-  CHECK(values.st_gid == 1001);
-  CHECK(values.st_rdev == 0x103);
-  CHECK(values.st_size == 5'000'000'000);
-  CHECK(values.st_blocks == 16);
-  CHECK(values.st_blksize == 4096);
-  CHECK(values.st_atim.tv_sec == -1);
-  CHECK(values.st_mtim.tv_nsec == 999'999'999);
-  CHECK(values.st_ctim.tv_sec == 1'800'000'000);
+  const auto out = part<fuse_attr_out>(attributes_answer({some_attributes(), 2500ms}), 0);
+  CHECK(out.attr_valid == 2);
+  CHECK(out.attr_valid_nsec == 500'000'000);
+  CHECK(out.attr.ino == 77);
+  CHECK(out.attr.mode == (S_IFCHR | 04751));
+  CHECK(out.attr.nlink == 3);
+  CHECK(out.attr.uid == 1000);
+  CHECK(out.attr.gid == 1001);
+  CHECK(out.attr.rdev == 0x103);
+  CHECK(out.attr.size == 5'000'000'000);
+  CHECK(out.attr.blocks == 16);
+  CHECK(out.attr.blksize == 4096);
+  CHECK(static_cast<std::int64_t>(out.attr.atime) == -1);
+  CHECK(out.attr.mtimensec == 999'999'999);
+  CHECK(out.attr.ctime == 1'800'000'000);
+}
+
+TEST_CASE("statfs shows blocks, and as many files as there are objects and blocks") {
+  const auto out =
+      part<fuse_statfs_out>(usage_answer({.total_bytes = 40'960, .available_bytes = 8'193, .objects = 7}), 0);
+  CHECK(out.st.bsize == 4096);
+  CHECK(out.st.frsize == 4096);
+  CHECK(out.st.blocks == 10);
+  CHECK(out.st.bfree == 2);
+  CHECK(out.st.bavail == 2);
+  CHECK(out.st.files == 9);
+  CHECK(out.st.ffree == 2);
+  CHECK(out.st.namelen == 255);
+}
+
+TEST_CASE("a time to live that has passed is none") {
+  CHECK(part<fuse_attr_out>(attributes_answer({some_attributes(), -1ns}), 0).attr_valid == 0);
+  CHECK(part<fuse_attr_out>(attributes_answer({some_attributes(), -1ns}), 0).attr_valid_nsec == 0);
 }
 
 TEST_CASE("setattr changes what the kernel names, and nothing else") {
