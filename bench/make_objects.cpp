@@ -10,7 +10,6 @@
 #include "lccfs/volume.h"
 #include "lccfs/volume_address.h"
 #include "options/command_line.h"
-#include "txn/instance_txn.h"
 #include "txn/namespace_txn.h"
 #include "txn/volume_txn.h"
 

@@ -210,23 +210,9 @@ struct RollReply {
   bool operator==(const RollReply&) const = default;
 };
 
-Bytes encode(const SuperRecord&);
-Bytes encode(const NumberRecord&);
-Bytes encode(const TimeRecord&);
-Bytes encode(const AttrRecord&);
-Bytes encode(const StateRecord&);
-Bytes encode(const BackPointerRecord&);
-Bytes encode(const EntryRecord&);
-Bytes encode(const MapBlock&);
-Bytes encode(const DecisionRecord&);
-Bytes encode(const InstanceRecord&);
-Bytes encode(const QueueItem&);
-Bytes encode(const Question&);
-Bytes encode(const Answer&);
-Bytes encode(const RollCall&);
-Bytes encode(const RollReply&);
-
-/// decode<AttrRecord>(bytes). Defined for every record above.
+/// Both are defined for every record above.
+template <class Record>
+Bytes encode(const Record& record);
 template <class Record>
 Result<Record> decode(std::string_view bytes);
 

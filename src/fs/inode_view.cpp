@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "txn/file_txn.h"
+#include "txn/attribute_txn.h"
 
 namespace lccfs {
 

@@ -27,7 +27,7 @@
 #include "instance/session_watch.h"
 #include "instance/steps_in_flight.h"
 #include "objects/super.h"
-#include "txn/instance_txn.h"
+#include "txn/volume_txn.h"
 
 namespace lccfs {
 

@@ -10,7 +10,7 @@
 #include "instance/instance.h"
 #include "instance/presence.h"
 #include "instance/roll_call.h"
-#include "txn/instance_txn.h"
+#include "txn/volume_txn.h"
 
 namespace lccfs {
 

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "format/object_names.h"
 #include "instance/instance.h"
-#include "txn/instance_txn.h"
+#include "txn/volume_txn.h"
 
 namespace lccfs {
 

@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "reclaim/round_parallel.h"
-#include "txn/instance_txn.h"
+#include "txn/volume_txn.h"
 
 namespace lccfs::reclaim {
 

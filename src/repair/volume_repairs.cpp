@@ -7,7 +7,6 @@
 #include "repair/outcome.h"
 #include "repair/record_parts.h"
 #include "repair/users.h"
-#include "txn/instance_txn.h"
 #include "txn/volume_txn.h"
 
 namespace lccfs::repair {

@@ -1,54 +1,46 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "txn/attribute_txn.h"
 
-#include "format/object_names.h"
+#include "txn/parts.h"
 
 namespace lccfs::txn {
 
-using format::encode;
-using format::TimeRecord;
-namespace xattr = format::xattr;
-
-namespace {
-
 constexpr char lead = 1;
 
-mutation::SetXattr time(const char* name, TimeSpec value) { return {name, encode(TimeRecord{value})}; }
-
-}  // namespace
-
 MetaTxn set_ctime(Ino ino, TimeSpec ctime) {
-  return {format::inode_object(ino), "set ctime", {guard::ObjectExists{}}, {time(xattr::ctime, ctime)}};
+  return make(ino, "set ctime", guard::ObjectExists{}, set(xattr::ctime, ctime));
 }
 
 MetaTxn set_times(Ino ino, const std::optional<TimeSpec>& atime, const std::optional<TimeSpec>& mtime, TimeSpec ctime) {
-  MetaTxn txn{format::inode_object(ino), "set times", {guard::ObjectExists{}}, {time(xattr::ctime, ctime)}};
-  if (atime) txn.mutations.emplace_back(time(xattr::atime, *atime));
-  if (mtime) txn.mutations.emplace_back(time(xattr::mtime, *mtime));
+  auto txn = make(ino, "set times", guard::ObjectExists{}, set(xattr::ctime, ctime));
+  if (atime) add(txn, set(xattr::atime, *atime));
+  if (mtime) add(txn, set(xattr::mtime, *mtime));
+  return txn;
+}
+
+MetaTxn change_attr(Ino ino, const Bytes& old_attr, const format::AttrRecord& attr, TimeSpec ctime,
+                    bool drop_capability) {
+  auto txn = make(ino, "change attr", guard::XattrEquals{xattr::attr, old_attr}, set(xattr::attr, attr),
+                  set(xattr::ctime, ctime));
+  if (drop_capability) add(txn, mutation::RemoveKey{format::user_attribute_key("security.capability")});
   return txn;
 }
 
 MetaTxn set_user_attribute(const UserAttribute& attribute) {
   const auto key = format::user_attribute_key(attribute.name);
-  MetaTxn txn{format::inode_object(attribute.ino),
-              "set user attribute",
-              {},
-              {mutation::SetKey{key, lead + attribute.value}, time(xattr::ctime, attribute.ctime)}};
-  if (attribute.must_be_absent) txn.guards.emplace_back(guard::KeyAbsent{key});
-  if (attribute.must_be_present) txn.guards.emplace_back(guard::KeyPresent{key});
+  auto txn = make(attribute.ino, "set user attribute", mutation::SetKey{key, lead + attribute.value},
+                  set(xattr::ctime, attribute.ctime));
+  if (attribute.must_be_absent) add(txn, guard::KeyAbsent{key});
+  if (attribute.must_be_present) add(txn, guard::KeyPresent{key});
   if (attribute.attr) {
-    txn.guards.emplace_back(guard::XattrEquals{xattr::attr, attribute.attr->old_raw});
-    txn.mutations.emplace_back(mutation::SetXattr{xattr::attr, encode(attribute.attr->changed)});
+    add(txn, guard::XattrEquals{xattr::attr, attribute.attr->old_raw}, set(xattr::attr, attribute.attr->changed));
   }
   return txn;
 }
 
 MetaTxn remove_user_attribute(Ino ino, const std::string& name, TimeSpec ctime) {
   const auto key = format::user_attribute_key(name);
-  return {format::inode_object(ino),
-          "remove user attribute",
-          {guard::KeyPresent{key}},
-          {mutation::RemoveKey{key}, time(xattr::ctime, ctime)}};
+  return make(ino, "remove user attribute", guard::KeyPresent{key}, mutation::RemoveKey{key}, set(xattr::ctime, ctime));
 }
 
 Bytes user_attribute_value(const Bytes& stored) { return stored.empty() ? Bytes{} : stored.substr(1); }

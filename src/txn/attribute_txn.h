@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// The transactions on times and extended attributes of any inode. Pure functions.
+// The transactions on attributes, times and extended attributes of any inode. Pure functions.
 #pragma once
 
 #include <optional>
@@ -13,6 +13,10 @@ namespace lccfs::txn {
 /// For Instance::run_repeatable: no guard but "exists". A regular file's other times belong to its lease's holder.
 MetaTxn set_ctime(Ino ino, TimeSpec ctime);
 MetaTxn set_times(Ino ino, const std::optional<TimeSpec>& atime, const std::optional<TimeSpec>& mtime, TimeSpec ctime);
+
+/// Changes `attr` and ctime under a guard on the old value; on the way drops the key of security.capability.
+MetaTxn change_attr(Ino ino, const Bytes& old_attr, const format::AttrRecord& attr, TimeSpec ctime,
+                    bool drop_capability);
 
 /// `attr` with the flags that answer "there is none" without a read, changed in the same step.
 struct AttrChange {

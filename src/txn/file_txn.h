@@ -28,8 +28,4 @@ MetaTxn change_leased_file(Ino ino, InstanceId me, const FileChanges& changes);
 /// Takes the lease, changes, and gives it back, in one step.
 MetaTxn change_unleased_file(Ino ino, std::uint64_t version, const FileChanges& changes);
 
-/// Changes `attr` and ctime under a guard on the old value; on the way drops the key of security.capability.
-MetaTxn change_attr(Ino ino, const Bytes& old_attr, const format::AttrRecord& attr, TimeSpec ctime,
-                    bool drop_capability);
-
 }  // namespace lccfs::txn

@@ -1,70 +1,54 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "txn/reclaim_txn.h"
 
-#include "format/object_names.h"
+#include "txn/parts.h"
 
 namespace lccfs::txn {
 
-using format::encode;
-namespace xattr = format::xattr;
-
-namespace {
-
-MetaTxn under_version(Ino ino, const char* step, std::uint64_t version) {
-  return {format::inode_object(ino), step, {guard::VersionIs{version}}, {}};
-}
-
-}  // namespace
-
 MetaTxn mark_unnamed_dead(Ino ino, std::uint64_t version) {
-  MetaTxn txn = under_version(ino, "mark unnamed dead", version);
-  format::StateRecord dead;
-  dead.kind = format::StateRecord::Kind::dead;
-  txn.mutations.emplace_back(mutation::SetXattr{xattr::state, encode(dead)});
-  return txn;
+  return make(ino, "mark unnamed dead", guard::VersionIs{version}, set_state(format::StateRecord::Kind::dead));
 }
 
 MetaTxn trim_links(Ino ino, std::uint64_t version, const std::vector<std::string>& back_pointer_keys,
                    const std::optional<format::AttrRecord>& attr) {
-  MetaTxn txn = under_version(ino, "trim links", version);
+  auto txn = make(ino, "trim links", guard::VersionIs{version});
   for (const auto& key : back_pointer_keys) {
     if (key.empty()) {
-      txn.mutations.emplace_back(mutation::RemoveXattr{xattr::parent});
+      add(txn, mutation::RemoveXattr{xattr::parent});
     } else {
-      txn.mutations.emplace_back(mutation::RemoveKey{key});
+      add(txn, mutation::RemoveKey{key});
     }
   }
-  if (attr) txn.mutations.emplace_back(mutation::SetXattr{xattr::attr, encode(*attr)});
+  if (attr) add(txn, set(xattr::attr, *attr));
   return txn;
 }
 
 MetaTxn remove_dead_names(Ino directory, std::uint64_t version, const std::vector<std::string>& keys,
                           const std::optional<std::uint64_t>& nsub) {
-  MetaTxn txn = under_version(directory, "remove dead names", version);
-  for (const auto& key : keys) txn.mutations.emplace_back(mutation::RemoveKey{key});
-  if (nsub) txn.mutations.emplace_back(mutation::SetXattr{xattr::nsub, encode(format::NumberRecord{*nsub})});
+  auto txn = make(directory, "remove dead names", guard::VersionIs{version});
+  remove_keys(txn, keys);
+  set_nsub(txn, nsub);
   return txn;
 }
 
 MetaTxn detach_dead_names(Ino directory, std::uint64_t version, const std::vector<std::string>& keys,
                           const std::vector<Ino>& children, Token token) {
-  MetaTxn txn = remove_dead_names(directory, version, keys, 0);
-  txn.step = "detach dead names";
+  auto txn = make(directory, "detach dead names", guard::VersionIs{version});
+  remove_keys(txn, keys);
+  set_nsub(txn, 0);
   for (const Ino child : children) {
-    txn.mutations.emplace_back(mutation::SetKey{format::detached_key(child, token), Bytes(format::marker_value)});
+    add(txn, mark(format::detached_key(child, token)));
   }
   return txn;
 }
 
 MetaTxn remove_dead_inode(Ino ino, std::uint64_t version) {
-  MetaTxn txn = under_version(ino, "remove dead inode", version);
-  txn.mutations.emplace_back(mutation::Remove{});
-  return txn;
+  return make(ino, "remove dead inode", guard::VersionIs{version}, mutation::Remove{});
 }
 
 MetaTxn remove_traces(Ino directory, const std::vector<std::string>& keys) {
-  MetaTxn txn{format::inode_object(directory), "remove traces", {guard::ObjectExists{}}, {}};
-  for (const auto& key : keys) txn.mutations.emplace_back(mutation::RemoveKey{key});
+  auto txn = make(directory, "remove traces", guard::ObjectExists{});
+  remove_keys(txn, keys);
   return txn;
 }
 

@@ -1,100 +1,66 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "txn/repair_txn.h"
 
-#include "format/object_names.h"
+#include "txn/parts.h"
 
 namespace lccfs::txn {
-
-using format::encode;
-using format::NumberRecord;
-using format::TimeRecord;
-namespace xattr = format::xattr;
-
 namespace {
 
 constexpr std::uint32_t owner_may_read_and_write = 0600;
 
-MetaTxn begin(const AsRead& as_read, const char* step) {
-  return {as_read.object, step, {guard::VersionIs{as_read.version}}, {}};
-}
-
-void set_nsub(MetaTxn& txn, const std::optional<std::uint64_t>& nsub) {
-  if (nsub) txn.mutations.emplace_back(mutation::SetXattr{xattr::nsub, encode(NumberRecord{*nsub})});
+MetaTxn change(const AsRead& as_read, const char* step, auto... parts) {
+  return make(as_read.object, step, guard::VersionIs{as_read.version}, std::move(parts)...);
 }
 
 void set_back_pointers(MetaTxn& txn, const format::BackPointerRecord& parent,
                        const std::vector<format::BackPointerRecord>& further) {
-  txn.mutations.emplace_back(mutation::SetXattr{xattr::parent, encode(parent)});
-  for (const auto& pointer : further) {
-    txn.mutations.emplace_back(
-        mutation::SetKey{format::back_pointer_key(pointer.parent, pointer.token), Bytes(format::marker_value)});
-  }
+  add(txn, set(xattr::parent, parent));
+  for (const auto& pointer : further) add(txn, mark(format::back_pointer_key(pointer.parent, pointer.token)));
 }
 
 }  // namespace
 
 MetaTxn put_part(const AsRead& as_read, const Part& part, const Bytes& value) {
-  auto txn = begin(as_read, "put part");
-  if (part.is_key) {
-    txn.mutations.emplace_back(mutation::SetKey{part.name, value});
-  } else {
-    txn.mutations.emplace_back(mutation::SetXattr{part.name, value});
-  }
-  return txn;
+  if (part.is_key) return change(as_read, "put part", mutation::SetKey{part.name, value});
+  return change(as_read, "put part", mutation::SetXattr{part.name, value});
 }
 
 MetaTxn drop_part(const AsRead& as_read, const Part& part) {
-  auto txn = begin(as_read, "drop part");
-  if (part.is_key) {
-    txn.mutations.emplace_back(mutation::RemoveKey{part.name});
-  } else {
-    txn.mutations.emplace_back(mutation::RemoveXattr{part.name});
-  }
-  return txn;
+  if (part.is_key) return change(as_read, "drop part", mutation::RemoveKey{part.name});
+  return change(as_read, "drop part", mutation::RemoveXattr{part.name});
 }
 
 MetaTxn move_key(const AsRead& as_read, const std::string& from, const std::string& to, const Bytes& value) {
-  auto txn = begin(as_read, "move key");
-  txn.mutations.emplace_back(mutation::RemoveKey{from});
-  txn.mutations.emplace_back(mutation::SetKey{to, value});
-  return txn;
+  return change(as_read, "move key", mutation::RemoveKey{from}, mutation::SetKey{to, value});
 }
 
-MetaTxn drop_payload(const AsRead& as_read) {
-  auto txn = begin(as_read, "drop payload");
-  txn.mutations.emplace_back(mutation::SetPayload{});
-  return txn;
-}
+MetaTxn drop_payload(const AsRead& as_read) { return change(as_read, "drop payload", mutation::SetPayload{}); }
 
 MetaTxn put_entry(const AsRead& as_read, const Name& name, const format::EntryRecord& entry,
                   const std::optional<std::uint64_t>& nsub) {
-  auto txn = begin(as_read, "put entry");
-  txn.mutations.emplace_back(mutation::SetKey{name.key, encode(entry)});
-  txn.mutations.emplace_back(mutation::SetKey{format::reverse_key(entry.ino, name.name), Bytes(format::marker_value)});
+  auto txn = change(as_read, "put entry");
+  add_name(txn, name, entry);
   set_nsub(txn, nsub);
   return txn;
 }
 
 MetaTxn drop_entry(const AsRead& as_read, const Name& name, Ino ino, const std::optional<std::uint64_t>& nsub) {
-  auto txn = begin(as_read, "drop entry");
-  txn.mutations.emplace_back(mutation::RemoveKey{name.key});
-  txn.mutations.emplace_back(mutation::RemoveKey{format::reverse_key(ino, name.name)});
+  auto txn = change(as_read, "drop entry");
+  remove_name(txn, name, ino);
   set_nsub(txn, nsub);
   return txn;
 }
 
 MetaTxn point_back(const AsRead& as_read, const format::BackPointerRecord& parent,
                    const std::vector<format::BackPointerRecord>& further) {
-  auto txn = begin(as_read, "point back");
+  auto txn = change(as_read, "point back");
   set_back_pointers(txn, parent, further);
   return txn;
 }
 
 MetaTxn revive(const AsRead& as_read, const format::AttrRecord& attr, const format::BackPointerRecord& parent,
                const std::vector<format::BackPointerRecord>& further) {
-  auto txn = begin(as_read, "revive");
-  txn.mutations.emplace_back(mutation::SetXattr{xattr::attr, encode(attr)});
-  txn.mutations.emplace_back(mutation::SetXattr{xattr::state, encode(format::StateRecord{})});
+  auto txn = change(as_read, "revive", set(xattr::attr, attr), set_state(format::StateRecord::Kind::live));
   set_back_pointers(txn, parent, further);
   return txn;
 }
@@ -104,33 +70,17 @@ MetaTxn make_found_file(const FoundFile& file) {
   attr.mode = owner_may_read_and_write;
   attr.birth = file.time;
   attr.birth_token = file.token;
-  const Bytes time = encode(TimeRecord{file.time});
-  MetaTxn txn{
-      format::inode_object(file.ino),
-      "make found file",
-      {},
-      {mutation::CreateExclusive{}, mutation::SetXattr{xattr::attr, encode(attr)},
-       mutation::SetXattr{xattr::state, encode(format::StateRecord{})},
-       mutation::SetXattr{xattr::size, encode(NumberRecord{file.size_bytes})}, mutation::SetXattr{xattr::atime, time},
-       mutation::SetXattr{xattr::mtime, time}, mutation::SetXattr{xattr::ctime, time}}};
-  if (file.parent) txn.mutations.emplace_back(mutation::SetXattr{xattr::parent, encode(*file.parent)});
-  for (const auto& [block, bits] : file.map_blocks) {
-    txn.mutations.emplace_back(mutation::SetKey{format::map_key(block), encode(bits)});
-  }
+  auto txn = make_inode(file.ino, "make found file", attr, file.time);
+  add(txn, set(xattr::size, file.size_bytes));
+  if (file.parent) add(txn, set(xattr::parent, *file.parent));
+  set_map(txn, file.map_blocks);
   return txn;
 }
 
 MetaTxn make_alloc_from(std::uint64_t next) {
-  return {format::alloc_object,
-          "make alloc anew",
-          {},
-          {mutation::CreateExclusive{}, mutation::SetXattr{xattr::next, encode(NumberRecord{next})}}};
+  return make(format::alloc_object, "make alloc anew", mutation::CreateExclusive{}, set(xattr::next, next));
 }
 
-MetaTxn drop_object(const AsRead& as_read) {
-  auto txn = begin(as_read, "drop object");
-  txn.mutations.emplace_back(mutation::Remove{});
-  return txn;
-}
+MetaTxn drop_object(const AsRead& as_read) { return change(as_read, "drop object", mutation::Remove{}); }
 
 }  // namespace lccfs::txn

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// The transactions that make a volume. Pure functions.
+// The transactions that make a volume, and those on its own objects: Super, Alloc and sessions (docs/ORDERING.md
+// sections 2 and 5). Pure functions.
 #pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "format/records.h"
 #include "lccfs/object_store.h"
@@ -11,5 +16,25 @@ MetaTxn make_alloc();
 /// The root directory: nobody holds an entry for it, so it has no back-pointer; its ".." is itself.
 MetaTxn make_root(TimeSpec now);
 MetaTxn make_super(const format::SuperRecord& super);
+
+/// Takes the numbers [old_next, old_next + count). Guarded by the old value: run twice, it wastes numbers.
+MetaTxn take_numbers(std::uint64_t old_next, std::uint64_t count);
+
+MetaTxn add_instance_record(InstanceId instance, const Bytes& record);
+MetaTxn end_instance_record(InstanceId instance, const Bytes& live_record, const Bytes& ended_record);
+/// Marks the record fenced and raises the fence counter, both under guards on what was read.
+MetaTxn fence_instance_record(InstanceId instance, const Bytes& live_record, const Bytes& fenced_record,
+                              std::uint64_t old_fences);
+MetaTxn remove_instance_record(InstanceId instance, const Bytes& record);
+
+MetaTxn make_session(InstanceId instance);
+MetaTxn remove_session(InstanceId instance);
+
+/// Of an instance that is over or about to end. May be done twice.
+MetaTxn remove_step_number(Ino ino, InstanceId instance);
+
+using NumberedItem = std::pair<std::uint64_t, format::QueueItem>;
+MetaTxn append_queue_items(InstanceId instance, const std::vector<NumberedItem>& items);
+MetaTxn remove_queue_items(InstanceId instance, const std::vector<std::uint64_t>& numbers);
 
 }  // namespace lccfs::txn

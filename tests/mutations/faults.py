@@ -83,38 +83,38 @@ NAMESPACE = [
           ": instance.run(txn::seal(ino, view->version, seal));", PAIRS, only=RMDIR),
     Fault("seal-without-version", "section 6, rmdir: step 1 guards the version at which it was empty",
           "txn/namespace_txn.cpp",
-          "          {guard::VersionIs{version}},\n          {mutation::SetXattr{xattr::state, encode(sealed)}}};",
-          "          ON ? std::vector<Guard>{} : std::vector<Guard>{guard::VersionIs{version}},\n"
-          "          {mutation::SetXattr{xattr::state, encode(sealed)}}};", PAIRS, only=RMDIR),
+          '  return make(directory, "seal", guard::VersionIs{version}, set(xattr::state, sealed));',
+          '  auto txn = make(directory, "seal", guard::VersionIs{version}, set(xattr::state, sealed));\n'
+          '  if (ON) txn.guards.clear();\n  return txn;', PAIRS, only=RMDIR),
     Fault("insert-into-sealed", "section 4, rule 2: open(P)", "txn/namespace_txn.cpp",
-          '"insert entry", {state_is(StateRecord{}), guard::KeyAbsent{name.key}}, {}};',
-          '"insert entry", ON ? std::vector<Guard>{guard::KeyAbsent{name.key}} : '
-          'std::vector<Guard>{state_is(StateRecord{}), guard::KeyAbsent{name.key}}, {}};', PAIRS, only=RMDIR),
+          '"insert entry", state_is(StateRecord{}), guard::KeyAbsent{name.key});',
+          '"insert entry", state_is(StateRecord{}), guard::KeyAbsent{name.key});\n'
+          '  if (ON) txn.guards.erase(txn.guards.begin());', PAIRS, only=RMDIR),
     Fault("insert-over-a-name", "section 6, create: step 2 guards that the name is absent", "txn/namespace_txn.cpp",
           "  add_name(txn, name, entry);\n  touch_directory(txn, now);\n  if (nsub) change_nsub(txn, *nsub);",
           "  if (ON) txn.guards.pop_back();\n"
           "  add_name(txn, name, entry);\n  touch_directory(txn, now);\n  if (nsub) change_nsub(txn, *nsub);", PAIRS),
     Fault("entry-unguarded", "section 4, rule 2: guards compare the whole value", "txn/namespace_txn.cpp",
-          "  txn.guards.emplace_back(guard::KeyEquals{name.key, entry.raw});",
-          "  if (!ON) txn.guards.emplace_back(guard::KeyEquals{name.key, entry.raw});", PAIRS),
+          "  add(txn, guard::KeyEquals{name.key, entry.raw});",
+          "  if (!ON) add(txn, guard::KeyEquals{name.key, entry.raw});", PAIRS),
     Fault("entries-without-token", "section 2: an entry carries the token of the step that wrote it",
           "format/inode_records.cpp",
-          "  out.put(entry.token.instance.value);\n  out.put(entry.token.number);",
-          "  const Token written = ON ? Token{InstanceId{1}, 1} : entry.token;\n"
-          "  out.put(written.instance.value);\n  out.put(written.number);", RACES + ("history_test",)),
+          "  io(entry.token);",
+          "  Token token = ON ? Token{InstanceId{1}, 1} : entry.token;\n  io(token);\n"
+          "  if constexpr (requires { entry.token = token; }) entry.token = token;", RACES + ("history_test",)),
     Fault("nsub-unguarded", "section 6: nsub is guarded as read", "txn/namespace_txn.cpp",
-          "  txn.guards.emplace_back(guard::XattrEquals{xattr::nsub, nsub.raw});",
-          "  if (!ON) txn.guards.emplace_back(guard::XattrEquals{xattr::nsub, nsub.raw});", RACES + PAIRS),
+          "  add(txn, guard::XattrEquals{xattr::nsub, nsub.raw});",
+          "  if (!ON) add(txn, guard::XattrEquals{xattr::nsub, nsub.raw});", RACES + PAIRS),
     Fault("no-detached-key", "section 6: the commit sets d/X/t", "txn/namespace_txn.cpp",
-          "  txn.mutations.emplace_back(mutation::SetKey{format::detached_key(ino, token), marker()});",
-          "  if (!ON) txn.mutations.emplace_back(mutation::SetKey{format::detached_key(ino, token), marker()});", CUT),
+          "  add(txn, mark(format::detached_key(ino, token)));",
+          "  if (!ON) add(txn, mark(format::detached_key(ino, token)));", CUT),
     Fault("detached-key-without-token", "section 1: d/<ino>/<token>", "txn/namespace_txn.cpp",
           "void detach(MetaTxn& txn, Ino ino, Token token, const std::optional<SubdirectoryCount>& nsub) {",
           "void detach(MetaTxn& txn, Ino ino, Token real_token, const std::optional<SubdirectoryCount>& nsub) {\n"
           "  const Token token = ON ? Token{InstanceId{1}, 1} : real_token;", PAIRS + CUT, only=RMDIR),
     Fault("commit-of-a-cancelled-seal", "section 6, rmdir: step 2 guards x/t absent", "txn/namespace_txn.cpp",
-          "  txn.guards.emplace_back(guard::KeyAbsent{format::decision_key(token)});",
-          "  if (!ON) txn.guards.emplace_back(guard::KeyAbsent{format::decision_key(token)});", PAIRS,
+          "  add(txn, guard::KeyAbsent{format::decision_key(token)});",
+          "  if (!ON) add(txn, guard::KeyAbsent{format::decision_key(token)});", PAIRS,
           only=RMDIR),
     Fault("cancel-not-looked-at-again", "section 6, settle a seal: set x/t = cancelled, look again",
           "reclaim/settle.cpp",
@@ -396,27 +396,27 @@ RECOUNT = [
 
 LEASE = [
     Fault("take-without-version", "section 7: take guards the version as read", "txn/file_txn.cpp",
-          "          {guard::ObjectExists{}, guard::XattrAbsent{xattr::lease}, guard::VersionIs{version}},\n"
-          "          {mutation::SetXattr{xattr::lease, owner(me)}}};",
-          "          ON ? std::vector<Guard>{guard::ObjectExists{}, guard::XattrAbsent{xattr::lease}}\n"
-          "             : std::vector<Guard>{guard::ObjectExists{}, guard::XattrAbsent{xattr::lease}, "
-          "guard::VersionIs{version}},\n          {mutation::SetXattr{xattr::lease, owner(me)}}};", DATA),
+          '  return make(ino, "take lease", guard::ObjectExists{}, guard::XattrAbsent{xattr::lease}, '
+          'guard::VersionIs{version},\n              set(xattr::lease, me.value));',
+          '  auto txn = make(ino, "take lease", guard::ObjectExists{}, guard::XattrAbsent{xattr::lease}, '
+          'guard::VersionIs{version},\n              set(xattr::lease, me.value));\n'
+          '  if (ON) txn.guards.pop_back();\n  return txn;', DATA),
     Fault("take-what-is-held", "section 7: take guards lease absent", "fs/write_lease.cpp",
           "    if (!view.lease) {\n      auto taken = instance_.run_repeatable(",
           "    if (view.lease && ON) {\n      static_cast<void>(instance_.run_repeatable(txn::take_over_lease("
           "node.ino, *view.lease, instance_.id(), instance_.newest_fence())));\n      continue;\n    }\n"
           "    if (!view.lease) {\n      auto taken = instance_.run_repeatable(", DATA),
     Fault("take-over-from-anybody", "section 7: take over guards lease is the old one", "txn/file_txn.cpp",
-          "          {guard::ObjectExists{}, guard::XattrEquals{xattr::lease, owner(old_holder)}},",
-          "          ON ? std::vector<Guard>{guard::ObjectExists{}} : std::vector<Guard>{guard::ObjectExists{}, "
-          "guard::XattrEquals{xattr::lease, owner(old_holder)}},", DATA),
+          '  return make(ino, "take over lease", guard::ObjectExists{}, lease_is(old_holder), '
+          'set(xattr::lease, me.value),\n              set(xattr::fence, fence));',
+          '  auto txn = make(ino, "take over lease", guard::ObjectExists{}, lease_is(old_holder), '
+          'set(xattr::lease, me.value),\n              set(xattr::fence, fence));\n'
+          '  if (ON) txn.guards.pop_back();\n  return txn;', DATA),
     Fault("writes-only-the-living", "section 7: take guards that the inode exists, not that it lives",
           "txn/file_txn.cpp",
-          '  MetaTxn txn{format::inode_object(ino),\n              "store size, times, map",\n'
-          '              {guard::ObjectExists{}, guard::XattrEquals{xattr::lease, owner(me)}},\n              {}};',
-          '  MetaTxn txn{format::inode_object(ino),\n              "store size, times, map",\n'
-          '              {guard::ObjectExists{}, guard::XattrEquals{xattr::lease, owner(me)}},\n              {}};\n'
-          '  if (ON) txn.guards.emplace_back(guard::XattrEquals{xattr::state, encode(format::StateRecord{})});',
+          '"store size, times, map", guard::ObjectExists{}, lease_is(me));',
+          '"store size, times, map", guard::ObjectExists{}, lease_is(me));\n'
+          '  if (ON) add(txn, guard::XattrEquals{xattr::state, encode(format::StateRecord{})});',
           ("collector_test",) + DATA),
     Fault("dead-holder-not-asked-again", "section 7: holder gone: read the inode after the fence",
           "fs/write_lease.cpp",
@@ -453,14 +453,12 @@ LEASE = [
           " && questions_waiting < most_waiting;", " && (ON || questions_waiting < most_waiting);", HUNG),
     Fault("size-not-given-back", "section 7, give back: stores size and times in the same step",
           "txn/file_txn.cpp",
-          '              {mutation::RemoveXattr{xattr::lease}}};\n  add(txn, changes);',
-          '              {mutation::RemoveXattr{xattr::lease}}};\n  if (!ON) add(txn, changes);', DATA),
+          '  return with(std::move(txn), changes);\n}\n\nMetaTxn change_leased_file(',
+          '  return ON ? txn : with(std::move(txn), changes);\n}\n\nMetaTxn change_leased_file(', DATA),
     Fault("given-back-by-anybody", "section 7: give back guards lease is mine", "txn/file_txn.cpp",
-          '              "give back lease",\n'
-          '              {guard::ObjectExists{}, guard::XattrEquals{xattr::lease, owner(me)}},',
-          '              "give back lease",\n'
-          '              ON ? std::vector<Guard>{guard::ObjectExists{}} : std::vector<Guard>{guard::ObjectExists{}, '
-          'guard::XattrEquals{xattr::lease, owner(me)}},', DATA),
+          'guard::ObjectExists{}, lease_is(me), mutation::RemoveXattr{xattr::lease});',
+          'guard::ObjectExists{}, lease_is(me), mutation::RemoveXattr{xattr::lease});\n'
+          '  if (ON) txn.guards.pop_back();', DATA),
 ]
 
 DATA_PATH = [

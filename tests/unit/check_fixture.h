@@ -16,7 +16,6 @@
 #include "support/hooks.h"
 #include "txn/attribute_txn.h"
 #include "txn/file_txn.h"
-#include "txn/instance_txn.h"
 #include "txn/namespace_txn.h"
 #include "txn/volume_txn.h"
 

@@ -6,7 +6,7 @@
 #include "support/catch.h"
 #include "support/hooks.h"
 #include "support/instances.h"
-#include "txn/instance_txn.h"
+#include "txn/volume_txn.h"
 
 namespace lccfs {
 namespace {
