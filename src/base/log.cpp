@@ -3,7 +3,7 @@
 
 #include <fcntl.h>
 #include <paths.h>
-#include <spdlog/sinks/base_sink.h>
+#include <spdlog/sinks/base_sink-inl.h>  // the library has it for std::mutex alone
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/sinks/syslog_sink.h>
 #include <spdlog/spdlog.h>
