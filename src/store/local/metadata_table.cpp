@@ -16,6 +16,8 @@ template <class... Functions>
 struct Overloaded : Functions... {
   using Functions::operator()...;
 };
+template <class... Functions>
+Overloaded(Functions...) -> Overloaded<Functions...>;  // clang 16 asks for it
 
 constexpr std::string_view version_key = "version";
 
