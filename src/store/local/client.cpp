@@ -62,15 +62,15 @@ Result<> Client::make_files() {
   lock_ = Descriptor(::openat(clients_, unlocked_name(id).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!lock_) return std::unexpected(system_error(what));
   if (::flock(lock_.get(), LOCK_EX) != 0) return std::unexpected(system_error(what));
-  LCCFS_CHECK(watch_server_.start(clients_, id));
+  LCCFS_CHECK(watches_.start(clients_, id));
   if (::renameat(clients_, unlocked_name(id).c_str(), clients_, id.c_str()) != 0)
     return std::unexpected(system_error(what));
   return {};
 }
 
 Client::~Client() {
-  watch_server_.stop();
-  ::unlinkat(clients_, socket_name(identity_.id).c_str(), 0);
+  watches_.stop();
+  ::unlinkat(clients_, (identity_.id + socket_suffix).c_str(), 0);
   ::unlinkat(clients_, unlocked_name(identity_.id).c_str(), 0);
   ::unlinkat(clients_, identity_.id.c_str(), 0);
 }
@@ -93,7 +93,7 @@ void Client::bar() {
     if (barred_) return;
     barred_ = true;
   }
-  watch_server_.lose_all(fenced_failure().error());
+  watches_.lose_all(fenced_failure().error());
 }
 
 void Client::wait_for_steps() {
@@ -140,7 +140,7 @@ Result<> remove_dead_files(int clients) {
     const std::string id = name.substr(0, name.find('.'));
     // One that is just entering goes on if it was quicker, and enters anew if not.
     if (name == unlocked_name(id) && ::unlinkat(clients, name.c_str(), 0) != 0) continue;
-    ::unlinkat(clients, socket_name(id).c_str(), 0);  // before its file: a socket without one would never be found
+    ::unlinkat(clients, (id + socket_suffix).c_str(), 0);  // before its file: a socket without one would never be found
     ::unlinkat(clients, name.c_str(), 0);
   }
   return {};

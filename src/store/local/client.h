@@ -13,7 +13,7 @@
 #include "lccfs/result.h"
 #include "store/local/descriptor.h"
 #include "store/local/process_identity.h"
-#include "store/local/watch_server.h"
+#include "store/local/watches.h"
 
 namespace lccfs::local {
 
@@ -28,7 +28,7 @@ class Client {
   Client& operator=(const Client&) = delete;
 
   const ClientIdentity& identity() const { return identity_; }
-  WatchServer& watch_server() { return watch_server_; }
+  Watches& watches() { return watches_; }
 
   /// false: fenced; no step may be begun. Each one begun is to be ended once it has been answered.
   bool begin_step();
@@ -45,7 +45,7 @@ class Client {
   const int clients_;
   const ClientIdentity identity_;
   Descriptor lock_;
-  WatchServer watch_server_;
+  Watches watches_;
   std::mutex mutex_;  // guards the rest
   std::condition_variable all_ended_;
   bool barred_ = false;

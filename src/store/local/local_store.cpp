@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "store/local/client_table.h"
 #include "store/local/metadata_table.h"
-#include "store/local/notifier.h"
 #include "store/local/txn_form.h"
 #include "store/local/volume.h"
 
@@ -26,7 +25,7 @@ class LocalWatch final : public Watch {
       : volume_(std::move(volume)), client_(std::move(client)), object_(std::move(object)), number_(number) {}
 
   ~LocalWatch() override {
-    client_->watch_server().remove(number_);
+    client_->watches().remove(number_);
     if (const auto ended = forget(); !ended) log::warning("end the watch on " + object_ + ": " + ended.error().context);
   }
 
@@ -224,9 +223,9 @@ Result<std::unique_ptr<Watch>> LocalStore::watch(const std::string& object, std:
   if (volume_->read_only()) return std::unexpected(read_only_error(object));
   const Step step(client_);
   if (!step) return fenced_failure();
-  const std::uint64_t number = client_->watch_server().add(object, std::move(handler));
+  const std::uint64_t number = client_->watches().add(object, std::move(handler));
   if (auto recorded = record_watch(object, number); !recorded) {
-    client_->watch_server().remove(number);
+    client_->watches().remove(number);
     return std::unexpected(std::move(recorded).error());
   }
   return std::make_unique<LocalWatch>(volume_, client_, object, number);
@@ -254,7 +253,7 @@ Result<NotifyReply> LocalStore::notify(const std::string& object, Bytes payload,
     if (!there) return failure(ErrorCode::not_found, "notify " + object + ": no such object");
     LCCFS_TRY(ids, watchers(*transaction, object));
   }
-  return ask_clients(volume_->directory().clients.get(), ids, {object, std::move(payload)}, timeout);
+  return ask_clients(volume_->directory().clients.get(), ids, object, payload, timeout);
 }
 
 Result<Presence> LocalStore::presence(const std::string& object, const Bytes& identity) {

@@ -7,7 +7,7 @@
 //   query     a read of mapped memory by the calling thread, or behind the client's own transactions in flight
 //   data      data_queue.h: sparse files (data_files.h)
 //   clients   client.h: a locked file each; client_table.h; a fence is SIGKILL
-//   watches   watch_server.h, notifier.h: a socket each
+//   watches   watches.h: a socket each
 #pragma once
 
 #include <memory>

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "store/local/watches.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <list>
+#include <optional>
+#include <utility>
+
+#include "store/local/object_head.h"
+
+namespace lccfs::local {
+namespace {
+
+constexpr int backlog = 128;
+// Who connects and does not ask, or does not take its answers in, holds up nobody else for longer.
+constexpr std::chrono::seconds patience{1};
+
+using Moment = std::chrono::steady_clock::time_point;
+
+std::chrono::microseconds left_until(Moment deadline) {
+  return std::max(std::chrono::duration_cast<std::chrono::microseconds>(deadline - std::chrono::steady_clock::now()),
+                  std::chrono::microseconds(1));
+}
+
+void limit_waits(const Descriptor& socket, int option, std::chrono::microseconds limit) {
+  const timeval time{limit.count() / 1'000'000, limit.count() % 1'000'000};
+  ::setsockopt(socket.get(), SOL_SOCKET, option, &time, sizeof time);
+}
+
+Descriptor make_socket() { return Descriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)); }
+
+/// By way of the open directory: such a path fits, however long the volume's is.
+int at_address(decltype(::connect)& call, const Descriptor& socket, int clients, const std::string& id) {
+  const std::string path = "/proc/self/fd/" + std::to_string(clients) + "/" + id + socket_suffix;
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  return call(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+}
+
+bool send(const Descriptor& socket, const Bytes& packet) {
+  return packet.size() <= packet_limit_bytes && ::send(socket.get(), packet.data(), packet.size(), MSG_NOSIGNAL) >= 0;
+}
+
+/// nullopt: there comes none.
+std::optional<Bytes> receive(const Descriptor& socket) {
+  Bytes packet(packet_limit_bytes, '\0');
+  const ssize_t size = ::recv(socket.get(), packet.data(), packet.size(), 0);
+  if (size <= 0) return std::nullopt;
+  packet.resize(static_cast<std::size_t>(size));
+  return packet;
+}
+
+}  // namespace
+
+struct Watches::Watching {
+  std::string object;
+  std::shared_ptr<WatchHandler> handler;
+  Mutex calls;  // held over each call of the handler's
+  bool ended GUARDED_BY(calls) = false;
+};
+
+Result<> Watches::start(int clients, const std::string& id) {
+  listening_ = make_socket();
+  if (!listening_ || at_address(::bind, listening_, clients, id) != 0 || ::listen(listening_.get(), backlog) != 0)
+    return std::unexpected(system_error("make the client's socket"));
+  thread_ = std::thread(&Watches::serve, this);
+  return {};
+}
+
+void Watches::stop() {
+  if (!thread_.joinable()) return;
+  ::shutdown(listening_.get(), SHUT_RDWR);
+  thread_.join();
+}
+
+std::uint64_t Watches::add(const std::string& object, std::shared_ptr<WatchHandler> handler) {
+  auto watching = std::make_shared<Watching>();
+  watching->object = object;
+  watching->handler = std::move(handler);
+  const Lock lock(mutex_);
+  watches_.emplace(++last_number_, std::move(watching));
+  return last_number_;
+}
+
+void Watches::remove(std::uint64_t number) {
+  std::shared_ptr<Watching> watching;
+  {
+    const Lock lock(mutex_);
+    watching = std::move(watches_.at(number));
+    watches_.erase(number);
+  }
+  const Lock no_call_is_running(watching->calls);
+  watching->ended = true;
+}
+
+void Watches::lose_all(const Error& reason) {
+  std::map<std::uint64_t, std::shared_ptr<Watching>> lost;
+  {
+    const Lock lock(mutex_);
+    lost = watches_;  // they stay until they are removed, which waits for the calls below; `ended` silences them
+  }
+  for (const auto& [number, watching] : lost) {
+    const Lock calling(watching->calls);
+    if (!watching->ended) watching->handler->on_lost(reason);
+    watching->ended = true;
+  }
+}
+
+void Watches::serve() {
+  for (;;) {
+    Descriptor connection(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!connection && errno == EINVAL) return;  // stopped
+    if (!connection) continue;
+    limit_waits(connection, SO_RCVTIMEO, patience);
+    limit_waits(connection, SO_SNDTIMEO, patience);
+    const auto question = receive(connection);
+    const auto end = question ? question->find('\0') : Bytes::npos;
+    if (end == Bytes::npos) continue;
+    deliver(question->substr(0, end), question->substr(end + 1), std::make_shared<Descriptor>(std::move(connection)));
+  }
+}
+
+/// The connection ends with the last function that may still answer on it.
+void Watches::deliver(const std::string& object, const Bytes& payload, std::shared_ptr<const Descriptor> connection) {
+  std::vector<std::shared_ptr<Watching>> asked;
+  {
+    const Lock lock(mutex_);
+    for (const auto& [number, watching] : watches_)
+      if (watching->object == object) asked.push_back(watching);
+  }
+  send(*connection, encode_number(asked.size()));
+  for (const auto& watching : asked) {
+    const Lock calling(watching->calls);
+    if (watching->ended) continue;
+    watching->handler->on_notify(payload, [connection](const Bytes& answer) mutable {
+      if (const auto here = std::move(connection)) send(*here, 'a' + answer);
+    });
+  }
+}
+
+// ---- who asks
+
+namespace {
+
+/// One client that was asked.
+struct Asked {
+  Descriptor socket;
+  std::optional<std::uint64_t> silent;  // of its watches; nullopt: not even told how many there are
+};
+
+enum class Reached { yes, dead, no };
+
+Reached ask(Asked& asked, int clients, const std::string& id, const Bytes& question, Moment deadline) {
+  asked.socket = make_socket();
+  if (!asked.socket) return Reached::no;
+  limit_waits(asked.socket, SO_SNDTIMEO, left_until(deadline));
+  if (at_address(::connect, asked.socket, clients, id) != 0)
+    return errno == ECONNREFUSED || errno == ENOENT ? Reached::dead : Reached::no;
+  return send(asked.socket, question) ? Reached::yes : Reached::no;
+}
+
+/// false: nothing comes from it any more.
+bool take_reply(Asked& asked, NotifyReply& reply) {
+  const auto packet = receive(asked.socket);
+  if (!packet) return false;
+  if (!asked.silent) {
+    asked.silent = decode_number(*packet);
+  } else {
+    reply.answers.push_back(packet->substr(1));
+    --*asked.silent;
+  }
+  return asked.silent != 0U;
+}
+
+}  // namespace
+
+NotifyReply ask_clients(int clients, const std::vector<std::string>& ids, const std::string& object,
+                        const Bytes& payload, std::chrono::milliseconds timeout) {
+  const Moment deadline = std::chrono::steady_clock::now() + timeout;
+  NotifyReply reply;
+  const auto end = [&reply](const Asked& asked) { reply.silent += static_cast<unsigned>(asked.silent.value_or(1)); };
+  std::list<Asked> all;
+  for (const std::string& id : ids) {
+    Asked asked;
+    const Reached reached = ask(asked, clients, id, object + '\0' + payload, deadline);
+    if (reached == Reached::yes) all.push_back(std::move(asked));
+    if (reached == Reached::no) ++reply.silent;
+  }
+  while (!all.empty() && std::chrono::steady_clock::now() < deadline) {
+    std::vector<pollfd> waiting;
+    for (const Asked& asked : all) waiting.push_back({asked.socket.get(), POLLIN, 0});
+    const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(left_until(deadline)).count();
+    if (::poll(waiting.data(), waiting.size(), static_cast<int>(milliseconds)) <= 0) continue;
+    auto next = waiting.begin();
+    std::erase_if(all, [&](Asked& asked) {
+      if (!(next++)->revents || take_reply(asked, reply)) return false;
+      end(asked);  // if it died, whoever acts on this looks whether it still watches
+      return true;
+    });
+  }
+  std::ranges::for_each(all, end);
+  return reply;
+}
+
+}  // namespace lccfs::local
