@@ -7,24 +7,19 @@
 //    parent's record otherwise (namespace_index.h). Names of data objects are collected, and looked at in batches
 //    against their inodes (data_check.h).
 //  - Where the sums of a directory's entries and of the inodes that claim it agree, nothing is read again. In the other
-//    directories entries are looked at one by one (match.h). Only if that leaves claims that no entry, no d/ key and no
+//    directories entries are looked at one by one (match.cpp). Only if that leaves claims that no entry, no d/ key and no
 //    queue item explains, the inodes are streamed once more.
-//  - What several inodes together must fulfil is judged from the records (links.h).
+//  - What several inodes together must fulfil is judged from the records (links.cpp).
 #include "check/check.h"
 
 #include <atomic>
-#include <memory>
-#include <mutex>
 
 #include "check/data_check.h"
 #include "check/inode_scan.h"
-#include "check/links.h"
-#include "check/match.h"
+#include "check/namespace_check.h"
 #include "format/object_names.h"
 
 namespace lccfs::check {
-
-using Kind = Finding::Kind;
 
 namespace {
 
@@ -77,46 +72,12 @@ class VolumeCheck {
     }
     if (const auto* inode = std::get_if<format::InodeName>(&*parsed)) {
       facts_.number.see(inode->ino.value);
-      return read_inode(window, inode->ino);
+      return scan_inode(window, facts_, inode->ino, on_inode_);
     }
     return {};
   }
 
-  /// One that is gone by now was listed while somebody removed it.
-  Result<> read_inode(ReadWindow& window, Ino ino) {
-    MetaRead read{.object = format::inode_object(ino),
-                  .payload = true,
-                  .xattrs = true,
-                  .ranges = {{"", "", InodeScan::keys_at_once}},
-                  .keys = {}};
-    return window.query(std::move(read), [this, &window, ino](ReadWindow::Snapshot answer) -> Result<> {
-      if (!answer) return {};
-      const auto version = answer->version;
-      auto page = std::move(answer->ranges.front());
-      auto scan = std::make_unique<InodeScan>(facts_, ino, std::move(*answer));
-      return take_page(window, ino, version, std::move(scan), std::move(page));
-    });
-  }
-
-  /// All pages are of one version, or the object is read again.
-  Result<> take_page(ReadWindow& window, Ino ino, std::uint64_t version, std::unique_ptr<InodeScan> scan,
-                     KeyPage page) {
-    scan->take_keys(page.entries);
-    if (!page.more || page.entries.empty()) {
-      finish_inode(ino, scan->finish());
-      return {};
-    }
-    MetaRead read{.object = format::inode_object(ino),
-                  .ranges = {{"", page.entries.back().first, InodeScan::keys_at_once}},
-                  .keys = {}};
-    return window.query(std::move(read),
-                        [this, &window, ino, version, scan = std::move(scan)](ReadWindow::Snapshot next) mutable {
-                          if (!next || next->version != version) return read_inode(window, ino);
-                          return take_page(window, ino, version, std::move(scan), std::move(next->ranges.front()));
-                        });
-  }
-
-  void finish_inode(Ino ino, ScannedInode inode) {
+  void take_inode(Ino ino, ScannedInode inode) {
     if (ino == root_ino) root_seen_ = true;
     facts_.fence.see(inode.highest_fence);
     index_.add(ino, inode, facts_.queue.leads_to(ino));
@@ -128,7 +89,7 @@ class VolumeCheck {
     DirectoryReader directories(store_, facts_.super->uuid);
     const NamespaceCheck check{store_, facts_, index_, directories, sink_, effort};
     UnlessDetached findings(check);
-    LCCFS_TRY(const auto unclear, Matcher(check, findings).run());
+    LCCFS_TRY(const auto unclear, match_entries(check, findings));
     check_several_names(check);
     LCCFS_CHECK(check_paths(check, findings));
     LCCFS_CHECK(check_links(check, unclear, findings));
@@ -137,8 +98,9 @@ class VolumeCheck {
 
   void tell_progress() {
     if (!options_.on_progress) return;
-    const std::unique_lock lock(progress_mutex_, std::try_to_lock);
-    if (lock) options_.on_progress({objects_, expected_});
+    if (telling_progress_.test_and_set()) return;  // another thread
+    options_.on_progress({objects_, expected_});
+    telling_progress_.clear();
   }
 
   CheckReport report() {
@@ -156,11 +118,12 @@ class VolumeCheck {
   Sink& sink_;
   VolumeFacts facts_;
   NamespaceIndex index_;
+  const OnInode on_inode_ = [this](Ino ino, ScannedInode inode) { take_inode(ino, std::move(inode)); };
   DataCheck data_{store_, facts_, sink_};
   std::atomic<std::uint64_t> objects_ = 0;
   std::uint64_t expected_ = 0;
   std::atomic<bool> root_seen_ = false;
-  std::mutex progress_mutex_;
+  std::atomic_flag telling_progress_;
 };
 
 }  // namespace

@@ -13,7 +13,6 @@ namespace lccfs::check {
 
 namespace xattr = format::xattr;
 
-using Kind = Finding::Kind;
 using format::MapBlock;
 
 namespace {
@@ -43,10 +42,35 @@ std::size_t end_of_some_blocks(std::span<const std::pair<Ino, ObjectIndex>> batc
 
 }  // namespace
 
+// ---- small files
+
+void SmallFiles::add(const SmallFile& file) {
+  const Lock lock(mutex_);
+  if (files_.size() < most_files) files_.push_back(file);
+}
+
+std::vector<SmallFile> SmallFiles::find(const std::vector<Ino>& inodes) {
+  const Lock lock(mutex_);
+  const auto middle = files_.begin() + static_cast<std::ptrdiff_t>(in_order_);
+  std::ranges::sort(middle, files_.end(), {}, &SmallFile::ino);
+  std::ranges::inplace_merge(files_.begin(), middle, files_.end(), {}, &SmallFile::ino);
+  in_order_ = files_.size();
+  std::vector<SmallFile> found;
+  auto from = files_.begin();
+  for (const Ino ino : inodes) {
+    from = std::ranges::lower_bound(from, files_.end(), ino, {}, &SmallFile::ino);
+    if (from == files_.end()) break;
+    if (from->ino == ino) found.push_back(*from);
+  }
+  return found;
+}
+
+// ---- data objects
+
 Result<> DataCheck::add(ReadWindow& window, Ino ino, ObjectIndex index) {
   std::vector<Object> full;
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     ++objects_;
     batch_.emplace_back(ino, index);
     if (batch_.size() < batch_objects) return {};
@@ -58,13 +82,17 @@ Result<> DataCheck::add(ReadWindow& window, Ino ino, ObjectIndex index) {
 
 Result<> DataCheck::finish(const Effort& effort) {
   std::vector<Object> batch;
-  batch.swap(batch_);
+  {
+    const Lock lock(mutex_);
+    batch.swap(batch_);
+  }
   std::ranges::sort(batch);
   const std::size_t share = batch.size() / effort.threads + 1;
   LCCFS_CHECK(for_each_number(store_, effort, effort.threads, [&](ReadWindow& window, std::size_t i) {
     const auto begin = std::min(batch.size(), i * share), end = std::min(batch.size(), begin + share);
     return check_batch(window, std::span(batch).subspan(begin, end - begin));
   }));
+  const Lock lock(mutex_);
   for (const auto& [ino, objects] : without_inode_) {
     sink_.report({.kind = Kind::data_without_inode,
                   .object = format::data_object(ino, objects.first),
@@ -76,7 +104,7 @@ Result<> DataCheck::finish(const Effort& effort) {
 }
 
 std::uint64_t DataCheck::objects() {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return objects_;
 }
 
@@ -168,7 +196,7 @@ Result<> DataCheck::check_tail(ReadWindow& window, const Object& object, std::ui
 }
 
 void DataCheck::add_without_inode(std::span<const Object> objects, bool is_no_file) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const auto [found, first_time] = without_inode_.try_emplace(objects.front().first);
   auto& all = found->second;
   const auto lowest = objects.front().second;

@@ -5,18 +5,32 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <span>
 #include <utility>
 #include <vector>
 
-#include "check/read_window.h"
+#include "base/mutex.h"
+#include "check/inode_scan.h"
 #include "check/sink.h"
-#include "check/small_files.h"
-#include "check/stream.h"
+#include "check/streaming.h"
 #include "check/volume_facts.h"
 
 namespace lccfs::check {
+
+/// Those of small files, so that their inodes need not be read again. A bounded number of them. Any thread.
+class SmallFiles {
+ public:
+  void add(const SmallFile& file);
+  /// Those of these inodes that are known. Both in order.
+  std::vector<SmallFile> find(const std::vector<Ino>& inodes);
+
+ private:
+  static constexpr std::size_t most_files = 1'000'000;
+
+  Mutex mutex_;
+  std::vector<SmallFile> files_ GUARDED_BY(mutex_);
+  std::size_t in_order_ GUARDED_BY(mutex_) = 0;  // so many of them, from the first
+};
 
 class DataCheck {
  public:
@@ -50,10 +64,10 @@ class DataCheck {
   const VolumeFacts& facts_;
   Sink& sink_;
   SmallFiles small_files_;
-  std::mutex mutex_;  // guards what follows
-  std::vector<Object> batch_;
-  std::uint64_t objects_ = 0;
-  std::map<Ino, WithoutInode> without_inode_;
+  Mutex mutex_;
+  std::vector<Object> batch_ GUARDED_BY(mutex_);
+  std::uint64_t objects_ GUARDED_BY(mutex_) = 0;
+  std::map<Ino, WithoutInode> without_inode_ GUARDED_BY(mutex_);
 };
 
 }  // namespace lccfs::check

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// What is wrong with a volume. A value: it describes itself, and holds what its repair (repair.h) needs.
+// What is wrong with a volume. A value, in which all names are as they are stored: it holds what its repair
+// (src/repair) needs.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 
+#include "base/text.h"
 #include "lccfs/types.h"
 
 namespace lccfs::check {
@@ -12,7 +15,7 @@ namespace lccfs::check {
 struct Finding {
   // Which fields a kind fills in stands behind it; `ino` is always the inode that `object` is, or that it belongs to as
   // a data object.
-  enum class Kind {
+  enum class Kind : std::uint8_t {
     corrupt,             ///< bytes that no version of ours wrote. part, is_key (payload: part is empty), seen
     unsupported,         ///< written by a newer version. part, is_key, seen
     missing_part,        ///< an xattr that an inode of its type, Super or Alloc must have. part
@@ -41,25 +44,79 @@ struct Finding {
     unmapped_data,       ///< M: a data object whose bit "may exist" is not set. number: its index
     data_past_size,      ///< T: bytes past the size, while nobody holds the lease. number: the object's index
     denied_attribute,    ///< an extended attribute that the flags of `attr` deny. part
+    count                ///< none: how many kinds there are
   };
+
   Kind kind = Kind::corrupt;
   std::string object;
-  std::string text;  ///< for people, without the object's name, with names as they are stored; corrupt records: with
-                     ///< the byte offset
+  std::string text;  ///< for people, without the object's name; corrupt records: with the byte offset
 
   Ino ino{};
   Ino target{};
-  std::string name{};   ///< of an entry, as it is
+  std::string name{};   ///< of an entry
   std::string part{};   ///< the xattr's name, or the whole key
   bool is_key = false;  ///< `part` is a key, not an xattr
   Bytes seen{};         ///< the value as it was read
   std::uint64_t number = 0;
 };
 
-/// A stable name of the kind ("dangling entry").
-const char* describe(Finding::Kind kind);
+using Kind = Finding::Kind;
+
+inline constexpr std::size_t kinds = static_cast<std::size_t>(Kind::count);
+
+/// A table with a row for each kind: it has `is_complete` asserted, so that a kind without a row does not compile.
+template <class Row>
+using KindTable = std::array<Row, kinds>;
+template <class Row>
+constexpr bool is_complete(const KindTable<Row>& table) {
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    if (table[i].kind != static_cast<Kind>(i)) return false;
+  }
+  return true;
+}
+/// Of a complete one.
+template <class Row>
+constexpr const Row& row_of(const KindTable<Row>& table, Kind kind) {
+  return table.at(static_cast<std::size_t>(kind));
+}
+
+struct KindName {
+  Kind kind;
+  const char* name;  ///< stable: in texts and in JSON
+};
+inline constexpr KindTable<KindName> kind_names = {{
+    {Kind::corrupt, "corrupt"},
+    {Kind::unsupported, "newer version"},
+    {Kind::missing_part, "missing part"},
+    {Kind::unknown_part, "unknown part"},
+    {Kind::unknown_object, "unknown object"},
+    {Kind::missing_object, "missing object"},
+    {Kind::number_not_given, "number not handed out"},
+    {Kind::fences_behind, "fence counter behind"},
+    {Kind::dangling_entry, "dangling entry"},
+    {Kind::wrong_type, "wrong type"},
+    {Kind::reverse_key, "reverse key"},
+    {Kind::stray_reverse_key, "stray reverse key"},
+    {Kind::subdirectories, "number of subdirectories"},
+    {Kind::several_names, "directory with several names"},
+    {Kind::unreachable, "unreachable"},
+    {Kind::no_back_pointer, "no back-pointer"},
+    {Kind::orphan, "orphan"},
+    {Kind::wrong_links, "wrong links"},
+    {Kind::lost_trace, "lost trace"},
+    {Kind::stray_session, "stray session"},
+    {Kind::data_without_inode, "data without inode"},
+    {Kind::unmapped_data, "unmapped data"},
+    {Kind::data_past_size, "data past the size"},
+    {Kind::denied_attribute, "denied attribute"},
+}};
+static_assert(is_complete(kind_names));
+
+constexpr const char* describe(Kind kind) { return row_of(kind_names, kind).name; }
 
 /// "<kind>: <object>: <text>", printable
-std::string text_of(const Finding& finding);
+inline std::string text_of(const Finding& finding) {
+  return printable(std::string(describe(finding.kind)) + ": " + finding.object + ": " + finding.text);
+}
 
 }  // namespace lccfs::check

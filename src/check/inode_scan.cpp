@@ -3,238 +3,302 @@
 
 #include <algorithm>
 #include <bitset>
+#include <memory>
 #include <utility>
 
+#include "check/sink.h"
 #include "format/object_names.h"
 
 namespace lccfs::check {
 
 namespace xattr = format::xattr;
 
-using Kind = Finding::Kind;
-
 namespace {
+
 constexpr char user_value_lead = 1;
 const std::bitset<format::MapBlock::objects> first_bits(~std::uint64_t{0});  // SmallFile::most_objects
+
+class InodeScan {
+ public:
+  InodeScan(const VolumeFacts& facts, Ino ino, MetaSnapshot head)
+      : facts_(facts), ino_(ino), object_(format::inode_object(ino)), head_(std::move(head)) {
+    for (const auto& [name, value] : head_.xattrs) scan_xattr({name, value});
+    for (const char* name : {xattr::attr, xattr::state, xattr::atime, xattr::mtime, xattr::ctime}) need(name);
+    if (result_.summary.type) scan_typed();
+  }
+
+  Ino ino() const { return ino_; }
+  std::uint64_t version() const { return head_.version; }
+  void take_keys(const std::vector<std::pair<std::string, Bytes>>& keys) {
+    for (const auto& [key, value] : keys) scan_key({key, value, true});
+  }
+  /// Behind the last page.
+  ScannedInode finish() {
+    if (is(FileType::directory)) judge_subdirectories();
+    judge_traces();
+    if (is(FileType::regular)) note_small_file();
+    return std::move(result_);
+  }
+
+ private:
+  bool is(FileType type) const { return result_.summary.type == type; }
+
+  // -- words
+  template <class Record>
+  std::optional<Record> decode(const Part& part) {
+    return decode_part<Record>(result_.findings, object_, part);
+  }
+  void corrupt(const Part& part, const std::string& why) {
+    result_.findings.push_back(finding_on(Kind::corrupt, object_, part, why));
+  }
+  void corrupt_xattr(const char* name, const std::string& why) {
+    const auto found = head_.xattrs.find(name);
+    corrupt({found->first, found->second}, why);
+  }
+  void corrupt_payload(const std::string& why) {
+    result_.findings.push_back({.kind = Kind::corrupt, .object = object_, .text = why, .seen = head_.payload});
+  }
+  void unknown(const Part& part) {
+    result_.findings.push_back(finding_on(Kind::unknown_part, object_, part, "none of the format's here"));
+  }
+  void need(const char* name) {
+    if (!head_.xattrs.contains(name)) result_.findings.push_back(missing_part(object_, name));
+  }
+  void refuse(const char* name) {
+    const auto found = head_.xattrs.find(name);
+    if (found != head_.xattrs.end()) unknown({found->first, found->second});
+  }
+
+  // -- xattrs and payload
+  void scan_xattr(const Part& part) {
+    const auto number = [&]() -> std::optional<std::uint64_t> {
+      const auto record = decode<format::NumberRecord>(part);
+      return record ? std::optional(record->value) : std::nullopt;
+    };
+    auto& summary = result_.summary;
+    const std::string& name = part.name;
+    if (name == xattr::attr) {
+      const auto attr = decode<format::AttrRecord>(part);
+      if (!attr) return;
+      summary.type = attr->type;
+      summary.nlink = attr->nlink;
+      flags_ = attr->flags;
+    } else if (name == xattr::state) {
+      if (const auto state = decode<format::StateRecord>(part)) summary.state = state->kind;
+    } else if (name == xattr::parent) {
+      if (const auto pointer = decode<format::BackPointerRecord>(part)) summary.parents.insert(pointer->parent);
+    } else if (name == xattr::size) {
+      size_bytes_ = number();
+    } else if (name == xattr::nsub) {
+      nsub_ = number();
+    } else if (name == xattr::lease) {
+      number();
+    } else if (name == xattr::fence) {
+      if (!number()) return;
+      const auto fence = format::decode_fence_number(part.value);
+      if (!fence) return corrupt(part, fence.error().context);
+      result_.highest_fence = *fence;
+    } else if (name == xattr::atime || name == xattr::mtime || name == xattr::ctime || name == xattr::wtime) {
+      decode<format::TimeRecord>(part);
+    } else {
+      unknown(part);
+    }
+  }
+
+  void scan_typed() {
+    const bool regular = is(FileType::regular);
+    regular || is(FileType::symlink) ? need(xattr::size) : refuse(xattr::size);
+    is(FileType::directory) ? need(xattr::nsub) : refuse(xattr::nsub);
+    if (!regular) {
+      for (const char* name : {xattr::wtime, xattr::lease, xattr::fence}) refuse(name);
+    }
+    if (result_.summary.is_sealed() && !is(FileType::directory))
+      corrupt_xattr(xattr::state, "sealed, and no directory");
+    if (ino_ == root_ino && !is(FileType::directory)) corrupt_xattr(xattr::attr, "the root is no directory");
+    if (size_bytes_ > format::file_size_limit_bytes) corrupt_xattr(xattr::size, "above the limit");
+    scan_payload();
+  }
+
+  void scan_payload() {
+    if (!is(FileType::symlink)) {
+      if (!head_.payload.empty()) corrupt_payload("has a payload, and is no symlink");
+    } else if (size_bytes_ && head_.payload.size() != *size_bytes_) {
+      corrupt_payload("a symlink of size " + std::to_string(*size_bytes_) + " whose target has " +
+                      std::to_string(head_.payload.size()) + " bytes");
+    }
+  }
+
+  // -- keys
+  void scan_key(const Part& part) {
+    const std::string& key = part.name;
+    const bool may_have_names = !result_.summary.type || is(FileType::directory);
+    const bool may_have_map = !result_.summary.type || is(FileType::regular);
+    if (key.starts_with("p/")) {
+      const auto pointer = format::parse_back_pointer_key(key);
+      if (pointer) result_.summary.parents.insert(pointer->parent);
+      scan_marker(part, pointer.has_value());
+    } else if (key.starts_with("l/")) {
+      if (!format::parse_step_number_key(key)) return unknown(part);
+      if (!format::parse_step_number(part.value)) corrupt(part, "no number of 20 digits");
+    } else if (key.starts_with("u/")) {
+      scan_user_attribute(part);
+    } else if (key.starts_with("m/") && may_have_map) {
+      scan_map(part);
+    } else if (may_have_names) {
+      scan_directory_key(part);
+    } else {
+      unknown(part);
+    }
+  }
+
+  void scan_marker(const Part& part, bool known) {
+    if (!known) return unknown(part);
+    if (part.value != format::marker_value) corrupt(part, "not the byte 01");
+  }
+
+  void scan_directory_key(const Part& part) {
+    const std::string& key = part.name;
+    if (key.starts_with("n/")) {
+      scan_entry(part);
+    } else if (key.starts_with("i/")) {
+      scan_reverse(part);
+    } else if (key.starts_with("d/")) {
+      const auto detached = format::parse_detached_key(key);
+      result_.has_detached = result_.has_detached || detached;
+      scan_marker(part, detached.has_value());
+    } else if (format::parse_decision_key(key)) {
+      result_.has_decisions = true;
+      decode<format::DecisionRecord>(part);
+    } else {
+      unknown(part);
+    }
+  }
+
+  void scan_entry(const Part& part) {
+    const auto parsed = format::parse_entry_key(part.name);
+    if (!parsed || parsed->name == "." || parsed->name == "..") return unknown(part);
+    if (facts_.super && parsed->hash != format::name_hash(facts_.super->uuid, parsed->name)) {
+      return corrupt(part, "not the hash of the name");
+    }
+    const auto entry = decode<format::EntryRecord>(part);
+    if (!entry) return;
+    result_.entries += link(ino_, entry->ino, entry->type);
+    result_.names += name_link(entry->ino, parsed->hash);
+    if (entry->type == FileType::directory) ++result_.subdirectories;
+  }
+
+  void scan_reverse(const Part& part) {
+    const auto reverse = format::parse_reverse_key(part.name);
+    if (reverse && facts_.super) {
+      result_.reverse += name_link(reverse->ino, format::name_hash(facts_.super->uuid, reverse->name));
+    }
+    scan_marker(part, reverse.has_value());
+  }
+
+  void scan_map(const Part& part) {
+    const auto block = format::parse_map_key(part.name);
+    if (!block) return unknown(part);
+    const auto bits = decode<format::MapBlock>(part);
+    if (bits && *block == 0) first_objects_ = (bits->may_exist & first_bits).to_ullong();
+    has_further_objects_ =
+        has_further_objects_ || !bits || (*block == 0 ? bits->may_exist & ~first_bits : bits->may_exist).any();
+  }
+
+  void scan_user_attribute(const Part& part) {
+    const auto name = std::string_view(part.name).substr(2);
+    if (name.empty() || name.size() > format::attribute_name_limit_bytes) return unknown(part);
+    if (part.value.empty() || part.value[0] != user_value_lead) return corrupt(part, "does not start with the byte 01");
+    if (part.value.size() > format::attribute_value_limit_bytes + 1) return corrupt(part, "too long");
+    auto needed = format::attr_flag::user_attributes;
+    if (name == "security.capability") needed |= format::attr_flag::capability;
+    if (!result_.summary.type || (flags_ & needed) == needed) return;
+    result_.findings.push_back(finding_on(Kind::denied_attribute, object_, part, "attr says that there is none"));
+  }
+
+  // -- behind all keys
+  void note_small_file() {
+    if (!size_bytes_ || *size_bytes_ > format::file_size_limit_bytes || has_further_objects_) return;
+    result_.small_file = SmallFile{.ino = ino_,
+                                   .size_bytes = *size_bytes_ & format::file_size_limit_bytes,
+                                   .is_leased = head_.xattrs.contains(xattr::lease),
+                                   .may_exist = first_objects_};
+  }
+
+  /// Nobody counts those of a dead one: the collector takes its names page by page.
+  void judge_subdirectories() {
+    const auto found = result_.subdirectories;
+    if (!nsub_ || *nsub_ == found || result_.summary.is_dead()) return;
+    result_.findings.push_back(
+        {.kind = Kind::subdirectories,
+         .object = object_,
+         .text = "nsub is " + std::to_string(*nsub_) + ", and there are " + std::to_string(found),
+         .number = found});
+  }
+
+  void judge_traces() {
+    if ((!result_.has_detached && !result_.has_decisions) || facts_.queue.names_directory(ino_)) return;
+    result_.findings.push_back(
+        {.kind = Kind::lost_trace, .object = object_, .text = "has d/ or x/ keys, and no directory item"});
+  }
+
+  const VolumeFacts& facts_;
+  const Ino ino_;
+  const std::string object_;
+  const MetaSnapshot head_;
+  std::uint32_t flags_ = 0;
+  std::optional<std::uint64_t> size_bytes_, nsub_;
+  std::uint64_t first_objects_ = 0;  // bits of the map
+  bool has_further_objects_ = false;
+  ScannedInode result_;
+};
+
+class InodeReader {
+ public:
+  InodeReader(ReadWindow& window, const VolumeFacts& facts, const OnInode& on_inode)
+      : window_(window), facts_(facts), on_inode_(on_inode) {}
+
+  Result<> read(Ino ino) const {
+    MetaRead read{.object = format::inode_object(ino),
+                  .payload = true,
+                  .xattrs = true,
+                  .ranges = {{"", "", keys_at_once}},
+                  .keys = {}};
+    return window_.query(std::move(read), [reader = *this, ino](ReadWindow::Snapshot answer) -> Result<> {
+      if (!answer) return {};  // it was listed while somebody removed it
+      const auto page = std::move(answer->ranges.front());
+      return reader.take_page(std::make_unique<InodeScan>(reader.facts_, ino, std::move(*answer)), page);
+    });
+  }
+
+ private:
+  static constexpr std::uint32_t keys_at_once = 1024;
+
+  /// All pages are of one version, or the object is read again.
+  Result<> take_page(std::unique_ptr<InodeScan> scan, const KeyPage& page) const {
+    scan->take_keys(page.entries);
+    if (!page.more || page.entries.empty()) {
+      on_inode_(scan->ino(), scan->finish());
+      return {};
+    }
+    MetaRead read{.object = format::inode_object(scan->ino()),
+                  .ranges = {{"", page.entries.back().first, keys_at_once}},
+                  .keys = {}};
+    auto take = [reader = *this, scan = std::move(scan)](ReadWindow::Snapshot next) mutable {
+      if (!next || next->version != scan->version()) return reader.read(scan->ino());
+      return reader.take_page(std::move(scan), next->ranges.front());
+    };
+    return window_.query(std::move(read), std::move(take));
+  }
+
+  ReadWindow& window_;
+  const VolumeFacts& facts_;
+  const OnInode& on_inode_;
+};
+
 }  // namespace
 
-InodeScan::InodeScan(const VolumeFacts& facts, Ino ino, MetaSnapshot head)
-    : facts_(facts), ino_(ino), object_(format::inode_object(ino)), head_(std::move(head)) {
-  for (const auto& [name, value] : head_.xattrs) scan_xattr({name, value});
-  for (const char* name : {xattr::attr, xattr::state, xattr::atime, xattr::mtime, xattr::ctime}) need(name);
-  if (result_.summary.type) scan_typed();
-}
-
-void InodeScan::take_keys(const std::vector<std::pair<std::string, Bytes>>& keys) {
-  for (const auto& [key, value] : keys) scan_key({key, value, true});
-}
-
-ScannedInode InodeScan::finish() {
-  if (is(FileType::directory)) judge_subdirectories();
-  judge_traces();
-  if (is(FileType::regular)) note_small_file();
-  return std::move(result_);
-}
-
-// ---- words
-
-void InodeScan::corrupt(const Part& part, const std::string& why) {
-  result_.findings.push_back(finding_on(Kind::corrupt, object_, part, why));
-}
-
-void InodeScan::corrupt_xattr(const char* name, const std::string& why) {
-  const auto found = head_.xattrs.find(name);
-  corrupt({found->first, found->second}, why);
-}
-
-void InodeScan::corrupt_payload(const std::string& why) {
-  result_.findings.push_back({.kind = Kind::corrupt, .object = object_, .text = why, .seen = head_.payload});
-}
-
-void InodeScan::unknown(const Part& part) {
-  result_.findings.push_back(finding_on(Kind::unknown_part, object_, part, "none of the format's here"));
-}
-
-void InodeScan::need(const char* name) {
-  if (!head_.xattrs.contains(name)) result_.findings.push_back(missing_part(object_, name));
-}
-
-void InodeScan::refuse(const char* name) {
-  const auto found = head_.xattrs.find(name);
-  if (found != head_.xattrs.end()) unknown({found->first, found->second});
-}
-
-// ---- xattrs and payload
-
-void InodeScan::scan_xattr(const Part& part) {
-  const auto number = [&]() -> std::optional<std::uint64_t> {
-    const auto record = decode<format::NumberRecord>(part);
-    return record ? std::optional(record->value) : std::nullopt;
-  };
-  auto& summary = result_.summary;
-  const std::string& name = part.name;
-  if (name == xattr::attr) {
-    const auto attr = decode<format::AttrRecord>(part);
-    if (!attr) return;
-    summary.type = attr->type;
-    summary.nlink = attr->nlink;
-    flags_ = attr->flags;
-  } else if (name == xattr::state) {
-    if (const auto state = decode<format::StateRecord>(part)) summary.state = state->kind;
-  } else if (name == xattr::parent) {
-    if (const auto pointer = decode<format::BackPointerRecord>(part)) summary.parents.insert(pointer->parent);
-  } else if (name == xattr::size) {
-    size_bytes_ = number();
-  } else if (name == xattr::nsub) {
-    nsub_ = number();
-  } else if (name == xattr::lease) {
-    number();
-  } else if (name == xattr::fence) {
-    if (!number()) return;
-    const auto fence = format::decode_fence_number(part.value);
-    if (!fence) return corrupt(part, fence.error().context);
-    result_.highest_fence = *fence;
-  } else if (name == xattr::atime || name == xattr::mtime || name == xattr::ctime || name == xattr::wtime) {
-    decode<format::TimeRecord>(part);
-  } else {
-    unknown(part);
-  }
-}
-
-void InodeScan::scan_typed() {
-  const bool regular = is(FileType::regular);
-  regular || is(FileType::symlink) ? need(xattr::size) : refuse(xattr::size);
-  is(FileType::directory) ? need(xattr::nsub) : refuse(xattr::nsub);
-  if (!regular) {
-    for (const char* name : {xattr::wtime, xattr::lease, xattr::fence}) refuse(name);
-  }
-  if (result_.summary.is_sealed() && !is(FileType::directory)) corrupt_xattr(xattr::state, "sealed, and no directory");
-  if (ino_ == root_ino && !is(FileType::directory)) corrupt_xattr(xattr::attr, "the root is no directory");
-  if (size_bytes_ > format::file_size_limit_bytes) corrupt_xattr(xattr::size, "above the limit");
-  scan_payload();
-}
-
-void InodeScan::scan_payload() {
-  if (!is(FileType::symlink)) {
-    if (!head_.payload.empty()) corrupt_payload("has a payload, and is no symlink");
-  } else if (size_bytes_ && head_.payload.size() != *size_bytes_) {
-    corrupt_payload("a symlink of size " + std::to_string(*size_bytes_) + " whose target has " +
-                    std::to_string(head_.payload.size()) + " bytes");
-  }
-}
-
-// ---- keys
-
-void InodeScan::scan_key(const Part& part) {
-  const std::string& key = part.name;
-  const bool may_have_names = !result_.summary.type || is(FileType::directory);
-  const bool may_have_map = !result_.summary.type || is(FileType::regular);
-  if (key.starts_with("p/")) {
-    const auto pointer = format::parse_back_pointer_key(key);
-    if (pointer) result_.summary.parents.insert(pointer->parent);
-    scan_marker(part, pointer.has_value());
-  } else if (key.starts_with("l/")) {
-    if (!format::parse_step_number_key(key)) return unknown(part);
-    if (!format::parse_step_number(part.value)) corrupt(part, "no number of 20 digits");
-  } else if (key.starts_with("u/")) {
-    scan_user_attribute(part);
-  } else if (key.starts_with("m/") && may_have_map) {
-    scan_map(part);
-  } else if (may_have_names) {
-    scan_directory_key(part);
-  } else {
-    unknown(part);
-  }
-}
-
-void InodeScan::scan_marker(const Part& part, bool known) {
-  if (!known) return unknown(part);
-  if (part.value != format::marker_value) corrupt(part, "not the byte 01");
-}
-
-void InodeScan::scan_directory_key(const Part& part) {
-  const std::string& key = part.name;
-  if (key.starts_with("n/")) {
-    scan_entry(part);
-  } else if (key.starts_with("i/")) {
-    scan_reverse(part);
-  } else if (key.starts_with("d/")) {
-    const auto detached = format::parse_detached_key(key);
-    result_.has_detached = result_.has_detached || detached;
-    scan_marker(part, detached.has_value());
-  } else if (format::parse_decision_key(key)) {
-    result_.has_decisions = true;
-    decode<format::DecisionRecord>(part);
-  } else {
-    unknown(part);
-  }
-}
-
-void InodeScan::scan_entry(const Part& part) {
-  const auto parsed = format::parse_entry_key(part.name);
-  if (!parsed || parsed->name == "." || parsed->name == "..") return unknown(part);
-  if (facts_.super && parsed->hash != format::name_hash(facts_.super->uuid, parsed->name)) {
-    return corrupt(part, "not the hash of the name");
-  }
-  const auto entry = decode<format::EntryRecord>(part);
-  if (!entry) return;
-  result_.entries += link(ino_, entry->ino, entry->type);
-  result_.names += name_link(entry->ino, parsed->hash);
-  if (entry->type == FileType::directory) ++result_.subdirectories;
-}
-
-void InodeScan::scan_reverse(const Part& part) {
-  const auto reverse = format::parse_reverse_key(part.name);
-  if (reverse && facts_.super) {
-    result_.reverse += name_link(reverse->ino, format::name_hash(facts_.super->uuid, reverse->name));
-  }
-  scan_marker(part, reverse.has_value());
-}
-
-void InodeScan::scan_map(const Part& part) {
-  const auto block = format::parse_map_key(part.name);
-  if (!block) return unknown(part);
-  const auto bits = decode<format::MapBlock>(part);
-  if (bits && *block == 0) first_objects_ = (bits->may_exist & first_bits).to_ullong();
-  has_further_objects_ =
-      has_further_objects_ || !bits || (*block == 0 ? bits->may_exist & ~first_bits : bits->may_exist).any();
-}
-
-void InodeScan::scan_user_attribute(const Part& part) {
-  const auto name = std::string_view(part.name).substr(2);
-  if (name.empty() || name.size() > format::attribute_name_limit_bytes) return unknown(part);
-  if (part.value.empty() || part.value[0] != user_value_lead) return corrupt(part, "does not start with the byte 01");
-  if (part.value.size() > format::attribute_value_limit_bytes + 1) return corrupt(part, "too long");
-  auto needed = format::attr_flag::user_attributes;
-  if (name == "security.capability") needed |= format::attr_flag::capability;
-  if (!result_.summary.type || (flags_ & needed) == needed) return;
-  result_.findings.push_back(finding_on(Kind::denied_attribute, object_, part, "attr says that there is none"));
-}
-
-// ---- behind all keys
-
-void InodeScan::note_small_file() {
-  if (!size_bytes_ || *size_bytes_ > format::file_size_limit_bytes || has_further_objects_) return;
-  result_.small_file = SmallFile{.ino = ino_,
-                                 .size_bytes = *size_bytes_ & format::file_size_limit_bytes,
-                                 .is_leased = head_.xattrs.contains(xattr::lease),
-                                 .may_exist = first_objects_};
-}
-
-/// Nobody counts those of a dead one: the collector takes its names page by page.
-void InodeScan::judge_subdirectories() {
-  const auto found = result_.subdirectories;
-  if (!nsub_ || *nsub_ == found || result_.summary.is_dead()) return;
-  result_.findings.push_back({.kind = Kind::subdirectories,
-                              .object = object_,
-                              .text = "nsub is " + std::to_string(*nsub_) + ", and there are " + std::to_string(found),
-                              .number = found});
-}
-
-void InodeScan::judge_traces() {
-  if ((!result_.has_detached && !result_.has_decisions) || facts_.queue.names_directory(ino_)) return;
-  result_.findings.push_back(
-      {.kind = Kind::lost_trace, .object = object_, .text = "has d/ or x/ keys, and no directory item"});
+Result<> scan_inode(ReadWindow& window, const VolumeFacts& facts, Ino ino, const OnInode& on_inode) {
+  return InodeReader(window, facts, on_inode).read(ino);
 }
 
 }  // namespace lccfs::check

@@ -3,19 +3,27 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "check/finding.h"
-#include "check/inode_summary.h"
-#include "check/link_sums.h"
-#include "check/parts.h"
-#include "check/small_files.h"
+#include "check/namespace_index.h"
+#include "check/streaming.h"
 #include "check/volume_facts.h"
-#include "lccfs/object_store.h"
 
 namespace lccfs::check {
+
+/// What data objects are judged by, of a file with few of them.
+struct SmallFile {
+  static constexpr unsigned most_objects = 64;
+
+  Ino ino;
+  std::uint64_t size_bytes : 63 = 0;
+  std::uint64_t is_leased : 1 = 0;
+  std::uint64_t may_exist = 0;  ///< of the first objects; there are no others
+};
+static_assert(sizeof(SmallFile) == 24);
 
 struct ScannedInode {
   InodeSummary summary;
@@ -29,53 +37,9 @@ struct ScannedInode {
   std::vector<Finding> findings;
 };
 
-class InodeScan {
- public:
-  static constexpr std::uint32_t keys_at_once = 1024;
-
-  /// `facts` outlive the scan.
-  InodeScan(const VolumeFacts& facts, Ino ino, MetaSnapshot head);
-
-  void take_keys(const std::vector<std::pair<std::string, Bytes>>& keys);
-  /// Behind the last page.
-  ScannedInode finish();
-
- private:
-  template <class Record>
-  std::optional<Record> decode(const Part& part) {
-    return decode_part<Record>(result_.findings, object_, part);
-  }
-  void corrupt(const Part& part, const std::string& why);
-  void corrupt_xattr(const char* name, const std::string& why);
-  void corrupt_payload(const std::string& why);
-  void unknown(const Part& part);
-  void need(const char* name);
-  void refuse(const char* name);
-  bool is(FileType type) const { return result_.summary.type == type; }
-
-  void scan_xattr(const Part& part);
-  void scan_typed();
-  void scan_payload();
-  void scan_key(const Part& part);
-  void scan_directory_key(const Part& part);
-  void scan_marker(const Part& part, bool known);
-  void scan_entry(const Part& part);
-  void scan_reverse(const Part& part);
-  void scan_map(const Part& part);
-  void scan_user_attribute(const Part& part);
-  void judge_subdirectories();
-  void judge_traces();
-  void note_small_file();
-
-  const VolumeFacts& facts_;
-  const Ino ino_;
-  const std::string object_;
-  const MetaSnapshot head_;
-  std::uint32_t flags_ = 0;
-  std::optional<std::uint64_t> size_bytes_, nsub_;
-  std::uint64_t first_objects_ = 0;  // bits of the map
-  bool has_further_objects_ = false;
-  ScannedInode result_;
-};
+/// Reads the inode with all its keys, at one version, and tells what it is. Tells nothing if it is gone. `facts` and
+/// `on_inode` outlive the window.
+using OnInode = std::function<void(Ino, ScannedInode)>;
+Result<> scan_inode(ReadWindow& window, const VolumeFacts& facts, Ino ino, const OnInode& on_inode);
 
 }  // namespace lccfs::check

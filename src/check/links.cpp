@@ -1,10 +1,77 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "check/links.h"
-
-#include <set>
+// Numbers of links, names of directories and paths from the root, behind the matching (check/namespace_check.h).
+#include <algorithm>
 #include <string>
+#include <unordered_map>
+
+#include "check/namespace_check.h"
+#include "format/object_names.h"
 
 namespace lccfs::check {
+
+// ---- doubts
+
+Result<> UnlessDetached::add_links(Ino ino, const InodeSummary& inode, std::uint64_t names) {
+  if (ino == root_ino || !inode.type || (names != 0 && names == inode.nlink)) return {};
+  // Of a directory with a further name that name is the finding (check_several_names).
+  if (names > 1 && inode.is_directory()) return {};
+  if (names == 0) return add_orphan(ino, inode.nlink, inode.is_sealed());
+  return add({.ino = ino, .kind = Kind::wrong_links, .nlink = inode.nlink, .names = names}, inode.is_sealed());
+}
+
+Result<> UnlessDetached::add(const Doubt& doubt, bool sealed) {
+  if (check_.facts.queue.leads_to(doubt.ino, sealed)) return {};
+  const Lock lock(mutex_);
+  doubts_.push_back(doubt);
+  return doubts_.size() < room_ ? Result<>() : settle();
+}
+
+Result<> UnlessDetached::finish() {
+  const Lock lock(mutex_);
+  return settle();
+}
+
+std::size_t UnlessDetached::held() const {
+  const Lock lock(mutex_);
+  return doubts_.size();
+}
+
+Result<> UnlessDetached::settle() {
+  if (doubts_.empty()) return {};
+  std::ranges::sort(doubts_);
+  std::vector<bool> explained(doubts_.size());
+  const auto explain = [&](const std::vector<Ino>& detached) REQUIRES(mutex_) -> Result<> {
+    for (const Ino ino : detached) {
+      for (const auto& doubt : std::ranges::equal_range(doubts_, ino, {}, &Doubt::ino)) {
+        explained[static_cast<std::size_t>(&doubt - doubts_.data())] = true;
+      }
+    }
+    return {};
+  };
+  for (const auto& [directory, record] : check_.index.directories) {
+    if (!record.has_detached || !check_.facts.queue.names_directory(directory)) continue;
+    LCCFS_CHECK(check_.directories.for_each_detached(directory, explain));
+  }
+  for (std::size_t i = 0; i < doubts_.size(); ++i) {
+    if (!explained[i]) check_.sink.report(finding_of(doubts_[i]));
+  }
+  doubts_.clear();
+  return {};
+}
+
+Finding UnlessDetached::finding_of(const Doubt& doubt) {
+  Finding finding{.kind = doubt.kind, .object = format::inode_object(doubt.ino), .text = {}, .number = doubt.names};
+  if (doubt.kind == Kind::lost_trace) {
+    finding.text = "is sealed, and no item leads there";
+  } else if (doubt.kind == Kind::unreachable) {
+    finding.text = "it has content, and no path from the root";
+  } else {
+    finding.text = std::to_string(doubt.names) + " entries, nlink " + std::to_string(doubt.nlink);
+  }
+  return finding;
+}
+
+// ---- numbers of links
 
 namespace {
 
@@ -34,6 +101,139 @@ Result<> check_links(const NamespaceCheck& check, const UnclearInodes& unclear, 
     LCCFS_TRY(const auto names, count_all_names(check, ino, directories));
     return findings.add_links(ino, *inode, names);
   });
+}
+
+// ---- names of directories, and paths
+
+namespace {
+
+auto names_of(const NamespaceIndex& index, Ino directory) {
+  return std::ranges::equal_range(index.names, directory, {}, &DirectoryName::directory);
+}
+
+/// Whether the sums prove that its only parent names it.
+bool is_in_parent(const NamespaceIndex& index, const DirectoryRecord& record) {
+  const auto parent = index.directories.find(record.parent);
+  return parent != index.directories.end() && parent->second.seen && parent->second.in_order && !record.lost_name;
+}
+
+/// 0: nobody names it.
+Ino some_holder(const NamespaceIndex& index, Ino directory) {
+  const auto& record = index.directories.at(directory);
+  if (is_in_parent(index, record)) return record.parent;
+  const auto names = names_of(index, directory);
+  return names.empty() ? Ino{} : names.front().holder;
+}
+
+/// The one to be kept is where the directory points back to; of several the first.
+void report_further_names(const NamespaceCheck& check, Ino ino, const DirectoryRecord& record) {
+  std::vector<DirectoryName> names;
+  std::ranges::copy(names_of(check.index, ino), std::back_inserter(names));
+  const bool one_in_parent = is_in_parent(check.index, record);
+  const auto total = names.size() + (one_in_parent ? 1 : 0);
+  const auto special = check.index.specials.find(ino);
+  std::ranges::stable_partition(names, [&](const DirectoryName& name) {
+    return special == check.index.specials.end() ? name.holder == record.parent
+                                                 : special->second.summary.parents.contains(name.holder);
+  });
+  const bool all_are_further = one_in_parent || ino == root_ino;
+  for (std::size_t i = all_are_further ? 0 : 1; i < names.size(); ++i) {
+    check.sink.report({.kind = Kind::several_names,
+                       .object = format::inode_object(names[i].holder),
+                       .text = "entry \"" + names[i].name + "\" is one of " + std::to_string(total) +
+                               " for the directory " + format::inode_object(ino),
+                       .target = ino,
+                       .name = names[i].name});
+  }
+}
+
+void mark_reached(NamespaceIndex& index) {
+  struct Edge {
+    Ino holder, directory;
+    auto operator<=>(const Edge&) const = default;
+  };
+  std::vector<Edge> edges;
+  for (const auto& [ino, record] : index.directories) {
+    if (is_in_parent(index, record)) edges.push_back({record.parent, ino});
+  }
+  for (const auto& name : index.names) edges.push_back({name.holder, name.directory});
+  std::ranges::sort(edges);
+  std::vector<Ino> to_visit{root_ino};
+  while (!to_visit.empty()) {
+    const Ino ino = to_visit.back();
+    to_visit.pop_back();
+    const auto found = index.directories.find(ino);
+    if (found == index.directories.end() || found->second.reached) continue;
+    found->second.reached = true;
+    for (const auto& edge : std::ranges::equal_range(edges, ino, {}, &Edge::holder)) to_visit.push_back(edge.directory);
+  }
+}
+
+/// Walks up from lost directories, each once.
+class LostTrees {
+ public:
+  LostTrees(const NamespaceCheck& check, UnlessDetached& findings) : check_(check), findings_(findings) {}
+
+  Result<> walk_up(Ino from) {
+    ++walk_;
+    Ino ino = from;
+    for (;;) {
+      const auto [met, first_time] = met_in_walk_.emplace(ino, walk_);
+      if (!first_time) {
+        if (met->second == walk_) report_loop(ino);
+        return {};
+      }
+      const Ino holder = some_holder(check_.index, ino);
+      if (holder == Ino{}) return report_top(ino);
+      ino = holder;
+    }
+  }
+
+ private:
+  void report_loop(Ino from) {
+    Ino lowest = from;
+    for (Ino ino = some_holder(check_.index, from); ino != from; ino = some_holder(check_.index, ino)) {
+      lowest = std::min(lowest, ino);
+    }
+    check_.sink.report(
+        {.kind = Kind::unreachable, .object = format::inode_object(lowest), .text = "its path leads back to itself"});
+  }
+  Result<> report_top(Ino ino) {
+    const auto& record = check_.index.directories.at(ino);
+    if (!record.is_directory || record.entries.count == 0) return {};
+    const auto special = check_.index.specials.find(ino);
+    const bool sealed = special != check_.index.specials.end() && special->second.summary.is_sealed();
+    return findings_.add_unreachable(ino, sealed);
+  }
+
+  const NamespaceCheck& check_;
+  UnlessDetached& findings_;
+  std::unordered_map<Ino, unsigned> met_in_walk_;
+  unsigned walk_ = 0;
+};
+
+}  // namespace
+
+void check_several_names(const NamespaceCheck& check) {
+  Ino last;
+  for (const auto& name : check.index.names) {
+    if (name.directory == last) continue;
+    last = name.directory;
+    const auto& record = check.index.directories.at(last);
+    if (record.is_directory) report_further_names(check, last, record);
+  }
+}
+
+Result<> check_paths(const NamespaceCheck& check, UnlessDetached& findings) {
+  mark_reached(check.index);
+  std::vector<Ino> lost;
+  for (const auto& [ino, record] : check.index.directories) {
+    if (record.seen && !record.reached && ino != root_ino) lost.push_back(ino);
+  }
+  std::ranges::sort(lost);
+  LostTrees trees(check, findings);
+  for (const Ino ino : lost) LCCFS_CHECK(trees.walk_up(ino));
+  return {};
 }
 
 }  // namespace lccfs::check

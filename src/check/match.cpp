@@ -1,258 +1,289 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "check/match.h"
-
+// Entries against the inodes that they name (check/namespace_check.h).
 #include <algorithm>
+#include <functional>
+#include <unordered_set>
 
-#include "check/parts.h"
+#include "check/namespace_check.h"
 #include "format/object_names.h"
 
 namespace lccfs::check {
 
-using Kind = Finding::Kind;
+namespace {
 
-Result<UnclearInodes> Matcher::run() {
-  std::vector<Ino> suspicious;
-  for (auto& [ino, record] : check_.index.directories) {
-    record.in_order = record.matches();
-    if (!record.in_order || record.names_differ) suspicious.push_back(ino);
-  }
-  std::ranges::sort(suspicious);
-  std::ranges::sort(check_.index.queued);
-  LCCFS_CHECK(for_each_number(check_.store, check_.effort, suspicious.size(),
-                              [&](ReadWindow& window, std::size_t i) { return examine(window, suspicious[i]); }));
-  LCCFS_CHECK(look_at_lost_detached());
-  if (!unexplained_.empty()) LCCFS_CHECK(look_for_unexplained());
-  std::ranges::sort(check_.index.names);
-  return std::move(unclear_);
-}
+class Matcher {
+ public:
+  Matcher(const NamespaceCheck& check, UnlessDetached& findings) : check_(check), findings_(findings) {}
 
-Result<> Matcher::examine(ReadWindow& window, Ino directory) {
-  auto& record = check_.index.directories.at(directory);
-  if (record.names_differ) LCCFS_CHECK(check_.directories.check_reverse_keys(directory, check_.sink));
-  if (record.in_order) return {};
-  if (!record.seen) return examine_missing(directory);
-  LCCFS_TRY(const auto of_specials, look_at_specials(directory));
-  const LinkSum of_plain = record.entries - of_specials;
-  record.in_order = of_plain == record.claims;
-  if (record.in_order) return {};
-  LCCFS_TRY(const auto nameless, find_nameless(window, directory));
-  record.in_order = of_plain == record.claims - nameless;
-  return record.in_order ? Result<>{} : match_one_by_one(window, directory, nameless);
-}
-
-/// There is no such directory, or none that can be read: whoever claims it has no name there.
-Result<> Matcher::examine_missing(Ino directory) {
-  LCCFS_TRY(const auto nameless, find_queued_nameless(directory));
-  if (nameless == check_.index.directories.at(directory).claims) return {};
-  const std::lock_guard lock(mutex_);
-  unexplained_.insert(directory);
-  return {};
-}
-
-/// Entries for inodes that are in memory. The sum of their links.
-Result<LinkSum> Matcher::look_at_specials(Ino directory) {
-  LinkSum sum;
-  LCCFS_CHECK(check_.directories.for_each_page(directory, [&](const std::vector<NamedEntry>& entries) -> Result<> {
-    for (const auto& entry : entries) {
-      const auto special = check_.index.specials.find(entry.record.ino);
-      if (special == check_.index.specials.end()) continue;
-      sum += link(directory, entry.record.ino, entry.record.type);
-      judge_entry(directory, entry, &special->second.summary);
-      remember_name(directory, entry);
-      const std::lock_guard lock(check_.index.mutex);
-      ++special->second.names;
+  Result<UnclearInodes> run() {
+    std::vector<Ino> suspicious;
+    for (auto& [ino, record] : check_.index.directories) {
+      record.in_order = record.matches();
+      if (!record.in_order || record.names_differ) suspicious.push_back(ino);
     }
-    return {};
-  }));
-  return sum;
-}
-
-// ---- plain inodes that claim the directory, and lost their name there or never got it
-
-Result<LinkSum> Matcher::find_nameless(ReadWindow& window, Ino directory) {
-  LCCFS_TRY(auto sum, find_queued_nameless(directory));
-  if (!check_.index.directories.at(directory).has_detached) return sum;
-  LCCFS_CHECK(for_each_detached_nameless(window, directory, [&](Ino ino, FileType type) -> Result<> {
-    sum += link(directory, ino, type);
-    note_lost_name(ino);
-    return {};
-  }));
-  const std::lock_guard lock(mutex_);
-  if (!check_.facts.queue.names_directory(directory)) lost_detached_.insert(directory);
-  return sum;
-}
-
-Result<LinkSum> Matcher::find_queued_nameless(Ino directory) {
-  const auto claims = std::ranges::equal_range(check_.index.queued, directory, {}, &QueuedClaim::directory);
-  std::vector<Ino> inodes;
-  for (const auto& claim : claims) inodes.push_back(claim.ino);
-  LCCFS_TRY(const auto counts, check_.directories.count_names(directory, inodes));
-  LinkSum sum;
-  for (std::size_t i = 0; i < inodes.size(); ++i) {
-    if (counts[i] != 0) continue;
-    sum += link(directory, inodes[i], claims[static_cast<std::ptrdiff_t>(i)].type);
-    note_lost_name(inodes[i]);
-  }
-  return sum;
-}
-
-Result<> Matcher::for_each_detached_nameless(ReadWindow& window, Ino directory, const OnNameless& work) {
-  const auto& queue = check_.facts.queue;
-  const auto look_at_page = [&](const std::vector<Ino>& page) -> Result<> {
-    std::vector<Ino> detached;
-    std::ranges::copy_if(page, std::back_inserter(detached),
-                         [&](Ino ino) { return !check_.index.specials.contains(ino) && !queue.leads_to(ino); });
-    LCCFS_TRY(const auto counts, check_.directories.count_names(directory, detached));
-    for (std::size_t i = 0; i < detached.size(); ++i) {
-      if (counts[i] != 0) continue;
-      const auto take = [&, ino = detached[i]](const ReadWindow::Snapshot& answer) -> Result<> {
-        if (!answer) return {};
-        LCCFS_TRY(const auto inode, summary_of(check_.store, ino, *answer));
-        if (!inode.is_plain(ino) || !inode.parents.contains(directory)) return {};
-        return work(ino, *inode.type);
-      };
-      LCCFS_CHECK(window.query(summary_read(detached[i]), take));
+    std::ranges::sort(suspicious);
+    std::ranges::sort(check_.index.queued);
+    LCCFS_CHECK(for_each_number(check_.store, check_.effort, suspicious.size(),
+                                [&](ReadWindow& window, std::size_t i) { return examine(window, suspicious[i]); }));
+    Directories unexplained, lost_detached;
+    {
+      const Lock lock(mutex_);
+      unexplained = unexplained_;
+      lost_detached = lost_detached_;
     }
-    return window.finish();
-  };
-  return check_.directories.for_each_detached(directory, look_at_page);
-}
+    LCCFS_CHECK(look_at_lost_detached(lost_detached, unexplained));
+    if (!unexplained.empty()) LCCFS_CHECK(look_for_unexplained(unexplained));
+    std::ranges::sort(check_.index.names);
+    const Lock lock(mutex_);
+    return std::move(unclear_);
+  }
 
-/// No item leads to these d/ keys, so none of their inodes is accounted for. Of directories that others claim, too, all
-/// inodes are looked for.
-Result<> Matcher::look_at_lost_detached() {
-  std::vector<Ino> directories;
-  std::ranges::copy_if(lost_detached_, std::back_inserter(directories),
-                       [this](Ino directory) { return !unexplained_.contains(directory); });
-  return for_each_number(check_.store, check_.effort, directories.size(), [&](ReadWindow& window, std::size_t i) {
-    return for_each_detached_nameless(window, directories[i], [&, this](Ino ino, FileType) -> Result<> {
-      return is_named_elsewhere(ino) ? Result<>() : findings_.add_orphan(ino, 1, false);
-    });
-  });
-}
+ private:
+  using Directories = std::unordered_set<Ino>;
+  using OnNameless = std::function<Result<>(Ino, FileType)>;
 
-// ---- all others
+  Result<> examine(ReadWindow& window, Ino directory) {
+    auto& record = check_.index.directories.at(directory);
+    if (record.names_differ) LCCFS_CHECK(check_.directories.check_reverse_keys(directory, check_.sink));
+    if (record.in_order) return {};
+    if (!record.seen) return examine_missing(directory);
+    LCCFS_TRY(const auto of_specials, look_at_specials(directory));
+    const LinkSum of_plain = record.entries - of_specials;
+    record.in_order = of_plain == record.claims;
+    if (record.in_order) return {};
+    LCCFS_TRY(const auto nameless, find_nameless(window, directory));
+    record.in_order = of_plain == record.claims - nameless;
+    return record.in_order ? Result<>{} : match_one_by_one(window, directory, nameless);
+  }
 
-Result<> Matcher::match_one_by_one(ReadWindow& window, Ino directory, const LinkSum& nameless) {
-  std::vector<std::pair<Ino, FileType>> matched;
-  const auto look_at = [&](const NamedEntry& entry) {
-    return window.query(summary_read(entry.record.ino), [&, this](const ReadWindow::Snapshot& answer) -> Result<> {
-      const Ino ino = entry.record.ino;
-      if (!answer) {
-        judge_entry(directory, entry, nullptr);
-        return {};
-      }
-      LCCFS_TRY(const auto inode, summary_of(check_.store, ino, *answer));
-      judge_entry(directory, entry, &inode);
-      remember_name(directory, entry);
-      if (inode.is_plain(ino) && inode.parents.contains(directory)) {
-        matched.emplace_back(ino, *inode.type);
-      } else {
-        remember_unclear(ino, directory);
+  /// There is no such directory, or none that can be read: whoever claims it has no name there.
+  Result<> examine_missing(Ino directory) {
+    LCCFS_TRY(const auto nameless, find_queued_nameless(directory));
+    if (nameless == check_.index.directories.at(directory).claims) return {};
+    const Lock lock(mutex_);
+    unexplained_.insert(directory);
+    return {};
+  }
+
+  /// Entries for inodes that are in memory. The sum of their links.
+  Result<LinkSum> look_at_specials(Ino directory) {
+    LinkSum sum;
+    LCCFS_CHECK(check_.directories.for_each_page(directory, [&](const std::vector<NamedEntry>& entries) -> Result<> {
+      for (const auto& entry : entries) {
+        const auto special = check_.index.specials.find(entry.record.ino);
+        if (special == check_.index.specials.end()) continue;
+        sum += link(directory, entry.record.ino, entry.record.type);
+        judge_entry(directory, entry, &special->second.summary);
+        remember_name(directory, entry);
+        const Lock lock(check_.index.mutex);
+        ++special->second.names;
       }
       return {};
-    });
-  };
-  const auto look_at_page = [&](const std::vector<NamedEntry>& entries) -> Result<> {
-    for (const auto& entry : entries) {
-      if (!check_.index.specials.contains(entry.record.ino)) LCCFS_CHECK(look_at(entry));
-    }
-    return window.finish();
-  };
-  LCCFS_CHECK(check_.directories.for_each_page(directory, look_at_page));
-  std::ranges::sort(matched);
-  LinkSum sum;
-  for (std::size_t i = 0; i < matched.size(); ++i) {
-    const auto [ino, type] = matched[i];
-    const bool again = i > 0 && matched[i - 1].first == ino;
-    if (again) remember_unclear(ino, directory);
-    if (!again) sum += link(directory, ino, type);
+    }));
+    return sum;
   }
-  sum += nameless;
-  if (sum == check_.index.directories.at(directory).claims) return {};
-  const std::lock_guard lock(mutex_);
-  unexplained_.insert(directory);
-  return {};
-}
 
-Result<> Matcher::look_for_unexplained() {
-  return for_each_name(check_.store, check_.effort, [this](ReadWindow& window, const std::vector<std::string>& names) {
-    return look_for_unexplained_among(window, names);
-  });
-}
+  // -- plain inodes that claim the directory, and lost their name there or never got it
 
-Result<> Matcher::look_for_unexplained_among(ReadWindow& window, const std::vector<std::string>& names) {
-  std::map<Ino, std::vector<Ino>> claims;  // by directory
-  for (const auto& name : names) {
-    const auto parsed = format::parse_object_name(name);
-    const auto* inode_name = parsed ? std::get_if<format::InodeName>(&*parsed) : nullptr;
-    if (inode_name == nullptr || check_.index.specials.contains(inode_name->ino)) continue;
-    const auto take = [&, ino = inode_name->ino](const ReadWindow::Snapshot& answer) -> Result<> {
-      if (!answer) return {};
-      LCCFS_TRY(const auto inode, summary_of(check_.store, ino, *answer));
-      if (!inode.is_plain(ino)) return {};
-      const Ino parent = *inode.parents.begin();
-      if (unexplained_.contains(parent)) claims[parent].push_back(ino);
+  Result<LinkSum> find_nameless(ReadWindow& window, Ino directory) {
+    LCCFS_TRY(auto sum, find_queued_nameless(directory));
+    if (!check_.index.directories.at(directory).has_detached) return sum;
+    LCCFS_CHECK(for_each_detached_nameless(window, directory, [&](Ino ino, FileType type) -> Result<> {
+      sum += link(directory, ino, type);
+      note_lost_name(ino);
       return {};
-    };
-    LCCFS_CHECK(window.query(summary_read(inode_name->ino), take));
+    }));
+    const Lock lock(mutex_);
+    if (!check_.facts.queue.names_directory(directory)) lost_detached_.insert(directory);
+    return sum;
   }
-  LCCFS_CHECK(window.finish());
-  for (const auto& [directory, inodes] : claims) {
+
+  Result<LinkSum> find_queued_nameless(Ino directory) {
+    const auto claims = std::ranges::equal_range(check_.index.queued, directory, {}, &QueuedClaim::directory);
+    std::vector<Ino> inodes;
+    for (const auto& claim : claims) inodes.push_back(claim.ino);
     LCCFS_TRY(const auto counts, check_.directories.count_names(directory, inodes));
+    LinkSum sum;
     for (std::size_t i = 0; i < inodes.size(); ++i) {
       if (counts[i] != 0) continue;
+      sum += link(directory, inodes[i], claims[static_cast<std::ptrdiff_t>(i)].type);
       note_lost_name(inodes[i]);
-      if (!is_named_elsewhere(inodes[i])) LCCFS_CHECK(findings_.add_orphan(inodes[i], 1, false));
     }
+    return sum;
   }
-  return {};
-}
 
-// ---- one entry
-
-void Matcher::judge_entry(Ino directory, const NamedEntry& entry, const InodeSummary* inode) {
-  const auto what = entry_text(entry.name, entry.record.ino);
-  const auto report = [&](Kind kind, const char* why) {
-    check_.sink.report({.kind = kind,
-                        .object = format::inode_object(directory),
-                        .text = what + why,
-                        .target = entry.record.ino,
-                        .name = entry.name});
-  };
-  if (inode == nullptr) return report(Kind::dangling_entry, ", which is not there");
-  if (inode->is_dead()) {
-    report(Kind::dangling_entry, ", which is dead");
-  } else if (inode->type && *inode->type != entry.record.type) {
-    report(Kind::wrong_type, ", which is of another type");
+  Result<> for_each_detached_nameless(ReadWindow& window, Ino directory, const OnNameless& work) {
+    const auto& queue = check_.facts.queue;
+    const auto look_at_page = [&](const std::vector<Ino>& page) -> Result<> {
+      std::vector<Ino> detached;
+      std::ranges::copy_if(page, std::back_inserter(detached),
+                           [&](Ino ino) { return !check_.index.specials.contains(ino) && !queue.leads_to(ino); });
+      LCCFS_TRY(const auto counts, check_.directories.count_names(directory, detached));
+      for (std::size_t i = 0; i < detached.size(); ++i) {
+        if (counts[i] != 0) continue;
+        const auto take = [&, ino = detached[i]](const ReadWindow::Snapshot& answer) -> Result<> {
+          if (!answer) return {};
+          LCCFS_TRY(const auto inode, summary_of(check_.store, ino, *answer));
+          if (!inode.is_plain(ino) || !inode.parents.contains(directory)) return {};
+          return work(ino, *inode.type);
+        };
+        LCCFS_CHECK(window.query(summary_read(detached[i]), take));
+      }
+      return window.finish();
+    };
+    return check_.directories.for_each_detached(directory, look_at_page);
   }
-  if (inode->parents.contains(directory)) return;
-  check_.sink.report({.kind = Kind::no_back_pointer,
-                      .object = format::inode_object(entry.record.ino),
-                      .text = format::inode_object(directory) + " has it as \"" + entry.name + "\"",
-                      .target = directory});
-}
 
-void Matcher::remember_name(Ino directory, const NamedEntry& entry) {
-  if (!check_.index.is_known_directory(entry.record.ino)) return;
-  const std::lock_guard lock(check_.index.mutex);
-  check_.index.names.push_back({entry.record.ino, directory, entry.name});
-}
+  /// No item leads to these d/ keys, so none of their inodes is accounted for. Of directories that others claim, too, all
+  /// inodes are looked for.
+  Result<> look_at_lost_detached(const Directories& lost_detached, const Directories& unexplained) {
+    std::vector<Ino> directories;
+    std::ranges::copy_if(lost_detached, std::back_inserter(directories),
+                         [&](Ino directory) { return !unexplained.contains(directory); });
+    return for_each_number(check_.store, check_.effort, directories.size(), [&](ReadWindow& window, std::size_t i) {
+      return for_each_detached_nameless(window, directories[i], [&, this](Ino ino, FileType) -> Result<> {
+        return is_named_elsewhere(ino) ? Result<>() : findings_.add_orphan(ino, 1, false);
+      });
+    });
+  }
 
-void Matcher::remember_unclear(Ino ino, Ino met_in) {
-  const std::lock_guard lock(mutex_);
-  unclear_[ino].insert(met_in);
-}
+  // -- all others
 
-/// All entries that are not where their inode points were met by now.
-bool Matcher::is_named_elsewhere(Ino ino) {
-  const std::lock_guard lock(mutex_);
-  return unclear_.contains(ino);
-}
+  Result<> match_one_by_one(ReadWindow& window, Ino directory, const LinkSum& nameless) {
+    std::vector<std::pair<Ino, FileType>> matched;
+    const auto look_at = [&](const NamedEntry& entry) {
+      return window.query(summary_read(entry.record.ino), [&, this](const ReadWindow::Snapshot& answer) -> Result<> {
+        const Ino ino = entry.record.ino;
+        if (!answer) {
+          judge_entry(directory, entry, nullptr);
+          return {};
+        }
+        LCCFS_TRY(const auto inode, summary_of(check_.store, ino, *answer));
+        judge_entry(directory, entry, &inode);
+        remember_name(directory, entry);
+        if (inode.is_plain(ino) && inode.parents.contains(directory)) {
+          matched.emplace_back(ino, *inode.type);
+        } else {
+          remember_unclear(ino, directory);
+        }
+        return {};
+      });
+    };
+    const auto look_at_page = [&](const std::vector<NamedEntry>& entries) -> Result<> {
+      for (const auto& entry : entries) {
+        if (!check_.index.specials.contains(entry.record.ino)) LCCFS_CHECK(look_at(entry));
+      }
+      return window.finish();
+    };
+    LCCFS_CHECK(check_.directories.for_each_page(directory, look_at_page));
+    std::ranges::sort(matched);
+    LinkSum sum;
+    for (std::size_t i = 0; i < matched.size(); ++i) {
+      const auto [ino, type] = matched[i];
+      const bool again = i > 0 && matched[i - 1].first == ino;
+      if (again) remember_unclear(ino, directory);
+      if (!again) sum += link(directory, ino, type);
+    }
+    sum += nameless;
+    if (sum == check_.index.directories.at(directory).claims) return {};
+    const Lock lock(mutex_);
+    unexplained_.insert(directory);
+    return {};
+  }
 
-void Matcher::note_lost_name(Ino ino) {
-  const auto found = check_.index.directories.find(ino);
-  if (found != check_.index.directories.end()) found->second.lost_name = true;
+  Result<> look_for_unexplained(const Directories& unexplained) {
+    return for_each_name(check_.store, check_.effort, [&](ReadWindow& window, const std::vector<std::string>& names) {
+      return look_for_unexplained_among(window, names, unexplained);
+    });
+  }
+
+  Result<> look_for_unexplained_among(ReadWindow& window, const std::vector<std::string>& names,
+                                      const Directories& unexplained) {
+    std::map<Ino, std::vector<Ino>> claims;  // by directory
+    for (const auto& name : names) {
+      const auto parsed = format::parse_object_name(name);
+      const auto* inode_name = parsed ? std::get_if<format::InodeName>(&*parsed) : nullptr;
+      if (inode_name == nullptr || check_.index.specials.contains(inode_name->ino)) continue;
+      const auto take = [&, ino = inode_name->ino](const ReadWindow::Snapshot& answer) -> Result<> {
+        if (!answer) return {};
+        LCCFS_TRY(const auto inode, summary_of(check_.store, ino, *answer));
+        if (!inode.is_plain(ino)) return {};
+        const Ino parent = *inode.parents.begin();
+        if (unexplained.contains(parent)) claims[parent].push_back(ino);
+        return {};
+      };
+      LCCFS_CHECK(window.query(summary_read(inode_name->ino), take));
+    }
+    LCCFS_CHECK(window.finish());
+    for (const auto& [directory, inodes] : claims) {
+      LCCFS_TRY(const auto counts, check_.directories.count_names(directory, inodes));
+      for (std::size_t i = 0; i < inodes.size(); ++i) {
+        if (counts[i] != 0) continue;
+        note_lost_name(inodes[i]);
+        if (!is_named_elsewhere(inodes[i])) LCCFS_CHECK(findings_.add_orphan(inodes[i], 1, false));
+      }
+    }
+    return {};
+  }
+
+  void judge_entry(Ino directory, const NamedEntry& entry, const InodeSummary* inode) {
+    const auto what = entry_text(entry.name, entry.record.ino);
+    const auto report = [&](Kind kind, const char* why) {
+      check_.sink.report({.kind = kind,
+                          .object = format::inode_object(directory),
+                          .text = what + why,
+                          .target = entry.record.ino,
+                          .name = entry.name});
+    };
+    if (inode == nullptr) return report(Kind::dangling_entry, ", which is not there");
+    if (inode->is_dead()) {
+      report(Kind::dangling_entry, ", which is dead");
+    } else if (inode->type && *inode->type != entry.record.type) {
+      report(Kind::wrong_type, ", which is of another type");
+    }
+    if (inode->parents.contains(directory)) return;
+    check_.sink.report({.kind = Kind::no_back_pointer,
+                        .object = format::inode_object(entry.record.ino),
+                        .text = format::inode_object(directory) + " has it as \"" + entry.name + "\"",
+                        .target = directory});
+  }
+
+  void remember_name(Ino directory, const NamedEntry& entry) {
+    if (!check_.index.is_known_directory(entry.record.ino)) return;
+    const Lock lock(check_.index.mutex);
+    check_.index.names.push_back({entry.record.ino, directory, entry.name});
+  }
+
+  void remember_unclear(Ino ino, Ino met_in) {
+    const Lock lock(mutex_);
+    unclear_[ino].insert(met_in);
+  }
+
+  /// All entries that are not where their inode points were met by now.
+  bool is_named_elsewhere(Ino ino) {
+    const Lock lock(mutex_);
+    return unclear_.contains(ino);
+  }
+
+  void note_lost_name(Ino ino) {
+    const auto found = check_.index.directories.find(ino);
+    if (found != check_.index.directories.end()) found->second.lost_name = true;
+  }
+
+  const NamespaceCheck check_;
+  UnlessDetached& findings_;
+  Mutex mutex_;
+  UnclearInodes unclear_ GUARDED_BY(mutex_);
+  /// Directories that inodes claim that were not found yet.
+  Directories unexplained_ GUARDED_BY(mutex_);
+  /// Directories with d/ keys that the queue does not name.
+  Directories lost_detached_ GUARDED_BY(mutex_);
+};
+
+}  // namespace
+
+Result<UnclearInodes> match_entries(const NamespaceCheck& check, UnlessDetached& findings) {
+  return Matcher(check, findings).run();
 }
 
 }  // namespace lccfs::check

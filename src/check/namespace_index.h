@@ -7,16 +7,87 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
+#include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
-#include "check/inode_scan.h"
-#include "check/inode_summary.h"
-#include "check/link_sums.h"
+#include "base/mutex.h"
+#include "format/records.h"
+#include "lccfs/object_store.h"
+#include "lccfs/result.h"
 
 namespace lccfs::check {
+
+// ---- links as sums
+
+/// A set of links: two sets that have the same sum and number are taken for the same. Each link adds 64 well-mixed bits,
+/// so sets that differ have one sum once in 2^64.
+struct LinkSum {
+  std::uint64_t sum = 0;
+  std::uint64_t count = 0;
+
+  LinkSum& operator+=(const LinkSum& other) {
+    sum += other.sum;
+    count += other.count;
+    return *this;
+  }
+  friend LinkSum operator-(const LinkSum& left, const LinkSum& right) {
+    return {left.sum - right.sum, left.count - right.count};
+  }
+  bool operator==(const LinkSum&) const = default;
+};
+
+/// The finalizer of MurmurHash3.
+constexpr std::uint64_t mix_bits(std::uint64_t value) {
+  value = (value ^ (value >> 33)) * 0xff51afd7ed558ccdU;
+  value = (value ^ (value >> 33)) * 0xc4ceb9fe1a85ec53U;
+  return value ^ (value >> 33);
+}
+constexpr std::uint64_t mix_bits(std::uint64_t first, std::uint64_t second) {
+  return mix_bits(mix_bits(first + 0x9e3779b97f4a7c15U) + second);
+}
+
+/// That `directory` names the inode.
+constexpr LinkSum link(Ino directory, Ino ino, FileType type) {
+  return {mix_bits(mix_bits(directory.value, ino.value), static_cast<std::uint64_t>(type)), 1};
+}
+/// That a directory names the inode by that name.
+constexpr LinkSum name_link(Ino ino, std::uint64_t name_hash) { return {mix_bits(ino.value, name_hash), 1}; }
+
+// ---- inodes
+
+/// What other objects are judged by, of an inode. What could not be read is left out, so that no rule says anything about
+/// it.
+struct InodeSummary {
+  using State = format::StateRecord::Kind;
+
+  std::optional<FileType> type;
+  std::uint32_t nlink = 0;
+  std::optional<State> state;
+  std::set<Ino> parents;  ///< of all back-pointers
+
+  bool is_directory() const { return type == FileType::directory; }
+  bool is_dead() const { return state == State::dead; }
+  bool is_sealed() const { return state == State::sealed; }
+  /// As nearly all are: it says of itself that it has one name, in one directory, which must be as its only parent has
+  /// it. What is not so plain is kept in memory.
+  bool is_plain(Ino ino) const {
+    return ino != root_ino && type && state == State::live && nlink == 1 && parents.size() == 1;
+  }
+};
+
+/// The read that `summary_of` needs.
+MetaRead summary_read(Ino ino);
+/// Reads on where there are very many back-pointers. Blocks then: not to be called by a completion.
+Result<InodeSummary> summary_of(ObjectStore& store, Ino ino, const MetaSnapshot& answer);
+/// nullopt: there is no such inode. Blocks.
+Result<std::optional<InodeSummary>> read_summary(ObjectStore& store, Ino ino);
+
+// ---- the index
+
+struct ScannedInode;
 
 struct DirectoryRecord {
   Ino parent{};               ///< of a plain one
@@ -62,7 +133,7 @@ class NamespaceIndex {
   void add(Ino ino, const ScannedInode& inode, bool queue_leads_to_it);
 
   // Guarded by `mutex` while several threads are at work; the tables' keys do not change then.
-  std::mutex mutex;
+  Mutex mutex;
   std::unordered_map<Ino, DirectoryRecord> directories;
   std::unordered_map<Ino, SpecialInode> specials;
   std::vector<QueuedClaim> queued;

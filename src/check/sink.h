@@ -1,16 +1,43 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Where findings go. Any thread may call any method.
+// How findings are made, and where they go.
 #pragma once
 
-#include <cstdint>
 #include <functional>
-#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/mutex.h"
 #include "check/finding.h"
+#include "format/records.h"
 
 namespace lccfs::check {
 
+/// An xattr or a key of an object.
+struct Part {
+  const std::string& name;
+  std::string_view value;
+  bool is_key = false;
+};
+
+Finding finding_on(Kind kind, const std::string& object, const Part& part, const std::string& why);
+Finding missing_part(const std::string& object, const char* xattr);
+
+/// The record, or nullopt and a finding with the decoder's words.
+template <class Record>
+std::optional<Record> decode_part(std::vector<Finding>& findings, const std::string& object, const Part& part) {
+  auto record = format::decode<Record>(part.value);
+  if (record) return std::move(*record);
+  const bool newer = record.error().code == ErrorCode::unsupported;
+  findings.push_back(finding_on(newer ? Kind::unsupported : Kind::corrupt, object, part, record.error().context));
+  return std::nullopt;
+}
+
+/// `entry "<name>" for Inode.<ino>`
+std::string entry_text(std::string_view name, Ino ino);
+
+/// Any thread may call any method.
 class Sink {
  public:
   /// `on_finding` outlives the sink; it is called by one thread at a time.
@@ -23,8 +50,8 @@ class Sink {
 
  private:
   const std::function<void(const Finding&)>& on_finding_;
-  std::mutex mutex_;
-  std::uint64_t count_ = 0;
+  Mutex mutex_;  // held while on_finding_ is called
+  std::uint64_t count_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace lccfs::check

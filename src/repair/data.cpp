@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Data objects: M and T.
+// Data objects: M and T. And bytes that belong to no file: they are copied into one in /lost+found before their object
+// goes.
+//
+//  # | object           | step                                          | stop here leaves
+//  1 | Inode.X          | create exclusive, with its size and map        | an inode that the range intent names
+//  2 | Data.X.*         | write                                         | the same
+//  3 | Inode.lost+found | both keys                                     | COMMIT; the next run finds the copy
+//  4 | the object       | remove                                        |
 #include <algorithm>
 #include <variant>
 
 #include "format/layout.h"
-#include "repair/outcome.h"
 #include "repair/repairs.h"
 
 namespace lccfs::repair {
 
-using Kind = check::Finding::Kind;
+using check::Kind;
 using format::MapBlock;
 namespace xattr = format::xattr;
 
@@ -19,20 +25,28 @@ Result<> Repairs::look_ahead(const std::vector<Finding>& findings) {
   for (const auto& finding : findings) {
     if (finding.kind == Kind::data_without_inode) lost_data_[finding.ino];
   }
-  std::string cursor;
-  while (!lost_data_.empty()) {
-    LCCFS_TRY(ListPage page, objects_.store().list(cursor));
-    for (const auto& name : page.names) {
-      const auto parsed = format::parse_object_name(name);
-      const auto* data = parsed ? std::get_if<format::DataName>(&*parsed) : nullptr;
-      if (data == nullptr) continue;
-      const auto lost = lost_data_.find(data->ino);
-      if (lost != lost_data_.end()) lost->second.insert(data->index);
-    }
-    cursor = std::move(page.next_cursor);
-    if (cursor.empty()) break;
+  if (lost_data_.empty()) return {};
+  return objects_.for_each_name([this](const std::string& name) {
+    const auto parsed = format::parse_object_name(name);
+    const auto* data = parsed ? std::get_if<format::DataName>(&*parsed) : nullptr;
+    const auto lost = data == nullptr ? lost_data_.end() : lost_data_.find(data->ino);
+    if (lost != lost_data_.end()) lost->second.insert(data->index);
+  });
+}
+
+txn::FoundFile Repairs::file_of(Ino ino, const std::set<ObjectIndex>& indexes, std::uint64_t size_bytes) {
+  txn::FoundFile file{.ino = ino,
+                      .parent = std::nullopt,
+                      .token = instance_->next_token(),
+                      .time = clock_.wall_time(),
+                      .size_bytes = size_bytes,
+                      .map_blocks = {}};
+  for (const auto index : indexes) {
+    auto& block = file.map_blocks[index.value / MapBlock::objects];
+    block.may_exist.set(index.value % MapBlock::objects);
+    block.believed_there.set(index.value % MapBlock::objects);
   }
-  return {};
+  return file;
 }
 
 /// It keeps its number: an entry for it may still be there. Otherwise the next check finds an orphan.
@@ -44,19 +58,10 @@ Result<Repair> Repairs::make_inode_for_data(const Finding& finding) {
   const auto last = *indexes.rbegin();
   if (last.value >= format::file_size_limit_bytes / object_size_bytes()) return left("no file is that large");
   LCCFS_TRY(const auto last_bytes, objects_.read_data(format::data_object(finding.ino, last), 0, object_size_bytes()));
-  txn::FoundFile file;
-  file.size_bytes = last.value * object_size_bytes() + last_bytes.size();
-  if (inode) return move_data(finding.ino, indexes, file.size_bytes);
-  file.ino = finding.ino;
-  file.token = instance_.next_token();
-  file.time = instance_.clock().wall_time();
-  for (const auto index : indexes) {
-    auto& block = file.map_blocks[index.value / MapBlock::objects];
-    block.may_exist.set(index.value % MapBlock::objects);
-    block.believed_there.set(index.value % MapBlock::objects);
-  }
-  LCCFS_TRY(const bool made, objects_.change(txn::make_found_file(file)));
-  return stepped(made, "the inode is made anew, with " + std::to_string(file.size_bytes) + " bytes");
+  const auto size_bytes = last.value * object_size_bytes() + last_bytes.size();
+  if (inode) return move_data(finding.ino, indexes, size_bytes);
+  LCCFS_TRY(const bool made, objects_.change(txn::make_found_file(file_of(finding.ino, indexes, size_bytes))));
+  return stepped(made, "the inode is made anew, with " + std::to_string(size_bytes) + " bytes");
 }
 
 Result<Repair> Repairs::map_data(const Finding& finding) {
@@ -88,6 +93,123 @@ Result<Repair> Repairs::cut_tail(const Finding& finding) {
   const auto below = format::bytes_within(object_size_bytes(), {finding.number}, *size_bytes);
   LCCFS_CHECK(below == 0 ? objects_.remove_data(finding.object) : objects_.cut_data(finding.object, below));
   return Repair{true, below == 0 ? "removed" : "cut at the file's size"};
+}
+
+// ---- bytes that belong to no file
+
+namespace {
+
+/// An object's name for a file: as it is, but for what no file's name can hold. Two names stay two, unless they are cut.
+std::string as_name(const std::string& object) {
+  std::string name;
+  for (const char c : object) {
+    name += c == '/' ? "\\x2f" : c == '\0' ? "\\x00" : c == '\\' ? "\\x5c" : std::string(1, c);
+  }
+  return name.substr(0, format::name_limit_bytes);
+}
+
+std::set<ObjectIndex> all_indexes(std::uint64_t object_size_bytes, std::uint64_t size_bytes) {
+  std::set<ObjectIndex> indexes;
+  for (std::uint64_t index = 0; index < format::object_count(object_size_bytes, size_bytes); ++index) {
+    indexes.insert({index});
+  }
+  return indexes;
+}
+
+}  // namespace
+
+Result<Ino> Repairs::copy(const Source& source, Token token) {
+  LCCFS_TRY(const Ino parent, lost_and_found_->directory());
+  LCCFS_TRY(const Ino ino, instance_->allocate_ino());
+  auto file = file_of(ino, source.indexes, source.size_bytes);
+  file.parent = format::BackPointerRecord{parent, token};
+  file.token = token;
+  LCCFS_CHECK(objects_.change(txn::make_found_file(file)));
+  for (const auto index : source.indexes) {
+    LCCFS_TRY(const auto bytes, source.piece(index));
+    if (!bytes.empty()) LCCFS_CHECK(objects_.write_data(format::data_object(file.ino, index), 0, bytes));
+  }
+  return file.ino;
+}
+
+/// A copy that was named is whole; but a user's file may have the name.
+Result<bool> Repairs::is_kept(const Source& source, Ino ino) {
+  LCCFS_TRY(const auto file, objects_.read_inode(ino, "p/"));
+  if (!file || file->number(xattr::size) != source.size_bytes) return false;
+  for (const auto index : source.indexes) {
+    LCCFS_TRY(const auto bytes, source.piece(index));
+    LCCFS_TRY(const auto copied, objects_.read_data(format::data_object(ino, index), 0, object_size_bytes()));
+    if (bytes != copied) return false;
+  }
+  return true;
+}
+
+Result<std::string> Repairs::keep(const Source& source) {
+  LCCFS_TRY(const auto there, lost_and_found_->find(as_name(source.name)));
+  if (there) {
+    LCCFS_TRY(const bool kept, is_kept(source, *there));
+    if (kept) return "/lost+found/" + as_name(source.name);
+  }
+  const Token token = instance_->next_token();
+  LCCFS_TRY(const Ino file, copy(source, token));
+  return lost_and_found_->put(file, FileType::regular, token, as_name(source.name));
+}
+
+/// Of an inode that is no regular file: the number is taken.
+Result<Repair> Repairs::move_data(Ino ino, const std::set<ObjectIndex>& indexes, std::uint64_t size_bytes) {
+  if (orphans_ == Orphans::keep) {
+    const auto piece = [&](ObjectIndex index) {
+      return objects_.read_data(format::data_object(ino, index), 0, object_size_bytes());
+    };
+    LCCFS_TRY(const auto path, keep({"data-of-inode-" + std::to_string(ino.value), indexes, size_bytes, piece}));
+    for (const auto index : indexes) LCCFS_CHECK(objects_.remove_data(format::data_object(ino, index)));
+    return Repair{true, "moved to " + path};
+  }
+  for (const auto index : indexes) LCCFS_CHECK(objects_.remove_data(format::data_object(ino, index)));
+  return Repair{true, "removed"};
+}
+
+// ---- objects of other programs
+
+Result<Repair> Repairs::repair_unknown_object(const Finding& finding) {
+  LCCFS_TRY(const auto object, objects_.read(finding.object, ""));
+  return object ? keep_metadata(*object) : keep_data(finding.object);
+}
+
+Result<Repair> Repairs::keep_metadata(const Object& object) {
+  std::string what = "removed";
+  const bool bytes_alone = object.xattrs.empty() && object.keys.empty();
+  if (!bytes_alone && orphans_ == Orphans::keep) return left("it has xattrs or keys, which no file can have");
+  if (!object.payload.empty() && orphans_ == Orphans::keep) {
+    const auto piece = [&](ObjectIndex index) -> Result<Bytes> {
+      return object.payload.substr(index.value * object_size_bytes(), object_size_bytes());
+    };
+    const std::uint64_t size_bytes = object.payload.size();
+    LCCFS_TRY(const auto path,
+              keep({object.as_read.object, all_indexes(object_size_bytes(), size_bytes), size_bytes, piece}));
+    what = "moved to " + path;
+  }
+  LCCFS_TRY(const bool dropped, objects_.change(txn::drop_object(object.as_read)));
+  return stepped(dropped, std::move(what));
+}
+
+Result<Repair> Repairs::keep_data(const std::string& object) {
+  const auto piece = [&](ObjectIndex index) {
+    return objects_.read_data(object, index.value * object_size_bytes(), object_size_bytes());
+  };
+  std::uint64_t size_bytes = 0;
+  for (std::uint64_t index = 0; size_bytes == index * object_size_bytes(); ++index) {
+    LCCFS_TRY(const auto bytes, piece({index}));
+    if (bytes.empty()) break;
+    size_bytes += bytes.size();
+  }
+  std::string what = "removed";
+  if (size_bytes > 0 && orphans_ == Orphans::keep) {
+    LCCFS_TRY(const auto path, keep({object, all_indexes(object_size_bytes(), size_bytes), size_bytes, piece}));
+    what = "moved to " + path;
+  }
+  LCCFS_CHECK(objects_.remove_data(object));
+  return Repair{true, std::move(what)};
 }
 
 }  // namespace lccfs::repair

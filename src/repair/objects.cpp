@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "repair/objects.h"
 
+#include <algorithm>
 #include <array>
 #include <future>
 #include <memory>
@@ -99,6 +100,16 @@ Result<std::vector<Holder>> Objects::names_of(const Object& inode, Ino ino) {
     names.insert(names.end(), some.begin(), some.end());
   }
   return names;
+}
+
+Result<> Objects::for_each_name(const std::function<void(const std::string&)>& work) {
+  std::string cursor;
+  do {
+    LCCFS_TRY(ListPage page, store_.list(cursor));
+    std::ranges::for_each(page.names, work);
+    cursor = std::move(page.next_cursor);
+  } while (!cursor.empty());
+  return {};
 }
 
 Result<bool> Objects::change(MetaTxn txn) {

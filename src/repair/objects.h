@@ -79,6 +79,9 @@ class Objects {
   /// The same of one directory.
   Result<std::vector<Holder>> names_in(Ino directory, Ino ino);
 
+  /// With the name of every object there is.
+  Result<> for_each_name(const std::function<void(const std::string&)>& work);
+
   /// Applies it. False: the object is no longer as it was read, and nothing was changed.
   Result<bool> change(MetaTxn txn);
 

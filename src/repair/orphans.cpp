@@ -2,7 +2,6 @@
 // Inodes without a name, and what the queue should lead to.
 #include <algorithm>
 
-#include "repair/outcome.h"
 #include "repair/repairs.h"
 #include "txn/reclaim_txn.h"
 
@@ -48,13 +47,13 @@ Result<bool> Repairs::has_content(const Object& inode, Ino ino) {
 Result<Repair> Repairs::adopt(const Object& inode, Ino ino, const std::string& old_name,
                               const std::vector<Holder>& pointed_to) {
   const auto name = "inode-" + std::to_string(ino.value) + (old_name.empty() ? "" : "-" + old_name);
-  LCCFS_TRY(const auto path, lost_and_found_.adopt(inode, ino, name, pointed_to));
+  LCCFS_TRY(const auto path, lost_and_found_->adopt(inode, ino, name, pointed_to));
   return path ? Repair{true, "is now " + *path} : stepped(false, {});
 }
 
 /// Marked here: of one whose directory was lost the collector does not decide that it is garbage.
 Result<Repair> Repairs::leave_to_collector(const Object& inode, Ino ino, std::string why) {
-  LCCFS_CHECK(log_items({{QueueItem::Kind::inode, ino, {}, instance_.clock().wall_time()}}));
+  LCCFS_CHECK(log_items({{QueueItem::Kind::inode, ino, {}, clock_.wall_time()}}));
   if (!inode.is_dead()) {
     LCCFS_TRY(const bool marked, objects_.change(txn::mark_unnamed_dead(ino, inode.as_read.version)));
     if (!marked) return stepped(false, {});
@@ -63,13 +62,13 @@ Result<Repair> Repairs::leave_to_collector(const Object& inode, Ino ino, std::st
 }
 
 Result<> Repairs::log_items(const std::vector<QueueItem>& items) {
-  LCCFS_CHECK(instance_.log_items(items));
+  LCCFS_CHECK(instance_->log_items(items));
   objects_.note_change();
   return {};
 }
 
 Result<Repair> Repairs::log_traces(const Finding& finding) {
-  const auto now = instance_.clock().wall_time();
+  const auto now = clock_.wall_time();
   LCCFS_CHECK(
       log_items({{QueueItem::Kind::inode, finding.ino, {}, now}, {QueueItem::Kind::directory, finding.ino, {}, now}}));
   return Repair{true, "logged for the collector"};

@@ -7,6 +7,8 @@
 #include "repair/repair.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -14,11 +16,8 @@
 #include "format/records.h"
 #include "instance/instance.h"
 #include "reclaim/collector.h"
-#include "repair/outcome.h"
 #include "repair/repairs.h"
-#include "repair/round.h"
 #include "repair/users.h"
-#include "repair/volume_repairs.h"
 
 namespace lccfs::repair {
 
@@ -37,10 +36,42 @@ bool is_about_the_volume(const Error& error) {
   return error.code == ErrorCode::corrupt || error.code == ErrorCode::unsupported || error.code == ErrorCode::not_found;
 }
 
+/// The findings of one check, in the order of their repairs. Of more than there is room for, those whose repairs come
+/// first: what rests on them is found again by a later check.
+class Round {
+ public:
+  explicit Round(std::size_t room) : room_(room) {}
+
+  void add(const Finding& finding) {
+    by_rank_[Repairs::rank(finding)].push_back(finding);
+    if (held_ < room_) {
+      ++held_;
+      return;
+    }
+    cut_ = true;
+    const auto last = std::prev(by_rank_.end());
+    last->second.pop_back();
+    if (last->second.empty()) by_rank_.erase(last);
+  }
+  /// Whether some had to be left out.
+  bool cut() const { return cut_; }
+  std::vector<Finding> take() {
+    std::vector<Finding> all;
+    for (auto& [rank, some] : by_rank_) std::ranges::move(some, std::back_inserter(all));
+    return all;
+  }
+
+ private:
+  const std::size_t room_;
+  std::size_t held_ = 0;
+  bool cut_ = false;
+  std::map<unsigned, std::vector<Finding>> by_rank_;
+};
+
 class Run {
  public:
   Run(const std::shared_ptr<ObjectStore>& store, Clock& clock, const RepairOptions& options)
-      : store_(store), clock_(clock), options_(options), objects_(*store), volume_repairs_(objects_, clock) {}
+      : store_(store), clock_(clock), options_(options), objects_(*store), repairs_(objects_, clock, options.orphans) {}
 
   Result<RepairReport> run() {
     LCCFS_CHECK(store_->sync_fences());
@@ -94,7 +125,7 @@ class Run {
   Result<bool> repair_volume_objects() {
     for (;;) {
       for (const auto& finding : findings_) {
-        if (VolumeRepairs::takes(finding)) LCCFS_CHECK(note(finding, volume_repairs_.repair(finding)));
+        if (Repairs::comes_first(finding)) LCCFS_CHECK(note(finding, repairs_.repair(finding)));
       }
       if (objects_.changes() == changes_before_) break;
       LCCFS_CHECK(check());
@@ -113,7 +144,7 @@ class Run {
 
   Result<> expect_nobody_without_record() {
     for (const auto& finding : findings_) {
-      if (options_.though_in_use || finding.kind != Finding::Kind::stray_session) continue;
+      if (options_.though_in_use || finding.kind != check::Kind::stray_session) continue;
       const InstanceId id{finding.number};
       LCCFS_TRY(const bool there, somebody_watches_session(*store_, id));
       if (there) return in_use_by({id, {}, true});
@@ -157,12 +188,12 @@ class Run {
   Result<> repair_all(Instance& instance) {
     LCCFS_TRY(bool to_collect, fence_the_gone(instance));
     if (to_collect) LCCFS_CHECK(check());  // their last steps may have come late
-    Repairs repairs(instance, objects_, options_.orphans);
+    repairs_.use(instance);
     reclaim::Collector collector(instance, {options_.check.jobs, 0, std::chrono::seconds(0)});
     for (;;) {
-      LCCFS_CHECK(repairs.look_ahead(findings_));
+      LCCFS_CHECK(repairs_.look_ahead(findings_));
       for (const auto& finding : findings_) {
-        if (!VolumeRepairs::takes(finding)) LCCFS_CHECK(note(finding, repairs.repair(finding)));
+        if (!Repairs::comes_first(finding)) LCCFS_CHECK(note(finding, repairs_.repair(finding)));
       }
       if (objects_.changes() == changes_before_ && !std::exchange(to_collect, false)) return {};
       if (!cut_) LCCFS_CHECK(collector.pass());  // else there may be names that wait for their repair
@@ -173,7 +204,7 @@ class Run {
 
   Result<RepairReport> give_up(const std::string& why) {
     for (const auto& finding : findings_) {
-      if (!VolumeRepairs::takes(finding)) left_.emplace_back(finding, left(why));
+      if (!Repairs::comes_first(finding)) left_.emplace_back(finding, left(why));
     }
     return report_what_is_left();
   }
@@ -188,7 +219,7 @@ class Run {
   Clock& clock_;
   const RepairOptions& options_;
   Objects objects_;
-  VolumeRepairs volume_repairs_;
+  Repairs repairs_;
   RepairReport report_;
   std::vector<Finding> findings_;
   bool cut_ = false;  // there are more

@@ -1,59 +1,59 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "repair/repairs.h"
 
-#include "repair/outcome.h"
-
 namespace lccfs::repair {
 
-using Kind = check::Finding::Kind;
+using check::Kind;
 
-Result<Repair> Repairs::repair(const Finding& finding) {
-  switch (finding.kind) {
-    case Kind::corrupt:
-    case Kind::missing_part:
-    case Kind::unknown_part:
-      return repair_part(finding);
-    case Kind::unsupported:
-      return left("a newer version has written it: use a newer lccfs-fsck");
-    case Kind::denied_attribute:
-      return repair_flags(finding);
-    case Kind::reverse_key:
-      return add_reverse_key(finding);
-    case Kind::stray_reverse_key:
-      return repair_stray_reverse_key(finding);
-    case Kind::data_without_inode:
-      return make_inode_for_data(finding);
-    case Kind::dangling_entry:
-      return drop_dangling_entry(finding);
-    case Kind::wrong_type:
-      return repair_type(finding);
-    case Kind::no_back_pointer:
-      return add_back_pointer(finding);
-    case Kind::several_names:
-      return drop_further_name(finding);
-    case Kind::unmapped_data:
-      return map_data(finding);
-    case Kind::data_past_size:
-      return cut_tail(finding);
-    case Kind::unreachable:
-      return reconnect(finding);
-    case Kind::orphan:
-      return repair_orphan(finding);
-    case Kind::subdirectories:
-      return count_subdirectories(finding);
-    case Kind::wrong_links:
-      return count_links(finding);
-    case Kind::unknown_object:
-      return repair_unknown_object(finding);
-    case Kind::lost_trace:
-      return log_traces(finding);
-    case Kind::missing_object:
-    case Kind::number_not_given:
-    case Kind::fences_behind:
-    case Kind::stray_session:
-      return left("it comes with the volume's own objects");
-  }
-  return left("there is no repair for this");
+const Repairs::Row& Repairs::row_of(Kind kind) {
+  static constexpr check::KindTable<Row> rows = {{
+      {Kind::corrupt, 1, &Repairs::repair_part},
+      {Kind::unsupported, 1, &Repairs::refuse_newer},
+      {Kind::missing_part, 1, &Repairs::repair_part},
+      {Kind::unknown_part, 1, &Repairs::repair_part},
+      {Kind::unknown_object, 13, &Repairs::repair_unknown_object},
+      {Kind::missing_object, 0, &Repairs::make_missing},
+      {Kind::number_not_given, 0, &Repairs::raise_numbers},
+      {Kind::fences_behind, 0, &Repairs::raise_fences},
+      {Kind::dangling_entry, 5, &Repairs::drop_dangling_entry},
+      {Kind::wrong_type, 6, &Repairs::repair_type},
+      {Kind::reverse_key, 2, &Repairs::add_reverse_key},
+      {Kind::stray_reverse_key, 3, &Repairs::repair_stray_reverse_key},
+      {Kind::subdirectories, 12, &Repairs::count_subdirectories},
+      {Kind::several_names, 8, &Repairs::drop_further_name},
+      {Kind::unreachable, 10, &Repairs::reconnect},
+      {Kind::no_back_pointer, 7, &Repairs::add_back_pointer},
+      {Kind::orphan, 11, &Repairs::repair_orphan},
+      {Kind::wrong_links, 12, &Repairs::count_links},
+      {Kind::lost_trace, 13, &Repairs::log_traces},
+      {Kind::stray_session, 0, &Repairs::add_ended_record},
+      {Kind::data_without_inode, 4, &Repairs::make_inode_for_data},  // entries may dangle for it
+      {Kind::unmapped_data, 9, &Repairs::map_data},
+      {Kind::data_past_size, 9, &Repairs::cut_tail},
+      {Kind::denied_attribute, 1, &Repairs::repair_flags},
+  }};
+  static_assert(check::is_complete(rows));
+  return check::row_of(rows, kind);
+}
+
+bool Repairs::comes_first(const Finding& finding) {
+  if (finding.kind == Kind::unknown_object) return false;  // whatever its name begins with
+  return row_of(finding.kind).rank == 0 || finding.object == format::super_object ||
+         finding.object == format::alloc_object || finding.object.starts_with("Session.");
+}
+
+unsigned Repairs::rank(const Finding& finding) { return comes_first(finding) ? 0 : row_of(finding.kind).rank; }
+
+void Repairs::use(Instance& instance) {
+  instance_ = &instance;
+  lost_and_found_.emplace(instance, objects_);
+}
+
+Result<Repair> Repairs::repair(const Finding& finding) { return (this->*row_of(finding.kind).repair)(finding); }
+
+Result<Repair> Repairs::refuse_newer(const Finding& finding) {
+  return left(comes_first(finding) ? "use a newer lccfs-fsck"
+                                   : "a newer version has written it: use a newer lccfs-fsck");
 }
 
 }  // namespace lccfs::repair

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// One repair for each kind of finding, beyond those of volume_repairs.h. Blocking; one thread.
+// One repair for each kind of finding. Blocking; one thread.
 //
-// Each reads anew what it rests on: what was found may have been repaired with another finding. Repairs come in the
-// order of `rank`: names before what counts them, all of it before the queue.
+// Each reads anew what it rests on: what was found may have been repaired with another finding. The table in
+// repairs.cpp has them all, with their order.
 #pragma once
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -19,10 +20,27 @@
 
 namespace lccfs::repair {
 
+// ---- what they answer
+
+inline Repair left(std::string why) { return {false, std::move(why)}; }
+/// What was found is not there any more: another repair has seen to it.
+inline Repair settled() { return {true, "seen to by another repair"}; }
+/// Of a step that did (not) apply.
+inline Repair stepped(bool applied, std::string what) {
+  return applied ? Repair{true, std::move(what)} : left("the object has changed meanwhile");
+}
+
 class Repairs {
  public:
-  Repairs(Instance& instance, Objects& objects, Orphans orphans)
-      : instance_(instance), objects_(objects), lost_and_found_(instance, objects), orphans_(orphans) {}
+  Repairs(Objects& objects, Clock& clock, Orphans orphans) : objects_(objects), clock_(clock), orphans_(orphans) {}
+
+  /// Whether an instance needs it to start (Super, Alloc, the root), or it is of the queues, on which all others rest:
+  /// repaired first, and without an instance.
+  static bool comes_first(const check::Finding& finding);
+  /// Findings of a lower rank are repaired first: names before what counts them, and all that before the queue.
+  static unsigned rank(const check::Finding& finding);
+  /// Before all other repairs. `instance` outlives them.
+  void use(Instance& instance);
 
   /// To be called with all findings of a check before the first of them is repaired.
   Result<> look_ahead(const std::vector<check::Finding>& findings);
@@ -31,22 +49,38 @@ class Repairs {
  private:
   using Finding = check::Finding;
 
-  // parts.cpp: xattrs and payloads of inodes
+  struct Row {
+    check::Kind kind;
+    unsigned rank;
+    Result<Repair> (Repairs::*repair)(const Finding&);
+  };
+  static const Row& row_of(check::Kind kind);
+
+  Result<Repair> refuse_newer(const Finding& finding);
+  Result<Repair> put(const Object& object, const txn::Part& part, const Bytes& value, std::string what);
+  Result<Repair> drop(const Object& object, const txn::Part& part, std::string what);
+  // volume_objects.cpp
+  Result<Repair> make_missing(const Finding& finding);
+  Result<Repair> raise_numbers(const Finding& finding);
+  Result<Repair> raise_fences(const Finding& finding);
+  Result<Repair> raise_counter(const std::string& object, const char* xattr, std::uint64_t least);
+  Result<Repair> derive_volume_part(const Object& object, const txn::Part& part);
+  Result<Repair> add_ended_record(const Finding& finding);
+  Result<std::uint64_t> highest_number();
+  Result<std::uint64_t> highest_fence();
+  // parts.cpp: xattrs, keys and payloads
   Result<Repair> repair_part(const Finding& finding);
   Result<Repair> repair_payload(const Object& object, const Finding& finding);
   Result<Repair> derive_xattr(const Object& inode, Ino ino, const std::string& name);
   Result<Repair> derive_time(const Object& inode, const txn::Part& part);
   Result<Repair> void_lease(const Object& inode, Ino ino);
-  Result<Repair> put(const Object& object, const txn::Part& part, const Bytes& value, std::string what);
-  Result<Repair> drop(const Object& object, const txn::Part& part, std::string what);
-  // keys.cpp: keys of inodes
   Result<Repair> derive_key(const Object& inode, Ino ino, const txn::Part& part);
   Result<Repair> repair_entry(const Object& directory, Ino ino, const txn::Part& part);
   Result<Repair> entry_from_reverse_key(const Object& directory, Ino ino, const txn::Name& name);
   Result<Repair> move_entry(const Object& directory, const txn::Part& part, const txn::Name& name);
   Result<Repair> rebuild_map_block(const Object& inode, Ino ino, const txn::Part& part);
   Result<Repair> repair_flags(const Finding& finding);
-  // names.cpp: V and P
+  // names.cpp: V and P; directories
   Result<Repair> add_reverse_key(const Finding& finding);
   Result<Repair> repair_stray_reverse_key(const Finding& finding);
   Result<Repair> repair_type(const Finding& finding);
@@ -54,7 +88,6 @@ class Repairs {
   Result<Repair> add_back_pointer(const Finding& finding);
   Result<Repair> point_back(const Object& inode, const std::vector<Holder>& names);
   Result<Repair> count_links(const Finding& finding);
-  // directories.cpp
   Result<Repair> drop_further_name(const Finding& finding);
   Result<Repair> reconnect(const Finding& finding);
   Result<Repair> break_loop(const Object& inode, Ino ino, const std::vector<Holder>& names);
@@ -70,11 +103,11 @@ class Repairs {
   Result<Repair> leave_to_collector(const Object& inode, Ino ino, std::string why);
   Result<> log_items(const std::vector<format::QueueItem>& items);
   Result<Repair> log_traces(const Finding& finding);
-  // data.cpp: M and T
+  // data.cpp: M and T; bytes that belong to no file, into files of /lost+found
+  txn::FoundFile file_of(Ino ino, const std::set<ObjectIndex>& indexes, std::uint64_t size_bytes);
   Result<Repair> make_inode_for_data(const Finding& finding);
   Result<Repair> map_data(const Finding& finding);
   Result<Repair> cut_tail(const Finding& finding);
-  // kept_files.cpp: bytes that belong to no file, into files of /lost+found
   Result<Repair> move_data(Ino ino, const std::set<ObjectIndex>& indexes, std::uint64_t size_bytes);
   Result<Repair> repair_unknown_object(const Finding& finding);
   Result<Repair> keep_metadata(const Object& object);
@@ -91,12 +124,13 @@ class Repairs {
   Result<Ino> copy(const Source& source, Token token);
 
   txn::Name name_of(Ino directory, const std::string& name) const { return {objects_.uuid(), directory, name}; }
-  std::uint64_t object_size_bytes() const { return instance_.super().object_size_bytes; }
+  std::uint64_t object_size_bytes() const { return instance_->super().object_size_bytes; }
 
-  Instance& instance_;
   Objects& objects_;
-  LostAndFound lost_and_found_;
+  Clock& clock_;
   const Orphans orphans_;
+  Instance* instance_ = nullptr;
+  std::optional<LostAndFound> lost_and_found_;
   std::map<Ino, std::set<ObjectIndex>> lost_data_;
 };
 

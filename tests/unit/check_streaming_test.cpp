@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <random>
 
-#include "check/unless_detached.h"
+#include "check/namespace_check.h"
 #include "unit/check_fixture.h"
 
 namespace lccfs {

@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "check/names_in.h"
+#include "check/directory_reader.h"
 
 #include <algorithm>
 #include <map>
 #include <optional>
 
-#include "check/parts.h"
 #include "format/object_names.h"
 
 namespace lccfs::check {
 
 namespace {
 
-using Kind = Finding::Kind;
-
-constexpr std::uint32_t keys_at_once = 512;
+constexpr std::uint32_t page_keys = 512;
 constexpr std::size_t inodes_at_once = 64;
 constexpr std::uint32_t names_of_one_inode = 256;
 
@@ -50,7 +47,7 @@ Result<> DirectoryReader::for_each_key_page(Ino directory, const std::string& pr
   std::string after;
   for (;;) {
     const auto answer = store_.query(
-        {.object = format::inode_object(directory), .ranges = {{prefix, after, keys_at_once}}, .keys = {}});
+        {.object = format::inode_object(directory), .ranges = {{prefix, after, page_keys}}, .keys = {}});
     if (!answer && answer.error().code == ErrorCode::not_found) return {};
     if (!answer) return std::unexpected(answer.error());
     const auto& page = answer->ranges.front();
@@ -103,7 +100,7 @@ Result<std::vector<std::uint32_t>> DirectoryReader::count_some_names(Ino directo
   MetaRead read{.object = format::inode_object(directory), .ranges = {}, .keys = {}};
   for (const Ino ino : inodes) {
     read.ranges.push_back({format::reverse_key(ino, ""), "", names_of_one_inode});
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     counts.push_back(static_cast<std::uint32_t>(unreversed_.count({directory, ino})));
   }
   const auto answer = store_.query(std::move(read));
@@ -144,7 +141,7 @@ Result<> DirectoryReader::check_entries_have_reverse_keys(Ino directory, Sink& s
                    .text = entry_text(name, entry.ino) + " has none",
                    .target = entry.ino,
                    .name = name});
-      const std::lock_guard lock(mutex_);
+      const Lock lock(mutex_);
       unreversed_.emplace(directory, entry.ino);
     }
     return {};

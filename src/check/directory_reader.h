@@ -3,13 +3,13 @@
 #pragma once
 
 #include <functional>
-#include <mutex>
 #include <set>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "check/sink.h"
 #include "format/records.h"
 #include "lccfs/object_store.h"
@@ -45,8 +45,9 @@ class DirectoryReader {
 
   ObjectStore& store_;
   const format::VolumeUuid uuid_;
-  std::mutex mutex_;
-  std::multiset<std::pair<Ino, Ino>> unreversed_;  // directory, and the inode of an entry without a reverse key
+  Mutex mutex_;
+  /// Directory, and the inode of an entry without a reverse key.
+  std::multiset<std::pair<Ino, Ino>> unreversed_ GUARDED_BY(mutex_);
 };
 
 }  // namespace lccfs::check

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Reads of one thread, a bounded number in flight. Answers are handled by that thread, within the calls below, in any
-// order. The first error, a handler's, ends it: what is in flight is waited for, and handled no more.
+// All names of a volume, listed in parts by several threads at once, and what each of these reads meanwhile.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lccfs/object_store.h"
 #include "lccfs/result.h"
 
 namespace lccfs::check {
 
+/// Reads of one thread, a bounded number in flight. Answers are handled by that thread, within the calls below, in any
+/// order. The first error, a handler's, ends it: what is in flight is waited for, and handled no more.
 class ReadWindow {
  public:
   /// nullopt: there is no such object.
@@ -42,5 +45,20 @@ class ReadWindow {
   bool handling_ = false;
   const std::shared_ptr<Answers> answers_;  // the completions' too
 };
+
+/// How much goes on at once. A small volume is not worth a thread.
+struct Effort {
+  unsigned threads = 1;
+  unsigned reads_per_thread = 16;
+};
+Effort effort_for(unsigned jobs, std::uint64_t objects);
+
+/// Called for each page, by several threads at once, each with its own window.
+using OnNames = std::function<Result<>(ReadWindow&, const std::vector<std::string>&)>;
+Result<> for_each_name(ObjectStore& store, const Effort& effort, const OnNames& on_names);
+
+/// The same over numbers below `count`. Ends with the first error.
+Result<> for_each_number(ObjectStore& store, const Effort& effort, std::size_t count,
+                         const std::function<Result<>(ReadWindow&, std::size_t)>& work);
 
 }  // namespace lccfs::check

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// What an instance needs to start (Super, Alloc, the root), and the queues.
+#include <algorithm>
+#include <variant>
+
+#include "repair/repairs.h"
+#include "repair/users.h"
+#include "txn/volume_txn.h"
+
+namespace lccfs::repair {
+
+using format::NumberRecord;
+namespace xattr = format::xattr;
+
+namespace {
+
+constexpr const char* still_there = "its client is there: unmount it first";
+constexpr std::uint64_t margin = std::uint64_t{1} << 20;  // instances that made nothing are known by their tokens alone
+
+const std::string& root_object() {
+  static const std::string name = format::inode_object(root_ino);
+  return name;
+}
+
+Bytes ended_record() {
+  format::InstanceRecord record;
+  record.state = format::InstanceRecord::State::ended;
+  return encode(record);
+}
+
+std::uint64_t number_in(const std::string& object) {
+  const auto parsed = format::parse_object_name(object);
+  if (!parsed) return 0;
+  if (const auto* session = std::get_if<format::SessionName>(&*parsed)) return session->instance.value;
+  if (const auto* inode = std::get_if<format::InodeName>(&*parsed)) return inode->ino.value;
+  if (const auto* data = std::get_if<format::DataName>(&*parsed)) return data->ino.value;
+  return 0;
+}
+
+}  // namespace
+
+Result<Repair> Repairs::make_missing(const Finding& finding) {
+  if (finding.object == format::alloc_object) {
+    LCCFS_TRY(const auto highest, highest_number());
+    LCCFS_TRY(const bool made, objects_.change(txn::make_alloc_from(highest + margin)));
+    return stepped(made, "made anew, above all numbers in use");
+  }
+  if (finding.object == root_object()) {
+    LCCFS_TRY(const bool made, objects_.change(txn::make_root(clock_.wall_time())));
+    return stepped(made, "made anew, without a name in it");
+  }
+  return left("nothing tells what was in it");
+}
+
+Result<Repair> Repairs::raise_numbers(const Finding& finding) {
+  if (finding.number >= format::numbers_end) return left("no number is above that one");
+  return raise_counter(format::alloc_object, xattr::next, finding.number + margin);
+}
+
+Result<Repair> Repairs::raise_fences(const Finding& finding) {
+  return raise_counter(format::super_object, xattr::fences, finding.number);
+}
+
+Result<Repair> Repairs::raise_counter(const std::string& object, const char* name, std::uint64_t least) {
+  LCCFS_TRY(const auto found, objects_.read_keys(object, {}));
+  if (!found) return left(object + " is not there");
+  const auto stored = found->number(name);
+  if (stored && *stored >= least) return settled();
+  return put(*found, {name}, encode(NumberRecord{least}), std::string(name) + " is now " + std::to_string(least));
+}
+
+Result<Repair> Repairs::derive_volume_part(const Object& object, const txn::Part& part) {
+  if (const auto id = part.is_key ? format::parse_instance_key(part.name) : std::nullopt) {
+    LCCFS_TRY(const bool there, somebody_watches_session(objects_.store(), *id));
+    if (there) return left(still_there);
+    return put(object, part, ended_record(), "the instance is taken for ended");
+  }
+  if (part.is_key) return drop(object, part, "removed: what it led to is looked for by itself");
+  if (part.name == xattr::fences) {
+    LCCFS_TRY(const auto highest, highest_fence());
+    return put(object, part, encode(NumberRecord{highest}), "set to the highest number in use");
+  }
+  if (part.name == xattr::next) {
+    LCCFS_TRY(const auto highest, highest_number());
+    return put(object, part, encode(NumberRecord{highest + margin}), "set above all numbers in use");
+  }
+  return left("nothing tells what it was");
+}
+
+Result<Repair> Repairs::add_ended_record(const Finding& finding) {
+  const InstanceId instance{finding.number};
+  LCCFS_TRY(const bool there, somebody_watches_session(objects_.store(), instance));
+  if (there) return left(still_there);
+  LCCFS_TRY(const auto super, objects_.read_keys(format::super_object, {}));
+  if (!super) return left("Super is not there");
+  LCCFS_TRY(const bool added, objects_.change(txn::add_instance_record(instance, ended_record())));
+  return stepped(added, "given a record that says it has ended, for the collector to read its queue");
+}
+
+/// Of all that is in use; numbers that stand in tokens alone are within the margin that callers leave.
+Result<std::uint64_t> Repairs::highest_number() {
+  std::uint64_t highest = root_ino.value;
+  const auto count = [&highest](std::uint64_t number) {
+    if (number < format::numbers_end) highest = std::max(highest, number);
+  };
+  LCCFS_CHECK(objects_.for_each_name([&](const std::string& name) { count(number_in(name)); }));
+  LCCFS_TRY(const auto super, objects_.read(format::super_object, "s/"));
+  if (!super) return highest;
+  for (const auto& [key, value] : super->keys) {
+    if (const auto instance = format::parse_instance_key(key)) count(instance->value);
+  }
+  return highest;
+}
+
+Result<std::uint64_t> Repairs::highest_fence() {
+  std::uint64_t highest = 0;
+  LCCFS_TRY(const auto super, objects_.read(format::super_object, "s/"));
+  if (!super) return highest;
+  for (const auto& [key, value] : super->keys) {
+    const auto record = format::decode<format::InstanceRecord>(value);
+    if (record) highest = std::max(highest, record->fence_number);
+  }
+  return highest;
+}
+
+}  // namespace lccfs::repair
