@@ -26,7 +26,7 @@ format::AttrRecord cleared(format::AttrRecord attr, bool by_user) {
 }  // namespace
 
 bool DataIo::knows_privileges(const FileNode& node, const Caller& caller) const {
-  return caller.uid == 0 || instance_.clock().elapsed() - node.attr_sent <= attributes_ttl_;
+  return caller.uid == 0 || instance.clock().elapsed() - node.attr_sent <= attributes_ttl;
 }
 
 bool DataIo::has_no_privileges(const FileNode& node, const Caller& caller) const {
@@ -38,12 +38,12 @@ Result<> DataIo::clear_privileges(FileNode& node, const Caller& caller) {
   const bool by_user = caller.uid != 0;
   std::optional<InodeView> view;
   {
-    const std::lock_guard lock(node.mutex);
+    const Lock lock(node.mutex);
     if (has_no_privileges(node, caller)) return {};
     if (knows_privileges(node, caller)) view = node.view;
   }
   if (!view) {
-    LCCFS_TRY(view, read_inode(instance_, node.ino));
+    LCCFS_TRY(view, read_inode(instance, node.ino));
     node.learn(*view);
     if (cleared(view->attr, by_user) == view->attr) return {};
   }
@@ -51,12 +51,12 @@ Result<> DataIo::clear_privileges(FileNode& node, const Caller& caller) {
     attr = cleared(attr, by_user);
     return {};
   };
-  LCCFS_TRY(const auto changed, change_attr(instance_, node.ino, clear, &*view));
+  LCCFS_TRY(const auto changed, change_attr(instance, node.ino, clear, &*view));
   {
-    const std::lock_guard lock(node.mutex);
+    const Lock lock(node.mutex);
     node.learn_attr(changed);
   }
-  kernel_.drop_attributes(node.ino);
+  kernel.drop_attributes(node.ino);
   return {};
 }
 

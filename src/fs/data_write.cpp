@@ -3,7 +3,7 @@
 // Writing. The hot path (lease held, objects mapped, no setuid bit to clear) is the data write and nothing else.
 //
 //  write  | object   | step                                         | stop here leaves
-//  0      | Inode.X  | the lease (write_lease.cpp), once            |
+//  0      | Inode.X  | the lease (lease.cpp), once            |
 //  1      | Inode.X  | "may exist" bits of the objects, if not set  | bits that promise nothing
 //  2      | Data.X.* | write (all extents together)                 | below the size: old, new or torn bytes, as on a
 //         |          |                                              | disk; past it: cut at the take-over
@@ -14,263 +14,248 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <functional>
 #include <future>
 
 #include "format/layout.h"
 #include "format/object_names.h"
 #include "fs/data_io.h"
-#include "fs/mode_bits.h"
 
 namespace lccfs {
 
 namespace {
+
 constexpr std::uint64_t most_objects_ahead = 16;
-}  // namespace
 
-struct DataIo::WriteOp {
-  std::shared_ptr<FileNode> node;
-  WriteRequest request;
-  std::uint64_t offset = 0;  // of an append: known once it is alone
-  Pages pages = Pages::written;
+struct WriteOp : std::enable_shared_from_this<WriteOp> {
+  WriteOp(DataIo& data_io, DataIo::Node file, WriteRequest wanted, DataIo::Pages its_pages)
+      : io(data_io), node(std::move(file)), request(std::move(wanted)), pages(its_pages) {}
+
+  DataIo& io;
+  const DataIo::Node node;
+  const WriteRequest request;
+  const DataIo::Pages pages;
+  std::uint64_t offset = request.offset_bytes;  // of an append: known once it is alone
   FileSystem::WriteDone done;
-  std::function<void()> leave;  // the gate, for those who entered it
-  bool alone = false;           // an append: its thread waits, cleans up and answers
-
-  std::atomic<std::size_t> pending{0};
-  std::mutex error_mutex;
-  std::optional<Error> error;
+  bool in_gate = false;  // of its own: an append's thread is alone there, waits, cleans up and answers
+  bool alone = false;
+  PartsInFlight parts;
 
   std::uint64_t size_bytes() const { return request.bytes.size_bytes; }
   std::uint64_t end() const { return offset + size_bytes(); }
   bool syncs_data() const { return (request.flags & O_DSYNC) != 0; }
   bool syncs_times() const { return (request.flags & O_SYNC) == O_SYNC; }
+  auto extents() const { return format::extents(io.instance.super().object_size_bytes, offset, size_bytes()); }
+
+  void enter() {
+    node->gate.enter_write({offset, end()}, [op = shared_from_this()] {
+      op->in_gate = true;
+      op->begin();
+    });
+  }
+
+  void leave() {
+    if (std::exchange(in_gate, false)) node->gate.leave_write({offset, end()});
+  }
+
+  void begin() {
+    if (io.instance.fenced()) return finish(failure(ErrorCode::fenced, "this client was fenced"));
+    if (is_ready()) return issue();
+    io.pool.post([op = shared_from_this()] { op->prepare_and_issue(); });
+  }
+
+  void prepare_and_issue() {
+    if (has_dirty_tail()) return clean_up_and_begin_again();
+    auto prepared = prepare();
+    if (!prepared) return finish(std::unexpected(std::move(prepared).error()));
+    issue();
+  }
+
+  bool has_dirty_tail() const {
+    const Lock lock(node->mutex);
+    return node->tail_is_dirty;
+  }
+
+  Result<> clean_tail_alone() {
+    leave();
+    const AloneInGate alone_now(node->gate);
+    const Lock one_step(node->step_mutex);
+    return node->clean_tail();
+  }
+
+  /// A cut that failed is made good before anything else is written: a write behind it would bring back what was cut.
+  void clean_up_and_begin_again() {
+    auto cleaned = clean_tail_alone();
+    if (!cleaned) return done(std::unexpected(std::move(cleaned).error()));
+    enter();
+  }
+
+  bool is_ready() const {
+    const Lock lock(node->mutex);
+    if (!node->lease_held || node->tail_is_dirty) return false;
+    if (!request.writes_back_pages && !io.has_no_privileges(*node, request.caller)) return false;
+    return node->is_mapped(offset, size_bytes());
+  }
+
+  /// Everything that blocks: the lease, the map bits, the setuid bits.
+  Result<> prepare() {
+    {
+      const Lock one_step(node->step_mutex);
+      LCCFS_CHECK(node->ensure());
+    }
+    // Pages are written back on nobody's behalf: that takes nothing away.
+    if (!request.writes_back_pages) LCCFS_CHECK(io.clear_privileges(*node, request.caller));
+    if (size_bytes() == 0) return {};
+    const auto first = extents().front().index;
+    const auto last = extents().back().index;
+    const Lock one_step(node->step_mutex);
+    std::uint64_t ahead = 0;
+    {
+      const Lock lock(node->mutex);
+      if (node->is_mapped(offset, size_bytes())) return {};
+      // Whoever writes one object after the other will write the next ones too: as many as it has written so far.
+      if (offset == node->last_write_end) ahead = std::min(last.value, most_objects_ahead);
+    }
+    return node->map_objects(first, last.value - first.value + 1, ahead);
+  }
+
+  void issue() {
+    const auto all = extents();
+    parts.begin(all.size() + 1);
+    for (const auto& extent : all) {
+      const SharedBytes part{request.bytes.owner, request.bytes.data + (extent.file_offset_bytes - offset),
+                             extent.length_bytes};
+      io.instance.store().write_data(format::data_object(node->ino, extent.index), extent.object_offset_bytes, part,
+                                     [op = shared_from_this()](Result<> written) {
+                                       if (!written) op->parts.fail(std::move(written).error());
+                                       if (op->parts.end_one()) op->returned();
+                                     });
+    }
+    if (parts.end_one()) returned();
+  }
+
+  void returned() {
+    auto error = parts.error();
+    if (!error) {
+      note_written();
+      if (alone || !must_store()) return finish(size_bytes());
+      return io.pool.post([op = shared_from_this()] { op->finish(op->store_written()); });
+    }
+    {
+      const Lock lock(node->mutex);
+      if (end() > node->view.size_bytes) node->tail_is_dirty = true;
+    }
+    if (alone || !has_dirty_tail()) return finish(std::unexpected(std::move(*error)));
+    io.pool.post([op = shared_from_this()] { op->clean_up_and_fail(); });
+  }
+
+  /// The size rises as a write completes, in any order, before it is answered.
+  void note_written() {
+    const Lock lock(node->mutex);
+    if (size_bytes() != 0) node->view.size_bytes = std::max(node->view.size_bytes, end());
+    node->note_change();
+    node->view.mtime = node->view.wtime;
+    node->last_write_end = end();
+    for (const auto& extent : extents()) node->set_believed_there(extent.index, true);
+  }
+
+  /// O_DSYNC and O_SYNC: the kernel sends no fsync behind a direct write. What of this write somebody else is just
+  /// storing is waited for.
+  bool must_store() const {
+    if (!syncs_data()) return false;
+    const Lock lock(node->mutex);
+    return node->is_dirty(syncs_times());
+  }
+
+  /// Before the write leaves the gate: the lease is still ours.
+  Result<std::size_t> store_written() {
+    LCCFS_CHECK(node->store_dirty(syncs_times()));
+    return size_bytes();
+  }
+
+  /// A failed write past the end may have been applied by an earlier run of the step: what lies past the size is cut,
+  /// alone, before the failure is answered.
+  void clean_up_and_fail() {
+    const auto cleaned = clean_tail_alone();
+    finish(std::unexpected(cleaned ? *parts.error() : cleaned.error()));
+  }
+
+  /// Out of the gate first: pages that are dropped are waited for while they are being read, and that read may wait in
+  /// the gate behind one who waits for this write.
+  void finish(Result<std::size_t> result) {
+    leave();
+    if (alone) return done(std::move(result));
+    answer_behind_pages(std::move(result));
+  }
+
+  /// Who read into a page before the bytes were there has read old ones: such pages go before the write is answered.
+  void answer_behind_pages(Result<std::size_t> result) {
+    if (pages == DataIo::Pages::written) return done(std::move(result));
+    io.kernel.drop_written_pages(
+        node->ino, offset, size_bytes(),
+        [op = shared_from_this(), result = std::move(result)]() mutable { op->done(std::move(result)); });
+  }
+
+  // -- appends: on a thread of the pool
+  void append(FileSystem::WriteDone answer) {
+    alone = true;
+    auto result = append_alone();
+    if (result && offset != request.offset_bytes) append_moved();
+    done = std::move(answer);
+    answer_behind_pages(std::move(result));
+  }
+
+  /// It did not land where the kernel believed that the file ends, and where its pages have it now.
+  void append_moved() {
+    io.kernel.drop_attributes(node->ino);
+    if (pages == DataIo::Pages::written) io.kernel.pages_are_wrong(node->ino);
+  }
+
+  Result<std::size_t> append_alone() {
+    const AloneInGate alone_now(node->gate);
+    {
+      const Lock one_step(node->step_mutex);
+      LCCFS_CHECK(node->ensure());
+      LCCFS_CHECK(node->clean_tail());
+      const Lock lock(node->mutex);
+      offset = node->view.size_bytes;
+    }
+    if (size_bytes() > format::file_size_limit_bytes - offset) {
+      return failure(ErrorCode::file_too_large, "a file has at most 2^63 - 1 bytes");
+    }
+    LCCFS_CHECK(prepare());
+    std::promise<Result<std::size_t>> promise;
+    auto answer = promise.get_future();
+    done = [promise = std::move(promise)](Result<std::size_t> written) mutable {
+      promise.set_value(std::move(written));
+    };
+    issue();
+    auto result = answer.get();
+    if (!result) {
+      const Lock one_step(node->step_mutex);
+      LCCFS_CHECK(node->clean_tail());
+    } else if (must_store()) {
+      return store_written();
+    }
+    return result;
+  }
 };
 
-void DataIo::write(std::shared_ptr<FileNode> node, WriteRequest request, Pages pages, FileSystem::WriteDone done) {
+}  // namespace
+
+void DataIo::write(Node node, WriteRequest request, Pages pages, FileSystem::WriteDone done) {
   const auto size_bytes = request.bytes.size_bytes;
   if (size_bytes > format::file_size_limit_bytes || request.offset_bytes > format::file_size_limit_bytes - size_bytes) {
     return done(failure(ErrorCode::file_too_large, "a file has at most 2^63 - 1 bytes"));
   }
-  auto op = std::make_shared<WriteOp>();
-  op->node = std::move(node);
-  op->offset = request.offset_bytes;
-  op->request = std::move(request);
-  op->pages = pages;
+  const auto op = std::make_shared<WriteOp>(*this, std::move(node), std::move(request), pages);
   op->done = std::move(done);
-  const ByteRange range{op->offset, op->end()};
-  op->leave = [gate = &op->node->gate, range] { gate->leave_write(range); };
-  op->node->gate.enter_write(range, [this, op] { begin_write(op); });
+  op->enter();
 }
 
-void DataIo::begin_write(const std::shared_ptr<WriteOp>& op) {
-  if (instance_.fenced()) return finish_write(op, failure(ErrorCode::fenced, "this client was fenced"));
-  if (ready_to_write(*op)) return issue_write(op);
-  pool_.post([this, op] {
-    if (has_dirty_tail(*op)) return clean_up_and_begin_again(op);
-    auto prepared = prepare_write(*op);
-    if (!prepared) return finish_write(op, std::unexpected(std::move(prepared).error()));
-    issue_write(op);
-  });
-}
-
-bool DataIo::has_dirty_tail(const WriteOp& op) {
-  const std::lock_guard lock(op.node->mutex);
-  return op.node->tail_is_dirty;
-}
-
-Result<> DataIo::clean_tail_alone(FileNode& node) {
-  const AloneInGate alone(node.gate);
-  const std::lock_guard one_step(node.lease_mutex);
-  return lease_.clean_tail(node);
-}
-
-/// A cut that failed is made good before anything else is written: a write behind it would bring back what was cut.
-void DataIo::clean_up_and_begin_again(const std::shared_ptr<WriteOp>& op) {
-  op->leave();
-  auto cleaned = clean_tail_alone(*op->node);
-  if (!cleaned) return op->done(std::unexpected(std::move(cleaned).error()));
-  op->node->gate.enter_write({op->offset, op->end()}, [this, op] { begin_write(op); });
-}
-
-bool DataIo::ready_to_write(const WriteOp& op) const {
-  const std::lock_guard lock(op.node->mutex);
-  const auto& view = op.node->view;
-  if (!op.node->lease_held || op.node->tail_is_dirty) return false;
-  if (!op.request.writes_back_pages && !has_no_privileges(*op.node, op.request.caller)) return false;
-  const auto extents = format::extents(instance_.super().object_size_bytes, op.offset, op.size_bytes());
-  return std::all_of(extents.begin(), extents.end(),
-                     [&view](const format::Extent& extent) { return view.map.may_exist(extent.index); });
-}
-
-/// Everything that blocks: the lease, the map bits, the setuid bits.
-Result<> DataIo::prepare_write(const WriteOp& op) {
-  {
-    const std::lock_guard one_step(op.node->lease_mutex);
-    LCCFS_CHECK(lease_.ensure(*op.node));
-  }
-  // Pages are written back on nobody's behalf: that takes nothing away.
-  if (!op.request.writes_back_pages) LCCFS_CHECK(clear_privileges(*op.node, op.request.caller));
-  if (op.size_bytes() == 0) return {};
-  const std::lock_guard one_step(op.node->lease_mutex);
-  const auto object_size = instance_.super().object_size_bytes;
-  const auto first = op.offset / object_size;
-  const auto last = (op.end() - 1) / object_size;
-  std::uint64_t ahead = 0;
-  bool mapped = true;
-  {
-    const std::lock_guard lock(op.node->mutex);
-    for (auto i = first; i <= last; ++i) mapped = mapped && op.node->view.map.may_exist(ObjectIndex{i});
-    // Whoever writes one object after the other will write the next ones too: as many as it has written so far.
-    if (op.offset == op.node->last_write_end) ahead = std::min(last, most_objects_ahead);
-  }
-  if (mapped) return {};
-  return lease_.map_objects(*op.node, ObjectIndex{first}, last - first + 1, ahead);
-}
-
-void DataIo::issue_write(const std::shared_ptr<WriteOp>& op) {
-  const auto extents = format::extents(instance_.super().object_size_bytes, op->offset, op->size_bytes());
-  op->pending = extents.size() + 1;
-  for (const auto& extent : extents) {
-    const SharedBytes part{op->request.bytes.owner, op->request.bytes.data + (extent.file_offset_bytes - op->offset),
-                           extent.length_bytes};
-    instance_.store().write_data(format::data_object(op->node->ino, extent.index), extent.object_offset_bytes, part,
-                                 [this, op](Result<> written) {
-                                   if (!written) {
-                                     const std::lock_guard lock(op->error_mutex);
-                                     op->error = std::move(written).error();
-                                   }
-                                   write_returned(op);
-                                 });
-  }
-  write_returned(op);
-}
-
-void DataIo::write_returned(const std::shared_ptr<WriteOp>& op) {
-  if (op->pending.fetch_sub(1) != 1) return;
-  if (!op->error) {
-    note_written(*op);
-    if (op->alone || !must_store(*op)) return finish_write(op, op->size_bytes());
-    return pool_.post([this, op] { finish_write(op, store_written(*op)); });
-  }
-  {
-    const std::lock_guard lock(op->node->mutex);
-    if (op->end() > op->node->view.size_bytes) op->node->tail_is_dirty = true;
-    if (op->node->tail_is_dirty && !op->alone) return pool_.post([this, op] { clean_up_failed_write(op); });
-  }
-  finish_write(op, std::unexpected(*op->error));
-}
-
-/// The size rises as a write completes, in any order, before it is answered.
-void DataIo::note_written(const WriteOp& op) {
-  const auto now = instance_.clock().wall_time();
-  const auto extents = format::extents(instance_.super().object_size_bytes, op.offset, op.size_bytes());
-  const std::lock_guard lock(op.node->mutex);
-  auto& node = *op.node;
-  const bool grew = op.end() > node.view.size_bytes && op.size_bytes() != 0;
-  if (grew) node.view.size_bytes = op.end();
-  node.view.mtime = node.view.wtime = now;
-  node.last_write_end = op.end();
-  node.mark_dirty(grew, instance_.clock().elapsed());
-  for (const auto& extent : extents) {
-    if (node.view.map.believed_there(extent.index)) continue;
-    node.view.map.set_believed_there(extent.index, true);
-    node.dirty_map_blocks.insert(extent.index.value / format::MapBlock::objects);
-  }
-}
-
-/// O_DSYNC and O_SYNC: the kernel sends no fsync behind a direct write. What of this write somebody else is just storing
-/// is waited for.
-bool DataIo::must_store(const WriteOp& op) {
-  if (!op.syncs_data()) return false;
-  const std::lock_guard lock(op.node->mutex);
-  return op.node->is_storing || op.node->needs_store(op.syncs_times());
-}
-
-/// Before the write leaves the gate: the lease is still ours.
-Result<std::size_t> DataIo::store_written(const WriteOp& op) {
-  LCCFS_CHECK(lease_.store_dirty(*op.node, op.syncs_times()));
-  return op.size_bytes();
-}
-
-/// A failed write past the end may have been applied by an earlier run of the step: what lies past the size is cut,
-/// alone, before the failure is answered.
-void DataIo::clean_up_failed_write(const std::shared_ptr<WriteOp>& op) {
-  if (op->leave) std::exchange(op->leave, nullptr)();
-  const auto cleaned = clean_tail_alone(*op->node);
-  if (!cleaned) {
-    const std::lock_guard lock(op->error_mutex);
-    op->error = cleaned.error();
-  }
-  finish_write(op, std::unexpected(*op->error));
-}
-
-/// Out of the gate first: pages that are dropped are waited for while they are being read, and that read may wait in the
-/// gate behind one who waits for this write.
-void DataIo::finish_write(const std::shared_ptr<WriteOp>& op, Result<std::size_t> result) {
-  if (op->leave) op->leave();
-  if (op->alone) return op->done(std::move(result));
-  answer_behind_pages(op, std::move(result));
-}
-
-/// Who read into a page before the bytes were there has read old ones: such pages go before the write is answered.
-void DataIo::answer_behind_pages(const std::shared_ptr<WriteOp>& op, Result<std::size_t> result) {
-  if (op->pages == Pages::written || !kernel_.may_hold_pages(op->node->ino)) return op->done(std::move(result));
-  page_threads_.post([this, op, result = std::move(result)]() mutable {
-    kernel_.drop_written_pages(op->node->ino, op->offset, op->size_bytes());
-    op->done(std::move(result));
-  });
-}
-
-void DataIo::append(std::shared_ptr<FileNode> node, WriteRequest request, Pages pages, FileSystem::WriteDone done) {
-  auto op = std::make_shared<WriteOp>();
-  op->node = std::move(node);
-  op->request = std::move(request);
-  op->pages = pages;
-  op->alone = true;
-  pool_.post([this, op, done = std::move(done)]() mutable {
-    auto result = append_alone(op);
-    if (result && op->offset != op->request.offset_bytes) append_moved(*op);
-    op->done = std::move(done);
-    answer_behind_pages(op, std::move(result));
-  });
-}
-
-/// It did not land where the kernel believed that the file ends, and where its pages have it now.
-void DataIo::append_moved(const WriteOp& op) {
-  const Ino ino = op.node->ino;
-  kernel_.drop_attributes(ino);
-  if (op.pages == Pages::passed_by) return;
-  kernel_.pages_are_wrong(ino);
-  page_threads_.post([this, ino] { kernel_.drop_pages(ino); });  // behind the answer: it holds them until then
-}
-
-Result<std::size_t> DataIo::append_alone(const std::shared_ptr<WriteOp>& op) {
-  const AloneInGate alone(op->node->gate);
-  {
-    const std::lock_guard one_step(op->node->lease_mutex);
-    LCCFS_CHECK(lease_.ensure(*op->node));
-    LCCFS_CHECK(lease_.clean_tail(*op->node));
-    const std::lock_guard lock(op->node->mutex);
-    op->offset = op->node->view.size_bytes;
-  }
-  if (op->size_bytes() > format::file_size_limit_bytes - op->offset) {
-    return failure(ErrorCode::file_too_large, "a file has at most 2^63 - 1 bytes");
-  }
-  LCCFS_CHECK(prepare_write(*op));
-  std::promise<Result<std::size_t>> promise;
-  auto answer = promise.get_future();
-  op->done = [promise = std::move(promise)](Result<std::size_t> written) mutable {
-    promise.set_value(std::move(written));
-  };
-  issue_write(op);
-  auto result = answer.get();
-  if (!result) {
-    const std::lock_guard one_step(op->node->lease_mutex);
-    LCCFS_CHECK(lease_.clean_tail(*op->node));
-  } else if (must_store(*op)) {
-    return store_written(*op);
-  }
-  return result;
+void DataIo::append(Node node, WriteRequest request, Pages pages, FileSystem::WriteDone done) {
+  const auto op = std::make_shared<WriteOp>(*this, std::move(node), std::move(request), pages);
+  pool.post([op, done = std::move(done)]() mutable { op->append(std::move(done)); });
 }
 
 }  // namespace lccfs

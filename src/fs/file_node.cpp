@@ -1,12 +1,23 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+//
+//  store      | object   | step                                                   | stop here leaves
+//  1          | Inode.X  | guard lease = me; size, believed bits, times if dirty  | done
+//
+//  map        | object   | step                                                   | stop here leaves
+//  1          | Inode.X  | guard lease = me; "may exist" and believed bits        | bits that promise nothing
 #include "fs/file_node.h"
 
 #include <algorithm>
 
+#include "format/layout.h"
+#include "format/object_names.h"
+
 namespace lccfs {
 
+using format::MapBlock;
+
 void FileNode::learn(InodeView read) {
-  const std::lock_guard lock(mutex);
+  const Lock lock(mutex);
   const bool more_of_map = read.version == view.version && read.map_is_whole && !view.map_is_whole;
   if (!lease_held && (read.version > view.version || more_of_map)) {
     take(std::move(read));
@@ -16,48 +27,175 @@ void FileNode::learn(InodeView read) {
 }
 
 void FileNode::learn_attr(const InodeView& newest) {
-  if (newest.version < attr_version) return;
+  if (newest.version < attr_version_) return;
   view.attr = newest.attr;
   view.attr_raw = newest.attr_raw;
   view.ctime = newest.ctime;
-  attr_version = newest.version;
+  attr_version_ = newest.version;
   attr_sent = std::max(attr_sent, newest.sent);
 }
 
 void FileNode::take(InodeView read) {
-  if (read.version >= attr_version) {
-    learn_attr(read);
-  } else {
-    read.attr = view.attr;
-    read.attr_raw = view.attr_raw;
-    read.ctime = view.ctime;
-  }
+  learn_attr(read);
+  read.attr = view.attr;
+  read.attr_raw = view.attr_raw;
+  read.ctime = view.ctime;
   view = std::move(read);
+  stored_size_bytes = view.size_bytes;
 }
 
-txn::FileChanges FileNode::take_dirty(bool with_times) {
+std::optional<Attributes> FileNode::acknowledged(const InodeView& read) {
+  const Lock lock(mutex);
+  if (!lease_held) return std::nullopt;
+  learn_attr(read);
+  auto attributes = attributes_of(view, instance_.super().object_size_bytes);
+  attributes.ctime = std::max(attributes.ctime, read.ctime);
+  return attributes;
+}
+
+void FileNode::born(InodeView made) {
+  const Lock lock(mutex);
+  kernel_.lease_taken(ino, 0);
+  take(std::move(made));
+  lease_held = true;
+}
+
+void FileNode::unborn() {
+  const Lock lock(mutex);
+  kernel_.lease_released(ino, 0);
+  lease_held = false;
+}
+
+// ---- the lease
+
+/// Nothing is answered from memory, and nothing written, before the tail is clean.
+Result<> FileNode::taken(InodeView inode, std::uint64_t unchanged_since) {
+  const auto size_bytes = inode.size_bytes;
+  {
+    const Lock lock(mutex);
+    take(std::move(inode));
+  }
+  if (unchanged_since == 0) LCCFS_CHECK(cut_data(size_bytes));
+  kernel_.lease_taken(ino, unchanged_since);
+  return {};
+}
+
+Result<MetaTxn> FileNode::release_step() {
+  LCCFS_CHECK(clean_tail());
+  const Lock lock(mutex);
+  return txn::give_back_lease(ino, instance_.id(), dirty_changes(true));
+}
+
+void FileNode::released(std::uint64_t version) {
+  kernel_.lease_released(ino, version);
+  stored_size_bytes = view.size_bytes;
+  times_stored = times_changed;
+  dirty_map_blocks.clear();
+  dirty_since.reset();
+  view.lease.reset();
+  view.version = version;
+}
+
+// ---- what is to be stored
+
+bool FileNode::is_dirty(bool with_times) const {
+  return stored_size_bytes != view.size_bytes || !dirty_map_blocks.empty() ||
+         (with_times && times_stored != times_changed);
+}
+
+void FileNode::note_change() {
+  view.wtime = instance_.clock().wall_time();
+  ++times_changed;
+  if (!dirty_since) dirty_since = instance_.clock().elapsed();
+}
+
+void FileNode::set_believed_there(ObjectIndex index, bool there) {
+  if (view.map.believed_there(index) == there) return;
+  view.map.set_believed_there(index, there);
+  dirty_map_blocks.insert(index.value / MapBlock::objects);
+}
+
+/// They stay dirty until the step that stores them is answered.
+txn::FileChanges FileNode::dirty_changes(bool with_times) {
   txn::FileChanges changes;
-  if (size_dirty) changes.size_bytes = view.size_bytes;
-  if (with_times && times_dirty) {
+  if (with_times && is_dirty(true)) dirty_since = instance_.clock().elapsed();
+  if (stored_size_bytes != view.size_bytes) {
+    changes.size_bytes = view.size_bytes;
+    stored_size_bytes.reset();
+  }
+  if (with_times && times_stored != times_changed) {
     changes.atime = view.atime;
     changes.mtime = view.mtime;
     changes.wtime = view.wtime;
-    times_dirty = false;
   }
   for (const auto block : dirty_map_blocks) changes.map_blocks[block] = view.map.blocks().at(block);
-  size_dirty = false;
-  dirty_map_blocks.clear();
-  if (!dirty()) dirty_since.reset();
-  is_storing = true;
   return changes;
 }
 
-void FileNode::put_back(const txn::FileChanges& changes, std::chrono::nanoseconds now) {
-  is_storing = false;
-  size_dirty = size_dirty || changes.size_bytes.has_value();
-  times_dirty = times_dirty || changes.wtime.has_value();
-  for (const auto& [block, bits] : changes.map_blocks) dirty_map_blocks.insert(block);
-  if (!dirty_since) dirty_since = now;
+Result<> FileNode::store_dirty(bool with_times) {
+  const Lock one_step(step_mutex);
+  return store_dirty_now(with_times);
+}
+
+Result<> FileNode::store_dirty_now(bool with_times) {
+  txn::FileChanges changes;
+  std::uint64_t times = 0;
+  {
+    const Lock lock(mutex);
+    if (!lease_held || !is_dirty(with_times)) return {};
+    changes = dirty_changes(with_times);
+    times = times_changed;
+  }
+  LCCFS_CHECK(change_leased(changes));
+  const Lock lock(mutex);
+  if (changes.size_bytes) stored_size_bytes = changes.size_bytes;
+  if (changes.wtime) times_stored = times;
+  for (const auto& [block, bits] : changes.map_blocks) {
+    if (view.map.blocks().at(block) == bits) dirty_map_blocks.erase(block);
+  }
+  if (!is_dirty(true)) dirty_since.reset();
+  return {};
+}
+
+Result<> FileNode::change_leased(const txn::FileChanges& changes) {
+  auto stored = instance_.run_repeatable(txn::change_leased_file(ino, instance_.id(), changes));
+  if (stored) return {};
+  if (stored.error().code == ErrorCode::guard_failed) {
+    return failure(ErrorCode::fenced, format::inode_object(ino) + ": the lease was taken over by another client");
+  }
+  return std::unexpected(gone_is_stale(std::move(stored).error()));
+}
+
+bool FileNode::is_mapped(std::uint64_t offset_bytes, std::uint64_t size_bytes) const {
+  for (const auto& extent : format::extents(instance_.super().object_size_bytes, offset_bytes, size_bytes)) {
+    if (!view.map.may_exist(extent.index)) return false;
+  }
+  return true;
+}
+
+Result<> FileNode::map_objects(ObjectIndex first, std::uint64_t count, std::uint64_t ahead) {
+  const auto set_bits = [&](AllocationMap& map) {
+    for (std::uint64_t i = 0; i < count + ahead; ++i) {
+      map.set_may_exist(ObjectIndex{first.value + i});
+      if (i < count) map.set_believed_there(ObjectIndex{first.value + i}, true);
+    }
+  };
+  AllocationMap map;
+  std::set<std::uint64_t> blocks;
+  {
+    const Lock lock(mutex);
+    map = view.map;
+  }
+  for (auto i = first.value; i < first.value + count + ahead; ++i) {
+    if (!map.may_exist(ObjectIndex{i})) blocks.insert(i / MapBlock::objects);
+  }
+  set_bits(map);
+  txn::FileChanges changes;
+  for (const auto block : blocks) changes.map_blocks[block] = map.blocks().at(block);
+  if (!changes.map_blocks.empty()) LCCFS_CHECK(change_leased(changes));
+  const Lock lock(mutex);
+  set_bits(view.map);
+  return {};
 }
 
 }  // namespace lccfs

@@ -1,73 +1,97 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// One regular file that is open or leased here: its lease, and what memory knows of it (docs/ORDERING.md section 7).
+// One regular file that is open or leased here: what memory knows of it, and, under its lease, the size, times and map
+// that are still to be stored (docs/ORDERING.md section 7).
 //
-// Locks, in this order: the gate; `lease_mutex`, held over the store's answer by whoever takes or gives back the lease
-// or stores size, times or map bits (one such step in flight per inode; never taken on a completion or by the thread
-// that receives requests); `mutex`, never held over a call.
+// Locks, in this order: the gate; `step_mutex` (lease.h); the table of open files (open_files.h); `mutex`, never held
+// over a step; the kernel's view.
 #pragma once
 
-#include <atomic>
 #include <chrono>
-#include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 
 #include "fs/inode_view.h"
 #include "fs/io_gate.h"
+#include "fs/kernel_view.h"
+#include "fs/lease.h"
 #include "txn/file_txn.h"
 
 namespace lccfs {
 
-struct FileNode {
-  explicit FileNode(Ino inode) : ino(inode) {}
+class FileNode final : public Lease {
+ public:
+  FileNode(Ino inode, Instance& instance, LeaseHolders& holders, KernelView& kernel)
+      : Lease(inode, instance, holders), kernel_(kernel) {}
 
-  const Ino ino;
   IoGate gate;
-  std::mutex lease_mutex;
 
-  mutable std::mutex mutex;  // guards all below
-  bool lease_held = false;
-  /// With the lease: the truth about size, times and map. Without: the inode as it was last read; ino 0: not read yet.
-  InodeView view;
-  /// Mode, owner and flags change without the lease: as of which version, and as of when, they are known here.
-  std::uint64_t attr_version = 0;
-  std::chrono::nanoseconds attr_sent{0};
-  bool size_dirty = false, times_dirty = false;
-  std::set<std::uint64_t> dirty_map_blocks;
-  std::optional<std::chrono::nanoseconds> dirty_since;
-  bool is_storing = false;  // what was dirty is on its way
+  // -- what is known of the file
+  /// With the lease: what was acknowledged, and stat answers. Without: the inode as it was last read; ino 0: not yet.
+  InodeView view GUARDED_BY(mutex);
+  /// The size that the inode object says. nullopt: not known, a step that stores it is on its way or has failed.
+  std::optional<std::uint64_t> stored_size_bytes GUARDED_BY(mutex);
+  /// How often the times were changed, and as of which change they are stored.
+  std::uint64_t times_changed GUARDED_BY(mutex) = 0, times_stored GUARDED_BY(mutex) = 0;
+  std::set<std::uint64_t> dirty_map_blocks GUARDED_BY(mutex);
+  std::optional<std::chrono::nanoseconds> dirty_since GUARDED_BY(mutex);  // or since it was last sent
   /// A failed write may have left bytes past the size: to be cut before anything else.
-  bool tail_is_dirty = false;
-  std::uint64_t last_write_end = 0;  // where a sequential writer goes on
-  unsigned handles = 0, writers = 0;
-  unsigned openings = 0;         // opens that have begun: they are going to read the inode
-  bool store_is_posted = false;  // the five-second store is in line or under way
+  bool tail_is_dirty GUARDED_BY(mutex) = false;
+  /// When the mode, owner and flags were read that are known: they change without the lease.
+  std::chrono::nanoseconds attr_sent GUARDED_BY(mutex){0};
+
+  // -- who uses it
+  std::uint64_t last_write_end GUARDED_BY(mutex) = 0;  // where a sequential writer goes on
+  unsigned handles GUARDED_BY(mutex) = 0, writers GUARDED_BY(mutex) = 0;
+  unsigned openings GUARDED_BY(mutex) = 0;         // opens that have begun: they are going to read the inode
+  bool store_is_posted GUARDED_BY(mutex) = false;  // the five-second store is in line or under way
 
   /// The inode was read anew: without the lease, the newest read is what is known of it.
-  void learn(InodeView read);
+  void learn(InodeView read) EXCLUDES(mutex);
+  /// Mode, owner, flags and ctime of it. Versions order what is read and what is changed here; times of two clients'
+  /// clocks do not.
+  void learn_attr(const InodeView& newest) REQUIRES(mutex);
+  /// What stat answers behind that read, if the lease is ours.
+  std::optional<Attributes> acknowledged(const InodeView& read) EXCLUDES(mutex);
+  /// A new file is born with its lease, before anybody else knows of it.
+  void born(InodeView made) EXCLUDES(mutex);
+  void unborn() EXCLUDES(mutex);
 
-  // -- to be called with `mutex` held
-  /// Versions order what is read and what is changed here; times of two clients' clocks do not.
-  void learn_attr(const InodeView& newest);
+  // -- what is to be stored
+  /// Whether fsync has anything to store; fdatasync looks at no times: it needs only what finds the data again.
+  bool is_dirty(bool with_times) const REQUIRES(mutex);
+  /// Its size, bytes or times were changed here, just now.
+  void note_change() REQUIRES(mutex);
+  void set_believed_there(ObjectIndex index, bool there) REQUIRES(mutex);
+  /// Stores size, times and believed map bits if they are dirty. 0 steps if not.
+  Result<> store_dirty(bool with_times) EXCLUDES(step_mutex, mutex);
+  /// Whether all objects of these bytes may exist.
+  bool is_mapped(std::uint64_t offset_bytes, std::uint64_t size_bytes) const REQUIRES(mutex);
+  /// Marks data objects as "may exist" and, the first `count`, as believed there: before they are written to. The lease
+  /// is ours.
+  Result<> map_objects(ObjectIndex first, std::uint64_t count, std::uint64_t ahead) REQUIRES(step_mutex)
+      EXCLUDES(mutex);
+
+  // -- truncate.cpp; the caller is alone in the gate
+  Result<> truncate(std::uint64_t size_bytes) EXCLUDES(step_mutex, mutex);
+  Result<> set_times(const SetAttributes& changes) EXCLUDES(step_mutex, mutex);
+  /// Cuts what a failed write, or a cut that failed, may have left past the size.
+  Result<> clean_tail() REQUIRES(step_mutex) EXCLUDES(mutex);
+
+ private:
+  Result<> taken(InodeView inode, std::uint64_t unchanged_since) REQUIRES(step_mutex) EXCLUDES(mutex) override;
+  Result<MetaTxn> release_step() REQUIRES(step_mutex) EXCLUDES(mutex) override;
+  void released(std::uint64_t version) REQUIRES(step_mutex, mutex) override;
+
   /// All of it, but for what is known here of a later version.
-  void take(InodeView read);
-  /// What fsync has to store; fdatasync without the times: it needs only what finds the data again.
-  bool needs_store(bool with_times) const {
-    return lease_held && (size_dirty || !dirty_map_blocks.empty() || (with_times && times_dirty));
-  }
-  bool dirty() const { return size_dirty || times_dirty || !dirty_map_blocks.empty(); }
-  void mark_dirty(bool size, std::chrono::nanoseconds now) {
-    size_dirty = size_dirty || size;
-    times_dirty = true;
-    if (!dirty_since) dirty_since = now;
-  }
-  /// What is dirty, which is then clean; until `stored`, somebody has it in flight.
-  txn::FileChanges take_dirty(bool with_times);
-  void stored() { is_storing = false; }
-  /// The step that was to store them failed.
-  void put_back(const txn::FileChanges& changes, std::chrono::nanoseconds now);
+  void take(InodeView read) REQUIRES(mutex);
+  txn::FileChanges dirty_changes(bool with_times) REQUIRES(mutex);
+  Result<> store_dirty_now(bool with_times) REQUIRES(step_mutex) EXCLUDES(mutex);
+  Result<> change_leased(const txn::FileChanges& changes) REQUIRES(step_mutex) EXCLUDES(mutex);
+  Result<> cut_data(std::uint64_t size_bytes) REQUIRES(step_mutex) EXCLUDES(mutex);
+
+  KernelView& kernel_;
+  std::uint64_t attr_version_ GUARDED_BY(mutex) = 0;  // as of which what is known of mode, owner and flags is right
 };
 
 }  // namespace lccfs

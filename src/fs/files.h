@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Regular files: handles, write leases, reads, writes, sizes and times (docs/ORDERING.md section 7). One FileNode per
-// file that is open or leased here. Threads as in lccfs/file_system.h.
+// Regular files: handles, leases, reads, writes, sizes and times (docs/ORDERING.md section 7). Threads as in
+// lccfs/file_system.h.
 #pragma once
 
-#include <functional>
+#include <condition_variable>
 #include <memory>
-#include <mutex>
-#include <unordered_map>
+#include <optional>
 
+#include "base/mutex.h"
 #include "base/thread_pool.h"
+#include "fs/data_io.h"
 #include "fs/inode_view.h"
+#include "fs/kernel_view.h"
+#include "fs/lease_holders.h"
+#include "fs/open_files.h"
+#include "fs/recalls.h"
 #include "instance/instance.h"
 #include "lccfs/file_system.h"
 
 namespace lccfs {
-
-struct FileNode;
 
 class Files {
  public:
@@ -36,35 +39,57 @@ class Files {
   void born(const InodeView& view);
   void unborn(Ino ino);
   OpenReply open_new(const InodeView& view, int flags);
+  /// security.capability of an open file from memory: nullopt if it is not open here, or memory too old (ask the
+  /// store).
+  std::optional<bool> has_capability(Ino ino) const;
 
   // -- lccfs/file_system.h
   Result<AttributesReply> get_attributes(Ino ino);
   /// Size and times of a regular file (mode and owner are the namespace's).
   Result<AttributesReply> set_size_and_times(Ino ino, const SetAttributes& changes);
   Result<OpenReply> open(const Caller& caller, Ino ino, int flags);
-  void is_mapped(HandleId handle);
+  void is_mapped(HandleId handle) { open_files_.is_mapped(handle); }
   void read(HandleId handle, std::uint64_t offset, std::span<char> target, FileSystem::ReadDone done);
   void write(HandleId handle, WriteRequest request, FileSystem::WriteDone done);
   Result<> flush(HandleId handle);
   Result<> fsync(HandleId handle, bool data_only);
   void release(HandleId handle);
-  void forget(Ino ino);
+  void forget(Ino ino) { kernel_.forget(ino); }
   void tick();
-  void set_kernel_cache(KernelCache* cache);
+  void set_kernel_cache(KernelCache* cache) { kernel_.set(cache); }
   Result<> give_back_everything();
   /// Other instances get no answer from now on; what they have asked for is done when it returns.
   void stop_answering();
-  /// security.capability of an open file from memory: nullopt if it is not open here, or memory too old (ask the
-  /// store).
-  std::optional<bool> has_capability(Ino ino) const;
 
  private:
-  struct Private;
-  Result<> empty(const Caller& caller, FileNode& node);
-  Result<AttributesReply> change_node(FileNode& node, const SetAttributes& changes);
+  // files.cpp: what is told of an inode
+  Result<InodeView> read_told(Ino ino, LeaseHolders::Ask ask);
+  bool is_old_news(const InodeView& read) const;
+  Attributes attributes_behind(const InodeView& read, bool& leased_here) const;
+  AttributesReply reply(const InodeView& read);
+  // file_handles.cpp
   Result<OpenReply> open_node(const Caller& caller, const std::shared_ptr<FileNode>& node, int flags);
+  Result<> empty(const Caller& caller, FileNode& node);
+  OpenReply opened(const InodeView& view, int flags);
+  void clean_up_behind(const std::shared_ptr<FileNode>& left, InstanceId holder);
+  enum class Dirty { is_stored, may_stay };
+  Result<> release_or_store(FileNode& node, unsigned own_writers, Dirty dirty);
+  void post(ThreadPool::Work work) EXCLUDES(tasks_mutex_);
+  // truncate.cpp
+  Result<AttributesReply> change_node(FileNode& node, const SetAttributes& changes);
+  Result<std::optional<InodeView>> set_times_unleased(Ino ino, const SetAttributes& changes);
 
-  std::unique_ptr<Private> private_;
+  Instance& instance_;
+  ThreadPool& pool_;
+  const FileSystemOptions options_;
+  KernelView kernel_;
+  LeaseHolders holders_;
+  OpenFiles open_files_;
+  Mutex tasks_mutex_;
+  std::condition_variable tasks_changed_;
+  unsigned tasks_ GUARDED_BY(tasks_mutex_) = 0;  // of ours on the pool, or in line for it
+  DataIo io_;
+  Recalls recalls_;
 };
 
 }  // namespace lccfs

@@ -17,13 +17,17 @@
 #include <functional>
 #include <list>
 #include <mutex>
+#include <utility>
 #include <vector>
+
+#include "base/mutex.h"
 
 namespace lccfs {
 
 struct ByteRange {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
+  bool operator==(const ByteRange&) const = default;
   bool overlaps(const ByteRange& other) const { return begin < other.end && other.begin < end; }
 };
 
@@ -31,12 +35,12 @@ class IoGate {
  public:
   using Go = std::move_only_function<void()>;
 
-  void enter_read(Go go);
-  void leave_read();
-  void enter_write(ByteRange range, Go go);
-  void leave_write(ByteRange range);
-  void enter_alone(Go go);
-  void leave_alone();
+  void enter_read(Go go) { enter({Kind::read, {}, std::move(go)}); }
+  void leave_read() { leave(Kind::read, {}); }
+  void enter_write(ByteRange range, Go go) { enter({Kind::write, range, std::move(go)}); }
+  void leave_write(ByteRange range) { leave(Kind::write, range); }
+  void enter_alone(Go go) { enter({Kind::alone, {}, std::move(go)}); }
+  void leave_alone() { leave(Kind::alone, {}); }
 
   /// The same, by a thread that waits. Not from a completion of the store.
   void lock();
@@ -51,16 +55,17 @@ class IoGate {
     std::size_t overlapped = 0;  ///< of a write: how many before it, running or in line, overlap it
   };
 
-  void enter(Waiter waiter);
-  bool may_go(const Waiter& first) const;
-  void let_in(Waiter& waiter);
-  void admit(std::unique_lock<std::mutex> lock);
+  void enter(Waiter waiter) EXCLUDES(mutex_);
+  void leave(Kind kind, ByteRange range) EXCLUDES(mutex_);
+  void end_write(const ByteRange& range) REQUIRES(mutex_);
+  bool may_go(const Waiter& waiter) const REQUIRES(mutex_);
+  std::vector<Go> admit() REQUIRES(mutex_);
 
-  std::mutex mutex_;  // guards all below; never held while a `go` runs
-  std::uint64_t reads_ = 0;
-  std::vector<ByteRange> writes_;
-  bool alone_ = false;
-  std::list<Waiter> line_;  // as they came
+  Mutex mutex_;  // never held while a `go` runs
+  std::uint64_t reads_ GUARDED_BY(mutex_) = 0;
+  std::vector<ByteRange> writes_ GUARDED_BY(mutex_);
+  bool alone_ GUARDED_BY(mutex_) = false;
+  std::list<Waiter> line_ GUARDED_BY(mutex_);  // as they came
 };
 
 /// Holds a gate alone for its lifetime.

@@ -14,12 +14,10 @@ void KernelView::tell(const std::function<void(KernelCache&)>& what) {
 }
 
 void KernelView::forget(Ino ino) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   told_.erase(ino);
-  const auto record = pages_.find(ino);
-  if (record == pages_.end()) return;
-  record->second.may_be_held = false;
-  drop_needless(record);
+  if (auto* pages = find(ino)) pages->may_be_held = false;
+  drop_if_needless(ino);
 }
 
 // ---- attributes
@@ -29,13 +27,13 @@ KernelView::Told KernelView::told_of(const Attributes& attributes) {
 }
 
 void KernelView::told(const Attributes& attributes) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   told_[attributes.ino] = told_of(attributes);
 }
 
 void KernelView::drop_attributes_unless(const Attributes& now) {
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     const auto found = told_.find(now.ino);
     if (found != told_.end() && found->second == told_of(now)) return;
   }
@@ -64,7 +62,7 @@ void KernelView::are_right(Pages& pages, const InodeView& view, Holder holder) {
 bool KernelView::opened(const InodeView& view, Holder holder, bool buffered) {
   std::uint64_t leases = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (!buffered && !pages_.contains(view.ino)) return true;
     auto& pages = pages_[view.ino];
     const bool right = right_for(pages, view, holder);
@@ -78,22 +76,20 @@ bool KernelView::opened(const InodeView& view, Holder holder, bool buffered) {
     leases = pages.leases;
   }
   drop_pages(view.ino);
-  const std::lock_guard lock(mutex_);
-  const auto record = pages_.find(view.ino);
-  if (record != pages_.end() && record->second.leases == leases) are_right(record->second, view, holder);
+  const Lock lock(mutex_);
+  auto* pages = find(view.ino);
+  if (pages != nullptr && pages->leases == leases) are_right(*pages, view, holder);
   return false;
 }
 
 void KernelView::closed(Ino ino) {
-  const std::lock_guard lock(mutex_);
-  const auto record = pages_.find(ino);
-  if (record == pages_.end()) return;
-  --record->second.buffered_handles;
-  drop_needless(record);
+  const Lock lock(mutex_);
+  if (auto* pages = find(ino)) --pages->buffered_handles;
+  drop_if_needless(ino);
 }
 
 void KernelView::mapped(Ino ino) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   auto& pages = pages_[ino];
   // As of which version they are going to be right nobody has looked: the next open drops them, unless the lease is ours.
   pages.right = pages.leased && (pages.right || !pages.may_be_held);
@@ -103,72 +99,89 @@ void KernelView::mapped(Ino ino) {
 }
 
 void KernelView::lease_taken(Ino ino, std::uint64_t since_version) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   auto& pages = pages_[ino];
   ++pages.leases;
   pages.leased = true;
   pages.right = !pages.may_be_held || (pages.right && since_version != 0 && pages.version == since_version);
 }
 
-void KernelView::lease_given_back(Ino ino, std::uint64_t version) {
-  const std::lock_guard lock(mutex_);
-  const auto record = pages_.find(ino);
-  if (record == pages_.end()) return;
-  auto& pages = record->second;
-  ++pages.leases;
-  pages.leased = false;
-  pages.right = pages.right && version != 0;
-  pages.version = version;
-  drop_needless(record);
+void KernelView::lease_released(Ino ino, std::uint64_t version) {
+  const Lock lock(mutex_);
+  auto* pages = find(ino);
+  if (pages == nullptr) return;
+  ++pages->leases;
+  pages->leased = false;
+  pages->right = pages->right && version != 0;
+  pages->version = version;
+  drop_if_needless(ino);
 }
 
 void KernelView::version_moved(Ino ino, std::uint64_t from, std::uint64_t to) {
-  const std::lock_guard lock(mutex_);
-  const auto record = pages_.find(ino);
-  if (record != pages_.end() && !record->second.leased && record->second.version == from) record->second.version = to;
+  const Lock lock(mutex_);
+  auto* pages = find(ino);
+  if (pages != nullptr && !pages->leased && pages->version == from) pages->version = to;
 }
 
 void KernelView::pages_are_wrong(Ino ino) {
-  const std::lock_guard lock(mutex_);
-  const auto record = pages_.find(ino);
-  if (record != pages_.end()) record->second.right = false;
+  const Lock lock(mutex_);
+  if (auto* pages = find(ino)) pages->right = false;
+  drop_pages_later(ino);
 }
 
-bool KernelView::may_hold_pages(Ino ino) const {
-  const std::lock_guard lock(mutex_);
-  const auto record = pages_.find(ino);
-  return record != pages_.end() && record->second.may_be_held;
+bool KernelView::may_hold_pages(Ino ino) {
+  const Lock lock(mutex_);
+  const auto* pages = find(ino);
+  return pages != nullptr && pages->may_be_held;
+}
+
+void KernelView::drop_written_pages(Ino ino, std::uint64_t offset_bytes, std::uint64_t size_bytes,
+                                    ThreadPool::Work done) {
+  if (!may_hold_pages(ino)) return done();
+  page_threads_.post([=, this, done = std::move(done)]() mutable {
+    drop_written_pages_now(ino, offset_bytes, size_bytes);
+    done();
+  });
 }
 
 /// With nobody left who reads or writes through them they all go, so that the next write finds none.
-void KernelView::drop_written_pages(Ino ino, std::uint64_t offset_bytes, std::uint64_t size_bytes) {
+void KernelView::drop_written_pages_now(Ino ino, std::uint64_t offset_bytes, std::uint64_t size_bytes) {
   std::uint64_t opens = 0;
   bool all = false;
   {
-    const std::lock_guard lock(mutex_);
-    const auto record = pages_.find(ino);
-    if (record == pages_.end() || !record->second.may_be_held) return;
-    opens = record->second.opens;
-    all = record->second.buffered_handles == 0;
+    const Lock lock(mutex_);
+    const auto* pages = find(ino);
+    if (pages == nullptr || !pages->may_be_held) return;
+    opens = pages->opens;
+    all = pages->buffered_handles == 0;
   }
   if (!all) {
     return tell([=](KernelCache& cache) { cache.invalidate_page_range(ino, offset_bytes, size_bytes); });
   }
   drop_pages(ino);
-  const std::lock_guard lock(mutex_);
-  const auto record = pages_.find(ino);
-  if (record == pages_.end() || record->second.opens != opens || record->second.buffered_handles != 0) return;
-  record->second.may_be_held = false;
-  drop_needless(record);
+  const Lock lock(mutex_);
+  auto* pages = find(ino);
+  if (pages == nullptr || pages->opens != opens || pages->buffered_handles != 0) return;
+  pages->may_be_held = false;
+  drop_if_needless(ino);
 }
 
 void KernelView::drop_pages(Ino ino) {
   tell([ino](KernelCache& cache) { cache.invalidate_pages(ino); });
 }
 
-void KernelView::drop_needless(Table::iterator record) {
-  const auto& pages = record->second;
-  if (!pages.may_be_held && !pages.leased && pages.buffered_handles == 0) pages_.erase(record);
+void KernelView::drop_pages_later(Ino ino) {
+  page_threads_.post([this, ino] { drop_pages(ino); });
+}
+
+KernelView::Pages* KernelView::find(Ino ino) {
+  const auto found = pages_.find(ino);
+  return found == pages_.end() ? nullptr : &found->second;
+}
+
+void KernelView::drop_if_needless(Ino ino) {
+  const auto* pages = find(ino);
+  if (pages != nullptr && !pages->may_be_held && !pages->leased && pages->buffered_handles == 0) pages_.erase(ino);
 }
 
 }  // namespace lccfs

@@ -12,10 +12,11 @@
 #pragma once
 
 #include <functional>
-#include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
 
+#include "base/mutex.h"
+#include "base/thread_pool.h"
 #include "fs/inode_view.h"
 #include "lccfs/file_system.h"
 
@@ -45,16 +46,14 @@ class KernelView {
   /// The lease is ours: nobody has changed the bytes since that version (0: not known).
   void lease_taken(Ino ino, std::uint64_t since_version);
   /// It is not ours any more; the inode was left at that version (0: not known).
-  void lease_given_back(Ino ino, std::uint64_t version);
+  void lease_released(Ino ino, std::uint64_t version);
   /// An own step without the lease has left the bytes alone.
   void version_moved(Ino ino, std::uint64_t from, std::uint64_t to);
-  /// The kernel has put something into its pages that the file has elsewhere.
+  /// The kernel has put something into its pages that the file has elsewhere: they go, later.
   void pages_are_wrong(Ino ino);
-  bool may_hold_pages(Ino ino) const;
-  /// A write has passed by the kernel's pages. Blocks.
-  void drop_written_pages(Ino ino, std::uint64_t offset_bytes, std::uint64_t size_bytes);
-  /// Blocks.
-  void drop_pages(Ino ino);
+  /// A write has passed by the kernel's pages: they go, and then `done` is called, by this thread or another.
+  void drop_written_pages(Ino ino, std::uint64_t offset_bytes, std::uint64_t size_bytes, ThreadPool::Work done);
+  void drop_pages_later(Ino ino);
 
  private:
   /// What of a file's attributes decides whether the kernel's are still right.
@@ -72,19 +71,25 @@ class KernelView {
     unsigned buffered_handles = 0;
     std::uint64_t opens = 0, leases = 0;  // how often so far: tells whether anything came in between
   };
-  using Table = std::unordered_map<Ino, Pages>;
-
   static Told told_of(const Attributes& attributes);
   static bool right_for(const Pages& pages, const InodeView& view, Holder holder);
   static void are_right(Pages& pages, const InodeView& view, Holder holder);
-  void drop_needless(Table::iterator record);
+  /// nullptr: there is none.
+  Pages* find(Ino ino) REQUIRES(mutex_);
+  void drop_if_needless(Ino ino) REQUIRES(mutex_);
+  bool may_hold_pages(Ino ino) EXCLUDES(mutex_);
+  void drop_pages(Ino ino);
+  void drop_written_pages_now(Ino ino, std::uint64_t offset_bytes, std::uint64_t size_bytes) EXCLUDES(mutex_);
   void tell(const std::function<void(KernelCache&)>& what);
 
   std::shared_mutex cache_mutex_;  // shared by those who call the kernel; alone, who takes it away
   KernelCache* cache_ = nullptr;
-  mutable std::mutex mutex_;  // guards the tables; never held over a call
-  std::unordered_map<Ino, Told> told_;
-  Table pages_;
+  Mutex mutex_;  // never held over a call
+  std::unordered_map<Ino, Told> told_ GUARDED_BY(mutex_);
+  std::unordered_map<Ino, Pages> pages_ GUARDED_BY(mutex_);
+  // Apart from all others: the kernel may let these wait for pages that are being read, and reads need the pool of
+  // requests.
+  ThreadPool page_threads_;
 };
 
 }  // namespace lccfs

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// write, append, truncate, punch: level 0 (docs/ORDERING.md section 7; src/fs/data_write.cpp, files_attributes.cpp).
+// write, append, truncate, punch: level 0 (docs/ORDERING.md section 7; src/fs/data_write.cpp, truncate.cpp).
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Getting the lease, and what only its holder does (docs/ORDERING.md section 7; src/fs/write_lease.cpp). All of it is
+// Getting the lease, and what only its holder does (docs/ORDERING.md section 7; src/fs/lease.cpp). All of it is
 // resumable (resumable.h).
 #pragma once
 

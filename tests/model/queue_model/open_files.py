@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Whether a file without a name is removed while somebody has it open (docs/ORDERING.md sections 5 and 9;
-src/reclaim/round_inodes.cpp, src/fs/files_handles.cpp).
+src/reclaim/round_inodes.cpp, src/fs/file_handles.cpp).
 
 Clients open a file that they have looked up before and close it again; they may lose their watch, so that
 they do not hear a roll call, and set it again. A collector marks the inode dead, asks, and removes it if all

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// Handles of files. A flush is what each close of a descriptor sends, a release the last.
+//
+//  open           | object   | step                                                | stop here leaves
+//  -              | Inode.X  | read; another holds the lease: it stores its size   |
+//                 |          | first, or has expired                               |
+//  1              | Inode.X  | O_TRUNC: privileges go (data_privileges.cpp)        | all bytes, and no setuid bit
+//  2, 3           |          | O_TRUNC: truncate to 0 (truncate.cpp)               |
+//  behind         |          | a holder has expired: take over, release (lease.cpp)|
+//
+//  fsync          | object   | step                                                | stop here leaves
+//  1              | Inode.X  | store (file_node.cpp): size, believed bits and, but | the same: it is not answered yet
+//                 |          | for fdatasync, times, if dirty                      |
+//
+//  flush, release | object   | step                                                | stop here leaves
+//  1              | Inode.X  | another handle writes: store, if dirty; if none     | growth that no fsync covered is lost
+//                 |          | does: release the lease, if it is held              |
+#include "base/log.h"
+#include "format/object_names.h"
+#include "fs/files.h"
+
+namespace lccfs {
+
+namespace {
+
+/// From before the inode is read: a collector that has marked it dead asks after that mark.
+class Opening {
+ public:
+  explicit Opening(FileNode& node) : node_(node) {
+    const Lock lock(node_.mutex);
+    ++node_.openings;
+  }
+  ~Opening() {
+    const Lock lock(node_.mutex);
+    --node_.openings;
+  }
+  Opening(const Opening&) = delete;
+  Opening& operator=(const Opening&) = delete;
+
+ private:
+  FileNode& node_;
+};
+
+Error bad_handle() { return {ErrorCode::bad_handle, "not an open file"}; }
+
+}  // namespace
+
+/// But for the handle.
+OpenReply Files::opened(const InodeView& view, int flags) {
+  using Holder = KernelView::Holder;
+  const bool bypass = bypasses_pages(flags);
+  auto holder = view.lease ? Holder::another : Holder::nobody;
+  if (view.lease == instance_.id()) holder = Holder::me;
+  return {.handle = {}, .keep_pages = kernel_.opened(view, holder, !bypass), .bypass_pages = bypass};
+}
+
+OpenReply Files::open_new(const InodeView& view, int flags) {
+  auto reply = opened(view, flags);
+  reply.handle = open_files_.add(open_files_.node(view.ino), flags);
+  return reply;
+}
+
+Result<OpenReply> Files::open(const Caller& caller, Ino ino, int flags) {
+  auto node = open_files_.node(ino);
+  auto reply = open_node(caller, node, flags);
+  open_files_.let_go(std::move(node));
+  return reply;
+}
+
+Result<OpenReply> Files::open_node(const Caller& caller, const std::shared_ptr<FileNode>& node, int flags) {
+  const Opening opening(*node);
+  auto view = read_told(node->ino, LeaseHolders::Ask::for_opening);
+  if (!view && view.error().code != ErrorCode::not_found) return std::unexpected(std::move(view).error());
+  if (!view || !view->live()) return failure(ErrorCode::stale, format::inode_object(node->ino) + " is gone");
+  if (view->is_directory()) return failure(ErrorCode::is_directory, format::inode_object(node->ino));
+  node->learn(*view);
+  auto reply = opened(*view, flags);
+  reply.handle = open_files_.add(node, flags);
+  if (view->lease_is_over && !instance_.read_only()) clean_up_behind(node, *view->lease);
+  if ((flags & O_TRUNC) != 0) {  // whether the caller may, the kernel has checked, O_RDONLY too
+    auto cut = empty(caller, *node);
+    if (!cut) {
+      open_files_.drop(reply.handle);
+      return std::unexpected(std::move(cut).error());
+    }
+  }
+  // Close-to-open: what is not as the kernel was last told, it forgets before the open is answered.
+  bool leased_here = false;
+  kernel_.drop_attributes_unless(attributes_behind(*view, leased_here));
+  return reply;
+}
+
+/// As a write of all bytes would, this clears the setuid bits: the kernel leaves that to whoever truncates at open.
+Result<> Files::empty(const Caller& caller, FileNode& node) {
+  const AloneInGate alone(node.gate);
+  LCCFS_CHECK(io_.clear_privileges(node, caller));
+  return node.truncate(0);
+}
+
+void Files::read(HandleId id, std::uint64_t offset, std::span<char> target, FileSystem::ReadDone done) {
+  auto handle = open_files_.handle(id);
+  if (!handle) return done(std::unexpected(bad_handle()));
+  io_.read(std::move(handle->node), offset, target, std::move(done));
+}
+
+void Files::write(HandleId id, WriteRequest request, FileSystem::WriteDone done) {
+  auto handle = open_files_.handle(id);
+  if (!handle || !for_writing(handle->flags)) return done(std::unexpected(bad_handle()));
+  const bool appends = (request.flags & O_APPEND) != 0 && !request.writes_back_pages;
+  const bool bypass = (bypasses_pages(handle->flags) || (request.flags & O_DIRECT) != 0) && !request.writes_back_pages;
+  const auto pages = bypass ? DataIo::Pages::passed_by : DataIo::Pages::written;
+  if (appends) return io_.append(std::move(handle->node), std::move(request), pages, std::move(done));
+  io_.write(std::move(handle->node), std::move(request), pages, std::move(done));
+}
+
+/// The lease goes if no other handle writes (`own_writers`: of the caller's). If it stays, what is dirty is stored, or
+/// may stay in memory for now.
+Result<> Files::release_or_store(FileNode& node, unsigned own_writers, Dirty dirty) {
+  bool keep = false;
+  {
+    const Lock lock(node.mutex);
+    if (!node.lease_held) return {};
+    keep = node.writers > own_writers;
+  }
+  if (keep) return dirty == Dirty::is_stored ? node.store_dirty(true) : Result<>{};
+  const AloneInGate alone(node.gate);
+  return node.release();
+}
+
+Result<> Files::flush(HandleId id) {
+  const auto handle = open_files_.handle(id);
+  if (!handle) return std::unexpected(bad_handle());
+  if (!for_writing(handle->flags)) return {};
+  return release_or_store(*handle->node, 1, Dirty::is_stored);
+}
+
+/// Every write that was answered is in the store already: what is left is the size, the map's beliefs and the times.
+Result<> Files::fsync(HandleId id, bool data_only) {
+  const auto handle = open_files_.handle(id);
+  if (!handle) return std::unexpected(bad_handle());
+  if (instance_.fenced()) return failure(ErrorCode::fenced, "this client was fenced");
+  return handle->node->store_dirty(!data_only);
+}
+
+void Files::release(HandleId id) {
+  auto node = open_files_.drop(id);
+  if (!node) return;
+  auto stored = release_or_store(*node, 0, Dirty::is_stored);
+  if (!stored) log::error(format::inode_object(node->ino) + ": closing it: " + stored.error().context);
+  open_files_.let_go(std::move(node));
+}
+
+}  // namespace lccfs

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// Every step guards "lease is mine", "lease is the old one" or the version: whoever finds a guard failed reads the
+// inode.
+//
+//  take       | object   | step                                                   | stop here leaves
+//  1          | Inode.X  | guard lease absent, version as read; lease = me        | a lease of one who will expire
+//
+//  take over  | object   | step                                                   | stop here leaves
+//  0          | Super    | the old holder has expired (fenced if gone); fences    |
+//             |          | synced                                                 |
+//  1          | Inode.X  | guard lease = old; lease = me, fence = the counter     | bytes past the size: 2 of the next
+//  2          | Inode.X  | read size and map anew                                 | the same
+//  3          | Data.X.* | cut the boundary object, remove mapped ones past it    | the same
+//
+//  release    | object   | step                                                   | stop here leaves
+//  1          | Inode.X  | guard lease = me; size, times, map; lease removed      | done
+#include "fs/lease.h"
+
+#include <utility>
+
+#include "txn/file_txn.h"
+
+namespace lccfs {
+
+using Holder = LeaseHolders::Holder;
+
+Result<> Lease::ensure() {
+  if (held()) return {};
+  for (bool again = false;; again = true) {
+    if (again) instance_.clock().sleep_for(std::chrono::milliseconds(1));
+    LCCFS_TRY(auto inode, read_inode_and_map(instance_, ino));
+    LCCFS_CHECK(instance_.see_fence(inode.fence));
+    // Ours, though memory does not say so: taken over just now, perhaps by a run of the step that seemed to fail.
+    if (inode.lease == instance_.id()) return adopt(std::move(inode), 0);
+    if (!inode.lease) {
+      auto taken = instance_.run_repeatable(txn::take_lease(ino, instance_.id(), inode.version));
+      if (taken) {
+        const auto unchanged_since = std::exchange(inode.version, taken->version);
+        return adopt(std::move(inode), unchanged_since);
+      }
+      if (taken.error().code != ErrorCode::guard_failed) return std::unexpected(std::move(taken).error());
+      continue;
+    }
+    LCCFS_TRY(const auto holder, holders_.settle(*inode.lease, {format::Question::Kind::give_back_lease, ino, false}));
+    if (holder == Holder::expired) LCCFS_CHECK(take_over(*inode.lease));
+  }
+}
+
+/// A guard that failed: somebody else was quicker, or an earlier run of ours. The inode tells.
+Result<> Lease::take_over(InstanceId expired) {
+  auto taken = instance_.run_repeatable(txn::take_over_lease(ino, expired, instance_.id(), instance_.newest_fence()));
+  if (!taken && taken.error().code != ErrorCode::guard_failed) return std::unexpected(std::move(taken).error());
+  return {};
+}
+
+Result<> Lease::find_own() {
+  const Lock one_step(step_mutex);
+  return held() ? Result<>{} : adopt_own();
+}
+
+Result<> Lease::take_over_from(InstanceId expired) {
+  const Lock one_step(step_mutex);
+  if (held()) return {};
+  auto taken = take_over(expired);
+  if (taken) return adopt_own();
+  return taken.error().code == ErrorCode::not_found ? Result<>{} : taken;
+}
+
+Result<> Lease::adopt_own() {
+  auto inode = read_inode_and_map(instance_, ino);
+  if (!inode) return inode.error().code == ErrorCode::not_found ? Result<>{} : std::unexpected(inode.error());
+  if (inode->lease != instance_.id()) return {};
+  return adopt(std::move(*inode), 0);
+}
+
+Result<> Lease::adopt(InodeView inode, std::uint64_t unchanged_since) {
+  inode.lease = instance_.id();
+  LCCFS_CHECK(taken(std::move(inode), unchanged_since));
+  const Lock lock(mutex);
+  lease_held = true;
+  return {};
+}
+
+Result<> Lease::release() {
+  const Lock one_step(step_mutex);
+  if (!held()) return {};
+  LCCFS_TRY(auto step, release_step());
+  auto done = instance_.run_repeatable(std::move(step));
+  // A guard that failed, or an object that is gone: an earlier run did it, or whoever took over fenced us first.
+  if (!done && done.error().code != ErrorCode::guard_failed && done.error().code != ErrorCode::not_found) {
+    return std::unexpected(std::move(done).error());
+  }
+  const Lock lock(mutex);
+  lease_held = false;
+  released(done ? done->version : 0);
+  return {};
+}
+
+}  // namespace lccfs

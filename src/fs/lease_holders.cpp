@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "fs/lease_holders.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace lccfs {
+
+using format::Question;
+
+namespace {
+/// Between two questions that were answered "busy": longer each time, because a holder that many ask answers so at once.
+class BusyPause {
+ public:
+  std::chrono::nanoseconds next() {
+    return std::exchange(next_, std::min<std::chrono::nanoseconds>(2 * next_, longest));
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds longest{500};
+  std::chrono::nanoseconds next_ = std::chrono::milliseconds(20);
+};
+/// Of a question for attributes; of all that an answer about attributes waits for, asking again and looking included; and
+/// how long a holder that did not answer is not asked again: `ls -l` of a thousand of its files waits once or twice.
+constexpr std::chrono::seconds brief_time_out{2};
+constexpr std::chrono::seconds brief_wait{3};
+constexpr std::chrono::seconds silence_remembered_for{5};
+/// The watch of a dead process stands for half a minute, and hears the question: if it was of this host, the look behind
+/// a first short one shows it. Too short to tell anything of a holder that lives.
+constexpr std::chrono::milliseconds first_time_out{1000};
+/// A question takes ten seconds of silence.
+constexpr ObservedSeries::Limits silence_limits{std::chrono::seconds(15), std::chrono::seconds(15)};
+
+}  // namespace
+
+/// Asks until the holder has answered "done", or has expired. Silent is only who watches all the while: who does not hears
+/// nothing, and is gone when it has been absent for long enough.
+Result<LeaseHolders::Holder> LeaseHolders::settle(InstanceId holder, const Question& question) {
+  using Answer = Instance::AskResult;
+  auto& clock = instance_.clock();
+  ObservedSeries silence(silence_limits);
+  BusyPause busy_pause;
+  bool watches = false;
+  for (std::chrono::milliseconds time_out = first_time_out;; time_out = answer_timeout) {
+    const auto asked_at = clock.elapsed();
+    LCCFS_TRY(const auto answer, instance_.ask(holder, question, time_out));
+    if (answer == Answer::done) return Holder::answered;
+    const bool silent = answer == Answer::silent || (answer == Answer::nobody && watches);
+    if (!silent) silence.break_off();
+    const bool silent_for_long =
+        silent && time_out != first_time_out && silence.note(asked_at, clock.elapsed()) >= gone_after;
+    if (answer != Answer::busy) {
+      LCCFS_TRY(const auto seen, instance_.look_at(holder));
+      // A read-only mount fences nobody: it answers what is stored.
+      if (seen == Instance::Seen::over || instance_.read_only()) return Holder::expired;
+      watches = seen == Instance::Seen::watching;
+    }
+    if (silent_for_long) {
+      LCCFS_CHECK(instance_.evict(holder));
+      return Holder::expired;
+    }
+    clock.sleep_for(answer == Answer::busy ? busy_pause.next() : look_again_after);
+    // Only who holds it now is asked: what waits in the gate of one who does not may itself be waiting for us.
+    LCCFS_TRY(const auto now, read_inode(instance_, question.ino));
+    if (now.lease != holder) return Holder::answered;
+  }
+}
+
+/// For an answer that may be what is stored: waits a little for a holder that is at work, and for one that says nothing.
+Result<> LeaseHolders::ask_briefly(InstanceId holder, const Question& question) {
+  auto& clock = instance_.clock();
+  const auto give_up_at = clock.elapsed() + brief_wait;
+  BusyPause busy_pause;
+  while (!was_silent_just_now(holder)) {
+    LCCFS_TRY(const auto heard, ask_for(give_up_at - clock.elapsed(), holder, question));
+    if (heard == Heard::done || heard == Heard::expired) return {};
+    const auto pause = busy_pause.next();
+    if (heard == Heard::nothing || clock.elapsed() + pause >= give_up_at) {
+      note_silence(holder);
+      return {};
+    }
+    clock.sleep_for(pause);
+    LCCFS_TRY(const auto now, read_inode(instance_, question.ino));
+    if (now.lease != holder) return {};
+  }
+  return {};
+}
+
+Result<LeaseHolders::Heard> LeaseHolders::ask_once_briefly(InstanceId holder, const Question& question) {
+  using Answer = Instance::AskResult;
+  LCCFS_TRY(const auto answer, instance_.ask(holder, question, brief_time_out));
+  if (answer == Answer::done) return Heard::done;
+  if (answer == Answer::busy) return Heard::busy;
+  const auto seen = instance_.look_at(holder);  // a process of this host may be known to be dead
+  if (!seen && seen.error().code == ErrorCode::fenced) return std::unexpected(seen.error());
+  return seen && *seen == Instance::Seen::over ? Heard::expired : Heard::nothing;
+}
+
+/// The question hangs with the object to which it is sent, and with the records, neither of which the asker may need: it
+/// has a thread of its own, and only one such thread stays behind for each holder.
+Result<LeaseHolders::Heard> LeaseHolders::ask_for(std::chrono::nanoseconds at_most, InstanceId holder,
+                                                  const Question& question) {
+  struct Call {
+    Mutex mutex;
+    std::condition_variable changed;
+    std::optional<Result<Heard>> heard GUARDED_BY(mutex);
+    bool was_left GUARDED_BY(mutex) = false;
+  };
+  const auto call = std::make_shared<Call>();
+  brief_questions_.post([this, call, holder, question] {
+    auto heard = ask_once_briefly(holder, question);
+    const Lock lock(call->mutex);
+    if (call->was_left) {
+      const Lock silent(silent_mutex_);
+      still_asked_.erase(still_asked_.find(holder));
+    }
+    call->heard = std::move(heard);
+    call->changed.notify_all();
+  });
+  Lock lock(call->mutex);
+  const auto is_heard = [&call]() REQUIRES(call->mutex) { return call->heard.has_value(); };
+  if (instance_.clock().wait_for(call->changed, lock, at_most, is_heard)) return std::move(*call->heard);
+  call->was_left = true;
+  const Lock silent(silent_mutex_);
+  still_asked_.insert(holder);
+  return Heard::nothing;
+}
+
+bool LeaseHolders::was_silent_just_now(InstanceId holder) {
+  const Lock lock(silent_mutex_);
+  if (still_asked_.contains(holder)) return true;
+  const auto found = silent_until_.find(holder);
+  if (found == silent_until_.end()) return false;
+  if (instance_.clock().elapsed() < found->second) return true;
+  silent_until_.erase(found);
+  return false;
+}
+
+void LeaseHolders::note_silence(InstanceId holder) {
+  const Lock lock(silent_mutex_);
+  silent_until_[holder] = instance_.clock().elapsed() + silence_remembered_for;
+}
+
+Result<InodeView> LeaseHolders::read_current(Ino ino, Ask ask) {
+  using Map = InodeParts::Map;
+  const InodeParts parts{.map = ask == Ask::for_opening ? Map::first_blocks : Map::whole};
+  LCCFS_TRY(auto view, read_inode(instance_, ino, parts));
+  if (ask != Ask::nobody && view.lease && *view.lease != instance_.id()) {
+    const Question question{Question::Kind::store_attributes, ino, ask == Ask::for_opening};
+    auto holder = Holder::answered;
+    if (ask == Ask::for_attributes) {
+      LCCFS_CHECK(ask_briefly(*view.lease, question));
+    } else {
+      LCCFS_TRY(holder, settle(*view.lease, question));
+    }
+    const auto asked = *view.lease;
+    LCCFS_TRY(view, read_inode(instance_, ino, parts));
+    view.lease_is_over = holder == Holder::expired && view.lease == asked;
+  }
+  LCCFS_CHECK(instance_.see_fence(view.fence));
+  return view;
+}
+
+}  // namespace lccfs

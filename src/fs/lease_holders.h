@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// Other clients that hold the lease of an inode: they are asked to store what they keep in memory, or to release it;
+// waited for while they are at work, and evicted when they are silent (docs/ORDERING.md section 7). Blocking.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <set>
+
+#include "base/mutex.h"
+#include "base/thread_pool.h"
+#include "fs/inode_view.h"
+
+namespace lccfs {
+
+class LeaseHolders {
+ public:
+  explicit LeaseHolders(Instance& instance) : instance_(instance) {}
+
+  enum class Holder {
+    answered,  ///< it has done what it was asked for, or holds the lease no more
+    expired,   ///< the lease is void, and can be taken over
+  };
+  /// Asks until either is so.
+  Result<Holder> settle(InstanceId holder, const format::Question& question);
+
+  enum class Ask {
+    nobody,
+    for_attributes,  ///< the answer may be what is stored: a holder that is silent or absent is not waited for
+    for_reading,     ///< until it has answered, or has expired
+    for_opening,     ///< the same
+  };
+  /// The inode read anew, with all of its map but for opening. Asked, another who holds the lease stores size and times
+  /// first.
+  Result<InodeView> read_current(Ino ino, Ask ask);
+
+ private:
+  Result<> ask_briefly(InstanceId holder, const format::Question& question);
+  enum class Heard { done, busy, expired, nothing };
+  Result<Heard> ask_once_briefly(InstanceId holder, const format::Question& question);
+  Result<Heard> ask_for(std::chrono::nanoseconds at_most, InstanceId holder, const format::Question& question);
+  bool was_silent_just_now(InstanceId holder);
+  void note_silence(InstanceId holder);
+
+  Instance& instance_;
+  Mutex silent_mutex_;
+  std::map<InstanceId, std::chrono::nanoseconds> silent_until_ GUARDED_BY(silent_mutex_);
+  std::multiset<InstanceId> still_asked_ GUARDED_BY(silent_mutex_);  // by those who went on without an answer
+  ThreadPool brief_questions_;                                       // last: its threads use all of this
+};
+
+}  // namespace lccfs

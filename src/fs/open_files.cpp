@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "fs/open_files.h"
+
+#include <utility>
+
+namespace lccfs {
+
+OpenFiles::Node OpenFiles::node(Ino ino) {
+  const Lock lock(mutex_);
+  auto& found = nodes_[ino];
+  if (!found) found = std::make_shared<FileNode>(ino, instance_, holders_, kernel_);
+  return found;
+}
+
+OpenFiles::Node OpenFiles::existing(Ino ino) const {
+  const Lock lock(mutex_);
+  const auto found = nodes_.find(ino);
+  return found == nodes_.end() ? nullptr : found->second;
+}
+
+std::vector<OpenFiles::Node> OpenFiles::all() const {
+  const Lock lock(mutex_);
+  std::vector<Node> nodes;
+  for (const auto& [ino, node] : nodes_) nodes.push_back(node);
+  return nodes;
+}
+
+void OpenFiles::let_go(Node&& node) {
+  const Lock lock(mutex_);
+  const Lock node_lock(node->mutex);
+  // Nobody gets another hold of it but through the table: two are the table's and ours.
+  if (node.use_count() == 2 && node->handles == 0 && !node->lease_held) nodes_.erase(node->ino);
+}
+
+HandleId OpenFiles::add(const Node& node, int flags) {
+  const Lock lock(mutex_);
+  const HandleId id{next_handle_++};
+  handles_[id] = {node, flags, !bypasses_pages(flags)};
+  const Lock node_lock(node->mutex);
+  ++node->handles;
+  if (for_writing(flags)) ++node->writers;
+  return id;
+}
+
+std::optional<FileHandle> OpenFiles::handle(HandleId id) const {
+  const Lock lock(mutex_);
+  const auto found = handles_.find(id);
+  if (found == handles_.end()) return std::nullopt;
+  return found->second;
+}
+
+void OpenFiles::is_mapped(HandleId id) {
+  const Lock lock(mutex_);
+  const auto found = handles_.find(id);
+  if (found == handles_.end() || std::exchange(found->second.uses_pages, true)) return;
+  kernel_.mapped(found->second.node->ino);
+}
+
+OpenFiles::Node OpenFiles::drop(HandleId id) {
+  const Lock lock(mutex_);
+  const auto dropped = handles_.extract(id);
+  if (!dropped) return nullptr;
+  const auto& [node, flags, uses_pages] = dropped.mapped();
+  if (uses_pages) kernel_.closed(node->ino);
+  const Lock node_lock(node->mutex);
+  --node->handles;
+  if (for_writing(flags)) --node->writers;
+  return node;
+}
+
+}  // namespace lccfs

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "fs/recalls.h"
+
+#include "base/log.h"
+#include "format/object_names.h"
+
+namespace lccfs {
+
+using format::Question;
+
+namespace {
+constexpr std::chrono::milliseconds answer_busy_after{500};
+constexpr unsigned most_waiting_for_one = 16;
+/// Well below the threads that an instance answers questions with (Instance::question_threads_): a question never waits
+/// for one of them, however many are asked of files that hang.
+constexpr unsigned most_waiting = 128;
+}  // namespace
+
+format::Answer Recalls::answer(const Question& question) {
+  using format::Answer;
+  const auto recall = begin(question);
+  Lock lock(mutex_);
+  if (may_wait(*recall)) {
+    ++recall->waiting;
+    ++waiting_;
+    instance_.clock().wait_for(changed_, lock, answer_busy_after, [&recall] { return recall->finished; });
+    --waiting_;
+    --recall->waiting;
+  }
+  return {recall->succeeded ? Answer::Kind::done : Answer::Kind::busy};
+}
+
+void Recalls::wait() {
+  Lock lock(mutex_);
+  changed_.wait(lock, [this]() REQUIRES(mutex_) { return under_way_.empty(); });
+}
+
+/// Who may not is told at once what there is to be told.
+bool Recalls::may_wait(const Recall& recall) const {
+  return recall.waiting < most_waiting_for_one && waiting_ < most_waiting;
+}
+
+std::shared_ptr<Recalls::Recall> Recalls::begin(const Question& question) {
+  std::shared_ptr<Recall> mine;
+  {
+    const Lock lock(mutex_);
+    auto& under_way = under_way_[{question.kind, question.ino}];
+    if (under_way) return under_way;
+    mine = under_way = std::make_shared<Recall>();
+  }
+  recall(question);
+  return mine;
+}
+
+/// Does not block: what has to wait for the store has threads, and what waits for the file's reads and writes has none.
+void Recalls::recall(const Question& question) {
+  auto asked_for = files_.node(question.ino);
+  bool keep = false;
+  {
+    const Lock lock(asked_for->mutex);
+    keep = question.kind == Question::Kind::store_attributes && asked_for->lease_held && asked_for->writers > 0;
+  }
+  if (keep) {
+    return threads_.post([this, question, asked_for = std::move(asked_for)]() mutable {
+      const auto done = asked_for->store_dirty(true);
+      end(question, std::move(asked_for), done);
+    });
+  }
+  auto& gate = asked_for->gate;
+  gate.enter_alone([this, question, asked_for = std::move(asked_for)]() mutable {
+    threads_.post([this, question, asked_for = std::move(asked_for)]() mutable {
+      release_as_asked(question, std::move(asked_for));
+    });
+  });
+}
+
+/// Also where memory knows of no lease: the asker has read that it is ours, so a step of ours whose outcome we never
+/// learnt may have taken it.
+void Recalls::release_as_asked(const Question& question, std::shared_ptr<FileNode>&& node) {
+  auto done = node->find_own();
+  if (done) done = node->release();
+  node->gate.leave_alone();
+  kernel_.drop_attributes(question.ino);
+  kernel_.drop_pages_later(question.ino);
+  end(question, std::move(node), done);
+}
+
+void Recalls::end(const Question& question, std::shared_ptr<FileNode>&& node, const Result<>& done) {
+  if (!done) log::error(format::inode_object(node->ino) + ": asked for by another client: " + done.error().context);
+  files_.let_go(std::move(node));
+  const Lock lock(mutex_);
+  const auto ended = under_way_.extract({question.kind, question.ino}).mapped();
+  ended->finished = true;
+  ended->succeeded = done.has_value();
+  changed_.notify_all();
+}
+
+}  // namespace lccfs

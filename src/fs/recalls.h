@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// What other instances ask of the files that are leased here (docs/ORDERING.md section 7). A question is answered at
+// once, or nearly: who is silent for long is evicted. The work goes on while the asker is told "busy".
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "base/mutex.h"
+#include "base/thread_pool.h"
+#include "fs/open_files.h"
+
+namespace lccfs {
+
+class Recalls {
+ public:
+  Recalls(Instance& instance, OpenFiles& files, KernelView& kernel)
+      : instance_(instance), files_(files), kernel_(kernel) {}
+
+  format::Answer answer(const format::Question& question);
+  /// Returns when nothing that was asked for is under way any more.
+  void wait() EXCLUDES(mutex_);
+
+ private:
+  /// Under way: whoever asks again meanwhile waits for the same.
+  struct Recall {
+    bool finished = false;
+    bool succeeded = false;
+    unsigned waiting = 0;  // threads of this instance's
+  };
+  using Key = std::pair<format::Question::Kind, Ino>;
+
+  std::shared_ptr<Recall> begin(const format::Question& question) EXCLUDES(mutex_);
+  bool may_wait(const Recall& recall) const REQUIRES(mutex_);
+  void recall(const format::Question& question);
+  void release_as_asked(const format::Question& question, std::shared_ptr<FileNode>&& node);
+  void end(const format::Question& question, std::shared_ptr<FileNode>&& node, const Result<>& done) EXCLUDES(mutex_);
+
+  Instance& instance_;
+  OpenFiles& files_;
+  KernelView& kernel_;
+  Mutex mutex_;
+  std::condition_variable changed_;
+  std::map<Key, std::shared_ptr<Recall>> under_way_ GUARDED_BY(mutex_);
+  unsigned waiting_ GUARDED_BY(mutex_) = 0;  // threads of this instance's, for all of them
+  // Apart from the pool of requests, which wait for other clients' releases, and these for ours. No bound in practice:
+  // each may wait for an object that does not answer, and must keep none waiting whose objects do.
+  ThreadPool threads_;
+};
+
+}  // namespace lccfs

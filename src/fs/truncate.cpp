@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// Size and times that a program sets, and what a truncate cuts.
+//
+//  truncate   | object   | step                                                   | stop here leaves
+//  0          | Inode.X  | the lease (lease.cpp), if it is not held               |
+//  1          | Inode.X  | guard lease = me; size, times: **commit**              | bytes past the size, and my lease
+//  2          | Data.X.* | cut the boundary object, remove mapped ones past it    | the same: cut at the take-over
+//
+//  set times  | object   | step                                                   | stop here leaves
+//  1          | Inode.X  | guard lease absent, version as read; times             | done
+//             | memory   | the lease is held, or a writer is here: stored later   | times that no fsync covered
+#include <set>
+
+#include "format/layout.h"
+#include "format/object_names.h"
+#include "fs/files.h"
+#include "instance/steps_in_flight.h"
+
+namespace lccfs {
+
+Result<> FileNode::truncate(std::uint64_t size_bytes) {
+  if (size_bytes > format::file_size_limit_bytes) {
+    return failure(ErrorCode::file_too_large, "a file has at most 2^63 - 1 bytes");
+  }
+  const Lock one_step(step_mutex);  // nobody else stores a size that is then taken back
+  LCCFS_CHECK(ensure());
+  LCCFS_CHECK(clean_tail());
+  std::uint64_t size_before = 0;
+  {
+    const Lock lock(mutex);
+    size_before = std::exchange(view.size_bytes, size_bytes);
+    // Also where the size stays: a holder that was evicted learns by this step that it is none any more.
+    stored_size_bytes.reset();
+    note_change();
+    view.mtime = view.wtime;
+  }
+  auto stored = store_dirty_now(true);
+  const bool shorter = size_bytes < size_before;
+  {
+    const Lock lock(mutex);
+    if (!stored) view.size_bytes = size_before;
+    if (stored && shorter) tail_is_dirty = true;  // should the cut fail: nothing else is done before it is made good
+  }
+  LCCFS_CHECK(stored);
+  return clean_tail();
+}
+
+Result<> FileNode::clean_tail() {
+  std::uint64_t size_bytes = 0;
+  {
+    const Lock lock(mutex);
+    if (!tail_is_dirty) return {};
+    size_bytes = view.size_bytes;
+  }
+  return cut_data(size_bytes);
+}
+
+/// Cuts the boundary object at the size and removes every mapped object past it.
+Result<> FileNode::cut_data(std::uint64_t size_bytes) {
+  const auto object_size = instance_.super().object_size_bytes;
+  const auto kept = format::object_count(object_size, size_bytes);
+  const auto boundary_bytes = size_bytes % object_size;
+  std::set<std::uint64_t> beyond;
+  bool boundary_mapped = false;
+  {
+    const Lock lock(mutex);
+    beyond = view.map.mapped_from(ObjectIndex{kept});
+    boundary_mapped = boundary_bytes != 0 && view.map.may_exist(ObjectIndex{kept - 1});
+  }
+  StepsInFlight steps;
+  auto& store = instance_.store();
+  if (boundary_mapped) {
+    store.truncate_data(format::data_object(ino, ObjectIndex{kept - 1}), boundary_bytes, steps.next());
+  }
+  for (const auto index : beyond) store.remove_data(format::data_object(ino, ObjectIndex{index}), steps.next());
+  LCCFS_CHECK(steps.wait());
+  const Lock lock(mutex);
+  for (const auto index : beyond) set_believed_there(ObjectIndex{index}, false);
+  tail_is_dirty = false;
+  return {};
+}
+
+Result<> FileNode::set_times(const SetAttributes& changes) {
+  const Lock one_step(step_mutex);
+  LCCFS_CHECK(ensure());
+  const Lock lock(mutex);
+  view.atime = changes.atime.value_or(view.atime);
+  view.mtime = changes.mtime.value_or(view.mtime);
+  note_change();
+  return {};
+}
+
+Result<AttributesReply> Files::set_size_and_times(Ino ino, const SetAttributes& changes) {
+  auto node = open_files_.node(ino);
+  auto reply = change_node(*node, changes);
+  open_files_.let_go(std::move(node));
+  if (!reply) return std::unexpected(gone_is_stale(std::move(reply).error()));
+  return reply;
+}
+
+Result<AttributesReply> Files::change_node(FileNode& node, const SetAttributes& changes) {
+  bool wants_lease = changes.size_bytes.has_value();
+  {
+    const Lock lock(node.mutex);
+    wants_lease = wants_lease || node.lease_held || node.writers > 0;
+  }
+  if (!wants_lease) {
+    LCCFS_TRY(const auto changed, set_times_unleased(node.ino, changes));
+    if (changed) return reply_for(*changed);
+  }
+  {
+    const AloneInGate alone(node.gate);
+    if (changes.size_bytes) LCCFS_CHECK(node.truncate(*changes.size_bytes));
+    if (changes.atime || changes.mtime) LCCFS_CHECK(node.set_times(changes));
+  }
+  LCCFS_CHECK(release_or_store(node, 0, Dirty::may_stay));
+  return get_attributes(node.ino);
+}
+
+/// Of a file whose lease nobody here needs longer. nullopt: the lease is to be taken over first.
+Result<std::optional<InodeView>> Files::set_times_unleased(Ino ino, const SetAttributes& changes) {
+  for (;;) {
+    LCCFS_TRY(auto view, read_inode_and_map(instance_, ino));
+    if (view.lease == instance_.id()) return std::nullopt;
+    if (view.lease) {
+      LCCFS_TRY(const auto holder, holders_.settle(*view.lease, {format::Question::Kind::give_back_lease, ino, false}));
+      if (holder == LeaseHolders::Holder::expired) return std::nullopt;
+      continue;
+    }
+    view.atime = changes.atime.value_or(view.atime);
+    view.mtime = changes.mtime.value_or(view.mtime);
+    view.wtime = instance_.clock().wall_time();
+    const txn::FileChanges times{
+        .size_bytes = {}, .atime = view.atime, .mtime = view.mtime, .wtime = view.wtime, .map_blocks = {}};
+    LCCFS_TRY(const auto result, instance_.run(txn::change_unleased_file(ino, view.version, times)));
+    if (result.decided == Decided::refused) continue;
+    kernel_.version_moved(ino, view.version, result.version);
+    view.version = result.version;
+    return view;
+  }
+}
+
+}  // namespace lccfs
