@@ -11,14 +11,12 @@ namespace lccfs {
 
 namespace {
 
-std::uint32_t without_privileges(std::uint32_t mode) {
-  mode &= ~setuid_bit;
-  return (mode & group_execute_bit) != 0 ? mode & ~setgid_bit : mode;
-}
-
 /// Root's writes leave the mode alone.
-format::AttrRecord cleared(format::AttrRecord attr, bool by_user) {
-  if (by_user) attr.mode = without_privileges(attr.mode);
+format::AttrRecord cleared(format::AttrRecord attr, const Caller& caller) {
+  if (caller.uid != 0) {
+    attr.mode &= ~setuid_bit;
+    if ((attr.mode & group_execute_bit) != 0) attr.mode &= ~setgid_bit;
+  }
   attr.flags &= ~format::attr_flag::capability;
   return attr;
 }
@@ -31,11 +29,10 @@ bool DataIo::knows_privileges(const FileNode& node, const Caller& caller) const 
 
 bool DataIo::has_no_privileges(const FileNode& node, const Caller& caller) const {
   const auto& attr = node.view.attr;
-  return knows_privileges(node, caller) && cleared(attr, caller.uid != 0) == attr;
+  return knows_privileges(node, caller) && cleared(attr, caller) == attr;
 }
 
 Result<> DataIo::clear_privileges(FileNode& node, const Caller& caller) {
-  const bool by_user = caller.uid != 0;
   std::optional<InodeView> view;
   {
     const Lock lock(node.mutex);
@@ -45,10 +42,10 @@ Result<> DataIo::clear_privileges(FileNode& node, const Caller& caller) {
   if (!view) {
     LCCFS_TRY(view, read_inode(instance, node.ino));
     node.learn(*view);
-    if (cleared(view->attr, by_user) == view->attr) return {};
+    if (cleared(view->attr, caller) == view->attr) return {};
   }
-  const auto clear = [by_user](format::AttrRecord& attr) -> Result<> {
-    attr = cleared(attr, by_user);
+  const auto clear = [&caller](format::AttrRecord& attr) -> Result<> {
+    attr = cleared(attr, caller);
     return {};
   };
   LCCFS_TRY(const auto changed, change_attr(instance, node.ino, clear, &*view));

@@ -143,13 +143,13 @@ void Files::post(ThreadPool::Work work) {
 void Files::tick() {
   const auto now = instance_.clock().elapsed();
   for (auto& node : open_files_.all()) {
-    bool due = false;
+    bool begin = false;
     {
       const Lock lock(node->mutex);
-      due = node->dirty_since && now - *node->dirty_since >= store_dirty_after;
-      if (due && std::exchange(node->store_is_posted, true)) continue;
+      const bool due = node->dirty_since && now - *node->dirty_since >= store_dirty_after;
+      begin = due && !std::exchange(node->store_is_posted, true);
     }
-    if (!due) {
+    if (!begin) {
       open_files_.let_go(std::move(node));
       continue;
     }
