@@ -12,8 +12,7 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "lccfs/result.h"
-#include "lccfs/types.h"
+#include "format/records.h"
 
 namespace lccfs::format {
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Records of inode objects.
 #include "format/codec.h"
-#include "format/records.h"
 
 namespace lccfs::format {
 
