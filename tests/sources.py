@@ -71,10 +71,10 @@ def row_for(rows, room):
 
 
 def may_use(rows, room, used):
-    """A folder's own folders are its parts: it uses them, and they do not use each other."""
+    """A folder's own folders are its parts: it uses them, and they use each other where one has a row of its own."""
     if room == used or used.startswith(room + "/"):
         return True
-    return "/" not in used and used != row_for(rows, room) and used in below(rows, row_for(rows, room))
+    return used != row_for(rows, room) and used in below(rows, row_for(rows, room))
 
 
 def target_of(name):

@@ -8,13 +8,11 @@
 #include <string>
 
 #include "lccfs/object_store.h"
+#include "store/common/meta_object.h"
 
 namespace lccfs::scripted {
 
-struct MetaObject {
-  std::uint64_t version = 0;
-  Bytes payload;
-  std::map<std::string, Bytes> xattrs;
+struct MetaObject : MetaHead {
   std::map<std::string, Bytes> keys;
 };
 

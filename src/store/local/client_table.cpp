@@ -21,13 +21,13 @@ Result<> add_client(WriteTransaction& transaction, const std::string& id, const 
 
 Result<> remove_client(WriteTransaction& transaction, const std::string& id) {
   LCCFS_CHECK(transaction.remove(transaction.tables().clients, id));
-  // The table is small: two watches for each client.
-  LCCFS_TRY(auto cursor, Cursor::open(transaction, transaction.tables().watches));
-  LCCFS_TRY(bool found, cursor.seek({}));
-  while (found) {
-    if (id_of_watch(cursor.key()) == id) LCCFS_CHECK(cursor.remove());
-    LCCFS_TRY(found, cursor.next());
-  }
+  const MDB_dbi table = transaction.tables().watches;
+  std::vector<std::string> watches;
+  LCCFS_CHECK(transaction.walk(table, {}, {}, [&](auto key, auto) {  // a small table: two for each client
+    if (id_of_watch(key) == id) watches.emplace_back(key);
+    return true;
+  }));
+  for (const std::string& watch : watches) LCCFS_CHECK(transaction.remove(table, watch));
   return {};
 }
 
@@ -38,12 +38,10 @@ Result<bool> is_client(const Transaction& transaction, const std::string& id) {
 
 Result<std::vector<std::string>> client_ids(const Transaction& transaction) {
   std::vector<std::string> ids;
-  LCCFS_TRY(auto cursor, Cursor::open(transaction, transaction.tables().clients));
-  LCCFS_TRY(bool found, cursor.seek({}));
-  while (found) {
-    ids.emplace_back(cursor.key());
-    LCCFS_TRY(found, cursor.next());
-  }
+  LCCFS_CHECK(transaction.walk(transaction.tables().clients, {}, {}, [&](auto key, auto) {
+    ids.emplace_back(key);
+    return true;
+  }));
   return ids;
 }
 
@@ -59,14 +57,11 @@ Result<> remove_watch(WriteTransaction& transaction, const std::string& object, 
 
 Result<std::vector<std::string>> watchers(const Transaction& transaction, const std::string& object) {
   std::vector<std::string> ids;
-  const std::string prefix = object + '\0';
-  LCCFS_TRY(auto cursor, Cursor::open(transaction, transaction.tables().watches));
-  LCCFS_TRY(bool found, cursor.seek(prefix));
-  while (found && cursor.key().starts_with(prefix)) {
-    const auto id = id_of_watch(cursor.key());
+  LCCFS_CHECK(transaction.walk(transaction.tables().watches, object + '\0', {}, [&](auto key, auto) {
+    const auto id = id_of_watch(key);
     if (ids.empty() || ids.back() != id) ids.emplace_back(id);
-    LCCFS_TRY(found, cursor.next());
-  }
+    return true;
+  }));
   return ids;
 }
 

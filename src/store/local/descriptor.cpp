@@ -6,34 +6,9 @@
 #include <cerrno>
 #include <system_error>
 
+#include "store/common/errors.h"
+
 namespace lccfs::local {
-namespace {
-
-ErrorCode meaning(int number) {
-  switch (number) {
-    case ENOENT:
-      return ErrorCode::not_found;
-    case EEXIST:
-      return ErrorCode::exists;
-    case ENOSPC:
-      return ErrorCode::no_space;
-    case EDQUOT:
-      return ErrorCode::quota_exceeded;
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return ErrorCode::permission_denied;
-    case EFBIG:
-      return ErrorCode::file_too_large;
-    case ENAMETOOLONG:
-      return ErrorCode::name_too_long;
-    default:
-      return ErrorCode::io;
-  }
-}
-
-}  // namespace
-
 Descriptor::~Descriptor() {
   if (number_ >= 0) ::close(number_);
 }
@@ -41,7 +16,7 @@ Descriptor::~Descriptor() {
 Error system_error(const std::string& what, Outcome outcome) { return system_error(errno, what, outcome); }
 
 Error system_error(int number, const std::string& what, Outcome outcome) {
-  return {meaning(number), what + ": " + std::generic_category().message(number), outcome};
+  return {meaning_of(number), what + ": " + std::generic_category().message(number), outcome};
 }
 
 Result<> sync_directory(int directory, const std::string& what) {

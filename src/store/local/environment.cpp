@@ -4,9 +4,11 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <limits>
+#include <utility>
 
 #include "store/local/descriptor.h"
 
@@ -18,6 +20,7 @@ constexpr std::size_t map_size_bytes = std::size_t{1} << 40;
 constexpr std::size_t least_map_size_bytes = std::size_t{1} << 30;
 constexpr unsigned reader_slots = 4096;
 constexpr std::uint64_t reserve_bytes = 16U << 20;
+constexpr std::size_t key_limit_bytes = 511;  // LMDB's
 
 Error lmdb_error(int code, const std::string& what) {
   const std::string context = what + ": " + ::mdb_strerror(code);
@@ -44,6 +47,14 @@ std::unexpected<Error> lmdb_failure(int code, const std::string& what) {
 
 MDB_val as_value(std::string_view bytes) { return {bytes.size(), const_cast<char*>(bytes.data())}; }
 std::string_view as_view(const MDB_val& value) { return {static_cast<const char*>(value.mv_data), value.mv_size}; }
+
+/// LMDB finds no longer key, and puts none in.
+Result<> check_key(std::string_view key) {
+  if (key.size() <= key_limit_bytes) return {};
+  return failure(ErrorCode::invalid, "a key of " + std::to_string(key.size()) +
+                                         " bytes, with its object's name; the local store has room for " +
+                                         std::to_string(key_limit_bytes));
+}
 
 struct NamedTable {
   const char* name;
@@ -80,9 +91,14 @@ Result<> check_file(const std::string& path, bool create) {
 Transaction::Transaction(Environment& environment, MDB_txn* transaction)
     : environment_(environment), transaction_(transaction), using_pages_(environment.shown_file_) {}
 
+Transaction::~Transaction() {
+  if (transaction_) environment_.give_back(transaction_);
+}
+
 const Tables& Transaction::tables() const { return environment_.tables(); }
 
 Result<std::optional<std::string_view>> Transaction::get(MDB_dbi table, std::string_view key) const {
+  LCCFS_CHECK(check_key(key));
   MDB_val wanted = as_value(key), value{};
   const int code = ::mdb_get(transaction_, table, &wanted, &value);
   if (code == MDB_NOTFOUND) return std::nullopt;
@@ -90,19 +106,27 @@ Result<std::optional<std::string_view>> Transaction::get(MDB_dbi table, std::str
   return as_view(value);
 }
 
-ReadTransaction::~ReadTransaction() { environment_.give_back(transaction_); }
-
-WriteTransaction::~WriteTransaction() {
-  if (transaction_) ::mdb_txn_abort(transaction_);
+Result<> Transaction::walk(MDB_dbi table, std::string_view prefix, std::string_view after, const Work& work) const {
+  LCCFS_TRY(auto cursor, Cursor::open(*this, table));
+  LCCFS_TRY(bool found, cursor.seek(std::max(prefix, after)));
+  while (found && cursor.key().starts_with(prefix)) {
+    if (cursor.key() > after && !work(cursor.key(), cursor.value())) return {};
+    LCCFS_TRY(found, cursor.next());
+  }
+  return {};
 }
 
+WriteTransaction::~WriteTransaction() { ::mdb_txn_abort(std::exchange(transaction_, nullptr)); }
+
 Result<> WriteTransaction::put(MDB_dbi table, std::string_view key, std::string_view value) {
+  LCCFS_CHECK(check_key(key));
   MDB_val at = as_value(key), bytes = as_value(value);
   if (const int code = ::mdb_put(transaction_, table, &at, &bytes, 0)) return lmdb_failure(code, "write metadata");
   return {};
 }
 
 Result<> WriteTransaction::remove(MDB_dbi table, std::string_view key) {
+  LCCFS_CHECK(check_key(key));
   MDB_val at = as_value(key);
   const int code = ::mdb_del(transaction_, table, &at, nullptr);
   if (code && code != MDB_NOTFOUND) return lmdb_failure(code, "remove metadata");
@@ -217,35 +241,31 @@ Environment::~Environment() {
   ::mdb_env_close(environment_);
 }
 
-Result<std::unique_ptr<ReadTransaction>> Environment::begin_read() {
+Result<std::unique_ptr<Transaction>> Environment::begin_read() {
   const UsingPages using_pages(shown_file_);
   MDB_txn* reader = nullptr;
   {
-    const std::lock_guard lock(readers_mutex_);
+    const Lock lock(mutex_);
     if (!idle_readers_.empty()) {
       reader = idle_readers_.back();
       idle_readers_.pop_back();
     }
   }
-  if (reader) {
-    if (const int code = ::mdb_txn_renew(reader)) {
-      ::mdb_txn_abort(reader);
-      return lmdb_failure(code, "read metadata");
-    }
-    return std::make_unique<ReadTransaction>(*this, reader);
-  }
-  int code = ::mdb_txn_begin(environment_, nullptr, MDB_RDONLY, &reader);
+  int code = reader ? ::mdb_txn_renew(reader) : ::mdb_txn_begin(environment_, nullptr, MDB_RDONLY, &reader);
   if (code == MDB_READERS_FULL) {
     drop_dead_readers();
     code = ::mdb_txn_begin(environment_, nullptr, MDB_RDONLY, &reader);
   }
-  if (code) return lmdb_failure(code, "read metadata");
-  return std::make_unique<ReadTransaction>(*this, reader);
+  if (code) {
+    ::mdb_txn_abort(reader);
+    return lmdb_failure(code, "read metadata");
+  }
+  return std::make_unique<Transaction>(*this, reader);
 }
 
 void Environment::give_back(MDB_txn* reader) {
   ::mdb_txn_reset(reader);
-  const std::lock_guard lock(readers_mutex_);
+  const Lock lock(mutex_);
   idle_readers_.push_back(reader);
 }
 

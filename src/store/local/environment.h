@@ -4,6 +4,7 @@
 // one at a time over all processes (a robust lock: a writer that is killed leaves nothing). Readers see one moment and
 // wait for nobody.
 //
+// A key and what its table puts before it have 511 bytes at most: what does not fit is `invalid`, never cut.
 // Any thread; a transaction by one thread at a time, a write transaction by the thread that began it.
 #pragma once
 
@@ -11,13 +12,14 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/text.h"
 #include "lccfs/result.h"
 #include "store/local/metadata_pages.h"
@@ -25,9 +27,6 @@
 namespace lccfs::local {
 
 class Environment;
-
-/// LMDB's limit for keys; what does not fit is refused, never cut.
-inline constexpr std::size_t key_limit_bytes = 511;
 
 struct Tables {
   MDB_dbi objects = 0;  ///< <object> -> ObjectHead
@@ -37,20 +36,24 @@ struct Tables {
   MDB_dbi watches = 0;  ///< <object> NUL <client id> "." <number of the watch> -> "1"
 };
 
+/// A read of one moment.
 class Transaction {
  public:
+  Transaction(Environment& environment, MDB_txn* transaction);
+  virtual ~Transaction();
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
 
   const Tables& tables() const;
   /// nullopt: no such key. The view is good until the transaction's next change or end.
   Result<std::optional<std::string_view>> get(MDB_dbi table, std::string_view key) const;
+  /// Calls `work(key, value)` for each key that starts with `prefix` and comes behind `after`, in byte order, until it
+  /// answers false. It must not change the table.
+  using Work = std::function<bool(std::string_view key, std::string_view value)>;
+  Result<> walk(MDB_dbi table, std::string_view prefix, std::string_view after, const Work& work) const;
   MDB_txn* raw() const { return transaction_; }
 
  protected:
-  Transaction(Environment& environment, MDB_txn* transaction);
-  ~Transaction() = default;
-
   Environment& environment_;
   MDB_txn* transaction_;
 
@@ -58,16 +61,10 @@ class Transaction {
   const UsingPages using_pages_;  // LMDB, and whoever looks at what it answers
 };
 
-class ReadTransaction final : public Transaction {
- public:
-  ReadTransaction(Environment& environment, MDB_txn* transaction) : Transaction(environment, transaction) {}
-  ~ReadTransaction();
-};
-
 class WriteTransaction final : public Transaction {
  public:
-  WriteTransaction(Environment& environment, MDB_txn* transaction) : Transaction(environment, transaction) {}
-  ~WriteTransaction();  ///< undone unless committed
+  using Transaction::Transaction;
+  ~WriteTransaction() override;  ///< undone unless committed
 
   Result<> put(MDB_dbi table, std::string_view key, std::string_view value);
   Result<> remove(MDB_dbi table, std::string_view key);  ///< absent is fine
@@ -112,7 +109,7 @@ class Environment {
   Environment(const Environment&) = delete;
   Environment& operator=(const Environment&) = delete;
 
-  Result<std::unique_ptr<ReadTransaction>> begin_read();
+  Result<std::unique_ptr<Transaction>> begin_read();
   Result<std::unique_ptr<WriteTransaction>> begin_write();
   /// Frees what readers that were killed still pin.
   void drop_dead_readers();
@@ -125,7 +122,6 @@ class Environment {
 
  private:
   friend class Transaction;
-  friend class ReadTransaction;
   Environment(MDB_env* environment, std::string file)
       : environment_(environment), file_(std::move(file)), shown_file_(printable(file_)) {}
   Result<> open_tables(bool read_only);
@@ -135,8 +131,8 @@ class Environment {
   const std::string file_, shown_file_;
   Tables tables_;
   std::atomic<std::uint64_t> reserved_bytes_ = 0;
-  std::mutex readers_mutex_;
-  std::vector<MDB_txn*> idle_readers_;  // a reader's slot is dear to get and cheap to renew
+  Mutex mutex_;
+  std::vector<MDB_txn*> idle_readers_ GUARDED_BY(mutex_);  // a reader's slot is dear to get and cheap to renew
 };
 
 }  // namespace lccfs::local

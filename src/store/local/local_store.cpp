@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "store/local/client_table.h"
 #include "store/local/metadata_table.h"
-#include "store/local/txn_form.h"
 #include "store/local/volume.h"
 
 namespace lccfs {

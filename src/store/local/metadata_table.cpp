@@ -1,177 +1,134 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "store/local/metadata_table.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
-#include <variant>
 
-#include "store/local/object_head.h"
-#include "store/local/txn_form.h"
+#include "base/bytes.h"
+#include "store/common/meta_object.h"
 
 namespace lccfs::local {
 namespace {
 
-template <class... Functions>
-struct Overloaded : Functions... {
-  using Functions::operator()...;
-};
-template <class... Functions>
-Overloaded(Functions...) -> Overloaded<Functions...>;  // clang 16 asks for it
-
+constexpr std::size_t object_name_limit_bytes = 255;
 constexpr std::string_view version_key = "version";
 
 std::string keys_prefix(const std::string& object) { return object + '\0'; }
 
-std::string about(const MetaTxn& txn) { return std::string(txn.step) + " on " + txn.object; }
+// ---- records: little-endian, strings led by a 32-bit length
 
-Result<std::optional<ObjectHead>> read_head(const Transaction& transaction, const std::string& object) {
+/// version u64 | payload string | number of xattrs u32 | { name string | value string } in order of the names
+Bytes encode(const MetaHead& head) {
+  ByteWriter out;
+  out.put(head.version);
+  out.put_string(head.payload);
+  out.put(static_cast<std::uint32_t>(head.xattrs.size()));
+  for (const auto& [name, value] : head.xattrs) {
+    out.put_string(name);
+    out.put_string(value);
+  }
+  return out.take();
+}
+
+Result<std::optional<MetaHead>> read_head(const Transaction& transaction, const std::string& object) {
   LCCFS_TRY(const auto stored, transaction.get(transaction.tables().objects, object));
   if (!stored) return std::nullopt;
-  auto head = decode_head(*stored);
-  if (!head) return failure(ErrorCode::corrupt, object + ": its record in the local store is not one of ours");
-  return head;
+  ByteReader in(*stored);
+  MetaHead head;
+  head.version = in.get<std::uint64_t>();
+  head.payload = in.get_string();
+  for (auto xattrs = in.get<std::uint32_t>(); xattrs > 0 && in.good(); --xattrs) {
+    auto name = in.get_string();
+    head.xattrs.insert_or_assign(std::move(name), in.get_string());
+  }
+  if (in.good() && in.left() == 0) return head;
+  return failure(ErrorCode::corrupt, object + ": its record in the local store is not one of ours");
 }
 
 Result<std::uint64_t> take_version(WriteTransaction& transaction) {
   const MDB_dbi table = transaction.tables().volume;
   LCCFS_TRY(const auto stored, transaction.get(table, version_key));
-  const auto last = stored ? decode_number(*stored) : 0;
-  if (!last) return failure(ErrorCode::corrupt, "the version counter of the local store is not a number");
-  LCCFS_CHECK(transaction.put(table, version_key, encode_number(*last + 1)));
-  return *last + 1;
+  std::uint64_t version = 0;
+  if (stored) {
+    ByteReader in(*stored);
+    version = in.get<std::uint64_t>();
+    if (!in.good() || in.left() > 0)
+      return failure(ErrorCode::corrupt, "the version counter of the local store is not a number");
+  }
+  ByteWriter out;
+  out.put(++version);
+  LCCFS_CHECK(transaction.put(table, version_key, out.bytes()));
+  return version;
 }
 
-// ---- guards
-
-class Guards {
+class Keys final : public MetaKeys {
  public:
-  Guards(const Transaction& transaction, const std::string& object, const ObjectHead& head)
-      : transaction_(transaction), prefix_(keys_prefix(object)), head_(head) {}
-
-  Result<bool> hold(const Guard& guard) const {
-    if (auto* g = std::get_if<guard::VersionIs>(&guard)) return head_.version == g->version;
-    if (auto* g = std::get_if<guard::XattrEquals>(&guard)) return xattr(g->name) == g->value;
-    if (auto* g = std::get_if<guard::XattrAbsent>(&guard)) return xattr(g->name).empty();
-    if (auto* g = std::get_if<guard::KeyAbsent>(&guard)) return key(g->key, [](auto stored) { return !stored; });
-    if (auto* g = std::get_if<guard::KeyPresent>(&guard))
-      return key(g->key, [](auto stored) { return stored.has_value(); });
-    if (auto* g = std::get_if<guard::KeyEquals>(&guard))
-      return key(g->key, [&](auto stored) { return stored == g->value; });
-    if (auto* g = std::get_if<guard::KeyLess>(&guard))
-      return key(g->key, [&](auto stored) { return !stored || *stored < g->value; });
-    return true;  // ObjectExists
+  Keys(WriteTransaction& transaction, const std::string& object)
+      : transaction_(transaction), table_(transaction.tables().keys), prefix_(keys_prefix(object)) {}
+  Result<std::optional<std::string_view>> get(const std::string& key) const override {
+    return transaction_.get(table_, prefix_ + key);
   }
+  Result<> set(const std::string& key, const Bytes& value) override {
+    return transaction_.put(table_, prefix_ + key, value);
+  }
+  Result<> remove(const std::string& key) override { return transaction_.remove(table_, prefix_ + key); }
 
  private:
-  std::string_view xattr(const std::string& name) const {
-    const auto found = head_.xattrs.find(name);
-    return found == head_.xattrs.end() ? std::string_view() : found->second;
-  }
-  Result<bool> key(const std::string& name, auto test) const {
-    LCCFS_TRY(const std::optional<std::string_view> stored,
-              transaction_.get(transaction_.tables().keys, prefix_ + name));
-    return test(stored);
-  }
-
-  const Transaction& transaction_;
+  WriteTransaction& transaction_;
+  const MDB_dbi table_;
   const std::string prefix_;
-  const ObjectHead& head_;
 };
-
-// ---- mutations
-
-Result<> mutate(WriteTransaction& transaction, const std::string& object, ObjectHead& head, const Mutation& mutation) {
-  const MDB_dbi keys = transaction.tables().keys;
-  return std::visit(
-      Overloaded{
-          [](const mutation::CreateExclusive&) { return Result<>(); },
-          [](const mutation::Remove&) { return Result<>(); },
-          [&](const mutation::SetPayload& m) {
-            head.payload = m.payload;
-            return Result<>();
-          },
-          [&](const mutation::SetXattr& m) {
-            head.xattrs[m.name] = m.value;
-            return Result<>();
-          },
-          [&](const mutation::RemoveXattr& m) {
-            head.xattrs.erase(m.name);
-            return Result<>();
-          },
-          [&](const mutation::SetKey& m) { return transaction.put(keys, keys_prefix(object) + m.key, m.value); },
-          [&](const mutation::RemoveKey& m) { return transaction.remove(keys, keys_prefix(object) + m.key); },
-      },
-      mutation);
-}
 
 Result<> remove_object(WriteTransaction& transaction, const std::string& object) {
   LCCFS_CHECK(transaction.remove(transaction.tables().objects, object));
   return transaction.remove_all(transaction.tables().keys, keys_prefix(object));
 }
 
-bool takes_away(const Mutation& mutation) {
-  return std::holds_alternative<mutation::Remove>(mutation) ||
-         std::holds_alternative<mutation::RemoveXattr>(mutation) ||
-         std::holds_alternative<mutation::RemoveKey>(mutation);
-}
-
-/// Everything that can refuse a transaction, before anything is changed.
-Result<> check(const Transaction& transaction, const MetaTxn& txn, const std::optional<ObjectHead>& head,
-               bool growth_allowed) {
-  if (!head && !txn.guards.empty()) return failure(ErrorCode::not_found, about(txn) + ": no such object");
-  for (const Guard& guard : txn.guards) {
-    LCCFS_TRY(const bool holds, Guards(transaction, txn.object, *head).hold(guard));
-    if (!holds) return failure(ErrorCode::guard_failed, about(txn) + ": a guard does not hold");
-  }
-  const bool makes = !txn.mutations.empty() && std::holds_alternative<mutation::CreateExclusive>(txn.mutations.front());
-  if (head && makes) return failure(ErrorCode::exists, about(txn) + ": exists");
-  if (!head && (txn.mutations.empty() || takes_away(txn.mutations.front())))
-    return failure(ErrorCode::not_found, about(txn) + ": no such object");
-  if (makes && !growth_allowed) return failure(ErrorCode::no_space, about(txn) + ": the disk is full");
-  return {};
-}
-
 Result<KeyPage> read_page(const Transaction& transaction, const std::string& object, const KeyRange& range) {
-  const std::string prefix = keys_prefix(object), wanted = prefix + range.prefix, after = prefix + range.after;
-  LCCFS_TRY(auto cursor, Cursor::open(transaction, transaction.tables().keys));
-  LCCFS_TRY(bool found, cursor.seek(std::max(wanted, after)));
-  if (found && !range.after.empty() && cursor.key() == after) {
-    LCCFS_TRY(found, cursor.next());
-  }
-  std::vector<std::pair<std::string, Bytes>> entries;
-  while (found && cursor.key().starts_with(wanted)) {
-    if (entries.size() >= range.limit) return KeyPage{std::move(entries), true};
-    entries.emplace_back(cursor.key().substr(prefix.size()), cursor.value());
-    LCCFS_TRY(found, cursor.next());
-  }
-  return KeyPage{std::move(entries), false};
+  const std::string prefix = keys_prefix(object);
+  const std::string after = range.after.empty() ? "" : prefix + range.after;
+  KeyPage page;
+  LCCFS_CHECK(transaction.walk(transaction.tables().keys, prefix + range.prefix, after, [&](auto key, auto value) {
+    page.more = page.entries.size() >= range.limit;
+    if (!page.more) page.entries.emplace_back(key.substr(prefix.size()), value);
+    return !page.more;
+  }));
+  return page;
 }
 
 }  // namespace
 
+Result<> check_object_name(const std::string& object) {
+  if (object.empty() || object == "." || object == ".." || object.size() > object_name_limit_bytes ||
+      object.find('/') != std::string::npos || object.find('\0') != std::string::npos)
+    return failure(ErrorCode::invalid, "'" + object + "' cannot be the name of an object");
+  return {};
+}
+
 Result<Answer> apply(WriteTransaction& transaction, const MetaTxn& txn, bool growth_allowed) {
-  if (auto form = check_form(txn); !form) return Answer(std::unexpected(std::move(form).error()));
-  auto head = read_head(transaction, txn.object);
-  if (!head) return Answer(std::unexpected(std::move(head).error()));
-  if (auto allowed = check(transaction, txn, *head, growth_allowed); !allowed)
+  if (auto named = check_object_name(txn.object); !named) return Answer(std::unexpected(std::move(named).error()));
+  LCCFS_TRY(auto head, read_head(transaction, txn.object));
+  Keys keys(transaction, txn.object);
+  if (auto allowed = check(txn, head ? &*head : nullptr, keys); !allowed)
     return Answer(std::unexpected(std::move(allowed).error()));
-  if (txn.mutations.empty()) return Applied{(*head)->version};
+  if (creates(txn) && !growth_allowed)
+    return Answer(failure(ErrorCode::no_space, std::string(txn.step) + " on " + txn.object + ": the disk is full"));
+  if (txn.mutations.empty()) return Applied{head->version};
 
   LCCFS_TRY(const std::uint64_t version, take_version(transaction));
-  if (std::holds_alternative<mutation::Remove>(txn.mutations.front())) {
+  if (removes(txn)) {
     LCCFS_CHECK(remove_object(transaction, txn.object));
     return Applied{0};
   }
-  ObjectHead changed = std::move(*head).value_or(ObjectHead{});
-  for (const Mutation& mutation : txn.mutations) LCCFS_CHECK(mutate(transaction, txn.object, changed, mutation));
+  MetaHead changed = std::move(head).value_or(MetaHead{});
+  LCCFS_CHECK(mutate(txn, changed, keys));
   changed.version = version;
   LCCFS_CHECK(transaction.put(transaction.tables().objects, txn.object, encode(changed)));
   return Applied{version};
 }
 
 Result<MetaSnapshot> query(const Transaction& transaction, const MetaRead& read) {
-  LCCFS_CHECK(check_form(read));
+  LCCFS_CHECK(check_object_name(read.object));
   LCCFS_TRY(auto head, read_head(transaction, read.object));
   if (!head) return failure(ErrorCode::not_found, read.object + ": no such object");
   MetaSnapshot snapshot;
@@ -198,12 +155,10 @@ Result<bool> object_exists(const Transaction& transaction, const std::string& ob
 Result<std::vector<std::string>> object_names(const Transaction& transaction, const std::string& after,
                                               std::size_t limit) {
   std::vector<std::string> names;
-  LCCFS_TRY(auto cursor, Cursor::open(transaction, transaction.tables().objects));
-  LCCFS_TRY(bool found, cursor.seek(after));
-  while (found && names.size() < limit) {
-    if (cursor.key() != after) names.emplace_back(cursor.key());
-    LCCFS_TRY(found, cursor.next());
-  }
+  LCCFS_CHECK(transaction.walk(transaction.tables().objects, {}, after, [&](auto name, auto) {
+    names.emplace_back(name);
+    return names.size() < limit;
+  }));
   return names;
 }
 

@@ -8,12 +8,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <list>
 #include <optional>
 #include <utility>
-
-#include "store/local/object_head.h"
 
 namespace lccfs::local {
 namespace {
@@ -136,7 +135,7 @@ void Watches::deliver(const std::string& object, const Bytes& payload, std::shar
     for (const auto& [number, watching] : watches_)
       if (watching->object == object) asked.push_back(watching);
   }
-  send(*connection, encode_number(asked.size()));
+  send(*connection, std::to_string(asked.size()));
   for (const auto& watching : asked) {
     const Lock calling(watching->calls);
     if (watching->ended) continue;
@@ -172,7 +171,8 @@ bool take_reply(Asked& asked, NotifyReply& reply) {
   const auto packet = receive(asked.socket);
   if (!packet) return false;
   if (!asked.silent) {
-    asked.silent = decode_number(*packet);
+    std::uint64_t& count = asked.silent.emplace(0);
+    std::from_chars(packet->data(), packet->data() + packet->size(), count);
   } else {
     reply.answers.push_back(packet->substr(1));
     --*asked.silent;

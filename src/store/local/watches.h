@@ -4,7 +4,7 @@
 // who asks connects to it anew for each notify. The socket keeps packets apart (SOCK_SEQPACKET); on one connection go
 //
 //   the question     object | NUL | payload
-//   the replies      how many watches it reached (64 bits, little-endian), then 'a' | answer for each that answered
+//   the replies      how many watches it reached (a decimal number), then 'a' | answer for each that answered
 //
 // and its end: whoever has not answered by then, or by the time-out, is silent. No packet is longer than `packet_limit_bytes`.
 #pragma once

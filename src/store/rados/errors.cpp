@@ -4,40 +4,27 @@
 #include <cerrno>
 #include <system_error>
 
+#include "store/common/errors.h"
+
 namespace lccfs::rados {
 namespace {
 
 ErrorCode to_code(int status) {
   switch (-status) {
-    case ENOENT:
-      return ErrorCode::not_found;
-    case EEXIST:
-      return ErrorCode::exists;
     case ECANCELED:  // cmpxattr, omap_cmp
     case ERANGE:     // assert_version: the object has moved on
     case EOVERFLOW:  // assert_version: the object is behind
       return ErrorCode::guard_failed;
     case ESHUTDOWN:  // blocklisted
       return ErrorCode::fenced;
-    case ENOSPC:
-      return ErrorCode::no_space;
-    case EDQUOT:
-      return ErrorCode::quota_exceeded;
     case ETIMEDOUT:
       return ErrorCode::timed_out;
-    case EPERM:
-    case EACCES:
-      return ErrorCode::permission_denied;
     case EINVAL:
       return ErrorCode::invalid;
-    case ENAMETOOLONG:
-      return ErrorCode::name_too_long;
-    case EFBIG:
-      return ErrorCode::file_too_large;
     case EOPNOTSUPP:
       return ErrorCode::unsupported;
     default:
-      return ErrorCode::io;
+      return meaning_of(-status);
   }
 }
 

@@ -6,8 +6,8 @@
 #include <set>
 #include <string>
 #include <utility>
-#include <variant>
 
+#include "store/common/meta_object.h"
 #include "store/rados/errors.h"
 #include "store/rados/write_operation.h"
 
@@ -15,10 +15,6 @@ namespace lccfs::rados {
 namespace {
 
 using librados::bufferlist;
-
-bool removes(const MetaTxn& txn) {
-  return !txn.mutations.empty() && std::holds_alternative<mutation::Remove>(txn.mutations.back());
-}
 
 class ApplyStep : public Step {
  public:
