@@ -6,10 +6,10 @@
 
 #include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
+#include "base/mutex.h"
 #include "lccfs/result.h"
 #include "store/local/descriptor.h"
 #include "store/local/process_identity.h"
@@ -19,7 +19,8 @@ namespace lccfs::local {
 
 class Client {
  public:
-  /// Makes and locks the file. `clients`: the directory; open for longer than the client.
+  /// Makes and locks the file, within a write transaction: between the two it looks dead (remove_dead_files). `clients`:
+  /// the directory; open for longer than the client.
   static Result<std::shared_ptr<Client>> enter(int clients);
   /// One that may not write: it has no file, and nobody knows of it.
   static Result<std::shared_ptr<Client>> look_on(int clients);
@@ -40,16 +41,15 @@ class Client {
 
  private:
   Client(int clients, ClientIdentity identity) : clients_(clients), identity_(std::move(identity)) {}
-  Result<> make_files();
 
   const int clients_;
   const ClientIdentity identity_;
   Descriptor lock_;
   Watches watches_;
-  std::mutex mutex_;  // guards the rest
+  Mutex mutex_;
   std::condition_variable all_ended_;
-  bool barred_ = false;
-  std::size_t steps_ = 0;
+  bool barred_ GUARDED_BY(mutex_) = false;
+  std::size_t steps_ GUARDED_BY(mutex_) = 0;
 };
 
 /// Holds a step open; empty: the client is fenced.
@@ -80,9 +80,9 @@ Result<bool> is_alive(int clients, const std::string& id);
 /// Kills the client's process and returns when its lock is free. Not for clients of this process. permission_denied: the
 /// process that it names does not hold that lock.
 Result<> kill_client(int clients, const ClientIdentity& identity);
-/// Whether any client holds its lock.
-Result<bool> is_any_alive(int clients);
-/// Removes what dead clients have left in the directory.
+/// busy: some client holds its lock. `path`: the volume's.
+Result<> expect_nobody(int clients, const std::string& path);
+/// Removes what dead clients have left in the directory. Within a write transaction.
 Result<> remove_dead_files(int clients);
 
 }  // namespace lccfs::local

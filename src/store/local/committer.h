@@ -7,16 +7,14 @@
 // Any thread; completions are called by the committing thread, without a lock.
 #pragma once
 
-#include <condition_variable>
-#include <deque>
 #include <functional>
-#include <mutex>
 #include <span>
 #include <string>
-#include <thread>
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
+#include "base/thread_pool.h"
 #include "lccfs/object_store.h"
 #include "store/local/client.h"
 #include "store/local/environment.h"
@@ -26,15 +24,16 @@ namespace lccfs::local {
 
 class Committer {
  public:
-  explicit Committer(Environment& environment);
-  ~Committer();  ///< nothing may be queued any more
+  explicit Committer(Environment& environment) : environment_(environment) {}
   Committer(const Committer&) = delete;
   Committer& operator=(const Committer&) = delete;
 
+  using Read = std::move_only_function<void()>;
+
   void submit(Step step, MetaTxn txn, ObjectStore::ApplyDone done);
-  /// For reads that are ordered behind transactions: takes `work` and runs it once those in hand on that object are
+  /// For reads that are ordered behind transactions: takes `read` and runs it once those in hand on that object are
   /// done, or, if there are none, leaves it to the caller and answers false.
-  bool run_behind(const std::string& object, std::move_only_function<void()>& work);
+  bool run_behind(const std::string& object, Read& read);
 
  private:
   struct Item {
@@ -44,24 +43,21 @@ class Committer {
   };
   struct Batch {
     std::vector<Item> items;
-    std::vector<std::move_only_function<void()>> behind;
+    std::vector<Read> reads;
   };
 
   void serve();
-  Batch take_batch();
   std::vector<Answer> commit(std::span<const Item> items);
   Result<std::vector<Answer>> commit_together(std::span<const Item> items);
   void finish(Batch batch, std::vector<Answer> answers);
 
   Environment& environment_;
   unsigned batches_ = 0;  // the thread's own
-  std::mutex mutex_;      // guards the rest
-  std::condition_variable queued_;
-  std::vector<Item> queue_;
-  std::vector<std::move_only_function<void()>> behind_;
-  std::unordered_map<std::string, unsigned> in_hand_;  // how many transactions on an object are not yet committed
-  bool ending_ = false;
-  std::thread thread_;
+  Mutex mutex_;
+  Batch next_ GUARDED_BY(mutex_);
+  std::unordered_map<std::string, unsigned> in_hand_ GUARDED_BY(mutex_);  // by object: transactions not yet committed
+  bool serving_ GUARDED_BY(mutex_) = false;
+  ThreadPool thread_{1};  // last, so that it ends first
 };
 
 }  // namespace lccfs::local

@@ -16,31 +16,32 @@ void DataQueue::read(const std::string& object, std::uint64_t offset, std::span<
   if (target.size() <= cached_read_limit_bytes && !would_wait(object)) {
     if (const auto size = files_.read_cached(object, offset, target)) return done(*size);
   }
-  line_up(object, {false, [this, object, offset, target, done = std::move(done)]() mutable {
-                     auto size = files_.read(object, offset, target);
-                     end_read(object);
-                     done(std::move(size));
-                   }});
+  line_up(
+      object,
+      {false, [this, object, offset, target, done = std::move(done)]() mutable {
+         auto size = files_.read(object, offset, target);
+         return Made{{}, [done = std::move(done), size = std::move(size)](Result<>) mutable { done(std::move(size)); }};
+       }});
 }
 
 void DataQueue::change(const std::string& object, Change change, ObjectStore::DataDone done) {
-  line_up(object, {true, [this, object, change = std::move(change), done = std::move(done)]() mutable {
+  line_up(object, {true, [this, change = std::move(change), done = std::move(done)]() mutable {
                      auto changed = change(files_);
-                     change = nullptr;  // lets go of the bytes
-                     if (changed) return end_change(object, ToSync{std::move(*changed), std::move(done)});
-                     end_change(object, std::nullopt);
-                     done(std::unexpected(std::move(changed).error()));
+                     if (changed) return Made{std::move(*changed), std::move(done)};
+                     return Made{{}, [done = std::move(done), error = std::move(changed).error()](Result<>) mutable {
+                                   done(std::unexpected(std::move(error)));
+                                 }};
                    }});
 }
 
 bool DataQueue::would_wait(const std::string& name) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const auto found = objects_.find(name);
   return found != objects_.end() && (found->second.changing || !found->second.line.empty());
 }
 
 void DataQueue::line_up(const std::string& name, Turn turn) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   Object& object = objects_[name];
   object.line.push_back(std::move(turn));
   start_turns(name, object);
@@ -52,45 +53,46 @@ void DataQueue::start_turns(const std::string& name, Object& object) {
     object.line.pop_front();
     object.changing = turn.is_change;
     object.reading += turn.is_change ? 0 : 1;
-    threads_.post(std::move(turn.run));
+    threads_.post([this, name, turn = std::move(turn)]() mutable { take(name, std::move(turn)); });
   }
   forget_if_idle(name);
 }
 
-void DataQueue::end_read(const std::string& name) {
-  const std::lock_guard lock(mutex_);
-  Object& object = objects_.at(name);
-  --object.reading;
-  start_turns(name, object);
-}
-
-void DataQueue::end_change(const std::string& name, std::optional<ToSync> to_sync) {
+void DataQueue::take(const std::string& name, Turn turn) {
+  Made made = turn.make();
+  turn.make = nullptr;  // lets go of the bytes
+  const bool to_sync = made.unsynced.has_value();
   bool sync_here = false;
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     Object& object = objects_.at(name);
-    object.changing = false;
+    if (turn.is_change) {
+      object.changing = false;
+    } else {
+      --object.reading;
+    }
     if (to_sync) {
       // Before the next turn starts, which may rest on this one (a file that was made).
-      object.to_sync.push_back(std::move(*to_sync));
+      object.to_sync.push_back(std::move(made));
       sync_here = !std::exchange(object.syncing, true);  // else whoever syncs takes this one with the next round
     }
     start_turns(name, object);
   }
   if (sync_here) sync(name);
+  if (!to_sync) made.done({});
 }
 
 void DataQueue::sync(const std::string& name) {
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   Object& object = objects_.at(name);  // stays while `syncing` is set
   while (!object.to_sync.empty()) {
     auto round = std::exchange(object.to_sync, {});
     lock.unlock();
     std::vector<Unsynced> changes;
     changes.reserve(round.size());
-    for (ToSync& each : round) changes.push_back(std::move(each.unsynced));
+    for (Made& each : round) changes.push_back(std::move(*each.unsynced));
     const auto synced = files_.sync(name, changes);
-    for (ToSync& each : round) each.done(synced);
+    for (Made& each : round) each.done(synced);
     round.clear();
     lock.lock();
   }

@@ -9,12 +9,12 @@
 
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/thread_pool.h"
 #include "store/local/data_files.h"
 
@@ -33,34 +33,34 @@ class DataQueue {
   const DataFiles& files() const { return files_; }
 
  private:
+  /// What is left to do behind a turn.
+  struct Made {
+    std::optional<Unsynced> unsynced;  // to be synced before `done` is called
+    ObjectStore::DataDone done;
+  };
   struct Turn {
     bool is_change = false;
-    std::move_only_function<void()> run;
-  };
-  struct ToSync {
-    Unsynced unsynced;
-    ObjectStore::DataDone done;
+    std::move_only_function<Made()> make;
   };
   struct Object {
     std::deque<Turn> line;
     unsigned reading = 0;
     bool changing = false;
-    std::vector<ToSync> to_sync;
+    std::vector<Made> to_sync;
     bool syncing = false;
   };
 
   void line_up(const std::string& name, Turn turn);
-  void start_turns(const std::string& name, Object& object);
-  void end_read(const std::string& name);
-  void end_change(const std::string& name, std::optional<ToSync> to_sync);
+  void start_turns(const std::string& name, Object& object) REQUIRES(mutex_);
+  void take(const std::string& name, Turn turn);
   void sync(const std::string& name);
-  void forget_if_idle(const std::string& name);
+  void forget_if_idle(const std::string& name) REQUIRES(mutex_);
   bool would_wait(const std::string& name);
 
   const DataFiles files_;
-  std::mutex mutex_;
-  std::unordered_map<std::string, Object> objects_;  // those with steps in flight
-  ThreadPool threads_{64};                           // last, so that it ends first
+  Mutex mutex_;
+  std::unordered_map<std::string, Object> objects_ GUARDED_BY(mutex_);  // those with steps in flight
+  ThreadPool threads_{64};                                              // last, so that it ends first
 };
 
 }  // namespace lccfs::local

@@ -15,13 +15,13 @@ struct Volume::OpenVolumes {
     std::unique_ptr<Volume> volume;
     std::size_t users = 0;
   };
-  std::mutex mutex;  // held over opening and closing, so that no directory is ever open twice
-  std::map<std::pair<dev_t, ino_t>, Open> by_directory;
+  Mutex mutex;  // held over opening and closing, so that no directory is ever open twice
+  std::map<std::pair<dev_t, ino_t>, Open> by_directory GUARDED_BY(mutex);
 
-  std::shared_ptr<Volume> use(std::pair<dev_t, ino_t> key, Open& open) {
+  std::shared_ptr<Volume> use(std::pair<dev_t, ino_t> key, Open& open) REQUIRES(mutex) {
     ++open.users;
     return {open.volume.get(), [this, key](Volume*) {
-              const std::lock_guard lock(mutex);
+              const Lock lock(mutex);
               const auto found = by_directory.find(key);
               if (--found->second.users == 0) by_directory.erase(found);
             }};
@@ -33,30 +33,19 @@ Volume::OpenVolumes& Volume::open_volumes() {
   return volumes;
 }
 
-namespace {
-
-Result<> expect_nobody(const Directory& directory) {
-  LCCFS_TRY(const bool used, is_any_alive(directory.clients.get()));
-  if (!used) return {};
-  return failure(ErrorCode::busy,
-                 directory.path + ": it can only be read here, and is in use: it can be read so while nobody uses it");
-}
-
-}  // namespace
-
 Result<std::shared_ptr<Volume>> Volume::open(const std::string& path, bool create) {
   LCCFS_TRY(auto directory, open_directory(path, create));
   struct stat status {};
   if (::fstat(directory.root.get(), &status) != 0) return std::unexpected(system_error(path));
   const std::pair key{status.st_dev, status.st_ino};
   OpenVolumes& volumes = open_volumes();
-  const std::lock_guard lock(volumes.mutex);
+  const Lock lock(volumes.mutex);
   if (const auto found = volumes.by_directory.find(key); found != volumes.by_directory.end())
     return volumes.use(key, found->second);
   Descriptor onlooker;
   if (directory.read_only) {
     LCCFS_TRY(onlooker, show_onlooker(directory));
-    LCCFS_CHECK(expect_nobody(directory));
+    LCCFS_CHECK(expect_nobody(directory.clients.get(), path));
   }
   LCCFS_TRY(auto environment,
             Environment::open(directory.metadata_path, {.create = create, .read_only = directory.read_only}));
@@ -72,29 +61,27 @@ Volume::Volume(Directory directory, Descriptor onlooker, std::unique_ptr<Environ
       data_(directory_.data.get()) {}
 
 Result<std::shared_ptr<Client>> Volume::enter() {
-  if (read_only()) return Client::look_on(directory_.clients.get());
-  LCCFS_CHECK(remove_dead_files(directory_.clients.get()));
-  LCCFS_TRY(auto client, Client::enter(directory_.clients.get()));
+  const int files = directory_.clients.get();
+  if (read_only()) return Client::look_on(files);
+  LCCFS_TRY(const auto transaction, environment_->begin_write());
+  LCCFS_CHECK(remove_dead_files(files));
+  LCCFS_TRY(const auto ids, client_ids(*transaction));
+  for (const std::string& id : ids) {
+    LCCFS_TRY(const bool alive, is_alive(files, id));
+    if (!alive) LCCFS_CHECK(remove_client(*transaction, id));
+  }
+  LCCFS_TRY(auto client, Client::enter(files));
   LCCFS_CHECK(expect_no_onlooker(directory_));
-  LCCFS_CHECK(register_client(client->identity()));
-  const std::lock_guard lock(mutex_);
+  LCCFS_CHECK(add_client(*transaction, client->identity().id, encode(client->identity())));
+  LCCFS_CHECK(transaction->commit());
+  const Lock lock(mutex_);
   clients_.emplace(client->identity().id, client);
   return client;
 }
 
-Result<> Volume::register_client(const ClientIdentity& identity) {
-  LCCFS_TRY(const auto transaction, environment_->begin_write());
-  LCCFS_TRY(const auto ids, client_ids(*transaction));
-  for (const std::string& id : ids) {
-    LCCFS_TRY(const bool alive, is_alive(directory_.clients.get(), id));
-    if (!alive) LCCFS_CHECK(remove_client(*transaction, id));
-  }
-  LCCFS_CHECK(add_client(*transaction, identity.id, encode(identity)));
-  return transaction->commit();
-}
-
 Result<> Volume::unregister_client(const std::string& id) {
   LCCFS_TRY(const auto transaction, environment_->begin_write());
+  LCCFS_CHECK(remove_dead_files(directory_.clients.get()));
   LCCFS_CHECK(remove_client(*transaction, id));
   return transaction->commit();
 }
@@ -104,12 +91,12 @@ void Volume::leave(const Client& client) {
   const std::string& id = client.identity().id;
   // One that stays in the table is cleared away by the next client that enters.
   if (const auto left = unregister_client(id); !left) log::warning("leave the volume: " + left.error().context);
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   clients_.erase(id);
 }
 
 std::shared_ptr<Client> Volume::sibling(const std::string& id) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const auto found = clients_.find(id);
   return found == clients_.end() ? nullptr : found->second;
 }
@@ -121,7 +108,6 @@ Result<> Volume::fence(const ClientIdentity& identity) {
   } else {
     // First the kill: a client that is stopped in a commit holds the lock that the table below needs.
     LCCFS_CHECK(kill_client(directory_.clients.get(), identity));
-    LCCFS_CHECK(remove_dead_files(directory_.clients.get()));
     environment_->drop_dead_readers();
   }
   return unregister_client(identity.id);

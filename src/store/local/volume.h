@@ -6,9 +6,9 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "base/mutex.h"
 #include "store/local/client.h"
 #include "store/local/committer.h"
 #include "store/local/data_queue.h"
@@ -41,7 +41,6 @@ class Volume {
   struct OpenVolumes;
   static OpenVolumes& open_volumes();
   Volume(Directory directory, Descriptor onlooker, std::unique_ptr<Environment> environment);
-  Result<> register_client(const ClientIdentity& identity);
   Result<> unregister_client(const std::string& id);
   std::shared_ptr<Client> sibling(const std::string& id);
 
@@ -50,8 +49,8 @@ class Volume {
   const std::unique_ptr<Environment> environment_;
   Committer committer_;
   DataQueue data_;
-  std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<Client>> clients_;  // of this process, by id
+  Mutex mutex_;
+  std::map<std::string, std::shared_ptr<Client>> clients_ GUARDED_BY(mutex_);  // of this process, by id
 };
 
 }  // namespace lccfs::local
