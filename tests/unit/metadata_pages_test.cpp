@@ -57,7 +57,7 @@ TEST_CASE("A walk that removes what it meets goes on behind it") {
   const auto environment = open(metadata.path());
   const auto write = environment->begin_write();
   REQUIRE(write);
-  const MDB_dbi table = environment->tables().watches;
+  constexpr Table table = Table::watches;
   for (int i = 100; i < 400; ++i) REQUIRE((*write)->put(table, "key " + std::to_string(i), "value"));
   auto cursor = Cursor::open(**write, table);
   REQUIRE(cursor);
@@ -77,7 +77,7 @@ TEST_CASE("A walk that removes what it meets goes on behind it") {
 void churn(Environment& environment, std::mt19937& random) {
   const auto write = environment.begin_write();
   REQUIRE(write);
-  const MDB_dbi table = random() % 3 == 0 ? environment.tables().objects : environment.tables().keys;
+  const Table table = random() % 3 == 0 ? Table::objects : Table::keys;
   const bool removes = random() % 2 == 0;
   for (auto left = random() % 200; left > 0; --left) {
     const std::string key = "Inode." + std::to_string(random() % 1500) + std::string(random() % 60, 'k');
@@ -107,8 +107,7 @@ int use(const std::string& path) {
     std::fclose(stderr);
     const auto environment = Environment::open(path, {});
     if (!environment) _exit(environment.error().context.find("data.mdb") == std::string::npos ? 2 : 1);
-    const auto& tables = (*environment)->tables();
-    for (const MDB_dbi table : {tables.objects, tables.keys}) {
+    for (const Table table : {Table::objects, Table::keys}) {
       const auto read = (*environment)->begin_read();
       auto cursor = Cursor::open(**read, table);
       std::size_t bytes = 0;
@@ -122,8 +121,8 @@ int use(const std::string& path) {
       if (!write) _exit(1);
       for (int i = 0; i < 50; ++i) {
         const std::string key = "Inode." + std::to_string(random() % 1500);
-        if (!(*write)->put(tables.keys, key, std::string(random() % 5000, 'w')) ||
-            !(*write)->remove_all(tables.objects, key))
+        if (!(*write)->put(Table::keys, key, std::string(random() % 5000, 'w')) ||
+            !(*write)->remove_all(Table::objects, key))
           _exit(1);
       }
       if (!(*write)->commit()) _exit(1);
@@ -197,7 +196,7 @@ TEST_CASE("a fault in a page ends the process by its status") {
     const auto environment = open(whole.metadata.path());
     fs::resize_file(whole.metadata.file(), 2 * page_bytes);
     const auto read = environment->begin_read();
-    _exit((*read)->get(environment->tables().objects, "Inode.1") ? 0 : 2);
+    _exit((*read)->get(Table::objects, "Inode.1") ? 0 : 2);
   }
   int status = 0;
   waitpid(child, &status, 0);

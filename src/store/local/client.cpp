@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "store/local/client.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -13,14 +12,8 @@ namespace lccfs::local {
 namespace {
 
 Result<std::vector<std::string>> client_files(int clients) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> listing(
-      ::fdopendir(::openat(clients, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)), ::closedir);
-  if (!listing) return std::unexpected(system_error("list the clients"));
-  std::vector<std::string> names;
-  while (const dirent* entry = ::readdir(listing.get())) {
-    const std::string name = entry->d_name;
-    if (!name.starts_with('.') && !name.ends_with(socket_suffix)) names.push_back(name);
-  }
+  LCCFS_TRY(auto names, names_in(clients, ".", "list the clients"));
+  std::erase_if(names, [](const std::string& name) { return name.ends_with(socket_suffix); });
   return names;
 }
 

@@ -16,12 +16,12 @@ std::string_view id_of_watch(std::string_view key) {
 }  // namespace
 
 Result<> add_client(WriteTransaction& transaction, const std::string& id, const std::string& identity) {
-  return transaction.put(transaction.tables().clients, id, identity);
+  return transaction.put(Table::clients, id, identity);
 }
 
 Result<> remove_client(WriteTransaction& transaction, const std::string& id) {
-  LCCFS_CHECK(transaction.remove(transaction.tables().clients, id));
-  const MDB_dbi table = transaction.tables().watches;
+  LCCFS_CHECK(transaction.remove(Table::clients, id));
+  constexpr Table table = Table::watches;
   std::vector<std::string> watches;
   LCCFS_CHECK(transaction.walk(table, {}, {}, [&](auto key, auto) {  // a small table: two for each client
     if (id_of_watch(key) == id) watches.emplace_back(key);
@@ -32,13 +32,13 @@ Result<> remove_client(WriteTransaction& transaction, const std::string& id) {
 }
 
 Result<bool> is_client(const Transaction& transaction, const std::string& id) {
-  LCCFS_TRY(const auto stored, transaction.get(transaction.tables().clients, id));
+  LCCFS_TRY(const auto stored, transaction.get(Table::clients, id));
   return stored.has_value();
 }
 
 Result<std::vector<std::string>> client_ids(const Transaction& transaction) {
   std::vector<std::string> ids;
-  LCCFS_CHECK(transaction.walk(transaction.tables().clients, {}, {}, [&](auto key, auto) {
+  LCCFS_CHECK(transaction.walk(Table::clients, {}, {}, [&](auto key, auto) {
     ids.emplace_back(key);
     return true;
   }));
@@ -47,17 +47,17 @@ Result<std::vector<std::string>> client_ids(const Transaction& transaction) {
 
 Result<> add_watch(WriteTransaction& transaction, const std::string& object, const std::string& id,
                    std::uint64_t number) {
-  return transaction.put(transaction.tables().watches, watch_key(object, id, number), "1");
+  return transaction.put(Table::watches, watch_key(object, id, number), "1");
 }
 
 Result<> remove_watch(WriteTransaction& transaction, const std::string& object, const std::string& id,
                       std::uint64_t number) {
-  return transaction.remove(transaction.tables().watches, watch_key(object, id, number));
+  return transaction.remove(Table::watches, watch_key(object, id, number));
 }
 
 Result<std::vector<std::string>> watchers(const Transaction& transaction, const std::string& object) {
   std::vector<std::string> ids;
-  LCCFS_CHECK(transaction.walk(transaction.tables().watches, object + '\0', {}, [&](auto key, auto) {
+  LCCFS_CHECK(transaction.walk(Table::watches, object + '\0', {}, [&](auto key, auto) {
     const auto id = id_of_watch(key);
     if (ids.empty() || ids.back() != id) ids.emplace_back(id);
     return true;

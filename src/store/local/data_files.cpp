@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "store/local/data_files.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -9,7 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <memory>
 #include <set>
 #include <utility>
 
@@ -76,12 +74,12 @@ std::optional<std::size_t> DataFiles::read_cached(const std::string& object, std
   return done;
 }
 
-Result<DataFiles::Opened> DataFiles::open_to_write(const std::string& object) const {
+Result<Unsynced> DataFiles::open_to_write(const std::string& object) const {
   for (;;) {
     LCCFS_TRY(auto existing, open_existing(data_, object, O_WRONLY));
-    if (existing) return Opened{std::move(*existing), false};
+    if (existing) return Unsynced{std::move(*existing), false};
     Descriptor made(::openat(data_, path_of(object).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    if (made) return Opened{std::move(made), true};
+    if (made) return Unsynced{std::move(made), true};
     if (errno == EEXIST) continue;
     if (errno != ENOENT) return std::unexpected(system_error("make " + object));
     if (::mkdirat(data_, directory_of(object).c_str(), 0700) != 0 && errno != EEXIST)
@@ -100,7 +98,7 @@ Result<Unsynced> DataFiles::write(const std::string& object, std::uint64_t offse
     if (size < 0) return std::unexpected(system_error("write " + object, done ? Outcome::unknown : Outcome::definite));
     done += static_cast<std::size_t>(size);
   }
-  return Unsynced{std::move(opened.file), opened.made};
+  return opened;
 }
 
 Result<Unsynced> DataFiles::truncate(const std::string& object, std::uint64_t size_bytes) const {
@@ -138,20 +136,11 @@ Result<> DataFiles::sync(const std::string& object, std::span<const Unsynced> ch
 }
 
 Result<std::vector<std::string>> DataFiles::names(unsigned& directory, unsigned end) const {
-  std::vector<std::string> found;
   for (; directory < end; ++directory) {
-    const int number = ::openat(data_, directory_name(directory).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (number < 0 && errno == ENOENT) continue;
-    if (number < 0) return std::unexpected(system_error("list data objects"));
-    const std::unique_ptr<DIR, int (*)(DIR*)> listing(::fdopendir(number), ::closedir);
-    if (!listing) return std::unexpected(system_error("list data objects"));
-    while (const dirent* entry = ::readdir(listing.get())) {
-      const std::string name = entry->d_name;
-      if (name != "." && name != "..") found.push_back(name);
-    }
-    return found;
+    auto found = names_in(data_, directory_name(directory), "list data objects");
+    if (found || found.error().code != ErrorCode::not_found) return found;
   }
-  return found;
+  return std::vector<std::string>();
 }
 
 }  // namespace lccfs::local

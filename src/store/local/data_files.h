@@ -40,11 +40,7 @@ class DataFiles {
   Result<std::vector<std::string>> names(unsigned& directory, unsigned end) const;
 
  private:
-  struct Opened {
-    Descriptor file;
-    bool made = false;
-  };
-  Result<Opened> open_to_write(const std::string& object) const;
+  Result<Unsynced> open_to_write(const std::string& object) const;
 
   const int data_;
 };

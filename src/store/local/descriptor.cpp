@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "store/local/descriptor.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <memory>
 #include <system_error>
 
 #include "store/common/errors.h"
@@ -17,6 +20,18 @@ Error system_error(const std::string& what, Outcome outcome) { return system_err
 
 Error system_error(int number, const std::string& what, Outcome outcome) {
   return {meaning_of(number), what + ": " + std::generic_category().message(number), outcome};
+}
+
+Result<std::vector<std::string>> names_in(int directory, const std::string& name, const std::string& what) {
+  const int opened = ::openat(directory, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const std::unique_ptr<DIR, int (*)(DIR*)> listing(opened < 0 ? nullptr : ::fdopendir(opened), ::closedir);
+  if (!listing) return std::unexpected(system_error(what));
+  std::vector<std::string> names;
+  while (const dirent* entry = ::readdir(listing.get())) {
+    const std::string found = entry->d_name;
+    if (found != "." && found != "..") names.push_back(found);
+  }
+  return names;
 }
 
 Result<> sync_directory(int directory, const std::string& what) {

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "lccfs/result.h"
 
@@ -30,6 +31,9 @@ class Descriptor {
 /// The error of a system call that has just failed: errno's meaning, and its text behind `what`.
 [[nodiscard]] Error system_error(const std::string& what, Outcome outcome = Outcome::definite);
 [[nodiscard]] Error system_error(int number, const std::string& what, Outcome outcome = Outcome::definite);
+
+/// What is in the directory `name` of `directory`, but "." and "..".
+Result<std::vector<std::string>> names_in(int directory, const std::string& name, const std::string& what);
 
 /// Makes what happened to the names in this directory durable.
 Result<> sync_directory(int directory, const std::string& what);

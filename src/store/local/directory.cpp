@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "store/local/directory.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <charconv>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <memory>
 #include <string_view>
 
 namespace lccfs::local {
@@ -19,8 +18,10 @@ namespace {
 
 constexpr const char* marker = "lccfs-local";
 constexpr const char* new_marker = "lccfs-local.new";
-constexpr std::string_view marker_text = "LCCFS local store, layout ";
+constexpr const char* marker_text = "LCCFS local store, layout ";
 constexpr unsigned layout = 1;
+
+std::string marker_of(unsigned number) { return marker_text + std::to_string(number) + "\n"; }
 
 Result<Descriptor> open_at(int directory, const std::string& name, int flags, const std::string& what) {
   Descriptor opened(::openat(directory, name.c_str(), flags | O_CLOEXEC, 0600));
@@ -63,19 +64,13 @@ Result<Descriptor> open_root(const std::string& path, bool create) {
 
 /// Nothing in it but what a first run of ours that was cut short, or a new file system, leaves.
 Result<bool> is_empty(int root, const std::string& path) {
-  LCCFS_TRY(Descriptor again, open_at(root, ".", O_RDONLY | O_DIRECTORY, path));
-  const std::unique_ptr<DIR, int (*)(DIR*)> listing(::fdopendir(::dup(again.get())), ::closedir);
-  if (!listing) return std::unexpected(system_error("list " + path));
-  while (const dirent* entry = ::readdir(listing.get())) {
-    const std::string_view name = entry->d_name;
-    if (name != "." && name != ".." && name != "lost+found" && name != new_marker) return false;
-  }
-  return true;
+  LCCFS_TRY(const auto names, names_in(root, ".", "list " + path));
+  return std::ranges::all_of(names, [](const auto& name) { return name == "lost+found" || name == new_marker; });
 }
 
 Result<> write_marker(int root, const std::string& path) {
   LCCFS_TRY(const auto file, open_at(root, new_marker, O_WRONLY | O_CREAT | O_TRUNC, "write to " + path));
-  const std::string text = std::string(marker_text) + std::to_string(layout) + "\n";
+  const std::string text = marker_of(layout);
   if (::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) || ::fsync(file.get()) != 0)
     return std::unexpected(system_error("write to " + path));
   if (::renameat(root, new_marker, root, marker) != 0) return std::unexpected(system_error("write to " + path));
@@ -86,12 +81,10 @@ Result<> check_marker(int file, const std::string& path) {
   char buffer[64];
   const ssize_t size = ::read(file, buffer, sizeof buffer);
   if (size < 0) return std::unexpected(system_error("read " + path + "/" + marker));
-  std::string_view text(buffer, static_cast<std::size_t>(size));
+  const std::string text(buffer, static_cast<std::size_t>(size));
   unsigned found = 0;
-  if (!text.starts_with(marker_text)) return failure(ErrorCode::corrupt, path + "/" + marker + ": not a text of ours");
-  text.remove_prefix(marker_text.size());
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), found);
-  if (error != std::errc{} || std::string_view(end, text.data() + text.size()) != "\n" || found == 0)
+  if (text.starts_with(marker_text)) std::sscanf(text.c_str() + std::strlen(marker_text), "%u", &found);
+  if (found == 0 || text != marker_of(found))
     return failure(ErrorCode::corrupt, path + "/" + marker + ": not a text of ours");
   if (found > layout)
     return failure(ErrorCode::unsupported, path + ": layout " + std::to_string(found) +
@@ -126,6 +119,16 @@ Result<Descriptor> ensure_subdirectory(int root, const std::string& path, const 
   return opened;
 }
 
+Result<Descriptor> lock_marker(const Directory& directory, int operation, short& type) {
+  const std::string what = directory.path + "/" + marker;
+  LCCFS_TRY(Descriptor file, open_at(directory.root.get(), marker, O_RDONLY, what));
+  struct flock lock {};
+  lock.l_type = type;
+  if (::fcntl(file.get(), operation, &lock) != 0) return std::unexpected(system_error("lock " + what));
+  type = lock.l_type;
+  return file;
+}
+
 }  // namespace
 
 Result<Directory> open_directory(const std::string& path, bool create) {
@@ -145,21 +148,14 @@ Result<Directory> open_directory(const std::string& path, bool create) {
 }
 
 Result<Descriptor> show_onlooker(const Directory& directory) {
-  const std::string what = directory.path + "/" + marker;
-  LCCFS_TRY(Descriptor file, open_at(directory.root.get(), marker, O_RDONLY, what));
-  struct flock lock {};
-  lock.l_type = F_RDLCK;
-  if (::fcntl(file.get(), F_OFD_SETLK, &lock) != 0) return std::unexpected(system_error("lock " + what));
-  return file;
+  short type = F_RDLCK;
+  return lock_marker(directory, F_OFD_SETLK, type);
 }
 
 Result<> expect_no_onlooker(const Directory& directory) {
-  const std::string what = directory.path + "/" + marker;
-  LCCFS_TRY(const Descriptor file, open_at(directory.root.get(), marker, O_RDONLY, what));
-  struct flock lock {};
-  lock.l_type = F_WRLCK;
-  if (::fcntl(file.get(), F_OFD_GETLK, &lock) != 0) return std::unexpected(system_error("look at the lock of " + what));
-  if (lock.l_type == F_UNLCK) return {};
+  short type = F_WRLCK;
+  LCCFS_CHECK(lock_marker(directory, F_OFD_GETLK, type));
+  if (type == F_UNLCK) return {};
   return failure(ErrorCode::busy, directory.path + ": somebody who may only read has it open; end that first");
 }
 

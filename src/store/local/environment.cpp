@@ -56,22 +56,6 @@ Result<> check_key(std::string_view key) {
                                          std::to_string(key_limit_bytes));
 }
 
-struct NamedTable {
-  const char* name;
-  MDB_dbi Tables::*handle;
-};
-constexpr NamedTable named_tables[] = {{"objects", &Tables::objects},
-                                       {"keys", &Tables::keys},
-                                       {"volume", &Tables::volume},
-                                       {"clients", &Tables::clients},
-                                       {"watches", &Tables::watches}};
-
-int open_handles(MDB_txn* transaction, unsigned flags, Tables& tables) {
-  for (const auto& table : named_tables)
-    if (const int code = ::mdb_dbi_open(transaction, table.name, flags, &(tables.*table.handle))) return code;
-  return 0;
-}
-
 /// An empty file is what LMDB takes for a new one: here it is new only while a volume is made.
 Result<> check_file(const std::string& path, bool create) {
   struct stat status {};
@@ -95,18 +79,18 @@ Transaction::~Transaction() {
   if (transaction_) environment_.give_back(transaction_);
 }
 
-const Tables& Transaction::tables() const { return environment_.tables(); }
+MDB_dbi Transaction::raw(Table table) const { return environment_.tables_[static_cast<std::size_t>(table)]; }
 
-Result<std::optional<std::string_view>> Transaction::get(MDB_dbi table, std::string_view key) const {
+Result<std::optional<std::string_view>> Transaction::get(Table table, std::string_view key) const {
   LCCFS_CHECK(check_key(key));
   MDB_val wanted = as_value(key), value{};
-  const int code = ::mdb_get(transaction_, table, &wanted, &value);
+  const int code = ::mdb_get(transaction_, raw(table), &wanted, &value);
   if (code == MDB_NOTFOUND) return std::nullopt;
   if (code) return lmdb_failure(code, "read metadata");
   return as_view(value);
 }
 
-Result<> Transaction::walk(MDB_dbi table, std::string_view prefix, std::string_view after, const Work& work) const {
+Result<> Transaction::walk(Table table, std::string_view prefix, std::string_view after, const Work& work) const {
   LCCFS_TRY(auto cursor, Cursor::open(*this, table));
   LCCFS_TRY(bool found, cursor.seek(std::max(prefix, after)));
   while (found && cursor.key().starts_with(prefix)) {
@@ -118,22 +102,22 @@ Result<> Transaction::walk(MDB_dbi table, std::string_view prefix, std::string_v
 
 WriteTransaction::~WriteTransaction() { ::mdb_txn_abort(std::exchange(transaction_, nullptr)); }
 
-Result<> WriteTransaction::put(MDB_dbi table, std::string_view key, std::string_view value) {
+Result<> WriteTransaction::put(Table table, std::string_view key, std::string_view value) {
   LCCFS_CHECK(check_key(key));
   MDB_val at = as_value(key), bytes = as_value(value);
-  if (const int code = ::mdb_put(transaction_, table, &at, &bytes, 0)) return lmdb_failure(code, "write metadata");
+  if (const int code = ::mdb_put(transaction_, raw(table), &at, &bytes, 0)) return lmdb_failure(code, "write metadata");
   return {};
 }
 
-Result<> WriteTransaction::remove(MDB_dbi table, std::string_view key) {
+Result<> WriteTransaction::remove(Table table, std::string_view key) {
   LCCFS_CHECK(check_key(key));
   MDB_val at = as_value(key);
-  const int code = ::mdb_del(transaction_, table, &at, nullptr);
+  const int code = ::mdb_del(transaction_, raw(table), &at, nullptr);
   if (code && code != MDB_NOTFOUND) return lmdb_failure(code, "remove metadata");
   return {};
 }
 
-Result<> WriteTransaction::remove_all(MDB_dbi table, std::string_view prefix) {
+Result<> WriteTransaction::remove_all(Table table, std::string_view prefix) {
   LCCFS_TRY(auto cursor, Cursor::open(*this, table));
   for (;;) {
     LCCFS_TRY(const bool found, cursor.seek(prefix));
@@ -154,9 +138,10 @@ Result<> WriteTransaction::commit() {
 
 // ---- cursors
 
-Result<Cursor> Cursor::open(const Transaction& transaction, MDB_dbi table) {
+Result<Cursor> Cursor::open(const Transaction& transaction, Table table) {
   MDB_cursor* cursor = nullptr;
-  if (const int code = ::mdb_cursor_open(transaction.raw(), table, &cursor)) return lmdb_failure(code, "read metadata");
+  if (const int code = ::mdb_cursor_open(transaction.raw(), transaction.raw(table), &cursor))
+    return lmdb_failure(code, "read metadata");
   return Cursor(cursor);
 }
 
@@ -204,7 +189,7 @@ Result<std::unique_ptr<Environment>> Environment::open(const std::string& direct
     ::mdb_env_set_assert(raw, [](MDB_env*, const char*) { std::abort(); });  // without its own two lines
     ::mdb_env_set_mapsize(raw, size);
     ::mdb_env_set_maxreaders(raw, reader_slots);
-    ::mdb_env_set_maxdbs(raw, std::size(named_tables));
+    ::mdb_env_set_maxdbs(raw, table_names.size());
     const unsigned flags = MDB_NOTLS | (options.read_only ? MDB_RDONLY | MDB_NOLOCK : 0);
     const int code = ::mdb_env_open(raw, directory.c_str(), flags, 0600);
     if (code == ENOMEM && size > least_map_size_bytes) continue;
@@ -219,20 +204,25 @@ Result<std::unique_ptr<Environment>> Environment::open(const std::string& direct
   }
 }
 
+int Environment::open_handles(MDB_txn* transaction, unsigned flags) {
+  for (std::size_t i = 0; i < table_names.size(); ++i)
+    if (const int code = ::mdb_dbi_open(transaction, table_names[i], flags, &tables_[i])) return code;
+  return 0;
+}
+
 Result<> Environment::open_tables(bool read_only) {
   MDB_txn* reader = nullptr;
   if (const int code = ::mdb_txn_begin(environment_, nullptr, MDB_RDONLY, &reader))
     return lmdb_failure(code, "open the metadata");
   const auto checked = check_metadata_pages(file_, ::mdb_txn_id(reader));
-  const int found = checked ? open_handles(reader, 0, tables_) : 0;
+  const int found = checked ? open_handles(reader, 0) : 0;
   ::mdb_txn_commit(reader);  // handles stay open only behind a commit
   LCCFS_CHECK(checked);
   if (found == MDB_NOTFOUND && read_only)
     return failure(ErrorCode::not_found, file_ + ": it has not all tables: mkfs was cut short");
   if (found != MDB_NOTFOUND) return found ? Result<>(lmdb_failure(found, "open the metadata")) : Result<>();
   LCCFS_TRY(auto writer, begin_write());
-  if (const int code = open_handles(writer->raw(), MDB_CREATE, tables_))
-    return lmdb_failure(code, "make the metadata tables");
+  if (const int code = open_handles(writer->raw(), MDB_CREATE)) return lmdb_failure(code, "make the metadata tables");
   return writer->commit();
 }
 
@@ -299,10 +289,10 @@ bool Environment::keep_reserve() {
   return true;
 }
 
-std::uint64_t Environment::count(MDB_dbi table) {
+std::uint64_t Environment::count(Table table) {
   const auto reader = begin_read();
   MDB_stat stat{};
-  if (!reader || ::mdb_stat((*reader)->raw(), table, &stat) != 0) return 0;
+  if (!reader || ::mdb_stat((*reader)->raw(), (*reader)->raw(table), &stat) != 0) return 0;
   return stat.ms_entries;
 }
 

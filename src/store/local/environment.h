@@ -10,6 +10,7 @@
 
 #include <lmdb.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -28,13 +29,14 @@ namespace lccfs::local {
 
 class Environment;
 
-struct Tables {
-  MDB_dbi objects = 0;  ///< <object> -> ObjectHead
-  MDB_dbi keys = 0;     ///< <object> NUL <omap key> -> value
-  MDB_dbi volume = 0;   ///< "version" -> the last version handed out
-  MDB_dbi clients = 0;  ///< <client id> -> its identity; not there: fenced or gone
-  MDB_dbi watches = 0;  ///< <object> NUL <client id> "." <number of the watch> -> "1"
+enum class Table {
+  objects,  ///< <object> -> its MetaHead
+  keys,     ///< <object> NUL <omap key> -> value
+  volume,   ///< "version" -> the last version handed out
+  clients,  ///< <client id> -> its identity; not there: fenced or gone
+  watches,  ///< <object> NUL <client id> "." <number of the watch> -> "1"
 };
+inline constexpr std::array table_names = {"objects", "keys", "volume", "clients", "watches"};
 
 /// A read of one moment.
 class Transaction {
@@ -44,14 +46,14 @@ class Transaction {
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
 
-  const Tables& tables() const;
   /// nullopt: no such key. The view is good until the transaction's next change or end.
-  Result<std::optional<std::string_view>> get(MDB_dbi table, std::string_view key) const;
+  Result<std::optional<std::string_view>> get(Table table, std::string_view key) const;
   /// Calls `work(key, value)` for each key that starts with `prefix` and comes behind `after`, in byte order, until it
   /// answers false. It must not change the table.
   using Work = std::function<bool(std::string_view key, std::string_view value)>;
-  Result<> walk(MDB_dbi table, std::string_view prefix, std::string_view after, const Work& work) const;
+  Result<> walk(Table table, std::string_view prefix, std::string_view after, const Work& work) const;
   MDB_txn* raw() const { return transaction_; }
+  MDB_dbi raw(Table table) const;
 
  protected:
   Environment& environment_;
@@ -66,9 +68,9 @@ class WriteTransaction final : public Transaction {
   using Transaction::Transaction;
   ~WriteTransaction() override;  ///< undone unless committed
 
-  Result<> put(MDB_dbi table, std::string_view key, std::string_view value);
-  Result<> remove(MDB_dbi table, std::string_view key);  ///< absent is fine
-  Result<> remove_all(MDB_dbi table, std::string_view prefix);
+  Result<> put(Table table, std::string_view key, std::string_view value);
+  Result<> remove(Table table, std::string_view key);  ///< absent is fine
+  Result<> remove_all(Table table, std::string_view prefix);
   /// Durable when it succeeds; no_space and quota_exceeded: nothing is.
   Result<> commit();
 };
@@ -76,7 +78,7 @@ class WriteTransaction final : public Transaction {
 /// Walks a table in byte order of its keys.
 class Cursor {
  public:
-  static Result<Cursor> open(const Transaction& transaction, MDB_dbi table);
+  static Result<Cursor> open(const Transaction& transaction, Table table);
   Cursor(Cursor&& other) noexcept : cursor_(std::exchange(other.cursor_, nullptr)) {}
   ~Cursor();
 
@@ -116,20 +118,19 @@ class Environment {
   /// Keeps disk space in hand for steps that must work on a full disk (removing needs some pages first). false: what
   /// adds to the volume is to be refused.
   bool keep_reserve();
-  std::uint64_t count(MDB_dbi table);
-
-  const Tables& tables() const { return tables_; }
+  std::uint64_t count(Table table);
 
  private:
   friend class Transaction;
   Environment(MDB_env* environment, std::string file)
       : environment_(environment), file_(std::move(file)), shown_file_(printable(file_)) {}
+  int open_handles(MDB_txn* transaction, unsigned flags);
   Result<> open_tables(bool read_only);
   void give_back(MDB_txn* reader);
 
   MDB_env* const environment_;
   const std::string file_, shown_file_;
-  Tables tables_;
+  std::array<MDB_dbi, table_names.size()> tables_{};
   std::atomic<std::uint64_t> reserved_bytes_ = 0;
   Mutex mutex_;
   std::vector<MDB_txn*> idle_readers_ GUARDED_BY(mutex_);  // a reader's slot is dear to get and cheap to renew

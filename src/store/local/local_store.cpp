@@ -4,7 +4,7 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
-#include <charconv>
+#include <cstdio>
 #include <utility>
 
 #include "base/log.h"
@@ -41,6 +41,12 @@ class LocalWatch final : public Watch {
   const std::uint64_t number_;
 };
 
+// A cursor is the last name of a page of metadata objects, behind 'm', or 'M' where the data objects are another part;
+// or 'd', the number of the next data directory, '-' and one past the last one.
+std::string data_cursor(unsigned directory, unsigned end) {
+  return 'd' + std::to_string(directory) + '-' + std::to_string(end);
+}
+
 class LocalStore final : public ObjectStore {
  public:
   LocalStore(std::shared_ptr<Volume> volume, std::shared_ptr<Client> client)
@@ -50,240 +56,187 @@ class LocalStore final : public ObjectStore {
     volume_->leave(*client_);
   }
 
-  void apply_async(MetaTxn txn, ApplyDone done) override;
-  void query_async(MetaRead read, QueryDone done) override;
+  // -- metadata objects
+  void apply_async(MetaTxn txn, ApplyDone done) override {
+    if (auto allowed = check_may_write(txn.object); !allowed) return done(std::unexpected(allowed.error()));
+    Step step(client_);
+    if (!step) return done(fenced_failure());
+    volume_->committer().submit(std::move(step), std::move(txn), std::move(done));
+  }
 
-  void read_data(std::string object, std::uint64_t offset, std::span<char> target, ReadDone done) override;
-  void write_data(std::string object, std::uint64_t offset, SharedBytes bytes, DataDone done) override;
-  void truncate_data(std::string object, std::uint64_t size_bytes, DataDone done) override;
-  void remove_data(std::string object, DataDone done) override;
+  void query_async(MetaRead read, QueryDone done) override {
+    Step step(client_);
+    if (!step) return done(fenced_failure());
+    const std::string object = read.object;
+    Committer::Read work = [this, step = std::move(step), read = std::move(read), done = std::move(done)]() mutable {
+      done(query_now(read));
+    };
+    if (!volume_->committer().run_behind(object, work)) work();
+  }
 
-  Result<ListPage> list(std::string cursor) override;
-  Result<std::vector<std::string>> list_starts(unsigned parts) override;
-  Result<Capacity> capacity() override;
-  Result<> use_data_pool(const std::string& name) override;
+  // -- data objects
+  void read_data(std::string object, std::uint64_t offset, std::span<char> target, ReadDone done) override {
+    Step step(client_);
+    if (!step) return done(fenced_failure());
+    if (auto named = check_object_name(object); !named) return done(std::unexpected(std::move(named).error()));
+    volume_->data().read(
+        object, offset, target,
+        [step = std::move(step), done = std::move(done)](Result<std::size_t> size) mutable { done(std::move(size)); });
+  }
 
-  Result<std::unique_ptr<Watch>> watch(const std::string& object, std::shared_ptr<WatchHandler> handler) override;
-  Result<NotifyReply> notify(const std::string& object, Bytes payload, std::chrono::milliseconds timeout) override;
-  Result<Presence> presence(const std::string& object, const Bytes& identity) override;
+  void write_data(std::string object, std::uint64_t offset, SharedBytes bytes, DataDone done) override {
+    change_data(
+        object, [=](const DataFiles& files) { return files.write(object, offset, bytes); }, std::move(done));
+  }
+  void truncate_data(std::string object, std::uint64_t size_bytes, DataDone done) override {
+    change_data(
+        object, [=](const DataFiles& files) { return files.truncate(object, size_bytes); }, std::move(done));
+  }
+  void remove_data(std::string object, DataDone done) override {
+    change_data(
+        object, [=](const DataFiles& files) { return files.remove(object); }, std::move(done));
+  }
 
+  // -- the volume
+  Result<ListPage> list(std::string cursor) override {
+    LCCFS_CHECK(check_not_fenced());
+    if (cursor.empty()) return list_metadata({}, false);
+    if (cursor.front() == 'm' || cursor.front() == 'M') return list_metadata(cursor.substr(1), cursor.front() == 'M');
+    unsigned number = 0, end = 0;
+    if (std::sscanf(cursor.c_str(), "d%u-%u", &number, &end) != 2 || data_cursor(number, end) != cursor)
+      return failure(ErrorCode::invalid, "not a cursor of a listing");
+    LCCFS_TRY(auto names, volume_->data().files().names(number, end));
+    return ListPage{std::move(names), number + 1 < end ? data_cursor(number + 1, end) : ""};
+  }
+
+  Result<std::vector<std::string>> list_starts(unsigned parts) override {
+    std::vector<std::string> starts{"M"};
+    const unsigned data_parts = std::clamp(parts, 2U, DataFiles::fan_out) - 1;
+    const auto begin_of = [&](unsigned part) { return DataFiles::fan_out * part / data_parts; };
+    for (unsigned part = 0; part < data_parts; ++part)
+      starts.push_back(data_cursor(begin_of(part), begin_of(part + 1)));
+    return starts;
+  }
+
+  /// Data objects are not counted: nothing but a walk over all of them would know.
+  Result<Capacity> capacity() override {
+    LCCFS_CHECK(check_not_fenced());
+    struct statvfs status {};
+    if (::fstatvfs(volume_->directory().root.get(), &status) != 0)
+      return std::unexpected(system_error("ask for the free space of " + volume_->directory().path));
+    return Capacity{status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize,
+                    volume_->environment().count(Table::objects)};
+  }
+
+  Result<> use_data_pool(const std::string& name) override {
+    return failure(ErrorCode::invalid, "a local volume has no pools: no data pool '" + name + "'");
+  }
+
+  // -- watch and notify
+  Result<std::unique_ptr<Watch>> watch(const std::string& object, std::shared_ptr<WatchHandler> handler) override {
+    LCCFS_CHECK(check_may_write(object));
+    const Step step(client_);
+    if (!step) return fenced_failure();
+    const std::uint64_t number = client_->watches().add(object, std::move(handler));
+    if (auto recorded = record_watch(object, number); !recorded) {
+      client_->watches().remove(number);
+      return std::unexpected(std::move(recorded).error());
+    }
+    return std::make_unique<LocalWatch>(volume_, client_, object, number);
+  }
+
+  Result<NotifyReply> notify(const std::string& object, Bytes payload, std::chrono::milliseconds timeout) override {
+    LCCFS_CHECK(check_not_fenced());
+    std::vector<std::string> ids;
+    {
+      LCCFS_TRY(const auto transaction, volume_->environment().begin_read());
+      LCCFS_CHECK(check_object(*transaction, object, "notify"));
+      LCCFS_TRY(ids, watchers(*transaction, object));
+    }
+    return ask_clients(volume_->directory().clients.get(), ids, object, payload, timeout);
+  }
+
+  Result<Presence> presence(const std::string& object, const Bytes& identity) override {
+    LCCFS_CHECK(check_not_fenced());
+    LCCFS_CHECK(check_object_name(object));
+    LCCFS_TRY(const ClientIdentity whom, decode_identity(identity));
+    // An identity is that of a client whose file has been locked: a free lock, or no file, is its end.
+    LCCFS_TRY(const bool alive, is_alive(volume_->directory().clients.get(), whom.id));
+    if (!alive) return Presence::dead;
+    LCCFS_TRY(const auto transaction, volume_->environment().begin_read());
+    LCCFS_TRY(const auto ids, watchers(*transaction, object));
+    return std::ranges::find(ids, whom.id) != ids.end() ? Presence::watching : Presence::absent;
+  }
+
+  // -- fencing
   Bytes identity() const override { return encode(client_->identity()); }
-  Result<> fence(const Bytes& identity) override;
-  Result<> sync_fences() override;
+
+  Result<> fence(const Bytes& identity) override {
+    LCCFS_CHECK(check_not_fenced());
+    LCCFS_TRY(const ClientIdentity whom, decode_identity(identity));
+    LCCFS_CHECK(check_may_write("fence"));
+    return volume_->fence(whom);
+  }
+
+  /// Nothing to wait for: a fence returns when its victim's process is gone (or, in one process, has nothing in flight),
+  /// and what it had done until then is in LMDB and in the page cache, which every client of the volume reads.
+  Result<> sync_fences() override { return check_not_fenced(); }
 
  private:
-  Result<MetaSnapshot> query_now(const MetaRead& read);
-  Result<> record_watch(const std::string& object, std::uint64_t number);
-  void change_data(const std::string& object, DataQueue::Change change, DataDone done);
-  Result<ListPage> list_metadata(const std::string& after, bool alone);
-  Result<ListPage> list_data(const std::string& directories);
-  Result<> check_not_fenced();
-  Error read_only_error(const std::string& what) const;
+  Result<> check_may_write(const std::string& what) const {
+    if (!volume_->read_only()) return {};
+    return failure(ErrorCode::permission_denied, what + ": " + volume_->directory().path + " can only be read");
+  }
+
+  Result<> check_not_fenced() {
+    if (!Step(client_)) return fenced_failure();
+    return {};
+  }
+
+  static Result<> check_object(const Transaction& transaction, const std::string& object, const std::string& what) {
+    LCCFS_CHECK(check_object_name(object));
+    LCCFS_TRY(const bool there, object_exists(transaction, object));
+    return there ? Result<>{} : failure(ErrorCode::not_found, what + " " + object + ": no such object");
+  }
+
+  Result<MetaSnapshot> query_now(const MetaRead& read) {
+    LCCFS_TRY(const auto transaction, volume_->environment().begin_read());
+    LCCFS_TRY(const bool member, is_client(*transaction, client_->identity().id));
+    if (!member && !volume_->read_only()) return fenced_failure();
+    return local::query(*transaction, read);
+  }
+
+  Result<> record_watch(const std::string& object, std::uint64_t number) {
+    const std::string& id = client_->identity().id;
+    LCCFS_TRY(const auto transaction, volume_->environment().begin_write());
+    LCCFS_TRY(const bool member, is_client(*transaction, id));
+    if (!member) return fenced_failure();
+    LCCFS_CHECK(check_object(*transaction, object, "watch"));
+    LCCFS_CHECK(add_watch(*transaction, object, id, number));
+    return transaction->commit();
+  }
+
+  void change_data(const std::string& object, DataQueue::Change change, DataDone done) {
+    if (auto allowed = check_may_write(object); !allowed) return done(std::unexpected(allowed.error()));
+    Step step(client_);
+    if (!step) return done(fenced_failure());
+    if (auto named = check_object_name(object); !named) return done(std::unexpected(std::move(named).error()));
+    volume_->data().change(
+        object, std::move(change),
+        [step = std::move(step), done = std::move(done)](Result<> result) mutable { done(std::move(result)); });
+  }
+
+  Result<ListPage> list_metadata(const std::string& after, bool alone) {
+    LCCFS_TRY(const auto transaction, volume_->environment().begin_read());
+    LCCFS_TRY(auto names, object_names(*transaction, after, names_per_page));
+    ListPage page{std::move(names), alone ? "" : data_cursor(0, DataFiles::fan_out)};
+    if (page.names.size() == names_per_page) page.next_cursor = (alone ? 'M' : 'm') + page.names.back();
+    return page;
+  }
 
   const std::shared_ptr<Volume> volume_;
   const std::shared_ptr<Client> client_;
 };
-
-std::string data_cursor(unsigned directory, unsigned end) {
-  return 'd' + std::to_string(directory) + '-' + std::to_string(end);
-}
-
-Error LocalStore::read_only_error(const std::string& what) const {
-  return {ErrorCode::permission_denied, what + ": " + volume_->directory().path + " can only be read",
-          Outcome::definite};
-}
-
-// ---- metadata objects
-
-void LocalStore::apply_async(MetaTxn txn, ApplyDone done) {
-  if (volume_->read_only()) return done(std::unexpected(read_only_error(txn.object)));
-  Step step(client_);
-  if (!step) return done(fenced_failure());
-  volume_->committer().submit(std::move(step), std::move(txn), std::move(done));
-}
-
-void LocalStore::query_async(MetaRead read, QueryDone done) {
-  Step step(client_);
-  if (!step) return done(fenced_failure());
-  const std::string object = read.object;
-  std::move_only_function<void()> work = [this, step = std::move(step), read = std::move(read),
-                                          done = std::move(done)]() mutable { done(query_now(read)); };
-  if (!volume_->committer().run_behind(object, work)) work();
-}
-
-Result<MetaSnapshot> LocalStore::query_now(const MetaRead& read) {
-  LCCFS_TRY(const auto transaction, volume_->environment().begin_read());
-  if (!volume_->read_only()) {
-    LCCFS_TRY(const bool member, is_client(*transaction, client_->identity().id));
-    if (!member) return fenced_failure();
-  }
-  return local::query(*transaction, read);
-}
-
-// ---- data objects
-
-void LocalStore::read_data(std::string object, std::uint64_t offset, std::span<char> target, ReadDone done) {
-  Step step(client_);
-  if (!step) return done(fenced_failure());
-  if (auto named = check_object_name(object); !named) return done(std::unexpected(std::move(named).error()));
-  volume_->data().read(
-      std::move(object), offset, target,
-      [step = std::move(step), done = std::move(done)](Result<std::size_t> size) mutable { done(std::move(size)); });
-}
-
-void LocalStore::change_data(const std::string& object, DataQueue::Change change, DataDone done) {
-  if (volume_->read_only()) return done(std::unexpected(read_only_error(object)));
-  Step step(client_);
-  if (!step) return done(fenced_failure());
-  if (auto named = check_object_name(object); !named) return done(std::unexpected(std::move(named).error()));
-  volume_->data().change(
-      object, std::move(change),
-      [step = std::move(step), done = std::move(done)](Result<> result) mutable { done(std::move(result)); });
-}
-
-void LocalStore::write_data(std::string object, std::uint64_t offset, SharedBytes bytes, DataDone done) {
-  change_data(
-      object,
-      [object, offset, bytes = std::move(bytes)](const DataFiles& files) { return files.write(object, offset, bytes); },
-      std::move(done));
-}
-
-void LocalStore::truncate_data(std::string object, std::uint64_t size_bytes, DataDone done) {
-  change_data(
-      object, [object, size_bytes](const DataFiles& files) { return files.truncate(object, size_bytes); },
-      std::move(done));
-}
-
-void LocalStore::remove_data(std::string object, DataDone done) {
-  change_data(
-      object, [object](const DataFiles& files) { return files.remove(object); }, std::move(done));
-}
-
-// ---- the volume
-
-// A cursor is the last name of a page of metadata objects, behind 'm', or 'M' where the data objects are another part;
-// or 'd', the number of the next data directory, '-' and one past the last one.
-Result<ListPage> LocalStore::list(std::string cursor) {
-  LCCFS_CHECK(check_not_fenced());
-  if (cursor.empty()) return list_metadata({}, false);
-  if (cursor.front() == 'm' || cursor.front() == 'M') return list_metadata(cursor.substr(1), cursor.front() == 'M');
-  if (cursor.front() == 'd') return list_data(cursor.substr(1));
-  return failure(ErrorCode::invalid, "not a cursor of a listing");
-}
-
-Result<std::vector<std::string>> LocalStore::list_starts(unsigned parts) {
-  std::vector<std::string> starts{"M"};
-  const unsigned data_parts = std::clamp(parts, 2U, DataFiles::fan_out) - 1;
-  for (unsigned part = 0; part < data_parts; ++part)
-    starts.push_back(data_cursor(DataFiles::fan_out * part / data_parts, DataFiles::fan_out * (part + 1) / data_parts));
-  return starts;
-}
-
-Result<ListPage> LocalStore::list_metadata(const std::string& after, bool alone) {
-  LCCFS_TRY(const auto transaction, volume_->environment().begin_read());
-  LCCFS_TRY(auto names, object_names(*transaction, after, names_per_page));
-  ListPage page{std::move(names), alone ? "" : data_cursor(0, DataFiles::fan_out)};
-  if (page.names.size() == names_per_page) page.next_cursor = (alone ? 'M' : 'm') + page.names.back();
-  return page;
-}
-
-Result<ListPage> LocalStore::list_data(const std::string& directories) {
-  unsigned number = 0, end = 0;
-  const char* const last = directories.data() + directories.size();
-  const auto first = std::from_chars(directories.data(), last, number);
-  if (first.ec != std::errc{} || first.ptr == last || *first.ptr != '-')
-    return failure(ErrorCode::invalid, "not a cursor of a listing");
-  const auto second = std::from_chars(first.ptr + 1, last, end);
-  if (second.ec != std::errc{} || second.ptr != last) return failure(ErrorCode::invalid, "not a cursor of a listing");
-  LCCFS_TRY(auto names, volume_->data().files().names(number, end));
-  ListPage page{std::move(names), {}};
-  if (number + 1 < end) page.next_cursor = data_cursor(number + 1, end);
-  return page;
-}
-
-/// Data objects are not counted: nothing but a walk over all of them would know.
-Result<Capacity> LocalStore::capacity() {
-  LCCFS_CHECK(check_not_fenced());
-  struct statvfs status {};
-  if (::fstatvfs(volume_->directory().root.get(), &status) != 0)
-    return std::unexpected(system_error("ask for the free space of " + volume_->directory().path));
-  Environment& environment = volume_->environment();
-  return Capacity{status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize,
-                  environment.count(environment.tables().objects)};
-}
-
-Result<> LocalStore::use_data_pool(const std::string& name) {
-  return failure(ErrorCode::invalid, "a local volume has no pools: no data pool '" + name + "'");
-}
-
-// ---- watch and notify
-
-Result<std::unique_ptr<Watch>> LocalStore::watch(const std::string& object, std::shared_ptr<WatchHandler> handler) {
-  if (volume_->read_only()) return std::unexpected(read_only_error(object));
-  const Step step(client_);
-  if (!step) return fenced_failure();
-  const std::uint64_t number = client_->watches().add(object, std::move(handler));
-  if (auto recorded = record_watch(object, number); !recorded) {
-    client_->watches().remove(number);
-    return std::unexpected(std::move(recorded).error());
-  }
-  return std::make_unique<LocalWatch>(volume_, client_, object, number);
-}
-
-Result<> LocalStore::record_watch(const std::string& object, std::uint64_t number) {
-  LCCFS_CHECK(check_object_name(object));
-  const std::string& id = client_->identity().id;
-  LCCFS_TRY(const auto transaction, volume_->environment().begin_write());
-  LCCFS_TRY(const bool member, is_client(*transaction, id));
-  if (!member) return fenced_failure();
-  LCCFS_TRY(const bool there, object_exists(*transaction, object));
-  if (!there) return failure(ErrorCode::not_found, "watch " + object + ": no such object");
-  LCCFS_CHECK(add_watch(*transaction, object, id, number));
-  return transaction->commit();
-}
-
-Result<NotifyReply> LocalStore::notify(const std::string& object, Bytes payload, std::chrono::milliseconds timeout) {
-  LCCFS_CHECK(check_not_fenced());
-  LCCFS_CHECK(check_object_name(object));
-  std::vector<std::string> ids;
-  {
-    LCCFS_TRY(const auto transaction, volume_->environment().begin_read());
-    LCCFS_TRY(const bool there, object_exists(*transaction, object));
-    if (!there) return failure(ErrorCode::not_found, "notify " + object + ": no such object");
-    LCCFS_TRY(ids, watchers(*transaction, object));
-  }
-  return ask_clients(volume_->directory().clients.get(), ids, object, payload, timeout);
-}
-
-Result<Presence> LocalStore::presence(const std::string& object, const Bytes& identity) {
-  LCCFS_CHECK(check_not_fenced());
-  LCCFS_CHECK(check_object_name(object));
-  LCCFS_TRY(const ClientIdentity whom, decode_identity(identity));
-  // An identity is that of a client whose file has been locked: a free lock, or no file, is its end.
-  LCCFS_TRY(const bool alive, is_alive(volume_->directory().clients.get(), whom.id));
-  if (!alive) return Presence::dead;
-  LCCFS_TRY(const auto transaction, volume_->environment().begin_read());
-  LCCFS_TRY(const auto ids, watchers(*transaction, object));
-  return std::ranges::find(ids, whom.id) != ids.end() ? Presence::watching : Presence::absent;
-}
-
-// ---- fencing
-
-Result<> LocalStore::check_not_fenced() {
-  if (!Step(client_)) return fenced_failure();
-  return {};
-}
-
-Result<> LocalStore::fence(const Bytes& identity) {
-  LCCFS_CHECK(check_not_fenced());
-  LCCFS_TRY(const ClientIdentity whom, decode_identity(identity));
-  if (volume_->read_only()) return std::unexpected(read_only_error("fence"));
-  return volume_->fence(whom);
-}
-
-/// Nothing to wait for: a fence returns when its victim's process is gone (or, in one process, has nothing in flight),
-/// and what it had done until then is in LMDB and in the page cache, which every client of the volume reads.
-Result<> LocalStore::sync_fences() { return check_not_fenced(); }
 
 }  // namespace
 }  // namespace local

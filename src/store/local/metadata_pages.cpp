@@ -26,7 +26,7 @@ constexpr unsigned deepest = 32;
 // Pages at the end that one transaction took and gave back: it never wrote them.
 constexpr std::uint64_t most_unwritten_bytes = 256U << 20;
 
-struct Table {
+struct TableRoot {
   std::uint32_t pad;
   std::uint16_t flags, depth;
   std::uint64_t branch_pages, leaf_pages, overflow_pages, entries, root;
@@ -34,7 +34,7 @@ struct Table {
 struct Meta {
   std::uint32_t magic, version;
   std::uint64_t address, map_size;
-  Table free, main;  // free.pad: the page size
+  TableRoot free, main;  // free.pad: the page size
   std::uint64_t last_page, transaction;
 };
 
@@ -128,7 +128,7 @@ class Walk {
     return file_.damaged("page " + std::to_string(page) + " " + what);
   }
 
-  Result<> table(const Table& table, Kind kind) {
+  Result<> table(const TableRoot& table, Kind kind) {
     if (table.root == no_page) return {};
     if (kind == Kind::named && table.flags != 0) return file_.damaged("a table has unknown flags");
     if (table.depth == 0 || table.depth > deepest) return file_.damaged("a table has no depth");
@@ -204,8 +204,8 @@ class Walk {
       bytes = big;
     }
     if ((node.flags & table_value) != 0) {
-      if (kind != Kind::main || bytes.size() != sizeof(Table)) return damaged(number, "has a wrong table");
-      return table(number_at<Table>(bytes, 0), Kind::named);
+      if (kind != Kind::main || bytes.size() != sizeof(TableRoot)) return damaged(number, "has a wrong table");
+      return table(number_at<TableRoot>(bytes, 0), Kind::named);
     }
     if (kind == Kind::free) note_free(number, bytes);
     return {};

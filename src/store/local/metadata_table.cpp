@@ -31,7 +31,7 @@ Bytes encode(const MetaHead& head) {
 }
 
 Result<std::optional<MetaHead>> read_head(const Transaction& transaction, const std::string& object) {
-  LCCFS_TRY(const auto stored, transaction.get(transaction.tables().objects, object));
+  LCCFS_TRY(const auto stored, transaction.get(Table::objects, object));
   if (!stored) return std::nullopt;
   ByteReader in(*stored);
   MetaHead head;
@@ -46,7 +46,7 @@ Result<std::optional<MetaHead>> read_head(const Transaction& transaction, const 
 }
 
 Result<std::uint64_t> take_version(WriteTransaction& transaction) {
-  const MDB_dbi table = transaction.tables().volume;
+  constexpr Table table = Table::volume;
   LCCFS_TRY(const auto stored, transaction.get(table, version_key));
   std::uint64_t version = 0;
   if (stored) {
@@ -64,31 +64,30 @@ Result<std::uint64_t> take_version(WriteTransaction& transaction) {
 class Keys final : public MetaKeys {
  public:
   Keys(WriteTransaction& transaction, const std::string& object)
-      : transaction_(transaction), table_(transaction.tables().keys), prefix_(keys_prefix(object)) {}
+      : transaction_(transaction), prefix_(keys_prefix(object)) {}
   Result<std::optional<std::string_view>> get(const std::string& key) const override {
-    return transaction_.get(table_, prefix_ + key);
+    return transaction_.get(Table::keys, prefix_ + key);
   }
   Result<> set(const std::string& key, const Bytes& value) override {
-    return transaction_.put(table_, prefix_ + key, value);
+    return transaction_.put(Table::keys, prefix_ + key, value);
   }
-  Result<> remove(const std::string& key) override { return transaction_.remove(table_, prefix_ + key); }
+  Result<> remove(const std::string& key) override { return transaction_.remove(Table::keys, prefix_ + key); }
 
  private:
   WriteTransaction& transaction_;
-  const MDB_dbi table_;
   const std::string prefix_;
 };
 
 Result<> remove_object(WriteTransaction& transaction, const std::string& object) {
-  LCCFS_CHECK(transaction.remove(transaction.tables().objects, object));
-  return transaction.remove_all(transaction.tables().keys, keys_prefix(object));
+  LCCFS_CHECK(transaction.remove(Table::objects, object));
+  return transaction.remove_all(Table::keys, keys_prefix(object));
 }
 
 Result<KeyPage> read_page(const Transaction& transaction, const std::string& object, const KeyRange& range) {
   const std::string prefix = keys_prefix(object);
   const std::string after = range.after.empty() ? "" : prefix + range.after;
   KeyPage page;
-  LCCFS_CHECK(transaction.walk(transaction.tables().keys, prefix + range.prefix, after, [&](auto key, auto value) {
+  LCCFS_CHECK(transaction.walk(Table::keys, prefix + range.prefix, after, [&](auto key, auto value) {
     page.more = page.entries.size() >= range.limit;
     if (!page.more) page.entries.emplace_back(key.substr(prefix.size()), value);
     return !page.more;
@@ -123,7 +122,7 @@ Result<Answer> apply(WriteTransaction& transaction, const MetaTxn& txn, bool gro
   MetaHead changed = std::move(head).value_or(MetaHead{});
   LCCFS_CHECK(mutate(txn, changed, keys));
   changed.version = version;
-  LCCFS_CHECK(transaction.put(transaction.tables().objects, txn.object, encode(changed)));
+  LCCFS_CHECK(transaction.put(Table::objects, txn.object, encode(changed)));
   return Applied{version};
 }
 
@@ -141,21 +140,21 @@ Result<MetaSnapshot> query(const Transaction& transaction, const MetaRead& read)
   }
   const std::string prefix = keys_prefix(read.object);
   for (const std::string& key : read.keys) {
-    LCCFS_TRY(const auto stored, transaction.get(transaction.tables().keys, prefix + key));
+    LCCFS_TRY(const auto stored, transaction.get(Table::keys, prefix + key));
     if (stored) snapshot.keys[key] = *stored;
   }
   return snapshot;
 }
 
 Result<bool> object_exists(const Transaction& transaction, const std::string& object) {
-  LCCFS_TRY(const auto stored, transaction.get(transaction.tables().objects, object));
+  LCCFS_TRY(const auto stored, transaction.get(Table::objects, object));
   return stored.has_value();
 }
 
 Result<std::vector<std::string>> object_names(const Transaction& transaction, const std::string& after,
                                               std::size_t limit) {
   std::vector<std::string> names;
-  LCCFS_CHECK(transaction.walk(transaction.tables().objects, {}, after, [&](auto name, auto) {
+  LCCFS_CHECK(transaction.walk(Table::objects, {}, after, [&](auto name, auto) {
     names.emplace_back(name);
     return names.size() < limit;
   }));
