@@ -18,16 +18,16 @@ Admission::Amount& Admission::Amount::operator-=(const Amount& less) {
 }
 
 void Admission::submit(const std::string& object, PlaceId place, std::size_t size_bytes, Send send) {
-  std::unique_lock lock(mutex_);
+  const Lock lock(mutex_);
   Line& line = lines_.try_emplace(object, object, places_[place]).first->second;
   Place& near = line.place;  // it stays, a line may go
   if (goes_at_once(line)) {
-    send_off(line, {size_bytes, std::move(send)}, lock);
+    send_off(line, {size_bytes, std::move(send)});
   } else {
     line.waiting.push_back({size_bytes, std::move(send)});
     look_after(line);
   }
-  serve(near, lock);
+  serve(near);
 }
 
 /// Nearly always so: nothing waits anywhere.
@@ -37,21 +37,21 @@ bool Admission::goes_at_once(const Line& line) const {
 }
 
 void Admission::answered(const std::string& object, std::size_t size_bytes) {
-  std::unique_lock lock(mutex_);
+  const Lock lock(mutex_);
   Line& line = lines_.find(object)->second;
   Place& near = line.place;
   note_answered(line, {1, size_bytes});
   look_after(line);
-  serve(near, lock);
+  serve(near);
 }
 
-void Admission::send_off(Line& line, Request request, std::unique_lock<std::mutex>& lock) {
+void Admission::send_off(Line& line, Request request) {
   note_sent(line, {1, request.size_bytes});
   line.is_sending = true;
-  lock.unlock();
+  mutex_.unlock();
   request.send();
   request.send = nullptr;
-  lock.lock();
+  mutex_.lock();
   line.is_sending = false;
   look_after(line);
 }
@@ -99,7 +99,7 @@ void Admission::look_after(Place& place) {
 }
 
 /// `near` is where something has changed.
-void Admission::serve(Place& near, std::unique_lock<std::mutex>& lock) {
+void Admission::serve(Place& near) {
   while (Line* const line = next(near)) {
     Place& place = line->place;
     place.turns.erase(line->turn);
@@ -108,7 +108,7 @@ void Admission::serve(Place& near, std::unique_lock<std::mutex>& lock) {
     look_after(place);  // at the end
     Request request = std::move(line->waiting.front());
     line->waiting.pop_front();
-    send_off(*line, std::move(request), lock);
+    send_off(*line, std::move(request));
   }
 }
 

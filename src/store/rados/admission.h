@@ -6,9 +6,10 @@
 #include <cstdint>
 #include <functional>
 #include <list>
-#include <mutex>
 #include <string>
 #include <unordered_map>
+
+#include "base/mutex.h"
 
 namespace lccfs::rados {
 
@@ -77,25 +78,26 @@ class Admission {
     std::list<Place*>::iterator turn;
   };
 
-  bool goes_at_once(const Line& line) const;
-  void send_off(Line& line, Request request, std::unique_lock<std::mutex>& lock);
-  void note_sent(Line& line, const Amount& request);
-  void note_answered(Line& line, const Amount& request);
-  void look_after(Line& line);
-  void look_after(Place& place);
-  void serve(Place& near, std::unique_lock<std::mutex>& lock);
-  Line* next(Place& near);
-  Line* next_in_share(Place& place);
-  bool is_below_ceiling(const Place& place) const;
+  bool goes_at_once(const Line& line) const REQUIRES(mutex_);
+  void send_off(Line& line, Request request) REQUIRES(mutex_);  // not held over its `send`
+  void note_sent(Line& line, const Amount& request) REQUIRES(mutex_);
+  void note_answered(Line& line, const Amount& request) REQUIRES(mutex_);
+  void look_after(Line& line) REQUIRES(mutex_);
+  void look_after(Place& place) REQUIRES(mutex_);
+  void serve(Place& near) REQUIRES(mutex_);
+  Line* next(Place& near) REQUIRES(mutex_);
+  Line* next_in_share(Place& place) REQUIRES(mutex_);
+  bool is_below_ceiling(const Place& place) const REQUIRES(mutex_);
 
   const Limits limits_;
-  std::mutex mutex_;
-  Amount in_flight_;
-  Amount doubtful_;                              // of it, what is with places that do not answer
-  std::unordered_map<std::string, Line> lines_;  // of the objects with requests in flight or waiting
-  std::unordered_map<PlaceId, Place> places_;    // all there ever were: as many as the pool has placement groups
-  std::list<Place*> turns_;
-  bool held_back_ = false;  // somebody waits for nothing but the ceiling
+  Mutex mutex_;
+  Amount in_flight_ GUARDED_BY(mutex_);
+  Amount doubtful_ GUARDED_BY(mutex_);                              // of it, what is with places that do not answer
+  std::unordered_map<std::string, Line> lines_ GUARDED_BY(mutex_);  // of the objects with requests in flight or waiting
+  // All there ever were: as many as the pool has placement groups.
+  std::unordered_map<PlaceId, Place> places_ GUARDED_BY(mutex_);
+  std::list<Place*> turns_ GUARDED_BY(mutex_);
+  bool held_back_ GUARDED_BY(mutex_) = false;  // somebody waits for nothing but the ceiling
 };
 
 /// The common room is as large as librados' own bounds. The ceiling leaves shares for about 200 dead placement groups.

@@ -154,13 +154,13 @@ class DataWriteStep : public DataChangeStep {
 }  // namespace
 
 void LingeringMemory::add(Piece piece) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   pieces_.push_back(std::move(piece));
 }
 
 void LingeringMemory::release_free() {
   std::vector<Piece> free;  // their owners' last words are said without the lock
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const auto in_use = [](const Piece& piece) { return piece.memory.raw_nref() > 1; };
   const auto first_free = std::partition(pieces_.begin(), pieces_.end(), in_use);
   free.assign(std::make_move_iterator(first_free), std::make_move_iterator(pieces_.end()));

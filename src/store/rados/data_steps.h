@@ -2,9 +2,9 @@
 // Reads and writes of data objects.
 #pragma once
 
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "lccfs/object_store.h"
 #include "store/rados/admission.h"
 #include "store/rados/step.h"
@@ -24,8 +24,8 @@ class LingeringMemory {
   void release_free();
 
  private:
-  std::mutex mutex_;
-  std::vector<Piece> pieces_;
+  Mutex mutex_;
+  std::vector<Piece> pieces_ GUARDED_BY(mutex_);
 };
 
 class DataSteps {

@@ -11,7 +11,7 @@
 namespace lccfs::rados {
 
 void Witnesses::note(const std::list<obj_watch_t>& watchers) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   for (const obj_watch_t& watcher : watchers) {
     const std::string address(watcher.addr, strnlen(watcher.addr, sizeof watcher.addr));
     seen_[static_cast<std::uint64_t>(watcher.watcher_id)].emplace(without_protocol(address));
@@ -20,7 +20,7 @@ void Witnesses::note(const std::list<obj_watch_t>& watchers) {
 }
 
 bool Witnesses::have_seen(const Identity& client) const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const auto found = seen_.find(client.instance_id);
   return found != seen_.end() && std::ranges::all_of(client.addresses, [&](const std::string& address) {
            return found->second.contains(std::string(without_protocol(address)));

@@ -9,11 +9,11 @@
 #include <cstdint>
 #include <list>
 #include <map>
-#include <mutex>
 #include <rados/librados.hpp>
 #include <set>
 #include <string>
 
+#include "base/mutex.h"
 #include "lccfs/result.h"
 #include "store/rados/connection.h"
 #include "store/rados/identity.h"
@@ -31,8 +31,8 @@ class Witnesses {
  private:
   /// Those with the lowest ids, the oldest, are forgotten first.
   static constexpr std::size_t most_clients = 16'384;
-  mutable std::mutex mutex_;
-  std::map<std::uint64_t, std::set<std::string>> seen_;  // without the protocol
+  mutable Mutex mutex_;
+  std::map<std::uint64_t, std::set<std::string>> seen_ GUARDED_BY(mutex_);  // without the protocol
 };
 
 class Fences {

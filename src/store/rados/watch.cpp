@@ -6,10 +6,10 @@
 #include <cerrno>
 #include <exception>
 #include <list>
-#include <mutex>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "store/rados/errors.h"
 #include "store/rados/identity.h"
 #include "store/rados/write_operation.h"
@@ -27,19 +27,19 @@ class Answers {
   Answers(librados::IoCtx& pool, std::string object) : pool_(&pool), object_(std::move(object)) {}
 
   void send(std::uint64_t notify_id, std::uint64_t cookie, const Bytes& answer) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (!pool_) return;
     bufferlist payload = to_bufferlist(answer);
     pool_->notify_ack(object_, notify_id, cookie, payload);  // sends, and waits for nothing (Connection::configure)
   }
   void close() {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     pool_ = nullptr;
   }
 
  private:
-  std::mutex mutex_;
-  librados::IoCtx* pool_;
+  Mutex mutex_;
+  librados::IoCtx* pool_ GUARDED_BY(mutex_);
   const std::string object_;
 };
 
