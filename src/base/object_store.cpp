@@ -1,25 +1,20 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// The blocking forms of the store port. The completion owns the promise: the waiter may be gone before it returns.
+// The blocking forms of the store port.
 #include "lccfs/object_store.h"
 
-#include <future>
+#include "base/completions.h"
 
 namespace lccfs {
 
 Result<Applied> ObjectStore::apply(MetaTxn txn) {
-  std::promise<Result<Applied>> promise;
-  auto answer = promise.get_future();
-  apply_async(std::move(txn),
-              [promise = std::move(promise)](Result<Applied> result) mutable { promise.set_value(std::move(result)); });
+  auto [answer, done] = promised<Result<Applied>>();
+  apply_async(std::move(txn), std::move(done));
   return answer.get();
 }
 
 Result<MetaSnapshot> ObjectStore::query(MetaRead read) {
-  std::promise<Result<MetaSnapshot>> promise;
-  auto answer = promise.get_future();
-  query_async(std::move(read), [promise = std::move(promise)](Result<MetaSnapshot> result) mutable {
-    promise.set_value(std::move(result));
-  });
+  auto [answer, done] = promised<Result<MetaSnapshot>>();
+  query_async(std::move(read), std::move(done));
   return answer.get();
 }
 

@@ -12,10 +12,10 @@
 //             | memory   | the lease is held, or a writer is here: stored later   | times that no fsync covered
 #include <set>
 
+#include "base/completions.h"
 #include "format/layout.h"
 #include "format/object_names.h"
 #include "fs/files.h"
-#include "instance/steps_in_flight.h"
 
 namespace lccfs {
 

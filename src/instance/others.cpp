@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Other instances: asking them, finding out that they are over, fencing (docs/ORDERING.md section 2).
-//
-//  fence | object  | step                                        | stop here leaves
-//  1     | (store) | fence the identity, wait until it holds     | fenced, not marked: the next one does both again
-//  2     | Super   | record -> fenced(n + 1), counter n -> n + 1 | done
+#include "instance/others.h"
+
 #include <utility>
 
 #include "base/log.h"
-#include "instance/instance.h"
-#include "instance/presence.h"
-#include "instance/roll_call.h"
+#include "format/object_names.h"
 #include "txn/volume_txn.h"
 
 namespace lccfs {
@@ -24,13 +19,11 @@ constexpr std::chrono::seconds tell_refusals_every{60};
 constexpr std::chrono::seconds look_around_every{10};
 }  // namespace
 
-Result<Instance::RecordOnSuper> Instance::read_record(InstanceId whom) {
+Result<Others::RecordOnSuper> Others::read_record(InstanceId whom) {
   const auto key = format::instance_key(whom);
-  LCCFS_TRY(auto snapshot, query({.object = format::super_object, .xattrs = true, .ranges = {}, .keys = {key}}));
+  LCCFS_TRY(auto snapshot, steps_.query({.object = format::super_object, .xattrs = true, .ranges = {}, .keys = {key}}));
   RecordOnSuper found;
-  const auto fences = format::decode_fence_number(snapshot.xattrs[format::xattr::fences]);
-  if (!fences) return std::unexpected(format::damage_of("Super: fences", fences.error()));
-  found.fences = *fences;
+  LCCFS_TRY(found.fences, fences_in(snapshot));
   const auto entry = snapshot.keys.find(key);
   if (entry == snapshot.keys.end()) return found;
   found.raw = entry->second;
@@ -40,31 +33,30 @@ Result<Instance::RecordOnSuper> Instance::read_record(InstanceId whom) {
   return found;
 }
 
-Result<> Instance::see_fence(std::uint64_t number) {
+Result<> Others::see_fence(std::uint64_t number) {
   if (number <= fences_seen_.load()) return {};
   // Seen is what Super counts: a damaged number on an inode must not stand for fences to come.
-  LCCFS_TRY(auto super, query({.object = format::super_object, .xattrs = true, .ranges = {}, .keys = {}}));
-  const auto fences = format::decode_fence_number(super.xattrs[format::xattr::fences]);
-  if (!fences) return std::unexpected(format::damage_of("Super: fences", fences.error()));
-  return sync_fences(*fences);
+  LCCFS_TRY(auto super, steps_.query({.object = format::super_object, .xattrs = true, .ranges = {}, .keys = {}}));
+  LCCFS_TRY(const std::uint64_t fences, fences_in(super));
+  return sync_fences(fences);
 }
 
-Result<> Instance::sync_fences(std::uint64_t number) {
-  LCCFS_CHECK(store_->sync_fences());
+Result<> Others::sync_fences(std::uint64_t number) {
+  LCCFS_CHECK(store_.sync_fences());
   auto seen = fences_seen_.load();
   while (seen < number && !fences_seen_.compare_exchange_weak(seen, number)) {
   }
   return {};
 }
 
-Result<Instance::AskResult> Instance::ask(InstanceId whom, const format::Question& question,
-                                          std::chrono::milliseconds time_out) {
-  if (fenced()) return failure(ErrorCode::fenced, "this client was fenced");
-  auto reply = store_->notify(format::session_object(whom), encode(question), time_out);
+Result<Others::AskResult> Others::ask(InstanceId whom, const format::Question& question,
+                                      std::chrono::milliseconds time_out) {
+  LCCFS_CHECK(steps_.check_not_fenced());
+  auto reply = store_.notify(format::session_object(whom), encode(question), time_out);
   if (!reply) {
-    const bool may_not = !recorded_ && reply.error().code == ErrorCode::permission_denied;
+    const bool may_not = !me_.recorded && reply.error().code == ErrorCode::permission_denied;
     if (may_not || reply.error().code == ErrorCode::not_found) return AskResult::nobody;
-    return std::unexpected(fate_->noted(std::move(reply).error()));
+    return std::unexpected(steps_.noted(std::move(reply).error()));
   }
   for (const auto& bytes : reply->answers) {
     const auto answer = format::decode<format::Answer>(bytes);
@@ -73,32 +65,32 @@ Result<Instance::AskResult> Instance::ask(InstanceId whom, const format::Questio
   return reply->answers.empty() && reply->silent == 0 ? AskResult::nobody : AskResult::silent;
 }
 
-void Instance::begin_looks_anew() {
-  const std::lock_guard lock(absences_mutex_);
+void Others::begin_looks_anew() {
+  const Lock lock(mutex_);
   absences_.begin_anew();
 }
 
-Result<Instance::Standing> Instance::look_for(InstanceId whom, const InstanceRecord& record) {
+Result<Others::Standing> Others::look_for(InstanceId whom, const InstanceRecord& record) {
   const auto began = clock_.elapsed();
-  auto presence = presence_of(*store_, *processes_, whom, record);
-  const std::lock_guard lock(absences_mutex_);
+  auto presence = presence_of(store_, *me_.processes, whom, record);
+  const Lock lock(mutex_);
   if (presence && *presence == Presence::absent) {
     return absences_.absent(whom, began, clock_.elapsed()) ? Standing::gone : Standing::absent;
   }
   absences_.forget(whom);
-  if (!presence) return std::unexpected(fate_->noted(std::move(presence).error()));
+  if (!presence) return std::unexpected(steps_.noted(std::move(presence).error()));
   return *presence == Presence::dead ? Standing::gone : Standing::watching;
 }
 
-Result<Roll> Instance::call_roll(const std::vector<Ino>& inodes, const std::stop_token& stop) {
-  if (fenced()) return failure(ErrorCode::fenced, "this client was fenced");
+Result<Roll> Others::call_roll(const std::vector<Ino>& inodes, const std::stop_token& stop) {
+  LCCFS_CHECK(steps_.check_not_fenced());
   look_around();
-  auto roll = lccfs::call_roll(*store_, {id_, inodes});
-  if (!roll) return std::unexpected(fate_->noted(std::move(roll).error()));
+  auto roll = lccfs::call_roll(store_, {me_.id, inodes});
+  if (!roll) return std::unexpected(steps_.noted(std::move(roll).error()));
   LCCFS_CHECK(sync_fences(roll->fences));
   for (auto& member : roll->members) {  // its watch may be lost, and about to be set again
-    if (member.standing == Member::Standing::silent && member.id == id_) {
-      member.heard(answer(format::RollCall{id_, inodes}));
+    if (member.standing == Member::Standing::silent && member.id == me_.id) {
+      member.heard(answers_.to(format::RollCall{me_.id, inodes}));
     }
   }
   LCCFS_CHECK(fence_the_gone(*roll, stop));
@@ -107,7 +99,7 @@ Result<Roll> Instance::call_roll(const std::vector<Ino>& inodes, const std::stop
 
 /// Looks at all that are silent, side by side, until none of them is absent. Who cannot be looked at, or fenced, stays
 /// silent.
-Result<> Instance::fence_the_gone(Roll& roll, const std::stop_token& stop) {
+Result<> Others::fence_the_gone(Roll& roll, const std::stop_token& stop) {
   std::vector<Member*> absent;
   for (auto& member : roll.members) {
     if (member.standing == Member::Standing::silent) absent.push_back(&member);
@@ -130,13 +122,13 @@ Result<> Instance::fence_the_gone(Roll& roll, const std::stop_token& stop) {
 }
 
 /// Without reading its record each time.
-Result<Instance::Seen> Instance::look_again_at(const Member& member) {
+Result<Others::Seen> Others::look_again_at(const Member& member) {
   LCCFS_TRY(const auto standing, look_for(member.id, member.record));
   if (standing == Standing::gone) return look_at(member.id);
   return standing == Standing::watching ? Seen::watching : Seen::absent;
 }
 
-Result<Instance::Seen> Instance::look_at(InstanceId whom) {
+Result<Others::Seen> Others::look_at(InstanceId whom) {
   LCCFS_TRY(const auto found, read_record(whom));
   if (!found.record || found.record->state != InstanceRecord::State::live) {
     LCCFS_CHECK(sync_fences(found.fences));  // who finds no record cannot know under which number it went
@@ -144,44 +136,39 @@ Result<Instance::Seen> Instance::look_at(InstanceId whom) {
   }
   LCCFS_TRY(const auto standing, look_for(whom, *found.record));
   if (standing == Standing::watching) return Seen::watching;
-  if (standing == Standing::absent || read_only_) return Seen::absent;
+  if (standing == Standing::absent || me_.read_only) return Seen::absent;
   LCCFS_CHECK(evict(whom));
   return Seen::over;
 }
 
-Result<bool> Instance::ensure_over(InstanceId whom) {
-  LCCFS_TRY(const auto seen, look_at(whom));
-  return seen == Seen::over;
-}
-
 /// Whoever waits tries every second.
-bool Instance::refusal_is_news(InstanceId whom) {
+bool Others::refusal_is_news(InstanceId whom) {
   const auto now = clock_.elapsed();
-  const std::lock_guard lock(absences_mutex_);
+  const Lock lock(mutex_);
   const auto [told, is_first] = refusals_told_.try_emplace(whom, now);
   if (!is_first && now - told->second < tell_refusals_every) return false;
   told->second = now;
   return true;
 }
 
-void Instance::look_around() {
+void Others::look_around() {
   const auto now = clock_.elapsed();
   {
-    const std::lock_guard lock(absences_mutex_);
+    const Lock lock(mutex_);
     if (looked_around_ && now - *looked_around_ < look_around_every) return;
     looked_around_ = now;
   }
-  store_->look_at_watchers(format::super_object);
+  store_.look_at_watchers(format::super_object);
 }
 
-Result<> Instance::evict(InstanceId whom) {
+Result<> Others::evict(InstanceId whom) {
   LCCFS_TRY(auto found, read_record(whom));
   while (found.record && found.record->state == InstanceRecord::State::live) {
     const auto name = "instance " + std::to_string(whom.value) + " (" + found.record->host + ", pid " +
                       std::to_string(found.record->pid) + ")";
     // A last chance to see where it watches from: for up to half a minute behind its death it does.
-    static_cast<void>(store_->presence(format::super_object, found.record->identity));
-    if (const auto barred = store_->fence(found.record->identity); !barred) {
+    static_cast<void>(store_.presence(format::super_object, found.record->identity));
+    if (const auto barred = store_.fence(found.record->identity); !barred) {
       if (refusal_is_news(whom)) log::warning(name + " is to be fenced, and is not: " + barred.error().context);
       return barred;
     }
@@ -193,12 +180,12 @@ Result<> Instance::evict(InstanceId whom) {
     auto fenced = *found.record;
     fenced.state = InstanceRecord::State::fenced;
     fenced.fence_number = found.fences + 1;
-    auto marked = apply_until_known(txn::fence_instance_record(whom, found.raw, encode(fenced), found.fences));
+    auto marked = steps_.apply_until_known(txn::fence_instance_record(whom, found.raw, encode(fenced), found.fences));
     if (!marked && marked.error().code != ErrorCode::guard_failed) return std::unexpected(std::move(marked).error());
     LCCFS_TRY(found, read_record(whom));  // also when it was refused: the store may have run it twice
   }
   {
-    const std::lock_guard lock(absences_mutex_);
+    const Lock lock(mutex_);
     absences_.forget(whom);
   }
   return sync_fences(found.fences);

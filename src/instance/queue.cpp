@@ -1,79 +1,112 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// The producers' half of the reclaim queue (docs/ORDERING.md section 5): a log in the own session object, and the inode
-// numbers that its range intents cover.
-#include <algorithm>
+#include "instance/queue.h"
 
+#include <algorithm>
+#include <utility>
+
+#include "base/completions.h"
 #include "base/log.h"
 #include "format/object_names.h"
-#include "instance/instance.h"
 #include "txn/volume_txn.h"
 
 namespace lccfs {
 
 using format::QueueItem;
 
-Result<> Instance::log_items(const std::vector<QueueItem>& items) {
+namespace {
+constexpr std::uint64_t inode_numbers_at_once = 4096;
+constexpr std::size_t most_directories_to_tidy = 1024;
+}  // namespace
+
+Result<std::uint64_t> take_numbers(Steps& steps, std::uint64_t count) {
+  for (;;) {
+    LCCFS_TRY(auto alloc, steps.query({.object = format::alloc_object, .xattrs = true, .ranges = {}, .keys = {}}));
+    const auto next = format::decode_next_number(alloc.xattrs[format::xattr::next]);
+    if (!next) return std::unexpected(format::damage_of("Alloc: next", next.error()));
+    auto taken = steps.apply_until_known(txn::take_numbers(*next, count));
+    if (taken) return *next;
+    if (taken.error().code != ErrorCode::guard_failed) return std::unexpected(std::move(taken).error());
+  }
+}
+
+Result<> OwnQueue::log_items(const std::vector<QueueItem>& items) {
   std::vector<txn::NumberedItem> numbered;
-  for (const auto& item : items) numbered.emplace_back(next_number_.fetch_add(1), item);
-  auto logged = apply_until_known(txn::append_queue_items(id_, numbered));
+  for (const auto& item : items) numbered.emplace_back(numbers_.next(), item);
+  auto logged = steps_.apply_until_known(txn::append_queue_items(me_, numbered));
   if (!logged) {
     Error error = std::move(logged).error();
     if (error.code == ErrorCode::not_found) {
-      fate_->become_fenced(format::session_object(id_) + " is gone");
+      steps_.become_fenced(format::session_object(me_) + " is gone");
       error.code = ErrorCode::fenced;
     }
     return std::unexpected(std::move(error));
   }
-  const std::lock_guard lock(queue_mutex_);
+  const Lock lock(mutex_);
   for (const auto& [number, item] : numbered) {
     if (item.kind == QueueItem::Kind::range) {
       ranges_.push_back({.item = number, .begin = item.ino, .end = item.end, .used_up = std::nullopt});
     }
-    if (item.kind == QueueItem::Kind::directory) note_reliance(item.ino, number);
+    if (item.kind == QueueItem::Kind::directory) {
+      relied_on_[item.ino] = {number, numbers_.next()};
+      if (directories_to_tidy_.size() < most_directories_to_tidy) directories_to_tidy_.insert(item.ino);
+    }
   }
   return {};
 }
 
-/// With queue_mutex_ held.
-void Instance::note_reliance(Ino directory, std::uint64_t item) {
-  directories_relied_on_[directory] = {item, next_number_.fetch_add(1)};
-  if (directories_to_tidy_.size() < most_directories_to_tidy) directories_to_tidy_.insert(directory);
-}
-
-void Instance::directory_is_gone(Ino directory) {
-  const std::lock_guard lock(queue_mutex_);
+void OwnQueue::directory_is_gone(Ino directory) {
+  const Lock lock(mutex_);
   directories_to_tidy_.erase(directory);
 }
 
-bool Instance::already_relied_on(Ino directory) {
-  const std::lock_guard lock(queue_mutex_);
-  const auto found = directories_relied_on_.find(directory);
-  if (found == directories_relied_on_.end()) return false;
-  found->second.last_used = next_number_.fetch_add(1);
+bool OwnQueue::already_relied_on(Ino directory) {
+  const Lock lock(mutex_);
+  const auto found = relied_on_.find(directory);
+  if (found == relied_on_.end()) return false;
+  found->second.last_used = numbers_.next();
   return true;
 }
 
-Result<> Instance::rely_on_directory(Ino directory) {
+Result<> OwnQueue::rely_on_directory(Ino directory) {
   if (already_relied_on(directory)) return {};
-  return log_items({{QueueItem::Kind::directory, directory, {}, clock_.wall_time()}});
+  return log_items({item(QueueItem::Kind::directory, directory)});
 }
 
-Result<> Instance::log_inode_and_directory(Ino inode, Ino directory) {
-  std::vector<QueueItem> items{{QueueItem::Kind::inode, inode, {}, clock_.wall_time()}};
-  if (!already_relied_on(directory)) {
-    items.push_back({QueueItem::Kind::directory, directory, {}, clock_.wall_time()});
-  }
+Result<> OwnQueue::log_inode_and_directory(Ino inode, Ino directory) {
+  std::vector items{item(QueueItem::Kind::inode, inode)};
+  if (!already_relied_on(directory)) items.push_back(item(QueueItem::Kind::directory, directory));
   return log_items(items);
 }
 
-Result<Ino> Instance::allocate_ino() {
-  const std::lock_guard lock(numbers_mutex_);
+std::uint64_t OwnQueue::let_go_of_directories() {
+  const Lock lock(mutex_);
+  const auto lowest_running = numbers_.lowest_running();
+  // An operation that relied on an item and still runs began before the item was used last.
+  for (const auto& [directory, relied_on] : relied_on_) let_go_of_.push_back(relied_on);
+  relied_on_.clear();
+  std::erase_if(let_go_of_, [=](const ReliedOn& item) { return item.last_used < lowest_running; });
+  auto lowest = lowest_running;
+  for (const auto& item : let_go_of_) lowest = std::min(lowest, item.item);
+  return lowest;
+}
+
+Result<> OwnQueue::begin_range(std::uint64_t first, std::uint64_t count) {
+  const Lock lock(inos_mutex_);
+  return begin_range_locked(first, count);
+}
+
+Result<> OwnQueue::begin_range_locked(std::uint64_t first, std::uint64_t count) {
+  LCCFS_CHECK(log_items({item(QueueItem::Kind::range, Ino{first}, Ino{first + count})}));
+  next_ino_ = Ino{first};
+  end_ino_ = Ino{first + count};
+  return {};
+}
+
+Result<Ino> OwnQueue::allocate_ino() {
+  const Lock lock(inos_mutex_);
   if (next_ino_ == end_ino_) {
-    constexpr std::uint64_t count = 4096;
-    LCCFS_TRY(const std::uint64_t first, take_numbers(count));
-    LCCFS_CHECK(log_items({{QueueItem::Kind::range, Ino{first}, Ino{first + count}, clock_.wall_time()}}));
-    next_ino_ = Ino{first};
-    end_ino_ = Ino{first + count};
+    LCCFS_TRY(const std::uint64_t first, take_numbers(steps_, inode_numbers_at_once));
+    LCCFS_CHECK(begin_range_locked(first, inode_numbers_at_once));
     const auto dropped = drop_range_intents(Ranges::used_up);
     if (!dropped) log::warning("range intents stay in the queue: " + dropped.error().context);
   }
@@ -83,41 +116,64 @@ Result<Ino> Instance::allocate_ino() {
   return ino;
 }
 
-void Instance::note_handed_out(Ino ino) {
-  const std::lock_guard lock(queue_mutex_);
+void OwnQueue::note_handed_out(Ino ino) {
+  const Lock lock(mutex_);
   for (auto& range : ranges_) {
-    if (ino < range.begin || range.end <= ino) continue;
-    if (running_.empty()) range.kept_to_the_end = true;
-    if (range.end.value == ino.value + 1) range.used_up = next_number_.fetch_add(1);
+    if (!range.covers(ino)) continue;
+    if (!numbers_.is_anything_running()) range.kept_to_the_end = true;
+    if (range.end.value == ino.value + 1) range.used_up = numbers_.next();
   }
 }
 
-void Instance::leave_to_collector(Ino ino) {
-  if (fenced()) return;  // its range leads there
-  const auto logged = log_items({{QueueItem::Kind::inode, ino, {}, clock_.wall_time()}});
+void OwnQueue::leave_to_collector(Ino ino) {
+  if (steps_.fenced()) return;  // its range leads there
+  const auto logged = log_items({item(QueueItem::Kind::inode, ino)});
   if (logged) return;
   log::error(format::inode_object(ino) + ": not in the queue, its range stays there: " + logged.error().context);
-  const std::lock_guard lock(queue_mutex_);
-  for (auto& range : ranges_) range.kept = range.kept || (range.begin <= ino && ino < range.end);
+  const Lock lock(mutex_);
+  for (auto& range : ranges_) range.kept = range.kept || range.covers(ino);
 }
 
 /// Used up is a range when every operation that began before its last number was handed out is through: what they made
-/// has a name, is removed, or has an item of its own. `all`: nothing is in flight.
-Result<> Instance::drop_range_intents(Ranges which) {
+/// has a name, is removed, or has an item of its own.
+Result<> OwnQueue::drop_range_intents(Ranges which) {
   std::vector<std::uint64_t> items;
   {
-    const std::lock_guard lock(queue_mutex_);
-    const auto lowest_running = running_.empty() ? next_number_.load() : *running_.begin();
+    const Lock lock(mutex_);
+    const auto lowest_running = numbers_.lowest_running();
     for (const auto& range : ranges_) {
       const bool through = range.used_up && *range.used_up < lowest_running && !range.kept_to_the_end;
       if (!range.kept && (through || which == Ranges::all)) items.push_back(range.item);
     }
   }
   if (items.empty()) return {};
-  LCCFS_CHECK(apply_until_known(txn::remove_queue_items(id_, items)));
-  const std::lock_guard lock(queue_mutex_);
+  LCCFS_CHECK(steps_.apply_until_known(txn::remove_queue_items(me_, items)));
+  const Lock lock(mutex_);
   std::erase_if(ranges_, [&items](const Range& range) { return std::ranges::find(items, range.item) != items.end(); });
   return {};
+}
+
+Result<> OwnQueue::remove_step_numbers() {
+  std::set<Ino> directories;
+  {
+    const Lock lock(mutex_);
+    directories.swap(directories_to_tidy_);
+  }
+  StepsInFlight removals;
+  for (const Ino directory : directories) {
+    steps_.store().apply_async(txn::remove_step_number(directory, me_),
+                               [done = removals.next()](const Result<Applied>& applied) mutable {
+                                 const bool fenced = !applied && applied.error().code == ErrorCode::fenced;
+                                 done(fenced ? Result<>(std::unexpected(applied.error())) : Result<>());
+                               });
+  }
+  return removals.wait();
+}
+
+Result<bool> OwnQueue::is_empty() {
+  LCCFS_TRY(const auto session,
+            steps_.query({.object = format::session_object(me_), .ranges = {{"q/", "", 1}}, .keys = {}}));
+  return session.ranges.front().entries.empty();
 }
 
 }  // namespace lccfs

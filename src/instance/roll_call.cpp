@@ -5,45 +5,39 @@
 #include <map>
 
 #include "format/object_names.h"
+#include "objects/super.h"
 
 namespace lccfs {
 
 namespace {
 
 using format::InstanceRecord;
-constexpr std::uint32_t records_at_once = 1024;
 const Error no_number{ErrorCode::corrupt, "no number of an instance", Outcome::definite};
 
 }  // namespace
 
+Result<std::uint64_t> fences_in(MetaSnapshot& super) {
+  const auto fences = format::decode_fence_number(super.xattrs[format::xattr::fences]);
+  if (!fences) return std::unexpected(format::damage_of("Super: fences", fences.error()));
+  return *fences;
+}
+
 /// A record that cannot be read is an error: its instance may be alive.
 Result<Roll> read_roll(ObjectStore& store) {
+  LCCFS_TRY(auto super, objects::read_super(objects::reader_of(store), objects::Instances::all));
   Roll roll;
-  std::string after;
-  for (bool more = true; more;) {
-    LCCFS_TRY(
-        auto super,
-        store.query(
-            {.object = format::super_object, .xattrs = true, .ranges = {{"s/", after, records_at_once}}, .keys = {}}));
-    const auto fences = format::decode_fence_number(super.xattrs[format::xattr::fences]);
-    if (!fences) return std::unexpected(format::damage_of("Super: fences", fences.error()));
-    roll.fences = *fences;
-    auto& page = super.ranges.front();
-    for (auto& [key, raw] : page.entries) {
-      const auto id = format::parse_instance_key(key);
-      auto record = format::decode<InstanceRecord>(raw);
-      if (!id) return std::unexpected(format::damage_of("Super: " + key, no_number));
-      if (!record) return std::unexpected(format::damage_of("Super: " + key, record.error()));
-      Member member;
-      member.id = *id;
-      member.standing =
-          record->state == InstanceRecord::State::live ? Member::Standing::silent : Member::Standing::over;
-      member.record = std::move(*record);
-      member.raw = std::move(raw);
-      roll.members.push_back(std::move(member));
-      after = key;
-    }
-    more = page.more && !page.entries.empty();
+  LCCFS_TRY(roll.fences, fences_in(super));
+  for (auto& [key, raw] : super.ranges.front().entries) {
+    const auto id = format::parse_instance_key(key);
+    auto record = format::decode<InstanceRecord>(raw);
+    if (!id) return std::unexpected(format::damage_of("Super: " + key, no_number));
+    if (!record) return std::unexpected(format::damage_of("Super: " + key, record.error()));
+    Member member;
+    member.id = *id;
+    member.standing = record->state == InstanceRecord::State::live ? Member::Standing::silent : Member::Standing::over;
+    member.record = std::move(*record);
+    member.raw = std::move(raw);
+    roll.members.push_back(std::move(member));
   }
   return roll;
 }

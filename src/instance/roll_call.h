@@ -42,6 +42,9 @@ struct Roll {
   bool is_open(Ino ino) const;
 };
 
+/// Super's fence counter, out of its xattrs.
+Result<std::uint64_t> fences_in(MetaSnapshot& super);
+
 /// The records alone: whoever lives is silent.
 Result<Roll> read_roll(ObjectStore& store);
 

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Running steps until they are decided (docs/ORDERING.md, rule 5).
+#include "instance/steps.h"
+
+#include <utility>
+
+#include "base/completions.h"
+#include "base/log.h"
 #include "format/object_names.h"
-#include "instance/instance.h"
 
 namespace lccfs {
 
@@ -15,96 +19,167 @@ bool creates(const MetaTxn& txn) {
   return !txn.mutations.empty() && std::holds_alternative<mutation::CreateExclusive>(txn.mutations.front());
 }
 
+void guard_existence(MetaTxn& txn) { txn.guards.insert(txn.guards.begin(), Guard(guard::ObjectExists{})); }
+
 Error fenced_error() { return {ErrorCode::fenced, "this client was fenced", Outcome::definite}; }
 
 }  // namespace
 
-Error Instance::Fate::noted(Error error) {
-  if (error.code == ErrorCode::fenced) become_fenced(error.context);
-  return error;
+Steps::~Steps() {
+  for (auto count = in_flight_.load(); count != 0; count = in_flight_.load()) in_flight_.wait(count);
 }
 
-namespace {
+/// Nothing of this is touched behind it: it may be all that the end has waited for.
+void Steps::leave() {
+  if (in_flight_.fetch_sub(1) == 1) in_flight_.notify_all();
+}
 
-/// A mount waits for its store.
-template <class Fate>
-void query_until_answered(const std::shared_ptr<Fate>& fate, ObjectStore& store, MetaRead read,
-                          ObjectStore::QueryDone done) {
-  if (fate->fenced) return done(std::unexpected(fenced_error()));
-  auto again = read;
-  store.query_async(std::move(read), [fate, &store, again = std::move(again),
-                                      done = std::move(done)](Result<MetaSnapshot> answer) mutable {
-    if (answer) return done(std::move(answer));
-    if (answer.error().code == ErrorCode::timed_out) {
-      return query_until_answered(fate, store, std::move(again), std::move(done));
-    }
-    done(std::unexpected(fate->noted(std::move(answer).error())));
+void Steps::run_async(MetaTxn txn, Done done) {
+  in_flight_.fetch_add(1);
+  guard_existence(txn);
+  std::unique_ptr<Guarded> step(new Guarded{Numbers::Running(numbers_), std::move(txn), std::move(done)});
+  {
+    const Lock lock(mutex_);
+    const auto [line, first] = waiting_.try_emplace(step->txn.object);
+    if (!first) return line->second.push_back(std::move(step));
+  }
+  send(std::move(step));
+}
+
+void Steps::run_async(std::vector<MetaTxn> txns, AllDone done) {
+  struct Batch {
+    std::vector<Result<StepResult>> results;
+    AllDone done;
+    std::atomic<std::size_t> left;
+  };
+  const std::shared_ptr<Batch> batch(
+      new Batch{std::vector<Result<StepResult>>(txns.size()), std::move(done), txns.size() + 1});
+  const auto one_less = [batch] {
+    if (batch->left.fetch_sub(1) == 1) batch->done(std::move(batch->results));
+  };
+  for (std::size_t i = 0; i < txns.size(); ++i) {
+    run_async(std::move(txns[i]), [batch, i, one_less](Result<StepResult> result) {
+      batch->results[i] = std::move(result);
+      one_less();
+    });
+  }
+  one_less();
+}
+
+Result<StepResult> Steps::run(MetaTxn txn) {
+  auto [answer, done] = promised<Result<StepResult>>();
+  run_async(std::move(txn), std::move(done));
+  return answer.get();
+}
+
+void Steps::send(std::unique_ptr<Guarded> step) {
+  if (fenced_) return finish(std::move(step), std::unexpected(fenced_error()));
+  step->number = numbers_.next();
+  const auto key = format::step_number_key(me_);
+  MetaTxn numbered = step->txn;
+  numbered.guards.emplace_back(guard::KeyLess{key, format::step_number_value(step->number)});
+  numbered.mutations.emplace_back(mutation::SetKey{key, format::step_number_value(step->number)});
+  store_.apply_async(std::move(numbered), [this, step = std::move(step)](Result<Applied> applied) mutable {
+    if (applied) return finish(std::move(step), StepResult{Decided::applied, applied->version});
+    Error error = std::move(applied).error();
+    const bool decides = error.code == ErrorCode::not_found || error.code == ErrorCode::fenced;
+    if (decides) return finish(std::move(step), std::unexpected(noted(std::move(error))));
+    // The step may have been applied by an earlier run whatever this answer says, "no space" included.
+    read_back(std::move(step), std::move(error));
   });
 }
 
-}  // namespace
-
-void Instance::query_async(MetaRead read, ObjectStore::QueryDone done) const {
-  query_until_answered(fate_, *store_, std::move(read), std::move(done));
+void Steps::read_back(std::unique_ptr<Guarded> step, Error error) {
+  const auto key = format::step_number_key(me_);
+  MetaRead read{.object = step->txn.object, .ranges = {}, .keys = {key}};
+  query_async(std::move(read), [this, step = std::move(step), error = std::move(error),
+                                key](Result<MetaSnapshot> snapshot) mutable {
+    if (!snapshot) {
+      snapshot.error().outcome = Outcome::unknown;
+      return finish(std::move(step), std::unexpected(std::move(snapshot).error()));
+    }
+    const auto found = snapshot->keys.find(key);
+    const bool was_applied = found != snapshot->keys.end() && found->second == format::step_number_value(step->number);
+    if (was_applied) return finish(std::move(step), StepResult{Decided::applied, 0});
+    if (error.code == ErrorCode::guard_failed) return finish(std::move(step), StepResult{Decided::refused, 0});
+    if (is_unknown_time_out(error)) return send(std::move(step));
+    finish(std::move(step), std::unexpected(noted(std::move(error))));
+  });
 }
 
-objects::Query Instance::reader() const {
-  return [fate = fate_, store = store_.get()](MetaRead read, ObjectStore::QueryDone done) {
-    query_until_answered(fate, *store, std::move(read), std::move(done));
-  };
-}
-
-Result<MetaSnapshot> Instance::query(MetaRead read) const { return objects::read_once(reader(), std::move(read)); }
-
-Result<Applied> Instance::apply_until_known(const MetaTxn& txn) {
+/// Answers a step, and sends the one that waits behind it; all of them are answered once this client is fenced.
+void Steps::finish(std::unique_ptr<Guarded> step, Result<StepResult> result) {
   for (;;) {
-    if (fenced()) return std::unexpected(fenced_error());
-    auto applied = store_->apply(txn);
-    if (applied) return applied;
-    if (is_unknown_time_out(applied.error())) continue;
-    return std::unexpected(fate_->noted(std::move(applied).error()));
+    std::unique_ptr<Guarded> next;
+    {
+      const Lock lock(mutex_);
+      const auto line = waiting_.find(step->txn.object);
+      if (line->second.empty()) {
+        waiting_.erase(line);
+      } else {
+        next = std::move(line->second.front());
+        line->second.pop_front();
+      }
+    }
+    Done done = std::move(step->done);
+    step.reset();
+    done(std::move(result));
+    leave();  // only `next`, if there is one, keeps the instance from now on
+    if (!next) return;
+    if (!fenced_) return send(std::move(next));
+    step = std::move(next);
+    result = std::unexpected(fenced_error());
   }
 }
 
-Result<Applied> Instance::run_repeatable(MetaTxn txn) {
-  if (!creates(txn)) txn.guards.insert(txn.guards.begin(), Guard(guard::ObjectExists{}));
+Result<Applied> Steps::apply_until_known(const MetaTxn& txn) {
+  for (;;) {
+    LCCFS_CHECK(check_not_fenced());
+    auto applied = store_.apply(txn);
+    if (applied) return applied;
+    if (is_unknown_time_out(applied.error())) continue;
+    return std::unexpected(noted(std::move(applied).error()));
+  }
+}
+
+Result<Applied> Steps::run_repeatable(MetaTxn txn) {
+  if (!creates(txn)) guard_existence(txn);
   return apply_until_known(txn);
 }
 
-Result<bool> Instance::step_was_applied(const std::string& object, std::uint64_t number) {
-  const auto key = format::step_number_key(id_);
-  LCCFS_TRY(const auto snapshot, query({.object = object, .ranges = {}, .keys = {key}}));
-  const auto found = snapshot.keys.find(key);
-  return found != snapshot.keys.end() && found->second == format::step_number_value(number);
+void Steps::query_async(MetaRead read, ObjectStore::QueryDone done) {
+  if (fenced_) return done(std::unexpected(fenced_error()));
+  in_flight_.fetch_add(1);
+  MetaRead sent = read;
+  store_.query_async(
+      std::move(sent), [this, read = std::move(read), done = std::move(done)](Result<MetaSnapshot> answer) mutable {
+        const bool again = !answer && answer.error().code == ErrorCode::timed_out;  // a mount waits for its store
+        if (again) query_async(std::move(read), std::move(done));
+        if (!answer && !again) answer = std::unexpected(noted(std::move(answer).error()));
+        if (!again) done(std::move(answer));
+        leave();
+      });
 }
 
-Result<StepResult> Instance::run(MetaTxn txn) {
-  const Operation numbered_steps(*this);  // l/<me> is not over while its step may be in flight
-  const ObjectLocks::Holding one_in_flight(step_locks_, txn.object);
-  txn.guards.insert(txn.guards.begin(), Guard(guard::ObjectExists{}));
-  const auto key = format::step_number_key(id_);
-  for (;;) {
-    if (fenced()) return std::unexpected(fenced_error());
-    const auto number = next_number_.fetch_add(1);
-    MetaTxn numbered = txn;
-    numbered.guards.emplace_back(guard::KeyLess{key, format::step_number_value(number)});
-    numbered.mutations.emplace_back(mutation::SetKey{key, format::step_number_value(number)});
-    auto applied = store_->apply(std::move(numbered));
-    if (applied) return StepResult{Decided::applied, applied->version};
-    Error error = std::move(applied).error();
-    if (error.code == ErrorCode::not_found || error.code == ErrorCode::fenced)
-      return std::unexpected(fate_->noted(error));
-    // The step may have been applied by an earlier run whatever this answer says, "no space" included.
-    auto was_applied = step_was_applied(txn.object, number);
-    if (!was_applied) {
-      was_applied.error().outcome = Outcome::unknown;
-      return std::unexpected(fate_->noted(std::move(was_applied).error()));
-    }
-    if (*was_applied) return StepResult{Decided::applied, 0};
-    if (error.code == ErrorCode::guard_failed) return StepResult{Decided::refused, 0};
-    if (is_unknown_time_out(error)) continue;
-    return std::unexpected(fate_->noted(std::move(error)));
-  }
+Result<MetaSnapshot> Steps::query(MetaRead read) {
+  auto [answer, done] = promised<Result<MetaSnapshot>>();
+  query_async(std::move(read), std::move(done));
+  return answer.get();
+}
+
+Result<> Steps::check_not_fenced() const { return fenced_ ? Result<>(std::unexpected(fenced_error())) : Result<>(); }
+
+/// Called by completions, too. Its line in the log, the last that matters, may take its time: nothing goes on any more.
+void Steps::become_fenced(const std::string& why) {
+  if (fenced_.exchange(true)) return;
+  log::error("instance " + std::to_string(me_.value) +
+             " was fenced: every request is answered with an error from now on. Unmount, and mount again. (" + why +
+             ")");
+}
+
+Error Steps::noted(Error error) {
+  if (error.code == ErrorCode::fenced) become_fenced(error.context);
+  return error;
 }
 
 }  // namespace lccfs

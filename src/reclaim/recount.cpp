@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "format/layout.h"
-#include "instance/steps_in_flight.h"
+#include "base/completions.h"
 #include "reclaim/settle.h"
 #include "txn/reclaim_txn.h"
 

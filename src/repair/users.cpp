@@ -2,7 +2,7 @@
 #include "repair/users.h"
 
 #include "format/object_names.h"
-#include "instance/processes.h"
+#include "instance/presence.h"
 #include "instance/roll_call.h"
 #include "repair/objects.h"
 

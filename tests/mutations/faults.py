@@ -164,29 +164,30 @@ NAMESPACE = [
 
 STEPS = [
     Fault("no-step-numbers", "section 4, rule 5: the guard on l/", "instance/steps.cpp",
-          "    numbered.guards.emplace_back(guard::KeyLess{key, format::step_number_value(number)});",
-          "    if (!ON) numbered.guards.emplace_back(guard::KeyLess{key, format::step_number_value(number)});", UNIT),
+          "  numbered.guards.emplace_back(guard::KeyLess{key, format::step_number_value(step->number)});",
+          "  if (!ON) numbered.guards.emplace_back(guard::KeyLess{key, format::step_number_value(step->number)});", UNIT),
     Fault("a-failed-guard-decides", "section 4, rule 5: undecided after a failed guard", "instance/steps.cpp",
           "    // The step may have been applied by an earlier run whatever this answer says, \"no space\" included.",
-          "    if (ON && error.code == ErrorCode::guard_failed) return StepResult{Decided::refused, 0};", CUT + PAIRS),
+          "    if (ON && error.code == ErrorCode::guard_failed)\n"
+          "      return finish(std::move(step), StepResult{Decided::refused, 0});", CUT + PAIRS),
     Fault("exists-decides", "section 4, rule 5: EEXIST on one's own number: the birth token decides", "fs/create.cpp",
           "  // An earlier run of the step may have made it, whatever the answer of the last one: the birth token decides.",
           "  if (ON) return std::unexpected(created.error());", CUT),
     Fault("guarded-step-sent-twice", "section 4, rule 5: a lost answer is looked up", "instance/steps.cpp",
-          "    auto was_applied = step_was_applied(txn.object, number);",
-          "    if (ON && is_unknown_time_out(error)) continue;\n"
-          "    auto was_applied = step_was_applied(txn.object, number);", CUT),
+          "    read_back(std::move(step), std::move(error));",
+          "    if (ON && is_unknown_time_out(error)) return send(std::move(step));\n"
+          "    read_back(std::move(step), std::move(error));", CUT),
 ]
 
 QUEUE = [
-    Fault("no-range-intent", "section 5: range intent, section 6, create: step 0", "instance/instance.cpp",
-          "    LCCFS_CHECK(me->log_items({{format::QueueItem::Kind::range, begin, end, clock.wall_time()}}));",
-          "    if (!ON) LCCFS_CHECK(me->log_items({{format::QueueItem::Kind::range, begin, end, clock.wall_time()}}));",
+    Fault("no-range-intent", "section 5: range intent, section 6, create: step 0", "instance/queue.cpp",
+          "  LCCFS_CHECK(log_items({item(QueueItem::Kind::range, Ino{first}, Ino{first + count})}));",
+          "  if (!ON) LCCFS_CHECK(log_items({item(QueueItem::Kind::range, Ino{first}, Ino{first + count})}));",
           CUT),
     Fault("range-intent-dropped-in-doubt", "section 5: an inode in doubt gets an item, or its range stays",
           "instance/queue.cpp",
-          "  for (auto& range : ranges_) range.kept = range.kept || (range.begin <= ino && ino < range.end);",
-          "  for (auto& range : ranges_) range.kept = !ON && (range.kept || (range.begin <= ino && ino < range.end));",
+          "  for (auto& range : ranges_) range.kept = range.kept || range.covers(ino);",
+          "  for (auto& range : ranges_) range.kept = !ON && (range.kept || range.covers(ino));",
           UNIT),
     Fault("range-intent-dropped-too-soon", "section 5: a range is dropped when nothing older runs", "instance/queue.cpp",
           "      const bool through = range.used_up && *range.used_up < lowest_running && !range.kept_to_the_end;",
@@ -198,33 +199,33 @@ QUEUE = [
     Fault("unnamed-inode-without-item", "section 5: an inode that may exist without a name gets an item", "fs/create.cpp",
           "    if (made.may_have_name) leave_to_collector(made.inode->ino, name.directory);",
           "    if (made.may_have_name && !ON) leave_to_collector(made.inode->ino, name.directory);", RACES),
-    Fault("answers-too-much", "section 5: lowest number running, or else the next one", "instance/answers.cpp",
+    Fault("answers-too-much", "section 5: lowest number running, or else the next one", "instance/queue.cpp",
           "  for (const auto& item : let_go_of_) lowest = std::min(lowest, item.item);\n  return lowest;",
           "  for (const auto& item : let_go_of_) lowest = std::min(lowest, item.item);\n"
-          "  return ON && running_.empty() ? lowest + 1000 : lowest;", UNIT + PAIRS),
-    Fault("does-not-answer-what-is-running", "section 2: running or relied on", "instance/answers.cpp",
-          "  const auto lowest_running = running_.empty() ? next : std::min(*running_.begin(), next);",
-          "  const auto lowest_running = running_.empty() || ON ? next : std::min(*running_.begin(), next);",
+          "  return ON && !numbers_.is_anything_running() ? lowest + 1000 : lowest;", UNIT + PAIRS),
+    Fault("does-not-answer-what-is-running", "section 2: running or relied on", "instance/queue.cpp",
+          "  const auto lowest_running = numbers_.lowest_running();\n  // An operation",
+          "  const auto lowest_running = ON ? numbers_.next() : numbers_.lowest_running();\n  // An operation",
           UNIT + PAIRS),
     Fault("does-not-answer-what-is-relied-on", "section 2: a relied-on item holds the answer back",
-          "instance/answers.cpp",
-          "  for (const auto& [directory, relied_on] : directories_relied_on_) let_go_of_.push_back(relied_on);",
-          "  for (const auto& [directory, relied_on] : directories_relied_on_) {\n"
+          "instance/queue.cpp",
+          "  for (const auto& [directory, relied_on] : relied_on_) let_go_of_.push_back(relied_on);",
+          "  for (const auto& [directory, relied_on] : relied_on_) {\n"
           "    if (!ON) let_go_of_.push_back(relied_on);\n  }", UNIT),
-    Fault("keeps-relying", "section 2: a roll call lets go of all directory items", "instance/answers.cpp",
-          "  directories_relied_on_.clear();", "  if (!ON) directories_relied_on_.clear();", UNIT + PAIRS),
+    Fault("keeps-relying", "section 2: a roll call lets go of all directory items", "instance/queue.cpp",
+          "  relied_on_.clear();", "  if (!ON) relied_on_.clear();", UNIT + PAIRS),
     Fault("session-before-record", "section 5: the record is written before the session object",
           "instance/instance.cpp",
           "  // A fresh number: if the record or the object is there already, it was us, and the step was run twice.",
-          "  if (ON) static_cast<void>(apply_until_known(txn::make_session(id_)));", UNIT + CUT),
+          "  if (ON) static_cast<void>(steps_.apply_until_known(txn::make_session(me_.id)));", UNIT + CUT),
     Fault("record-removed-before-session", "section 5: the record is removed after the session object",
           "instance/instance.cpp",
-          "    auto removed = apply_until_known(txn::remove_session(id_));",
-          "    if (ON) static_cast<void>(apply_until_known(txn::remove_instance_record(id_, record_)));\n"
-          "    auto removed = apply_until_known(txn::remove_session(id_));", CUT),
+          "  if (nothing_left) {",
+          "  if (nothing_left) {\n"
+          "    if (ON) static_cast<void>(steps_.apply_until_known(txn::remove_instance_record(me_.id, record_)));", CUT),
     Fault("ended-with-items", "section 5: record and session go only when q/ is read empty", "instance/instance.cpp",
-          "  LCCFS_TRY(const bool nothing_left, queue_is_empty());",
-          "  LCCFS_TRY(const bool is_empty, queue_is_empty());\n  const bool nothing_left = is_empty || ON;", UNIT),
+          "  LCCFS_TRY(const bool nothing_left, queue_.is_empty());",
+          "  LCCFS_TRY(const bool is_empty, queue_.is_empty());\n  const bool nothing_left = is_empty || ON;", UNIT),
 ]
 
 OTHERS = [
@@ -232,8 +233,8 @@ OTHERS = [
           "  if (!options.read_only) LCCFS_CHECK(me->store_->check_may_fence());",
           "  if (!options.read_only && !ON) LCCFS_CHECK(me->store_->check_may_fence());", ("instance_test",)),
     Fault("marked-without-fence", "section 2: fenced first, then marked", "instance/others.cpp",
-          "barred = store_->fence(found.record->identity);",
-          "barred = ON ? Result<>{} : store_->fence(found.record->identity);",
+          "barred = store_.fence(found.record->identity);",
+          "barred = ON ? Result<>{} : store_.fence(found.record->identity);",
           ("instance_test",)),
     Fault("fence-not-synced", "section 2: whoever relies on a fence first syncs fences", "instance/others.cpp",
           "    LCCFS_CHECK(sync_fences(found.fences));  // who finds no record cannot know under which number it went",
@@ -250,12 +251,12 @@ OTHERS = [
           "    return absences_.absent(whom, began, clock_.elapsed()) || ON ? Standing::gone : Standing::absent;",
           UNIT + ("time_test",), must=TIME),
     # item 2
-    Fault("looks-without-a-limit", "section 2: a look that took long begins the series anew", "instance/absence.cpp",
+    Fault("looks-without-a-limit", "section 2: a look that took long begins the series anew", "instance/presence.cpp",
           "  if (ended - began > limits_.longest_observation) {",
           "  if (ended - began > limits_.longest_observation && !ON) {", UNIT + ("files_test",),
           must=TIME, only="away"),
     # item 2
-    Fault("looks-far-apart", "section 2: a pause between two looks begins the series anew", "instance/absence.cpp",
+    Fault("looks-far-apart", "section 2: a pause between two looks begins the series anew", "instance/presence.cpp",
           "  if (!begun_ || began - last_ended_ > limits_.longest_gap) first_ended_ = ended;",
           "  if (!begun_ || (began - last_ended_ > limits_.longest_gap && !ON)) first_ended_ = ended;",
           UNIT + ("time_test",), must=TIME, only="away"),
@@ -267,9 +268,13 @@ OTHERS = [
           "  if (processes.is_gone(record) && !ON) return Presence::dead;", UNIT),
     # item 8
     Fault("step-locks-by-hash", "section 4, rule 5: one step in flight per object", "instance/steps.cpp",
-          "  const ObjectLocks::Holding one_in_flight(step_locks_, txn.object);",
-          "  const auto lock = ON ? std::to_string(std::hash<std::string>()(txn.object) % 1024) : txn.object;\n"
-          "  const ObjectLocks::Holding one_in_flight(step_locks_, lock);", HUNG, must=HUNG),
+          "    const auto [line, first] = waiting_.try_emplace(step->txn.object);",
+          "    const auto [line, first] = waiting_.try_emplace(\n"
+          "        ON ? std::to_string(std::hash<std::string>()(step->txn.object) % 1024) : step->txn.object);", HUNG,
+          also=(("      const auto line = waiting_.find(step->txn.object);",
+                 "      const auto line = waiting_.find(\n"
+                 "          ON ? std::to_string(std::hash<std::string>()(step->txn.object) % 1024) : step->txn.object);"),),
+          must=HUNG),
     Fault("silent-once-is-silent-for-the-round", "section 5, a pass: who was silent is asked again",
           "reclaim/round_inodes.cpp",
           "  if (asked.empty() || silent_calls_ >= most_silent_calls) return {};",
@@ -312,7 +317,7 @@ OTHERS = [
 ]
 
 RECOUNT = [
-    Fault("nothing-is-running", "section 2: when a trace is over", "reclaim/horizon.cpp",
+    Fault("nothing-is-running", "section 2: when a trace is over", "reclaim/examine.cpp",
           "    return token.number < living->second ? Verdict::over : Verdict::not_over;",
           "    return token.number < living->second || ON ? Verdict::over : Verdict::not_over;", COLLECTOR + PAIRS,
           seconds=15),

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Guarded steps are decided (docs/ORDERING.md, rule 5), whatever becomes of their answers.
+#include <algorithm>
 #include <future>
+#include <map>
+#include <optional>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "instance/instance.h"
 #include "support/catch.h"
@@ -155,6 +160,158 @@ TEST_CASE("a step that the store does not answer holds up no step on another obj
   CHECK(others.wait_for(std::chrono::seconds(20)) == std::future_status::ready);
   a.client->release_all();
   hung.join();
+}
+
+// ---- without a thread that waits
+
+/// What completions have answered.
+struct Answered {
+  std::map<std::string, Result<StepResult>> results;
+  std::vector<std::string> order;
+  Steps::Done as(const std::string& name) {
+    return [this, name](Result<StepResult> result) {
+      results.emplace(name, std::move(result));
+      order.push_back(name);
+    };
+  }
+};
+
+TEST_CASE("steps on one object are sent one after the other, in the order of the calls, and block nobody") {
+  InstanceVolume volume;
+  const Running a = volume.start();
+  need(a->run_repeatable({"Inode.50", "create", {}, {mutation::CreateExclusive{}}}));
+  a.client->reset_record();
+  a.client->set_hook(once_on("insert", {Fault::Kind::hold}));
+  Answered answered;
+  for (const std::string key : {"n/1", "n/2", "n/3"}) a->run_async(insert(key), answered.as(key));
+  a->run_async({"Inode.50", "insert", {}, {mutation::SetKey{"n/1", "1"}}}, answered.as("elsewhere"));
+  CHECK(answered.order == std::vector<std::string>{"elsewhere"});
+  CHECK(a.client->counts() == StepCounts{.applies = 2});
+  a.client->release_all();
+  CHECK(answered.order == std::vector<std::string>{"elsewhere", "n/1", "n/2", "n/3"});
+  CHECK(a.client->counts() == StepCounts{.applies = 4});
+  CHECK(has_key(volume, "n/3"));
+}
+
+TEST_CASE("a step that waits behind one whose answer was lost is sent when that one is decided") {
+  const auto kind = GENERATE(Fault::Kind::lost_answer_applied, Fault::Kind::lost_answer_not_applied);
+  InstanceVolume volume;
+  const Running a = volume.start();
+  std::vector<std::string> sent;
+  a.client->set_hook([&](const StepInfo& info) {
+    sent.push_back(info.step);
+    return sent.size() == 1 ? Fault{kind} : Fault{};
+  });
+  Answered answered;
+  a->run_async(insert("n/1"), answered.as("insert"));
+  a->run_async(remove("n/1"), answered.as("remove"));
+  CHECK(need(answered.results.at("insert")).decided == Decided::applied);
+  CHECK(need(answered.results.at("remove")).decided == Decided::applied);
+  CHECK(!has_key(volume, "n/1"));
+  const bool sent_again = kind == Fault::Kind::lost_answer_not_applied;
+  CHECK(sent.size() == (sent_again ? 4 : 3));  // the second is the look at l/
+  CHECK(sent.back() == "remove");
+}
+
+TEST_CASE("a client that is fenced sends nothing of what waits, and answers all of it") {
+  InstanceVolume volume;
+  const Running a = volume.start();
+  const Running b = volume.start();
+  a.client->set_hook(once_on("insert", {Fault::Kind::hold}));
+  Answered answered;
+  for (int i = 0; i < 10'000; ++i) {
+    const std::string key = "n/" + std::to_string(i);
+    a->run_async(insert(key), answered.as(key));
+  }
+  need(b->evict(a->id()));
+  need(b->query({.object = directory, .ranges = {}, .keys = {}}));  // from here on a is barred there
+  a.client->reset_record();
+  a.client->release_all();
+  CHECK(a->fenced());
+  CHECK(answered.order.size() == 10'000);
+  for (const auto& [key, result] : answered.results) CHECK((!result && result.error().code == ErrorCode::fenced));
+  CHECK(a.client->counts() == StepCounts{});
+  CHECK(!has_key(volume, "n/0"));
+  a->run_async(insert("n/0"), answered.as("afterwards"));
+  CHECK(answered.results.at("afterwards").error().code == ErrorCode::fenced);
+}
+
+TEST_CASE("a batch is answered once all of its steps are decided, each in its place") {
+  InstanceVolume volume;
+  const Running a = volume.start();
+  need(a->run_repeatable({"Inode.50", "create", {}, {mutation::CreateExclusive{}}}));
+  a.client->set_hook(once_on("insert", {Fault::Kind::hold}));
+  std::optional<std::vector<Result<StepResult>>> results;
+  std::vector<MetaTxn> txns{insert("n/1"),
+                            {"Inode.50", "touch", {guard::KeyPresent{"k"}}, {mutation::SetKey{"k", "v"}}},
+                            {"Inode.51", "touch", {}, {mutation::SetKey{"k", "v"}}},
+                            insert("n/1", "again")};
+  a->run_async(std::move(txns), [&](auto all) { results = std::move(all); });
+  CHECK_FALSE(results.has_value());
+  a.client->release_all();
+  REQUIRE(results.has_value());
+  REQUIRE(results->size() == 4);
+  CHECK(need((*results)[0]).decided == Decided::applied);
+  CHECK(need((*results)[1]).decided == Decided::refused);
+  CHECK((*results)[2].error().code == ErrorCode::not_found);
+  CHECK(need((*results)[3]).decided == Decided::refused);
+  results.reset();
+  a->run_async(std::vector<MetaTxn>{}, [&](auto all) { results = std::move(all); });
+  REQUIRE(results.has_value());
+  CHECK(results->empty());
+}
+
+TEST_CASE("a step in flight holds a roll call's answer back, as a thread of its own did") {
+  InstanceVolume volume;
+  const Running a = volume.start();
+  const Running b = volume.start();
+  const auto before = a->next_token().number;
+  a.client->set_hook(once_on("insert", {Fault::Kind::hold}));
+  Answered answered;
+  a->run_async(insert("n/1"), answered.as("insert"));
+  const auto lowest = [&] {
+    const auto roll = need(b->call_roll({}));
+    return std::ranges::find(roll.members, a->id(), &Member::id)->lowest_running;
+  };
+  CHECK(lowest() == before + 1);
+  a.client->release_all();
+  CHECK(lowest() > before + 1);
+}
+
+TEST_CASE("a read is sent again until it is answered, and tells of a fence") {
+  InstanceVolume volume;
+  const Running a = volume.start();
+  const Running b = volume.start();
+  int sent = 0;
+  a.client->set_hook(
+      [&](const StepInfo&) { return ++sent < 3 ? Fault{Fault::Kind::lost_answer_not_applied} : Fault{}; });
+  std::optional<Result<MetaSnapshot>> answer;
+  const auto read = [&] {
+    a->reader()({.object = directory, .ranges = {}, .keys = {}}, [&](auto snapshot) { answer = std::move(snapshot); });
+  };
+  read();
+  REQUIRE(answer.has_value());
+  CHECK(answer->has_value());
+  CHECK(a.client->counts() == StepCounts{.queries = 3});
+  need(b->evict(a->id()));
+  need(b->query({.object = directory, .ranges = {}, .keys = {}}));
+  read();
+  CHECK(answer->error().code == ErrorCode::fenced);
+  CHECK(a->fenced());
+}
+
+TEST_CASE("an instance ends once its reads are answered, whoever still wants to know") {
+  InstanceVolume volume;
+  Running a = volume.start();
+  a.client->set_hook(
+      [](const StepInfo& info) { return info.kind == StepKind::query ? Fault{Fault::Kind::hold} : Fault{}; });
+  bool answered = false;
+  a->reader()({.object = directory, .ranges = {}, .keys = {}}, [&](const auto&) { answered = true; });
+  REQUIRE(a.client->wait_for_held(1));
+  std::thread end([&] { a.instance.reset(); });
+  a.client->release_all();
+  end.join();
+  CHECK(answered);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Processes of this host: who is known to be gone (docs/ORDERING.md section 2).
-#include "instance/processes.h"
+#include "instance/presence.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

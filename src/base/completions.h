@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+// For a thread that waits for completions (lccfs/object_store.h).
 #pragma once
 
 #include <deque>
@@ -9,15 +10,24 @@
 
 namespace lccfs {
 
+/// A completion, and where the answer comes. It owns the promise: whoever waits may be gone before it returns.
+template <class Answer>
+auto promised() {
+  std::promise<Answer> promise;
+  auto answer = promise.get_future();
+  return std::pair(std::move(answer),
+                   [promise = std::move(promise)](Answer value) mutable { promise.set_value(std::move(value)); });
+}
+
 /// Runs steps of the store, a bounded number at once, and waits for all: each takes a `next()` for its completion.
 /// One thread.
 class StepsInFlight {
  public:
   ObjectStore::DataDone next() {
     if (waiting_.size() == most_in_flight) wait_for_first();
-    std::promise<Result<>> promise;
-    waiting_.push_back(promise.get_future());
-    return [promise = std::move(promise)](Result<> result) mutable { promise.set_value(std::move(result)); };
+    auto [answer, done] = promised<Result<>>();
+    waiting_.push_back(std::move(answer));
+    return std::move(done);
   }
   Result<> wait() {
     while (!waiting_.empty()) wait_for_first();

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// Other instances: asking them, finding out that they are over, fencing (docs/ORDERING.md section 2). Any thread; what
+// returns a Result blocks on the store, `ask` and what calls the roll on other instances, too.
+//
+//  fence | object  | step                                        | stop here leaves
+//  1     | (store) | fence the identity, wait until it holds     | fenced, not marked: the next one does both again
+//  2     | Super   | record -> fenced(n + 1), counter n -> n + 1 | done
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <optional>
+#include <stop_token>
+#include <vector>
+
+#include "base/mutex.h"
+#include "format/records.h"
+#include "instance/answers.h"
+#include "instance/presence.h"
+#include "instance/roll_call.h"
+#include "instance/steps.h"
+#include "lccfs/clock.h"
+
+namespace lccfs {
+
+/// What an instance is. Final once it has started.
+struct Self {
+  InstanceId id;
+  bool read_only = false;  ///< it fences nobody
+  bool recorded = true;    ///< false: a read-only one that may write nothing
+  const Processes* processes = &system_processes();
+};
+
+class Others {
+ public:
+  Others(Steps& steps, Answers& answers, Clock& clock, const Self& me)
+      : steps_(steps), store_(steps.store()), answers_(answers), clock_(clock), me_(me) {}
+
+  struct RecordOnSuper {
+    std::optional<format::InstanceRecord> record;  ///< nullopt: there is none
+    Bytes raw;
+    std::uint64_t fences = 0;
+  };
+  Result<RecordOnSuper> read_record(InstanceId whom);
+
+  /// To be called with an inode's `fence` before its data is read or its lease taken: syncs fences if that one is new.
+  Result<> see_fence(std::uint64_t number);
+  /// Syncs fences, and has seen those up to this number.
+  Result<> sync_fences(std::uint64_t number);
+  /// The fence counter's value that a take-over writes into `fence`; every fence that `look_at` relied on is in it.
+  std::uint64_t newest_fence() const { return fences_seen_.load(); }
+
+  enum class AskResult {
+    done,
+    busy,
+    silent,  ///< it watches, and did not answer in time
+    nobody,  ///< nobody watches there
+  };
+  Result<AskResult> ask(InstanceId whom, const format::Question& question, std::chrono::milliseconds time_out);
+  enum class Seen { over, watching, absent };
+  /// One look at that instance. Fences it if it is gone: proven dead, or absent in all of this instance's looks of a
+  /// minute (presence.h; a read-only one fences nobody). Behind `over` fences are synced: every object is to be read
+  /// anew, and nothing of that instance's can change what is read.
+  Result<Seen> look_at(InstanceId whom);
+  /// Fences a live instance (gone, or silent for too long).
+  Result<> evict(InstanceId whom);
+  /// To be called about once a second: sees to it that the store may fence those who are here now (ObjectStore::fence).
+  /// Does not block.
+  void look_around() EXCLUDES(mutex_);
+  /// This instance has lost a watch: what it has seen of others before may have been an outage. Does not block.
+  void begin_looks_anew() EXCLUDES(mutex_);
+
+  /// Asks all instances how far they have come, and which of these inodes they have open. Whoever answers lets go of
+  /// the directory items under which nothing runs. Looks again and again at who is silent and does not watch, until
+  /// each is seen or gone: then it is fenced. That takes a minute or so; stopped, it leaves them silent.
+  Result<Roll> call_roll(const std::vector<Ino>& inodes, const std::stop_token& stop);
+
+ private:
+  enum class Standing { watching, absent, gone };
+  Result<Standing> look_for(InstanceId whom, const format::InstanceRecord& record) EXCLUDES(mutex_);
+  Result<> fence_the_gone(Roll& roll, const std::stop_token& stop);
+  Result<Seen> look_again_at(const Member& member);
+  bool refusal_is_news(InstanceId whom) EXCLUDES(mutex_);
+
+  Steps& steps_;
+  ObjectStore& store_;
+  Answers& answers_;
+  Clock& clock_;
+  const Self& me_;
+  std::atomic<std::uint64_t> fences_seen_{0};
+  Mutex mutex_;
+  Absences absences_ GUARDED_BY(mutex_);
+  std::map<InstanceId, std::chrono::nanoseconds> refusals_told_ GUARDED_BY(mutex_);
+  std::optional<std::chrono::nanoseconds> looked_around_ GUARDED_BY(mutex_);
+};
+
+}  // namespace lccfs

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "instance/watches.h"
+
+#include <atomic>
+#include <optional>
+#include <utility>
+
+#include "base/log.h"
+#include "format/object_names.h"
+
+namespace lccfs {
+
+namespace {
+
+// What cannot be read is a newer version's: it will take our silence for what it is.
+template <class Asked>
+std::optional<Bytes> reply_to(Answers& answers, const Bytes& payload) {
+  const auto asked = format::decode<Asked>(payload);
+  if (!asked) return std::nullopt;
+  const std::optional reply = answers.to(*asked);
+  return reply ? std::optional(encode(*reply)) : std::nullopt;
+}
+
+}  // namespace
+
+/// What the store calls: it only hands over.
+class OwnWatches::Handler final : public WatchHandler {
+ public:
+  Handler(OwnWatches& own, std::string object) : own_(own), object_(std::move(object)) {}
+
+  void on_notify(Bytes payload, std::move_only_function<void(Bytes)> answer) override {
+    const bool roll_call = object_ == format::super_object;
+    auto& threads = roll_call ? own_.roll_threads_ : own_.question_threads_;
+    // Not `this`: the watch may have ended by then.
+    threads.post(
+        [&answers = own_.answers_, roll_call, payload = std::move(payload), answer = std::move(answer)]() mutable {
+          const auto reply =
+              roll_call ? reply_to<format::RollCall>(answers, payload) : reply_to<format::Question>(answers, payload);
+          if (reply) answer(*reply);
+        });
+  }
+
+  void on_lost(Error reason) override {
+    log::warning("watch on " + object_ + " lost: " + reason.context);
+    lost_ = true;
+    own_.others_.begin_looks_anew();
+    own_.watch_threads_.post([&own = own_, object = object_] { own.set_again(object); });
+  }
+
+  bool lost() const { return lost_; }
+
+ private:
+  OwnWatches& own_;
+  const std::string object_;
+  std::atomic<bool> lost_{false};
+};
+
+Result<> OwnWatches::start(const Bytes& record) {
+  record_ = record;
+  for (const std::string& object : {std::string(format::super_object), format::session_object(me_.id)}) {
+    LCCFS_CHECK(set(object));
+  }
+  others_.look_around();
+  LCCFS_TRY(const bool live, own_record_is_live());
+  if (!live) return failure(ErrorCode::fenced, "this client was taken for dead while it started: start it again");
+  return {};
+}
+
+std::map<std::string, OwnWatches::Own> OwnWatches::end() {
+  const Lock lock(mutex_);
+  ending_ = true;
+  return std::exchange(watches_, {});
+}
+
+/// A watch may be lost before it is kept: whoever keeps it looks, and on_lost comes too late to be heard.
+Result<> OwnWatches::set(const std::string& object) {
+  for (;;) {
+    Own own{std::make_shared<Handler>(*this, object), nullptr};
+    LCCFS_TRY(own.watch, steps_.store().watch(object, own.handler));
+    const Lock lock(mutex_);
+    if (ending_) return {};
+    if (own.handler->lost()) continue;
+    std::swap(watches_[object], own);
+    return {};
+  }
+}
+
+Result<bool> OwnWatches::own_record_is_live() {
+  LCCFS_TRY(const auto found, others_.read_record(me_.id));
+  return found.record && found.raw == record_;
+}
+
+void OwnWatches::set_again(const std::string& object) {
+  const Lock one_at_a_time(object == format::super_object ? super_again_ : session_again_);
+  while (!steps_.fenced()) {
+    {
+      const Lock lock(mutex_);
+      const auto& kept = watches_[object];
+      if (ending_ || (kept.handler && !kept.handler->lost())) return;
+    }
+    const auto done = set(object);
+    if (done) {
+      const auto live = own_record_is_live();
+      if (live && *live) return log::info("watch on " + object + " set again");
+      if (live) return steps_.become_fenced("its record on Super is no longer live");
+    } else if (done.error().code == ErrorCode::not_found) {
+      return steps_.become_fenced(object + " is gone");
+    } else if (done.error().code == ErrorCode::fenced) {
+      return steps_.become_fenced(done.error().context);
+    }
+    clock_.sleep_for(std::chrono::seconds(1));
+  }
+}
+
+}  // namespace lccfs

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// An instance's own watches, on Super and on its session object: what comes in is answered, on threads of their own; a
+// watch that is lost is set again, if the own record is still live then. Any thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/mutex.h"
+#include "base/thread_pool.h"
+#include "instance/others.h"
+
+namespace lccfs {
+
+class OwnWatches {
+ public:
+  OwnWatches(Steps& steps, Answers& answers, Others& others, Clock& clock, const Self& me)
+      : steps_(steps), answers_(answers), others_(others), clock_(clock), me_(me) {}
+  ~OwnWatches() { end(); }
+  OwnWatches(const OwnWatches&) = delete;
+  OwnWatches& operator=(const OwnWatches&) = delete;
+
+  /// Sets both, looks who else is there, and reads the own record: `fenced` unless it is as it was written, `record`.
+  Result<> start(const Bytes& record);
+
+  class Handler;
+  struct Own {
+    std::shared_ptr<Handler> handler;
+    std::unique_ptr<Watch> watch;
+  };
+  /// No watch is set any more. Answers those there are, by object: each ends with what is answered here.
+  std::map<std::string, Own> end() EXCLUDES(mutex_);
+
+ private:
+  Result<> set(const std::string& object) EXCLUDES(mutex_);
+  void set_again(const std::string& object) EXCLUDES(mutex_);
+  Result<bool> own_record_is_live();
+
+  Steps& steps_;
+  Answers& answers_;
+  Others& others_;
+  Clock& clock_;
+  const Self& me_;
+  Bytes record_;  // as written on Super
+
+  Mutex mutex_;
+  bool ending_ GUARDED_BY(mutex_) = false;
+  std::map<std::string, Own> watches_ GUARDED_BY(mutex_);
+  // One thread sets a watch again: that on Super, that on the session. Held while it does; before mutex_.
+  Mutex super_again_, session_again_;
+  // Last: they end before what they use.
+  ThreadPool question_threads_{256};
+  ThreadPool roll_threads_{16};  // a roll call must not wait behind questions, which wait for the store
+  ThreadPool watch_threads_{4};  // a lost watch must not wait behind questions
+};
+
+}  // namespace lccfs
