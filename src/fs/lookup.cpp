@@ -182,10 +182,9 @@ Result<EntryReply> Namespace::Private::by_number(Ino ino) {
   LCCFS_TRY(const bool removed, was_removed(*view));
   if (removed) return gone();
   if (ino != root_ino && !files.is_open(ino) && !directories.is_open(ino)) {
-    const reclaim::Query query = [this](MetaRead read) { return instance.query(std::move(read)); };
-    LCCFS_TRY(const auto traces, reclaim::read_traces(query, ino));
+    LCCFS_TRY(const auto traces, reclaim::read_traces(instance.reader(), ino));
     if (!traces) return gone();
-    LCCFS_TRY(const auto found, reclaim::count_names(query, *traces));
+    LCCFS_TRY(const auto found, reclaim::count_names(instance.reader(), *traces));
     if (found.total() == 0) return gone();
   }
   return entry_reply_for(*view, sent);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "objects/super.h"
 #include "reclaim/collector.h"
 #include "reclaim/queue_page.h"
 
@@ -16,23 +17,18 @@ class Measure {
   explicit Measure(ObjectStore& store) : store_(store) {}
 
   Result<Backlog> run() {
-    LCCFS_TRY(const auto super,
-              store_.query({.object = format::super_object, .xattrs = true, .ranges = {}, .keys = {}}));
-    LCCFS_TRY(super_, format::super_in(super.xattrs));
+    LCCFS_TRY(const auto super, objects::read_super(query_));
+    object_size_bytes_ = super.record.object_size_bytes;
     LCCFS_TRY(const auto roll, read_roll(store_));
     for (const auto& member : roll.members) LCCFS_CHECK(add_queue(member.id));
     return backlog_;
   }
 
  private:
-  Query query() {
-    return [this](MetaRead read) { return store_.query(std::move(read)); };
-  }
-
   Result<> add_queue(InstanceId instance) {
     QueuePage page;
     do {
-      LCCFS_TRY(page, read_queue_page(query(), instance, page.last_key));
+      LCCFS_TRY(page, read_queue_page(query_, instance, page.last_key));
       for (const auto& [number, item] : page.items) {
         if (item.kind == QueueItem::Kind::range) continue;  // stands for inodes to come, not for garbage
         ++backlog_.items;
@@ -44,24 +40,25 @@ class Measure {
   }
 
   Result<> add_directory(Ino directory) {
-    return for_each_detached(query(), directory,
+    return for_each_detached(query_, directory,
                              [this](const format::DetachedKey& detached) { return add_inode(detached.ino, false); });
   }
 
   /// One that is not dead, and to which an item of its own leads, most likely has a name.
   Result<> add_inode(Ino ino, bool only_if_dead) {
     if (!seen_.insert(ino).second) return {};
-    const auto traces = read_traces(query(), ino);
+    const auto traces = read_traces(query_, ino);
     if (!traces && is_damage(traces.error())) return {};  // lccfs-fsck says so
     if (!traces) return std::unexpected(traces.error());
     if (!*traces || (only_if_dead && !(*traces)->dead())) return {};
     ++backlog_.inodes;
-    backlog_.bytes_waiting += (*traces)->occupied_bytes(super_.object_size_bytes);
+    backlog_.bytes_waiting += (*traces)->map.occupied_bytes(object_size_bytes_, (*traces)->size_bytes);
     return {};
   }
 
   ObjectStore& store_;
-  format::SuperRecord super_;
+  const Query query_ = objects::reader_of(store_);
+  std::uint64_t object_size_bytes_ = 0;
   Backlog backlog_;
   std::set<Ino> seen_;
 };

@@ -10,30 +10,20 @@ namespace {
 constexpr unsigned most_rounds = 64;
 }  // namespace
 
-struct Collector::Private {
-  Instance& instance;
-  const CollectorOptions options;
-};
-
-Collector::Collector(Instance& instance, const CollectorOptions& options) : private_(new Private{instance, options}) {}
-
-Collector::~Collector() = default;
-
 bool Collector::another_is_at_work(std::chrono::nanoseconds interval) const {
-  const auto last = private_->instance.last_roll_call();
-  return last && private_->instance.clock().elapsed() - *last < interval;
+  const auto last = instance_.last_roll_call();
+  return last && instance_.clock().elapsed() - *last < interval;
 }
 
 Result<PassReport> Collector::pass(const std::stop_token& stop) {
-  auto& instance = private_->instance;
-  const auto began = instance.clock().elapsed();
+  const auto began = instance_.clock().elapsed();
   PassReport report;
   Tally tally;
-  Pace pace(instance.clock(), private_->options.jobs, private_->options.operations_per_second, stop);
-  const Recount recount(instance, pace, tally, stop);
+  Pace pace(instance_.clock(), options_.jobs, options_.operations_per_second, stop);
+  const Recount recount(instance_, pace, tally, stop);
   bool more = true;
   for (unsigned rounds = 0; more && rounds < most_rounds && !stop.stop_requested(); ++rounds) {
-    LCCFS_TRY(more, Round(instance, private_->options, recount, report, stop).run());
+    LCCFS_TRY(more, Round(instance_, options_, recount, report, stop).run());
   }
   report.items_seen = report.items_done + report.items_left;
   report.inodes_removed = tally.inodes_removed;
@@ -41,7 +31,7 @@ Result<PassReport> Collector::pass(const std::stop_token& stop) {
   report.bytes_freed = tally.bytes_freed;
   report.names_removed = tally.names_removed;
   report.inodes_corrected = tally.inodes_corrected;
-  report.took = instance.clock().elapsed() - began;
+  report.took = instance_.clock().elapsed() - began;
   return report;
 }
 

@@ -10,7 +10,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -55,10 +54,7 @@ struct PassReport {
 class Collector {
  public:
   /// `instance` outlives the collector, and is not read-only.
-  Collector(Instance& instance, const CollectorOptions& options);
-  ~Collector();
-  Collector(const Collector&) = delete;
-  Collector& operator=(const Collector&) = delete;
+  Collector(Instance& instance, const CollectorOptions& options) : instance_(instance), options_(options) {}
 
   /// Works until nothing is left that can be done now. Stopped, it ends after the steps in flight. Errors are the
   /// store's: what was done stays done, and the next pass goes on.
@@ -69,8 +65,8 @@ class Collector {
   bool another_is_at_work(std::chrono::nanoseconds interval) const;
 
  private:
-  struct Private;
-  std::unique_ptr<Private> private_;
+  Instance& instance_;
+  const CollectorOptions options_;
 };
 
 /// What a pass would do: asks the instances, and changes nothing. No instance is needed. not_found: there is no volume.

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "instance/presence.h"
+#include "objects/super.h"
 #include "reclaim/collector.h"
 #include "reclaim/examine.h"
 #include "reclaim/queue_page.h"
@@ -21,9 +22,8 @@ class DryRun {
 
   Result<PassReport> run() {
     const auto began = clock_.elapsed();
-    LCCFS_TRY(const auto super,
-              store_.query({.object = format::super_object, .xattrs = true, .ranges = {}, .keys = {}}));
-    LCCFS_TRY(super_, format::super_in(super.xattrs));
+    LCCFS_TRY(const auto super, objects::read_super(query_));
+    object_size_bytes_ = super.record.object_size_bytes;
     LCCFS_TRY(auto roll, call_roll(store_, {}));
     LCCFS_CHECK(store_.sync_fences());
     LCCFS_CHECK(name_the_unheard(roll));
@@ -36,10 +36,6 @@ class DryRun {
   }
 
  private:
-  Query query() {
-    return [this](MetaRead read) { return store_.query(std::move(read)); };
-  }
-
   /// A pass fences who is dead, and who stays away for a minute: here all who do not watch count as over.
   Result<> name_the_unheard(Roll& roll) {
     for (auto& member : roll.members) {
@@ -65,7 +61,7 @@ class DryRun {
   Result<> look_at_queue(const Member& member) {
     QueuePage page;
     do {
-      LCCFS_TRY(page, read_queue_page(query(), member.id, page.last_key));
+      LCCFS_TRY(page, read_queue_page(query_, member.id, page.last_key));
       report_.damaged.insert(report_.damaged.end(), page.damaged.begin(), page.damaged.end());
       for (const auto& one : page.items) {
         if (is_intent(member, one)) continue;
@@ -90,7 +86,7 @@ class DryRun {
   }
 
   Result<> look_at_directory(Ino directory) {
-    return for_each_detached(query(), directory, [this](const format::DetachedKey& detached) -> Result<> {
+    return for_each_detached(query_, directory, [this](const format::DetachedKey& detached) -> Result<> {
       LCCFS_TRY(const auto verdict, horizon_->judge(detached.token));
       return verdict == Horizon::Verdict::not_over ? Result<>() : look_at_inode(detached.ino);
     });
@@ -98,7 +94,7 @@ class DryRun {
 
   Result<> look_at_inode(Ino ino) {
     if (!seen_.insert(ino).second) return {};
-    auto assessment = examine(query(), *horizon_, ino);
+    auto assessment = examine(query_, *horizon_, ino);
     if (!assessment && is_damage(assessment.error())) {
       report_.damaged.push_back(assessment.error().context);
       return {};
@@ -124,8 +120,8 @@ class DryRun {
         continue;
       }
       ++report_.inodes_removed;
-      report_.data_objects_removed += inode.mapped_objects();
-      report_.bytes_freed += inode.occupied_bytes(super_.object_size_bytes);
+      report_.data_objects_removed += inode.map.mapped();
+      report_.bytes_freed += inode.map.occupied_bytes(object_size_bytes_, inode.size_bytes);
     }
     removable_.clear();
     return {};
@@ -134,11 +130,12 @@ class DryRun {
   ObjectStore& store_;
   Clock& clock_;
   const CollectorOptions& options_;
-  format::SuperRecord super_;
+  const Query query_ = objects::reader_of(store_);
+  std::uint64_t object_size_bytes_ = 0;
   PassReport report_;
   std::optional<Horizon> horizon_;
   std::set<Ino> seen_;
-  std::map<Ino, Traces> removable_;
+  std::map<Ino, Inode> removable_;
 };
 
 }  // namespace

@@ -2,15 +2,41 @@
 #include "reclaim/examine.h"
 
 #include <set>
+#include <utility>
 
 namespace lccfs::reclaim {
+
+Horizon::Horizon(const Roll& roll, Resolve resolve) : resolve_(std::move(resolve)) {
+  for (const auto& member : roll.members) {
+    if (member.standing == Member::Standing::over) {
+      over_.insert(member.id);
+    } else {
+      lowest_running_[member.id] = member.lowest_running;
+    }
+  }
+}
+
+Result<Horizon::Verdict> Horizon::judge(Token token) {
+  if (const auto living = lowest_running_.find(token.instance); living != lowest_running_.end()) {
+    return token.number < living->second ? Verdict::over : Verdict::not_over;
+  }
+  {
+    const Lock lock(mutex_);
+    if (over_.contains(token.instance)) return Verdict::over;
+  }
+  LCCFS_TRY(const bool over, resolve_(token.instance));
+  if (!over) return Verdict::not_over;
+  const Lock lock(mutex_);
+  over_.insert(token.instance);
+  return Verdict::over_since_now;
+}
 
 namespace {
 
 using Kind = Assessment::Kind;
 
 /// All the traces whose steps must be over before anything is decided. not_over wins over over_since_now.
-Result<Horizon::Verdict> judge_traces(Horizon& horizon, const Traces& inode) {
+Result<Horizon::Verdict> judge_traces(Horizon& horizon, const Inode& inode) {
   std::vector<Token> tokens;
   for (const auto& pointer : inode.pointers) tokens.push_back(pointer.token);
   if (inode.sealed()) tokens.push_back(inode.state.token);
@@ -41,7 +67,7 @@ Kind kind_of(const Assessment& assessment) {
 }
 
 /// Rule 4: an answer that rests on two reads, and is followed by no step that guards the first of them.
-Result<bool> is_unchanged(const Query& query, const Traces& inode) {
+Result<bool> is_unchanged(const Query& query, const Inode& inode) {
   LCCFS_TRY(const auto again, read_traces(query, inode.ino));
   return again && again->version == inode.version;
 }

@@ -4,13 +4,41 @@
 // what is garbage. Changes nothing. Blocks; any thread.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
-#include "reclaim/horizon.h"
+#include "base/mutex.h"
+#include "instance/roll_call.h"
 #include "reclaim/traces.h"
 
 namespace lccfs::reclaim {
+
+/// Which traces are over (section 2), as one roll call has shown it.
+class Horizon {
+ public:
+  /// Says of an instance that is not on the roll whether it is over: it has no record, or has begun later. Fences are
+  /// synced when it says so.
+  using Resolve = std::function<Result<bool>(InstanceId)>;
+
+  Horizon(const Roll& roll, Resolve resolve);
+
+  enum class Verdict {
+    over,
+    not_over,
+    over_since_now,  ///< what was read before this answer proves nothing: it is to be read again
+  };
+  Result<Verdict> judge(Token token) EXCLUDES(mutex_);
+
+ private:
+  std::map<InstanceId, std::uint64_t> lowest_running_;  // of those that live; 0: silent
+  const Resolve resolve_;
+  Mutex mutex_;
+  std::set<InstanceId> over_ GUARDED_BY(mutex_);
+};
 
 struct Assessment {
   enum class Kind {
@@ -25,7 +53,7 @@ struct Assessment {
     reclaim,      ///< dead, and nothing in the volume needs it: unless a client has it open
   };
   Kind kind = Kind::wait;
-  Traces inode;  ///< as read; empty if gone
+  Inode inode;  ///< as read; empty if gone
   Names names;
   bool after_a_change = false;  ///< by whoever asks: some step was taken on the way here
 };
@@ -37,7 +65,7 @@ Error describe_lost_parent(const Assessment& assessment);
 
 /// What a trim is to write: the back-pointers to drop, and `attr` if its link count is wrong.
 struct Trim {
-  std::vector<BackPointer> drop;
+  std::vector<objects::BackPointer> drop;
   std::optional<format::AttrRecord> attr;
   bool needed() const { return attr || !drop.empty(); }
 };

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <mutex>
 #include <semaphore>
 #include <stop_token>
 #include <utility>
 
+#include "base/mutex.h"
 #include "lccfs/clock.h"
 
 namespace lccfs::reclaim {
@@ -28,7 +28,7 @@ class Pace {
     if (interval_ == std::chrono::nanoseconds(0)) return;
     std::chrono::nanoseconds turn{0};
     {
-      const std::lock_guard lock(mutex_);
+      const Lock lock(mutex_);
       turn = std::max(next_, clock_.elapsed());
       next_ = turn + interval_;
     }
@@ -51,8 +51,8 @@ class Pace {
   const std::stop_token stop_;
   const std::chrono::nanoseconds interval_;
   std::counting_semaphore<> free_;
-  std::mutex mutex_;  // guards when the next step may begin
-  std::chrono::nanoseconds next_{0};
+  Mutex mutex_;
+  std::chrono::nanoseconds next_ GUARDED_BY(mutex_){0};  // when the next step may begin
 };
 
 }  // namespace lccfs::reclaim

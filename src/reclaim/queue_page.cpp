@@ -14,7 +14,8 @@ constexpr std::uint64_t most_numbers = std::uint64_t{1} << 20;
 Result<QueuePage> read_queue_page(const Query& query, InstanceId instance, const std::string& after) {
   const auto session = format::session_object(instance);
   QueuePage page;
-  const auto snapshot = query({.object = session, .ranges = {{"q/", after, keys_at_once}}, .keys = {}});
+  const auto snapshot =
+      objects::read_once(query, {.object = session, .ranges = {{"q/", after, keys_at_once}}, .keys = {}});
   if (!snapshot && snapshot.error().code == ErrorCode::not_found) return page;
   if (!snapshot) return std::unexpected(snapshot.error());
   const auto& range = snapshot->ranges.front();

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "reclaim/recount.h"
 
+#include <algorithm>
 #include <utility>
 
-#include "format/layout.h"
 #include "base/completions.h"
+#include "format/layout.h"
 #include "reclaim/settle.h"
 #include "txn/reclaim_txn.h"
 
 namespace lccfs::reclaim {
 
 using Kind = Assessment::Kind;
-namespace xattr = format::xattr;
 
 namespace {
 constexpr unsigned most_steps = 16;  // each is a race won or lost: who loses so many leaves it for later
@@ -20,10 +20,6 @@ constexpr std::uint32_t names_at_once = 512;
 
 Recount::Recount(Instance& instance, Pace& pace, Tally& tally, std::stop_token stop)
     : instance_(instance), pace_(pace), tally_(tally), stop_(std::move(stop)) {}
-
-Query Recount::query() const {
-  return [this](MetaRead read) { return instance_.query(std::move(read)); };
-}
 
 Result<Applied> Recount::paced(MetaTxn txn) const {
   pace_.wait_for_turn();
@@ -41,7 +37,7 @@ Result<bool> Recount::apply(MetaTxn txn) const {
 
 Result<Assessment> Recount::advance(Horizon& horizon, Ino ino) const {
   for (unsigned steps = 0;; ++steps) {
-    LCCFS_TRY(auto assessment, examine(query(), horizon, ino));
+    LCCFS_TRY(auto assessment, examine(instance_.reader(), horizon, ino));
     const auto kind = assessment.kind;
     const bool to_be_changed =
         kind == Kind::settle_seal || kind == Kind::trim || kind == Kind::kill || kind == Kind::clear_names;
@@ -86,7 +82,7 @@ Result<bool> Recount::clear_names(const Assessment& assessment) const {
   for (const auto& [parent, names] : assessment.names.by_parent) {
     MetaRead read{.object = format::inode_object(parent), .xattrs = true, .ranges = {}, .keys = {}};
     for (const auto& name : names) read.keys.push_back(format::entry_key(instance_.super().uuid, name));
-    const auto directory = instance_.query(read);
+    const auto directory = objects::read_object(instance_.reader(), read);
     if (!directory && directory.error().code == ErrorCode::not_found) continue;
     if (!directory) return std::unexpected(directory.error());
     std::vector<std::string> keys;
@@ -102,10 +98,8 @@ Result<bool> Recount::clear_names(const Assessment& assessment) const {
     }
     std::optional<std::uint64_t> nsub;
     if (assessment.inode.is_directory()) {
-      const auto raw = directory->xattrs.find(xattr::nsub);
-      const auto count = format::decode<format::NumberRecord>(raw == directory->xattrs.end() ? Bytes() : raw->second);
-      if (!count) return failure(ErrorCode::corrupt, format::inode_object(parent) + ": nsub: " + count.error().context);
-      nsub = count->value - std::min(count->value, entries);
+      LCCFS_TRY(const auto count, directory->needed<format::NumberRecord>(format::xattr::nsub));
+      nsub = count.value - std::min(count.value, entries);
     }
     LCCFS_TRY(const bool cleared, apply(txn::remove_dead_names(parent, directory->version, keys, nsub)));
     if (cleared) tally_.names_removed += entries;
@@ -142,10 +136,10 @@ Result<> Recount::empty_directory(Ino directory, TimeSpec logged) const {
 }
 
 /// As many removes as there are mapped objects; none is looked for. false: stopped.
-Result<bool> Recount::remove_data(const Traces& file) const {
+Result<bool> Recount::remove_data(const Inode& file) const {
   using format::MapBlock;
   StepsInFlight steps;
-  for (const auto& [block, bits] : file.map) {
+  for (const auto& [block, bits] : file.map.blocks()) {
     for (auto i = bits.may_exist._Find_first(); i < MapBlock::objects; i = bits.may_exist._Find_next(i)) {
       if (stop_.stop_requested()) {
         LCCFS_CHECK(steps.wait());

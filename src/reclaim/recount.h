@@ -48,7 +48,6 @@ class Recount {
   /// left for a later pass. `logged`: when what led here was logged, for the item of a directory that is emptied.
   Result<bool> remove(const Assessment& dead, TimeSpec logged) const;
 
-  Query query() const;
   /// A step that may be done twice, at the collector's pace.
   Result<Applied> paced(MetaTxn txn) const;
 
@@ -58,7 +57,7 @@ class Recount {
   Result<bool> trim(const Assessment& assessment) const;
   Result<bool> clear_names(const Assessment& assessment) const;
   Result<> empty_directory(Ino directory, TimeSpec logged) const;
-  Result<bool> remove_data(const Traces& file) const;
+  Result<bool> remove_data(const Inode& file) const;
 
   Instance& instance_;
   Pace& pace_;

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/log.h"
-#include "reclaim/round_parallel.h"
 #include "txn/volume_txn.h"
 
 namespace lccfs::reclaim {
@@ -66,7 +65,7 @@ Result<> Round::see_to_what_the_dead_made(const Roll& roll) {
 Result<> Round::read_queue(const Member& member, Items which) {
   QueuePage page;
   do {
-    auto read = read_queue_page(recount_.query(), member.id, page.last_key);
+    auto read = read_queue_page(instance_.reader(), member.id, page.last_key);
     if (!read && is_damage(read.error())) {
       note_damage(read.error());
       return {};
@@ -144,7 +143,7 @@ Result<> Round::remove_instance(const Member& member) {
 
 /// Once a round, however many items lead there.
 void Round::note_damage(const Error& error) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (!damage_told_.insert(error.context).second) return;
   log::warning(error.context + ": left alone; run lccfs-fsck");
   report_.damaged.push_back(error.context);

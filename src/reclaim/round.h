@@ -24,10 +24,13 @@
 #include <optional>
 #include <set>
 #include <stop_token>
+#include <utility>
 #include <vector>
 
+#include "base/mutex.h"
+#include "base/parallel.h"
 #include "reclaim/collector.h"
-#include "reclaim/horizon.h"
+#include "reclaim/examine.h"
 #include "reclaim/queue_page.h"
 #include "reclaim/recount.h"
 
@@ -71,8 +74,20 @@ class Round {
   Result<bool> handle_range(const format::QueueItem& range);
 
   void note_damage(const Error& error);
+  /// work(i) -> Result<>, `jobs` at a time. What cannot be read is noted as damage and left; any other error ends it.
   template <class Work>
-  Result<> in_parallel(std::size_t count, const Work& work);
+  Result<> in_parallel(std::size_t count, const Work& work) {
+    Result<> result;
+    for_each_in_parallel(count, options_.jobs, [&](std::size_t i) {
+      if (stop_.stop_requested()) return;
+      Result<> one = work(i);
+      if (one) return;
+      if (is_damage(one.error())) return note_damage(one.error());
+      const Lock lock(mutex_);
+      result = std::move(one);
+    });
+    return result;
+  }
 
   Instance& instance_;
   const CollectorOptions& options_;
@@ -80,7 +95,7 @@ class Round {
   PassReport& report_;
   const std::stop_token stop_;
   std::optional<Horizon> horizon_;
-  std::mutex mutex_;  // guards the report and what parallel work adds to
+  Mutex mutex_;  // guards the report and what parallel work adds to
   std::vector<Due> due_;
   std::set<std::string> damage_told_;
   std::set<InstanceId> over_;     // as the round began

@@ -4,7 +4,7 @@
 #include <functional>
 #include <limits>
 
-#include "reclaim/round_parallel.h"
+#include "reclaim/round.h"
 #include "txn/reclaim_txn.h"
 
 namespace lccfs::reclaim {
@@ -97,7 +97,7 @@ Result<> Round::drop_keys(Directory& directory, const std::set<Ino>& dealt_with)
     directory.something_left = true;
     return std::unexpected(removed.error());
   }
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   did_something_ = true;
   return {};
 }

@@ -2,7 +2,7 @@
 // Inode and range items: recount in bulk, so that the instances are asked once for many dead inodes.
 #include <algorithm>
 
-#include "reclaim/round_parallel.h"
+#include "reclaim/round.h"
 
 namespace lccfs::reclaim {
 
@@ -26,7 +26,7 @@ Result<std::set<Ino>> Round::handle_inodes(const std::vector<Ino>& inodes, TimeS
       LCCFS_TRY(auto assessment, recount_.advance(*horizon_, chunk[i]));
       const auto kind = assessment.kind;
       if (kind == Kind::lost_parent) note_damage(describe_lost_parent(assessment));
-      const std::lock_guard lock(mutex_);
+      const Lock lock(mutex_);
       did_something_ = did_something_ || assessment.after_a_change;
       // What leads to one whose directory was lost goes: to lccfs-fsck it is an orphan then, and nothing is in the way.
       const bool nothing_left = kind == Kind::gone || kind == Kind::right || kind == Kind::lost_parent;
@@ -71,12 +71,12 @@ bool Round::somebody_is_over_since(const Roll& later) const {
 Result<> Round::remove_asked(const Assessment& dead, const Roll& roll, TimeSpec logged, std::set<Ino>& dealt_with) {
   const auto& inode = dead.inode;
   if (roll.is_open(inode.ino)) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     ++report_.open_elsewhere;
     return {};
   }
   LCCFS_TRY(const bool removed, recount_.remove(dead, logged));
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   did_something_ = did_something_ || removed || inode.has_entries;
   if (removed) dealt_with.insert(inode.ino);
   return {};

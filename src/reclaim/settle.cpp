@@ -18,7 +18,7 @@ Result<bool> done_or_needless(const Result<StepResult>& step) {
 }
 
 Result<bool> has_a_name(Instance& instance, Ino ino) {
-  const Query query = [&instance](MetaRead read) { return instance.query(std::move(read)); };
+  const Query query = instance.reader();
   LCCFS_TRY(const auto traces, read_traces(query, ino));
   if (!traces) return false;
   LCCFS_TRY(const auto names, count_names(query, *traces));
