@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "gc/worker.h"
 
-#include "format/object_names.h"
-#include "format/records.h"
 #include "gc/report.h"
+#include "objects/super.h"
 
 namespace lccfs::gc {
 
@@ -18,15 +17,6 @@ reclaim::CollectorOptions collector_options(const WorkerOptions& options, std::c
   return {.jobs = options.jobs,
           .operations_per_second = options.operations_per_second,
           .grace = options.grace.value_or(grace_of_volume)};
-}
-
-Result<std::chrono::seconds> grace_of(ObjectStore& store) {
-  auto found = store.query({.object = format::super_object, .xattrs = true, .ranges = {}, .keys = {}});
-  if (!found && found.error().code == ErrorCode::not_found)
-    return failure(ErrorCode::not_found, "there is no volume here: make one with lccfs mkfs");
-  if (!found) return std::unexpected(std::move(found).error());
-  LCCFS_TRY(const auto super, format::super_in(found->xattrs));
-  return std::chrono::seconds(super.grace_seconds);
 }
 
 Result<PassReport> run_passes(Worker& worker, const std::stop_token& stop) {
@@ -66,7 +56,8 @@ Result<PassReport> collect_once(const std::shared_ptr<ObjectStore>& store, Clock
 }
 
 Result<PassReport> look_once(ObjectStore& store, Clock& clock, const WorkerOptions& options) {
-  LCCFS_TRY(const std::chrono::seconds grace, grace_of(store));
+  LCCFS_TRY(const auto super, objects::read_super(objects::reader_of(store)));
+  const std::chrono::seconds grace(super.record.grace_seconds);
   return reclaim::dry_run(store, clock, collector_options(options, grace));
 }
 

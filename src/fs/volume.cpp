@@ -15,6 +15,7 @@
 #include "format/object_names.h"
 #include "format/records.h"
 #include "instance/presence.h"
+#include "objects/super.h"
 #include "reclaim/collector.h"
 #include "txn/volume_txn.h"
 
@@ -150,20 +151,6 @@ Result<InstanceInfo> describe_instance(ObjectStore& store, const std::string& ke
   return info;
 }
 
-Result<std::vector<InstanceInfo>> describe_instances(ObjectStore& store, KeyPage page) {
-  std::vector<InstanceInfo> instances;
-  for (;;) {
-    for (const auto& [key, value] : page.entries) {
-      LCCFS_TRY(auto info, describe_instance(store, key, value));
-      instances.push_back(std::move(info));
-    }
-    if (!page.more || page.entries.empty()) return instances;
-    const KeyRange rest{"s/", page.entries.back().first};
-    LCCFS_TRY(auto snapshot, store.query({.object = format::super_object, .ranges = {rest}, .keys = {}}));
-    page = std::move(snapshot.ranges.front());
-  }
-}
-
 Result<BacklogInfo> describe_backlog(ObjectStore& store) {
   LCCFS_TRY(const auto backlog, reclaim::measure_backlog(store));
   BacklogInfo info;
@@ -209,12 +196,8 @@ Result<> make_volume(ObjectStore& store, Clock& clock, const MakeVolumeOptions& 
 }
 
 Result<VolumeInfo> describe_volume(ObjectStore& store) {
-  auto found = store.query({.object = format::super_object, .xattrs = true, .ranges = {{"s/", ""}}, .keys = {}});
-  if (!found && found.error().code == ErrorCode::not_found) {
-    return failure(ErrorCode::not_found, "there is no volume here: make one with lccfs mkfs");
-  }
-  if (!found) return std::unexpected(std::move(found).error());
-  LCCFS_TRY(auto super, format::super_in(found->xattrs));
+  LCCFS_TRY(const auto found, objects::read_super(objects::reader_of(store), objects::Instances::all));
+  const auto& super = found.record;
   if (!super.data_pool.empty()) LCCFS_CHECK(store.use_data_pool(super.data_pool));
   LCCFS_TRY(auto alloc, read_xattrs(store, format::alloc_object));
   const auto next = format::decode_next_number(alloc.xattrs[xattr::next]);
@@ -233,7 +216,10 @@ Result<VolumeInfo> describe_volume(ObjectStore& store) {
   info.birth_seconds = super.birth.seconds;
   info.numbers_used = *next - format::first_number;
   LCCFS_TRY(info.capacity, store.capacity());
-  LCCFS_TRY(info.instances, describe_instances(store, std::move(found->ranges.front())));
+  for (const auto& [key, value] : found.ranges.front().entries) {
+    LCCFS_TRY(auto instance, describe_instance(store, key, value));
+    info.instances.push_back(std::move(instance));
+  }
   LCCFS_TRY(info.backlog, describe_backlog(store));
   return info;
 }
