@@ -6,17 +6,17 @@
 #include <algorithm>
 #include <chrono>
 
-#include "lccfs/clock.h"
+#include "instance/instance.h"
 #include "lccfs/result.h"
-#include "lccfs/types.h"
 
 namespace lccfs {
 
 class Attempts {
  public:
-  /// `seed` tells apart those who may meet.
-  Attempts(Clock& clock, Token seed)
-      : clock_(clock), random_(seed.instance.value * 0x9E3779B97F4A7C15U + seed.number) {}
+  explicit Attempts(Instance& instance) : clock_(instance.clock()) {
+    const Token seed = instance.next_token();  // tells apart those who may meet
+    random_ = seed.instance.value * 0x9E3779B97F4A7C15U + seed.number;
+  }
 
   /// To be called before each try: busy when it is time to give up.
   Result<> next() {

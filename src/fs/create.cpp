@@ -17,20 +17,11 @@
 
 #include "base/log.h"
 #include "fs/mode_bits.h"
-#include "fs/namespace_private.h"
+#include "fs/namespace.h"
 
 namespace lccfs {
 
 namespace {
-
-Result<> check_node(const NewNode& node) {
-  if (node.type != FileType::symlink) return {};
-  if (node.symlink_target.empty()) return failure(ErrorCode::not_found, "a symlink to nowhere");
-  if (node.symlink_target.size() > format::symlink_limit_bytes) {
-    return failure(ErrorCode::name_too_long, "symlink target of over 4095 bytes");
-  }
-  return {};
-}
 
 /// A setgid directory hands its group down, and itself to subdirectories.
 format::AttrRecord attributes_for(const Caller& caller, const InodeView& parent, const NewNode& node) {
@@ -66,145 +57,183 @@ InodeView view_of(const txn::NewInode& made, std::uint64_t version, std::chrono:
 
 }  // namespace
 
-Result<InodeView> Namespace::Private::make_inode(const Caller& caller, const InodeView& parent, const NewNode& node,
-                                                 bool with_lease) {
+/// Makes one inode, and names it.
+class Namespace::Make {
+ public:
+  Make(Namespace& its_namespace, const Caller& caller, const txn::Name& name, const NewNode& node, bool with_lease)
+      : namespace_(its_namespace), caller_(caller), name_(name), node_(node), with_lease_(with_lease) {}
+
+  Result<InodeView> run();
+
+ private:
+  Result<> make_named();
+  Result<bool> name_once(bool from_memory);
+  Result<> make_inode(const InodeView& parent);
+  Result<bool> insert_entry(const InodeView& parent);
+  void remove_never_named();
+  void leave_to_collector(Ino ino);
+
+  Namespace& namespace_;
+  Instance& instance_ = namespace_.instance_;
+  Metadata& metadata_ = namespace_.metadata_;
+  const Caller& caller_;
+  const txn::Name& name_;
+  const NewNode& node_;
+  const bool with_lease_;
+  std::optional<InodeView> made_;  // the inode of step 1
+  InodeCache::Ticket ticket_;
+  bool may_have_name_ = false;  // step 2 may have been applied
+};
+
+/// Step 1.
+Result<> Namespace::Make::make_inode(const InodeView& parent) {
   txn::NewInode inode;
-  LCCFS_TRY(inode.ino, instance.allocate_ino());
-  const Token token = instance.next_token();
-  inode.time = wall_time();
-  inode.attr = attributes_for(caller, parent, node);
+  LCCFS_TRY(inode.ino, instance_.allocate_ino());
+  const Token token = instance_.next_token();
+  inode.time = namespace_.wall_time();
+  inode.attr = attributes_for(caller_, parent, node_);
   inode.attr.birth = inode.time;
   inode.attr.birth_token = token;
   inode.parent = {parent.ino, token};
-  if (with_lease) inode.lease = instance.id();
-  inode.symlink_target = node.symlink_target;
-  const auto sent = now();
-  auto created = instance.run_repeatable(txn::create_inode(inode));
-  if (created) return view_of(inode, created->version, sent);
-  // An earlier run of the step may have made it, whatever the answer of the last one: the birth token decides.
-  const auto there = read_inode(instance, inode.ino);
-  if (there && there->attr.birth_token == token) return view_of(inode, there->version, sent);
-  if (there) return failure(ErrorCode::corrupt, format::inode_object(inode.ino) + ": its number was handed out twice");
-  if (there.error().code != ErrorCode::not_found) leave_to_collector(inode.ino, parent.ino);
-  return std::unexpected(created.error().code == ErrorCode::exists ? there.error() : created.error());
+  if (with_lease_) inode.lease = instance_.id();
+  inode.symlink_target = node_.symlink_target;
+  const auto sent = namespace_.now();
+  const auto created = instance_.run_repeatable(txn::create_inode(inode));
+  std::uint64_t version = created ? created->version : 0;
+  if (!created) {
+    // An earlier run of the step may have made it, whatever the answer of the last one: the birth token decides.
+    const auto there = read_inode(instance_, inode.ino);
+    if (!there && there.error().code != ErrorCode::not_found) leave_to_collector(inode.ino);
+    if (!there) {
+      return std::unexpected(created.error().code == ErrorCode::exists ? there.error() : created.error());
+    }
+    if (there->attr.birth_token != token) {
+      return failure(ErrorCode::corrupt, format::inode_object(inode.ino) + ": its number was handed out twice");
+    }
+    version = there->version;
+  }
+  made_ = view_of(inode, version, sent);
+  ticket_ = metadata_.inodes.begin(inode.ino);
+  if (with_lease_) namespace_.files_.born(*made_);
+  return {};
 }
 
-void Namespace::Private::leave_to_collector(Ino made, Ino directory) {
-  parents_of_new.keep(directory);
-  instance.leave_to_collector(made);
+void Namespace::Make::leave_to_collector(Ino ino) {
+  namespace_.directories_.keep(name_.directory);
+  instance_.leave_to_collector(ino);
 }
 
 /// Step 3. Cut short, or refused, it leaves an inode without a name: an item says so.
-void Namespace::Private::remove_never_named(const InodeView& made, Ino directory) {
-  const auto removed = instance.run_repeatable(txn::remove_new_inode(made.ino, made.version));
+void Namespace::Make::remove_never_named() {
+  const auto removed = instance_.run_repeatable(txn::remove_new_inode(made_->ino, made_->version));
   if (removed || removed.error().code == ErrorCode::not_found) return;
-  log::warning(format::inode_object(made.ino) + ": left to the collector: " + removed.error().context);
-  leave_to_collector(made.ino, directory);
+  log::warning(format::inode_object(made_->ino) + ": left to the collector: " + removed.error().context);
+  leave_to_collector(made_->ino);
 }
 
-Result<InodeView> Namespace::Private::make_named(const Caller& caller, const txn::Name& name, const NewNode& node,
-                                                 bool with_lease, Made& made) {
-  for (auto tries = attempts();;) {
+/// Step 2. false: refused.
+Result<bool> Namespace::Make::insert_entry(const InodeView& parent) {
+  const auto sent = namespace_.now();
+  std::optional<txn::SubdirectoryCount> nsub;
+  if (node_.type == FileType::directory) nsub = {parent.nsub_raw, parent.nsub + 1};
+  const format::EntryRecord entry{made_->ino, node_.type, made_->attr.birth_token};
+  const auto time = namespace_.wall_time();
+  const auto step = metadata_.run(txn::insert_entry(name_, entry, time, nsub));
+  may_have_name_ = !step && !certainly_not_applied(step.error());
+  if (!step) return std::unexpected(step.error());
+  if (step->decided == Decided::refused) return false;
+  metadata_.names.put(name_, txn::Entry{encode(entry), entry}, sent);
+  metadata_.directory_changed(name_.directory, step->version, time, nsub);
+  return true;
+}
+
+/// false: start over.
+Result<bool> Namespace::Make::name_once(bool from_memory) {
+  LCCFS_TRY(const auto entries, metadata_.find({&name_}, from_memory));
+  const auto& parent = entries.directory;
+  if (!parent || !parent->live()) return false;  // memory may hold a dead one: nothing is to point there
+  if (parent->state.kind == format::StateRecord::Kind::sealed) {
+    LCCFS_CHECK(namespace_.seals_.settle(*parent));
+    return false;
+  }
+  if (const auto& taken = entries.found.front()) {
+    if (!entries.fresh) return false;
+    LCCFS_TRY(const auto target, namespace_.seals_.target_of(name_, *taken));
+    if (!target) return false;
+    return failure(ErrorCode::exists, format::inode_object(name_.directory) + ": there is an entry " + name_.name);
+  }
+  if (!made_) LCCFS_CHECK(make_inode(*parent));
+  return insert_entry(*parent);
+}
+
+Result<> Namespace::Make::make_named() {
+  for (Attempts tries(instance_);;) {
     LCCFS_CHECK(tries.next());
-    const auto sent = now();
-    LCCFS_TRY(const auto seen, see({&name}, tries.first()));
-    if (!seen.directory || !seen.directory->live()) continue;  // memory may hold a dead one: nothing is to point there
-    if (seen.directory->state.kind == format::StateRecord::Kind::sealed) {
-      LCCFS_CHECK(settle_seal(*seen.directory));
-      continue;
-    }
-    if (seen.entries.front()) {
-      if (!seen.fresh) continue;
-      LCCFS_TRY(const auto target, target_of(name, *seen.entries.front()));
-      if (!target) continue;
-      return failure(ErrorCode::exists, format::inode_object(name.directory) + ": there is an entry " + name.name);
-    }
-    if (!made.inode) {
-      LCCFS_TRY(made.inode, make_inode(caller, *seen.directory, node, with_lease));
-      made.ticket = inodes.begin(made.inode->ino);
-      if (with_lease) files.born(*made.inode);
-    }
-    std::optional<txn::SubdirectoryCount> nsub;
-    if (node.type == FileType::directory) nsub = {seen.directory->nsub_raw, seen.directory->nsub + 1};
-    const format::EntryRecord entry{made.inode->ino, node.type, made.inode->attr.birth_token};
-    const auto time = wall_time();
-    const auto step = run_in_directory(txn::insert_entry(name, entry, time, nsub));
-    if (!step) {
-      made.may_have_name = !certainly_not_applied(step.error());
-      return std::unexpected(step.error());
-    }
-    if (step->decided == Decided::refused) continue;
-    names.put(name, txn::Entry{encode(entry), entry}, sent);
-    directory_changed(name.directory, step->version, time, nsub ? &*nsub : nullptr);
-    return *made.inode;
+    LCCFS_TRY(const bool done, name_once(tries.first()));
+    if (done) return {};
   }
 }
 
-Result<InodeView> Namespace::Private::make(const Caller& caller, const txn::Name& name, const NewNode& node,
-                                           bool with_lease) {
-  LCCFS_CHECK(check_change(name.name));
-  LCCFS_CHECK(check_node(node));
-  const ParentsOfNew::Making making(parents_of_new, name.directory);
-  Made made;
-  auto named = make_named(caller, name, node, with_lease, made);
-  if (!named && made.inode) {
-    if (with_lease) files.unborn(made.inode->ino);
-    if (made.may_have_name) leave_to_collector(made.inode->ino, name.directory);
-    if (!made.may_have_name) remove_never_named(*made.inode, name.directory);
+Result<InodeView> Namespace::Make::run() {
+  LCCFS_CHECK(check_change(namespace_.options_, name_.name));
+  LCCFS_CHECK(check_node(node_));
+  const DirectoriesInUse::Making making(namespace_.directories_, name_.directory);
+  if (const auto named = make_named(); !named) {
+    if (made_ && with_lease_) namespace_.files_.unborn(made_->ino);
+    if (made_ && may_have_name_) leave_to_collector(made_->ino);
+    if (made_ && !may_have_name_) remove_never_named();
+    return std::unexpected(named.error());
   }
-  if (named) inodes.put_read(made.ticket, *named);
-  return named;
+  metadata_.inodes.put_read(ticket_, *made_);
+  return *made_;
 }
 
 Result<EntryReply> Namespace::make_node(const Caller& caller, Ino parent, const std::string& text,
                                         const NewNode& node) {
-  const auto sent = private_->now();
-  const auto name = private_->name_in(parent, text);
-  LCCFS_TRY(const auto made, private_->make(caller, name, node, false));
-  return private_->entry_reply_for(made, sent);
+  const auto sent = now();
+  LCCFS_TRY(const auto made, Make(*this, caller, metadata_.name_in(parent, text), node, false).run());
+  return entry_reply_for(made, sent);
 }
 
-Result<std::optional<CreateReply>> Namespace::Private::open_existing(const Caller& caller, const txn::Name& name,
-                                                                     int flags) {
+/// The file behind a name that is taken. nullopt: it has just gone.
+Result<std::optional<CreateReply>> Namespace::open_existing(const Caller& caller, const txn::Name& name, int flags) {
   const auto sent = now();
-  LCCFS_TRY(const auto seen, see({&name}, false));
-  const auto& entry = seen.entries.front();
+  LCCFS_TRY(const auto entries, metadata_.find({&name}, false));
+  const auto& entry = entries.found.front();
   if (!entry) return std::nullopt;
-  if (entry->record.type == FileType::directory) {
-    return failure(ErrorCode::is_directory, format::inode_object(name.directory) + ": " + name.name);
-  }
+  if (entry->record.type == FileType::directory) return failure(ErrorCode::is_directory, describe(name));
   // Whoever looks the name up again finds the symlink, and follows it.
   if (entry->record.type != FileType::regular) return failure(ErrorCode::stale, "no longer a regular file");
-  const auto opened = files.open(caller, entry->record.ino, flags);
+  const auto opened = files_.open(caller, entry->record.ino, flags);
   if (!opened && opened.error().code == ErrorCode::stale) {
-    inodes.drop(entry->record.ino);
+    metadata_.inodes.drop(entry->record.ino);
     return std::nullopt;
   }
   if (!opened) return std::unexpected(opened.error());
-  auto attributes = files.get_attributes(entry->record.ino);
+  auto attributes = files_.get_attributes(entry->record.ino);
   if (!attributes) {
-    files.release(opened->handle);
+    files_.release(opened->handle);
     return std::unexpected(std::move(attributes).error());
   }
-  const auto entry_ttl = std::max(std::chrono::nanoseconds(0), sent + options.entry_ttl - now());
-  return CreateReply{{attributes->attributes, entry_ttl, attributes->attributes_ttl}, *opened};
+  return CreateReply{{attributes->attributes, entry_ttl(sent), attributes->attributes_ttl}, *opened};
 }
 
 Result<CreateReply> Namespace::create(const Caller& caller, Ino parent, const std::string& text, std::uint32_t mode,
                                       int flags) {
-  const auto name = private_->name_in(parent, text);
-  for (auto tries = private_->attempts();;) {
+  const auto name = metadata_.name_in(parent, text);
+  const NewNode file{FileType::regular, mode, 0, {}};
+  for (Attempts tries(instance_);;) {
     LCCFS_CHECK(tries.next());
-    const auto sent = private_->now();
-    auto made = private_->make(caller, name, {FileType::regular, mode, 0, {}}, true);
+    const auto sent = now();
+    auto made = Make(*this, caller, name, file, true).run();
     if (made) {
-      const auto opened = private_->files.open_new(*made, flags);
-      return CreateReply{private_->entry_reply_for(*made, sent), opened};
+      const auto opened = files_.open_new(*made, flags);
+      return CreateReply{entry_reply_for(*made, sent), opened};
     }
     if (made.error().code != ErrorCode::exists || (flags & O_EXCL) != 0) {
       return std::unexpected(std::move(made).error());
     }
-    LCCFS_TRY(auto existing, private_->open_existing(caller, name, flags & ~O_CREAT));
+    LCCFS_TRY(auto existing, open_existing(caller, name, flags & ~O_CREAT));
     if (existing) return *existing;
   }
 }

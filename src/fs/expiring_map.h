@@ -13,11 +13,6 @@ namespace lccfs {
 template <class Key, class Value, class Hash = std::hash<Key>>
 class ExpiringMap {
  public:
-  struct Entry {
-    Value value;
-    std::chrono::nanoseconds expires{0};
-  };
-
   explicit ExpiringMap(std::size_t limit) : limit_(limit) {}
 
   void put(const Key& key, Value value, std::chrono::nanoseconds expires, std::chrono::nanoseconds now) {
@@ -31,14 +26,19 @@ class ExpiringMap {
   }
 
   /// nullptr: not there, or expired.
-  Entry* get(const Key& key, std::chrono::nanoseconds now) {
+  Value* get(const Key& key, std::chrono::nanoseconds now) {
     const auto found = entries_.find(key);
-    return found == entries_.end() || found->second.expires <= now ? nullptr : &found->second;
+    return found == entries_.end() || found->second.expires <= now ? nullptr : &found->second.value;
   }
 
   void drop(const Key& key) { entries_.erase(key); }
 
  private:
+  struct Entry {
+    Value value;
+    std::chrono::nanoseconds expires{0};
+  };
+
   const std::size_t limit_;
   std::unordered_map<Key, Entry, Hash> entries_;
   std::deque<std::pair<std::chrono::nanoseconds, Key>> line_;  // in the order they came, about that of their expiry

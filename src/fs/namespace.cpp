@@ -1,31 +1,70 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+// What the operations of the namespace share: their answers, and what their steps have changed in memory.
 #include "fs/namespace.h"
 
-#include "fs/namespace_private.h"
+#include <algorithm>
+
+#include "base/log.h"
+#include "txn/attribute_txn.h"
 
 namespace lccfs {
 
-Namespace::Namespace(Instance& instance, Files& files, const FileSystemOptions& options)
-    : private_(std::make_unique<Private>(instance, files, options)) {}
+AttributesReply Namespace::reply_for(const InodeView& view) {
+  if (view.attr.type == FileType::regular) return files_.reply_for(view);
+  return {attributes_of(view, instance_.super().object_size_bytes), options_.attributes_ttl};
+}
 
-Namespace::~Namespace() { wait_for_background_steps(); }
+std::chrono::nanoseconds Namespace::entry_ttl(std::chrono::nanoseconds sent) const {
+  return std::max(std::chrono::nanoseconds(0), sent + options_.entry_ttl - now());
+}
+
+EntryReply Namespace::entry_reply_for(const InodeView& view, std::chrono::nanoseconds sent) {
+  const auto attributes = reply_for(view);
+  return {attributes.attributes, entry_ttl(sent), attributes.attributes_ttl};
+}
+
+void Namespace::attr_changed(const InodeView& changed) {
+  metadata_.inodes.change(changed.ino, changed.version, [&changed](InodeView& view) {
+    view.attr = changed.attr;
+    view.attr_raw = changed.attr_raw;
+    view.ctime = changed.ctime;
+  });
+  files_.attributes_changed(changed);
+}
+
+/// The last step of unlink, and of a rename over a file. The name is gone whatever becomes of it: who fails here leaves
+/// it to recount.
+void Namespace::one_link_less(const InodeView& inode) {
+  if (inode.attr.nlink <= 1 && !files_.is_open(inode.ino)) return metadata_.inodes.drop(inode.ino);
+  const auto take_one = [](format::AttrRecord& attr) -> Result<> {
+    if (attr.nlink > 0) --attr.nlink;
+    return {};
+  };
+  const auto changed = change_attr(instance_, inode.ino, take_one, &inode);
+  if (changed) return attr_changed(*changed);
+  log::warning(format::inode_object(inode.ino) + ": link count left to the collector: " + changed.error().context);
+  metadata_.inodes.drop(inode.ino);
+}
+
+void Namespace::change_ctime_behind(Ino moved, TimeSpec time) {
+  metadata_.inodes.change(moved, std::nullopt, [time](InodeView& view) { view.ctime = time; });
+  {
+    const Lock lock(background_mutex_);
+    ++in_background_;
+  }
+  instance_.store().apply_async(txn::set_ctime(moved, time), [this](const Result<Applied>& applied) {
+    if (!applied) log::debug("a moved inode keeps its ctime: " + applied.error().context);
+    const Lock lock(background_mutex_);
+    --in_background_;
+    background_done_.notify_all();
+  });
+}
 
 void Namespace::wait_for_background_steps() {
-  std::unique_lock lock(private_->background_mutex);
-  private_->background_done.wait(lock, [this] { return private_->in_background == 0; });
+  Lock lock(background_mutex_);
+  background_done_.wait(lock, [this]() REQUIRES(background_mutex_) { return in_background_ == 0; });
 }
 
-void Namespace::forget(Ino ino) { private_->inodes.drop(ino); }
-
-bool certainly_not_applied(const Error& error) {
-  switch (error.code) {
-    case ErrorCode::stale:
-    case ErrorCode::no_space:
-    case ErrorCode::quota_exceeded:
-      return error.outcome == Outcome::definite;
-    default:
-      return false;
-  }
-}
+void Namespace::forget(Ino ino) { metadata_.inodes.drop(ino); }
 
 }  // namespace lccfs

@@ -4,20 +4,25 @@
 // its step table on top (docs/ORDERING.md section 6). Threads as in lccfs/file_system.h.
 #pragma once
 
-#include <memory>
+#include <condition_variable>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
+#include "fs/attempts.h"
+#include "fs/checks.h"
+#include "fs/directories_in_use.h"
 #include "fs/files.h"
-#include "instance/instance.h"
-#include "lccfs/file_system.h"
+#include "fs/metadata.h"
+#include "fs/seals.h"
 
 namespace lccfs {
 
 class Namespace {
  public:
-  Namespace(Instance& instance, Files& files, const FileSystemOptions& options);
-  ~Namespace();
+  Namespace(Instance& instance, Files& files, const FileSystemOptions& options)
+      : instance_(instance), files_(files), options_(options), metadata_(instance), seals_(instance, metadata_) {}
+  ~Namespace() { wait_for_background_steps(); }
   /// Returns when no step is in flight behind an answer any more (a moved inode's ctime): unmount's first act.
   void wait_for_background_steps();
 
@@ -45,8 +50,46 @@ class Namespace {
   void forget(Ino ino);
 
  private:
-  struct Private;
-  std::unique_ptr<Private> private_;
+  class Make;    // create.cpp
+  class Rename;  // rename.cpp
+
+  std::chrono::nanoseconds now() const { return instance_.clock().elapsed(); }
+  TimeSpec wall_time() const { return instance_.clock().wall_time(); }
+
+  // -- namespace.cpp: answers, and what own steps have changed
+  AttributesReply reply_for(const InodeView& view);
+  /// `sent`: when the read of the entry was.
+  EntryReply entry_reply_for(const InodeView& view, std::chrono::nanoseconds sent);
+  std::chrono::nanoseconds entry_ttl(std::chrono::nanoseconds sent) const;
+  /// An own step changed `attr` and ctime.
+  void attr_changed(const InodeView& changed);
+  void one_link_less(const InodeView& inode);
+  /// The inode was moved: its ctime follows behind the answer.
+  void change_ctime_behind(Ino moved, TimeSpec time);
+
+  Result<EntryReply> lookup_by_number(Ino ino);
+  Result<std::optional<CreateReply>> open_existing(const Caller& caller, const txn::Name& name, int flags);
+  Result<ListingPage> read_page(Ino directory, std::uint64_t cookie, bool is_being_opened);
+
+  // -- attributes.cpp, xattr.cpp
+  Result<AttributesReply> directory_reply_for(const InodeView& view);
+  Result<> set_mode_and_owner(const InodeView& known, const SetAttributes& changes);
+  Result<> set_blind_times(Ino ino, const SetAttributes& changes);
+  Result<std::optional<Bytes>> read_attribute(Ino ino, const std::string& name);
+  Result<> check_room_for(Ino ino, const std::string& name);
+  Result<> explain_refusal(Ino ino, const std::string& name, XattrMode mode);
+  Result<> remove_capability(Ino ino);
+
+  Instance& instance_;
+  Files& files_;
+  const FileSystemOptions options_;
+  Metadata metadata_;
+  Seals seals_;
+  DirectoriesInUse directories_;
+
+  Mutex background_mutex_;
+  std::condition_variable background_done_;
+  unsigned in_background_ GUARDED_BY(background_mutex_) = 0;  // steps in flight behind their answers
 };
 
 }  // namespace lccfs

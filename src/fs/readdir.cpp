@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "fs/namespace_private.h"
+#include "fs/namespace.h"
 
 namespace lccfs {
 
@@ -66,32 +66,25 @@ std::vector<DirectoryEntry> some_of(const std::vector<DirectoryEntry>& entries, 
 }  // namespace
 
 /// "." and ".." stand at the front of the first page.
-Result<ListingPage> Namespace::Private::read_page(Ino directory, std::uint64_t cookie, bool is_being_opened) {
+Result<ListingPage> Namespace::read_page(Ino directory, std::uint64_t cookie, bool is_being_opened) {
   const bool from_start = cookie <= parent_cookie;
   ListingPage page{true, from_start ? 0 : cookie, {}, false};
   std::string after = from_start ? std::string() : format::entry_cursor_key(cookie);
-  auto view = read(directory, {.extra_ranges = {entries_after(after)}, .keys = {}});
-  if (!view) return std::unexpected(gone_is_stale(std::move(view).error()));
-  if (!view->is_directory()) {
-    return failure(ErrorCode::not_directory, format::inode_object(directory) + " is no directory");
-  }
-  if (is_being_opened) {
-    LCCFS_TRY(const bool removed, was_removed(*view));
-    if (removed) return failure(ErrorCode::stale, format::inode_object(directory) + " was removed");
-  }
-  KeyPage keys = std::move(view->extra_ranges.front());
+  LCCFS_TRY(auto view, metadata_.read_directory(directory, {.extra_ranges = {entries_after(after)}, .keys = {}}));
+  if (is_being_opened) LCCFS_CHECK(metadata_.check_not_removed(view));
+  KeyPage keys = std::move(view.extra_ranges.front());
   append_entries(page.entries, directory, keys);
   while (keys.more && !keys.entries.empty() && !drop_last_group(page.entries)) {
     after = keys.entries.back().first;
     LCCFS_TRY(
         auto rest,
-        instance.query({.object = format::inode_object(directory), .ranges = {entries_after(after)}, .keys = {}}));
+        instance_.query({.object = format::inode_object(directory), .ranges = {entries_after(after)}, .keys = {}}));
     keys = std::move(rest.ranges.front());
     append_entries(page.entries, directory, keys);
   }
   page.last = !keys.more || keys.entries.empty();
   if (!from_start) return page;
-  const Ino parent = view->parent ? view->parent->parent : directory;
+  const Ino parent = view.parent ? view.parent->parent : directory;
   page.entries.insert(page.entries.begin(), {DirectoryEntry{".", directory, FileType::directory, self_cookie},
                                              DirectoryEntry{"..", parent, FileType::directory, parent_cookie}});
   return page;
@@ -99,33 +92,34 @@ Result<ListingPage> Namespace::Private::read_page(Ino directory, std::uint64_t c
 
 /// Open before it is read: a collector that has marked it dead asks after that mark.
 Result<HandleId> Namespace::open_directory(Ino ino) {
-  const auto id = private_->directories.open(ino);
-  auto page = private_->read_page(ino, 0, true);
+  const auto [id, handle] = directories_.open(ino);
+  auto page = read_page(ino, 0, true);
   if (!page) {
-    private_->directories.release(id);
+    directories_.release(id);
     return std::unexpected(std::move(page).error());
   }
-  private_->directories.get(id)->page = std::move(*page);
+  const Lock lock(handle->mutex);
+  handle->page = std::move(*page);
   return id;
 }
 
-void Namespace::release_directory(HandleId handle) { private_->directories.release(handle); }
+void Namespace::release_directory(HandleId handle) { directories_.release(handle); }
 
 /// Forgotten first: a make that begins behind the look reads the directory, and one before it is seen.
 bool Namespace::needs_directory(Ino ino) {
-  private_->inodes.drop(ino);
-  return private_->directories.is_open(ino) || private_->parents_of_new.contains(ino);
+  metadata_.inodes.drop(ino);
+  return directories_.is_open(ino) || directories_.is_parent_of_new(ino);
 }
 
 Result<std::vector<DirectoryEntry>> Namespace::read_directory(HandleId id, std::uint64_t cookie,
                                                               std::size_t max_entries) {
-  const auto handle = private_->directories.get(id);
+  const auto handle = directories_.get(id);
   if (!handle) return failure(ErrorCode::bad_handle, "not an open directory");
-  const std::lock_guard lock(handle->mutex);
+  const Lock lock(handle->mutex);
   // Who starts at the front again wants to see what is there now.
   const bool starts_again = cookie == 0 && std::exchange(handle->listed, true);
   if (starts_again || !handle->page.covers(cookie)) {
-    LCCFS_TRY(handle->page, private_->read_page(handle->ino, cookie, false));
+    LCCFS_TRY(handle->page, read_page(handle->ino, cookie, false));
   }
   const auto& entries = handle->page.entries;
   const auto first = std::ranges::upper_bound(entries, cookie, {}, &DirectoryEntry::cookie);

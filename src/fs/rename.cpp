@@ -13,141 +13,142 @@
 //  - | Inode.X    | ctime, behind the answer                                      | an old ctime
 //
 // The same inode under both names: no step, success if one read shows both. Every entry written carries t.
-#include "base/log.h"
-#include "fs/namespace_private.h"
-#include "txn/attribute_txn.h"
+#include "fs/namespace.h"
 
 namespace lccfs {
 
-struct Namespace::Private::Renaming {
-  txn::Name from;
-  txn::Name to;
-  RenameMode mode;
-  Ino logged;                       // the replaced directory whose item is in the queue
-  std::chrono::nanoseconds sent{};  // of this try; what it saw:
-  Seen seen;
-  const std::optional<txn::Entry>& from_entry() const { return seen.entries[0]; }
-  const std::optional<txn::Entry>& to_entry() const { return seen.entries[1]; }
+class Namespace::Rename {
+ public:
+  Rename(Namespace& its_namespace, txn::Name from, txn::Name to, RenameMode mode)
+      : namespace_(its_namespace), from_(std::move(from)), to_(std::move(to)), mode_(mode) {}
+
+  /// One try. false: start over.
+  Result<bool> once(bool from_memory);
+
+ private:
+  const std::optional<txn::Entry>& from_entry() const { return entries_.found[0]; }
+  const std::optional<txn::Entry>& to_entry() const { return entries_.found[1]; }
+
+  Result<bool> onto_other(const InodeView& moved, const InodeView& replaced);
+  Result<bool> exchange();
+  Result<bool> move(const InodeView* replaced_file);
+  Result<bool> replace_directory();
+  Result<bool> run(MetaTxn txn);
+  void begin_step();
+  void has_name(const txn::Name& name, const txn::Entry& entry);
+
+  Namespace& namespace_;
+  const txn::Name from_, to_;
+  const RenameMode mode_;
+  Ino logged_;  // the replaced directory whose item is in the queue
+  // of this try
+  std::chrono::nanoseconds sent_{};
+  Entries entries_;
+  Token token_;
+  TimeSpec time_;
 };
 
-void Namespace::Private::change_ctime_behind(Ino moved, TimeSpec time) {
-  inodes.change_behind(moved, [time](InodeView& view) { view.ctime = time; });
-  {
-    const std::lock_guard lock(background_mutex);
-    ++in_background;
-  }
-  instance.store().apply_async(txn::set_ctime(moved, time), [this](const Result<Applied>& applied) {
-    if (!applied) log::debug("a moved inode keeps its ctime: " + applied.error().context);
-    const std::lock_guard lock(background_mutex);
-    --in_background;
-    background_done.notify_all();
-  });
+void Namespace::Rename::begin_step() {
+  token_ = namespace_.instance_.next_token();
+  time_ = namespace_.wall_time();
 }
 
-/// What memory holds of an inode that now has the other name.
-void Namespace::Private::moved_to(const Renaming& renaming, Ino moved, Token token, TimeSpec time) {
-  const format::EntryRecord record{moved, renaming.from_entry()->record.type, token};
-  names.put(renaming.from, std::nullopt, renaming.sent);
-  names.put(renaming.to, txn::Entry{encode(record), record}, renaming.sent);
-  change_ctime_behind(moved, time);
-}
-
-Result<bool> Namespace::Private::exchange(const Renaming& renaming, const InodeView& moved, const InodeView& other) {
-  const auto& first = *renaming.from_entry();
-  const auto& second = *renaming.to_entry();
-  const Token token = instance.next_token();
-  const auto time = wall_time();
-  LCCFS_TRY(const auto step,
-            run_in_directory(txn::exchange_entries(renaming.from, first, renaming.to, second, token, time)));
+/// false: refused.
+Result<bool> Namespace::Rename::run(MetaTxn txn) {
+  LCCFS_TRY(const auto step, namespace_.metadata_.run(std::move(txn)));
   if (step.decided == Decided::refused) return false;
-  directory_changed(renaming.from.directory, step.version, time, nullptr);
-  moved_to(renaming, moved.ino, token, time);
-  const format::EntryRecord record{other.ino, second.record.type, token};
-  names.put(renaming.from, txn::Entry{encode(record), record}, renaming.sent);
-  change_ctime_behind(other.ino, time);
+  namespace_.metadata_.directory_changed(from_.directory, step.version, time_);
+  return true;
+}
+
+/// The inode of that entry has this name now.
+void Namespace::Rename::has_name(const txn::Name& name, const txn::Entry& entry) {
+  const format::EntryRecord record{entry.record.ino, entry.record.type, token_};
+  namespace_.metadata_.names.put(name, txn::Entry{encode(record), record}, sent_);
+  namespace_.change_ctime_behind(record.ino, time_);
+}
+
+Result<bool> Namespace::Rename::exchange() {
+  begin_step();
+  LCCFS_TRY(const bool done, run(txn::exchange_entries(from_, *from_entry(), to_, *to_entry(), token_, time_)));
+  if (!done) return false;
+  has_name(to_, *from_entry());
+  has_name(from_, *to_entry());
   return true;
 }
 
 /// To a free name, or over a file.
-Result<bool> Namespace::Private::move(const Renaming& renaming, const InodeView& moved,
-                                      const InodeView* replaced_file) {
-  if (replaced_file != nullptr) LCCFS_CHECK(instance.rely_on_directory(renaming.to.directory));
-  const Token token = instance.next_token();
-  const auto time = wall_time();
-  LCCFS_TRY(const auto step, run_in_directory(txn::rename_entries({renaming.from, *renaming.from_entry(), renaming.to,
-                                                                   renaming.to_entry(), token, time, std::nullopt})));
-  if (step.decided == Decided::refused) return false;
-  directory_changed(renaming.from.directory, step.version, time, nullptr);
-  moved_to(renaming, moved.ino, token, time);
-  if (replaced_file != nullptr) one_name_less(*replaced_file);
+Result<bool> Namespace::Rename::move(const InodeView* replaced_file) {
+  if (replaced_file != nullptr) LCCFS_CHECK(namespace_.instance_.rely_on_directory(to_.directory));
+  begin_step();
+  LCCFS_TRY(const bool done,
+            run(txn::rename_entries({from_, *from_entry(), to_, to_entry(), token_, time_, std::nullopt})));
+  if (!done) return false;
+  namespace_.metadata_.names.put(from_, std::nullopt, sent_);
+  has_name(to_, *from_entry());
+  if (replaced_file != nullptr) namespace_.one_link_less(*replaced_file);
   return true;
 }
 
-Result<bool> Namespace::Private::replace_directory(Renaming& renaming, const InodeView& moved) {
-  if (!renaming.seen.directory) return false;
-  const Token token = instance.next_token();
-  const std::vector<ExpectedEntry> expected{{renaming.to, renaming.to_entry()}, {renaming.from, renaming.from_entry()}};
-  LCCFS_TRY(const auto seal, seal_empty(expected, token, renaming.logged));
+Result<bool> Namespace::Rename::replace_directory() {
+  if (!entries_.directory) return false;
+  begin_step();
+  const std::vector<ExpectedEntry> expected{{to_, to_entry()}, {from_, from_entry()}};
+  LCCFS_TRY(const auto seal, namespace_.seals_.seal_empty(expected, token_, logged_));
   if (!seal) return false;
-  const auto time = wall_time();
-  const auto step = [&](const txn::SubdirectoryCount& nsub) {
-    return txn::rename_entries(
-        {renaming.from, *renaming.from_entry(), renaming.to, renaming.to_entry(), token, time, nsub});
+  time_ = namespace_.wall_time();
+  const auto step = [this](const txn::SubdirectoryCount& nsub) {
+    return txn::rename_entries({from_, *from_entry(), to_, to_entry(), token_, time_, nsub});
   };
-  LCCFS_TRY(const bool committed, commit_sealed(*seal, renaming.seen.directory, expected, time, step));
-  if (committed) moved_to(renaming, moved.ino, token, time);
-  return committed;
+  LCCFS_TRY(const bool done, namespace_.seals_.commit(*seal, entries_.directory, expected, time_, step));
+  if (!done) return false;
+  namespace_.metadata_.names.put(from_, std::nullopt, sent_);
+  has_name(to_, *from_entry());
+  return true;
 }
 
 /// Both names stand, for different inodes. An error is an answer only to what was read just now.
-Result<bool> Namespace::Private::rename_to_other(Renaming& renaming, const InodeView& moved,
-                                                 const InodeView& replaced) {
-  if (renaming.mode == RenameMode::exchange) return exchange(renaming, moved, replaced);
-  const auto where = format::inode_object(renaming.to.directory) + ": " + renaming.to.name;
-  const bool no_replace = renaming.mode == RenameMode::no_replace;
+Result<bool> Namespace::Rename::onto_other(const InodeView& moved, const InodeView& replaced) {
+  if (mode_ == RenameMode::exchange) return exchange();
+  const bool no_replace = mode_ == RenameMode::no_replace;
   if (no_replace || moved.is_directory() != replaced.is_directory()) {
-    if (!renaming.seen.fresh) return false;
-    if (no_replace) return failure(ErrorCode::exists, where);
-    return failure(moved.is_directory() ? ErrorCode::not_directory : ErrorCode::is_directory, where);
+    if (!entries_.fresh) return false;
+    if (no_replace) return failure(ErrorCode::exists, describe(to_));
+    return failure(moved.is_directory() ? ErrorCode::not_directory : ErrorCode::is_directory, describe(to_));
   }
-  return replaced.is_directory() ? replace_directory(renaming, moved) : move(renaming, moved, &replaced);
+  return replaced.is_directory() ? replace_directory() : move(&replaced);
 }
 
-Result<bool> Namespace::Private::rename_once(Renaming& renaming, bool from_memory) {
-  renaming.sent = now();
-  LCCFS_TRY(renaming.seen, see({&renaming.from, &renaming.to}, from_memory));
-  const auto& from_entry = renaming.from_entry();
-  const auto& to_entry = renaming.to_entry();
-  const auto missing = [&](const txn::Name& name) -> Result<bool> {
-    if (!renaming.seen.fresh) return false;
-    return failure(ErrorCode::not_found, format::inode_object(name.directory) + ": no entry " + name.name);
+Result<bool> Namespace::Rename::once(bool from_memory) {
+  sent_ = namespace_.now();
+  LCCFS_TRY(entries_, namespace_.metadata_.find({&from_, &to_}, from_memory));
+  const auto missing = [this](const txn::Name& name) -> Result<bool> {
+    if (!entries_.fresh) return false;
+    return std::unexpected(no_entry(name));
   };
-  if (!from_entry) return missing(renaming.from);
-  LCCFS_TRY(const auto moved, target_of(renaming.from, *from_entry));
+  if (!from_entry()) return missing(from_);
+  LCCFS_TRY(const auto moved, namespace_.seals_.target_of(from_, *from_entry()));
   if (!moved) return false;
-  if (!to_entry) {
-    return renaming.mode == RenameMode::exchange ? missing(renaming.to) : move(renaming, *moved, nullptr);
+  if (!to_entry()) return mode_ == RenameMode::exchange ? missing(to_) : move(nullptr);
+  if (to_entry()->record.ino == from_entry()->record.ino) {
+    if (!entries_.fresh) return false;
+    if (mode_ != RenameMode::no_replace) return true;
+    return failure(ErrorCode::exists, describe(to_));
   }
-  if (to_entry->record.ino == from_entry->record.ino) {
-    if (!renaming.seen.fresh) return false;
-    if (renaming.mode != RenameMode::no_replace) return true;
-    return failure(ErrorCode::exists, format::inode_object(renaming.to.directory) + ": " + renaming.to.name);
-  }
-  LCCFS_TRY(const auto replaced, target_of(renaming.to, *to_entry));
+  LCCFS_TRY(const auto replaced, namespace_.seals_.target_of(to_, *to_entry()));
   if (!replaced) return false;
-  return rename_to_other(renaming, *moved, *replaced);
+  return onto_other(*moved, *replaced);
 }
 
 Result<> Namespace::rename(Ino old_parent, const std::string& old_name, Ino new_parent, const std::string& new_name,
                            RenameMode mode) {
-  LCCFS_CHECK(private_->check_change(old_name));
+  LCCFS_CHECK(check_change(options_, old_name));
   LCCFS_CHECK(check_name(new_name));
   if (old_parent != new_parent) return failure(ErrorCode::cross_device, "rename across directories");
-  Private::Renaming renaming{
-      private_->name_in(old_parent, old_name), private_->name_in(new_parent, new_name), mode, {}, {}, {}};
-  for (auto tries = private_->attempts();;) {
+  Rename renaming(*this, metadata_.name_in(old_parent, old_name), metadata_.name_in(new_parent, new_name), mode);
+  for (Attempts tries(instance_);;) {
     LCCFS_CHECK(tries.next());
-    LCCFS_TRY(const bool done, private_->rename_once(renaming, tries.first()));
+    LCCFS_TRY(const bool done, renaming.once(tries.first()));
     if (done) return {};
   }
 }

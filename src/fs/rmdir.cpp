@@ -13,39 +13,38 @@
 //  3 | Inode.X    | dead: left to recount                                        |
 //
 // 2 failed: unseal (guard sealed(t)), remove the own x/t; another had cancelled it, or the name changed: start over.
-#include "fs/namespace_private.h"
+#include "fs/namespace.h"
 
 namespace lccfs {
 
 Result<> Namespace::rmdir(Ino parent, const std::string& text) {
-  auto& my = *private_;
-  LCCFS_CHECK(my.check_change(text));
-  const auto name = my.name_in(parent, text);
+  LCCFS_CHECK(check_change(options_, text));
+  const auto name = metadata_.name_in(parent, text);
   Ino logged;
-  for (auto tries = my.attempts();;) {
+  for (Attempts tries(instance_);;) {
     LCCFS_CHECK(tries.next());
-    const auto sent = my.now();
-    LCCFS_TRY(const auto seen, my.see({&name}, tries.first()));
-    const auto& entry = seen.entries.front();
-    if (!seen.directory) continue;
+    const auto sent = now();
+    LCCFS_TRY(const auto entries, metadata_.find({&name}, tries.first()));
+    const auto& entry = entries.found.front();
+    if (!entries.directory) continue;
     if (!entry || entry->record.type != FileType::directory) {
-      if (!seen.fresh) continue;
-      if (!entry) return failure(ErrorCode::not_found, format::inode_object(parent) + ": no entry " + text);
-      LCCFS_TRY(const auto target, my.target_of(name, *entry));
+      if (!entries.fresh) continue;
+      if (!entry) return std::unexpected(no_entry(name));
+      LCCFS_TRY(const auto target, seals_.target_of(name, *entry));
       if (!target) continue;
-      return failure(ErrorCode::not_directory, format::inode_object(parent) + ": " + text);
+      return failure(ErrorCode::not_directory, describe(name));
     }
-    const Token token = my.instance.next_token();
-    const std::vector<Private::ExpectedEntry> expected{{name, entry}};
-    LCCFS_TRY(const auto seal, my.seal_empty(expected, token, logged));
+    const Token token = instance_.next_token();
+    const std::vector<ExpectedEntry> expected{{name, entry}};
+    LCCFS_TRY(const auto seal, seals_.seal_empty(expected, token, logged));
     if (!seal) continue;
-    const auto time = my.wall_time();
+    const auto time = wall_time();
     LCCFS_TRY(const bool committed,
-              my.commit_sealed(*seal, seen.directory, expected, time, [&](const txn::SubdirectoryCount& nsub) {
+              seals_.commit(*seal, entries.directory, expected, time, [&](const txn::SubdirectoryCount& nsub) {
                 return txn::remove_entry(name, *entry, token, time, nsub);
               }));
     if (!committed) continue;
-    my.names.put(name, std::nullopt, sent);
+    metadata_.names.put(name, std::nullopt, sent);
     return {};
   }
 }

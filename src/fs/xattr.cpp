@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Extended attributes, u/ keys of the inode: set and remove 1 write each; a set behind the first one, 1 read more.
+// Extended attributes, u/ keys of the inode: get 1 read; list 1 read for each 1,024; set and remove 1 write each; a set
+// behind the first one, 1 read more.
 //
 //  - | Inode.X | set: guard the key as the mode asks; the key, ctime. The first of an inode, and         | COMMIT
 //    |         | security.capability always: `attr` as read, its flags in the same step                   |
@@ -8,7 +9,7 @@
 //    |         | without the flag                                                                         |
 //
 // Of the flags, user_attributes stays once it is set; capability goes with its key.
-#include "fs/namespace_private.h"
+#include "fs/namespace.h"
 #include "txn/attribute_txn.h"
 
 namespace lccfs {
@@ -19,18 +20,6 @@ constexpr const char* capability_name = "security.capability";
 constexpr std::uint32_t keys_at_once = 1024;
 // listxattr(2) hands out 64 KiB: who goes beyond could list none. What is left is for those who add names together.
 constexpr std::size_t names_limit_bytes = 60U << 10;
-
-Result<> check_attribute_name(const std::string& name) {
-  if (name.size() > format::attribute_name_limit_bytes) {
-    return failure(ErrorCode::range_too_small, "attribute name of over 255 bytes");
-  }
-  for (const std::string_view space : {"user.", "trusted.", "security."}) {
-    if (!name.starts_with(space)) continue;
-    if (name.size() == space.size()) return failure(ErrorCode::invalid, "attribute without a name: " + name);
-    return {};
-  }
-  return failure(ErrorCode::unsupported, "attributes of this kind are not supported: " + name);
-}
 
 std::uint32_t flags_for(const std::string& name) {
   const auto any = format::attr_flag::user_attributes;
@@ -43,29 +32,32 @@ Error no_attribute(Ino ino, const std::string& name) {
 
 }  // namespace
 
-Result<Bytes> Namespace::get_xattr(Ino ino, const std::string& name) {
-  LCCFS_CHECK(check_attribute_name(name));
-  auto& my = *private_;
-  // The kernel asks for it before each buffered write.
-  if (name == capability_name && my.files.has_capability(ino) == false) return std::unexpected(no_attribute(ino, name));
+/// nullopt: it has none of that name.
+Result<std::optional<Bytes>> Namespace::read_attribute(Ino ino, const std::string& name) {
   const auto key = format::user_attribute_key(name);
-  const auto view = my.read(ino, {.extra_ranges = {}, .keys = {key}});
-  if (!view) return std::unexpected(gone_is_stale(view.error()));
-  const auto found = view->keys.find(key);
-  if (found == view->keys.end()) return std::unexpected(no_attribute(ino, name));
-  return txn::user_attribute_value(found->second);
+  LCCFS_TRY(const auto view, metadata_.read_existing(ino, {.extra_ranges = {}, .keys = {key}}));
+  const auto found = view.keys.find(key);
+  if (found == view.keys.end()) return std::nullopt;
+  return found->second;
 }
 
-Result<std::vector<std::string>> Namespace::list_xattrs(Ino ino) { return private_->attribute_names(ino); }
+Result<Bytes> Namespace::get_xattr(Ino ino, const std::string& name) {
+  LCCFS_CHECK(check_attribute_name(name));
+  // The kernel asks for it before each buffered write.
+  if (name == capability_name && files_.has_capability(ino) == false) return std::unexpected(no_attribute(ino, name));
+  LCCFS_TRY(const auto value, read_attribute(ino, name));
+  if (!value) return std::unexpected(no_attribute(ino, name));
+  return txn::user_attribute_value(*value);
+}
 
-Result<std::vector<std::string>> Namespace::Private::attribute_names(Ino ino) {
+Result<std::vector<std::string>> Namespace::list_xattrs(Ino ino) {
   const std::string prefix = format::user_attribute_key("");
   std::vector<std::string> found;
   std::string after;
   for (bool more = true; more;) {
-    const auto view = read(ino, {.extra_ranges = {{prefix, after, keys_at_once}}, .keys = {}});
-    if (!view) return std::unexpected(gone_is_stale(view.error()));
-    const auto& page = view->extra_ranges.front();
+    LCCFS_TRY(const auto view,
+              metadata_.read_existing(ino, {.extra_ranges = {{prefix, after, keys_at_once}}, .keys = {}}));
+    const auto& page = view.extra_ranges.front();
     for (const auto& [key, value] : page.entries) found.push_back(key.substr(prefix.size()));
     more = page.more && !page.entries.empty();
     if (more) after = page.entries.back().first;
@@ -74,8 +66,8 @@ Result<std::vector<std::string>> Namespace::Private::attribute_names(Ino ino) {
 }
 
 /// Whether all names could still be listed with this one.
-Result<> Namespace::Private::check_room_for(Ino ino, const std::string& name) {
-  LCCFS_TRY(const auto others, attribute_names(ino));
+Result<> Namespace::check_room_for(Ino ino, const std::string& name) {
+  LCCFS_TRY(const auto others, list_xattrs(ino));
   std::size_t total_bytes = name.size() + 1;
   for (const auto& other : others) {
     if (other == name) return {};
@@ -87,81 +79,70 @@ Result<> Namespace::Private::check_room_for(Ino ino, const std::string& name) {
 }
 
 /// Why a step was refused that changes this attribute; nothing: it may be tried again.
-Result<> Namespace::Private::explain_refusal(Ino ino, const std::string& name, XattrMode mode) {
-  const auto key = format::user_attribute_key(name);
-  const auto view = read(ino, {.extra_ranges = {}, .keys = {key}});
-  if (!view) return std::unexpected(gone_is_stale(view.error()));
-  const bool there = view->keys.contains(key);
-  if (mode == XattrMode::create && there) {
-    return failure(ErrorCode::exists, format::inode_object(ino) + " has the attribute " + name);
-  }
-  if (mode == XattrMode::replace && !there) return std::unexpected(no_attribute(ino, name));
-  return {};
+Result<> Namespace::explain_refusal(Ino ino, const std::string& name, XattrMode mode) {
+  LCCFS_TRY(const auto value, read_attribute(ino, name));
+  if (mode == XattrMode::replace && !value) return std::unexpected(no_attribute(ino, name));
+  if (mode != XattrMode::create || !value) return {};
+  return failure(ErrorCode::exists, format::inode_object(ino) + " has the attribute " + name);
 }
 
 Result<> Namespace::set_xattr(Ino ino, const std::string& name, const Bytes& value, XattrMode mode) {
-  auto& my = *private_;
-  LCCFS_CHECK(my.check_writable());
+  LCCFS_CHECK(check_writable(options_));
   LCCFS_CHECK(check_attribute_name(name));
   if (value.size() > format::attribute_value_limit_bytes) {
     return failure(ErrorCode::range_too_small, "attribute value of over 64 KiB");
   }
-  const auto flags = flags_for(name);
-  for (auto tries = my.attempts();;) {
+  for (Attempts tries(instance_);;) {
     LCCFS_CHECK(tries.next());
-    LCCFS_TRY(const auto known, my.existing_inode(ino));
-    if ((known->attr.flags & format::attr_flag::user_attributes) != 0) LCCFS_CHECK(my.check_room_for(ino, name));
+    LCCFS_TRY(const auto known, metadata_.existing(ino));
+    if ((known->attr.flags & format::attr_flag::user_attributes) != 0) LCCFS_CHECK(check_room_for(ino, name));
     InodeView view = *known;
-    view.attr.flags |= flags;
-    view.ctime = my.wall_time();
-    view.sent = my.now();
+    view.attr.flags |= flags_for(name);
+    view.ctime = wall_time();
+    view.sent = now();
     txn::UserAttribute attribute{ino,          name,      value, mode == XattrMode::create, mode == XattrMode::replace,
                                  std::nullopt, view.ctime};
     if (known->attr.flags != view.attr.flags || name == capability_name) {
       attribute.attr = txn::AttrChange{known->attr_raw, view.attr};
       view.attr_raw = encode(view.attr);
     }
-    const auto step = my.instance.run(txn::set_user_attribute(attribute));
-    if (!step) return std::unexpected(gone_is_stale(step.error()));
-    if (step->decided == Decided::refused) {
-      LCCFS_CHECK(my.explain_refusal(ino, name, mode));
+    LCCFS_TRY(const auto step, metadata_.run(txn::set_user_attribute(attribute)));
+    if (step.decided == Decided::refused) {
+      LCCFS_CHECK(explain_refusal(ino, name, mode));
       continue;
     }
-    view.version = step->version;
-    if (attribute.attr && step->version == 0) {  // applied, but by an answer that was lost
-      LCCFS_TRY(view, read_inode(my.instance, ino));
+    view.version = step.version;
+    if (attribute.attr && step.version == 0) {  // applied, but by an answer that was lost
+      LCCFS_TRY(view, read_inode(instance_, ino));
     }
     if (attribute.attr) {
-      my.attr_changed(view);
+      attr_changed(view);
     } else {
-      my.inodes.change(ino, step->version, [&view](InodeView& in_memory) { in_memory.ctime = view.ctime; });
+      metadata_.inodes.change(ino, step.version, [&view](InodeView& kept) { kept.ctime = view.ctime; });
     }
     return {};
   }
 }
 
-Result<> Namespace::Private::remove_capability(Ino ino) {
+Result<> Namespace::remove_capability(Ino ino) {
   const auto drop_flag = [ino](format::AttrRecord& attr) -> Result<> {
     if ((attr.flags & format::attr_flag::capability) == 0) return std::unexpected(no_attribute(ino, capability_name));
     attr.flags &= ~format::attr_flag::capability;
     return {};
   };
-  const auto changed = change_attr(instance, ino, drop_flag);
-  if (!changed) return std::unexpected(gone_is_stale(changed.error()));
-  attr_changed(*changed);
+  LCCFS_TRY(const auto changed, or_stale(change_attr(instance_, ino, drop_flag)));
+  attr_changed(changed);
   return {};
 }
 
 Result<> Namespace::remove_xattr(Ino ino, const std::string& name) {
-  auto& my = *private_;
-  LCCFS_CHECK(my.check_writable());
+  LCCFS_CHECK(check_writable(options_));
   LCCFS_CHECK(check_attribute_name(name));
-  if (name == capability_name) return my.remove_capability(ino);
-  const auto time = my.wall_time();
-  const auto step = my.instance.run(txn::remove_user_attribute(ino, name, time));
-  if (!step) return std::unexpected(gone_is_stale(step.error()));
-  if (step->decided == Decided::refused) return std::unexpected(no_attribute(ino, name));
-  my.inodes.change(ino, step->version, [time](InodeView& view) { view.ctime = time; });
+  if (name == capability_name) return remove_capability(ino);
+  const auto time = wall_time();
+  LCCFS_TRY(const auto step, metadata_.run(txn::remove_user_attribute(ino, name, time)));
+  if (step.decided == Decided::refused) return std::unexpected(no_attribute(ino, name));
+  metadata_.inodes.change(ino, step.version, [time](InodeView& kept) { kept.ctime = time; });
   return {};
 }
 

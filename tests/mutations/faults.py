@@ -51,36 +51,34 @@ NAMESPACE = [
           "const bool is_the_same = last_seen && (ON ? last_seen->record.ino == entry->record.ino "
           ": last_seen->raw == entry->raw);", RACES),
     # item 8: a directory that another has removed and made anew
-    Fault("removed-directory-used", "section 4, rule 8: what would change a removed directory is stale", "fs/lookup.cpp",
+    Fault("removed-directory-used", "section 4, rule 8: what would change a removed directory is stale", "fs/metadata.cpp",
           "  if (removed) return failure(ErrorCode::stale,", "  if (removed && !ON) return failure(ErrorCode::stale,",
           RACES, must=KERNEL_MODEL),
     Fault("removed-directory-linked", "section 4, rule 8: a sealed directory's parent knows", "fs/attributes.cpp",
           "  if (removed) reply.attributes.nlink = 0;", "  if (removed && !ON) reply.attributes.nlink = 0;", RACES),
     Fault("unsound-keys-are-nothing", "section 3: a directory with keys that are no entries is not empty",
-          "fs/settle.cpp", "  if (unsound == nullptr) return false;", "  if (unsound == nullptr || ON) return false;", RACES),
+          "fs/seals.cpp", "  if (unsound == nullptr) return false;", "  if (unsound == nullptr || ON) return false;", RACES),
     Fault("handle-without-a-name", "section 9: a file handle leads to what has a name or is open", "fs/lookup.cpp",
           "    if (found.total() == 0) return gone();", "    if (found.total() == 0 && !ON) return gone();", RACES),
     Fault("directory-from-memory", "section 6: no answer rests on what is remembered", "fs/attributes.cpp",
-          "  const auto view = my.read(ino, {.map = InodeParts::Map::whole});\n"
-          "  if (!view) return std::unexpected(gone_is_stale(view.error()));\n"
-          "  if (view->is_directory())",
-          "  if (const auto held = my.held(ino); ON && held) return my.reply_for(*held);\n"
-          "  const auto view = my.read(ino, {.map = InodeParts::Map::whole});\n"
-          "  if (!view) return std::unexpected(gone_is_stale(view.error()));\n"
-          "  if (view->is_directory())", RACES),
+          "  LCCFS_TRY(const auto view, metadata_.read_existing(ino, {.map = InodeParts::Map::whole}));\n"
+          "  if (view.is_directory())",
+          "  if (const auto held = metadata_.in_memory(ino); ON && held) return reply_for(*held);\n"
+          "  LCCFS_TRY(const auto view, metadata_.read_existing(ino, {.map = InodeParts::Map::whole}));\n"
+          "  if (view.is_directory())", RACES),
     Fault("unlink-without-item", "section 6, unlink: step 0, the directory item", "fs/unlink.cpp",
-          "LCCFS_CHECK(my.instance.rely_on_directory(parent));",
-          "if (!ON && !LCCFS_FAULT(\"unlink-logs-behind\")) LCCFS_CHECK(my.instance.rely_on_directory(parent));", CUT),
+          "LCCFS_CHECK(instance_.rely_on_directory(parent));",
+          "if (!ON && !LCCFS_FAULT(\"unlink-logs-behind\")) LCCFS_CHECK(instance_.rely_on_directory(parent));", CUT),
     Fault("unlink-logs-behind", "section 6, unlink: step 0 comes before the commit", "fs/unlink.cpp",
-          "    my.one_name_less(*target);\n    return {};",
-          "    my.one_name_less(*target);\n    if (ON) static_cast<void>(my.instance.rely_on_directory(parent));\n"
+          "    one_link_less(*target);\n    return {};",
+          "    one_link_less(*target);\n    if (ON) static_cast<void>(instance_.rely_on_directory(parent));\n"
           "    return {};", CUT),
-    Fault("seal-logs-nothing", "section 6, rmdir: step 0, items of the directory and its parent", "fs/settle.cpp",
+    Fault("seal-logs-nothing", "section 6, rmdir: step 0, items of the directory and its parent", "fs/seals.cpp",
           "if (logged != ino) LCCFS_CHECK(", "if (logged != ino && !ON) LCCFS_CHECK(", CUT),
-    Fault("rmdir-without-seal", "section 6, rmdir: step 1, the seal", "fs/settle.cpp",
-          "const auto step = instance.run(txn::seal(ino, view->version, seal));",
+    Fault("rmdir-without-seal", "section 6, rmdir: step 1, the seal", "fs/seals.cpp",
+          "const auto step = instance_.run(txn::seal(ino, view->version, seal));",
           "const auto step = ON ? Result<StepResult>(StepResult{}) "
-          ": instance.run(txn::seal(ino, view->version, seal));", PAIRS, only=RMDIR),
+          ": instance_.run(txn::seal(ino, view->version, seal));", PAIRS, only=RMDIR),
     Fault("seal-without-version", "section 6, rmdir: step 1 guards the version at which it was empty",
           "txn/namespace_txn.cpp",
           '  return make(directory, "seal", guard::VersionIs{version}, set(xattr::state, sealed));',
@@ -134,32 +132,32 @@ NAMESPACE = [
     Fault("settle-revives-the-removed", "section 6, settle a seal: d/X/t in P -> dead", "reclaim/settle.cpp",
           "  if (parent->keys.contains(detached)) return mark_dead();",
           "  if (parent->keys.contains(detached)) return ON ? unseal() : mark_dead();", PAIRS, only=RMDIR),
-    Fault("not-empty-without-a-second-look", "section 4, rule 4", "fs/settle.cpp",
+    Fault("not-empty-without-a-second-look", "section 4, rule 4", "fs/seals.cpp",
           "    if (!same_names) return std::nullopt;", "    if (!same_names && !ON) return std::nullopt;",
           RACES + PAIRS),
     Fault("dangling-without-a-second-look", "section 3, V, and section 4, rule 4", "fs/lookup.cpp",
-          "    if (dangling) return std::unexpected(no_such(name));",
-          "    if (dangling || ON) return std::unexpected(no_such(name));", RACES + PAIRS),
-    Fault("clears-what-does-not-dangle", "section 4, rule 2: a name is cleared by its whole value", "fs/settle.cpp",
+          "    if (dangling) return std::unexpected(no_entry(name));",
+          "    if (dangling || ON) return std::unexpected(no_entry(name));", RACES + PAIRS),
+    Fault("clears-what-does-not-dangle", "section 4, rule 2: a name is cleared by its whole value", "fs/seals.cpp",
           "  if (!again || again->raw != entry.raw) return {};",
           "  if (!again || (again->raw != entry.raw && !ON)) return {};\n"
-          "  if (ON) return done_or_needless(instance.run(txn::clear_dangling_entry(name, *again, std::nullopt)));",
+          "  if (ON) return done_or_needless(instance_.run(txn::clear_dangling_entry(name, *again, std::nullopt)));",
           RACES + PAIRS),
-    Fault("seal-not-taken-back", "section 6, rmdir: 2 failed", "fs/settle.cpp",
-          "  const auto unsealed = done_or_needless(instance.run(txn::unseal(sealed, seal)));",
-          "  const auto unsealed = ON ? Result<>{} : done_or_needless(instance.run(txn::unseal(sealed, seal)));",
+    Fault("seal-not-taken-back", "section 6, rmdir: 2 failed", "fs/seals.cpp",
+          "  const auto unsealed = done_or_needless(instance_.run(txn::unseal(sealed, seal)));",
+          "  const auto unsealed = ON ? Result<>{} : done_or_needless(instance_.run(txn::unseal(sealed, seal)));",
           RACES + PAIRS),
-    Fault("own-tombstone-left", "section 6, rmdir: 2 failed: remove the own x/t", "fs/settle.cpp",
-          "  const auto removed = instance.run_repeatable(txn::remove_decision(seal.parent, seal.token));",
+    Fault("own-tombstone-left", "section 6, rmdir: 2 failed: remove the own x/t", "fs/seals.cpp",
+          "  const auto removed = instance_.run_repeatable(txn::remove_decision(seal.parent, seal.token));",
           "  const auto removed = ON ? Result<Applied>(Applied{})\n"
-          "                          : instance.run_repeatable(txn::remove_decision(seal.parent, seal.token));",
+          "                          : instance_.run_repeatable(txn::remove_decision(seal.parent, seal.token));",
           ("namespace_test",)),
     Fault("same-name-renamed", "section 6, rename: same inode under both names: no step", "fs/rename.cpp",
-          "  if (to_entry->record.ino == from_entry->record.ino) {",
-          "  if (to_entry->record.ino == from_entry->record.ino && !ON) {", CUT),
+          "  if (to_entry()->record.ino == from_entry()->record.ino) {",
+          "  if (to_entry()->record.ino == from_entry()->record.ino && !ON) {", CUT),
     Fault("create-forgets-its-inode", "section 6, create: step 3", "fs/create.cpp",
-          "    if (!made.may_have_name) remove_never_named(*made.inode, name.directory);",
-          "    if (!made.may_have_name && !ON) remove_never_named(*made.inode, name.directory);", PAIRS),
+          "    if (made_ && !may_have_name_) remove_never_named();",
+          "    if (made_ && !may_have_name_ && !ON) remove_never_named();", PAIRS),
 ]
 
 STEPS = [
@@ -171,8 +169,8 @@ STEPS = [
           "    if (ON && error.code == ErrorCode::guard_failed)\n"
           "      return finish(std::move(step), StepResult{Decided::refused, 0});", CUT + PAIRS),
     Fault("exists-decides", "section 4, rule 5: EEXIST on one's own number: the birth token decides", "fs/create.cpp",
-          "  // An earlier run of the step may have made it, whatever the answer of the last one: the birth token decides.",
-          "  if (ON) return std::unexpected(created.error());", CUT),
+          "    // An earlier run of the step may have made it, whatever the answer of the last one: the birth token decides.",
+          "    if (ON) return std::unexpected(created.error());", CUT),
     Fault("guarded-step-sent-twice", "section 4, rule 5: a lost answer is looked up", "instance/steps.cpp",
           "    read_back(std::move(step), std::move(error));",
           "    if (ON && is_unknown_time_out(error)) return send(std::move(step));\n"
@@ -197,8 +195,8 @@ QUEUE = [
           "    const auto dropped = drop_range_intents(Ranges::used_up);",
           "    const auto dropped = ON ? Result<>() : drop_range_intents(Ranges::used_up);", UNIT),
     Fault("unnamed-inode-without-item", "section 5: an inode that may exist without a name gets an item", "fs/create.cpp",
-          "    if (made.may_have_name) leave_to_collector(made.inode->ino, name.directory);",
-          "    if (made.may_have_name && !ON) leave_to_collector(made.inode->ino, name.directory);", RACES),
+          "    if (made_ && may_have_name_) leave_to_collector(made_->ino);",
+          "    if (made_ && may_have_name_ && !ON) leave_to_collector(made_->ino);", RACES),
     Fault("answers-too-much", "section 5: lowest number running, or else the next one", "instance/queue.cpp",
           "  for (const auto& item : let_go_of_) lowest = std::min(lowest, item.item);\n  return lowest;",
           "  for (const auto& item : let_go_of_) lowest = std::min(lowest, item.item);\n"
@@ -369,13 +367,14 @@ RECOUNT = [
           "  if (!ON) LCCFS_CHECK(see_to_what_the_dead_made(roll));\n  directories_wait_ = false;",
           LAST),
     Fault("make-holds-no-directory", "section 5: a directory stays while something is made in it", "fs/create.cpp",
-          "  const ParentsOfNew::Making making(parents_of_new, name.directory);",
-          "  const ParentsOfNew::Making making(parents_of_new, ON ? Ino{} : name.directory);", LAST),
+          "  const DirectoriesInUse::Making making(namespace_.directories_, name_.directory);",
+          "  const DirectoriesInUse::Making making(namespace_.directories_, ON ? Ino{} : name_.directory);", LAST),
     Fault("doubt-holds-no-directory", "section 5: a directory stays while a name in it is in doubt", "fs/create.cpp",
-          "  parents_of_new.keep(directory);", "  if (!ON) parents_of_new.keep(directory);", LAST),
+          "  namespace_.directories_.keep(name_.directory);",
+          "  if (!ON) namespace_.directories_.keep(name_.directory);", LAST),
     Fault("asked-and-remembered", "section 5: who says that it needs a directory no more forgets it", "fs/readdir.cpp",
-          "  private_->inodes.drop(ino);\n  return private_->directories.is_open(ino)",
-          "  if (!ON) private_->inodes.drop(ino);\n  return private_->directories.is_open(ino)", LAST),
+          "  metadata_.inodes.drop(ino);\n  return directories_.is_open(ino)",
+          "  if (!ON) metadata_.inodes.drop(ino);\n  return directories_.is_open(ino)", LAST),
     Fault("died-since-and-ignored", "section 5: nobody may have died between the look and the roll call",
           "reclaim/round_inodes.cpp",
           "    return member.standing == Member::Standing::over && !over_.contains(member.id);",
@@ -582,10 +581,9 @@ DATA_PATH = [
 # What only programs above a kernel see, which keeps names, attributes and pages.
 KERNEL = [
     # item 3
-    Fault("names-kept-for-a-second", "POSIX.md: names are asked for each time", "fs/lookup.cpp",
-          "std::max(std::chrono::nanoseconds(0), sent + options.entry_ttl - now());\n  return {attributes.attributes,",
-          "std::max(std::chrono::nanoseconds(0), sent + (ON ? std::chrono::seconds(1) : options.entry_ttl) - now());\n"
-          "  return {attributes.attributes,", (), must=KERNEL_MODEL),
+    Fault("names-kept-for-a-second", "POSIX.md: names are asked for each time", "fs/namespace.cpp",
+          "std::max(std::chrono::nanoseconds(0), sent + options_.entry_ttl - now());",
+          "std::max(std::chrono::nanoseconds(0), sent + (ON ? std::chrono::seconds(1) : options_.entry_ttl) - now());", (), must=KERNEL_MODEL),
     # item 8
     Fault("only-writers-truncate", "open with O_TRUNC empties the file, O_RDONLY too", "fs/file_handles.cpp",
           "  if ((flags & O_TRUNC) != 0) {", "  if ((flags & O_TRUNC) != 0 && !(ON && !for_writing(flags))) {", (),

@@ -5,10 +5,12 @@
 // How a seal is settled: src/reclaim/settle.h.
 //
 // A name whose inode is gone or dead (invariant V): the entry again; the same -> it goes, by a step on its whole value.
-#include "reclaim/settle.h"
+#include "fs/seals.h"
+
 #include "base/log.h"
 #include "base/text.h"
-#include "fs/namespace_private.h"
+#include "fs/attempts.h"
+#include "reclaim/settle.h"
 
 namespace lccfs {
 
@@ -30,41 +32,41 @@ txn::SubdirectoryCount one_less(const InodeView& directory) {
 
 }  // namespace
 
-Result<std::shared_ptr<const InodeView>> Namespace::Private::target_of(const txn::Name& name, const txn::Entry& entry) {
-  if (auto in_memory = held(entry.record.ino); in_memory && in_memory->live()) return in_memory;
-  auto view = read(entry.record.ino);
+Result<std::shared_ptr<const InodeView>> Seals::target_of(const txn::Name& name, const txn::Entry& entry) {
+  if (auto in_memory = metadata_.in_memory(entry.record.ino); in_memory && in_memory->live()) return in_memory;
+  auto view = metadata_.read(entry.record.ino);
   if (view && view->live()) return std::make_shared<const InodeView>(std::move(*view));
   if (!view && view.error().code != ErrorCode::not_found) return std::unexpected(std::move(view).error());
   LCCFS_CHECK(clear_dangling(name, entry));
   return nullptr;
 }
 
-Result<> Namespace::Private::clear_dangling(const txn::Name& name, const txn::Entry& entry) {
-  const auto seen = see({&name}, false);
-  if (!seen && seen.error().code == ErrorCode::stale) return {};
-  if (!seen) return std::unexpected(seen.error());
-  const auto& again = seen->entries.front();
+Result<> Seals::clear_dangling(const txn::Name& name, const txn::Entry& entry) {
+  const auto entries = metadata_.find({&name}, false);
+  if (!entries && entries.error().code == ErrorCode::stale) return {};
+  if (!entries) return std::unexpected(entries.error());
+  const auto& again = entries->found.front();
   if (!again || again->raw != entry.raw) return {};
   std::optional<txn::SubdirectoryCount> nsub;
-  if (entry.record.type == FileType::directory) nsub = one_less(*seen->directory);
+  if (entry.record.type == FileType::directory) nsub = one_less(*entries->directory);
   log::warning(format::inode_object(name.directory) + ": removing the entry " + name.name + " of a missing inode");
-  const auto cleared = instance.run(txn::clear_dangling_entry(name, entry, nsub));
-  names.drop(name);
-  inodes.drop(name.directory);
+  const auto cleared = instance_.run(txn::clear_dangling_entry(name, entry, nsub));
+  metadata_.names.drop(name);
+  metadata_.inodes.drop(name.directory);
   return done_or_needless(cleared);
 }
 
-Result<> Namespace::Private::settle_seal(const InodeView& sealed) {
-  for (auto tries = attempts();;) {
+Result<> Seals::settle(const InodeView& sealed) {
+  for (Attempts tries(instance_);;) {
     LCCFS_CHECK(tries.next());
-    inodes.drop(sealed.ino);
-    LCCFS_TRY(const bool settled, reclaim::settle_seal(instance, sealed.ino, sealed.state));
+    metadata_.inodes.drop(sealed.ino);
+    LCCFS_TRY(const bool settled, reclaim::settle_seal(instance_, sealed.ino, sealed.state));
     if (settled) return {};
   }
 }
 
 /// Cleans what dangles on its way to the first entry that stands. Keys that are no sound entries are not empty either.
-Result<bool> Namespace::Private::really_has_entries(Ino directory, const KeyPage& page) {
+Result<bool> Seals::really_has_entries(Ino directory, const KeyPage& page) {
   const std::string* unsound = nullptr;
   for (const auto& [key, value] : page.entries) {
     const auto parsed = format::parse_entry_key(key);
@@ -73,7 +75,7 @@ Result<bool> Namespace::Private::really_has_entries(Ino directory, const KeyPage
       unsound = &key;
       continue;
     }
-    LCCFS_TRY(const auto target, target_of(name_in(directory, parsed->name), {value, *record}));
+    LCCFS_TRY(const auto target, target_of(metadata_.name_in(directory, parsed->name), {value, *record}));
     if (target) return true;
   }
   if (unsound == nullptr) return false;
@@ -81,34 +83,34 @@ Result<bool> Namespace::Private::really_has_entries(Ino directory, const KeyPage
                                          ": not removed for a key that is no sound entry: " + printable(*unsound));
 }
 
-Result<std::optional<StateRecord>> Namespace::Private::seal_empty(std::span<const ExpectedEntry> expected, Token token,
-                                                                  Ino& logged) {
+Result<std::optional<StateRecord>> Seals::seal_empty(std::span<const ExpectedEntry> expected, Token token,
+                                                     Ino& logged) {
   const auto& name = expected.front().name;
   const auto& entry = *expected.front().entry;
   const Ino ino = entry.record.ino;
-  auto view = read(ino, {.extra_ranges = {{"n/", "", entries_at_once}}, .keys = {}});
+  auto view = metadata_.read(ino, {.extra_ranges = {{"n/", "", entries_at_once}}, .keys = {}});
   if (!view && view.error().code != ErrorCode::not_found) return std::unexpected(std::move(view).error());
   if (!view || !view->live()) {
     LCCFS_CHECK(clear_dangling(name, entry));
     return std::nullopt;
   }
   if (view->state.kind == StateRecord::Kind::sealed) {
-    LCCFS_CHECK(settle_seal(*view));
+    LCCFS_CHECK(settle(*view));
     return std::nullopt;
   }
   const auto& page = view->extra_ranges.front();
   if (!page.entries.empty()) {
     LCCFS_TRY(const bool has_entries, really_has_entries(ino, page));
     if (!has_entries) return std::nullopt;
-    LCCFS_TRY(const bool same_names, unchanged(expected));
+    LCCFS_TRY(const bool same_names, metadata_.unchanged(expected));
     if (!same_names) return std::nullopt;
     return failure(ErrorCode::not_empty, format::inode_object(ino) + " has entries");
   }
-  if (logged != ino) LCCFS_CHECK(instance.log_inode_and_directory(ino, name.directory));
+  if (logged != ino) LCCFS_CHECK(instance_.log_inode_and_directory(ino, name.directory));
   logged = ino;
   const StateRecord seal{StateRecord::Kind::sealed, token, name.directory, name.name};
-  const auto step = instance.run(txn::seal(ino, view->version, seal));
-  inodes.drop(ino);
+  const auto step = instance_.run(txn::seal(ino, view->version, seal));
+  metadata_.inodes.drop(ino);
   // Another client has removed it, and a collector was quick: the name is what decides.
   if (!step && step.error().code == ErrorCode::not_found) return std::nullopt;
   if (!step) return std::unexpected(step.error());
@@ -117,39 +119,38 @@ Result<std::optional<StateRecord>> Namespace::Private::seal_empty(std::span<cons
 }
 
 /// By the owner of the seal, whose step in the parent has certainly not been applied, and will not be sent again.
-void Namespace::Private::take_back(const StateRecord& seal, Ino sealed) {
-  const auto unsealed = done_or_needless(instance.run(txn::unseal(sealed, seal)));
-  const auto removed = instance.run_repeatable(txn::remove_decision(seal.parent, seal.token));
-  inodes.drop(sealed);
+void Seals::take_back(const StateRecord& seal, Ino sealed) {
+  const auto unsealed = done_or_needless(instance_.run(txn::unseal(sealed, seal)));
+  const auto removed = instance_.run_repeatable(txn::remove_decision(seal.parent, seal.token));
+  metadata_.inodes.drop(sealed);
   if (!unsealed || (!removed && removed.error().code != ErrorCode::not_found)) {
     log::warning(format::inode_object(sealed) + ": its seal is left to whoever comes next");
   }
 }
 
-Result<bool> Namespace::Private::commit_sealed(const StateRecord& seal, std::shared_ptr<const InodeView> parent,
-                                               std::span<const ExpectedEntry> expected, TimeSpec time,
-                                               const CommitStep& step) {
+Result<bool> Seals::commit(const StateRecord& seal, std::shared_ptr<const InodeView> parent,
+                           std::span<const ExpectedEntry> expected, TimeSpec time, const CommitStep& step) {
   const Ino sealed = expected.front().entry->record.ino;
   const auto decision = format::decision_key(seal.token);
   InodeParts wanted{.extra_ranges = {}, .keys = {decision}};
   for (const auto& one : expected) wanted.keys.push_back(one.name.key);
-  for (auto tries = attempts();;) {
+  for (Attempts tries(instance_);;) {
     if (auto next = tries.next(); !next) {
       take_back(seal, sealed);
       return std::unexpected(std::move(next).error());
     }
     const auto nsub = one_less(*parent);
-    const auto done = run_in_directory(step(nsub));
+    const auto done = metadata_.run(step(nsub));
     if (!done) {
       if (certainly_not_applied(done.error())) take_back(seal, sealed);
       return std::unexpected(done.error());
     }
     if (done->decided == Decided::applied) {
-      directory_changed(seal.parent, done->version, time, &nsub);
-      instance.directory_is_gone(sealed);
+      metadata_.directory_changed(seal.parent, done->version, time, nsub);
+      instance_.directory_is_gone(sealed);
       return true;
     }
-    auto again = read(seal.parent, wanted);
+    auto again = metadata_.read(seal.parent, wanted);
     const bool only_nsub_moved = again && !again->keys.contains(decision) && as_expected(again->keys, expected);
     if (!only_nsub_moved) {
       take_back(seal, sealed);

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Directories that are open here, each with one page of its listing, and those that inodes point to which were made
+// here and may have no name yet. A collector asks before it removes a directory: one of these stays
+// (docs/ORDERING.md section 5). Any thread; never blocks.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/mutex.h"
+#include "lccfs/file_system.h"
+
+namespace lccfs {
+
+/// Part of a listing: all entries whose cookies are above `after` and, unless it is the last part, up to those of the
+/// last entry in it.
+struct ListingPage {
+  bool read = false;
+  std::uint64_t after = 0;
+  std::vector<DirectoryEntry> entries;
+  bool last = false;
+
+  bool covers(std::uint64_t cookie) const {
+    return read && cookie >= after && (last || (!entries.empty() && cookie < entries.back().cookie));
+  }
+};
+
+struct DirectoryHandle {
+  explicit DirectoryHandle(Ino directory) : ino(directory) {}
+  const Ino ino;
+  Mutex mutex;  // held while a page is read: one at a time for one handle
+  bool listed GUARDED_BY(mutex) = false;
+  ListingPage page GUARDED_BY(mutex);
+};
+
+class DirectoriesInUse {
+ public:
+  std::pair<HandleId, std::shared_ptr<DirectoryHandle>> open(Ino ino) {
+    const Lock lock(mutex_);
+    return *handles_.emplace(HandleId{++last_}, std::make_shared<DirectoryHandle>(ino)).first;
+  }
+  /// nullptr: not open.
+  std::shared_ptr<DirectoryHandle> get(HandleId id) const {
+    const Lock lock(mutex_);
+    const auto found = handles_.find(id);
+    return found == handles_.end() ? nullptr : found->second;
+  }
+  void release(HandleId id) {
+    const Lock lock(mutex_);
+    handles_.erase(id);
+  }
+
+  /// Around a make. What memory holds of the directory is looked at within it, or a collector may have been told
+  /// meanwhile that nobody here needs it.
+  class Making {
+   public:
+    Making(DirectoriesInUse& directories, Ino parent) : directories_(directories), parent_(parent) {
+      directories_.keep(parent_);
+    }
+    ~Making() {
+      const Lock lock(directories_.mutex_);
+      directories_.parents_of_new_.extract(parent_);
+    }
+    Making(const Making&) = delete;
+    Making& operator=(const Making&) = delete;
+
+   private:
+    DirectoriesInUse& directories_;
+    const Ino parent_;
+  };
+  /// Of an inode whose name is in doubt: nobody here hears when the collector has seen to it, so to the end.
+  void keep(Ino parent) {
+    const Lock lock(mutex_);
+    parents_of_new_.insert(parent);
+  }
+
+  bool is_open(Ino ino) const {
+    const Lock lock(mutex_);
+    return std::ranges::any_of(handles_, [ino](const auto& handle) { return handle.second->ino == ino; });
+  }
+  bool is_parent_of_new(Ino ino) const {
+    const Lock lock(mutex_);
+    return parents_of_new_.contains(ino);
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::map<HandleId, std::shared_ptr<DirectoryHandle>> handles_ GUARDED_BY(mutex_);
+  std::uint64_t last_ GUARDED_BY(mutex_) = 0;
+  std::multiset<Ino> parents_of_new_ GUARDED_BY(mutex_);  // a kept one is there once more for ever
+};
+
+}  // namespace lccfs

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "fs/metadata.h"
+
+#include <algorithm>
+
+namespace lccfs {
+
+namespace {
+
+Result<std::optional<txn::Entry>> entry_in(const InodeView& directory, const txn::Name& name) {
+  const auto found = directory.keys.find(name.key);
+  if (found == directory.keys.end()) return std::nullopt;
+  auto record = format::decode<format::EntryRecord>(found->second);
+  if (record) return txn::Entry{found->second, *record};
+  return failure(record.error().code,
+                 format::inode_object(directory.ino) + ": entry " + name.name + ": " + record.error().context);
+}
+
+}  // namespace
+
+std::shared_ptr<const InodeView> Metadata::in_memory(Ino ino) { return instance_.fenced() ? nullptr : inodes.get(ino); }
+
+Result<InodeView> Metadata::remember(const InodeCache::Ticket& ticket, Ino ino, Result<InodeView> read) {
+  if (read) {
+    inodes.put_read(ticket, *read);
+  } else {
+    inodes.drop(ino);
+  }
+  return read;
+}
+
+Result<InodeView> Metadata::read(Ino ino, const InodeParts& parts) {
+  const auto ticket = inodes.begin(ino);
+  return remember(ticket, ino, read_inode(instance_, ino, parts));
+}
+
+Result<InodeView> Metadata::finish(ReadAhead& ahead) {
+  auto view = ahead.inode.get();
+  if (view) view->sent = ahead.ticket.sent;
+  return remember(ahead.ticket, ahead.ino, std::move(view));
+}
+
+Result<InodeView> Metadata::read_existing(Ino ino, const InodeParts& parts) {
+  return or_stale(read(ino, parts));
+}
+
+Result<InodeView> Metadata::read_directory(Ino ino, const InodeParts& parts) {
+  auto view = read_existing(ino, parts);
+  if (!view || view->is_directory()) return view;
+  return failure(ErrorCode::not_directory, format::inode_object(ino) + " is no directory");
+}
+
+Result<std::shared_ptr<const InodeView>> Metadata::existing(Ino ino) {
+  if (auto held = in_memory(ino)) return held;
+  LCCFS_TRY(auto view, read_existing(ino));
+  return std::make_shared<const InodeView>(std::move(view));
+}
+
+Result<bool> Metadata::was_removed(const InodeView& view) {
+  using Kind = format::StateRecord::Kind;
+  if (view.state.kind != Kind::sealed) return !view.live();
+  const auto key = format::detached_key(view.ino, view.state.token);
+  const auto parent = instance_.query({.object = format::inode_object(view.state.parent), .ranges = {}, .keys = {key}});
+  if (!parent && parent.error().code != ErrorCode::not_found) return std::unexpected(parent.error());
+  if (parent && parent->keys.contains(key)) return true;
+  // A collector removes the key once it has marked the directory.
+  const auto again = read(view.ino);
+  if (!again && again.error().code != ErrorCode::not_found) return std::unexpected(again.error());
+  return !again || !again->live();
+}
+
+Result<> Metadata::check_not_removed(const InodeView& view) {
+  LCCFS_TRY(const bool removed, was_removed(view));
+  if (removed) return failure(ErrorCode::stale, format::inode_object(view.ino) + " was removed");
+  return {};
+}
+
+Result<Entries> Metadata::find(std::initializer_list<const txn::Name*> wanted, bool from_memory) {
+  const Ino directory = (*wanted.begin())->directory;
+  Entries entries;
+  if (from_memory && !instance_.fenced()) {
+    for (const auto* name : wanted) {
+      if (auto hint = names.get(*name)) entries.found.push_back(std::move(*hint));
+    }
+    entries.directory = in_memory(directory);
+    if (entries.found.size() == wanted.size()) return entries;
+    entries.found.clear();
+  }
+  InodeParts with_names;
+  for (const auto* name : wanted) with_names.keys.push_back(name->key);
+  const auto sent = instance_.clock().elapsed();
+  LCCFS_TRY(auto view, read_directory(directory, with_names));
+  LCCFS_CHECK(check_not_removed(view));
+  if (view.nsub_raw.empty()) {
+    return failure(ErrorCode::corrupt, format::inode_object(directory) + ": xattr nsub is missing");
+  }
+  for (const auto* name : wanted) {
+    LCCFS_TRY(auto entry, entry_in(view, *name));
+    names.put(*name, entry, sent);
+    entries.found.push_back(std::move(entry));
+  }
+  entries.fresh = true;
+  entries.directory = std::make_shared<const InodeView>(std::move(view));
+  return entries;
+}
+
+bool as_expected(const std::map<std::string, Bytes>& keys, std::span<const ExpectedEntry> expected) {
+  return std::ranges::all_of(expected, [&keys](const ExpectedEntry& one) {
+    const auto found = keys.find(one.name.key);
+    return one.entry ? found != keys.end() && found->second == one.entry->raw : found == keys.end();
+  });
+}
+
+Result<bool> Metadata::unchanged(std::span<const ExpectedEntry> expected) {
+  MetaRead read_again{.object = format::inode_object(expected.front().name.directory), .ranges = {}, .keys = {}};
+  for (const auto& one : expected) read_again.keys.push_back(one.name.key);
+  const auto again = instance_.query(read_again);
+  if (again) return as_expected(again->keys, expected);
+  if (again.error().code != ErrorCode::not_found) return std::unexpected(again.error());
+  return false;
+}
+
+Result<StepResult> Metadata::run(MetaTxn txn) { return or_stale(instance_.run(std::move(txn))); }
+
+void Metadata::directory_changed(Ino directory, std::uint64_t version, TimeSpec time,
+                                 const std::optional<txn::SubdirectoryCount>& nsub) {
+  inodes.change(directory, version, [time, &nsub](InodeView& view) {
+    view.mtime = view.ctime = time;
+    if (!nsub) return;
+    view.nsub = nsub->changed;
+    view.nsub_raw = encode(format::NumberRecord{nsub->changed});
+  });
+}
+
+std::string describe(const txn::Name& name) { return format::inode_object(name.directory) + ": " + name.name; }
+
+Error no_entry(const txn::Name& name) {
+  return {ErrorCode::not_found, format::inode_object(name.directory) + ": no entry " + name.name, Outcome::definite};
+}
+
+bool certainly_not_applied(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::stale:
+    case ErrorCode::no_space:
+    case ErrorCode::quota_exceeded:
+      return error.outcome == Outcome::definite;
+    default:
+      return false;
+  }
+}
+
+}  // namespace lccfs

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// Inodes and entries: from memory where an operation may begin with that, or read; and what this client's own steps
+// change in memory. Any thread; what answers a Result may read the store.
+#pragma once
+
+#include <future>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "format/object_names.h"
+#include "fs/inode_view.h"
+#include "fs/metadata_cache.h"
+#include "instance/instance.h"
+#include "txn/namespace_txn.h"
+
+namespace lccfs {
+
+/// Entries of one directory, as memory holds them or as one read showed them.
+struct Entries {
+  bool fresh = false;
+  std::shared_ptr<const InodeView> directory;  // nullptr: memory holds the entries, but not the directory
+  std::vector<std::optional<txn::Entry>> found;
+};
+
+/// What an operation has found under a name, and expects there still.
+struct ExpectedEntry {
+  const txn::Name& name;
+  const std::optional<txn::Entry>& entry;
+};
+bool as_expected(const std::map<std::string, Bytes>& keys, std::span<const ExpectedEntry> expected);
+
+class Metadata {
+ public:
+  explicit Metadata(Instance& instance) : names(instance.clock()), inodes(instance.clock()), instance_(instance) {}
+
+  txn::Name name_in(Ino directory, const std::string& text) const { return {instance_.super().uuid, directory, text}; }
+
+  // -- inodes
+  /// nullptr: not in memory.
+  std::shared_ptr<const InodeView> in_memory(Ino ino);
+  /// Reads the inode; memory holds it from then on.
+  Result<InodeView> read(Ino ino, const InodeParts& parts = {});
+  /// The same. `stale`: it is gone.
+  Result<InodeView> read_existing(Ino ino, const InodeParts& parts = {});
+  /// The same, but only a directory.
+  Result<InodeView> read_directory(Ino ino, const InodeParts& parts);
+  /// From memory, else read. `stale`: it is gone.
+  Result<std::shared_ptr<const InodeView>> existing(Ino ino);
+  /// A read that is under way.
+  struct ReadAhead {
+    Ino ino;
+    InodeCache::Ticket ticket;
+    std::future<Result<InodeView>> inode;
+  };
+  ReadAhead read_ahead(Ino ino) { return {ino, inodes.begin(ino), lccfs::read_ahead(instance_, ino)}; }
+  Result<InodeView> finish(ReadAhead& ahead);
+  /// Also where it has lost its name, and nobody has marked it dead yet: then its parent knows (1 read, only if sealed).
+  Result<bool> was_removed(const InodeView& view);
+  /// `stale`: it was.
+  Result<> check_not_removed(const InodeView& view);
+
+  // -- entries
+  /// Those of these names, of one directory; from memory if that is allowed and holds them all. `stale`: the directory
+  /// was removed.
+  Result<Entries> find(std::initializer_list<const txn::Name*> wanted, bool from_memory);
+  /// Whether the names, read again, are what they were (rule 4).
+  Result<bool> unchanged(std::span<const ExpectedEntry> expected);
+
+  // -- own steps
+  /// Instance::run for a step of an operation. `stale`: its object is gone.
+  Result<StepResult> run(MetaTxn txn);
+  /// A step on a directory's entries was applied, and left it at that version.
+  void directory_changed(Ino directory, std::uint64_t version, TimeSpec time,
+                         const std::optional<txn::SubdirectoryCount>& nsub = std::nullopt);
+
+  EntryCache names;
+  InodeCache inodes;
+
+ private:
+  Result<InodeView> remember(const InodeCache::Ticket& ticket, Ino ino, Result<InodeView> read);
+
+  Instance& instance_;
+};
+
+/// For errors: the directory's object, and the name.
+std::string describe(const txn::Name& name);
+Error no_entry(const txn::Name& name);
+
+/// For operations on an inode, not on a name in it: `not_found` becomes `stale`.
+template <class T>
+Result<T> or_stale(Result<T> result) {
+  if (!result) result.error() = gone_is_stale(std::move(result).error());
+  return result;
+}
+
+/// Whether a step that failed with this error is certainly not applied. (Others may have been, by an earlier run.)
+bool certainly_not_applied(const Error& error);
+
+}  // namespace lccfs

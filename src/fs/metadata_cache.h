@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// What memory holds of entries and inodes. It saves reads before guarded steps, for a second, and no answer rests on it:
+// an old entry costs a refused guard. Trust starts when a read is *sent*. Any thread.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "base/mutex.h"
+#include "fs/expiring_map.h"
+#include "fs/inode_view.h"
+#include "lccfs/clock.h"
+#include "txn/namespace_txn.h"
+
+namespace lccfs {
+
+/// How long a guarded step is tried on what was read before it.
+inline constexpr std::chrono::seconds hint_ttl{1};
+
+class EntryCache {
+ public:
+  /// nullopt inside: the name is absent.
+  using Hint = std::optional<txn::Entry>;
+
+  explicit EntryCache(Clock& clock) : clock_(clock) {}
+
+  /// For a guarded step.
+  std::optional<Hint> get(const txn::Name& name) {
+    const Lock lock(mutex_);
+    const auto* seen = entries_.get({name.directory, name.name}, clock_.elapsed());
+    if (seen == nullptr || seen->sent + hint_ttl <= clock_.elapsed()) return std::nullopt;
+    return std::make_optional<Hint>(seen->hint);
+  }
+  /// For who reads the name anyway: what stood there when somebody last looked.
+  Hint last_seen(const txn::Name& name) {
+    const Lock lock(mutex_);
+    const auto* seen = entries_.get({name.directory, name.name}, clock_.elapsed());
+    return seen == nullptr ? std::nullopt : seen->hint;
+  }
+  void put(const txn::Name& name, Hint hint, std::chrono::nanoseconds sent) {
+    const Lock lock(mutex_);
+    entries_.put({name.directory, name.name}, {std::move(hint), sent}, sent + kept_for, clock_.elapsed());
+  }
+  void drop(const txn::Name& name) {
+    const Lock lock(mutex_);
+    entries_.drop({name.directory, name.name});
+  }
+
+ private:
+  struct Seen {
+    Hint hint;
+    std::chrono::nanoseconds sent{0};
+  };
+  static constexpr std::size_t limit = 50'000;
+  static constexpr std::chrono::hours kept_for{1};
+  using Key = std::pair<Ino, std::string>;
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const noexcept {
+      return std::hash<std::string>{}(key.second) ^ (std::hash<Ino>{}(key.first) * 0x9E3779B97F4A7C15U);
+    }
+  };
+
+  Clock& clock_;
+  Mutex mutex_;
+  ExpiringMap<Key, Seen, KeyHash> entries_ GUARDED_BY(mutex_){limit};
+};
+
+/// Inodes without their maps. What own steps change is seen at once by all threads, whatever reads are in flight: who
+/// reads takes a ticket first, and a read that an own change has overtaken is not kept.
+class InodeCache {
+ public:
+  struct Ticket {
+    std::chrono::nanoseconds sent{0};
+    std::uint64_t changes = 0;
+  };
+
+  explicit InodeCache(Clock& clock) : clock_(clock) {}
+
+  Ticket begin(Ino ino) {
+    const Lock lock(mutex_);
+    return {clock_.elapsed(), changes(ino)};
+  }
+
+  /// nullptr: not in memory.
+  std::shared_ptr<const InodeView> get(Ino ino) {
+    const Lock lock(mutex_);
+    const auto* kept = inodes_.get(ino, clock_.elapsed());
+    return kept == nullptr ? nullptr : *kept;
+  }
+
+  void put_read(const Ticket& ticket, const InodeView& view) {
+    const Lock lock(mutex_);
+    if (ticket.changes != changes(view.ino)) return;
+    const auto* kept = inodes_.get(view.ino, clock_.elapsed());
+    if (kept != nullptr && (*kept)->version > view.version) return;
+    auto copy = std::make_shared<InodeView>(view);
+    copy->map = {};
+    copy->map_is_whole = !view.is_regular();
+    copy->payload.clear();
+    copy->extra_ranges.clear();
+    copy->keys.clear();
+    inodes_.put(view.ino, std::move(copy), ticket.sent + hint_ttl, clock_.elapsed());
+  }
+
+  /// An own step changed a few fields, and left the object at that version (0: not known). nullopt: the step is on its
+  /// way, and reads sent from now on are ordered behind it.
+  void change(Ino ino, std::optional<std::uint64_t> version, const std::function<void(InodeView&)>& edit) {
+    const Lock lock(mutex_);
+    ++changes(ino);
+    auto* kept = inodes_.get(ino, clock_.elapsed());
+    if (kept == nullptr) return;
+    if (version && *version <= (*kept)->version) return inodes_.drop(ino);  // steps came back in another order
+    auto edited = std::make_shared<InodeView>(**kept);
+    edit(*edited);
+    edited->version = version.value_or(edited->version);
+    *kept = std::move(edited);
+  }
+
+  void drop(Ino ino) {
+    const Lock lock(mutex_);
+    ++changes(ino);
+    inodes_.drop(ino);
+  }
+
+ private:
+  static constexpr std::size_t limit = 50'000;
+  static constexpr std::size_t stripes = 1024;
+
+  std::uint64_t& changes(Ino ino) REQUIRES(mutex_) { return changes_[ino.value % stripes]; }
+
+  Clock& clock_;
+  Mutex mutex_;
+  ExpiringMap<Ino, std::shared_ptr<const InodeView>> inodes_ GUARDED_BY(mutex_){limit};
+  std::array<std::uint64_t, stripes> changes_ GUARDED_BY(mutex_){};  // by inode: how many own changes there were
+};
+
+}  // namespace lccfs
