@@ -44,4 +44,14 @@ class Attempts {
   unsigned tries_ = 0;
 };
 
+/// Calls `attempt(bool first)` until it says that it is done (Result<bool>).
+template <class Attempt>
+Result<> until_done(Instance& instance, Attempt attempt) {
+  for (Attempts tries(instance);;) {
+    LCCFS_CHECK(tries.next());
+    LCCFS_TRY(const bool done, attempt(tries.first()));
+    if (done) return {};
+  }
+}
+
 }  // namespace lccfs

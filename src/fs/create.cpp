@@ -66,7 +66,6 @@ class Namespace::Make {
   Result<InodeView> run();
 
  private:
-  Result<> make_named();
   Result<bool> name_once(bool from_memory);
   Result<> make_inode(const InodeView& parent);
   Result<bool> insert_entry(const InodeView& parent);
@@ -166,19 +165,11 @@ Result<bool> Namespace::Make::name_once(bool from_memory) {
   return insert_entry(*parent);
 }
 
-Result<> Namespace::Make::make_named() {
-  for (Attempts tries(instance_);;) {
-    LCCFS_CHECK(tries.next());
-    LCCFS_TRY(const bool done, name_once(tries.first()));
-    if (done) return {};
-  }
-}
-
 Result<InodeView> Namespace::Make::run() {
   LCCFS_CHECK(check_change(namespace_.options_, name_.name));
   LCCFS_CHECK(check_node(node_));
   const DirectoriesInUse::Making making(namespace_.directories_, name_.directory);
-  if (const auto named = make_named(); !named) {
+  if (const auto named = until_done(instance_, [this](bool first) { return name_once(first); }); !named) {
     if (made_ && with_lease_) namespace_.files_.unborn(made_->ino);
     if (made_ && may_have_name_) leave_to_collector(made_->ino);
     if (made_ && !may_have_name_) remove_never_named();

@@ -139,14 +139,9 @@ Error no_entry(const txn::Name& name) {
 }
 
 bool certainly_not_applied(const Error& error) {
-  switch (error.code) {
-    case ErrorCode::stale:
-    case ErrorCode::no_space:
-    case ErrorCode::quota_exceeded:
-      return error.outcome == Outcome::definite;
-    default:
-      return false;
-  }
+  const bool can_tell =
+      error.code == ErrorCode::stale || error.code == ErrorCode::no_space || error.code == ErrorCode::quota_exceeded;
+  return can_tell && error.outcome == Outcome::definite;
 }
 
 }  // namespace lccfs

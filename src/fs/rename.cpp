@@ -146,11 +146,7 @@ Result<> Namespace::rename(Ino old_parent, const std::string& old_name, Ino new_
   LCCFS_CHECK(check_name(new_name));
   if (old_parent != new_parent) return failure(ErrorCode::cross_device, "rename across directories");
   Rename renaming(*this, metadata_.name_in(old_parent, old_name), metadata_.name_in(new_parent, new_name), mode);
-  for (Attempts tries(instance_);;) {
-    LCCFS_CHECK(tries.next());
-    LCCFS_TRY(const bool done, renaming.once(tries.first()));
-    if (done) return {};
-  }
+  return until_done(instance_, [&renaming](bool first) { return renaming.once(first); });
 }
 
 }  // namespace lccfs

@@ -57,12 +57,10 @@ Result<> Seals::clear_dangling(const txn::Name& name, const txn::Entry& entry) {
 }
 
 Result<> Seals::settle(const InodeView& sealed) {
-  for (Attempts tries(instance_);;) {
-    LCCFS_CHECK(tries.next());
+  return until_done(instance_, [&](bool) {
     metadata_.inodes.drop(sealed.ino);
-    LCCFS_TRY(const bool settled, reclaim::settle_seal(instance_, sealed.ino, sealed.state));
-    if (settled) return {};
-  }
+    return reclaim::settle_seal(instance_, sealed.ino, sealed.state);
+  });
 }
 
 /// Cleans what dangles on its way to the first entry that stands. Keys that are no sound entries are not empty either.

@@ -8,8 +8,11 @@
 //  3    | Super   | create: **commit** | a volume
 #include "lccfs/volume.h"
 
+#include <algorithm>
 #include <bit>
-#include <random>
+
+#include <boost/uuid/random_generator.hpp>
+#include <boost/uuid/uuid_io.hpp>
 
 #include "base/text.h"
 #include "format/object_names.h"
@@ -25,24 +28,23 @@ namespace xattr = format::xattr;
 
 namespace {
 
-Error refused(std::string why) { return {ErrorCode::exists, std::move(why) + ": nothing was changed"}; }
+std::unexpected<Error> refused(const std::string& why) {
+  return failure(ErrorCode::exists, why + ": nothing was changed");
+}
 
 format::VolumeUuid random_uuid() {
   format::VolumeUuid uuid;
-  std::random_device source;
-  std::uniform_int_distribution<unsigned> any_byte(0, 255);
-  for (auto& byte : uuid) byte = static_cast<std::uint8_t>(any_byte(source));
-  uuid[6] = static_cast<std::uint8_t>((uuid[6] & 0x0F) | 0x40);  // RFC 4122: version 4,
-  uuid[8] = static_cast<std::uint8_t>((uuid[8] & 0x3F) | 0x80);  // variant 1
+  std::ranges::copy(boost::uuids::random_generator()(), uuid.begin());
   return uuid;
 }
 
-std::string quoted(const std::string& name) {
-  std::string text = "\"";
-  text += printable(name);
-  text += '"';
-  return text;
+std::string text_of(const format::VolumeUuid& uuid) {
+  boost::uuids::uuid same;
+  std::ranges::copy(uuid, same.begin());
+  return to_string(same);
 }
+
+std::string quoted(const std::string& name) { return std::string("\"").append(printable(name)).append("\""); }
 
 /// What a mkfs that was cut short leaves.
 bool may_be_leftover(const format::ObjectName& name) {
@@ -58,11 +60,9 @@ Result<> check_empty(ObjectStore& store, const std::string& where) {
     LCCFS_TRY(const ListPage page, store.list(cursor));
     for (const std::string& name : page.names) {
       const auto known = format::parse_object_name(name);
-      if (!known)
-        return std::unexpected(refused("there are objects of another program " + where + " (" + quoted(name) + ")"));
-      if (!may_be_leftover(*known))
-        return std::unexpected(
-            refused("there are objects of a volume " + where + " (" + quoted(name) + "), and no Super"));
+      const auto place = where + " (" + quoted(name) + ")";
+      if (!known) return refused("there are objects of another program " + place);
+      if (!may_be_leftover(*known)) return refused("there are objects of a volume " + place + ", and no Super");
     }
     cursor = page.next_cursor;
   } while (!cursor.empty());
@@ -72,7 +72,7 @@ Result<> check_empty(ObjectStore& store, const std::string& where) {
 /// Also one whose Super cannot be read: nothing of it is made anew.
 Result<> check_no_volume(ObjectStore& store) {
   const auto super = store.query({.object = format::super_object, .ranges = {}, .keys = {}});
-  if (super) return std::unexpected(refused("there is a volume here already"));
+  if (super) return refused("there is a volume here already");
   if (super.error().code != ErrorCode::not_found) return std::unexpected(super.error());
   return {};
 }
@@ -81,53 +81,44 @@ Result<MetaSnapshot> read_xattrs(ObjectStore& store, const char* object) {
   return store.query({.object = object, .xattrs = true, .ranges = {}, .keys = {}});
 }
 
+/// false: the object is there already.
+Result<bool> made(ObjectStore& store, const MetaTxn& txn) {
+  const auto applied = store.apply(txn);
+  if (applied || applied.error().code == ErrorCode::exists) return applied.has_value();
+  return std::unexpected(applied.error());
+}
+
 /// A volume that another mkfs finished meanwhile may have handed out numbers already: then it is not ours to use.
 Result<> make_or_find_alloc(ObjectStore& store) {
-  const auto made = store.apply(txn::make_alloc());
-  if (made || made.error().code != ErrorCode::exists) return made ? Result<>{} : std::unexpected(made.error());
+  LCCFS_TRY(const bool is_new, made(store, txn::make_alloc()));
+  if (is_new) return {};
   LCCFS_TRY(auto found, read_xattrs(store, format::alloc_object));
   if (found.xattrs[xattr::next] == encode(format::NumberRecord{format::first_number})) return {};
-  return std::unexpected(refused("there is an object Alloc here that has handed out numbers"));
+  return refused("there is an object Alloc here that has handed out numbers");
 }
 
 Result<> make_or_find_root(ObjectStore& store, Clock& clock) {
-  const auto made = store.apply(txn::make_root(clock.wall_time()));
-  if (made || made.error().code != ErrorCode::exists) return made ? Result<>{} : std::unexpected(made.error());
+  LCCFS_TRY(const bool is_new, made(store, txn::make_root(clock.wall_time())));
+  if (is_new) return {};
   const auto object = format::inode_object(root_ino);
   LCCFS_TRY(auto found, store.query({.object = object, .xattrs = true, .ranges = {{"", "", 1}}, .keys = {}}));
   const auto attr = format::decode<format::AttrRecord>(found.xattrs[xattr::attr]);
   if (attr && attr->type == FileType::directory && found.ranges.front().entries.empty()) return {};
-  return std::unexpected(refused("there is an object " + object + " here that is no empty root directory"));
+  return refused("there is an object " + object + " here that is no empty root directory");
 }
 
 Result<> make_super(ObjectStore& store, const format::SuperRecord& super) {
-  const auto made = store.apply(txn::make_super(super));
-  if (made || made.error().code != ErrorCode::exists) return made ? Result<>{} : std::unexpected(made.error());
+  LCCFS_TRY(const bool is_new, made(store, txn::make_super(super)));
+  if (is_new) return {};
   LCCFS_TRY(auto found, read_xattrs(store, format::super_object));
   if (found.xattrs[xattr::super] == encode(super)) return {};  // ours: the store has run the step twice
-  return std::unexpected(refused("another mkfs has just made a volume here"));
-}
-
-std::string text_of(const format::VolumeUuid& uuid) {
-  static constexpr char digits[] = "0123456789abcdef";
-  std::string text;
-  for (std::size_t i = 0; i < uuid.size(); ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += {digits[uuid[i] >> 4], digits[uuid[i] & 15]};
-  }
-  return text;
+  return refused("another mkfs has just made a volume here");
 }
 
 const char* text_of(format::InstanceRecord::State state) {
-  switch (state) {
-    case format::InstanceRecord::State::live:
-      return "live";
-    case format::InstanceRecord::State::fenced:
-      return "fenced";
-    case format::InstanceRecord::State::ended:
-      return "ended";
-  }
-  return "?";
+  using State = format::InstanceRecord::State;
+  if (state == State::live) return "live";
+  return state == State::fenced ? "fenced" : "ended";
 }
 
 Result<InstanceInfo> describe_instance(ObjectStore& store, const std::string& key, const Bytes& value) {
@@ -148,16 +139,6 @@ Result<InstanceInfo> describe_instance(ObjectStore& store, const std::string& ke
   if (record->state != format::InstanceRecord::State::live) return info;
   const auto presence = presence_of(store, system_processes(), *id, *record);
   if (presence) info.presence = *presence;
-  return info;
-}
-
-Result<BacklogInfo> describe_backlog(ObjectStore& store) {
-  LCCFS_TRY(const auto backlog, reclaim::measure_backlog(store));
-  BacklogInfo info;
-  info.items = backlog.items;
-  if (backlog.oldest) info.oldest_seconds = backlog.oldest->seconds;
-  info.inodes = backlog.inodes;
-  info.bytes = backlog.bytes_waiting;
   return info;
 }
 
@@ -220,7 +201,9 @@ Result<VolumeInfo> describe_volume(ObjectStore& store) {
     LCCFS_TRY(auto instance, describe_instance(store, key, value));
     info.instances.push_back(std::move(instance));
   }
-  LCCFS_TRY(info.backlog, describe_backlog(store));
+  LCCFS_TRY(const auto backlog, reclaim::measure_backlog(store));
+  info.backlog = {backlog.items, std::nullopt, backlog.inodes, backlog.bytes_waiting};
+  if (backlog.oldest) info.backlog.oldest_seconds = backlog.oldest->seconds;
   return info;
 }
 
