@@ -11,6 +11,7 @@
 #include "fs/files.h"
 #include "fs/namespace.h"
 #include "instance/instance.h"
+#include "objects/object.h"
 #include "reclaim/collector.h"
 
 namespace lccfs {
@@ -135,13 +136,14 @@ class MountedVolume final : public FileSystem {
 /// Who mounts a volume wants to hear at once that its root is damaged. A missing volume is the instance's to report.
 Result<> check_root(ObjectStore& store) {
   const auto object = format::inode_object(root_ino);
-  auto root = store.query({.object = object, .xattrs = true, .ranges = {}, .keys = {}});
+  const auto root =
+      objects::read_object(objects::reader_of(store), {.object = object, .xattrs = true, .ranges = {}, .keys = {}});
   if (!root && root.error().code == ErrorCode::not_found) return {};
-  if (!root) return std::unexpected(std::move(root).error());
-  const auto attr = format::decode<format::AttrRecord>(root->xattrs[format::xattr::attr]);
-  if (!attr) return failure(attr.error().code, object + ": " + attr.error().context + ": the volume is damaged");
-  const auto state = format::decode<format::StateRecord>(root->xattrs[format::xattr::state]);
-  if (!state) return failure(state.error().code, object + ": " + state.error().context + ": the volume is damaged");
+  if (!root) return std::unexpected(root.error());
+  const auto attr = root->needed<format::AttrRecord>(format::xattr::attr);
+  if (!attr) return failure(attr.error().code, attr.error().context + ": the volume is damaged");
+  const auto state = root->needed<format::StateRecord>(format::xattr::state);
+  if (!state) return failure(state.error().code, state.error().context + ": the volume is damaged");
   if (attr->type == FileType::directory && state->kind == format::StateRecord::Kind::live) return {};
   return failure(ErrorCode::corrupt, object + " is no live directory: the volume is damaged");
 }

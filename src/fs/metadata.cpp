@@ -10,10 +10,9 @@ namespace {
 Result<std::optional<txn::Entry>> entry_in(const InodeView& directory, const txn::Name& name) {
   const auto found = directory.keys.find(name.key);
   if (found == directory.keys.end()) return std::nullopt;
-  auto record = format::decode<format::EntryRecord>(found->second);
-  if (record) return txn::Entry{found->second, *record};
-  return failure(record.error().code,
-                 format::inode_object(directory.ino) + ": entry " + name.name + ": " + record.error().context);
+  LCCFS_TRY(const auto record, objects::decode_part<format::EntryRecord>(format::inode_object(directory.ino),
+                                                                         "entry " + name.name, found->second));
+  return txn::Entry{found->second, record};
 }
 
 }  // namespace
@@ -40,9 +39,7 @@ Result<InodeView> Metadata::finish(ReadAhead& ahead) {
   return remember(ahead.ticket, ahead.ino, std::move(view));
 }
 
-Result<InodeView> Metadata::read_existing(Ino ino, const InodeParts& parts) {
-  return or_stale(read(ino, parts));
-}
+Result<InodeView> Metadata::read_existing(Ino ino, const InodeParts& parts) { return or_stale(read(ino, parts)); }
 
 Result<InodeView> Metadata::read_directory(Ino ino, const InodeParts& parts) {
   auto view = read_existing(ino, parts);

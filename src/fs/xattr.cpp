@@ -17,7 +17,6 @@ namespace lccfs {
 namespace {
 
 constexpr const char* capability_name = "security.capability";
-constexpr std::uint32_t keys_at_once = 1024;
 // listxattr(2) hands out 64 KiB: who goes beyond could list none. What is left is for those who add names together.
 constexpr std::size_t names_limit_bytes = 60U << 10;
 
@@ -52,17 +51,13 @@ Result<Bytes> Namespace::get_xattr(Ino ino, const std::string& name) {
 
 Result<std::vector<std::string>> Namespace::list_xattrs(Ino ino) {
   const std::string prefix = format::user_attribute_key("");
-  std::vector<std::string> found;
-  std::string after;
-  for (bool more = true; more;) {
-    LCCFS_TRY(const auto view,
-              metadata_.read_existing(ino, {.extra_ranges = {{prefix, after, keys_at_once}}, .keys = {}}));
-    const auto& page = view.extra_ranges.front();
-    for (const auto& [key, value] : page.entries) found.push_back(key.substr(prefix.size()));
-    more = page.more && !page.entries.empty();
-    if (more) after = page.entries.back().first;
-  }
-  return found;
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& key, const Bytes&) -> Result<> {
+    names.push_back(key.substr(prefix.size()));
+    return {};
+  };
+  LCCFS_CHECK(or_stale(objects::for_each_key(instance_.reader(), format::inode_object(ino), prefix, add)));
+  return names;
 }
 
 /// Whether all names could still be listed with this one.

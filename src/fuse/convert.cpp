@@ -18,6 +18,32 @@ constexpr std::pair<FileType, mode_t> type_table[] = {
     {FileType::fifo, S_IFIFO},        {FileType::socket, S_IFSOCK},   {FileType::character_device, S_IFCHR},
     {FileType::block_device, S_IFBLK}};
 
+// The others are EIO: what the store or a damaged object causes, a fence, and `guard_failed`, because operations answer
+// their own lost races.
+constexpr std::pair<ErrorCode, int> errno_table[] = {
+    {ErrorCode::not_found, ENOENT},
+    {ErrorCode::exists, EEXIST},
+    {ErrorCode::no_space, ENOSPC},
+    {ErrorCode::quota_exceeded, EDQUOT},
+    {ErrorCode::unsupported, EOPNOTSUPP},
+    {ErrorCode::permission_denied, EACCES},
+    {ErrorCode::not_permitted, EPERM},
+    {ErrorCode::invalid, EINVAL},
+    {ErrorCode::busy, EBUSY},
+    {ErrorCode::stale, ESTALE},
+    {ErrorCode::not_directory, ENOTDIR},
+    {ErrorCode::is_directory, EISDIR},
+    {ErrorCode::not_empty, ENOTEMPTY},
+    {ErrorCode::name_too_long, ENAMETOOLONG},
+    {ErrorCode::cross_device, EXDEV},
+    {ErrorCode::file_too_large, EFBIG},
+    {ErrorCode::no_attribute, ENODATA},
+    {ErrorCode::range_too_small, ERANGE},
+    {ErrorCode::bad_handle, EBADF},
+    {ErrorCode::read_only, EROFS},
+    {ErrorCode::too_many_links, EMLINK},
+};
+
 TimeSpec to_time(const timespec& time) { return {time.tv_sec, static_cast<std::uint32_t>(time.tv_nsec)}; }
 
 }  // namespace
@@ -62,57 +88,8 @@ std::optional<XattrMode> to_xattr_mode(int flags) {
 }
 
 int errno_of(ErrorCode code) {
-  switch (code) {  // no default: the compiler names what is missing
-    case ErrorCode::not_found:
-      return ENOENT;
-    case ErrorCode::exists:
-      return EEXIST;
-    case ErrorCode::guard_failed:  // operations answer their own lost races; what arrives here was forgotten
-    case ErrorCode::fenced:
-    case ErrorCode::corrupt:
-    case ErrorCode::timed_out:
-    case ErrorCode::io:
-      return EIO;
-    case ErrorCode::no_space:
-      return ENOSPC;
-    case ErrorCode::quota_exceeded:
-      return EDQUOT;
-    case ErrorCode::unsupported:
-      return EOPNOTSUPP;
-    case ErrorCode::permission_denied:
-      return EACCES;
-    case ErrorCode::not_permitted:
-      return EPERM;
-    case ErrorCode::invalid:
-      return EINVAL;
-    case ErrorCode::busy:
-      return EBUSY;
-    case ErrorCode::stale:
-      return ESTALE;
-    case ErrorCode::not_directory:
-      return ENOTDIR;
-    case ErrorCode::is_directory:
-      return EISDIR;
-    case ErrorCode::not_empty:
-      return ENOTEMPTY;
-    case ErrorCode::name_too_long:
-      return ENAMETOOLONG;
-    case ErrorCode::cross_device:
-      return EXDEV;
-    case ErrorCode::file_too_large:
-      return EFBIG;
-    case ErrorCode::no_attribute:
-      return ENODATA;
-    case ErrorCode::range_too_small:
-      return ERANGE;
-    case ErrorCode::bad_handle:
-      return EBADF;
-    case ErrorCode::read_only:
-      return EROFS;
-    case ErrorCode::too_many_links:
-      return EMLINK;
-  }
-  return EIO;
+  const auto* found = std::ranges::find(errno_table, code, &std::pair<ErrorCode, int>::first);
+  return found == std::end(errno_table) ? EIO : found->second;
 }
 
 }  // namespace lccfs::fuse
