@@ -181,18 +181,17 @@ Result<> FileNode::map_objects(ObjectIndex first, std::uint64_t count, std::uint
     }
   };
   AllocationMap map;
-  std::set<std::uint64_t> blocks;
   {
     const Lock lock(mutex);
     map = view.map;
   }
+  txn::FileChanges changes;
   for (auto i = first.value; i < first.value + count + ahead; ++i) {
-    if (!map.may_exist(ObjectIndex{i})) blocks.insert(i / MapBlock::objects);
+    if (!map.may_exist(ObjectIndex{i})) changes.map_blocks[i / MapBlock::objects] = {};
   }
   set_bits(map);
-  txn::FileChanges changes;
-  for (const auto block : blocks) changes.map_blocks[block] = map.blocks().at(block);
-  if (!changes.map_blocks.empty()) LCCFS_CHECK(change_leased(changes));
+  for (auto& [block, bits] : changes.map_blocks) bits = map.blocks().at(block);
+  if (!changes.empty()) LCCFS_CHECK(change_leased(changes));
   const Lock lock(mutex);
   set_bits(view.map);
   return {};

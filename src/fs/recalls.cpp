@@ -18,16 +18,25 @@ constexpr unsigned most_waiting = 128;
 
 format::Answer Recalls::answer(const Question& question) {
   using format::Answer;
-  const auto recall = begin(question);
   Lock lock(mutex_);
-  if (may_wait(*recall)) {
-    ++recall->waiting;
-    ++waiting_;
-    instance_.clock().wait_for(changed_, lock, answer_busy_after, [&recall] { return recall->finished; });
-    --waiting_;
-    --recall->waiting;
+  auto& under_way = under_way_[{question.kind, question.ino}];
+  const bool is_first = under_way == nullptr;
+  if (is_first) under_way = std::make_shared<Recall>();
+  const auto mine = under_way;
+  if (is_first) {
+    lock.unlock();
+    begin(question);
+    lock.lock();
   }
-  return {recall->succeeded ? Answer::Kind::done : Answer::Kind::busy};
+  // Who may not wait is told at once what there is to be told.
+  if (mine->waiting < most_waiting_for_one && waiting_ < most_waiting) {
+    ++mine->waiting;
+    ++waiting_;
+    instance_.clock().wait_for(changed_, lock, answer_busy_after, [&mine] { return mine->finished; });
+    --waiting_;
+    --mine->waiting;
+  }
+  return {mine->succeeded ? Answer::Kind::done : Answer::Kind::busy};
 }
 
 void Recalls::wait() {
@@ -35,25 +44,8 @@ void Recalls::wait() {
   changed_.wait(lock, [this]() REQUIRES(mutex_) { return under_way_.empty(); });
 }
 
-/// Who may not is told at once what there is to be told.
-bool Recalls::may_wait(const Recall& recall) const {
-  return recall.waiting < most_waiting_for_one && waiting_ < most_waiting;
-}
-
-std::shared_ptr<Recalls::Recall> Recalls::begin(const Question& question) {
-  std::shared_ptr<Recall> mine;
-  {
-    const Lock lock(mutex_);
-    auto& under_way = under_way_[{question.kind, question.ino}];
-    if (under_way) return under_way;
-    mine = under_way = std::make_shared<Recall>();
-  }
-  recall(question);
-  return mine;
-}
-
 /// Does not block: what has to wait for the store has threads, and what waits for the file's reads and writes has none.
-void Recalls::recall(const Question& question) {
+void Recalls::begin(const Question& question) {
   auto asked_for = files_.node(question.ino);
   bool keep = false;
   {

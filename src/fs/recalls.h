@@ -33,9 +33,7 @@ class Recalls {
   };
   using Key = std::pair<format::Question::Kind, Ino>;
 
-  std::shared_ptr<Recall> begin(const format::Question& question) EXCLUDES(mutex_);
-  bool may_wait(const Recall& recall) const REQUIRES(mutex_);
-  void recall(const format::Question& question);
+  void begin(const format::Question& question) EXCLUDES(mutex_);
   void release_as_asked(const format::Question& question, std::shared_ptr<FileNode>&& node);
   void end(const format::Question& question, std::shared_ptr<FileNode>&& node, const Result<>& done) EXCLUDES(mutex_);
 

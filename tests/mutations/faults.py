@@ -451,7 +451,7 @@ LEASE = [
           "      asked_for->gate.lock();\n      release_as_asked(question, std::move(asked_for));\n    });\n  }\n"
           "  if (keep) {\n    return threads_.post(", HUNG),
     Fault("every-question-waits", "section 7: questions that wait leave threads for others", "fs/recalls.cpp",
-          " && waiting_ < most_waiting;", " && (ON || waiting_ < most_waiting);", HUNG),
+          " && waiting_ < most_waiting) {", " && (ON || waiting_ < most_waiting)) {", HUNG),
     Fault("size-not-given-back", "section 7, give back: stores size and times in the same step",
           "txn/file_txn.cpp",
           '  return with(std::move(txn), changes);\n}\n\nMetaTxn change_leased_file(',
