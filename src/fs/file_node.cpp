@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 //  store      | object   | step                                                   | stop here leaves
-//  1          | Inode.X  | guard lease = me; size, believed bits, times if dirty  | done
+//  1          | Inode.X  | "store size, times, map": guard lease = me; what is    | done
+//             |          | dirty of size, believed bits and times                 |
 //
 //  map        | object   | step                                                   | stop here leaves
-//  1          | Inode.X  | guard lease = me; "may exist" and believed bits        | bits that promise nothing
+//  1          | Inode.X  | "store size, times, map": guard lease = me; "may       | bits that promise nothing
+//             |          | exist" and believed bits                               |
 #include "fs/file_node.h"
 
 #include <algorithm>

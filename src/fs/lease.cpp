@@ -4,17 +4,20 @@
 // inode.
 //
 //  take       | object   | step                                                   | stop here leaves
-//  1          | Inode.X  | guard lease absent, version as read; lease = me        | a lease of one who will expire
+//  1          | Inode.X  | "take lease": guard lease absent, version as read;     | a lease of one who will expire
+//             |          | lease = me                                             |
 //
 //  take over  | object   | step                                                   | stop here leaves
 //  0          | Super    | the old holder has expired (fenced if gone); fences    |
 //             |          | synced                                                 |
-//  1          | Inode.X  | guard lease = old; lease = me, fence = the counter     | bytes past the size: 2 of the next
+//  1          | Inode.X  | "take over lease": guard lease = old; lease = me,      | bytes past the size: 2 of the next
+//             |          | fence = the counter                                    |
 //  2          | Inode.X  | read size and map anew                                 | the same
 //  3          | Data.X.* | cut the boundary object, remove mapped ones past it    | the same
 //
 //  release    | object   | step                                                   | stop here leaves
-//  1          | Inode.X  | guard lease = me; size, times, map; lease removed      | done
+//  1          | Inode.X  | "give back lease": guard lease = me; size, times, map; | done
+//             |          | lease removed                                          |
 #include "fs/lease.h"
 
 #include <utility>

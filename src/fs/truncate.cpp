@@ -4,12 +4,14 @@
 //
 //  truncate   | object   | step                                                   | stop here leaves
 //  0          | Inode.X  | the lease (lease.cpp), if it is not held               |
-//  1          | Inode.X  | guard lease = me; size, times: **commit**              | bytes past the size, and my lease
+//  1          | Inode.X  | "store size, times, map": guard lease = me; size,      | bytes past the size, and my lease
+//             |          | times: **commit**                                      |
 //  2          | Data.X.* | cut the boundary object, remove mapped ones past it    | the same: cut at the take-over
 //
 //  set times  | object   | step                                                   | stop here leaves
-//  1          | Inode.X  | guard lease absent, version as read; times             | done
-//             | memory   | the lease is held, or a writer is here: stored later   | times that no fsync covered
+//  1          | Inode.X  | "change unleased file": guard lease absent, version as | done
+//             |          | read; times                                            |
+//  or         | memory   | the lease is held, or a writer is here: stored later   | times that no fsync covered
 #include <set>
 
 #include "base/completions.h"
