@@ -59,17 +59,15 @@ class JsonReport final : public Report {
                                          {"repaired", summary.repaired},
                                          {"left", summary.left},
                                          {"seconds", seconds_of(summary.took)}};
-    out_ << (first_ ? "" : "\n  ") << "],\n  \"summary\": " << text_of(json) << "\n}" << std::endl;
+    out_ << (first_ ? "" : "\n  ") << "],\n  \"summary\": " << json_text(json, -1) << "\n}" << std::endl;
   }
 
  private:
   static nlohmann::ordered_json as_json(const check::Finding& finding) {
     return {{"kind", describe(finding.kind)}, {"object", printable(finding.object)}, {"text", printable(finding.text)}};
   }
-  /// In ASCII: JSON itself lets DEL and C1 through.
-  static std::string text_of(const nlohmann::ordered_json& json) { return json.dump(-1, ' ', true); }
   void add(const nlohmann::ordered_json& json) {
-    out_ << (first_ ? "\n    " : ",\n    ") << text_of(json);
+    out_ << (first_ ? "\n    " : ",\n    ") << json_text(json, -1);
     first_ = false;
   }
 

@@ -111,8 +111,7 @@ std::string report_as_json(const PassReport& report) {
                      {"silent", as_json(report.silent)},
                      {"damaged", report.damaged},
                      {"seconds", seconds_of(report)}};
-  // Names from other hosts need not be UTF-8, and JSON itself lets DEL and C1 through.
-  return json.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 std::vector<std::string> warnings_of(const PassReport& report) {

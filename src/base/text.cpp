@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <iomanip>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 namespace lccfs {
@@ -40,6 +41,11 @@ std::size_t length_of_shown(std::string_view bytes) {
   return control || line_or_direction ? 0 : length;
 }
 
+std::string escape(char character) {
+  const auto byte = static_cast<unsigned char>(character);
+  return {'\\', 'x', "0123456789abcdef"[byte >> 4], "0123456789abcdef"[byte & 15]};
+}
+
 }  // namespace
 
 std::string size_text(std::uint64_t size_bytes) {
@@ -65,15 +71,20 @@ std::string printable(std::string_view bytes) {
   std::string text;
   while (!bytes.empty()) {
     const std::size_t length = length_of_shown(bytes);
-    if (length != 0) {
-      text += bytes.substr(0, length);
-    } else {
-      const auto byte = static_cast<unsigned char>(bytes.front());
-      text += {'\\', 'x', "0123456789abcdef"[byte >> 4], "0123456789abcdef"[byte & 15]};
-    }
+    text += length != 0 ? std::string(bytes.substr(0, length)) : escape(bytes.front());
     bytes.remove_prefix(std::max<std::size_t>(1, length));
   }
   return text;
+}
+
+std::string escaped(std::string_view bytes, std::string_view which) {
+  std::string text;
+  for (const char byte : bytes) text += which.contains(byte) ? escape(byte) : std::string(1, byte);
+  return text;
+}
+
+std::string json_text(const nlohmann::ordered_json& json, int indent) {
+  return json.dump(indent, ' ', true, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 }  // namespace lccfs

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
@@ -18,5 +19,12 @@ std::string count_text(std::uint64_t count);
 /// a terminal (control characters, DEL, C1, line separators, changes of the writing direction); that, and every byte
 /// that is no UTF-8, is \xNN. What it makes it leaves alone: everything that leaves a program may go through it once more.
 std::string printable(std::string_view bytes);
+
+/// In the same form, these bytes alone; with the backslash among them, two texts stay two.
+std::string escaped(std::string_view bytes, std::string_view which);
+
+/// For terminals too, so in ASCII: JSON itself lets DEL and C1 through. Bytes that are no UTF-8 are replaced. An indent
+/// of -1: one line.
+std::string json_text(const nlohmann::ordered_json& json, int indent);
 
 }  // namespace lccfs

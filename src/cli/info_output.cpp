@@ -112,8 +112,7 @@ std::string info_as_json(const VolumeInfo& info) {
       {"objects", info.capacity.objects},
       {"backlog", backlog},
       {"instances", instances}};
-  // Names from other hosts need not be UTF-8, and JSON itself lets DEL and C1 through.
-  return json.dump(2, ' ', true, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 }  // namespace lccfs::cli

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "base/text.h"
 #include "format/layout.h"
 #include "repair/repairs.h"
 
@@ -101,11 +102,7 @@ namespace {
 
 /// An object's name for a file: as it is, but for what no file's name can hold. Two names stay two, unless they are cut.
 std::string as_name(const std::string& object) {
-  std::string name;
-  for (const char c : object) {
-    name += c == '/' ? "\\x2f" : c == '\0' ? "\\x00" : c == '\\' ? "\\x5c" : std::string(1, c);
-  }
-  return name.substr(0, format::name_limit_bytes);
+  return escaped(object, {"/\\\0", 3}).substr(0, format::name_limit_bytes);
 }
 
 std::set<ObjectIndex> all_indexes(std::uint64_t object_size_bytes, std::uint64_t size_bytes) {

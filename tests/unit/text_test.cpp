@@ -36,6 +36,11 @@ TEST_CASE("what is no UTF-8 is printed by its bytes, and what is beside it as it
   CHECK(printable("\xc3(\xc3\xbc)") == "\\xc3(\xc3\xbc)");
 }
 
+TEST_CASE("certain bytes alone are escaped on request") {
+  CHECK(escaped("a/b\\x2f\n\xff", "/\\") == "a\\x2fb\\x5cx2f\n\xff");
+  CHECK(escaped("a\0b"s, {"\0", 1}) == "a\\x00b");
+}
+
 TEST_CASE("whatever bytes come in: one line without control characters, and twice is once") {
   std::mt19937 random(1);  // NOLINT: the same bytes in every run
   for (int round = 0; round < 2000; ++round) {
