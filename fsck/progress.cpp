@@ -42,7 +42,7 @@ std::string progress_line(const check::Progress& progress, std::chrono::nanoseco
 
 void ProgressBar::show(const check::Progress& progress) {
   if (!write_) return;
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const auto now = clock_.elapsed();
   if (!shown_ || progress.objects_done < done_) started_ = now;
   done_ = progress.objects_done;
@@ -54,7 +54,7 @@ void ProgressBar::show(const check::Progress& progress) {
 
 void ProgressBar::clear() {
   if (!write_) return;
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (on_screen_) write_(clear_line);
   on_screen_ = false;
 }

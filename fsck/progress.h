@@ -4,10 +4,10 @@
 
 #include <chrono>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 
+#include "base/mutex.h"
 #include "check/check.h"
 #include "lccfs/clock.h"
 
@@ -31,11 +31,11 @@ class ProgressBar {
  private:
   Clock& clock_;
   const Write write_;
-  std::mutex mutex_;  // guards all below
-  std::chrono::nanoseconds started_{0};
-  std::optional<std::chrono::nanoseconds> shown_;
-  std::uint64_t done_ = 0;
-  bool on_screen_ = false;
+  Mutex mutex_;
+  std::chrono::nanoseconds started_ GUARDED_BY(mutex_){0};
+  std::optional<std::chrono::nanoseconds> shown_ GUARDED_BY(mutex_);
+  std::uint64_t done_ GUARDED_BY(mutex_) = 0;
+  bool on_screen_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace lccfs::fsck

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // What all codecs share. Each record has one function, fields(io, record), that names its fields in order, with what
 // must hold of them; `io` is a RecordWriter, which takes them, or a RecordReader, which gives and checks them.
+// By hand: no serializer promises equal bytes for equal records for as long as volumes last.
 #pragma once
 
 #include <algorithm>
