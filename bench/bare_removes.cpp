@@ -12,7 +12,6 @@
 
 namespace {
 
-namespace po = boost::program_options;
 using namespace lccfs;
 using bench::InFlight;
 
@@ -51,18 +50,20 @@ Result<librados::IoCtx> connect(librados::Rados& cluster, const VolumeAddress& a
 }
 
 Result<double> run(const std::vector<std::string>& words) {
-  options::Description description = options::address_options();
-  description.add_options()                                          //
-      ("count", po::value<std::uint64_t>()->required(), "how many")  //
-      ("jobs", po::value<unsigned>()->default_value(16), "in flight");
-  LCCFS_TRY(const auto values, options::parse(words, description));
-  LCCFS_TRY(const VolumeAddress address, options::address_of(values));
+  VolumeAddress address;
+  options::CommandLine line(
+      {.name = "bare_removes", .usage = "VOLUME --count N [--jobs N]", .summary = "Removes objects.", .footer = ""});
+  options::add_address(line, address);
+  line.group("Objects");
+  std::uint64_t count = 0;
+  unsigned jobs = 16;
+  line.option("--count", "N", options::number(count, 1, UINT64_MAX), "how many");
+  line.option("--jobs", "N", options::number(jobs, 1, UINT32_MAX), "in flight (default: 16)");
+  LCCFS_CHECK(line.parse(words));
   librados::Rados cluster;
   LCCFS_TRY(librados::IoCtx context, connect(cluster, address));
   librados::bufferlist content;
   content.append(std::string(data_bytes, 'x'));
-  const auto count = values["count"].as<std::uint64_t>();
-  const auto jobs = values["jobs"].as<unsigned>();
   for_all(count, jobs, [&](const std::string& object, librados::AioCompletion* completion) {
     librados::bufferlist bytes = content;
     return context.aio_write_full(object, completion, bytes);

@@ -12,7 +12,6 @@
 
 namespace {
 
-namespace po = boost::program_options;
 using namespace lccfs;
 using bench::InFlight;
 
@@ -36,13 +35,17 @@ Result<> scan(ObjectStore& store, unsigned jobs) {
 }
 
 Result<double> run(const std::vector<std::string>& words) {
-  options::Description description = options::address_options();
-  description.add_options()("jobs", po::value<unsigned>()->default_value(16), "reads in flight");
-  LCCFS_TRY(const auto values, options::parse(words, description));
-  LCCFS_TRY(const VolumeAddress address, options::address_of(values));
+  VolumeAddress address;
+  options::CommandLine line(
+      {.name = "bare_scan", .usage = "VOLUME [--jobs N]", .summary = "Reads what a check must.", .footer = ""});
+  options::add_address(line, address);
+  line.group("Scan");
+  unsigned jobs = 16;
+  line.option("--jobs", "N", options::number(jobs, 1, UINT32_MAX), "reads in flight (default: 16)");
+  LCCFS_CHECK(line.parse(words));
   LCCFS_TRY(const auto store, open_store(address, {}));
   const auto begin = std::chrono::steady_clock::now();
-  LCCFS_CHECK(scan(*store, values["jobs"].as<unsigned>()));
+  LCCFS_CHECK(scan(*store, jobs));
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 

@@ -15,7 +15,6 @@
 
 namespace {
 
-namespace po = boost::program_options;
 using namespace lccfs;
 using bench::InFlight;
 
@@ -139,17 +138,20 @@ class Maker {
 };
 
 Result<> run(const std::vector<std::string>& words) {
-  options::Description description = options::address_options();
-  const auto number = [] { return po::value<std::uint64_t>(); };
-  description.add_options()                              //
-      ("directories", number()->required(), "how many")  //
-      ("files", number()->required(), "in each")         //
-      ("objects", number()->required(), "of each file")  //
-      ("jobs", number()->default_value(64), "operations in flight");
-  LCCFS_TRY(const auto values, options::parse(words, description));
-  LCCFS_TRY(const VolumeAddress address, options::address_of(values));
-  const auto of = [&values](const char* name) { return values[name].as<std::uint64_t>(); };
-  const Shape shape{of("directories"), of("files"), of("objects"), static_cast<unsigned>(of("jobs"))};
+  VolumeAddress address;
+  options::CommandLine line({.name = "make_objects",
+                             .usage = "VOLUME --directories N --files N --objects N [--jobs N]",
+                             .summary = "Makes a volume.",
+                             .footer = ""});
+  options::add_address(line, address);
+  line.group("Shape");
+  Shape shape;
+  const auto number = [](auto& variable) { return options::number(variable, 0, UINT32_MAX); };
+  line.option("--directories", "N", number(shape.directories), "how many");
+  line.option("--files", "N", number(shape.files), "in each");
+  line.option("--objects", "N", number(shape.objects), "of each file");
+  line.option("--jobs", "N", number(shape.jobs), "operations in flight (default: 64)");
+  LCCFS_CHECK(line.parse(words));
   StoreOptions creating;
   creating.create = true;
   LCCFS_TRY(std::shared_ptr<ObjectStore> store, open_store(address, creating));

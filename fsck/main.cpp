@@ -15,10 +15,8 @@
 namespace lccfs::fsck {
 namespace {
 
-int complain(const std::string& line, int status) {
-  print_error("lccfs-fsck", line);
-  return status;
-}
+constexpr Program program{
+    .name = "lccfs-fsck", .failed = exit_operational, .usage = exit_usage, .output_lost = exit_operational};
 
 /// A check gives up when the store does not answer; a repair waits for it, as a mount does.
 StoreOptions store_options(const Command& command) {
@@ -51,9 +49,8 @@ Result<> expect_no_users(ObjectStore& store, const Command& command) {
     }
     if (user.watches) continue;
     const bool check = command.what == Command::What::check;
-    complain(
-        describe(user) + " has gone without a clean end" + (check ? "; --repair fences it, or a collector does" : ""),
-        exit_clean);
+    print_error(program.name, describe(user) + " has gone without a clean end" +
+                                  (check ? "; --repair fences it, or a collector does" : ""));
   }
   return {};
 }
@@ -95,7 +92,7 @@ Result<> repair(const std::shared_ptr<ObjectStore>& store, const Command& comman
 
 int check_or_repair(const Command& command) {
   const auto store = open_volume(command);
-  if (!store) return complain(store.error().context, exit_operational);
+  if (!store) return complain(program, store.error().context, program.failed);
   const bool bar_wanted = !command.json && isatty(STDERR_FILENO) != 0;
   const auto on_terminal = [](const std::string& text) { std::cerr << text << std::flush; };
   ProgressBar bar(system_clock(), bar_wanted ? ProgressBar::Write(on_terminal) : nullptr);
@@ -109,31 +106,18 @@ int check_or_repair(const Command& command) {
   summary.complete = done.has_value();
   summary.took = system_clock().elapsed() - started;
   report->end(summary);
-  if (!done) complain(done.error().context, exit_operational);
+  if (!done) print_error(program.name, done.error().context);
   return exit_status(summary);
 }
 
 int run(const std::vector<std::string>& words) {
   const auto command = parse_command(words);
-  if (!command) return complain(command.error().context + " (lccfs-fsck --help)", exit_usage);
-  switch (command->what) {
-    case Command::What::help:
-      std::cout << help_text();
-      return exit_clean;
-    case Command::What::version:
-      std::cout << "lccfs-fsck " LCCFS_VERSION "\n";
-      return exit_clean;
-    case Command::What::check:
-    case Command::What::repair:
-      return check_or_repair(*command);
-  }
-  return exit_operational;
+  if (!command) return complain(program, command.error().context, program.usage);
+  if (!command->answer.empty()) return (std::cout << command->answer), EXIT_SUCCESS;
+  return check_or_repair(*command);
 }
 
 }  // namespace
 }  // namespace lccfs::fsck
 
-int main(int argc, char** argv) {
-  return lccfs::run_program(argc, argv, "lccfs-fsck", {lccfs::fsck::exit_operational, lccfs::fsck::exit_operational},
-                            lccfs::fsck::run);
-}
+int main(int argc, char** argv) { return lccfs::run_program(argc, argv, lccfs::fsck::program, lccfs::fsck::run); }

@@ -11,7 +11,8 @@
 namespace lccfs::fsck {
 
 struct Command {
-  enum class What { check, repair, help, version };
+  std::string answer;  ///< not empty: what to print instead of any work; all below is unused
+  enum class What { check, repair };
   What what = What::check;
   VolumeAddress address;
   repair::Orphans orphans = repair::Orphans::keep;
@@ -22,6 +23,5 @@ struct Command {
 
 /// The words behind the program's name.
 Result<Command> parse_command(const std::vector<std::string>& words);
-std::string help_text();
 
 }  // namespace lccfs::fsck

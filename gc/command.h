@@ -14,7 +14,8 @@
 namespace lccfs::gc {
 
 struct Command {
-  enum class What { daemon, once, dry_run, help, version };
+  std::string answer;  ///< not empty: what to print instead of any work; all below is unused
+  enum class What { daemon, once, dry_run };
   What what = What::daemon;
   VolumeAddress address;
   unsigned jobs = 16;
@@ -28,6 +29,5 @@ struct Command {
 
 /// The words behind the program's name.
 Result<Command> parse_command(const std::vector<std::string>& words);
-std::string help_text();
 
 }  // namespace lccfs::gc

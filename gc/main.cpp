@@ -13,21 +13,13 @@
 namespace lccfs::gc {
 namespace {
 
-constexpr int exit_success = 0;
-constexpr int exit_failure = 1;
-constexpr int exit_usage = 2;
+constexpr Program program{.name = "lccfs-gc"};
 
-constexpr daemon::Program program{
-    .name = "lccfs-gc", .system_error = exit_failure, .internal_error = exit_failure, .interrupted = exit_failure};
+int failed(const std::string& line) { return complain(program, line, program.failed); }
 
-int complain(const std::string& line, int status) {
-  print_error(program.name, line);
-  return status;
-}
-
-int complain_of(const Error& error, const VolumeAddress& address) {
+int failed(const Error& error, const VolumeAddress& address) {
   const bool missing = error.code == ErrorCode::not_found;
-  return complain((missing ? address.describe() + ": " : "") + error.context, exit_failure);
+  return failed((missing ? address.describe() + ": " : "") + error.context);
 }
 
 WorkerOptions worker_options(const Command& command) {
@@ -41,50 +33,45 @@ int print_report(const Command& command, const reclaim::PassReport& report) {
                 : dry        ? dry_run_text(report)
                              : report_line(report) + "\n")
             << std::flush;
-  for (const std::string& line : warnings_of(report)) complain(line, exit_success);
-  return report.damaged.empty() ? exit_success : exit_failure;
+  for (const std::string& line : warnings_of(report)) print_error(program.name, line);
+  return report.damaged.empty() ? EXIT_SUCCESS : program.failed;
 }
 
 int look(const Command& command) {
-  StoreOptions brief;
-  brief.step_timeout = std::chrono::seconds(30);  // it changes nothing, and somebody waits for it
-  const auto store = open_store(command.address, brief);
-  if (!store) return complain(store.error().context, exit_failure);
+  // It changes nothing, and somebody waits for it.
+  const auto store = open_store(command.address, {.step_timeout = std::chrono::seconds(30)});
+  if (!store) return failed(store.error().context);
   const auto report = look_once(**store, system_clock(), worker_options(command));
-  return report ? print_report(command, *report) : complain_of(report.error(), command.address);
+  return report ? print_report(command, *report) : failed(report.error(), command.address);
 }
 
 int collect(const Command& command) {
   daemon::EndSignals signals(program, daemon::EndSignals::Hangup::ends);
-  std::shared_ptr<ObjectStore> store;
-  if (auto opened = open_store(command.address, {}); opened) {
-    store = std::move(*opened);
-  } else {
-    return complain(opened.error().context, exit_failure);
-  }
+  auto opened = open_store(command.address, {});
+  if (!opened) return failed(opened.error().context);
+  const std::shared_ptr<ObjectStore> store = std::move(*opened);
   std::stop_source stop;
   signals.hold();
   signals.handle_with([&stop] { stop.request_stop(); });
   const auto report = collect_once(store, system_clock(), worker_options(command), stop.get_token());
-  if (!report) return complain_of(report.error(), command.address);
+  if (!report) return failed(report.error(), command.address);
   const int status = print_report(command, *report);
-  return stop.stop_requested() ? complain("interrupted", exit_failure) : status;
+  return stop.stop_requested() ? failed("interrupted") : status;
 }
 
 int collect_for_ever(const Command& command, daemon::Background& background) {
   daemon::EndSignals signals(program, daemon::EndSignals::Hangup::reopens_log);
   const auto open = [&command]() -> Result<std::shared_ptr<ObjectStore>> { return open_store(command.address, {}); };
   Daemon daemon(open, system_clock(), worker_options(command), command.interval);
-  if (const auto started = daemon.start(); !started) return complain_of(started.error(), command.address);
+  if (const auto started = daemon.start(); !started) return failed(started.error(), command.address);
   std::stop_source stop;
   signals.hold();
   signals.handle_with([&stop] { stop.request_stop(); });
   background.ready();
   log::info("reclaiming what is removed from " + command.address.describe());
   const auto ended = daemon.run(stop.get_token());
-  if (ended) return log::info("ended"), exit_success;
-  log::error("not ended cleanly: " + ended.error().context);
-  return exit_failure;
+  if (ended) return log::info("ended"), EXIT_SUCCESS;
+  return log::error("not ended cleanly: " + ended.error().context), program.failed;
 }
 
 int run_command(const Command& command) {
@@ -92,29 +79,19 @@ int run_command(const Command& command) {
   if (!command.foreground) {
     if (const auto status = background.fork()) return *status;
   }
-  if (const auto opened = daemon::open_log(command.log, program.name); !opened)
-    return complain(opened.error().context, exit_failure);
+  if (const auto opened = daemon::open_log(command.log, program.name); !opened) return failed(opened.error().context);
   if (command.what == Command::What::dry_run) return look(command);
   return command.what == Command::What::once ? collect(command) : collect_for_ever(command, background);
 }
 
 int run(const std::vector<std::string>& words) {
   const auto command = parse_command(words);
-  if (!command) return complain(command.error().context + " (lccfs-gc --help)", exit_usage);
-  if (command->what == Command::What::help) {
-    std::cout << help_text();
-    return exit_success;
-  }
-  if (command->what == Command::What::version) {
-    std::cout << "lccfs-gc " LCCFS_VERSION "\n";
-    return exit_success;
-  }
+  if (!command) return complain(program, command.error().context, program.usage);
+  if (!command->answer.empty()) return (std::cout << command->answer), EXIT_SUCCESS;
   return run_command(*command);
 }
 
 }  // namespace
 }  // namespace lccfs::gc
 
-int main(int argc, char** argv) {
-  return lccfs::run_program(argc, argv, "lccfs-gc", {lccfs::gc::exit_failure, lccfs::gc::exit_failure}, lccfs::gc::run);
-}
+int main(int argc, char** argv) { return lccfs::run_program(argc, argv, lccfs::gc::program, lccfs::gc::run); }

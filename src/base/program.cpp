@@ -17,8 +17,7 @@
 namespace lccfs {
 namespace {
 
-const char* program_name = "lccfs";
-int status_of_failure = 1;
+Program running;
 
 /// Standard output is opened such that writing to it fails: what was printed for nobody is not to pass for success.
 bool open_standard_descriptors() {
@@ -37,21 +36,23 @@ bool flush_output() {
 
 }  // namespace
 
-int run_program(int argc, char** argv, const char* name, const ProgramStatus& status,
-                int (*run)(const std::vector<std::string>&)) {
-  if (!open_standard_descriptors()) return status.output_lost;
-  program_name = name;
-  status_of_failure = status.failed;
+int run_program(int argc, char** argv, const Program& program, int (*run)(const std::vector<std::string>&)) {
+  if (!open_standard_descriptors()) return program.output_lost;
+  running = program;
   const int result = run({argv + std::min(argc, 1), argv + argc});
   if (flush_output()) return result;
-  print_error(
-      name, std::string("cannot write to standard output") + (errno ? ": " : "") + (errno ? std::strerror(errno) : ""));
-  return result | status.output_lost;
+  const std::string why = errno == 0 ? "" : std::string(": ") + std::strerror(errno);
+  return result | complain(program, "cannot write to standard output" + why, program.output_lost);
 }
 
 void print_error(std::string_view program, std::string_view line) {
   const std::string text = std::string(program) + ": " + printable(line) + "\n";
   std::fputs(text.c_str(), stderr);
+}
+
+int complain(const Program& program, std::string_view line, int status) {
+  print_error(program.name, line);
+  return status;
 }
 
 void end_by_damage(std::initializer_list<const char*> parts) {
@@ -60,13 +61,13 @@ void end_by_damage(std::initializer_list<const char*> parts) {
   const auto add = [&line, &size](const char* part) {
     for (; *part != '\0' && size + 1 < line.size(); ++part) line[size++] = *part;
   };
-  add(program_name);
+  add(running.name);
   add(": ");
   for (const char* part : parts) add(part);
   line[size++] = '\n';
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), size);
   log::write_in_a_handler({line.data(), size});
-  ::_exit(status_of_failure);
+  ::_exit(running.failed);
 }
 
 }  // namespace lccfs

@@ -9,20 +9,28 @@
 
 namespace lccfs {
 
+/// What a program is called, and the statuses that it exits with.
+struct Program {
+  const char* name = "lccfs";
+  int failed = 1;
+  int usage = 2;
+  int output_lost = 1;
+  int system_error = 1;
+  int internal_error = 1;
+  int interrupted = 1;
+};
+
 /// A program's main(): runs `run` with the words behind the program's name, and answers the status to exit with.
 ///
 /// Descriptors 0 to 2 that the caller has closed are opened before anything else: else the first files of the program
 /// (the volume, the log, the pipe to its parent) would get these numbers, and what is printed would go into them.
 /// Output that could not be written is no success: that is said, and `output_lost` is added to the status.
-struct ProgramStatus {
-  int output_lost = 1;
-  int failed = 1;
-};
-int run_program(int argc, char** argv, const char* name, const ProgramStatus& status,
-                int (*run)(const std::vector<std::string>&));
+int run_program(int argc, char** argv, const Program& program, int (*run)(const std::vector<std::string>&));
 
 /// One line on standard error, whatever bytes it holds.
 void print_error(std::string_view program, std::string_view line);
+/// The same of this program, for `return`: answers the status.
+int complain(const Program& program, std::string_view line, int status);
 
 /// The same line of these parts, also into the log, and the end of the process with its status of failure. For handlers
 /// of signals; the parts are shown as they are.

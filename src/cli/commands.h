@@ -1,25 +1,36 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// The commands of lccfs. Each takes the words behind its name and answers the exit status: 0, 1 (failed) or 2 (usage).
+// The commands of lccfs. Each adds itself to the program's command line, and runs when the line was parsed.
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "lccfs/volume.h"
+#include "options/command_line.h"
 
 namespace lccfs::cli {
 
-inline constexpr int exit_success = 0;
-inline constexpr int exit_failure = 1;
-inline constexpr int exit_usage = 2;
+/// Somebody waits for these commands: every step of theirs gives up.
+inline constexpr std::chrono::seconds step_timeout{30};
 
-using Words = std::vector<std::string>;
+class Mkfs {
+ public:
+  explicit Mkfs(options::CommandLine& program);
+  Result<> run() const;
 
-int mkfs(const Words& words);
-int info(const Words& words);
+ private:
+  VolumeAddress address_;
+  MakeVolumeOptions volume_;
+};
 
-/// Prints the error's line on standard error and answers the status.
-int complain(const char* command, const Error& error, int status);
+class Info {
+ public:
+  explicit Info(options::CommandLine& program);
+  Result<> run() const;
+
+ private:
+  VolumeAddress address_;
+  bool json_ = false;
+};
 
 // What `info` prints. Ages are told as of `now_seconds`.
 std::string info_as_text(const VolumeInfo& info, std::int64_t now_seconds);

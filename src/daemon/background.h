@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Going to the background: the command returns when the program's work has begun, or with its error.
+// Going to the background: the command returns when the program's work has begun, or with its error. By hand: daemon(3)
+// lets it return before either is known.
 #pragma once
 
 #include <optional>
 
-#include "daemon/program.h"
+#include "base/program.h"
 
 namespace lccfs::daemon {
 

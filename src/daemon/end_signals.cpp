@@ -32,7 +32,7 @@ EndSignals::EndSignals(const Program& program, Hangup hangup) : program_(program
 
 EndSignals::~EndSignals() {
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
@@ -41,12 +41,12 @@ EndSignals::~EndSignals() {
 }
 
 void EndSignals::hold() {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   held_ = true;
 }
 
 void EndSignals::handle_with(std::function<void()> handler) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   handler_ = std::move(handler);
   changed_.notify_all();
 }
@@ -59,7 +59,7 @@ int EndSignals::next_signal() {
     sigwait(&awaited, &signal);
     if (signal != SIGHUP || hangup_ == Hangup::ends) return signal;
     {
-      const std::lock_guard lock(mutex_);
+      const Lock lock(mutex_);
       if (!held_) return signal;
     }
     log::reopen();
@@ -68,12 +68,12 @@ int EndSignals::next_signal() {
 
 void EndSignals::watch() {
   if (next_signal() == stop_signal) return;
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   if (!held_) {
     std::fprintf(stderr, "%s: interrupted\n", program_.name);
     _exit(program_.interrupted);
   }
-  changed_.wait(lock, [this] { return handler_ || stopping_; });
+  changed_.wait(lock, [this]() REQUIRES(mutex_) { return handler_ || stopping_; });
   if (stopping_) return;
   // The next one is not asked for its patience; a log that is rotated now is no reason to end at once.
   const sigset_t ends = hangup_ == Hangup::ends ? set_of({SIGTERM, SIGINT, SIGHUP}) : set_of({SIGTERM, SIGINT});

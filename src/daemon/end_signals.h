@@ -6,10 +6,10 @@
 #include <condition_variable>
 #include <csignal>
 #include <functional>
-#include <mutex>
 #include <thread>
 
-#include "daemon/program.h"
+#include "base/mutex.h"
+#include "base/program.h"
 
 namespace lccfs::daemon {
 
@@ -34,11 +34,11 @@ class EndSignals {
 
   const Program program_;
   const Hangup hangup_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
-  bool held_ = false;
-  bool stopping_ = false;
-  std::function<void()> handler_;
+  bool held_ GUARDED_BY(mutex_) = false;
+  bool stopping_ GUARDED_BY(mutex_) = false;
+  std::function<void()> handler_ GUARDED_BY(mutex_);
   std::thread thread_;  // last: it uses the others
 };
 

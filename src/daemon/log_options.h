@@ -15,10 +15,9 @@ struct LogOptions {
   log::Level level = log::Level::info;
 };
 
-/// --log-file, --log-syslog and --log-level, and what every program has: --help and --version.
-options::Description log_and_other_options();
-/// What those say. Without them: standard error in the foreground, syslog in the background.
-Result<LogOptions> log_options_of(const options::Values& values, bool foreground);
+/// --log-file, --log-syslog and --log-level. Without them: standard error in the foreground, syslog in the background.
+/// `foreground` is looked at after the rules that the line has already.
+void add_log_options(options::CommandLine& line, LogOptions& values, const bool& foreground);
 
 /// Logs there from now on, as `program`. The error is one line for people.
 Result<> open_log(const LogOptions& options, const std::string& program);

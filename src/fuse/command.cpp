@@ -8,72 +8,44 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <sstream>
 
 #include "fuse/mount_table.h"
-#include "options/command_line.h"
 
 namespace lccfs::fuse {
 
-namespace po = boost::program_options;
-
 namespace {
 
-constexpr const char* examples = R"(
-Examples:
+constexpr const char* footer = R"(Examples:
   lccfs-fuse -c /etc/ceph/ceph.conf -p vms -m /mnt        a volume in the Ceph pool "vms"
   lccfs-fuse --local /srv/volume --create -m /mnt         one in a directory, made if it is not there
   lccfs-fuse -p vms -n nova -m /mnt -o ro -f              read-only, in the foreground
   fusermount3 -u /mnt                                     unmount (or: umount /mnt)
 
-Options of -o: ro, nosuid, nodev, noexec, allow_other, nogc, entry_timeout=SECONDS, attr_timeout=SECONDS.
-)";
-
-options::Description mount_description() {
-  options::Description description("Mount");
-  const auto text = [] { return po::value<std::string>(); };
-  description.add_options()                                                                                           //
-      ("mountpoint,m", text()->value_name("DIRECTORY"), "where to mount it")                                          //
-      ("options,o", po::value<std::vector<std::string>>()->value_name("LIST"), "mount options, separated by commas")  //
-      ("create", "make the volume first if there is none")                                                            //
-      ("foreground,f", "stay in the foreground, and log to standard error");
-  return description;
-}
-
-options::Description description() {
-  options::Description all;
-  all.add(options::address_options()).add(mount_description()).add(daemon::log_and_other_options());
-  return all;
-}
+Options of -o: ro, nosuid, nodev, noexec, allow_other, nogc, entry_timeout=SECONDS, attr_timeout=SECONDS.)";
 
 }  // namespace
 
 Result<Command> parse_command(const std::vector<std::string>& words) {
-  LCCFS_TRY(const options::Values values, options::parse(words, description()));
   Command command;
-  if (values.contains("help")) command.what = Command::What::help;
-  if (values.contains("version")) command.what = Command::What::version;
-  if (command.what != Command::What::mount) return command;
-  LCCFS_TRY(command.address, options::address_of(values));
-  if (!values.contains("mountpoint")) return failure(ErrorCode::invalid, "where to mount it? Give -m DIRECTORY");
-  command.mountpoint = options::absolute_path(values["mountpoint"].as<std::string>());
   command.options.allow_other = geteuid() == 0;
-  if (values.contains("options")) {
-    for (const std::string& list : values["options"].as<std::vector<std::string>>())
-      LCCFS_CHECK(add_mount_options(list, command.options));
-  }
-  command.foreground = values.contains("foreground");
-  command.create = values.contains("create");
-  LCCFS_TRY(command.log, daemon::log_options_of(values, command.foreground));
+  options::CommandLine line({.name = "lccfs-fuse",
+                             .usage = "VOLUME -m DIRECTORY [OPTION]...",
+                             .summary = "Mounts an LCCFS volume, and returns when the mount is ready.",
+                             .footer = footer});
+  options::add_address(line, command.address);
+  line.group("Mount");
+  line.option("-m,--mountpoint", "DIRECTORY", options::path(command.mountpoint), "where to mount it");
+  const auto add = [&command](const std::string& list) { return add_mount_options(list, command.options); };
+  line.option("-o,--options", "LIST", add, "mount options, separated by commas", true);
+  line.flag("--create", command.create, "make the volume first if there is none");
+  line.flag("-f,--foreground", command.foreground, "stay in the foreground, and log to standard error");
+  line.check([&command]() -> Result<> {
+    if (!command.mountpoint.empty()) return {};
+    return failure(ErrorCode::invalid, "where to mount it? Give -m DIRECTORY");
+  });
+  daemon::add_log_options(line, command.log, command.foreground);
+  LCCFS_TRY(command.answer, line.parse(words));
   return command;
-}
-
-std::string help_text() {
-  std::ostringstream text;
-  text << "Usage: lccfs-fuse VOLUME -m DIRECTORY [OPTION]...\n"
-       << "Mounts an LCCFS volume, and returns when the mount is ready.\n\n"
-       << description() << examples;
-  return text.str();
 }
 
 std::string source_of(const VolumeAddress& address) {

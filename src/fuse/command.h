@@ -12,8 +12,7 @@
 namespace lccfs::fuse {
 
 struct Command {
-  enum class What { mount, help, version };
-  What what = What::mount;
+  std::string answer;  ///< not empty: what to print instead of mounting; all below is unused
   VolumeAddress address;
   std::string mountpoint;  ///< absolute
   MountOptions options;
@@ -24,7 +23,6 @@ struct Command {
 
 /// The words behind the program's name.
 Result<Command> parse_command(const std::vector<std::string>& words);
-std::string help_text();
 
 /// What df and /proc/mounts show of a volume, and /etc/fstab has as its first word: POOL[/NAMESPACE], or a directory.
 std::string source_of(const VolumeAddress& address);

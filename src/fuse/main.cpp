@@ -10,22 +10,20 @@
 #include "daemon/end_signals.h"
 #include "fuse/collector_thread.h"
 #include "fuse/command.h"
-#include "fuse/exit_status.h"
 #include "fuse/session.h"
 #include "lccfs/volume.h"
 
 namespace lccfs::fuse {
 namespace {
 
-constexpr daemon::Program program{.name = "lccfs-fuse",
-                                  .system_error = exit_system_error,
-                                  .internal_error = exit_internal_error,
-                                  .interrupted = exit_interrupted};
-
-int complain(const std::string& line, int status) {
-  print_error(program.name, line);
-  return status;
-}
+/// As mount(8) has them.
+constexpr Program program{.name = "lccfs-fuse",
+                          .failed = 32,
+                          .usage = 1,
+                          .output_lost = 2,
+                          .system_error = 2,
+                          .internal_error = 4,
+                          .interrupted = 8};
 
 FileSystemOptions file_system_options(const Command& command) {
   FileSystemOptions options;
@@ -48,14 +46,9 @@ SessionOptions session_options(const Command& command) {
   return options;
 }
 
-StoreOptions store_options(const Command& command) {
-  StoreOptions options;
-  options.create = command.create;
-  return options;
-}
-
 Result<std::unique_ptr<FileSystem>> open_volume(const Command& command) {
-  LCCFS_TRY(std::shared_ptr<ObjectStore> store, open_store(command.address, store_options(command)));
+  LCCFS_TRY(std::shared_ptr<ObjectStore> store,
+            open_store(command.address, {.step_timeout = {}, .create = command.create}));
   const FileSystemOptions options = file_system_options(command);
   auto fs = mount_volume(store, system_clock(), options);
   if (fs || fs.error().code != ErrorCode::not_found) return fs;
@@ -84,41 +77,35 @@ Result<> serve(FileSystem& fs, const Command& command, daemon::Background& backg
 
 int mount_and_serve(const Command& command, daemon::Background& background) {
   if (const auto opened = daemon::open_log(command.log, program.name); !opened)
-    return complain(opened.error().context, exit_system_error);
+    return complain(program, opened.error().context, program.system_error);
   daemon::EndSignals signals(program, daemon::EndSignals::Hangup::reopens_log);
   const auto fs = open_volume(command);
-  if (!fs) return complain(fs.error().context, exit_mount_failure);
+  if (!fs) return complain(program, fs.error().context, program.failed);
   signals.hold();
   const Result<> served = serve(**fs, command, background, signals);
   const Result<> ended = (*fs)->unmount();
   if (!served) {
     log::error(served.error().context);
-    return complain(served.error().context, exit_mount_failure);
+    return complain(program, served.error().context, program.failed);
   }
   if (!ended) {
     log::error("the mount on " + command.mountpoint + " has not ended cleanly: " + ended.error().context);
-    return exit_mount_failure;
+    return program.failed;
   }
   log::info("unmounted " + command.mountpoint);
-  return exit_success;
+  return EXIT_SUCCESS;
 }
 
 int run(const std::vector<std::string>& words) {
   auto command = parse_command(words);
-  if (!command) return complain(command.error().context + " (lccfs-fuse --help)", exit_usage);
-  if (command->what == Command::What::help) {
-    std::cout << help_text();
-    return exit_success;
-  }
-  if (command->what == Command::What::version) {
-    std::cout << "lccfs-fuse " LCCFS_VERSION "\n";
-    return exit_success;
-  }
+  if (!command) return complain(program, command.error().context, program.usage);
+  if (!command->answer.empty()) return (std::cout << command->answer), EXIT_SUCCESS;
   auto mountpoint = check_mountpoint(command->mountpoint);
-  if (!mountpoint) return complain(mountpoint.error().context, exit_mount_failure);
+  if (!mountpoint) return complain(program, mountpoint.error().context, program.failed);
   command->mountpoint = *mountpoint;
   if (access("/dev/fuse", R_OK | W_OK) != 0)
-    return complain("cannot use /dev/fuse; load the kernel's module with: modprobe fuse", exit_system_error);
+    return complain(program, "cannot use /dev/fuse; load the kernel's module with: modprobe fuse",
+                    program.system_error);
   daemon::Background background(program);
   if (!command->foreground) {
     if (const auto status = background.fork()) return *status;
@@ -129,7 +116,4 @@ int run(const std::vector<std::string>& words) {
 }  // namespace
 }  // namespace lccfs::fuse
 
-int main(int argc, char** argv) {
-  return lccfs::run_program(argc, argv, "lccfs-fuse", {lccfs::fuse::exit_system_error, lccfs::fuse::exit_mount_failure},
-                            lccfs::fuse::run);
-}
+int main(int argc, char** argv) { return lccfs::run_program(argc, argv, lccfs::fuse::program, lccfs::fuse::run); }

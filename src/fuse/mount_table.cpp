@@ -1,53 +1,21 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "fuse/mount_table.h"
 
-#include <fstream>
-#include <iterator>
-#include <sstream>
+#include <libmount/libmount.h>
+#include <sys/sysmacros.h>
+
+#include <memory>
 
 namespace lccfs::fuse {
-namespace {
 
-bool is_octal(std::string_view digits) {
-  return digits.size() == 3 && digits.find_first_not_of("01234567") == std::string_view::npos;
-}
-
-/// The kernel writes spaces, tabs, newlines and backslashes as \ooo.
-std::string unescape(std::string_view text) {
-  std::string result;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '\\' || !is_octal(text.substr(i + 1, 3))) {
-      result.push_back(text[i]);
-      continue;
-    }
-    result.push_back(static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0')));
-    i += 3;
-  }
-  return result;
-}
-
-}  // namespace
-
-// A line: id parent major:minor root mountpoint options [optional...] - type source superoptions
-std::optional<MountEntry> find_mount(std::string_view table, std::string_view mountpoint) {
-  std::optional<MountEntry> found;
-  std::istringstream lines{std::string(table)};
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    std::string id, parent, device, root, directory, word, type;
-    words >> id >> parent >> device >> root >> directory;
-    while (words >> word && word != "-") {
-    }
-    words >> type;
-    if (words && unescape(directory) == mountpoint) found = MountEntry{std::move(device), std::move(type)};
-  }
-  return found;
-}
-
-std::optional<MountEntry> mounted_at(const std::string& mountpoint) {
-  std::ifstream file("/proc/self/mountinfo");
-  const std::string table{std::istreambuf_iterator<char>(file), {}};
-  return find_mount(table, mountpoint);
+std::optional<MountEntry> mounted_at(const std::string& mountpoint, const char* table) {
+  const std::unique_ptr<libmnt_table, decltype(&mnt_unref_table)> mounts(mnt_new_table_from_file(table),
+                                                                         &mnt_unref_table);
+  // Without a cache libmount compares words, and asks no file system about links.
+  libmnt_fs* mount = mounts ? mnt_table_find_target(mounts.get(), mountpoint.c_str(), MNT_ITER_BACKWARD) : nullptr;
+  if (mount == nullptr) return std::nullopt;
+  const dev_t device = mnt_fs_get_devno(mount);
+  return MountEntry{std::to_string(major(device)) + ":" + std::to_string(minor(device)), mnt_fs_get_fstype(mount)};
 }
 
 }  // namespace lccfs::fuse

@@ -4,7 +4,6 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 
 namespace lccfs::fuse {
 
@@ -13,9 +12,7 @@ struct MountEntry {
   std::string type;    ///< "fuse.lccfs"
 };
 
-/// The topmost mount at that very directory. `table`: the text of /proc/self/mountinfo.
-std::optional<MountEntry> find_mount(std::string_view table, std::string_view mountpoint);
-/// The same in this process's table.
-std::optional<MountEntry> mounted_at(const std::string& mountpoint);
+/// The topmost mount at that very directory, in this process's table.
+std::optional<MountEntry> mounted_at(const std::string& mountpoint, const char* table = "/proc/self/mountinfo");
 
 }  // namespace lccfs::fuse

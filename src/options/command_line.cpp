@@ -1,57 +1,162 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "options/command_line.h"
 
-#include <boost/program_options/errors.hpp>
-#include <boost/program_options/parsers.hpp>
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
 #include <filesystem>
 
 namespace lccfs::options {
-
-namespace po = boost::program_options;
-
 namespace {
 
-template <class T>
-Result<T> value_of(const Values& values, const std::string& option, Result<T> parse(const std::string&)) {
-  auto value = parse(values[option].as<std::string>());
-  if (!value) return failure(value.error().code, "--" + option + ": " + value.error().context);
-  return value;
+/// The look of --help.
+class Look final : public CLI::Formatter {
+ public:
+  explicit Look(std::string usage) : usage_(std::move(usage)) {}
+  std::string make_description(const CLI::App*) const override { return ""; }
+  std::string make_usage(const CLI::App* app, std::string) const override {
+    return "Usage: " + usage_ + "\n" + app->get_description() + "\n\n";
+  }
+  /// CLI11 has two empty lines between groups.
+  std::string make_group(std::string group, bool positional, std::vector<const CLI::Option*> options) const override {
+    return CLI::Formatter::make_group(std::move(group), positional, std::move(options)).substr(1);
+  }
+
+  /// CLI11 repeats here what excludes what.
+  std::string make_option_opts(const CLI::Option* option) const override {
+    return option->get_type_name().empty() ? "" : " " + option->get_type_name();
+  }
+
+ private:
+  const std::string usage_;
+};
+
+/// CLI11 itself tells of these with the option's name and words of its own.
+std::string describe(const CLI::ArgumentMismatch& error, const CLI::App& app) {
+  const std::string text = error.what();
+  const std::string name = (text.starts_with('-') ? "" : "--") + text.substr(0, text.find_first_of(": "));
+  const CLI::Option* option = app.get_option_no_throw(name);
+  if (option == nullptr) return text;
+  return name + (option->get_expected_max() == 0 ? " takes no value" : " needs a value: " + option->get_type_name());
 }
 
 }  // namespace
 
-Result<Values> parse(const std::vector<std::string>& words, const Description& description) {
+CommandLine::CommandLine(const About& about)
+    : about_(about), app_(std::make_shared<CLI::App>(about.summary, about.name)) {
+  app_->set_help_flag();  // parse() has it behind the others
+  app_->footer(about.footer);
+  app_->allow_extras();  // expect_no_more_words() says what they are
+}
+
+CommandLine& CommandLine::add_command(const About& about) {
+  CommandLine& command = commands_.emplace_back(about);
+  command.parent_ = this;
+  app_->add_subcommand(command.app_)->group("Commands, each with its own --help");
+  app_->require_subcommand(0, 1);
+  return command;
+}
+
+void CommandLine::add(CLI::Option* option, Store store, bool repeated) {
+  option->group(group_)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  options_.push_back({option, std::move(store), repeated});
+}
+
+void CommandLine::flag(const std::string& names, bool& given, const std::string& help) {
+  add(
+      app_->add_flag(names, help)->disable_flag_override(),
+      [&given](const std::string&) -> Result<> { return given = true, Result<>{}; }, false);
+}
+
+void CommandLine::option(const std::string& names, const std::string& value_name, Store store, const std::string& help,
+                         bool repeated) {
+  add(app_->add_option(names, help)->type_name(value_name), std::move(store), repeated);
+}
+
+void CommandLine::exclude(const std::string& name, std::initializer_list<const char*> others) {
+  for (const char* other : others) app_->get_option(name)->excludes(app_->get_option(other));
+}
+
+const CommandLine& CommandLine::given() const {
+  const auto command = std::ranges::find_if(commands_, [](const auto& one) { return one.app_->parsed(); });
+  return command == commands_.end() ? *this : *command;
+}
+
+Result<std::string> CommandLine::parse(std::vector<std::string> words) {
+  const auto add_help = [](const CommandLine& line) {
+    line.app_->set_help_flag("-h,--help", "show this text")->group("Others");
+    line.app_->formatter(std::make_shared<Look>(line.full_name() + " " + line.about_.usage));
+  };
+  add_help(*this);
+  app_->set_version_flag("--version", about_.name + " " LCCFS_VERSION "\n", "show the version")->group("Others");
+  std::ranges::for_each(commands_, add_help);
+  std::ranges::reverse(words);  // as CLI11 wants them
   try {
-    const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-    const auto parsed = po::command_line_parser(words).options(description).style(style).run();
-    for (const auto& option : parsed.options) {
-      if (option.position_key >= 0)
-        return failure(ErrorCode::invalid, "unexpected argument '" + option.value.front() + "'");
-    }
-    Values values;
-    po::store(parsed, values);
-    return values;
-  } catch (const po::error& error) {
-    return failure(ErrorCode::invalid, error.what());
+    app_->parse(std::move(words));
+  } catch (const CLI::CallForHelp&) {
+    return app_->help();
+  } catch (const CLI::CallForVersion& version) {
+    return version.what();
+  } catch (const CLI::ArgumentMismatch& error) {
+    return given().wrong(describe(error, *given().app_));
+  } catch (const CLI::ParseError& error) {
+    return given().wrong(error.what());
   }
+  LCCFS_CHECK(expect_no_more_words());
+  LCCFS_CHECK(given().expect_no_more_words());
+  LCCFS_CHECK(given().set_variables());
+  return "";
 }
 
-Result<std::uint64_t> number_of(const Values& values, const std::string& option, std::uint64_t least,
-                                std::uint64_t most) {
-  LCCFS_TRY(const auto number, value_of(values, option, parse_number));
-  if (number >= least && number <= most) return number;
-  return failure(ErrorCode::invalid,
-                 "--" + option + " must be from " + std::to_string(least) + " to " + std::to_string(most));
+std::unexpected<Error> CommandLine::wrong(std::string what) const {
+  return failure(ErrorCode::invalid, std::move(what) + " (" + full_name() + " --help)");
 }
 
-Result<std::uint64_t> size_of(const Values& values, const std::string& option, std::uint64_t most) {
-  LCCFS_TRY(const auto size, value_of(values, option, parse_size));
-  if (size <= most) return size;
-  return failure(ErrorCode::invalid, "--" + option + " must be at most " + std::to_string(most));
+Result<> CommandLine::expect_no_more_words() const {
+  const std::vector<std::string> left = app_->remaining();
+  const bool wants_command = !commands_.empty() && &given() == this;
+  if (left.empty()) return wants_command ? wrong("which command?") : Result<>{};
+  const std::string& word = left.front();
+  if (word.starts_with('-')) return wrong("there is no option '" + word + "'");
+  return wrong((wants_command ? "there is no command '" : "unexpected argument '") + word + "'");
 }
 
-Result<std::chrono::nanoseconds> seconds_of(const Values& values, const std::string& option) {
-  return value_of(values, option, parse_seconds);
+Result<> CommandLine::set_variables() const {
+  for (const auto& [option, store, repeated] : options_) {
+    const std::string name = option->get_name();
+    if (option->count() > 1 && !repeated) return wrong(name + " is given more than once");
+    for (const std::string& text : option->results()) {
+      // CLI11 takes the next word whatever it is.
+      if (app_->get_option_no_throw(text) != nullptr) return wrong(name + " needs a value before " + text);
+      if (const auto stored = store(text); !stored) return wrong(name + ": " + stored.error().context);
+    }
+  }
+  for (const auto& rule : rules_) {
+    if (const auto kept = rule(); !kept) return wrong(kept.error().context);
+  }
+  return {};
+}
+
+void add_address(CommandLine& line, VolumeAddress& address) {
+  constexpr const char* default_conf_file = "/etc/ceph/ceph.conf";
+  line.group("Volume: a Ceph pool, or a local directory");
+  line.option("-c,--conf", "FILE", path(address.conf_file), "Ceph configuration file (default: /etc/ceph/ceph.conf)");
+  line.option("-p,--pool", "POOL", text(address.pool), "pool, by name or number");
+  line.option("-n,--namespace", "NAMESPACE", text(address.pool_namespace), "namespace in the pool (default: none)");
+  line.option("--id", "CLIENT", text(address.client_id), "Ceph client name, without \"client.\" (default: admin)");
+  line.option("--local", "DIRECTORY", path(address.local_directory),
+              "keep the volume in this directory instead, without Ceph");
+  line.exclude("--local", {"--conf", "--pool", "--namespace", "--id"});
+  line.check([&address]() -> Result<> {
+    if (!address.local_directory.empty()) return {};
+    if (address.pool.empty())
+      return failure(ErrorCode::invalid, "which volume? Give -p POOL (with -c CEPH.CONF), or --local DIRECTORY");
+    if (address.conf_file.empty()) address.conf_file = default_conf_file;
+    if (address.client_id.starts_with("client.")) address.client_id.erase(0, std::string_view("client.").size());
+    if (address.client_id.empty()) return failure(ErrorCode::invalid, "--id is empty");
+    return {};
+  });
 }
 
 std::string absolute_path(const std::string& path) {

@@ -2,42 +2,140 @@
 // What the command lines of all programs have in common. Errors are usage errors: one line, for people.
 #pragma once
 
-#include <boost/program_options/options_description.hpp>
-#include <boost/program_options/variables_map.hpp>
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lccfs/result.h"
 #include "lccfs/volume_address.h"
 
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
 namespace lccfs::options {
 
-using Description = boost::program_options::options_description;
-using Values = boost::program_options::variables_map;
+/// Takes the text of an option's value, or says in a few words what is wrong with it.
+using Store = std::function<Result<>(const std::string& text)>;
 
-/// The words behind the program's name. Nothing but options, their names written out.
-Result<Values> parse(const std::vector<std::string>& words, const Description& description);
+/// The options of a program, or of one of its commands, each bound to a variable that keeps its value where the option
+/// is not given. By CLI11, which only this class's own file includes: it takes seconds to compile.
+class CommandLine {
+ public:
+  struct About {
+    std::string name;     ///< "lccfs-gc"; of a command: "mkfs"
+    std::string usage;    ///< the words behind it
+    std::string summary;  ///< one line
+    std::string footer;   ///< examples, and what else ends the help
+  };
+  explicit CommandLine(const About& about);
 
-/// -c, -p, -n, --id and --local, with their help.
-Description address_options();
-/// The volume that those name. Relative paths are made absolute: programs change their directory.
-Result<VolumeAddress> address_of(const Values& values);
+  /// Lives as long as the program's. Who has commands takes no words but theirs.
+  CommandLine& add_command(const About& about);
 
-/// The value of an option that was given. Errors name the option.
-Result<std::uint64_t> number_of(const Values& values, const std::string& option, std::uint64_t least,
-                                std::uint64_t most);
-Result<std::uint64_t> size_of(const Values& values, const std::string& option, std::uint64_t most);
-Result<std::chrono::nanoseconds> seconds_of(const Values& values, const std::string& option);
+  /// The title in the help of the options that follow.
+  void group(std::string title) { group_ = std::move(title); }
+  /// `names`: "-j,--jobs" or "--jobs". Options are given once, but those that may be `repeated`.
+  void flag(const std::string& names, bool& given, const std::string& help);
+  void option(const std::string& names, const std::string& value_name, Store store, const std::string& help,
+              bool repeated = false);
+  void exclude(const std::string& name, std::initializer_list<const char*> others);
+  /// What must be true of all values together: called in this order, when they are set.
+  void check(std::function<Result<>()> rule) { rules_.push_back(std::move(rule)); }
+
+  /// Of the words behind the program's name: sets the variables. The text is what is to be printed instead of any work,
+  /// that of --help or of --version; mostly it is empty. Errors name the option, and who has help.
+  Result<std::string> parse(std::vector<std::string> words);
+  /// The name of the command that was given, or empty.
+  std::string command() const { return given().parent_ == nullptr ? "" : given().about_.name; }
+
+ private:
+  struct Option {
+    CLI::Option* option;
+    Store store;
+    bool repeated;
+  };
+
+  void add(CLI::Option* option, Store store, bool repeated);
+  const CommandLine& given() const;
+  std::unexpected<Error> wrong(std::string what) const;
+  Result<> expect_no_more_words() const;
+  Result<> set_variables() const;
+  std::string full_name() const { return (parent_ == nullptr ? "" : parent_->about_.name + " ") + about_.name; }
+
+  const About about_;
+  const std::shared_ptr<CLI::App> app_;
+  const CommandLine* parent_ = nullptr;
+  std::string group_;
+  std::vector<Option> options_;
+  std::vector<std::function<Result<>()>> rules_;
+  std::list<CommandLine> commands_;
+};
+
+/// -c, -p, -n, --id and --local. Relative paths are made absolute: programs change their directory.
+void add_address(CommandLine& line, VolumeAddress& address);
+
+std::string absolute_path(const std::string& path);
 
 /// "65536", "64K", "4M", "1G", "2T": powers of 1024.
 Result<std::uint64_t> parse_size(const std::string& text);
 /// "0", "65536": whole, and without any suffix.
 Result<std::uint64_t> parse_number(const std::string& text);
+Result<std::uint64_t> parse_number(const std::string& text, std::uint64_t least, std::uint64_t most);
 /// Seconds with at most nine decimals: "1", "0.5".
 Result<std::chrono::nanoseconds> parse_seconds(const std::string& text);
 
-std::string absolute_path(const std::string& path);
+// What sets a variable of any type that takes such a value: an optional tells whether the option was given.
+
+template <class T>
+Store text(T& variable) {
+  return [&variable](const std::string& text) -> Result<> { return variable = text, Result<>{}; };
+}
+template <class T>
+Store path(T& variable) {
+  return [&variable](const std::string& text) -> Result<> { return variable = absolute_path(text), Result<>{}; };
+}
+template <class T>
+Store number(T& variable, std::uint64_t least, std::uint64_t most) {
+  return [&variable, least, most](const std::string& text) -> Result<> {
+    LCCFS_TRY(const std::uint64_t value, parse_number(text, least, most));
+    variable = static_cast<T>(value);
+    return {};
+  };
+}
+template <class T>
+Store size(T& variable, std::uint64_t most) {
+  return [&variable, most](const std::string& text) -> Result<> {
+    LCCFS_TRY(const std::uint64_t value, parse_size(text));
+    if (value > most) return failure(ErrorCode::invalid, text + " is more than " + std::to_string(most));
+    variable = static_cast<T>(value);
+    return {};
+  };
+}
+template <class T>
+Store seconds(T& variable) {
+  return [&variable](const std::string& text) -> Result<> {
+    LCCFS_TRY(variable, parse_seconds(text));
+    return {};
+  };
+}
+/// One of these words.
+template <class T>
+Store choice(T& variable, std::vector<std::pair<std::string, T>> values) {
+  return [&variable, values = std::move(values)](const std::string& text) -> Result<> {
+    std::string words;
+    for (const auto& [word, value] : values) {
+      if (word == text) return variable = value, Result<>{};
+      words += (words.empty() ? "" : ", ") + word;
+    }
+    return failure(ErrorCode::invalid, "'" + text + "' is not one of " + words);
+  };
+}
 
 }  // namespace lccfs::options

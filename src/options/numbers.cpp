@@ -4,6 +4,7 @@
 
 #include "options/command_line.h"
 
+// By hand, for CLI11's own are lenient: 010 would be 8, -1 a large number, and 4M, 4m, 4MB and "4 MiB" the same.
 namespace lccfs::options {
 namespace {
 
@@ -30,6 +31,12 @@ Result<std::uint64_t> parse_size(const std::string& text) {
 }
 
 Result<std::uint64_t> parse_number(const std::string& text) { return whole_number(text, text); }
+
+Result<std::uint64_t> parse_number(const std::string& text, std::uint64_t least, std::uint64_t most) {
+  LCCFS_TRY(const std::uint64_t number, parse_number(text));
+  if (number >= least && number <= most) return number;
+  return failure(ErrorCode::invalid, text + " is not from " + std::to_string(least) + " to " + std::to_string(most));
+}
 
 Result<std::chrono::nanoseconds> parse_seconds(const std::string& text) {
   constexpr std::size_t decimals = 9;

@@ -12,8 +12,10 @@ namespace {
 using namespace lccfs;
 
 Result<std::size_t> print_findings(const std::vector<std::string>& words) {
-  LCCFS_TRY(const auto values, options::parse(words, options::address_options()));
-  LCCFS_TRY(const VolumeAddress address, options::address_of(values));
+  VolumeAddress address;
+  options::CommandLine line({.name = "check_tool", .usage = "VOLUME", .summary = "Judges a volume.", .footer = ""});
+  options::add_address(line, address);
+  LCCFS_CHECK(line.parse(words));
   LCCFS_TRY(const std::shared_ptr<ObjectStore> store, open_store(address, {}));
   LCCFS_TRY(const auto findings, check::check_volume(*store));
   for (const auto& finding : findings) std::cout << check::text_of(finding) << "\n";

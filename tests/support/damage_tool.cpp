@@ -11,12 +11,7 @@
 
 namespace {
 
-namespace po = boost::program_options;
 using namespace lccfs;
-
-std::string word(const options::Values& values, const char* name) {
-  return values.contains(name) ? values[name].as<std::string>() : std::string();
-}
 
 Result<> remove_data(ObjectStore& store, const std::string& object) {
   std::promise<Result<>> removed;
@@ -41,23 +36,24 @@ Result<> spoil(ObjectStore& store, const std::string& object, const std::string&
 }
 
 Result<> damage(const std::vector<std::string>& words) {
-  options::Description description = options::address_options();
-  const auto text = [] { return po::value<std::string>(); };
-  description.add_options()                                //
-      ("object", text(), "whom")                           //
-      ("remove", "the object")                             //
-      ("remove-key", text(), "the key")                    //
-      ("noise", text(), "the value of this xattr or key")  //
-      ("flip", text(), "one byte of this xattr's or key's value");
-  LCCFS_TRY(const auto values, options::parse(words, description));
-  LCCFS_TRY(const VolumeAddress address, options::address_of(values));
+  VolumeAddress address;
+  options::CommandLine line(
+      {.name = "damage_tool", .usage = "VOLUME --object NAME [OPTION]", .summary = "Damages an object.", .footer = ""});
+  options::add_address(line, address);
+  line.group("Damage");
+  std::string object, key, noise, flip;
+  bool remove = false;
+  line.option("--object", "NAME", options::text(object), "whom");
+  line.flag("--remove", remove, "the object");
+  line.option("--remove-key", "KEY", options::text(key), "the key");
+  line.option("--noise", "PART", options::text(noise), "the value of this xattr or key");
+  line.option("--flip", "PART", options::text(flip), "one byte of this xattr's or key's value");
+  LCCFS_CHECK(line.parse(words));
   LCCFS_TRY(const std::shared_ptr<ObjectStore> store, open_store(address, {}));
-  const auto object = word(values, "object");
-  if (values.contains("remove") && object.starts_with("Data.")) return remove_data(*store, object);
-  if (values.contains("remove")) return change(*store, object, mutation::Remove{});
-  if (values.contains("remove-key")) return change(*store, object, mutation::RemoveKey{word(values, "remove-key")});
-  if (values.contains("noise")) return spoil(*store, object, word(values, "noise"), false);
-  return spoil(*store, object, word(values, "flip"), true);
+  if (remove && object.starts_with("Data.")) return remove_data(*store, object);
+  if (remove) return change(*store, object, mutation::Remove{});
+  if (!key.empty()) return change(*store, object, mutation::RemoveKey{key});
+  return noise.empty() ? spoil(*store, object, flip, true) : spoil(*store, object, noise, false);
 }
 
 }  // namespace

@@ -9,17 +9,20 @@
 
 namespace {
 
-namespace po = boost::program_options;
 using namespace lccfs;
 
 Result<> fence(const std::vector<std::string>& words) {
-  options::Description description = options::address_options();
-  description.add_options()("instance", po::value<std::uint64_t>()->required(), "the instance to fence");
-  LCCFS_TRY(const auto values, options::parse(words, description));
-  LCCFS_TRY(const VolumeAddress address, options::address_of(values));
+  VolumeAddress address;
+  options::CommandLine line(
+      {.name = "fence_tool", .usage = "VOLUME --instance NUMBER", .summary = "Fences an instance.", .footer = ""});
+  options::add_address(line, address);
+  line.group("Instance");
+  InstanceId instance_id;
+  line.option("--instance", "NUMBER", options::number(instance_id.value, 1, UINT64_MAX), "the instance to fence");
+  LCCFS_CHECK(line.parse(words));
   LCCFS_TRY(std::shared_ptr<ObjectStore> store, open_store(address, {}));
   LCCFS_TRY(const auto instance, Instance::start(store, system_clock(), {.mount_id = "fence_tool"}));
-  LCCFS_CHECK(instance->evict(InstanceId{values["instance"].as<std::uint64_t>()}));
+  LCCFS_CHECK(instance->evict(instance_id));
   return instance->end();
 }
 

@@ -10,7 +10,6 @@
 
 namespace {
 
-namespace po = boost::program_options;
 using namespace lccfs;
 
 Result<> find_data_pool(ObjectStore& store) {
@@ -41,12 +40,16 @@ Result<> print_keys(ObjectStore& store, const std::string& object) {
 }
 
 Result<> print(const std::vector<std::string>& words) {
-  options::Description description = options::address_options();
-  description.add_options()("keys", po::value<std::string>(), "the object whose keys are wanted");
-  LCCFS_TRY(const auto values, options::parse(words, description));
-  LCCFS_TRY(const VolumeAddress address, options::address_of(values));
+  VolumeAddress address;
+  options::CommandLine line(
+      {.name = "objects_tool", .usage = "VOLUME [--keys OBJECT]", .summary = "Lists objects, or keys.", .footer = ""});
+  options::add_address(line, address);
+  line.group("Keys");
+  std::string object;
+  line.option("--keys", "OBJECT", options::text(object), "the object whose keys are wanted");
+  LCCFS_CHECK(line.parse(words));
   LCCFS_TRY(const std::shared_ptr<ObjectStore> store, open_store(address, {}));
-  return values.contains("keys") ? print_keys(*store, values["keys"].as<std::string>()) : print_objects(*store);
+  return object.empty() ? print_objects(*store) : print_keys(*store, object);
 }
 
 }  // namespace

@@ -44,8 +44,7 @@ TEST_CASE("every option is understood") {
   CHECK(command->json);
   CHECK(command->force);
   CHECK(parse_command(with({"--repair"}))->orphans == repair::Orphans::keep);
-  CHECK(parse_command({"--help"})->what == What::help);
-  CHECK(parse_command({"--version"})->what == What::version);
+  CHECK(parse_command({"--version"})->answer.starts_with("lccfs-fsck "));
 }
 
 TEST_CASE("wrong words are answered with what to do") {
@@ -64,8 +63,9 @@ TEST_CASE("wrong words are answered with what to do") {
 }
 
 TEST_CASE("the help has examples and the exit status") {
-  CHECK(fsck::help_text().find("lccfs-fsck -p vms") != std::string::npos);
-  CHECK(fsck::help_text().find("Exit status") != std::string::npos);
+  const std::string help = parse_command({"--help"})->answer;
+  CHECK(help.find("lccfs-fsck -p vms") != std::string::npos);
+  CHECK(help.find("Exit status") != std::string::npos);
 }
 
 TEST_CASE("the exit status is fsck's, added up") {

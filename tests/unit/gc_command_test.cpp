@@ -46,9 +46,8 @@ TEST_CASE("what runs once stays in the foreground, and may answer in JSON") {
 }
 
 TEST_CASE("lccfs-gc: help and version need nothing else") {
-  CHECK(parse_command({"--help"})->what == Command::What::help);
-  CHECK(parse_command({"--version"})->what == Command::What::version);
-  CHECK(help_text().find("Examples:") != std::string::npos);
+  CHECK(parse_command({"--help"})->answer.find("Examples:") != std::string::npos);
+  CHECK(parse_command({"--version"})->answer.starts_with("lccfs-gc "));
 }
 
 TEST_CASE("a bad lccfs-gc command is refused with one line") {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "options/command_line.h"
 
+#include <optional>
+
 #include "support/catch.h"
 
 using namespace lccfs;
@@ -9,8 +11,11 @@ using namespace std::chrono_literals;
 namespace {
 
 Result<VolumeAddress> parse_address(const std::vector<std::string>& words) {
-  LCCFS_TRY(const options::Values values, options::parse(words, options::address_options()));
-  return options::address_of(values);
+  VolumeAddress address;
+  options::CommandLine line({.name = "program", .usage = "VOLUME", .summary = "Works.", .footer = ""});
+  options::add_address(line, address);
+  LCCFS_CHECK(line.parse(words));
+  return address;
 }
 
 }  // namespace
@@ -62,18 +67,126 @@ TEST_CASE("what is not a number of seconds is refused") {
   }
 }
 
-TEST_CASE("a bad value is refused by the name of its option") {
-  options::Description description;
-  description.add_options()("jobs,j", boost::program_options::value<std::string>());
-  const auto values = options::parse({"-j", "7K"}, description);
-  REQUIRE(values);
-  CHECK(options::number_of(*values, "jobs", 1, 9).error().context.starts_with("--jobs: "));
-  CHECK(options::seconds_of(*values, "jobs").error().context.starts_with("--jobs: "));
-  CHECK(options::size_of(*values, "jobs", 7168) == 7168);
-  CHECK(options::size_of(*values, "jobs", 7167).error().context == "--jobs must be at most 7167");
-  const auto other = options::parse({"--jobs", "10"}, description);
-  CHECK(options::number_of(*other, "jobs", 1, 10) == 10);
-  CHECK(options::number_of(*other, "jobs", 1, 9).error().context == "--jobs must be from 1 to 9");
+namespace {
+
+/// A line with an option of every kind, parsed: what it prints, or its error.
+struct Line {
+  std::uint64_t jobs = 7;
+  std::uint32_t bytes = 0;
+  std::optional<std::chrono::nanoseconds> pause;
+  std::string level = "low", label, all;
+  bool fast = false;
+  std::string said;
+
+  explicit Line(const std::vector<std::string>& words) {
+    options::CommandLine line({.name = "program", .usage = "[OPTION]...", .summary = "Works.", .footer = "Examples:"});
+    line.group("Work");
+    line.option("-j,--jobs", "JOBS", options::number(jobs, 1, 9), "how many");
+    line.option("--bytes", "SIZE", options::size(bytes, 7168), "how large");
+    line.option("--pause", "SECONDS", options::seconds(pause), "how long");
+    line.option("--level", "LEVEL", options::choice(level, {{"low", "l"}, {"high", "h"}}), "low or high");
+    line.option("--label", "TEXT", options::text(label), "any");
+    const auto add = [this](const std::string& text) -> Result<> { return all += text, Result<>{}; };
+    line.option("-o", "LIST", add, "more", true);
+    line.flag("-f,--fast", fast, "hurry");
+    line.exclude("--fast", {"--pause"});
+    line.check(
+        [this]() -> Result<> { return label == "bad" ? failure(ErrorCode::invalid, "the label is bad") : Result<>{}; });
+    const auto parsed = line.parse(words);
+    said = parsed ? *parsed : parsed.error().context;
+    CHECK((parsed || parsed.error().code == ErrorCode::invalid));
+  }
+};
+
+std::string error_of(const std::vector<std::string>& words) {
+  std::string said = Line(words).said;
+  constexpr std::string_view hint = " (program --help)";
+  REQUIRE(said.ends_with(hint));
+  return said.substr(0, said.size() - hint.size());
+}
+
+}  // namespace
+
+TEST_CASE("options set their variables, and leave those alone that are not given") {
+  const Line none({});
+  CHECK((none.jobs == 7 && none.bytes == 0 && !none.pause && none.level == "low" && !none.fast && none.said.empty()));
+  const Line all({"-j9", "--bytes=7K", "--pause", "0.5", "--level", "high", "--label", "a b", "-o", "x", "-o", "y"});
+  CHECK((all.jobs == 9 && all.bytes == 7168 && all.pause == 500ms && all.level == "h" && all.label == "a b"));
+  CHECK((all.all == "xy" && all.said.empty()));
+  CHECK(Line({"-fj", "1"}).fast);
+  CHECK(Line({"--label", "-1"}).label == "-1");
+  CHECK(Line({"--label", ""}).said.empty());
+}
+
+TEST_CASE("a bad value is refused by the name of its option, with what may be given") {
+  CHECK(error_of({"-j", "7K"}) == "--jobs: '7K' is not a number, or too big");
+  CHECK(error_of({"--jobs", "10"}) == "--jobs: 10 is not from 1 to 9");
+  CHECK(error_of({"-j", "-1"}) == "--jobs: '-1' is not a number, or too big");
+  CHECK(error_of({"--bytes", "7169"}) == "--bytes: 7169 is more than 7168");
+  CHECK(error_of({"--pause", "soon"}).starts_with("--pause: 'soon' is not a number"));
+  CHECK(error_of({"--level", "loud"}) == "--level: 'loud' is not one of low, high");
+  CHECK(error_of({"--label", "bad"}) == "the label is bad");
+}
+
+TEST_CASE("wrong words are named") {
+  CHECK(error_of({"now"}) == "unexpected argument 'now'");
+  CHECK(error_of({""}) == "unexpected argument ''");
+  CHECK(error_of({"--job", "1"}) == "there is no option '--job'");
+  CHECK(error_of({"-x"}) == "there is no option '-x'");
+  CHECK(error_of({"--jobs"}) == "--jobs needs a value: JOBS");
+  CHECK(error_of({"-j", "--fast"}) == "--jobs needs a value before --fast");
+  CHECK(error_of({"--fast=yes"}) == "--fast takes no value");
+  CHECK(error_of({"--label", "a", "--label", "b"}) == "--label is given more than once");
+  CHECK(error_of({"-ff"}) == "--fast is given more than once");
+  CHECK(error_of({"--pause", "1", "-f"}).find("--pause") != std::string::npos);
+}
+
+TEST_CASE("help and version are texts to print, whatever else is wrong") {
+  const std::string help = Line({"-j", "many", "--help"}).said;
+  CHECK(help ==
+        "Usage: program [OPTION]...\n"
+        "Works.\n"
+        "\n"
+        "Work:\n"
+        "  -j,--jobs JOBS              how many\n"
+        "  --bytes SIZE                how large\n"
+        "  --pause SECONDS             how long\n"
+        "  --level LEVEL               low or high\n"
+        "  --label TEXT                any\n"
+        "  -o LIST                     more\n"
+        "  -f,--fast                   hurry\n"
+        "\n"
+        "Others:\n"
+        "  -h,--help                   show this text\n"
+        "  --version                   show the version\n"
+        "\n"
+        "Examples:\n");
+  CHECK(Line({"-h"}).said == help);
+  CHECK(Line({"--version"}).said.starts_with("program 0."));
+}
+
+TEST_CASE("a program has commands with options of their own") {
+  const auto said = [](const std::vector<std::string>& words) {
+    options::CommandLine program({.name = "p", .usage = "COMMAND", .summary = "Works.", .footer = ""});
+    bool fast = false;
+    auto& walk = program.add_command({.name = "walk", .usage = "[--fast]", .summary = "Walks.", .footer = ""});
+    walk.group("Walk");
+    walk.flag("--fast", fast, "runs");
+    program.add_command({.name = "sit", .usage = "", .summary = "Sits.", .footer = ""});
+    const auto text = program.parse(words);
+    return text ? program.command() + (fast ? " fast" : "") + *text : text.error().context;
+  };
+  CHECK(said({"walk"}) == "walk");
+  CHECK(said({"walk", "--fast"}) == "walk fast");
+  CHECK(said({"sit"}) == "sit");
+  CHECK(said({}) == "which command? (p --help)");
+  CHECK(said({"run"}) == "there is no command 'run' (p --help)");
+  CHECK(said({"--fast", "walk"}) == "there is no option '--fast' (p --help)");
+  CHECK(said({"sit", "--fast"}) == "there is no option '--fast' (p sit --help)");
+  CHECK(said({"walk", "sit"}) == "unexpected argument 'sit' (p walk --help)");
+  CHECK(said({"walk", "--help"}).starts_with("walkUsage: p walk [--fast]\nWalks.\n"));
+  const std::string help = said({"--help"});
+  CHECK(help.find("  walk ") < help.find("  sit "));
 }
 
 TEST_CASE("an address is a pool with its cluster, or a directory") {

@@ -25,7 +25,7 @@ int status_of(const std::function<void()>& prepare, int (*run)(const std::vector
     prepare();
     std::string name = "program";
     char* words[] = {name.data(), nullptr};
-    _exit(run_program(1, words, "program", {.output_lost = output_lost}, run));
+    _exit(run_program(1, words, {.name = "program", .output_lost = output_lost}, run));
   }
   int status = 0;
   waitpid(child, &status, 0);
