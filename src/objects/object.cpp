@@ -78,17 +78,32 @@ Result<Object> read_object(const Query& query, MetaRead read, std::size_t whole_
   return answer.get();
 }
 
-Result<> for_each_key(const Query& query, const std::string& object, const std::string& prefix,
-                      const std::function<Result<>(const std::string&, const Bytes&)>& work) {
+Result<std::optional<Object>> find_object(const Query& query, MetaRead read, std::size_t whole_ranges) {
+  auto object = read_object(query, std::move(read), whole_ranges);
+  if (object) return std::move(*object);
+  if (object.error().code == ErrorCode::not_found) return std::nullopt;
+  return std::unexpected(std::move(object).error());
+}
+
+Result<> for_each_page(const Query& query, const std::string& object, const std::string& prefix,
+                       const std::function<Result<>(const KeyPage&)>& work) {
   KeyRange range{prefix, "", keys_at_once};
   for (bool more = true; more;) {
     LCCFS_TRY(const auto read, read_object(query, {.object = object, .ranges = {range}, .keys = {}}));
     const auto& page = read.ranges.front();
-    for (const auto& [key, value] : page.entries) LCCFS_CHECK(work(key, value));
+    LCCFS_CHECK(work(page));
     more = page.more && !page.entries.empty();
     if (more) range.after = page.entries.back().first;
   }
   return {};
+}
+
+Result<> for_each_key(const Query& query, const std::string& object, const std::string& prefix,
+                      const std::function<Result<>(const std::string&, const Bytes&)>& work) {
+  return for_each_page(query, object, prefix, [&work](const KeyPage& page) -> Result<> {
+    for (const auto& [key, value] : page.entries) LCCFS_CHECK(work(key, value));
+    return {};
+  });
 }
 
 }  // namespace lccfs::objects

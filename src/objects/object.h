@@ -64,11 +64,16 @@ using ObjectDone = std::move_only_function<void(Result<Object>)>;
 void read_object_async(const Query& query, MetaRead read, std::size_t whole_ranges, ObjectDone done);
 /// The same; blocks.
 Result<Object> read_object(const Query& query, MetaRead read, std::size_t whole_ranges = 0);
+/// The same; nullopt: there is no such object.
+Result<std::optional<Object>> find_object(const Query& query, MetaRead read, std::size_t whole_ranges = 0);
 /// One read, as it is.
 inline Result<MetaSnapshot> read_once(const Query& query, MetaRead read) { return read_object(query, std::move(read)); }
 
-/// Calls `work` with each key of that prefix, page by page, until it fails: what is added or removed meanwhile may be
+/// Calls `work` with the keys of that prefix, page by page, until it fails: what is added or removed meanwhile may be
 /// missed. Blocks.
+Result<> for_each_page(const Query& query, const std::string& object, const std::string& prefix,
+                       const std::function<Result<>(const KeyPage&)>& work);
+/// The same, key by key.
 Result<> for_each_key(const Query& query, const std::string& object, const std::string& prefix,
                       const std::function<Result<>(const std::string& key, const Bytes& value)>& work);
 
