@@ -25,9 +25,13 @@ FILES_IN_A_UNIT = 8
 PORT = "include"  # the contracts, which everybody may use
 # Folders, by their names in the table, that still have a std::mutex. Whoever rids one of them takes it out here.
 <<<<<<< HEAD
+<<<<<<< HEAD
 WITH_OTHER_LOCKS = ("check", "daemon", "fs", "fsck", "fuse")
 =======
 WITH_OTHER_LOCKS = ("check", "fs", "fuse", "instance", "reclaim", "store/local",
+=======
+WITH_OTHER_LOCKS = ("daemon", "fs", "fsck", "fuse", "gc", "instance", "reclaim", "store/local",
+>>>>>>> 192a73d (Check, repair: the one reader of objects; a step and its outcome are one call)
                     "store/rados")
 >>>>>>> e9825ec (Layers: daemon, fsck and gc have no std::mutex any more)
 

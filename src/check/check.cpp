@@ -38,8 +38,7 @@ class VolumeCheck {
     }));
     LCCFS_CHECK(data_.finish(effort));
     if (!root_seen_) {
-      sink_.report(
-          {.kind = Kind::missing_object, .object = format::inode_object(root_ino), .text = "the root is not there"});
+      sink_.report({Kind::missing_object, format::inode_object(root_ino), "the root is not there"});
     }
     check_counters(facts_, sink_);
     if (facts_.super) LCCFS_CHECK(check_namespace(effort));
@@ -57,7 +56,7 @@ class VolumeCheck {
   Result<> look_at(ReadWindow& window, const std::string& name) {
     const auto parsed = format::parse_object_name(name);
     if (!parsed) {
-      sink_.report({.kind = Kind::unknown_object, .object = name, .text = "no program of ours makes such an object"});
+      sink_.report({Kind::unknown_object, name, "no program of ours makes such an object"});
       return {};
     }
     if (const auto* data = std::get_if<format::DataName>(&*parsed)) {

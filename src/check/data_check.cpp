@@ -22,12 +22,12 @@ constexpr std::size_t blocks_at_once = 256;
 
 std::uint64_t block_of(ObjectIndex index) { return index.value / MapBlock::objects; }
 
-template <class Record>
-std::optional<Record> decode(const std::map<std::string, Bytes>& parts, const std::string& name) {
-  const auto found = parts.find(name);
-  if (found == parts.end()) return std::nullopt;
-  auto record = format::decode<Record>(found->second);
-  return record ? std::optional(*record) : std::nullopt;
+/// nullopt: it is not there, or cannot be read.
+std::optional<MapBlock> block_in(const objects::Object& inode, std::uint64_t block) {
+  const auto found = inode.keys.find(format::map_key(block));
+  if (found == inode.keys.end()) return std::nullopt;
+  const auto bits = format::decode<MapBlock>(found->second);
+  return bits ? std::optional(*bits) : std::nullopt;
 }
 
 /// Behind the objects of one inode from `begin` on, for which not too many blocks of the map are to be read.
@@ -94,11 +94,10 @@ Result<> DataCheck::finish(const Effort& effort) {
   }));
   const Lock lock(mutex_);
   for (const auto& [ino, objects] : without_inode_) {
-    sink_.report({.kind = Kind::data_without_inode,
-                  .object = format::data_object(ino, objects.first),
-                  .text = format::inode_object(ino) + (objects.is_no_file ? " is no regular file" : " is not there") +
-                          "; objects: " + std::to_string(objects.count),
-                  .number = objects.count});
+    sink_.report({Kind::data_without_inode, format::data_object(ino, objects.first),
+                  format::inode_object(ino) + (objects.is_no_file ? " is no regular file" : " is not there") +
+                      "; objects: " + std::to_string(objects.count),
+                  objects.count});
   }
   return {};
 }
@@ -142,20 +141,19 @@ Result<> DataCheck::read_file(ReadWindow& window, std::span<const Object> object
     auto key = format::map_key(block_of(index));
     if (read.keys.empty() || read.keys.back() != key) read.keys.push_back(std::move(key));
   }
-  return window.query(std::move(read), [this, &window, objects](const ReadWindow::Snapshot& inode) {
+  return window.query(std::move(read), [this, &window, objects](const ReadWindow::Found& inode) {
     return check_objects(window, objects, inode);
   });
 }
 
-Result<> DataCheck::check_objects(ReadWindow& window, std::span<const Object> objects,
-                                  const ReadWindow::Snapshot& inode) {
-  const auto attr = inode ? decode<format::AttrRecord>(inode->xattrs, xattr::attr) : std::nullopt;
+Result<> DataCheck::check_objects(ReadWindow& window, std::span<const Object> objects, const ReadWindow::Found& inode) {
+  const auto attr = inode ? inode->find<format::AttrRecord>(xattr::attr) : std::nullopt;
   const bool is_no_file = attr && attr->type != FileType::regular;
   if (!inode || is_no_file) {
     add_without_inode(objects, is_no_file);
     return {};
   }
-  const auto size = decode<format::NumberRecord>(inode->xattrs, xattr::size);
+  const auto size = inode->find<format::NumberRecord>(xattr::size);
   const bool tail_is_to_be_clean = facts_.super && attr && size && !inode->xattrs.contains(xattr::lease);
   std::optional<MapBlock> block;
   std::optional<std::uint64_t> block_number;
@@ -163,7 +161,7 @@ Result<> DataCheck::check_objects(ReadWindow& window, std::span<const Object> ob
     const auto index = object.second;
     if (block_number != block_of(index)) {
       block_number = block_of(index);
-      block = decode<MapBlock>(inode->keys, format::map_key(*block_number));
+      block = block_in(*inode, *block_number);
     }
     if (!block || !block->may_exist[index.value % MapBlock::objects]) report_unmapped(object);
     if (tail_is_to_be_clean) LCCFS_CHECK(check_tail(window, object, size->value));
@@ -172,10 +170,8 @@ Result<> DataCheck::check_objects(ReadWindow& window, std::span<const Object> ob
 }
 
 void DataCheck::report_unmapped(const Object& object) {
-  sink_.report({.kind = Kind::unmapped_data,
-                .object = format::data_object(object.first, object.second),
-                .text = "its bit \"may exist\" is not set",
-                .number = object.second.value});
+  sink_.report({Kind::unmapped_data, format::data_object(object.first, object.second),
+                "its bit \"may exist\" is not set", object.second.value});
 }
 
 /// Objects that lie wholly below the size need no look.
@@ -186,11 +182,10 @@ Result<> DataCheck::check_tail(ReadWindow& window, const Object& object, std::ui
   auto name = format::data_object(object.first, object.second);
   return window.look_for_byte(name, below, [this, name, below, size_bytes, object](bool there) -> Result<> {
     if (!there) return {};
-    sink_.report({.kind = Kind::data_past_size,
-                  .object = name,
-                  .text = "bytes from " + std::to_string(below) + " on, past the file's size of " +
-                          std::to_string(size_bytes) + "; nobody holds the lease",
-                  .number = object.second.value});
+    sink_.report({Kind::data_past_size, name,
+                  "bytes from " + std::to_string(below) + " on, past the file's size of " + std::to_string(size_bytes) +
+                      "; nobody holds the lease",
+                  object.second.value});
     return {};
   });
 }

@@ -55,7 +55,7 @@ class DataCheck {
   Result<> check_batch(ReadWindow& window, std::span<const Object> batch);
   Result<> check_small_file(ReadWindow& window, std::span<const Object> objects, const SmallFile& file);
   Result<> read_file(ReadWindow& window, std::span<const Object> objects);
-  Result<> check_objects(ReadWindow& window, std::span<const Object> objects, const ReadWindow::Snapshot& inode);
+  Result<> check_objects(ReadWindow& window, std::span<const Object> objects, const ReadWindow::Found& inode);
   void report_unmapped(const Object& object);
   Result<> check_tail(ReadWindow& window, const Object& object, std::uint64_t size_bytes);
   void add_without_inode(std::span<const Object> objects, bool is_no_file);

@@ -6,12 +6,12 @@
 #include <optional>
 
 #include "format/object_names.h"
+#include "objects/object.h"
 
 namespace lccfs::check {
 
 namespace {
 
-constexpr std::uint32_t page_keys = 512;
 constexpr std::size_t inodes_at_once = 64;
 constexpr std::uint32_t names_of_one_inode = 256;
 
@@ -27,10 +27,9 @@ std::optional<NamedEntry> read_entry(const format::VolumeUuid& uuid, const std::
 /// What of a directory these keys hold. Nothing, if it is gone.
 Result<std::map<std::string, Bytes>> values_of(ObjectStore& store, Ino directory, std::vector<std::string> keys) {
   if (keys.empty()) return std::map<std::string, Bytes>();
-  auto answer = store.query({.object = format::inode_object(directory), .ranges = {}, .keys = std::move(keys)});
-  if (!answer && answer.error().code == ErrorCode::not_found) return std::map<std::string, Bytes>();
-  if (!answer) return std::unexpected(std::move(answer).error());
-  return std::move(answer->keys);
+  MetaRead read{.object = format::inode_object(directory), .ranges = {}, .keys = std::move(keys)};
+  LCCFS_TRY(auto found, objects::find_object(objects::reader_of(store), std::move(read)));
+  return found ? std::move(found->keys) : std::map<std::string, Bytes>();
 }
 
 bool is_entry_for(const std::map<std::string, Bytes>& values, const std::string& key, Ino ino) {
@@ -44,18 +43,10 @@ bool is_entry_for(const std::map<std::string, Bytes>& values, const std::string&
 
 Result<> DirectoryReader::for_each_key_page(Ino directory, const std::string& prefix,
                                             const std::function<Result<>(const Keys&)>& work) {
-  std::string after;
-  for (;;) {
-    const auto answer = store_.query(
-        {.object = format::inode_object(directory), .ranges = {{prefix, after, page_keys}}, .keys = {}});
-    if (!answer && answer.error().code == ErrorCode::not_found) return {};
-    if (!answer) return std::unexpected(answer.error());
-    const auto& page = answer->ranges.front();
-    if (page.entries.empty()) return {};
-    LCCFS_CHECK(work(page.entries));
-    if (!page.more) return {};
-    after = page.entries.back().first;
-  }
+  const auto work_on = [&work](const KeyPage& page) { return work(page.entries); };
+  const auto done =
+      objects::for_each_page(objects::reader_of(store_), format::inode_object(directory), prefix, work_on);
+  return !done && done.error().code == ErrorCode::not_found ? Result<>() : done;
 }
 
 Result<> DirectoryReader::for_each_page(Ino directory,
@@ -103,9 +94,8 @@ Result<std::vector<std::uint32_t>> DirectoryReader::count_some_names(Ino directo
     const Lock lock(mutex_);
     counts.push_back(static_cast<std::uint32_t>(unreversed_.count({directory, ino})));
   }
-  const auto answer = store_.query(std::move(read));
-  if (!answer && answer.error().code == ErrorCode::not_found) return counts;
-  if (!answer) return std::unexpected(answer.error());
+  LCCFS_TRY(const auto answer, objects::find_object(objects::reader_of(store_), std::move(read)));
+  if (!answer) return counts;
   std::vector<std::pair<std::size_t, std::string>> confirming;  // which inode, and the entry's key
   std::vector<std::string> keys;
   for (std::size_t i = 0; i < inodes.size(); ++i) {
@@ -136,11 +126,8 @@ Result<> DirectoryReader::check_entries_have_reverse_keys(Ino directory, Sink& s
     LCCFS_TRY(const auto values, values_of(store_, directory, std::move(keys)));
     for (const auto& [name, entry] : entries) {
       if (values.contains(format::reverse_key(entry.ino, name))) continue;
-      sink.report({.kind = Kind::reverse_key,
-                   .object = format::inode_object(directory),
-                   .text = entry_text(name, entry.ino) + " has none",
-                   .target = entry.ino,
-                   .name = name});
+      sink.report(
+          finding_on_name(Kind::reverse_key, directory, name, entry.ino, entry_text(name, entry.ino) + " has none"));
       const Lock lock(mutex_);
       unreversed_.emplace(directory, entry.ino);
     }
@@ -158,11 +145,8 @@ Result<> DirectoryReader::check_reverse_keys_have_entries(Ino directory, Sink& s
     for (const auto& [key, value] : page) {
       const auto reverse = format::parse_reverse_key(key);
       if (!reverse || is_entry_for(values, format::entry_key(uuid_, reverse->name), reverse->ino)) continue;
-      sink.report({.kind = Kind::stray_reverse_key,
-                   .object = format::inode_object(directory),
-                   .text = key + " has no entry",
-                   .target = reverse->ino,
-                   .name = reverse->name});
+      sink.report(
+          finding_on_name(Kind::stray_reverse_key, directory, reverse->name, reverse->ino, key + " has no entry"));
     }
     return {};
   });

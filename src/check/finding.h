@@ -50,6 +50,7 @@ struct Finding {
   Kind kind = Kind::corrupt;
   std::string object;
   std::string text;  ///< for people, without the object's name; corrupt records: with the byte offset
+  std::uint64_t number = 0;
 
   Ino ino{};
   Ino target{};
@@ -57,7 +58,6 @@ struct Finding {
   std::string part{};   ///< the xattr's name, or the whole key
   bool is_key = false;  ///< `part` is a key, not an xattr
   Bytes seen{};         ///< the value as it was read
-  std::uint64_t number = 0;
 };
 
 using Kind = Finding::Kind;

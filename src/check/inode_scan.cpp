@@ -20,8 +20,8 @@ const std::bitset<format::MapBlock::objects> first_bits(~std::uint64_t{0});  // 
 
 class InodeScan {
  public:
-  InodeScan(const VolumeFacts& facts, Ino ino, MetaSnapshot head)
-      : facts_(facts), ino_(ino), object_(format::inode_object(ino)), head_(std::move(head)) {
+  InodeScan(const VolumeFacts& facts, Ino ino, objects::Object head)
+      : facts_(facts), ino_(ino), head_(std::move(head)) {
     for (const auto& [name, value] : head_.xattrs) scan_xattr({name, value});
     for (const char* name : {xattr::attr, xattr::state, xattr::atime, xattr::mtime, xattr::ctime}) need(name);
     if (result_.summary.type) scan_typed();
@@ -46,23 +46,23 @@ class InodeScan {
   // -- words
   template <class Record>
   std::optional<Record> decode(const Part& part) {
-    return decode_part<Record>(result_.findings, object_, part);
+    return decode_part<Record>(result_.findings, head_.name, part);
   }
   void corrupt(const Part& part, const std::string& why) {
-    result_.findings.push_back(finding_on(Kind::corrupt, object_, part, why));
+    result_.findings.push_back(finding_on(Kind::corrupt, head_.name, part, why));
   }
   void corrupt_xattr(const char* name, const std::string& why) {
     const auto found = head_.xattrs.find(name);
     corrupt({found->first, found->second}, why);
   }
   void corrupt_payload(const std::string& why) {
-    result_.findings.push_back({.kind = Kind::corrupt, .object = object_, .text = why, .seen = head_.payload});
+    result_.findings.push_back({.kind = Kind::corrupt, .object = head_.name, .text = why, .seen = head_.payload});
   }
   void unknown(const Part& part) {
-    result_.findings.push_back(finding_on(Kind::unknown_part, object_, part, "none of the format's here"));
+    result_.findings.push_back(finding_on(Kind::unknown_part, head_.name, part, "none of the format's here"));
   }
   void need(const char* name) {
-    if (!head_.xattrs.contains(name)) result_.findings.push_back(missing_part(object_, name));
+    if (!head_.xattrs.contains(name)) result_.findings.push_back(missing_part(head_.name, name));
   }
   void refuse(const char* name) {
     const auto found = head_.xattrs.find(name);
@@ -212,7 +212,7 @@ class InodeScan {
     auto needed = format::attr_flag::user_attributes;
     if (name == "security.capability") needed |= format::attr_flag::capability;
     if (!result_.summary.type || (flags_ & needed) == needed) return;
-    result_.findings.push_back(finding_on(Kind::denied_attribute, object_, part, "attr says that there is none"));
+    result_.findings.push_back(finding_on(Kind::denied_attribute, head_.name, part, "attr says that there is none"));
   }
 
   // -- behind all keys
@@ -228,23 +228,19 @@ class InodeScan {
   void judge_subdirectories() {
     const auto found = result_.subdirectories;
     if (!nsub_ || *nsub_ == found || result_.summary.is_dead()) return;
-    result_.findings.push_back(
-        {.kind = Kind::subdirectories,
-         .object = object_,
-         .text = "nsub is " + std::to_string(*nsub_) + ", and there are " + std::to_string(found),
-         .number = found});
+    result_.findings.push_back({Kind::subdirectories, head_.name,
+                                "nsub is " + std::to_string(*nsub_) + ", and there are " + std::to_string(found),
+                                found});
   }
 
   void judge_traces() {
     if ((!result_.has_detached && !result_.has_decisions) || facts_.queue.names_directory(ino_)) return;
-    result_.findings.push_back(
-        {.kind = Kind::lost_trace, .object = object_, .text = "has d/ or x/ keys, and no directory item"});
+    result_.findings.push_back({Kind::lost_trace, head_.name, "has d/ or x/ keys, and no directory item"});
   }
 
   const VolumeFacts& facts_;
   const Ino ino_;
-  const std::string object_;
-  const MetaSnapshot head_;
+  const objects::Object head_;
   std::uint32_t flags_ = 0;
   std::optional<std::uint64_t> size_bytes_, nsub_;
   std::uint64_t first_objects_ = 0;  // bits of the map
@@ -263,7 +259,7 @@ class InodeReader {
                   .xattrs = true,
                   .ranges = {{"", "", keys_at_once}},
                   .keys = {}};
-    return window_.query(std::move(read), [reader = *this, ino](ReadWindow::Snapshot answer) -> Result<> {
+    return window_.query(std::move(read), [reader = *this, ino](ReadWindow::Found answer) -> Result<> {
       if (!answer) return {};  // it was listed while somebody removed it
       const auto page = std::move(answer->ranges.front());
       return reader.take_page(std::make_unique<InodeScan>(reader.facts_, ino, std::move(*answer)), page);
@@ -283,7 +279,7 @@ class InodeReader {
     MetaRead read{.object = format::inode_object(scan->ino()),
                   .ranges = {{"", page.entries.back().first, keys_at_once}},
                   .keys = {}};
-    auto take = [reader = *this, scan = std::move(scan)](ReadWindow::Snapshot next) mutable {
+    auto take = [reader = *this, scan = std::move(scan)](ReadWindow::Found next) mutable {
       if (!next || next->version != scan->version()) return reader.read(scan->ino());
       return reader.take_page(std::move(scan), next->ranges.front());
     };

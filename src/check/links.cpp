@@ -95,11 +95,12 @@ Result<> check_links(const NamespaceCheck& check, const UnclearInodes& unclear, 
   return for_each_number(check.store, check.effort, to_count.size(), [&](ReadWindow&, std::size_t i) -> Result<> {
     auto [ino, directories] = to_count[i];
     if (check.facts.queue.leads_to(ino)) return {};
-    LCCFS_TRY(const auto inode, read_summary(check.store, ino));
-    if (!inode) return {};
-    directories.insert(inode->parents.begin(), inode->parents.end());
+    LCCFS_TRY(const auto found, objects::find_object(objects::reader_of(check.store), summary_read(ino), 1));
+    if (!found) return {};
+    const auto inode = summary_of(*found);
+    directories.insert(inode.parents.begin(), inode.parents.end());
     LCCFS_TRY(const auto names, count_all_names(check, ino, directories));
-    return findings.add_links(ino, *inode, names);
+    return findings.add_links(ino, inode, names);
   });
 }
 
@@ -138,12 +139,9 @@ void report_further_names(const NamespaceCheck& check, Ino ino, const DirectoryR
   });
   const bool all_are_further = one_in_parent || ino == root_ino;
   for (std::size_t i = all_are_further ? 0 : 1; i < names.size(); ++i) {
-    check.sink.report({.kind = Kind::several_names,
-                       .object = format::inode_object(names[i].holder),
-                       .text = "entry \"" + names[i].name + "\" is one of " + std::to_string(total) +
-                               " for the directory " + format::inode_object(ino),
-                       .target = ino,
-                       .name = names[i].name});
+    check.sink.report(finding_on_name(Kind::several_names, names[i].holder, names[i].name, ino,
+                                      "entry \"" + names[i].name + "\" is one of " + std::to_string(total) +
+                                          " for the directory " + format::inode_object(ino)));
   }
 }
 
@@ -195,8 +193,7 @@ class LostTrees {
     for (Ino ino = some_holder(check_.index, from); ino != from; ino = some_holder(check_.index, ino)) {
       lowest = std::min(lowest, ino);
     }
-    check_.sink.report(
-        {.kind = Kind::unreachable, .object = format::inode_object(lowest), .text = "its path leads back to itself"});
+    check_.sink.report({Kind::unreachable, format::inode_object(lowest), "its path leads back to itself"});
   }
   Result<> report_top(Ino ino) {
     const auto& record = check_.index.directories.at(ino);

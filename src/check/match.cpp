@@ -121,13 +121,13 @@ class Matcher {
       LCCFS_TRY(const auto counts, check_.directories.count_names(directory, detached));
       for (std::size_t i = 0; i < detached.size(); ++i) {
         if (counts[i] != 0) continue;
-        const auto take = [&, ino = detached[i]](const ReadWindow::Snapshot& answer) -> Result<> {
+        const auto take = [&, ino = detached[i]](const ReadWindow::Found& answer) -> Result<> {
           if (!answer) return {};
-          LCCFS_TRY(const auto inode, summary_of(check_.store, ino, *answer));
+          const auto inode = summary_of(*answer);
           if (!inode.is_plain(ino) || !inode.parents.contains(directory)) return {};
           return work(ino, *inode.type);
         };
-        LCCFS_CHECK(window.query(summary_read(detached[i]), take));
+        LCCFS_CHECK(window.query(summary_read(detached[i]), take, 1));
       }
       return window.finish();
     };
@@ -152,13 +152,13 @@ class Matcher {
   Result<> match_one_by_one(ReadWindow& window, Ino directory, const LinkSum& nameless) {
     std::vector<std::pair<Ino, FileType>> matched;
     const auto look_at = [&](const NamedEntry& entry) {
-      return window.query(summary_read(entry.record.ino), [&, this](const ReadWindow::Snapshot& answer) -> Result<> {
+      return window.query(summary_read(entry.record.ino), [&, this](const ReadWindow::Found& answer) -> Result<> {
         const Ino ino = entry.record.ino;
         if (!answer) {
           judge_entry(directory, entry, nullptr);
           return {};
         }
-        LCCFS_TRY(const auto inode, summary_of(check_.store, ino, *answer));
+        const auto inode = summary_of(*answer);
         judge_entry(directory, entry, &inode);
         remember_name(directory, entry);
         if (inode.is_plain(ino) && inode.parents.contains(directory)) {
@@ -204,15 +204,15 @@ class Matcher {
       const auto parsed = format::parse_object_name(name);
       const auto* inode_name = parsed ? std::get_if<format::InodeName>(&*parsed) : nullptr;
       if (inode_name == nullptr || check_.index.specials.contains(inode_name->ino)) continue;
-      const auto take = [&, ino = inode_name->ino](const ReadWindow::Snapshot& answer) -> Result<> {
+      const auto take = [&, ino = inode_name->ino](const ReadWindow::Found& answer) -> Result<> {
         if (!answer) return {};
-        LCCFS_TRY(const auto inode, summary_of(check_.store, ino, *answer));
+        const auto inode = summary_of(*answer);
         if (!inode.is_plain(ino)) return {};
         const Ino parent = *inode.parents.begin();
         if (unexplained.contains(parent)) claims[parent].push_back(ino);
         return {};
       };
-      LCCFS_CHECK(window.query(summary_read(inode_name->ino), take));
+      LCCFS_CHECK(window.query(summary_read(inode_name->ino), take, 1));
     }
     LCCFS_CHECK(window.finish());
     for (const auto& [directory, inodes] : claims) {
@@ -229,11 +229,7 @@ class Matcher {
   void judge_entry(Ino directory, const NamedEntry& entry, const InodeSummary* inode) {
     const auto what = entry_text(entry.name, entry.record.ino);
     const auto report = [&](Kind kind, const char* why) {
-      check_.sink.report({.kind = kind,
-                          .object = format::inode_object(directory),
-                          .text = what + why,
-                          .target = entry.record.ino,
-                          .name = entry.name});
+      check_.sink.report(finding_on_name(kind, directory, entry.name, entry.record.ino, what + why));
     };
     if (inode == nullptr) return report(Kind::dangling_entry, ", which is not there");
     if (inode->is_dead()) {

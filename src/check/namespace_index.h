@@ -15,8 +15,7 @@
 
 #include "base/mutex.h"
 #include "format/records.h"
-#include "lccfs/object_store.h"
-#include "lccfs/result.h"
+#include "objects/object.h"
 
 namespace lccfs::check {
 
@@ -78,12 +77,9 @@ struct InodeSummary {
   }
 };
 
-/// The read that `summary_of` needs.
+/// The read that `summary_of` needs, with its range whole.
 MetaRead summary_read(Ino ino);
-/// Reads on where there are very many back-pointers. Blocks then: not to be called by a completion.
-Result<InodeSummary> summary_of(ObjectStore& store, Ino ino, const MetaSnapshot& answer);
-/// nullopt: there is no such inode. Blocks.
-Result<std::optional<InodeSummary>> read_summary(ObjectStore& store, Ino ino);
+InodeSummary summary_of(const objects::Object& inode);
 
 // ---- the index
 

@@ -23,6 +23,11 @@ Finding missing_part(const std::string& object, const char* xattr) {
           .part = xattr};
 }
 
+Finding finding_on_name(Kind kind, Ino directory, const std::string& name, Ino target, std::string text) {
+  return {
+      .kind = kind, .object = format::inode_object(directory), .text = std::move(text), .target = target, .name = name};
+}
+
 std::string entry_text(std::string_view name, Ino ino) {
   return "entry \"" + std::string(name) + "\" for " + format::inode_object(ino);
 }

@@ -34,6 +34,9 @@ std::optional<Record> decode_part(std::vector<Finding>& findings, const std::str
   return std::nullopt;
 }
 
+/// About the name `name` for `target` in a directory.
+Finding finding_on_name(Kind kind, Ino directory, const std::string& name, Ino target, std::string text);
+
 /// `entry "<name>" for Inode.<ino>`
 std::string entry_text(std::string_view name, Ino ino);
 

@@ -56,17 +56,17 @@ Result<> ReadWindow::make_room(unsigned most_in_flight) {
   return {};
 }
 
-Result<> ReadWindow::query(MetaRead read, OnSnapshot handler) {
+Result<> ReadWindow::query(MetaRead read, OnFound handler, std::size_t whole_ranges) {
   LCCFS_CHECK(make_room(limit_ - 1));
   ++in_flight_;
-  store_.query_async(std::move(read),
-                     [answers = answers_, handler = std::move(handler)](Result<MetaSnapshot> answer) mutable {
-                       answers->put([handler = std::move(handler), answer = std::move(answer)]() mutable -> Result<> {
-                         if (answer) return handler(std::move(*answer));
-                         if (answer.error().code == ErrorCode::not_found) return handler(std::nullopt);
-                         return std::unexpected(std::move(answer).error());
-                       });
-                     });
+  auto put = [answers = answers_, handler = std::move(handler)](Result<objects::Object> answer) mutable {
+    answers->put([handler = std::move(handler), answer = std::move(answer)]() mutable -> Result<> {
+      if (answer) return handler(std::move(*answer));
+      if (answer.error().code == ErrorCode::not_found) return handler(std::nullopt);
+      return std::unexpected(std::move(answer).error());
+    });
+  };
+  objects::read_object_async(objects::reader_of(store_), std::move(read), whole_ranges, std::move(put));
   return {};
 }
 

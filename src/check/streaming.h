@@ -11,6 +11,7 @@
 
 #include "lccfs/object_store.h"
 #include "lccfs/result.h"
+#include "objects/object.h"
 
 namespace lccfs::check {
 
@@ -19,8 +20,8 @@ namespace lccfs::check {
 class ReadWindow {
  public:
   /// nullopt: there is no such object.
-  using Snapshot = std::optional<MetaSnapshot>;
-  using OnSnapshot = std::move_only_function<Result<>(Snapshot)>;
+  using Found = std::optional<objects::Object>;
+  using OnFound = std::move_only_function<Result<>(Found)>;
   using OnByte = std::move_only_function<Result<>(bool there)>;
 
   ReadWindow(ObjectStore& store, unsigned limit);
@@ -29,7 +30,8 @@ class ReadWindow {
   ReadWindow& operator=(const ReadWindow&) = delete;
 
   /// Handles answers until there is room. Handlers may send, too, and do not wait for room: their own read has left it.
-  Result<> query(MetaRead read, OnSnapshot handler);
+  /// `whole_ranges` as in objects/object.h.
+  Result<> query(MetaRead read, OnFound handler, std::size_t whole_ranges = 0);
   /// Whether the data object has a byte at that place.
   Result<> look_for_byte(std::string object, std::uint64_t offset, OnByte handler);
   /// Handles all that is left.

@@ -7,49 +7,29 @@
 #include <vector>
 
 #include "format/object_names.h"
+#include "objects/object.h"
 
 namespace lccfs::check {
 
+using objects::Object;
 namespace xattr = format::xattr;
 
 namespace {
 
-constexpr std::uint32_t keys_at_once = 1024;
+/// nullopt: it is not there.
+Result<std::optional<Object>> read_whole(ObjectStore& store, const std::string& name) {
+  MetaRead read{.object = name, .payload = true, .xattrs = true, .ranges = {{}}, .keys = {}};
+  return objects::find_object(objects::reader_of(store), std::move(read), 1);
+}
 
-struct WholeObject {
-  std::string name;
-  Bytes payload;
-  std::map<std::string, Bytes> xattrs;
-  std::map<std::string, Bytes> keys;
-};
-
-/// All pages of its keys at one version. nullopt: it is not there.
-Result<std::optional<WholeObject>> read_whole(ObjectStore& store, const std::string& name) {
-  for (;;) {
-    auto first =
-        store.query({.object = name, .payload = true, .xattrs = true, .ranges = {{"", "", keys_at_once}}, .keys = {}});
-    if (!first && first.error().code == ErrorCode::not_found) return std::nullopt;
-    if (!first) return std::unexpected(std::move(first).error());
-    WholeObject whole{name, std::move(first->payload), std::move(first->xattrs), {}};
-    KeyPage page = std::move(first->ranges.front());
-    bool same_version = true;
-    for (;;) {
-      whole.keys.insert(page.entries.begin(), page.entries.end());
-      if (!page.more || page.entries.empty()) break;
-      auto next = store.query({.object = name, .ranges = {{"", page.entries.back().first, keys_at_once}}, .keys = {}});
-      if (!next && next.error().code != ErrorCode::not_found) return std::unexpected(std::move(next).error());
-      same_version = next && next->version == first->version;
-      if (!same_version) break;
-      page = std::move(next->ranges.front());
-    }
-    if (same_version) return whole;
-  }
+const std::vector<std::pair<std::string, Bytes>>& keys_of(const Object& object) {
+  return object.ranges.front().entries;
 }
 
 /// One of the volume's own objects.
 class ObjectCheck {
  public:
-  ObjectCheck(const WholeObject& object, Sink& sink) : object_(object), sink_(sink) {}
+  ObjectCheck(const Object& object, Sink& sink) : object_(object), sink_(sink) {}
   ~ObjectCheck() { sink_.report(std::move(findings_)); }
   ObjectCheck(const ObjectCheck&) = delete;
   ObjectCheck& operator=(const ObjectCheck&) = delete;
@@ -61,15 +41,21 @@ class ObjectCheck {
     findings_.push_back(missing_part(object_.name, name));
     return std::nullopt;
   }
+  std::optional<std::uint64_t> needed_number(const char* name,
+                                             Result<std::uint64_t> (*decode_number)(std::string_view)) {
+    if (!needed_xattr<format::NumberRecord>(name)) return std::nullopt;
+    const auto& [part, value] = *object_.xattrs.find(name);
+    const auto number = decode_number(value);
+    if (number) return *number;
+    findings_.push_back(finding_on(Kind::corrupt, object_.name, {part, value}, number.error().context));
+    return std::nullopt;
+  }
   template <class Record>
   std::optional<Record> decode(const Part& part) {
     return decode_part<Record>(findings_, object_.name, part);
   }
   void refuse(const Part& part) {
     findings_.push_back(finding_on(Kind::unknown_part, object_.name, part, "none of the format's"));
-  }
-  void refuse_value(const Part& part, const Error& error) {
-    findings_.push_back(finding_on(Kind::corrupt, object_.name, part, error.context));
   }
   void refuse_other_xattrs(const std::set<std::string>& known) {
     for (const auto& [name, value] : object_.xattrs) {
@@ -81,22 +67,17 @@ class ObjectCheck {
   }
 
  private:
-  const WholeObject& object_;
+  const Object& object_;
   Sink& sink_;
   std::vector<Finding> findings_;
 };
 
-void check_super(const WholeObject& object, Sink& sink, VolumeFacts& facts) {
+void check_super(const Object& object, Sink& sink, VolumeFacts& facts) {
   ObjectCheck check(object, sink);
   facts.super = check.needed_xattr<format::SuperRecord>(xattr::super);
-  if (check.needed_xattr<format::NumberRecord>(xattr::fences)) {
-    const auto& [name, value] = *object.xattrs.find(xattr::fences);
-    const auto fences = format::decode_fence_number(value);
-    if (fences) facts.fences = *fences;
-    if (!fences) check.refuse_value({name, value}, fences.error());
-  }
+  facts.fences = check.needed_number(xattr::fences, format::decode_fence_number);
   check.refuse_other_xattrs({xattr::super, xattr::fences});
-  for (const auto& [key, value] : object.keys) {
+  for (const auto& [key, value] : keys_of(object)) {
     const auto instance = format::parse_instance_key(key);
     if (!instance) {
       check.refuse({key, value, true});
@@ -109,23 +90,18 @@ void check_super(const WholeObject& object, Sink& sink, VolumeFacts& facts) {
   }
 }
 
-void check_alloc(const WholeObject& object, Sink& sink, VolumeFacts& facts) {
+void check_alloc(const Object& object, Sink& sink, VolumeFacts& facts) {
   ObjectCheck check(object, sink);
-  if (check.needed_xattr<format::NumberRecord>(xattr::next)) {
-    const auto& [name, value] = *object.xattrs.find(xattr::next);
-    const auto next = format::decode_next_number(value);
-    if (next) facts.next_number = *next;
-    if (!next) check.refuse_value({name, value}, next.error());
-  }
+  facts.next_number = check.needed_number(xattr::next, format::decode_next_number);
   check.refuse_other_xattrs({xattr::next});
-  for (const auto& [key, value] : object.keys) check.refuse({key, value, true});
+  for (const auto& [key, value] : keys_of(object)) check.refuse({key, value, true});
 }
 
-std::vector<format::QueueItem> check_session(const WholeObject& object, Sink& sink) {
+std::vector<format::QueueItem> check_session(const Object& object, Sink& sink) {
   ObjectCheck check(object, sink);
   check.refuse_other_xattrs({});
   std::vector<format::QueueItem> queue;
-  for (const auto& [key, value] : object.keys) {
+  for (const auto& [key, value] : keys_of(object)) {
     if (!format::parse_queue_key(key)) {
       check.refuse({key, value, true});
     } else if (const auto item = check.decode<format::QueueItem>({key, value, true})) {
@@ -135,14 +111,14 @@ std::vector<format::QueueItem> check_session(const WholeObject& object, Sink& si
   return queue;
 }
 
-Result<std::optional<WholeObject>> read_needed(ObjectStore& store, Sink& sink, const char* name) {
+Result<std::optional<Object>> read_needed(ObjectStore& store, Sink& sink, const char* name) {
   LCCFS_TRY(auto object, read_whole(store, name));
-  if (!object) sink.report({.kind = Kind::missing_object, .object = name, .text = "is not there"});
+  if (!object) sink.report({Kind::missing_object, name, "is not there"});
   return object;
 }
 
 /// What looks like damage may be a feature that this version does not know.
-Result<> expect_known_features(const WholeObject& super) {
+Result<> expect_known_features(const Object& super) {
   const auto found = super.xattrs.find(xattr::super);
   if (found == super.xattrs.end()) return {};
   const auto record = format::decode<format::SuperRecord>(found->second);
@@ -196,28 +172,23 @@ Result<> read_volume_facts(ObjectStore& store, Sink& sink, VolumeFacts& facts) {
 Result<> check_stray_session(ObjectStore& store, Sink& sink, InstanceId instance) {
   LCCFS_TRY(const auto session, read_whole(store, format::session_object(instance)));
   if (!session) return {};
-  sink.report({.kind = Kind::stray_session,
-               .object = session->name,
-               .text = "Super has no record of this instance",
-               .number = instance.value});
+  sink.report({Kind::stray_session, session->name, "Super has no record of this instance", instance.value});
   check_session(*session, sink);
   return {};
 }
 
 void check_counters(const VolumeFacts& facts, Sink& sink) {
   if (facts.next_number && facts.number.value() >= *facts.next_number) {
-    sink.report({.kind = Kind::number_not_given,
-                 .object = format::alloc_object,
-                 .text = "hands out " + std::to_string(*facts.next_number) + " next, and " +
-                         std::to_string(facts.number.value()) + " is in use",
-                 .number = facts.number.value()});
+    sink.report({Kind::number_not_given, format::alloc_object,
+                 "hands out " + std::to_string(*facts.next_number) + " next, and " +
+                     std::to_string(facts.number.value()) + " is in use",
+                 facts.number.value()});
   }
   if (facts.fences && facts.fence.value() > *facts.fences) {
-    sink.report({.kind = Kind::fences_behind,
-                 .object = format::super_object,
-                 .text = "counts " + std::to_string(*facts.fences) + " fences, and there is one of number " +
-                         std::to_string(facts.fence.value()),
-                 .number = facts.fence.value()});
+    sink.report({Kind::fences_behind, format::super_object,
+                 "counts " + std::to_string(*facts.fences) + " fences, and there is one of number " +
+                     std::to_string(facts.fence.value()),
+                 facts.fence.value()});
   }
 }
 

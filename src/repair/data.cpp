@@ -35,10 +35,10 @@ Result<> Repairs::look_ahead(const std::vector<Finding>& findings) {
   });
 }
 
-txn::FoundFile Repairs::file_of(Ino ino, const std::set<ObjectIndex>& indexes, std::uint64_t size_bytes) {
+txn::FoundFile Repairs::file_of(Ino ino, Token token, const std::set<ObjectIndex>& indexes, std::uint64_t size_bytes) {
   txn::FoundFile file{.ino = ino,
                       .parent = std::nullopt,
-                      .token = instance_->next_token(),
+                      .token = token,
                       .time = clock_.wall_time(),
                       .size_bytes = size_bytes,
                       .map_blocks = {}};
@@ -61,8 +61,8 @@ Result<Repair> Repairs::make_inode_for_data(const Finding& finding) {
   LCCFS_TRY(const auto last_bytes, objects_.read_data(format::data_object(finding.ino, last), 0, object_size_bytes()));
   const auto size_bytes = last.value * object_size_bytes() + last_bytes.size();
   if (inode) return move_data(finding.ino, indexes, size_bytes);
-  LCCFS_TRY(const bool made, objects_.change(txn::make_found_file(file_of(finding.ino, indexes, size_bytes))));
-  return stepped(made, "the inode is made anew, with " + std::to_string(size_bytes) + " bytes");
+  return step(txn::make_found_file(file_of(finding.ino, instance_->next_token(), indexes, size_bytes)),
+              "the inode is made anew, with " + std::to_string(size_bytes) + " bytes");
 }
 
 Result<Repair> Repairs::map_data(const Finding& finding) {
@@ -118,9 +118,8 @@ std::set<ObjectIndex> all_indexes(std::uint64_t object_size_bytes, std::uint64_t
 Result<Ino> Repairs::copy(const Source& source, Token token) {
   LCCFS_TRY(const Ino parent, lost_and_found_->directory());
   LCCFS_TRY(const Ino ino, instance_->allocate_ino());
-  auto file = file_of(ino, source.indexes, source.size_bytes);
+  auto file = file_of(ino, token, source.indexes, source.size_bytes);
   file.parent = format::BackPointerRecord{parent, token};
-  file.token = token;
   LCCFS_CHECK(objects_.change(txn::make_found_file(file)));
   for (const auto index : source.indexes) {
     LCCFS_TRY(const auto bytes, source.piece(index));
@@ -152,18 +151,21 @@ Result<std::string> Repairs::keep(const Source& source) {
   return lost_and_found_->put(file, FileType::regular, token, as_name(source.name));
 }
 
+/// What became of it.
+Result<std::string> Repairs::keep_if_wanted(const Source& source) {
+  if (orphans_ == Orphans::remove || source.indexes.empty()) return "removed";
+  LCCFS_TRY(const auto path, keep(source));
+  return "moved to " + path;
+}
+
 /// Of an inode that is no regular file: the number is taken.
 Result<Repair> Repairs::move_data(Ino ino, const std::set<ObjectIndex>& indexes, std::uint64_t size_bytes) {
-  if (orphans_ == Orphans::keep) {
-    const auto piece = [&](ObjectIndex index) {
-      return objects_.read_data(format::data_object(ino, index), 0, object_size_bytes());
-    };
-    LCCFS_TRY(const auto path, keep({"data-of-inode-" + std::to_string(ino.value), indexes, size_bytes, piece}));
-    for (const auto index : indexes) LCCFS_CHECK(objects_.remove_data(format::data_object(ino, index)));
-    return Repair{true, "moved to " + path};
-  }
+  const auto piece = [&](ObjectIndex index) {
+    return objects_.read_data(format::data_object(ino, index), 0, object_size_bytes());
+  };
+  LCCFS_TRY(auto what, keep_if_wanted({"data-of-inode-" + std::to_string(ino.value), indexes, size_bytes, piece}));
   for (const auto index : indexes) LCCFS_CHECK(objects_.remove_data(format::data_object(ino, index)));
-  return Repair{true, "removed"};
+  return Repair{true, std::move(what)};
 }
 
 // ---- objects of other programs
@@ -174,20 +176,14 @@ Result<Repair> Repairs::repair_unknown_object(const Finding& finding) {
 }
 
 Result<Repair> Repairs::keep_metadata(const Object& object) {
-  std::string what = "removed";
   const bool bytes_alone = object.xattrs.empty() && object.keys.empty();
   if (!bytes_alone && orphans_ == Orphans::keep) return left("it has xattrs or keys, which no file can have");
-  if (!object.payload.empty() && orphans_ == Orphans::keep) {
-    const auto piece = [&](ObjectIndex index) -> Result<Bytes> {
-      return object.payload.substr(index.value * object_size_bytes(), object_size_bytes());
-    };
-    const std::uint64_t size_bytes = object.payload.size();
-    LCCFS_TRY(const auto path,
-              keep({object.as_read.object, all_indexes(object_size_bytes(), size_bytes), size_bytes, piece}));
-    what = "moved to " + path;
-  }
-  LCCFS_TRY(const bool dropped, objects_.change(txn::drop_object(object.as_read)));
-  return stepped(dropped, std::move(what));
+  const auto piece = [&](ObjectIndex index) -> Result<Bytes> {
+    return object.payload.substr(index.value * object_size_bytes(), object_size_bytes());
+  };
+  const std::uint64_t size_bytes = object.payload.size();
+  LCCFS_TRY(auto what, keep_if_wanted({object.name, all_indexes(object_size_bytes(), size_bytes), size_bytes, piece}));
+  return step(txn::drop_object(object.as_read()), std::move(what));
 }
 
 Result<Repair> Repairs::keep_data(const std::string& object) {
@@ -200,11 +196,7 @@ Result<Repair> Repairs::keep_data(const std::string& object) {
     if (bytes.empty()) break;
     size_bytes += bytes.size();
   }
-  std::string what = "removed";
-  if (size_bytes > 0 && orphans_ == Orphans::keep) {
-    LCCFS_TRY(const auto path, keep({object, all_indexes(object_size_bytes(), size_bytes), size_bytes, piece}));
-    what = "moved to " + path;
-  }
+  LCCFS_TRY(auto what, keep_if_wanted({object, all_indexes(object_size_bytes(), size_bytes), size_bytes, piece}));
   LCCFS_CHECK(objects_.remove_data(object));
   return Repair{true, std::move(what)};
 }

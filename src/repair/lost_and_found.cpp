@@ -54,7 +54,7 @@ Result<bool> LostAndFound::add_entry(Ino directory, const std::string& text, con
     }
     std::optional<std::uint64_t> nsub = object->number(xattr::nsub);
     if (nsub) nsub = entry.type == FileType::directory ? std::optional(*nsub + 1) : std::nullopt;
-    LCCFS_TRY(const bool added, objects_.change(txn::put_entry(object->as_read, name, entry, nsub)));
+    LCCFS_TRY(const bool added, objects_.change(txn::put_entry(object->as_read(), name, entry, nsub)));
     if (added) return true;
   }
 }
@@ -107,7 +107,7 @@ Result<std::optional<std::string>> LostAndFound::adopt(const Object& inode, Ino 
   std::vector<format::BackPointerRecord> further;
   further.reserve(other_names.size());
   for (const auto& other : other_names) further.push_back({other.directory, other.entry.token});
-  LCCFS_TRY(const bool pointed, objects_.change(txn::revive(inode.as_read, attr, {here, token}, further)));
+  LCCFS_TRY(const bool pointed, objects_.change(txn::revive(inode.as_read(), attr, {here, token}, further)));
   if (!pointed) return std::nullopt;
   LCCFS_TRY(auto path, put(ino, attr.type, token, name));
   return path;

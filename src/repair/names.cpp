@@ -37,7 +37,7 @@ Result<Repair> Repairs::repair_stray_reverse_key(const Finding& finding) {
   LCCFS_TRY(const auto directory, objects_.read(finding.object, "d/" + std::to_string(finding.target.value) + "/"));
   LCCFS_TRY(const auto names, objects_.read_keys(finding.object, {name.key, reverse.name}));
   if (!directory || !names || names->value_of(reverse) == nullptr) return settled();
-  if (names->as_read.version != directory->as_read.version) return stepped(false, {});
+  if (names->version != directory->version) return changed_meanwhile();
   const auto entry = names->entry(name.key);
   if (entry && entry->record.ino == finding.target) return settled();
   LCCFS_TRY(const auto target, objects_.read_inode(finding.target, "p/"));
@@ -55,8 +55,7 @@ Result<Repair> Repairs::repair_stray_reverse_key(const Finding& finding) {
     return drop(*directory, reverse, adopted.text);
   }
   const format::EntryRecord restored{finding.target, target->attr()->type, target->attr()->birth_token};
-  LCCFS_TRY(const bool done, objects_.change(txn::put_entry(directory->as_read, name, restored, std::nullopt)));
-  return stepped(done, "its entry is there again");
+  return step(txn::put_entry(directory->as_read(), name, restored, std::nullopt), "its entry is there again");
 }
 
 Result<Repair> Repairs::repair_type(const Finding& finding) {
@@ -69,8 +68,7 @@ Result<Repair> Repairs::repair_type(const Finding& finding) {
   auto right = entry->record;
   right.type = target->attr()->type;
   if (right == entry->record) return settled();
-  LCCFS_TRY(const bool done, objects_.change(txn::put_entry(directory->as_read, name, right, std::nullopt)));
-  return stepped(done, "the entry has the inode's type");
+  return step(txn::put_entry(directory->as_read(), name, right, std::nullopt), "the entry has the inode's type");
 }
 
 /// Its inode may be there again by now, made anew from its data: then it counts on the name.
@@ -85,7 +83,7 @@ Result<Repair> Repairs::drop_dangling_entry(const Finding& finding) {
     return point_back(*target, {{finding.ino, finding.name, entry->record}});
   }
   LCCFS_TRY(const bool done, drop_name({finding.ino, finding.name, entry->record}, finding.target));
-  return stepped(done, "the entry is removed");
+  return done ? Repair{true, "the entry is removed"} : changed_meanwhile();
 }
 
 // ---- P
@@ -94,13 +92,13 @@ Result<Repair> Repairs::drop_dangling_entry(const Finding& finding) {
 Result<Repair> Repairs::point_back(const Object& inode, const std::vector<Holder>& names) {
   const auto& first = names.front();
   const txn::Part further{format::back_pointer_key(first.directory, first.entry.token), true};
-  const auto parent = inode.record<format::BackPointerRecord>(xattr::parent);
+  const auto parent = inode.find<format::BackPointerRecord>(xattr::parent);
   if (parent) {
     LCCFS_TRY(const auto there, objects_.names_in(parent->parent, first.entry.ino));
     if (!there.empty()) return put(inode, further, Bytes(format::marker_value), "points back there, too");
   }
-  LCCFS_TRY(const bool done, objects_.change(txn::point_back(inode.as_read, {first.directory, first.entry.token}, {})));
-  return stepped(done, "points back to " + format::inode_object(first.directory));
+  return step(txn::point_back(inode.as_read(), {first.directory, first.entry.token}, {}),
+              "points back to " + format::inode_object(first.directory));
 }
 
 Result<Repair> Repairs::add_back_pointer(const Finding& finding) {
@@ -135,7 +133,7 @@ Result<bool> Repairs::drop_name(const Holder& holder, Ino ino) {
   auto nsub = directory->number(xattr::nsub);
   if (entry->record.type != FileType::directory || nsub.value_or(0) == 0) nsub.reset();
   if (nsub) --*nsub;
-  return objects_.change(txn::drop_entry(directory->as_read, name, ino, nsub));
+  return objects_.change(txn::drop_entry(directory->as_read(), name, ino, nsub));
 }
 
 /// A directory that points back to whoever keeps it, and then loses this name.
@@ -152,19 +150,19 @@ Result<Repair> Repairs::drop_further_name(const Finding& finding) {
       return other.directory == dropped.directory && other.name == dropped.name;
     });
     if (others.empty()) return settled();
-    const auto parent = inode->record<format::BackPointerRecord>(xattr::parent);
+    const auto parent = inode->find<format::BackPointerRecord>(xattr::parent);
     const auto kept =
         std::ranges::find_if(others, [&](const Holder& other) { return parent && other.directory == parent->parent; });
     if (kept == others.end()) {
       const auto& first = others.front();
       LCCFS_TRY(const bool pointed,
-                objects_.change(txn::point_back(inode->as_read, {first.directory, first.entry.token},
+                objects_.change(txn::point_back(inode->as_read(), {first.directory, first.entry.token},
                                                 {{dropped.directory, dropped.entry.token}})));
-      if (!pointed) return stepped(false, {});
+      if (!pointed) return changed_meanwhile();
     }
   }
   LCCFS_TRY(const bool done, drop_name(dropped, finding.target));
-  return stepped(done, "this name is removed");
+  return done ? Repair{true, "this name is removed"} : changed_meanwhile();
 }
 
 // ---- paths from the root
@@ -202,7 +200,7 @@ Result<Repair> Repairs::reconnect(const Finding& finding) {
 Result<Repair> Repairs::break_loop(const Object& inode, Ino ino, const std::vector<Holder>& names) {
   if (!inode.attr()) return left("attr cannot be read");
   LCCFS_TRY(const auto path, lost_and_found_->adopt(inode, ino, "inode-" + std::to_string(ino.value), names));
-  if (!path) return stepped(false, {});
+  if (!path) return changed_meanwhile();
   for (const auto& holder : names) LCCFS_CHECK(drop_name(holder, ino));
   return Repair{true, "is now " + *path};
 }

@@ -10,13 +10,7 @@ namespace lccfs::repair {
 
 namespace {
 
-constexpr std::uint32_t keys_at_once = 1024;
-
 bool is_time_out(const Error& error) { return error.code == ErrorCode::timed_out; }
-
-Object object_of(const std::string& name, MetaSnapshot&& snapshot) {
-  return {{name, snapshot.version}, std::move(snapshot.payload), std::move(snapshot.xattrs), std::move(snapshot.keys)};
-}
 
 }  // namespace
 
@@ -36,43 +30,33 @@ std::optional<txn::Entry> Object::entry(const std::string& key) const {
 
 std::set<Ino> Object::parents() const {
   std::set<Ino> all;
-  if (const auto first = record<format::BackPointerRecord>(format::xattr::parent)) all.insert(first->parent);
+  if (const auto first = find<format::BackPointerRecord>(format::xattr::parent)) all.insert(first->parent);
   for (const auto& [key, value] : keys) {
     if (const auto further = format::parse_back_pointer_key(key)) all.insert(further->parent);
   }
   return all;
 }
 
-Result<std::optional<Object>> Objects::read(const std::string& object, const std::string& prefix) {
+Result<std::optional<Object>> Objects::read(const MetaRead& read) {
   for (;;) {
-    auto first = store_.query(
-        {.object = object, .payload = true, .xattrs = true, .ranges = {{prefix, "", keys_at_once}}, .keys = {}});
-    if (!first && first.error().code == ErrorCode::not_found) return std::nullopt;
-    if (!first && is_time_out(first.error())) continue;
-    if (!first) return std::unexpected(std::move(first).error());
-    KeyPage page = std::move(first->ranges.front());
-    Object whole = object_of(object, std::move(*first));
-    bool same_version = true;
-    for (;;) {
-      whole.keys.insert(page.entries.begin(), page.entries.end());
-      if (!page.more || page.entries.empty()) break;
-      auto next =
-          store_.query({.object = object, .ranges = {{prefix, page.entries.back().first, keys_at_once}}, .keys = {}});
-      same_version = next && next->version == whole.as_read.version;
-      if (!same_version) break;
-      page = std::move(next->ranges.front());
+    auto found = objects::find_object(objects::reader_of(store_), read, read.ranges.size());
+    if (!found && is_time_out(found.error())) continue;
+    if (!found) return std::unexpected(std::move(found).error());
+    if (!*found) return std::nullopt;
+    for (auto& range : (*found)->ranges) {
+      for (auto& key_and_value : range.entries) (*found)->keys.insert(std::move(key_and_value));
     }
-    if (same_version) return whole;
+    return Object{std::move(**found)};
   }
 }
 
+Result<std::optional<Object>> Objects::read(const std::string& object, const std::string& prefix) {
+  return read(
+      {.object = object, .payload = true, .xattrs = true, .ranges = {{.prefix = prefix, .after = ""}}, .keys = {}});
+}
+
 Result<std::optional<Object>> Objects::read_keys(const std::string& object, const std::vector<std::string>& keys) {
-  for (;;) {
-    auto found = store_.query({.object = object, .payload = true, .xattrs = true, .ranges = {}, .keys = keys});
-    if (found) return object_of(object, std::move(*found));
-    if (found.error().code == ErrorCode::not_found) return std::nullopt;
-    if (!is_time_out(found.error())) return std::unexpected(std::move(found).error());
-  }
+  return read({.object = object, .payload = true, .xattrs = true, .ranges = {}, .keys = keys});
 }
 
 Result<std::vector<Holder>> Objects::names_in(Ino directory, Ino ino) {
@@ -135,18 +119,29 @@ Result<bool> Objects::change(MetaTxn txn) {
 
 // ---- data objects
 
-Result<Bytes> Objects::read_data(const std::string& object, std::uint64_t offset, std::uint64_t limit_bytes) {
+namespace {
+
+/// A step on a data object may be done twice.
+template <class T>
+Result<T> until_done(const std::function<void(std::move_only_function<void(Result<T>)>)>& step) {
   for (;;) {
-    auto target = std::make_shared<Bytes>(limit_bytes, '\0');
-    auto answer = std::make_shared<std::promise<Result<std::size_t>>>();
-    store_.read_data(object, offset, *target,
-                     [answer, target](Result<std::size_t> read) { answer->set_value(std::move(read)); });
-    const auto read = answer->get_future().get();
-    if (!read && is_time_out(read.error())) continue;
-    if (!read) return std::unexpected(read.error());
-    target->resize(*read);
-    return std::move(*target);
+    auto answer = std::make_shared<std::promise<Result<T>>>();
+    step([answer](Result<T> done) { answer->set_value(std::move(done)); });
+    auto done = answer->get_future().get();
+    if (done || !is_time_out(done.error())) return done;
   }
+}
+
+}  // namespace
+
+Result<Bytes> Objects::read_data(const std::string& object, std::uint64_t offset, std::uint64_t limit_bytes) {
+  const auto target = std::make_shared<Bytes>(limit_bytes, '\0');
+  LCCFS_TRY(const auto size_bytes, until_done<std::size_t>([&](auto done) {
+              store_.read_data(object, offset, *target,
+                               [target, done = std::move(done)](auto read) mutable { done(std::move(read)); });
+            }));
+  target->resize(size_bytes);
+  return std::move(*target);
 }
 
 Result<std::set<ObjectIndex>> Objects::with_bytes(Ino ino, const std::vector<ObjectIndex>& indexes) {
@@ -171,35 +166,21 @@ Result<std::set<ObjectIndex>> Objects::with_bytes(Ino ino, const std::vector<Obj
   return is_time_out(*error) ? with_bytes(ino, indexes) : std::unexpected(*error);
 }
 
-namespace {
-
-/// A step on a data object may be done twice.
-Result<> until_done(const std::function<void(ObjectStore::DataDone)>& step) {
-  for (;;) {
-    auto answer = std::make_shared<std::promise<Result<>>>();
-    step([answer](Result<> done) { answer->set_value(std::move(done)); });
-    auto done = answer->get_future().get();
-    if (done || !is_time_out(done.error())) return done;
-  }
-}
-
-}  // namespace
-
 Result<> Objects::write_data(const std::string& object, std::uint64_t offset, const Bytes& bytes) {
   ++changes_;
   const auto owner = std::make_shared<const Bytes>(bytes);
   const SharedBytes shared{std::shared_ptr<const char>(owner, owner->data()), owner->data(), owner->size()};
-  return until_done([&](auto done) { store_.write_data(object, offset, shared, std::move(done)); });
+  return until_done<void>([&](auto done) { store_.write_data(object, offset, shared, std::move(done)); });
 }
 
 Result<> Objects::cut_data(const std::string& object, std::uint64_t size_bytes) {
   ++changes_;
-  return until_done([&](auto done) { store_.truncate_data(object, size_bytes, std::move(done)); });
+  return until_done<void>([&](auto done) { store_.truncate_data(object, size_bytes, std::move(done)); });
 }
 
 Result<> Objects::remove_data(const std::string& object) {
   ++changes_;
-  return until_done([&](auto done) { store_.remove_data(object, std::move(done)); });
+  return until_done<void>([&](auto done) { store_.remove_data(object, std::move(done)); });
 }
 
 }  // namespace lccfs::repair

@@ -15,34 +15,24 @@
 #include "format/records.h"
 #include "lccfs/object_store.h"
 #include "lccfs/result.h"
+#include "objects/object.h"
 #include "txn/namespace_txn.h"
 #include "txn/repair_txn.h"
 
 namespace lccfs::repair {
 
-/// A metadata object, with those of its keys that were asked for.
-struct Object {
-  txn::AsRead as_read;
-  Bytes payload;
-  std::map<std::string, Bytes> xattrs;
-  std::map<std::string, Bytes> keys;
-
+/// A metadata object, with those of its keys that were asked for. What of it cannot be read counts as not there.
+struct Object : objects::Object {
+  txn::AsRead as_read() const { return {name, version}; }
   /// Of the xattr or key; nullptr: it is not there.
   const Bytes* value_of(const txn::Part& part) const;
-  template <class Record>
-  std::optional<Record> record(const char* xattr) const {
-    const auto found = xattrs.find(xattr);
-    if (found == xattrs.end()) return std::nullopt;
-    auto record = format::decode<Record>(found->second);
-    return record ? std::optional(std::move(*record)) : std::nullopt;
-  }
   std::optional<std::uint64_t> number(const char* xattr) const {
-    const auto found = record<format::NumberRecord>(xattr);
+    const auto found = find<format::NumberRecord>(xattr);
     return found ? std::optional(found->value) : std::nullopt;
   }
-  std::optional<format::AttrRecord> attr() const { return record<format::AttrRecord>(format::xattr::attr); }
+  std::optional<format::AttrRecord> attr() const { return find<format::AttrRecord>(format::xattr::attr); }
   bool is(FileType type) const { return attr() && attr()->type == type; }
-  std::optional<format::StateRecord> state() const { return record<format::StateRecord>(format::xattr::state); }
+  std::optional<format::StateRecord> state() const { return find<format::StateRecord>(format::xattr::state); }
   bool is_dead() const { return state() && state()->kind == format::StateRecord::Kind::dead; }
   bool is_sealed() const { return state() && state()->kind == format::StateRecord::Kind::sealed; }
   /// The entry of that name, if the key was asked for and can be read.
@@ -99,6 +89,8 @@ class Objects {
   void note_change() { ++changes_; }
 
  private:
+  Result<std::optional<Object>> read(const MetaRead& read);
+
   ObjectStore& store_;
   format::VolumeUuid uuid_{};
   std::uint64_t changes_ = 0;

@@ -48,15 +48,15 @@ Result<Repair> Repairs::adopt(const Object& inode, Ino ino, const std::string& o
                               const std::vector<Holder>& pointed_to) {
   const auto name = "inode-" + std::to_string(ino.value) + (old_name.empty() ? "" : "-" + old_name);
   LCCFS_TRY(const auto path, lost_and_found_->adopt(inode, ino, name, pointed_to));
-  return path ? Repair{true, "is now " + *path} : stepped(false, {});
+  return path ? Repair{true, "is now " + *path} : changed_meanwhile();
 }
 
 /// Marked here: of one whose directory was lost the collector does not decide that it is garbage.
 Result<Repair> Repairs::leave_to_collector(const Object& inode, Ino ino, std::string why) {
   LCCFS_CHECK(log_items({{QueueItem::Kind::inode, ino, {}, clock_.wall_time()}}));
   if (!inode.is_dead()) {
-    LCCFS_TRY(const bool marked, objects_.change(txn::mark_unnamed_dead(ino, inode.as_read.version)));
-    if (!marked) return stepped(false, {});
+    LCCFS_TRY(const bool marked, objects_.change(txn::mark_unnamed_dead(ino, inode.version)));
+    if (!marked) return changed_meanwhile();
   }
   return Repair{true, std::move(why) + ": left to the collector"};
 }

@@ -23,16 +23,6 @@ bool is_time(const std::string& name) {
 
 }  // namespace
 
-Result<Repair> Repairs::put(const Object& object, const txn::Part& part, const Bytes& value, std::string what) {
-  LCCFS_TRY(const bool done, objects_.change(txn::put_part(object.as_read, part, value)));
-  return stepped(done, std::move(what));
-}
-
-Result<Repair> Repairs::drop(const Object& object, const txn::Part& part, std::string what) {
-  LCCFS_TRY(const bool done, objects_.change(txn::drop_part(object.as_read, part)));
-  return stepped(done, std::move(what));
-}
-
 /// Of a symlink the payload is its target, and the size follows it; nothing else has one.
 Result<Repair> Repairs::repair_payload(const Object& object, const Finding& finding) {
   if (object.payload != finding.seen) return settled();
@@ -42,8 +32,7 @@ Result<Repair> Repairs::repair_payload(const Object& object, const Finding& find
     if (length == 0 || length > format::symlink_limit_bytes) return left("nothing tells what the target was");
     return put(object, {xattr::size}, encode(NumberRecord{length}), "size is set to the length of the target");
   }
-  LCCFS_TRY(const bool dropped, objects_.change(txn::drop_payload(object.as_read)));
-  return stepped(dropped, "removed");
+  return step(txn::drop_payload(object.as_read()), "removed");
 }
 
 Result<Repair> Repairs::repair_part(const Finding& finding) {
@@ -75,7 +64,7 @@ Result<Repair> Repairs::derive_xattr(const Object& inode, Ino ino, const std::st
     return put(inode, part, encode(NumberRecord{inode.payload.size()}), "set to the length of the target");
   }
   if (name == xattr::nsub)
-    return count_subdirectories({.kind = Kind::subdirectories, .object = inode.as_read.object, .text = {}, .ino = ino});
+    return count_subdirectories({.kind = Kind::subdirectories, .object = inode.name, .text = {}, .ino = ino});
   if (is_time(name)) return derive_time(inode, part);
   if (name == xattr::lease) return void_lease(inode, ino);
   if (name == xattr::fence) {
@@ -90,7 +79,7 @@ Result<Repair> Repairs::derive_xattr(const Object& inode, Ino ino, const std::st
 Result<Repair> Repairs::derive_time(const Object& inode, const txn::Part& part) {
   std::optional<TimeSpec> latest;
   for (const char* name : {xattr::atime, xattr::mtime, xattr::ctime, xattr::wtime}) {
-    const auto other = inode.record<TimeRecord>(name);
+    const auto other = inode.find<TimeRecord>(name);
     if (other) latest = std::max(latest.value_or(other->time), other->time);
   }
   if (!latest && inode.attr()) latest = inode.attr()->birth;
@@ -165,19 +154,18 @@ Result<Repair> Repairs::repair_entry(const Object& directory, Ino ino, const txn
 Result<Repair> Repairs::move_entry(const Object& directory, const txn::Part& part, const txn::Name& name) {
   const Bytes& stored = directory.keys.at(part.name);
   const bool readable = format::decode<format::EntryRecord>(stored).has_value();
-  const auto value = readable ? stored : corrected(directory.as_read.object, part, stored).value_or(Bytes{});
-  LCCFS_TRY(const auto both, objects_.read_keys(directory.as_read.object, {part.name, name.key}));
-  if (!both || both->as_read.version != directory.as_read.version) return stepped(false, {});
+  const auto value = readable ? stored : corrected(directory.name, part, stored).value_or(Bytes{});
+  LCCFS_TRY(const auto both, objects_.read_keys(directory.name, {part.name, name.key}));
+  if (!both || both->version != directory.version) return changed_meanwhile();
   if (both->keys.contains(name.key)) return drop(directory, part, "removed: the name stands under its right key, too");
   if (value.empty()) return drop(directory, part, "removed: it leads nowhere");
-  LCCFS_TRY(const bool moved, objects_.change(txn::move_key(directory.as_read, part.name, name.key, value)));
-  return stepped(moved, "moved to its right key");
+  return step(txn::move_key(directory.as_read(), part.name, name.key, value), "moved to its right key");
 }
 
 /// The one reverse key of that name says which inode; one that points back here is believed before others.
 Result<Repair> Repairs::entry_from_reverse_key(const Object& directory, Ino ino, const txn::Name& name) {
   LCCFS_TRY(const auto with_reverse, objects_.read_inode(ino, "i/"));
-  if (!with_reverse || with_reverse->as_read.version != directory.as_read.version) return stepped(false, {});
+  if (!with_reverse || with_reverse->version != directory.version) return changed_meanwhile();
   std::vector<format::EntryRecord> pointing_back, others;
   bool unreadable = false;
   for (const auto& [key, value] : with_reverse->keys) {
@@ -196,9 +184,8 @@ Result<Repair> Repairs::entry_from_reverse_key(const Object& directory, Ino ino,
   if (unreadable) return left("the type of the inode that it may have named cannot be read");
   if (candidates.size() > 1) return left("it may have named one of several inodes");
   if (candidates.empty()) return drop(directory, {name.key, true}, "removed: nothing tells which inode it named");
-  LCCFS_TRY(const bool done,
-            objects_.change(txn::put_entry(directory.as_read, name, candidates.front(), std::nullopt)));
-  return stepped(done, "written anew, for " + format::inode_object(candidates.front().ino));
+  return step(txn::put_entry(directory.as_read(), name, candidates.front(), std::nullopt),
+              "written anew, for " + format::inode_object(candidates.front().ino));
 }
 
 // ---- the map

@@ -131,7 +131,7 @@ class Run {
       LCCFS_CHECK(check());
     }
     LCCFS_TRY(const auto super, objects_.read_keys(format::super_object, {}));
-    const auto record = super ? super->record<format::SuperRecord>(format::xattr::super) : std::nullopt;
+    const auto record = super ? super->find<format::SuperRecord>(format::xattr::super) : std::nullopt;
     if (record) objects_.set_uuid(record->uuid);
     return record.has_value();
   }

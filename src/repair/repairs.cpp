@@ -56,4 +56,17 @@ Result<Repair> Repairs::refuse_newer(const Finding& finding) {
                                    : "a newer version has written it: use a newer lccfs-fsck");
 }
 
+Result<Repair> Repairs::step(MetaTxn txn, std::string what) {
+  LCCFS_TRY(const bool done, objects_.change(std::move(txn)));
+  return done ? Repair{true, std::move(what)} : changed_meanwhile();
+}
+
+Result<Repair> Repairs::put(const Object& object, const txn::Part& part, const Bytes& value, std::string what) {
+  return step(txn::put_part(object.as_read(), part, value), std::move(what));
+}
+
+Result<Repair> Repairs::drop(const Object& object, const txn::Part& part, std::string what) {
+  return step(txn::drop_part(object.as_read(), part), std::move(what));
+}
+
 }  // namespace lccfs::repair

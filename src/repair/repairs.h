@@ -25,10 +25,7 @@ namespace lccfs::repair {
 inline Repair left(std::string why) { return {false, std::move(why)}; }
 /// What was found is not there any more: another repair has seen to it.
 inline Repair settled() { return {true, "seen to by another repair"}; }
-/// Of a step that did (not) apply.
-inline Repair stepped(bool applied, std::string what) {
-  return applied ? Repair{true, std::move(what)} : left("the object has changed meanwhile");
-}
+inline Repair changed_meanwhile() { return left("the object has changed meanwhile"); }
 
 class Repairs {
  public:
@@ -57,6 +54,7 @@ class Repairs {
   static const Row& row_of(check::Kind kind);
 
   Result<Repair> refuse_newer(const Finding& finding);
+  Result<Repair> step(MetaTxn txn, std::string what);
   Result<Repair> put(const Object& object, const txn::Part& part, const Bytes& value, std::string what);
   Result<Repair> drop(const Object& object, const txn::Part& part, std::string what);
   // volume_objects.cpp
@@ -104,7 +102,7 @@ class Repairs {
   Result<> log_items(const std::vector<format::QueueItem>& items);
   Result<Repair> log_traces(const Finding& finding);
   // data.cpp: M and T; bytes that belong to no file, into files of /lost+found
-  txn::FoundFile file_of(Ino ino, const std::set<ObjectIndex>& indexes, std::uint64_t size_bytes);
+  txn::FoundFile file_of(Ino ino, Token token, const std::set<ObjectIndex>& indexes, std::uint64_t size_bytes);
   Result<Repair> make_inode_for_data(const Finding& finding);
   Result<Repair> map_data(const Finding& finding);
   Result<Repair> cut_tail(const Finding& finding);
@@ -120,6 +118,7 @@ class Repairs {
   };
   /// The path.
   Result<std::string> keep(const Source& source);
+  Result<std::string> keep_if_wanted(const Source& source);
   Result<bool> is_kept(const Source& source, Ino file);
   Result<Ino> copy(const Source& source, Token token);
 

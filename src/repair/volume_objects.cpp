@@ -42,12 +42,10 @@ std::uint64_t number_in(const std::string& object) {
 Result<Repair> Repairs::make_missing(const Finding& finding) {
   if (finding.object == format::alloc_object) {
     LCCFS_TRY(const auto highest, highest_number());
-    LCCFS_TRY(const bool made, objects_.change(txn::make_alloc_from(highest + margin)));
-    return stepped(made, "made anew, above all numbers in use");
+    return step(txn::make_alloc_from(highest + margin), "made anew, above all numbers in use");
   }
   if (finding.object == root_object()) {
-    LCCFS_TRY(const bool made, objects_.change(txn::make_root(clock_.wall_time())));
-    return stepped(made, "made anew, without a name in it");
+    return step(txn::make_root(clock_.wall_time()), "made anew, without a name in it");
   }
   return left("nothing tells what was in it");
 }
@@ -93,8 +91,8 @@ Result<Repair> Repairs::add_ended_record(const Finding& finding) {
   if (there) return left(still_there);
   LCCFS_TRY(const auto super, objects_.read_keys(format::super_object, {}));
   if (!super) return left("Super is not there");
-  LCCFS_TRY(const bool added, objects_.change(txn::add_instance_record(instance, ended_record())));
-  return stepped(added, "given a record that says it has ended, for the collector to read its queue");
+  return step(txn::add_instance_record(instance, ended_record()),
+              "given a record that says it has ended, for the collector to read its queue");
 }
 
 /// Of all that is in use; numbers that stand in tokens alone are within the margin that callers leave.

@@ -247,6 +247,24 @@ TEST_CASE("more findings than there is room for are repaired in the same order, 
   CHECK(tree_of(cluster, v.volume.clock()) == tree);
 }
 
+TEST_CASE("an object of another program keeps its name in /lost+found, but for what no file's name can hold") {
+  SmallVolume v;
+  auto& cluster = v.volume.cluster();
+  cluster.with_objects([](Objects& objects) { objects.write("a/b\\c\x1b\xff", 0, std::string("theirs")); });
+  const auto told = need(try_repair(cluster.new_client(), v.volume.clock()));
+  CHECK(told.report.repaired == 1);
+  unsigned found = 0;
+  cluster.with_objects([&](Objects& objects) {
+    for (const auto& [name, object] : objects.metadata()) {
+      for (const auto& [key, value] : object.keys) {
+        const auto entry = format::parse_entry_key(key);
+        if (entry && entry->name == "a\\x2fb\\x5cc\x1b\xff") ++found;
+      }
+    }
+  });
+  CHECK(found == 1);
+}
+
 TEST_CASE("a volume with features of a newer version is refused, and left as it is") {
   SmallVolume v;
   auto& cluster = v.volume.cluster();
