@@ -97,7 +97,7 @@ using Mutation = std::variant<mutation::CreateExclusive, mutation::Remove, mutat
 /// One single-object transaction, as a value: it can be printed, counted, cut and replayed.
 struct MetaTxn {
   std::string object;
-  const char* step = "";  ///< the step's name in docs/ORDERING.md, for traces and logs; a literal
+  const char* step = "";  ///< the step's name in docs/STEPS.md, for traces and logs; a literal
   std::vector<Guard> guards;
   std::vector<Mutation> mutations;
 };
