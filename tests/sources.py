@@ -24,20 +24,7 @@ MUTEX = ROOT / "src/base/mutex.h"
 FILES_IN_A_UNIT = 8
 PORT = "include"  # the contracts, which everybody may use
 # Folders, by their names in the table, that still have a std::mutex. Whoever rids one of them takes it out here.
-<<<<<<< HEAD
-<<<<<<< HEAD
-<<<<<<< HEAD
-WITH_OTHER_LOCKS = ("check", "daemon", "fs", "fsck", "fuse")
-=======
-WITH_OTHER_LOCKS = ("check", "fs", "fuse", "instance", "reclaim", "store/local",
-=======
-WITH_OTHER_LOCKS = ("daemon", "fs", "fsck", "fuse", "gc", "instance", "reclaim", "store/local",
->>>>>>> 192a73d (Check, repair: the one reader of objects; a step and its outcome are one call)
-                    "store/rados")
->>>>>>> e9825ec (Layers: daemon, fsck and gc have no std::mutex any more)
-=======
-WITH_OTHER_LOCKS = ("daemon", "fs", "fsck", "fuse", "instance", "reclaim", "store/local", "store/rados")
->>>>>>> 055f80b (CI: clang-tidy ends after 400 s; check and gc lock as clang checks it)
+WITH_OTHER_LOCKS = ("fs", "fuse")
 
 
 def code_files(folders=CODE, suffixes=(".cpp", ".h")):
