@@ -18,13 +18,6 @@ namespace {
 constexpr Program program{
     .name = "lccfs-fsck", .failed = exit_operational, .usage = exit_usage, .output_lost = exit_operational};
 
-/// A check gives up when the store does not answer; a repair waits for it, as a mount does.
-StoreOptions store_options(const Command& command) {
-  StoreOptions options;
-  if (command.what == Command::What::check) options.step_timeout = std::chrono::seconds(30);
-  return options;
-}
-
 /// A volume without Super is a damaged one; one without any object of ours is none.
 Result<> expect_volume(ObjectStore& store, const VolumeAddress& address) {
   const auto super = store.query({.object = format::super_object, .ranges = {}, .keys = {}});
@@ -56,7 +49,9 @@ Result<> expect_no_users(ObjectStore& store, const Command& command) {
 }
 
 Result<std::shared_ptr<ObjectStore>> open_volume(const Command& command) {
-  LCCFS_TRY(std::shared_ptr<ObjectStore> store, open_store(command.address, store_options(command)));
+  StoreOptions options;  // a repair waits for a store that does not answer, as a mount does
+  if (command.what == Command::What::check) options.step_timeout = std::chrono::seconds(30);
+  LCCFS_TRY(std::shared_ptr<ObjectStore> store, open_store(command.address, options));
   LCCFS_CHECK(expect_volume(*store, command.address));
   if (command.what == Command::What::repair) LCCFS_CHECK(store->check_may_fence());  // whatever it will find
   LCCFS_CHECK(expect_no_users(*store, command));

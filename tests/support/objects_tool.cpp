@@ -3,9 +3,8 @@
 // line.
 #include <iostream>
 
-#include "format/object_names.h"
-#include "format/records.h"
 #include "lccfs/volume_address.h"
+#include "objects/super.h"
 #include "options/command_line.h"
 
 namespace {
@@ -13,9 +12,8 @@ namespace {
 using namespace lccfs;
 
 Result<> find_data_pool(ObjectStore& store) {
-  LCCFS_TRY(auto super, store.query({.object = format::super_object, .xattrs = true, .ranges = {}, .keys = {}}));
-  LCCFS_TRY(const auto record, format::decode<format::SuperRecord>(super.xattrs[format::xattr::super]));
-  return record.data_pool.empty() ? Result<>{} : store.use_data_pool(record.data_pool);
+  LCCFS_TRY(const auto super, objects::read_super(objects::reader_of(store)));
+  return super.record.data_pool.empty() ? Result<>{} : store.use_data_pool(super.record.data_pool);
 }
 
 Result<> print_objects(ObjectStore& store) {
