@@ -48,7 +48,7 @@ Result<Applied> Objects::apply(const MetaTxn& txn) {
   const bool there = found != metadata_.end();
   MetaObject none;
   MetaObject& stored = there ? found->second : none;
-  LCCFS_CHECK(check(txn, there ? &stored : nullptr, Keys(stored.keys)));
+  LCCFS_CHECK(may_apply(txn, there ? &stored : nullptr, Keys(stored.keys)));
   if (txn.mutations.empty()) return Applied{stored.version};
   const std::uint64_t version = ++last_version_;
   if (removes(txn)) {

@@ -111,7 +111,7 @@ bool creates(const MetaTxn& txn) {
 
 bool removes(const MetaTxn& txn) { return !txn.mutations.empty() && is<mutation::Remove>(txn.mutations.front()); }
 
-Result<> check(const MetaTxn& txn, const MetaHead* head, const MetaKeys& keys) {
+Result<> may_apply(const MetaTxn& txn, const MetaHead* head, const MetaKeys& keys) {
   LCCFS_CHECK(check_form(txn));
   const bool makes_none =
       txn.mutations.empty() || is<mutation::Remove, mutation::RemoveXattr, mutation::RemoveKey>(txn.mutations.front());

@@ -35,7 +35,7 @@ bool removes(const MetaTxn& txn);
 
 /// All that can refuse a transaction: its form (invalid), a missing object, a guard, `exists`. `head`: nullptr if there is
 /// no such object.
-Result<> check(const MetaTxn& txn, const MetaHead* head, const MetaKeys& keys);
+Result<> may_apply(const MetaTxn& txn, const MetaHead* head, const MetaKeys& keys);
 
 /// Carries out what was checked. Not for one that removes.
 Result<> mutate(const MetaTxn& txn, MetaHead& head, MetaKeys& keys);

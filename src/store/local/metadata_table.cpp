@@ -108,7 +108,7 @@ Result<Answer> apply(WriteTransaction& transaction, const MetaTxn& txn, bool gro
   if (auto named = check_object_name(txn.object); !named) return Answer(std::unexpected(std::move(named).error()));
   LCCFS_TRY(auto head, read_head(transaction, txn.object));
   Keys keys(transaction, txn.object);
-  if (auto allowed = check(txn, head ? &*head : nullptr, keys); !allowed)
+  if (auto allowed = may_apply(txn, head ? &*head : nullptr, keys); !allowed)
     return Answer(std::unexpected(std::move(allowed).error()));
   if (creates(txn) && !growth_allowed)
     return Answer(failure(ErrorCode::no_space, std::string(txn.step) + " on " + txn.object + ": the disk is full"));
