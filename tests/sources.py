@@ -24,7 +24,7 @@ MUTEX = ROOT / "src/base/mutex.h"
 FILES_IN_A_UNIT = 8
 PORT = "include"  # the contracts, which everybody may use
 # Folders, by their names in the table, that still have a std::mutex. Whoever rids one of them takes it out here.
-WITH_OTHER_LOCKS = ("fs", "fuse")
+WITH_OTHER_LOCKS = ("fs",)
 
 
 def code_files(folders=CODE, suffixes=(".cpp", ".h")):

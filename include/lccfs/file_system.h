@@ -193,7 +193,8 @@ class FileSystem {
   /// behalf of all clients, with few operations at a time; nothing if another collector has begun one within the
   /// period. By one thread at a time; stopped, it returns after the steps in flight. Not for read-only mounts.
   virtual Result<GarbageReport> collect_garbage(const std::stop_token& stop) = 0;
-  virtual void set_kernel_cache(KernelCache* cache) = 0;  ///< before the first operation; nullptr: nobody to tell
+  /// Before the first operation; nullptr: nobody to tell. Returns when no call to the last one is under way.
+  virtual void set_kernel_cache(KernelCache* cache) = 0;
   /// A clean end: nothing may be in flight. Stores what is dirty, gives leases back, ends the instance.
   virtual Result<> unmount() = 0;
 };

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// getattr: 1 read (of a sealed directory 2). readlink: 1 read. fsync of a directory: none. setattr, one step for each kind, and 1 read for the answer:
+// getattr: 1 read (of a sealed directory 2). readlink: 1 read. fsync of a directory: none. setattr, one step for each
+// kind, and 1 read for the answer:
 //
-//  - | Inode.X | mode, owner: guard `attr` as read; attr, ctime             | COMMIT of this part
-//  - | Inode.X | times of anything but a regular file: blind, with ctime    | COMMIT of this part
-//  - |         | size and times of a regular file: under its lease (Files)  |
+//  - | Inode.X | [change attr] mode, owner: guard `attr` as read; attr, ctime        | COMMIT of this part
+//  - | Inode.X | [set times] of anything but a regular file: blind, with ctime       | COMMIT of this part
+//  - |         | size and times of a regular file: under its lease (Files)           |
 #include "fs/mode_bits.h"
 #include "fs/namespace.h"
 #include "txn/attribute_txn.h"

@@ -2,12 +2,12 @@
 //
 // create, mkdir, mknod, symlink (P, name): 2 writes, one after the other.
 //
-//  # | object     | step                                             | stop here leaves
-//  0 | Session.me | range intent, long since durable                 |
-//  1 | Inode.X    | create exclusive; attributes; parent (P, token)  | orphan X: the range intent names it
-//  2 | Inode.P    | guard open(P), the name absent; set both keys;   | COMMIT
-//    |            | times; mkdir: nsub + 1, guarded as read          |
-//  3 | Inode.X    | only if 2 failed: remove X as 1 left it          |
+//  # | object     | step                                                          | stop here leaves
+//  0 | Session.me | range intent, long since durable                              |
+//  1 | Inode.X    | [create inode] exclusive; attributes; parent (P, token)       | orphan X: the range intent names it
+//  2 | Inode.P    | [insert entry] guard open(P), the name absent; set both keys; | COMMIT
+//    |            | times; mkdir: nsub + 1, guarded as read                       |
+//  3 | Inode.X    | [remove new inode] only if 2 failed: as 1 left it             |
 //
 // While it runs, and as long as the name of X is in doubt, P is not removed: a collector asks (section 5).
 //

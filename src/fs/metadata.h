@@ -60,7 +60,8 @@ class Metadata {
   };
   ReadAhead read_ahead(Ino ino) { return {ino, inodes.begin(ino), lccfs::read_ahead(instance_, ino)}; }
   Result<InodeView> finish(ReadAhead& ahead);
-  /// Also where it has lost its name, and nobody has marked it dead yet: then its parent knows (1 read, only if sealed).
+  /// Also where it has lost its name, and nobody has marked it dead yet: then its parent knows (1 read, only if
+  /// sealed).
   Result<bool> was_removed(const InodeView& view);
   /// `stale`: it was.
   Result<> check_not_removed(const InodeView& view);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// What memory holds of entries and inodes. It saves reads before guarded steps, for a second, and no answer rests on it:
-// an old entry costs a refused guard. Trust starts when a read is *sent*. Any thread.
+// What memory holds of entries and inodes. It saves reads before guarded steps, for a second, and no answer rests on
+// it: an old entry costs a refused guard. Trust starts when a read is *sent*. Any thread.
 #pragma once
 
 #include <array>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 // Listing: reads only, one for each 1,024 entries, the first when the directory is opened: where it is gone, the kernel
-// looks its path up anew, as it does for no later call. Once open it may be removed: its listing ends. An entry's cookie is the hash of its name, so a listing goes on
-// behind it whatever was created or removed meanwhile. Nothing ends between names of equal hashes.
+// looks its path up anew, as it does for no later call. Once open it may be removed: its listing ends. An entry's cookie
+// is the hash of its name, so a listing goes on behind it whatever was created or removed meanwhile. Nothing ends
+// between names of equal hashes.
 #include <algorithm>
 #include <utility>
 

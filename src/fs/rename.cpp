@@ -2,15 +2,15 @@
 //
 // rename inside one directory (P, old -> X, new -> Y or nothing): 1 write.
 //
-//  # | object     | step                                                          | stop here leaves
-//  0 | Session.me | Y replaced: directory item P, if none is relied on already;   |
-//    |            | a directory Y: items Y and P, in one write                    |
-//  1 | Inode.Y    | a directory Y: seal, as in rmdir                              | as in rmdir
-//  2 | Inode.P    | guard the whole values of both entries, or new's absence;     | COMMIT
-//    |            | a directory Y: x/t absent; nsub - 1, guarded. Swap or move    |
-//    |            | the keys; Y replaced: set d/Y/t; times                        |
-//  3 | Inode.Y    | a file Y: nlink as in unlink. A directory: dead, by recount   | recount repairs it
-//  - | Inode.X    | ctime, behind the answer                                      | an old ctime
+//  # | object     | step                                                                  | stop here leaves
+//  0 | Session.me | [log queue items] Y replaced: directory item P, if none is relied on  |
+//    |            | already; a directory Y: items Y and P, in one write                   |
+//  1 | Inode.Y    | [seal] a directory Y, as in rmdir                                     | as in rmdir
+//  2 | Inode.P    | [rename entries] guard the whole values of both entries, or new's     | COMMIT
+//    |            | absence; a directory Y: x/t absent; nsub - 1, guarded. Move the keys; |
+//    |            | Y replaced: set d/Y/t; times. RENAME_EXCHANGE: [exchange entries]     |
+//  3 | Inode.Y    | a file Y: [change attr] as in unlink. A directory: dead, by recount   | recount repairs it
+//  - | Inode.X    | [set ctime] behind the answer                                         | an old ctime
 //
 // The same inode under both names: no step, success if one read shows both. Every entry written carries t.
 #include "fs/namespace.h"

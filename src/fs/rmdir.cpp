@@ -2,17 +2,19 @@
 //
 // rmdir (P, name -> X): 1 read, 3 writes.
 //
-//  # | object     | step                                                         | stop here leaves
-//  - | Inode.X    | read version and entries; clean dangling ones; any left ->   |
-//    |            | re-read the name unchanged -> not empty                      |
-//  0 | Session.me | items X and directory P, in one write                        | items that find nothing to do
-//  1 | Inode.X    | guard that version; state = sealed(t, P, name)               | still there, empty for readers;
-//    |            |                                                              | whoever wants to change it settles
-//  2 | Inode.P    | guard the entry's whole value, x/t absent; remove both keys; | COMMIT
-//    |            | set d/X/t; nsub - 1, guarded; times                          |
-//  3 | Inode.X    | dead: left to recount                                        |
+//  # | object     | step                                                     | stop here leaves
+//  - | Inode.X    | read version and entries; clean dangling ones; any left  |
+//    |            | -> re-read the name unchanged -> not empty               |
+//  0 | Session.me | [log queue items] items X and directory P, in one write  | items that find nothing to do
+//  1 | Inode.X    | [seal] guard that version; state = sealed(t, P, name)    | still there, empty for readers;
+//    |            |                                                          | whoever wants to change it settles
+//  2 | Inode.P    | [remove entry] guard the entry's whole value, x/t        | COMMIT
+//    |            | absent; remove both keys; set d/X/t; nsub - 1, guarded;  |
+//    |            | times                                                    |
+//  3 | Inode.X    | dead: left to recount                                    |
 //
-// 2 failed: unseal (guard sealed(t)), remove the own x/t; another had cancelled it, or the name changed: start over.
+// 2 failed: [unseal] (guard sealed(t)), [remove decision], the own x/t; another had cancelled it, or the name changed:
+// start over.
 #include "fs/namespace.h"
 
 namespace lccfs {

@@ -4,7 +4,8 @@
 //
 // How a seal is settled: src/reclaim/settle.h.
 //
-// A name whose inode is gone or dead (invariant V): the entry again; the same -> it goes, by a step on its whole value.
+// A name whose inode is gone or dead (invariant V): the entry again; the same -> it goes, by a step on its whole
+// value: [clear dangling entry].
 #include "fs/seals.h"
 
 #include "base/log.h"

@@ -2,11 +2,12 @@
 //
 // unlink (P, name -> X): 1 write.
 //
-//  # | object     | step                                                     | stop here leaves
-//  0 | Session.me | directory item P, if none is relied on already           |
-//  1 | Inode.P    | guard the entry's whole value; remove both keys;         | COMMIT
-//    |            | set d/X/t; times                                         |
-//  2 | Inode.X    | if nlink > 1, or this client has X open: nlink - 1, ctime | recount repairs it, from d/X/t
+//  # | object     | step                                                              | stop here leaves
+//  0 | Session.me | [log queue items] directory item P, if none is relied on already  |
+//  1 | Inode.P    | [remove entry] guard the entry's whole value; remove both keys;   | COMMIT
+//    |            | set d/X/t; times                                                  |
+//  2 | Inode.X    | [change attr] nlink - 1, ctime, if nlink > 1, or this client      | recount repairs it, from d/X/t
+//    |            | has X open                                                        |
 #include "fs/namespace.h"
 
 namespace lccfs {

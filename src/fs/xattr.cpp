@@ -3,10 +3,10 @@
 // Extended attributes, u/ keys of the inode: get 1 read; list 1 read for each 1,024; set and remove 1 write each; a set
 // behind the first one, 1 read more.
 //
-//  - | Inode.X | set: guard the key as the mode asks; the key, ctime. The first of an inode, and         | COMMIT
-//    |         | security.capability always: `attr` as read, its flags in the same step                   |
-//  - | Inode.X | remove: guard the key is there; remove it, ctime. security.capability: `attr` as read,  | COMMIT
-//    |         | without the flag                                                                         |
+//  - | Inode.X | [set user attribute] guard the key as the mode asks; the key, ctime. The first of an inode, | COMMIT
+//    |         | and security.capability always: `attr` as read, its flags in the same step                  |
+//  - | Inode.X | [remove user attribute] guard the key is there; remove it, ctime. security.capability, by   | COMMIT
+//    |         | [change attr]: `attr` as read, without the flag                                             |
 //
 // Of the flags, user_attributes stays once it is set; capability goes with its key.
 #include "fs/namespace.h"

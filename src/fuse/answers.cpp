@@ -90,8 +90,8 @@ std::string xattr_size_answer(std::size_t size_bytes) {
   return bytes_of(fuse_getxattr_out{.size = static_cast<std::uint32_t>(size_bytes), .padding = 0});
 }
 
-// Of files, nothing counts them or limits them but the store's space: those there are at most as many as objects, and one
-// more takes about a block.
+// Of files, nothing counts them or limits them but the store's space: those there are at most as many as objects, and
+// one more takes about a block.
 std::string usage_answer(const VolumeUsage& usage) {
   fuse_statfs_out out = {};
   out.st.bsize = out.st.frsize = block_size_bytes;

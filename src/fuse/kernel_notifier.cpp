@@ -2,7 +2,6 @@
 #include "fuse/kernel_notifier.h"
 
 #include <cerrno>
-#include <mutex>
 #include <string>
 
 #include "base/log.h"
@@ -18,18 +17,11 @@ void KernelNotifier::invalidate_page_range(Ino ino, std::uint64_t offset_bytes, 
 }
 
 void KernelNotifier::invalidate(Ino ino, off_t offset_bytes, off_t size_bytes) {
-  const std::shared_lock lock(mutex_);
-  if (session_ == nullptr) return;
   const int result = fuse_lowlevel_notify_inval_inode(session_, ino.value, offset_bytes, size_bytes);
   // ENOENT: it holds nothing of this inode. The others: the mount is ending, with all that the kernel held.
   if (result == 0 || result == -ENOENT || result == -ENODEV || result == -ENOTCONN) return;
   log::warning("inode " + std::to_string(ino.value) + ": the kernel did not drop what it holds, error " +
                std::to_string(-result));
-}
-
-void KernelNotifier::close() {
-  const std::unique_lock lock(mutex_);
-  session_ = nullptr;
 }
 
 }  // namespace lccfs::fuse

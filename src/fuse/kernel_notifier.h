@@ -3,8 +3,6 @@
 // call it are in lccfs/file_system.h.
 #pragma once
 
-#include <shared_mutex>
-
 #include "fuse/fuse_api.h"
 #include "lccfs/file_system.h"
 
@@ -18,14 +16,10 @@ class KernelNotifier : public KernelCache {
   void invalidate_pages(Ino ino) override;
   void invalidate_page_range(Ino ino, std::uint64_t offset_bytes, std::uint64_t size_bytes) override;
 
-  /// Waits for calls that are under way; later ones do nothing. Before the session's descriptor is closed.
-  void close();
-
  private:
   void invalidate(Ino ino, off_t offset_bytes, off_t size_bytes);
 
-  std::shared_mutex mutex_;
-  fuse_session* session_;  // nullptr once closed
+  fuse_session* const session_;  // mounted for as long as anybody calls: Session::close
 };
 
 }  // namespace lccfs::fuse

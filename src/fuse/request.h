@@ -24,8 +24,8 @@ class Request {
   void fail(const Error& error);
   /// Success without a value, or the error.
   void finish(const Result<>& result);
-  /// Success, with this body (fuse/answers.h, or plain bytes). False: the kernel has not taken it, because the caller was
-  /// interrupted meanwhile, and holds nothing of what it says.
+  /// Success, with this body (fuse/answers.h, or plain bytes). False: the kernel has not taken it, because the caller
+  /// was interrupted meanwhile, and holds nothing of what it says.
   bool answer(std::string_view body);
 
  private:

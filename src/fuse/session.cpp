@@ -189,7 +189,6 @@ void Session::close() {
   if (std::exchange(closed_, true)) return;
   if (is_mounted()) umount2(options_.mountpoint.c_str(), MNT_FORCE | MNT_DETACH | UMOUNT_NOFOLLOW);
   while (serving_.in_flight != 0) serving_.clock.sleep_for(std::chrono::milliseconds(drain_step_ms));
-  notifier_->close();
   serving_.fs.set_kernel_cache(nullptr);
   if (is_mounted()) fuse_session_unmount(session_);  // not root: by way of fusermount3
 }
