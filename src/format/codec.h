@@ -198,14 +198,14 @@ class RecordReader {
 };
 
 template <class Record>
-Bytes encode(const Record& record) {
+Bytes written(const Record& record) {
   RecordWriter out;
   fields(out, record);
   return out.finish();
 }
 
 template <class Record>
-Result<Record> decode(std::string_view bytes) {
+Result<Record> read(std::string_view bytes) {
   RecordReader in(bytes);
   Record record;
   fields(in, record);
@@ -213,9 +213,15 @@ Result<Record> decode(std::string_view bytes) {
   return record;
 }
 
-/// Behind the fields of a record, once.
-#define LCCFS_RECORD(Record)            \
-  template Bytes encode(const Record&); \
-  template Result<Record> decode(std::string_view);
+/// Behind the fields of a record, once. (Specialized: where other files are compiled with these, they must not try.)
+#define LCCFS_RECORD(Record)                      \
+  template <>                                     \
+  Bytes encode(const Record& record) {            \
+    return written(record);                       \
+  }                                               \
+  template <>                                     \
+  Result<Record> decode(std::string_view bytes) { \
+    return read<Record>(bytes);                   \
+  }
 
 }  // namespace lccfs::format
