@@ -14,6 +14,7 @@
 #include <stdexcept>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace lccfs::crash {
 
@@ -124,8 +125,9 @@ class Interleaver::Crew {
   void go_on(const Decision& decision) {
     auto& member = members_[decision.lane];
     if (decision.lets_go) {
-      member.client->release_all();
       std::unique_lock lock(mutex_);
+      // Apart: what hears the answer may come to a step of its own, and waits there for its turn.
+      answers_.emplace_back([client = member.client] { client->release_all(); });
       wait_for_a_move(lock, moves_within_);
       return;
     }
@@ -186,6 +188,8 @@ class Interleaver::Crew {
     std::unique_lock lock(mutex_);
     wait_for_a_move(lock, waits_for_answer_after);
   }
+  /// To be called once all are done: nothing works for the clients any more behind it.
+  void hear_out() { answers_.clear(); }
   /// Whoever comes to a step from now on goes on at once.
   void let_go(const Lane& lane) {
     lane.client->set_hook(nullptr);
@@ -250,6 +254,7 @@ class Interleaver::Crew {
   std::uint64_t moves_ = 0;
   std::optional<std::pair<unsigned, std::string>> away_;  // an object, and whose step sent it away
   std::array<Member, most_lanes> members_;
+  std::vector<std::jthread> answers_;  // the driver's alone: what was held is let go of on threads like a store's
 };
 
 Interleaver::Interleaver(std::chrono::milliseconds moves_within) : crew_(std::make_unique<Crew>(moves_within)) {}
@@ -268,6 +273,7 @@ void Interleaver::run(std::vector<Lane> lanes, const Choose& choose) {
     }
   }
   for (const Lane& lane : lanes) crew_->let_go(lane);
+  crew_->hear_out();
   crew_->bring_back();
   if (tell_loss_) std::exchange(tell_loss_, nullptr)();
 }
