@@ -42,7 +42,7 @@ class Maker {
   }
 
  private:
-  static constexpr InstanceId maker{format::first_number};  // has no record: it is over
+  static constexpr InstanceId maker{format::first_number};  // has no record: it is expired
 
   Ino directory_ino(std::uint64_t d) const { return {maker.value + 1 + d * (1 + shape_.files)}; }
   static Token token_of(Ino ino) { return {maker, ino.value}; }

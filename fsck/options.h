@@ -21,7 +21,7 @@ struct Command {
   bool force = false;  ///< though somebody uses the volume
 };
 
-/// The words behind the program's name.
+/// The words after the program's name.
 Result<Command> parse_command(const std::vector<std::string>& words);
 
 }  // namespace lccfs::fsck

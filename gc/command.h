@@ -27,7 +27,7 @@ struct Command {
   daemon::LogOptions log;
 };
 
-/// The words behind the program's name.
+/// The words after the program's name.
 Result<Command> parse_command(const std::vector<std::string>& words);
 
 }  // namespace lccfs::gc

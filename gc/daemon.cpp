@@ -42,7 +42,7 @@ bool Daemon::has_client() {
 
 void Daemon::pass(const std::stop_token& stop) {
   const auto report = worker_->collector().pass(stop);
-  if (!report) return log::warning("this pass has failed, the next one goes on: " + report.error().context);
+  if (!report) return log::warning("this pass has failed, the next one continues: " + report.error().context);
   log::write(did_something(*report) ? log::Level::info : log::Level::debug, report_line(*report));
   for (const std::string& line : warnings_of(*report)) log::warning(line);
 }

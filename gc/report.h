@@ -9,7 +9,7 @@
 
 namespace lccfs::gc {
 
-/// Several passes one after the other, as one: `next` came behind `total`.
+/// Several passes one after the other, as one: `next` came after `total`.
 void add_pass(reclaim::PassReport& total, const reclaim::PassReport& next);
 /// Whether a pass has changed anything of the volume.
 bool did_something(const reclaim::PassReport& report);

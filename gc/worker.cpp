@@ -10,7 +10,7 @@ using reclaim::PassReport;
 
 namespace {
 
-/// Other clients may go on making garbage: what they make from then on is for the next run.
+/// Other clients may keep making garbage: what they make from then on is for the next run.
 constexpr int most_passes = 8;
 
 reclaim::CollectorOptions collector_options(const WorkerOptions& options, std::chrono::seconds grace_of_volume) {

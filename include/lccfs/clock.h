@@ -21,8 +21,8 @@ class Clock {
   virtual TimeSpec wall_time() const = 0;
   /// Pauses the calling thread. A test clock returns at once, or moves its time on.
   virtual void sleep_for(std::chrono::nanoseconds duration) = 0;
-  /// As std::condition_variable's: waits until `done`, at most for so long; whether it is. Unless a test clock plays it,
-  /// time passes as the machine's does.
+  /// As std::condition_variable's: waits until `done`, at most for so long; whether it is. Unless a test clock plays
+  /// it, time passes as the machine's does.
   virtual bool wait_for(std::condition_variable& changed, std::unique_lock<std::mutex>& lock,
                         std::chrono::nanoseconds duration, const std::function<bool()>& done) {
     return changed.wait_for(lock, duration, done);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 // The file-system facade (liblccfs): POSIX meaning on top of an object store. What src/fuse serves the kernel from, and
-// what tests drive. One FileSystem is one instance (docs/ORDERING.md section 2) of one mounted volume.
+// what tests drive. One FileSystem is one instance (docs/PROTOCOL.md section 2) of one mounted volume.
 //
 // Threads: every method may be called by any thread. Metadata operations and open, flush, fsync and release block on
 // the store; read and write never block: their `done` is called by any thread, once, perhaps before they return.
@@ -74,7 +74,7 @@ struct DirectoryEntry {
   std::string name;
   Ino ino;
   FileType type = FileType::regular;
-  std::uint64_t cookie = 0;  ///< list on behind this entry; below 2^63
+  std::uint64_t cookie = 0;  ///< list on after this entry; below 2^63
 };
 
 struct VolumeUsage {
@@ -108,8 +108,8 @@ struct WriteRequest {
 enum class RenameMode { replace, no_replace, exchange };
 enum class XattrMode { create_or_replace, create, replace };
 
-/// What the file system tells the kernel. Called by threads that hold no lock. Pages are waited for while they are being
-/// read or written back, attributes are not.
+/// What the file system tells the kernel. Called by threads that hold no lock. Pages are waited for while they are
+/// being read or written back, attributes are not.
 class KernelCache {
  public:
   virtual ~KernelCache() = default;
@@ -153,7 +153,7 @@ class FileSystem {
 
   // -- directories. A directory handle keeps one page of the listing.
   virtual Result<HandleId> open_directory(Ino ino) = 0;
-  /// Entries behind `cookie` (0: from the start, "." and ".." first); an empty answer is the end. At most
+  /// Entries after `cookie` (0: from the start, "." and ".." first); an empty answer is the end. At most
   /// `max_entries`.
   virtual Result<std::vector<DirectoryEntry>> read_directory(HandleId handle, std::uint64_t cookie,
                                                              std::size_t max_entries) = 0;
@@ -189,13 +189,13 @@ class FileSystem {
   virtual void tick() = 0;
   /// The volume's: how long what was removed is left alone at least.
   virtual std::chrono::seconds grace_period() const = 0;
-  /// To be called about once a grace period, or not at all: a pass of the collector (docs/ORDERING.md section 5) on
+  /// To be called about once a grace period, or not at all: a pass of the collector (docs/PROTOCOL.md section 5) on
   /// behalf of all clients, with few operations at a time; nothing if another collector has begun one within the
   /// period. By one thread at a time; stopped, it returns after the steps in flight. Not for read-only mounts.
   virtual Result<GarbageReport> collect_garbage(const std::stop_token& stop) = 0;
   /// Before the first operation; nullptr: nobody to tell. Returns when no call to the last one is under way.
   virtual void set_kernel_cache(KernelCache* cache) = 0;
-  /// A clean end: nothing may be in flight. Stores what is dirty, gives leases back, ends the instance.
+  /// A clean end: nothing may be in flight. Stores what is dirty, releases leases, ends the instance.
   virtual Result<> unmount() = 0;
 };
 

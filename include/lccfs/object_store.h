@@ -14,9 +14,9 @@
 // caller of the method holds. The blocking forms must not be called from a completion.
 //
 // Durability: what is acknowledged survives the loss of power of every machine involved.
-// Order: a read by one client of one object is ordered behind that client's own earlier steps on that object.
+// Order: a read by one client of one object is ordered after that client's own earlier steps on that object.
 // Failure: `guard_failed` and `exists` mean that nothing was applied *by this run of the step*; a store may run a step
-// twice and report the second answer (docs/ORDERING.md, rule 5). `fenced` means that this client does no more.
+// twice and report the second answer (docs/PROTOCOL.md, rule 5). `fenced` means that this client does no more.
 // Time: nothing here has a time-out unless the store was opened with one; a store that is away is waited for.
 #pragma once
 
@@ -69,7 +69,7 @@ using Guard = std::variant<guard::ObjectExists, guard::VersionIs, guard::XattrEq
                            guard::KeyAbsent, guard::KeyPresent, guard::KeyEquals, guard::KeyLess>;
 
 // ---- mutations, applied in the order given. Without CreateExclusive, and without the guard ObjectExists, a
-// mutation of a missing object may create it: every caller guards (docs/ORDERING.md, rule 1).
+// mutation of a missing object may create it: every caller guards (docs/PROTOCOL.md, rule 1).
 namespace mutation {
 struct CreateExclusive {};  ///< fails with `exists`; must be the first mutation
 struct Remove {};           ///< the object with all it holds; must be the only one
@@ -103,8 +103,8 @@ struct MetaTxn {
 };
 
 struct Applied {
-  /// The object's version behind this transaction, good for guard::VersionIs. Rises with every change of the object,
-  /// also over remove and create of the same name. 0 behind a remove.
+  /// The object's version after this transaction, good for guard::VersionIs. Rises with every change of the object,
+  /// also over remove and create of the same name. 0 after a remove.
   std::uint64_t version = 0;
 };
 
@@ -212,8 +212,8 @@ class ObjectStore {
   /// Names of all objects, metadata and data, in no promised order. Objects made or removed meanwhile may be missed
   /// or be listed although gone. Start with an empty cursor.
   virtual Result<ListPage> list(std::string cursor) = 0;
-  /// Cursors to begin with instead, for listings side by side: each goes on to an empty cursor of its own, and together
-  /// they name what the whole listing names, each object once. Some `parts` of them, perhaps fewer or more.
+  /// Cursors to begin with instead, for listings side by side: each continues to an empty cursor of its own, and
+  /// together they name what the whole listing names, each object once. Some `parts` of them, perhaps fewer or more.
   virtual Result<std::vector<std::string>> list_starts(unsigned parts) = 0;
   virtual Result<Capacity> capacity() = 0;
   /// Data objects are from now on in this pool (docs/FORMAT.md, Super). To be called before the first data operation.
@@ -229,7 +229,7 @@ class ObjectStore {
   /// Whether the client of that identity watches the object now.
   virtual Result<Presence> presence(const std::string& object, const Bytes& identity) = 0;
 
-  // -- fencing (docs/ORDERING.md section 2)
+  // -- fencing (docs/PROTOCOL.md section 2)
   /// What `fence` needs to fence this client; opaque, never empty, valid on every client of the volume.
   virtual Bytes identity() const = 0;
   /// Whether this client may fence; the error says in one line what it lacks. Changes nothing.
@@ -238,8 +238,9 @@ class ObjectStore {
   /// seconds for an object that all clients watch.
   virtual void look_at_watchers(const std::string& object) { static_cast<void>(object); }
   /// Bars that client for good. What the caller reads of an object after it returns can no longer be changed by it.
-  /// `permission_denied`, with the command for somebody who may: this client may not, or it may do more than the volume
-  /// needs and has never seen that client watch: then who wrote the identity would direct its might.
+  /// `permission_denied`, with the command for somebody who may: this client may not fence; or its key permits more
+  /// than the volume needs, and it has never seen that client watch. (The writer of the identity could otherwise use
+  /// this client's key.)
   virtual Result<> fence(const Bytes& identity) = 0;
   /// The same promise for all fences that others have completed before this call.
   virtual Result<> sync_fences() = 0;

@@ -12,7 +12,7 @@ enum class ErrorCode {
   not_found,          ///< no such name, object, pool or volume
   exists,             ///< the name or object is there already
   guard_failed,       ///< a guard of a transaction did not hold: nothing was applied by this run of it
-  fenced,             ///< this client was fenced (or its instance is over): it can do no more steps, ever
+  fenced,             ///< this client was fenced (or its instance is expired): it can do no more steps, ever
   no_space,           ///< the store is full
   quota_exceeded,     ///< the pool's quota is reached
   corrupt,            ///< bytes that no version of ours wrote; the context names the object
@@ -38,7 +38,7 @@ enum class ErrorCode {
 };
 
 /// Whether the thing asked for has certainly (not) happened. A step with an unknown outcome may have been
-/// applied, may be applied later, or never (docs/ORDERING.md, rule 5).
+/// applied, may be applied later, or never (docs/PROTOCOL.md, rule 5).
 enum class Outcome { definite, unknown };
 
 struct Error {

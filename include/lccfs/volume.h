@@ -23,7 +23,7 @@ struct MakeVolumeOptions {
 Result<> check_options(const MakeVolumeOptions& options);
 
 /// Makes an empty volume. `exists`: there is one, or the pool holds objects that are not ours; nothing was changed.
-/// Steps (docs/ORDERING.md): Alloc, Inode.1, then Super (commit); cut short before, it may just be run again.
+/// Steps (src/fs/volume.cpp): Alloc, Inode.1, then Super (commit); cut short before, it may just be run again.
 Result<> make_volume(ObjectStore& store, Clock& clock, const MakeVolumeOptions& options);
 
 struct InstanceInfo {

@@ -30,7 +30,7 @@ class ByteWriter {
   Bytes bytes_;
 };
 
-/// Reads past the end answer zeros, and are remembered: ask good() once, behind the last field.
+/// Reads past the end answer zeros, and are remembered: ask good() once, after the last field.
 class ByteReader {
  public:
   explicit ByteReader(std::string_view bytes) : bytes_(bytes) {}

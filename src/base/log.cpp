@@ -71,7 +71,7 @@ class FileSink final : public spdlog::sinks::base_sink<Mutex> {
   FileSink& operator=(const FileSink&) = delete;
 
   const std::string& path() const { return path_; }
-  void go_on_in(int file) {
+  void continue_in(int file) {
     raw_descriptor = file;
     const Lock lock(mutex_);
     ::close(std::exchange(file_, file));
@@ -123,7 +123,7 @@ void reopen() {
   if (!file_sink) return;
   const int file = open_file(file_sink->path());
   if (file < 0) return warning("cannot reopen the log " + file_sink->path() + ": " + std::strerror(errno));
-  file_sink->go_on_in(file);
+  file_sink->continue_in(file);
   info("log reopened");
 }
 

@@ -13,7 +13,7 @@ enum class Level { debug, info, warning, error };
 /// The file is made, for its owner alone, if it is not there; its folder is not, and a symbolic link is refused.
 std::string to_file(const std::string& path);
 /// The file of that name anew, if lines go to a file: somebody has renamed the old one. Any thread. If it cannot be
-/// opened, lines go on into the old one, the first of them about that.
+/// opened, lines continue into the old one, the first of them about that.
 void reopen();
 void to_syslog(const std::string& ident);
 void set_level(Level level);
@@ -25,8 +25,8 @@ inline void info(std::string_view line) { write(Level::info, line); }
 inline void warning(std::string_view line) { write(Level::warning, line); }
 inline void error(std::string_view line) { write(Level::error, line); }
 
-/// For handlers of signals: takes no lock and no memory. The line ends with a newline, and goes to a file or to syslog as
-/// it is; not to standard error.
+/// For handlers of signals: takes no lock and no memory. The line ends with a newline, and goes to a file or to syslog
+/// as it is; not to standard error.
 void write_in_a_handler(std::string_view line) noexcept;
 
 }  // namespace lccfs::log

@@ -23,8 +23,8 @@ class LCCFS_THREAD_ANNOTATION(capability("mutex")) Mutex : public std::mutex {
   void unlock() LCCFS_THREAD_ANNOTATION(release_capability()) { std::mutex::unlock(); }
 };
 
-/// Holds the mutex while it lives, but between `unlock` and `lock`. Condition variables wait with it, too; what they wait
-/// for is a lambda: `[this]() REQUIRES(mutex_) { return ...; }`.
+/// Holds the mutex while it lives, but between `unlock` and `lock`. Condition variables wait with it, too; what they
+/// wait for is a lambda: `[this]() REQUIRES(mutex_) { return ...; }`.
 class LCCFS_THREAD_ANNOTATION(scoped_lockable) Lock : public std::unique_lock<std::mutex> {
  public:
   explicit Lock(Mutex& mutex) LCCFS_THREAD_ANNOTATION(acquire_capability(mutex))

@@ -19,7 +19,7 @@ namespace {
 
 Program running;
 
-/// Standard output is opened such that writing to it fails: what was printed for nobody is not to pass for success.
+/// Standard output is opened such that writing to it fails: output that nothing can read must not count as success.
 bool open_standard_descriptors() {
   for (const int wanted : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(wanted, F_GETFD) >= 0) continue;

@@ -20,7 +20,7 @@ struct Program {
   int interrupted = 1;
 };
 
-/// A program's main(): runs `run` with the words behind the program's name, and answers the status to exit with.
+/// A program's main(): runs `run` with the words after the program's name, and answers the status to exit with.
 ///
 /// Descriptors 0 to 2 that the caller has closed are opened before anything else: else the first files of the program
 /// (the volume, the log, the pipe to its parent) would get these numbers, and what is printed would go into them.

@@ -15,9 +15,10 @@ std::string size_text(std::uint64_t size_bytes);
 /// With commas: "1,234,567".
 std::string count_text(std::uint64_t count);
 
-/// Bytes as others wrote them, as one line for terminals and logs: UTF-8 stays, but for what would break a line or steer
-/// a terminal (control characters, DEL, C1, line separators, changes of the writing direction); that, and every byte
-/// that is no UTF-8, is \xNN. What it makes it leaves alone: everything that leaves a program may go through it once more.
+/// Bytes as others wrote them, as one line for terminals and logs: UTF-8 stays, but for what would break a line or
+/// steer a terminal (control characters, DEL, C1, line separators, changes of the writing direction); that, and every
+/// byte that is no UTF-8, is \xNN. What it makes it leaves alone: everything that leaves a program may go through it
+/// once more.
 std::string printable(std::string_view bytes);
 
 /// In the same form, these bytes alone; with the backslash among them, two texts stay two.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// The invariants of docs/ORDERING.md section 3 as code: V, P, Q, M, with T of section 7, and what else must hold
-// between the objects of a volume (paper section 6.2). Reads, and changes nothing.
+// The invariants of docs/PROTOCOL.md section 3 as code: V, P, Q, M, with T of docs/DATA.md section 5, and what else
+// must hold between the objects of a volume (paper section 6.2). Reads, and changes nothing.
 //
 // Streams over the objects: one read an inode, and one for each data object's inode at most; memory for directories,
 // for inodes with several back-pointers or links, and for the queue, alone.

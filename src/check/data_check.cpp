@@ -30,7 +30,7 @@ std::optional<MapBlock> block_in(const objects::Object& inode, std::uint64_t blo
   return bits ? std::optional(*bits) : std::nullopt;
 }
 
-/// Behind the objects of one inode from `begin` on, for which not too many blocks of the map are to be read.
+/// After the objects of one inode from `begin` on, for which not too many blocks of the map are to be read.
 std::size_t end_of_some_blocks(std::span<const std::pair<Ino, ObjectIndex>> batch, std::size_t begin) {
   std::size_t blocks = 0, end = begin;
   for (; end < batch.size() && batch[end].first == batch[begin].first; ++end) {

@@ -13,14 +13,14 @@
 namespace lccfs::check {
 
 struct Finding {
-  // Which fields a kind fills in stands behind it; `ino` is always the inode that `object` is, or that it belongs to as
+  // Which fields a kind fills in stands after it; `ino` is always the inode that `object` is, or that it belongs to as
   // a data object.
   enum class Kind : std::uint8_t {
     corrupt,             ///< bytes that no version of ours wrote. part, is_key (payload: part is empty), seen
     unsupported,         ///< written by a newer version. part, is_key, seen
     missing_part,        ///< an xattr that an inode of its type, Super or Alloc must have. part
     unknown_part,        ///< an xattr or key that this format does not know, or not there. part, is_key, seen
-    unknown_object,      ///< an object whose name is none of ours
+    unknown_object,      ///< an object whose name does not belong to LCCFS
     missing_object,      ///< Super, Alloc or the root is not there
     number_not_given,    ///< Alloc's counter is not above every number in use. number: the highest in use
     fences_behind,       ///< Super's fence counter is below a number in use. number: the highest in use

@@ -32,7 +32,7 @@ class InodeScan {
   void take_keys(const std::vector<std::pair<std::string, Bytes>>& keys) {
     for (const auto& [key, value] : keys) scan_key({key, value, true});
   }
-  /// Behind the last page.
+  /// After the last page.
   ScannedInode finish() {
     if (is(FileType::directory)) judge_subdirectories();
     judge_traces();
@@ -215,7 +215,7 @@ class InodeScan {
     result_.findings.push_back(finding_on(Kind::denied_attribute, head_.name, part, "attr says that there is none"));
   }
 
-  // -- behind all keys
+  // -- after all keys
   void note_small_file() {
     if (!size_bytes_ || *size_bytes_ > format::file_size_limit_bytes || has_further_objects_) return;
     result_.small_file = SmallFile{.ino = ino_,

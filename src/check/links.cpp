@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Numbers of links, names of directories and paths from the root, behind the matching (check/namespace_check.h).
+// Numbers of links, names of directories and paths from the root, after the matching (check/namespace_check.h).
 #include <algorithm>
 #include <string>
 #include <unordered_map>

@@ -134,8 +134,8 @@ class Matcher {
     return check_.directories.for_each_detached(directory, look_at_page);
   }
 
-  /// No item leads to these d/ keys, so none of their inodes is accounted for. Of directories that others claim, too, all
-  /// inodes are looked for.
+  /// No item leads to these d/ keys, so none of their inodes is accounted for. Of directories that others claim, too,
+  /// all inodes are looked for.
   Result<> look_at_lost_detached(const Directories& lost_detached, const Directories& unexplained) {
     std::vector<Ino> directories;
     std::ranges::copy_if(lost_detached, std::back_inserter(directories),

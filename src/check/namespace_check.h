@@ -27,9 +27,9 @@ struct NamespaceCheck {
   Effort effort;
 };
 
-/// Doubts that a d/ key would explain: what is wrong with an inode unless such a key leads to it, in a directory that the
-/// queue names. Holds little, and not for long: whenever there are `room` of them, those keys are read, and what no key
-/// explains is reported. Any thread.
+/// Doubts that a d/ key would explain: what is wrong with an inode unless such a key leads to it, in a directory that
+/// the queue names. Holds little, and not for long: whenever there are `room` of them, those keys are read, and what no
+/// key explains is reported. Any thread.
 class UnlessDetached {
  public:
   /// 2 MiB.
@@ -40,7 +40,8 @@ class UnlessDetached {
   Result<> add_orphan(Ino ino, std::uint32_t nlink, bool sealed) {
     return add({.ino = ino, .kind = Finding::Kind::orphan, .nlink = nlink}, sealed);
   }
-  /// An inode with that many names, which are none or not its nlink. Does nothing where the queue leads to it by itself.
+  /// An inode with that many names, which are none or not its nlink. Does nothing where the queue leads to it by
+  /// itself.
   Result<> add_links(Ino ino, const InodeSummary& inode, std::uint64_t names);
   /// Sealed, or the topmost of a lost tree.
   Result<> add_seal(Ino ino) { return add({.ino = ino, .kind = Finding::Kind::lost_trace}, true); }
@@ -69,16 +70,16 @@ class UnlessDetached {
   std::vector<Doubt> doubts_ GUARDED_BY(mutex_);
 };
 
-// -- match.cpp: V, P and types. Directories whose sums agree need no look; of the others the entries are read again, and
-// only where that is not enough, inodes.
+// -- match.cpp: V, P and types. Directories whose sums agree need no look; of the others the entries are read again,
+// and only where that is not enough, inodes.
 
-/// Plain inodes whose names are to be counted, for one was met that is not the one in their parent: with the directories
-/// where that was.
+/// Plain inodes whose names are to be counted, for one was met that is not the one in their parent: with the
+/// directories where that was.
 using UnclearInodes = std::map<Ino, std::set<Ino>>;
-/// Behind it the index knows the names of all directories and special inodes; plain inodes without any are told.
+/// After it the index knows the names of all directories and special inodes; plain inodes without any are told.
 Result<UnclearInodes> match_entries(const NamespaceCheck& check, UnlessDetached& findings);
 
-// -- links.cpp: behind that
+// -- links.cpp: after that
 /// Numbers of names against nlink; seals.
 Result<> check_links(const NamespaceCheck& check, const UnclearInodes& unclear, UnlessDetached& findings);
 /// Every directory but the root has one name.

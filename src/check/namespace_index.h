@@ -21,8 +21,8 @@ namespace lccfs::check {
 
 // ---- links as sums
 
-/// A set of links: two sets that have the same sum and number are taken for the same. Each link adds 64 well-mixed bits,
-/// so sets that differ have one sum once in 2^64.
+/// A set of links: two sets that have the same sum and number are taken for the same. Each link adds 64 well-mixed
+/// bits, so sets that differ have one sum once in 2^64.
 struct LinkSum {
   std::uint64_t sum = 0;
   std::uint64_t count = 0;
@@ -57,8 +57,8 @@ constexpr LinkSum name_link(Ino ino, std::uint64_t name_hash) { return {mix_bits
 
 // ---- inodes
 
-/// What other objects are judged by, of an inode. What could not be read is left out, so that no rule says anything about
-/// it.
+/// What other objects are judged by, of an inode. What could not be read is left out, so that no rule says anything
+/// about it.
 struct InodeSummary {
   using State = format::StateRecord::Kind;
 

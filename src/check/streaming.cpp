@@ -127,7 +127,7 @@ Result<> in_threads(ObjectStore& store, const Effort& effort, unsigned threads,
   return error.result();
 }
 
-/// Where parts of the listing go on. A part of which a page is being listed is nobody else's.
+/// Where parts of the listing continue. A part of which a page is being listed is nobody else's.
 class Cursors {
  public:
   explicit Cursors(std::vector<std::string> starts) : line_(starts.begin(), starts.end()) {}
@@ -142,7 +142,7 @@ class Cursors {
     line_.pop_front();
     return cursor;
   }
-  /// Empty: that part is listed. Goes on at once otherwise: metadata come first where they are apart, and files are
+  /// Empty: that part is listed. Continues at once otherwise: metadata come first where they are apart, and files are
   /// known before their data.
   void put_back(std::string cursor) {
     const Lock lock(mutex_);

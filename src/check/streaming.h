@@ -48,7 +48,7 @@ class ReadWindow {
   const std::shared_ptr<Answers> answers_;  // the completions' too
 };
 
-/// How much goes on at once. A small volume is not worth a thread.
+/// How much continues at once. A small volume is not worth a thread.
 struct Effort {
   unsigned threads = 1;
   unsigned reads_per_thread = 16;

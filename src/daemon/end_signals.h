@@ -17,7 +17,7 @@ class EndSignals {
  public:
   enum class Hangup { ends, reopens_log };
 
-  /// Before the process has other threads: they inherit that these signals are none of theirs.
+  /// Before the process has other threads: they inherit that these signals are not for them.
   EndSignals(const Program& program, Hangup hangup);
   ~EndSignals();
   EndSignals(const EndSignals&) = delete;

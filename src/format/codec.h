@@ -84,7 +84,7 @@ class RecordWriter {
   ByteWriter out_;
 };
 
-/// Reads a record; of what is wrong it keeps the first. Fields behind that are zero.
+/// Reads a record; of what is wrong it keeps the first. Fields after that are zero.
 class RecordReader {
  public:
   explicit RecordReader(std::string_view bytes)
@@ -213,7 +213,7 @@ Result<Record> read(std::string_view bytes) {
   return record;
 }
 
-/// Behind the fields of a record, once. (Specialized: where other files are compiled with these, they must not try.)
+/// After the fields of a record, once. (Specialized: where other files are compiled with these, they must not try.)
 #define LCCFS_RECORD(Record)                      \
   template <>                                     \
   Bytes encode(const Record& record) {            \

@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::uint64_t smallest_hash = 3;  // 0: the start; 1 and 2: "." and ".."
 
-// What names are made of. `put` writes one, `take` reads it off the front of a text, and refuses what `put` never writes.
+// What names are made of. `put` writes one, `take` reads it off the front of a text, and refuses what `put` never
+// writes.
 
 /// A number of that many digits.
 template <unsigned base, std::size_t width>
@@ -155,7 +156,7 @@ std::string map_key(std::uint64_t block) { return map_shape.make(Hash{block}); }
 std::string instance_key(InstanceId instance) { return instance_shape.make(instance); }
 std::string queue_key(std::uint64_t number) { return queue_shape.make(Digits{number}); }
 std::string step_number_value(std::uint64_t number) { return step_number_value_shape.make(Digits{number}); }
-// '0' is the byte behind '/'.
+// '0' is the byte after '/'.
 std::string entry_cursor_key(std::uint64_t hash) {
   std::string key = "n/";
   put(key, Hash{hash});

@@ -40,7 +40,7 @@ std::optional<ObjectName> parse_object_name(std::string_view name);
 using VolumeUuid = std::array<std::uint8_t, 16>;
 std::uint64_t name_hash(const VolumeUuid& uuid, std::string_view name);
 
-// Keys of a directory's omap. A name is kept as it is behind the last '/': it may hold any byte but '/' and NUL.
+// Keys of a directory's omap. A name is kept as it is after the last '/': it may hold any byte but '/' and NUL.
 std::string entry_key(const VolumeUuid& uuid, std::string_view name);  // n/<16 hex digits>/<name>
 std::string reverse_key(Ino ino, std::string_view name);               // i/<ino>/<name>
 std::string detached_key(Ino ino, Token token);                        // d/<ino>/<token>
@@ -58,7 +58,7 @@ std::string queue_key(std::uint64_t number);    // q/<20 digits>
 std::string step_number_value(std::uint64_t number);  // 20 digits
 std::optional<std::uint64_t> parse_step_number(std::string_view value);
 
-/// The key after which a listing of `n/` goes on behind every name with this hash.
+/// The key after which a listing of `n/` continues after every name with this hash.
 std::string entry_cursor_key(std::uint64_t hash);
 
 struct EntryKey {

@@ -31,11 +31,11 @@ inline constexpr const char* parent = "parent";  // Inode: BackPointerRecord, th
 inline constexpr const char* size = "size";      // regular file, symlink: NumberRecord
 inline constexpr const char* atime = "atime";    // TimeRecord, each
 inline constexpr const char* mtime = "mtime";
-inline constexpr const char* ctime = "ctime";  // changed by whoever changes attributes or names
+inline constexpr const char* ctime = "ctime";  // set by each change of attributes or names
 inline constexpr const char* wtime = "wtime";  // regular file: changed by the lease's holder; st_ctime is the later one
 inline constexpr const char* lease = "lease";  // regular file: NumberRecord, the instance that holds the write lease
 inline constexpr const char* fence =
-    "fence";                                 // regular file: NumberRecord, number of the last fence behind a take-over
+    "fence";                                 // regular file: NumberRecord, number of the last fence before a take-over
 inline constexpr const char* nsub = "nsub";  // directory: NumberRecord, how many subdirectories
 }  // namespace xattr
 
@@ -133,7 +133,7 @@ struct EntryRecord {
   bool operator==(const EntryRecord&) const = default;
 };
 
-/// A file's allocation map for 1024 data objects, m/ key (docs/ORDERING.md section 7).
+/// A file's allocation map for 1024 data objects, m/ key (docs/DATA.md section 1).
 struct MapBlock {
   static constexpr std::uint64_t objects = 1024;
   std::bitset<objects> may_exist;
@@ -184,8 +184,8 @@ struct QueueItem {  // q/ key on a session object
 
 /// What one instance asks another with a notify on its session object.
 struct Question {
-  enum class Kind : std::uint8_t { give_back_lease = 1, store_attributes = 2 };
-  Kind kind = Kind::give_back_lease;
+  enum class Kind : std::uint8_t { release_lease = 1, store_attributes = 2 };
+  Kind kind = Kind::release_lease;
   Ino ino;
   bool from_open = false;  // store_attributes: the asker opens the file
   bool operator==(const Question&) const = default;
@@ -196,18 +196,18 @@ struct Answer {
   bool operator==(const Answer&) const = default;
 };
 
-/// What a collector asks all instances with one notify on Super (docs/ORDERING.md section 2).
-struct RollCall {
-  InstanceId asker;         // 0: nobody who writes (a dry run)
-  std::vector<Ino> inodes;  // at most roll_call_limit: which of these are open there?
-  bool operator==(const RollCall&) const = default;
+/// What a collector asks all instances with one notify on Super (docs/PROTOCOL.md section 2).
+struct LivenessPoll {
+  InstanceId asker;         // 0: a program that writes nothing (a dry run)
+  std::vector<Ino> inodes;  // at most poll_limit: which of these are open there?
+  bool operator==(const LivenessPoll&) const = default;
 };
-inline constexpr std::uint32_t roll_call_limit = 4096;
-struct RollReply {
+inline constexpr std::uint32_t poll_limit = 4096;
+struct PollReply {
   InstanceId instance;
   std::uint64_t lowest_running = 0;  // no number of this instance's below it is running or relied on
   std::vector<Ino> open;             // of those asked for
-  bool operator==(const RollReply&) const = default;
+  bool operator==(const PollReply&) const = default;
 };
 
 /// Both are defined for every record above.

@@ -128,18 +128,18 @@ void fields(auto& io, Is<Answer> auto& answer) {
 }
 LCCFS_RECORD(Answer)
 
-void fields(auto& io, Is<RollCall> auto& call) {
-  io.begin("roll call").version();
+void fields(auto& io, Is<LivenessPoll> auto& call) {
+  io.begin("liveness poll").version();
   io(call.asker);
-  io.list(call.inodes, roll_call_limit, "too many inodes");
+  io.list(call.inodes, poll_limit, "too many inodes");
 }
-LCCFS_RECORD(RollCall)
+LCCFS_RECORD(LivenessPoll)
 
-void fields(auto& io, Is<RollReply> auto& reply) {
-  io.begin("roll reply").version();
+void fields(auto& io, Is<PollReply> auto& reply) {
+  io.begin("poll reply").version();
   io(reply.instance, reply.lowest_running);
-  io.list(reply.open, roll_call_limit, "too many inodes");
+  io.list(reply.open, poll_limit, "too many inodes");
 }
-LCCFS_RECORD(RollReply)
+LCCFS_RECORD(PollReply)
 
 }  // namespace lccfs::format

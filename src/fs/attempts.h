@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Starting over after a lost race. Each loss means that another step went through; still, two that undo each other's
-// work step aside for a random while, and nobody tries for ever. One thread.
+// Starting over after a lost race. Each loss means that another step went through. Two operations that undo each
+// other's work would repeat that for ever: each waits for a random time, and gives up after a while. One thread.
 #pragma once
 
 #include <algorithm>

@@ -14,7 +14,7 @@ namespace lccfs {
 
 namespace {
 
-Result<> check_changes(const InodeView& view, const SetAttributes& changes) {
+Result<> check_changes(const Inode& view, const SetAttributes& changes) {
   if (!changes.size_bytes || view.attr.type == FileType::regular) return {};
   const auto code = view.is_directory() ? ErrorCode::is_directory : ErrorCode::invalid;
   return failure(code, format::inode_object(view.ino) + " is no regular file: it has no size to set");
@@ -23,7 +23,7 @@ Result<> check_changes(const InodeView& view, const SetAttributes& changes) {
 }  // namespace
 
 /// A directory that was removed while it is open has no links, also before a collector has marked it.
-Result<AttributesReply> Namespace::directory_reply_for(const InodeView& view) {
+Result<AttributesReply> Namespace::directory_reply_for(const Inode& view) {
   auto reply = reply_for(view);
   LCCFS_TRY(const bool removed, metadata_.was_removed(view));
   if (removed) reply.attributes.nlink = 0;
@@ -39,7 +39,7 @@ Result<AttributesReply> Namespace::get_attributes(Ino ino) {
   return reply_for(view);
 }
 
-Result<> Namespace::set_mode_and_owner(const InodeView& known, const SetAttributes& changes) {
+Result<> Namespace::set_mode_and_owner(const Inode& known, const SetAttributes& changes) {
   const auto change = [&changes](format::AttrRecord& attr) -> Result<> {
     attr.mode = changes.mode.value_or(attr.mode) & permission_bits;
     attr.uid = changes.uid.value_or(attr.uid);
@@ -55,7 +55,7 @@ Result<> Namespace::set_blind_times(Ino ino, const SetAttributes& changes) {
   const auto time = wall_time();
   LCCFS_TRY(const auto applied,
             or_stale(instance_.run_repeatable(txn::set_times(ino, changes.atime, changes.mtime, time))));
-  metadata_.inodes.change(ino, applied.version, [&changes, time](InodeView& view) {
+  metadata_.inodes.change(ino, applied.version, [&changes, time](Inode& view) {
     view.ctime = time;
     view.atime = changes.atime.value_or(view.atime);
     view.mtime = changes.mtime.value_or(view.mtime);

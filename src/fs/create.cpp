@@ -9,7 +9,8 @@
 //    |            | times; mkdir: nsub + 1, guarded as read                       |
 //  3 | Inode.X    | [remove new inode] only if 2 failed: as 1 left it             |
 //
-// While it runs, and as long as the name of X is in doubt, P is not removed: a collector asks (section 5).
+// While it runs, and as long as the name of X is in doubt, P is not removed: a collector asks (docs/PROTOCOL.md section
+// 5).
 //
 // Whether 2 was applied is decided by its number, never by looking for the name: another client may have renamed or
 // unlinked it since.
@@ -24,7 +25,7 @@ namespace lccfs {
 namespace {
 
 /// A setgid directory hands its group down, and itself to subdirectories.
-format::AttrRecord attributes_for(const Caller& caller, const InodeView& parent, const NewNode& node) {
+format::AttrRecord attributes_for(const Caller& caller, const Inode& parent, const NewNode& node) {
   format::AttrRecord attr;
   attr.type = node.type;
   attr.mode = node.type == FileType::symlink ? 0777U : node.mode & permission_bits;
@@ -39,8 +40,8 @@ format::AttrRecord attributes_for(const Caller& caller, const InodeView& parent,
 }
 
 /// What a read of the inode just made would show.
-InodeView view_of(const txn::NewInode& made, std::uint64_t version, std::chrono::nanoseconds sent) {
-  InodeView view;
+Inode view_of(const txn::NewInode& made, std::uint64_t version, std::chrono::nanoseconds sent) {
+  Inode view;
   view.ino = made.ino;
   view.version = version;
   view.sent = sent;
@@ -63,12 +64,12 @@ class Namespace::Make {
   Make(Namespace& its_namespace, const Caller& caller, const txn::Name& name, const NewNode& node, bool with_lease)
       : namespace_(its_namespace), caller_(caller), name_(name), node_(node), with_lease_(with_lease) {}
 
-  Result<InodeView> run();
+  Result<Inode> run();
 
  private:
   Result<bool> name_once(bool from_memory);
-  Result<> make_inode(const InodeView& parent);
-  Result<bool> insert_entry(const InodeView& parent);
+  Result<> make_inode(const Inode& parent);
+  Result<bool> insert_entry(const Inode& parent);
   void remove_never_named();
   void leave_to_collector(Ino ino);
 
@@ -79,13 +80,13 @@ class Namespace::Make {
   const txn::Name& name_;
   const NewNode& node_;
   const bool with_lease_;
-  std::optional<InodeView> made_;  // the inode of step 1
+  std::optional<Inode> made_;  // the inode of step 1
   InodeCache::Ticket ticket_;
   bool may_have_name_ = false;  // step 2 may have been applied
 };
 
 /// Step 1.
-Result<> Namespace::Make::make_inode(const InodeView& parent) {
+Result<> Namespace::Make::make_inode(const Inode& parent) {
   txn::NewInode inode;
   LCCFS_TRY(inode.ino, instance_.allocate_ino());
   const Token token = instance_.next_token();
@@ -131,7 +132,7 @@ void Namespace::Make::remove_never_named() {
 }
 
 /// Step 2. false: refused.
-Result<bool> Namespace::Make::insert_entry(const InodeView& parent) {
+Result<bool> Namespace::Make::insert_entry(const Inode& parent) {
   const auto sent = namespace_.now();
   std::optional<txn::SubdirectoryCount> nsub;
   if (node_.type == FileType::directory) nsub = {parent.nsub_raw, parent.nsub + 1};
@@ -165,7 +166,7 @@ Result<bool> Namespace::Make::name_once(bool from_memory) {
   return insert_entry(*parent);
 }
 
-Result<InodeView> Namespace::Make::run() {
+Result<Inode> Namespace::Make::run() {
   LCCFS_CHECK(check_change(namespace_.options_, name_.name));
   LCCFS_CHECK(check_node(node_));
   const DirectoriesInUse::Making making(namespace_.directories_, name_.directory);
@@ -186,14 +187,14 @@ Result<EntryReply> Namespace::make_node(const Caller& caller, Ino parent, const 
   return entry_reply_for(made, sent);
 }
 
-/// The file behind a name that is taken. nullopt: it has just gone.
+/// The file that has the name already. nullopt: it has just gone.
 Result<std::optional<CreateReply>> Namespace::open_existing(const Caller& caller, const txn::Name& name, int flags) {
   const auto sent = now();
   LCCFS_TRY(const auto entries, metadata_.find({&name}, false));
   const auto& entry = entries.found.front();
   if (!entry) return std::nullopt;
   if (entry->record.type == FileType::directory) return failure(ErrorCode::is_directory, describe(name));
-  // Whoever looks the name up again finds the symlink, and follows it.
+  // The kernel looks the name up again, finds the symlink, and follows it.
   if (entry->record.type != FileType::regular) return failure(ErrorCode::stale, "no longer a regular file");
   const auto opened = files_.open(caller, entry->record.ino, flags);
   if (!opened && opened.error().code == ErrorCode::stale) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// What a write, or a truncate at open, takes away. The kernel asks for it before buffered writes; direct ones, and O_TRUNC,
-// it leaves to the file system.
+// What a write, or a truncate at open, takes away. The kernel asks for it before buffered writes; direct ones, and
+// O_TRUNC, it leaves to the file system.
 //
 //  - | Inode.X | guard `attr` as known; setuid, setgid and the capability's flag and key go, ctime | before the data
 #include "fs/data_io.h"
@@ -33,7 +33,7 @@ bool DataIo::has_no_privileges(const FileNode& node, const Caller& caller) const
 }
 
 Result<> DataIo::clear_privileges(FileNode& node, const Caller& caller) {
-  std::optional<InodeView> view;
+  std::optional<Inode> view;
   {
     const Lock lock(node.mutex);
     if (has_no_privileges(node, caller)) return {};

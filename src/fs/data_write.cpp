@@ -8,7 +8,7 @@
 //  2      | Data.X.* | write (all extents together)                 | below the size: old, new or torn bytes, as on a
 //         |          |                                              | disk; past it: cut at the take-over
 //  -      | memory   | size and times, stored at fsync, flush,      | growth that no fsync covered is lost
-//         |          | give-back                                    |
+//         |          | release                                      |
 //  3      | Inode.X  | O_DSYNC: size and map, if dirty; O_SYNC:     | the same: the write is not answered yet
 //         |          | times too                                    |
 #include <fcntl.h>
@@ -83,7 +83,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
     return node->clean_tail();
   }
 
-  /// A cut that failed is made good before anything else is written: a write behind it would bring back what was cut.
+  /// A cut that failed is made good before anything else is written: a write after it would bring back what was cut.
   void clean_up_and_begin_again() {
     auto cleaned = clean_tail_alone();
     if (!cleaned) return done(std::unexpected(std::move(cleaned).error()));
@@ -103,7 +103,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
       const Lock one_step(node->step_mutex);
       LCCFS_CHECK(node->ensure());
     }
-    // Pages are written back on nobody's behalf: that takes nothing away.
+    // No user writes back pages: that clears no setuid bit.
     if (!request.writes_back_pages) LCCFS_CHECK(io.clear_privileges(*node, request.caller));
     if (size_bytes() == 0) return {};
     const auto first = extents().front().index;
@@ -113,7 +113,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
     {
       const Lock lock(node->mutex);
       if (node->is_mapped(offset, size_bytes())) return {};
-      // Whoever writes one object after the other will write the next ones too: as many as it has written so far.
+      // A writer that writes one object after the other will write the next ones too: as many as it has written so far.
       if (offset == node->last_write_end) ahead = std::min(last.value, most_objects_ahead);
     }
     return node->map_objects(first, last.value - first.value + 1, ahead);
@@ -159,7 +159,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
     for (const auto& extent : extents()) node->set_believed_there(extent.index, true);
   }
 
-  /// O_DSYNC and O_SYNC: the kernel sends no fsync behind a direct write. What of this write somebody else is just
+  /// O_DSYNC and O_SYNC: the kernel sends no fsync after a direct write. What of this write somebody else is just
   /// storing is waited for.
   bool must_store() const {
     if (!syncs_data()) return false;
@@ -180,16 +180,16 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
     finish(std::unexpected(cleaned ? *parts.error() : cleaned.error()));
   }
 
-  /// Out of the gate first: pages that are dropped are waited for while they are being read, and that read may wait in
-  /// the gate behind one who waits for this write.
+  /// Leaves the gate first: dropping a page waits for a read of it, and that read may stand in the gate behind a
+  /// request that waits for this write.
   void finish(Result<std::size_t> result) {
     leave();
     if (alone) return done(std::move(result));
-    answer_behind_pages(std::move(result));
+    answer_after_pages(std::move(result));
   }
 
-  /// Who read into a page before the bytes were there has read old ones: such pages go before the write is answered.
-  void answer_behind_pages(Result<std::size_t> result) {
+  /// A page that was read before the bytes were there is old: such pages are dropped before the write is answered.
+  void answer_after_pages(Result<std::size_t> result) {
     if (pages == DataIo::Pages::written) return done(std::move(result));
     io.kernel.drop_written_pages(
         node->ino, offset, size_bytes(),
@@ -202,7 +202,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
     auto result = append_alone();
     if (result && offset != request.offset_bytes) append_moved();
     done = std::move(answer);
-    answer_behind_pages(std::move(result));
+    answer_after_pages(std::move(result));
   }
 
   /// It did not land where the kernel believed that the file ends, and where its pages have it now.

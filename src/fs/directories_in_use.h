@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Directories that are open here, each with one page of its listing, and those that inodes point to which were made
 // here and may have no name yet. A collector asks before it removes a directory: one of these stays
-// (docs/ORDERING.md section 5). Any thread; never blocks.
+// (docs/PROTOCOL.md section 5). Any thread; never blocks.
 #pragma once
 
 #include <algorithm>
@@ -54,8 +54,8 @@ class DirectoriesInUse {
     handles_.erase(id);
   }
 
-  /// Around a make. What memory holds of the directory is looked at within it, or a collector may have been told
-  /// meanwhile that nobody here needs it.
+  /// Around a make. Look at what memory holds of the directory only inside it. Otherwise a collector may be told
+  /// meanwhile that no operation here needs the directory.
   class Making {
    public:
     Making(DirectoriesInUse& directories, Ino parent) : directories_(directories), parent_(parent) {
@@ -72,7 +72,8 @@ class DirectoriesInUse {
     DirectoriesInUse& directories_;
     const Ino parent_;
   };
-  /// Of an inode whose name is in doubt: nobody here hears when the collector has seen to it, so to the end.
+  /// For an inode whose name is in doubt. This client never hears that the collector has dealt with it, so the
+  /// directory stays here to the end.
   void keep(Ino parent) {
     const Lock lock(mutex_);
     parents_of_new_.insert(parent);

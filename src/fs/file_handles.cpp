@@ -7,7 +7,7 @@
 //                 |          | first, or has expired                               |
 //  1              | Inode.X  | O_TRUNC: privileges go (data_privileges.cpp)        | all bytes, and no setuid bit
 //  2, 3           |          | O_TRUNC: truncate to 0 (truncate.cpp)               |
-//  behind         |          | a holder has expired: take over, release (lease.cpp)|
+//  after          |          | a holder has expired: take over, release (lease.cpp)|
 //
 //  fsync          | object   | step                                                | stop here leaves
 //  1              | Inode.X  | store (file_node.cpp): size, believed bits and, but | the same: it is not answered yet
@@ -47,7 +47,7 @@ Error bad_handle() { return {ErrorCode::bad_handle, "not an open file"}; }
 }  // namespace
 
 /// But for the handle.
-OpenReply Files::opened(const InodeView& view, int flags) {
+OpenReply Files::opened(const Inode& view, int flags) {
   using Holder = KernelView::Holder;
   const bool bypass = bypasses_pages(flags);
   auto holder = view.lease ? Holder::another : Holder::nobody;
@@ -55,7 +55,7 @@ OpenReply Files::opened(const InodeView& view, int flags) {
   return {.handle = {}, .keep_pages = kernel_.opened(view, holder, !bypass), .bypass_pages = bypass};
 }
 
-OpenReply Files::open_new(const InodeView& view, int flags) {
+OpenReply Files::open_new(const Inode& view, int flags) {
   auto reply = opened(view, flags);
   reply.handle = open_files_.add(open_files_.node(view.ino), flags);
   return reply;
@@ -77,7 +77,7 @@ Result<OpenReply> Files::open_node(const Caller& caller, const std::shared_ptr<F
   node->learn(*view);
   auto reply = opened(*view, flags);
   reply.handle = open_files_.add(node, flags);
-  if (view->lease_is_over && !instance_.read_only()) clean_up_behind(node, *view->lease);
+  if (view->holder_is_expired && !instance_.read_only()) clean_up_after(node, *view->lease);
   if ((flags & O_TRUNC) != 0) {  // whether the caller may, the kernel has checked, O_RDONLY too
     auto cut = empty(caller, *node);
     if (!cut) {

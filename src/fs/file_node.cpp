@@ -18,7 +18,7 @@ namespace lccfs {
 
 using format::MapBlock;
 
-void FileNode::learn(InodeView read) {
+void FileNode::learn(Inode read) {
   const Lock lock(mutex);
   const bool more_of_map = read.version == view.version && read.map_is_whole && !view.map_is_whole;
   if (!lease_held && (read.version > view.version || more_of_map)) {
@@ -28,7 +28,7 @@ void FileNode::learn(InodeView read) {
   }
 }
 
-void FileNode::learn_attr(const InodeView& newest) {
+void FileNode::learn_attr(const Inode& newest) {
   if (newest.version < attr_version_) return;
   view.attr = newest.attr;
   view.attr_raw = newest.attr_raw;
@@ -37,7 +37,7 @@ void FileNode::learn_attr(const InodeView& newest) {
   attr_sent = std::max(attr_sent, newest.sent);
 }
 
-void FileNode::take(InodeView read) {
+void FileNode::take(Inode read) {
   learn_attr(read);
   read.attr = view.attr;
   read.attr_raw = view.attr_raw;
@@ -46,7 +46,7 @@ void FileNode::take(InodeView read) {
   stored_size_bytes = view.size_bytes;
 }
 
-std::optional<Attributes> FileNode::acknowledged(const InodeView& read) {
+std::optional<Attributes> FileNode::acknowledged(const Inode& read) {
   const Lock lock(mutex);
   if (!lease_held) return std::nullopt;
   learn_attr(read);
@@ -55,7 +55,7 @@ std::optional<Attributes> FileNode::acknowledged(const InodeView& read) {
   return attributes;
 }
 
-void FileNode::born(InodeView made) {
+void FileNode::born(Inode made) {
   const Lock lock(mutex);
   kernel_.lease_taken(ino, 0);
   take(std::move(made));
@@ -71,7 +71,7 @@ void FileNode::unborn() {
 // ---- the lease
 
 /// Nothing is answered from memory, and nothing written, before the tail is clean.
-Result<> FileNode::taken(InodeView inode, std::uint64_t unchanged_since) {
+Result<> FileNode::taken(Inode inode, std::uint64_t unchanged_since) {
   const auto size_bytes = inode.size_bytes;
   {
     const Lock lock(mutex);
@@ -85,7 +85,7 @@ Result<> FileNode::taken(InodeView inode, std::uint64_t unchanged_since) {
 Result<MetaTxn> FileNode::release_step() {
   LCCFS_CHECK(clean_tail());
   const Lock lock(mutex);
-  return txn::give_back_lease(ino, instance_.id(), dirty_changes(true));
+  return txn::release_lease(ino, instance_.id(), dirty_changes(true));
 }
 
 void FileNode::released(std::uint64_t version) {

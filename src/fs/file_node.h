@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 // One regular file that is open or leased here: what memory knows of it, and, under its lease, the size, times and map
-// that are still to be stored (docs/ORDERING.md section 7).
+// that are still to be stored (docs/DATA.md section 2).
 //
 // Locks, in this order: the gate; `step_mutex` (lease.h); the table of open files (open_files.h); `mutex`, never held
 // over a step; the kernel's view.
@@ -11,7 +11,7 @@
 #include <optional>
 #include <set>
 
-#include "fs/inode_view.h"
+#include "fs/inodes.h"
 #include "fs/io_gate.h"
 #include "fs/kernel_view.h"
 #include "fs/lease.h"
@@ -28,7 +28,7 @@ class FileNode final : public Lease {
 
   // -- what is known of the file
   /// With the lease: what was acknowledged, and stat answers. Without: the inode as it was last read; ino 0: not yet.
-  InodeView view GUARDED_BY(mutex);
+  Inode view GUARDED_BY(mutex);
   /// The size that the inode object says. nullopt: not known, a step that stores it is on its way or has failed.
   std::optional<std::uint64_t> stored_size_bytes GUARDED_BY(mutex);
   /// How often the times were changed, and as of which change they are stored.
@@ -41,20 +41,20 @@ class FileNode final : public Lease {
   std::chrono::nanoseconds attr_sent GUARDED_BY(mutex){0};
 
   // -- who uses it
-  std::uint64_t last_write_end GUARDED_BY(mutex) = 0;  // where a sequential writer goes on
+  std::uint64_t last_write_end GUARDED_BY(mutex) = 0;  // where a sequential writer continues
   unsigned handles GUARDED_BY(mutex) = 0, writers GUARDED_BY(mutex) = 0;
   unsigned openings GUARDED_BY(mutex) = 0;         // opens that have begun: they are going to read the inode
   bool store_is_posted GUARDED_BY(mutex) = false;  // the five-second store is in line or under way
 
   /// The inode was read anew: without the lease, the newest read is what is known of it.
-  void learn(InodeView read) EXCLUDES(mutex);
+  void learn(Inode read) EXCLUDES(mutex);
   /// Mode, owner, flags and ctime of it. Versions order what is read and what is changed here; times of two clients'
   /// clocks do not.
-  void learn_attr(const InodeView& newest) REQUIRES(mutex);
-  /// What stat answers behind that read, if the lease is ours.
-  std::optional<Attributes> acknowledged(const InodeView& read) EXCLUDES(mutex);
+  void learn_attr(const Inode& newest) REQUIRES(mutex);
+  /// What stat answers after that read, if the lease is ours.
+  std::optional<Attributes> acknowledged(const Inode& read) EXCLUDES(mutex);
   /// A new file is born with its lease, before anybody else knows of it.
-  void born(InodeView made) EXCLUDES(mutex);
+  void born(Inode made) EXCLUDES(mutex);
   void unborn() EXCLUDES(mutex);
 
   // -- what is to be stored
@@ -79,12 +79,12 @@ class FileNode final : public Lease {
   Result<> clean_tail() REQUIRES(step_mutex) EXCLUDES(mutex);
 
  private:
-  Result<> taken(InodeView inode, std::uint64_t unchanged_since) REQUIRES(step_mutex) EXCLUDES(mutex) override;
+  Result<> taken(Inode inode, std::uint64_t unchanged_since) REQUIRES(step_mutex) EXCLUDES(mutex) override;
   Result<MetaTxn> release_step() REQUIRES(step_mutex) EXCLUDES(mutex) override;
   void released(std::uint64_t version) REQUIRES(step_mutex, mutex) override;
 
   /// All of it, but for what is known here of a later version.
-  void take(InodeView read) REQUIRES(mutex);
+  void take(Inode read) REQUIRES(mutex);
   txn::FileChanges dirty_changes(bool with_times) REQUIRES(mutex);
   Result<> store_dirty_now(bool with_times) REQUIRES(step_mutex) EXCLUDES(mutex);
   Result<> change_leased(const txn::FileChanges& changes) REQUIRES(step_mutex) EXCLUDES(mutex);

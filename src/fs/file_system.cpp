@@ -118,9 +118,9 @@ class MountedVolume final : public FileSystem {
 
   Result<> unmount() override {
     names_.wait_for_background_steps();
-    LCCFS_CHECK(files_.give_back_everything());
+    LCCFS_CHECK(files_.release_everything());
     files_.stop_answering();
-    LCCFS_CHECK(files_.give_back_everything());  // what a last question has stirred up
+    LCCFS_CHECK(files_.release_everything());  // what a last question has stirred up
     return instance_->end();
   }
 

@@ -36,7 +36,7 @@ void Files::stop_answering() {
 // ---- what is told of an inode
 
 /// The inode read anew; if another client writes it, its size as of now.
-Result<InodeView> Files::read_told(Ino ino, LeaseHolders::Ask ask) {
+Result<Inode> Files::read_told(Ino ino, LeaseHolders::Ask ask) {
   LCCFS_TRY(auto view, holders_.read_current(ino, ask));
   if (is_old_news(view)) return holders_.read_current(ino, ask);
   return view;
@@ -44,14 +44,14 @@ Result<InodeView> Files::read_told(Ino ino, LeaseHolders::Ask ask) {
 
 /// Our own lease in it is known to memory: where it was released between the read and the look into memory, the read is
 /// old.
-bool Files::is_old_news(const InodeView& read) const {
+bool Files::is_old_news(const Inode& read) const {
   if (read.lease != instance_.id()) return false;
   const auto node = open_files_.existing(read.ino);
   return !node || !node->held();
 }
 
 /// Memory's size and times over those of an inode that was just read.
-Attributes Files::attributes_behind(const InodeView& read, bool& leased_here) const {
+Attributes Files::attributes_behind(const Inode& read, bool& leased_here) const {
   const auto node = open_files_.existing(read.ino);
   const auto acknowledged = node ? node->acknowledged(read) : std::nullopt;
   leased_here = acknowledged.has_value();
@@ -59,10 +59,11 @@ Attributes Files::attributes_behind(const InodeView& read, bool& leased_here) co
 }
 
 /// Remembered as what the kernel knows.
-AttributesReply Files::reply(const InodeView& read) {
+AttributesReply Files::reply(const Inode& read) {
   bool leased_here = false;
   AttributesReply answer{attributes_behind(read, leased_here), options_.attributes_ttl};
-  // Another client writes it: what we say may be old at once. And what a file occupies is not known of a part of its map.
+  // Another client writes it: what we say may be old at once. And what a file occupies is not known of a part of its
+  // map.
   const bool written_elsewhere = read.lease && *read.lease != instance_.id();
   if (!leased_here && (written_elsewhere || !read.map_is_whole)) answer.attributes_ttl = {};
   kernel_.told(answer.attributes);
@@ -75,12 +76,12 @@ Result<AttributesReply> Files::get_attributes(Ino ino) {
   return reply(*view);
 }
 
-AttributesReply Files::reply_for(const InodeView& view) {
+AttributesReply Files::reply_for(const Inode& view) {
   if (view.attr.type != FileType::regular) {
     return {attributes_of(view, instance_.super().object_size_bytes), options_.attributes_ttl};
   }
   const auto again =
-      is_old_news(view) ? holders_.read_current(view.ino, LeaseHolders::Ask::nobody) : Result<InodeView>(view);
+      is_old_news(view) ? holders_.read_current(view.ino, LeaseHolders::Ask::nobody) : Result<Inode>(view);
   return reply(again ? *again : view);
 }
 
@@ -100,7 +101,7 @@ bool Files::is_open_or_opening(Ino ino) const {
   return node->handles > 0 || node->openings > 0;
 }
 
-void Files::attributes_changed(const InodeView& view) {
+void Files::attributes_changed(const Inode& view) {
   const auto node = open_files_.existing(view.ino);
   if (!node) return;
   const Lock lock(node->mutex);
@@ -116,7 +117,7 @@ std::optional<bool> Files::has_capability(Ino ino) const {
   return (node->view.attr.flags & format::attr_flag::capability) != 0;
 }
 
-void Files::born(const InodeView& view) { open_files_.node(view.ino)->born(view); }
+void Files::born(const Inode& view) { open_files_.node(view.ino)->born(view); }
 
 void Files::unborn(Ino ino) {
   auto node = open_files_.node(ino);
@@ -163,7 +164,7 @@ void Files::tick() {
 }
 
 /// What a holder that has expired wrote past the end goes now, in the background, not only when somebody writes.
-void Files::clean_up_behind(const std::shared_ptr<FileNode>& left, InstanceId holder) {
+void Files::clean_up_after(const std::shared_ptr<FileNode>& left, InstanceId holder) {
   post([this, node = left, holder]() mutable {
     Result<> done;
     {
@@ -172,13 +173,13 @@ void Files::clean_up_behind(const std::shared_ptr<FileNode>& left, InstanceId ho
     }
     if (done) done = release_or_store(*node, 0, Dirty::may_stay);
     if (!done) {
-      log::warning(format::inode_object(node->ino) + ": cleaning up behind its writer: " + done.error().context);
+      log::warning(format::inode_object(node->ino) + ": cleaning up after its writer: " + done.error().context);
     }
     open_files_.let_go(std::move(node));
   });
 }
 
-Result<> Files::give_back_everything() {
+Result<> Files::release_everything() {
   Result<> result;
   for (const auto& node : open_files_.all()) {
     const AloneInGate alone(node->gate);

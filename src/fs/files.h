@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Regular files: handles, leases, reads, writes, sizes and times (docs/ORDERING.md section 7). Threads as in
+// Regular files: handles, leases, reads, writes, sizes and times (docs/DATA.md). Threads as in
 // lccfs/file_system.h.
 #pragma once
 
@@ -11,7 +11,7 @@
 #include "base/mutex.h"
 #include "base/thread_pool.h"
 #include "fs/data_io.h"
-#include "fs/inode_view.h"
+#include "fs/inodes.h"
 #include "fs/kernel_view.h"
 #include "fs/lease_holders.h"
 #include "fs/open_files.h"
@@ -28,17 +28,17 @@ class Files {
 
   // -- what the namespace operations use
   /// stat's answer for an inode just read: memory knows better while the lease is ours. TTL 0 while another holds it.
-  AttributesReply reply_for(const InodeView& view);
+  AttributesReply reply_for(const Inode& view);
   bool is_open(Ino ino) const;
-  /// Also while an open is reading the inode: who begins before it dies, and after whom it is asked, has it open.
+  /// Also while an open is reading the inode. So an open that began before the inode died counts when a collector asks.
   bool is_open_or_opening(Ino ino) const;
   /// `attr` or ctime of this inode was changed by an operation of this client: open files see it at once.
-  void attributes_changed(const InodeView& view);
+  void attributes_changed(const Inode& view);
   /// A file that create is about to give its name, born with its lease ours: from now on questions about it are
   /// answered. Followed by open_new, or by unborn if it gets no name.
-  void born(const InodeView& view);
+  void born(const Inode& view);
   void unborn(Ino ino);
-  OpenReply open_new(const InodeView& view, int flags);
+  OpenReply open_new(const Inode& view, int flags);
   /// security.capability of an open file from memory: nullopt if it is not open here, or memory too old (ask the
   /// store).
   std::optional<bool> has_capability(Ino ino) const;
@@ -57,27 +57,27 @@ class Files {
   void forget(Ino ino) { kernel_.forget(ino); }
   void tick();
   void set_kernel_cache(KernelCache* cache) { kernel_.set(cache); }
-  Result<> give_back_everything();
+  Result<> release_everything();
   /// Other instances get no answer from now on; what they have asked for is done when it returns.
   void stop_answering();
 
  private:
   // files.cpp: what is told of an inode
-  Result<InodeView> read_told(Ino ino, LeaseHolders::Ask ask);
-  bool is_old_news(const InodeView& read) const;
-  Attributes attributes_behind(const InodeView& read, bool& leased_here) const;
-  AttributesReply reply(const InodeView& read);
+  Result<Inode> read_told(Ino ino, LeaseHolders::Ask ask);
+  bool is_old_news(const Inode& read) const;
+  Attributes attributes_behind(const Inode& read, bool& leased_here) const;
+  AttributesReply reply(const Inode& read);
   // file_handles.cpp
   Result<OpenReply> open_node(const Caller& caller, const std::shared_ptr<FileNode>& node, int flags);
   Result<> empty(const Caller& caller, FileNode& node);
-  OpenReply opened(const InodeView& view, int flags);
-  void clean_up_behind(const std::shared_ptr<FileNode>& left, InstanceId holder);
+  OpenReply opened(const Inode& view, int flags);
+  void clean_up_after(const std::shared_ptr<FileNode>& left, InstanceId holder);
   enum class Dirty { is_stored, may_stay };
   Result<> release_or_store(FileNode& node, unsigned own_writers, Dirty dirty);
   void post(ThreadPool::Work work) EXCLUDES(tasks_mutex_);
   // truncate.cpp
   Result<AttributesReply> change_node(FileNode& node, const SetAttributes& changes);
-  Result<std::optional<InodeView>> set_times_unleased(Ino ino, const SetAttributes& changes);
+  Result<std::optional<Inode>> set_times_unleased(Ino ino, const SetAttributes& changes);
 
   Instance& instance_;
   ThreadPool& pool_;

@@ -44,13 +44,13 @@ void IoGate::lock() {
   answer.get();
 }
 
-/// Whether one may go before whom nobody waits who is to be alone.
+/// Whether a waiter may go, if none before it in line is to run alone.
 bool IoGate::may_go(const Waiter& waiter) const {
   if (waiter.kind == Kind::write) return waiter.overlapped == 0;
   return waiter.kind == Kind::read || (reads_ == 0 && writes_.empty() && &waiter == &line_.front());
 }
 
-/// Lets in all who may go, as far as the first who is to be alone.
+/// Lets in all that may go, up to the first that is to run alone.
 std::vector<IoGate::Go> IoGate::admit() {
   std::vector<Go> admitted;
   for (auto waiter = line_.begin(); waiter != line_.end() && !alone_;) {

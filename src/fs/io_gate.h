@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Who may touch a file's bytes at the same time, within one client (docs/ORDERING.md section 7): reads and writes run
-// together, except that writes of overlapping ranges go one after the other (a step may run twice), and that what must
-// run alone (truncate, append, clean-up, giving the lease back) waits for all that came before it and holds back what
-// comes behind.
+// Which reads and writes of a file may run at the same time, within one client (docs/DATA.md section 2): reads and
+// writes run together, except that writes of overlapping ranges go one after the other (a step may run twice), and that
+// what must run alone (truncate, append, clean-up, releasing the lease) waits for all that came before it, and all that
+// comes later waits for it.
 //
 // Each waits for no more than that: a write whose object does not answer holds up those that overlap it, and those that
-// overlap them, in the order in which they came. All others pass, so that a file's other objects go on. Nobody passes
-// one who is to be alone: it gets in once those before it are through.
+// overlap them, in the order in which they came. All others pass, so that the file's other objects do not wait. Nothing
+// passes a request that runs alone: it gets in once those before it have left.
 //
 // Any thread. `go` is called by the entering thread, or later by one that leaves: it must not block.
 #pragma once

@@ -46,20 +46,20 @@ void KernelView::drop_attributes(Ino ino) {
 
 // ---- pages
 
-bool KernelView::right_for(const Pages& pages, const InodeView& view, Holder holder) {
+bool KernelView::right_for(const Pages& pages, const Inode& view, Holder holder) {
   if (!pages.may_be_held) return true;
   if (!pages.right || holder == Holder::another) return false;
-  // Ours in memory and not in the store: it was given back, and others may have come and gone since.
+  // Ours in memory and not in the store: it was released, and others may have come and gone since.
   return pages.leased ? holder == Holder::me : pages.version == view.version;
 }
 
 /// From now on. What another holds may change at any time without a new version.
-void KernelView::are_right(Pages& pages, const InodeView& view, Holder holder) {
+void KernelView::are_right(Pages& pages, const Inode& view, Holder holder) {
   pages.right = pages.leased ? holder == Holder::me : holder == Holder::nobody;
   pages.version = view.version;
 }
 
-bool KernelView::opened(const InodeView& view, Holder holder, bool buffered) {
+bool KernelView::opened(const Inode& view, Holder holder, bool buffered) {
   std::uint64_t leases = 0;
   {
     const Lock lock(mutex_);
@@ -91,7 +91,7 @@ void KernelView::closed(Ino ino) {
 void KernelView::mapped(Ino ino) {
   const Lock lock(mutex_);
   auto& pages = pages_[ino];
-  // As of which version they are going to be right nobody has looked: the next open drops them, unless the lease is ours.
+  // Their version is not known: the next open drops them, unless the lease is ours.
   pages.right = pages.leased && (pages.right || !pages.may_be_held);
   pages.may_be_held = true;
   ++pages.buffered_handles;
@@ -144,7 +144,7 @@ void KernelView::drop_written_pages(Ino ino, std::uint64_t offset_bytes, std::ui
   });
 }
 
-/// With nobody left who reads or writes through them they all go, so that the next write finds none.
+/// If no handle uses pages any more, all of them are dropped, so that the next write finds none.
 void KernelView::drop_written_pages_now(Ino ino, std::uint64_t offset_bytes, std::uint64_t size_bytes) {
   std::uint64_t opens = 0;
   bool all = false;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// What the kernel holds of each file, and when it has to drop it (docs/ORDERING.md section 7): the attributes that it was
+// What the kernel holds of each file, and when it has to drop it (docs/DATA.md section 9): the attributes that it was
 // told, and the pages that it has cached.
 //
-// Its pages are right as of a version of the inode, or, while the lease is ours, as of now: nobody else changes the bytes
-// then, and what changes them here passes through this kernel. Attributes say nothing about pages: another client may have
-// put the times back, and who asks for attributes may do so between a change and the next open.
+// Its pages are right as of a version of the inode, or, while the lease is ours, as of now: nobody else changes the
+// bytes then, and what changes them here passes through this kernel. Attributes say nothing about pages: another client
+// may have put the times back, and a program may ask for attributes between a change and the next open.
 //
 // Any thread. Methods that say so block while the kernel reads a page: not for completions, nor for the thread that
 // receives requests.
@@ -17,7 +17,7 @@
 
 #include "base/mutex.h"
 #include "base/thread_pool.h"
-#include "fs/inode_view.h"
+#include "fs/inodes.h"
 #include "lccfs/file_system.h"
 
 namespace lccfs {
@@ -37,9 +37,10 @@ class KernelView {
 
   // -- pages
   enum class Holder { nobody, me, another };
-  /// An open has read `view`, with that holder of its lease. Drops the pages unless they are right, which it answers; may
-  /// block. `buffered`: reads and writes of the handle go through the kernel's pages. To be followed by closed then.
-  bool opened(const InodeView& view, Holder holder, bool buffered);
+  /// An open has read `view`, with that holder of its lease. Drops the pages unless they are right, which it answers;
+  /// may block. `buffered`: reads and writes of the handle go through the kernel's pages. To be followed by closed
+  /// then.
+  bool opened(const Inode& view, Holder holder, bool buffered);
   void closed(Ino ino);
   /// A handle that is not buffered is mapped: it uses pages, too, from now on until it is closed.
   void mapped(Ino ino);
@@ -72,8 +73,8 @@ class KernelView {
     std::uint64_t opens = 0, leases = 0;  // how often so far: tells whether anything came in between
   };
   static Told told_of(const Attributes& attributes);
-  static bool right_for(const Pages& pages, const InodeView& view, Holder holder);
-  static void are_right(Pages& pages, const InodeView& view, Holder holder);
+  static bool right_for(const Pages& pages, const Inode& view, Holder holder);
+  static void are_right(Pages& pages, const Inode& view, Holder holder);
   /// nullptr: there is none.
   Pages* find(Ino ino) REQUIRES(mutex_);
   void drop_if_needless(Ino ino) REQUIRES(mutex_);

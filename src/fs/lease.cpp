@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Every step guards "lease is mine", "lease is the old one" or the version: whoever finds a guard failed reads the
-// inode.
+// Every step guards "lease is mine", "lease is the old one" or the version: after a failed guard the inode is read.
 //
 //  take       | object   | step                                                   | stop here leaves
 //  1          | Inode.X  | "take lease": guard lease absent, version as read;     | a lease of one who will expire
@@ -16,7 +15,7 @@
 //  3          | Data.X.* | cut the boundary object, remove mapped ones past it    | the same
 //
 //  release    | object   | step                                                   | stop here leaves
-//  1          | Inode.X  | "give back lease": guard lease = me; size, times, map; | done
+//  1          | Inode.X  | "release lease": guard lease = me; size, times, map;   | done
 //             |          | lease removed                                          |
 #include "fs/lease.h"
 
@@ -45,7 +44,7 @@ Result<> Lease::ensure() {
       if (taken.error().code != ErrorCode::guard_failed) return std::unexpected(std::move(taken).error());
       continue;
     }
-    LCCFS_TRY(const auto holder, holders_.settle(*inode.lease, {format::Question::Kind::give_back_lease, ino, false}));
+    LCCFS_TRY(const auto holder, holders_.settle(*inode.lease, {format::Question::Kind::release_lease, ino, false}));
     if (holder == Holder::expired) LCCFS_CHECK(take_over(*inode.lease));
   }
 }
@@ -77,7 +76,7 @@ Result<> Lease::adopt_own() {
   return adopt(std::move(*inode), 0);
 }
 
-Result<> Lease::adopt(InodeView inode, std::uint64_t unchanged_since) {
+Result<> Lease::adopt(Inode inode, std::uint64_t unchanged_since) {
   inode.lease = instance_.id();
   LCCFS_CHECK(taken(std::move(inode), unchanged_since));
   const Lock lock(mutex);
@@ -90,7 +89,8 @@ Result<> Lease::release() {
   if (!held()) return {};
   LCCFS_TRY(auto step, release_step());
   auto done = instance_.run_repeatable(std::move(step));
-  // A guard that failed, or an object that is gone: an earlier run did it, or whoever took over fenced us first.
+  // A guard that failed, or an object that is gone: an earlier run did it, or the instance that took over fenced us
+  // first.
   if (!done && done.error().code != ErrorCode::guard_failed && done.error().code != ErrorCode::not_found) {
     return std::unexpected(std::move(done).error());
   }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// The lease of one inode object: taking it, taking it over from a holder that has expired, releasing it. What it covers,
-// who derives from it knows: a file its size, times and map (file_node.h). The step tables are on top of lease.cpp.
+// The lease of one inode object: taking it, taking it over from a holder that has expired, releasing it. What it
+// covers, who derives from it knows: a file its size, times and map (file_node.h). The step tables are on top of
+// lease.cpp.
 #pragma once
 
 #include "base/mutex.h"
-#include "fs/inode_view.h"
+#include "fs/inodes.h"
 #include "fs/lease_holders.h"
 
 namespace lccfs {
@@ -21,7 +22,7 @@ class Lease {
   /// Held over the store's answer by whoever takes or releases the lease, or stores what it covers: one such step in
   /// flight per inode. Not for completions, nor for the thread that receives requests.
   Mutex step_mutex;
-  mutable Mutex mutex;  // behind step_mutex; held over no step
+  mutable Mutex mutex;  // after step_mutex; held over no step
   bool lease_held GUARDED_BY(mutex) = false;
 
   bool held() const EXCLUDES(mutex) {
@@ -39,9 +40,9 @@ class Lease {
   Result<> release() EXCLUDES(step_mutex, mutex);
 
  protected:
-  /// The lease is ours in the store, and this is the inode. Nobody has changed what it covers since that version; 0: its
-  /// last holder may have left something behind. From now on memory is the truth, unless this fails.
-  virtual Result<> taken(InodeView inode, std::uint64_t unchanged_since) REQUIRES(step_mutex) EXCLUDES(mutex) = 0;
+  /// The lease is ours in the store, and this is the inode. Nobody has changed what it covers since that version; 0:
+  /// its last holder may have left something behind. From now on memory is the truth, unless this fails.
+  virtual Result<> taken(Inode inode, std::uint64_t unchanged_since) REQUIRES(step_mutex) EXCLUDES(mutex) = 0;
   /// The step that stores what is still to be stored, and removes the lease.
   virtual Result<MetaTxn> release_step() REQUIRES(step_mutex) EXCLUDES(mutex) = 0;
   /// It left the inode at that version. 0: not known, and perhaps it was an earlier run, or somebody has taken over.
@@ -52,7 +53,7 @@ class Lease {
 
  private:
   Result<> take_over(InstanceId expired);
-  Result<> adopt(InodeView inode, std::uint64_t unchanged_since) REQUIRES(step_mutex) EXCLUDES(mutex);
+  Result<> adopt(Inode inode, std::uint64_t unchanged_since) REQUIRES(step_mutex) EXCLUDES(mutex);
   Result<> adopt_own() REQUIRES(step_mutex) EXCLUDES(mutex);
 };
 

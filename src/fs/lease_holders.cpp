@@ -12,7 +12,8 @@ namespace lccfs {
 using format::Question;
 
 namespace {
-/// Between two questions that were answered "busy": longer each time, because a holder that many ask answers so at once.
+/// Between two questions that were answered "busy": longer each time, because a holder that many ask answers so at
+/// once.
 class BusyPause {
  public:
   std::chrono::nanoseconds next() {
@@ -23,12 +24,13 @@ class BusyPause {
   static constexpr std::chrono::milliseconds longest{500};
   std::chrono::nanoseconds next_ = std::chrono::milliseconds(20);
 };
-/// Of a question for attributes; of all that an answer about attributes waits for, asking again and looking included; and
-/// how long a holder that did not answer is not asked again: `ls -l` of a thousand of its files waits once or twice.
+/// Of a question for attributes; of all that an answer about attributes waits for, asking again and looking included;
+/// and how long a holder that did not answer is not asked again: `ls -l` of a thousand of its files waits once or
+/// twice.
 constexpr std::chrono::seconds brief_time_out{2};
 constexpr std::chrono::seconds brief_wait{3};
 constexpr std::chrono::seconds silence_remembered_for{5};
-/// The watch of a dead process stands for half a minute, and hears the question: if it was of this host, the look behind
+/// The watch of a dead process stands for half a minute, and hears the question: if it was of this host, the look after
 /// a first short one shows it. Too short to tell anything of a holder that lives.
 constexpr std::chrono::milliseconds first_time_out{1000};
 /// A question takes ten seconds of silence.
@@ -36,8 +38,8 @@ constexpr ObservedSeries::Limits silence_limits{std::chrono::seconds(15), std::c
 
 }  // namespace
 
-/// Asks until the holder has answered "done", or has expired. Silent is only who watches all the while: who does not hears
-/// nothing, and is gone when it has been absent for long enough.
+/// Asks until the holder has answered "done", or has expired. Silent is only who watches all the while: who does not
+/// hears nothing, and is gone when it has been absent for long enough.
 Result<LeaseHolders::Holder> LeaseHolders::settle(InstanceId holder, const Question& question) {
   using Answer = Instance::AskResult;
   auto& clock = instance_.clock();
@@ -55,7 +57,7 @@ Result<LeaseHolders::Holder> LeaseHolders::settle(InstanceId holder, const Quest
     if (answer != Answer::busy) {
       LCCFS_TRY(const auto seen, instance_.look_at(holder));
       // A read-only mount fences nobody: it answers what is stored.
-      if (seen == Instance::Seen::over || instance_.read_only()) return Holder::expired;
+      if (seen == Instance::Seen::expired || instance_.read_only()) return Holder::expired;
       watches = seen == Instance::Seen::watching;
     }
     if (silent_for_long) {
@@ -63,13 +65,15 @@ Result<LeaseHolders::Holder> LeaseHolders::settle(InstanceId holder, const Quest
       return Holder::expired;
     }
     clock.sleep_for(answer == Answer::busy ? busy_pause.next() : look_again_after);
-    // Only who holds it now is asked: what waits in the gate of one who does not may itself be waiting for us.
+    // Only the present holder is asked: a request that waits in the gate of a former holder may itself be waiting for
+    // us (docs/COUNTEREXAMPLES.md C9).
     LCCFS_TRY(const auto now, read_inode(instance_, question.ino));
     if (now.lease != holder) return Holder::answered;
   }
 }
 
-/// For an answer that may be what is stored: waits a little for a holder that is at work, and for one that says nothing.
+/// For an answer that may be what is stored: waits a little for a holder that is at work, and for one that says
+/// nothing.
 Result<> LeaseHolders::ask_briefly(InstanceId holder, const Question& question) {
   auto& clock = instance_.clock();
   const auto give_up_at = clock.elapsed() + brief_wait;
@@ -96,11 +100,11 @@ Result<LeaseHolders::Heard> LeaseHolders::ask_once_briefly(InstanceId holder, co
   if (answer == Answer::busy) return Heard::busy;
   const auto seen = instance_.look_at(holder);  // a process of this host may be known to be dead
   if (!seen && seen.error().code == ErrorCode::fenced) return std::unexpected(seen.error());
-  return seen && *seen == Instance::Seen::over ? Heard::expired : Heard::nothing;
+  return seen && *seen == Instance::Seen::expired ? Heard::expired : Heard::nothing;
 }
 
-/// The question hangs with the object to which it is sent, and with the records, neither of which the asker may need: it
-/// has a thread of its own, and only one such thread stays behind for each holder.
+/// The question hangs if the session object or Super hangs, which the asker may not need. So it has a thread of its
+/// own, and at most one such thread per holder is left waiting.
 Result<LeaseHolders::Heard> LeaseHolders::ask_for(std::chrono::nanoseconds at_most, InstanceId holder,
                                                   const Question& question) {
   struct Call {
@@ -144,7 +148,7 @@ void LeaseHolders::note_silence(InstanceId holder) {
   silent_until_[holder] = instance_.clock().elapsed() + silence_remembered_for;
 }
 
-Result<InodeView> LeaseHolders::read_current(Ino ino, Ask ask) {
+Result<Inode> LeaseHolders::read_current(Ino ino, Ask ask) {
   using Map = InodeParts::Map;
   const InodeParts parts{.map = ask == Ask::for_opening ? Map::first_blocks : Map::whole};
   LCCFS_TRY(auto view, read_inode(instance_, ino, parts));
@@ -158,7 +162,7 @@ Result<InodeView> LeaseHolders::read_current(Ino ino, Ask ask) {
     }
     const auto asked = *view.lease;
     LCCFS_TRY(view, read_inode(instance_, ino, parts));
-    view.lease_is_over = holder == Holder::expired && view.lease == asked;
+    view.holder_is_expired = holder == Holder::expired && view.lease == asked;
   }
   LCCFS_CHECK(instance_.see_fence(view.fence));
   return view;

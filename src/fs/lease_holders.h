@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 // Other clients that hold the lease of an inode: they are asked to store what they keep in memory, or to release it;
-// waited for while they are at work, and evicted when they are silent (docs/ORDERING.md section 7). Blocking.
+// waited for while they are at work, and evicted when they are silent (docs/DATA.md sections 2 to 4). Blocking.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,7 @@
 
 #include "base/mutex.h"
 #include "base/thread_pool.h"
-#include "fs/inode_view.h"
+#include "fs/inodes.h"
 
 namespace lccfs {
 
@@ -20,7 +20,7 @@ class LeaseHolders {
 
   enum class Holder {
     answered,  ///< it has done what it was asked for, or holds the lease no more
-    expired,   ///< the lease is void, and can be taken over
+    expired,   ///< the lease is void, and can be taken expired
   };
   /// Asks until either is so.
   Result<Holder> settle(InstanceId holder, const format::Question& question);
@@ -33,7 +33,7 @@ class LeaseHolders {
   };
   /// The inode read anew, with all of its map but for opening. Asked, another who holds the lease stores size and times
   /// first.
-  Result<InodeView> read_current(Ino ino, Ask ask);
+  Result<Inode> read_current(Ino ino, Ask ask);
 
  private:
   Result<> ask_briefly(InstanceId holder, const format::Question& question);
@@ -46,7 +46,7 @@ class LeaseHolders {
   Instance& instance_;
   Mutex silent_mutex_;
   std::map<InstanceId, std::chrono::nanoseconds> silent_until_ GUARDED_BY(silent_mutex_);
-  std::multiset<InstanceId> still_asked_ GUARDED_BY(silent_mutex_);  // by those who went on without an answer
+  std::multiset<InstanceId> still_asked_ GUARDED_BY(silent_mutex_);  // by those who continued without an answer
   ThreadPool brief_questions_;                                       // last: its threads use all of this
 };
 

@@ -6,14 +6,16 @@
 //  - | Inode.X | the inode                       | live or sealed -> it
 //  - | Inode.P | X gone or dead: the entry again | changed -> start over; the same -> no such name
 //
-// In a directory that was removed there are no names. What would change some there answers `stale`: the kernel then looks
-// the whole path up anew, and finds what stands there now. (To a lookup it must not be said: mkdir(2) and the like pass
-// that on to the program.)
+// In a directory that was removed there are no names. What would change some there answers `stale`: the kernel then
+// looks the whole path up anew, and finds what stands there now. (To a lookup it must not be said: mkdir(2) and the
+// like pass that on to the program.)
 //
-// "." and "..": an inode by its number, for who has a file handle: 1 read, and 2 to see that it has a name; else stale.
+// "." and "..": an inode by its number, for callers with a file handle: 1 read, and 2 to see that it has a name; else
+// stale.
 //
-// Where memory knows which inode had the name, it is read together with the entry. That is as good as read behind it if
-// the entry is still the same one, token and all: then the name was this inode's all the time since memory learnt of it.
+// Where memory knows which inode had the name, it is read together with the entry. That is as good as read after it if
+// the entry is still the same one, token and all: then the name was this inode's all the time since memory learnt of
+// it.
 #include "fs/namespace.h"
 #include "reclaim/traces.h"
 

@@ -7,7 +7,7 @@ namespace lccfs {
 
 namespace {
 
-Result<std::optional<txn::Entry>> entry_in(const InodeView& directory, const txn::Name& name) {
+Result<std::optional<txn::Entry>> entry_in(const Inode& directory, const txn::Name& name) {
   const auto found = directory.keys.find(name.key);
   if (found == directory.keys.end()) return std::nullopt;
   LCCFS_TRY(const auto record, objects::decode_part<format::EntryRecord>(format::inode_object(directory.ino),
@@ -17,9 +17,9 @@ Result<std::optional<txn::Entry>> entry_in(const InodeView& directory, const txn
 
 }  // namespace
 
-std::shared_ptr<const InodeView> Metadata::in_memory(Ino ino) { return instance_.fenced() ? nullptr : inodes.get(ino); }
+std::shared_ptr<const Inode> Metadata::in_memory(Ino ino) { return instance_.fenced() ? nullptr : inodes.get(ino); }
 
-Result<InodeView> Metadata::remember(const InodeCache::Ticket& ticket, Ino ino, Result<InodeView> read) {
+Result<Inode> Metadata::remember(const InodeCache::Ticket& ticket, Ino ino, Result<Inode> read) {
   if (read) {
     inodes.put_read(ticket, *read);
   } else {
@@ -28,32 +28,32 @@ Result<InodeView> Metadata::remember(const InodeCache::Ticket& ticket, Ino ino, 
   return read;
 }
 
-Result<InodeView> Metadata::read(Ino ino, const InodeParts& parts) {
+Result<Inode> Metadata::read(Ino ino, const InodeParts& parts) {
   const auto ticket = inodes.begin(ino);
   return remember(ticket, ino, read_inode(instance_, ino, parts));
 }
 
-Result<InodeView> Metadata::finish(ReadAhead& ahead) {
+Result<Inode> Metadata::finish(ReadAhead& ahead) {
   auto view = ahead.inode.get();
   if (view) view->sent = ahead.ticket.sent;
   return remember(ahead.ticket, ahead.ino, std::move(view));
 }
 
-Result<InodeView> Metadata::read_existing(Ino ino, const InodeParts& parts) { return or_stale(read(ino, parts)); }
+Result<Inode> Metadata::read_existing(Ino ino, const InodeParts& parts) { return or_stale(read(ino, parts)); }
 
-Result<InodeView> Metadata::read_directory(Ino ino, const InodeParts& parts) {
+Result<Inode> Metadata::read_directory(Ino ino, const InodeParts& parts) {
   auto view = read_existing(ino, parts);
   if (!view || view->is_directory()) return view;
   return failure(ErrorCode::not_directory, format::inode_object(ino) + " is no directory");
 }
 
-Result<std::shared_ptr<const InodeView>> Metadata::existing(Ino ino) {
+Result<std::shared_ptr<const Inode>> Metadata::existing(Ino ino) {
   if (auto held = in_memory(ino)) return held;
   LCCFS_TRY(auto view, read_existing(ino));
-  return std::make_shared<const InodeView>(std::move(view));
+  return std::make_shared<const Inode>(std::move(view));
 }
 
-Result<bool> Metadata::was_removed(const InodeView& view) {
+Result<bool> Metadata::was_removed(const Inode& view) {
   using Kind = format::StateRecord::Kind;
   if (view.state.kind != Kind::sealed) return !view.live();
   const auto key = format::detached_key(view.ino, view.state.token);
@@ -66,7 +66,7 @@ Result<bool> Metadata::was_removed(const InodeView& view) {
   return !again || !again->live();
 }
 
-Result<> Metadata::check_not_removed(const InodeView& view) {
+Result<> Metadata::check_not_removed(const Inode& view) {
   LCCFS_TRY(const bool removed, was_removed(view));
   if (removed) return failure(ErrorCode::stale, format::inode_object(view.ino) + " was removed");
   return {};
@@ -97,7 +97,7 @@ Result<Entries> Metadata::find(std::initializer_list<const txn::Name*> wanted, b
     entries.found.push_back(std::move(entry));
   }
   entries.fresh = true;
-  entries.directory = std::make_shared<const InodeView>(std::move(view));
+  entries.directory = std::make_shared<const Inode>(std::move(view));
   return entries;
 }
 
@@ -121,7 +121,7 @@ Result<StepResult> Metadata::run(MetaTxn txn) { return or_stale(instance_.run(st
 
 void Metadata::directory_changed(Ino directory, std::uint64_t version, TimeSpec time,
                                  const std::optional<txn::SubdirectoryCount>& nsub) {
-  inodes.change(directory, version, [time, &nsub](InodeView& view) {
+  inodes.change(directory, version, [time, &nsub](Inode& view) {
     view.mtime = view.ctime = time;
     if (!nsub) return;
     view.nsub = nsub->changed;

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "format/object_names.h"
-#include "fs/inode_view.h"
+#include "fs/inodes.h"
 #include "fs/metadata_cache.h"
 #include "instance/instance.h"
 #include "txn/namespace_txn.h"
@@ -24,7 +24,7 @@ namespace lccfs {
 /// Entries of one directory, as memory holds them or as one read showed them.
 struct Entries {
   bool fresh = false;
-  std::shared_ptr<const InodeView> directory;  // nullptr: memory holds the entries, but not the directory
+  std::shared_ptr<const Inode> directory;  // nullptr: memory holds the entries, but not the directory
   std::vector<std::optional<txn::Entry>> found;
 };
 
@@ -43,28 +43,27 @@ class Metadata {
 
   // -- inodes
   /// nullptr: not in memory.
-  std::shared_ptr<const InodeView> in_memory(Ino ino);
+  std::shared_ptr<const Inode> in_memory(Ino ino);
   /// Reads the inode; memory holds it from then on.
-  Result<InodeView> read(Ino ino, const InodeParts& parts = {});
+  Result<Inode> read(Ino ino, const InodeParts& parts = {});
   /// The same. `stale`: it is gone.
-  Result<InodeView> read_existing(Ino ino, const InodeParts& parts = {});
+  Result<Inode> read_existing(Ino ino, const InodeParts& parts = {});
   /// The same, but only a directory.
-  Result<InodeView> read_directory(Ino ino, const InodeParts& parts);
+  Result<Inode> read_directory(Ino ino, const InodeParts& parts);
   /// From memory, else read. `stale`: it is gone.
-  Result<std::shared_ptr<const InodeView>> existing(Ino ino);
+  Result<std::shared_ptr<const Inode>> existing(Ino ino);
   /// A read that is under way.
   struct ReadAhead {
     Ino ino;
     InodeCache::Ticket ticket;
-    std::future<Result<InodeView>> inode;
+    std::future<Result<Inode>> inode;
   };
   ReadAhead read_ahead(Ino ino) { return {ino, inodes.begin(ino), lccfs::read_ahead(instance_, ino)}; }
-  Result<InodeView> finish(ReadAhead& ahead);
-  /// Also where it has lost its name, and nobody has marked it dead yet: then its parent knows (1 read, only if
-  /// sealed).
-  Result<bool> was_removed(const InodeView& view);
+  Result<Inode> finish(ReadAhead& ahead);
+  /// Also where it has lost its name but is not marked dead yet: then its parent knows (1 read, only if sealed).
+  Result<bool> was_removed(const Inode& view);
   /// `stale`: it was.
-  Result<> check_not_removed(const InodeView& view);
+  Result<> check_not_removed(const Inode& view);
 
   // -- entries
   /// Those of these names, of one directory; from memory if that is allowed and holds them all. `stale`: the directory
@@ -84,7 +83,7 @@ class Metadata {
   InodeCache inodes;
 
  private:
-  Result<InodeView> remember(const InodeCache::Ticket& ticket, Ino ino, Result<InodeView> read);
+  Result<Inode> remember(const InodeCache::Ticket& ticket, Ino ino, Result<Inode> read);
 
   Instance& instance_;
 };

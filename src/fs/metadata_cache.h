@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "base/mutex.h"
-#include "fs/inode_view.h"
+#include "fs/inodes.h"
 #include "lccfs/clock.h"
 #include "txn/namespace_txn.h"
 
@@ -73,7 +73,7 @@ class EntryCache {
     if (seen == nullptr || seen->sent + hint_ttl <= clock_.elapsed()) return std::nullopt;
     return std::make_optional<Hint>(seen->hint);
   }
-  /// For who reads the name anyway: what stood there when somebody last looked.
+  /// For callers that read the name anyway: what stood there at the last look.
   Hint last_seen(const txn::Name& name) {
     const Lock lock(mutex_);
     const auto* seen = entries_.get({name.directory, name.name}, clock_.elapsed());
@@ -107,8 +107,8 @@ class EntryCache {
   ExpiringMap<Key, Seen, KeyHash> entries_ GUARDED_BY(mutex_){limit};
 };
 
-/// Inodes without their maps. What own steps change is seen at once by all threads, whatever reads are in flight: who
-/// reads takes a ticket first, and a read that an own change has overtaken is not kept.
+/// Inodes without their maps. All threads see changes by own steps at once, whatever reads are in flight: a reader
+/// takes a ticket first, and a read that an own change has overtaken is not kept.
 class InodeCache {
  public:
   struct Ticket {
@@ -124,18 +124,18 @@ class InodeCache {
   }
 
   /// nullptr: not in memory.
-  std::shared_ptr<const InodeView> get(Ino ino) {
+  std::shared_ptr<const Inode> get(Ino ino) {
     const Lock lock(mutex_);
     const auto* kept = inodes_.get(ino, clock_.elapsed());
     return kept == nullptr ? nullptr : *kept;
   }
 
-  void put_read(const Ticket& ticket, const InodeView& view) {
+  void put_read(const Ticket& ticket, const Inode& view) {
     const Lock lock(mutex_);
     if (ticket.changes != changes(view.ino)) return;
     const auto* kept = inodes_.get(view.ino, clock_.elapsed());
     if (kept != nullptr && (*kept)->version > view.version) return;
-    auto copy = std::make_shared<InodeView>(view);
+    auto copy = std::make_shared<Inode>(view);
     copy->map = {};
     copy->map_is_whole = !view.is_regular();
     copy->payload.clear();
@@ -145,14 +145,14 @@ class InodeCache {
   }
 
   /// An own step changed a few fields, and left the object at that version (0: not known). nullopt: the step is on its
-  /// way, and reads sent from now on are ordered behind it.
-  void change(Ino ino, std::optional<std::uint64_t> version, const std::function<void(InodeView&)>& edit) {
+  /// way, and reads sent from now on are ordered after it.
+  void change(Ino ino, std::optional<std::uint64_t> version, const std::function<void(Inode&)>& edit) {
     const Lock lock(mutex_);
     ++changes(ino);
     auto* kept = inodes_.get(ino, clock_.elapsed());
     if (kept == nullptr) return;
     if (version && *version <= (*kept)->version) return inodes_.drop(ino);  // steps came back in another order
-    auto edited = std::make_shared<InodeView>(**kept);
+    auto edited = std::make_shared<Inode>(**kept);
     edit(*edited);
     edited->version = version.value_or(edited->version);
     *kept = std::move(edited);
@@ -172,7 +172,7 @@ class InodeCache {
 
   Clock& clock_;
   Mutex mutex_;
-  ExpiringMap<Ino, std::shared_ptr<const InodeView>> inodes_ GUARDED_BY(mutex_){limit};
+  ExpiringMap<Ino, std::shared_ptr<const Inode>> inodes_ GUARDED_BY(mutex_){limit};
   std::array<std::uint64_t, stripes> changes_ GUARDED_BY(mutex_){};  // by inode: how many own changes there were
 };
 

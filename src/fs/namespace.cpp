@@ -9,7 +9,7 @@
 
 namespace lccfs {
 
-AttributesReply Namespace::reply_for(const InodeView& view) {
+AttributesReply Namespace::reply_for(const Inode& view) {
   if (view.attr.type == FileType::regular) return files_.reply_for(view);
   return {attributes_of(view, instance_.super().object_size_bytes), options_.attributes_ttl};
 }
@@ -18,13 +18,13 @@ std::chrono::nanoseconds Namespace::entry_ttl(std::chrono::nanoseconds sent) con
   return std::max(std::chrono::nanoseconds(0), sent + options_.entry_ttl - now());
 }
 
-EntryReply Namespace::entry_reply_for(const InodeView& view, std::chrono::nanoseconds sent) {
+EntryReply Namespace::entry_reply_for(const Inode& view, std::chrono::nanoseconds sent) {
   const auto attributes = reply_for(view);
   return {attributes.attributes, entry_ttl(sent), attributes.attributes_ttl};
 }
 
-void Namespace::attr_changed(const InodeView& changed) {
-  metadata_.inodes.change(changed.ino, changed.version, [&changed](InodeView& view) {
+void Namespace::attr_changed(const Inode& changed) {
+  metadata_.inodes.change(changed.ino, changed.version, [&changed](Inode& view) {
     view.attr = changed.attr;
     view.attr_raw = changed.attr_raw;
     view.ctime = changed.ctime;
@@ -32,9 +32,9 @@ void Namespace::attr_changed(const InodeView& changed) {
   files_.attributes_changed(changed);
 }
 
-/// The last step of unlink, and of a rename over a file. The name is gone whatever becomes of it: who fails here leaves
-/// it to recount.
-void Namespace::one_link_less(const InodeView& inode) {
+/// The last step of unlink, and of a rename over a file. The name is gone whether this succeeds or not: after a failure
+/// recount does it.
+void Namespace::one_link_less(const Inode& inode) {
   if (inode.attr.nlink <= 1 && !files_.is_open(inode.ino)) return metadata_.inodes.drop(inode.ino);
   const auto take_one = [](format::AttrRecord& attr) -> Result<> {
     if (attr.nlink > 0) --attr.nlink;
@@ -46,8 +46,8 @@ void Namespace::one_link_less(const InodeView& inode) {
   metadata_.inodes.drop(inode.ino);
 }
 
-void Namespace::change_ctime_behind(Ino moved, TimeSpec time) {
-  metadata_.inodes.change(moved, std::nullopt, [time](InodeView& view) { view.ctime = time; });
+void Namespace::change_ctime_later(Ino moved, TimeSpec time) {
+  metadata_.inodes.change(moved, std::nullopt, [time](Inode& view) { view.ctime = time; });
   {
     const Lock lock(background_mutex_);
     ++in_background_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 // Names and attributes: every operation that is not on a regular file's bytes. One file per operation family, each with
-// its step table on top (docs/ORDERING.md section 6). Threads as in lccfs/file_system.h.
+// its step table on top (docs/PROTOCOL.md section 6). Threads as in lccfs/file_system.h.
 #pragma once
 
 #include <condition_variable>
@@ -23,7 +23,7 @@ class Namespace {
   Namespace(Instance& instance, Files& files, const FileSystemOptions& options)
       : instance_(instance), files_(files), options_(options), metadata_(instance), seals_(instance, metadata_) {}
   ~Namespace() { wait_for_background_steps(); }
-  /// Returns when no step is in flight behind an answer any more (a moved inode's ctime): unmount's first act.
+  /// Returns when no step is in flight after an answer any more (a moved inode's ctime): unmount's first act.
   void wait_for_background_steps();
 
   Result<EntryReply> lookup(Ino parent, const std::string& name);
@@ -38,7 +38,7 @@ class Namespace {
   Result<std::vector<DirectoryEntry>> read_directory(HandleId handle, std::uint64_t cookie, std::size_t max_entries);
   void release_directory(HandleId handle);
   /// Of a directory that a collector is about to remove (or any inode): whether it is open here, or something made here
-  /// may point to it. If not, nothing will: nothing is remembered of it, and who reads it finds it dead.
+  /// may point to it. If not, nothing will later: it is forgotten here, and the next read finds it dead.
   bool needs_directory(Ino ino);
   Result<AttributesReply> get_attributes(Ino ino);
   Result<AttributesReply> set_attributes(const Caller&, Ino ino, const SetAttributes&);
@@ -57,23 +57,23 @@ class Namespace {
   TimeSpec wall_time() const { return instance_.clock().wall_time(); }
 
   // -- namespace.cpp: answers, and what own steps have changed
-  AttributesReply reply_for(const InodeView& view);
+  AttributesReply reply_for(const Inode& view);
   /// `sent`: when the read of the entry was.
-  EntryReply entry_reply_for(const InodeView& view, std::chrono::nanoseconds sent);
+  EntryReply entry_reply_for(const Inode& view, std::chrono::nanoseconds sent);
   std::chrono::nanoseconds entry_ttl(std::chrono::nanoseconds sent) const;
   /// An own step changed `attr` and ctime.
-  void attr_changed(const InodeView& changed);
-  void one_link_less(const InodeView& inode);
-  /// The inode was moved: its ctime follows behind the answer.
-  void change_ctime_behind(Ino moved, TimeSpec time);
+  void attr_changed(const Inode& changed);
+  void one_link_less(const Inode& inode);
+  /// The inode was moved: its ctime follows after the answer.
+  void change_ctime_later(Ino moved, TimeSpec time);
 
   Result<EntryReply> lookup_by_number(Ino ino);
   Result<std::optional<CreateReply>> open_existing(const Caller& caller, const txn::Name& name, int flags);
   Result<ListingPage> read_page(Ino directory, std::uint64_t cookie, bool is_being_opened);
 
   // -- attributes.cpp, xattr.cpp
-  Result<AttributesReply> directory_reply_for(const InodeView& view);
-  Result<> set_mode_and_owner(const InodeView& known, const SetAttributes& changes);
+  Result<AttributesReply> directory_reply_for(const Inode& view);
+  Result<> set_mode_and_owner(const Inode& known, const SetAttributes& changes);
   Result<> set_blind_times(Ino ino, const SetAttributes& changes);
   Result<std::optional<Bytes>> read_attribute(Ino ino, const std::string& name);
   Result<> check_room_for(Ino ino, const std::string& name);
@@ -89,7 +89,7 @@ class Namespace {
 
   Mutex background_mutex_;
   std::condition_variable background_done_;
-  unsigned in_background_ GUARDED_BY(background_mutex_) = 0;  // steps in flight behind their answers
+  unsigned in_background_ GUARDED_BY(background_mutex_) = 0;  // steps in flight after their answers
 };
 
 }  // namespace lccfs

@@ -28,7 +28,7 @@ std::vector<OpenFiles::Node> OpenFiles::all() const {
 void OpenFiles::let_go(Node&& node) {
   const Lock lock(mutex_);
   const Lock node_lock(node->mutex);
-  // Nobody gets another hold of it but through the table: two are the table's and ours.
+  // All references come from the table: two of them are the table's own and ours.
   if (node.use_count() == 2 && node->handles == 0 && !node->lease_held) nodes_.erase(node->ino);
 }
 

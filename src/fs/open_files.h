@@ -39,7 +39,7 @@ class OpenFiles {
   Node node(Ino ino);
   Node existing(Ino ino) const;
   std::vector<Node> all() const;
-  /// Forgets the node unless it is open, leased, or somebody else is at work on it.
+  /// Forgets the node unless it is open, leased, or in use by another thread.
   void let_go(Node&& node);
 
   HandleId add(const Node& node, int flags);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 // Listing: reads only, one for each 1,024 entries, the first when the directory is opened: where it is gone, the kernel
-// looks its path up anew, as it does for no later call. Once open it may be removed: its listing ends. An entry's cookie
-// is the hash of its name, so a listing goes on behind it whatever was created or removed meanwhile. Nothing ends
-// between names of equal hashes.
+// looks its path up anew, as it does for no later call. Once open it may be removed: its listing ends. An entry's
+// cookie is the hash of its name, so a listing continues after it whatever was created or removed meanwhile. Nothing
+// ends between names of equal hashes.
 #include <algorithm>
 #include <utility>
 
@@ -106,7 +106,7 @@ Result<HandleId> Namespace::open_directory(Ino ino) {
 
 void Namespace::release_directory(HandleId handle) { directories_.release(handle); }
 
-/// Forgotten first: a make that begins behind the look reads the directory, and one before it is seen.
+/// Forgotten first: a make that begins after the look reads the directory, and one before it is seen.
 bool Namespace::needs_directory(Ino ino) {
   metadata_.inodes.drop(ino);
   return directories_.is_open(ino) || directories_.is_parent_of_new(ino);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// What other instances ask of the files that are leased here (docs/ORDERING.md section 7). A question is answered at
-// once, or nearly: who is silent for long is evicted. The work goes on while the asker is told "busy".
+// What other instances ask of the files that are leased here (docs/DATA.md section 3). A question is answered at
+// once, or nearly: who is silent for long is evicted. The work continues while the asker is told "busy".
 #pragma once
 
 #include <condition_variable>

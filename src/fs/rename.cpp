@@ -10,7 +10,7 @@
 //    |            | absence; a directory Y: x/t absent; nsub - 1, guarded. Move the keys; |
 //    |            | Y replaced: set d/Y/t; times. RENAME_EXCHANGE: [exchange entries]     |
 //  3 | Inode.Y    | a file Y: [change attr] as in unlink. A directory: dead, by recount   | recount repairs it
-//  - | Inode.X    | [set ctime] behind the answer                                         | an old ctime
+//  - | Inode.X    | [set ctime] after the answer                                          | an old ctime
 //
 // The same inode under both names: no step, success if one read shows both. Every entry written carries t.
 #include "fs/namespace.h"
@@ -29,9 +29,9 @@ class Namespace::Rename {
   const std::optional<txn::Entry>& from_entry() const { return entries_.found[0]; }
   const std::optional<txn::Entry>& to_entry() const { return entries_.found[1]; }
 
-  Result<bool> onto_other(const InodeView& moved, const InodeView& replaced);
+  Result<bool> onto_other(const Inode& moved, const Inode& replaced);
   Result<bool> exchange();
-  Result<bool> move(const InodeView* replaced_file);
+  Result<bool> move(const Inode* replaced_file);
   Result<bool> replace_directory();
   Result<bool> run(MetaTxn txn);
   void begin_step();
@@ -65,7 +65,7 @@ Result<bool> Namespace::Rename::run(MetaTxn txn) {
 void Namespace::Rename::has_name(const txn::Name& name, const txn::Entry& entry) {
   const format::EntryRecord record{entry.record.ino, entry.record.type, token_};
   namespace_.metadata_.names.put(name, txn::Entry{encode(record), record}, sent_);
-  namespace_.change_ctime_behind(record.ino, time_);
+  namespace_.change_ctime_later(record.ino, time_);
 }
 
 Result<bool> Namespace::Rename::exchange() {
@@ -78,7 +78,7 @@ Result<bool> Namespace::Rename::exchange() {
 }
 
 /// To a free name, or over a file.
-Result<bool> Namespace::Rename::move(const InodeView* replaced_file) {
+Result<bool> Namespace::Rename::move(const Inode* replaced_file) {
   if (replaced_file != nullptr) LCCFS_CHECK(namespace_.instance_.rely_on_directory(to_.directory));
   begin_step();
   LCCFS_TRY(const bool done,
@@ -108,7 +108,7 @@ Result<bool> Namespace::Rename::replace_directory() {
 }
 
 /// Both names stand, for different inodes. An error is an answer only to what was read just now.
-Result<bool> Namespace::Rename::onto_other(const InodeView& moved, const InodeView& replaced) {
+Result<bool> Namespace::Rename::onto_other(const Inode& moved, const Inode& replaced) {
   if (mode_ == RenameMode::exchange) return exchange();
   const bool no_replace = mode_ == RenameMode::no_replace;
   if (no_replace || moved.is_directory() != replaced.is_directory()) {

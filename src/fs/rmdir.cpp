@@ -7,7 +7,7 @@
 //    |            | -> re-read the name unchanged -> not empty               |
 //  0 | Session.me | [log queue items] items X and directory P, in one write  | items that find nothing to do
 //  1 | Inode.X    | [seal] guard that version; state = sealed(t, P, name)    | still there, empty for readers;
-//    |            |                                                          | whoever wants to change it settles
+//    |            |                                                          | the next change of it settles
 //  2 | Inode.P    | [remove entry] guard the entry's whole value, x/t        | COMMIT
 //    |            | absent; remove both keys; set d/X/t; nsub - 1, guarded;  |
 //    |            | times                                                    |

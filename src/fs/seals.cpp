@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Seals, decisions, and names without an inode: rules 3 and 4 of docs/ORDERING.md section 4.
+// Seals, decisions, and names without an inode: rules 3 and 4 of docs/PROTOCOL.md.
 //
 // How a seal is settled: src/reclaim/settle.h.
 //
@@ -27,16 +27,16 @@ Result<> done_or_needless(const Result<StepResult>& step) {
   return {};
 }
 
-txn::SubdirectoryCount one_less(const InodeView& directory) {
+txn::SubdirectoryCount one_less(const Inode& directory) {
   return {directory.nsub_raw, directory.nsub > 0 ? directory.nsub - 1 : 0};
 }
 
 }  // namespace
 
-Result<std::shared_ptr<const InodeView>> Seals::target_of(const txn::Name& name, const txn::Entry& entry) {
+Result<std::shared_ptr<const Inode>> Seals::target_of(const txn::Name& name, const txn::Entry& entry) {
   if (auto in_memory = metadata_.in_memory(entry.record.ino); in_memory && in_memory->live()) return in_memory;
   auto view = metadata_.read(entry.record.ino);
-  if (view && view->live()) return std::make_shared<const InodeView>(std::move(*view));
+  if (view && view->live()) return std::make_shared<const Inode>(std::move(*view));
   if (!view && view.error().code != ErrorCode::not_found) return std::unexpected(std::move(view).error());
   LCCFS_CHECK(clear_dangling(name, entry));
   return nullptr;
@@ -57,7 +57,7 @@ Result<> Seals::clear_dangling(const txn::Name& name, const txn::Entry& entry) {
   return done_or_needless(cleared);
 }
 
-Result<> Seals::settle(const InodeView& sealed) {
+Result<> Seals::settle(const Inode& sealed) {
   return until_done(instance_, [&](bool) {
     metadata_.inodes.drop(sealed.ino);
     return reclaim::settle_seal(instance_, sealed.ino, sealed.state);
@@ -127,7 +127,7 @@ void Seals::take_back(const StateRecord& seal, Ino sealed) {
   }
 }
 
-Result<bool> Seals::commit(const StateRecord& seal, std::shared_ptr<const InodeView> parent,
+Result<bool> Seals::commit(const StateRecord& seal, std::shared_ptr<const Inode> parent,
                            std::span<const ExpectedEntry> expected, TimeSpec time, const CommitStep& step) {
   const Ino sealed = expected.front().entry->record.ino;
   const auto decision = format::decision_key(seal.token);
@@ -156,7 +156,7 @@ Result<bool> Seals::commit(const StateRecord& seal, std::shared_ptr<const InodeV
       if (!again && again.error().code != ErrorCode::not_found) return std::unexpected(std::move(again).error());
       return false;
     }
-    parent = std::make_shared<const InodeView>(std::move(*again));
+    parent = std::make_shared<const Inode>(std::move(*again));
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Seals of directories that are to go, and entries whose inode is gone (rules 3 and 4 of docs/ORDERING.md section 4).
+// Seals of directories that are to go, and entries whose inode is gone (rules 3 and 4 of docs/PROTOCOL.md).
 // Any thread, inside an Operation; all block on the store.
 #pragma once
 
@@ -20,17 +20,17 @@ class Seals {
 
   Seals(Instance& instance, Metadata& metadata) : instance_(instance), metadata_(metadata) {}
 
-  /// The inode behind an entry, from memory or read. nullptr: it is gone, and so is its name now: start over.
-  Result<std::shared_ptr<const InodeView>> target_of(const txn::Name& name, const txn::Entry& entry);
+  /// The inode of an entry, from memory or read. nullptr: it is gone, and so is its name now: start over.
+  Result<std::shared_ptr<const Inode>> target_of(const txn::Name& name, const txn::Entry& entry);
   /// Afterwards the directory is no longer sealed as it was: live, or dead.
-  Result<> settle(const InodeView& sealed);
-  /// Seals the empty directory behind the first of these names. nullopt: things have changed, start over. not_empty:
+  Result<> settle(const Inode& sealed);
+  /// Seals the empty directory of the first of these names. nullopt: things have changed, start over. not_empty:
   /// it is not, and the names are still what they were. `logged`: the inode whose item this operation has logged.
   Result<std::optional<format::StateRecord>> seal_empty(std::span<const ExpectedEntry> expected, Token token,
                                                         Ino& logged);
   /// Runs the parent's step of the directory that seal_empty sealed, and takes the seal back if it is not applied.
   /// false: start over.
-  Result<bool> commit(const format::StateRecord& seal, std::shared_ptr<const InodeView> parent,
+  Result<bool> commit(const format::StateRecord& seal, std::shared_ptr<const Inode> parent,
                       std::span<const ExpectedEntry> expected, TimeSpec time, const CommitStep& step);
 
  private:

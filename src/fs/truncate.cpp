@@ -121,12 +121,12 @@ Result<AttributesReply> Files::change_node(FileNode& node, const SetAttributes& 
 }
 
 /// Of a file whose lease nobody here needs longer. nullopt: the lease is to be taken over first.
-Result<std::optional<InodeView>> Files::set_times_unleased(Ino ino, const SetAttributes& changes) {
+Result<std::optional<Inode>> Files::set_times_unleased(Ino ino, const SetAttributes& changes) {
   for (;;) {
     LCCFS_TRY(auto view, read_inode_and_map(instance_, ino));
     if (view.lease == instance_.id()) return std::nullopt;
     if (view.lease) {
-      LCCFS_TRY(const auto holder, holders_.settle(*view.lease, {format::Question::Kind::give_back_lease, ino, false}));
+      LCCFS_TRY(const auto holder, holders_.settle(*view.lease, {format::Question::Kind::release_lease, ino, false}));
       if (holder == LeaseHolders::Holder::expired) return std::nullopt;
       continue;
     }

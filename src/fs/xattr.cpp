@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 // Extended attributes, u/ keys of the inode: get 1 read; list 1 read for each 1,024; set and remove 1 write each; a set
-// behind the first one, 1 read more.
+// after the first one, 1 read more.
 //
 //  - | Inode.X | [set user attribute] guard the key as the mode asks; the key, ctime. The first of an inode, | COMMIT
 //    |         | and security.capability always: `attr` as read, its flags in the same step                  |
@@ -17,7 +17,8 @@ namespace lccfs {
 namespace {
 
 constexpr const char* capability_name = "security.capability";
-// listxattr(2) hands out 64 KiB: who goes beyond could list none. What is left is for those who add names together.
+// listxattr(2) hands out 64 KiB: beyond that no name could be listed. The rest is room for clients that add names at
+// the same time.
 constexpr std::size_t names_limit_bytes = 60U << 10;
 
 std::uint32_t flags_for(const std::string& name) {
@@ -91,7 +92,7 @@ Result<> Namespace::set_xattr(Ino ino, const std::string& name, const Bytes& val
     LCCFS_CHECK(tries.next());
     LCCFS_TRY(const auto known, metadata_.existing(ino));
     if ((known->attr.flags & format::attr_flag::user_attributes) != 0) LCCFS_CHECK(check_room_for(ino, name));
-    InodeView view = *known;
+    Inode view = *known;
     view.attr.flags |= flags_for(name);
     view.ctime = wall_time();
     view.sent = now();
@@ -113,7 +114,7 @@ Result<> Namespace::set_xattr(Ino ino, const std::string& name, const Bytes& val
     if (attribute.attr) {
       attr_changed(view);
     } else {
-      metadata_.inodes.change(ino, step.version, [&view](InodeView& kept) { kept.ctime = view.ctime; });
+      metadata_.inodes.change(ino, step.version, [&view](Inode& kept) { kept.ctime = view.ctime; });
     }
     return {};
   }
@@ -137,7 +138,7 @@ Result<> Namespace::remove_xattr(Ino ino, const std::string& name) {
   const auto time = wall_time();
   LCCFS_TRY(const auto step, metadata_.run(txn::remove_user_attribute(ino, name, time)));
   if (step.decided == Decided::refused) return std::unexpected(no_attribute(ino, name));
-  metadata_.inodes.change(ino, step.version, [time](InodeView& kept) { kept.ctime = time; });
+  metadata_.inodes.change(ino, step.version, [time](Inode& kept) { kept.ctime = time; });
   return {};
 }
 

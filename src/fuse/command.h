@@ -21,7 +21,7 @@ struct Command {
   daemon::LogOptions log;
 };
 
-/// The words behind the program's name.
+/// The words after the program's name.
 Result<Command> parse_command(const std::vector<std::string>& words);
 
 /// What df and /proc/mounts show of a volume, and /etc/fstab has as its first word: POOL[/NAMESPACE], or a directory.

@@ -8,7 +8,7 @@
 
 namespace lccfs::fuse {
 
-// What the kernel makes of the offset: negative, attributes alone; otherwise the pages behind it, too, so many bytes of
+// What the kernel makes of the offset: negative, attributes alone; otherwise the pages after it, too, so many bytes of
 // them, 0 for all.
 void KernelNotifier::invalidate_attributes(Ino ino) { invalidate(ino, -1, 0); }
 void KernelNotifier::invalidate_pages(Ino ino) { invalidate(ino, 0, 0); }

@@ -20,10 +20,10 @@ namespace {
 
 // The biggest request that libfuse 3.14 negotiates (256 pages).
 constexpr unsigned max_write_bytes = 1U << 20;
-// Direct requests and readahead of all files together. With so many in flight (the kernel's own number is 12) whoever
-// sends one more waits in the kernel, also for a file whose OSD lives; from three quarters on it gives up readahead. So
-// it is far above what hangs on an OSD that is away. Each has its buffer: who writes with 4096 direct requests of 1 MiB
-// in flight, and holds 4 GiB for them himself, makes the mount hold them too.
+// Direct requests and readahead of all files together. Beyond this number (the kernel's own is 12) requests wait in the
+// kernel, also those for a file whose OSD lives; from three quarters on there is no readahead. So it is far above what
+// hangs on an OSD that is away. Each request has its buffer: a program with 4096 direct writes of 1 MiB in flight holds
+// 4 GiB, and the mount holds as much.
 constexpr unsigned max_background_requests = 4096;
 // What the shortest name takes in a listing: so many more entries than this never fit.
 constexpr std::size_t shortest_entry_bytes = 32;
@@ -261,7 +261,7 @@ void removexattr(fuse_req_t raw, fuse_ino_t ino, const char* name) {
 }
 
 // -- files. Reads and writes go from the receiving thread straight to the file system, which never blocks on them, and
-// are answered by whoever completes them.
+// are answered by the thread that completes them.
 
 void open(fuse_req_t raw, fuse_ino_t ino, fuse_file_info* info) {
   serve(raw, "open", [caller = caller_of(raw), ino = Ino{ino}, flags = info->flags](Serving& serving, Request request) {
@@ -275,8 +275,8 @@ void read(fuse_req_t raw, fuse_ino_t, std::size_t size_bytes, off_t offset, fuse
   Serving& serving = serving_of(raw);
   auto buffer = std::make_unique_for_overwrite<char[]>(size_bytes);
   const std::span<char> target(buffer.get(), size_bytes);
-  // The kernel names an owner of locks in every read but those that fill its pages. Whether the descriptor is a direct one
-  // now says nothing: fcntl may have changed that behind an open that passes by the pages.
+  // The kernel names an owner of locks in every read but those that fill its pages. Whether the descriptor is a direct
+  // one now says nothing: fcntl may have changed that after an open that passes by the pages.
   if (info->lock_owner == 0) serving.fs.is_mapped(HandleId{info->fh});
   serving.fs.read(
       HandleId{info->fh}, static_cast<std::uint64_t>(offset), target,

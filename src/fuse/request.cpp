@@ -31,7 +31,7 @@ Request::~Request() {
   if (request_ != nullptr) fail(EIO);
 }
 
-// Counted down only behind the answer: at zero the session may end.
+// Counted down only after the answer: at zero the session may end.
 bool Request::answer(std::string_view body) {
   const bool taken = fuse_reply_buf(std::exchange(request_, nullptr), body.data(), body.size()) == 0;
   --in_flight_;

@@ -21,7 +21,7 @@ struct SessionOptions {
   std::string source;      ///< what df and /proc/mounts show
   bool read_only = false, no_suid = false, no_dev = false, no_exec = false;
   bool allow_other = true;
-  std::chrono::milliseconds drain_limit{5000};  ///< how long end() lets those who go on using the mount do so
+  std::chrono::milliseconds drain_limit{5000};  ///< how long end() lets those who keep using the mount do so
 };
 
 class Session {

@@ -12,20 +12,20 @@ std::optional<format::Answer> Answers::to(const format::Question& question) {
   return answer;
 }
 
-format::RollReply Answers::to(const format::RollCall& call) {
-  format::RollReply reply{me_, queue_.let_go_of_directories(), {}};
+format::PollReply Answers::to(const format::LivenessPoll& call) {
+  format::PollReply reply{me_, queue_.drop_directory_items(), {}};
   open_probe.call(
       [&](const OpenProbe& is_open) { std::ranges::copy_if(call.inodes, std::back_inserter(reply.open), is_open); });
   if (call.asker != me_ && call.asker != InstanceId{}) {
     const Lock lock(mutex_);
-    last_roll_call_ = clock_.elapsed();
+    last_poll_ = clock_.elapsed();
   }
   return reply;
 }
 
-std::optional<std::chrono::nanoseconds> Answers::last_roll_call() const {
+std::optional<std::chrono::nanoseconds> Answers::last_poll() const {
   const Lock lock(mutex_);
-  return last_roll_call_;
+  return last_poll_;
 }
 
 }  // namespace lccfs

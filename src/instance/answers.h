@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// What this instance answers to others (docs/ORDERING.md section 2): questions about leases, which the file system
-// answers, and the collectors' roll call. Any thread.
+// What this instance answers to others (docs/PROTOCOL.md section 2): questions about leases, which the file system
+// answers, and the collectors' liveness poll. Any thread.
 #pragma once
 
 #include <chrono>
@@ -68,16 +68,16 @@ class Answers {
   /// nullopt: there is no handler.
   std::optional<format::Answer> to(const format::Question& question);
   /// Does not wait for the store.
-  format::RollReply to(const format::RollCall& call) EXCLUDES(mutex_);
-  /// When another instance called the roll last (Clock::elapsed); nullopt: never.
-  std::optional<std::chrono::nanoseconds> last_roll_call() const EXCLUDES(mutex_);
+  format::PollReply to(const format::LivenessPoll& call) EXCLUDES(mutex_);
+  /// When another instance polled last (Clock::elapsed); nullopt: never.
+  std::optional<std::chrono::nanoseconds> last_poll() const EXCLUDES(mutex_);
 
  private:
   OwnQueue& queue_;
   Clock& clock_;
   const InstanceId& me_;
   mutable Mutex mutex_;
-  std::optional<std::chrono::nanoseconds> last_roll_call_ GUARDED_BY(mutex_);
+  std::optional<std::chrono::nanoseconds> last_poll_ GUARDED_BY(mutex_);
 };
 
 }  // namespace lccfs

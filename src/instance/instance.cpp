@@ -7,7 +7,7 @@
 //  2       | Super        | record s/<me>                          | a live record: found gone, and fenced
 //  3       | Session.<me> | create                                 | the same
 //  4       | both         | watch                                  | the same
-//  5       | Super        | read the own record: still live?       | who was fenced meanwhile does no step
+//  5       | Super        | read the own record: still live?       | if fenced meanwhile: no step
 //  6       | Session.<me> | range intent                           | the same
 //  A read-only one that may not take a number does none of these, and has nothing to end.
 //
@@ -50,7 +50,7 @@ Result<std::unique_ptr<Instance>> Instance::start(std::shared_ptr<ObjectStore> s
   LCCFS_CHECK(me->read_super());
   LCCFS_CHECK(format::check_features(me->super_, options.read_only));
   if (!me->super_.data_pool.empty()) LCCFS_CHECK(me->store_->use_data_pool(me->super_.data_pool));
-  if (!options.read_only) LCCFS_CHECK(me->store_->check_may_fence());  // else the first who is gone blocks us for ever
+  if (!options.read_only) LCCFS_CHECK(me->store_->check_may_fence());  // else the first one gone blocks us for ever
   const bool makes_inodes = options.makes_inodes && !options.read_only;
   const std::uint64_t inode_numbers = makes_inodes ? inode_numbers_at_start : 0;
   const auto numbers = take_numbers(me->steps_, 1 + inode_numbers);
@@ -109,9 +109,9 @@ Result<> Instance::end() {
   return done_or(ErrorCode::guard_failed, ended);
 }
 
-Result<bool> Instance::ensure_over(InstanceId whom) {
+Result<bool> Instance::ensure_expired(InstanceId whom) {
   LCCFS_TRY(const auto seen, look_at(whom));
-  return seen == Seen::over;
+  return seen == Seen::expired;
 }
 
 }  // namespace lccfs

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// An instance: one store client with a number, a record on Super, a session object and watches (docs/ORDERING.md
+// An instance: one store client with a number, a record on Super, a session object and watches (docs/PROTOCOL.md
 // sections 2, 4 and 5). What it can do is in its parts: numbers.h, steps.h, queue.h, answers.h, others.h and watches.h
 // say what the methods here promise.
 //
-// Any thread may call any method; those that return a Result block on the store (`ask`, `ensure_over` and `call_roll`
-// on other instances too: never call them from a thread that answers questions).
+// Any thread may call any method; those that return a Result block on the store (`ask`, `ensure_expired` and
+// `poll_liveness` on other instances too: never call them from a thread that answers questions).
 #pragma once
 
 #include <chrono>
@@ -38,8 +38,8 @@ struct InstanceOptions {
 
 class Instance {
  public:
-  /// While it lives, no token, step number or queue item drawn since is over, nor is any directory item that was relied
-  /// on (section 2). Every operation that leaves traces is inside one. Any thread may end it.
+  /// While it lives, no token, step number or queue item drawn since is retired, nor is any directory item that was
+  /// relied on (docs/PROTOCOL.md section 2). Every operation that leaves traces is inside one. Any thread may end it.
   class Operation : public Numbers::Running {
    public:
     explicit Operation(Instance& instance) : Running(instance.numbers_) {}
@@ -94,7 +94,7 @@ class Instance {
   /// Both return when the old one is no longer running.
   void set_question_handler(QuestionHandler handler) { answers_.question_handler.set(std::move(handler)); }
   void set_open_probe(OpenProbe probe) { answers_.open_probe.set(std::move(probe)); }
-  std::optional<std::chrono::nanoseconds> last_roll_call() const { return answers_.last_roll_call(); }
+  std::optional<std::chrono::nanoseconds> last_poll() const { return answers_.last_poll(); }
 
   // -- others.h
   using AskResult = Others::AskResult;
@@ -107,11 +107,11 @@ class Instance {
   }
   Result<Seen> look_at(InstanceId whom) { return others_.look_at(whom); }
   /// The same: is it over?
-  Result<bool> ensure_over(InstanceId whom);
+  Result<bool> ensure_expired(InstanceId whom);
   Result<> evict(InstanceId whom) { return others_.evict(whom); }
   void look_around() { others_.look_around(); }
-  Result<Roll> call_roll(const std::vector<Ino>& inodes, const std::stop_token& stop = {}) {
-    return others_.call_roll(inodes, stop);
+  Result<PollResult> poll_liveness(const std::vector<Ino>& inodes, const std::stop_token& stop = {}) {
+    return others_.poll_liveness(inodes, stop);
   }
 
  private:

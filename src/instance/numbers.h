@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// An instance's own numbers: they count its tokens, guarded steps and queue items alike, and rise for ever; and which of
-// them something may still be at work with (docs/ORDERING.md section 2). Any thread.
+// An instance's own numbers: they count its tokens, guarded steps and queue items alike, and rise for ever; and which
+// of them something may still be at work with (docs/PROTOCOL.md section 2). Any thread.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ class Numbers {
  public:
   std::uint64_t next() { return next_.fetch_add(1); }
 
-  /// While it lives, no number drawn since it began is over. Any thread may end it.
+  /// While it lives, no number drawn since it began is retired. Any thread may end it.
   class Running {
    public:
     explicit Running(Numbers& numbers) : numbers_(numbers) {
@@ -35,7 +35,7 @@ class Numbers {
     std::multiset<std::uint64_t>::const_iterator place_;
   };
 
-  /// All numbers below it are over: the lowest that is still running, or else the next one.
+  /// All numbers below it are retired: the lowest that is still running, or else the next one.
   std::uint64_t lowest_running() {
     const Lock lock(mutex_);
     const auto next = next_.load();

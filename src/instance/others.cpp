@@ -12,7 +12,7 @@ namespace lccfs {
 using format::InstanceRecord;
 
 namespace {
-/// For those who come and go: a minute of looks that show nobody need not be one piece.
+/// An instance may come and go: a minute of looks that do not find it need not be unbroken.
 constexpr std::chrono::seconds longest_wait_for_absent = gone_after + std::chrono::seconds(10);
 constexpr std::chrono::seconds tell_refusals_every{60};
 /// Well within the half minute for which the watch of a dead client stands.
@@ -82,26 +82,26 @@ Result<Others::Standing> Others::look_for(InstanceId whom, const InstanceRecord&
   return *presence == Presence::dead ? Standing::gone : Standing::watching;
 }
 
-Result<Roll> Others::call_roll(const std::vector<Ino>& inodes, const std::stop_token& stop) {
+Result<PollResult> Others::poll_liveness(const std::vector<Ino>& inodes, const std::stop_token& stop) {
   LCCFS_CHECK(steps_.check_not_fenced());
   look_around();
-  auto roll = lccfs::call_roll(store_, {me_.id, inodes});
-  if (!roll) return std::unexpected(steps_.noted(std::move(roll).error()));
-  LCCFS_CHECK(sync_fences(roll->fences));
-  for (auto& member : roll->members) {  // its watch may be lost, and about to be set again
+  auto poll = lccfs::poll_liveness(store_, {me_.id, inodes});
+  if (!poll) return std::unexpected(steps_.noted(std::move(poll).error()));
+  LCCFS_CHECK(sync_fences(poll->fences));
+  for (auto& member : poll->members) {  // its watch may be lost, and about to be set again
     if (member.standing == Member::Standing::silent && member.id == me_.id) {
-      member.heard(answers_.to(format::RollCall{me_.id, inodes}));
+      member.heard(answers_.to(format::LivenessPoll{me_.id, inodes}));
     }
   }
-  LCCFS_CHECK(fence_the_gone(*roll, stop));
-  return roll;
+  LCCFS_CHECK(fence_the_gone(*poll, stop));
+  return poll;
 }
 
-/// Looks at all that are silent, side by side, until none of them is absent. Who cannot be looked at, or fenced, stays
-/// silent.
-Result<> Others::fence_the_gone(Roll& roll, const std::stop_token& stop) {
+/// Looks at all that are silent, side by side, until none of them is absent. One that cannot be looked at, or fenced,
+/// stays silent.
+Result<> Others::fence_the_gone(PollResult& poll, const std::stop_token& stop) {
   std::vector<Member*> absent;
-  for (auto& member : roll.members) {
+  for (auto& member : poll.members) {
     if (member.standing == Member::Standing::silent) absent.push_back(&member);
   }
   const auto give_up = clock_.elapsed() + longest_wait_for_absent;
@@ -112,8 +112,8 @@ Result<> Others::fence_the_gone(Roll& roll, const std::stop_token& stop) {
       const bool refused = !seen && seen.error().code == ErrorCode::permission_denied;  // evict has logged it
       if (!seen && !refused) log::warning("instance " + std::to_string(member->id.value) + ": " + seen.error().context);
       if (seen && *seen == Seen::absent) absent.push_back(member);
-      if (!seen || *seen != Seen::over) continue;
-      member->standing = Member::Standing::over;
+      if (!seen || *seen != Seen::expired) continue;
+      member->standing = Member::Standing::expired;
       member->fenced_now = true;
     }
     if (absent.empty() || stop.stop_requested() || clock_.elapsed() > give_up) return {};
@@ -132,13 +132,13 @@ Result<Others::Seen> Others::look_at(InstanceId whom) {
   LCCFS_TRY(const auto found, read_record(whom));
   if (!found.record || found.record->state != InstanceRecord::State::live) {
     LCCFS_CHECK(sync_fences(found.fences));  // who finds no record cannot know under which number it went
-    return Seen::over;
+    return Seen::expired;
   }
   LCCFS_TRY(const auto standing, look_for(whom, *found.record));
   if (standing == Standing::watching) return Seen::watching;
   if (standing == Standing::absent || me_.read_only) return Seen::absent;
   LCCFS_CHECK(evict(whom));
-  return Seen::over;
+  return Seen::expired;
 }
 
 /// Whoever waits tries every second.
@@ -166,7 +166,7 @@ Result<> Others::evict(InstanceId whom) {
   while (found.record && found.record->state == InstanceRecord::State::live) {
     const auto name = "instance " + std::to_string(whom.value) + " (" + found.record->host + ", pid " +
                       std::to_string(found.record->pid) + ")";
-    // A last chance to see where it watches from: for up to half a minute behind its death it does.
+    // A last chance to see where it watches from: for up to half a minute after its death it does.
     static_cast<void>(store_.presence(format::super_object, found.record->identity));
     if (const auto barred = store_.fence(found.record->identity); !barred) {
       if (refusal_is_news(whom)) log::warning(name + " is to be fenced, and is not: " + barred.error().context);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Other instances: asking them, finding out that they are over, fencing (docs/ORDERING.md section 2). Any thread; what
-// returns a Result blocks on the store, `ask` and what calls the roll on other instances, too.
+// Other instances: asking them, finding out that they are expired, fencing (docs/PROTOCOL.md section 2). Any thread;
+// what returns a Result blocks on the store, `ask` and what polls on other instances, too.
 //
 //  fence | object  | step                                        | stop here leaves
 //  1     | (store) | fence the identity, wait until it holds     | fenced, not marked: the next one does both again
@@ -18,8 +18,8 @@
 #include "base/mutex.h"
 #include "format/records.h"
 #include "instance/answers.h"
+#include "instance/liveness_poll.h"
 #include "instance/presence.h"
-#include "instance/roll_call.h"
 #include "instance/steps.h"
 #include "lccfs/clock.h"
 
@@ -59,9 +59,9 @@ class Others {
     nobody,  ///< nobody watches there
   };
   Result<AskResult> ask(InstanceId whom, const format::Question& question, std::chrono::milliseconds time_out);
-  enum class Seen { over, watching, absent };
+  enum class Seen { expired, watching, absent };
   /// One look at that instance. Fences it if it is gone: proven dead, or absent in all of this instance's looks of a
-  /// minute (presence.h; a read-only one fences nobody). Behind `over` fences are synced: every object is to be read
+  /// minute (presence.h; a read-only one fences nobody). After `expired` fences are synced: every object is to be read
   /// anew, and nothing of that instance's can change what is read.
   Result<Seen> look_at(InstanceId whom);
   /// Fences a live instance (gone, or silent for too long).
@@ -72,15 +72,15 @@ class Others {
   /// This instance has lost a watch: what it has seen of others before may have been an outage. Does not block.
   void begin_looks_anew() EXCLUDES(mutex_);
 
-  /// Asks all instances how far they have come, and which of these inodes they have open. Whoever answers lets go of
-  /// the directory items under which nothing runs. Looks again and again at who is silent and does not watch, until
-  /// each is seen or gone: then it is fenced. That takes a minute or so; stopped, it leaves them silent.
-  Result<Roll> call_roll(const std::vector<Ino>& inodes, const std::stop_token& stop);
+  /// Asks all instances how far they have come, and which of these inodes they have open. An instance that answers
+  /// drops its directory items. Looks again and again at instances that are silent and do not watch, until each is
+  /// seen, or is gone and fenced. That takes about a minute; if stopped, they stay silent.
+  Result<PollResult> poll_liveness(const std::vector<Ino>& inodes, const std::stop_token& stop);
 
  private:
   enum class Standing { watching, absent, gone };
   Result<Standing> look_for(InstanceId whom, const format::InstanceRecord& record) EXCLUDES(mutex_);
-  Result<> fence_the_gone(Roll& roll, const std::stop_token& stop);
+  Result<> fence_the_gone(PollResult& poll, const std::stop_token& stop);
   Result<Seen> look_again_at(const Member& member);
   bool refusal_is_news(InstanceId whom) EXCLUDES(mutex_);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// What shows whether an instance lives (docs/ORDERING.md section 2): its process, where it is one of this host's; its
+// What shows whether an instance lives (docs/PROTOCOL.md section 2): its process, where it is one of this host's; its
 // watches, at one moment; and for how long an observer has not seen it, by the observer's own clock. One look proves
 // nothing: the store may just be back from an outage in which every watch has lapsed, or the observer from a pause of
-// its own. So only an unbroken series of observations counts, each of which was quick and came soon behind the one
+// its own. So only an unbroken series of observations counts, each of which was quick and came soon after the one
 // before. Any thread, but for the series.
 #pragma once
 
@@ -33,14 +33,14 @@ const Processes& system_processes();
 
 std::string host_name();
 
-/// `watching` if it watches Super or its session object: absent is who watches neither. `dead` if the store or the
+/// `watching` if it watches Super or its session object: an absent one watches neither. `dead` if the store or the
 /// kernel proves it; no process proves that an instance lives.
 Result<Presence> presence_of(ObjectStore& store, const Processes& processes, InstanceId id,
                              const format::InstanceRecord& record);
 
-/// Who was seen absent, or heard silent, without a break for this long is gone.
+/// An instance that was absent, or silent, without a break for this long is gone.
 inline constexpr std::chrono::seconds gone_after{60};
-/// Whoever waits for others looks, or asks, again after this long.
+/// An instance that waits for another looks, or asks, again after this long.
 inline constexpr std::chrono::seconds look_again_after{1};
 
 /// One unbroken series. Not thread-safe.
@@ -49,7 +49,7 @@ class ObservedSeries {
   using Time = std::chrono::nanoseconds;
   struct Limits {
     Time longest_observation;  ///< one that took longer waited for a store that was away, or was itself stopped
-    Time longest_gap;          ///< behind the end of the one before
+    Time longest_gap;          ///< after the end of the one before
   };
   explicit ObservedSeries(Limits limits) : limits_(limits) {}
 
@@ -71,7 +71,7 @@ class Absences {
 
   /// A look at all its watches found none. True: it is gone.
   bool absent(InstanceId whom, Time began, Time ended);
-  /// It was seen, or is over, or could not be looked for.
+  /// It was seen, or is expired, or could not be looked for.
   void forget(InstanceId whom) { series_.erase(whom); }
   /// The observer has lost a watch of its own: what it saw before may have been an outage.
   void begin_anew() { series_.clear(); }

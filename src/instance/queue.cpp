@@ -78,15 +78,15 @@ Result<> OwnQueue::log_inode_and_directory(Ino inode, Ino directory) {
   return log_items(items);
 }
 
-std::uint64_t OwnQueue::let_go_of_directories() {
+std::uint64_t OwnQueue::drop_directory_items() {
   const Lock lock(mutex_);
   const auto lowest_running = numbers_.lowest_running();
   // An operation that relied on an item and still runs began before the item was used last.
-  for (const auto& [directory, relied_on] : relied_on_) let_go_of_.push_back(relied_on);
+  for (const auto& [directory, relied_on] : relied_on_) dropped_items_.push_back(relied_on);
   relied_on_.clear();
-  std::erase_if(let_go_of_, [=](const ReliedOn& item) { return item.last_used < lowest_running; });
+  std::erase_if(dropped_items_, [=](const ReliedOn& item) { return item.last_used < lowest_running; });
   auto lowest = lowest_running;
-  for (const auto& item : let_go_of_) lowest = std::min(lowest, item.item);
+  for (const auto& item : dropped_items_) lowest = std::min(lowest, item.item);
   return lowest;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// The producers' half of the reclaim queue (docs/ORDERING.md section 5): a log in the own session object, and the inode
+// The producers' half of the reclaim queue (docs/PROTOCOL.md section 5): a log in the own session object, and the inode
 // numbers that its range intents cover. Any thread; what returns a Result blocks on the store, and each append is one
 // write, durable when it returns.
 #pragma once
@@ -36,10 +36,10 @@ class OwnQueue {
   /// sake.
   void directory_is_gone(Ino directory) EXCLUDES(mutex_);
 
-  /// Lets go of all directory items: the next operation there logs anew. Those on which something that runs relies hold
+  /// Drops all directory items: the next operation there logs anew. Those on which something that runs relies hold
   /// the answer back until it is through; used on, they would do so for ever. Answers the lowest number that is still
   /// running or relied on, or else the next one.
-  std::uint64_t let_go_of_directories() EXCLUDES(mutex_);
+  std::uint64_t drop_directory_items() EXCLUDES(mutex_);
 
   /// From now on the numbers [first, first + count), just taken, are handed out: covers them by a range intent.
   Result<> begin_range(std::uint64_t first, std::uint64_t count) EXCLUDES(inos_mutex_, mutex_);
@@ -52,7 +52,7 @@ class OwnQueue {
   // -- the clean end: nothing is in flight
   enum class Ranges { used_up, all };
   Result<> drop_range_intents(Ranges which) EXCLUDES(mutex_);
-  /// Removes l/<me> from directories that were relied on at any time: once this is over, nobody has use for it. Not
+  /// Removes l/<me> from directories that were relied on at any time: once this is retired, nobody has use for it. Not
   /// from all if they are very many.
   Result<> remove_step_numbers() EXCLUDES(mutex_);
   Result<bool> is_empty();
@@ -89,7 +89,7 @@ class OwnQueue {
   Mutex mutex_;  // guards what stands in the queue; before that of Numbers
   std::vector<Range> ranges_ GUARDED_BY(mutex_);
   std::map<Ino, ReliedOn> relied_on_ GUARDED_BY(mutex_);
-  std::vector<ReliedOn> let_go_of_ GUARDED_BY(mutex_);  // by a roll call, and perhaps still relied on
+  std::vector<ReliedOn> dropped_items_ GUARDED_BY(mutex_);  // by a liveness poll, and perhaps still relied on
   std::set<Ino> directories_to_tidy_ GUARDED_BY(mutex_);
 };
 

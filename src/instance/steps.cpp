@@ -29,7 +29,7 @@ Steps::~Steps() {
   for (auto count = in_flight_.load(); count != 0; count = in_flight_.load()) in_flight_.wait(count);
 }
 
-/// Nothing of this is touched behind it: it may be all that the end has waited for.
+/// Nothing of this is touched after it: it may be all that the end has waited for.
 void Steps::leave() {
   if (in_flight_.fetch_sub(1) == 1) in_flight_.notify_all();
 }
@@ -169,7 +169,8 @@ Result<MetaSnapshot> Steps::query(MetaRead read) {
 
 Result<> Steps::check_not_fenced() const { return fenced_ ? Result<>(std::unexpected(fenced_error())) : Result<>(); }
 
-/// Called by completions, too. Its line in the log, the last that matters, may take its time: nothing goes on any more.
+/// Called by completions, too. Its line in the log, the last that matters, may take its time: nothing continues any
+/// more.
 void Steps::become_fenced(const std::string& why) {
   if (fenced_.exchange(true)) return;
   log::error("instance " + std::to_string(me_.value) +

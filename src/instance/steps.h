@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// An instance's steps and reads: run until they are decided (docs/ORDERING.md, rule 5), however long the store takes.
+// An instance's steps and reads: run until they are decided (docs/PROTOCOL.md, rule 5), however long the store takes.
 // All that an instance does on metadata goes through here, and so it hears of its own fence.
 //
 // Any thread. The blocking forms are not for completions. Completions of the others are the store's: short, and must
@@ -29,7 +29,7 @@ enum class Decided {
 };
 struct StepResult {
   Decided decided = Decided::applied;
-  std::uint64_t version = 0;  ///< of the object behind the step; 0: applied, but the version is not known
+  std::uint64_t version = 0;  ///< of the object after the step; 0: applied, but the version is not known
 };
 
 class Steps {
@@ -62,7 +62,7 @@ class Steps {
   void query_async(MetaRead read, ObjectStore::QueryDone done);
   Result<MetaSnapshot> query(MetaRead read);
 
-  /// Whether this instance was found to be over; all it does fails with `fenced` from then on.
+  /// Whether this instance was found to be expired; all it does fails with `fenced` from then on.
   bool fenced() const { return fenced_.load(); }
   Result<> check_not_fenced() const;
   /// From now on it is. Logs it the first time.
@@ -75,7 +75,7 @@ class Steps {
  private:
   /// A guarded step, from the call to its decision.
   struct Guarded {
-    Numbers::Running running;  // l/<me> is not over while it may be in flight
+    Numbers::Running running;  // l/<me> is not retired while it may be in flight
     MetaTxn txn;
     Done done;
     std::uint64_t number = 0;  // of the last time it was sent

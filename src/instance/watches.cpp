@@ -29,13 +29,13 @@ class OwnWatches::Handler final : public WatchHandler {
   Handler(OwnWatches& own, std::string object) : own_(own), object_(std::move(object)) {}
 
   void on_notify(Bytes payload, std::move_only_function<void(Bytes)> answer) override {
-    const bool roll_call = object_ == format::super_object;
-    auto& threads = roll_call ? own_.roll_threads_ : own_.question_threads_;
+    const bool liveness_poll = object_ == format::super_object;
+    auto& threads = liveness_poll ? own_.poll_threads_ : own_.question_threads_;
     // Not `this`: the watch may have ended by then.
     threads.post(
-        [&answers = own_.answers_, roll_call, payload = std::move(payload), answer = std::move(answer)]() mutable {
-          const auto reply =
-              roll_call ? reply_to<format::RollCall>(answers, payload) : reply_to<format::Question>(answers, payload);
+        [&answers = own_.answers_, liveness_poll, payload = std::move(payload), answer = std::move(answer)]() mutable {
+          const auto reply = liveness_poll ? reply_to<format::LivenessPoll>(answers, payload)
+                                           : reply_to<format::Question>(answers, payload);
           if (reply) answer(*reply);
         });
   }
@@ -72,7 +72,8 @@ std::map<std::string, OwnWatches::Own> OwnWatches::end() {
   return std::exchange(watches_, {});
 }
 
-/// A watch may be lost before it is kept: whoever keeps it looks, and on_lost comes too late to be heard.
+/// A watch may be lost before it is entered into the table. on_lost does not find it there then, so the caller that
+/// enters it looks.
 Result<> OwnWatches::set(const std::string& object) {
   for (;;) {
     Own own{std::make_shared<Handler>(*this, object), nullptr};

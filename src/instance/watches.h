@@ -52,7 +52,7 @@ class OwnWatches {
   Mutex super_again_, session_again_;
   // Last: they end before what they use.
   ThreadPool question_threads_{256};
-  ThreadPool roll_threads_{16};  // a roll call must not wait behind questions, which wait for the store
+  ThreadPool poll_threads_{16};  // a liveness poll must not wait behind questions, which wait for the store
   ThreadPool watch_threads_{4};  // a lost watch must not wait behind questions
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// A file's allocation map in memory, or as much of it as was read: which data objects may exist, and which are believed to be there
-// (docs/ORDERING.md section 7). Not thread-safe: its owner's lock guards it.
+// A file's allocation map in memory, or as much of it as was read: which data objects may exist, and which are believed
+// to be there (docs/DATA.md section 1). Not thread-safe: its owner's lock guards it.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class AllocationMap {
 
   /// How many objects may exist.
   std::uint64_t mapped() const;
-  /// The objects at or behind `first` that may exist.
+  /// The objects at or after `first` that may exist.
   std::set<std::uint64_t> mapped_from(ObjectIndex first) const;
 
   /// What of the objects that are believed there lies below the size.

@@ -89,7 +89,7 @@ Result<> add_key(Inode& inode, const std::string& object, const std::string& key
     inode.map.set_block(*block, bits);
     return {};
   }
-  return failure(ErrorCode::corrupt, object + ": key " + key + " or its value is none of the format's");
+  return failure(ErrorCode::corrupt, object + ": key " + key + " or its value is unknown to the format");
 }
 
 Result<Inode> inode_of(Ino ino, Object object, const InodeParts& parts, std::size_t whole_ranges) {

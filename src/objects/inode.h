@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// An inode object, decoded (docs/FORMAT.md): the one reader of inodes for operations, for the collector and for dry runs.
-// Any thread; what is read is a value.
+// An inode object, decoded (docs/FORMAT.md): the one reader of inodes for operations, for the collector and for dry
+// runs. Any thread; what is read is a value.
 #pragma once
 
 #include <chrono>
@@ -34,7 +34,7 @@ struct BackPointer {
 struct Inode {
   Ino ino;
   std::uint64_t version = 0;         ///< all of it is of this version
-  std::chrono::nanoseconds sent{0};  ///< when the read, or the step of ours behind which this is it, was sent
+  std::chrono::nanoseconds sent{0};  ///< when the read, or the step of ours after which this is it, was sent
   format::AttrRecord attr;
   Bytes attr_raw;  ///< for guards, which compare whole values
   format::StateRecord state;
@@ -45,8 +45,8 @@ struct Inode {
   Bytes nsub_raw;
   TimeSpec atime, mtime, ctime, wtime;
   std::optional<InstanceId> lease;
-  bool lease_is_over = false;  ///< its holder was found to be over
-  std::uint64_t fence = 0;     ///< number of the last fence behind a take-over; 0: never
+  bool holder_is_expired = false;  ///< its holder was found to be expired
+  std::uint64_t fence = 0;         ///< number of the last fence before a take-over; 0: never
   AllocationMap map;
   bool map_is_whole = true;
   Bytes payload;                      ///< if asked for

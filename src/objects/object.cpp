@@ -19,12 +19,12 @@ class WholeRead : public std::enable_shared_from_this<WholeRead> {
     query_(read_, [self = shared_from_this()](Result<MetaSnapshot> answer) {
       if (!answer) return self->done_(std::unexpected(std::move(answer).error()));
       self->object_ = {std::move(*answer), self->read_.object};
-      self->go_on(0);
+      self->resume(0);
     });
   }
 
  private:
-  void go_on(std::size_t range) {
+  void resume(std::size_t range) {
     for (; range < whole_ranges_; ++range) {
       const auto& page = object_.ranges[range];
       if (page.more && !page.entries.empty()) return read_rest(range);
@@ -41,7 +41,7 @@ class WholeRead : public std::enable_shared_from_this<WholeRead> {
              if (gone || (answer && answer->version != self->object_.version)) return self->begin();
              if (!answer) return self->done_(std::unexpected(std::move(answer).error()));
              self->append(range, std::move(answer->ranges.front()));
-             self->go_on(range);
+             self->resume(range);
            });
   }
 

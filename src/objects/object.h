@@ -59,8 +59,9 @@ struct Object : MetaSnapshot {
 
 using ObjectDone = std::move_only_function<void(Result<Object>)>;
 
-/// Reads an object; the first `whole_ranges` of the ranges to their end, all of it at one version: if the object changes
-/// between two pages, it is read anew. not_found: there is no such object. 1 read for each `limit` keys of a range.
+/// Reads an object; the first `whole_ranges` of the ranges to their end, all of it at one version: if the object
+/// changes between two pages, it is read anew. not_found: there is no such object. 1 read for each `limit` keys of a
+/// range.
 void read_object_async(const Query& query, MetaRead read, std::size_t whole_ranges, ObjectDone done);
 /// The same; blocks.
 Result<Object> read_object(const Query& query, MetaRead read, std::size_t whole_ranges = 0);

@@ -45,7 +45,7 @@ std::string describe(const CLI::ArgumentMismatch& error, const CLI::App& app) {
 
 CommandLine::CommandLine(const About& about)
     : about_(about), app_(std::make_shared<CLI::App>(about.summary, about.name)) {
-  app_->set_help_flag();  // parse() has it behind the others
+  app_->set_help_flag();  // parse() has it after the others
   app_->footer(about.footer);
   app_->allow_extras();  // expect_no_more_words() says what they are
 }

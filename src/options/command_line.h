@@ -30,7 +30,7 @@ class CommandLine {
  public:
   struct About {
     std::string name;     ///< "lccfs-gc"; of a command: "mkfs"
-    std::string usage;    ///< the words behind it
+    std::string usage;    ///< the words after it
     std::string summary;  ///< one line
     std::string footer;   ///< examples, and what else ends the help
   };
@@ -49,7 +49,7 @@ class CommandLine {
   /// What must be true of all values together: called in this order, when they are set.
   void check(std::function<Result<>()> rule) { rules_.push_back(std::move(rule)); }
 
-  /// Of the words behind the program's name: sets the variables. The text is what is to be printed instead of any work,
+  /// Of the words after the program's name: sets the variables. The text is what is to be printed instead of any work,
   /// that of --help or of --version; mostly it is empty. Errors name the option, and who has help.
   Result<std::string> parse(std::vector<std::string> words);
   /// The name of the command that was given, or empty.

@@ -19,8 +19,8 @@ class Measure {
   Result<Backlog> run() {
     LCCFS_TRY(const auto super, objects::read_super(query_));
     object_size_bytes_ = super.record.object_size_bytes;
-    LCCFS_TRY(const auto roll, read_roll(store_));
-    for (const auto& member : roll.members) LCCFS_CHECK(add_queue(member.id));
+    LCCFS_TRY(const auto poll, read_members(store_));
+    for (const auto& member : poll.members) LCCFS_CHECK(add_queue(member.id));
     return backlog_;
   }
 

@@ -11,7 +11,7 @@ constexpr unsigned most_rounds = 64;
 }  // namespace
 
 bool Collector::another_is_at_work(std::chrono::nanoseconds interval) const {
-  const auto last = instance_.last_roll_call();
+  const auto last = instance_.last_poll();
   return last && instance_.clock().elapsed() - *last < interval;
 }
 

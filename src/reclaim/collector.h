@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// The collector: consumes the reclaim queues of all instances (paper section 6.1; docs/ORDERING.md sections 2, 5 and
-// 9). Several may work on one volume, each of them may die at any point. A collector works for an instance: a mount's
+// The collector: consumes the reclaim queues of all instances (paper section 6.1; docs/PROTOCOL.md sections 2, 5 and
+// 6). Several may work on one volume, each of them may die at any point. A collector works for an instance: a mount's
 // own, or one of its program's.
 //
 // One thread runs a pass; it starts threads of its own. Deletes go out `jobs` at a time, at most
@@ -36,13 +36,13 @@ struct OtherInstance {
 struct PassReport {
   std::uint64_t items_seen = 0;      ///< queue items looked at
   std::uint64_t items_done = 0;      ///< of those, the ones that are no longer there
-  std::uint64_t items_left = 0;      ///< for a later pass: too young, not over, or open in some client
+  std::uint64_t items_left = 0;      ///< for a later pass: too young, not retired, or open in some client
   std::uint64_t inodes_removed = 0;  ///< a dry run: that would be
   std::uint64_t data_objects_removed = 0;
   std::uint64_t bytes_freed = 0;
   std::uint64_t names_removed = 0;      ///< out of directories that were deleted with content in them
   std::uint64_t inodes_corrected = 0;   ///< link counts and back-pointers
-  std::uint64_t instances_removed = 0;  ///< that were over, and had nothing left in their queues
+  std::uint64_t instances_removed = 0;  ///< that were expired, and had nothing left in their queues
   std::uint64_t open_elsewhere = 0;     ///< unnamed inodes that stay because some client has them open
   std::vector<OtherInstance> gone;      ///< fenced by this pass; a dry run: that would be
   std::vector<OtherInstance> not_seen;  ///< a dry run: they do not watch now; a pass fences them if that lasts a minute
@@ -57,7 +57,7 @@ class Collector {
   Collector(Instance& instance, const CollectorOptions& options) : instance_(instance), options_(options) {}
 
   /// Works until nothing is left that can be done now. Stopped, it ends after the steps in flight. Errors are the
-  /// store's: what was done stays done, and the next pass goes on.
+  /// store's: what was done stays done, and the next pass continues.
   Result<PassReport> pass(const std::stop_token& stop = {});
 
   /// Whether another collector has begun a pass within the last `interval`: one that runs in the background then leaves
@@ -77,7 +77,7 @@ struct Backlog {
   std::uint64_t items = 0;          ///< without range items: these stand for inodes to come
   std::optional<TimeSpec> oldest;   ///< when the oldest item was logged
   std::uint64_t inodes = 0;         ///< unnamed ones that directory and inode items lead to
-  std::uint64_t bytes_waiting = 0;  ///< what those occupy, as far as is believed (docs/ORDERING.md section 7)
+  std::uint64_t bytes_waiting = 0;  ///< what those occupy, as far as is believed (docs/DATA.md section 1)
 };
 Result<Backlog> measure_backlog(ObjectStore& store);
 

@@ -24,11 +24,11 @@ class DryRun {
     const auto began = clock_.elapsed();
     LCCFS_TRY(const auto super, objects::read_super(query_));
     object_size_bytes_ = super.record.object_size_bytes;
-    LCCFS_TRY(auto roll, call_roll(store_, {}));
+    LCCFS_TRY(auto poll, poll_liveness(store_, {}));
     LCCFS_CHECK(store_.sync_fences());
-    LCCFS_CHECK(name_the_unheard(roll));
-    horizon_.emplace(roll, [this](InstanceId whom) { return has_no_record(whom); });
-    for (const auto& member : roll.members) LCCFS_CHECK(look_at_queue(member));
+    LCCFS_CHECK(name_the_unheard(poll));
+    horizon_.emplace(poll, [this](InstanceId whom) { return has_no_record(whom); });
+    for (const auto& member : poll.members) LCCFS_CHECK(look_at_queue(member));
     LCCFS_CHECK(count_removable());
     report_.items_seen = report_.items_done + report_.items_left;
     report_.took = clock_.elapsed() - began;
@@ -36,9 +36,9 @@ class DryRun {
   }
 
  private:
-  /// A pass fences who is dead, and who stays away for a minute: here all who do not watch count as over.
-  Result<> name_the_unheard(Roll& roll) {
-    for (auto& member : roll.members) {
+  /// A pass fences instances that are dead, or absent for a minute. Here all that do not watch count as expired.
+  Result<> name_the_unheard(PollResult& poll) {
+    for (auto& member : poll.members) {
       if (member.standing != Member::Standing::silent) continue;
       const OtherInstance other{member.id, member.record.host, member.record.pid};
       LCCFS_TRY(const auto presence, presence_of(store_, system_processes(), member.id, member.record));
@@ -47,7 +47,7 @@ class DryRun {
         continue;
       }
       (presence == Presence::dead ? report_.gone : report_.not_seen).push_back(other);
-      member.standing = Member::Standing::over;
+      member.standing = Member::Standing::expired;
     }
     return {};
   }
@@ -88,7 +88,7 @@ class DryRun {
   Result<> look_at_directory(Ino directory) {
     return for_each_detached(query_, directory, [this](const format::DetachedKey& detached) -> Result<> {
       LCCFS_TRY(const auto verdict, horizon_->judge(detached.token));
-      return verdict == Horizon::Verdict::not_over ? Result<>() : look_at_inode(detached.ino);
+      return verdict == Horizon::Verdict::not_retired ? Result<>() : look_at_inode(detached.ino);
     });
   }
 
@@ -105,17 +105,17 @@ class DryRun {
     if (assessment->kind == Kind::clear_names) report_.names_removed += assessment->names.total();
     if (assessment->kind != Kind::kill && assessment->kind != Kind::reclaim) return {};
     removable_[ino] = std::move(assessment->inode);
-    return removable_.size() == format::roll_call_limit ? count_removable() : Result<>{};
+    return removable_.size() == format::poll_limit ? count_removable() : Result<>{};
   }
 
   /// What some client has open would stay.
   Result<> count_removable() {
     if (removable_.empty()) return {};
-    format::RollCall call;
+    format::LivenessPoll call;
     for (const auto& [ino, inode] : removable_) call.inodes.push_back(ino);
-    LCCFS_TRY(const auto roll, call_roll(store_, call));
+    LCCFS_TRY(const auto poll, poll_liveness(store_, call));
     for (const auto& [ino, inode] : removable_) {
-      if (roll.is_open(ino)) {
+      if (poll.is_open(ino)) {
         ++report_.open_elsewhere;
         continue;
       }

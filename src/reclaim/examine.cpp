@@ -6,10 +6,10 @@
 
 namespace lccfs::reclaim {
 
-Horizon::Horizon(const Roll& roll, Resolve resolve) : resolve_(std::move(resolve)) {
-  for (const auto& member : roll.members) {
-    if (member.standing == Member::Standing::over) {
-      over_.insert(member.id);
+Horizon::Horizon(const PollResult& poll, Resolve resolve) : resolve_(std::move(resolve)) {
+  for (const auto& member : poll.members) {
+    if (member.standing == Member::Standing::expired) {
+      expired_.insert(member.id);
     } else {
       lowest_running_[member.id] = member.lowest_running;
     }
@@ -18,24 +18,24 @@ Horizon::Horizon(const Roll& roll, Resolve resolve) : resolve_(std::move(resolve
 
 Result<Horizon::Verdict> Horizon::judge(Token token) {
   if (const auto living = lowest_running_.find(token.instance); living != lowest_running_.end()) {
-    return token.number < living->second ? Verdict::over : Verdict::not_over;
+    return token.number < living->second ? Verdict::retired : Verdict::not_retired;
   }
   {
     const Lock lock(mutex_);
-    if (over_.contains(token.instance)) return Verdict::over;
+    if (expired_.contains(token.instance)) return Verdict::retired;
   }
-  LCCFS_TRY(const bool over, resolve_(token.instance));
-  if (!over) return Verdict::not_over;
+  LCCFS_TRY(const bool expired, resolve_(token.instance));
+  if (!expired) return Verdict::not_retired;
   const Lock lock(mutex_);
-  over_.insert(token.instance);
-  return Verdict::over_since_now;
+  expired_.insert(token.instance);
+  return Verdict::retired_since_now;
 }
 
 namespace {
 
 using Kind = Assessment::Kind;
 
-/// All the traces whose steps must be over before anything is decided. not_over wins over over_since_now.
+/// All the traces whose steps must be retired before anything is decided. not_retired wins over retired_since_now.
 Result<Horizon::Verdict> judge_traces(Horizon& horizon, const Inode& inode) {
   std::vector<Token> tokens;
   for (const auto& pointer : inode.pointers) tokens.push_back(pointer.token);
@@ -43,11 +43,11 @@ Result<Horizon::Verdict> judge_traces(Horizon& horizon, const Inode& inode) {
   if (inode.dead()) {
     for (const auto& [instance, number] : inode.step_numbers) tokens.push_back({instance, number});
   }
-  auto all = Horizon::Verdict::over;
+  auto all = Horizon::Verdict::retired;
   for (const Token token : tokens) {
     LCCFS_TRY(const auto verdict, horizon.judge(token));
-    if (verdict == Horizon::Verdict::not_over) return verdict;
-    if (verdict == Horizon::Verdict::over_since_now) all = verdict;
+    if (verdict == Horizon::Verdict::not_retired) return verdict;
+    if (verdict == Horizon::Verdict::retired_since_now) all = verdict;
   }
   return all;
 }
@@ -89,8 +89,8 @@ Result<Assessment> examine(const Query& query, Horizon& horizon, Ino ino) {
       return assessment;
     }
     LCCFS_TRY(const auto verdict, judge_traces(horizon, assessment.inode));
-    if (verdict == Horizon::Verdict::over_since_now) continue;
-    if (verdict == Horizon::Verdict::not_over) return assessment;
+    if (verdict == Horizon::Verdict::retired_since_now) continue;
+    if (verdict == Horizon::Verdict::not_retired) return assessment;
     if (assessment.inode.sealed()) {
       assessment.kind = Kind::settle_seal;
       return assessment;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Recount, its reading half (docs/ORDERING.md section 5): what is to be done about an inode. The one place that decides
+// Recount, its reading half (docs/PROTOCOL.md section 5): what is to be done about an inode. The one place that decides
 // what is garbage. Changes nothing. Blocks; any thread.
 #pragma once
 
@@ -12,24 +12,24 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "instance/roll_call.h"
+#include "instance/liveness_poll.h"
 #include "reclaim/traces.h"
 
 namespace lccfs::reclaim {
 
-/// Which traces are over (section 2), as one roll call has shown it.
+/// Which traces are retired (docs/PROTOCOL.md section 2), as one liveness poll has shown it.
 class Horizon {
  public:
-  /// Says of an instance that is not on the roll whether it is over: it has no record, or has begun later. Fences are
-  /// synced when it says so.
+  /// Says of an instance that is not in the poll whether it is expired: it has no record, or has begun later. Fences
+  /// are synced when it says so.
   using Resolve = std::function<Result<bool>(InstanceId)>;
 
-  Horizon(const Roll& roll, Resolve resolve);
+  Horizon(const PollResult& poll, Resolve resolve);
 
   enum class Verdict {
-    over,
-    not_over,
-    over_since_now,  ///< what was read before this answer proves nothing: it is to be read again
+    retired,
+    not_retired,
+    retired_since_now,  ///< what was read before this answer proves nothing: it is to be read again
   };
   Result<Verdict> judge(Token token) EXCLUDES(mutex_);
 
@@ -37,15 +37,15 @@ class Horizon {
   std::map<InstanceId, std::uint64_t> lowest_running_;  // of those that live; 0: silent
   const Resolve resolve_;
   Mutex mutex_;
-  std::set<InstanceId> over_ GUARDED_BY(mutex_);
+  std::set<InstanceId> expired_ GUARDED_BY(mutex_);
 };
 
 struct Assessment {
   enum class Kind {
     gone,         ///< there is no such inode
     right,        ///< live, with the links and back-pointers that it should have
-    wait,         ///< something in it is not over: leave it for a later pass
-    settle_seal,  ///< sealed by a step that is over
+    wait,         ///< something in it is not retired: leave it for a later pass
+    settle_seal,  ///< sealed by a step that is retired
     trim,         ///< live, and its link count or its back-pointers are to be corrected
     kill,         ///< live, and has no name: to be marked dead
     lost_parent,  ///< live, and has no name that can be found; a directory that may hold one is not there: damage

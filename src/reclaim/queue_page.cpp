@@ -46,11 +46,11 @@ Result<std::vector<Ino>> numbers_in(const QueueItem& range) {
 }
 
 bool is_intent(const Member& member, const NumberedItem& one) {
-  return member.standing != Member::Standing::over && one.item.kind == QueueItem::Kind::range;
+  return member.standing != Member::Standing::expired && one.item.kind == QueueItem::Kind::range;
 }
 
 bool is_due(const Member& member, const NumberedItem& one, TimeSpec now, std::chrono::seconds grace) {
-  if (member.standing == Member::Standing::over) return true;
+  if (member.standing == Member::Standing::expired) return true;
   if (member.standing == Member::Standing::silent || is_intent(member, one)) return false;
   if (one.number >= member.lowest_running) return false;
   const auto age_seconds = now.seconds - one.item.time.seconds;

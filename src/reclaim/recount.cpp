@@ -14,7 +14,7 @@ namespace lccfs::reclaim {
 using Kind = Assessment::Kind;
 
 namespace {
-constexpr unsigned most_steps = 16;  // each is a race won or lost: who loses so many leaves it for later
+constexpr unsigned most_steps = 16;  // each is a race won or lost: after so many it is left for later
 constexpr std::uint32_t names_at_once = 512;
 }  // namespace
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Recount, its writing half (docs/ORDERING.md section 5). Every step may be done twice, and stop anywhere:
+// Recount, its writing half (docs/PROTOCOL.md section 5). Every step may be done twice, and stop anywhere:
 //
 //  case                  | object     | step                                         | stop here leaves
 //  live X, wrong links   | Inode.X    | guard version; nlink, back-pointers trimmed  | done

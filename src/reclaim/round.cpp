@@ -21,28 +21,28 @@ Round::Round(Instance& instance, const CollectorOptions& options, const Recount&
     : instance_(instance), options_(options), recount_(recount), report_(report), stop_(stop) {}
 
 Result<bool> Round::run() {
-  LCCFS_TRY(const auto roll, instance_.call_roll({}, stop_));
-  horizon_.emplace(roll, [this](InstanceId whom) { return instance_.ensure_over(whom); });
+  LCCFS_TRY(const auto poll, instance_.poll_liveness({}, stop_));
+  horizon_.emplace(poll, [this](InstanceId whom) { return instance_.ensure_expired(whom); });
   report_.items_left = 0;
   report_.open_elsewhere = 0;
   report_.silent.clear();
-  silent_calls_ = roll.all_answered() ? 0 : 1;
-  note_gone(roll);
-  for (const auto& member : roll.members) {
+  silent_calls_ = poll.all_answered() ? 0 : 1;
+  note_gone(poll);
+  for (const auto& member : poll.members) {
     if (member.standing == Member::Standing::silent) report_.silent.push_back(describe(member));
-    if (member.standing == Member::Standing::over) over_.insert(member.id);
+    if (member.standing == Member::Standing::expired) expired_.insert(member.id);
   }
-  LCCFS_CHECK(see_to_what_the_dead_made(roll));
-  for (const auto& member : roll.members) LCCFS_CHECK(read_queue(member, Items::all));
+  LCCFS_CHECK(see_to_what_the_dead_made(poll));
+  for (const auto& member : poll.members) LCCFS_CHECK(read_queue(member, Items::all));
   LCCFS_CHECK(handle_due());
-  for (const auto& member : roll.members) {
-    if (member.standing == Member::Standing::over && !stop_.stop_requested()) LCCFS_CHECK(remove_instance(member));
+  for (const auto& member : poll.members) {
+    if (member.standing == Member::Standing::expired && !stop_.stop_requested()) LCCFS_CHECK(remove_instance(member));
   }
   return did_something_;
 }
 
-void Round::note_gone(const Roll& roll) {
-  for (const auto& member : roll.members) {
+void Round::note_gone(const PollResult& poll) {
+  for (const auto& member : poll.members) {
     if (!member.fenced_now) continue;
     report_.gone.push_back(describe(member));
     did_something_ = true;  // its queue is read, or its record goes, in the next round
@@ -50,9 +50,9 @@ void Round::note_gone(const Roll& roll) {
 }
 
 /// What is left of it is met, and counted, once more.
-Result<> Round::see_to_what_the_dead_made(const Roll& roll) {
-  for (const auto& member : roll.members) {
-    if (over_.contains(member.id)) LCCFS_CHECK(read_queue(member, Items::inodes_and_ranges));
+Result<> Round::see_to_what_the_dead_made(const PollResult& poll) {
+  for (const auto& member : poll.members) {
+    if (expired_.contains(member.id)) LCCFS_CHECK(read_queue(member, Items::inodes_and_ranges));
   }
   LCCFS_CHECK(handle_due());
   report_.items_left = 0;
@@ -86,7 +86,7 @@ Result<> Round::read_queue(const Member& member, Items which) {
   return {};
 }
 
-/// What is logged and settled on the way is this instance's own, and not over for anybody meanwhile.
+/// What is logged and settled on the way is this instance's own, and not retired for anybody meanwhile.
 Result<> Round::handle_due() {
   const Instance::Operation running(instance_);
   const auto due = std::exchange(due_, {});
@@ -123,7 +123,7 @@ Result<> Round::handle_due() {
   return {};
 }
 
-/// An instance that is over writes nothing more: an empty queue stays empty.
+/// An instance that is expired writes nothing more: an empty queue stays empty.
 Result<> Round::remove_instance(const Member& member) {
   const auto session =
       instance_.query({.object = format::session_object(member.id), .ranges = {{"q/", "", 1}}, .keys = {}});

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// One round of a pass: one roll call, and what can be done under it (docs/ORDERING.md section 5).
+// One round of a pass: one liveness poll, and what can be done under it (docs/PROTOCOL.md section 5).
 //
 //  - | Super        | the records; then all are asked (who is gone is fenced)      |
-//  0 | ...          | of instances that are over, range and inode items: recount,   | all of it can be done again
+//  0 | ...          | of instances that are expired, range and inode items: recount, | all of it can be done again
 //    |              | but no directory is removed yet                               |
 //  - | Session.*    | *then* the q/ of all, page by page; young items are left      |
 //    |              | alone                                                         |
 //  1 | ...          | directory items: the d/, x/ and l/ keys there; inode items:   | all of it can be done again
 //    |              | recount                                                       |
-//  2 | Inode.P      | d/ keys whose inodes were dealt with, x/ and l/ that are over | keys that find nothing to do
+//  2 | Inode.P      | d/ keys whose inodes were dealt with, x/ and l/ that are retired | keys that find nothing to do
 //  3 | Session.<it> | the items that were dealt with                                | items that find nothing to do
-//  4 | Session.<it> | removed, if the instance is over and q/ was read empty since  | a record without a session
+//  4 | Session.<it> | removed, if the instance is expired and q/ was read empty since | a record without a session
 //  5 | Super        | its record                                                    | done
 //
 // A directory is removed when nothing that lives points to it without having a name, nor ever will: recount takes a
-// directory that is not there for lost by the store. What was made in it by who is over was dealt with in 0 (nobody may
-// have died since: then it stays for the next round); who lives answers that it is open while a make of his in it is
-// running or in doubt, and knows of it no more (ORDERING.md section 5).
+// directory that is not there for lost by the store. What expired instances made in it was dealt with in 0 (if another
+// has expired since, the directory stays for the next round). A live instance answers that it is open while something
+// there is being made in it, or is in doubt; otherwise it forgets it (PROTOCOL.md section 5).
 #pragma once
 
 #include <map>
@@ -51,8 +51,8 @@ class Round {
     InstanceId session;
     NumberedItem one;
   };
-  void note_gone(const Roll& roll);
-  Result<> see_to_what_the_dead_made(const Roll& roll);
+  void note_gone(const PollResult& poll);
+  Result<> see_to_what_the_dead_made(const PollResult& poll);
   enum class Items { all, inodes_and_ranges };
   Result<> read_queue(const Member& member, Items which);
   Result<> handle_due();
@@ -69,8 +69,8 @@ class Round {
   /// Of these inodes, those of which nothing is left to be done.
   Result<std::set<Ino>> handle_inodes(const std::vector<Ino>& inodes, TimeSpec logged);
   Result<> remove_dead(const std::vector<Assessment>& dead, TimeSpec logged, std::set<Ino>& dealt_with);
-  Result<> remove_asked(const Assessment& dead, const Roll& roll, TimeSpec logged, std::set<Ino>& dealt_with);
-  bool somebody_is_over_since(const Roll& later) const;
+  Result<> remove_asked(const Assessment& dead, const PollResult& poll, TimeSpec logged, std::set<Ino>& dealt_with);
+  bool somebody_has_expired_since(const PollResult& later) const;
   Result<bool> handle_range(const format::QueueItem& range);
 
   void note_damage(const Error& error);
@@ -98,10 +98,10 @@ class Round {
   Mutex mutex_;  // guards the report and what parallel work adds to
   std::vector<Due> due_;
   std::set<std::string> damage_told_;
-  std::set<InstanceId> over_;     // as the round began
-  bool directories_wait_ = true;  // for what was made in them by who is over
+  std::set<InstanceId> expired_;  // as the round began
+  bool directories_wait_ = true;  // for what was made in them by expired instances
   bool did_something_ = false;
-  unsigned silent_calls_ = 0;  // in a row: roll calls that somebody has not answered
+  unsigned silent_calls_ = 0;  // in a row: liveness polls that somebody has not answered
 };
 
 }  // namespace lccfs::reclaim

@@ -19,30 +19,30 @@ struct Round::Directory {
   std::string after;                    // the last d/ key that was read
   bool read_all = false;                // there is no further page, or no directory
   bool something_left = false;          // some key is to be looked at in a later pass
-  std::map<std::string, Ino> detached;  // d/ keys of this page that are over
-  std::vector<std::string> finished;    // x/ and l/ keys that are over
+  std::map<std::string, Ino> detached;  // d/ keys of this page that are retired
+  std::vector<std::string> finished;    // x/ and l/ keys that are retired
 };
 
-/// One key of a directory, sorted by what is to become of it. l/ keys of those who are over are of no use to anybody;
-/// those of others keep nothing waiting.
+/// One key of a directory, sorted by what is to become of it. l/ keys of expired instances have no use any more; those
+/// of others keep nothing waiting.
 Result<> Round::sort_key(Directory& directory, const std::string& key) {
-  const auto is_over = [&](Token token) -> Result<bool> {
+  const auto is_retired = [&](Token token) -> Result<bool> {
     LCCFS_TRY(const auto verdict, horizon_->judge(token));
-    return verdict != Horizon::Verdict::not_over;  // the key names its step: it cannot come to mean another
+    return verdict != Horizon::Verdict::not_retired;  // the key names its step: it cannot come to mean another
   };
   if (const auto stepper = format::parse_step_number_key(key)) {
-    LCCFS_TRY(const bool over, is_over({*stepper, std::numeric_limits<std::uint64_t>::max()}));
-    if (over) directory.finished.push_back(key);
+    LCCFS_TRY(const bool retired, is_retired({*stepper, std::numeric_limits<std::uint64_t>::max()}));
+    if (retired) directory.finished.push_back(key);
     return {};
   }
   const auto detached = format::parse_detached_key(key);
   const auto decision = format::parse_decision_key(key);
   if (!detached && !decision) {
     return failure(ErrorCode::corrupt,
-                   format::inode_object(directory.ino) + ": key " + key + " is none of the format's");
+                   format::inode_object(directory.ino) + ": key " + key + " is unknown to the format");
   }
-  LCCFS_TRY(const bool over, is_over(detached ? detached->token : *decision));
-  if (!over) {
+  LCCFS_TRY(const bool retired, is_retired(detached ? detached->token : *decision));
+  if (!retired) {
     directory.something_left = true;
   } else if (detached) {
     directory.detached[key] = detached->ino;

@@ -10,14 +10,15 @@ using Kind = Assessment::Kind;
 using format::QueueItem;
 
 namespace {
-/// Who was silent once is asked again before the rest of the round is given up: each call takes ten seconds of it.
+/// An instance that was silent once is asked again before the rest of the round is given up. Each poll may take ten
+/// seconds.
 constexpr unsigned most_silent_calls = 2;
 }  // namespace
 
 Result<std::set<Ino>> Round::handle_inodes(const std::vector<Ino>& inodes, TimeSpec logged) {
   std::set<Ino> dealt_with;
-  for (std::size_t begin = 0; begin < inodes.size() && !stop_.stop_requested(); begin += format::roll_call_limit) {
-    const auto end = std::min<std::size_t>(inodes.size(), begin + format::roll_call_limit);
+  for (std::size_t begin = 0; begin < inodes.size() && !stop_.stop_requested(); begin += format::poll_limit) {
+    const auto end = std::min<std::size_t>(inodes.size(), begin + format::poll_limit);
     std::set<Ino> distinct(inodes.begin() + static_cast<std::ptrdiff_t>(begin),
                            inodes.begin() + static_cast<std::ptrdiff_t>(end));
     const std::vector<Ino> chunk(distinct.begin(), distinct.end());
@@ -49,28 +50,29 @@ Result<> Round::remove_dead(const std::vector<Assessment>& dead, TimeSpec logged
     numbers.push_back(assessment.inode.ino);
   }
   if (asked.empty() || silent_calls_ >= most_silent_calls) return {};
-  LCCFS_TRY(const auto roll, instance_.call_roll(numbers, stop_));
-  note_gone(roll);
-  silent_calls_ = roll.all_answered() ? 0 : silent_calls_ + 1;
+  LCCFS_TRY(const auto poll, instance_.poll_liveness(numbers, stop_));
+  note_gone(poll);
+  silent_calls_ = poll.all_answered() ? 0 : silent_calls_ + 1;
   if (silent_calls_ > 0) return {};
-  if (somebody_is_over_since(roll)) {
+  if (somebody_has_expired_since(poll)) {
     did_something_ = true;  // directories go in the next round
     std::erase_if(asked, [](const Assessment* one) { return one->inode.is_directory(); });
   }
   return in_parallel(asked.size(),
-                     [&](std::size_t i) -> Result<> { return remove_asked(*asked[i], roll, logged, dealt_with); });
+                     [&](std::size_t i) -> Result<> { return remove_asked(*asked[i], poll, logged, dealt_with); });
 }
 
 /// Then nobody has looked yet at what it made.
-bool Round::somebody_is_over_since(const Roll& later) const {
+bool Round::somebody_has_expired_since(const PollResult& later) const {
   return std::ranges::any_of(later.members, [this](const Member& member) {
-    return member.standing == Member::Standing::over && !over_.contains(member.id);
+    return member.standing == Member::Standing::expired && !expired_.contains(member.id);
   });
 }
 
-Result<> Round::remove_asked(const Assessment& dead, const Roll& roll, TimeSpec logged, std::set<Ino>& dealt_with) {
+Result<> Round::remove_asked(const Assessment& dead, const PollResult& poll, TimeSpec logged,
+                             std::set<Ino>& dealt_with) {
   const auto& inode = dead.inode;
-  if (roll.is_open(inode.ino)) {
+  if (poll.is_open(inode.ino)) {
     const Lock lock(mutex_);
     ++report_.open_elsewhere;
     return {};

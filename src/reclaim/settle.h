@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Settling the seal sealed(t, P, name) of a directory X (docs/ORDERING.md section 6): whoever wants to change something
-// in X does it, and so does a collector once t is over.
+// Settling the seal sealed(t, P, name) of a directory X (docs/PROTOCOL.md section 6): whoever wants to change something
+// in X does it, and so does a collector once t is retired.
 //
 //  # | object     | step                                                      | stop here leaves
 //  - | Inode.P    | d/X/t there: committed -> dead. x/t = cancelled -> unseal |

@@ -100,7 +100,8 @@ Result<Repair> Repairs::cut_tail(const Finding& finding) {
 
 namespace {
 
-/// An object's name for a file: as it is, but for what no file's name can hold. Two names stay two, unless they are cut.
+/// An object's name for a file: as it is, but for what no file's name can hold. Two names stay two, unless they are
+/// cut.
 std::string as_name(const std::string& object) {
   return escaped(object, {"/\\\0", 3}).substr(0, format::name_limit_bytes);
 }

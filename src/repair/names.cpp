@@ -48,7 +48,7 @@ Result<Repair> Repairs::repair_stray_reverse_key(const Finding& finding) {
   if (others.size() >= target->attr()->nlink) return drop(*directory, reverse, "removed");
   if (names->keys.contains(name.key)) {
     if (!others.empty() || orphans_ == Orphans::remove) return drop(*directory, reverse, "removed");
-    // It goes on pointing here until it has its new name: a repair that is cut short finds the old one again.
+    // It keeps pointing here until it has its new name: a repair that is cut short finds the old one again.
     const Holder here{finding.ino, finding.name, {finding.target, target->attr()->type, target->attr()->birth_token}};
     LCCFS_TRY(auto adopted, adopt(*target, finding.target, finding.name, {here}));
     if (!adopted.done) return adopted;
@@ -195,7 +195,7 @@ Result<Repair> Repairs::reconnect(const Finding& finding) {
   return way == Way::around ? break_loop(*inode, finding.ino, names) : settled();
 }
 
-/// Cut short behind the new name, it leaves a directory with a further name, and its first back-pointer says which
+/// Cut short after the new name, it leaves a directory with a further name, and its first back-pointer says which
 /// stays.
 Result<Repair> Repairs::break_loop(const Object& inode, Ino ino, const std::vector<Holder>& names) {
   if (!inode.attr()) return left("attr cannot be read");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Parts of objects that are missing, cannot be read, or are none of the format's.
+// Parts of objects that are missing, cannot be read, or are unknown to the format.
 #include <algorithm>
 #include <variant>
 
@@ -87,7 +87,7 @@ Result<Repair> Repairs::derive_time(const Object& inode, const txn::Part& part) 
   return put(inode, part, encode(TimeRecord{*latest}), "set to the latest of the other times");
 }
 
-/// Whoever held it is over, and what he left past the size is cut, as whoever took it over would have done.
+/// The holder is expired. What it left past the size is cut, as a take-over would have done.
 Result<Repair> Repairs::void_lease(const Object& inode, Ino ino) {
   const auto size_bytes = inode.number(xattr::size);
   if (!size_bytes) return left("without the size nobody knows what to cut");
@@ -106,7 +106,7 @@ Result<Repair> Repairs::void_lease(const Object& inode, Ino ino) {
       LCCFS_CHECK(below == 0 ? objects_.remove_data(object) : objects_.cut_data(object, below));
     }
   }
-  return drop(inode, {xattr::lease}, "removed: its holder is over");
+  return drop(inode, {xattr::lease}, "removed: its holder is expired");
 }
 
 // ---- keys of inodes

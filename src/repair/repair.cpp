@@ -157,23 +157,23 @@ class Run {
     return std::ranges::any_of(users, [](const User& user) { return !user.watches; });
   }
 
-  /// Repairs rest on what nobody else changes. True: somebody was there, and is over.
+  /// Repairs need a volume that nothing else changes. True: there was another user, and it is expired.
   Result<bool> fence_the_gone(Instance& instance) {
     LCCFS_TRY(const auto users, users_of(*store_));
     bool fenced = false;
     for (const auto& user : users) {
       if (user.id == instance.id()) continue;
-      LCCFS_TRY(const bool over, wait_until_over(instance, user));
-      fenced = fenced || over;
+      LCCFS_TRY(const bool expired, wait_until_expired(instance, user));
+      fenced = fenced || expired;
     }
     return fenced;
   }
 
   /// One that is not there may just be starting: a minute shows.
-  Result<bool> wait_until_over(Instance& instance, const User& user) {
+  Result<bool> wait_until_expired(Instance& instance, const User& user) {
     for (bool said = false;; said = true) {
-      LCCFS_TRY(const bool over, instance.ensure_over(user.id));
-      if (over) return true;
+      LCCFS_TRY(const bool expired, instance.ensure_expired(user.id));
+      if (expired) return true;
       if (!said) log::info("waiting for " + describe(user) + ": gone, or starting; a minute shows");
       LCCFS_TRY(const auto now, users_of(*store_));
       const auto still = std::ranges::find(now, user.id, &User::id);

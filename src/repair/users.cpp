@@ -2,8 +2,8 @@
 #include "repair/users.h"
 
 #include "format/object_names.h"
+#include "instance/liveness_poll.h"
 #include "instance/presence.h"
-#include "instance/roll_call.h"
 #include "repair/objects.h"
 
 namespace lccfs::repair {
@@ -23,7 +23,7 @@ Result<bool> watches(ObjectStore& store, InstanceId id, const Bytes& identity) {
 
 }  // namespace
 
-// Nothing that an instance answers to: who hears it and is silent is there as well.
+// No instance answers this message. A watcher that hears it and stays silent is there all the same.
 Result<bool> somebody_watches_session(ObjectStore& store, InstanceId id) {
   const auto reply = store.notify(format::session_object(id), Bytes("anybody there?"), answer_timeout);
   if (!reply && reply.error().code == ErrorCode::not_found) return false;

@@ -29,8 +29,8 @@ MetaTxn take_over_lease(Ino ino, InstanceId old_holder, InstanceId me, std::uint
               set(xattr::fence, fence));
 }
 
-MetaTxn give_back_lease(Ino ino, InstanceId me, const FileChanges& changes) {
-  auto txn = make(ino, "give back lease", guard::ObjectExists{}, lease_is(me), mutation::RemoveXattr{xattr::lease});
+MetaTxn release_lease(Ino ino, InstanceId me, const FileChanges& changes) {
+  auto txn = make(ino, "release lease", guard::ObjectExists{}, lease_is(me), mutation::RemoveXattr{xattr::lease});
   return with(std::move(txn), changes);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // The transactions on a regular file's inode object that concern its bytes: write lease, size, times, map
-// (docs/ORDERING.md section 7). Pure functions. One of them is in flight per inode; they carry no step number, because
+// (docs/DATA.md section 2). Pure functions. One of them is in flight per inode; they carry no step number, because
 // each is guarded by the lease's owner or by the version (rule 5).
 #pragma once
 
@@ -21,11 +21,12 @@ struct FileChanges {
 };
 
 MetaTxn take_lease(Ino ino, InstanceId me, std::uint64_t version);
-/// From an instance that is over; `fence` is the fence counter, for whoever reads or takes the lease later.
+/// From an instance that is expired; `fence` is the fence counter, for instances that read the file or take its lease
+/// later.
 MetaTxn take_over_lease(Ino ino, InstanceId old_holder, InstanceId me, std::uint64_t fence);
-MetaTxn give_back_lease(Ino ino, InstanceId me, const FileChanges& changes);
+MetaTxn release_lease(Ino ino, InstanceId me, const FileChanges& changes);
 MetaTxn change_leased_file(Ino ino, InstanceId me, const FileChanges& changes);
-/// Takes the lease, changes, and gives it back, in one step.
+/// Takes the lease, changes, and releases it, in one step.
 MetaTxn change_unleased_file(Ino ino, std::uint64_t version, const FileChanges& changes);
 
 }  // namespace lccfs::txn

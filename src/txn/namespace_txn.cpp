@@ -20,8 +20,8 @@ void change_nsub(MetaTxn& txn, const SubdirectoryCount& nsub) {
   set_nsub(txn, nsub.changed);
 }
 
-/// The inode loses a name here: whoever looks for the rest of it finds this key. A sealed directory goes only if nobody
-/// has cancelled that.
+/// The inode loses a name here: this key leads to the rest of it. A sealed directory is removed only if no other
+/// instance has cancelled that.
 void detach(MetaTxn& txn, Ino ino, Token token, const std::optional<SubdirectoryCount>& nsub) {
   add(txn, mark(format::detached_key(ino, token)));
   if (!nsub) return;

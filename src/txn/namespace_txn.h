@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// The transactions that make and remove inodes and names, and those of seals and decisions (docs/ORDERING.md section
+// The transactions that make and remove inodes and names, and those of seals and decisions (docs/PROTOCOL.md section
 // 6). Pure functions. Unless said otherwise they are for Instance::run, which adds the guards of rules 1 and 5.
 #pragma once
 
@@ -41,7 +41,7 @@ struct NewInode {
   std::optional<InstanceId> lease;  ///< regular files
   std::string symlink_target;
 };
-/// For Instance::run_repeatable: whoever meets `exists` on a fresh number compares the birth token.
+/// For Instance::run_repeatable: a caller that gets `exists` for a new number compares the birth token.
 MetaTxn create_inode(const NewInode& inode);
 /// Removes an inode that never had a name, as it was made. May be done twice: not_found is done.
 MetaTxn remove_new_inode(Ino ino, std::uint64_t version);

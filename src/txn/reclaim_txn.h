@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// The transactions of recount and the collector (docs/ORDERING.md section 5). Pure functions. All are for
-// Instance::run_repeatable: guarded by the version that was read, or harmless if done twice; whoever is refused reads
-// again.
+// The transactions of recount and the collector (docs/PROTOCOL.md section 5). Pure functions. All are for
+// Instance::run_repeatable: guarded by the version that was read, or harmless if done twice; a caller that is refused
+// reads again.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ MetaTxn detach_dead_names(Ino directory, std::uint64_t version, const std::vecto
 
 MetaTxn remove_dead_inode(Ino ino, std::uint64_t version);
 
-/// d/ and x/ keys that were dealt with, and l/ keys of instances that are over.
+/// d/ and x/ keys that were dealt with, and l/ keys of instances that are expired.
 MetaTxn remove_traces(Ino directory, const std::vector<std::string>& keys);
 
 }  // namespace lccfs::txn

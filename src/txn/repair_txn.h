@@ -32,7 +32,7 @@ MetaTxn drop_part(const AsRead& as_read, const Part& part);
 MetaTxn move_key(const AsRead& as_read, const std::string& from, const std::string& to, const Bytes& value);
 MetaTxn drop_payload(const AsRead& as_read);
 
-/// Sets an entry with its reverse key; `nsub` as it is to be behind the step, if it changes.
+/// Sets an entry with its reverse key; `nsub` as it is to be after the step, if it changes.
 MetaTxn put_entry(const AsRead& as_read, const Name& name, const format::EntryRecord& entry,
                   const std::optional<std::uint64_t>& nsub);
 /// Removes an entry with its reverse key. No trace is left that anybody would follow.

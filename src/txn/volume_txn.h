@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// The transactions that make a volume, and those on its own objects: Super, Alloc and sessions (docs/ORDERING.md
+// The transactions that make a volume, and those on its own objects: Super, Alloc and sessions (docs/PROTOCOL.md
 // sections 2 and 5). Pure functions.
 #pragma once
 
@@ -30,7 +30,7 @@ MetaTxn remove_instance_record(InstanceId instance, const Bytes& record);
 MetaTxn make_session(InstanceId instance);
 MetaTxn remove_session(InstanceId instance);
 
-/// Of an instance that is over or about to end. May be done twice.
+/// Of an instance that is expired or about to end. May be done twice.
 MetaTxn remove_step_number(Ino ino, InstanceId instance);
 
 using NumberedItem = std::pair<std::uint64_t, format::QueueItem>;

@@ -20,7 +20,7 @@ class Victim {
  public:
   virtual ~Victim() = default;
   virtual Bytes identity() = 0;
-  /// Returns when nothing runs of it any more. To be called behind a fence.
+  /// Returns when nothing runs of it any more. To be called after a fence.
   virtual void wait_until_over() = 0;
   /// Ends it without a fence.
   virtual void end() = 0;

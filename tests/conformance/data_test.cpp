@@ -87,7 +87,7 @@ STORE_CASE("Removed data is gone, and the object can be made again") {
   CHECK((value_of(read(*store, object, 0, 100)) == Bytes(10, '\0') + "y"));
 }
 
-STORE_CASE("A write's memory is given back when the store has let go of it") {
+STORE_CASE("A write's memory is released when the store has let go of it") {
   const auto owner = std::make_shared<const Bytes>(1 << 20, 'x');
   {
     const auto store = volume.new_client();
@@ -123,7 +123,7 @@ STORE_CASE("An empty volume's listing has parts, and they name nothing") {
   CHECK(list_parts(*volume.new_client(), 16).empty());
 }
 
-STORE_CASE("A listing does not go on from what is no cursor of one") {
+STORE_CASE("A listing does not continue from what is no cursor of one") {
   const auto store = volume.new_client();
   for (const char* cursor : {"x", "dx", "d1", "d1-y", "3:a"})
     CHECK(outcome(store->list(cursor)) == outcome(ErrorCode::invalid));

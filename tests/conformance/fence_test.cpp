@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Fencing: what a reader sees behind a fence stays as it is, whatever the victim had in flight.
+// Fencing: what a reader sees after a fence stays as it is, whatever the victim had in flight.
 #include <string>
 #include <vector>
 
@@ -19,7 +19,7 @@ std::vector<Bytes> look_at_all(ObjectStore& store) {
 
 }  // namespace
 
-STORE_CASE("Behind a fence nothing that the victim had in flight changes what the fencer has read") {
+STORE_CASE("After a fence nothing that the victim had in flight changes what the fencer has read") {
   const auto fencer = volume.new_client();
   const auto victim = volume.start_victim();
   CHECK(value_of(fencer->presence(victim_session, victim->identity())) == Presence::watching);
@@ -32,7 +32,7 @@ STORE_CASE("Behind a fence nothing that the victim had in flight changes what th
   CHECK(value_of(fencer->presence(victim_session, victim->identity())) != Presence::watching);
 }
 
-STORE_CASE("Behind sync_fences the same holds for a fence that another client has made") {
+STORE_CASE("After sync_fences the same holds for a fence that another client has made") {
   const auto fencer = volume.new_client(), third = volume.new_client();
   const auto victim = volume.start_victim();
   // Not a read of what the victim writes: on an erasure-coded pool its stream of writes would starve it.

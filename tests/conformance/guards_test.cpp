@@ -123,7 +123,7 @@ STORE_CASE("A late guard fails: nothing at all was applied") {
   }
 }
 
-STORE_CASE("An early guard fails: those behind it do not mend it") {
+STORE_CASE("An early guard fails: those after it do not mend it") {
   const auto store = volume.new_client();
   const std::uint64_t version = make_guarded(*store);
   const MetaSnapshot before = value_of(look(*store, object));

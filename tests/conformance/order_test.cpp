@@ -60,7 +60,7 @@ STORE_CASE("Of changes of one object in flight together every one counts, and ve
   CHECK(now.version == *versions.rbegin());
 }
 
-STORE_CASE("A read behind one's own write that is still in flight sees it") {
+STORE_CASE("A read after one's own write that is still in flight sees it") {
   const auto store = volume.new_client();
   Answers answers;
   for (unsigned i = 0; i < 50; ++i) {

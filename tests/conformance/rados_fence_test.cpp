@@ -113,7 +113,7 @@ STORE_CASE("A mightier key bars whom it has seen watch, at the address of its wa
   }
   SECTION("by looking around") {
     admin->look_at_watchers(victim_session);
-    // Behind it, as all that one client asks of one object.
+    // After it, as all that one client asks of one object.
     while (!admin->query({.object = victim_session, .ranges = {}, .keys = {}})) continue;
   }
   is_refused(admin->fence(forged), nobodys_address);

@@ -74,7 +74,7 @@ STORE_CASE("A data pool that was deleted acknowledges nothing, and does not read
   succeeds(write(*store, "Data.1.0"));
   CHECK(value_of(read(*store, "Data.1.0")) == 10);
   pool.remove();
-  succeeds(store->sync_fences());  // until the map is everywhere, an OSD may go on
+  succeeds(store->sync_fences());  // until the map is everywhere, an OSD may continue
   is_told(write(*store, "Data.1.0"));
   is_told(write(*store, "Data.1.1"));
   is_told(read(*store, "Data.1.0"));

@@ -30,7 +30,7 @@ class Listener : public WatchHandler {
       if (!answer_) questions_.push_back(std::move(answer));
       changed_.notify_all();
     }
-    if (answer_) answer(*answer_);  // behind its record: the asker may look at once
+    if (answer_) answer(*answer_);  // after its record: the asker may look at once
   }
   void on_lost(Error) override {
     const std::lock_guard lock(mutex_);
@@ -167,7 +167,7 @@ STORE_CASE("A watch that was ended hears nothing, and is not waited for") {
   CHECK(value_of(asker->notify(object, "question", 60s)).answers == std::vector<Bytes>{"again"});
 }
 
-STORE_CASE("An answer behind the end of its watch is dropped") {
+STORE_CASE("An answer after the end of its watch is dropped") {
   const auto store = volume.new_client(), asker = volume.new_client();
   create(*store, object);
   const auto hears = std::make_shared<Listener>(std::nullopt);

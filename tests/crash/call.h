@@ -43,9 +43,9 @@ struct Call {
   std::string perform(test::Paths& at) const;
 };
 
-/// What a program sees of a call that makes, removes or moves names. An inode that has just gone under its path is looked
-/// up once more, as the kernel does; names in a directory that is gone, and in which the program stays, are not found
-/// (some kernels and calls say "stale").
+/// What a program sees of a call that makes, removes or moves names. An inode that has just gone under its path is
+/// looked up once more, as the kernel does; names in a directory that is gone, and in which the program stays, are not
+/// found (some kernels and calls say "stale").
 Result<> on_names(const std::function<Result<>()>& once);
 
 /// Or reads it; the others make, remove or move names.

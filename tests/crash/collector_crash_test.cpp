@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// The collector cut, repeated and raced (docs/ORDERING.md section 10): beside an operation at each of its steps, itself
+// The collector cut, repeated and raced (docs/PROTOCOL.md section 7): beside an operation at each of its steps, itself
 // at each of its own, and two of them at once. Whatever happens, the tree is what the operations have made of it, and
 // in the end nothing is left.
 #include <cstdio>
@@ -98,7 +98,7 @@ void for_each_leftovers(const std::function<void(const World&)>& act) {
     for (unsigned n = 0;; ++n) {
       const auto world = leftovers.after_crash(n);
       if (!world) break;
-      INFO(scenario.name << ", crashed behind change " << n);
+      INFO(scenario.name << ", crashed after change " << n);
       act(*world);
     }
   }
@@ -262,8 +262,8 @@ TEST_CASE("an operation that falls into any step of a collector's work on what a
   }
 }
 
-/// The watches of some clients lapse. They hear of it, and set them again, when told to, at the latest half a minute later
-/// by the clock of whoever waits: it is to be that one's.
+/// The watches of some clients lapse. They hear of it, and set them again, when told to, at the latest half a minute
+/// later by the clock of whoever waits: it is to be that one's.
 class Lapse final : public Clock {
  public:
   explicit Lapse(World& world) : world_(world), looker_(world.cluster().new_client()) {}
@@ -291,7 +291,7 @@ class Lapse final : public Clock {
     world_.clock().sleep_for(duration);
     if (std::this_thread::get_id() == thread_ && elapsed() >= until_) end();
   }
-  /// Steps of the threads that set watches again are none of the work under way.
+  /// Steps of the threads that set watches again are not part of the work under way.
   bool is_of_this_thread() const { return std::this_thread::get_id() == thread_; }
 
  private:
@@ -304,9 +304,9 @@ class Lapse final : public Clock {
   std::vector<std::function<void()>> tell_;
 };
 
-/// Nobody is fenced, nor is anything taken from a client that is there. What the collector leaves meanwhile, as somebody
-/// was silent or an answer too late to count, the next one finishes.
-TEST_CASE("watches that lapse at any step of a collector's, behind a late answer, cost nobody anything") {
+/// Nobody is fenced, nor is anything taken from a client that is there. What the collector leaves meanwhile, as
+/// somebody was silent or an answer too late to count, the next one finishes.
+TEST_CASE("watches that lapse at any step of a collector's, after a late answer, cost nobody anything") {
   constexpr unsigned steps_of_a_lapse = 3;
   constexpr std::chrono::seconds late{45};
   for (const Scenario& scenario : scenarios()) {
@@ -349,7 +349,7 @@ TEST_CASE("a step that is run again after a collector has worked is refused, and
   for (const Scenario& scenario : scenarios()) {
     const Expected expected(scenario);
     for (unsigned n = 0;; ++n) {
-      INFO(scenario.name << ": change " << n << " is run again behind the rival and the collector");
+      INFO(scenario.name << ": change " << n << " is run again after the rival and the collector");
       World world(expected.base);
       Client a = world.mount();
       Client b = world.mount();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Every cut by hand (docs/ORDERING.md section 10): each scenario's operation meets each fault at each of its steps,
+// Every cut by hand (docs/PROTOCOL.md section 7): each scenario's operation meets each fault at each of its steps,
 // with and without a memory of what it looked at before. What comes out must be what some order of whole operations
 // gives.
 #include <algorithm>
@@ -77,7 +77,7 @@ Outcome without_result(Outcome outcome) {
   return outcome;
 }
 
-enum class Landing { never, before_anybody_looks, before_the_rival, behind_the_rival };
+enum class Landing { never, before_anybody_looks, before_the_rival, after_the_rival };
 const char* describe(Landing landing) {
   switch (landing) {
     case Landing::never:
@@ -86,8 +86,8 @@ const char* describe(Landing landing) {
       return " before anybody looks";
     case Landing::before_the_rival:
       return " before the rival";
-    case Landing::behind_the_rival:
-      return " behind the rival";
+    case Landing::after_the_rival:
+      return " after the rival";
   }
   return "?";
 }
@@ -126,10 +126,10 @@ bool cut(const Expectation& expected, unsigned n, Fault::Kind kind, Landing land
   Client b = world.mount();
   Outcome outcome{dead, b.perform(expected.scenario.rival), {}};
   b.unmount();
-  land_at(Landing::behind_the_rival);
+  land_at(Landing::after_the_rival);
   outcome.tree = world.tree();
   std::vector<Outcome> allowed{without_result(expected.rival_only), without_result(expected.operation_then_rival)};
-  if (landing == Landing::behind_the_rival) allowed.push_back(without_result(expected.rival_then_operation));
+  if (landing == Landing::after_the_rival) allowed.push_back(without_result(expected.rival_then_operation));
   expect_one_of(outcome, allowed);
   world.expect_nothing_left();
   return true;
@@ -138,7 +138,7 @@ bool cut(const Expectation& expected, unsigned n, Fault::Kind kind, Landing land
 /// The operation's client dies at its n-th change; the rival comes, and meets a fault of its own at its m-th.
 enum class Cuts { both, no_n, no_m };
 Cuts cut_and_fault(const Expectation& expected, unsigned n, unsigned m, Fault::Kind rivals) {
-  INFO(expected.scenario.name << ": crash behind change " << n << ", then the rival: " << lccfs::describe(rivals)
+  INFO(expected.scenario.name << ": crash after change " << n << ", then the rival: " << lccfs::describe(rivals)
                               << ", change " << m);
   World world(expected.base);
   Client a = world.mount();
@@ -174,11 +174,11 @@ Cuts cut_and_fault(const Expectation& expected, unsigned n, unsigned m, Fault::K
   return Cuts::both;
 }
 
-/// The store runs the n-th change twice, or loses its answer, and nobody dies. Perhaps the same client goes on with
+/// The store runs the n-th change twice, or loses its answer, and nobody dies. Perhaps the same client continues with
 /// what it remembers.
-bool repeat(const Expectation& expected, unsigned n, Fault::Kind kind, bool goes_on) {
+bool repeat(const Expectation& expected, unsigned n, Fault::Kind kind, bool continues) {
   INFO(expected.scenario.name << (expected.warm ? ", warm: " : ": ") << lccfs::describe(kind) << ", change " << n
-                              << (goes_on ? ", then the rival's operation by the same client" : ""));
+                              << (continues ? ", then the rival's operation by the same client" : ""));
   World world(expected.base);
   Client a = world.mount();
   a.prepare(expected.scenario, expected.warm);
@@ -187,10 +187,10 @@ bool repeat(const Expectation& expected, unsigned n, Fault::Kind kind, bool goes
   Outcome outcome{a.perform(expected.scenario.operation), not_done, {}};
   if (!hook.reached()) return false;
   ++cases.repeats;
-  if (goes_on) outcome.rival = a.perform(expected.scenario.rival);
+  if (continues) outcome.rival = a.perform(expected.scenario.rival);
   a.unmount();
   outcome.tree = world.tree();
-  expect_one_of(outcome, {goes_on ? expected.operation_then_rival : expected.alone});
+  expect_one_of(outcome, {continues ? expected.operation_then_rival : expected.alone});
   world.expect_nothing_left();
   return true;
 }
@@ -207,7 +207,7 @@ void conclude(const Expectation& expected, World& world, Outcome outcome, Client
 /// The n-th change is applied; the rival acts; then the store runs the change again, and answers.
 bool run_again(const Expectation& expected, unsigned n) {
   INFO(expected.scenario.name << (expected.warm ? ", warm: " : ": ") << "change " << n
-                              << " is run again behind the rival");
+                              << " is run again after the rival");
   World world(expected.base);
   Client a = world.mount();
   Client b = world.mount();
@@ -279,7 +279,7 @@ TEST_CASE("an operation whose client dies at any step has wholly happened, or no
 
 TEST_CASE("a dead client's last step that lands late makes its operation happen wholly, or not at all") {
   for (const Expectation& expected : expectations()) {
-    for (const auto landing : {Landing::before_anybody_looks, Landing::before_the_rival, Landing::behind_the_rival}) {
+    for (const auto landing : {Landing::before_anybody_looks, Landing::before_the_rival, Landing::after_the_rival}) {
       for (unsigned n = 0; cut(expected, n, Fault::Kind::crash_and_land_later, landing); ++n) continue;
     }
   }
@@ -303,8 +303,8 @@ TEST_CASE("a step that is run twice, or whose answer is lost, changes nothing of
   for (const Expectation& expected : expectations()) {
     for (const auto kind :
          {Fault::Kind::applied_twice, Fault::Kind::lost_answer_applied, Fault::Kind::lost_answer_not_applied}) {
-      for (const bool goes_on : {false, true}) {
-        for (unsigned n = 0; repeat(expected, n, kind, goes_on); ++n) continue;
+      for (const bool continues : {false, true}) {
+        for (unsigned n = 0; repeat(expected, n, kind, continues); ++n) continue;
       }
     }
   }
@@ -316,7 +316,7 @@ TEST_CASE("a step that is run again after another client acted leaves what some 
   }
 }
 
-TEST_CASE("an operation into which another client's falls comes out as before it or behind it") {
+TEST_CASE("an operation into which another client's falls comes out as before it or after it") {
   for (const Expectation& expected : expectations()) {
     for (unsigned n = 0; race(expected, n); ++n) continue;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 // Clients that read, write and cut one file, in drawn orders of their steps, with a fault in one of them: write leases
-// asked for, given back and taken over in the midst of everything.
+// asked for, released and taken over in the midst of everything.
 #include <cstdio>
 
 #include "crash/drawn_histories.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// A directory's object goes last (docs/ORDERING.md section 5): behind all that points to it and has no name. So one that
+// A directory's object goes last (docs/PROTOCOL.md section 5): after all that points to it and has no name. So one that
 // is not there was lost by the store, and then nothing is garbage for its sake.
 #include <cstdio>
 #include <functional>

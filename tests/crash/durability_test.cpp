@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// What fsync or fsyncdir covered survives any crash. Sequences of calls with something made durable behind each, in the
+// What fsync or fsyncdir covered survives any crash. Sequences of calls with something made durable after each, in the
 // manner of ACE (Mohan et al., "Finding crash-consistency bugs with bounded black-box crash testing", OSDI 2018): all
-// of two calls, and drawn ones of three. The client dies at every step of the last part, or behind all of them.
+// of two calls, and drawn ones of three. The client dies at every step of the last part, or after all of them.
 #include <fcntl.h>
 
 #include <algorithm>
@@ -205,7 +205,7 @@ class Expected {
 
 std::string path_of(const Call& call) { return call.kind == Kind::rename ? call.other : call.path; }
 
-/// The sequence; the client dies at the n-th change of its last part, or behind all of it (nullopt). false: there is
+/// The sequence; the client dies at the n-th change of its last part, or after all of it (nullopt). false: there is
 /// no such change.
 bool crash_in(const Start& start, const std::vector<Part>& parts, std::optional<unsigned> n, Fault::Kind kind) {
   World world(start.world);
@@ -239,7 +239,7 @@ bool crash_in(const Start& start, const std::vector<Part>& parts, std::optional<
   world.let_a_minute_pass();
   ++cases.crashes;
   const auto wrong = expected.judge(world.tree());
-  if (!wrong.empty()) FAIL_CHECK(text << (n ? lccfs::describe(kind) : "crash behind it") << "\n" << wrong);
+  if (!wrong.empty()) FAIL_CHECK(text << (n ? lccfs::describe(kind) : "crash after it") << "\n" << wrong);
   return true;
 }
 

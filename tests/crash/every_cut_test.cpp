@@ -64,7 +64,7 @@ class OtherClient {
 struct Cut {
   Fault::Kind kind;
   bool lands_when_taken_for_gone = false;  ///< else, what lands later does so before anybody looks
-  bool is_fenced_before = false;           ///< stopped right before the step, fenced by a collector, and goes on
+  bool is_fenced_before = false;           ///< stopped right before the step, fenced by a collector, and continues
 };
 constexpr Cut all_cuts[] = {
     {Fault::Kind::not_applied_and_crash},      {Fault::Kind::applied_and_crash}, {Fault::Kind::crash_and_land_later},

@@ -32,7 +32,7 @@ class Search {
     for (std::size_t i = 0; i < history_.size(); ++i) {
       if (now.is_done(i)) continue;
       all_done = false;
-      if (may_be_next(i, now) && (goes_on(i, now) || looks_up(i, now) || comes_in_part(i, now))) return true;
+      if (may_be_next(i, now) && (continues(i, now) || looks_up(i, now) || comes_in_part(i, now))) return true;
     }
     return all_done && now.tree.lines() == tree_;
   }
@@ -56,7 +56,7 @@ class Search {
     return explains(then);
   }
 
-  bool goes_on(std::size_t i, const Progress& now) const {
+  bool continues(std::size_t i, const Progress& now) const {
     const Performed& one = history_[i];
     const auto found = now.found.find(i);
     Progress then = now.with(i);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Some object does not answer, and much waits for it: everything that does not need it goes on at once. On one mount and
-// between two, and for a collector (docs/TESTING.md).
+// Some object does not answer, and much waits for it: everything that does not need it continues at once. On one mount
+// and between two, and for a collector (docs/TESTING.md).
 #include <fcntl.h>
 
 #include <atomic>
@@ -24,7 +24,7 @@ using test::Paths;
 constexpr std::uint64_t object_bytes = 64U << 10;
 /// More than any pool has threads.
 constexpr unsigned many = 1200;
-/// No call that goes on waits for anything but a pause of its own.
+/// No call that continues waits for anything but a pause of its own.
 constexpr seconds at_once{10};
 constexpr seconds hangs_until{600};
 
@@ -91,14 +91,14 @@ class Scene {
   void ask_for(Ino file) {
     world.work(b, [this, file] {
       const auto asked_at = world.now();
-      const format::Question question{format::Question::Kind::give_back_lease, file};
+      const format::Question question{format::Question::Kind::release_lease, file};
       const auto reply = b.client->notify(TimedWorld::session_object(a), encode(question), answer_timeout);
       if (!reply || reply->answers.empty()) world.wrong("a question was not answered");
       if (world.now() - asked_at > seconds(2)) world.wrong("a question was answered late");
     });
   }
 
-  void goes_on(Party& party, const std::string& what, std::function<Result<>(Paths&)> act) {
+  void continues(Party& party, const std::string& what, std::function<Result<>(Paths&)> act) {
     ++counted.calls;
     ++left_;
     world.work(party, [this, &party, what, act = std::move(act)] {
@@ -107,34 +107,34 @@ class Scene {
       --left_;
     });
   }
-  void names_go_on(Party& party, const std::string& directory) {
-    goes_on(party, "names in " + directory, [directory, mine = directory + "/" + party.name](Paths& at) -> Result<> {
+  void names_continue(Party& party, const std::string& directory) {
+    continues(party, "names in " + directory, [directory, mine = directory + "/" + party.name](Paths& at) -> Result<> {
       LCCFS_CHECK(at.make_file(mine, 0644));
       LCCFS_CHECK(at.chmod(mine, 0600));
       LCCFS_CHECK(at.rename(mine, mine + "-new"));
       return at.find(mine + "-new") ? Result<>{} : failure(ErrorCode::not_found, mine);
     });
   }
-  void removal_goes_on(Party& party, const std::string& path) {
-    goes_on(party, "unlink " + path, [path](Paths& at) { return at.unlink(path); });
+  void removal_continues(Party& party, const std::string& path) {
+    continues(party, "unlink " + path, [path](Paths& at) { return at.unlink(path); });
   }
-  void data_goes_on() {
-    goes_on(a, "write and fsync of /y", [this](Paths& at) -> Result<> {
+  void data_continues() {
+    continues(a, "write and fsync of /y", [this](Paths& at) -> Result<> {
       LCCFS_CHECK(at.write(y_handle, 3, "more"));
       LCCFS_CHECK(at.write(y_handle, 5 * object_bytes, "far"));  // a step of the inode's, too
       LCCFS_CHECK(at.fsync(y_handle, false));
       LCCFS_CHECK(at.read(y_handle, 0, 7));
       return {};
     });
-    goes_on(a, "open, write and close of /z", [](Paths& at) { return at.write("/z", object_bytes, "new"); });
-    goes_on(b, "writes of another mount", [](Paths& at) {
+    continues(a, "open, write and close of /z", [](Paths& at) { return at.write("/z", object_bytes, "new"); });
+    continues(b, "writes of another mount", [](Paths& at) {
       const auto made = at.make_file("/of-b", 0644);
       return made ? at.write("/of-b", 0, "new") : made;
     });
   }
   /// b asks a for /y.
-  void questions_go_on() {
-    goes_on(b, "stat and read of /y, which a writes", [](Paths& at) -> Result<> {
+  void questions_continue() {
+    continues(b, "stat and read of /y, which a writes", [](Paths& at) -> Result<> {
       LCCFS_TRY(const HandleId handle, at.open("/y", O_RDONLY));
       LCCFS_CHECK(at.read(handle, 0, 5));
       at.close(handle);
@@ -142,18 +142,18 @@ class Scene {
     });
   }
   /// Attributes of /y, which a writes, do not need a's answer.
-  void stat_goes_on() {
-    goes_on(b, "stat of /y, which a writes", [this](Paths& at) -> Result<> {
+  void stat_continues() {
+    continues(b, "stat of /y, which a writes", [this](Paths& at) -> Result<> {
       LCCFS_TRY(const Ino y, at.find("/y"));
       LCCFS_CHECK(b->get_attributes(y));
       return {};
     });
   }
   /// b takes /y from a.
-  void leases_go_on() {
-    goes_on(b, "write of /y, which a writes", [](Paths& at) { return at.write("/y", 0, "b"); });
+  void leases_continue() {
+    continues(b, "write of /y, which a writes", [](Paths& at) { return at.write("/y", 0, "b"); });
   }
-  void collector_goes_on() {
+  void collector_continues() {
     ++counted.calls;
     ++left_;
     world.work(collector, [this] {
@@ -162,7 +162,7 @@ class Scene {
     });
   }
 
-  /// What goes on has done so; then the object is back, and all ends well.
+  /// What continues has done so; then the object is back, and all ends well.
   void conclude(const std::string& name) {
     ++counted.cases;
     world.run_until(world.now() + at_once);
@@ -209,13 +209,13 @@ TEST_CASE("a file whose data hangs holds up nothing but what needs its data") {
     scene.load(scene.b, [&](Paths& at) { static_cast<void>(at.write("/x", 0, "mine")); });
   }
   scene.world.run_until(seconds(30));
-  for (Party* party : {&scene.a, &scene.b}) scene.names_go_on(*party, "/d");
-  scene.removal_goes_on(scene.a, "/e/old");
-  scene.goes_on(scene.a, "chmod of /x", [](Paths& at) { return at.chmod("/x", 0600); });
-  scene.data_goes_on();
-  scene.questions_go_on();
-  scene.leases_go_on();
-  scene.collector_goes_on();
+  for (Party* party : {&scene.a, &scene.b}) scene.names_continue(*party, "/d");
+  scene.removal_continues(scene.a, "/e/old");
+  scene.continues(scene.a, "chmod of /x", [](Paths& at) { return at.chmod("/x", 0600); });
+  scene.data_continues();
+  scene.questions_continue();
+  scene.leases_continue();
+  scene.collector_continues();
   scene.conclude("data of a file");
 }
 
@@ -226,7 +226,7 @@ TEST_CASE("a truncate that waits for an object's removal holds up no stat elsewh
   scene.hang(data_of(y));
   scene.load(scene.a, [](Paths& at) { static_cast<void>(at.truncate("/y", 0)); });
   scene.world.run_until(seconds(30));
-  scene.stat_goes_on();
+  scene.stat_continues();
   scene.conclude("removal of an object");
 }
 
@@ -242,7 +242,7 @@ TEST_CASE("an object that hangs, and writes that wait for it, hold up no other o
     scene.send_write(scene.x_handle, object_bytes - 100 - i);  // over the border
   }
   scene.world.run_until(seconds(30));
-  scene.goes_on(scene.a, "reads and writes of other objects of /x", [&](Paths& at) -> Result<> {
+  scene.continues(scene.a, "reads and writes of other objects of /x", [&](Paths& at) -> Result<> {
     for (std::uint64_t i = 2; i < 8; ++i) {
       LCCFS_CHECK(at.write(scene.x_handle, i * object_bytes, "more"));
       LCCFS_TRY(const auto read, at.read(scene.x_handle, i * object_bytes, 4));
@@ -251,15 +251,15 @@ TEST_CASE("an object that hangs, and writes that wait for it, hold up no other o
     LCCFS_CHECK(at.write(scene.x_handle, 20 * object_bytes, "far"));
     return at.fsync(scene.x_handle, false);
   });
-  scene.goes_on(scene.b, "read of other objects of /x", [](Paths& at) -> Result<> {
+  scene.continues(scene.b, "read of other objects of /x", [](Paths& at) -> Result<> {
     LCCFS_TRY(const HandleId handle, at.open("/x", O_RDONLY));
     LCCFS_CHECK(at.read(handle, 3 * object_bytes, 4));
     at.close(handle);
     return {};
   });
-  scene.data_goes_on();
-  scene.questions_go_on();
-  scene.leases_go_on();
+  scene.data_continues();
+  scene.questions_continue();
+  scene.leases_continue();
   scene.conclude("an object of a file");
 }
 
@@ -278,9 +278,9 @@ TEST_CASE("many files that hang hold up no question, and no lease of others") {
   scene.world.run_until(seconds(30));
   for (const Ino file : files) scene.ask_for(file);
   scene.world.run_until(seconds(40));
-  scene.data_goes_on();
-  scene.questions_go_on();
-  scene.leases_go_on();
+  scene.data_continues();
+  scene.questions_continue();
+  scene.leases_continue();
   scene.conclude(inodes ? "inodes of many files" : "data of many files");
 }
 
@@ -293,12 +293,12 @@ TEST_CASE("a file whose inode hangs holds up nothing but what needs that inode")
     scene.load(scene.b, [&](Paths& at) { static_cast<void>(at.write("/x", 0, "mine")); });
   }
   scene.world.run_until(seconds(30));
-  for (Party* party : {&scene.a, &scene.b}) scene.names_go_on(*party, "/d");
-  scene.removal_goes_on(scene.a, "/e/old");
-  scene.data_goes_on();
-  scene.questions_go_on();
-  scene.leases_go_on();
-  scene.collector_goes_on();
+  for (Party* party : {&scene.a, &scene.b}) scene.names_continue(*party, "/d");
+  scene.removal_continues(scene.a, "/e/old");
+  scene.data_continues();
+  scene.questions_continue();
+  scene.leases_continue();
+  scene.collector_continues();
   scene.conclude("inode of a file");
 }
 
@@ -313,41 +313,43 @@ TEST_CASE("a directory that hangs holds up nothing but what is in it") {
     }
   }
   scene.world.run_until(seconds(30));
-  for (Party* party : {&scene.a, &scene.b}) scene.names_go_on(*party, "/e");
-  scene.removal_goes_on(scene.a, "/e/old");
-  scene.data_goes_on();
-  scene.questions_go_on();
-  scene.leases_go_on();
-  scene.collector_goes_on();
+  for (Party* party : {&scene.a, &scene.b}) scene.names_continue(*party, "/e");
+  scene.removal_continues(scene.a, "/e/old");
+  scene.data_continues();
+  scene.questions_continue();
+  scene.leases_continue();
+  scene.collector_continues();
   scene.conclude("a directory");
 }
 
-TEST_CASE("a mount whose session object hangs goes on with all that logs nothing, and others with all but asking it") {
+TEST_CASE(
+    "a mount whose session object hangs continues with all that logs nothing, and others with all but asking it") {
   Scene scene;
   scene.hang(TimedWorld::session_of(scene.a));
   scene.load(scene.a, [](Paths& at) { static_cast<void>(at.unlink("/d/old")); });
   scene.load(scene.b, [](Paths& at) { static_cast<void>(at.write("/x", 0, "mine")); });
   scene.world.run_until(seconds(30));
-  for (Party* party : {&scene.a, &scene.b}) scene.names_go_on(*party, "/d");
-  scene.removal_goes_on(scene.b, "/e/old");
-  scene.data_goes_on();
-  for (int i = 0; i < 3; ++i) scene.stat_goes_on();
+  for (Party* party : {&scene.a, &scene.b}) scene.names_continue(*party, "/d");
+  scene.removal_continues(scene.b, "/e/old");
+  scene.data_continues();
+  for (int i = 0; i < 3; ++i) scene.stat_continues();
   scene.conclude("a session object");
 }
 
 TEST_CASE(
-    "the volume's own objects and monitors that hang hold up nothing but starts, new numbers, roll calls and fences") {
+    "the volume's own objects and monitors that hang hold up nothing but starts, new numbers, liveness polls and "
+    "fences") {
   const std::string object =
       GENERATE(as<std::string>{}, format::super_object, format::alloc_object, ScriptedCluster::monitors);
   Scene scene;
   scene.hang(TimedWorld::only(object));
   if (object == format::super_object) scene.load(scene.b, [&](Paths&) { static_cast<void>(scene.b->usage()); });
-  for (Party* party : {&scene.a, &scene.b}) scene.names_go_on(*party, "/d");
-  scene.removal_goes_on(scene.a, "/e/old");
-  scene.data_goes_on();
-  scene.questions_go_on();
-  scene.leases_go_on();
-  if (object == format::alloc_object) scene.collector_goes_on();
+  for (Party* party : {&scene.a, &scene.b}) scene.names_continue(*party, "/d");
+  scene.removal_continues(scene.a, "/e/old");
+  scene.data_continues();
+  scene.questions_continue();
+  scene.leases_continue();
+  if (object == format::alloc_object) scene.collector_continues();
   scene.conclude(object);
 }
 
@@ -375,7 +377,7 @@ TEST_CASE("inodes that hang hold up no other inode") {
     });
   }
   scene.world.run_until(seconds(30));
-  scene.goes_on(scene.a, "chmod of others", [&](Paths&) -> Result<> {
+  scene.continues(scene.a, "chmod of others", [&](Paths&) -> Result<> {
     SetAttributes changes;
     changes.mode = 0600;
     for (const Ino file : files) LCCFS_CHECK(scene.a->set_attributes({}, file, changes));

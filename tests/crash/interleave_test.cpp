@@ -69,7 +69,7 @@ void for_each_pair(Interleaver& interleaver, bool with_collector,
   }
 }
 
-TEST_CASE("two operations whose steps fall between each other's come out as one behind the other") {
+TEST_CASE("two operations whose steps fall between each other's come out as one after the other") {
   Interleaver one_after_the_other(std::chrono::seconds(10));
   for_each_pair(one_after_the_other, false, [](Interleaver& interleaver, const Pair& pair) {
     ++cases.pairs;

@@ -98,7 +98,7 @@ Interleaver::Choose follow(std::vector<Decision> schedule) {
   };
 }
 
-/// Any thread of a client may come to a step: its own, and those that work for it or answer questions. They go on in
+/// Any thread of a client may come to a step: its own, and those that work for it or answer questions. They continue in
 /// the order in which they came.
 class Interleaver::Crew {
  public:
@@ -122,7 +122,7 @@ class Interleaver::Crew {
     member.changed.notify_all();
     wait_for_a_move(lock, moves_within_);
   }
-  void go_on(const Decision& decision) {
+  void resume(const Decision& decision) {
     auto& member = members_[decision.lane];
     if (decision.lets_go) {
       std::unique_lock lock(mutex_);
@@ -188,12 +188,12 @@ class Interleaver::Crew {
     std::unique_lock lock(mutex_);
     wait_for_a_move(lock, waits_for_answer_after);
   }
-  /// To be called once all are done: nothing works for the clients any more behind it.
+  /// To be called once all are done: nothing works for the clients any more after it.
   void hear_out() { answers_.clear(); }
-  /// Whoever comes to a step from now on goes on at once.
+  /// Whoever comes to a step from now on continues at once.
   void let_go(const Lane& lane) {
     lane.client->set_hook(nullptr);
-    lane.client->release_all();  // steps behind an answer: nobody waited for them
+    lane.client->release_all();  // steps after an answer: nobody waited for them
   }
 
  private:
@@ -269,7 +269,7 @@ void Interleaver::run(std::vector<Lane> lanes, const Choose& choose) {
     if (schedule_.back().event != Event::none) {
       happens(schedule_.back(), lanes);
     } else {
-      crew_->go_on(schedule_.back());
+      crew_->resume(schedule_.back());
     }
   }
   for (const Lane& lane : lanes) crew_->let_go(lane);

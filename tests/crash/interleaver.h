@@ -14,18 +14,18 @@ namespace lccfs::crash {
 
 /// Who does its next step, and how it goes.
 struct Decision {
-  /// In place of a step, something happens to the store, once in a run: what the lane's next step needs is away, for all
-  /// of them, until it is back; the lane's client loses its watches, and hears of it later.
+  /// In place of a step, something happens to the store, once in a run: what the lane's next step needs is away, for
+  /// all of them, until it is back; the lane's client loses its watches, and hears of it later.
   enum class Event { none, object_goes, object_returns, watches_lapse, loss_is_heard };
   unsigned lane = 0;
   Fault::Kind fault = Fault::Kind::none;
   bool lets_go = false;  ///< not its next step, but the one that is held: run_again_later runs again, hold is applied
   Event event = Event::none;
 };
-/// As one word: the lane's letter for each step, and behind it what becomes of it: - not applied and dead, + applied
-/// and dead, ~ dead and landing in the end, 2 applied twice, & applied and = run again, ^ in flight and = applied (others
-/// of its client may overtake it), ? applied and the answer lost, ! not applied and the answer lost. No step: * its object
-/// goes away and / is back, % its watches lapse and : it hears so.
+/// As one word: the lane's letter for each step, and after it what becomes of it: - not applied and dead, + applied
+/// and dead, ~ dead and landing in the end, 2 applied twice, & applied and = run again, ^ in flight and = applied
+/// (others of its client may overtake it), ? applied and the answer lost, ! not applied and the answer lost. No step: *
+/// its object goes away and / is back, % its watches lapse and : it hears so.
 std::string text_of(const std::vector<Decision>& schedule);
 /// The other way round. What is no schedule is left out.
 std::vector<Decision> parse_schedule(const std::string& text);

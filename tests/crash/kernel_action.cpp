@@ -67,8 +67,8 @@ std::string text_of_flags(int flags) {
   return text;
 }
 
-/// Each program goes through small pieces of work, as programs have them, one behind the other; which of them goes on is
-/// drawn before each action. Not all that is drawn will be possible.
+/// Each program goes through small pieces of work, as programs have them, one after the other; which of them continues
+/// is drawn before each action. Not all that is drawn will be possible.
 class Drawing {
  public:
   Drawing(const Mounts& mounts, std::uint64_t seed) : mounts_(mounts), random_(seed), topic_(draw_topic()) {}

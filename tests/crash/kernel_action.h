@@ -48,8 +48,8 @@ struct Action {
   std::uint64_t offset_bytes = 0, size_bytes = 0;
   char letter = 0;
   std::uint64_t milliseconds = 0;
-  /// In the midst of the call before it, at that of the points before and behind its requests, if nothing keeps it from
-  /// running there; -1: behind it.
+  /// In the midst of the call before it, at that of the points before and after its requests, if nothing keeps it from
+  /// running there; -1: after it.
   int within = -1;
 };
 std::string text_of(const Action& action);

@@ -232,7 +232,7 @@ void KernelModel::was_written(Inode& inode, std::uint64_t end_bytes) {
 
 // ---- pages
 
-/// The bytes of a page, which is read with those behind it up to `last` that are not there.
+/// The bytes of a page, which is read with those after it up to `last` that are not there.
 Result<std::string> KernelModel::page(Lock& lock, Inode& inode, const OpenFile& file, std::uint64_t index,
                                       std::uint64_t last) {
   if (inode.pages[index].up_to_date) return inode.pages[index].bytes;
@@ -446,7 +446,7 @@ Result<> KernelModel::write_buffered(Lock& lock, Inode& inode, const OpenFile& f
   return written;
 }
 
-/// A request ends behind a page that is written in part and was not up to date: only its new bytes are known.
+/// A request ends after a page that is written in part and was not up to date: only its new bytes are known.
 Result<> KernelModel::write_pages(Lock& lock, Inode& inode, const OpenFile& file, std::uint64_t offset_bytes,
                                   const std::string& bytes) {
   for (std::uint64_t done = 0; done < bytes.size();) {

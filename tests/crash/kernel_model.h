@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// What Linux's fs/fuse keeps between a program's calls and one FileSystem, as far as it decides what programs see: names
-// and attributes for as long as they were given out, pages, and which requests a call becomes. Without the kernel's
-// writeback cache, with AUTO_INVAL_DATA, ATOMIC_O_TRUNC and asynchronous direct I/O, as src/fuse asks for.
+// What Linux's fs/fuse keeps between a program's calls and one FileSystem, as far as it decides what programs see:
+// names and attributes for as long as they were given out, pages, and which requests a call becomes. Without the
+// kernel's writeback cache, with AUTO_INVAL_DATA, ATOMIC_O_TRUNC and asynchronous direct I/O, as src/fuse asks for.
 //
 // One program's call runs at a time. Others run in the midst of it: `between` is called before each request is sent and
-// when it is done, before its answer is looked at. The file system's own threads may tell of what is to be dropped at any
-// time.
+// when it is done, before its answer is looked at. The file system's own threads may tell of what is to be dropped at
+// any time.
 #pragma once
 
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Calls run one behind the other, or one in the midst of another, at one of its requests. What each may answer is known
-// from the model file system, which does a call at once and whole, and from what docs/POSIX.md relaxes: a mount may show
-// older bytes than another has written until it opens the file anew, and sizes that are a second old.
+// Calls run one after the other, or one in the midst of another, at one of its requests. What each may answer is known
+// from the model file system, which does a call at once and whole, and from what docs/POSIX.md relaxes: a mount may
+// show older bytes than another has written until it opens the file anew, and sizes that are a second old.
 #include "crash/kernel_stage.h"
 
 #include <fcntl.h>
@@ -169,7 +169,7 @@ class KernelPlay {
     }
     if (is_within_) return;
     const std::lock_guard turn(turn_);
-    go_on_within();
+    resume_within();
   }
 
   /// The same, before the store reads or writes a file's bytes: the file system is in the midst of a request.
@@ -181,12 +181,12 @@ class KernelPlay {
     if (is_within_ || (step.kind != StepKind::read && step.kind != StepKind::write)) return {};
     const std::lock_guard turn(turn_);
     is_at_step_ = true;
-    go_on_within();
+    resume_within();
     is_at_step_ = false;
     return {};
   }
 
-  void go_on_within() {
+  void resume_within() {
     if (outermost_ == nullptr) return;
     const int point = point_++;
     is_within_ = true;
@@ -218,7 +218,7 @@ class KernelPlay {
     return outer.kind != Kind::write || id_of(action) != id_of(outer) || suits_write(action);
   }
 
-  /// In the file system, too, what is under way may keep others waiting: who gives a lease back, or cuts the file.
+  /// In the file system, too, what is under way may keep others waiting: who releases a lease, or cuts the file.
   bool waits_for_nobody(const Action& action) {
     const bool only_looks = action.kind == Kind::read || action.kind == Kind::stat ||
                             (action.kind == Kind::open && (action.flags & (O_CREAT | O_TRUNC)) == 0);
@@ -501,7 +501,7 @@ class KernelPlay {
     put_appended(slot, appended);
   }
 
-  /// What was appended meanwhile came before it or behind it, each whole.
+  /// What was appended meanwhile came before it or after it, each whole.
   void put_appended(const Slot& slot, const Appended& last) {
     std::vector<Appended> order = std::exchange(appended_within_, {});
     order.push_back(last);
@@ -537,8 +537,8 @@ class KernelPlay {
     file(id).put(tree_.bytes_of(id), now());
   }
 
-  /// Writing and cutting take the capability away. One that another mount has set since the file was opened here is seen
-  /// after a second; by a direct write of root's (all are), perhaps never.
+  /// Writing and cutting take the capability away. One that another mount has set since the file was opened here is
+  /// seen after a second; by a direct write of root's (all are), perhaps never.
   void take_capability(Id id, unsigned mount, bool passed_by_pages) {
     tree_.perform_on(id, {.kind = Call::Kind::remove_xattr, .path = {}, .other = capability});
     capable_.erase(id);
@@ -787,7 +787,7 @@ class KernelPlay {
   bool is_killed_ = false;
   std::atomic<bool> is_refusing_ = false, is_stored_ = false;  // the next step that stores a size
 
-  std::mutex turn_;  // steps may be of other threads: one of them goes on with the history at a time
+  std::mutex turn_;  // steps may be of other threads: one of them continues with the history at a time
   std::size_t next_ = 0;
   const Action* outermost_ = nullptr;
   std::atomic<bool> is_within_ = false;

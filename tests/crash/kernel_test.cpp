@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// What programs see through a kernel that keeps names, attributes and pages, on one mount and on two, in drawn histories
-// (docs/TESTING.md).
+// What programs see through a kernel that keeps names, attributes and pages, on one mount and on two, in drawn
+// histories (docs/TESTING.md).
 #include <fcntl.h>
 
 #include <cstdio>
@@ -122,7 +122,7 @@ std::vector<Known> known_names_and_sizes() {
             {.kind = Kind::chmod, .program = 1, .path = "/a", .flags = 0640},
             {.kind = Kind::wait, .milliseconds = 1100},
             {.kind = Kind::stat, .path = "/a"}}},
-          {"a capability that is set elsewhere behind the open",
+          {"a capability that is set elsewhere after the open",
            1,
            {{.kind = Kind::open, .path = "/a", .flags = O_RDWR},
             {.kind = Kind::write, .size_bytes = 10, .letter = 'g'},

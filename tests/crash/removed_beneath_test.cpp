@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 // A step of one client is applied and its answer is late; others remove all there is, collectors reclaim it; then the
-// store runs the step again. Its first run stands (docs/ORDERING.md, rule 5, and recount's word on step numbers).
+// store runs the step again. Its first run stands (docs/PROTOCOL.md, rule 5, and recount on step numbers).
 #include <cstdio>
 #include <future>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Orders and faults drawn by seed, where there are too many to enumerate; and how long a suite goes on.
+// Orders and faults drawn by seed, where there are too many to enumerate; and how long a suite continues.
 #pragma once
 
 #include <chrono>
@@ -13,8 +13,8 @@
 
 namespace lccfs::crash {
 
-/// Draws who goes on, and at most one fault, at one step that changes something; and, in some runs, that an object is away
-/// or a client's watches lapse, for a while. To be called in place of Interleaver::Choose.
+/// Draws who continues, and at most one fault, at one step that changes something; and, in some runs, that an object is
+/// away or a client's watches lapse, for a while. To be called in place of Interleaver::Choose.
 class Sampler {
  public:
   /// `faulty_lanes`: the fault is in one of the first so many.
@@ -54,7 +54,8 @@ bool is_wanted(const std::string& line);
 
 /// LCCFS_CRASH_STRIDE: one case of so many, where time is short or a sanitizer is slow.
 std::size_t stride();
-/// Whether the case of this number is tried: one of each stride() that follow each other, which one LCCFS_CRASH_SEED says.
+/// Whether the case of this number is tried: one of each stride() that follow each other, which one LCCFS_CRASH_SEED
+/// says.
 bool is_drawn(std::size_t number);
 
 }  // namespace lccfs::crash

@@ -32,7 +32,7 @@ struct CaseCounter {
 
 /// When an outage begins: all records are older than a minute.
 constexpr seconds start{100};
-/// Calls begin for so long behind it.
+/// Calls begin for so long after it.
 constexpr seconds afterwards{40};
 
 /// A number of eight digits, written again and again at a place of its own in some file.
@@ -204,7 +204,7 @@ TEST_CASE("an outage of all objects, however long, fences nobody") {
   });
 }
 
-TEST_CASE("outages one behind the other fence nobody") {
+TEST_CASE("outages one after the other fence nobody") {
   for_each_length("flapping", [](Household& household, seconds length) {
     const auto span = std::max<std::chrono::nanoseconds>(length / 4, milliseconds(1));
     for (unsigned i = 0; i < 3; ++i) {
@@ -260,7 +260,7 @@ TEST_CASE("a client that dies, in an outage or not, holds nobody up for more tha
     world.kill(idle, death);
     world.time().at(death + seconds(130), [&] {
       if (!world.fenced().contains(idle.name))
-        world.wrong("two minutes behind its death nobody has fenced " + idle.name);
+        world.wrong("two minutes after its death nobody has fenced " + idle.name);
     });
   });
 }
@@ -276,15 +276,14 @@ TEST_CASE("collectors that come once in a minute or two fence who has died, too"
     world.kill(idle, start - seconds(50));
     world.time().at(start - seconds(50) + longest_wait, [&world, &idle, longest_wait] {
       if (world.fenced().contains(idle.name)) return;
-      world.wrong("nobody has fenced " + idle.name + " " + std::to_string(longest_wait.count()) +
-                  " s behind its death");
+      world.wrong("nobody has fenced " + idle.name + " " + std::to_string(longest_wait.count()) + " s after its death");
     });
   });
 }
 
-/// What a holder does not answer in time, and what it does not answer behind the asker's own pause, is no minute of
-/// silence: the asker stands still between two of its questions, whenever those are. Meanwhile the holder is there, gives
-/// back what was asked for, and takes it again.
+/// What a holder does not answer in time, and what it does not answer after the asker's own pause, is no minute of
+/// silence: the asker stands still between two of its questions, whenever those are. Meanwhile the holder is there,
+/// gives back what was asked for, and takes it again.
 TEST_CASE("an asker that stood still between two questions does not take the holder for silent all the while") {
   if (line_to_replay()) return;
   for (int begins_behind = 0; begins_behind < 15; ++begins_behind) {
@@ -315,7 +314,7 @@ TEST_CASE("an asker that stood still between two questions does not take the hol
     counted.fences += static_cast<unsigned>(world.fenced().size());
     const auto wrong = world.conclude();
     if (!wrong.empty())
-      FAIL_CHECK("the asker's pause begins " << begins_behind + 10 << " s behind the holder's\n" << wrong);
+      FAIL_CHECK("the asker's pause begins " << begins_behind + 10 << " s after the holder's\n" << wrong);
   }
 }
 
@@ -326,14 +325,14 @@ TEST_CASE("who stood still itself does not take the others' silence for death") 
       household.world.stop(*household.mounts[3], start + seconds(12), length);
     });
   }
-  // Silent before the asker's pause and again behind it, and there in between.
+  // Silent before the asker's pause and again after it, and there in between.
   for_each_length("asker away, holder away twice", [](Household& household, seconds length) {
     const auto again = start + seconds(20) + length;
     household.world.stop(*household.mounts[2], start, seconds(30));
     household.world.stop(*household.mounts[3], start + seconds(20), length);
     household.world.stop(*household.mounts[2], std::max(again - seconds(5), start + seconds(40)), seconds(25));
   });
-  // The same of collectors, which look for watches: gone before the pause, and again behind it.
+  // The same of collectors, which look for watches: gone before the pause, and again after it.
   for_each_length("collectors away, idle mount away twice", [](Household& household, seconds length) {
     const auto again = start + seconds(42) + length;
     household.world.cut_off(*household.mounts[6], start, seconds(45));

@@ -149,7 +149,7 @@ void TimedWorld::cut_off(Party& party, Nanoseconds from, Nanoseconds length) {
 
 void TimedWorld::stop(Party& party, Nanoseconds from, Nanoseconds length) {
   time_.at(from, [this, &party, length] { party.clock.stop(); });
-  time_.at(from + length, [this, &party] { party.clock.go_on(); });
+  time_.at(from + length, [this, &party] { party.clock.resume(); });
   cut_off(party, from, length);
 }
 
@@ -271,7 +271,7 @@ std::optional<reclaim::PassReport> TimedWorld::pass(Party& party) {
   return report ? std::optional(std::move(*report)) : std::nullopt;
 }
 
-/// What the store was away, or the caller itself, does not count; and behind that whoever waits begins to count anew.
+/// What the store was away, or the caller itself, does not count; and after that whoever waits begins to count anew.
 void TimedWorld::judge_wait(const Pending& call) {
   auto allowed = call.limit;
   {
@@ -319,7 +319,7 @@ void TimedWorld::run_until_done(Nanoseconds limit) {
   for (auto& party : parties_) {
     if (party.dead) continue;
     declare_dead(party);
-    party.clock.go_on();
+    party.clock.resume();
   }
   time_.run_until(done, for_ever);
 }

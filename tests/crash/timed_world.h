@@ -2,8 +2,8 @@
 //
 // A volume, mounts and collectors of it, and one simulated time, in which the store, its objects, its monitors and the
 // clients are away for a while (docs/TESTING.md). Watches go as the store's do: a client that does not reach an object
-// that is there for 30 s has lost its watch on it; they keep while an object is away, but an outage of more than 30 s of
-// all objects ends with all watches lapsed, which each client notices within the next ten seconds.
+// that is there for 30 s has lost its watch on it; they keep while an object is away, but an outage of more than 30 s
+// of all objects ends with all watches lapsed, which each client notices within the next ten seconds.
 //
 // Who does what by itself: threads that work for a party (`work`). All else by the test's thread, which runs the time.
 #pragma once
@@ -52,7 +52,7 @@ class TimedWorld {
     ScriptedClient& store() { return collector ? collector->client() : *client; }
     std::string session;       // its object
     std::vector<Span> absent;  // cut off, stopped or dead
-    unsigned absences = 0;     // that go on now
+    unsigned absences = 0;     // that last now
     bool dead = false;
     std::map<std::string, Nanoseconds> unheard;  // of each watched object: for how long, while it was there
   };
@@ -86,7 +86,7 @@ class TimedWorld {
   /// answered. Errors are wrong, unless the party was fenced, or is dead.
   template <class T>
   std::optional<T> call(Party& party, const std::string& what, const std::function<Result<T>()>& act);
-  /// A collector's. It calls the roll several times, and may wait each time for who has died meanwhile.
+  /// A collector's. It polls several times, and may wait each time for who has died meanwhile.
   std::optional<reclaim::PassReport> pass(Party& party);
   bool call(Party& party, const std::string& what, const std::function<Result<>()>& act);
   void wrong(const std::string& what);

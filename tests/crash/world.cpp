@@ -127,7 +127,7 @@ World::Examined World::examine() {
   test::collect(*cluster_, clock_);  // what the first has logged for itself
   examined.problems += broken_invariants();
   const Tree behind = look();
-  if (behind != examined.tree) examined.problems += "behind the collectors:\n" + text_of(behind);
+  if (behind != examined.tree) examined.problems += "after the collectors:\n" + text_of(behind);
   test::collect(*cluster_, clock_);  // the looker's
   for (const auto& left : left_over(*cluster_)) examined.problems += "left over: " + left + "\n";
   return examined;

@@ -72,7 +72,7 @@ class World {
   ScriptedCluster& cluster() { return *cluster_; }
   Clock& clock() { return clock_; }
   /// With every client gone or ended: what a new client sees, and what is wrong with the volume: invariants, before
-  /// anybody mends anything; the tree and the invariants behind collectors; objects and keys too many behind those.
+  /// anybody mends anything; the tree and the invariants after collectors; objects and keys too many after those.
   struct Examined {
     Tree tree;
     std::string problems;

@@ -4,5 +4,5 @@
 using namespace lccfs::format;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  return lccfs::fuzz::choose_and_round_trip<Question, Answer, RollCall, RollReply>(data, size);
+  return lccfs::fuzz::choose_and_round_trip<Question, Answer, LivenessPoll, PollReply>(data, size);
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Switches: each is one rule of docs/ORDERING.md that is the mend of a counter-example.
+"""Switches: each is one rule of docs/PROTOCOL.md that is the mend of a counter-example.
 
 All are on; `without` switches one off, and then its case must end in a violation."""
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 class Mends:
     def __init__(self, rules):
-        self.rules = rules  # name -> (section of docs/ORDERING.md, what the rule says)
+        self.rules = rules  # name -> (page and section in docs/, what the rule says)
         self._off = frozenset()
         self.when_changed = []  # what is remembered between runs depends on the rules
 

@@ -7,7 +7,7 @@ A model has
     successors(state, labelled)  -> [(label, state)]; labels need to say something only if `labelled`
     violation(before, after)     -> what is wrong with a state, or ""; `before`: where it was reached from
     at_end(state)                -> None: not an end; "": a good end; else what is wrong with it
-    goes_on(state)               -> whether to look behind an end as well
+    continues(state)               -> whether to look after an end as well
 """
 
 from collections import deque
@@ -34,11 +34,11 @@ def explore(model, limit):
         ending = model.at_end(state)
         if ending:
             return Outcome("violated", states, ending, trace_to(model, came_from, state))
-        if ending is not None and not model.goes_on(state):
+        if ending is not None and not model.continues(state):
             continue
         following = model.successors(state, False)
         if not following and ending is None:
-            return Outcome("violated", states, "nobody can go on", trace_to(model, came_from, state))
+            return Outcome("violated", states, "nobody can continue", trace_to(model, came_from, state))
         for index, (_, after) in enumerate(following):
             if after in came_from:
                 continue

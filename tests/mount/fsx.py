@@ -25,7 +25,7 @@ class RandomOperations:
         self.open()
 
     def open(self):
-        """Also behind a remount."""
+        """Also after a remount."""
         self._buffered = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
         self._direct = os.open(self.path, os.O_RDWR | os.O_DIRECT)
 

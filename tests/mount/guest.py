@@ -49,7 +49,7 @@ LABEL linux
   KERNEL /vmlinuz
   APPEND initrd=/initrd console=ttyS0 quiet panic=1
 """
-MARK_SECTOR = BOOT_DISK_MIB * 2048  # behind the file system
+MARK_SECTOR = BOOT_DISK_MIB * 2048  # after the file system
 MARK = b"guest was here\n"
 
 

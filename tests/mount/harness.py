@@ -2,7 +2,7 @@
 """What every mount test stands on: volumes on a store, mounts of them by the real lccfs-fuse, and a TestCase.
 
 The runner (./run) fills `context` and runs each test in a process of its own. A Mount runs lccfs-fuse in the
-foreground with its log in the test's folder; what a test leaves mounted is unmounted behind it, and a client that does
+foreground with its log in the test's folder; what a test leaves mounted is unmounted after it, and a client that does
 not end cleanly then fails the test.
 """
 

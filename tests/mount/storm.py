@@ -3,7 +3,7 @@
 
 A Storm works in a child process. It says outside of the mount what it begins, and what it may rely on: a record after
 its fsync has returned, a name after the call has. From these notes alone the parent knows what must stand, and what may
-stand because it was under way. What a storm leaves is where it goes on next time.
+stand because it was under way. What a storm leaves is where it continues next time.
 """
 
 import errno

@@ -14,7 +14,7 @@ def read_all(path):
 
 
 class Records(Storm):
-    """Numbered records at the end of one file, each with an fsync. Only the one behind the last noted may be torn."""
+    """Numbered records at the end of one file, each with an fsync. Only the one after the last noted may be torn."""
 
     count = 0
     end = 0
@@ -26,7 +26,7 @@ class Records(Storm):
         return content_of(f"{self.name} {number}", 1 + a_size(f"{self.name} {number}", 9000))
 
     def heard(self, number):
-        expect(int(number) == self.count, f"{self.name}: notes of {number} behind {self.count}")
+        expect(int(number) == self.count, f"{self.name}: notes of {number} after {self.count}")
         self.end += len(self.record(self.count))
         self.count += 1
 
@@ -46,7 +46,7 @@ class Records(Storm):
         found = read_all(folder / self.name)
         expect(len(found) >= self.end, f"{len(found)} bytes, {self.end} were synced")
         torn = len(found) - self.end
-        expect(torn <= len(self.record(self.count)), f"{torn} bytes behind record {self.count - 1}")
+        expect(torn <= len(self.record(self.count)), f"{torn} bytes after record {self.count - 1}")
         place = 0
         for number in range(self.count):
             record = self.record(number)

@@ -18,7 +18,7 @@ MOST_AWAY_S = 120
 NOT_YET_GONE_S = 55  # who is away for a minute may be taken for gone
 TAKEN_OVER_LIMIT_S = 120  # the promise to those who wait for one that is gone
 MOST_STOPPED_S = 150
-FENCE_S = 5  # one that has begun may come through behind its victim's return
+FENCE_S = 5  # one that has begun may come through after its victim's return
 AFTERWARDS_LIMIT_S = 120
 FILE = "held"
 
@@ -90,7 +90,7 @@ class AbsenceTest(MountTest):
         return holder
 
     def append(self, mount, text):
-        """Waits until whoever writes the file has let go of it, or is over."""
+        """Waits until whoever writes the file has let go of it, or is expired."""
         with open(mount / FILE, "ab", buffering=0) as file:
             file.write(text)
 
@@ -103,7 +103,7 @@ class AbsenceTest(MountTest):
                 self.assertEqual((reader / f"file {number}").read_text(encoding="utf-8"), text)
 
     def expect_unharmed(self, holder):
-        """The holder goes on with its file, another has appended to it meanwhile."""
+        """The holder continues with its file, another has appended to it meanwhile."""
         self.assertEqual(holder.write(), 0)
         holder.end()
         for mount in self.mounts:
@@ -129,7 +129,7 @@ class StorageAwayTest(AbsenceTest):
     def test_nobody_is_fenced_when_both_osds_stood_still(self):
         self.be_away(self.pause_osds, self.continue_osds, meanwhile=lambda: None)
 
-    def test_nobody_is_fenced_when_the_monitor_stood_still_and_all_go_on_meanwhile(self):
+    def test_nobody_is_fenced_when_the_monitor_stood_still_and_all_continue_meanwhile(self):
         self.be_away(self.cluster.pause_monitor, self.cluster.continue_monitor,
                      meanwhile=lambda: self.expect_all_at_work(self.mounts))
 
@@ -141,7 +141,7 @@ class StorageAwayTest(AbsenceTest):
         for osd in range(self.own_cluster["osds"]):
             self.cluster.continue_osd(osd)
 
-    def be_away(self, pause, go_on, meanwhile):
+    def be_away(self, pause, resume, meanwhile):
         for seconds in self.lengths(AWAY_S, 5, MOST_AWAY_S):
             print(f"away for {seconds} s", flush=True)
             self.leave_something_to_collect()
@@ -153,7 +153,7 @@ class StorageAwayTest(AbsenceTest):
                     meanwhile()
                     time.sleep(1)
             finally:
-                go_on()
+                resume()
             self.append(self.mounts[1], b"another's")  # at once: whose watches have lapsed has not set them again
             self.expect_unharmed(holder)
             self.expect_nobody_fenced()
@@ -163,7 +163,7 @@ class ClientAwayTest(AbsenceTest):
     """One mount stands still while another waits for what it holds, and two more are there."""
 
     def stand_still(self, seconds):
-        """(who holds a file on it, whether another, who wanted that at once, had it before this one went on)."""
+        """(who holds a file on it, whether another, who wanted that at once, had it before this one continued)."""
         self.leave_something_to_collect()
         holder = self.hold(self.mounts[0])
         with concurrent.futures.ThreadPoolExecutor(1) as others:
@@ -195,7 +195,7 @@ class ClientAwayTest(AbsenceTest):
                 self.assertTrue(taken_over)
             if not taken_over:
                 time.sleep(FENCE_S)
-            if self.is_over(instance):
+            if self.is_expired(instance):
                 self.expect_fenced(holder)
                 self.mounts[0] = self.volume.mount()
             else:
@@ -203,7 +203,7 @@ class ClientAwayTest(AbsenceTest):
                 self.expect_unharmed(holder)
                 self.mounts[0].may_die = False
 
-    def is_over(self, instance):
+    def is_expired(self, instance):
         return all(one["number"] != instance or one["state"] != "live" for one in self.volume.info()["instances"])
 
     def expect_fenced(self, holder):

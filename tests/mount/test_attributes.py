@@ -157,7 +157,7 @@ class ModesTest(MountTest):
         self.assertGreater(after.st_mtime_ns, before.st_mtime_ns)
         self.assertGreater(after.st_ctime_ns, before.st_ctime_ns)
 
-    def test_mtime_that_was_set_stays_behind_earlier_writes(self):
+    def test_mtime_that_was_set_stays_after_earlier_writes(self):
         with open(self.file, "wb") as file:
             file.write(b"x" * 100_000)
             file.flush()

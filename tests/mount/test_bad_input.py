@@ -31,7 +31,7 @@ class BadInputTest(MountTest):
         self.mountpoint.mkdir()
 
     def assert_refused(self, program, *words, says=()):
-        """One line on standard error, with all words of `says`; not mounted behind it."""
+        """One line on standard error, with all words of `says`; not mounted after it."""
         done = run(context.bin / program, *words, check=False, timeout_s=CONNECT_LIMIT_S, stdin=subprocess.DEVNULL,
                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         print(done.stdout, done.stderr, sep="")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Direct and buffered I/O agree on one mount at once, and on another behind close and open."""
+"""Direct and buffered I/O agree on one mount at once, and on another after close and open."""
 
 import collections
 import fcntl
@@ -116,7 +116,7 @@ class OneMountTest(MountTest):
 
 
 class DirectWritesUnderReadersTest(MountTest):
-    """Behind asynchronous direct writes no page is older than they are, whoever reads meanwhile (generic/451)."""
+    """After asynchronous direct writes no page is older than they are, whoever reads meanwhile (generic/451)."""
 
     SIZE = 640 << 10
     SECONDS = 6
@@ -185,7 +185,7 @@ class TwoMountsTest(MountTest):
         self.here, self.there = self.mount / "file", self.other / "file"
         self.here.write_bytes(b"a" * (4 * BLOCK))
 
-    def test_a_buffered_write_is_read_elsewhere_behind_close_and_open(self):
+    def test_a_buffered_write_is_read_elsewhere_after_close_and_open(self):
         for turn in range(20):
             writer, reader = [(self.here, self.there), (self.there, self.here)][turn % 2]
             content = bytes([65 + turn]) * (turn * 1_000 + 1)
@@ -193,7 +193,7 @@ class TwoMountsTest(MountTest):
             self.assertEqual(reader.read_bytes(), content)
             self.assertEqual(os.stat(reader).st_size, len(content))
 
-    def test_a_direct_write_is_read_elsewhere_through_the_cache_behind_open(self):
+    def test_a_direct_write_is_read_elsewhere_through_the_cache_after_open(self):
         self.assertEqual(self.there.read_bytes(), b"a" * (4 * BLOCK))
         for fill in b"bcd":
             write_direct(self.here, BLOCK, fill)
@@ -208,7 +208,7 @@ class TwoMountsTest(MountTest):
                 file.write(bytes([fill]) * BLOCK)
             self.assertEqual(read_direct(self.here, 0), bytes([fill]) * BLOCK)
 
-    def test_a_rewrite_that_puts_the_times_back_is_read_elsewhere_behind_open(self):
+    def test_a_rewrite_that_puts_the_times_back_is_read_elsewhere_after_open(self):
         for turn, fill in enumerate(b"bcdefg"):
             writer, reader = [(self.here, self.there), (self.there, self.here)][turn % 2]
             self.assertEqual(reader.read_bytes(), writer.read_bytes())
@@ -219,7 +219,7 @@ class TwoMountsTest(MountTest):
             os.stat(reader)
             self.assertEqual(reader.read_bytes(), bytes([fill]) * (4 * BLOCK))
 
-    def test_a_rewrite_is_read_elsewhere_behind_open_whatever_is_done_to_an_open_descriptor_in_between(self):
+    def test_a_rewrite_is_read_elsewhere_after_open_whatever_is_done_to_an_open_descriptor_in_between(self):
         between = [lambda file: os.fchmod(file, 0o600), lambda file: os.utime(file, ns=(7, 8)), os.fstat, os.fsync]
         file = os.open(self.there, os.O_RDONLY)
         self.addCleanup(os.close, file)
@@ -230,7 +230,7 @@ class TwoMountsTest(MountTest):
             act(file)
             self.assertEqual(self.there.read_bytes(), bytes([fill]) * (4 * BLOCK))
 
-    def test_growth_and_truncation_are_seen_elsewhere_behind_open(self):
+    def test_growth_and_truncation_are_seen_elsewhere_after_open(self):
         self.assertEqual(self.there.read_bytes(), b"a" * (4 * BLOCK))
         os.truncate(self.here, BLOCK)
         self.assertEqual(self.there.read_bytes(), b"a" * BLOCK)
@@ -293,7 +293,7 @@ class TwoMountsTest(MountTest):
         self.append_from_both(100, [(BLOCK - 50 + at * BLOCK, 100) for at in range(0, APPENDED_PAGES, 2)])
 
     def append_from_both(self, each, pieces):
-        """Records of these pieces of memory: (offset behind a page's begin, length)."""
+        """Records of these pieces of memory: (offset after a page's begin, length)."""
         log_here, log_there = self.mount / "log", self.other / "log"
         log_here.touch()
         size = sum(length for _, length in pieces)

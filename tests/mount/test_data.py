@@ -106,7 +106,7 @@ class DataTest(MountTest):
             self.assertEqual(os.fstat(file.fileno()).st_nlink, 0)
             self.assertEqual(os.fstat(file.fileno()).st_size, 1_000_000)
 
-    def test_an_open_file_is_the_same_behind_a_rename(self):
+    def test_an_open_file_is_the_same_after_a_rename(self):
         with open(self.file, "w+b", buffering=0) as file:
             file.write(b"one")
             os.rename(self.file, self.mount / "renamed")
@@ -144,7 +144,7 @@ class DataTest(MountTest):
 
 
 class SyncedWriteTest(MountTest):
-    """Direct writes that are to be durable once they are answered: the kernel sends no fsync behind them."""
+    """Direct writes that are to be durable once they are answered: the kernel sends no fsync after them."""
 
     stores = ("local", "rados")
     waits = True  # for what the killed client held

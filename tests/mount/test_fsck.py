@@ -175,7 +175,7 @@ class FsckKilledTest(FsckTest):
     waits = True
     limit_s = 300
 
-    def test_a_client_that_was_killed_is_fenced_and_cleaned_up_behind(self):
+    def test_a_client_that_was_killed_is_fenced_and_cleaned_up_after(self):
         content, _ = self.fill()
         self.mount.may_die = True
         self.mount.signal(signal.SIGKILL)

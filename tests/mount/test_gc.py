@@ -58,10 +58,10 @@ class GcTest(MountTest):
 
     def collect_everything(self, *mounts):
         """A file that was just closed may count as open for a moment, and a busy client may not answer in time."""
-        wait_until(lambda: self.is_clean_behind_a_pass(mounts), RECLAIM_LIMIT_S, "that nothing is left")
+        wait_until(lambda: self.is_clean_after_a_pass(mounts), RECLAIM_LIMIT_S, "that nothing is left")
         self.assert_nothing_is_left(*mounts)
 
-    def is_clean_behind_a_pass(self, mounts):
+    def is_clean_after_a_pass(self, mounts):
         collect(self.volume)
         return not any(what_is_left(self.volume, mounts).values())
 
@@ -120,13 +120,13 @@ class OpenFileTest(GcTest):
 
             self.assertEqual(file.read(len(content)), content)
             file.seek(20 * MIB)
-            file.write(b"behind the end")
+            file.write(b"after the end")
             file.seek(5)
             file.write(b"in the middle")
             os.fsync(file.fileno())
             self.assertEqual(collect(self.volume)["open_elsewhere"], 1)
             self.assertEqual(os.pread(file.fileno(), 20, 0), content[:5] + b"in the middle" + content[18:20])
-            self.assertEqual(os.pread(file.fileno(), 99, 20 * MIB), b"behind the end")
+            self.assertEqual(os.pread(file.fileno(), 99, 20 * MIB), b"after the end")
             self.assertEqual(os.fstat(file.fileno()).st_size, 20 * MIB + 14)
         self.collect_everything(self.mount, other)
 

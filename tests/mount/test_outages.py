@@ -24,7 +24,7 @@ class OsdTest(MountTest):
     limit_s = 300
     own_cluster = {"osds": 1}
 
-    def test_fio_goes_on_when_an_osd_was_away_for_forty_seconds(self):
+    def test_fio_continues_when_an_osd_was_away_for_forty_seconds(self):
         fio = subprocess.Popen([
             "fio", "--name=job", f"--filename={self.mount / 'image'}", "--size=16M", "--rw=randrw", "--bs=4k",
             "--direct=1", "--ioengine=libaio", "--iodepth=16", "--time_based", f"--runtime={OSD_AWAY_S + 25}",
@@ -47,7 +47,7 @@ class StoppedClientTest(MountTest):
     waits = True
     limit_s = 300
 
-    def test_a_client_stopped_for_a_minute_that_nobody_fenced_goes_on(self):
+    def test_a_client_stopped_for_a_minute_that_nobody_fenced_continues(self):
         with open(self.mount / "file", "wb", buffering=0) as file:
             file.write(b"before")
             self.mount.signal(signal.SIGSTOP)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""One of two OSDs is stopped under load: what does not need it goes on, nobody is fenced, and the load ends well."""
+"""One of two OSDs is stopped under load: what does not need it continues, nobody is fenced, and the load ends well."""
 
 import os
 import subprocess
@@ -43,7 +43,7 @@ class StoppedOsdTest(MountTest):
     def osd_of(self, path):
         return self.cluster.osd_of(DATA_POOL, f"Data.{path.stat().st_ino}.0", self.volume.namespace)
 
-    def test_what_does_not_need_it_goes_on(self):
+    def test_what_does_not_need_it_continues(self):
         self.stop_under_load(("1M", 128), ("4k", 160))
 
     def test_the_same_at_every_depth(self):

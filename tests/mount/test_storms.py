@@ -202,7 +202,7 @@ class StopTest(StormTest):
                 storm.start(mount.path)
             self.wait_for_notes(storms)
 
-    def test_a_client_stopped_past_the_grace_period_goes_on_where_it_was(self):
+    def test_a_client_stopped_past_the_grace_period_continues_where_it_was(self):
         for _ in range(STOPS):
             time.sleep(self.random.uniform(0, 1.5))
             self.mount.signal(signal.SIGSTOP)
@@ -224,7 +224,7 @@ class StopTest(StormTest):
         self.mount.may_die = True
         self.mount.signal(signal.SIGSTOP)
         time.sleep(GONE_AFTER_S)
-        wait_until(lambda: self.is_over(instance), FENCED_LIMIT_S, "that the other's collector fences it")
+        wait_until(lambda: self.is_expired(instance), FENCED_LIMIT_S, "that the other's collector fences it")
         found = self.content_of_the_stopped()
         self.mount.signal(signal.SIGCONT)
         for storm in self.storms_of_the_stopped:
@@ -240,7 +240,7 @@ class StopTest(StormTest):
         self.other.unmount()
         self.collect_and_judge(self.storms_of_the_stopped + self.storms_of_the_other)
 
-    def is_over(self, instance):
+    def is_expired(self, instance):
         return all(entry["number"] != instance or entry["state"] != "live" for entry in self.volume.info()["instances"])
 
     def content_of_the_stopped(self):

@@ -21,7 +21,7 @@ struct ScriptedClient::Step {
 struct ScriptedClient::Parked {
   Step step;
   Fault fault;
-  bool held;  // by the script; else it waits for its turn behind another one
+  bool held;  // by the script; else it waits for its turn after another one
 };
 
 }  // namespace lccfs

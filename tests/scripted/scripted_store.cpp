@@ -139,7 +139,7 @@ void ScriptedClient::remove_data(std::string object, DataDone done) {
 
 namespace {
 
-/// The names behind `after`, up to `last`; empty: from the first, to the last. As text: <size of last>:<last><after>
+/// The names after `after`, up to `last`; empty: from the first, to the last. As text: <size of last>:<last><after>
 struct ListCursor {
   std::string after, last;
 

@@ -88,8 +88,8 @@ class ScriptedCluster : public std::enable_shared_from_this<ScriptedCluster> {
 
   std::shared_ptr<ScriptedClient> new_client();
 
-  /// From now on what is sent to objects that are `away` waits until they are no longer, in the order sent. nullptr: all
-  /// are there. Called under the lock.
+  /// From now on what is sent to objects that are `away` waits until they are no longer, in the order sent. nullptr:
+  /// all are there. Called under the lock.
   using Away = std::function<bool(const std::string& object)>;
   void set_away(Away away);
 
@@ -154,7 +154,7 @@ class ScriptedClient final : public ObjectStore {
   /// The store loses its watches on such objects; what is returned says so.
   [[nodiscard]] std::function<void()> lapse_watches(const std::function<bool(const std::string& object)>& on);
   /// Nothing passes between this client and the store: a connection that is away, or a process that stands still. What
-  /// either has sent arrives behind it, in order.
+  /// either has sent arrives after it, in order.
   void set_cut_off(bool cut_off);
   /// A key that permits all but fencing, from now on.
   void forbid_fencing();

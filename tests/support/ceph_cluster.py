@@ -233,7 +233,7 @@ class Cluster:
 
     def continue_osd(self, osd):
         """It is marked down, as a real cluster has done long since, and comes up again: placement groups of one copy may
-        else stay "laggy" for ever behind the pause, and answer nothing."""
+        else stay "laggy" for ever after the pause, and answer nothing."""
         os.kill(self._pid(f"osd.{osd}"), signal.SIGCONT)
         self.ceph("osd", "down", osd)
 
@@ -407,7 +407,7 @@ def _start(options, detached):
 
 def _run_command(options):
     if not options.command:
-        raise ClusterError("run: no command given behind --")
+        raise ClusterError("run: no command given after --")
     cluster = _start(options, detached=False)
     try:
         status = subprocess.run(options.command, env=os.environ | _environment(cluster, options.pool), check=False).returncode

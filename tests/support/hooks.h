@@ -13,7 +13,7 @@
 
 namespace lccfs::test {
 
-/// What a test cannot go on without.
+/// What a test cannot do without.
 template <class T>
 T need(Result<T> result) {
   if (!result) throw std::runtime_error(std::string(describe(result.error().code)) + ": " + result.error().context);

@@ -77,11 +77,11 @@ class DeafHandler final : public WatchHandler {
   void on_lost(Error) override {}
 };
 
-/// Looks as often as whoever waits for it does, and answers how long it took until that instance was over.
+/// Looks as often as whoever waits for it does, and answers how long it took until that instance was expired.
 inline std::chrono::nanoseconds time_until_over(Instance& looker, InstanceId whom) {
   const auto began = looker.clock().elapsed();
   for (int looks = 0; looks < 1000; ++looks) {
-    if (need(looker.ensure_over(whom))) break;
+    if (need(looker.ensure_expired(whom))) break;
     looker.clock().sleep_for(look_again_after);
   }
   return looker.clock().elapsed() - began;

@@ -132,7 +132,7 @@ bool SimulatedTime::run_until(const std::function<bool()>& done, Nanoseconds end
   }
 }
 
-/// Wakes one thread that waits, unless it has gone on meanwhile.
+/// Wakes one thread that waits, unless it has continued meanwhile.
 struct SimulatedClock::Alarm {
   std::mutex mutex;  // held over the call; guards `wake`
   std::function<void()> wake;
@@ -140,7 +140,7 @@ struct SimulatedClock::Alarm {
 
 void SimulatedClock::wait_for_leave() const {
   std::unique_lock lock(mutex_);
-  goes_on_.wait(lock, [this] { return !stopped_; });
+  resumed_.wait(lock, [this] { return !stopped_; });
 }
 
 std::chrono::nanoseconds SimulatedClock::elapsed() const {
@@ -199,13 +199,13 @@ void SimulatedClock::stop() {
   stopped_ = true;
 }
 
-void SimulatedClock::go_on() {
+void SimulatedClock::resume() {
   std::vector<std::shared_ptr<Alarm>> missed;
   {
     const std::lock_guard lock(mutex_);
     stopped_ = false;
     missed.swap(missed_);
-    goes_on_.notify_all();
+    resumed_.notify_all();
   }
   for (const auto& alarm : missed) ring(alarm);
 }

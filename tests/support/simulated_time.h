@@ -45,7 +45,7 @@ class SimulatedTime {
 };
 
 /// A client's own clock on it. It may be behind or ahead of others', its wall clock anything; and its process may stand
-/// still, and go on (SIGSTOP, SIGCONT): whoever wants to know or wait for the time then waits for that first.
+/// still, and continue (SIGSTOP, SIGCONT): whoever wants to know or wait for the time then waits for that first.
 class SimulatedClock final : public Clock {
  public:
   struct Options {
@@ -63,7 +63,7 @@ class SimulatedClock final : public Clock {
 
   /// By the thread that runs the time.
   void stop();
-  void go_on();
+  void resume();
 
  private:
   /// A busy machine wakes nobody sooner. Whoever asks anew every 20 ms asks often enough, and cases stay short.
@@ -75,7 +75,7 @@ class SimulatedClock final : public Clock {
   SimulatedTime& time_;
   const Options options_;
   mutable std::mutex mutex_;  // guards both below
-  mutable std::condition_variable goes_on_;
+  mutable std::condition_variable resumed_;
   bool stopped_ = false;
   std::vector<std::shared_ptr<Alarm>> missed_;  // that would have rung while it stood still
 };

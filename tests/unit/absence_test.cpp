@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// When others count as gone: by what one has seen oneself, without a break (docs/ORDERING.md section 2).
+// When others count as gone: by what one has seen oneself, without a break (docs/PROTOCOL.md section 2).
 #include "support/catch.h"
 #include "support/instances.h"
 
@@ -14,7 +14,7 @@ using test::time_until_over;
 
 constexpr InstanceId somebody{7};
 
-/// Looks that take no time, from one moment to another, each so long behind the one before. Whether the last shows that
+/// Looks that take no time, from one moment to another, each so long after the one before. Whether the last shows that
 /// it is gone.
 bool look_from_to(Absences& absences, seconds from, seconds to, seconds pause) {
   bool gone = false;
@@ -129,10 +129,10 @@ TEST_CASE("an observer that has lost a watch of its own begins its looks anew") 
   const Running observer = volume.start();
   const Running victim = volume.start();
   victim.client->crash();
-  CHECK_FALSE(need(observer->ensure_over(victim->id())));
+  CHECK_FALSE(need(observer->ensure_expired(victim->id())));
   for (int second = 0; second < 58; ++second) {
     volume.clock.advance(seconds(1));
-    CHECK_FALSE(need(observer->ensure_over(victim->id())));
+    CHECK_FALSE(need(observer->ensure_expired(victim->id())));
   }
   observer.client->lose_watches();
   CHECK(time_until_over(*observer.instance, victim->id()) >= gone_after);
@@ -159,14 +159,14 @@ class EventClock final : public Clock {
   std::multimap<std::chrono::nanoseconds, std::function<void()>> events_;
 };
 
-struct Roller {
-  explicit Roller(InstanceVolume& volume)
+struct Poller {
+  explicit Poller(InstanceVolume& volume)
       : clock(volume.clock), client(volume.cluster->new_client()), instance(need(Instance::start(client, clock, {}))) {}
   Member::Standing standing_of(const Running& whom) {
-    for (const auto& member : need(instance->call_roll({}, stop.get_token())).members) {
+    for (const auto& member : need(instance->poll_liveness({}, stop.get_token())).members) {
       if (member.id == whom->id()) return member.standing;
     }
-    FAIL("not on the roll");
+    FAIL("not in the poll");
     return {};
   }
   EventClock clock;
@@ -175,22 +175,22 @@ struct Roller {
   std::stop_source stop;
 };
 
-TEST_CASE("a roll call looks for a minute at who is silent and does not watch, at all of them together") {
+TEST_CASE("a liveness poll looks for a minute at who is silent and does not watch, at all of them together") {
   InstanceVolume volume;
-  Roller roller(volume);
+  Poller poller(volume);
   const Running one = volume.start(), other = volume.start();
   one.client->crash();
   other.client->crash();
   const auto began = volume.clock.elapsed();
-  CHECK(roller.standing_of(one) == Member::Standing::over);
-  CHECK(roller.standing_of(other) == Member::Standing::over);
+  CHECK(poller.standing_of(one) == Member::Standing::expired);
+  CHECK(poller.standing_of(other) == Member::Standing::expired);
   CHECK(volume.clock.elapsed() - began >= gone_after);
   CHECK(volume.clock.elapsed() - began <= gone_after + seconds(5));
 }
 
-TEST_CASE("a roll call does not wait for who watches, and fences nobody who watches again in time") {
+TEST_CASE("a liveness poll does not wait for who watches, and fences nobody who watches again in time") {
   InstanceVolume volume;
-  Roller roller(volume);
+  Poller poller(volume);
   const Running one = volume.start();
   one.client->set_deaf(true);
   std::unique_ptr<Watch> again;
@@ -199,45 +199,45 @@ TEST_CASE("a roll call does not wait for who watches, and fences nobody who watc
   SECTION("watches again before the minute is over") {
     one.client->lose_watches();
     longest = seconds(60);
-    roller.clock.at(volume.clock.elapsed() + seconds(58), [&] {
+    poller.clock.at(volume.clock.elapsed() + seconds(58), [&] {
       again = need(one.client->watch(format::session_object(one->id()), std::make_shared<test::DeafHandler>()));
     });
   }
   const auto began = volume.clock.elapsed();
-  CHECK(roller.standing_of(one) == Member::Standing::silent);
+  CHECK(poller.standing_of(one) == Member::Standing::silent);
   CHECK(volume.clock.elapsed() - began <= longest);
   CHECK(volume.record_of(one->id())->state == format::InstanceRecord::State::live);
 }
 
-TEST_CASE("a roll call that is told to stop waits for nobody") {
+TEST_CASE("a liveness poll that is told to stop waits for nobody") {
   InstanceVolume volume;
-  Roller roller(volume);
+  Poller poller(volume);
   const Running one = volume.start();
   one.client->crash();
   const auto began = volume.clock.elapsed();
-  roller.clock.at(began + seconds(5), [&] { roller.stop.request_stop(); });
-  CHECK(roller.standing_of(one) == Member::Standing::silent);
+  poller.clock.at(began + seconds(5), [&] { poller.stop.request_stop(); });
+  CHECK(poller.standing_of(one) == Member::Standing::silent);
   CHECK(volume.clock.elapsed() - began <= seconds(6));
 }
 
-TEST_CASE("a roll call does not wait for who has ended since its record was read") {
+TEST_CASE("a liveness poll does not wait for who has ended since its record was read") {
   InstanceVolume volume;
-  Roller roller(volume);
+  Poller poller(volume);
   const Running one = volume.start();
-  roller.client->set_hook(test::before("notify", [&] { need(one->end()); }));
+  poller.client->set_hook(test::before("notify", [&] { need(one->end()); }));
   const auto began = volume.clock.elapsed();
-  CHECK(roller.standing_of(one) == Member::Standing::over);
+  CHECK(poller.standing_of(one) == Member::Standing::expired);
   CHECK(volume.clock.elapsed() == began);
 }
 
 TEST_CASE("who is proven dead is fenced at once") {
   InstanceVolume volume({.dead_clients_watch = true, .deaths_are_seen = true});
-  Roller roller(volume);
+  Poller poller(volume);
   const Running one = volume.start();
   one.client->crash();
   const auto began = volume.clock.elapsed();
-  SECTION("by a roll call") { CHECK(roller.standing_of(one) == Member::Standing::over); }
-  SECTION("by who waits for it") { CHECK(need(roller.instance->ensure_over(one->id()))); }
+  SECTION("by a liveness poll") { CHECK(poller.standing_of(one) == Member::Standing::expired); }
+  SECTION("by who waits for it") { CHECK(need(poller.instance->ensure_expired(one->id()))); }
   CHECK(volume.clock.elapsed() == began);
   CHECK(volume.record_of(one->id())->state == format::InstanceRecord::State::fenced);
 }

@@ -52,7 +52,7 @@ class Bench {
     admission_.answered(object, size_bytes);
   }
   std::size_t in_flight(const std::string& object) { return sizes_[object].size(); }
-  bool goes_on(const std::string& object) {
+  bool continues(const std::string& object) {
     submit(object);
     if (in_flight(object) == 0) return false;
     answer(object);
@@ -128,7 +128,8 @@ TEST_CASE("one place has no more in flight than its bound, and leaves the common
   }
 }
 
-TEST_CASE("while the common room is full of what hangs, every place that answers goes on, several requests at a time") {
+TEST_CASE(
+    "while the common room is full of what hangs, every place that answers continues, several requests at a time") {
   Bench bench(small);
   for (const char* place : {"dead1", "dead2", "dead3", "dead4"}) hang_many(bench, place);
   CHECK(bench.sent.size() == 16 + 16 + 4 + 4);  // two have what the common room gives to a place, two their shares
@@ -145,12 +146,12 @@ TEST_CASE("while the common room is full of what hangs, every place that answers
   }
 }
 
-TEST_CASE("an object that hangs alone has a part of its place's share, and others of its place go on") {
+TEST_CASE("an object that hangs alone has a part of its place's share, and others of its place continue") {
   Bench bench(small);
   for (const char* place : {"dead1", "dead2"}) hang_many(bench, place);
   bench.submit_many("p/hung", 100);
   CHECK(bench.in_flight("p/hung") == 2);
-  for (unsigned round = 0; round < 100; ++round) CHECK(bench.goes_on("p/a"));
+  for (unsigned round = 0; round < 100; ++round) CHECK(bench.continues("p/a"));
 }
 
 TEST_CASE("however much hangs, no more is in flight than the ceiling, and all of it is sent once it is answered") {
@@ -171,14 +172,14 @@ TEST_CASE("however much hangs, no more is in flight than the ceiling, and all of
 
 TEST_CASE("the last below the ceiling is for places that answer") {
   Bench bench(small);
-  CHECK(bench.goes_on("p/a"));
+  CHECK(bench.continues("p/a"));
   for (int i = 0; i < 100; ++i) hang_many(bench, "dead" + std::to_string(i));
   CHECK(bench.sent.size() == 1 + 64);
-  for (int i = 0; i < 100; ++i) CHECK(bench.goes_on("p/" + std::to_string(i)));
+  for (int i = 0; i < 100; ++i) CHECK(bench.continues("p/" + std::to_string(i)));
   bench.sent.clear();
   bench.submit("new/a");
   CHECK(bench.sent.empty());
-  bench.answer("dead5/0");  // now it answers: its four leave the doubtful room to four others, and it goes on itself
+  bench.answer("dead5/0");  // now it answers: its four leave the doubtful room to four others, and it continues itself
   CHECK(bench.sent.size() == 5);
 }
 
@@ -198,17 +199,17 @@ TEST_CASE("4,096 writes of 1 MiB that hang are no more than the ceiling, and 190
 
 TEST_CASE("a place that answered once and is dead takes no more of the reserve than a share") {
   Bench bench(small);
-  CHECK(bench.goes_on("p/a"));
-  CHECK(bench.goes_on("q/a"));
+  CHECK(bench.continues("p/a"));
+  CHECK(bench.continues("q/a"));
   for (int i = 0; i < 100; ++i) hang_many(bench, "dead" + std::to_string(i));
   hang_many(bench, "q");
   CHECK(bench.sent.size() == 2 + 64 + 4);
-  CHECK(bench.goes_on("p/a"));
+  CHECK(bench.continues("p/a"));
 }
 
 TEST_CASE("those whom the ceiling kept waiting are served in turn, not behind whoever answers") {
   Bench bench(small);
-  CHECK(bench.goes_on("p/a"));
+  CHECK(bench.continues("p/a"));
   for (int i = 0; i < 100; ++i) hang_many(bench, "dead" + std::to_string(i));
   bench.submit_many("p/a", 8);
   bench.submit_many("p/b", 8);

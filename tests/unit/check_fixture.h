@@ -152,7 +152,7 @@ class HandMadeVolume {
     changes.wtime = now;
     changes.map_blocks[0].may_exist.set(0).set(1);
     edit(format::inode_object(ino), [](MetaObject& o) { o.xattrs["lease"] = encode(format::NumberRecord{me.value}); });
-    need(store->apply(keep_lease ? txn::change_leased_file(ino, me, changes) : txn::give_back_lease(ino, me, changes)));
+    need(store->apply(keep_lease ? txn::change_leased_file(ino, me, changes) : txn::release_lease(ino, me, changes)));
     write_data(format::data_object(ino, ObjectIndex{0}), 0, std::string(object_size, 'x'));
     write_data(format::data_object(ino, ObjectIndex{1}), 0, std::string(10, 'x'));
   }

@@ -164,11 +164,11 @@ TEST_CASE("T: bytes past the size are found while nobody holds the lease, and ar
     volume.write_data("Data.11.1", 10, "y");
     CHECK(volume.findings() == Findings{"data past the size: Data.11.1"});
   }
-  SECTION("in an object behind it") {
+  SECTION("in an object after it") {
     volume.set("Inode.11", "size", format::NumberRecord{object_size});
     CHECK(volume.findings() == Findings{"data past the size: Data.11.1"});
   }
-  SECTION("the lease is given back") {
+  SECTION("the lease is released") {
     volume.edit("Inode.14", [](MetaObject& o) { o.xattrs.erase("lease"); });
     CHECK(volume.findings() == Findings{"data past the size: Data.14.0", "data past the size: Data.14.1"});
   }
@@ -271,7 +271,7 @@ TEST_CASE("a name under another hash than its own is found") {
 
 TEST_CASE("objects of other programs, and numbers that Alloc has not handed out, are found") {
   HandMadeVolume volume;
-  SECTION("a name that is none of ours") {
+  SECTION("a name that does not belong to LCCFS") {
     volume.write_data("rbd_data.1", 0, "x");
     CHECK(volume.findings() == Findings{"unknown object: rbd_data.1"});
   }

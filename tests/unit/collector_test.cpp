@@ -246,7 +246,7 @@ TEST_CASE("an inode whose client died before it got a name is found by the range
   CHECK(volume.objects() == empty_volume);
 }
 
-TEST_CASE("what the client of a seal left is settled once it is over: back to life, or dead and gone") {
+TEST_CASE("what the client of a seal left is settled once it is expired: back to life, or dead and gone") {
   CollectedVolume volume;
   auto mount = volume.mount();
   const auto directory = make_dir(*mount.file_system, root_ino, "directory");
@@ -418,7 +418,7 @@ TEST_CASE("more step numbers of live clients in a directory than a page holds ke
   collector.end();
 }
 
-TEST_CASE("a collector whose own watch was lost goes on, and does not take itself for gone") {
+TEST_CASE("a collector whose own watch was lost continues, and does not take itself for gone") {
   CollectedVolume volume;
   auto mount = volume.mount();
   make_file(*mount.file_system, root_ino, "file");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Guarded steps are decided (docs/ORDERING.md, rule 5), whatever becomes of their answers.
+// Guarded steps are decided (docs/PROTOCOL.md, rule 5), whatever becomes of their answers.
 #include <algorithm>
 #include <future>
 #include <map>
@@ -39,7 +39,7 @@ std::uint64_t version_of(InstanceVolume& volume) {
   return need(volume.looker->query({.object = directory, .ranges = {}, .keys = {}})).version;
 }
 
-TEST_CASE("a step that goes through is applied, and tells the version behind it") {
+TEST_CASE("a step that goes through is applied, and tells the version after it") {
   InstanceVolume volume;
   const Running a = volume.start();
   const auto result = need(a->run(insert("n/1")));
@@ -128,7 +128,7 @@ TEST_CASE("a step that may be done twice is sent again until it is answered") {
   CHECK(a.client->counts() == StepCounts{.applies = 2});
 }
 
-TEST_CASE("one instance has one guarded step in flight on an object, and others go on beside it") {
+TEST_CASE("one instance has one guarded step in flight on an object, and others continue beside it") {
   InstanceVolume volume;
   const Running a = volume.start();
   need(a->run_repeatable({"Inode.50", "create", {}, {mutation::CreateExclusive{}}}));
@@ -261,7 +261,7 @@ TEST_CASE("a batch is answered once all of its steps are decided, each in its pl
   CHECK(results->empty());
 }
 
-TEST_CASE("a step in flight holds a roll call's answer back, as a thread of its own did") {
+TEST_CASE("a step in flight holds a liveness poll's answer back, as a thread of its own did") {
   InstanceVolume volume;
   const Running a = volume.start();
   const Running b = volume.start();
@@ -270,8 +270,8 @@ TEST_CASE("a step in flight holds a roll call's answer back, as a thread of its 
   Answered answered;
   a->run_async(insert("n/1"), answered.as("insert"));
   const auto lowest = [&] {
-    const auto roll = need(b->call_roll({}));
-    return std::ranges::find(roll.members, a->id(), &Member::id)->lowest_running;
+    const auto poll = need(b->poll_liveness({}));
+    return std::ranges::find(poll.members, a->id(), &Member::id)->lowest_running;
   };
   CHECK(lowest() == before + 1);
   a.client->release_all();

@@ -104,7 +104,7 @@ TEST_CASE("a size or time that stays dirty is stored after five seconds") {
   CHECK(stored());
 }
 
-TEST_CASE("truncate cuts what lies behind, and growing again shows zeros") {
+TEST_CASE("truncate cuts what lies beyond, and growing again shows zeros") {
   TestVolume volume(small_objects());
   auto mount = volume.mount();
   const auto file = create_file(*mount.file_system, "f");
@@ -112,7 +112,7 @@ TEST_CASE("truncate cuts what lies behind, and growing again shows zeros") {
   mount.client->reset_record();
   need(mount->set_attributes({}, file.ino,
                              {.mode = {}, .uid = {}, .gid = {}, .size_bytes = 100, .atime = {}, .mtime = {}}));
-  // One kept object is cut; two were written behind it, and two more marked ahead of the writer.
+  // One kept object is cut; two were written after it, and two more marked ahead of the writer.
   CHECK(mount.client->counts() == StepCounts{.applies = 1, .queries = 1, .truncates = 1, .removes = 4});
   CHECK(mount.client->trace().front().starts_with("store size"));  // the commit comes first
   need(mount->set_attributes({}, file.ino,

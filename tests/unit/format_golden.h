@@ -167,12 +167,12 @@ inline std::vector<Golden<Answer>> all() {
 }
 
 template <>
-inline std::vector<Golden<RollCall>> all() {
+inline std::vector<Golden<LivenessPoll>> all() {
   return {{{InstanceId{7}, {Ino{42}, Ino{43}}}, "010700000000000000020000002a000000000000002b000000000000008629dc62"}};
 }
 
 template <>
-inline std::vector<Golden<RollReply>> all() {
+inline std::vector<Golden<PollReply>> all() {
   return {{{InstanceId{9}, 1234, {Ino{43}}}, "010900000000000000d204000000000000010000002b0000000000000097edde71"}};
 }
 

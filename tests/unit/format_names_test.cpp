@@ -170,7 +170,7 @@ TEST_CASE("the hash depends on the volume's uuid") {
   CHECK(name_hash(uuid, "a") != name_hash(other, "a"));
 }
 
-TEST_CASE("entries sort by hash, and the cursor of a hash is behind all of its names and before the next hash") {
+TEST_CASE("entries sort by hash, and the cursor of a hash is after all of its names and before the next hash") {
   std::vector<std::string> keys;
   for (unsigned i = 0; i < 1000; ++i)
     keys.push_back(entry_key(uuid, std::string(1 + i % 250, '\xff') + std::to_string(i)));

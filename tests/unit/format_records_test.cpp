@@ -8,7 +8,7 @@
 
 #define EVERY_RECORD                                                                                        \
   SuperRecord, NumberRecord, TimeRecord, AttrRecord, StateRecord, BackPointerRecord, EntryRecord, MapBlock, \
-      DecisionRecord, InstanceRecord, QueueItem, Question, Answer, RollCall, RollReply
+      DecisionRecord, InstanceRecord, QueueItem, Question, Answer, LivenessPoll, PollReply
 
 namespace lccfs::format {
 namespace {
@@ -62,7 +62,7 @@ TEMPLATE_TEST_CASE("a record in which one byte or one bit is wrong is refused", 
   }
 }
 
-TEMPLATE_TEST_CASE("a record that is cut short or goes on is refused as corrupt", "", EVERY_RECORD) {
+TEMPLATE_TEST_CASE("a record that is cut short or continues is refused as corrupt", "", EVERY_RECORD) {
   for (const auto& [record, hex] : golden::all<TestType>()) {
     const Bytes good = encode(record);
     for (std::size_t size = 0; size < good.size(); ++size) {

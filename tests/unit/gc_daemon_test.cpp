@@ -21,7 +21,7 @@ using std::chrono::seconds;
 using test::need;
 using test::TestVolume;
 
-/// The daemon's pauses last as long as they should, with a `during` each; behind the last the daemon is told to end.
+/// The daemon's pauses last as long as they should, with a `during` each; after the last the daemon is told to end.
 class PlayedPauses final : public Clock {
  public:
   explicit PlayedPauses(test::FakeClock& clock) : clock_(clock) {}
@@ -151,7 +151,7 @@ TEST_CASE("a run that fails leaves no instance of its own behind") {
   CHECK(world.instances() == instances);
 }
 
-TEST_CASE("a daemon that was fenced goes on as a new client") {
+TEST_CASE("a daemon that was fenced continues as a new client") {
   World world;
   Daemon daemon = world.daemon();
   need(daemon.start());

@@ -214,7 +214,7 @@ TEST_CASE("a range intent is dropped once it is used up and nothing older runs")
   CHECK(!volume.queue_of(a->id()));
 }
 
-TEST_CASE("an end that is cut anywhere leaves an instance that others find to be over") {
+TEST_CASE("an end that is cut anywhere leaves an instance that others find to be expired") {
   const bool with_items = GENERATE(false, true);
   const auto kind = GENERATE(Fault::Kind::not_applied_and_crash, Fault::Kind::applied_and_crash);
   for (unsigned cut = 0; cut < (with_items ? 2U : 3U); ++cut) {
@@ -285,7 +285,7 @@ TEST_CASE("a read-only instance that may write nothing starts and ends without a
   const Running b = volume.start();
   CHECK(need(a->ask(b->id(), {format::Question::Kind::store_attributes, root_ino, false})) ==
         Instance::AskResult::nobody);
-  CHECK(!need(a->ensure_over(b->id())));
+  CHECK(!need(a->ensure_expired(b->id())));
   need(a->end());
   const auto super =
       need(volume.looker->query({.object = format::super_object, .ranges = {{"s/", "", 16}}, .keys = {}}));

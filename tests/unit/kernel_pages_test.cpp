@@ -93,7 +93,7 @@ void rewrite(FileSystem& fs, Ino ino, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("pages are kept from open to open, and behind own writes, while nobody else changes the file") {
+TEST_CASE("pages are kept from open to open, and after own writes, while nobody else changes the file") {
   TestVolume volume;
   KernelMount here(volume);
   auto other = volume.mount();
@@ -112,7 +112,7 @@ TEST_CASE("pages are kept from open to open, and behind own writes, while nobody
   CHECK(here.kernel.take_pages() == Told{});
 }
 
-TEST_CASE("pages go at the open behind another client's rewrite that has put the times back") {
+TEST_CASE("pages go at the open after another client's rewrite that has put the times back") {
   TestVolume volume;
   KernelMount here(volume);
   auto other = volume.mount();
@@ -128,7 +128,7 @@ TEST_CASE("pages go at the open behind another client's rewrite that has put the
   CHECK(here.keeps_pages(file.ino));
 }
 
-TEST_CASE("pages go at the open behind a rewrite elsewhere, though attributes were asked for and set in between") {
+TEST_CASE("pages go at the open after a rewrite elsewhere, though attributes were asked for and set in between") {
   for (const std::string between : {"nothing", "stat", "chmod", "utimes"}) {
     INFO(between);
     TestVolume volume;
@@ -162,7 +162,7 @@ TEST_CASE("pages that were read while another held the lease are not kept: it ma
   CHECK_FALSE(here.keeps_pages(file.ino));
 }
 
-TEST_CASE("who takes the lease behind another's rewrite knows that the pages are older") {
+TEST_CASE("who takes the lease after another's rewrite knows that the pages are older") {
   TestVolume volume;
   KernelMount here(volume);
   auto other = volume.mount();
@@ -236,7 +236,7 @@ TEST_CASE("the pages of a direct write go when it has left the gate: whoever rea
   auto& fs = *mount.file_system;
   const auto file = create_file(fs, "f", O_RDWR);
   need(write_at(fs, file.handle, 0, std::string(4096, 'a')));
-  // Who runs alone is let in, and so is the read behind it: the write is out of the way.
+  // Who runs alone is let in, and so is the read after it: the write is out of the way.
   std::future<void> others;
   bool let_in = false;
   WaitingKernel kernel([&] {

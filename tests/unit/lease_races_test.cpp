@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// The interleavings that the rules of the write lease are there for (docs/ORDERING.md section 7), one test for each.
+// The interleavings that the rules of the write lease are there for (docs/DATA.md), one test for each.
 #include <atomic>
 #include <thread>
 
@@ -57,7 +57,7 @@ TEST_CASE("of two who take over a dead holder's lease one gets it, and asks the 
   CHECK(need(second->get_attributes(file.ino)).attributes.size_bytes == 13);
 }
 
-TEST_CASE("a give-back that the store runs again takes no lease away from the next holder") {
+TEST_CASE("a release that the store runs again takes no lease away from the next holder") {
   TestVolume volume(small_objects());
   auto first = volume.mount();
   auto second = volume.mount();
@@ -66,7 +66,7 @@ TEST_CASE("a give-back that the store runs again takes no lease away from the ne
   need(write_at(*first.file_system, file.handle, 0, "first"));
   const auto by_second = open_again(*second.file_system, file.ino);
   const auto by_third = open_again(*third.file_system, file.ino);
-  first.client->set_hook(once_on("give back lease", {Fault::Kind::run_again_later, ErrorCode::io}));
+  first.client->set_hook(once_on("release lease", {Fault::Kind::run_again_later, ErrorCode::io}));
   std::thread closing([&] { close_file(*first.file_system, file.handle); });
   CHECK(first.client->wait_for_held(1));
   need(write_at(*second.file_system, by_second, 5, " second"));
@@ -125,7 +125,7 @@ TEST_CASE("of two overlapping writes in flight, one is done before the other beg
   CHECK(mount.client->wait_for_held(1));
   auto second = begin_write(*mount.file_system, file.handle, 2, "2222");
   CHECK(second.wait_for(std::chrono::seconds(0)) == std::future_status::timeout);
-  CHECK(mount.client->counts().writes == 2);  // the second has not been sent: the store could run the first behind it
+  CHECK(mount.client->counts().writes == 2);  // the second has not been sent: the store could run the first after it
   mount.client->release_all();
   need(first.get());
   need(second.get());

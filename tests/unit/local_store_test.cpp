@@ -191,7 +191,7 @@ TEST_CASE("A path longer than a socket's address serves notifies, too") {
 
 // ---- what lasts
 
-TEST_CASE("What was written is there when the volume is opened again, and versions go on rising") {
+TEST_CASE("What was written is there when the volume is opened again, and versions keep rising") {
   const TemporaryDirectory directory;
   std::uint64_t version = 0;
   for (int time = 0; time < 3; ++time) {
@@ -204,7 +204,7 @@ TEST_CASE("What was written is there when the volume is opened again, and versio
   }
 }
 
-TEST_CASE("A client of a process goes on when another of the same process has ended") {
+TEST_CASE("A client of a process continues when another of the same process has ended") {
   const TemporaryDirectory directory;
   const auto stays = open_volume(directory.path());
   CHECK(open_volume(directory.path())->apply(set("Inode.1", "k", "other's")).has_value());
@@ -379,7 +379,7 @@ TEST_CASE("Killed at any moment, a process loses nothing that was acknowledged a
   }
 }
 
-TEST_CASE("One process is killed while another one writes: the other goes on") {
+TEST_CASE("One process is killed while another one writes: the other continues") {
   const TemporaryDirectory directory;
   const auto store = open_volume(directory.path());
   for (int time = 0; time < 10; ++time) {

@@ -76,7 +76,7 @@ TEST_CASE("a log makes no folders and follows no link") {
   CHECK(text_of(folder / "precious") == "mine");
 }
 
-TEST_CASE("a log that was renamed goes on there until it is reopened") {
+TEST_CASE("a log that was renamed continues there until it is reopened") {
   const Folder folder;
   REQUIRE(log::to_file(folder / "log").empty());
   log::warning("one");
@@ -89,7 +89,7 @@ TEST_CASE("a log that was renamed goes on there until it is reopened") {
   CHECK(text_of(folder / "log").find("three") != std::string::npos);
 }
 
-TEST_CASE("a log that cannot be reopened goes on in the old file and says so") {
+TEST_CASE("a log that cannot be reopened continues in the old file and says so") {
   const Folder folder;
   fs::create_directory(folder / "logs");
   REQUIRE(log::to_file(folder / "logs/log").empty());

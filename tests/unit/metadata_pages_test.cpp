@@ -52,7 +52,7 @@ std::unique_ptr<Environment> open(const std::string& path) {
   return std::move(*opened);
 }
 
-TEST_CASE("A walk that removes what it meets goes on behind it") {
+TEST_CASE("A walk that removes what it meets continues after it") {
   const Metadata metadata;
   const auto environment = open(metadata.path());
   const auto write = environment->begin_write();

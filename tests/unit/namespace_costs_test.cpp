@@ -155,7 +155,7 @@ TEST_CASE("unlink of a single-link file is 1 write, also right after its create"
   CHECK(p.fs.client->counts() == StepCounts{.applies = 1});
 }
 
-TEST_CASE("rename in a directory is 1 write, and the moved inode's ctime behind the answer") {
+TEST_CASE("rename in a directory is 1 write, and the moved inode's ctime after the answer") {
   Prepared p;
   make_file(*p.fs.file_system, root_ino, "a");
   make_file(*p.fs.file_system, root_ino, "b");

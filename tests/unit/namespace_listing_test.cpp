@@ -162,7 +162,7 @@ TEST_CASE("a damaged entry or a foreign key hides no other name, and its directo
   };
   const auto good = encode(format::EntryRecord{Ino{5}, FileType::regular, {}});
   SECTION("its value") { damage(format::entry_key({}, "x"), "garbage"); }
-  SECTION("a key behind all") { damage("n/zz", good); }
+  SECTION("a key after all") { damage("n/zz", good); }
   SECTION("a key before all") { damage("n/\x1b[31m", good); }
   SECTION("pages of them") {
     for (int i = 0; i < 3000; ++i) damage("n/!" + std::to_string(i), good);

@@ -383,7 +383,7 @@ TEST_CASE("the commit of a crashed rmdir that arrives after another has settled 
   CHECK(two.state(two.d) == Kind::live);
 }
 
-TEST_CASE("a directory whose remover crashed behind the commit is gone, also for who still holds it") {
+TEST_CASE("a directory whose remover crashed after the commit is gone, also for who still holds it") {
   Crashed two("remove entry", Fault::Kind::applied_and_crash);
   CHECK(names_in(*two.b.file_system, root_ino).empty());
   CHECK(error_of(mknod(two.b, two.d, "f")) == ErrorCode::stale);
@@ -484,7 +484,7 @@ TEST_CASE("an operation that meets a full store has not happened, and nothing is
       const auto done = operation.act(one.mount);
       one.mount.client->set_hook({});
       REQUIRE(problems(one.volume.cluster()).empty());
-      if (done) break;  // what fails behind the commit is nobody's business
+      if (done) break;  // what fails after the commit is nobody's business
       REQUIRE(done.error().code == ErrorCode::no_space);
       CHECK(names_in(*one.mount.file_system, root_ino) == names_before);
       one.volume.cluster().with_objects([&](scripted::Objects& all) { objects_after = all.metadata().size(); });

@@ -149,7 +149,7 @@ TEST_CASE("every entry that a rename writes carries a token of its own") {
   CHECK(std::ranges::find(before, after[0]) == before.end());
 }
 
-TEST_CASE("unmount waits for the ctime behind a rename") {
+TEST_CASE("unmount waits for the ctime after a rename") {
   TestVolume volume;
   auto fs = volume.mount();
   const auto f = make_file(*fs.file_system, root_ino, "f");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Instances and each other: who is over, fences, questions (docs/ORDERING.md section 2).
+// Instances and each other: which is expired, fences, questions (docs/PROTOCOL.md section 2).
 #include <thread>
 
 #include "instance/instance.h"
@@ -39,17 +39,17 @@ Running dead_with_late_step(InstanceVolume& volume) {
   return a;
 }
 
-TEST_CASE("who watches is not over, however old its record is") {
+TEST_CASE("who watches is not expired, however old its record is") {
   InstanceVolume volume;
   const Running a = volume.start();
   const Running b = volume.start();
   volume.clock.advance(std::chrono::hours(1));
-  CHECK(!need(b->ensure_over(a->id())));
+  CHECK(!need(b->ensure_expired(a->id())));
   CHECK(fence_counter(volume) == 0);
   CHECK(a->run(insert()).has_value());
 }
 
-TEST_CASE("who has lost one of its two watches is not over") {
+TEST_CASE("who has lost one of its two watches is not expired") {
   for (const std::string& watched : {std::string(format::super_object), format::session_object(InstanceId{900})}) {
     InstanceVolume volume;
     const Running other = volume.start();
@@ -61,12 +61,12 @@ TEST_CASE("who has lost one of its two watches is not over") {
     need(client->apply(txn::make_session(InstanceId{900})));
     const auto watch = need(client->watch(watched, std::make_shared<test::DeafHandler>()));
     volume.clock.advance(std::chrono::hours(1));
-    CHECK(!need(other->ensure_over(InstanceId{900})));
+    CHECK(!need(other->ensure_expired(InstanceId{900})));
     CHECK(fence_counter(volume) == 0);
   }
 }
 
-TEST_CASE("who crashed is over when it was seen absent for a minute, and is then fenced and marked") {
+TEST_CASE("who crashed is expired when it was seen absent for a minute, and is then fenced and marked") {
   InstanceVolume volume;
   const Running a = dead_with_late_step(volume);
   const Running b = volume.start();
@@ -89,9 +89,9 @@ TEST_CASE("who relies on another's fence syncs fences before it reads") {
   const Running c = volume.start();
   time_until_over(*b.instance, a->id());
   unsigned late_steps_that_land = 0;
-  SECTION("by asking whether the dead one is over") { CHECK(need(c->ensure_over(a->id()))); }
+  SECTION("by asking whether the dead one is expired") { CHECK(need(c->ensure_expired(a->id()))); }
   SECTION("by seeing the fence's number on an inode") { need(c->see_fence(1)); }
-  SECTION("without either, the late step still lands behind the read") { late_steps_that_land = 1; }
+  SECTION("without either, the late step still lands after the read") { late_steps_that_land = 1; }
   read_root(*c.instance);
   CHECK(a.client->land_late_steps() == late_steps_that_land);
 }
@@ -132,14 +132,14 @@ TEST_CASE("a fence that was seen costs nothing the next time") {
   CHECK(c->newest_fence() == 1);  // who starts knows of all fences there are
 }
 
-TEST_CASE("an instance without a record, or with one that has ended, is over without a fence") {
+TEST_CASE("an instance without a record, or with one that has ended, is expired without a fence") {
   InstanceVolume volume;
   const Running a = volume.start();
   const Running b = volume.start();
   const bool with_items = GENERATE(false, true);
   if (with_items) need(a->rely_on_directory(root_ino));
   need(a->end());
-  CHECK(need(b->ensure_over(a->id())));
+  CHECK(need(b->ensure_expired(a->id())));
   CHECK(b.client->counts().fences == 0);
   CHECK(fence_counter(volume) == 0);
 }
@@ -157,12 +157,12 @@ TEST_CASE("a fence is completed whichever of its steps is cut, lost or run twice
   const Running c = volume.start();
   b.client->set_hook(once_on(step, {kind}));
   INFO(describe(kind) << " at " << step);
-  Result<bool> over = false;
-  while (over && !*over) {
-    over = b->ensure_over(a->id());
+  Result<bool> expired = false;
+  while (expired && !*expired) {
+    expired = b->ensure_expired(a->id());
     volume.clock.sleep_for(look_again_after);
   }
-  CHECK(over.has_value() == !crashes);
+  CHECK(expired.has_value() == !crashes);
   time_until_over(*c.instance, a->id());
   CHECK(volume.record_of(a->id())->state == InstanceRecord::State::fenced);
   CHECK(fence_counter(volume) == 1);
@@ -250,7 +250,7 @@ TEST_CASE("a handler may do steps on the store while the asker waits") {
   CHECK(need(b->ask(a->id(), {})) == Instance::AskResult::done);
 }
 
-TEST_CASE("an instance that loses its watches sets them again and goes on") {
+TEST_CASE("an instance that loses its watches sets them again and continues") {
   InstanceVolume volume;
   const Running a = volume.start();
   const auto session = format::session_object(a->id());

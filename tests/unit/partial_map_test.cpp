@@ -65,7 +65,7 @@ TEST_CASE("lookup and open read the first blocks of a map; what a file occupies 
   CHECK(exact.attributes_ttl == std::chrono::seconds(1));
 }
 
-TEST_CASE("bytes behind the first blocks of a map are read without a lease, written, and cut") {
+TEST_CASE("bytes after the first blocks of a map are read without a lease, written, and cut") {
   TestVolume volume(small_objects());
   auto writer = volume.mount();
   const auto ino = file_with_blocks(writer, 20);

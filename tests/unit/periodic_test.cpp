@@ -14,7 +14,7 @@ using std::chrono::seconds;
 using test::SimulatedClock;
 using test::SimulatedTime;
 
-TEST_CASE("work is done behind each pause, however long the next one is to be") {
+TEST_CASE("work is done after each pause, however long the next one is to be") {
   SimulatedTime time;
   SimulatedClock clock(time, {});
   seconds period{1};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Processes of this host: who is known to be gone (docs/ORDERING.md section 2).
+// Processes of this host: who is known to be gone (docs/PROTOCOL.md section 2).
 #include "instance/presence.h"
 
 #include <sys/wait.h>
@@ -105,10 +105,10 @@ TEST_CASE("who is known to be gone on this host is fenced at the first look, tho
   const Running other = volume.start(options);
   CHECK(volume.record_of(dead->id())->process == processes.own());
   dead.client->crash();
-  CHECK_FALSE(need(other->ensure_over(dead->id())));
+  CHECK_FALSE(need(other->ensure_expired(dead->id())));
   processes.gone = true;
   const auto began = volume.clock.elapsed();
-  CHECK(need(other->ensure_over(dead->id())));
+  CHECK(need(other->ensure_expired(dead->id())));
   CHECK(volume.clock.elapsed() == began);
   CHECK(other.client->counts().fences == 1);
   CHECK(volume.record_of(dead->id())->state == format::InstanceRecord::State::fenced);

@@ -33,7 +33,7 @@ struct Pair {
   Pair() { REQUIRE(a->apply(make("Inode.2")).has_value()); }
 };
 
-TEST_CASE("a crash before a step leaves nothing of it, a crash behind it all of it") {
+TEST_CASE("a crash before a step leaves nothing of it, a crash after it all of it") {
   const bool applied = GENERATE(false, true);
   Pair pair;
   pair.a->set_hook(once_on("mark", {applied ? Fault::Kind::applied_and_crash : Fault::Kind::not_applied_and_crash}));

@@ -98,7 +98,7 @@ class File {
 };
 
 /// The errno of a call that answers -1; 0 if it answers something else.
-int errno_behind(long answer) { return answer == -1 ? errno : 0; }
+int errno_after(long answer) { return answer == -1 ? errno : 0; }
 
 std::string read_all(const std::string& path, int flags = O_RDONLY) {
   const File file(path, flags);
@@ -126,7 +126,7 @@ TEST_CASE("files, directories, links and attributes work through the kernel") {
   CHECK(read_all(mount.path("a")) == "hello");
   CHECK(mkdir(mount.path("d").c_str(), 0750) == 0);
   CHECK(rename(mount.path("a").c_str(), mount.path("b").c_str()) == 0);
-  CHECK(errno_behind(access(mount.path("a").c_str(), F_OK)) == ENOENT);
+  CHECK(errno_after(access(mount.path("a").c_str(), F_OK)) == ENOENT);
   CHECK(symlink("b", mount.path("link").c_str()) == 0);
   CHECK(read_all(mount.path("link")) == "hello");
   CHECK(mknod(mount.path("device").c_str(), S_IFCHR | 0600, makedev(1, 3)) == 0);
@@ -146,13 +146,13 @@ TEST_CASE("files, directories, links and attributes work through the kernel") {
   CHECK(values.st_ino == 1);
   CHECK(values.st_nlink == 3);
 
-  CHECK(errno_behind(rmdir(mount.path("b").c_str())) == ENOTDIR);
+  CHECK(errno_after(rmdir(mount.path("b").c_str())) == ENOTDIR);
   CHECK(unlink(mount.path("b").c_str()) == 0);
   CHECK(rmdir(mount.path("d").c_str()) == 0);
   CHECK(mount.end());
 }
 
-TEST_CASE("a listing of many names is complete, and can be gone on with anywhere") {
+TEST_CASE("a listing of many names is complete, and can be continued anywhere") {
   if (!can_mount()) return;
   Mount mount;
   std::set<std::string> made = {".", ".."};
@@ -177,7 +177,7 @@ TEST_CASE("a listing of many names is complete, and can be gone on with anywhere
   CHECK(mount.end());
 }
 
-TEST_CASE("a read behind a direct write sees it, on an old handle and a new one") {
+TEST_CASE("a read after a direct write sees it, on an old handle and a new one") {
   if (!can_mount()) return;
   Mount mount;
   write_all(mount.path("f"), std::string(4096, 'a'));
@@ -205,18 +205,18 @@ TEST_CASE("extended attributes: sizes are told, small buffers refused, ACLs unkn
   const std::string path = mount.path("f");
   char buffer[64] = {};
   CHECK(setxattr(path.c_str(), "user.a", "12345", 5, XATTR_CREATE) == 0);
-  CHECK(errno_behind(setxattr(path.c_str(), "user.a", "1", 1, XATTR_CREATE)) == EEXIST);
-  CHECK(errno_behind(setxattr(path.c_str(), "user.b", "1", 1, XATTR_REPLACE)) == ENODATA);
+  CHECK(errno_after(setxattr(path.c_str(), "user.a", "1", 1, XATTR_CREATE)) == EEXIST);
+  CHECK(errno_after(setxattr(path.c_str(), "user.b", "1", 1, XATTR_REPLACE)) == ENODATA);
   CHECK(getxattr(path.c_str(), "user.a", nullptr, 0) == 5);
   CHECK(getxattr(path.c_str(), "user.a", buffer, sizeof buffer) == 5);
   CHECK(std::string(buffer) == "12345");
-  CHECK(errno_behind(getxattr(path.c_str(), "user.a", buffer, 4)) == ERANGE);
-  CHECK(errno_behind(getxattr(path.c_str(), "user.c", buffer, 4)) == ENODATA);
+  CHECK(errno_after(getxattr(path.c_str(), "user.a", buffer, 4)) == ERANGE);
+  CHECK(errno_after(getxattr(path.c_str(), "user.c", buffer, 4)) == ENODATA);
   CHECK(listxattr(path.c_str(), nullptr, 0) == 7);
-  CHECK(errno_behind(listxattr(path.c_str(), buffer, 3)) == ERANGE);
+  CHECK(errno_after(listxattr(path.c_str(), buffer, 3)) == ERANGE);
   CHECK(removexattr(path.c_str(), "user.a") == 0);
   CHECK(listxattr(path.c_str(), buffer, sizeof buffer) == 0);
-  CHECK(errno_behind(getxattr(path.c_str(), "system.posix_acl_access", buffer, 64)) == EOPNOTSUPP);
+  CHECK(errno_after(getxattr(path.c_str(), "system.posix_acl_access", buffer, 64)) == EOPNOTSUPP);
 }
 
 TEST_CASE("what is not there is refused as the kernel and its users expect") {
@@ -224,11 +224,11 @@ TEST_CASE("what is not there is refused as the kernel and its users expect") {
   Mount mount;
   write_all(mount.path("f"), "x");
   const std::string f = mount.path("f"), g = mount.path("g");
-  CHECK(errno_behind(link(f.c_str(), g.c_str())) == EPERM);
-  CHECK(errno_behind(renameat2(AT_FDCWD, f.c_str(), AT_FDCWD, g.c_str(), RENAME_WHITEOUT)) == EINVAL);
-  CHECK(errno_behind(::open(mount.mountpoint().c_str(), O_TMPFILE | O_RDWR, 0600)) == EOPNOTSUPP);
+  CHECK(errno_after(link(f.c_str(), g.c_str())) == EPERM);
+  CHECK(errno_after(renameat2(AT_FDCWD, f.c_str(), AT_FDCWD, g.c_str(), RENAME_WHITEOUT)) == EINVAL);
+  CHECK(errno_after(::open(mount.mountpoint().c_str(), O_TMPFILE | O_RDWR, 0600)) == EOPNOTSUPP);
   const File file(f, O_RDWR);
-  CHECK(errno_behind(fallocate(file.fd(), 0, 0, 4096)) == EOPNOTSUPP);
+  CHECK(errno_after(fallocate(file.fd(), 0, 0, 4096)) == EOPNOTSUPP);
   CHECK(lseek(file.fd(), 0, SEEK_HOLE) == 1);
   flock lock = {};
   lock.l_type = F_WRLCK;
@@ -266,8 +266,8 @@ TEST_CASE("a mount in use ends too, and its users are told") {
   const File file(mount.path("f"), O_RDWR | O_CREAT);
   REQUIRE(pwrite(file.fd(), "x", 1, 0) == 1);
   CHECK(mount.end());
-  CHECK(errno_behind(pwrite(file.fd(), "y", 1, 0)) != 0);
-  CHECK(errno_behind(access(mount.path("f").c_str(), F_OK)) == ENOENT);  // the directory below is bare again
+  CHECK(errno_after(pwrite(file.fd(), "y", 1, 0)) != 0);
+  CHECK(errno_after(access(mount.path("f").c_str(), F_OK)) == ENOENT);  // the directory below is bare again
 }
 
 TEST_CASE("a fenced mount answers EIO until it is unmounted") {
@@ -275,8 +275,8 @@ TEST_CASE("a fenced mount answers EIO until it is unmounted") {
   Mount mount(ScriptedCluster::make({.lazy_fences = false}));
   write_all(mount.path("f"), "x");
   need(mount.cluster()->new_client()->fence(mount.client().identity()));
-  CHECK(errno_behind(mkdir(mount.path("d").c_str(), 0755)) == EIO);
-  CHECK(errno_behind(::open(mount.path("new").c_str(), O_CREAT | O_WRONLY, 0644)) == EIO);
+  CHECK(errno_after(mkdir(mount.path("d").c_str(), 0755)) == EIO);
+  CHECK(errno_after(::open(mount.path("new").c_str(), O_CREAT | O_WRONLY, 0644)) == EIO);
   mount.end();  // not cleanly: there is nothing that it could still store
 }
 

@@ -68,7 +68,7 @@ TEST_CASE("time stands still while a thread works") {
   CHECK(moments == std::vector<std::chrono::nanoseconds>{seconds(0), seconds(1)});
 }
 
-TEST_CASE("who stands still sleeps on, and learns the time when it goes on") {
+TEST_CASE("who stands still sleeps on, and learns the time when it continues") {
   SimulatedTime time;
   SimulatedClock clock(time, {});
   std::chrono::nanoseconds woken{0};
@@ -77,7 +77,7 @@ TEST_CASE("who stands still sleeps on, and learns the time when it goes on") {
     woken = clock.elapsed();
   });
   time.at(seconds(5), [&] { clock.stop(); });
-  time.at(seconds(70), [&] { clock.go_on(); });
+  time.at(seconds(70), [&] { clock.resume(); });
   time.run_until(seconds(100));
   sleeper.join();
   CHECK(woken == seconds(70));

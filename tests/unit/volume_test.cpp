@@ -159,7 +159,7 @@ TEST_CASE("a count of fences that would begin anew, and a damaged record of a cl
   const auto started = Instance::start(pool.cluster->new_client(), pool.clock, {});
   CHECK(started.has_value() == in_record);
   for (const auto& error :
-       {started ? (*started)->call_roll({}).error() : started.error(),
+       {started ? (*started)->poll_liveness({}).error() : started.error(),
         reclaim::dry_run(*pool.client, pool.clock, {}).error(), reclaim::measure_backlog(*pool.client).error()}) {
     INFO(error.context);
     CHECK(error.code == ErrorCode::corrupt);

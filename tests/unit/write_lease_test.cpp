@@ -104,7 +104,7 @@ TEST_CASE("a late write of a dead holder does not land on a third client's write
   CHECK(need(read_at(*third.file_system, by_third, object_bytes, 4)) == "mine");
 }
 
-TEST_CASE("a lease that is asked for is given back although its holder is writing all the time") {
+TEST_CASE("a lease that is asked for is released although its holder is writing all the time") {
   TestVolume volume(small_objects());
   auto first = volume.mount();
   auto second = volume.mount();
@@ -248,7 +248,8 @@ TEST_CASE("an open waits until a silent holder answers, whatever stat does") {
   CHECK(need(opener->get_attributes(file.ino)).attributes.size_bytes == 0);
   const auto handle = open_again(*opener.file_system, file.ino, O_RDONLY);
   CHECK(need(read_at(*opener.file_system, handle, 0, 100)) == "held");
-  // stat, three of the open, the read: a first one is short, since the holder may be of this host, and known to be dead.
+  // stat, three of the open, the read: a first one is short, since the holder may be of this host, and known to be
+  // dead.
   using std::chrono::seconds;
   CHECK(questions ==
         std::vector<std::chrono::milliseconds>{seconds(2), seconds(1), seconds(10), seconds(10), seconds(1)});
@@ -275,7 +276,7 @@ TEST_CASE("who opens a dead writer's file cleans up what that wrote past the end
 }
 
 TEST_CASE("every step of the lease may be run twice") {
-  for (const char* step : {"take lease", "take over lease", "give back lease", "store size, times, map"}) {
+  for (const char* step : {"take lease", "take over lease", "release lease", "store size, times, map"}) {
     TestVolume volume(small_objects());
     auto first = volume.mount();
     auto second = volume.mount();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// What the port's transactions mean, for the stores that carry them out themselves: the local one, and the tests' scripted
-// one. Pure functions of one object.
+// What the port's transactions mean, for the stores that carry them out themselves: the local one, and the tests'
+// scripted one. Pure functions of one object.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ class MetaKeys {
 bool creates(const MetaTxn& txn);
 bool removes(const MetaTxn& txn);
 
-/// All that can refuse a transaction: its form (invalid), a missing object, a guard, `exists`. `head`: nullptr if there is
-/// no such object.
+/// All that can refuse a transaction: its form (invalid), a missing object, a guard, `exists`. `head`: nullptr if there
+/// is no such object.
 Result<> may_apply(const MetaTxn& txn, const MetaHead* head, const MetaKeys& keys);
 
 /// Carries out what was checked. Not for one that removes.

@@ -19,8 +19,8 @@ namespace lccfs::local {
 
 class Client {
  public:
-  /// Makes and locks the file, within a write transaction: between the two it looks dead (remove_dead_files). `clients`:
-  /// the directory; open for longer than the client.
+  /// Makes and locks the file, within a write transaction: between the two it looks dead (remove_dead_files).
+  /// `clients`: the directory; open for longer than the client.
   static Result<std::shared_ptr<Client>> enter(int clients);
   /// One that may not write: it has no file, and nobody knows of it.
   static Result<std::shared_ptr<Client>> look_on(int clients);
@@ -77,8 +77,8 @@ std::unexpected<Error> fenced_failure();
 
 /// Whether somebody holds the lock of that client.
 Result<bool> is_alive(int clients, const std::string& id);
-/// Kills the client's process and returns when its lock is free. Not for clients of this process. permission_denied: the
-/// process that it names does not hold that lock.
+/// Kills the client's process and returns when its lock is free. Not for clients of this process. permission_denied:
+/// the process that it names does not hold that lock.
 Result<> kill_client(int clients, const ClientIdentity& identity);
 /// busy: some client holds its lock. `path`: the volume's.
 Result<> expect_nobody(int clients, const std::string& path);

@@ -20,7 +20,7 @@ void Committer::submit(Step step, MetaTxn txn, ObjectStore::ApplyDone done) {
   if (!std::exchange(serving_, true)) thread_.post([this] { serve(); });
 }
 
-bool Committer::run_behind(const std::string& object, Read& read) {
+bool Committer::run_after(const std::string& object, Read& read) {
   const Lock lock(mutex_);
   if (!in_hand_.contains(object)) return false;
   next_.reads.push_back(std::move(read));  // it is served: what is in hand is not done

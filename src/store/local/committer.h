@@ -31,9 +31,9 @@ class Committer {
   using Read = std::move_only_function<void()>;
 
   void submit(Step step, MetaTxn txn, ObjectStore::ApplyDone done);
-  /// For reads that are ordered behind transactions: takes `read` and runs it once those in hand on that object are
+  /// For reads that are ordered after transactions: takes `read` and runs it once those in hand on that object are
   /// done, or, if there are none, leaves it to the caller and answers false.
-  bool run_behind(const std::string& object, Read& read);
+  bool run_after(const std::string& object, Read& read);
 
  private:
   struct Item {

@@ -33,7 +33,7 @@ class DataQueue {
   const DataFiles& files() const { return files_; }
 
  private:
-  /// What is left to do behind a turn.
+  /// What is left to do after a turn.
   struct Made {
     std::optional<Unsynced> unsynced;  // to be synced before `done` is called
     ObjectStore::DataDone done;

@@ -28,7 +28,7 @@ class Descriptor {
   int number_ = -1;
 };
 
-/// The error of a system call that has just failed: errno's meaning, and its text behind `what`.
+/// The error of a system call that has just failed: errno's meaning, and its text after `what`.
 [[nodiscard]] Error system_error(const std::string& what, Outcome outcome = Outcome::definite);
 [[nodiscard]] Error system_error(int number, const std::string& what, Outcome outcome = Outcome::definite);
 

@@ -76,7 +76,7 @@ Transaction::Transaction(Environment& environment, MDB_txn* transaction)
     : environment_(environment), transaction_(transaction), using_pages_(environment.shown_file_) {}
 
 Transaction::~Transaction() {
-  if (transaction_) environment_.give_back(transaction_);
+  if (transaction_) environment_.release(transaction_);
 }
 
 MDB_dbi Transaction::raw(Table table) const { return environment_.tables_[static_cast<std::size_t>(table)]; }
@@ -216,7 +216,7 @@ Result<> Environment::open_tables(bool read_only) {
     return lmdb_failure(code, "open the metadata");
   const auto checked = check_metadata_pages(file_, ::mdb_txn_id(reader));
   const int found = checked ? open_handles(reader, 0) : 0;
-  ::mdb_txn_commit(reader);  // handles stay open only behind a commit
+  ::mdb_txn_commit(reader);  // handles stay open only after a commit
   LCCFS_CHECK(checked);
   if (found == MDB_NOTFOUND && read_only)
     return failure(ErrorCode::not_found, file_ + ": it has not all tables: mkfs was cut short");
@@ -253,7 +253,7 @@ Result<std::unique_ptr<Transaction>> Environment::begin_read() {
   return std::make_unique<Transaction>(*this, reader);
 }
 
-void Environment::give_back(MDB_txn* reader) {
+void Environment::release(MDB_txn* reader) {
   ::mdb_txn_reset(reader);
   const Lock lock(mutex_);
   idle_readers_.push_back(reader);

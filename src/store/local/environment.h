@@ -48,7 +48,7 @@ class Transaction {
 
   /// nullopt: no such key. The view is good until the transaction's next change or end.
   Result<std::optional<std::string_view>> get(Table table, std::string_view key) const;
-  /// Calls `work(key, value)` for each key that starts with `prefix` and comes behind `after`, in byte order, until it
+  /// Calls `work(key, value)` for each key that starts with `prefix` and comes after `after`, in byte order, until it
   /// answers false. It must not change the table.
   using Work = std::function<bool(std::string_view key, std::string_view value)>;
   Result<> walk(Table table, std::string_view prefix, std::string_view after, const Work& work) const;
@@ -126,7 +126,7 @@ class Environment {
       : environment_(environment), file_(std::move(file)), shown_file_(printable(file_)) {}
   int open_handles(MDB_txn* transaction, unsigned flags);
   Result<> open_tables(bool read_only);
-  void give_back(MDB_txn* reader);
+  void release(MDB_txn* reader);
 
   MDB_env* const environment_;
   const std::string file_, shown_file_;

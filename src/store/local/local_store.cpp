@@ -41,7 +41,7 @@ class LocalWatch final : public Watch {
   const std::uint64_t number_;
 };
 
-// A cursor is the last name of a page of metadata objects, behind 'm', or 'M' where the data objects are another part;
+// A cursor is the last name of a page of metadata objects, after 'm', or 'M' where the data objects are another part;
 // or 'd', the number of the next data directory, '-' and one past the last one.
 std::string data_cursor(unsigned directory, unsigned end) {
   return 'd' + std::to_string(directory) + '-' + std::to_string(end);
@@ -71,7 +71,7 @@ class LocalStore final : public ObjectStore {
     Committer::Read work = [this, step = std::move(step), read = std::move(read), done = std::move(done)]() mutable {
       done(query_now(read));
     };
-    if (!volume_->committer().run_behind(object, work)) work();
+    if (!volume_->committer().run_after(object, work)) work();
   }
 
   // -- data objects
@@ -178,8 +178,8 @@ class LocalStore final : public ObjectStore {
     return volume_->fence(whom);
   }
 
-  /// Nothing to wait for: a fence returns when its victim's process is gone (or, in one process, has nothing in flight),
-  /// and what it had done until then is in LMDB and in the page cache, which every client of the volume reads.
+  /// Nothing to wait for: a fence returns when its victim's process is gone (or, in one process, has nothing in
+  /// flight), and what it had done until then is in LMDB and in the page cache, which every client of the volume reads.
   Result<> sync_fences() override { return check_not_fenced(); }
 
  private:

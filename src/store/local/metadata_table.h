@@ -18,14 +18,15 @@ Result<> check_object_name(const std::string& object);
 using Answer = Result<Applied>;
 
 /// Runs one transaction inside `transaction`. An Answer that is an error changed nothing. An error of the Result is
-/// LMDB's, or a key that does not fit: part of it may stand in `transaction`, which must not be committed. `growth_allowed`: see keep_reserve.
+/// LMDB's, or a key that does not fit: part of it may stand in `transaction`, which must not be committed.
+/// `growth_allowed`: see keep_reserve.
 Result<Answer> apply(WriteTransaction& transaction, const MetaTxn& txn, bool growth_allowed);
 
 Result<MetaSnapshot> query(const Transaction& transaction, const MetaRead& read);
 
 Result<bool> object_exists(const Transaction& transaction, const std::string& object);
 
-/// Names of metadata objects behind `after`, at most `limit`.
+/// Names of metadata objects after `after`, at most `limit`.
 Result<std::vector<std::string>> object_names(const Transaction& transaction, const std::string& after,
                                               std::size_t limit);
 

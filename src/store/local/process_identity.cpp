@@ -102,7 +102,7 @@ Result<bool> kill_process(const ClientIdentity& identity, int locked_file) {
   const std::string what = "kill process " + std::to_string(identity.pid);
   if (!process) return std::unexpected(system_error(what));
   if (start_ticks_of(identity.pid) != identity.start_ticks)
-    return false;  // looked at behind pidfd_open: it pins the pid
+    return false;  // looked at after pidfd_open: it pins the pid
   const auto proven = holds_lock(identity.pid, locked_file);
   if (!proven && proven.error().code == ErrorCode::not_found) return false;
   if (!proven) return std::unexpected(proven.error());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 // What the clients of one process share on one directory: LMDB allows each process one environment on it. Opened by
-// the first of them, closed behind the last. Any thread.
+// the first of them, closed after the last. Any thread.
 #pragma once
 
 #include <map>
@@ -26,7 +26,8 @@ class Volume {
   /// Nobody writes while it is open, and it is not written to.
   bool read_only() const { return directory_.read_only; }
 
-  /// A new client, known to all processes; clears away what dead ones have left. Of a read-only volume: known to nobody.
+  /// A new client, known to all processes; clears away what dead ones have left. Of a read-only volume: known to
+  /// nobody.
   Result<std::shared_ptr<Client>> enter();
   void leave(const Client& client);
   /// Bars that client, wherever it is, and returns when nothing of it is in flight (docs: include/lccfs).

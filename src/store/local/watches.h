@@ -6,7 +6,8 @@
 //   the question     object | NUL | payload
 //   the replies      how many watches it reached (a decimal number), then 'a' | answer for each that answered
 //
-// and its end: whoever has not answered by then, or by the time-out, is silent. No packet is longer than `packet_limit_bytes`.
+// and its end: whoever has not answered by then, or by the time-out, is silent. No packet is longer than
+// `packet_limit_bytes`.
 #pragma once
 
 #include <chrono>
@@ -23,7 +24,7 @@
 
 namespace lccfs::local {
 
-/// Several times a roll call's question or reply, and what a socket's default buffer takes.
+/// Several times a liveness poll's question or reply, and what a socket's default buffer takes.
 inline constexpr std::size_t packet_limit_bytes = 128U << 10;
 
 /// The watches of one client. One thread takes questions in and calls the handlers; answers go out from whatever thread
@@ -40,7 +41,7 @@ class Watches {
 
   /// Answers the watch's number.
   std::uint64_t add(const std::string& object, std::shared_ptr<WatchHandler> handler);
-  /// No call of the handler's is running, or comes, behind it.
+  /// No call of the handler's is running, or comes, after it.
   void remove(std::uint64_t number);
   void lose_all(const Error& reason);
 

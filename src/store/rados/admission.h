@@ -19,11 +19,11 @@ namespace lccfs::rados {
 ///  - all that is in flight is below `common`, of which one place may have no more than `place` and one object no more
 ///    than `object`: what hangs leaves room. Or else
 ///  - its place has less than `share` in flight, and its object less than `part` of that: so when the common room is
-///    full, be it of what hangs for ever, every place that answers goes on, and an object that hangs alone does not keep
+///    full, be it of what hangs for ever, every place that answers continues, and an object that hangs alone does not keep
 ///    the others of its place waiting; but never beyond `ceiling`, the last `reserve` of which is for places that answer,
 ///    which are those to which less than `share` has been sent since their last answer.
 /// A dead place takes up its share and no more, however many of its objects are asked for: it takes
-/// (ceiling - reserve - common) / share dead places until others have to have answered lately to go on.
+/// (ceiling - reserve - common) / share dead places until others have to have answered lately to continue.
 ///
 /// Room that becomes free goes to the places in turn, and in each to its objects in turn. Requests of one object are
 /// sent in the order in which they came. Any thread; `send` is called without a lock held, by whoever brings a request
@@ -65,7 +65,7 @@ class Admission {
     Place& place;
     std::list<Request> waiting;
     Amount in_flight;
-    bool is_sending = false;  ///< somebody sends one of its requests just now, and looks after the line behind that
+    bool is_sending = false;  ///< somebody sends one of its requests just now, and looks after the line after that
     bool has_turn = false;    ///< among its place's: something waits, nobody sends, and it has less than `object`
     std::list<Line*>::iterator turn;
   };

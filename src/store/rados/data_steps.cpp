@@ -39,7 +39,7 @@ class DataStep : public Step {
   const std::string& object() const { return object_; }
   librados::IoCtx& pool() const { return lane_.pool; }
 
-  /// `send(step, completion)` is called once the request is let in: at once, or behind others' answers.
+  /// `send(step, completion)` is called once the request is let in: at once, or after others' answers.
   template <class Kind, class Send>
   static void submit(std::unique_ptr<Kind> step, Send send) {
     DataStep& request = *step;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// How a client is barred, and whose address is believed (docs/ORDERING.md section 2, "Fence"). Whoever may write in the
-// volume writes the addresses in its records. A key that reaches no further than the volume can do nothing with them that
-// their writer could not do himself. A mightier one bars only whom it has seen: a watch's address comes from the OSD.
+// How a client is barred, and whose address is believed (docs/PROTOCOL.md section 2, "Fence"). Any client that may
+// write in the volume writes the addresses in its records. With a key for the volume alone a fence can do nothing with
+// them that their writer could not do as well. A program with a wider key bars only clients that it has seen: a watch's
+// address comes from the OSD.
 #pragma once
 
 #include <atomic>
@@ -46,8 +47,8 @@ class Fences {
   Witnesses& witnesses() { return witnesses_; }
 
   /// Blocklists the client's addresses, and returns when this client knows the map that says so. `permission_denied`,
-  /// with the command for somebody who may: our key may not, or it is mightier than the volume needs, and this client has
-  /// not been seen (unless somebody has barred it).
+  /// with the command for somebody who may: our key may not, or it is mightier than the volume needs, and this client
+  /// has not been seen (unless somebody has barred it).
   Result<> fence(const Bytes& identity);
   /// Waits for the latest map.
   Result<> sync();

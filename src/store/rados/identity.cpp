@@ -11,7 +11,7 @@
 namespace lccfs::rados {
 namespace {
 
-/// "a:0/1", or "[v2:a:0/1,v1:a:0/1]" (an IPv6 address has brackets of its own, behind its type).
+/// "a:0/1", or "[v2:a:0/1,v1:a:0/1]" (an IPv6 address has brackets of its own, after its type).
 std::vector<std::string> split_addresses(std::string text) {
   if (text.size() >= 2 && text.front() == '[' && text.back() == ']') text = text.substr(1, text.size() - 2);
   std::vector<std::string> addresses;

@@ -23,8 +23,8 @@ struct Identity {
 
 Identity identity_of(librados::Rados& cluster);
 Bytes encode_identity(const Identity& identity);
-/// `corrupt` unless each address is one that a single client can have: an IP address, a port, and a nonce of four digits
-/// or more. Somebody wrote them into the volume, and they end in commands to the monitors.
+/// `corrupt` unless each address is one that a single client can have: an IP address, a port, and a nonce of four
+/// digits or more. Somebody wrote them into the volume, and they end in commands to the monitors.
 Result<Identity> parse_identity(const Bytes& bytes);
 /// An address without the protocol before it, as watchers are listed with it.
 std::string_view without_protocol(std::string_view address);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// write, append, truncate, punch: level 0 (docs/ORDERING.md section 7; src/fs/data_write.cpp, truncate.cpp).
+// write, append, truncate, punch: level 0 (docs/DATA.md section 5; src/fs/data_write.cpp, truncate.cpp).
 #pragma once
 
 #include <algorithm>

@@ -121,18 +121,18 @@ namespace {
 bool give_lease_back_when_asked(Thread& t, Memory& m) {
   RESUMABLE(1)
   if (m.holds == 0) return true;
-  if (on(give_back_lets_nothing_in)) m.giving_back = 1;
-  UNTIL((!on(give_back_waits_for_writes) || m.changes == 0) && (!on(reads_are_awaited) || m.reads == 0) &&
-        m.alone == 0 && may_step(m) && m.tail_dirty == 0);
+  if (on(release_lets_nothing_in)) m.releasing = 1;
+  UNTIL((!on(release_waits_for_writes) || m.changes == 0) && (!on(reads_are_awaited) || m.reads == 0) && m.alone == 0 &&
+        may_step(m) && m.tail_dirty == 0);
   if (m.holds != 0) {
     m.inode_step = 1;
-    send(t, m, give_back, 0, m.size);
+    send(t, m, release, 0, m.size);
     STORE_ANSWERS();
     if (was_refused(t)) READ_INODE();
     m.inode_step = 0;
     m.holds = 0;
   }
-  m.giving_back = 0;
+  m.releasing = 0;
   RESUMABLE_END;
 }
 

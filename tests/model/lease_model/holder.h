@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Getting the lease, and what only its holder does (docs/ORDERING.md section 7; src/fs/lease.cpp). All of it is
+// Getting the lease, and what only its holder does (docs/DATA.md sections 2 to 4; src/fs/lease.cpp). All of it is
 // resumable (resumable.h).
 #pragma once
 
@@ -9,7 +9,7 @@
 namespace lease_model {
 
 /// Nothing keeps a new change out.
-inline bool is_free(const Memory& m) { return m.giving_back == 0 && m.alone == 0 && m.acquiring == 0; }
+inline bool is_free(const Memory& m) { return m.releasing == 0 && m.alone == 0 && m.acquiring == 0; }
 bool may_step(const Memory& m);
 
 /// Whoever was asked has answered or is fenced.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// An explicit-state model of the write lease (docs/ORDERING.md section 7). tests/model/run builds and calls it:
+// An explicit-state model of the write lease (docs/DATA.md). tests/model/run builds and calls it:
 //
 //   lease_model rules                            the rules that can be switched off
 //   lease_model cases LIMIT [RULE]               the named cases, each up to LIMIT states; RULE is switched off

@@ -108,7 +108,7 @@ bool close(Thread& t, Memory& m, bool keep) {
   m.alone = 1;
   m.inode_step = 1;
   if (m.holds != 0 && !keep) {
-    send(t, m, give_back, 0, m.size);
+    send(t, m, release, 0, m.size);
     STORE_ANSWERS();
     if (was_refused(t)) READ_INODE();
     m.holds = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// What programs do with the file (docs/ORDERING.md section 7; src/fs/data_write.cpp, data_read.cpp, file_handles.cpp).
+// What programs do with the file (docs/DATA.md; src/fs/data_write.cpp, data_read.cpp, file_handles.cpp).
 #pragma once
 
 #include "state.h"

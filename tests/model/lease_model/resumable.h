@@ -2,7 +2,7 @@
 //
 // Functions that stop in the middle, and whose whole state is bytes in the Thread `t`: what C++ coroutines cannot do is
 // be copied and compared. A resumable function returns true at its end, and false whenever it stops; called again, it
-// goes on where it stopped. Its locals live in t.local. Up to three may call each other: levels 0, 1 and 2.
+// continues where it stopped. Its locals live in t.local. Up to three may call each other: levels 0, 1 and 2.
 #pragma once
 
 #include "state.h"
@@ -42,9 +42,9 @@
       if (!(function)) return false;     \
   } while (false)
 
-/// Behind send(): goes on when the store has answered.
+/// After send(): continues when the store has answered.
 #define STORE_ANSWERS() LEASE_MODEL_STOP(__COUNTER__)
-/// Goes on when others have brought about the condition.
+/// Continues when others have brought about the condition.
 #define UNTIL(condition) LEASE_MODEL_UNTIL(__COUNTER__, condition)
 /// Of a resumable function of the next level.
 #define CALL(function) LEASE_MODEL_CALL(__COUNTER__, function)

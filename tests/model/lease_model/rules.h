@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// The rules of the write lease (docs/ORDERING.md section 7) that can be switched off, one at a time: its name, a named
+// The rules of the write lease (docs/DATA.md) that can be switched off, one at a time: its name, a named
 // case (cases.cpp) that goes wrong without it, what it says.
 //
 // Always on, because nothing goes wrong here without them: size and map steps guard "lease is mine".
@@ -12,14 +12,14 @@ namespace lease_model {
 #define LEASE_MODEL_RULES(X) \
   X(take_guards_absent, "take: write after another's grow", \
     "taking the lease guards: absent") \
-  X(take_guards_version, "two give-backs, growth", \
+  X(take_guards_version, "two releases, growth", \
     "taking the lease guards the inode's version as read") \
   X(take_needs_no_name, "unlinked while open, write, close; collector", \
     "taking the lease guards: the inode exists, not: it lives (open unlinked files)") \
   X(take_over_guards_old, "asked while cleaning", \
     "taking the lease over guards: it is the old one") \
   X(take_over_reads_anew, "evicted holder truncates; other writes", \
-    "behind a take-over inode and map are read anew") \
+    "after a take-over inode and map are read anew") \
   X(take_over_cuts_boundary, "take over an unfinished truncate: gap write", \
     "who takes over cuts the boundary object at the stored size") \
   X(take_over_removes_beyond, "take over an unfinished truncate: gap write", \
@@ -27,14 +27,14 @@ namespace lease_model {
   X(clean_before_answers, "asked while cleaning", \
     "the tail is clean before any request is answered") \
   X(own_lease_found_is_cleaned, "take-over run twice", \
-    "a lease found to be one's own behind a failed take-over: cleaned all the same") \
-  X(give_back_guards_own, "give-back run twice, other grows", \
-    "giving back guards: the lease is mine") \
-  X(give_back_waits_for_writes, "evicted holder grows, fsyncs; other grows", \
-    "giving back waits for all writes in flight") \
+    "a lease found to be one's own after a failed take-over: cleaned all the same") \
+  X(release_guards_own, "release run twice, other grows", \
+    "releasing guards: the lease is mine") \
+  X(release_waits_for_writes, "evicted holder grows, fsyncs; other grows", \
+    "releasing waits for all writes in flight") \
   X(reads_are_awaited, "reader in the holder x its truncate", \
-    "giving back and truncate wait for the reads in flight too") \
-  X(give_back_lets_nothing_in, "reader in the holder x truncate of another", \
+    "releasing and truncate wait for the reads in flight too") \
+  X(release_lets_nothing_in, "reader in the holder x truncate of another", \
     "a holder that is asked lets nothing new in") \
   X(take_syncs_fence, "holder dies with an overwrite; two takers", \
     "who takes the lease syncs fences if the inode's fence number is new to it") \

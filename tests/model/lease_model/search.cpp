@@ -34,7 +34,7 @@ Digest digest_of(const State& state) {
   return digest;
 }
 
-/// Somebody is in the middle of something, and nobody can go on.
+/// Somebody is in the middle of something, and nobody can continue.
 bool somebody_is_stuck(const State& state) {
   return std::any_of(state.thread, state.thread + state.threads, [&](const Thread& thread) {
     if (state.memory[thread.client].life != alive) return false;
@@ -56,7 +56,7 @@ class Search {
       const State state = states_[i];
       const auto next = successors(case_, state, false);
       if (!next.progress && somebody_is_stuck(state)) {
-        outcome.violation = "nobody can go on";
+        outcome.violation = "nobody can continue";
         break;
       }
       for (const auto& [after, label] : next.states) add(after, i);

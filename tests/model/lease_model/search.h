@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Breadth first through all interleavings of a case: invariants M and T (docs/ORDERING.md sections 3 and 7), answers
-// and content that fit a serial order, nobody stuck. In every state.
+// Breadth first through all interleavings of a case: invariants M and T (docs/PROTOCOL.md section 3 and docs/DATA.md
+// section 5), answers and content that fit a serial order, nobody stuck. In every state.
 #pragma once
 
 #include <string>

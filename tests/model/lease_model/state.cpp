@@ -125,8 +125,8 @@ std::string describe(const Request& request) {
       return "stores size " + argument;
     case set_map:
       return "sets map " + argument;
-    case give_back:
-      return "gives the lease back, size " + argument;
+    case release:
+      return "releases the lease, size " + argument;
     case mark_dead:
       return "marks the inode dead";
     case remove_inode:

@@ -6,7 +6,7 @@
 // holds a digit; 0 is a hole, 6 is garbage that a truncate cut short has left. Up to 3 instances: C0, C1, C2.
 //
 // Left out: times, st_blocks and "believed there", mark-ahead windows, the page cache, time-outs of attributes, what a
-// handle remembers of the inode between two reads, and that a holder may give the lease back when it is only asked.
+// handle remembers of the inode between two reads, and that a holder may release the lease when it is only asked.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ enum RequestKind : u8 {
   take_over,     // argument: the old holder + 1
   store_size,    // argument: size
   set_map,       // argument: map
-  give_back,     // argument: size
+  release,       // argument: size
   mark_dead,     //
   remove_inode,  // argument: map as read; end: version as read
   write_data,    // of object: blocks [argument, end) = value
@@ -76,7 +76,7 @@ struct Memory {
   u8 alone;          // something runs alone
   u8 acquiring;      // the lease is being acquired...
   u8 acquiring_how;  // ... 1 taken, 2 taken over, 3 taken over and being cleaned
-  u8 giving_back;
+  u8 releasing;
   u8 tail_dirty;  // a failed write may have left something past the end
   u8 open;
   u8 knows;   // the fences it has synced
@@ -87,7 +87,7 @@ enum Phase : u8 { between, waits_for_store, has_answer, waits_for_client };
 enum Question : u8 { no_question, give_lease_back, what_size, is_it_open };
 
 /// A thread of a client: its program, or the one that answers questions. A resumable function (resumable.h): `at` says
-/// where each of its three levels of calls goes on, and locals live here.
+/// where each of its three levels of calls continues, and locals live here.
 struct Thread {
   u16 at[3];
   u8 id, client, operation;

@@ -11,7 +11,7 @@ namespace lease_model {
 
 namespace {
 
-/// Behind a take-over nothing of the dead and fenced may take effect any more.
+/// After a take-over nothing of the dead and fenced may take effect any more.
 void close_what_is_fenced(State& state) {
   if (state.history < 0) return;
   int places = 0;
@@ -55,8 +55,8 @@ bool apply_to_inode(State& state, const Request& request, u8 me) {
       if (inode.lease != me) return false;
       inode.map = request.argument;
       break;
-    case give_back:
-      if (on(give_back_guards_own) && inode.lease != me) return false;
+    case release:
+      if (on(release_guards_own) && inode.lease != me) return false;
       inode.size = request.argument;
       inode.lease = 0;
       break;
@@ -69,7 +69,7 @@ bool apply_to_inode(State& state, const Request& request, u8 me) {
       return true;
   }
   inode.version = (inode.version + 1) & 7;
-  if (request.kind == store_size || request.kind == give_back) state.history = made_durable(state.history, inode.size);
+  if (request.kind == store_size || request.kind == release) state.history = made_durable(state.history, inode.size);
   return true;
 }
 

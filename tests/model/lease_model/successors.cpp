@@ -51,14 +51,14 @@ class Finder {
         for (int k = 0; k < 2; ++k) request(i, k);
         break;
       case has_answer:
-        go_on(i, " sees it");
+        resume(i, " sees it");
         break;
       case waits_for_client:
-        go_on(i, " goes on");
+        resume(i, " continues");
         break;
       case between:
         if (answers_questions(thread)) {
-          go_on(i, " goes on");
+          resume(i, " continues");
         } else if (thread.operation < program(thread).size()) {
           begin_next(i);
         }
@@ -145,7 +145,7 @@ class Finder {
     add(state, label + run(state, i));
   }
 
-  void go_on(int i, const char* what) {
+  void resume(int i, const char* what) {
     State state = before_;
     const std::string label = name(state.thread[i]) + what;
     const std::string returned = run(state, i);

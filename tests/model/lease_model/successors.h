@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// What may happen next: a thread goes on, a request is applied, fails, or is applied and will be run again, a client
+// What may happen next: a thread continues, a request is applied, fails, or is applied and will be run again, a client
 // crashes, is fenced or evicted, or what a dead one had in flight lands late.
 #pragma once
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""rename across directories: mark, decide, finish (docs/ORDERING.md section 8). In the protocol, not built
+"""rename across directories: mark, decide, finish (docs/PLANNED.md section 1). In the protocol, not built
 yet."""
 
 from .directories import seal_empty, take_back

@@ -41,7 +41,7 @@ NEEDED = [
     ("DIRECTORY_ITEM_ACROSS", Case("two files apart", (RENAME_ACROSS,))),
     ("TOMBSTONE_STAYS", Case("a file", (RENAME_ACROSS, ("unlink", 2, "a")), faults=1)),
     ("SETTLER_LOGS", Case("a file", (RENAME_ACROSS, ("unlink", 2, "a")), **ONE_PASS)),
-    ("ONLY_WHEN_OVER", Case("a file", (("link", 2, "a", 3, "b"),), faults=1, lost_answers=False, **ONE_PASS)),
+    ("ONLY_WHEN_RETIRED", Case("a file", (("link", 2, "a", 3, "b"),), faults=1, lost_answers=False, **ONE_PASS)),
     (
         "COLLECTOR_TOKENS",
         Case(

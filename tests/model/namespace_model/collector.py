@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What a collector does with one item of the queue (docs/ORDERING.md section 5; src/reclaim/examine.cpp,
+"""What a collector does with one item of the queue (docs/PROTOCOL.md section 5; src/reclaim/examine.cpp,
 recount.cpp, round_directories.cpp, round_inodes.cpp).
 
 Left out: data, open files and who is asked about them (queue_model/open_files.py), the queue itself
@@ -55,7 +55,7 @@ def recount(ino, token):
 
 
 def count_names(inode, ino, token):
-    """[(directory, name)]; marks are settled first: "again", or "later" where one is not over."""
+    """[(directory, name)]; marks are settled first: "again", or "later" where one is not retired."""
     names = []
     for directory in sorted({parent for parent, _ in inode.parents}):
         seen = yield from read(directory, "everything")
@@ -108,7 +108,7 @@ def remove_dead(ino, inode, token):
 
 
 def finish_decision(directory, decision_token, decision):
-    """Of a rename across directories that is over: its last steps."""
+    """Of a rename across directories that is retired: its last steps."""
     if decision[0] == "committed":
         _, from_directory, old = decision
         seen = yield from read(from_directory, "entries", old)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Sealing an empty directory, and rmdir (docs/ORDERING.md section 6; src/fs/seals.cpp, rmdir.cpp). The last
+"""Sealing an empty directory, and rmdir (docs/PROTOCOL.md section 6; src/fs/seals.cpp, rmdir.cpp). The last
 step, seal -> dead, is left to recount."""
 
 from .reading import unchanged, where_is

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""create and mkdir, unlink, link: their step tables in docs/ORDERING.md section 6 (src/fs/create.cpp,
+"""create and mkdir, unlink, link: step tables in src/fs/create.cpp,
 unlink.cpp; link is not built yet). The range intent of create is in the queue from the beginning."""
 
 from .rules import on

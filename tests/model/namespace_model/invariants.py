@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Invariants V, P and Q of docs/ORDERING.md section 3, and that directories form a tree. In every state."""
+"""Invariants V, P and Q of docs/PROTOCOL.md section 3, and that directories form a tree. In every state."""
 
 from .rules import on
 from .store import INODES, ROOT, TYPE, get, load
 
 
 def names_in(volume, directory):
-    """What a reader sees: entries, but for those that have moved away (section 8)."""
+    """What a reader sees: entries, but for those that have moved away (docs/PLANNED.md section 1)."""
     inode = load(volume, directory)
     if inode is None or inode.state == "dead":
         return []

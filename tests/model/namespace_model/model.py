@@ -89,7 +89,7 @@ class NamespaceModel:
             _verdicts[after[:2]] = verdict
         return verdict
 
-    def goes_on(self, _packed):
+    def continues(self, _packed):
         return self.case.after_end
 
     def at_end(self, packed):
@@ -117,7 +117,7 @@ class NamespaceModel:
 
 
 class LastCollectors:
-    """Everybody is over: collectors finish what they are at, and one more does all the rest, alone."""
+    """Everybody is expired: collectors finish what they are at, and one more does all the rest, alone."""
 
     def __init__(self, volume, queue):
         self.volume, self.queue = volume, queue

@@ -19,7 +19,7 @@ OPERATIONS = {
     "handle": collector.handle,
 }
 FIRST_COLLECTOR = 90
-LAST_COLLECTOR = 99  # the one that runs when everybody is over
+LAST_COLLECTOR = 99  # the one that runs when everybody is expired
 NEXT_OPERATION = 20  # operations of one client have numbers that lie so far apart
 
 
@@ -42,7 +42,7 @@ MENDS.when_changed.append(_remembered.clear)
 
 
 def next_request(kind, arguments, replies):
-    """(what it does at once behind the last reply, its next request or ("end", result))"""
+    """(what it does at once after the last reply, its next request or ("end", result))"""
     key = (kind, arguments, replies)
     known = _remembered.get(key)
     if known is not None:

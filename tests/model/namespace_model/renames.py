@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""rename and EXCHANGE inside one directory: one step (docs/ORDERING.md section 6; src/fs/rename.cpp)."""
+"""rename and EXCHANGE inside one directory: one step (docs/PROTOCOL.md section 6; src/fs/rename.cpp)."""
 
 from .across import rename_across
 from .directories import seal_empty, take_back

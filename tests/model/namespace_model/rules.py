@@ -6,63 +6,63 @@ from mends import Mends
 
 MENDS = Mends(
     {
-        "ENTRY_TOKENS": ("4, rule 2", "an entry carries the token of the step that wrote it"),
-        "WHOLE_VALUE": ("4, rule 2", "a guard on an entry compares its whole value, mark included"),
+        "ENTRY_TOKENS": ("PROTOCOL, rule 2", "an entry carries the token of the step that wrote it"),
+        "WHOLE_VALUE": ("PROTOCOL, rule 2", "a guard on an entry compares its whole value, mark included"),
         "REREAD_DEAD": (
-            "3, V",
+            "PROTOCOL 3, V",
             "a reader that finds the inode dead or gone reads the entry again before it says: absent",
         ),
         "REREAD_MARKED": (
-            "8, reader rule",
+            "PLANNED 1, reader rule",
             "across: a reader that finds no decision reads the marked entry again",
         ),
         "RECHECK_ERRORS": (
-            "4, rule 4",
+            "PROTOCOL, rule 4",
             "an error that rests on two reads is given after the first, done again, is the same",
         ),
-        "SAME_INODE": ("6, rename", "one inode under both names: success only if one more read shows both"),
+        "SAME_INODE": ("PROTOCOL 6, rename", "one inode under both names: success only if one more read shows both"),
         "STEP_NUMBERS": (
-            "4, rule 5",
+            "PROTOCOL, rule 5",
             "a guarded step also guards and sets l/<me>, which decides what became of it",
         ),
         "STEP_NUMBERS_WAIT": (
-            "5, recount",
-            "a dead inode with an l/ that is not over is left for a later pass",
+            "PROTOCOL 5, recount",
+            "a dead inode with an l/ that is not retired is left for a later pass",
         ),
         "SEAL": (
-            "6, rmdir",
+            "PROTOCOL 6, rmdir",
             "an empty directory is sealed first; the step in its parent commits; then it is dead",
         ),
         "GONE_STARTS_OVER": (
-            "7, crash tests",
+            "PROTOCOL 6",
             "a seal that meets no object any more starts the operation over",
         ),
         "EMPTY_FOR_READERS": (
-            "6, rmdir",
+            "PROTOCOL 6, rmdir",
             "names that moved away, and dangling ones, do not make a directory full",
         ),
-        "OWN_DETACHED_KEY": ("1", "d/<ino>/<token>: a key for each name removed, that nobody else writes"),
-        "OWN_BACK_POINTER": ("1", "p/<parent>/<token>: a key for each operation, that nobody else writes"),
-        "KEEP_BACK_POINTER": ("8, step 5", "across: the old back-pointer is left to recount"),
+        "OWN_DETACHED_KEY": ("PROTOCOL 1", "d/<ino>/<token>: a key for each name removed, that nobody else writes"),
+        "OWN_BACK_POINTER": ("PROTOCOL 1", "p/<parent>/<token>: a key for each operation, that nobody else writes"),
+        "KEEP_BACK_POINTER": ("PLANNED 1, step 5", "across: the old back-pointer is left to recount"),
         "DIRECTORY_ITEM_ACROSS": (
-            "8, step 0",
+            "PLANNED 1, step 0",
             "across: directory item P2 is logged, and leads to x/ keys as well",
         ),
-        "TOMBSTONE_STAYS": ("8; 4, rule 6", "x/t = cancelled stays until t is over"),
-        "SETTLER_LOGS": ("5; 6; 8", "whoever settles logs a directory item of its own before it cancels"),
-        "ONLY_WHEN_OVER": (
-            "2",
+        "TOMBSTONE_STAYS": ("PLANNED 1; PROTOCOL, rule 6", "x/t = cancelled stays until t is retired"),
+        "SETTLER_LOGS": ("PROTOCOL 5, 6; PLANNED 1", "whoever settles logs a directory item of its own before it cancels"),
+        "ONLY_WHEN_RETIRED": (
+            "PROTOCOL 2",
             "a trace is acted on when its operation is over or its instance fenced, not when it is old",
         ),
         "COLLECTOR_TOKENS": (
-            "2",
-            "what a collector writes and logs is not over for other collectors while it works",
+            "PROTOCOL 2",
+            "what a collector writes and logs is not retired for other collectors while it works",
         ),
         "DEAD_DIRECTORY_WAITS": (
-            "5, recount",
+            "PROTOCOL 5, recount",
             "a dead directory with d/ or x/ keys stays: its own item comes first",
         ),
-        "RECOUNT_VERSION": ("5, recount", "recount's steps guard the version as read"),
+        "RECOUNT_VERSION": ("PROTOCOL 5, recount", "recount's steps guard the version as read"),
     }
 )
 on = MENDS.on

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Seals, marks and dangling names are settled by whoever wants to change something there (docs/ORDERING.md
-rule 3, sections 6 and 8; src/reclaim/settle.cpp, src/fs/seals.cpp)."""
+"""Seals, marks and dangling names are settled by whoever wants to change something there
+(docs/PROTOCOL.md rule 3 and section 6, docs/PLANNED.md section 1; src/reclaim/settle.cpp, src/fs/seals.cpp)."""
 
 from .reading import has_a_name
 from .rules import on

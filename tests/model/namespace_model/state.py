@@ -18,7 +18,7 @@ class Case(NamedTuple):
     lost_answers: bool = True  # a step's answer is lost: it was applied or not
     repeats: bool = True  # a step was applied, its answer lost, and it is run again, at once or later
     collectors_die: bool = False
-    after_end: bool = False  # collectors go on when the operations are over
+    after_end: bool = False  # collectors continue when the operations are over
 
 
 class State(NamedTuple):
@@ -94,7 +94,7 @@ class Cast:
         numbers = set()
         for i in range(self.clients):
             process = processes[i]
-            if process.status in ("new", "running") or (process.status == "crashed" and on("ONLY_WHEN_OVER")):
+            if process.status in ("new", "running") or (process.status == "crashed" and on("ONLY_WHEN_RETIRED")):
                 first = process.number() // NEXT_OPERATION
                 numbers.update(i + 1 + NEXT_OPERATION * k for k in range(first, len(self.sequences[i])))
         if on("COLLECTOR_TOKENS"):

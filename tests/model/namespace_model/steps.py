@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What an operation asks of the store, as generators: it yields a request, and is sent the answer
-(docs/ORDERING.md section 4, rule 5; src/instance/steps.cpp).
+(docs/PROTOCOL.md section 4, rule 5; src/instance/steps.cpp).
 
     ("read", ino, view, arguments, remember the version)   -> what the view shows, or None
     ("step", ino, guards, mutations, numbered) -> applied | refused | missing | unknown (a lost answer)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The objects Inode.<ino>, and single-object transactions on them (docs/ORDERING.md sections 1 and 4):
+"""The objects Inode.<ino>, and single-object transactions on them (docs/PROTOCOL.md sections 1 and 4):
 guards, then mutations, all or nothing; and what each kind of read shows.
 
 Left out: attributes, times, `nsub`, reverse keys and pages (an entry and its reverse key are one here), data.
@@ -108,7 +108,7 @@ def see_outcome_of_seal(inode, _running, ino, key_token, token):
 
 
 def see_everything(inode, running):
-    """The inode, and which of the operations that left traces in it are not over."""
+    """The inode, and which of the operations that left traces in it are not retired."""
     owners = {owner(token) for _, token in inode.parents} | {owner(token) for _, token in inode.detached}
     owners |= {owner(token) for token, _ in inode.decisions}
     owners |= {owner(entry[1][0]) for _, entry in inode.entries if entry[1]}

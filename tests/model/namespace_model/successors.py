@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What may happen next: a process takes its next step, or a fault of docs/ORDERING.md section 10 strikes."""
+"""What may happen next: a process takes its next step, or a fault of docs/PROTOCOL.md section 7 strikes."""
 
 from .processes import (
     NEXT_OPERATION,
@@ -32,7 +32,7 @@ class Successors:
             elif process.status == "between":
                 self.begin_next_lookup(i, process)
             elif process.status in ("new", "running"):
-                self.go_on(i, process)
+                self.resume(i, process)
         return self.found
 
     def add(self, i, words, state):
@@ -76,7 +76,7 @@ class Successors:
             (k, me) for k, a in enumerate(answers) if a is not None and a != "not run"
         }
 
-    def go_on(self, i, process):
+    def resume(self, i, process):
         _, request = next_request(process.kind, process.arguments, process.replies)
         if request[0] == "read":
             self.read(i, process, request)
@@ -167,7 +167,7 @@ class Successors:
         return reply, volume, tuple(processes)
 
     def answer(self, i, reply, words, **changes):
-        """Process i has its answer: it goes on to its next request, and does what it does at once."""
+        """Process i has its answer: it continues to its next request, and does what it does at once."""
         state = self.state._replace(**changes)
         process = state.processes[i]
         me = self.cast.answer_of(i, process, state.answers)

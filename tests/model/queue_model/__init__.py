@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The reclaim queue, roll calls and questions about open files (docs/ORDERING.md sections 2, 5 and 9)."""
+"""The reclaim queue, liveness polls and questions about open files (docs/PROTOCOL.md sections 2, 5 and 6)."""

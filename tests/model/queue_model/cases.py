@@ -13,7 +13,7 @@ STAYS = sessions.Case(
 TWO_COLLECTORS = sessions.Case(((ONE_FILE, True),), collectors=2, passes=1, deaths=2, repeats=0)
 TWO_THREADS = directory_items.Case((1, 1), rounds=2)
 A_CHAIN = directory_items.Case((2, 1), rounds=3)
-ROLL_CALLS = A_CHAIN._replace(collects=False)
+POLLS = A_CHAIN._replace(collects=False)
 OPEN = open_files.Case(clients=2, opens=1, lost_watches=1, collectors=1, passes=1)
 
 NEEDED = [
@@ -24,7 +24,7 @@ NEEDED = [
     ("ENDED_IS_LAST", ENDS),
     ("OPERATION_HOLDS_BACK", TWO_THREADS),
     ("NEXT_NUMBER", TWO_THREADS),
-    ("LET_GO_OF_ALL", ROLL_CALLS),
+    ("DROP_ALL", POLLS),
     ("HELD_WHILE_RELIED_ON", TWO_THREADS),
     ("NOTED_AFTER_APPEND", TWO_THREADS),
     ("ALL_ANSWER", OPEN),
@@ -34,7 +34,7 @@ NEEDED = [
 
 SHORT = [
     ("queues, to the instance's end", [ENDS, STAYS, TWO_COLLECTORS]),
-    ("directory items and roll calls", [TWO_THREADS]),
+    ("directory items and liveness polls", [TWO_THREADS]),
     ("open files", [OPEN, OPEN._replace(collectors=2)]),
 ]
 LONG = [
@@ -50,7 +50,7 @@ LONG = [
             ),
         ],
     ),
-    ("directory items and roll calls", [A_CHAIN, ROLL_CALLS, directory_items.Case((1, 1, 1), rounds=2)]),
+    ("directory items and liveness polls", [A_CHAIN, POLLS, directory_items.Case((1, 1, 1), rounds=2)]),
     ("open files", [OPEN._replace(opens=2, lost_watches=2, passes=2)]),
 ]
 

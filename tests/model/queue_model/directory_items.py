@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Directory items that several operations of one instance rely on, and the roll calls that let go of them
-(docs/ORDERING.md section 2, "As built"; src/instance/answers.cpp, queue.cpp, src/reclaim/round.cpp).
+"""Directory items that several operations of one instance rely on, and the liveness polls that drop them
+(docs/PROTOCOL.md section 2, liveness poll; src/instance/answers.cpp, queue.cpp, src/reclaim/round.cpp).
 
-Threads of one instance remove names in one directory, a collector calls the roll. A d/ key there must at all
+Threads of one instance remove names in one directory, a collector polls. A d/ key there must at all
 times be led to by an item; and an item must not hold the answer back for longer than those who may rely on it
 run.
 
@@ -19,17 +19,17 @@ FOR_EVER = 9999
 class Case(NamedTuple):
     threads: tuple  # of each, how many operations it does
     rounds: int
-    collects: bool = True  # else the collector calls the roll, and does no more
+    collects: bool = True  # else the collector polls, and does no more
 
 
 class World(NamedTuple):
     next_number: int = 1
     running: tuple = ()  # (operation, the next number when it began)
     relied_on: tuple = ()  # at most one: (item, the next number at its last use)
-    let_go_of: tuple = ()  # the same, of items that roll calls have let go of
+    dropped: tuple = ()  # the same, of items that liveness polls have dropped
     queue: frozenset = frozenset()  # numbers of the items
     keys: frozenset = frozenset()  # tokens of the d/ keys
-    calls: tuple = ()  # of the last two roll calls: (next number, operations that ran)
+    calls: tuple = ()  # of the last two liveness polls: (next number, operations that ran)
     wrong: str = ""
 
 
@@ -50,7 +50,7 @@ def thread(me, operations):
 
 def collector(rounds, collects):
     for _ in range(rounds):
-        lowest = yield ("roll call",)
+        lowest = yield ("liveness poll",)
         if not collects:
             continue
         items = yield ("read queue",)
@@ -67,25 +67,25 @@ def collector(rounds, collects):
             yield ("remove items", finished)
 
 
-def answer_to_roll_call(world):
-    """Instance::let_go_of_directories."""
+def answer_to_poll(world):
+    """Instance::drop_directory_items."""
     next_number = world.next_number
     if world.running or on("NEXT_NUMBER"):
         lowest_running = min([number for _, number in world.running] + [next_number])
     else:
         lowest_running = FOR_EVER
     relied_on = world.relied_on
-    let_go_of = world.let_go_of
-    if on("LET_GO_OF_ALL") or not world.running:
-        let_go_of += relied_on
+    dropped = world.dropped
+    if on("DROP_ALL") or not world.running:
+        dropped += relied_on
         relied_on = ()
-    let_go_of = tuple(item for item in let_go_of if on("HELD_WHILE_RELIED_ON") and item[1] >= lowest_running)
-    lowest = min([lowest_running] + [item for item, _ in let_go_of + relied_on])
-    return lowest, world._replace(relied_on=relied_on, let_go_of=let_go_of, **note_call(world, lowest))
+    dropped = tuple(item for item in dropped if on("HELD_WHILE_RELIED_ON") and item[1] >= lowest_running)
+    lowest = min([lowest_running] + [item for item, _ in dropped + relied_on])
+    return lowest, world._replace(relied_on=relied_on, dropped=dropped, **note_call(world, lowest))
 
 
 def note_call(world, lowest):
-    """Two roll calls on, who used an item before the first has ended, and so have those who overlapped with
+    """Two liveness polls on, who used an item before the first has ended, and so have those who overlapped with
     them."""
     running = frozenset(operation for operation, _ in world.running)
     wrong = world.wrong
@@ -98,8 +98,8 @@ def note_call(world, lowest):
 
 def act(world, request):
     kind = request[0]
-    if kind == "roll call":
-        return answer_to_roll_call(world)
+    if kind == "liveness poll":
+        return answer_to_poll(world)
     if kind == "begin":
         running = world.running + ((request[1], world.next_number),) if on("OPERATION_HOLDS_BACK") else ()
         return None, world._replace(running=tuple(sorted(running)))
@@ -153,7 +153,7 @@ class DirectoryItemsModel:
             return f"Q: no item leads to the keys {sorted(world.keys)}"
         return world.wrong
 
-    def goes_on(self, _state):
+    def continues(self, _state):
         return False
 
     def at_end(self, state):

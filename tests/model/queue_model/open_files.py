@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Whether a file without a name is removed while somebody has it open (docs/ORDERING.md sections 5 and 9;
+"""Whether a file without a name is removed while somebody has it open (docs/PROTOCOL.md sections 5 and 6;
 src/reclaim/round_inodes.cpp, src/fs/file_handles.cpp).
 
 Clients open a file that they have looked up before and close it again; they may lose their watch, so that
-they do not hear a roll call, and set it again. A collector marks the inode dead, asks, and removes it if all
+they do not hear a liveness poll, and set it again. A collector marks the inode dead, asks, and removes it if all
 answered and none has it open. Left out: clients that are gone (they are fenced, which makes them over:
 sessions.py)."""
 
@@ -120,7 +120,7 @@ class OpenFilesModel:
             return f"removed, and open at client {world.opened.index(True)}"
         return ""
 
-    def goes_on(self, _state):
+    def continues(self, _state):
         return False
 
     def at_end(self, state):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The queue of each instance, from its record to its end, and collectors that read all of them
-(docs/ORDERING.md sections 2 and 5; src/instance/instance.cpp, others.cpp, src/reclaim/round.cpp).
+(docs/PROTOCOL.md sections 2 and 5; src/instance/instance.cpp, others.cpp, src/reclaim/round.cpp).
 
 An operation appends items, leaves debris, and cleans all of it up but for the first inode's. Anyone may die
 at any step; the step in flight may land until the instance is fenced; a step whose answer is lost may be run
@@ -165,7 +165,7 @@ def act(world, request):
         left = {request[2]} if subject in world.debris else set()
         return "done", world._replace(debris=(world.debris - {subject}) | left)
     if kind == "ask":
-        return answer_to_roll_call(world.actors[subject]), world
+        return answer_to_poll(world.actors[subject]), world
     if kind == "fence":
         return "done", world._replace(actors=replace(world.actors, subject, Actor("fenced")))
     return act_on_session(world, kind, subject, request)
@@ -191,7 +191,7 @@ def act_on_session(world, kind, subject, request):
     return changed(session - {request[2]})
 
 
-def answer_to_roll_call(actor):
+def answer_to_poll(actor):
     if actor.status in ("dead", "fenced"):
         return "gone"
     if actor.status == "done":  # still there, with nothing running: below its next number, which no item has
@@ -257,11 +257,11 @@ class SessionsModel:
                 return f"no queue that can be found names {inode}: {world.records}, {world.sessions}"
         return ""
 
-    def goes_on(self, _world):
+    def continues(self, _world):
         return True
 
     def at_end(self, world):
-        """When nobody is running any more, everybody is over, and one more collector drains all of it,
+        """When nobody is running any more, everybody is expired, and one more collector drains all of it,
         alone."""
         if any(actor.status == "running" or actor.in_flight is not None for actor in world.actors):
             return None

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "fs/inode_view.h"
+#include "fs/inodes.h"
 
 #include <algorithm>
 
@@ -7,21 +7,21 @@
 
 namespace lccfs {
 
-Result<InodeView> read_inode(Instance& instance, Ino ino, const InodeParts& parts) {
+Result<Inode> read_inode(Instance& instance, Ino ino, const InodeParts& parts) {
   const auto sent = instance.clock().elapsed();
   auto view = objects::read_inode(instance.reader(), ino, parts);
   if (view) view->sent = sent;
   return view;
 }
 
-Result<InodeView> read_inode_and_map(Instance& instance, Ino ino) {
+Result<Inode> read_inode_and_map(Instance& instance, Ino ino) {
   return read_inode(instance, ino, {.map = InodeParts::Map::whole});
 }
 
-std::future<Result<InodeView>> read_ahead(Instance& instance, Ino ino) {
-  std::promise<Result<InodeView>> promise;
+std::future<Result<Inode>> read_ahead(Instance& instance, Ino ino) {
+  std::promise<Result<Inode>> promise;
   auto answer = promise.get_future();
-  objects::read_inode_async(instance.reader(), ino, {}, [promise = std::move(promise)](Result<InodeView> view) mutable {
+  objects::read_inode_async(instance.reader(), ino, {}, [promise = std::move(promise)](Result<Inode> view) mutable {
     promise.set_value(std::move(view));
   });
   return answer;
@@ -32,7 +32,7 @@ Error gone_is_stale(Error error) {
   return error;
 }
 
-Attributes attributes_of(const InodeView& view, std::uint64_t object_size_bytes) {
+Attributes attributes_of(const Inode& view, std::uint64_t object_size_bytes) {
   Attributes attributes;
   attributes.ino = view.ino;
   attributes.type = view.attr.type;
@@ -50,9 +50,9 @@ Attributes attributes_of(const InodeView& view, std::uint64_t object_size_bytes)
   return attributes;
 }
 
-Result<InodeView> change_attr(Instance& instance, Ino ino, const std::function<Result<>(format::AttrRecord&)>& change,
-                              const InodeView* known) {
-  std::optional<InodeView> view;
+Result<Inode> change_attr(Instance& instance, Ino ino, const std::function<Result<>(format::AttrRecord&)>& change,
+                          const Inode* known) {
+  std::optional<Inode> view;
   if (known != nullptr) view = *known;
   for (;;) {
     if (!view) {

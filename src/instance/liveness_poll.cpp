@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "instance/roll_call.h"
+#include "instance/liveness_poll.h"
 
 #include <algorithm>
 #include <map>
@@ -23,10 +23,10 @@ Result<std::uint64_t> fences_in(MetaSnapshot& super) {
 }
 
 /// A record that cannot be read is an error: its instance may be alive.
-Result<Roll> read_roll(ObjectStore& store) {
+Result<PollResult> read_members(ObjectStore& store) {
   LCCFS_TRY(auto super, objects::read_super(objects::reader_of(store), objects::Instances::all));
-  Roll roll;
-  LCCFS_TRY(roll.fences, fences_in(super));
+  PollResult poll;
+  LCCFS_TRY(poll.fences, fences_in(super));
   for (auto& [key, raw] : super.ranges.front().entries) {
     const auto id = format::parse_instance_key(key);
     auto record = format::decode<InstanceRecord>(raw);
@@ -34,41 +34,42 @@ Result<Roll> read_roll(ObjectStore& store) {
     if (!record) return std::unexpected(format::damage_of("Super: " + key, record.error()));
     Member member;
     member.id = *id;
-    member.standing = record->state == InstanceRecord::State::live ? Member::Standing::silent : Member::Standing::over;
+    member.standing =
+        record->state == InstanceRecord::State::live ? Member::Standing::silent : Member::Standing::expired;
     member.record = std::move(*record);
     member.raw = std::move(raw);
-    roll.members.push_back(std::move(member));
+    poll.members.push_back(std::move(member));
   }
-  return roll;
+  return poll;
 }
 
-void Member::heard(const format::RollReply& reply) {
+void Member::heard(const format::PollReply& reply) {
   standing = Standing::answered;
   lowest_running = reply.lowest_running;
   open.insert(reply.open.begin(), reply.open.end());
 }
 
-bool Roll::all_answered() const {
+bool PollResult::all_answered() const {
   return std::ranges::none_of(members, [](const Member& m) { return m.standing == Member::Standing::silent; });
 }
 
-bool Roll::is_open(Ino ino) const {
+bool PollResult::is_open(Ino ino) const {
   return std::ranges::any_of(members, [ino](const Member& m) { return m.open.contains(ino); });
 }
 
-Result<Roll> call_roll(ObjectStore& store, const format::RollCall& call) {
-  LCCFS_TRY(auto roll, read_roll(store));
+Result<PollResult> poll_liveness(ObjectStore& store, const format::LivenessPoll& call) {
+  LCCFS_TRY(auto poll, read_members(store));
   LCCFS_TRY(const auto replies, store.notify(format::super_object, encode(call), answer_timeout));
-  std::map<InstanceId, format::RollReply> by_instance;
+  std::map<InstanceId, format::PollReply> by_instance;
   for (const auto& bytes : replies.answers) {
-    if (auto reply = format::decode<format::RollReply>(bytes)) by_instance[reply->instance] = std::move(*reply);
+    if (auto reply = format::decode<format::PollReply>(bytes)) by_instance[reply->instance] = std::move(*reply);
   }
-  for (auto& member : roll.members) {
+  for (auto& member : poll.members) {
     const auto reply = by_instance.find(member.id);
-    if (member.standing == Member::Standing::over || reply == by_instance.end()) continue;
+    if (member.standing == Member::Standing::expired || reply == by_instance.end()) continue;
     member.heard(reply->second);
   }
-  return roll;
+  return poll;
 }
 
 }  // namespace lccfs

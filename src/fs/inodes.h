@@ -11,26 +11,26 @@
 
 namespace lccfs {
 
-using InodeView = objects::Inode;
 using objects::AllocationMap;
+using objects::Inode;
 using objects::InodeParts;
 
 /// 1 read. not_found: no such object. corrupt names the object.
-Result<InodeView> read_inode(Instance& instance, Ino ino, const InodeParts& parts = {});
+Result<Inode> read_inode(Instance& instance, Ino ino, const InodeParts& parts = {});
 /// The same with all of a file's allocation map: for who takes its lease, or says what it occupies.
-Result<InodeView> read_inode_and_map(Instance& instance, Ino ino);
+Result<Inode> read_inode_and_map(Instance& instance, Ino ino);
 /// The same as the first, under way. Who does not need the answer any more need not take it.
-std::future<Result<InodeView>> read_ahead(Instance& instance, Ino ino);
+std::future<Result<Inode>> read_ahead(Instance& instance, Ino ino);
 
 /// For operations on an inode, not on a name in it.
 Error gone_is_stale(Error error);
 
 /// What stat shows of it, as stored. st_nlink of a directory is 2 + nsub (0 once it is dead).
-Attributes attributes_of(const InodeView& view, std::uint64_t object_size_bytes);
+Attributes attributes_of(const Inode& view, std::uint64_t object_size_bytes);
 
 /// Changes `attr` under a guard on its old value, ctime with it (1 read unless `known` is still right, 1 write):
 /// `change` edits the record, and may be called again after a lost race. Answers the inode as it is then.
-Result<InodeView> change_attr(Instance& instance, Ino ino, const std::function<Result<>(format::AttrRecord&)>& change,
-                              const InodeView* known = nullptr);
+Result<Inode> change_attr(Instance& instance, Ino ino, const std::function<Result<>(format::AttrRecord&)>& change,
+                          const Inode* known = nullptr);
 
 }  // namespace lccfs

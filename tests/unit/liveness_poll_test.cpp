@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// What instances answer to a roll call: how far they have come, and what is open.
+// What instances answer to a liveness poll: how far they have come, and what is open.
 #include <thread>
 
 #include "support/catch.h"
@@ -13,19 +13,19 @@ using test::InstanceVolume;
 using test::need;
 using test::Running;
 
-Member member(const Roll& roll, const Running& of) {
-  for (const auto& one : roll.members) {
+Member member(const PollResult& poll, const Running& of) {
+  for (const auto& one : poll.members) {
     if (one.id == of->id()) return one;
   }
-  FAIL("not on the roll");
+  FAIL("not in the poll");
   return {};
 }
 
 std::uint64_t lowest_running(Instance& asker, const Running& of) {
-  return member(need(asker.call_roll({})), of).lowest_running;
+  return member(need(asker.poll_liveness({})), of).lowest_running;
 }
 
-TEST_CASE("a roll call shows who lives, who has ended and who is silent") {
+TEST_CASE("a liveness poll shows who lives, who has ended and who is silent") {
   InstanceVolume volume;
   auto asker = volume.start();
   auto living = volume.start();
@@ -34,22 +34,22 @@ TEST_CASE("a roll call shows who lives, who has ended and who is silent") {
   need(ended->end());
   auto deaf = volume.start();
   deaf.client->set_deaf(true);
-  const auto roll = need(asker->call_roll({}));
-  CHECK(roll.members.size() == 4);
-  CHECK(member(roll, asker).standing == Member::Standing::answered);
-  CHECK(member(roll, living).standing == Member::Standing::answered);
-  CHECK(member(roll, ended).standing == Member::Standing::over);
-  CHECK(member(roll, deaf).standing == Member::Standing::silent);
-  CHECK_FALSE(roll.all_answered());
+  const auto poll = need(asker->poll_liveness({}));
+  CHECK(poll.members.size() == 4);
+  CHECK(member(poll, asker).standing == Member::Standing::answered);
+  CHECK(member(poll, living).standing == Member::Standing::answered);
+  CHECK(member(poll, ended).standing == Member::Standing::expired);
+  CHECK(member(poll, deaf).standing == Member::Standing::silent);
+  CHECK_FALSE(poll.all_answered());
 }
 
-TEST_CASE("who is gone is fenced by a roll call, and does no step any more") {
+TEST_CASE("who is gone is fenced by a liveness poll, and does no step any more") {
   InstanceVolume volume;
   auto asker = volume.start();
   auto victim = volume.start();
   victim.client->crash();
-  const auto found = member(need(asker->call_roll({})), victim);
-  CHECK(found.standing == Member::Standing::over);
+  const auto found = member(need(asker->poll_liveness({})), victim);
+  CHECK(found.standing == Member::Standing::expired);
   CHECK(found.fenced_now);
   CHECK(volume.record_of(victim->id())->state == format::InstanceRecord::State::fenced);
 }
@@ -62,7 +62,7 @@ TEST_CASE("with nothing running, an instance answers its next number") {
   CHECK(lowest_running(*asker.instance, other) == token.number + 1);
 }
 
-TEST_CASE("no number that was drawn since an operation began is over while it runs") {
+TEST_CASE("no number that was drawn since an operation began is retired while it runs") {
   InstanceVolume volume;
   auto asker = volume.start();
   auto other = volume.start();
@@ -78,7 +78,7 @@ TEST_CASE("no number that was drawn since an operation began is over while it ru
   CHECK(lowest_running(*asker.instance, other) > later.number);
 }
 
-TEST_CASE("a directory item is let go of as soon as no operation runs that relies on it, and logged anew") {
+TEST_CASE("a directory item is dropped as soon as no operation runs that relies on it, and logged anew") {
   InstanceVolume volume;
   auto asker = volume.start();
   auto other = volume.start();
@@ -110,7 +110,7 @@ TEST_CASE("a directory item is let go of as soon as no operation runs that relie
       CHECK(lowest_running(*asker.instance, other) > since.number);
     }
   }
-  SECTION("let go of, it is logged anew") {
+  SECTION("dropped, it is logged anew") {
     const auto before = other->next_token();
     CHECK(lowest_running(*asker.instance, other) > before.number);
     need(other->rely_on_directory(root_ino));
@@ -132,20 +132,20 @@ TEST_CASE("instances say which of the inodes are open there") {
   auto asker = volume.start();
   auto other = volume.start();
   other->set_open_probe([](Ino ino) { return ino == Ino{7}; });
-  const auto roll = need(asker->call_roll({Ino{6}, Ino{7}}));
-  CHECK(roll.is_open(Ino{7}));
-  CHECK_FALSE(roll.is_open(Ino{6}));
+  const auto poll = need(asker->poll_liveness({Ino{6}, Ino{7}}));
+  CHECK(poll.is_open(Ino{7}));
+  CHECK_FALSE(poll.is_open(Ino{6}));
   other->set_open_probe(nullptr);
-  CHECK_FALSE(need(asker->call_roll({Ino{7}})).is_open(Ino{7}));
+  CHECK_FALSE(need(asker->poll_liveness({Ino{7}})).is_open(Ino{7}));
 }
 
-TEST_CASE("an instance hears of others' roll calls, and not of its own") {
+TEST_CASE("an instance hears of others' liveness polls, and not of its own") {
   InstanceVolume volume;
   auto one = volume.start();
   auto other = volume.start();
-  need(one->call_roll({}));
-  CHECK(other->last_roll_call() == volume.clock.elapsed());
-  CHECK(one->last_roll_call() == std::nullopt);
+  need(one->poll_liveness({}));
+  CHECK(other->last_poll() == volume.clock.elapsed());
+  CHECK(one->last_poll() == std::nullopt);
 }
 
 TEST_CASE("an instance that has removed names removes its step numbers there when it ends") {

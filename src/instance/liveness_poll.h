@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// The roll: all instances with a record, and what they answered to one notify on Super (docs/ORDERING.md section 2).
+// The poll: all instances with a record, and what they answered to one notify on Super (docs/PROTOCOL.md section 2).
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@ inline constexpr std::chrono::seconds answer_timeout{10};
 
 struct Member {
   enum class Standing {
-    over,      ///< fenced or ended
+    expired,   ///< fenced or ended
     answered,  ///< lives; what it said is in `lowest_running` and `open`
     silent,    ///< lives as far as its record says, and did not answer
   };
@@ -27,14 +27,14 @@ struct Member {
   format::InstanceRecord record;
   Bytes raw;  ///< the record as it was read
   Standing standing = Standing::silent;
-  std::uint64_t lowest_running = 0;  ///< its numbers below this one are over
+  std::uint64_t lowest_running = 0;  ///< its numbers below this one are retired
   std::set<Ino> open;
-  bool fenced_now = false;  ///< it was gone, and has been fenced for this roll
+  bool fenced_now = false;  ///< it was gone, and has been fenced for this poll
 
-  void heard(const format::RollReply& reply);
+  void heard(const format::PollReply& reply);
 };
 
-struct Roll {
+struct PollResult {
   std::vector<Member> members;
   std::uint64_t fences = 0;  ///< Super's counter, as it was read with the records
 
@@ -45,11 +45,11 @@ struct Roll {
 /// Super's fence counter, out of its xattrs.
 Result<std::uint64_t> fences_in(MetaSnapshot& super);
 
-/// The records alone: whoever lives is silent.
-Result<Roll> read_roll(ObjectStore& store);
+/// The records alone: all live instances count as silent.
+Result<PollResult> read_members(ObjectStore& store);
 
-/// Reads the records, then asks. Fences nobody. Blocks for as long as somebody is silent, at most ten seconds. An
-/// instance that is not on it has begun later than this call, or has no record and is over.
-Result<Roll> call_roll(ObjectStore& store, const format::RollCall& call);
+/// Reads the records, then asks. Fences no instance. Blocks while an instance is silent, for ten seconds at most. An
+/// instance that is not on it has begun later than this call, or has no record and is expired.
+Result<PollResult> poll_liveness(ObjectStore& store, const format::LivenessPoll& call);
 
 }  // namespace lccfs
