@@ -31,6 +31,7 @@ Result<std::uint64_t> take_numbers(Steps& steps, std::uint64_t count) {
 
 Result<> OwnQueue::log_items(const std::vector<QueueItem>& items) {
   std::vector<txn::NumberedItem> numbered;
+  numbered.reserve(items.size());
   for (const auto& item : items) numbered.emplace_back(numbers_.next(), item);
   auto logged = steps_.apply_until_known(txn::append_queue_items(me_, numbered));
   if (!logged) {

@@ -37,7 +37,7 @@ void Steps::leave() {
 void Steps::run_async(MetaTxn txn, Done done) {
   in_flight_.fetch_add(1);
   guard_existence(txn);
-  std::unique_ptr<Guarded> step(new Guarded{Numbers::Running(numbers_), std::move(txn), std::move(done)});
+  auto step = std::make_unique<Guarded>(numbers_, std::move(txn), std::move(done));
   {
     const Lock lock(mutex_);
     const auto [line, first] = waiting_.try_emplace(step->txn.object);
@@ -154,9 +154,12 @@ void Steps::query_async(MetaRead read, ObjectStore::QueryDone done) {
   store_.query_async(
       std::move(sent), [this, read = std::move(read), done = std::move(done)](Result<MetaSnapshot> answer) mutable {
         const bool again = !answer && answer.error().code == ErrorCode::timed_out;  // a mount waits for its store
-        if (again) query_async(std::move(read), std::move(done));
-        if (!answer && !again) answer = std::unexpected(noted(std::move(answer).error()));
-        if (!again) done(std::move(answer));
+        if (again) {
+          query_async(std::move(read), std::move(done));
+        } else {
+          if (!answer) answer = std::unexpected(noted(std::move(answer).error()));
+          done(std::move(answer));
+        }
         leave();
       });
 }

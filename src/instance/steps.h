@@ -75,6 +75,8 @@ class Steps {
  private:
   /// A guarded step, from the call to its decision.
   struct Guarded {
+    Guarded(Numbers& numbers, MetaTxn its_txn, Done its_done)
+        : running(numbers), txn(std::move(its_txn)), done(std::move(its_done)) {}
     Numbers::Running running;  // l/<me> is not retired while it may be in flight
     MetaTxn txn;
     Done done;

@@ -38,6 +38,7 @@ using Kind = Assessment::Kind;
 /// All the traces whose steps must be retired before anything is decided. not_retired wins over retired_since_now.
 Result<Horizon::Verdict> judge_traces(Horizon& horizon, const Inode& inode) {
   std::vector<Token> tokens;
+  tokens.reserve(inode.pointers.size());
   for (const auto& pointer : inode.pointers) tokens.push_back(pointer.token);
   if (inode.sealed()) tokens.push_back(inode.state.token);
   if (inode.dead()) {

@@ -68,7 +68,7 @@ class RadosWatch : public Watch, private librados::WatchCtx2 {
  private:
   void handle_notify(std::uint64_t notify_id, std::uint64_t cookie, std::uint64_t, bufferlist& payload) override {
     if (lost_) return;
-    handler_->on_notify(payload.to_str(), [answers = answers_, notify_id, cookie](Bytes answer) {
+    handler_->on_notify(payload.to_str(), [answers = answers_, notify_id, cookie](const Bytes& answer) {
       answers->send(notify_id, cookie, answer);
     });
   }
