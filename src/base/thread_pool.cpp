@@ -42,7 +42,10 @@ void ThreadPool::serve() {
     ++idle_;
     changed_.wait_for(lock, idle_limit, [this]() REQUIRES(mutex_) { return ending_ || !line_.empty(); });
     --idle_;
-    if (line_.empty()) break;  // idle for long, or ending
+    if (line_.empty()) {
+      if (ending_ || threads_ > 1) break;
+      continue;  // the last one stays: there may be no other to be had when there is work again
+    }
     Work work = std::move(line_.front());
     line_.pop_front();
     lock.unlock();

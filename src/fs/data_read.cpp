@@ -47,6 +47,7 @@ struct ReadOp : std::enable_shared_from_this<ReadOp> {
 
   /// Sends off the read as what is known of the file lays it out, or has the inode read anew first.
   void attempt() {
+    bytes_missing = false;  // those of the layout before
     const bool hole_is_a_guess = lay_out();
     if (!leased && ((meets_end() && !asked) || hole_is_a_guess)) {
       return io.pool.post([op = shared_from_this()] { op->refresh_and_retry(); });
@@ -83,7 +84,6 @@ struct ReadOp : std::enable_shared_from_this<ReadOp> {
       position = extent.file_offset_bytes + extent.length_bytes;
     }
     zero_until(offset + length);
-    bytes_missing = false;
     parts.begin(mapped.size() + 1);
     for (const auto& extent : mapped) {
       const auto part = target.subspan(extent.file_offset_bytes - offset, extent.length_bytes);

@@ -21,7 +21,9 @@ using format::MapBlock;
 void FileNode::learn(Inode read) {
   const Lock lock(mutex);
   const bool more_of_map = read.version == view.version && read.map_is_whole && !view.map_is_whole;
-  if (!lease_held && (read.version > view.version || more_of_map)) {
+  // While the lease is being taken, a part must not replace the map that was read for that: it is about to be the truth.
+  const bool is_enough = read.map_is_whole || read.lease != instance_.id();
+  if (!lease_held && is_enough && (read.version > view.version || more_of_map)) {
     take(std::move(read));
   } else {
     learn_attr(read);
@@ -176,10 +178,11 @@ bool FileNode::is_mapped(std::uint64_t offset_bytes, std::uint64_t size_bytes) c
 }
 
 Result<> FileNode::map_objects(ObjectIndex first, std::uint64_t count, std::uint64_t ahead) {
-  const auto set_bits = [&](AllocationMap& map) {
-    for (std::uint64_t i = 0; i < count + ahead; ++i) {
-      map.set_may_exist(ObjectIndex{first.value + i});
-      if (i < count) map.set_believed_there(ObjectIndex{first.value + i}, true);
+  // In a block that is not stored here, a bit "believed there" is set, and dirty, once its object has been written.
+  const auto set_bits = [&](AllocationMap& map, const auto& is_stored) {
+    for (auto i = first.value; i < first.value + count + ahead; ++i) {
+      map.set_may_exist(ObjectIndex{i});
+      if (i < first.value + count && is_stored(i)) map.set_believed_there(ObjectIndex{i}, true);
     }
   };
   AllocationMap map;
@@ -191,11 +194,12 @@ Result<> FileNode::map_objects(ObjectIndex first, std::uint64_t count, std::uint
   for (auto i = first.value; i < first.value + count + ahead; ++i) {
     if (!map.may_exist(ObjectIndex{i})) changes.map_blocks[i / MapBlock::objects] = {};
   }
-  set_bits(map);
+  const auto is_stored = [&](std::uint64_t i) { return changes.map_blocks.contains(i / MapBlock::objects); };
+  set_bits(map, is_stored);
   for (auto& [block, bits] : changes.map_blocks) bits = map.blocks().at(block);
   if (!changes.empty()) LCCFS_CHECK(change_leased(changes));
   const Lock lock(mutex);
-  set_bits(view.map);
+  set_bits(view.map, is_stored);
   return {};
 }
 

@@ -95,7 +95,7 @@ Error no_entry(const txn::Name& name);
 /// For operations on an inode, not on a name in it: `not_found` becomes `stale`.
 template <class T>
 Result<T> or_stale(Result<T> result) {
-  if (!result) result.error() = gone_is_stale(std::move(result).error());
+  if (!result) return std::unexpected(gone_is_stale(std::move(result).error()));
   return result;
 }
 

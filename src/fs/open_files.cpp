@@ -21,6 +21,7 @@ OpenFiles::Node OpenFiles::existing(Ino ino) const {
 std::vector<OpenFiles::Node> OpenFiles::all() const {
   const Lock lock(mutex_);
   std::vector<Node> nodes;
+  nodes.reserve(nodes_.size());
   for (const auto& [ino, node] : nodes_) nodes.push_back(node);
   return nodes;
 }

@@ -79,6 +79,7 @@ Result<> FileNode::cut_data(std::uint64_t size_bytes) {
   LCCFS_CHECK(steps.wait());
   const Lock lock(mutex);
   for (const auto index : beyond) set_believed_there(ObjectIndex{index}, false);
+  if (!dirty_map_blocks.empty() && !dirty_since) dirty_since = instance_.clock().elapsed();
   tail_is_dirty = false;
   return {};
 }

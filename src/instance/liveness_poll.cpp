@@ -5,7 +5,7 @@
 #include <map>
 
 #include "format/object_names.h"
-#include "objects/super.h"
+#include "objects/object.h"
 
 namespace lccfs {
 
@@ -24,7 +24,9 @@ Result<std::uint64_t> fences_in(MetaSnapshot& super) {
 
 /// A record that cannot be read is an error: its instance may be alive.
 Result<PollResult> read_members(ObjectStore& store) {
-  LCCFS_TRY(auto super, objects::read_super(objects::reader_of(store), objects::Instances::all));
+  MetaRead read{
+      .object = format::super_object, .xattrs = true, .ranges = {{"s/", "", objects::keys_at_once}}, .keys = {}};
+  LCCFS_TRY(auto super, objects::read_object(objects::reader_of(store), std::move(read), 1));
   PollResult poll;
   LCCFS_TRY(poll.fences, fences_in(super));
   for (auto& [key, raw] : super.ranges.front().entries) {

@@ -39,7 +39,9 @@ Ranges ranges_for(const InodeParts& parts) {
   return result;
 }
 
-Result<> decode_xattrs(Inode& inode, Object& object) {
+/// What operations and their answers need beside the rest. The collector needs none of it: a damaged time must not keep
+/// it from an inode.
+Result<> decode_attributes(Inode& inode, const Object& object) {
   const auto number = [&object](const char* name, std::uint64_t& target) -> Result<> {
     LCCFS_TRY(const auto record, object.optional<format::NumberRecord>(name));
     if (record) target = record->value;
@@ -50,10 +52,6 @@ Result<> decode_xattrs(Inode& inode, Object& object) {
     if (record) target = record->time;
     return {};
   };
-  LCCFS_TRY(inode.attr, object.needed<format::AttrRecord>(xattr::attr));
-  LCCFS_TRY(inode.state, object.needed<format::StateRecord>(xattr::state));
-  LCCFS_TRY(inode.parent, object.optional<format::BackPointerRecord>(xattr::parent));
-  LCCFS_CHECK(number(xattr::size, inode.size_bytes));
   LCCFS_CHECK(number(xattr::nsub, inode.nsub));
   LCCFS_CHECK(number(xattr::fence, inode.fence));
   LCCFS_CHECK(time(xattr::atime, inode.atime));
@@ -65,6 +63,16 @@ Result<> decode_xattrs(Inode& inode, Object& object) {
   if (inode.size_bytes > format::file_size_limit_bytes) {
     return failure(ErrorCode::corrupt, object.name + ": size too large");
   }
+  return {};
+}
+
+Result<> decode_xattrs(Inode& inode, Object& object, const InodeParts& parts) {
+  LCCFS_TRY(inode.attr, object.needed<format::AttrRecord>(xattr::attr));
+  LCCFS_TRY(inode.state, object.needed<format::StateRecord>(xattr::state));
+  LCCFS_TRY(inode.parent, object.optional<format::BackPointerRecord>(xattr::parent));
+  LCCFS_TRY(const auto size, object.optional<format::NumberRecord>(xattr::size));
+  if (size) inode.size_bytes = size->value;
+  if (!parts.traces) LCCFS_CHECK(decode_attributes(inode, object));
   inode.attr_raw = std::move(object.xattrs[xattr::attr]);
   inode.state_raw = std::move(object.xattrs[xattr::state]);
   inode.nsub_raw = std::move(object.xattrs[xattr::nsub]);
@@ -96,7 +104,7 @@ Result<Inode> inode_of(Ino ino, Object object, const InodeParts& parts, std::siz
   Inode inode;
   inode.ino = ino;
   inode.version = object.version;
-  LCCFS_CHECK(decode_xattrs(inode, object));
+  LCCFS_CHECK(decode_xattrs(inode, object, parts));
   inode.map_is_whole = parts.map == InodeParts::Map::whole;
   auto page = object.ranges.begin();
   const auto take_keys = [&]() -> Result<> {

@@ -21,7 +21,8 @@ struct InodeParts {
   std::vector<std::string> keys = {};
   /// `first_blocks` is all there is of most files; where it is not, the map is a part (Inode::map_is_whole).
   enum class Map { left_out, first_blocks, whole } map = Map::first_blocks;
-  /// All back-pointers and step numbers, and which kinds of keys a directory has.
+  /// All back-pointers and step numbers, and which kinds of keys a directory has; for the collector, which needs neither
+  /// times nor nsub, fence and lease: they are left out.
   bool traces = false;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "objects/object.h"
 
+#include <atomic>
 #include <future>
 #include <iterator>
 #include <memory>
@@ -16,33 +17,43 @@ class WholeRead : public std::enable_shared_from_this<WholeRead> {
       : query_(std::move(query)), read_(std::move(read)), whole_ranges_(whole_ranges), done_(std::move(done)) {}
 
   void begin() {
-    query_(read_, [self = shared_from_this()](Result<MetaSnapshot> answer) {
-      if (!answer) return self->done_(std::unexpected(std::move(answer).error()));
-      self->object_ = {std::move(*answer), self->read_.object};
-      self->resume(0);
-    });
+    range_.reset();
+    ask();
   }
 
  private:
-  void resume(std::size_t range) {
-    for (; range < whole_ranges_; ++range) {
-      const auto& page = object_.ranges[range];
-      if (page.more && !page.entries.empty()) return read_rest(range);
-    }
-    done_(std::move(object_));
+  /// A store may answer before the call returns: then the next page is asked for here, not a level deeper for each page.
+  void ask() {
+    if (turns_.fetch_add(1) != 0) return;
+    const auto self = shared_from_this();
+    do {
+      query_(next_read(), [self](Result<MetaSnapshot> answer) { self->take(std::move(answer)); });
+    } while (turns_.fetch_sub(1) != 1);
   }
 
-  void read_rest(std::size_t range) {
-    auto rest = read_.ranges[range];
-    rest.after = object_.ranges[range].entries.back().first;
-    query_({.object = read_.object, .ranges = {rest}, .keys = {}},
-           [self = shared_from_this(), range](Result<MetaSnapshot> answer) {
-             const bool gone = !answer && answer.error().code == ErrorCode::not_found;
-             if (gone || (answer && answer->version != self->object_.version)) return self->begin();
-             if (!answer) return self->done_(std::unexpected(std::move(answer).error()));
-             self->append(range, std::move(answer->ranges.front()));
-             self->resume(range);
-           });
+  MetaRead next_read() const {
+    if (!range_) return read_;
+    auto rest = read_.ranges[*range_];
+    rest.after = object_.ranges[*range_].entries.back().first;
+    return {.object = read_.object, .ranges = {rest}, .keys = {}};
+  }
+
+  void take(Result<MetaSnapshot> answer) {
+    const bool gone = !answer && answer.error().code == ErrorCode::not_found;
+    if (range_ && (gone || (answer && answer->version != object_.version))) return begin();
+    if (!answer) return done_(std::unexpected(std::move(answer).error()));
+    if (range_) {
+      append(*range_, std::move(answer->ranges.front()));
+    } else {
+      object_ = {std::move(*answer), read_.object};
+    }
+    for (auto range = range_.value_or(0); range < whole_ranges_; ++range) {
+      const auto& page = object_.ranges[range];
+      if (!page.more || page.entries.empty()) continue;
+      range_ = range;
+      return ask();
+    }
+    done_(std::move(object_));
   }
 
   void append(std::size_t range, KeyPage page) {
@@ -56,6 +67,8 @@ class WholeRead : public std::enable_shared_from_this<WholeRead> {
   const std::size_t whole_ranges_;
   ObjectDone done_;
   Object object_;
+  std::optional<std::size_t> range_;  // whose next page is asked for; nullopt: the first read
+  std::atomic<unsigned> turns_{0};    // how often it is to be asked, by whoever asks now
 };
 
 }  // namespace

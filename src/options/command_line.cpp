@@ -34,7 +34,7 @@ class Look final : public CLI::Formatter {
 
 /// CLI11 itself tells of these with the option's name and words of its own.
 std::string describe(const CLI::ArgumentMismatch& error, const CLI::App& app) {
-  const std::string text = error.what();
+  std::string text = error.what();
   const std::string name = (text.starts_with('-') ? "" : "--") + text.substr(0, text.find_first_of(": "));
   const CLI::Option* option = app.get_option_no_throw(name);
   if (option == nullptr) return text;
@@ -91,6 +91,12 @@ Result<std::string> CommandLine::parse(std::vector<std::string> words) {
   add_help(*this);
   app_->set_version_flag("--version", about_.name + " " LCCFS_VERSION "\n", "show the version")->group("Others");
   std::ranges::for_each(commands_, add_help);
+  for (const auto& word : words) {  // CLI11 would take the next word for the value
+    if (word == "--") break;
+    if (word.starts_with("--") && word.find('=') == word.size() - 1) {
+      return wrong(word.substr(0, word.size() - 1) + " needs a value");
+    }
+  }
   std::ranges::reverse(words);  // as CLI11 wants them
   try {
     app_->parse(std::move(words));
@@ -129,7 +135,7 @@ Result<> CommandLine::set_variables() const {
     for (const std::string& text : option->results()) {
       // CLI11 takes the next word whatever it is.
       if (app_->get_option_no_throw(text) != nullptr) return wrong(name + " needs a value before " + text);
-      if (const auto stored = store(text); !stored) return wrong(name + ": " + stored.error().context);
+      if (const auto stored = store(text); !stored) return wrong((name + ": ").append(stored.error().context));
     }
   }
   for (const auto& rule : rules_) {

@@ -96,7 +96,7 @@ Result<> Objects::for_each_name(const std::function<void(const std::string&)>& w
   return {};
 }
 
-Result<bool> Objects::change(MetaTxn txn) {
+Result<bool> Objects::change(const MetaTxn& txn) {
   for (;;) {
     const auto applied = store_.apply(txn);
     if (applied) {

@@ -73,7 +73,7 @@ class Objects {
   Result<> for_each_name(const std::function<void(const std::string&)>& work);
 
   /// Applies it. False: the object is no longer as it was read, and nothing was changed.
-  Result<bool> change(MetaTxn txn);
+  Result<bool> change(const MetaTxn& txn);
 
   // -- data objects
   /// All of it, at most `limit_bytes`.

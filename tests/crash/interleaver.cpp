@@ -125,9 +125,10 @@ class Interleaver::Crew {
   void resume(const Decision& decision) {
     auto& member = members_[decision.lane];
     if (decision.lets_go) {
+      auto answer = member.client->run_held();
       std::unique_lock lock(mutex_);
       // Apart: what hears the answer may come to a step of its own, and waits there for its turn.
-      answers_.emplace_back([client = member.client] { client->release_all(); });
+      answers_.emplace_back([answer = std::move(answer)]() mutable { answer(); });
       wait_for_a_move(lock, moves_within_);
       return;
     }
@@ -189,7 +190,20 @@ class Interleaver::Crew {
     wait_for_a_move(lock, waits_for_answer_after);
   }
   /// To be called once all are done: nothing works for the clients any more after it.
-  void hear_out() { answers_.clear(); }
+  void hear_out() {
+    {
+      const std::lock_guard lock(mutex_);
+      ends_ = true;  // what comes to a step of its own by an answer that nobody waits for continues
+      for (auto& member : members_) {
+        for (const auto& step : member.line) step->may_go = true;
+        member.line.clear();
+        member.changed.notify_all();
+      }
+    }
+    answers_.clear();
+    const std::lock_guard lock(mutex_);
+    ends_ = false;
+  }
   /// Whoever comes to a step from now on continues at once.
   void let_go(const Lane& lane) {
     lane.client->set_hook(nullptr);
@@ -228,6 +242,7 @@ class Interleaver::Crew {
     step->object = info.object;
     step->mutates = info.mutates() && info.kind != StepKind::fence;
     std::unique_lock lock(mutex_);
+    if (ends_) return {};
     member.line.push_back(step);
     ++moves_;
     moved_.notify_one();
@@ -254,6 +269,7 @@ class Interleaver::Crew {
   std::uint64_t moves_ = 0;
   std::optional<std::pair<unsigned, std::string>> away_;  // an object, and whose step sent it away
   std::array<Member, most_lanes> members_;
+  bool ends_ = false;
   std::vector<std::jthread> answers_;  // the driver's alone: what was held is let go of on threads like a store's
 };
 
@@ -273,8 +289,8 @@ void Interleaver::run(std::vector<Lane> lanes, const Choose& choose) {
     }
   }
   for (const Lane& lane : lanes) crew_->let_go(lane);
-  crew_->hear_out();
   crew_->bring_back();
+  crew_->hear_out();
   if (tell_loss_) std::exchange(tell_loss_, nullptr)();
 }
 

@@ -208,8 +208,16 @@ void ScriptedClient::release(std::size_t place) {
   release_where([&](std::size_t candidate) { return candidate == place; });
 }
 
-void ScriptedClient::release_all() {
-  release_where([](std::size_t) { return true; });
+void ScriptedClient::release_all() { run_held()(); }
+
+std::move_only_function<void()> ScriptedClient::run_held() {
+  Answers answers;
+  const std::lock_guard lock(cluster_->mutex_);
+  for (Parked& parked : parked_) parked.held = false;
+  run_unblocked(answers);
+  return [answers = std::move(answers)]() mutable {
+    for (auto& answer : answers) answer();
+  };
 }
 
 void ScriptedClient::run_unblocked(Answers& answers) {

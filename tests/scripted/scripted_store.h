@@ -139,6 +139,8 @@ class ScriptedClient final : public ObjectStore {
   /// Runs the held step at that place, and what waited behind it. Callable from any thread; answers before it returns.
   void release(std::size_t place = 0);
   void release_all();
+  /// The same for all; their answers are given by whoever calls what it returns.
+  std::move_only_function<void()> run_held();
   /// The client is dead from now on: all it has in flight and all it does later answers `fenced`, outcome unknown.
   /// What it had in flight and not applied may land later.
   void crash();

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // The allocation map of a large file is read where it is needed: the first blocks of it do for a lookup and an open.
 #include <algorithm>
+#include <atomic>
+#include <future>
+#include <thread>
 
 #include "format/object_names.h"
 #include "format/records.h"
@@ -82,4 +85,45 @@ TEST_CASE("bytes after the first blocks of a map are read without a lease, writt
   CHECK(std::ranges::none_of(
       left, [&](const auto& name) { return name == format::data_object(ino, ObjectIndex{19 * 1024}); }));
   CHECK(std::ranges::count_if(left, [](const auto& name) { return name.starts_with("Data."); }) == 17);
+}
+
+TEST_CASE("an open while the lease is being taken does not put a part of the map in place of the whole") {
+  TestVolume volume(small_objects());
+  auto writer = volume.mount();
+  const auto ino = file_with_blocks(writer, 20);
+  SetAttributes shorter;
+  shorter.size_bytes =
+      18 * block_bytes + 1;  // leaves bits "may exist" past the size: who takes the lease over cuts there
+  need(writer->set_attributes({}, ino, shorter));
+
+  auto mount = volume.mount();
+  const auto handle = open_again(*mount.file_system, ino);
+  std::atomic<bool> answer_is_lost{false}, cuts{false};
+  std::atomic<unsigned> reads{0};
+  mount.client->set_hook([&](const StepInfo& info) {
+    if (info.step == "take lease" && !answer_is_lost.exchange(true)) return Fault{Fault::Kind::lost_answer_applied};
+    if (info.kind == StepKind::remove && !cuts.exchange(true)) return Fault{Fault::Kind::hold};
+    if (info.kind == StepKind::query && cuts) ++reads;
+    return Fault{};
+  });
+  auto written = begin_write(*mount.file_system, handle, 3 * block_bytes, "z");
+  REQUIRE(mount.client->wait_for_held(1));
+  SetAttributes open_to_all;
+  open_to_all.mode = 0666;
+  need(writer->set_attributes({}, ino, open_to_all));  // the inode is of a newer version now
+  auto opened = std::async(std::launch::async, [&] { return open_again(*mount.file_system, ino); });
+  while (reads == 0) std::this_thread::yield();
+  mount.client->release_all();
+  CHECK(need(written.get()) == 1);
+  const auto second = opened.get();
+  CHECK(need(read_at(*mount.file_system, second, 17 * block_bytes, 1)) == "x");
+  need(write_at(*mount.file_system, second, 17 * block_bytes + 5 * object_bytes, "y"));
+  mount.client->set_hook({});
+  close_file(*mount.file_system, second);
+  close_file(*mount.file_system, handle);
+
+  auto reader = volume.mount();
+  const auto again = open_again(*reader.file_system, ino, O_RDONLY);
+  CHECK(need(read_at(*reader.file_system, again, 17 * block_bytes, 1)) == "x");
+  CHECK(need(read_at(*reader.file_system, again, 17 * block_bytes + 5 * object_bytes, 1)) == "y");
 }

@@ -61,7 +61,7 @@ void DataQueue::start_turns(const std::string& name, Object& object) {
 void DataQueue::take(const std::string& name, Turn turn) {
   Made made = turn.make();
   turn.make = nullptr;  // lets go of the bytes
-  const bool to_sync = made.unsynced.has_value();
+  std::optional<Made> answered;
   bool sync_here = false;
   {
     const Lock lock(mutex_);
@@ -71,7 +71,9 @@ void DataQueue::take(const std::string& name, Turn turn) {
     } else {
       --object.reading;
     }
-    if (to_sync) {
+    if (!made.unsynced) {
+      answered = std::move(made);
+    } else {
       // Before the next turn starts, which may rest on this one (a file that was made).
       object.to_sync.push_back(std::move(made));
       sync_here = !std::exchange(object.syncing, true);  // else whoever syncs takes this one with the next round
@@ -79,7 +81,7 @@ void DataQueue::take(const std::string& name, Turn turn) {
     start_turns(name, object);
   }
   if (sync_here) sync(name);
-  if (!to_sync) made.done({});
+  if (answered) answered->done({});
 }
 
 void DataQueue::sync(const std::string& name) {

@@ -33,7 +33,13 @@ void limit_waits(const Descriptor& socket, int option, std::chrono::microseconds
   ::setsockopt(socket.get(), SOL_SOCKET, option, &time, sizeof time);
 }
 
-Descriptor make_socket() { return Descriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)); }
+/// Packets that are as long as they may be must go through wherever the host's default for sockets is less.
+Descriptor make_socket() {
+  Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  const int room = 2 * packet_limit_bytes;
+  if (socket) ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
+  return socket;
+}
 
 /// By way of the open directory: such a path fits, however long the volume's is.
 int at_address(decltype(::connect)& call, const Descriptor& socket, int clients, const std::string& id) {
@@ -70,7 +76,11 @@ Result<> Watches::start(int clients, const std::string& id) {
   listening_ = make_socket();
   if (!listening_ || at_address(::bind, listening_, clients, id) != 0 || ::listen(listening_.get(), backlog) != 0)
     return std::unexpected(system_error("make the client's socket"));
-  thread_ = std::thread(&Watches::serve, this);
+  try {
+    thread_ = std::thread(&Watches::serve, this);
+  } catch (const std::system_error& error) {
+    return failure(ErrorCode::busy, std::string("start the client's thread: ") + error.what());
+  }
   return {};
 }
 
@@ -187,10 +197,11 @@ NotifyReply ask_clients(int clients, const std::vector<std::string>& ids, const 
   const Moment deadline = std::chrono::steady_clock::now() + timeout;
   NotifyReply reply;
   const auto end = [&reply](const Asked& asked) { reply.silent += static_cast<unsigned>(asked.silent.value_or(1)); };
+  const std::string question = object + '\0' + payload;
   std::list<Asked> all;
   for (const std::string& id : ids) {
     Asked asked;
-    const Reached reached = ask(asked, clients, id, object + '\0' + payload, deadline);
+    const Reached reached = ask(asked, clients, id, question, deadline);
     if (reached == Reached::yes) all.push_back(std::move(asked));
     if (reached == Reached::no) ++reply.silent;
   }
