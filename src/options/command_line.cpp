@@ -134,7 +134,7 @@ Result<> CommandLine::set_variables() const {
     if (option->count() > 1 && !repeated) return wrong(name + " is given more than once");
     for (const std::string& text : option->results()) {
       // CLI11 takes the next word whatever it is.
-      if (app_->get_option_no_throw(text) != nullptr) return wrong(name + " needs a value before " + text);
+      if (app_->get_option_no_throw(text) != nullptr) return wrong((name + " needs a value before ").append(text));
       if (const auto stored = store(text); !stored) return wrong((name + ": ").append(stored.error().context));
     }
   }
