@@ -87,14 +87,14 @@ class Scene {
   void write_much(std::uint64_t stride_bytes) {
     for (std::uint64_t i = 0; i < many; ++i) send_write(x_handle, i * stride_bytes);
   }
-  /// Asks a for a file, as b would: the answer may be "busy", but is there within two seconds.
+  /// Asks a for a file, as b would: the answer may be "busy", but is there within a second.
   void ask_for(Ino file) {
     world.work(b, [this, file] {
       const auto asked_at = world.now();
       const format::Question question{format::Question::Kind::release_lease, file};
       const auto reply = b.client->notify(TimedWorld::session_object(a), encode(question), answer_timeout);
       if (!reply || reply->answers.empty()) world.wrong("a question was not answered");
-      if (world.now() - asked_at > seconds(2)) world.wrong("a question was answered late");
+      if (world.now() - asked_at > seconds(1)) world.wrong("a question was answered late");
     });
   }
 
