@@ -15,8 +15,8 @@
 
 #include <algorithm>
 #include <functional>
-#include <future>
 
+#include "base/completions.h"
 #include "format/layout.h"
 #include "format/object_names.h"
 #include "fs/data_io.h"
@@ -224,11 +224,8 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
       return failure(ErrorCode::file_too_large, "a file has at most 2^63 - 1 bytes");
     }
     LCCFS_CHECK(prepare());
-    std::promise<Result<std::size_t>> promise;
-    auto answer = promise.get_future();
-    done = [promise = std::move(promise)](Result<std::size_t> written) mutable {
-      promise.set_value(std::move(written));
-    };
+    auto [answer, answered] = promised<Result<std::size_t>>();
+    done = std::move(answered);
     issue();
     auto result = answer.get();
     if (!result) {

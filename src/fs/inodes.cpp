@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/completions.h"
 #include "txn/attribute_txn.h"
 
 namespace lccfs {
@@ -19,12 +20,9 @@ Result<Inode> read_inode_and_map(Instance& instance, Ino ino) {
 }
 
 std::future<Result<Inode>> read_ahead(Instance& instance, Ino ino) {
-  std::promise<Result<Inode>> promise;
-  auto answer = promise.get_future();
-  objects::read_inode_async(instance.reader(), ino, {}, [promise = std::move(promise)](Result<Inode> view) mutable {
-    promise.set_value(std::move(view));
-  });
-  return answer;
+  auto [answer, done] = promised<Result<Inode>>();
+  objects::read_inode_async(instance.reader(), ino, {}, std::move(done));
+  return std::move(answer);
 }
 
 Error gone_is_stale(Error error) {

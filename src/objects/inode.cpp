@@ -2,8 +2,8 @@
 #include "objects/inode.h"
 
 #include <array>
-#include <future>
 
+#include "base/completions.h"
 #include "format/object_names.h"
 
 namespace lccfs::objects {
@@ -143,11 +143,8 @@ void read_inode_async(const Query& query, Ino ino, const InodeParts& parts, Inod
 }
 
 Result<Inode> read_inode(const Query& query, Ino ino, const InodeParts& parts) {
-  std::promise<Result<Inode>> promise;
-  auto answer = promise.get_future();
-  read_inode_async(query, ino, parts, [promise = std::move(promise)](Result<Inode> inode) mutable {
-    promise.set_value(std::move(inode));
-  });
+  auto [answer, done] = promised<Result<Inode>>();
+  read_inode_async(query, ino, parts, std::move(done));
   return answer.get();
 }
 

@@ -2,9 +2,10 @@
 #include "objects/object.h"
 
 #include <atomic>
-#include <future>
 #include <iterator>
 #include <memory>
+
+#include "base/completions.h"
 
 namespace lccfs::objects {
 
@@ -81,13 +82,9 @@ void read_object_async(const Query& query, MetaRead read, std::size_t whole_rang
   std::make_shared<WholeRead>(query, std::move(read), whole_ranges, std::move(done))->begin();
 }
 
-// The completion owns the promise: the waiter may be gone before it returns.
 Result<Object> read_object(const Query& query, MetaRead read, std::size_t whole_ranges) {
-  std::promise<Result<Object>> promise;
-  auto answer = promise.get_future();
-  read_object_async(
-      query, std::move(read), whole_ranges,
-      [promise = std::move(promise)](Result<Object> object) mutable { promise.set_value(std::move(object)); });
+  auto [answer, done] = promised<Result<Object>>();
+  read_object_async(query, std::move(read), whole_ranges, std::move(done));
   return answer.get();
 }
 

@@ -67,8 +67,6 @@ void read_object_async(const Query& query, MetaRead read, std::size_t whole_rang
 Result<Object> read_object(const Query& query, MetaRead read, std::size_t whole_ranges = 0);
 /// The same; nullopt: there is no such object.
 Result<std::optional<Object>> find_object(const Query& query, MetaRead read, std::size_t whole_ranges = 0);
-/// One read, as it is.
-inline Result<MetaSnapshot> read_once(const Query& query, MetaRead read) { return read_object(query, std::move(read)); }
 
 /// Calls `work` with the keys of that prefix, page by page, until it fails: what is added or removed meanwhile may be
 /// missed. Blocks.

@@ -15,7 +15,7 @@ Result<QueuePage> read_queue_page(const Query& query, InstanceId instance, const
   const auto session = format::session_object(instance);
   QueuePage page;
   const auto snapshot =
-      objects::read_once(query, {.object = session, .ranges = {{"q/", after, keys_at_once}}, .keys = {}});
+      objects::read_object(query, {.object = session, .ranges = {{"q/", after, keys_at_once}}, .keys = {}});
   if (!snapshot && snapshot.error().code == ErrorCode::not_found) return page;
   if (!snapshot) return std::unexpected(snapshot.error());
   const auto& range = snapshot->ranges.front();

@@ -6,6 +6,8 @@
 #include <future>
 #include <memory>
 
+#include "base/completions.h"
+
 namespace lccfs::repair {
 
 namespace {
@@ -125,10 +127,10 @@ namespace {
 template <class T>
 Result<T> until_done(const std::function<void(std::move_only_function<void(Result<T>)>)>& step) {
   for (;;) {
-    auto answer = std::make_shared<std::promise<Result<T>>>();
-    step([answer](Result<T> done) { answer->set_value(std::move(done)); });
-    auto done = answer->get_future().get();
-    if (done || !is_time_out(done.error())) return done;
+    auto [answer, done] = promised<Result<T>>();
+    step(std::move(done));
+    auto result = answer.get();
+    if (result || !is_time_out(result.error())) return result;
   }
 }
 
