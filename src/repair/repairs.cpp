@@ -56,8 +56,8 @@ Result<Repair> Repairs::refuse_newer(const Finding& finding) {
                                    : "a newer version has written it: use a newer lccfs-fsck");
 }
 
-Result<Repair> Repairs::step(MetaTxn txn, std::string what) {
-  LCCFS_TRY(const bool done, objects_.change(std::move(txn)));
+Result<Repair> Repairs::step(const MetaTxn& txn, std::string what) {
+  LCCFS_TRY(const bool done, objects_.change(txn));
   return done ? Repair{true, std::move(what)} : changed_meanwhile();
 }
 

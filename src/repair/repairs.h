@@ -54,7 +54,7 @@ class Repairs {
   static const Row& row_of(check::Kind kind);
 
   Result<Repair> refuse_newer(const Finding& finding);
-  Result<Repair> step(MetaTxn txn, std::string what);
+  Result<Repair> step(const MetaTxn& txn, std::string what);
   Result<Repair> put(const Object& object, const txn::Part& part, const Bytes& value, std::string what);
   Result<Repair> drop(const Object& object, const txn::Part& part, std::string what);
   // volume_objects.cpp
