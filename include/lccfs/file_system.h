@@ -128,6 +128,9 @@ struct FileSystemOptions {
   std::chrono::nanoseconds entry_ttl{0};
   std::chrono::nanoseconds attributes_ttl{std::chrono::seconds(1)};
   bool read_only = false;
+  /// What buffered writes may keep in memory, of all files together, until the store has it. 0: each write waits for
+  /// the store.
+  std::uint64_t dirty_limit_bytes = 0;
   std::string mount_id;  ///< for the instance record; the mountpoint
 };
 
@@ -174,7 +177,8 @@ class FileSystem {
   /// Fills the front of `target`, which lives until done; fewer bytes than asked for: the end of the file.
   virtual void read(HandleId handle, std::uint64_t offset, std::span<char> target, ReadDone done) = 0;
   virtual void write(HandleId handle, WriteRequest request, WriteDone done) = 0;
-  /// At each close(2): what was written has reached the store, size and times too.
+  /// At each close(2): what was written has reached the store, size and times too. Errors of writes that were answered
+  /// before: told once to each handle, by flush or fsync.
   virtual Result<> flush(HandleId handle) = 0;
   virtual Result<> fsync(HandleId handle, bool data_only) = 0;
   virtual void release(HandleId handle) = 0;
@@ -185,7 +189,7 @@ class FileSystem {
   // -- the mount
   /// The kernel has forgotten this inode: what was remembered of what it was told goes.
   virtual void forget(Ino ino) = 0;
-  /// To be called about once a second: stores sizes and times that have been dirty for 5 s, sees who else is there.
+  /// To be called about once a second: stores what has been dirty for 5 s, sees who else is there.
   virtual void tick() = 0;
   /// The volume's: how long what was removed is left alone at least.
   virtual std::chrono::seconds grace_period() const = 0;

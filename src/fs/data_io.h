@@ -24,6 +24,7 @@ struct DataIo {
   ThreadPool& pool;
   LeaseHolders& holders;
   KernelView& kernel;
+  DirtyRoom& room;
   /// How old a mode may be that says whether a user's write clears setuid.
   const std::chrono::nanoseconds attributes_ttl;
 

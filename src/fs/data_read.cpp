@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 // Reading. With the lease, memory knows size and map: one store read for each mapped object touched, none for holes.
+// What is buffered is laid over what the store has: it is copied first, so that nothing is missed that reaches the store
+// meanwhile.
 // Without it, the inode as it was last read is a guess: bytes found where it says so are the file's; wherever it says
 // "end of file" or "hole", and wherever bytes are missing, the inode is read again, and the read starts over if it has
 // changed meanwhile (else a read beside a truncate returns zeros that never were).
@@ -35,6 +37,7 @@ struct ReadOp : std::enable_shared_from_this<ReadOp> {
   std::uint64_t version = 0;
   std::uint64_t length = 0;  // what of the target lies below the size
   std::vector<format::Extent> mapped;
+  std::vector<WriteBuffer::Piece> unwritten;  // what is buffered of it
   std::atomic<bool> bytes_missing{false};
   PartsInFlight parts;
 
@@ -63,6 +66,8 @@ struct ReadOp : std::enable_shared_from_this<ReadOp> {
     const std::uint64_t size_bytes = node->view.size_bytes;
     const auto end = std::min(offset + target.size(), size_bytes);
     length = end > offset ? end - offset : 0;
+    unwritten.clear();
+    if (leased && length != 0) unwritten = node->buffer->pieces({offset, end});
     mapped.clear();
     bool meets_hole = false;
     for (const auto& extent : format::extents(io.instance.super().object_size_bytes, offset, length)) {
@@ -73,7 +78,18 @@ struct ReadOp : std::enable_shared_from_this<ReadOp> {
     return meets_hole && (!fresh || !node->view.map_is_whole);
   }
 
+  /// Whether nothing of it is to be read from the store.
+  bool is_all_unwritten() const {
+    auto position = offset;
+    for (const auto& piece : unwritten) {
+      if (piece.offset_bytes > position) return false;
+      position = std::max(position, piece.offset_bytes + piece.bytes.size());
+    }
+    return position >= offset + length;
+  }
+
   void issue() {
+    if (is_all_unwritten()) mapped.clear();
     // Holes between mapped objects are zeros without asking; what the store fills in is fixed up when it has answered.
     std::uint64_t position = offset;
     const auto zero_until = [&](std::uint64_t file_offset) {
@@ -131,6 +147,9 @@ struct ReadOp : std::enable_shared_from_this<ReadOp> {
   }
 
   void finish(Result<std::size_t> result) {
+    if (result) {
+      for (const auto& piece : unwritten) std::ranges::copy(piece.bytes, target.data() + (piece.offset_bytes - offset));
+    }
     node->gate.leave_read();
     done(std::move(result));
   }

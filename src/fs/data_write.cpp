@@ -3,8 +3,10 @@
 // Writing. The hot path (lease held, objects mapped, no setuid bit to clear) is the data write and nothing else.
 //
 //  write  | object   | step                                         | stop here leaves
-//  0      | Inode.X  | the lease (lease.cpp), once            |
+//  0      | Inode.X  | the lease (lease.cpp), once                  |
 //  1      | Inode.X  | "may exist" bits of the objects, if not set  | bits that promise nothing
+//  -      | memory   | buffered: the bytes. Written out as in       | the old bytes: no fsync covered it
+//         |          | write_buffer.cpp; 2 and 3 fall away          |
 //  2      | Data.X.* | write (all extents together)                 | below the size: old, new or torn bytes, as on a
 //         |          |                                              | disk; past it: cut at the take-over
 //  -      | memory   | size and times, stored at fsync, flush,      | growth that no fsync covered is lost
@@ -37,7 +39,9 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
   const DataIo::Pages pages;
   std::uint64_t offset = request.offset_bytes;  // of an append: known once it is alone
   FileSystem::WriteDone done;
-  bool in_gate = false;  // of its own: an append's thread is alone there, waits, cleans up and answers
+  bool buffered = false;  // answered before the store has it
+  bool has_room = false;  // for its bytes in the buffer
+  bool in_gate = false;   // of its own: an append's thread is alone there, waits, cleans up and answers
   bool alone = false;
   PartsInFlight parts;
 
@@ -60,6 +64,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
 
   void begin() {
     if (io.instance.fenced()) return finish(failure(ErrorCode::fenced, "this client was fenced"));
+    buffered = may_be_buffered();
     if (is_ready()) return issue();
     io.pool.post([op = shared_from_this()] { op->prepare_and_issue(); });
   }
@@ -90,11 +95,24 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
     enter();
   }
 
-  bool is_ready() const {
+  /// Direct and synchronous writes wait for the store; all do once another client has asked for the file, and after one
+  /// that could not be stored.
+  bool may_be_buffered() const {
+    if (!io.room.is_used() || size_bytes() == 0 || syncs_data() || (request.flags & O_DIRECT) != 0) return false;
+    if (node->buffer->is_failing()) return false;
     const Lock lock(node->mutex);
-    if (!node->lease_held || node->tail_is_dirty) return false;
-    if (!request.writes_back_pages && !io.has_no_privileges(*node, request.caller)) return false;
-    return node->is_mapped(offset, size_bytes());
+    return !node->is_shared;
+  }
+
+  bool is_ready() {
+    {
+      const Lock lock(node->mutex);
+      if (!node->lease_held || node->tail_is_dirty) return false;
+      if (!request.writes_back_pages && !io.has_no_privileges(*node, request.caller)) return false;
+      if (!node->is_mapped(offset, size_bytes())) return false;
+    }
+    if (!buffered) return !io.room.is_used() || !node->buffer->has_any_of({offset, end()});
+    return has_room = io.room.take_now(size_bytes());
   }
 
   /// Everything that blocks: the lease, the map bits, the setuid bits.
@@ -106,6 +124,21 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
     // No user writes back pages: that clears no setuid bit.
     if (!request.writes_back_pages) LCCFS_CHECK(io.clear_privileges(*node, request.caller));
     if (size_bytes() == 0) return {};
+    LCCFS_CHECK(map_extents());
+    if (!buffered) return pass_by_buffer();
+    if (!has_room) io.room.take(size_bytes());
+    has_room = true;
+    return {};
+  }
+
+  /// What is buffered of the range comes before this write; what of it cannot be stored is replaced by it.
+  Result<> pass_by_buffer() {
+    if (!node->buffer->has_any_of({offset, end()})) return {};
+    if (!node->buffer->write_out({offset, end()})) node->buffer->drop({offset, end()});
+    return {};
+  }
+
+  Result<> map_extents() {
     const auto first = extents().front().index;
     const auto last = extents().back().index;
     const Lock one_step(node->step_mutex);
@@ -120,6 +153,14 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
   }
 
   void issue() {
+    if (!buffered) return send();
+    node->buffer->put(offset, {request.bytes.data, size_bytes()});
+    note_written();
+    if (!may_be_buffered()) node->buffer->begin_write_out();  // another client has asked just now
+    finish(size_bytes());
+  }
+
+  void send() {
     const auto all = extents();
     parts.begin(all.size() + 1);
     for (const auto& extent : all) {
@@ -137,6 +178,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
   void returned() {
     auto error = parts.error();
     if (!error) {
+      if (node->buffer->is_failing()) node->buffer->succeeded();
       note_written();
       if (alone || !must_store()) return finish(size_bytes());
       return io.pool.post([op = shared_from_this()] { op->finish(op->store_written()); });
@@ -151,8 +193,10 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
 
   /// The size rises as a write completes, in any order, before it is answered.
   void note_written() {
+    const bool nothing_is_buffered = !buffered && !node->buffer->has_any_of(WriteBuffer::everything);
     const Lock lock(node->mutex);
     if (size_bytes() != 0) node->view.size_bytes = std::max(node->view.size_bytes, end());
+    if (nothing_is_buffered) node->covered_size_bytes = node->view.size_bytes;
     node->note_change();
     node->view.mtime = node->view.wtime;
     node->last_write_end = end();
@@ -223,6 +267,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
     if (size_bytes() > format::file_size_limit_bytes - offset) {
       return failure(ErrorCode::file_too_large, "a file has at most 2^63 - 1 bytes");
     }
+    buffered = may_be_buffered();
     LCCFS_CHECK(prepare());
     auto [answer, answered] = promised<Result<std::size_t>>();
     done = std::move(answered);

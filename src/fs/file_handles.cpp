@@ -10,10 +10,12 @@
 //  after          |          | a holder has expired: take over, release (lease.cpp)|
 //
 //  fsync          | object   | step                                                | stop here leaves
+//  0              | Data.X.* | write out what is buffered                          | the same: it is not answered yet
 //  1              | Inode.X  | store (file_node.cpp): size, believed bits and, but | the same: it is not answered yet
 //                 |          | for fdatasync, times, if dirty                      |
 //
 //  flush, release | object   | step                                                | stop here leaves
+//  0              | Data.X.* | write out what is buffered                          | what no fsync covered is lost
 //  1              | Inode.X  | another handle writes: store, if dirty; if none     | growth that no fsync covered is lost
 //                 |          | does: release the lease, if it is held              |
 #include "base/log.h"
@@ -132,15 +134,18 @@ Result<> Files::flush(HandleId id) {
   const auto handle = open_files_.handle(id);
   if (!handle) return std::unexpected(bad_handle());
   if (!for_writing(handle->flags)) return {};
-  return release_or_store(*handle->node, 1, Dirty::is_stored);
+  auto stored = release_or_store(*handle->node, 1, Dirty::is_stored);
+  LCCFS_CHECK(open_files_.late_error(id));
+  return stored;
 }
 
-/// Every write that was answered is in the store already: what is left is the size, the map's beliefs and the times.
 Result<> Files::fsync(HandleId id, bool data_only) {
   const auto handle = open_files_.handle(id);
   if (!handle) return std::unexpected(bad_handle());
   if (instance_.fenced()) return failure(ErrorCode::fenced, "this client was fenced");
-  return handle->node->store_dirty(!data_only);
+  auto stored = handle->node->store_dirty(!data_only);
+  LCCFS_CHECK(open_files_.late_error(id));
+  return stored;
 }
 
 void Files::release(HandleId id) {

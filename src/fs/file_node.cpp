@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 //  store      | object   | step                                                   | stop here leaves
+//  0          | Data.X.* | write out what is buffered (write_buffer.cpp): before  | bytes past the size: cut at the take-over
+//             |          | 1 if the size grows, else beside it                    |
 //  1          | Inode.X  | "store size, times, map": guard lease = me; what is    | done
 //             |          | dirty of size, believed bits and times                 |
 //
@@ -11,6 +13,7 @@
 
 #include <algorithm>
 
+#include "base/log.h"
 #include "format/layout.h"
 #include "format/object_names.h"
 
@@ -45,7 +48,7 @@ void FileNode::take(Inode read) {
   read.attr_raw = view.attr_raw;
   read.ctime = view.ctime;
   view = std::move(read);
-  stored_size_bytes = view.size_bytes;
+  stored_size_bytes = covered_size_bytes = view.size_bytes;
 }
 
 std::optional<Attributes> FileNode::acknowledged(const Inode& read) {
@@ -84,9 +87,18 @@ Result<> FileNode::taken(Inode inode, std::uint64_t unchanged_since) {
   return {};
 }
 
+/// Whoever needs the lease is not kept waiting by bytes that cannot be stored: they are lost, and whoever has the file
+/// open here is told so.
 Result<MetaTxn> FileNode::release_step() {
+  if (const auto written = write_out(); !written) {
+    if (written.error().code == ErrorCode::fenced) return std::unexpected(written.error());
+    const auto lost_bytes = buffer->drop(WriteBuffer::everything);
+    log::error(format::inode_object(ino) + ": " + std::to_string(lost_bytes) +
+               " bytes could not be stored, and are lost: " + written.error().context);
+  }
   LCCFS_CHECK(clean_tail());
   const Lock lock(mutex);
+  covered_size_bytes = view.size_bytes;
   return txn::release_lease(ino, instance_.id(), dirty_changes(true));
 }
 
@@ -96,6 +108,7 @@ void FileNode::released(std::uint64_t version) {
   times_stored = times_changed;
   dirty_map_blocks.clear();
   dirty_since.reset();
+  is_shared = false;
   view.lease.reset();
   view.version = version;
 }
@@ -123,8 +136,8 @@ void FileNode::set_believed_there(ObjectIndex index, bool there) {
 txn::FileChanges FileNode::dirty_changes(bool with_times) {
   txn::FileChanges changes;
   if (with_times && is_dirty(true)) dirty_since = instance_.clock().elapsed();
-  if (stored_size_bytes != view.size_bytes) {
-    changes.size_bytes = view.size_bytes;
+  if (stored_size_bytes != covered_size_bytes) {
+    changes.size_bytes = covered_size_bytes;
     stored_size_bytes.reset();
   }
   if (with_times && times_stored != times_changed) {
@@ -136,9 +149,33 @@ txn::FileChanges FileNode::dirty_changes(bool with_times) {
   return changes;
 }
 
+/// A size is stored after the bytes below it: a crash shows no zeros that nobody wrote. Where it stays, the bytes and
+/// the times go side by side.
 Result<> FileNode::store_dirty(bool with_times) {
-  const Lock one_step(step_mutex);
-  return store_dirty_now(with_times);
+  std::uint64_t size_bytes = 0, cuts_before = 0;
+  bool grows = false;
+  {
+    const Lock lock(mutex);
+    size_bytes = view.size_bytes;
+    grows = stored_size_bytes != size_bytes;
+    cuts_before = cuts_;
+  }
+  if (grows) {
+    LCCFS_CHECK(write_out());
+  } else {
+    buffer->begin_write_out();
+  }
+  Result<> stored;
+  {
+    const Lock one_step(step_mutex);
+    {
+      const Lock lock(mutex);
+      if (cuts_ == cuts_before) covered_size_bytes = std::max(covered_size_bytes, size_bytes);
+    }
+    stored = store_dirty_now(with_times);
+  }
+  if (!grows) LCCFS_CHECK(write_out());
+  return stored;
 }
 
 Result<> FileNode::store_dirty_now(bool with_times) {

@@ -15,22 +15,30 @@
 #include "fs/io_gate.h"
 #include "fs/kernel_view.h"
 #include "fs/lease.h"
+#include "fs/write_buffer.h"
 #include "txn/file_txn.h"
 
 namespace lccfs {
 
 class FileNode final : public Lease {
  public:
-  FileNode(Ino inode, Instance& instance, LeaseHolders& holders, KernelView& kernel)
-      : Lease(inode, instance, holders), kernel_(kernel) {}
+  FileNode(Ino inode, Instance& instance, LeaseHolders& holders, KernelView& kernel, std::shared_ptr<DirtyRoom> room)
+      : Lease(inode, instance, holders),
+        buffer(std::make_shared<WriteBuffer>(inode, instance.store(), instance.super().object_size_bytes,
+                                             std::move(room))),
+        kernel_(kernel) {}
 
   IoGate gate;
+  /// What was written and is not in the store yet.
+  const std::shared_ptr<WriteBuffer> buffer;
 
   // -- what is known of the file
   /// With the lease: what was acknowledged, and stat answers. Without: the inode as it was last read; ino 0: not yet.
   Inode view GUARDED_BY(mutex);
   /// The size that the inode object says. nullopt: not known, a step that stores it is on its way or has failed.
   std::optional<std::uint64_t> stored_size_bytes GUARDED_BY(mutex);
+  /// The size that may be stored: all bytes below it have been written out.
+  std::uint64_t covered_size_bytes GUARDED_BY(mutex) = 0;
   /// How often the times were changed, and as of which change they are stored.
   std::uint64_t times_changed GUARDED_BY(mutex) = 0, times_stored GUARDED_BY(mutex) = 0;
   std::set<std::uint64_t> dirty_map_blocks GUARDED_BY(mutex);
@@ -43,7 +51,9 @@ class FileNode final : public Lease {
   // -- who uses it
   std::uint64_t last_write_end GUARDED_BY(mutex) = 0;  // where a sequential writer continues
   unsigned handles GUARDED_BY(mutex) = 0, writers GUARDED_BY(mutex) = 0;
-  unsigned openings GUARDED_BY(mutex) = 0;         // opens that have begun: they are going to read the inode
+  unsigned openings GUARDED_BY(mutex) = 0;  // opens that have begun: they are going to read the inode
+  /// Another client has asked for what is kept here, under the present lease: it may read the bytes at any time.
+  bool is_shared GUARDED_BY(mutex) = false;
   bool store_is_posted GUARDED_BY(mutex) = false;  // the five-second store is in line or under way
 
   /// The inode was read anew: without the lease, the newest read is what is known of it.
@@ -63,8 +73,10 @@ class FileNode final : public Lease {
   /// Its size, bytes or times were changed here, just now.
   void note_change() REQUIRES(mutex);
   void set_believed_there(ObjectIndex index, bool there) REQUIRES(mutex);
-  /// Stores size, times and believed map bits if they are dirty. 0 steps if not.
+  /// Stores what is buffered; and size, times and believed map bits if they are dirty. 0 steps if nothing is.
   Result<> store_dirty(bool with_times) EXCLUDES(step_mutex, mutex);
+  /// Stores what is buffered.
+  Result<> write_out() EXCLUDES(mutex) { return buffer->write_out(WriteBuffer::everything); }
   /// Whether all objects of these bytes may exist.
   bool is_mapped(std::uint64_t offset_bytes, std::uint64_t size_bytes) const REQUIRES(mutex);
   /// Marks data objects as "may exist" and, the first `count`, as believed there: before they are written to. The lease
@@ -91,6 +103,7 @@ class FileNode final : public Lease {
   Result<> cut_data(std::uint64_t size_bytes) REQUIRES(step_mutex) EXCLUDES(mutex);
 
   KernelView& kernel_;
+  std::uint64_t cuts_ GUARDED_BY(mutex) = 0;          // how often a program has set the size
   std::uint64_t attr_version_ GUARDED_BY(mutex) = 0;  // as of which what is known of mode, owner and flags is right
 };
 

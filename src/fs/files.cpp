@@ -18,8 +18,9 @@ Files::Files(Instance& instance, ThreadPool& pool, const FileSystemOptions& opti
       pool_(pool),
       options_(options),
       holders_(instance),
-      open_files_(instance, holders_, kernel_),
-      io_{instance, pool, holders_, kernel_, options.attributes_ttl},
+      room_(std::make_shared<DirtyRoom>(options.dirty_limit_bytes)),
+      open_files_(instance, holders_, kernel_, room_),
+      io_{instance, pool, holders_, kernel_, *room_, options.attributes_ttl},
       recalls_(instance, open_files_, kernel_) {
   instance.set_question_handler([this](const format::Question& question) { return recalls_.answer(question); });
 }
@@ -101,6 +102,14 @@ bool Files::is_open_or_opening(Ino ino) const {
   return node->handles > 0 || node->openings > 0;
 }
 
+Result<> Files::store_before_replacing(Ino ino) {
+  auto node = open_files_.existing(ino);
+  if (!node) return {};
+  auto stored = node->store_dirty(false);
+  open_files_.let_go(std::move(node));
+  return stored;
+}
+
 void Files::attributes_changed(const Inode& view) {
   const auto node = open_files_.existing(view.ino);
   if (!node) return;
@@ -154,10 +163,11 @@ void Files::tick() {
       open_files_.let_go(std::move(node));
       continue;
     }
-    post([node] {
+    post([this, node] {
       auto stored = node->store_dirty(true);
-      if (!stored) log::error(format::inode_object(node->ino) + ": storing its size: " + stored.error().context);
+      if (!stored) log::error(format::inode_object(node->ino) + ": storing it: " + stored.error().context);
       const Lock lock(node->mutex);
+      if (!stored && node->dirty_since) node->dirty_since = instance_.clock().elapsed();
       node->store_is_posted = false;
     });
   }

@@ -39,6 +39,9 @@ class Files {
   void born(const Inode& view);
   void unborn(Ino ino);
   OpenReply open_new(const Inode& view, int flags);
+  /// Stores the bytes and the size of a file that is about to take the name of another: no crash leaves that name with
+  /// less than the file had.
+  Result<> store_before_replacing(Ino ino);
   /// security.capability of an open file from memory: nullopt if it is not open here, or memory too old (ask the
   /// store).
   std::optional<bool> has_capability(Ino ino) const;
@@ -84,6 +87,7 @@ class Files {
   const FileSystemOptions options_;
   KernelView kernel_;
   LeaseHolders holders_;
+  const std::shared_ptr<DirtyRoom> room_;
   OpenFiles open_files_;
   Mutex tasks_mutex_;
   std::condition_variable tasks_changed_;

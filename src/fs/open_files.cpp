@@ -8,7 +8,7 @@ namespace lccfs {
 OpenFiles::Node OpenFiles::node(Ino ino) {
   const Lock lock(mutex_);
   auto& found = nodes_[ino];
-  if (!found) found = std::make_shared<FileNode>(ino, instance_, holders_, kernel_);
+  if (!found) found = std::make_shared<FileNode>(ino, instance_, holders_, kernel_, room_);
   return found;
 }
 
@@ -36,7 +36,7 @@ void OpenFiles::let_go(Node&& node) {
 HandleId OpenFiles::add(const Node& node, int flags) {
   const Lock lock(mutex_);
   const HandleId id{next_handle_++};
-  handles_[id] = {node, flags, !bypasses_pages(flags)};
+  handles_[id] = {node, flags, !bypasses_pages(flags), node->buffer->errors().count};
   const Lock node_lock(node->mutex);
   ++node->handles;
   if (for_writing(flags)) ++node->writers;
@@ -57,11 +57,20 @@ void OpenFiles::is_mapped(HandleId id) {
   kernel_.mapped(found->second.node->ino);
 }
 
+Result<> OpenFiles::late_error(HandleId id) {
+  const Lock lock(mutex_);
+  const auto found = handles_.find(id);
+  if (found == handles_.end()) return {};
+  const auto errors = found->second.node->buffer->errors();
+  if (std::exchange(found->second.errors_told, errors.count) == errors.count) return {};
+  return std::unexpected(*errors.last);
+}
+
 OpenFiles::Node OpenFiles::drop(HandleId id) {
   const Lock lock(mutex_);
   const auto dropped = handles_.extract(id);
   if (!dropped) return nullptr;
-  const auto& [node, flags, uses_pages] = dropped.mapped();
+  const auto& [node, flags, uses_pages, errors_told] = dropped.mapped();
   if (uses_pages) kernel_.closed(node->ino);
   const Lock node_lock(node->mutex);
   --node->handles;

@@ -26,13 +26,14 @@ inline bool bypasses_pages(int flags) {
 struct FileHandle {
   std::shared_ptr<FileNode> node;
   int flags = 0;
-  bool uses_pages = true;  // the kernel's: for buffered reads and writes, or for a mapping
+  bool uses_pages = true;         // the kernel's: for buffered reads and writes, or for a mapping
+  std::uint64_t errors_told = 0;  // as of which of the file's late errors
 };
 
 class OpenFiles {
  public:
-  OpenFiles(Instance& instance, LeaseHolders& holders, KernelView& kernel)
-      : instance_(instance), holders_(holders), kernel_(kernel) {}
+  OpenFiles(Instance& instance, LeaseHolders& holders, KernelView& kernel, std::shared_ptr<DirtyRoom> room)
+      : instance_(instance), holders_(holders), kernel_(kernel), room_(std::move(room)) {}
 
   using Node = std::shared_ptr<FileNode>;
   /// Made if there is none. To be followed by let_go.
@@ -46,6 +47,8 @@ class OpenFiles {
   std::optional<FileHandle> handle(HandleId id) const;
   /// The kernel uses its pages for this handle, whatever its flags.
   void is_mapped(HandleId id);
+  /// Why a write that was answered could not be stored since this handle was opened, or was last told.
+  Result<> late_error(HandleId id);
   /// The node to let go of; nullptr: no such handle.
   Node drop(HandleId id);
 
@@ -53,6 +56,7 @@ class OpenFiles {
   Instance& instance_;
   LeaseHolders& holders_;
   KernelView& kernel_;
+  const std::shared_ptr<DirtyRoom> room_;
   mutable Mutex mutex_;
   std::unordered_map<Ino, Node> nodes_ GUARDED_BY(mutex_);
   std::map<HandleId, FileHandle> handles_ GUARDED_BY(mutex_);

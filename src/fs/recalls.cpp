@@ -51,6 +51,7 @@ void Recalls::begin(const Question& question) {
   {
     const Lock lock(asked_for->mutex);
     keep = question.kind == Question::Kind::store_attributes && asked_for->lease_held && asked_for->writers > 0;
+    asked_for->is_shared = asked_for->lease_held;
   }
   if (keep) {
     return threads_.post([this, question, asked_for = std::move(asked_for)]() mutable {

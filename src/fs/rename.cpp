@@ -3,6 +3,8 @@
 // rename inside one directory (P, old -> X, new -> Y or nothing): 1 write.
 //
 //  # | object     | step                                                                  | stop here leaves
+//  0 | Data.X.*,  | a file X that replaces a file: write out what is buffered of it, and  | the old name, and a file X of
+//    | Inode.X    | its size (file_node.cpp): Y's name never leads to less than X had     | which more is stored
 //  0 | Session.me | [log queue items] Y replaced: directory item P, if none is relied on  |
 //    |            | already; a directory Y: items Y and P, in one write                   |
 //  1 | Inode.Y    | [seal] a directory Y, as in rmdir                                     | as in rmdir
@@ -116,7 +118,9 @@ Result<bool> Namespace::Rename::onto_other(const Inode& moved, const Inode& repl
     if (no_replace) return failure(ErrorCode::exists, describe(to_));
     return failure(moved.is_directory() ? ErrorCode::not_directory : ErrorCode::is_directory, describe(to_));
   }
-  return replaced.is_directory() ? replace_directory() : move(&replaced);
+  if (replaced.is_directory()) return replace_directory();
+  LCCFS_CHECK(namespace_.files_.store_before_replacing(moved.ino));
+  return move(&replaced);
 }
 
 Result<bool> Namespace::Rename::once(bool from_memory) {

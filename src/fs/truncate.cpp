@@ -4,6 +4,7 @@
 //
 //  truncate   | object   | step                                                   | stop here leaves
 //  0          | Inode.X  | the lease (lease.cpp), if it is not held               |
+//  -          | Data.X.* | write out what is buffered (write_buffer.cpp)          | the same as a write
 //  1          | Inode.X  | "store size, times, map": guard lease = me; size,      | bytes past the size, and my lease
 //             |          | times: **commit**                                      |
 //  2          | Data.X.* | cut the boundary object, remove mapped ones past it    | the same: cut at the take-over
@@ -27,11 +28,14 @@ Result<> FileNode::truncate(std::uint64_t size_bytes) {
   }
   const Lock one_step(step_mutex);  // nobody else stores a size that is then taken back
   LCCFS_CHECK(ensure());
+  static_cast<void>(write_out());  // what cannot be written stays buffered, and its error is told: a cut gives space
   LCCFS_CHECK(clean_tail());
   std::uint64_t size_before = 0;
   {
     const Lock lock(mutex);
     size_before = std::exchange(view.size_bytes, size_bytes);
+    covered_size_bytes = size_bytes;
+    ++cuts_;
     // Also where the size stays: a holder that was evicted learns by this step that it is none any more.
     stored_size_bytes.reset();
     note_change();
@@ -41,7 +45,7 @@ Result<> FileNode::truncate(std::uint64_t size_bytes) {
   const bool shorter = size_bytes < size_before;
   {
     const Lock lock(mutex);
-    if (!stored) view.size_bytes = size_before;
+    if (!stored) view.size_bytes = covered_size_bytes = size_before;
     if (stored && shorter) tail_is_dirty = true;  // should the cut fail: nothing else is done before it is made good
   }
   LCCFS_CHECK(stored);
@@ -60,6 +64,7 @@ Result<> FileNode::clean_tail() {
 
 /// Cuts the boundary object at the size and removes every mapped object past it.
 Result<> FileNode::cut_data(std::uint64_t size_bytes) {
+  buffer->drop({size_bytes, UINT64_MAX});
   const auto object_size = instance_.super().object_size_bytes;
   const auto kept = format::object_count(object_size, size_bytes);
   const auto boundary_bytes = size_bytes % object_size;

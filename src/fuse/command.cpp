@@ -21,7 +21,8 @@ constexpr const char* footer = R"(Examples:
   lccfs-fuse -p vms -n nova -m /mnt -o ro -f              read-only, in the foreground
   fusermount3 -u /mnt                                     unmount (or: umount /mnt)
 
-Options of -o: ro, nosuid, nodev, noexec, allow_other, nogc, entry_timeout=SECONDS, attr_timeout=SECONDS.)";
+Options of -o: ro, nosuid, nodev, noexec, allow_other, nogc, entry_timeout=SECONDS, attr_timeout=SECONDS,
+dirty_limit=SIZE.)";
 
 }  // namespace
 

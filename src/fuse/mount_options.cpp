@@ -57,6 +57,12 @@ Result<> add_word(const std::string& word, MountOptions& options) {
     target = *seconds;
     return {};
   }
+  if (equals != std::string::npos && name == "dirty_limit") {
+    const auto size_bytes = options::parse_size(word.substr(equals + 1));
+    if (!size_bytes) return failure(ErrorCode::invalid, name + ": " + size_bytes.error().context);
+    options.dirty_limit_bytes = *size_bytes;
+    return {};
+  }
   if (has_no_effect(word)) return {};
   return failure(ErrorCode::invalid, "unknown mount option '" + word + "'; lccfs-fuse(8) lists them");
 }

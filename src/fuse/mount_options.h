@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -15,6 +16,7 @@ struct MountOptions {
   bool allow_other = false;
   bool collect_garbage = true;  ///< a read-only mount does not, whatever this says
   std::optional<std::chrono::nanoseconds> entry_ttl, attributes_ttl;
+  std::uint64_t dirty_limit_bytes = 64 << 20;
 };
 
 /// Adds a comma list to `options`; later words win. An unknown word is an error that names it.

@@ -207,9 +207,10 @@ std::string path_of(const Call& call) { return call.kind == Kind::rename ? call.
 
 /// The sequence; the client dies at the n-th change of its last part, or after all of it (nullopt). false: there is
 /// no such change.
-bool crash_in(const Start& start, const std::vector<Part>& parts, std::optional<unsigned> n, Fault::Kind kind) {
+bool crash_in(const Start& start, const std::vector<Part>& parts, Writes writes, std::optional<unsigned> n,
+              Fault::Kind kind) {
   World world(start.world);
-  Client client = world.mount();
+  Client client = world.mount(writes);
   client.prepare(false);
   OpenFiles files(client.paths());
   Expected expected(start.model);
@@ -239,15 +240,20 @@ bool crash_in(const Start& start, const std::vector<Part>& parts, std::optional<
   world.let_a_minute_pass();
   ++cases.crashes;
   const auto wrong = expected.judge(world.tree());
-  if (!wrong.empty()) FAIL_CHECK(text << (n ? lccfs::describe(kind) : "crash after it") << "\n" << wrong);
+  if (!wrong.empty())
+    FAIL_CHECK(text << (writes == Writes::wait ? "writes wait, " : "") << (n ? lccfs::describe(kind) : "crash after it")
+                    << "\n"
+                    << wrong);
   return true;
 }
 
 void crash_everywhere(const Start& start, const std::vector<Part>& parts) {
-  ++cases.sequences;
-  crash_in(start, parts, std::nullopt, Fault::Kind::none);
-  for (const auto kind : {Fault::Kind::not_applied_and_crash, Fault::Kind::applied_and_crash}) {
-    for (unsigned n = 0; crash_in(start, parts, n, kind); ++n) continue;
+  for (const Writes writes : {Writes::are_buffered, Writes::wait}) {
+    ++cases.sequences;
+    crash_in(start, parts, writes, std::nullopt, Fault::Kind::none);
+    for (const auto kind : {Fault::Kind::not_applied_and_crash, Fault::Kind::applied_and_crash}) {
+      for (unsigned n = 0; crash_in(start, parts, writes, n, kind); ++n) continue;
+    }
   }
 }
 

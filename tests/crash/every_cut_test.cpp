@@ -81,8 +81,8 @@ void fence_stopped(World& world, Client& client) {
 }
 
 /// The operation with that fault at its n-th change. nullopt: it has no so many.
-std::optional<std::string> cut_at(Stage& stage, const Start& start, const Call& call, Beside beside, const Cut& with,
-                                  unsigned n) {
+std::optional<std::string> cut_at(Stage& stage, const Start& start, const Call& call, Beside beside, Writes writes,
+                                  const Cut& with, unsigned n) {
   World world(start.world);
   std::unique_ptr<OtherClient> other;
   std::vector<Performed> history;
@@ -91,7 +91,7 @@ std::optional<std::string> cut_at(Stage& stage, const Start& start, const Call& 
     const Call written{.kind = Call::Kind::write, .path = "/d/a", .offset_bytes = 0, .size_bytes = 20, .letter = 'w'};
     history.push_back({.client = 1, .call = written, .result = "ok", .begin = 0, .end = 1});
   }
-  Client client = world.mount();
+  Client client = world.mount(writes);
   client.prepare(beside == Beside::a_warm_memory);
   const NthMutation hook(n, {with.kind});
   client.store().set_hook([&](const StepInfo& info) {
@@ -123,21 +123,28 @@ bool has_a_file_a(const Start& start) {
   return false;
 }
 
+void cut_with(Stage& stage, const Start& start, const std::string& state, const Call& call, Beside beside,
+              Writes writes) {
+  ++cases.operations;
+  for (const Cut& with : all_cuts) {
+    for (unsigned n = 0;; ++n) {
+      const auto wrong = cut_at(stage, start, call, beside, writes, with, n);
+      if (!wrong) break;
+      ++cases.cuts;
+      INFO(state << ": " << text_of(call) << describe(beside) << (writes == Writes::wait ? ", writes wait" : "") << ": "
+                 << lccfs::describe(with.kind) << (with.lands_when_taken_for_gone ? " a minute" : "")
+                 << (with.is_fenced_before ? ", stopped and fenced before it" : "") << ", change " << n);
+      if (!wrong->empty()) FAIL_CHECK(*wrong);
+    }
+  }
+}
+
 void cut_everywhere(Stage& stage, const Start& start, const std::string& state, const Call& call) {
   if (!is_wanted(state + ": " + text_of(call))) return;
   for (const Beside beside : all_besides) {
     if ((beside == Beside::a_reader || beside == Beside::a_writer) && !has_a_file_a(start)) continue;
-    ++cases.operations;
-    for (const Cut& with : all_cuts) {
-      for (unsigned n = 0;; ++n) {
-        const auto wrong = cut_at(stage, start, call, beside, with, n);
-        if (!wrong) break;
-        ++cases.cuts;
-        INFO(state << ": " << text_of(call) << describe(beside) << ": " << lccfs::describe(with.kind)
-                   << (with.lands_when_taken_for_gone ? " a minute" : "")
-                   << (with.is_fenced_before ? ", stopped and fenced before it" : "") << ", change " << n);
-        if (!wrong->empty()) FAIL_CHECK(*wrong);
-      }
+    for (const Writes writes : {Writes::are_buffered, Writes::wait}) {
+      cut_with(stage, start, state, call, beside, writes);
     }
   }
 }

@@ -18,8 +18,18 @@ namespace lccfs::crash {
 
 using test::need;
 
-Client::Client(ScriptedCluster& cluster, Clock& clock)
-    : store_(cluster.new_client()), file_system_(need(mount_volume(store_, clock, {}))), paths_(*file_system_) {}
+namespace {
+FileSystemOptions options_of(Writes writes) {
+  FileSystemOptions options;
+  if (writes == Writes::are_buffered) options.dirty_limit_bytes = 1 << 20;
+  return options;
+}
+}  // namespace
+
+Client::Client(ScriptedCluster& cluster, Clock& clock, Writes writes)
+    : store_(cluster.new_client()),
+      file_system_(need(mount_volume(store_, clock, options_of(writes)))),
+      paths_(*file_system_) {}
 
 void Client::prepare(bool warm) {
   static_cast<void>(paths_.stay_at("/d"));  // if it is there

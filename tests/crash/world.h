@@ -14,10 +14,13 @@
 
 namespace lccfs::crash {
 
+/// Whether a write is answered before the store has it.
+enum class Writes { are_buffered, wait };
+
 /// A mounted client that dies, or unmounts.
 class Client {
  public:
-  Client(ScriptedCluster& cluster, Clock& clock);
+  Client(ScriptedCluster& cluster, Clock& clock, Writes writes);
 
   ScriptedClient& store() { return *store_; }
   test::Paths& paths() { return paths_; }
@@ -64,7 +67,9 @@ class World {
   /// The same world as it was, for a case of its own.
   explicit World(const World& base);
 
-  Client mount() { return Client(*cluster_, clock_); }
+  Client mount(Writes writes) { return Client(*cluster_, clock_, writes); }
+  /// The first buffers writes, the second does not, and so on.
+  Client mount() { return mount(mounts_++ % 2 == 0 ? Writes::are_buffered : Writes::wait); }
   /// The tree as a new client sees it; the invariants are checked before anybody mends anything.
   Tree tree();
   /// Long enough for whoever is gone to be taken for gone.
@@ -88,6 +93,7 @@ class World {
 
   test::FakeClock clock_;
   std::shared_ptr<ScriptedCluster> cluster_;
+  unsigned mounts_ = 0;
 };
 
 }  // namespace lccfs::crash

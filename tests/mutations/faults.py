@@ -39,6 +39,7 @@ LAST = ("directories_last_test",)
 UNIT = ("instance_test",)
 RMDIR = "A: rmdir /d/a; B: mkfile /d/a/f"
 RACES = ("namespace_test",)
+FILES = ("files_test",)
 DATA = ("files_test", "data_interleave_test", "every_cut_test")
 KERNEL_MODEL = ("kernel_test",)
 TIME = ("time_test",)
@@ -500,8 +501,8 @@ DATA_PATH = [
     # item 8
     Fault("failed-resize-stays", "DATA, truncate: a size that was taken back is stored again",
           "fs/truncate.cpp",
-          "    if (!stored) view.size_bytes = size_before;",
-          "    if (!stored) view.size_bytes = size_before;\n    if (!stored && ON) stored_size_bytes = size_before;",
+          "    if (!stored) view.size_bytes = covered_size_bytes = size_before;",
+          "    if (!stored) view.size_bytes = covered_size_bytes = size_before;\n    if (!stored && ON) stored_size_bytes = size_before;",
           KERNEL_MODEL, must=KERNEL_MODEL),
     # item 8
     Fault("attr-by-time", "DATA: what is known of attr is ordered by versions", "fs/file_node.cpp",
@@ -571,9 +572,39 @@ DATA_PATH = [
           "    if (!leased && ((meets_end() && !asked) || hole_is_a_guess)) {",
           "    if (!ON && !leased && ((meets_end() && !asked) || hole_is_a_guess)) {", DATA),
     Fault("fsync-forgets-the-size", "DATA, fsync: the size if dirty", "fs/file_handles.cpp",
-          "  return handle->node->store_dirty(!data_only);",
-          "  return ON ? Result<>{} : handle->node->store_dirty(!data_only);",
+          "  auto stored = handle->node->store_dirty(!data_only);",
+          "  auto stored = ON ? Result<>{} : handle->node->store_dirty(!data_only);",
           ("durability_test", "files_test")),
+    # section 10
+    Fault("late-error-untold", "DATA, buffer: an error that comes late is told to each handle", "fs/open_files.cpp",
+          "  if (std::exchange(found->second.errors_told, errors.count) == errors.count) return {};",
+          "  if (ON || std::exchange(found->second.errors_told, errors.count) == errors.count) return {};", FILES),
+    Fault("release-leaves-the-buffer", "DATA, buffer: the lease goes when everything is stored", "fs/file_node.cpp",
+          "  if (const auto written = write_out(); !written) {",
+          "  if (const auto written = ON ? Result<>{} : write_out(); !written) {", FILES),
+    Fault("size-before-bytes", "DATA, buffer: a size is stored after the bytes below it", "fs/file_node.cpp",
+          "    grows = stored_size_bytes != size_bytes;", "    grows = !ON && stored_size_bytes != size_bytes;",
+          ("files_test", "durability_test")),
+    Fault("size-of-later-bytes", "DATA, buffer: a size is stored after the bytes below it", "fs/file_node.cpp",
+          "    changes.size_bytes = covered_size_bytes;", "    changes.size_bytes = ON ? view.size_bytes : covered_size_bytes;",
+          FILES),
+    Fault("replaced-by-an-empty-file", "DATA, buffer: a file that replaces another is stored before", "fs/rename.cpp",
+          "  LCCFS_CHECK(namespace_.files_.store_before_replacing(moved.ino));",
+          "  if (!ON) LCCFS_CHECK(namespace_.files_.store_before_replacing(moved.ino));", FILES),
+    Fault("shared-and-buffered", "DATA, buffer: nothing is buffered once another client has asked", "fs/data_write.cpp",
+          "    return !node->is_shared;", "    return ON || !node->is_shared;", FILES),
+    Fault("direct-overtakes-the-buffer", "DATA, buffer: a direct write comes after what is buffered of its range",
+          "fs/data_write.cpp", "    if (!node->buffer->has_any_of({offset, end()})) return {};",
+          "    if (ON || !node->buffer->has_any_of({offset, end()})) return {};", FILES),
+    Fault("cut-leaves-the-buffer", "DATA, buffer: a truncate cuts what could not be stored, too", "fs/truncate.cpp",
+          "  buffer->drop({size_bytes, UINT64_MAX});", "  if (!ON) buffer->drop({size_bytes, UINT64_MAX});", FILES),
+    Fault("failed-over-newer", "DATA, buffer: what failed lies below what was written since", "fs/write_buffer.cpp",
+          "*run.bytes, Present::stays);", "*run.bytes, ON ? Present::is_replaced : Present::stays);", FILES),
+    Fault("buffer-overtaken", "DATA, buffer: writes of one range never overtake each other", "fs/write_buffer.cpp",
+          "  unit.is_wanted = unit.unanswered != 0;", "  unit.is_wanted = !ON && unit.unanswered != 0;", FILES,
+          also=(("  unit.unanswered = runs.size();", "  unit.unanswered += runs.size();"),)),
+    Fault("read-misses-the-buffer", "DATA, buffer: reads see what is buffered over what is stored", "fs/data_read.cpp",
+          "    if (leased && length != 0) unwritten", "    if (!ON && leased && length != 0) unwritten", FILES),
 ]
 
 # What only programs above a kernel see, which keeps names, attributes and pages.

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "fs/dirty_room.h"
+
+#include <vector>
+
+#include "fs/write_buffer.h"
+
+namespace lccfs {
+
+/// Not past those that wait already.
+bool DirtyRoom::take_now(std::uint64_t bytes) {
+  const Lock lock(mutex_);
+  if (waiting_ != 0 || !has_room(bytes)) return false;
+  used_bytes_ += bytes;
+  return true;
+}
+
+/// What another thread buffers from now on, it writes out itself: it sees that somebody waits (is_short).
+void DirtyRoom::take(std::uint64_t bytes) {
+  Lock lock(mutex_);
+  ++waiting_;
+  if (!has_room(bytes)) {
+    lock.unlock();
+    write_all_out();
+    lock.lock();
+    changed_.wait(lock, [&]() REQUIRES(mutex_) { return has_room(bytes); });
+  }
+  --waiting_;
+  used_bytes_ += bytes;
+}
+
+void DirtyRoom::give_back(std::uint64_t bytes) {
+  const Lock lock(mutex_);
+  used_bytes_ -= bytes;
+  changed_.notify_all();
+}
+
+bool DirtyRoom::is_short() const {
+  const Lock lock(mutex_);
+  return waiting_ != 0 || used_bytes_ > limit_bytes_ / 4 * 3;
+}
+
+void DirtyRoom::add(const std::shared_ptr<WriteBuffer>& buffer) {
+  const Lock lock(mutex_);
+  buffers_[buffer.get()] = buffer;
+}
+
+void DirtyRoom::remove(const WriteBuffer* buffer) {
+  const Lock lock(mutex_);
+  buffers_.erase(buffer);
+}
+
+void DirtyRoom::write_all_out() {
+  std::vector<std::shared_ptr<WriteBuffer>> all;
+  {
+    const Lock lock(mutex_);
+    for (const auto& [buffer, reference] : buffers_) {
+      if (auto found = reference.lock()) all.push_back(std::move(found));
+    }
+  }
+  for (const auto& buffer : all) buffer->begin_write_out();
+}
+
+}  // namespace lccfs

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// How many bytes the write buffers of a mount may hold together (docs/DATA.md section 10). Any thread.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "base/mutex.h"
+
+namespace lccfs {
+
+class WriteBuffer;
+
+class DirtyRoom {
+ public:
+  /// 0: nothing is buffered, every write waits for the store.
+  explicit DirtyRoom(std::uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
+
+  bool is_used() const { return limit_bytes_ != 0; }
+  /// false: no room at this moment. More than the limit at once has room while nothing else is buffered.
+  bool take_now(std::uint64_t bytes) EXCLUDES(mutex_);
+  /// Waits for room: all buffers of the mount are written out for it. Not for completions, nor for the thread that
+  /// receives requests.
+  void take(std::uint64_t bytes) EXCLUDES(mutex_);
+  void give_back(std::uint64_t bytes) EXCLUDES(mutex_);
+  /// Whether a buffer is not to wait for more, but to write out what it has.
+  bool is_short() const EXCLUDES(mutex_);
+
+  /// A buffer has bytes now, or none any more.
+  void add(const std::shared_ptr<WriteBuffer>& buffer) EXCLUDES(mutex_);
+  void remove(const WriteBuffer* buffer) EXCLUDES(mutex_);
+
+ private:
+  bool has_room(std::uint64_t bytes) const REQUIRES(mutex_) {
+    return used_bytes_ == 0 || used_bytes_ + bytes <= limit_bytes_;
+  }
+  void write_all_out() EXCLUDES(mutex_);
+
+  const std::uint64_t limit_bytes_;
+  mutable Mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t used_bytes_ GUARDED_BY(mutex_) = 0;
+  unsigned waiting_ GUARDED_BY(mutex_) = 0;
+  std::map<const WriteBuffer*, std::weak_ptr<WriteBuffer>> buffers_ GUARDED_BY(mutex_);
+};
+
+}  // namespace lccfs

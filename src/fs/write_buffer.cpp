@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+//  write out  | object   | step                                                   | stop here leaves
+//  1          | Data.X.* | write, one for each run of neighbouring bytes; units   | below the stored size: old, new or torn
+//             |          | side by side, one unit never twice                     | bytes; past it: cut at the take-over
+#include "fs/write_buffer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/log.h"
+#include "format/layout.h"
+#include "format/object_names.h"
+
+namespace lccfs {
+
+namespace {
+constexpr std::uint64_t most_unit_bytes = 1 << 20;
+
+std::uint64_t end_of(const std::pair<const std::uint64_t, std::string>& piece) {
+  return piece.first + piece.second.size();
+}
+
+/// The part of those bytes that lies in the range, if any.
+std::optional<WriteBuffer::Piece> part_of(ByteRange range, std::uint64_t offset_bytes, const std::string& bytes) {
+  const auto begin = std::max(range.begin, offset_bytes), end = std::min(range.end, offset_bytes + bytes.size());
+  if (begin >= end) return std::nullopt;
+  return WriteBuffer::Piece{begin, bytes.substr(begin - offset_bytes, end - begin)};
+}
+}  // namespace
+
+WriteBuffer::WriteBuffer(Ino ino, ObjectStore& store, std::uint64_t object_size_bytes, std::shared_ptr<DirtyRoom> room)
+    : ino_(ino),
+      store_(store),
+      object_size_bytes_(object_size_bytes),
+      unit_bytes_(std::min(object_size_bytes, most_unit_bytes)),
+      room_(std::move(room)) {}
+
+// ---- units
+
+WriteBuffer::Units::iterator WriteBuffer::first_of(ByteRange range) {
+  return units_.lower_bound(range.begin / unit_bytes_);
+}
+
+bool WriteBuffer::reaches(const Units::value_type& unit, ByteRange range) const {
+  return unit.first <= (range.end - 1) / unit_bytes_;
+}
+
+std::uint64_t WriteBuffer::lay(Unit& unit, std::uint64_t offset_bytes, std::span<const char> bytes, Present present) {
+  auto& dirty = unit.dirty;
+  auto position = offset_bytes;
+  const auto end = offset_bytes + bytes.size();
+  std::uint64_t there = 0;
+  auto next = dirty.upper_bound(position);
+  if (next != dirty.begin() && end_of(*std::prev(next)) > position) --next;
+  while (position < end) {
+    const char* from = bytes.data() + (position - offset_bytes);
+    if (next != dirty.end() && next->first <= position) {
+      const auto length = std::min(end, end_of(*next)) - position;
+      if (present == Present::is_replaced) std::memcpy(next->second.data() + (position - next->first), from, length);
+      there += length;
+      position += length;
+      ++next;
+      continue;
+    }
+    const auto length = (next == dirty.end() ? end : std::min(end, next->first)) - position;
+    if (next != dirty.begin() && end_of(*std::prev(next)) == position) {
+      std::prev(next)->second.append(from, length);
+    } else {
+      dirty.emplace_hint(next, position, std::string(from, length));
+    }
+    unit.dirty_bytes += length;
+    position += length;
+  }
+  return there;
+}
+
+/// Answers how many bytes it was.
+std::uint64_t WriteBuffer::erase(Unit& unit, ByteRange range) {
+  std::map<std::uint64_t, std::string> kept;
+  std::uint64_t kept_bytes = 0;
+  const auto keep = [&](std::optional<Piece> part) {
+    if (!part) return;
+    kept_bytes += part->bytes.size();
+    kept.emplace(part->offset_bytes, std::move(part->bytes));
+  };
+  for (const auto& [offset, bytes] : unit.dirty) {
+    keep(part_of({0, range.begin}, offset, bytes));
+    keep(part_of({range.end, UINT64_MAX}, offset, bytes));
+  }
+  const auto erased = unit.dirty_bytes - kept_bytes;
+  unit.dirty = std::move(kept);
+  unit.dirty_bytes = kept_bytes;
+  return erased;
+}
+
+bool WriteBuffer::is_on_its_way(const Unit& unit, ByteRange range) {
+  return std::ranges::any_of(unit.sent, [range](const Run& run) {
+    return ByteRange{run.offset_bytes, run.offset_bytes + run.bytes->size()}.overlaps(range);
+  });
+}
+
+/// Whether something that was put by then is still to reach the store, and will be tried.
+bool WriteBuffer::is_pending(const Unit& unit, std::uint64_t last_put) {
+  const bool is_to_be_sent = !unit.dirty.empty() && !unit.has_failed && unit.first_put <= last_put;
+  return is_to_be_sent || (unit.unanswered != 0 && unit.sent_first_put <= last_put);
+}
+
+void WriteBuffer::forget_if_empty(Units::iterator unit) {
+  if (!unit->second.dirty.empty() || unit->second.unanswered != 0) return;
+  units_.erase(unit);
+  if (units_.empty()) room_->remove(this);
+}
+
+// ---- what is written, and read
+
+void WriteBuffer::put(std::uint64_t offset_bytes, std::span<const char> bytes) {
+  std::vector<Sending> sendings;
+  {
+    const Lock lock(mutex_);
+    if (units_.empty()) room_->add(shared_from_this());
+    ++puts_;
+    std::uint64_t there = 0;
+    for (auto offset = offset_bytes; !bytes.empty();) {
+      const auto number = offset / unit_bytes_;
+      const auto part = bytes.first(std::min<std::uint64_t>(bytes.size(), (number + 1) * unit_bytes_ - offset));
+      Unit& unit = units_[number];
+      if (unit.dirty.empty()) unit.first_put = puts_;
+      there += lay(unit, offset, part, Present::is_replaced);
+      if (unit.dirty_bytes == unit_bytes_) send(number, unit, sendings);
+      offset += part.size();
+      bytes = bytes.subspan(part.size());
+    }
+    room_->give_back(there);
+  }
+  issue(std::move(sendings));
+  if (room_->is_short()) begin_write_out();
+}
+
+std::vector<WriteBuffer::Piece> WriteBuffer::pieces(ByteRange range) const {
+  const Lock lock(mutex_);
+  std::vector<Piece> found;
+  const auto add = [&](std::uint64_t offset, const std::string& bytes) {
+    if (auto part = part_of(range, offset, bytes)) found.push_back(std::move(*part));
+  };
+  for (auto at = units_.lower_bound(range.begin / unit_bytes_); at != units_.end() && reaches(*at, range); ++at) {
+    for (const Run& run : at->second.sent) add(run.offset_bytes, *run.bytes);
+    for (const auto& [offset, bytes] : at->second.dirty) add(offset, bytes);
+  }
+  return found;
+}
+
+bool WriteBuffer::has_any_of(ByteRange range) const {
+  const Lock lock(mutex_);
+  for (auto at = units_.lower_bound(range.begin / unit_bytes_); at != units_.end() && reaches(*at, range); ++at) {
+    if (is_on_its_way(at->second, range)) return true;
+    for (const auto& piece : at->second.dirty) {
+      if (ByteRange{piece.first, end_of(piece)}.overlaps(range)) return true;
+    }
+  }
+  return false;
+}
+
+// ---- writing out
+
+void WriteBuffer::send(std::uint64_t number, Unit& unit, std::vector<Sending>& sendings) {
+  unit.is_wanted = unit.unanswered != 0;
+  if (unit.is_wanted || unit.dirty.empty()) return;
+  std::vector<std::pair<std::uint64_t, std::string>> runs;
+  for (auto& [offset, bytes] : unit.dirty) {
+    const bool continues = !runs.empty() && runs.back().first + runs.back().second.size() == offset;
+    if (continues) {
+      runs.back().second += bytes;
+    } else {
+      runs.emplace_back(offset, std::move(bytes));
+    }
+  }
+  unit.dirty.clear();
+  unit.dirty_bytes = 0;
+  unit.has_failed = false;
+  unit.error.reset();
+  unit.sent_first_put = unit.first_put;
+  unit.sent_without_room = std::exchange(unit.without_room, 0);
+  unit.unanswered = runs.size();
+  for (auto& [offset, bytes] : runs) {
+    unit.sent.push_back({offset, std::make_shared<const std::string>(std::move(bytes))});
+    sendings.push_back({number, unit.sent.back()});
+  }
+}
+
+void WriteBuffer::issue(std::vector<Sending>&& sendings) {
+  for (auto& [number, run] : sendings) {
+    const auto extent = format::extents(object_size_bytes_, run.offset_bytes, run.bytes->size()).front();
+    const SharedBytes bytes{{run.bytes, run.bytes->data()}, run.bytes->data(), run.bytes->size()};
+    store_.write_data(
+        format::data_object(ino_, extent.index), extent.object_offset_bytes, bytes,
+        [self = shared_from_this(), unit = number](Result<> written) { self->answered(unit, std::move(written)); });
+  }
+}
+
+/// The last answer for a unit counts for all of its runs.
+void WriteBuffer::answered(std::uint64_t number, Result<> written) {
+  std::vector<Sending> sendings;
+  {
+    const Lock lock(mutex_);
+    const auto at = units_.find(number);
+    Unit& unit = at->second;
+    if (!written) unit.error = std::move(written).error();
+    if (--unit.unanswered != 0) return;
+    std::uint64_t sent_bytes = 0;
+    for (const Run& run : unit.sent) sent_bytes += run.bytes->size();
+    room_->give_back(sent_bytes - unit.sent_without_room);
+    if (unit.error) {
+      take_back(unit);
+    } else {
+      failing_ = false;
+    }
+    unit.sent.clear();
+    if (!unit.has_failed && (unit.is_wanted || unit.dirty_bytes == unit_bytes_)) send(number, unit, sendings);
+    forget_if_empty(at);
+    changed_.notify_all();
+  }
+  issue(std::move(sendings));
+}
+
+/// Below what was written since.
+void WriteBuffer::take_back(Unit& unit) {
+  ++errors_.count;
+  errors_.last = unit.error;
+  if (!std::exchange(failing_, true)) {
+    log::error(format::inode_object(ino_) + ": what was written is not in the store yet: " + unit.error->context);
+  }
+  for (const Run& run : unit.sent) {
+    unit.without_room += run.bytes->size() - lay(unit, run.offset_bytes, *run.bytes, Present::stays);
+  }
+  unit.first_put = unit.sent_first_put;
+  unit.has_failed = true;
+}
+
+void WriteBuffer::begin_write_out() {
+  std::vector<Sending> sendings;
+  {
+    const Lock lock(mutex_);
+    for (auto& [number, unit] : units_) {
+      if (!unit.has_failed) send(number, unit, sendings);
+    }
+  }
+  issue(std::move(sendings));
+}
+
+Result<> WriteBuffer::write_out(ByteRange range) {
+  std::vector<Sending> sendings;
+  Lock lock(mutex_);
+  const auto errors_before = errors_.count;
+  const auto last_put = puts_;
+  for (auto at = first_of(range); at != units_.end() && reaches(*at, range); ++at) {
+    at->second.has_failed = false;
+    send(at->first, at->second, sendings);
+  }
+  lock.unlock();
+  issue(std::move(sendings));
+  lock.lock();
+  changed_.wait(lock, [&]() REQUIRES(mutex_) {
+    for (auto at = first_of(range); at != units_.end() && reaches(*at, range); ++at) {
+      if (is_pending(at->second, last_put)) return false;
+    }
+    return true;
+  });
+  if (errors_.count == errors_before) return {};
+  return std::unexpected(*errors_.last);
+}
+
+std::uint64_t WriteBuffer::drop(ByteRange range) {
+  Lock lock(mutex_);
+  std::uint64_t dropped = 0;
+  const auto drop_what_rests = [&]() REQUIRES(mutex_) {
+    bool is_all = true;
+    for (auto at = first_of(range); at != units_.end() && reaches(*at, range);) {
+      const auto here = at++;
+      Unit& unit = here->second;
+      const auto erased = erase(unit, range);
+      const auto without_room = std::min(erased, unit.without_room);
+      unit.without_room -= without_room;
+      room_->give_back(erased - without_room);
+      dropped += erased;
+      is_all = is_all && !is_on_its_way(unit, range);
+      forget_if_empty(here);
+    }
+    return is_all;
+  };
+  changed_.wait(lock, drop_what_rests);
+  changed_.notify_all();
+  return dropped;
+}
+
+// ---- errors
+
+WriteBuffer::Errors WriteBuffer::errors() const {
+  const Lock lock(mutex_);
+  return errors_;
+}
+
+bool WriteBuffer::is_failing() const {
+  const Lock lock(mutex_);
+  return failing_;
+}
+
+void WriteBuffer::succeeded() {
+  const Lock lock(mutex_);
+  failing_ = false;
+}
+
+}  // namespace lccfs

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// The bytes of one file that were written, and answered, before the store has them (docs/DATA.md section 10). The lease
+// is ours for as long as there are any.
+//
+// A file is cut into units, each within one data object. A unit is written out when it is full, or when somebody asks
+// for it; while it is on its way, it is not sent again: so writes of one range never overtake each other. What could
+// not be written stays, to be read and to be tried again, until it is written over, cut or dropped.
+//
+// Any thread. Methods that say so block on the store: not for completions, nor for the thread that receives requests.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "fs/dirty_room.h"
+#include "fs/io_gate.h"
+#include "lccfs/object_store.h"
+
+namespace lccfs {
+
+class WriteBuffer : public std::enable_shared_from_this<WriteBuffer> {
+ public:
+  WriteBuffer(Ino ino, ObjectStore& store, std::uint64_t object_size_bytes, std::shared_ptr<DirtyRoom> room);
+
+  static constexpr ByteRange everything{0, UINT64_MAX};
+
+  /// Copies the bytes. Room for all of them was taken.
+  void put(std::uint64_t offset_bytes, std::span<const char> bytes) EXCLUDES(mutex_);
+
+  struct Piece {
+    std::uint64_t offset_bytes = 0;
+    std::string bytes;
+  };
+  /// A copy of what lies in the range. To be laid over what the store has, in this order.
+  std::vector<Piece> pieces(ByteRange range) const EXCLUDES(mutex_);
+  bool has_any_of(ByteRange range) const EXCLUDES(mutex_);
+
+  /// Sends what is not on its way, but for what failed before.
+  void begin_write_out() EXCLUDES(mutex_);
+  /// Returns when the store has all that was put into the range before, also what failed before. Blocks. An error: what
+  /// it concerns is still here.
+  Result<> write_out(ByteRange range) EXCLUDES(mutex_);
+  /// Forgets what lies in the range; nothing of it is on its way any more. Blocks. Answers how many bytes it was.
+  std::uint64_t drop(ByteRange range) EXCLUDES(mutex_);
+
+  /// How often writing out has failed so far, and the last reason.
+  struct Errors {
+    std::uint64_t count = 0;
+    std::optional<Error> last;
+  };
+  Errors errors() const EXCLUDES(mutex_);
+  /// It has failed, and no write of this file has succeeded since: the next one is not to be buffered.
+  bool is_failing() const EXCLUDES(mutex_);
+  /// A write that was not buffered has succeeded.
+  void succeeded() EXCLUDES(mutex_);
+
+ private:
+  struct Run {
+    std::uint64_t offset_bytes = 0;
+    std::shared_ptr<const std::string> bytes;
+  };
+  struct Unit {
+    std::map<std::uint64_t, std::string> dirty;  // by offset in the file; they do not overlap
+    std::uint64_t dirty_bytes = 0;
+    std::uint64_t first_put = 0;     // of those in `dirty`
+    std::uint64_t without_room = 0;  // of its bytes: failed, and no longer counted against the limit
+    bool is_wanted = false;          // to be sent as soon as it is not on its way
+    bool has_failed = false;         // to be sent only when asked for
+    // on its way
+    std::vector<Run> sent;
+    std::size_t unanswered = 0;
+    std::uint64_t sent_first_put = 0, sent_without_room = 0;
+    std::optional<Error> error;
+  };
+  using Units = std::map<std::uint64_t, Unit>;
+  struct Sending {
+    std::uint64_t unit = 0;
+    Run run;
+  };
+  enum class Present { is_replaced, stays };
+
+  Units::iterator first_of(ByteRange range) REQUIRES(mutex_);
+  bool reaches(const Units::value_type& unit, ByteRange range) const;
+  /// Answers how many of the bytes were there before.
+  static std::uint64_t lay(Unit& unit, std::uint64_t offset_bytes, std::span<const char> bytes, Present present);
+  static std::uint64_t erase(Unit& unit, ByteRange range);
+  static bool is_on_its_way(const Unit& unit, ByteRange range);
+  static bool is_pending(const Unit& unit, std::uint64_t last_put);
+  void send(std::uint64_t number, Unit& unit, std::vector<Sending>& sendings) REQUIRES(mutex_);
+  void issue(std::vector<Sending>&& sendings) EXCLUDES(mutex_);
+  void answered(std::uint64_t number, Result<> written) EXCLUDES(mutex_);
+  void take_back(Unit& unit) REQUIRES(mutex_);
+  void forget_if_empty(Units::iterator unit) REQUIRES(mutex_);
+
+  const Ino ino_;
+  ObjectStore& store_;
+  const std::uint64_t object_size_bytes_, unit_bytes_;
+  const std::shared_ptr<DirtyRoom> room_;
+  mutable Mutex mutex_;  // held over no call but the room's
+  std::condition_variable changed_;
+  Units units_ GUARDED_BY(mutex_);             // by number
+  std::uint64_t puts_ GUARDED_BY(mutex_) = 0;  // so far
+  Errors errors_ GUARDED_BY(mutex_);
+  bool failing_ GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace lccfs

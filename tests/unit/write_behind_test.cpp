@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Writes that are answered before the store has them.
+#include <algorithm>
+#include <thread>
+
+#include "format/object_names.h"
+#include "support/catch.h"
+#include "support/file_calls.h"
+#include "support/test_volume.h"
+
+using namespace lccfs;
+using namespace lccfs::test;
+
+namespace {
+
+FileSystemOptions buffered(std::uint64_t limit_bytes = 8 << 20) {
+  FileSystemOptions options;
+  options.dirty_limit_bytes = limit_bytes;
+  return options;
+}
+
+/// A file whose first bytes are stored, and nothing of which is dirty.
+OpenFile stored_file(Mount& mount, const std::string& bytes) {
+  const auto file = create_file(*mount.file_system, "f");
+  need(write_at(*mount.file_system, file.handle, 0, bytes));
+  need(mount->fsync(file.handle, false));
+  mount.client->reset_record();
+  return file;
+}
+
+std::string whole(FileSystem& fs, HandleId handle) { return need(read_at(fs, handle, 0, 1 << 20)); }
+
+/// What a client without memory of it reads.
+std::string read_elsewhere(TestVolume& volume, Ino ino) {
+  auto other = volume.mount();
+  return whole(*other.file_system, open_again(*other.file_system, ino, O_RDONLY));
+}
+
+ScriptedClient::Hook fails_writes(ErrorCode code) {
+  return [code](const StepInfo& info) {
+    return info.kind == StepKind::write ? Fault{Fault::Kind::fail, code} : Fault{};
+  };
+}
+
+ScriptedClient::Hook holds_writes() {
+  return [](const StepInfo& info) { return info.kind == StepKind::write ? Fault{Fault::Kind::hold} : Fault{}; };
+}
+
+std::vector<std::string> steps_of(const Mount& mount) {
+  std::vector<std::string> steps;
+  for (const auto& line : mount.client->trace()) steps.push_back(line.substr(0, line.find(' ')));
+  return steps;
+}
+
+std::size_t place_of(const Mount& mount, const std::string& step) {
+  const auto trace = mount.client->trace();
+  const auto found = std::ranges::find_if(trace, [&](const std::string& line) { return line.starts_with(step); });
+  return static_cast<std::size_t>(found - trace.begin());
+}
+
+}  // namespace
+
+TEST_CASE("a buffered write is answered before the store has it, and read back") {
+  TestVolume volume;
+  auto mount = volume.mount(buffered());
+  const auto file = stored_file(mount, "0123456789");
+  need(write_at(*mount.file_system, file.handle, 3, "abc"));
+  need(write_at(*mount.file_system, file.handle, 8, "xyz"));
+  CHECK(mount.client->counts() == StepCounts{});
+  CHECK(whole(*mount.file_system, file.handle) == "012abc67xyz");
+  CHECK(need(mount->get_attributes(file.ino)).attributes.size_bytes == 11);
+  CHECK(need(read_at(*mount.file_system, file.handle, 4, 2)) == "bc");
+}
+
+TEST_CASE("bytes that are all buffered are read without the store") {
+  TestVolume volume;
+  auto mount = volume.mount(buffered());
+  const auto file = stored_file(mount, std::string(100, 'o'));
+  need(write_at(*mount.file_system, file.handle, 0, "abc"));
+  need(write_at(*mount.file_system, file.handle, 3, "def"));
+  CHECK(need(read_at(*mount.file_system, file.handle, 1, 4)) == "bcde");
+  CHECK(mount.client->counts() == StepCounts{});
+}
+
+TEST_CASE("writes side by side, and of the same bytes, cost the store one until they are synced") {
+  TestVolume volume;
+  auto mount = volume.mount(buffered());
+  const auto file = stored_file(mount, std::string(8192, 'o'));
+  for (unsigned i = 0; i < 64; ++i) need(write_at(*mount.file_system, file.handle, i * 128, std::string(128, 'a')));
+  for (unsigned i = 0; i < 10; ++i) need(write_at(*mount.file_system, file.handle, 1000, std::string(100, 'b')));
+  need(mount->fsync(file.handle, true));
+  CHECK(mount.client->counts() == StepCounts{.writes = 1});
+  std::string expected(8192, 'a');
+  expected.replace(1000, 100, std::string(100, 'b'));
+  CHECK(read_elsewhere(volume, file.ino) == expected);
+}
+
+TEST_CASE("writes that leave gaps keep what lies between them") {
+  TestVolume volume;
+  auto mount = volume.mount(buffered());
+  const auto file = stored_file(mount, std::string(40, 'o'));
+  need(write_at(*mount.file_system, file.handle, 30, "ccc"));
+  need(write_at(*mount.file_system, file.handle, 10, "aaaa"));
+  need(write_at(*mount.file_system, file.handle, 12, std::string(19, 'b')));
+  need(write_at(*mount.file_system, file.handle, 9, "zz"));
+  const std::string expected = std::string(9, 'o') + "zza" + std::string(19, 'b') + "cc" + std::string(7, 'o');
+  CHECK(whole(*mount.file_system, file.handle) == expected);
+  need(mount->fsync(file.handle, false));
+  CHECK(mount.client->counts().writes == 1);
+  CHECK(read_elsewhere(volume, file.ino) == expected);
+}
+
+TEST_CASE("a size is stored after the bytes below it") {
+  TestVolume volume;
+  auto mount = volume.mount(buffered());
+  const auto file = stored_file(mount, "short");
+  need(write_at(*mount.file_system, file.handle, 5, " and long"));
+  need(mount->fsync(file.handle, false));
+  CHECK(mount.client->counts() == StepCounts{.applies = 1, .writes = 1});
+  CHECK(steps_of(mount).front() == "write");
+}
+
+TEST_CASE("a size that is stored beside new writes covers only what was written before") {
+  TestVolume volume(small_objects());
+  auto mount = volume.mount(buffered());
+  const auto file = stored_file(mount, "a");
+  need(write_at(*mount.file_system, file.handle, 1, std::string(99, 'b')));
+  mount.client->set_hook(
+      before("write", [&] { need(write_at(*mount.file_system, file.handle, 100, std::string(100, 'c'))); }));
+  need(mount->fsync(file.handle, false));
+  mount.client->crash();
+  volume.clock().advance(std::chrono::seconds(61));
+  CHECK(read_elsewhere(volume, file.ino) == "a" + std::string(99, 'b'));
+}
+
+TEST_CASE("as much as fills a unit goes out at once") {
+  TestVolume volume(small_objects());
+  auto mount = volume.mount(buffered());
+  const auto file = stored_file(mount, std::string(3 * object_bytes, 'o'));
+  for (unsigned i = 0; i < 3; ++i) {
+    need(write_at(*mount.file_system, file.handle, i * object_bytes / 2, std::string(object_bytes / 2, 'n')));
+  }
+  CHECK(mount.client->counts() == StepCounts{.writes = 1});
+}
+
+TEST_CASE("bytes that are written while older ones are on their way reach the store after them") {
+  TestVolume volume;
+  auto mount = volume.mount(buffered());
+  const auto file = stored_file(mount, "oooo");
+  mount.client->set_hook(holds_writes());
+  need(write_at(*mount.file_system, file.handle, 0, "1111"));
+  std::thread syncs([&] { need(mount->fsync(file.handle, true)); });
+  REQUIRE(mount.client->wait_for_held(1));
+  mount.client->set_hook(nullptr);
+  need(write_at(*mount.file_system, file.handle, 1, "22"));
+  CHECK(whole(*mount.file_system, file.handle) == "1221");
+  std::thread syncs_both([&] { need(mount->fsync(file.handle, true)); });
+  CHECK(mount.client->held().size() == 1);
+  mount.client->release_all();
+  syncs.join();
+  syncs_both.join();
+  CHECK(read_elsewhere(volume, file.ino) == "1221");
+}
+
+TEST_CASE("what stays dirty goes to the store after five seconds") {
+  TestVolume volume;
+  auto mount = volume.mount(buffered());
+  const auto file = stored_file(mount, "old");
+  need(write_at(*mount.file_system, file.handle, 0, "new"));
+  mount->tick();
+  CHECK(mount.client->counts().writes == 0);
+  volume.clock().advance(std::chrono::seconds(6));
+  mount->tick();
+  const auto stored = [&] { return mount.client->counts() == StepCounts{.applies = 1, .writes = 1}; };
+  for (int i = 0; i < 10000 && !stored(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  CHECK(stored());
+}
+
+TEST_CASE("direct and synchronous writes come after what is buffered of their range, and leave the rest") {
+  for (const int flags : {O_DIRECT, O_DSYNC}) {
+    TestVolume volume(small_objects());
+    auto mount = volume.mount(buffered());
+    const auto file = stored_file(mount, std::string(2 * object_bytes, 'o'));
+    need(write_at(*mount.file_system, file.handle, 0, "buffered"));
+    need(write_at(*mount.file_system, file.handle, object_bytes, "apart"));
+    need(write_with(flags, *mount.file_system, file.handle, 4, "direct"));
+    if (flags == O_DIRECT) CHECK(mount.client->counts().writes == 2);
+    CHECK(need(read_at(*mount.file_system, file.handle, 0, 12)) == "buffdirectoo");
+    close_file(*mount.file_system, file.handle);
+    const auto read = read_elsewhere(volume, file.ino);
+    CHECK(read.substr(0, 12) == "buffdirectoo");
+    CHECK(read.substr(object_bytes, 6) == "aparto");
+  }
+}
+
+TEST_CASE("an append is buffered at the end as it is then") {
+  TestVolume volume;
+  auto mount = volume.mount(buffered());
+  const auto file = stored_file(mount, "one ");
+  need(write_at(*mount.file_system, file.handle, 4, "two "));
+  need(write_with(O_APPEND, *mount.file_system, file.handle, 0, "three"));
+  CHECK(mount.client->counts() == StepCounts{});
+  close_file(*mount.file_system, file.handle);
+  CHECK(read_elsewhere(volume, file.ino) == "one two three");
+}
+
+TEST_CASE("a truncate cuts what is buffered, too") {
+  TestVolume volume(small_objects());
+  auto mount = volume.mount(buffered());
+  const auto file = stored_file(mount, "0123456789");
+  need(write_at(*mount.file_system, file.handle, 2, std::string(2 * object_bytes, 'x')));
+  SetAttributes shorter;
+  shorter.size_bytes = 4;
+  need(mount->set_attributes({}, file.ino, shorter));
+  CHECK(whole(*mount.file_system, file.handle) == "01xx");
+  shorter.size_bytes = 6;
+  need(mount->set_attributes({}, file.ino, shorter));
+  close_file(*mount.file_system, file.handle);
+  CHECK(read_elsewhere(volume, file.ino) == std::string("01xx\0\0", 6));
+}
+
+TEST_CASE("a close stores everything, and gives the lease back") {
+  TestVolume volume;
+  auto mount = volume.mount(buffered());
+  const auto file = create_file(*mount.file_system, "f");
+  mount.client->reset_record();
+  for (unsigned i = 0; i < 8; ++i) need(write_at(*mount.file_system, file.handle, i * 4, "abcd"));
+  close_file(*mount.file_system, file.handle);
+  CHECK(mount.client->counts() == StepCounts{.applies = 2, .writes = 1});
+  auto other = volume.mount();
+  const auto handle = open_again(*other.file_system, file.ino);
+  CHECK(other.client->counts().notifies == 0);
+  CHECK(whole(*other.file_system, handle).size() == 32);
+}
+
+TEST_CASE("a client that opens the file sees what was answered before, and from then on what is answered") {
+  TestVolume volume;
+  auto writer = volume.mount(buffered());
+  auto reader = volume.mount(buffered());
+  const auto file = stored_file(writer, "old bytes");
+  need(write_at(*writer.file_system, file.handle, 0, "new"));
+  const auto handle = open_again(*reader.file_system, file.ino, O_RDONLY);
+  CHECK(need(read_at(*reader.file_system, handle, 0, 9)) == "new bytes");
+  need(write_at(*writer.file_system, file.handle, 4, "again"));
+  CHECK(need(read_at(*reader.file_system, handle, 0, 9)) == "new again");
+}
+
+TEST_CASE("a client that needs the lease gets it with everything stored") {
+  TestVolume volume;
+  auto first = volume.mount(buffered());
+  auto second = volume.mount(buffered());
+  const auto file = stored_file(first, "aaaaaaaa");
+  const auto handle = open_again(*second.file_system, file.ino);
+  need(write_at(*first.file_system, file.handle, 0, "1111"));
+  need(write_at(*second.file_system, handle, 2, "2222"));
+  CHECK(whole(*first.file_system, file.handle) == "112222aa");
+  CHECK(whole(*second.file_system, handle) == "112222aa");
+}
+
+TEST_CASE("a name that is replaced never leads to less than the new file had") {
+  TestVolume volume;
+  auto mount = volume.mount(buffered());
+  stored_file(mount, "old");
+  const auto file = create_file(*mount.file_system, "f.tmp");
+  need(write_at(*mount.file_system, file.handle, 0, "new and longer"));
+  mount.client->reset_record();
+  need(mount->rename(root_ino, "f.tmp", root_ino, "f", RenameMode::replace));
+  CHECK(place_of(mount, "write") < place_of(mount, "store size"));
+  CHECK(place_of(mount, "store size") < place_of(mount, "rename entries"));
+  mount.client->crash();
+  volume.clock().advance(std::chrono::seconds(61));
+  CHECK(read_elsewhere(volume, file.ino) == "new and longer");
+}
+
+TEST_CASE("a write that could not be stored is told once to each handle, and stays readable") {
+  TestVolume volume;
+  auto mount = volume.mount(buffered());
+  const auto file = stored_file(mount, "old bytes");
+  const auto second = open_again(*mount.file_system, file.ino);
+  need(write_at(*mount.file_system, file.handle, 0, "new"));
+  mount.client->set_hook(fails_writes(ErrorCode::no_space));
+  CHECK(mount->fsync(file.handle, false).error().code == ErrorCode::no_space);
+  CHECK(whole(*mount.file_system, file.handle) == "new bytes");
+  mount.client->set_hook(nullptr);
+  CHECK(mount->fsync(file.handle, false));
+  CHECK(mount->fsync(second, false).error().code == ErrorCode::no_space);
+  CHECK(mount->fsync(second, false));
+  const auto third = open_again(*mount.file_system, file.ino);
+  CHECK(mount->fsync(third, false));
+  CHECK(read_elsewhere(volume, file.ino) == "new bytes");
+}
+
+TEST_CASE("an error of which nobody asked is told by the close") {
+  TestVolume volume;
+  auto mount = volume.mount(buffered());
+  const auto file = stored_file(mount, "old bytes");
+  need(write_at(*mount.file_system, file.handle, 0, "new"));
+  mount.client->set_hook(fails_writes(ErrorCode::no_space));
+  CHECK(mount->flush(file.handle).error().code == ErrorCode::no_space);
+  mount->release(file.handle);
+  mount.client->set_hook(nullptr);
+  CHECK(read_elsewhere(volume, file.ino) == "old bytes");
+}
+
+TEST_CASE("after one that could not be stored, writes wait for the store until one has succeeded") {
+  TestVolume volume;
+  auto mount = volume.mount(buffered());
+  const auto file = stored_file(mount, std::string(100, 'o'));
+  mount.client->set_hook(fails_writes(ErrorCode::no_space));
+  need(write_at(*mount.file_system, file.handle, 0, "lost"));
+  CHECK(mount->fsync(file.handle, true).error().code == ErrorCode::no_space);
+  CHECK(write_at(*mount.file_system, file.handle, 50, "told").error().code == ErrorCode::no_space);
+  mount.client->set_hook(nullptr);
+  mount.client->reset_record();
+  need(write_at(*mount.file_system, file.handle, 2, "through"));
+  CHECK(mount.client->counts().writes >= 1);
+  mount.client->reset_record();
+  need(write_at(*mount.file_system, file.handle, 20, "buffered"));
+  CHECK(mount.client->counts() == StepCounts{});
+  close_file(*mount.file_system, file.handle);
+  const auto read = read_elsewhere(volume, file.ino);
+  CHECK(read.substr(0, 9) == "lothrough");
+  CHECK(read.substr(20, 8) == "buffered");
+}
+
+TEST_CASE("a truncate cuts what could not be stored, and a full store does not keep it from that") {
+  TestVolume volume(small_objects());
+  auto mount = volume.mount(buffered());
+  const auto file = stored_file(mount, "0123456789");
+  need(write_at(*mount.file_system, file.handle, 8, "abcd"));
+  mount.client->set_hook(fails_writes(ErrorCode::no_space));
+  SetAttributes resize;
+  resize.size_bytes = 9;
+  need(mount->set_attributes({}, file.ino, resize));
+  mount.client->set_hook(nullptr);
+  resize.size_bytes = 12;
+  need(mount->set_attributes({}, file.ino, resize));
+  CHECK(mount->flush(file.handle).error().code == ErrorCode::no_space);
+  need(mount->flush(file.handle));
+  CHECK(read_elsewhere(volume, file.ino) == std::string("01234567a\0\0\0", 12));
+}
+
+TEST_CASE("what could not be stored lies below what was written since") {
+  TestVolume volume;
+  auto mount = volume.mount(buffered());
+  const auto file = stored_file(mount, "oooooooo");
+  need(write_at(*mount.file_system, file.handle, 0, "111111"));
+  mount.client->set_hook([&, done = std::make_shared<bool>(false)](const StepInfo& info) {
+    if (info.kind != StepKind::write || std::exchange(*done, true)) return Fault{};
+    need(write_at(*mount.file_system, file.handle, 2, "22"));
+    return Fault{Fault::Kind::fail, ErrorCode::io};
+  });
+  CHECK_FALSE(mount->fsync(file.handle, true));
+  mount.client->set_hook(nullptr);
+  CHECK(whole(*mount.file_system, file.handle) == "112211oo");
+  need(mount->fsync(file.handle, true));
+  CHECK(read_elsewhere(volume, file.ino) == "112211oo");
+}
+
+TEST_CASE("no more than the limit is kept: later writes wait for the store, and nothing is lost") {
+  TestVolume volume(small_objects());
+  auto mount = volume.mount(buffered(16 << 10));
+  const auto file = stored_file(mount, std::string(2 * object_bytes, 'o'));
+  mount.client->set_hook(holds_writes());
+  std::vector<std::future<Result<std::size_t>>> answers;
+  for (unsigned i = 0; i < 16; ++i) {
+    const std::string page(4096, static_cast<char>('a' + i));
+    answers.push_back(begin_write(*mount.file_system, file.handle, i * 4096, page));
+  }
+  const auto answered = std::ranges::count_if(
+      answers, [](const auto& one) { return one.wait_for(std::chrono::seconds(0)) == std::future_status::ready; });
+  CHECK(answered <= 4);
+  REQUIRE(mount.client->wait_for_held(1));
+  mount.client->set_hook(nullptr);
+  mount.client->release_all();
+  for (auto& one : answers) CHECK(need(one.get()) == 4096);
+  for (unsigned i = 0; i < 16; ++i) {
+    CHECK(need(read_at(*mount.file_system, file.handle, i * 4096, 1)) == std::string(1, static_cast<char>('a' + i)));
+  }
+  close_file(*mount.file_system, file.handle);
+  CHECK(read_elsewhere(volume, file.ino).substr(15 * 4096, 4096) == std::string(4096, 'p'));
+}
+
+TEST_CASE("files that share the limit make room for each other") {
+  TestVolume volume(small_objects());
+  auto mount = volume.mount(buffered(16 << 10));
+  std::vector<std::thread> writers;
+  std::vector<OpenFile> files;
+  for (unsigned i = 0; i < 4; ++i) files.push_back(create_file(*mount.file_system, "f" + std::to_string(i)));
+  for (const auto& file : files) {
+    writers.emplace_back([&mount, file] {
+      for (unsigned i = 0; i < 50; ++i) {
+        need(write_at(*mount.file_system, file.handle, i * 1000, std::string(1000, static_cast<char>('a' + i % 26))));
+      }
+    });
+  }
+  for (auto& writer : writers) writer.join();
+  for (const auto& file : files) {
+    const auto read = whole(*mount.file_system, file.handle);
+    REQUIRE(read.size() == 50000);
+    for (unsigned i = 0; i < 50; ++i) CHECK(read.at(i * 1000 + 999) == static_cast<char>('a' + i % 26));
+  }
+}
+
+TEST_CASE("a client that was fenced says so at the next sync, and stores nothing more") {
+  TestVolume volume({}, {.lazy_fences = false});
+  auto mount = volume.mount(buffered());
+  auto other = volume.mount();
+  const auto file = stored_file(mount, "stored");
+  need(write_at(*mount.file_system, file.handle, 0, "behind"));
+  need(other.client->fence(mount.client->identity()));
+  CHECK_FALSE(mount->fsync(file.handle, false));
+  CHECK_FALSE(mount->flush(file.handle));
+  mount->release(file.handle);
+  volume.clock().advance(std::chrono::seconds(61));
+  CHECK(read_elsewhere(volume, file.ino) == "stored");
+}
+
+TEST_CASE("unmounting stores what is buffered") {
+  TestVolume volume;
+  auto mount = volume.mount(buffered());
+  const auto file = stored_file(mount, "old");
+  need(write_at(*mount.file_system, file.handle, 0, "new and longer"));
+  need(mount->unmount());
+  mount.file_system.reset();
+  CHECK(read_elsewhere(volume, file.ino) == "new and longer");
+}
