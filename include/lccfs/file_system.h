@@ -108,8 +108,8 @@ struct WriteRequest {
 enum class RenameMode { replace, no_replace, exchange };
 enum class XattrMode { create_or_replace, create, replace };
 
-/// What the file system tells the kernel. Called by threads that hold no lock. Pages are waited for while they are
-/// being read or written back, attributes are not.
+/// What the file system tells the kernel. The kernel waits for pages that are being read or written back, so no thread
+/// that calls for pages holds a lock that a read may need. For attributes it does not wait.
 class KernelCache {
  public:
   virtual ~KernelCache() = default;

@@ -104,7 +104,7 @@ Result<LeaseHolders::Heard> LeaseHolders::ask_once_briefly(InstanceId holder, co
 }
 
 /// The question hangs if the session object or Super hangs, which the asker may not need. So it has a thread of its
-/// own, and at most one such thread per holder is left waiting.
+/// own. A holder that has left one unanswered is not asked another, so few such threads are left waiting.
 Result<LeaseHolders::Heard> LeaseHolders::ask_for(std::chrono::nanoseconds at_most, InstanceId holder,
                                                   const Question& question) {
   struct Call {

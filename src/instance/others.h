@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Other instances: asking them, finding out that they are expired, fencing (docs/PROTOCOL.md section 2). Any thread;
-// what returns a Result blocks on the store, `ask` and what polls on other instances, too.
+// Other instances: asking them, finding out that they are expired, fencing (docs/PROTOCOL.md section 2). Any thread. What
+// returns a Result blocks on the store; `ask`, `look_at`, `evict` and `poll_liveness` on other clients, too.
 //
 //  fence | object  | step                                        | stop here leaves
 //  1     | (store) | fence the identity, wait until it holds     | fenced, not marked: the next one does both again
