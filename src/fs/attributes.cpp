@@ -3,6 +3,7 @@
 // getattr: 1 read (of a sealed directory 2). readlink: 1 read. fsync of a directory: none. setattr, one step for each
 // kind, and 1 read for the answer:
 //
+//  # | object  | step                                                                | stop here leaves
 //  - | Inode.X | [change attr] mode, owner: guard `attr` as read; attr, ctime        | COMMIT of this part
 //  - | Inode.X | [set times] of anything but a regular file: blind, with ctime       | COMMIT of this part
 //  - |         | size and times of a regular file: under its lease (Files)           |

@@ -2,12 +2,13 @@
 //
 // create, mkdir, mknod, symlink (P, name): 2 writes, one after the other.
 //
-//  # | object     | step                                                          | stop here leaves
-//  0 | Session.me | range intent, long since durable                              |
-//  1 | Inode.X    | [create inode] exclusive; attributes; parent (P, token)       | orphan X: the range intent names it
-//  2 | Inode.P    | [insert entry] guard open(P), the name absent; set both keys; | COMMIT
-//    |            | times; mkdir: nsub + 1, guarded as read                       |
-//  3 | Inode.X    | [remove new inode] only if 2 failed: as 1 left it             |
+//  # | object     | step                                                       | stop here leaves
+//  0 | Session.me | [log queue items] range intent, long since durable         | numbers that are never used
+//  1 | Inode.X    | [create inode] exclusive; attributes; parent (P, token)    | X without a name: a collector removes
+//    |            |                                                            | it, from the range intent
+//  2 | Inode.P    | [insert entry] guard open(P), the name absent; set both    | COMMIT
+//    |            | keys; times; mkdir: nsub + 1, guarded as read              |
+//  3 | Inode.X    | [remove new inode] only if 2 was refused: as 1 left it     | before it: as after 1
 //
 // While it runs, and as long as the name of X is in doubt, P is not removed: a collector asks (docs/PROTOCOL.md section
 // 5).

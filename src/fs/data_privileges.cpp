@@ -3,7 +3,9 @@
 // What a write, or a truncate at open, takes away. The kernel asks for it before buffered writes; direct ones, and
 // O_TRUNC, it leaves to the file system.
 //
-//  - | Inode.X | guard `attr` as known; setuid, setgid and the capability's flag and key go, ctime | before the data
+//  # | object  | step                                                                     | stop here leaves
+//  - | Inode.X | [change attr] before the data: guard `attr` as known; setuid, setgid and | the same bytes, without the
+//    |         | the capability's flag and key go; ctime                                  | privileges
 #include "fs/data_io.h"
 #include "fs/mode_bits.h"
 

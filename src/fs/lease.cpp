@@ -3,19 +3,19 @@
 // Every step guards "lease is mine", "lease is the old one" or the version: after a failed guard the inode is read.
 //
 //  take       | object   | step                                                   | stop here leaves
-//  1          | Inode.X  | "take lease": guard lease absent, version as read;     | a lease of one who will expire
+//  1          | Inode.X  | [take lease] guard lease absent, version as read;      | my lease, until I am expired
 //             |          | lease = me                                             |
 //
 //  take over  | object   | step                                                   | stop here leaves
 //  0          | Super    | the old holder has expired (fenced if gone); fences    |
 //             |          | synced                                                 |
-//  1          | Inode.X  | "take over lease": guard lease = old; lease = me,      | bytes past the size: 2 of the next
+//  1          | Inode.X  | [take over lease] guard lease = old; lease = me,       | bytes past the size: 2 of the next
 //             |          | fence = the counter                                    |
 //  2          | Inode.X  | read size and map anew                                 | the same
 //  3          | Data.X.* | cut the boundary object, remove mapped ones past it    | the same
 //
 //  release    | object   | step                                                   | stop here leaves
-//  1          | Inode.X  | "release lease": guard lease = me; size, times, map;   | done
+//  1          | Inode.X  | [release lease] guard lease = me; size, times, map;    | done
 //             |          | lease removed                                          |
 #include "fs/lease.h"
 

@@ -2,19 +2,26 @@
 //
 // rename inside one directory (P, old -> X, new -> Y or nothing): 1 write.
 //
-//  # | object     | step                                                                  | stop here leaves
-//  0 | Data.X.*,  | a file X that replaces a file: write out what is buffered of it, and  | the old name, and a file X of
-//    | Inode.X    | its size (file_node.cpp): Y's name never leads to less than X had     | which more is stored
-//  0 | Session.me | [log queue items] Y replaced: directory item P, if none is relied on  |
-//    |            | already; a directory Y: items Y and P, in one write                   |
-//  1 | Inode.Y    | [seal] a directory Y, as in rmdir                                     | as in rmdir
-//  2 | Inode.P    | [rename entries] guard the whole values of both entries, or new's     | COMMIT
-//    |            | absence; a directory Y: x/t absent; nsub - 1, guarded. Move the keys; |
-//    |            | Y replaced: set d/Y/t; times. RENAME_EXCHANGE: [exchange entries]     |
-//  3 | Inode.Y    | a file Y: [change attr] as in unlink. A directory: dead, by recount   | recount repairs it
-//  - | Inode.X    | [set ctime] after the answer                                          | an old ctime
+//  # | object     | step                                                    | stop here leaves
+//  0 | Data.X.*,  | a file X that replaces a file: write out what is        | the old names, and an X of which more is
+//    | Inode.X    | buffered, and its size (file_node.cpp): no crash leaves | stored
+//    |            | its new name with less than X had                       |
+//  0 | Session.me | [log queue items] only if Y is replaced: directory item | items that find nothing to do: a
+//    |            | P, if none is relied on already; a directory Y: items Y | collector drops them
+//    |            | and P, in one write                                     |
+//  1 | Inode.Y    | [seal] only a directory Y, as in rmdir                  | both names, and Y sealed: settled as in
+//    |            |                                                         | rmdir
+//  2 | Inode.P    | [rename entries] guard the whole values of both         | COMMIT. Y replaced: Y without a name,
+//    |            | entries, or new's absence; a directory Y: x/t absent,   | which a collector removes, from d/Y/t
+//    |            | nsub - 1, guarded. Move the keys; Y replaced: set       |
+//    |            | d/Y/t; times                                            |
+//  2'| Inode.P    | RENAME_EXCHANGE: [exchange entries], the same guards    | COMMIT, and nothing else is left
+//  3 | Inode.Y    | a file Y: [change attr] as in unlink; a directory Y:    | as in unlink; a directory: as after 2
+//    |            | dead, left to recount                                   |
+//  - | Inode.X    | [set ctime], not waited for; exchange: of both inodes   | an old ctime, which stays
 //
-// The same inode under both names: no step, success if one read shows both. Every entry written carries t.
+// 2 not applied, and Y a directory: the seal is taken back, as in rmdir. The same inode under both names: no step,
+// success if one read shows both. Every entry written carries t.
 #include "fs/namespace.h"
 
 namespace lccfs {

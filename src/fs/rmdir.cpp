@@ -2,19 +2,29 @@
 //
 // rmdir (P, name -> X): 1 read, 3 writes.
 //
-//  # | object     | step                                                     | stop here leaves
-//  - | Inode.X    | read version and entries; clean dangling ones; any left  |
-//    |            | -> re-read the name unchanged -> not empty               |
-//  0 | Session.me | [log queue items] items X and directory P, in one write  | items that find nothing to do
-//  1 | Inode.X    | [seal] guard that version; state = sealed(t, P, name)    | still there, empty for readers;
-//    |            |                                                          | the next change of it settles
-//  2 | Inode.P    | [remove entry] guard the entry's whole value, x/t        | COMMIT
-//    |            | absent; remove both keys; set d/X/t; nsub - 1, guarded;  |
-//    |            | times                                                    |
-//  3 | Inode.X    | dead: left to recount                                    |
+//  # | object     | step                                                    | stop here leaves
+//  - | Inode.X    | read version and entries; clean dangling ones; any left |
+//    |            | -> re-read the name unchanged -> not empty              |
+//  0 | Session.me | [log queue items] items X and directory P, in one write | items that find nothing to do: a
+//    |            |                                                         | collector drops them
+//  1 | Inode.X    | [seal] guard that version; state = sealed(t, P, name)   | X has its name, is empty, and takes no
+//    |            |                                                         | names. The next change in X, or of its
+//    |            |                                                         | name, settles it: X is live again. Else a
+//    |            |                                                         | collector does, from item X
+//  2 | Inode.P    | [remove entry] guard the entry's whole value, x/t       | COMMIT. X sealed, without a name: stale.
+//    |            | absent; remove both keys; set d/X/t; nsub - 1, guarded; | A collector marks it dead and removes it,
+//    |            | times                                                   | from item X or d/X/t
+//  3 | Inode.X    | dead: left to recount                                   |
 //
-// 2 failed: [unseal] (guard sealed(t)), [remove decision], the own x/t; another had cancelled it, or the name changed:
-// start over.
+// 2 certainly not applied: 2 again if only nsub has changed. Else the seal is taken back; if another instance has
+// cancelled it, or the name has changed, all starts over.
+//
+//  # | object     | step                                                    | stop here leaves
+//  3'| Inode.X    | [unseal] guard sealed(t)                                | as after 1, without the seal
+//  4'| Inode.P    | [remove decision] the own x/t, if another has set it    | before it: x/t; a collector drops it,
+//    |            |                                                         | from directory item P
+//
+// What became of 2 is not known (fenced meanwhile, for example): the seal stays, as after 1 or 2.
 #include "fs/namespace.h"
 
 namespace lccfs {

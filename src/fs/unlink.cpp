@@ -2,12 +2,14 @@
 //
 // unlink (P, name -> X): 1 write.
 //
-//  # | object     | step                                                              | stop here leaves
-//  0 | Session.me | [log queue items] directory item P, if none is relied on already  |
-//  1 | Inode.P    | [remove entry] guard the entry's whole value; remove both keys;   | COMMIT
-//    |            | set d/X/t; times                                                  |
-//  2 | Inode.X    | [change attr] nlink - 1, ctime, if nlink > 1, or this client      | recount repairs it, from d/X/t
-//    |            | has X open                                                        |
+//  # | object     | step                                                       | stop here leaves
+//  0 | Session.me | [log queue items] directory item P, if none is relied on   | an item that finds nothing to do
+//    |            | already                                                    |
+//  1 | Inode.P    | [remove entry] guard the entry's whole value; remove both  | COMMIT. A collector removes X, or
+//    |            | keys; set d/X/t; times                                     | corrects its nlink, from d/X/t
+//  2 | Inode.X    | [change attr] nlink - 1, ctime, if nlink > 1, or this      | done; a collector removes X, from
+//    |            | client has X open                                          | d/X/t, if no name is left and no
+//    |            |                                                            | client has it open
 #include "fs/namespace.h"
 
 namespace lccfs {

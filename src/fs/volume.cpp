@@ -2,10 +2,10 @@
 //
 // Making a volume. Every step creates an object exclusively, so nothing that is there is ever changed.
 //
-//  mkfs | object  | step              | stop here leaves
-//  1    | Alloc   | create: next = 2  | a leftover that the next mkfs uses
-//  2    | Inode.1 | create: the root  | the same
-//  3    | Super   | create: **commit** | a volume
+//  mkfs | object  | step                                | stop here leaves
+//  1    | Alloc   | [make alloc] create: next = 2       | a leftover that the next mkfs uses
+//  2    | Inode.1 | [make root] create: the root        | the same
+//  3    | Super   | [make super] create                 | COMMIT: a volume
 #include "lccfs/volume.h"
 
 #include <algorithm>

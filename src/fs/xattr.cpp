@@ -3,6 +3,7 @@
 // Extended attributes, u/ keys of the inode: get 1 read; list 1 read for each 1,024; set and remove 1 write each; a set
 // after the first one, 1 read more.
 //
+//  # | object  | step                                                                                        | then
 //  - | Inode.X | [set user attribute] guard the key as the mode asks; the key, ctime. The first of an inode, | COMMIT
 //    |         | and security.capability always: `attr` as read, its flags in the same step                  |
 //  - | Inode.X | [remove user attribute] guard the key is there; remove it, ctime. security.capability, by   | COMMIT

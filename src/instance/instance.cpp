@@ -2,21 +2,22 @@
 //
 // Start and end of an instance.
 //
-//  start   | object       | step                                  | stop here leaves
-//  1       | Alloc        | take numbers: own, and inode numbers   | numbers wasted
-//  2       | Super        | record s/<me>                          | a live record: found gone, and fenced
-//  3       | Session.<me> | create                                 | the same
-//  4       | both         | watch                                  | the same
-//  5       | Super        | read the own record: still live?       | if fenced meanwhile: no step
-//  6       | Session.<me> | range intent                           | the same
+//  start   | object       | step                                     | stop here leaves
+//  1       | Alloc        | [take numbers] own, and inode numbers    | numbers that are never used
+//  2       | Super        | [add instance record] s/<me>             | a live record: found gone, and fenced
+//  3       | Session.<me> | [make session]                           | the same
+//  4       | both         | watch                                    | the same
+//  5       | Super        | read the own record: still live?         | if fenced meanwhile: no step
+//  6       | Session.<me> | [log queue items] range intent           | the same
 //  A read-only one that may not take a number does none of these, and has nothing to end.
 //
-//  end     | object       | step                                  | stop here leaves
-//  1       | Session.<me> | drop range intents                     | a live record: found gone, and fenced
-//  2       | Inode.*      | remove l/<me>, where it is worth it    | the same
-//  3       | Super        | record -> ended                        | (last step, if the queue holds items)
-//  3'      | Session.<me> | remove (the queue is empty)            | a live record without a session
-//  4'      | Super        | remove the record                      |
+//  end     | object       | step                                     | stop here leaves
+//  1       | Session.<me> | [drop queue items] range intents         | a live record: found gone, and fenced
+//  2       | Inode.*      | [remove step number] l/<me>, of at most  | the same
+//          |              | 1,024 directories                        |
+//  3       | Super        | [end instance] the queue holds items     | done: collectors do the rest
+//  3'      | Session.<me> | [remove session] the queue is empty      | a live record without a session: as after 1
+//  4'      | Super        | [remove instance record]                 | done
 #include "instance/instance.h"
 
 #include <unistd.h>

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Other instances: asking them, finding out that they are expired, fencing (docs/PROTOCOL.md section 2). Any thread. What
-// returns a Result blocks on the store; `ask`, `look_at`, `evict` and `poll_liveness` on other clients, too.
+// Other instances: asking them, finding out that they are expired, fencing (docs/PROTOCOL.md section 2). Any thread.
+// What returns a Result blocks on the store; `ask`, `look_at`, `evict` and `poll_liveness` on other clients, too.
 //
-//  fence | object  | step                                        | stop here leaves
-//  1     | (store) | fence the identity, wait until it holds     | fenced, not marked: the next one does both again
-//  2     | Super   | record -> fenced(n + 1), counter n -> n + 1 | done
+//  fence | object  | step                                         | stop here leaves
+//  1     | (store) | fence the identity, wait until it holds      | fenced, not marked: the next one does both again
+//  2     | Super   | [mark fenced] guard the record as read and   | done
+//        |         | counter n; record -> fenced(n + 1), n -> n + 1 |
 #pragma once
 
 #include <atomic>

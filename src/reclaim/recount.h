@@ -3,15 +3,17 @@
 // Recount, its writing half (docs/PROTOCOL.md section 5). Every step may be done twice, and stop anywhere:
 //
 //  case                  | object     | step                                         | stop here leaves
-//  live X, wrong links   | Inode.X    | guard version; nlink, back-pointers trimmed  | done
-//  live X without a name | Inode.X    | guard version; dead                          | dead X, found by the same item
+//  live X, wrong links   | Inode.X    | [trim links] guard version; nlink and        | done
+//                        |            | back-pointers corrected                      |
+//  live X without a name | Inode.X    | [mark unnamed dead] guard version            | dead X, found by the same item
 //  sealed X              | settle.h   |                                              |
-//  dead X, a name in P   | Inode.P    | guard version; name removed                  | the same
-//  dead X, in nobody's   | Session.me | it has entries: directory item X             | an item that finds nothing to do
-//  hands                 | Inode.X    | guard version; as an unlink of each: its     | the same
-//                        |            | entries removed, d/<child>/t set             |
-//                        | Data.X.*   | removed where "may exist" is set             | the same, fewer objects
-//                        | Inode.X    | guard version; removed                       | gone
+//  dead X, a name in P   | Inode.P    | [remove dead names] guard version            | the same
+//  dead X, open nowhere: |            |                                              |
+//  - it has entries      | Session.me | [log queue items] directory item X           | an item that finds nothing to do
+//                        | Inode.X    | [detach dead names] guard version; as an     | the same
+//                        |            | unlink of each: entry removed, d/<child>/t   |
+//  - it has none         | Data.X.*   | removed where "may exist" is set             | the same, fewer objects
+//                        | Inode.X    | [remove dead inode] guard version            | gone
 //
 // A directory is emptied by force (it lost its name by damage, or a repair was told to remove orphans) only by d/ keys:
 // it stays until each child was dealt with, so that none is left that points to what is not there.

@@ -2,17 +2,21 @@
 //
 // One round of a pass: one liveness poll, and what can be done under it (docs/PROTOCOL.md section 5).
 //
-//  - | Super        | the records; then all are asked (who is gone is fenced)      |
-//  0 | ...          | of instances that are expired, range and inode items: recount, | all of it can be done again
-//    |              | but no directory is removed yet                               |
+//  # | object       | step                                                          | stop here leaves
+//  - | Super        | the records; then all are asked; those that are gone are      |
+//    |              | fenced                                                        |
+//  0 | ...          | of instances that are expired, range and inode items:         | all of it can be done again
+//    |              | recount, but no directory is removed yet                      |
 //  - | Session.*    | *then* the q/ of all, page by page; young items are left      |
 //    |              | alone                                                         |
 //  1 | ...          | directory items: the d/, x/ and l/ keys there; inode items:   | all of it can be done again
 //    |              | recount                                                       |
-//  2 | Inode.P      | d/ keys whose inodes were dealt with, x/ and l/ that are retired | keys that find nothing to do
-//  3 | Session.<it> | the items that were dealt with                                | items that find nothing to do
-//  4 | Session.<it> | removed, if the instance is expired and q/ was read empty since | a record without a session
-//  5 | Super        | its record                                                    | done
+//  2 | Inode.P      | [remove traces] d/ keys whose inodes were dealt with, x/ and  | keys that find nothing to do
+//    |              | l/ that are retired                                           |
+//  3 | Session.<it> | [drop queue items] those that were dealt with                 | items that find nothing to do
+//  4 | Session.<it> | [remove session] if the instance is expired, and q/ was read  | a record without a session: the
+//    |              | empty since                                                   | next round does 5
+//  5 | Super        | [remove instance record]                                      | done
 //
 // A directory is removed when nothing that lives points to it without having a name, nor ever will: recount takes a
 // directory that is not there for lost by the store. What expired instances made in it was dealt with in 0 (if another

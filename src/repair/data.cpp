@@ -2,11 +2,11 @@
 // Data objects: M and T. And bytes that belong to no file: they are copied into one in /lost+found before their object
 // goes.
 //
-//  # | object           | step                                          | stop here leaves
-//  1 | Inode.X          | create exclusive, with its size and map        | an inode that the range intent names
-//  2 | Data.X.*         | write                                         | the same
-//  3 | Inode.lost+found | both keys                                     | COMMIT; the next run finds the copy
-//  4 | the object       | remove                                        |
+//  # | object           | step                                             | stop here leaves
+//  1 | Inode.X          | [make found file] exclusive, with size and map   | an inode that the range intent leads to
+//  2 | Data.X.*         | write                                            | the same
+//  3 | Inode.lost+found | [put entry] both keys                            | COMMIT; the next run finds the copy
+//  4 | the object       | [drop object], or remove the data                |
 #include <algorithm>
 #include <variant>
 

@@ -2,11 +2,11 @@
 //
 // adopt (X, name): 2 writes, one after the other; /lost+found is there.
 //
-//  # | object           | step                                            | stop here leaves
-//  1 | Inode.X          | live, one link, `parent` = (lost+found, token)  | X as it was, without this name
-//  2 | Inode.lost+found | both keys; nsub + 1 if it is a directory        | COMMIT
+//  # | object           | step                                                    | stop here leaves
+//  1 | Inode.X          | [revive] live, one link, `parent` = (lost+found, token) | X as it was, without this name
+//  2 | Inode.lost+found | [put entry] both keys; nsub + 1 if it is a directory    | COMMIT
 //
-// Making /lost+found is a mkdir: create its inode (a range intent covers it), then its entry in the root.
+// Making /lost+found is a mkdir: [create inode] (a range intent covers it), then [put entry] in the root.
 #include "repair/lost_and_found.h"
 
 namespace lccfs::repair {
