@@ -3,16 +3,17 @@
 // Writing. The hot path (lease held, objects mapped, no setuid bit to clear) is the data write and nothing else.
 //
 //  write  | object   | step                                         | stop here leaves
-//  0      | Inode.X  | the lease (lease.cpp), once                  |
-//  1      | Inode.X  | "may exist" bits of the objects, if not set  | bits that promise nothing
-//  -      | memory   | buffered: the bytes. Written out as in       | the old bytes: no fsync covered it
-//         |          | write_buffer.cpp; 2 and 3 fall away          |
+//  0      | Inode.X  | the lease (lease.cpp), once                  | my lease, until I am expired
+//  1      | Inode.X  | [store size, times, map] "may exist" bits of | bits that promise nothing
+//         |          | the objects, if not set                      |
+//  -      | memory   | buffered: the bytes; written out later, as   | the old bytes: no fsync covered the new ones
+//         |          | write_buffer.cpp has it, and no 2 and 3      |
 //  2      | Data.X.* | write (all extents together)                 | below the size: old, new or torn bytes, as on a
 //         |          |                                              | disk; past it: cut at the take-over
 //  -      | memory   | size and times, stored at fsync, flush,      | growth that no fsync covered is lost
 //         |          | release                                      |
-//  3      | Inode.X  | O_DSYNC: size and map, if dirty; O_SYNC:     | the same: the write is not answered yet
-//         |          | times too                                    |
+//  3      | Inode.X  | [store size, times, map] O_DSYNC: size and   | the same: the write is not answered yet
+//         |          | map, if dirty; O_SYNC: times too             |
 #include <fcntl.h>
 
 #include <algorithm>

@@ -93,7 +93,7 @@ Result<OpenReply> Files::open_node(const Caller& caller, const std::shared_ptr<F
   return reply;
 }
 
-/// As a write of all bytes would, this clears the setuid bits: the kernel leaves that to whoever truncates at open.
+/// As a write of all bytes would, this clears the setuid bits: at an open the kernel leaves that to the file system.
 Result<> Files::empty(const Caller& caller, FileNode& node) {
   const AloneInGate alone(node.gate);
   LCCFS_CHECK(io_.clear_privileges(node, caller));

@@ -3,12 +3,12 @@
 //  store      | object   | step                                                   | stop here leaves
 //  0          | Data.X.* | write out what is buffered (write_buffer.cpp): before  | bytes past the size: cut at the take-over
 //             |          | 1 if the size grows, else beside it                    |
-//  1          | Inode.X  | "store size, times, map": guard lease = me; what is    | done
+//  1          | Inode.X  | [store size, times, map] guard lease = me; what is     | done
 //             |          | dirty of size, believed bits and times                 |
 //
 //  map        | object   | step                                                   | stop here leaves
-//  1          | Inode.X  | "store size, times, map": guard lease = me; "may       | bits that promise nothing
-//             |          | exist" and believed bits                               |
+//  1          | Inode.X  | [store size, times, map] guard lease = me; "may exist" | bits that promise nothing
+//             |          | and believed bits                                      |
 #include "fs/file_node.h"
 
 #include <algorithm>

@@ -136,7 +136,7 @@ void Files::unborn(Ino ino) {
 
 // ---- what is done without a request
 
-/// On the pool of requests; stop_answering waits for it.
+/// On the file pool; stop_answering waits for it.
 void Files::post(ThreadPool::Work work) {
   {
     const Lock lock(tasks_mutex_);

@@ -5,12 +5,11 @@
 //  truncate   | object   | step                                                   | stop here leaves
 //  0          | Inode.X  | the lease (lease.cpp), if it is not held               |
 //  -          | Data.X.* | write out what is buffered (write_buffer.cpp)          | the same as a write
-//  1          | Inode.X  | "store size, times, map": guard lease = me; size,      | bytes past the size, and my lease
-//             |          | times: **commit**                                      |
+//  1          | Inode.X  | [store size, times, map] guard lease = me; size, times | COMMIT; my lease, bytes past size
 //  2          | Data.X.* | cut the boundary object, remove mapped ones past it    | the same: cut at the take-over
 //
 //  set times  | object   | step                                                   | stop here leaves
-//  1          | Inode.X  | "change unleased file": guard lease absent, version as | done
+//  1          | Inode.X  | [change unleased file] guard lease absent, version as  | done
 //             |          | read; times                                            |
 //  or         | memory   | the lease is held, or a writer is here: stored later   | times that no fsync covered
 #include <set>
