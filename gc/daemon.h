@@ -18,7 +18,7 @@ class Daemon {
 
   Daemon(OpenStore open_store, Clock& clock, const WorkerOptions& options, std::chrono::nanoseconds interval);
 
-  /// Connects: so that whoever starts the program hears at once that it cannot.
+  /// Connects, so that a start that must fail says so at once.
   Result<> start();
 
   /// A pass every interval, unless another collector has begun one meanwhile. Passes that fail are logged, and tried

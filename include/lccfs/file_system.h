@@ -189,7 +189,8 @@ class FileSystem {
   // -- the mount
   /// The kernel has forgotten this inode: what was remembered of what it was told goes.
   virtual void forget(Ino ino) = 0;
-  /// To be called about once a second: stores what has been dirty for 5 s, sees who else is there.
+  /// To be called about once a second: stores what has been dirty for 5 s, looks for
+  /// other clients.
   virtual void tick() = 0;
   /// The volume's: how long what was removed is left alone at least.
   virtual std::chrono::seconds grace_period() const = 0;
@@ -197,7 +198,7 @@ class FileSystem {
   /// behalf of all clients, with few operations at a time; nothing if another collector has begun one within the
   /// period. By one thread at a time; stopped, it returns after the steps in flight. Not for read-only mounts.
   virtual Result<GarbageReport> collect_garbage(const std::stop_token& stop) = 0;
-  /// Before the first operation; nullptr: nobody to tell. Returns when no call to the last one is under way.
+  /// Before the first operation; nullptr: none to tell. Returns when no call to the last one is under way.
   virtual void set_kernel_cache(KernelCache* cache) = 0;
   /// A clean end: nothing may be in flight. Stores what is dirty, releases leases, ends the instance.
   virtual Result<> unmount() = 0;

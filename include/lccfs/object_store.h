@@ -234,7 +234,7 @@ class ObjectStore {
   virtual Bytes identity() const = 0;
   /// Whether this client may fence; the error says in one line what it lacks. Changes nothing.
   virtual Result<> check_may_fence() { return {}; }
-  /// Takes a look at who watches the object, and returns at once. What it sees is for `fence`: to be called every few
+  /// Sends a read of the object's watchers, and returns at once. What it sees is for `fence`: to be called every few
   /// seconds for an object that all clients watch.
   virtual void look_at_watchers(const std::string& object) { static_cast<void>(object); }
   /// Bars that client for good. What the caller reads of an object after it returns can no longer be changed by it.

@@ -21,7 +21,7 @@ enum class ErrorCode {
   permission_denied,  ///< EACCES, or the store refused our key
   not_permitted,      ///< EPERM
   invalid,            ///< an argument out of its range
-  busy,               ///< somebody is using it; try again
+  busy,               ///< it is in use; try again
   stale,              ///< an inode that is gone (ESTALE)
   not_directory,
   is_directory,

@@ -19,7 +19,7 @@ struct Ino {
 };
 inline constexpr Ino root_ino{1};
 
-/// The number of a store client (mount, collector, ...): docs/PROTOCOL.md section 2. 0 names nobody.
+/// The number of a store client (mount, collector, ...): docs/PROTOCOL.md section 2. 0 names none.
 struct InstanceId {
   std::uint64_t value = 0;
   auto operator<=>(const InstanceId&) const = default;

@@ -10,7 +10,7 @@
 
 namespace lccfs {
 
-/// A completion, and where the answer comes. It owns the promise: whoever waits may be gone before it returns.
+/// A completion, and where the answer comes. It owns the promise: the thread that waits may be gone before it returns.
 template <class Answer>
 auto promised() {
   std::promise<Answer> promise;

@@ -12,7 +12,7 @@ bool pause(Clock& clock, std::chrono::nanoseconds duration, const std::stop_toke
   Mutex mutex;
   std::condition_variable stopped;
   const std::stop_callback wake(stop, [&] {
-    const Lock lock(mutex);  // who is about to wait has looked, or waits already
+    const Lock lock(mutex);  // a thread about to wait has looked, or waits already
     stopped.notify_all();
   });
   Lock lock(mutex);

@@ -18,7 +18,7 @@ class ThreadPool {
   using Work = std::move_only_function<void()>;
 
   /// At most `max_threads` at once; further work waits in line. The default is no bound in practice: a thread that
-  /// waits costs some 30 KiB, and each has a process of a user's behind it that waits too.
+  /// waits costs some 30 KiB, and for each a process of a user waits, too.
   explicit ThreadPool(std::size_t max_threads = 8192);
   /// Runs what is in line, then waits for all threads.
   ~ThreadPool();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Data objects against their inodes: M, and T while nobody holds the lease. Names come in as they are listed, and are
+// Data objects against their inodes: M, and T while no client has the lease. Names come in as they are listed, and are
 // looked at in batches, with at most one read an inode in each. Any thread may call any method.
 #pragma once
 

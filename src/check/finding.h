@@ -42,7 +42,7 @@ struct Finding {
     data_without_inode,  ///< M: data objects whose inode is not there, or no regular file. One finding an inode:
                          ///< `object` is the first of them, number: how many
     unmapped_data,       ///< M: a data object whose bit "may exist" is not set. number: its index
-    data_past_size,      ///< T: bytes past the size, while nobody holds the lease. number: the object's index
+    data_past_size,      ///< T: bytes past the size, while no client holds the lease. number: the object's index
     denied_attribute,    ///< an extended attribute that the flags of `attr` deny. part
     count                ///< none: how many kinds there are
   };

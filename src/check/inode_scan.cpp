@@ -224,7 +224,7 @@ class InodeScan {
                                    .may_exist = first_objects_};
   }
 
-  /// Nobody counts those of a dead one: the collector takes its names page by page.
+  /// Those of a dead one are not counted: the collector takes its names page by page.
   void judge_subdirectories() {
     const auto found = result_.subdirectories;
     if (!nsub_ || *nsub_ == found || result_.summary.is_dead()) return;
@@ -260,7 +260,7 @@ class InodeReader {
                   .ranges = {{"", "", keys_at_once}},
                   .keys = {}};
     return window_.query(std::move(read), [reader = *this, ino](ReadWindow::Found answer) -> Result<> {
-      if (!answer) return {};  // it was listed while somebody removed it
+      if (!answer) return {};  // it was listed while a client removed it
       const auto page = std::move(answer->ranges.front());
       return reader.take_page(std::make_unique<InodeScan>(reader.facts_, ino, std::move(*answer)), page);
     });

@@ -118,7 +118,7 @@ bool is_in_parent(const NamespaceIndex& index, const DirectoryRecord& record) {
   return parent != index.directories.end() && parent->second.seen && parent->second.in_order && !record.lost_name;
 }
 
-/// 0: nobody names it.
+/// 0: no entry names it.
 Ino some_holder(const NamespaceIndex& index, Ino directory) {
   const auto& record = index.directories.at(directory);
   if (is_in_parent(index, record)) return record.parent;

@@ -56,7 +56,7 @@ class Matcher {
     return record.in_order ? Result<>{} : match_one_by_one(window, directory, nameless);
   }
 
-  /// There is no such directory, or none that can be read: whoever claims it has no name there.
+  /// There is no such directory, or none that can be read: an inode that claims it has no name there.
   Result<> examine_missing(Ino directory) {
     LCCFS_TRY(const auto nameless, find_queued_nameless(directory));
     if (nameless == check_.index.directories.at(directory).claims) return {};

@@ -125,7 +125,7 @@ struct DirectoryName {
 
 class NamespaceIndex {
  public:
-  /// Any thread, as long as nobody uses the members below.
+  /// Any thread, as long as no thread uses the members below.
   void add(Ino ino, const ScannedInode& inode, bool queue_leads_to_it);
 
   // Guarded by `mutex` while several threads are at work; the tables' keys do not change then.

@@ -127,7 +127,7 @@ Result<> in_threads(ObjectStore& store, const Effort& effort, unsigned threads,
   return error.result();
 }
 
-/// Where parts of the listing continue. A part of which a page is being listed is nobody else's.
+/// Where parts of the listing continue. A part of which a page is being listed is no other thread's.
 class Cursors {
  public:
   explicit Cursors(std::vector<std::string> starts) : line_(starts.begin(), starts.end()) {}

@@ -58,7 +58,7 @@ struct VolumeFacts {
 /// Also puts the data pool into place. unsupported: the volume is of a newer version, and nothing was reported.
 Result<> read_volume_facts(ObjectStore& store, Sink& sink, VolumeFacts& facts);
 
-/// A session object without a record: judged by itself, its queue is read by nobody.
+/// A session object without a record: judged by itself, its queue is read by no program.
 Result<> check_stray_session(ObjectStore& store, Sink& sink, InstanceId instance);
 
 /// Once all numbers have been seen.

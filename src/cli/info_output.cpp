@@ -27,7 +27,7 @@ std::string feature_text(const VolumeInfo& info) {
   return text.str();
 }
 
-/// By this host's clock, which may be behind that of the host that logged the item.
+/// By this host's clock, which may be slow against that of the host that logged the item.
 std::string age_text(std::int64_t since_seconds, std::int64_t now_seconds) {
   return std::to_string(std::max<std::int64_t>(0, now_seconds - since_seconds)) + " s";
 }

@@ -14,7 +14,7 @@ namespace lccfs {
 class Attempts {
  public:
   explicit Attempts(Instance& instance) : clock_(instance.clock()) {
-    const Token seed = instance.next_token();  // tells apart those who may meet
+    const Token seed = instance.next_token();  // differs between operations that may race
     random_ = seed.instance.value * 0x9E3779B97F4A7C15U + seed.number;
   }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Reading and writing the bytes of one file (docs/DATA.md). Never blocks the caller: what must wait for a
-// lease, for map bits or for another client goes to the thread pool first; what need not is sent to the store at once,
-// and answered from its completion.
+// Reading and writing the bytes of one file (docs/DATA.md). Never blocks the caller: what must wait for a lease, for
+// map bits or for another client goes to the file pool first; all else is sent to the store at once, and answered from
+// its completion.
 #pragma once
 
 #include <atomic>

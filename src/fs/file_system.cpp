@@ -133,7 +133,7 @@ class MountedVolume final : public FileSystem {
   std::optional<reclaim::Collector> collector_;
 };
 
-/// Who mounts a volume wants to hear at once that its root is damaged. A missing volume is the instance's to report.
+/// A mount says at once that the root is damaged. A missing volume is the instance's to report.
 Result<> check_root(ObjectStore& store) {
   const auto object = format::inode_object(root_ino);
   const auto root =

@@ -17,9 +17,9 @@ using objects::InodeParts;
 
 /// 1 read. not_found: no such object. corrupt names the object.
 Result<Inode> read_inode(Instance& instance, Ino ino, const InodeParts& parts = {});
-/// The same with all of a file's allocation map: for who takes its lease, or says what it occupies.
+/// The same with all of a file's allocation map: to take its lease, or to say what it occupies.
 Result<Inode> read_inode_and_map(Instance& instance, Ino ino);
-/// The same as the first, under way. Who does not need the answer any more need not take it.
+/// The same as the first, under way. An answer that is not needed any more need not be taken.
 std::future<Result<Inode>> read_ahead(Instance& instance, Ino ino);
 
 /// For operations on an inode, not on a name in it.

@@ -31,7 +31,7 @@ void IoGate::leave(Kind kind, ByteRange range) {
 
 void IoGate::end_write(const ByteRange& range) {
   writes_.erase(std::ranges::find(writes_, range));
-  // It was let in before all of them that it overlaps: nobody passes those.
+  // It was let in before all of them that it overlaps: nothing passes those.
   for (Waiter& behind : line_) {
     if (behind.kind == Kind::write && range.overlaps(behind.range)) --behind.overlapped;
   }

@@ -3,7 +3,7 @@
 // What the kernel holds of each file, and when it has to drop it (docs/DATA.md section 9): the attributes that it was
 // told, and the pages that it has cached.
 //
-// Its pages are right as of a version of the inode, or, while the lease is ours, as of now: nobody else changes the
+// Its pages are right as of a version of the inode, or, while the lease is ours, as of now: no other client changes the
 // bytes then, and what changes them here passes through this kernel. Attributes say nothing about pages: another client
 // may have put the times back, and a program may ask for attributes between a change and the next open.
 //
@@ -24,7 +24,7 @@ namespace lccfs {
 
 class KernelView {
  public:
-  /// nullptr: nobody to tell; waits for calls that are under way.
+  /// nullptr: none to tell; waits for calls that are under way.
   void set(KernelCache* cache);
   /// The kernel holds nothing of the inode any more.
   void forget(Ino ino);
@@ -44,7 +44,7 @@ class KernelView {
   void closed(Ino ino);
   /// A handle that is not buffered is mapped: it uses pages, too, from now on until it is closed.
   void mapped(Ino ino);
-  /// The lease is ours: nobody has changed the bytes since that version (0: not known).
+  /// The lease is ours: the bytes have not changed since that version (0: not known).
   void lease_taken(Ino ino, std::uint64_t since_version);
   /// It is not ours any more; the inode was left at that version (0: not known).
   void lease_released(Ino ino, std::uint64_t version);
@@ -83,13 +83,13 @@ class KernelView {
   void drop_written_pages_now(Ino ino, std::uint64_t offset_bytes, std::uint64_t size_bytes) EXCLUDES(mutex_);
   void tell(const std::function<void(KernelCache&)>& what);
 
-  std::shared_mutex cache_mutex_;  // shared by those who call the kernel; alone, who takes it away
+  std::shared_mutex cache_mutex_;  // shared by calls to the kernel; exclusive where it is set or taken away
   KernelCache* cache_ = nullptr;
   Mutex mutex_;  // never held over a call
   std::unordered_map<Ino, Told> told_ GUARDED_BY(mutex_);
   std::unordered_map<Ino, Pages> pages_ GUARDED_BY(mutex_);
-  // Apart from all others: the kernel may let these wait for pages that are being read, and reads need the pool of
-  // requests.
+  // Apart from all others: the kernel may let these wait for pages that are being read, and reads may need the file
+  // pool.
   ThreadPool page_threads_;
 };
 

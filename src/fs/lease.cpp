@@ -49,7 +49,7 @@ Result<> Lease::ensure() {
   }
 }
 
-/// A guard that failed: somebody else was quicker, or an earlier run of ours. The inode tells.
+/// A guard that failed: another client was quicker, or an earlier run of ours. The inode tells.
 Result<> Lease::take_over(InstanceId expired) {
   auto taken = instance_.run_repeatable(txn::take_over_lease(ino, expired, instance_.id(), instance_.newest_fence()));
   if (!taken && taken.error().code != ErrorCode::guard_failed) return std::unexpected(std::move(taken).error());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// The lease of one inode object: taking it, taking it over from a holder that has expired, releasing it. What it
-// covers, who derives from it knows: a file its size, times and map (file_node.h). The step tables are on top of
-// lease.cpp.
+// The lease of one inode object: taking it, taking it over from a holder that has expired, releasing it. What it covers
+// is known to the class that derives from it: of a file size, times and map (file_node.h). The step tables are on top
+// of lease.cpp.
 #pragma once
 
 #include "base/mutex.h"
@@ -19,8 +19,8 @@ class Lease {
   Lease& operator=(const Lease&) = delete;
 
   const Ino ino;
-  /// Held over the store's answer by whoever takes or releases the lease, or stores what it covers: one such step in
-  /// flight per inode. Not for completions, nor for the thread that receives requests.
+  /// Held over the store's answer to a step that takes or releases the lease, or stores what it covers: one such step
+  /// in flight per inode. Not for completions, nor for the thread that receives requests.
   Mutex step_mutex;
   mutable Mutex mutex;  // after step_mutex; held over no step
   bool lease_held GUARDED_BY(mutex) = false;
@@ -30,22 +30,23 @@ class Lease {
     return lease_held;
   }
 
-  /// Makes the lease ours. Whoever holds it is asked for it.
+  /// Makes the lease ours. Another holder is asked for it.
   Result<> ensure() REQUIRES(step_mutex) EXCLUDES(mutex);
   /// Takes notice of a lease that the store says is ours, where memory does not know.
   Result<> find_own() EXCLUDES(step_mutex, mutex);
-  /// Takes it over from that holder, unless somebody else has.
+  /// Takes it over from that holder, unless another client has.
   Result<> take_over_from(InstanceId expired) EXCLUDES(step_mutex, mutex);
-  /// Releases it; nothing if it is not ours. Nobody is using what it covers, nor will before this returns.
+  /// Releases it; nothing if it is not ours. What it covers is not in use, nor will be before this returns.
   Result<> release() EXCLUDES(step_mutex, mutex);
 
  protected:
-  /// The lease is ours in the store, and this is the inode. Nobody has changed what it covers since that version; 0:
+  /// The lease is ours in the store, and this is the inode. What it covers has not changed since that version; 0:
   /// its last holder may have left something behind. From now on memory is the truth, unless this fails.
   virtual Result<> taken(Inode inode, std::uint64_t unchanged_since) REQUIRES(step_mutex) EXCLUDES(mutex) = 0;
   /// The step that stores what is still to be stored, and removes the lease.
   virtual Result<MetaTxn> release_step() REQUIRES(step_mutex) EXCLUDES(mutex) = 0;
-  /// It left the inode at that version. 0: not known, and perhaps it was an earlier run, or somebody has taken over.
+  /// It left the inode at that version. 0: not known, and perhaps it was an earlier run, or another client has taken it
+  /// over.
   virtual void released(std::uint64_t version) REQUIRES(step_mutex, mutex) = 0;
 
   Instance& instance_;

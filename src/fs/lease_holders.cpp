@@ -38,8 +38,8 @@ constexpr ObservedSeries::Limits silence_limits{std::chrono::seconds(15), std::c
 
 }  // namespace
 
-/// Asks until the holder has answered "done", or has expired. Silent is only who watches all the while: who does not
-/// hears nothing, and is gone when it has been absent for long enough.
+/// Asks until the holder has answered "done", or has expired. Only a holder that watches all the time counts as silent.
+/// One that does not watch hears nothing, and is gone once it was absent for long enough.
 Result<LeaseHolders::Holder> LeaseHolders::settle(InstanceId holder, const Question& question) {
   using Answer = Instance::AskResult;
   auto& clock = instance_.clock();
@@ -56,7 +56,7 @@ Result<LeaseHolders::Holder> LeaseHolders::settle(InstanceId holder, const Quest
         silent && time_out != first_time_out && silence.note(asked_at, clock.elapsed()) >= gone_after;
     if (answer != Answer::busy) {
       LCCFS_TRY(const auto seen, instance_.look_at(holder));
-      // A read-only mount fences nobody: it answers what is stored.
+      // A read-only mount fences no client: it answers what is stored.
       if (seen == Instance::Seen::expired || instance_.read_only()) return Holder::expired;
       watches = seen == Instance::Seen::watching;
     }

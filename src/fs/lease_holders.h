@@ -31,7 +31,7 @@ class LeaseHolders {
     for_reading,     ///< until it has answered, or has expired
     for_opening,     ///< the same
   };
-  /// The inode read anew, with all of its map but for opening. Asked, another who holds the lease stores size and times
+  /// The inode read anew, with all of its map but for opening. Asked, another holder of the lease stores size and times
   /// first.
   Result<Inode> read_current(Ino ino, Ask ask);
 
@@ -46,7 +46,7 @@ class LeaseHolders {
   Instance& instance_;
   Mutex silent_mutex_;
   std::map<InstanceId, std::chrono::nanoseconds> silent_until_ GUARDED_BY(silent_mutex_);
-  std::multiset<InstanceId> still_asked_ GUARDED_BY(silent_mutex_);  // by those who continued without an answer
+  std::multiset<InstanceId> still_asked_ GUARDED_BY(silent_mutex_);  // by callers that continued without an answer
   ThreadPool brief_questions_;                                       // last: its threads use all of this
 };
 

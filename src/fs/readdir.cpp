@@ -117,7 +117,7 @@ Result<std::vector<DirectoryEntry>> Namespace::read_directory(HandleId id, std::
   const auto handle = directories_.get(id);
   if (!handle) return failure(ErrorCode::bad_handle, "not an open directory");
   const Lock lock(handle->mutex);
-  // Who starts at the front again wants to see what is there now.
+  // A listing that starts at the front again shows what is there now.
   const bool starts_again = cookie == 0 && std::exchange(handle->listed, true);
   if (starts_again || !handle->page.covers(cookie)) {
     LCCFS_TRY(handle->page, read_page(handle->ino, cookie, false));

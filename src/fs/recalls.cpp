@@ -11,8 +11,8 @@ using format::Question;
 namespace {
 constexpr std::chrono::milliseconds answer_busy_after{500};
 constexpr unsigned most_waiting_for_one = 16;
-/// Well below the threads that an instance answers questions with (Instance::question_threads_): a question never waits
-/// for one of them, however many are asked of files that hang.
+/// Well below the threads that an instance answers questions with (OwnWatches::question_threads_): a question never
+/// waits for one of them, however many are asked of files that hang.
 constexpr unsigned most_waiting = 128;
 }  // namespace
 
@@ -28,7 +28,7 @@ format::Answer Recalls::answer(const Question& question) {
     begin(question);
     lock.lock();
   }
-  // Who may not wait is told at once what there is to be told.
+  // A question that may not wait gets the answer of this moment.
   if (mine->waiting < most_waiting_for_one && waiting_ < most_waiting) {
     ++mine->waiting;
     ++waiting_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 // What other instances ask of the files that are leased here (docs/DATA.md section 3). A question is answered at
-// once, or nearly: who is silent for long is evicted. The work continues while the asker is told "busy".
+// once, or nearly: a holder that is silent for long is evicted. The work continues while the asker is told "busy".
 #pragma once
 
 #include <condition_variable>
@@ -25,7 +25,7 @@ class Recalls {
   void wait() EXCLUDES(mutex_);
 
  private:
-  /// Under way: whoever asks again meanwhile waits for the same.
+  /// Under way: a second question for the same waits for the same work.
   struct Recall {
     bool finished = false;
     bool succeeded = false;
@@ -44,8 +44,8 @@ class Recalls {
   std::condition_variable changed_;
   std::map<Key, std::shared_ptr<Recall>> under_way_ GUARDED_BY(mutex_);
   unsigned waiting_ GUARDED_BY(mutex_) = 0;  // threads of this instance's, for all of them
-  // Apart from the pool of requests, which wait for other clients' releases, and these for ours. No bound in practice:
-  // each may wait for an object that does not answer, and must keep none waiting whose objects do.
+  // Apart from the request pool and the file pool: their threads wait for other clients' releases, and those clients
+  // for ours. No bound in practice: each may wait for an object that does not answer, and must hold up none whose do.
   ThreadPool threads_;
 };
 

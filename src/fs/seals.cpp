@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::uint32_t entries_at_once = 1024;
 
-/// A step that somebody else may have done, on an object that may be gone.
+/// A step that another client may have done, on an object that may be gone.
 Result<> done_or_needless(const Result<StepResult>& step) {
   if (!step && step.error().code != ErrorCode::not_found) return std::unexpected(step.error());
   return {};

@@ -53,11 +53,11 @@ class Exchangeable {
 
 class Answers {
  public:
-  /// Answers another instance's question; runs on threads that do nothing else. May do steps on the store; must not ask
-  /// other instances.
+  /// Answers another instance's question; runs on the question threads (watches.h). May do steps on the store; must not
+  /// ask other instances.
   using QuestionHandler = std::function<format::Answer(const format::Question&)>;
-  /// Whether an inode is open here, or an open of it has begun. Called by the same threads; must not block on the
-  /// store.
+  /// Whether an inode is open here, or an open of it has begun. Called by the poll threads (watches.h), and by the
+  /// thread of this instance's own poll; must not block on the store.
   using OpenProbe = std::function<bool(Ino)>;
 
   Answers(OwnQueue& queue, Clock& clock, const InstanceId& me) : queue_(queue), clock_(clock), me_(me) {}

@@ -33,7 +33,7 @@ namespace {
 /// Few: a collector looks for each of them if this client dies, and many mounts make no more.
 constexpr std::uint64_t inode_numbers_at_start = 256;
 
-/// A step that was run twice, or that somebody has done for us: refused with `code`, it is done.
+/// A step that was run twice, or that a collector has done for us: refused with `code`, it is done.
 Result<> done_or(ErrorCode code, const Result<Applied>& applied) {
   if (applied || applied.error().code == code) return {};
   return std::unexpected(applied.error());

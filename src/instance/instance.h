@@ -61,7 +61,7 @@ class Instance {
   Clock& clock() const { return clock_; }
   const format::SuperRecord& super() const { return super_; }
   bool read_only() const { return me_.read_only; }
-  /// false: a read-only one that may write nothing. Nobody knows of it, nor asks it what it has open.
+  /// false: a read-only one that may write nothing. No other knows of it, nor asks it what it has open.
   bool recorded() const { return me_.recorded; }
   bool fenced() const { return steps_.fenced(); }
 

@@ -38,7 +38,7 @@ struct PollResult {
   std::vector<Member> members;
   std::uint64_t fences = 0;  ///< Super's counter, as it was read with the records
 
-  bool all_answered() const;  ///< nobody is silent
+  bool all_answered() const;  ///< none is silent
   bool is_open(Ino ino) const;
 };
 

@@ -141,7 +141,7 @@ Result<Others::Seen> Others::look_at(InstanceId whom) {
   return Seen::expired;
 }
 
-/// Whoever waits tries every second.
+/// A caller that waits tries every second.
 bool Others::refusal_is_news(InstanceId whom) {
   const auto now = clock_.elapsed();
   const Lock lock(mutex_);

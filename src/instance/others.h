@@ -29,7 +29,7 @@ namespace lccfs {
 /// What an instance is. Final once it has started.
 struct Self {
   InstanceId id;
-  bool read_only = false;  ///< it fences nobody
+  bool read_only = false;  ///< it fences no client
   bool recorded = true;    ///< false: a read-only one that may write nothing
   const Processes* processes = &system_processes();
 };
@@ -62,13 +62,13 @@ class Others {
   Result<AskResult> ask(InstanceId whom, const format::Question& question, std::chrono::milliseconds time_out);
   enum class Seen { expired, watching, absent };
   /// One look at that instance. Fences it if it is gone: proven dead, or absent in all of this instance's looks of a
-  /// minute (presence.h; a read-only one fences nobody). After `expired` fences are synced: every object is to be read
+  /// minute (presence.h; a read-only one fences none). After `expired` fences are synced: every object is to be read
   /// anew, and nothing of that instance's can change what is read.
   Result<Seen> look_at(InstanceId whom);
   /// Fences a live instance (gone, or silent for too long).
   Result<> evict(InstanceId whom);
-  /// To be called about once a second: sees to it that the store may fence those who are here now (ObjectStore::fence).
-  /// Does not block.
+  /// To be called about once a second: sees to it that the store may fence the clients that are here now
+  /// (ObjectStore::fence). Does not block.
   void look_around() EXCLUDES(mutex_);
   /// This instance has lost a watch: what it has seen of others before may have been an outage. Does not block.
   void begin_looks_anew() EXCLUDES(mutex_);

@@ -43,7 +43,7 @@ class OwnQueue {
 
   /// From now on the numbers [first, first + count), just taken, are handed out: covers them by a range intent.
   Result<> begin_range(std::uint64_t first, std::uint64_t count) EXCLUDES(inos_mutex_, mutex_);
-  /// An inode number nobody has had; covered by a range intent that is durable, until the caller's Operation ends. By
+  /// A new inode number; covered by a range intent that is durable, until the caller's Operation ends. By
   /// then the number is unused, its inode is seen removed or has a name for certain, or it is left to the collector.
   Result<Ino> allocate_ino() EXCLUDES(inos_mutex_, mutex_);
   /// An inode of this instance's that may exist without a name.
@@ -52,7 +52,7 @@ class OwnQueue {
   // -- the clean end: nothing is in flight
   enum class Ranges { used_up, all };
   Result<> drop_range_intents(Ranges which) EXCLUDES(mutex_);
-  /// Removes l/<me> from directories that were relied on at any time: once this is retired, nobody has use for it. Not
+  /// Removes l/<me> from directories that were relied on at any time: once this is retired, it has no use. Not
   /// from all if they are very many.
   Result<> remove_step_numbers() EXCLUDES(mutex_);
   Result<bool> is_empty();

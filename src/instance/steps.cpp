@@ -107,7 +107,7 @@ void Steps::read_back(std::unique_ptr<Guarded> step, Error error) {
   });
 }
 
-/// Answers a step, and sends the one that waits behind it; all of them are answered once this client is fenced.
+/// Answers a step, and sends the next in line; all of them are answered once this client is fenced.
 void Steps::finish(std::unique_ptr<Guarded> step, Result<StepResult> result) {
   for (;;) {
     std::unique_ptr<Guarded> next;

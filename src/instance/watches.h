@@ -22,7 +22,7 @@ class OwnWatches {
   OwnWatches(const OwnWatches&) = delete;
   OwnWatches& operator=(const OwnWatches&) = delete;
 
-  /// Sets both, looks who else is there, and reads the own record: `fenced` unless it is as it was written, `record`.
+  /// Sets both, looks for other clients, and reads the own record: `fenced` unless it is as it was written, `record`.
   Result<> start(const Bytes& record);
 
   class Handler;
@@ -52,8 +52,8 @@ class OwnWatches {
   Mutex super_again_, session_again_;
   // Last: they end before what they use.
   ThreadPool question_threads_{256};
-  ThreadPool poll_threads_{16};  // a liveness poll must not wait behind questions, which wait for the store
-  ThreadPool watch_threads_{4};  // a lost watch must not wait behind questions
+  ThreadPool poll_threads_{16};  // a liveness poll must not wait for questions, which wait for the store
+  ThreadPool watch_threads_{4};  // nor must a lost watch
 };
 
 }  // namespace lccfs

@@ -69,7 +69,7 @@ class WholeRead : public std::enable_shared_from_this<WholeRead> {
   ObjectDone done_;
   Object object_;
   std::optional<std::size_t> range_;  // whose next page is asked for; nullopt: the first read
-  std::atomic<unsigned> turns_{0};    // how often it is to be asked, by whoever asks now
+  std::atomic<unsigned> turns_{0};    // how often it is to be asked, by the thread that asks now
 };
 
 }  // namespace

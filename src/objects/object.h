@@ -36,7 +36,7 @@ Result<Record> decode_part(const std::string& object, const std::string& part, c
 struct Object : MetaSnapshot {
   std::string name;
 
-  /// What is damaged counts as not there: for those who judge or repair.
+  /// What is damaged counts as not there: for checks and repairs.
   template <class Record>
   std::optional<Record> find(const char* xattr) const {
     auto record = optional<Record>(xattr);

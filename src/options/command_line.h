@@ -36,7 +36,7 @@ class CommandLine {
   };
   explicit CommandLine(const About& about);
 
-  /// Lives as long as the program's. Who has commands takes no words but theirs.
+  /// Lives as long as the program's. A program with commands takes no words but theirs.
   CommandLine& add_command(const About& about);
 
   /// The title in the help of the options that follow.
@@ -50,7 +50,7 @@ class CommandLine {
   void check(std::function<Result<>()> rule) { rules_.push_back(std::move(rule)); }
 
   /// Of the words after the program's name: sets the variables. The text is what is to be printed instead of any work,
-  /// that of --help or of --version; mostly it is empty. Errors name the option, and who has help.
+  /// that of --help or of --version; mostly it is empty. Errors name the option, and the command with help.
   Result<std::string> parse(std::vector<std::string> words);
   /// The name of the command that was given, or empty.
   std::string command() const { return given().parent_ == nullptr ? "" : given().about_.name; }

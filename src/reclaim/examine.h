@@ -55,7 +55,7 @@ struct Assessment {
   Kind kind = Kind::wait;
   Inode inode;  ///< as read; empty if gone
   Names names;
-  bool after_a_change = false;  ///< by whoever asks: some step was taken on the way here
+  bool after_a_change = false;  ///< set by Recount: it took a step on the way here
 };
 
 Result<Assessment> examine(const Query& query, Horizon& horizon, Ino ino);

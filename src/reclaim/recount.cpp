@@ -26,7 +26,7 @@ Result<Applied> Recount::paced(MetaTxn txn) const {
   return instance_.run_repeatable(std::move(txn));
 }
 
-/// false: refused, or there is no such object any more; whoever asks again sees why.
+/// false: refused, or there is no such object any more; the next examine shows why.
 Result<bool> Recount::apply(MetaTxn txn) const {
   const auto applied = paced(std::move(txn));
   if (applied) return true;

@@ -43,10 +43,10 @@ class Recount {
   Recount(Instance& instance, Pace& pace, Tally& tally, std::stop_token stop);
 
   /// All that can be done about an inode before the instances are asked for it. kind `gone` or `right`: there is
-  /// nothing more to do. `reclaim`: dead; to be removed if nobody has it open. Anything else: left for a later pass.
+  /// nothing more to do. `reclaim`: dead; to be removed if no client has it open. Anything else: left for a later pass.
   Result<Assessment> advance(Horizon& horizon, Ino ino) const;
 
-  /// Removes an inode that `advance` called dead; every instance has been asked since, and nobody has it open. false:
+  /// Removes an inode that `advance` called dead; every instance has been asked since, and none has it open. false:
   /// left for a later pass. `logged`: when what led here was logged, for the item of a directory that is emptied.
   Result<bool> remove(const Assessment& dead, TimeSpec logged) const;
 

@@ -86,7 +86,7 @@ Result<> Round::read_queue(const Member& member, Items which) {
   return {};
 }
 
-/// What is logged and settled on the way is this instance's own, and not retired for anybody meanwhile.
+/// What is logged and settled on the way is this instance's own, and not retired meanwhile.
 Result<> Round::handle_due() {
   const Instance::Operation running(instance_);
   const auto due = std::exchange(due_, {});

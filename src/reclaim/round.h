@@ -105,7 +105,7 @@ class Round {
   std::set<InstanceId> expired_;  // as the round began
   bool directories_wait_ = true;  // for what was made in them by expired instances
   bool did_something_ = false;
-  unsigned silent_calls_ = 0;  // in a row: liveness polls that somebody has not answered
+  unsigned silent_calls_ = 0;  // in a row: liveness polls that not all have answered
 };
 
 }  // namespace lccfs::reclaim

@@ -62,7 +62,7 @@ Result<> Round::remove_dead(const std::vector<Assessment>& dead, TimeSpec logged
                      [&](std::size_t i) -> Result<> { return remove_asked(*asked[i], poll, logged, dealt_with); });
 }
 
-/// Then nobody has looked yet at what it made.
+/// Then this round has not looked at what it made.
 bool Round::somebody_has_expired_since(const PollResult& later) const {
   return std::ranges::any_of(later.members, [this](const Member& member) {
     return member.standing == Member::Standing::expired && !expired_.contains(member.id);

@@ -11,7 +11,7 @@ using format::StateRecord;
 
 namespace {
 
-/// A step that somebody else may have done, on an object that may be gone.
+/// A step that another client may have done, on an object that may be gone.
 Result<bool> done_or_needless(const Result<StepResult>& step) {
   if (!step && step.error().code != ErrorCode::not_found) return std::unexpected(step.error());
   return true;

@@ -136,7 +136,7 @@ Result<bool> Repairs::drop_name(const Holder& holder, Ino ino) {
   return objects_.change(txn::drop_entry(directory->as_read(), name, ino, nsub));
 }
 
-/// A directory that points back to whoever keeps it, and then loses this name.
+/// Makes a directory point back to the parent that keeps it, and then removes this name.
 Result<Repair> Repairs::drop_further_name(const Finding& finding) {
   LCCFS_TRY(auto names, objects_.names_in(finding.ino, finding.target));
   const auto further = std::ranges::find(names, finding.name, &Holder::name);

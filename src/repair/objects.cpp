@@ -111,7 +111,7 @@ Result<bool> Objects::change(const MetaTxn& txn) {
       case ErrorCode::guard_failed:
       case ErrorCode::exists:
       case ErrorCode::not_found:
-        ++changes_;  // somebody's: perhaps our own, if the store has run the step twice
+        ++changes_;  // another's, or perhaps our own, if the store has run the step twice
         return false;
       default:
         return std::unexpected(applied.error());

@@ -150,7 +150,7 @@ Result<Repair> Repairs::repair_entry(const Object& directory, Ino ino, const txn
   return name.key == part.name ? entry_from_reverse_key(directory, ino, name) : move_entry(directory, part, name);
 }
 
-/// Under the hash of another name nobody finds it.
+/// Under the hash of another name no lookup finds it.
 Result<Repair> Repairs::move_entry(const Object& directory, const txn::Part& part, const txn::Name& name) {
   const Bytes& stored = directory.keys.at(part.name);
   const bool readable = format::decode<format::EntryRecord>(stored).has_value();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// check -> repair what an instance rests on -> check ... -> start an instance, fence who is gone -> check -> repair ->
+// check -> repair what an instance rests on -> check ... -> start an instance, fence those gone -> check -> repair ->
 // collect -> check ... until a check finds nothing, or nothing that can be repaired.
 //
 // Names are repaired before the collector runs: a lost key must never lead it to take an inode for unnamed.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Repairs of a volume that nobody uses: every instance but the repairer's own is expired. Each finding is repaired by
+// Repairs of a volume that is not in use: every instance but the repairer's own is expired. Each finding is repaired by
 // itself, with steps that may stop anywhere and be done again; a step on an object that has changed since it was read
 // does nothing. Nothing of value is deleted on doubt: what has content and no name goes to /lost+found, unless the user
 // wants it deleted. What is garbage the collector decides: repairs of the queue only log what it is to look at.

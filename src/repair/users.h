@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Who uses a volume. Blocking; any thread.
+// Which clients use a volume. Blocking; any thread.
 #pragma once
 
 #include <string>

@@ -35,7 +35,7 @@ MetaTxn drop_payload(const AsRead& as_read);
 /// Sets an entry with its reverse key; `nsub` as it is to be after the step, if it changes.
 MetaTxn put_entry(const AsRead& as_read, const Name& name, const format::EntryRecord& entry,
                   const std::optional<std::uint64_t>& nsub);
-/// Removes an entry with its reverse key. No trace is left that anybody would follow.
+/// Removes an entry with its reverse key. No trace is left that leads anywhere.
 MetaTxn drop_entry(const AsRead& as_read, const Name& name, Ino ino, const std::optional<std::uint64_t>& nsub);
 
 /// Sets the first back-pointer, and those further ones that must not be lost with the old first one.

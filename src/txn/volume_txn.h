@@ -13,7 +13,7 @@
 namespace lccfs::txn {
 
 MetaTxn make_alloc();
-/// The root directory: nobody holds an entry for it, so it has no back-pointer; its ".." is itself.
+/// The root directory: no directory holds an entry for it, so it has no back-pointer; its ".." is itself.
 MetaTxn make_root(TimeSpec now);
 MetaTxn make_super(const format::SuperRecord& super);
 

@@ -72,7 +72,7 @@ Result<bool> is_alive(int clients, const std::string& id) {
   const Descriptor file(::openat(clients, id.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file && errno == ENOENT) return false;
   if (!file) return std::unexpected(system_error("open the client file " + id));
-  if (::flock(file.get(), LOCK_SH | LOCK_NB) == 0) return false;  // shared: those who only look never meet each other
+  if (::flock(file.get(), LOCK_SH | LOCK_NB) == 0) return false;  // shared: those that only look never meet each other
   if (errno == EWOULDBLOCK) return true;
   return std::unexpected(system_error("look at the lock of client " + id));
 }

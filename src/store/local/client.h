@@ -22,7 +22,7 @@ class Client {
   /// Makes and locks the file, within a write transaction: between the two it looks dead (remove_dead_files).
   /// `clients`: the directory; open for longer than the client.
   static Result<std::shared_ptr<Client>> enter(int clients);
-  /// One that may not write: it has no file, and nobody knows of it.
+  /// One that may not write: it has no file, and no other knows of it.
   static Result<std::shared_ptr<Client>> look_on(int clients);
   ~Client();  ///< removes the file
   Client(const Client&) = delete;
@@ -75,7 +75,7 @@ std::unexpected<Error> fenced_failure();
 
 // ---- the clients of any process, by their files
 
-/// Whether somebody holds the lock of that client.
+/// Whether a process holds the lock of that client.
 Result<bool> is_alive(int clients, const std::string& id);
 /// Kills the client's process and returns when its lock is free. Not for clients of this process. permission_denied:
 /// the process that it names does not hold that lock.

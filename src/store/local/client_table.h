@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Who may change the volume, and who watches what, in LMDB, so that every process finds them, and so that a client's
-// transactions and its fence are ordered by one lock. A client that is not in the table is fenced: each of its
-// transactions looks.
+// Which clients may change the volume, and what each watches. It is in LMDB, so that every process finds them, and so
+// that a client's transactions and its fence are ordered by one lock. A client that is not in the table is fenced: each
+// of its transactions looks.
 #pragma once
 
 #include <string>

@@ -76,7 +76,7 @@ void DataQueue::take(const std::string& name, Turn turn) {
     } else {
       // Before the next turn starts, which may rest on this one (a file that was made).
       object.to_sync.push_back(std::move(made));
-      sync_here = !std::exchange(object.syncing, true);  // else whoever syncs takes this one with the next round
+      sync_here = !std::exchange(object.syncing, true);  // else the syncing thread takes this one with the next round
     }
     start_turns(name, object);
   }

@@ -29,7 +29,7 @@ Result<Descriptor> open_at(int directory, const std::string& name, int flags, co
   return opened;
 }
 
-/// Whoever may write into the folder of a volume decides what every program does that works on it: which files it
+/// A user that may write into the folder of a volume decides what every program does that works on it: which files it
 /// changes, and which processes it fences.
 Result<> check_owner(int directory, const std::string& path) {
   struct stat status {};

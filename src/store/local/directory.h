@@ -27,10 +27,10 @@ struct Directory {
 /// belongs to another user than this process's and root, or every user may write into it.
 Result<Directory> open_directory(const std::string& path, bool create);
 
-// LMDB does not see who reads without writing that down: who only reads and who writes keep each other out. Each shows
-// itself first (the writer by its file in clients/), and looks for the other then.
+// LMDB does not see a reader that does not write that down: readers that may not write, and writers, keep each other
+// out. Each shows itself first (the writer by its file in clients/), and looks for the other then.
 
-/// Shows that somebody reads here who may not write, for as long as it is open.
+/// Shows that a program reads here that may not write, for as long as it is open.
 Result<Descriptor> show_onlooker(const Directory& directory);
 /// busy: there is one.
 Result<> expect_no_onlooker(const Directory& directory);

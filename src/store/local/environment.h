@@ -60,7 +60,7 @@ class Transaction {
   MDB_txn* transaction_;
 
  private:
-  const UsingPages using_pages_;  // LMDB, and whoever looks at what it answers
+  const UsingPages using_pages_;  // LMDB, and callers that look at what it answers
 };
 
 class WriteTransaction final : public Transaction {

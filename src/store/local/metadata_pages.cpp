@@ -271,7 +271,7 @@ Result<> check_metadata_pages(const std::string& path, std::uint64_t number) {
   LCCFS_TRY(const File file, File::open(path));
   LCCFS_TRY(const Metas metas, read_metas(file));
   const Meta& meta = metas.first.transaction == number ? metas.first : metas.second;
-  if (meta.transaction != number) return {};  // written over twice since: whoever wrote has looked
+  if (meta.transaction != number) return {};  // written over twice since: the writer has looked
   LCCFS_TRY(const auto size, file.size());
   const std::uint64_t wanted = (meta.last_page + 1) * meta.free.pad;
   // A file that ends early is whole if what is missing was never written: then nothing leads there.

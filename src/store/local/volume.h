@@ -23,7 +23,7 @@ class Volume {
   Volume(const Volume&) = delete;
   Volume& operator=(const Volume&) = delete;
 
-  /// Nobody writes while it is open, and it is not written to.
+  /// No client writes while it is open, and it is not written to.
   bool read_only() const { return directory_.read_only; }
 
   /// A new client, known to all processes; clears away what dead ones have left. Of a read-only volume: known to

@@ -18,7 +18,7 @@ namespace lccfs::local {
 namespace {
 
 constexpr int backlog = 128;
-// Who connects and does not ask, or does not take its answers in, holds up nobody else for longer.
+// A client that connects and does not ask, or does not take its answers, holds up the others for no longer.
 constexpr std::chrono::seconds patience{1};
 
 using Moment = std::chrono::steady_clock::time_point;
@@ -155,7 +155,7 @@ void Watches::deliver(const std::string& object, const Bytes& payload, std::shar
   }
 }
 
-// ---- who asks
+// ---- the asker
 
 namespace {
 
@@ -213,7 +213,7 @@ NotifyReply ask_clients(int clients, const std::vector<std::string>& ids, const 
     auto next = waiting.begin();
     std::erase_if(all, [&](Asked& asked) {
       if (!(next++)->revents || take_reply(asked, reply)) return false;
-      end(asked);  // if it died, whoever acts on this looks whether it still watches
+      end(asked);  // if it died, the caller looks whether it still watches
       return true;
     });
   }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 // Watches, and the notifies that reach them from any process. Each client has a socket in the directory of the clients;
-// who asks connects to it anew for each notify. The socket keeps packets apart (SOCK_SEQPACKET); on one connection go
+// an asker connects to it anew for each notify. The socket keeps packets apart (SOCK_SEQPACKET); on one connection go
 //
 //   the question     object | NUL | payload
 //   the replies      how many watches it reached (a decimal number), then 'a' | answer for each that answered
 //
-// and its end: whoever has not answered by then, or by the time-out, is silent. No packet is longer than
+// and its end: a watch that has not answered by then, or by the time-out, is silent. No packet is longer than
 // `packet_limit_bytes`.
 #pragma once
 
@@ -58,7 +58,7 @@ class Watches {
   std::map<std::uint64_t, std::shared_ptr<Watching>> watches_ GUARDED_BY(mutex_);
 };
 
-/// Asks these clients at once, and returns when all have answered or the time is up. Who is dead is not counted.
+/// Asks these clients at once, and returns when all have answered or the time is up. A dead client is not counted.
 NotifyReply ask_clients(int clients, const std::vector<std::string>& ids, const std::string& object,
                         const Bytes& payload, std::chrono::milliseconds timeout);
 

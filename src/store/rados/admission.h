@@ -26,8 +26,8 @@ namespace lccfs::rados {
 /// (ceiling - reserve - common) / share dead places until others have to have answered lately to continue.
 ///
 /// Room that becomes free goes to the places in turn, and in each to its objects in turn. Requests of one object are
-/// sent in the order in which they came. Any thread; `send` is called without a lock held, by whoever brings a request
-/// or an answer, and may itself do both.
+/// sent in the order in which they came. Any thread; `send` is called without a lock held, by the thread that brings a
+/// request or an answer, and may itself do both.
 class Admission {
  public:
   struct Amount {
@@ -65,8 +65,8 @@ class Admission {
     Place& place;
     std::list<Request> waiting;
     Amount in_flight;
-    bool is_sending = false;  ///< somebody sends one of its requests just now, and looks after the line after that
-    bool has_turn = false;    ///< among its place's: something waits, nobody sends, and it has less than `object`
+    bool is_sending = false;  ///< a thread sends one of its requests just now, and looks after the line after that
+    bool has_turn = false;    ///< among its place's: something waits, no thread sends, and it has less than `object`
     std::list<Line*>::iterator turn;
   };
   struct Place {
@@ -97,7 +97,7 @@ class Admission {
   // All there ever were: as many as the pool has placement groups.
   std::unordered_map<PlaceId, Place> places_ GUARDED_BY(mutex_);
   std::list<Place*> turns_ GUARDED_BY(mutex_);
-  bool held_back_ GUARDED_BY(mutex_) = false;  // somebody waits for nothing but the ceiling
+  bool held_back_ GUARDED_BY(mutex_) = false;  // some request waits for nothing but the ceiling
 };
 
 /// The common room is as large as librados' own bounds. The ceiling leaves shares for about 200 dead placement groups.

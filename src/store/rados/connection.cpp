@@ -52,7 +52,7 @@ Result<> Connection::configure(const VolumeAddress& address, const StoreOptions&
     return failure(ErrorCode::invalid, conf_name(address) + ": cannot be read as a ceph.conf: " + reason(status));
   }
   // One messenger thread and one completion thread are faster and cheaper than more. What librados would print by
-  // itself, our errors say in one line. 0: no limit; beyond one librados makes whoever calls it wait, though it be the
+  // itself, our errors say in one line. 0: no limit; beyond one librados makes its caller wait, even if that is the
   // only thread that could bring an answer on (data_steps.cpp has limits that do not).
   std::vector<std::pair<const char*, std::string>> settings = {
       {"ms_async_op_threads", "1"},

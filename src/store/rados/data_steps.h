@@ -12,7 +12,7 @@
 namespace lccfs::rados {
 
 /// Memory of writes that are answered, but that the messenger still refers to: an answer may come while an earlier
-/// sending of the request is in its queues. librados tells nobody when it lets go, so what is left is looked at again
+/// sending of the request is in its queues. librados does not say when it lets go, so what is left is looked at again
 /// whenever a write ends. Any thread.
 class LingeringMemory {
  public:

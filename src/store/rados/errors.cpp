@@ -13,7 +13,7 @@ ErrorCode to_code(int status) {
   switch (-status) {
     case ECANCELED:  // cmpxattr, omap_cmp
     case ERANGE:     // assert_version: the object has moved on
-    case EOVERFLOW:  // assert_version: the object is behind
+    case EOVERFLOW:  // assert_version: the object is older
       return ErrorCode::guard_failed;
     case ESHUTDOWN:  // blocklisted
       return ErrorCode::fenced;

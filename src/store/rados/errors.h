@@ -17,7 +17,7 @@ enum class Effect { reads, writes };
 Error to_error(int status, std::string_view what, Effect effect);
 
 /// librados answers ENOENT also where the pool itself was deleted; it has made sure of it then, so that the map at hand
-/// says so. Asks nobody.
+/// says so. Asks no daemon.
 bool is_gone(librados::IoCtx& pool);
 
 /// As above, of a step on that pool: a pool that is gone is no object that is not found.

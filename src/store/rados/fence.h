@@ -42,13 +42,13 @@ class Fences {
 
   /// The error says in one line what our key lacks. Changes nothing.
   Result<> check_permitted();
-  /// Sends a look at who watches, if it may matter; its answer is noted.
+  /// Sends a read of the watchers, if it may matter; its answer is noted.
   void look_at_watchers(const std::string& object);
   Witnesses& witnesses() { return witnesses_; }
 
   /// Blocklists the client's addresses, and returns when this client knows the map that says so. `permission_denied`,
   /// with the command for somebody who may: our key may not, or it is mightier than the volume needs, and this client
-  /// has not been seen (unless somebody has barred it).
+  /// has not been seen (unless it is barred already).
   Result<> fence(const Bytes& identity);
   /// Waits for the latest map.
   Result<> sync();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Who a RADOS client is, and how it is barred.
+// What identifies a RADOS client, and how it is barred.
 #pragma once
 
 #include <cstdint>

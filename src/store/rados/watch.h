@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Watches, notifies, and who watches.
+// Watches, notifies, and lists of watchers.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@ Result<std::unique_ptr<Watch>> watch(Connection& connection, const std::string& 
                                      std::shared_ptr<WatchHandler> handler);
 Result<NotifyReply> notify(Connection& connection, const std::string& object, const Bytes& payload,
                            std::chrono::milliseconds timeout);
-/// Notes all who watch, and where from.
+/// Notes all watchers, and their addresses.
 Result<Presence> presence(Connection& connection, Witnesses& witnesses, const std::string& object,
                           const Bytes& identity);
 
