@@ -32,7 +32,7 @@ struct ReadOp : std::enable_shared_from_this<ReadOp> {
   // the attempt under way
   bool leased = false;  // memory is the truth
   bool fresh = false;   // the view was read after this request came in
-  bool asked = false;   // and whoever holds the lease had stored the size before
+  bool asked = false;   // and a holder of the lease had stored the size before
   unsigned attempts = 0;
   std::uint64_t version = 0;
   std::uint64_t length = 0;  // what of the target lies below the size

@@ -4,7 +4,7 @@
 // that are still to be stored (docs/DATA.md section 2).
 //
 // Locks, in this order: the gate; `step_mutex` (lease.h); the table of open files (open_files.h); `mutex`, never held
-// over a step; the kernel's view.
+// over a step; the kernel's view. docs/ARCHITECTURE.md has all of them.
 #pragma once
 
 #include <chrono>

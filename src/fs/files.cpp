@@ -173,7 +173,7 @@ void Files::tick() {
   }
 }
 
-/// What a holder that has expired wrote past the end goes now, in the background, not only when somebody writes.
+/// Removes, in the background, what an expired holder wrote past the end. It does not wait for the next writer.
 void Files::clean_up_after(const std::shared_ptr<FileNode>& left, InstanceId holder) {
   post([this, node = left, holder]() mutable {
     Result<> done;

@@ -125,7 +125,7 @@ Result<AttributesReply> Files::change_node(FileNode& node, const SetAttributes& 
   return get_attributes(node.ino);
 }
 
-/// Of a file whose lease nobody here needs longer. nullopt: the lease is to be taken over first.
+/// Of a file whose lease this client does not need. nullopt: the lease is to be taken over first.
 Result<std::optional<Inode>> Files::set_times_unleased(Ino ino, const SetAttributes& changes) {
   for (;;) {
     LCCFS_TRY(auto view, read_inode_and_map(instance_, ino));
