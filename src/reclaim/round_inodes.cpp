@@ -40,7 +40,7 @@ Result<std::set<Ino>> Round::handle_inodes(const std::vector<Ino>& inodes, TimeS
   return dealt_with;
 }
 
-/// The question comes after the marks: an open that begins later finds the inode dead.
+/// The question comes after the marks: an open that begins later finds the inode dead (docs/COUNTEREXAMPLES.md C28).
 Result<> Round::remove_dead(const std::vector<Assessment>& dead, TimeSpec logged, std::set<Ino>& dealt_with) {
   std::vector<const Assessment*> asked;
   std::vector<Ino> numbers;
