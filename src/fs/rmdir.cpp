@@ -8,9 +8,9 @@
 //  0 | Session.me | [log queue items] items X and directory P, in one write | items that find nothing to do: a
 //    |            |                                                         | collector drops them
 //  1 | Inode.X    | [seal] guard that version; state = sealed(t, P, name)   | X has its name, is empty, and takes no
-//    |            |                                                         | names. The next change in X, or of its
-//    |            |                                                         | name, settles it: X is live again. Else a
-//    |            |                                                         | collector does, from item X
+//    |            |                                                         | names. The next insert into X, rmdir or
+//    |            |                                                         | replacement of X settles it: X is live
+//    |            |                                                         | again. Else a collector does, from item X
 //  2 | Inode.P    | [remove entry] guard the entry's whole value, x/t       | COMMIT. X sealed, without a name: stale.
 //    |            | absent; remove both keys; set d/X/t; nsub - 1, guarded; | A collector marks it dead and removes it,
 //    |            | times                                                   | from item X or d/X/t
@@ -21,8 +21,8 @@
 //
 //  # | object     | step                                                    | stop here leaves
 //  3'| Inode.X    | [unseal] guard sealed(t)                                | as after 1, without the seal
-//  4'| Inode.P    | [remove decision] the own x/t, if another has set it    | before it: x/t; a collector drops it,
-//    |            |                                                         | from directory item P
+//  4'| Inode.P    | [remove decision] the own x/t, whether it is there or   | before it: x/t; a collector drops it,
+//    |            | not                                                     | from directory item P
 //
 // What became of 2 is not known (fenced meanwhile, for example): the seal stays, as after 1 or 2.
 #include "fs/namespace.h"
