@@ -187,7 +187,7 @@ struct Question {
   enum class Kind : std::uint8_t { release_lease = 1, store_attributes = 2 };
   Kind kind = Kind::release_lease;
   Ino ino;
-  bool from_open = false;  // store_attributes: the asker opens the file
+  bool from_open = false;  // store_attributes: the asker opens the file, or has it open and reads its end
   bool operator==(const Question&) const = default;
 };
 struct Answer {

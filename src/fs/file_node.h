@@ -52,7 +52,7 @@ class FileNode final : public Lease {
   std::uint64_t last_write_end GUARDED_BY(mutex) = 0;  // where a sequential writer continues
   unsigned handles GUARDED_BY(mutex) = 0, writers GUARDED_BY(mutex) = 0;
   unsigned openings GUARDED_BY(mutex) = 0;  // opens that have begun: they are going to read the inode
-  /// Another client has asked for what is kept here, under the present lease: it may read the bytes at any time.
+  /// Another client has opened the file under the present lease: it may read the bytes at any time.
   bool is_shared GUARDED_BY(mutex) = false;
   bool store_is_posted GUARDED_BY(mutex) = false;  // the five-second store is in line or under way
 

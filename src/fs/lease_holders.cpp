@@ -153,7 +153,7 @@ Result<Inode> LeaseHolders::read_current(Ino ino, Ask ask) {
   const InodeParts parts{.map = ask == Ask::for_opening ? Map::first_blocks : Map::whole};
   LCCFS_TRY(auto view, read_inode(instance_, ino, parts));
   if (ask != Ask::nobody && view.lease && *view.lease != instance_.id()) {
-    const Question question{Question::Kind::store_attributes, ino, ask == Ask::for_opening};
+    const Question question{Question::Kind::store_attributes, ino, ask != Ask::for_attributes};
     auto holder = Holder::answered;
     if (ask == Ask::for_attributes) {
       LCCFS_CHECK(ask_briefly(*view.lease, question));

@@ -19,7 +19,7 @@ constexpr unsigned most_waiting = 128;
 format::Answer Recalls::answer(const Question& question) {
   using format::Answer;
   Lock lock(mutex_);
-  auto& under_way = under_way_[{question.kind, question.ino}];
+  auto& under_way = under_way_[key_of(question)];
   const bool is_first = under_way == nullptr;
   if (is_first) under_way = std::make_shared<Recall>();
   const auto mine = under_way;
@@ -51,7 +51,7 @@ void Recalls::begin(const Question& question) {
   {
     const Lock lock(asked_for->mutex);
     keep = question.kind == Question::Kind::store_attributes && asked_for->lease_held && asked_for->writers > 0;
-    asked_for->is_shared = asked_for->lease_held;
+    asked_for->is_shared = asked_for->is_shared || (asked_for->lease_held && question.from_open);
   }
   if (keep) {
     return threads_.post([this, question, asked_for = std::move(asked_for)]() mutable {
@@ -82,7 +82,7 @@ void Recalls::end(const Question& question, std::shared_ptr<FileNode>&& node, co
   if (!done) log::error(format::inode_object(node->ino) + ": asked for by another client: " + done.error().context);
   files_.let_go(std::move(node));
   const Lock lock(mutex_);
-  const auto ended = under_way_.extract({question.kind, question.ino}).mapped();
+  const auto ended = under_way_.extract(key_of(question)).mapped();
   ended->finished = true;
   ended->succeeded = done.has_value();
   changed_.notify_all();

@@ -7,7 +7,7 @@
 #include <condition_variable>
 #include <map>
 #include <memory>
-#include <utility>
+#include <tuple>
 
 #include "base/mutex.h"
 #include "base/thread_pool.h"
@@ -31,7 +31,9 @@ class Recalls {
     bool succeeded = false;
     unsigned waiting = 0;  // threads of this instance's
   };
-  using Key = std::pair<format::Question::Kind, Ino>;
+  /// An open waits for no run that began for a stat: what was buffered since would be missing.
+  using Key = std::tuple<format::Question::Kind, Ino, bool>;
+  static Key key_of(const format::Question& question) { return {question.kind, question.ino, question.from_open}; }
 
   void begin(const format::Question& question) EXCLUDES(mutex_);
   void release_as_asked(const format::Question& question, std::shared_ptr<FileNode>&& node);

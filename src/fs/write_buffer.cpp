@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 //  write out  | object   | step                                                   | stop here leaves
- Data.X.* | Data.X.* | write, one for each run of neighbouring bytes; units   | below the stored size: old, new or torn
+//  1          | Data.X.* | write, one for each run of neighbouring bytes; units   | below the stored size: old, new or torn
 //             |          | side by side, one unit never twice                     | bytes; past it: cut at the take-over
 #include "fs/write_buffer.h"
 
