@@ -148,7 +148,9 @@ Result<> Files::fsync(HandleId id, bool data_only) {
   return stored;
 }
 
+/// While the handle counts, no collector takes the file: its last bytes are written before it goes.
 void Files::release(HandleId id) {
+  if (const auto handle = open_files_.handle(id)) static_cast<void>(handle->node->write_out());
   auto node = open_files_.drop(id);
   if (!node) return;
   auto stored = release_or_store(*node, 0, Dirty::is_stored);

@@ -95,6 +95,7 @@ Result<MetaTxn> FileNode::release_step() {
     const auto lost_bytes = buffer->drop(WriteBuffer::everything);
     log::error(format::inode_object(ino) + ": " + std::to_string(lost_bytes) +
                " bytes could not be stored, and are lost: " + written.error().context);
+    kernel_.pages_are_wrong(ino);
   }
   LCCFS_CHECK(clean_tail());
   const Lock lock(mutex);
@@ -187,6 +188,7 @@ Result<> FileNode::store_dirty_now(bool with_times) {
     changes = dirty_changes(with_times);
     times = times_changed;
   }
+  if (changes.empty()) return {};
   LCCFS_CHECK(change_leased(changes));
   const Lock lock(mutex);
   if (changes.size_bytes) stored_size_bytes = changes.size_bytes;
