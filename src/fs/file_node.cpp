@@ -87,20 +87,31 @@ Result<> FileNode::taken(Inode inode, std::uint64_t unchanged_since) {
   return {};
 }
 
-/// Whoever needs the lease is not kept waiting by bytes that cannot be stored: they are lost, and whoever has the file
-/// open here is told so.
+/// A client that needs the lease is not kept waiting by bytes that cannot be stored.
 Result<MetaTxn> FileNode::release_step() {
   if (const auto written = write_out(); !written) {
     if (written.error().code == ErrorCode::fenced) return std::unexpected(written.error());
-    const auto lost_bytes = buffer->drop(WriteBuffer::everything);
-    log::error(format::inode_object(ino) + ": " + std::to_string(lost_bytes) +
-               " bytes could not be stored, and are lost: " + written.error().context);
-    kernel_.pages_are_wrong(ino);
+    lose_buffer(written.error());
   }
   LCCFS_CHECK(clean_tail());
   const Lock lock(mutex);
   covered_size_bytes = view.size_bytes;
   return txn::release_lease(ino, instance_.id(), dirty_changes(true));
+}
+
+/// The programs that have the file open here are told so. The file ends where all bytes are stored: it shows no zeros
+/// that nobody wrote.
+void FileNode::lose_buffer(const Error& why) {
+  const auto lost_bytes = buffer->drop(WriteBuffer::everything);
+  log::error(format::inode_object(ino) + ": " + std::to_string(lost_bytes) +
+             " bytes could not be stored, and are lost: " + why.context);
+  {
+    const Lock lock(mutex);
+    view.size_bytes = std::min(view.size_bytes, covered_size_bytes);
+    tail_is_dirty = true;
+  }
+  kernel_.pages_are_wrong(ino);
+  kernel_.drop_attributes(ino);
 }
 
 void FileNode::released(std::uint64_t version) {
@@ -109,7 +120,6 @@ void FileNode::released(std::uint64_t version) {
   times_stored = times_changed;
   dirty_map_blocks.clear();
   dirty_since.reset();
-  is_shared = false;
   view.lease.reset();
   view.version = version;
 }

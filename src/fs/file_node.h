@@ -51,9 +51,7 @@ class FileNode final : public Lease {
   // -- who uses it
   std::uint64_t last_write_end GUARDED_BY(mutex) = 0;  // where a sequential writer continues
   unsigned handles GUARDED_BY(mutex) = 0, writers GUARDED_BY(mutex) = 0;
-  unsigned openings GUARDED_BY(mutex) = 0;  // opens that have begun: they are going to read the inode
-  /// Another client has opened the file under the present lease: it may read the bytes at any time.
-  bool is_shared GUARDED_BY(mutex) = false;
+  unsigned openings GUARDED_BY(mutex) = 0;         // opens that have begun: they are going to read the inode
   bool store_is_posted GUARDED_BY(mutex) = false;  // the five-second store is in line or under way
 
   /// The inode was read anew: without the lease, the newest read is what is known of it.
@@ -100,6 +98,7 @@ class FileNode final : public Lease {
   txn::FileChanges dirty_changes(bool with_times) REQUIRES(mutex);
   Result<> store_dirty_now(bool with_times) REQUIRES(step_mutex) EXCLUDES(mutex);
   Result<> change_leased(const txn::FileChanges& changes) REQUIRES(step_mutex) EXCLUDES(mutex);
+  void lose_buffer(const Error& why) REQUIRES(step_mutex) EXCLUDES(mutex);
   Result<> cut_data(std::uint64_t size_bytes) REQUIRES(step_mutex) EXCLUDES(mutex);
 
   KernelView& kernel_;

@@ -29,22 +29,24 @@ using Holder = LeaseHolders::Holder;
 
 Result<> Lease::ensure() {
   if (held()) return {};
+  bool was_recalled = false;
   for (bool again = false;; again = true) {
     if (again) instance_.clock().sleep_for(std::chrono::milliseconds(1));
     LCCFS_TRY(auto inode, read_inode_and_map(instance_, ino));
     LCCFS_CHECK(instance_.see_fence(inode.fence));
     // Ours, though memory does not say so: taken over just now, perhaps by a run of the step that seemed to fail.
-    if (inode.lease == instance_.id()) return adopt(std::move(inode), 0);
+    if (inode.lease == instance_.id()) return adopt(std::move(inode), 0, was_recalled);
     if (!inode.lease) {
       auto taken = instance_.run_repeatable(txn::take_lease(ino, instance_.id(), inode.version));
       if (taken) {
         const auto unchanged_since = std::exchange(inode.version, taken->version);
-        return adopt(std::move(inode), unchanged_since);
+        return adopt(std::move(inode), unchanged_since, was_recalled);
       }
       if (taken.error().code != ErrorCode::guard_failed) return std::unexpected(std::move(taken).error());
       continue;
     }
     LCCFS_TRY(const auto holder, holders_.settle(*inode.lease, {format::Question::Kind::release_lease, ino, false}));
+    was_recalled = holder == Holder::answered;
     if (holder == Holder::expired) LCCFS_CHECK(take_over(*inode.lease));
   }
 }
@@ -73,14 +75,15 @@ Result<> Lease::adopt_own() {
   auto inode = read_inode_and_map(instance_, ino);
   if (!inode) return inode.error().code == ErrorCode::not_found ? Result<>{} : std::unexpected(inode.error());
   if (inode->lease != instance_.id()) return {};
-  return adopt(std::move(*inode), 0);
+  return adopt(std::move(*inode), 0, false);
 }
 
-Result<> Lease::adopt(Inode inode, std::uint64_t unchanged_since) {
+Result<> Lease::adopt(Inode inode, std::uint64_t unchanged_since, bool was_recalled) {
   inode.lease = instance_.id();
   LCCFS_CHECK(taken(std::move(inode), unchanged_since));
   const Lock lock(mutex);
   lease_held = true;
+  is_shared = was_recalled;
   return {};
 }
 
@@ -96,6 +99,7 @@ Result<> Lease::release() {
   }
   const Lock lock(mutex);
   lease_held = false;
+  is_shared = false;
   released(done ? done->version : 0);
   return {};
 }

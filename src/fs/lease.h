@@ -24,6 +24,8 @@ class Lease {
   Mutex step_mutex;
   mutable Mutex mutex;  // after step_mutex; held over no step
   bool lease_held GUARDED_BY(mutex) = false;
+  /// Another client had the present lease before, or has opened the file since: it may read what is stored at any time.
+  bool is_shared GUARDED_BY(mutex) = false;
 
   bool held() const EXCLUDES(mutex) {
     const Lock lock(mutex);
@@ -54,7 +56,7 @@ class Lease {
 
  private:
   Result<> take_over(InstanceId expired);
-  Result<> adopt(Inode inode, std::uint64_t unchanged_since) REQUIRES(step_mutex) EXCLUDES(mutex);
+  Result<> adopt(Inode inode, std::uint64_t unchanged_since, bool was_recalled) REQUIRES(step_mutex) EXCLUDES(mutex);
   Result<> adopt_own() REQUIRES(step_mutex) EXCLUDES(mutex);
 };
 

@@ -431,9 +431,9 @@ LEASE = [
           "  if (ask != Ask::nobody && view.lease && *view.lease != instance_.id()) {",
           "  if (ask != Ask::nobody && !ON && view.lease && *view.lease != instance_.id()) {", DATA),
     Fault("found-lease-not-cleaned", "DATA: a lease that is found to be ours", "fs/lease.cpp",
-          "    if (inode.lease == instance_.id()) return adopt(std::move(inode), 0);",
+          "    if (inode.lease == instance_.id()) return adopt(std::move(inode), 0, was_recalled);",
           "    const auto cleaned_as_of = ON ? inode.version : 0;\n"
-          "    if (inode.lease == instance_.id()) return adopt(std::move(inode), cleaned_as_of);", DATA),
+          "    if (inode.lease == instance_.id()) return adopt(std::move(inode), cleaned_as_of, was_recalled);", DATA),
     Fault("boundary-not-cut", "DATA: cut the boundary object", "fs/truncate.cpp",
           "  if (boundary_mapped) {", "  if (boundary_mapped && !ON) {", DATA),
     Fault("beyond-not-removed", "DATA: remove every mapped object past the size", "fs/truncate.cpp",
