@@ -126,17 +126,14 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
     if (!request.writes_back_pages) LCCFS_CHECK(io.clear_privileges(*node, request.caller));
     if (size_bytes() == 0) return {};
     LCCFS_CHECK(map_extents());
-    if (!buffered) return pass_by_buffer();
-    if (!has_room) io.room.take(size_bytes());
-    has_room = true;
-    return {};
+    buffered = has_room || (may_be_buffered() && io.room.take(size_bytes()));
+    return buffered ? Result<>{} : pass_by_buffer();
   }
 
-  /// What is buffered of the range comes before this write; what of it cannot be stored is replaced by it.
+  /// What is buffered of the range comes before this write.
   Result<> pass_by_buffer() {
     if (!node->buffer->has_any_of({offset, end()})) return {};
-    if (!node->buffer->write_out({offset, end()})) node->buffer->drop({offset, end()});
-    return {};
+    return node->buffer->write_out({offset, end()});
   }
 
   Result<> map_extents() {
@@ -157,8 +154,12 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
     if (!buffered) return send();
     node->buffer->put(offset, {request.bytes.data, size_bytes()});
     note_written();
-    if (!may_be_buffered()) node->buffer->begin_write_out();  // another client has asked just now
-    finish(size_bytes());
+    if (may_be_buffered()) return finish(size_bytes());
+    // Meanwhile another client has opened the file, or a write has failed.
+    io.pool.post([op = shared_from_this()] {
+      auto written = op->pass_by_buffer();
+      op->finish(written ? Result<std::size_t>(op->size_bytes()) : std::unexpected(std::move(written).error()));
+    });
   }
 
   void send() {
@@ -194,10 +195,9 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
 
   /// The size rises as a write completes, in any order, before it is answered.
   void note_written() {
-    const bool nothing_is_buffered = !buffered && !node->buffer->has_any_of(WriteBuffer::everything);
     const Lock lock(node->mutex);
     if (size_bytes() != 0) node->view.size_bytes = std::max(node->view.size_bytes, end());
-    if (nothing_is_buffered) node->covered_size_bytes = node->view.size_bytes;
+    if (!buffered && node->buffer->is_empty()) node->covered_size_bytes = node->view.size_bytes;
     node->note_change();
     node->view.mtime = node->view.wtime;
     node->last_write_end = end();
@@ -268,7 +268,6 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
     if (size_bytes() > format::file_size_limit_bytes - offset) {
       return failure(ErrorCode::file_too_large, "a file has at most 2^63 - 1 bytes");
     }
-    buffered = may_be_buffered();
     LCCFS_CHECK(prepare());
     auto [answer, answered] = promised<Result<std::size_t>>();
     done = std::move(answered);

@@ -7,6 +7,10 @@
 
 namespace lccfs {
 
+namespace {
+constexpr std::chrono::seconds longest_wait{1};
+}
+
 /// Not past those that wait already.
 bool DirtyRoom::take_now(std::uint64_t bytes) {
   const Lock lock(mutex_);
@@ -15,18 +19,21 @@ bool DirtyRoom::take_now(std::uint64_t bytes) {
   return true;
 }
 
-/// What another thread buffers from now on, it writes out itself: it sees that somebody waits (is_short).
-void DirtyRoom::take(std::uint64_t bytes) {
+/// What is buffered while somebody waits goes out at once (is_short), so that one sweep over the rest is enough.
+bool DirtyRoom::take(std::uint64_t bytes) {
   Lock lock(mutex_);
-  ++waiting_;
   if (!has_room(bytes)) {
+    const bool is_first = waiting_++ == 0;
     lock.unlock();
-    write_all_out();
+    if (is_first) write_all_out();
     lock.lock();
-    changed_.wait(lock, [&]() REQUIRES(mutex_) { return has_room(bytes); });
+    const auto there_is_room = [&]() REQUIRES(mutex_) { return has_room(bytes); };
+    const bool in_time = clock_.wait_for(changed_, lock, longest_wait, there_is_room);
+    --waiting_;
+    if (!in_time) return false;
   }
-  --waiting_;
   used_bytes_ += bytes;
+  return true;
 }
 
 void DirtyRoom::give_back(std::uint64_t bytes) {

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "base/mutex.h"
+#include "lccfs/clock.h"
 
 namespace lccfs {
 
@@ -18,16 +19,16 @@ class WriteBuffer;
 class DirtyRoom {
  public:
   /// 0: nothing is buffered, every write waits for the store.
-  explicit DirtyRoom(std::uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
+  DirtyRoom(std::uint64_t limit_bytes, Clock& clock) : limit_bytes_(limit_bytes), clock_(clock) {}
 
   bool is_used() const { return limit_bytes_ != 0; }
   /// false: no room at this moment. More than the limit at once has room while nothing else is buffered.
   bool take_now(std::uint64_t bytes) EXCLUDES(mutex_);
-  /// Waits for room: all buffers of the mount are written out for it. Not for completions, nor for the thread that
-  /// receives requests.
-  void take(std::uint64_t bytes) EXCLUDES(mutex_);
+  /// Waits for room: all buffers of the mount are written out for it. false: there is none for a while, because objects
+  /// do not answer; the caller's may. Not for completions, nor for the thread that receives requests.
+  bool take(std::uint64_t bytes) EXCLUDES(mutex_);
   void give_back(std::uint64_t bytes) EXCLUDES(mutex_);
-  /// Whether a buffer is not to wait for more, but to write out what it has.
+  /// Whether a buffer is to write out what it has been given, instead of waiting for more.
   bool is_short() const EXCLUDES(mutex_);
 
   /// A buffer has bytes now, or none any more.
@@ -41,6 +42,7 @@ class DirtyRoom {
   void write_all_out() EXCLUDES(mutex_);
 
   const std::uint64_t limit_bytes_;
+  Clock& clock_;
   mutable Mutex mutex_;
   std::condition_variable changed_;
   std::uint64_t used_bytes_ GUARDED_BY(mutex_) = 0;

@@ -100,6 +100,11 @@ Result<> Files::empty(const Caller& caller, FileNode& node) {
   return node.truncate(0);
 }
 
+bool Files::is_written(const FileNode& node) {
+  const Lock lock(node.mutex);
+  return node.writers > 0;
+}
+
 void Files::read(HandleId id, std::uint64_t offset, std::span<char> target, FileSystem::ReadDone done) {
   auto handle = open_files_.handle(id);
   if (!handle) return done(std::unexpected(bad_handle()));
@@ -130,12 +135,15 @@ Result<> Files::release_or_store(FileNode& node, unsigned own_writers, Dirty dir
   return node.release();
 }
 
+/// One handle is flushed by each close of a descriptor of it, a child's at its end, too: so nothing is lost here, and an
+/// error is told by the next flush and the next fsync again.
 Result<> Files::flush(HandleId id) {
   const auto handle = open_files_.handle(id);
   if (!handle) return std::unexpected(bad_handle());
   if (!for_writing(handle->flags)) return {};
-  auto stored = release_or_store(*handle->node, 1, Dirty::is_stored);
-  LCCFS_CHECK(open_files_.late_error(id));
+  auto stored = handle->node->write_out();
+  if (stored) stored = release_or_store(*handle->node, 1, Dirty::is_stored);
+  LCCFS_CHECK(open_files_.late_error(id, OpenFiles::Told::is_repeated));
   return stored;
 }
 
@@ -144,7 +152,7 @@ Result<> Files::fsync(HandleId id, bool data_only) {
   if (!handle) return std::unexpected(bad_handle());
   if (instance_.fenced()) return failure(ErrorCode::fenced, "this client was fenced");
   auto stored = handle->node->store_dirty(!data_only);
-  LCCFS_CHECK(open_files_.late_error(id));
+  LCCFS_CHECK(open_files_.late_error(id, OpenFiles::Told::once));
   return stored;
 }
 
@@ -154,6 +162,10 @@ void Files::release(HandleId id) {
   auto node = open_files_.drop(id);
   if (!node) return;
   auto stored = release_or_store(*node, 0, Dirty::is_stored);
+  if (!stored && !is_written(*node)) {
+    const AloneInGate alone(node->gate);
+    stored = node->release_at_any_price();
+  }
   if (!stored) log::error(format::inode_object(node->ino) + ": closing it: " + stored.error().context);
   open_files_.let_go(std::move(node));
 }

@@ -43,6 +43,7 @@ void FileNode::learn_attr(const Inode& newest) {
 }
 
 void FileNode::take(Inode read) {
+  ++cuts_;
   learn_attr(read);
   read.attr = view.attr;
   read.attr_raw = view.attr_raw;
@@ -87,20 +88,22 @@ Result<> FileNode::taken(Inode inode, std::uint64_t unchanged_since) {
   return {};
 }
 
-/// A client that needs the lease is not kept waiting by bytes that cannot be stored.
 Result<MetaTxn> FileNode::release_step() {
-  if (const auto written = write_out(); !written) {
-    if (written.error().code == ErrorCode::fenced) return std::unexpected(written.error());
-    lose_buffer(written.error());
-  }
+  LCCFS_CHECK(write_out());
   LCCFS_CHECK(clean_tail());
   const Lock lock(mutex);
   covered_size_bytes = view.size_bytes;
   return txn::release_lease(ino, instance_.id(), dirty_changes(true));
 }
 
-/// The programs that have the file open here are told so. The file ends where all bytes are stored: it shows no zeros
-/// that nobody wrote.
+Result<> FileNode::release_at_any_price() {
+  auto released = release();
+  if (released || released.error().code == ErrorCode::fenced || buffer->is_empty()) return released;
+  lose_buffer(released.error());
+  return release();
+}
+
+/// The file ends where all bytes are stored: it shows no zeros that nobody wrote.
 void FileNode::lose_buffer(const Error& why) {
   const auto lost_bytes = buffer->drop(WriteBuffer::everything);
   log::error(format::inode_object(ino) + ": " + std::to_string(lost_bytes) +
@@ -181,7 +184,8 @@ Result<> FileNode::store_dirty(bool with_times) {
     const Lock one_step(step_mutex);
     {
       const Lock lock(mutex);
-      if (cuts_ == cuts_before) covered_size_bytes = std::max(covered_size_bytes, size_bytes);
+      const auto still_there = std::min(size_bytes, view.size_bytes);
+      if (cuts_ == cuts_before) covered_size_bytes = std::max(covered_size_bytes, still_there);
     }
     stored = store_dirty_now(with_times);
   }
@@ -206,7 +210,7 @@ Result<> FileNode::store_dirty_now(bool with_times) {
   for (const auto& [block, bits] : changes.map_blocks) {
     if (view.map.blocks().at(block) == bits) dirty_map_blocks.erase(block);
   }
-  if (!is_dirty(true)) dirty_since.reset();
+  if (!is_dirty(true) && buffer->is_empty()) dirty_since.reset();
   return {};
 }
 

@@ -73,6 +73,9 @@ class FileNode final : public Lease {
   void set_believed_there(ObjectIndex index, bool there) REQUIRES(mutex);
   /// Stores what is buffered; and size, times and believed map bits if they are dirty. 0 steps if nothing is.
   Result<> store_dirty(bool with_times) EXCLUDES(step_mutex, mutex);
+  /// Releases the lease, though bytes may be lost that cannot be stored: the programs that have the file open here are
+  /// told so. The caller is alone in the gate.
+  Result<> release_at_any_price() EXCLUDES(step_mutex, mutex);
   /// Stores what is buffered.
   Result<> write_out() EXCLUDES(mutex) { return buffer->write_out(WriteBuffer::everything); }
   /// Whether all objects of these bytes may exist.
@@ -98,11 +101,11 @@ class FileNode final : public Lease {
   txn::FileChanges dirty_changes(bool with_times) REQUIRES(mutex);
   Result<> store_dirty_now(bool with_times) REQUIRES(step_mutex) EXCLUDES(mutex);
   Result<> change_leased(const txn::FileChanges& changes) REQUIRES(step_mutex) EXCLUDES(mutex);
-  void lose_buffer(const Error& why) REQUIRES(step_mutex) EXCLUDES(mutex);
+  void lose_buffer(const Error& why) EXCLUDES(mutex);
   Result<> cut_data(std::uint64_t size_bytes) REQUIRES(step_mutex) EXCLUDES(mutex);
 
   KernelView& kernel_;
-  std::uint64_t cuts_ GUARDED_BY(mutex) = 0;          // how often a program has set the size
+  std::uint64_t cuts_ GUARDED_BY(mutex) = 0;          // how often the size was not raised, but set
   std::uint64_t attr_version_ GUARDED_BY(mutex) = 0;  // as of which what is known of mode, owner and flags is right
 };
 

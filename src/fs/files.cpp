@@ -18,7 +18,7 @@ Files::Files(Instance& instance, ThreadPool& pool, const FileSystemOptions& opti
       pool_(pool),
       options_(options),
       holders_(instance),
-      room_(std::make_shared<DirtyRoom>(options.dirty_limit_bytes)),
+      room_(std::make_shared<DirtyRoom>(options.dirty_limit_bytes, instance.clock())),
       open_files_(instance, holders_, kernel_, room_),
       io_{instance, pool, holders_, kernel_, *room_, options.attributes_ttl},
       recalls_(instance, open_files_, kernel_) {
@@ -153,12 +153,14 @@ void Files::post(ThreadPool::Work work) {
 void Files::tick() {
   const auto now = instance_.clock().elapsed();
   for (auto& node : open_files_.all()) {
-    bool begin = false;
+    bool due = false, begin = false;
     {
       const Lock lock(node->mutex);
-      const bool due = node->dirty_since && now - *node->dirty_since >= store_dirty_after;
+      due = node->dirty_since && now - *node->dirty_since >= store_dirty_after;
       begin = due && !std::exchange(node->store_is_posted, true);
     }
+    // Also while an earlier store waits for an object that does not answer.
+    if (due) node->buffer->begin_write_out();
     if (!begin) {
       open_files_.let_go(std::move(node));
       continue;
@@ -193,7 +195,7 @@ Result<> Files::release_everything() {
   Result<> result;
   for (const auto& node : open_files_.all()) {
     const AloneInGate alone(node->gate);
-    auto released = node->release();
+    auto released = node->release_at_any_price();
     if (!released) result = std::move(released);
   }
   return result;

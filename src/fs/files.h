@@ -74,6 +74,7 @@ class Files {
   Result<OpenReply> open_node(const Caller& caller, const std::shared_ptr<FileNode>& node, int flags);
   Result<> empty(const Caller& caller, FileNode& node);
   OpenReply opened(const Inode& view, int flags);
+  static bool is_written(const FileNode& node);
   void clean_up_after(const std::shared_ptr<FileNode>& left, InstanceId holder);
   enum class Dirty { is_stored, may_stay };
   Result<> release_or_store(FileNode& node, unsigned own_writers, Dirty dirty);

@@ -34,9 +34,10 @@ void OpenFiles::let_go(Node&& node) {
 }
 
 HandleId OpenFiles::add(const Node& node, int flags) {
+  const auto errors = node->buffer->errors().count;
   const Lock lock(mutex_);
   const HandleId id{next_handle_++};
-  handles_[id] = {node, flags, !bypasses_pages(flags), node->buffer->errors().count};
+  handles_[id] = {node, flags, !bypasses_pages(flags), errors};
   const Lock node_lock(node->mutex);
   ++node->handles;
   if (for_writing(flags)) ++node->writers;
@@ -57,12 +58,14 @@ void OpenFiles::is_mapped(HandleId id) {
   kernel_.mapped(found->second.node->ino);
 }
 
-Result<> OpenFiles::late_error(HandleId id) {
+Result<> OpenFiles::late_error(HandleId id, Told told) {
+  const auto open = handle(id);
+  if (!open) return {};
+  const auto errors = open->node->buffer->errors();
   const Lock lock(mutex_);
   const auto found = handles_.find(id);
-  if (found == handles_.end()) return {};
-  const auto errors = found->second.node->buffer->errors();
-  if (std::exchange(found->second.errors_told, errors.count) == errors.count) return {};
+  if (found == handles_.end() || found->second.errors_told >= errors.count) return {};
+  if (told == Told::once) found->second.errors_told = errors.count;
   return std::unexpected(*errors.last);
 }
 

@@ -47,8 +47,9 @@ class OpenFiles {
   std::optional<FileHandle> handle(HandleId id) const;
   /// The kernel uses its pages for this handle, whatever its flags.
   void is_mapped(HandleId id);
-  /// Why a write that was answered could not be stored since this handle was opened, or was last told.
-  Result<> late_error(HandleId id);
+  enum class Told { once, is_repeated };
+  /// Why a write that was answered could not be stored since this handle was opened, or was last told once.
+  Result<> late_error(HandleId id, Told told);
   /// The node to let go of; nullptr: no such handle.
   Node drop(HandleId id);
 

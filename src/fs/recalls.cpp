@@ -55,7 +55,9 @@ void Recalls::begin(const Question& question) {
   }
   if (keep) {
     return threads_.post([this, question, asked_for = std::move(asked_for)]() mutable {
-      const auto done = asked_for->store_dirty(true);
+      auto done = asked_for->store_dirty(true);
+      // The asker sees what is stored. It is not kept waiting by bytes that cannot be.
+      if (!done && asked_for->buffer->is_failing() && done.error().code != ErrorCode::fenced) done = {};
       end(question, std::move(asked_for), done);
     });
   }
@@ -71,7 +73,7 @@ void Recalls::begin(const Question& question) {
 /// learnt may have taken it.
 void Recalls::release_as_asked(const Question& question, std::shared_ptr<FileNode>&& node) {
   auto done = node->find_own();
-  if (done) done = node->release();
+  if (done) done = node->release_at_any_price();
   node->gate.leave_alone();
   kernel_.drop_attributes(question.ino);
   kernel_.drop_pages_later(question.ino);

@@ -44,6 +44,7 @@ Result<> FileNode::truncate(std::uint64_t size_bytes) {
   const bool shorter = size_bytes < size_before;
   {
     const Lock lock(mutex);
+    ++cuts_;
     if (!stored) view.size_bytes = covered_size_bytes = size_before;
     if (stored && shorter) tail_is_dirty = true;  // should the cut fail: nothing else is done before it is made good
   }

@@ -109,8 +109,23 @@ bool WriteBuffer::is_pending(const Unit& unit, std::uint64_t last_put) {
 
 void WriteBuffer::forget_if_empty(Units::iterator unit) {
   if (!unit->second.dirty.empty() || unit->second.unanswered != 0) return;
+  set_failed(unit->second, false);
+  unsent_.erase(unit->first);
   units_.erase(unit);
   if (units_.empty()) room_->remove(this);
+}
+
+void WriteBuffer::set_failed(Unit& unit, bool has_failed) {
+  if (std::exchange(unit.has_failed, has_failed) == has_failed) return;
+  if (has_failed) {
+    ++failed_units_;
+  } else {
+    --failed_units_;
+  }
+}
+
+void WriteBuffer::note_unsent(std::uint64_t number, const Unit& unit) {
+  if (!unit.dirty.empty() && unit.unanswered == 0 && !unit.has_failed) unsent_.insert(number);
 }
 
 // ---- what is written, and read
@@ -121,6 +136,7 @@ void WriteBuffer::put(std::uint64_t offset_bytes, std::span<const char> bytes) {
     const Lock lock(mutex_);
     if (units_.empty()) room_->add(shared_from_this());
     ++puts_;
+    const bool is_short = room_->is_short();
     std::uint64_t there = 0;
     for (auto offset = offset_bytes; !bytes.empty();) {
       const auto number = offset / unit_bytes_;
@@ -128,14 +144,15 @@ void WriteBuffer::put(std::uint64_t offset_bytes, std::span<const char> bytes) {
       Unit& unit = units_[number];
       if (unit.dirty.empty()) unit.first_put = puts_;
       there += lay(unit, offset, part, Present::is_replaced);
-      if (unit.dirty_bytes == unit_bytes_) send(number, unit, sendings);
+      set_failed(unit, false);
+      note_unsent(number, unit);
+      if (is_short || unit.dirty_bytes == unit_bytes_) send(number, unit, sendings);
       offset += part.size();
       bytes = bytes.subspan(part.size());
     }
     room_->give_back(there);
   }
   issue(std::move(sendings));
-  if (room_->is_short()) begin_write_out();
 }
 
 std::vector<WriteBuffer::Piece> WriteBuffer::pieces(ByteRange range) const {
@@ -162,6 +179,11 @@ bool WriteBuffer::has_any_of(ByteRange range) const {
   return false;
 }
 
+bool WriteBuffer::is_empty() const {
+  const Lock lock(mutex_);
+  return units_.empty();
+}
+
 // ---- writing out
 
 void WriteBuffer::send(std::uint64_t number, Unit& unit, std::vector<Sending>& sendings) {
@@ -178,7 +200,8 @@ void WriteBuffer::send(std::uint64_t number, Unit& unit, std::vector<Sending>& s
   }
   unit.dirty.clear();
   unit.dirty_bytes = 0;
-  unit.has_failed = false;
+  unsent_.erase(number);
+  set_failed(unit, false);
   unit.error.reset();
   unit.sent_first_put = unit.first_put;
   unit.sent_without_room = std::exchange(unit.without_room, 0);
@@ -217,7 +240,9 @@ void WriteBuffer::answered(std::uint64_t number, Result<> written) {
       failing_ = false;
     }
     unit.sent.clear();
-    if (!unit.has_failed && (unit.is_wanted || unit.dirty_bytes == unit_bytes_)) send(number, unit, sendings);
+    note_unsent(number, unit);
+    const bool goes_on = unit.is_wanted || unit.dirty_bytes == unit_bytes_ || room_->is_short();
+    if (goes_on && !unit.has_failed) send(number, unit, sendings);
     forget_if_empty(at);
     changed_.notify_all();
   }
@@ -235,16 +260,14 @@ void WriteBuffer::take_back(Unit& unit) {
     unit.without_room += run.bytes->size() - lay(unit, run.offset_bytes, *run.bytes, Present::stays);
   }
   unit.first_put = unit.sent_first_put;
-  unit.has_failed = true;
+  set_failed(unit, true);
 }
 
 void WriteBuffer::begin_write_out() {
   std::vector<Sending> sendings;
   {
     const Lock lock(mutex_);
-    for (auto& [number, unit] : units_) {
-      if (!unit.has_failed) send(number, unit, sendings);
-    }
+    for (const auto number : std::vector(unsent_.begin(), unsent_.end())) send(number, units_.at(number), sendings);
   }
   issue(std::move(sendings));
 }
@@ -255,7 +278,7 @@ Result<> WriteBuffer::write_out(ByteRange range) {
   const auto errors_before = errors_.count;
   const auto last_put = puts_;
   for (auto at = first_of(range); at != units_.end() && reaches(*at, range); ++at) {
-    at->second.has_failed = false;
+    set_failed(at->second, false);
     send(at->first, at->second, sendings);
   }
   lock.unlock();
@@ -303,7 +326,7 @@ WriteBuffer::Errors WriteBuffer::errors() const {
 
 bool WriteBuffer::is_failing() const {
   const Lock lock(mutex_);
-  return failing_;
+  return failing_ || failed_units_ != 0;
 }
 
 void WriteBuffer::succeeded() {

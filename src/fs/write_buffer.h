@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,8 +43,9 @@ class WriteBuffer : public std::enable_shared_from_this<WriteBuffer> {
   /// A copy of what lies in the range. To be laid over what the store has, in this order.
   std::vector<Piece> pieces(ByteRange range) const EXCLUDES(mutex_);
   bool has_any_of(ByteRange range) const EXCLUDES(mutex_);
+  bool is_empty() const EXCLUDES(mutex_);
 
-  /// Sends what is not on its way, but for what failed before.
+  /// Sends the units that are not on their way, but for those that failed before.
   void begin_write_out() EXCLUDES(mutex_);
   /// Returns when the store has all that was put into the range before, also what failed before. Blocks. An error: what
   /// it concerns is still here.
@@ -57,7 +59,8 @@ class WriteBuffer : public std::enable_shared_from_this<WriteBuffer> {
     std::optional<Error> last;
   };
   Errors errors() const EXCLUDES(mutex_);
-  /// It has failed, and no write of this file has succeeded since: the next one is not to be buffered.
+  /// Something could not be stored, and either is still here, or no write of this file has succeeded since: the next
+  /// one is not to be buffered.
   bool is_failing() const EXCLUDES(mutex_);
   /// A write that was not buffered has succeeded.
   void succeeded() EXCLUDES(mutex_);
@@ -98,6 +101,8 @@ class WriteBuffer : public std::enable_shared_from_this<WriteBuffer> {
   void issue(std::vector<Sending>&& sendings) EXCLUDES(mutex_);
   void answered(std::uint64_t number, Result<> written) EXCLUDES(mutex_);
   void take_back(Unit& unit) REQUIRES(mutex_);
+  void set_failed(Unit& unit, bool has_failed) REQUIRES(mutex_);
+  void note_unsent(std::uint64_t number, const Unit& unit) REQUIRES(mutex_);
   void forget_if_empty(Units::iterator unit) REQUIRES(mutex_);
 
   const Ino ino_;
@@ -106,7 +111,9 @@ class WriteBuffer : public std::enable_shared_from_this<WriteBuffer> {
   const std::shared_ptr<DirtyRoom> room_;
   mutable Mutex mutex_;  // held over no call but the room's
   std::condition_variable changed_;
-  Units units_ GUARDED_BY(mutex_);             // by number
+  Units units_ GUARDED_BY(mutex_);                     // by number
+  std::set<std::uint64_t> unsent_ GUARDED_BY(mutex_);  // those with dirty bytes, not on their way, that have not failed
+  std::uint64_t failed_units_ GUARDED_BY(mutex_) = 0;
   std::uint64_t puts_ GUARDED_BY(mutex_) = 0;  // so far
   Errors errors_ GUARDED_BY(mutex_);
   bool failing_ GUARDED_BY(mutex_) = false;

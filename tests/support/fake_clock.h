@@ -8,7 +8,7 @@
 
 namespace lccfs::test {
 
-class FakeClock final : public Clock {
+class FakeClock : public Clock {
  public:
   std::chrono::nanoseconds elapsed() const override {
     const std::lock_guard lock(mutex_);

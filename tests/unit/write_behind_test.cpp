@@ -256,7 +256,13 @@ TEST_CASE("who takes the lease from another client writes so that this one reads
   auto second = volume.mount(buffered());
   const auto file = stored_file(first, "aaaaaaaa");
   const auto handle = open_again(*second.file_system, file.ino);
-  need(write_at(*second.file_system, handle, 0, "22"));
+  second.client->set_hook(holds_writes());
+  auto written = begin_write(*second.file_system, handle, 0, "22");
+  REQUIRE(second.client->wait_for_held(1));
+  CHECK(written.wait_for(std::chrono::seconds(0)) != std::future_status::ready);
+  second.client->set_hook(nullptr);
+  second.client->release_all();
+  need(written.get());
   CHECK(whole(*first.file_system, file.handle) == "22aaaaaa");
   need(write_at(*second.file_system, handle, 4, "22"));
   CHECK(need(read_at(*first.file_system, file.handle, 0, 8)) == "22aa22aa");
@@ -319,6 +325,113 @@ TEST_CASE("an error of which nobody asked is told by the close") {
   CHECK(read_elsewhere(volume, file.ino) == "old bytes");
 }
 
+TEST_CASE("a descriptor that a child closes takes neither the bytes that could not be stored nor their error") {
+  TestVolume volume;
+  auto mount = volume.mount(buffered());
+  const auto file = stored_file(mount, "old bytes");
+  need(write_at(*mount.file_system, file.handle, 0, "new"));
+  mount.client->set_hook(fails_writes(ErrorCode::no_space));
+  CHECK(code_of(mount->flush(file.handle)) == ErrorCode::no_space);
+  mount.client->set_hook(nullptr);
+  CHECK(code_of(mount->fsync(file.handle, false)) == ErrorCode::no_space);
+  CHECK(whole(*mount.file_system, file.handle) == "new bytes");
+  need(mount->fsync(file.handle, false));
+  CHECK(read_elsewhere(volume, file.ino) == "new bytes");
+}
+
+TEST_CASE("a write that fails leaves what is buffered below it") {
+  TestVolume volume;
+  auto mount = volume.mount(buffered());
+  const auto file = stored_file(mount, "old bytes");
+  need(write_at(*mount.file_system, file.handle, 0, "new"));
+  mount.client->set_hook(fails_writes(ErrorCode::no_space));
+  CHECK(code_of(mount->fsync(file.handle, false)) == ErrorCode::no_space);
+  CHECK(code_of(write_at(*mount.file_system, file.handle, 1, "x")) == ErrorCode::no_space);
+  CHECK(whole(*mount.file_system, file.handle) == "new bytes");
+}
+
+TEST_CASE("an open on another client is not kept waiting by what cannot be stored") {
+  TestVolume volume;
+  auto writer = volume.mount(buffered());
+  auto reader = volume.mount();
+  const auto file = stored_file(writer, "old bytes");
+  need(write_at(*writer.file_system, file.handle, 0, "new and longer"));
+  writer.client->set_hook(fails_writes(ErrorCode::no_space));
+  const auto handle = open_again(*reader.file_system, file.ino, O_RDONLY);
+  CHECK(whole(*reader.file_system, handle) == "old bytes");
+  writer.client->set_hook(nullptr);
+  CHECK(code_of(writer->fsync(file.handle, false)) == ErrorCode::no_space);
+  need(writer->fsync(file.handle, false));
+  CHECK(whole(*reader.file_system, handle) == "new and longer");
+}
+
+TEST_CASE("while some objects of a file cannot be written, its writes wait for the store, though others can") {
+  TestVolume volume(small_objects());
+  auto mount = volume.mount(buffered());
+  const auto file = stored_file(mount, std::string(4 * object_bytes, 'o'));
+  mount.client->set_hook([](const StepInfo& info) {
+    const bool fails = info.kind == StepKind::write && info.object.ends_with("1");
+    return fails ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
+  });
+  const std::string whole_unit(object_bytes, 'n');
+  CHECK(code_of(write_at(*mount.file_system, file.handle, object_bytes, whole_unit)) == ErrorCode::io);
+  need(write_at(*mount.file_system, file.handle, 0, whole_unit));
+  mount.client->reset_record();
+  need(write_at(*mount.file_system, file.handle, 2 * object_bytes, "waits"));
+  CHECK(mount.client->counts() == StepCounts{.writes = 1});
+  CHECK(code_of(write_at(*mount.file_system, file.handle, object_bytes + 5, "told")) == ErrorCode::io);
+}
+
+TEST_CASE("bytes that are written over while a grown size is being stored go to the store by themselves, too") {
+  TestVolume volume;
+  auto mount = volume.mount(buffered());
+  auto other = volume.mount();
+  const auto file = stored_file(mount, "old");
+  need(write_at(*mount.file_system, file.handle, 3, " and longer"));
+  mount.client->set_hook(before("write", [&] { need(write_at(*mount.file_system, file.handle, 0, "new")); }));
+  CHECK(need(other->get_attributes(file.ino)).attributes.size_bytes == 14);
+  CHECK(mount.client->counts() == StepCounts{.applies = 1, .writes = 1});
+  for (int i = 0; i < 10000 && mount.client->counts().writes < 2; ++i) {
+    volume.clock().advance(std::chrono::seconds(6));
+    mount->tick();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  CHECK(mount.client->counts().writes == 2);
+}
+
+/// As if all waiting were in vain.
+class ImpatientClock final : public FakeClock {
+ public:
+  bool wait_for(std::condition_variable&, std::unique_lock<std::mutex>&, std::chrono::nanoseconds,
+                const std::function<bool()>& done) override {
+    return done();
+  }
+};
+
+TEST_CASE("objects that do not answer, and fill the limit, leave other files alone") {
+  TestVolume volume(small_objects());
+  ImpatientClock clock;
+  Mount mount{volume.new_client(), nullptr};
+  mount.file_system = need(mount_volume(mount.client, clock, buffered(16 << 10)));
+  const auto hangs = stored_file(mount, std::string(object_bytes, 'o'));
+  const auto file = create_file(*mount.file_system, "g");
+  need(write_at(*mount.file_system, file.handle, 0, "old"));
+  need(mount->fsync(file.handle, false));
+  mount.client->set_hook([object = format::data_object(hangs.ino, ObjectIndex{0})](const StepInfo& info) {
+    return info.object == object ? Fault{Fault::Kind::hold} : Fault{};
+  });
+  for (unsigned i = 0; i < 4; ++i) {
+    need(write_at(*mount.file_system, hangs.handle, i * 4096, std::string(4096, 'n')));
+  }
+  need(write_at(*mount.file_system, file.handle, 0, "new bytes"));
+  CHECK(whole(*mount.file_system, file.handle) == "new bytes");
+  need(mount->fsync(file.handle, false));
+  mount.client->set_hook(nullptr);
+  mount.client->release_all();
+  need(mount->fsync(hangs.handle, false));
+  CHECK(whole(*mount.file_system, hangs.handle).substr(0, 16384) == std::string(16384, 'n'));
+}
+
 TEST_CASE("a close that cannot store what was written leaves the file as long as what is stored") {
   TestVolume volume(small_objects());
   auto mount = volume.mount(buffered());
@@ -373,8 +486,8 @@ TEST_CASE("a truncate cuts what could not be stored, and a full store does not k
   mount.client->set_hook(nullptr);
   resize.size_bytes = 12;
   need(mount->set_attributes({}, file.ino, resize));
-  CHECK(code_of(mount->flush(file.handle)) == ErrorCode::no_space);
-  need(mount->flush(file.handle));
+  CHECK(code_of(mount->fsync(file.handle, false)) == ErrorCode::no_space);
+  need(mount->fsync(file.handle, false));
   CHECK(read_elsewhere(volume, file.ino) == std::string("01234567a\0\0\0", 12));
 }
 
