@@ -77,6 +77,12 @@ struct DirectoryEntry {
   std::uint64_t cookie = 0;  ///< list on after this entry; below 2^63
 };
 
+/// With what lookup would answer of it. nullopt: ask lookup.
+struct ListedEntry {
+  DirectoryEntry entry;
+  std::optional<EntryReply> reply;
+};
+
 struct VolumeUsage {
   std::uint64_t total_bytes = 0, available_bytes = 0;
   std::uint64_t objects = 0;
@@ -160,6 +166,12 @@ class FileSystem {
   /// `max_entries`.
   virtual Result<std::vector<DirectoryEntry>> read_directory(HandleId handle, std::uint64_t cookie,
                                                              std::size_t max_entries) = 0;
+  /// The same entries with their attributes, where the kernel may walk by their names without asking (entry_ttl); as
+  /// many as `has_room` takes, which is asked for one after the other. What the store does not show for a second comes
+  /// without.
+  using HasRoom = std::function<bool(const DirectoryEntry&)>;
+  virtual Result<std::vector<ListedEntry>> read_directory_plus(HandleId handle, std::uint64_t cookie,
+                                                               const HasRoom& has_room) = 0;
   virtual void release_directory(HandleId handle) = 0;
 
   // -- attributes

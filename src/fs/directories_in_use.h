@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <set>
@@ -20,6 +21,7 @@ namespace lccfs {
 /// last entry in it.
 struct ListingPage {
   bool read = false;
+  std::chrono::nanoseconds sent{0};  // when the read was
   std::uint64_t after = 0;
   std::vector<DirectoryEntry> entries;
   bool last = false;

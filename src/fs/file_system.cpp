@@ -59,6 +59,10 @@ class MountedVolume final : public FileSystem {
                                                      std::size_t max_entries) override {
     return names_.read_directory(handle, cookie, max_entries);
   }
+  Result<std::vector<ListedEntry>> read_directory_plus(HandleId handle, std::uint64_t cookie,
+                                                       const HasRoom& has_room) override {
+    return names_.read_directory_plus(handle, cookie, has_room);
+  }
   void release_directory(HandleId handle) override { names_.release_directory(handle); }
 
   // -- attributes

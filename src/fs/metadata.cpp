@@ -2,10 +2,16 @@
 #include "fs/metadata.h"
 
 #include <algorithm>
+#include <condition_variable>
+#include <utility>
 
 namespace lccfs {
 
 namespace {
+
+// Of a listing with attributes.
+constexpr std::size_t most_in_flight = 32;
+constexpr std::chrono::seconds patience{1};
 
 Result<std::optional<txn::Entry>> entry_in(const Inode& directory, const txn::Name& name) {
   const auto found = directory.keys.find(name.key);
@@ -37,6 +43,50 @@ Result<Inode> Metadata::finish(ReadAhead& ahead) {
   auto view = ahead.inode.get();
   if (view) view->sent = ahead.ticket.sent;
   return remember(ahead.ticket, ahead.ino, std::move(view));
+}
+
+/// Their completions may come when nobody waits any more.
+std::map<Ino, Inode> Metadata::read_many(const std::vector<Ino>& wanted) {
+  struct Reads {
+    Mutex mutex;
+    std::condition_variable changed;
+    std::size_t in_flight GUARDED_BY(mutex) = 0;
+    std::vector<std::pair<InodeCache::Ticket, Result<Inode>>> answered GUARDED_BY(mutex);
+  };
+  auto& clock = instance_.clock();
+  const auto give_up_at = clock.elapsed() + patience;
+  const auto reads = std::make_shared<Reads>();
+  const auto fall_to = [&](std::size_t in_flight) {
+    Lock lock(reads->mutex);
+    const auto few = [&reads, in_flight]() REQUIRES(reads->mutex) { return reads->in_flight <= in_flight; };
+    while (!few() && clock.elapsed() < give_up_at) {
+      clock.wait_for(reads->changed, lock, give_up_at - clock.elapsed(), few);
+    }
+    return few();
+  };
+  for (const Ino ino : wanted) {
+    if (!fall_to(most_in_flight - 1)) break;
+    {
+      const Lock lock(reads->mutex);
+      ++reads->in_flight;
+    }
+    objects::read_inode_async(instance_.reader(), ino, {}, [reads, ticket = inodes.begin(ino)](Result<Inode> read) {
+      const Lock lock(reads->mutex);
+      --reads->in_flight;
+      reads->answered.emplace_back(ticket, std::move(read));
+      reads->changed.notify_all();
+    });
+  }
+  fall_to(0);
+  std::map<Ino, Inode> found;
+  const Lock lock(reads->mutex);
+  for (auto& [ticket, read] : std::exchange(reads->answered, {})) {
+    if (!read) continue;
+    read->sent = ticket.sent;
+    inodes.put_read(ticket, *read);
+    found.emplace(read->ino, std::move(*read));
+  }
+  return found;
 }
 
 Result<Inode> Metadata::read_existing(Ino ino, const InodeParts& parts) { return or_stale(read(ino, parts)); }

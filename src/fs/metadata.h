@@ -60,6 +60,8 @@ class Metadata {
   };
   ReadAhead read_ahead(Ino ino) { return {ino, inodes.begin(ino), lccfs::read_ahead(instance_, ino)}; }
   Result<Inode> finish(ReadAhead& ahead);
+  /// Reads these, 32 at once. Left out are those that are gone, and those that the store does not show within a second.
+  std::map<Ino, Inode> read_many(const std::vector<Ino>& wanted);
   /// Also where it has lost its name but is not marked dead yet: then its parent knows (1 read, only if sealed).
   Result<bool> was_removed(const Inode& view);
   /// `stale`: it was.

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,6 +38,8 @@ class Namespace {
   Result<std::string> read_link(Ino ino);
   Result<HandleId> open_directory(Ino ino);
   Result<std::vector<DirectoryEntry>> read_directory(HandleId handle, std::uint64_t cookie, std::size_t max_entries);
+  Result<std::vector<ListedEntry>> read_directory_plus(HandleId handle, std::uint64_t cookie,
+                                                       const FileSystem::HasRoom& has_room);
   void release_directory(HandleId handle);
   /// Of a directory that a collector is about to remove (or any inode): whether it is open here, or something made here
   /// may point to it. If not, nothing will later: it is forgotten here, and the next read finds it dead.
@@ -70,6 +74,9 @@ class Namespace {
   Result<EntryReply> lookup_by_number(Ino ino);
   Result<std::optional<CreateReply>> open_existing(const Caller& caller, const txn::Name& name, int flags);
   Result<ListingPage> read_page(Ino directory, std::uint64_t cookie, bool is_being_opened);
+  /// What comes after `cookie`, as many as `how_many` takes of it.
+  using HowMany = std::function<std::size_t(std::span<const DirectoryEntry>)>;
+  Result<ListingPage> list_some(HandleId id, std::uint64_t cookie, const HowMany& how_many);
 
   // -- attributes.cpp, xattr.cpp
   Result<AttributesReply> directory_reply_for(const Inode& view);

@@ -4,7 +4,15 @@
 // looks its path up anew, as it does for no later call. Once open it may be removed: its listing ends. An entry's
 // cookie is the hash of its name, so a listing continues after it whatever was created or removed meanwhile. Nothing
 // ends between names of equal hashes.
+//
+// What a page shows is remembered: a lookup of a listed name has its two reads in flight at once (lookup.cpp).
+//
+// With attributes (readdirplus): one read more for each name, 32 in flight. The two reads of an entry are lookup's: the
+// entry's first, and the inode's after it. Where the kernel would ask anew before it walks by the name, because names
+// are not to be trusted (entry_ttl) or the page is old, the inode is not read. Nor is one awaited for longer than a
+// second: the name comes without attributes, so that a listing does not hang on one object.
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "base/log.h"
@@ -22,14 +30,15 @@ constexpr std::uint64_t parent_cookie = 2;
 KeyRange entries_after(const std::string& key) { return {"n/", key, page_entries}; }
 
 /// What is no entry, or a damaged one, is left out: the others can be listed all the same.
-void append_entries(std::vector<DirectoryEntry>& entries, Ino directory, const KeyPage& keys) {
+void append_entries(ListingPage& page, Metadata& metadata, Ino directory, const KeyPage& keys) {
   std::string first_left_out;
   std::size_t left_out = 0;
   for (const auto& [key, value] : keys.entries) {
     auto parsed = format::parse_entry_key(key);
     const auto record = format::decode<format::EntryRecord>(value);
     if (parsed && record) {
-      entries.push_back({std::move(parsed->name), record->ino, record->type, parsed->hash});
+      metadata.names.put(metadata.name_in(directory, parsed->name), txn::Entry{value, *record}, page.sent);
+      page.entries.push_back({std::move(parsed->name), record->ino, record->type, parsed->hash});
     } else if (++left_out == 1) {
       first_left_out = printable(key);
     }
@@ -69,19 +78,19 @@ std::vector<DirectoryEntry> some_of(const std::vector<DirectoryEntry>& entries, 
 /// "." and ".." stand at the front of the first page.
 Result<ListingPage> Namespace::read_page(Ino directory, std::uint64_t cookie, bool is_being_opened) {
   const bool from_start = cookie <= parent_cookie;
-  ListingPage page{true, from_start ? 0 : cookie, {}, false};
+  ListingPage page{.read = true, .sent = now(), .after = from_start ? 0 : cookie, .entries = {}, .last = false};
   std::string after = from_start ? std::string() : format::entry_cursor_key(cookie);
   LCCFS_TRY(auto view, metadata_.read_directory(directory, {.extra_ranges = {entries_after(after)}, .keys = {}}));
   if (is_being_opened) LCCFS_CHECK(metadata_.check_not_removed(view));
   KeyPage keys = std::move(view.extra_ranges.front());
-  append_entries(page.entries, directory, keys);
+  append_entries(page, metadata_, directory, keys);
   while (keys.more && !keys.entries.empty() && !drop_last_group(page.entries)) {
     after = keys.entries.back().first;
     LCCFS_TRY(
         auto rest,
         instance_.query({.object = format::inode_object(directory), .ranges = {entries_after(after)}, .keys = {}}));
     keys = std::move(rest.ranges.front());
-    append_entries(page.entries, directory, keys);
+    append_entries(page, metadata_, directory, keys);
   }
   page.last = !keys.more || keys.entries.empty();
   if (!from_start) return page;
@@ -112,8 +121,7 @@ bool Namespace::needs_directory(Ino ino) {
   return directories_.is_open(ino) || directories_.is_parent_of_new(ino);
 }
 
-Result<std::vector<DirectoryEntry>> Namespace::read_directory(HandleId id, std::uint64_t cookie,
-                                                              std::size_t max_entries) {
+Result<ListingPage> Namespace::list_some(HandleId id, std::uint64_t cookie, const HowMany& how_many) {
   const auto handle = directories_.get(id);
   if (!handle) return failure(ErrorCode::bad_handle, "not an open directory");
   const Lock lock(handle->mutex);
@@ -123,8 +131,38 @@ Result<std::vector<DirectoryEntry>> Namespace::read_directory(HandleId id, std::
     LCCFS_TRY(handle->page, read_page(handle->ino, cookie, false));
   }
   const auto& entries = handle->page.entries;
-  const auto first = std::ranges::upper_bound(entries, cookie, {}, &DirectoryEntry::cookie);
-  return some_of(entries, static_cast<std::size_t>(first - entries.begin()), max_entries);
+  const auto begin = std::ranges::upper_bound(entries, cookie, {}, &DirectoryEntry::cookie);
+  const auto first = static_cast<std::size_t>(begin - entries.begin());
+  return ListingPage{.read = true,
+                     .sent = handle->page.sent,
+                     .after = cookie,
+                     .entries = some_of(entries, first, how_many(std::span(begin, entries.end()))),
+                     .last = handle->page.last};
+}
+
+Result<std::vector<DirectoryEntry>> Namespace::read_directory(HandleId id, std::uint64_t cookie,
+                                                              std::size_t max_entries) {
+  LCCFS_TRY(auto page, list_some(id, cookie, [max_entries](std::span<const DirectoryEntry>) { return max_entries; }));
+  return std::move(page.entries);
+}
+
+Result<std::vector<ListedEntry>> Namespace::read_directory_plus(HandleId id, std::uint64_t cookie,
+                                                                const FileSystem::HasRoom& has_room) {
+  LCCFS_TRY(auto page, list_some(id, cookie, [&has_room](std::span<const DirectoryEntry> entries) {
+              return static_cast<std::size_t>(std::ranges::find_if_not(entries, has_room) - entries.begin());
+            }));
+  std::vector<Ino> inos;
+  for (const auto& entry : page.entries) {
+    if (entry.cookie > parent_cookie && entry_ttl(page.sent) > std::chrono::nanoseconds(0)) inos.push_back(entry.ino);
+  }
+  const auto inodes = metadata_.read_many(inos);
+  std::vector<ListedEntry> listed;
+  for (auto& entry : page.entries) {
+    const auto inode = entry.cookie > parent_cookie ? inodes.find(entry.ino) : inodes.end();
+    auto& last = listed.emplace_back(std::move(entry), std::nullopt);
+    if (inode != inodes.end() && inode->second.live()) last.reply = entry_reply_for(inode->second, page.sent);
+  }
+  return listed;
 }
 
 }  // namespace lccfs

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 
 #include "fuse/convert.h"
 
@@ -64,6 +65,23 @@ std::string entry_answer(const EntryReply& reply) {
   set_ttl(reply.attributes_ttl, out.attr_valid, out.attr_valid_nsec);
   out.attr = to_attr(reply.attributes);
   return bytes_of(out);
+}
+
+std::string listed_entry_answer(const ListedEntry& listed) {
+  const auto& [name, ino, type, cookie] = listed.entry;
+  fuse_dirent entry = {};
+  entry.ino = ino.value;
+  entry.off = cookie;
+  entry.namelen = static_cast<std::uint32_t>(name.size());
+  entry.type = type_bits(type) >> 12;
+  std::string answer = listed.reply ? entry_answer(*listed.reply) : bytes_of(fuse_entry_out{});
+  answer.append(reinterpret_cast<const char*>(&entry), offsetof(fuse_dirent, name)).append(name);
+  answer.resize(listed_entry_bytes(listed.entry), '\0');
+  return answer;
+}
+
+std::size_t listed_entry_bytes(const DirectoryEntry& entry) {
+  return FUSE_DIRENT_ALIGN(FUSE_NAME_OFFSET_DIRENTPLUS + entry.name.size());
 }
 
 /// Writes of O_DIRECT to one file go out together.

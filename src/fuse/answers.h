@@ -11,6 +11,9 @@ namespace lccfs::fuse {
 
 std::string attributes_answer(const AttributesReply& reply);
 std::string entry_answer(const EntryReply& reply);
+/// One of a listing with attributes; without them the kernel looks it up when it wants it.
+std::string listed_entry_answer(const ListedEntry& listed);
+std::size_t listed_entry_bytes(const DirectoryEntry& entry);
 /// `flags` as of open(2).
 std::string open_answer(const OpenReply& reply, int flags);
 std::string create_answer(const CreateReply& reply, int flags);

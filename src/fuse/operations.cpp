@@ -87,7 +87,8 @@ void call(fuse_req_t raw, const char* operation, Method method, Arguments... arg
 // Neither the kernel's writeback cache (it never believes a size that another client changed) nor posix ACLs.
 void init(void*, fuse_conn_info* connection) {
   constexpr unsigned wanted = FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS |
-                              FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_EXPORT_SUPPORT;
+                              FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_EXPORT_SUPPORT |
+                              FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO;
   connection->want = wanted & connection->capable;
   connection->max_write = max_write_bytes;
   connection->max_background = max_background_requests;
@@ -199,6 +200,27 @@ void readdir(fuse_req_t raw, fuse_ino_t, std::size_t size_bytes, off_t cookie, f
         serving.fs.read_directory(handle, static_cast<std::uint64_t>(cookie), size_bytes / shortest_entry_bytes);
     if (!entries) return request.fail(entries.error());
     request.answer(pack(raw, *entries, size_bytes));
+  });
+}
+
+/// The kernel holds an inode for each entry that it is told with attributes.
+void readdirplus(fuse_req_t raw, fuse_ino_t, std::size_t size_bytes, off_t cookie, fuse_file_info* info) {
+  serve(raw, "readdirplus", [handle = HandleId{info->fh}, size_bytes, cookie](Serving& serving, Request request) {
+    std::size_t used = 0;
+    const auto listed = serving.fs.read_directory_plus(
+        handle, static_cast<std::uint64_t>(cookie),
+        [&](const DirectoryEntry& entry) { return (used += listed_entry_bytes(entry)) <= size_bytes; });
+    if (!listed) return request.fail(listed.error());
+    std::string packed;
+    std::vector<Ino> told;
+    for (const ListedEntry& one : *listed) {
+      if (packed.size() + listed_entry_bytes(one.entry) > size_bytes) break;
+      packed += listed_entry_answer(one);
+      if (one.reply) told.push_back(one.entry.ino);
+    }
+    for (const Ino ino : told) serving.lookups.add(ino);
+    if (request.answer(packed)) return;
+    for (const Ino ino : told) serving.forget(ino, 1);
   });
 }
 
@@ -322,7 +344,7 @@ void release(fuse_req_t raw, fuse_ino_t, fuse_file_info* info) {
 }  // namespace
 
 // Not among them, so that libfuse answers ENOSYS and the kernel does without: locks (kept by the kernel, for this host
-// alone), fallocate, lseek, copy_file_range, ioctl, access (default_permissions), readdirplus.
+// alone), fallocate, lseek, copy_file_range, ioctl, access (default_permissions).
 fuse_lowlevel_ops operations() {
   fuse_lowlevel_ops table = {};
   table.init = init;
@@ -341,6 +363,7 @@ fuse_lowlevel_ops operations() {
   table.readlink = readlink;
   table.opendir = opendir;
   table.readdir = readdir;
+  table.readdirplus = readdirplus;
   table.releasedir = releasedir;
   table.fsyncdir = fsyncdir;
   table.getattr = getattr;

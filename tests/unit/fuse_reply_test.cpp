@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // What the kernel is told.
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/fuse.h>
@@ -48,6 +49,25 @@ T part(const std::string& bytes, std::size_t offset) {
 }
 
 }  // namespace
+
+TEST_CASE("an entry of a listing carries its attributes, and lookup's trust in them") {
+  const EntryReply reply{some_attributes(), 3s, 250ms};
+  const DirectoryEntry entry{"name of odd length", Ino{77}, FileType::character_device, 12345};
+  const auto told = listed_entry_answer({entry, reply});
+  CHECK(told.size() == listed_entry_bytes(entry));
+  CHECK(told.size() % 8 == 0);
+  CHECK(told.substr(0, sizeof(fuse_entry_out)) == entry_answer(reply));
+  const auto dirent = part<fuse_dirent>(told, sizeof(fuse_entry_out));
+  CHECK(dirent.ino == 77);
+  CHECK(dirent.off == 12345);
+  CHECK(dirent.type == DT_CHR);
+  CHECK(dirent.namelen == entry.name.size());
+  CHECK(told.substr(FUSE_NAME_OFFSET_DIRENTPLUS, entry.name.size()) == entry.name);
+  const auto untold = listed_entry_answer({entry, std::nullopt});
+  CHECK(untold.size() == told.size());
+  CHECK(part<fuse_entry_out>(untold, 0).nodeid == 0);  // which says: look it up
+  CHECK(untold.substr(sizeof(fuse_entry_out)) == told.substr(sizeof(fuse_entry_out)));
+}
 
 TEST_CASE("every error has its errno") {
   struct Row {

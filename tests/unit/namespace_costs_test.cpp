@@ -2,6 +2,8 @@
 // What names cost in store operations, after a lookup of the same names whose answer this client still holds.
 #include <fcntl.h>
 
+#include <algorithm>
+#include <atomic>
 #include <future>
 
 #include "support/catch.h"
@@ -206,6 +208,49 @@ TEST_CASE("readdir of 1,000 names is 1 read, however small the kernel's buffer")
   fs.client->reset_record();
   CHECK(listing(*fs.file_system, root_ino, 37).size() == 1002);
   CHECK(fs.client->counts() == StepCounts{.queries = 1});
+}
+
+TEST_CASE("a lookup of a name that was listed has both of its reads in flight at once") {
+  TestVolume volume;
+  auto maker = volume.mount();
+  make_file(*maker.file_system, root_ino, "f");
+  auto fs = volume.mount();
+  listing(*fs.file_system, root_ino);
+  fs.client->reset_record();
+  fs.client->set_hook([](const StepInfo&) { return Fault{Fault::Kind::hold}; });
+  auto found = std::async(std::launch::async, [&] { return fs->lookup(root_ino, "f"); });
+  CHECK(fs.client->wait_for_held(2));
+  fs.client->set_hook({});
+  fs.client->release_all();
+  CHECK(found.get());
+  CHECK(fs.client->counts() == StepCounts{.queries = 2});
+}
+
+TEST_CASE("a listing of 100 names with attributes is 101 reads in 1 + 4 round trips: 32 inodes are read at once") {
+  TestVolume volume;
+  auto maker = volume.mount();
+  for (int i = 0; i < 100; ++i) make_file(*maker.file_system, root_ino, "file" + std::to_string(i));
+  FileSystemOptions options;
+  options.entry_ttl = std::chrono::seconds(1);
+  auto fs = volume.mount(options);
+  const auto handle = need(fs->open_directory(root_ino));
+  CHECK(fs.client->counts() == StepCounts{.queries = 1});
+  std::atomic<unsigned> sent = 0, answered = 0, most_in_flight = 0;
+  fs.client->set_hook([&](const StepInfo&) {
+    most_in_flight = std::max<unsigned>(most_in_flight, ++sent - answered);
+    return Fault{Fault::Kind::hold};
+  });
+  auto listed = std::async(std::launch::async, [&] {
+    return fs->read_directory_plus(handle, 0, [](const DirectoryEntry&) { return true; });
+  });
+  for (const unsigned in_flight : {32, 32, 32, 4}) {
+    REQUIRE(fs.client->wait_for_held(in_flight));
+    answered += in_flight;
+    fs.client->release_all();
+  }
+  CHECK(need(listed.get()).size() == 102);
+  CHECK(most_in_flight == 32);
+  CHECK(fs.client->counts() == StepCounts{.queries = 101});
 }
 
 TEST_CASE("chmod and utime of a directory are 1 write and the read of the answer") {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Listings: pages, cookies, equal hashes, and names that come and go meanwhile.
+#include <future>
+#include <iterator>
 #include <set>
 
 #include "support/catch.h"
+#include "support/file_calls.h"
 #include "support/namespace_calls.h"
 #include "support/test_volume.h"
 
@@ -26,6 +29,26 @@ void put_raw_entries(TestVolume& volume, Ino directory, const std::string& hash,
       keys["n/" + hash + "/" + hash.substr(14) + "." + std::to_string(i)] = value;
     }
   });
+}
+
+FileSystemOptions names_hold_for(int seconds) {
+  FileSystemOptions options;
+  options.entry_ttl = std::chrono::seconds(seconds);
+  return options;
+}
+
+/// The whole listing with attributes, `at_once` entries a call.
+std::vector<ListedEntry> listing_plus(FileSystem& fs, Ino directory, unsigned at_once = 100) {
+  const auto handle = need(fs.open_directory(directory));
+  std::vector<ListedEntry> all;
+  for (std::uint64_t cookie = 0;; cookie = all.back().entry.cookie) {
+    unsigned taken = 0;
+    auto some = need(fs.read_directory_plus(handle, cookie, [&](const auto&) { return ++taken <= at_once; }));
+    if (some.empty()) break;
+    std::ranges::move(some, std::back_inserter(all));
+  }
+  fs.release_directory(handle);
+  return all;
 }
 
 ScriptedCluster::Options pages_of(std::uint32_t entries) {
@@ -174,4 +197,92 @@ TEST_CASE("a damaged entry or a foreign key hides no other name, and its directo
   CHECK(names_in(*fs.file_system, d).empty());
   CHECK(error_of(fs->rmdir(root_ino, "d")) == ErrorCode::corrupt);
   CHECK(fs->lookup(root_ino, "d"));
+}
+
+TEST_CASE("a listing with attributes tells what lookup would, but of the directory itself and its parent nothing") {
+  TestVolume volume;
+  auto other = volume.mount();
+  const auto written_there = create_file(*other.file_system, "written there");
+  auto fs = volume.mount(names_hold_for(5));
+  const auto written_here = create_file(*fs.file_system, "written here");
+  need(write_at(*fs.file_system, written_here.handle, 0, "hello"));
+  make_dir(*fs.file_system, root_ino, "d");
+  need(fs->make_node({}, root_ino, "l", {FileType::symlink, 0, 0, "to"}));
+  volume.clock().advance(std::chrono::seconds(10));
+  const auto listed = listing_plus(*fs.file_system, root_ino);
+  REQUIRE(listed.size() == 6);
+  for (const auto& [entry, reply] : listed) {
+    CHECK(reply.has_value() == (entry.name[0] != '.'));
+    if (!reply) continue;
+    const auto looked_up = need(fs->lookup(root_ino, entry.name));
+    CHECK(reply->attributes.ino == looked_up.attributes.ino);
+    CHECK(reply->attributes.type == entry.type);
+    CHECK(reply->attributes.nlink == looked_up.attributes.nlink);
+    CHECK(reply->attributes.size_bytes == looked_up.attributes.size_bytes);
+    CHECK(reply->attributes.mtime == looked_up.attributes.mtime);
+    CHECK(reply->entry_ttl == std::chrono::seconds(5));
+    CHECK(reply->attributes_ttl == looked_up.attributes_ttl);
+    CHECK((reply->attributes_ttl == std::chrono::seconds(0)) == (entry.ino == written_there.ino));
+  }
+}
+
+TEST_CASE("trust in a listed name begins when its page was read") {
+  TestVolume volume;
+  auto fs = volume.mount(names_hold_for(5));
+  make_file(*fs.file_system, root_ino, "f");
+  const auto handle = need(fs->open_directory(root_ino));
+  volume.clock().advance(std::chrono::seconds(2));
+  const auto listed = need(fs->read_directory_plus(handle, 0, [](const DirectoryEntry&) { return true; }));
+  CHECK(listed.at(2).reply.value().entry_ttl == std::chrono::seconds(3));
+  fs->release_directory(handle);
+}
+
+TEST_CASE("where names are not to be trusted, or the page is old, a listing reads no inodes") {
+  const auto seconds_of_trust = GENERATE(0, 5);
+  TestVolume volume;
+  auto fs = volume.mount(names_hold_for(seconds_of_trust));
+  make_file(*fs.file_system, root_ino, "f");
+  const auto handle = need(fs->open_directory(root_ino));
+  volume.clock().advance(std::chrono::seconds(seconds_of_trust));
+  fs.client->reset_record();
+  const auto listed = need(fs->read_directory_plus(handle, 0, [](const DirectoryEntry&) { return true; }));
+  REQUIRE(listed.size() == 3);
+  CHECK(listed[2].entry.name == "f");
+  CHECK(!listed[2].reply);
+  CHECK(fs.client->counts() == StepCounts{});
+  fs->release_directory(handle);
+}
+
+TEST_CASE("a listing with attributes leaves out those that are gone, and those that the store does not show") {
+  TestVolume volume;
+  auto fs = volume.mount(names_hold_for(60));
+  const auto hung = make_file(*fs.file_system, root_ino, "hung");
+  const auto gone = make_file(*fs.file_system, root_ino, "gone");
+  const auto dead = make_file(*fs.file_system, root_ino, "dead");
+  make_file(*fs.file_system, root_ino, "f");
+  volume.cluster().with_objects([&](scripted::Objects& objects) {
+    objects.metadata().erase(format::inode_object(gone));
+    format::StateRecord state;
+    state.kind = format::StateRecord::Kind::dead;
+    objects.metadata().at(format::inode_object(dead)).xattrs[format::xattr::state] = encode(state);
+  });
+  fs.client->set_hook([&](const StepInfo& info) {
+    return info.object == format::inode_object(hung) ? Fault{Fault::Kind::hold} : Fault{};
+  });
+  auto listed = std::async(std::launch::async, [&] { return listing_plus(*fs.file_system, root_ino); });
+  REQUIRE(fs.client->wait_for_held(1));
+  volume.clock().advance(std::chrono::seconds(1));
+  for (const auto& [entry, reply] : listed.get()) CHECK(reply.has_value() == (entry.name == "f"));
+  fs.client->release_all();  // nobody waits for it any more
+}
+
+TEST_CASE("a listing with attributes ends where there is no more room, and continues there") {
+  TestVolume volume;
+  auto fs = volume.mount(names_hold_for(60));
+  for (int i = 0; i < 50; ++i) make_file(*fs.file_system, root_ino, "f" + std::to_string(i));
+  fs.client->reset_record();
+  std::vector<DirectoryEntry> all;
+  for (const auto& listed : listing_plus(*fs.file_system, root_ino, 7)) all.push_back(listed.entry);
+  CHECK(names_of(all).size() == 52);
+  CHECK(fs.client->counts() == StepCounts{.queries = 51});
 }

@@ -32,11 +32,13 @@ bool can_mount() { return geteuid() == 0 && access("/dev/fuse", R_OK | W_OK) == 
 /// A volume in memory, mounted for as long as it lives.
 class Mount {
  public:
-  explicit Mount(std::shared_ptr<ScriptedCluster> cluster = ScriptedCluster::make()) : cluster_(std::move(cluster)) {
+  explicit Mount(std::shared_ptr<ScriptedCluster> cluster = ScriptedCluster::make(),
+                 const FileSystemOptions& fs_options = {})
+      : cluster_(std::move(cluster)) {
     std::string pattern = (std::filesystem::temp_directory_path() / "lccfs-session-XXXXXX").string();
     path_ = mkdtemp(pattern.data());
     if (!describe_volume(*client_)) need(make_volume(*client_, system_clock(), {}));
-    fs_ = need(mount_volume(client_, system_clock(), {}));
+    fs_ = need(mount_volume(client_, system_clock(), fs_options));
     session_ = need(fuse::Session::mount(*fs_, system_clock(), options()));
     std::promise<void> ready;
     thread_ = std::thread([this, &ready] { served_ = session_->serve([&ready] { ready.set_value(); }); });
@@ -150,6 +152,45 @@ TEST_CASE("files, directories, links and attributes work through the kernel") {
   CHECK(unlink(mount.path("b").c_str()) == 0);
   CHECK(rmdir(mount.path("d").c_str()) == 0);
   CHECK(mount.end());
+}
+
+TEST_CASE("a cold file that is read from front to back is asked for in pieces of about 1 MiB") {
+  if (!can_mount()) return;
+  Mount writer;
+  const std::string text(16 << 20, 'x');
+  write_all(writer.path("f"), text);
+  CHECK(writer.end());
+  Mount reader(writer.cluster());
+  CHECK(read_all(reader.path("f")) == text);
+  CHECK(reader.client().counts().reads < 40);  // the first few are smaller; of 128 KiB it would be 128
+}
+
+/// Names are trusted for a minute.
+FileSystemOptions names_hold() {
+  FileSystemOptions options;
+  options.entry_ttl = std::chrono::minutes(1);
+  return options;
+}
+
+TEST_CASE("where names hold for a while, who lists a directory and then stats its files waits for the store no more") {
+  if (!can_mount()) return;
+  Mount made;
+  for (int i = 0; i < 100; ++i) REQUIRE(mknod(made.path("f" + std::to_string(i)).c_str(), S_IFREG | 0644, 0) == 0);
+  Mount mount(made.cluster(), names_hold());
+  mount.client().reset_record();
+  unsigned seen = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(mount.mountpoint())) {
+    struct stat values = {};
+    REQUIRE(stat(entry.path().c_str(), &values) == 0);
+    CHECK(values.st_mode == (S_IFREG | 0644));
+    ++seen;
+  }
+  CHECK(seen == 100);
+  const auto counts = mount.client().counts();
+  CHECK(counts.queries >= 101);
+  CHECK(counts.queries < 110);  // the rest: the directory itself
+  CHECK(mount.end());
+  CHECK(made.end());
 }
 
 TEST_CASE("a listing of many names is complete, and can be continued anywhere") {
