@@ -44,6 +44,7 @@ SessionOptions session_options(const Command& command) {
   options.no_dev = command.options.no_dev;
   options.no_exec = command.options.no_exec;
   options.allow_other = command.options.allow_other;
+  options.readahead_bytes = command.options.readahead_bytes.value_or(options.readahead_bytes);
   return options;
 }
 

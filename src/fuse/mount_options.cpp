@@ -43,6 +43,14 @@ bool has_no_effect(std::string_view word) {
          std::ranges::find(without_effect, word) != without_effect.end();
 }
 
+Result<std::uint64_t> parse_readahead(const std::string& text) {
+  constexpr std::uint64_t page_bytes = 4096;
+  constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30;
+  LCCFS_TRY(const std::uint64_t size_bytes, options::parse_size(text));
+  if (size_bytes % page_bytes == 0 && size_bytes <= most_bytes) return size_bytes;
+  return failure(ErrorCode::invalid, text + " is not a multiple of 4K, up to 1G");
+}
+
 Result<> add_word(const std::string& word, MountOptions& options) {
   if (const auto* found = std::ranges::find(switches, word, &Switch::word); found != switches.end()) {
     options.*found->member = found->value;
@@ -61,6 +69,12 @@ Result<> add_word(const std::string& word, MountOptions& options) {
     const auto size_bytes = options::parse_size(word.substr(equals + 1));
     if (!size_bytes) return failure(ErrorCode::invalid, name + ": " + size_bytes.error().context);
     options.dirty_limit_bytes = *size_bytes;
+    return {};
+  }
+  if (equals != std::string::npos && name == "readahead") {
+    const auto size_bytes = parse_readahead(word.substr(equals + 1));
+    if (!size_bytes) return failure(ErrorCode::invalid, name + ": " + size_bytes.error().context);
+    options.readahead_bytes = *size_bytes;
     return {};
   }
   if (has_no_effect(word)) return {};

@@ -17,6 +17,7 @@ struct MountOptions {
   bool collect_garbage = true;  ///< a read-only mount does not, whatever this says
   std::optional<std::chrono::nanoseconds> entry_ttl, attributes_ttl;
   std::uint64_t dirty_limit_bytes = 64 << 20;
+  std::optional<std::uint64_t> readahead_bytes;
 };
 
 /// Adds a comma list to `options`; later words win. An unknown word is an error that names it.

@@ -12,7 +12,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <vector>
 
 #include "base/log.h"
@@ -20,11 +19,11 @@
 #include "fuse/kernel_channel.h"
 #include "fuse/mount_table.h"
 #include "fuse/operations.h"
+#include "fuse/readahead.h"
 
 namespace lccfs::fuse {
 namespace {
 
-constexpr int read_ahead_kib = 4096;
 constexpr int drain_step_ms = 10;
 constexpr std::chrono::seconds tick_period{1};
 
@@ -124,19 +123,13 @@ Result<> Session::serve(const std::function<void()>& ready) {
 Result<> Session::negotiate() {
   LCCFS_TRY(const bool more, serve_one());
   if (!more) return failure(ErrorCode::io, options_.mountpoint + " was unmounted before it was ready");
-  set_read_ahead();
+  const auto readahead = set_readahead(device_, options_.readahead_bytes);
+  if (!readahead) log::warning(readahead.error().context);
   // From here on the serving thread must wake up for end() as well.
   const int fd = fuse_session_fd(session_);
   if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) != 0)
     return failure(ErrorCode::io, std::string("/dev/fuse: ") + std::strerror(errno));
   return {};
-}
-
-/// The kernel reads ahead no further than the device says, 128 KiB unless told otherwise.
-void Session::set_read_ahead() const {
-  std::ofstream file("/sys/class/bdi/" + device_ + "/read_ahead_kb");
-  file << read_ahead_kib << std::flush;
-  if (!file) log::info("the kernel's read-ahead stays as it is: only root may raise it");
 }
 
 Result<bool> Session::serve_one() {

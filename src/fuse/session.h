@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -21,6 +22,7 @@ struct SessionOptions {
   std::string source;      ///< what df and /proc/mounts show
   bool read_only = false, no_suid = false, no_dev = false, no_exec = false;
   bool allow_other = true;
+  std::uint64_t readahead_bytes = 4U << 20;     ///< as many objects as it takes are read at once: one, by default
   std::chrono::milliseconds drain_limit{5000};  ///< how long end() lets those who keep using the mount do so
 };
 
@@ -47,7 +49,6 @@ class Session {
   bool wait_for_requests();
   bool past_drain_limit() const;
   bool is_mounted() const;
-  void set_read_ahead() const;
   void close();
 
   const SessionOptions options_;

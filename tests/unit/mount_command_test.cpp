@@ -7,6 +7,7 @@
 
 #include "fuse/command.h"
 #include "fuse/mount_table.h"
+#include "fuse/readahead.h"
 #include "support/catch.h"
 
 using namespace lccfs;
@@ -107,6 +108,33 @@ TEST_CASE("time-outs of names and attributes are options") {
   CHECK(options->entry_ttl == 0ns);
   CHECK(options->attributes_ttl == 2500ms);
   CHECK_FALSE(parse_options("")->entry_ttl);
+}
+
+TEST_CASE("how far the kernel reads ahead is an option, in whole pages") {
+  CHECK(parse_options("readahead=16M")->readahead_bytes == 16U << 20);
+  CHECK(parse_options("readahead=0")->readahead_bytes == 0U);
+  CHECK_FALSE(parse_options("")->readahead_bytes);
+  for (const char* word :
+       {"readahead", "readahead=", "readahead=-1", "readahead=1000", "readahead=2G", "readahead=4m"}) {
+    const auto options = parse_options(word);
+    REQUIRE_FALSE(options);
+    CHECK(options.error().context.find("readahead") != std::string::npos);
+  }
+}
+
+TEST_CASE("readahead is set on the mount's own device; where it cannot be, the error says what that costs") {
+  const Folder folder;
+  const auto device = folder.path() / "0:77";
+  const auto refused = set_readahead("0:77", 4U << 20, folder.path().string());
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().context.find("0:77/read_ahead_kb") != std::string::npos);
+  CHECK(refused.error().context.find("128 KiB") != std::string::npos);
+  std::filesystem::create_directory(device);
+  std::ofstream(device / "read_ahead_kb") << "128\n";
+  REQUIRE(set_readahead("0:77", 4U << 20, folder.path().string()));
+  std::string value;
+  std::ifstream(device / "read_ahead_kb") >> value;
+  CHECK(value.starts_with("4096"));
 }
 
 TEST_CASE("a mount collects garbage unless it is told not to") {
