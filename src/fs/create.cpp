@@ -4,8 +4,8 @@
 //
 //  # | object     | step                                                       | stop here leaves
 //  0 | Session.me | [log queue items] range intent, long since durable         | numbers that are never used
-//  1 | Inode.X    | [create inode] exclusive; attributes; parent (P, token)    | X without a name: a collector removes
-//    |            |                                                            | it, from the range intent
+//  1 | Inode.X    | [create inode] exclusive; attributes; parent (P, token);   | X without a name: a collector removes
+//    |            | create-and-open: lease = me, "may exist" bit of object 0   | it, from the range intent
 //  2 | Inode.P    | [insert entry] guard open(P), the name absent; set both    | COMMIT
 //    |            | keys; times; mkdir: nsub + 1, guarded as read              |
 //  3 | Inode.X    | [remove new inode] only if 2 was refused: as 1 left it     | before it: as after 1
@@ -40,6 +40,14 @@ format::AttrRecord attributes_for(const Caller& caller, const Inode& parent, con
   return attr;
 }
 
+/// Who makes a file and opens it is about to write it: the bit promises nothing (docs/DATA.md section 1), and the first
+/// write needs no step for it.
+std::map<std::uint64_t, format::MapBlock> first_object_may_exist() {
+  format::MapBlock first;
+  first.may_exist.set(0);
+  return {{0, first}};
+}
+
 /// What a read of the inode just made would show.
 Inode view_of(const txn::NewInode& made, std::uint64_t version, std::chrono::nanoseconds sent) {
   Inode view;
@@ -54,6 +62,7 @@ Inode view_of(const txn::NewInode& made, std::uint64_t version, std::chrono::nan
   if (view.is_directory()) view.nsub_raw = encode(format::NumberRecord{0});
   view.atime = view.mtime = view.ctime = made.time;
   view.lease = made.lease;
+  for (const auto& [block, bits] : made.map_blocks) view.map.set_block(block, bits);
   return view;
 }
 
@@ -96,7 +105,10 @@ Result<> Namespace::Make::make_inode(const Inode& parent) {
   inode.attr.birth = inode.time;
   inode.attr.birth_token = token;
   inode.parent = {parent.ino, token};
-  if (with_lease_) inode.lease = instance_.id();
+  if (with_lease_) {
+    inode.lease = instance_.id();
+    inode.map_blocks = first_object_may_exist();
+  }
   inode.symlink_target = node_.symlink_target;
   const auto sent = namespace_.now();
   const auto created = instance_.run_repeatable(txn::create_inode(inode));

@@ -42,6 +42,7 @@ MetaTxn create_inode(const NewInode& inode) {
     add(txn, set(xattr::size, inode.symlink_target.size()), mutation::SetPayload{inode.symlink_target});
   }
   if (inode.lease) add(txn, set(xattr::lease, inode.lease->value));
+  set_map(txn, inode.map_blocks);
   return txn;
 }
 

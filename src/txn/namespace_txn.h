@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -40,6 +41,7 @@ struct NewInode {
   TimeSpec time;                    ///< atime, mtime and ctime
   std::optional<InstanceId> lease;  ///< regular files
   std::string symlink_target;
+  std::map<std::uint64_t, format::MapBlock> map_blocks = {};  ///< regular files: of the allocation map
 };
 /// For Instance::run_repeatable: a caller that gets `exists` for a new number compares the birth token.
 MetaTxn create_inode(const NewInode& inode);

@@ -144,7 +144,13 @@ TEST_CASE("a collector whose step is run twice, or whose answer is lost, does th
         TestCollector collector(world.cluster(), world.clock());
         const NthMutation hook(n, {kind});
         collector.client().set_hook(hook);
-        collector.pass();
+        const auto pass = collector.try_pass();
+        // Steps on inodes are repeated until their answer is known; those on data objects are left to the next pass.
+        if (!pass && pass.error().code == ErrorCode::timed_out && pass.error().context.contains("remove Data.")) {
+          collector.pass();
+        } else {
+          test::need(pass);
+        }
         if (!hook.reached()) break;
         ++cases.repeats;
         collector.end();

@@ -157,6 +157,8 @@ NAMESPACE = [
     Fault("same-name-renamed", "PROTOCOL 6, rename: same inode under both names: no step", "fs/rename.cpp",
           "  if (to_entry()->record.ino == from_entry()->record.ino) {",
           "  if (to_entry()->record.ino == from_entry()->record.ino && !ON) {", CUT),
+    Fault("born-believed-there", "DATA 1: a bit that a new file is born with promises nothing", "fs/create.cpp",
+          "  first.may_exist.set(0);", "  first.may_exist.set(0);\n  if (ON) first.believed_there.set(0);", ("files_test",)),
     Fault("listed-name-trusted-since-told", "src/fs/readdir.cpp: trust begins when the entry was read", "fs/readdir.cpp",
           "last.reply = entry_reply_for(inode->second, page.sent);",
           "last.reply = entry_reply_for(inode->second, ON ? now() : page.sent);", ("namespace_test",)),
