@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <iostream>
+#include <optional>
 
 #include "base/log.h"
 #include "base/program.h"
@@ -10,6 +11,7 @@
 #include "daemon/end_signals.h"
 #include "fuse/collector_thread.h"
 #include "fuse/command.h"
+#include "fuse/mount_lock.h"
 #include "fuse/session.h"
 #include "lccfs/volume.h"
 
@@ -62,8 +64,18 @@ Result<std::unique_ptr<FileSystem>> open_volume(const Command& command) {
   return mount_volume(store, system_clock(), options);
 }
 
-Result<> serve(FileSystem& fs, const Command& command, daemon::Background& background, daemon::EndSignals& signals) {
+/// What umount.lccfs waits for. A mount serves without it, too.
+std::optional<MountLock> lock_mount(const std::string& device) {
+  auto lock = MountLock::take(MountLock::folder(), device);
+  if (lock) return std::move(*lock);
+  log::warning("umount(8) will not wait until everything is stored: " + lock.error().context);
+  return std::nullopt;
+}
+
+Result<> serve(FileSystem& fs, const Command& command, daemon::Background& background, daemon::EndSignals& signals,
+               std::optional<MountLock>& mount_lock) {
   LCCFS_TRY(const std::unique_ptr<Session> session, Session::mount(fs, system_clock(), session_options(command)));
+  if (auto lock = lock_mount(session->device())) mount_lock.emplace(std::move(*lock));
   signals.handle_with([&session] { session->end(); });
   std::jthread collector;
   if (command.options.collect_garbage && !command.options.read_only) {
@@ -81,10 +93,11 @@ int mount_and_serve(const Command& command, daemon::Background& background) {
   if (const auto opened = daemon::open_log(command.log, program.name); !opened)
     return complain(program, opened.error().context, program.system_error);
   daemon::EndSignals signals(program, daemon::EndSignals::Hangup::reopens_log);
+  std::optional<MountLock> mount_lock;  // released when all of the mount is gone
   const auto fs = open_volume(command);
   if (!fs) return complain(program, fs.error().context, program.failed);
   signals.hold();
-  const Result<> served = serve(**fs, command, background, signals);
+  const Result<> served = serve(**fs, command, background, signals, mount_lock);
   const Result<> ended = (*fs)->unmount();
   if (!served) {
     log::error(served.error().context);
@@ -94,6 +107,7 @@ int mount_and_serve(const Command& command, daemon::Background& background) {
     log::error("the mount on " + command.mountpoint + " has not ended cleanly: " + ended.error().context);
     return program.failed;
   }
+  if (mount_lock) mount_lock->stored();
   log::info("unmounted " + command.mountpoint);
   return EXIT_SUCCESS;
 }

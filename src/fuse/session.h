@@ -38,6 +38,9 @@ class Session {
   /// mount answers.
   Result<> serve(const std::function<void()>& ready);
 
+  /// "major:minor", as MountEntry has it; empty: not known.
+  const std::string& device() const { return device_; }
+
   /// Unmounts, from any thread but the serving one. Users of a busy mount lose it within the drain limit.
   void end();
 

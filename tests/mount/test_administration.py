@@ -128,7 +128,7 @@ class MountProgramTest(AdministrationTest):
 
     def unmount(self):
         self.on_host("umount", self.point)
-        wait_until(lambda: not self.volume.info()["instances"], 60, "the end of lccfs-fuse")
+        self.assertEqual(self.volume.info()["instances"], [], "lccfs-fuse has stored everything, and is gone")
 
     def test_it_mounts_makes_read_only_and_unmounts(self):
         self.on_host("mount", "-t", "lccfs", "-o", "create,nosuid", self.volume.address[1], self.point)
@@ -159,6 +159,42 @@ class MountProgramTest(AdministrationTest):
             self.assertLessEqual({"fuse.lccfs", "ro", "nodev"}, self.options())
             self.assert_errno(errno.EROFS, (self.inside / "new").touch)
             self.unmount()
+
+    def test_umount_waits_until_everything_is_stored(self):
+        self.on_host("mount", "-t", "lccfs", "-o", "create", self.volume.address[1], self.point)
+        (self.inside / "file").write_text("x" * 5000, encoding="utf-8")
+        process = self.volume.info()["instances"][0]["pid"]
+        device = self.on_host("findmnt", "-n", "-o", "MAJ:MIN", self.point, stdout=subprocess.PIPE).stdout.strip()
+        lock = open(f"/run/lccfs/{device}", encoding="utf-8")  # once the mount is gone, its number may be another's
+        self.addCleanup(lock.close)
+        self.assertEqual(lock.read(), f"{process}\n")
+        os.kill(process, signal.SIGSTOP)
+        try:
+            # umount(8) itself asks the mount how it is before it calls this.
+            unmounting = subprocess.Popen(["nsenter", f"--mount=/proc/{self.host.pid}/ns/mnt", "umount.fuse.lccfs",
+                                           self.point], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            wait_until(lambda: self.is_waited_for(lock), 60, "umount waiting for lccfs-fuse")
+            self.assertIsNone(unmounting.poll())
+        finally:
+            os.kill(process, signal.SIGCONT)
+        self.assertEqual((unmounting.communicate(timeout=60)[1], unmounting.returncode), ("", 0))
+        self.assertEqual(self.volume.info()["instances"], [])
+        self.assertEqual(lock.read(), "stored\n")
+
+    def is_waited_for(self, lock):
+        """Whether somebody waits for it: the kernel's table of locks shows that by an arrow."""
+        with open("/proc/locks", encoding="utf-8") as lines:
+            return any("->" in line and f":{os.fstat(lock.fileno()).st_ino} " in line for line in lines)
+
+    def test_umount_does_not_wait_where_the_mount_is_still_used_elsewhere_nor_for_who_is_dead(self):
+        self.on_host("mount", "-t", "lccfs", "-o", "create", self.volume.address[1], self.point)
+        other = self.scratch("other")
+        other.mkdir()
+        self.on_host("mount", "--bind", self.point, other)
+        self.on_host("umount", self.point)
+        os.kill(self.volume.info()["instances"][0]["pid"], signal.SIGKILL)
+        done = self.on_host("umount", other, stderr=subprocess.PIPE)
+        self.assertIn("not waiting", done.stderr)
 
 
 class FolderTest(AdministrationTest):

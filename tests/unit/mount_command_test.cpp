@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // lccfs-fuse's command line and mountpoint.
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 
 #include "fuse/command.h"
+#include "fuse/mount_lock.h"
 #include "fuse/mount_table.h"
 #include "fuse/readahead.h"
 #include "support/catch.h"
@@ -190,6 +194,43 @@ TEST_CASE("the mount table tells the topmost mount of a directory") {
   CHECK_FALSE(mounted_at("/mnt/below", file.c_str()));
   CHECK_FALSE(mounted_at("/mnt", (folder.path() / "missing").c_str()));
   CHECK(mounted_at("/proc")->type == "proc");
+}
+
+TEST_CASE("the lock of a mount is held until its process lets go of it, and says what was stored") {
+  const Folder folder;
+  const auto locks = folder.path() / "locks";
+  const auto is_held = [&](int fd) { return flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK; };
+  const auto opened = [&] { return open((locks / "0:51").c_str(), O_RDONLY | O_CLOEXEC); };
+  const auto text = [](int fd) {
+    char bytes[64] = {};
+    REQUIRE(pread(fd, bytes, sizeof bytes - 1, 0) > 0);
+    return std::string(bytes);
+  };
+  auto first = MountLock::take(locks, "0:51");
+  REQUIRE(first);
+  const int first_fd = opened();
+  CHECK(is_held(first_fd));
+  const std::string process = std::to_string(getpid()) + "\n";
+  CHECK(text(first_fd) == process);
+  {
+    // Its number is used again while it still stores.
+    const auto second = MountLock::take(locks, "0:51");
+    REQUIRE(second);
+    const int second_fd = opened();
+    CHECK(is_held(second_fd));
+    first->stored();
+    CHECK(text(first_fd) == process + "stored\n");
+    CHECK(text(second_fd) == process);
+    CHECK(is_held(first_fd));
+    const MountLock moved = std::move(*first);
+    CHECK(is_held(first_fd));
+    close(second_fd);
+  }
+  CHECK(!is_held(first_fd));
+  close(first_fd);
+  CHECK_FALSE(MountLock::take("", "0:51"));
+  CHECK_FALSE(MountLock::take(locks, ""));
+  CHECK_FALSE(MountLock::take(folder.path() / "missing" / "locks", "0:51"));
 }
 
 TEST_CASE("a directory is a mountpoint, full or empty, by way of links too") {

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "fuse/mount_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+namespace lccfs::fuse {
+namespace {
+
+bool write_line(int fd, const std::string& line) {
+  return write(fd, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+}
+
+}  // namespace
+
+std::string MountLock::folder() {
+  if (geteuid() == 0) return "/run/lccfs";
+  const char* own = std::getenv("XDG_RUNTIME_DIR");
+  return own == nullptr || *own != '/' ? "" : std::string(own) + "/lccfs";
+}
+
+/// It gets its name when it is locked: who finds it may wait for it.
+Result<MountLock> MountLock::take(const std::string& folder, const std::string& device) {
+  if (folder.empty()) return failure(ErrorCode::not_found, "XDG_RUNTIME_DIR is not set");
+  if (device.empty()) return failure(ErrorCode::not_found, "the mount table does not show the mount");
+  const std::string pid = std::to_string(getpid());
+  const std::string made = folder + "/." + pid, name = folder + "/" + device;
+  mkdir(folder.c_str(), 0755);
+  unlink(made.c_str());
+  MountLock lock(open(made.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (lock.fd_ >= 0 && flock(lock.fd_, LOCK_EX | LOCK_NB) == 0 && write_line(lock.fd_, pid + "\n") &&
+      rename(made.c_str(), name.c_str()) == 0) {
+    return lock;
+  }
+  const int error = errno;
+  if (lock.fd_ >= 0) unlink(made.c_str());
+  return failure(ErrorCode::io, name + ": " + std::strerror(error));
+}
+
+MountLock::MountLock(MountLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+
+MountLock::~MountLock() {
+  if (fd_ >= 0) close(fd_);
+}
+
+void MountLock::stored() { [[maybe_unused]] const bool written = write_line(fd_, "stored\n"); }
+
+}  // namespace lccfs::fuse

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// A file that is locked for as long as this process serves a mount, and then says whether all of it is stored:
+// umount(2) returns before that, umount.lccfs waits for it. A lock is there exactly as long as its process, however
+// that ends; a process id in the mount table or a file would not tell whose it is by now.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "lccfs/result.h"
+
+namespace lccfs::fuse {
+
+/// One thread.
+class MountLock {
+ public:
+  /// Where such files are: root's below /run, another user's in $XDG_RUNTIME_DIR; empty: nowhere.
+  static std::string folder();
+  /// Makes the file of the mount whose device is "major:minor", with this process's id. The number is free again as
+  /// soon as the mount is gone, before its process is: what an earlier one has there is replaced, not changed.
+  static Result<MountLock> take(const std::string& folder, const std::string& device);
+  MountLock(MountLock&& other) noexcept;
+  MountLock& operator=(MountLock&&) = delete;
+  ~MountLock();
+
+  /// Everything is in the store.
+  void stored();
+
+ private:
+  explicit MountLock(int fd) : fd_(fd) {}
+  int fd_;
+};
+
+}  // namespace lccfs::fuse
