@@ -144,6 +144,13 @@ struct SharedBytes {
   std::size_t size_bytes = 0;
 };
 
+/// Bytes of a data object.
+struct DataExtent {
+  std::uint64_t offset = 0;
+  std::uint64_t size_bytes = 0;
+  bool operator==(const DataExtent&) const = default;
+};
+
 struct Capacity {
   std::uint64_t total_bytes = 0;
   std::uint64_t available_bytes = 0;  ///< what a user could still write
@@ -189,6 +196,7 @@ class ObjectStore {
   using QueryDone = std::move_only_function<void(Result<MetaSnapshot>)>;
   using ReadDone = std::move_only_function<void(Result<std::size_t>)>;
   using DataDone = std::move_only_function<void(Result<>)>;
+  using ExtentsDone = std::move_only_function<void(Result<std::vector<DataExtent>>)>;
 
   virtual ~ObjectStore() = default;
 
@@ -198,8 +206,8 @@ class ObjectStore {
   Result<Applied> apply(MetaTxn txn);
   Result<MetaSnapshot> query(MetaRead read);
 
-  // -- data objects. Missing objects read as nothing; truncating or removing one that is missing succeeds and makes
-  // none. Two steps of one client on one object that are in flight together are applied in the order sent, unless the
+  // -- data objects. Missing objects read as nothing; truncating, zeroing or removing one that is missing succeeds and
+  // makes none. Two steps of one client on one object that are in flight together are applied in the order sent, unless the
   // store runs one twice.
   /// Fills the front of `target` (alive until done) and answers how many bytes there were (fewer at the object's end).
   virtual void read_data(std::string object, std::uint64_t offset, std::span<char> target, ReadDone done) = 0;
@@ -207,6 +215,16 @@ class ObjectStore {
   /// Cuts the object to at most `size_bytes`; never grows it.
   virtual void truncate_data(std::string object, std::uint64_t size_bytes, DataDone done) = 0;
   virtual void remove_data(std::string object, DataDone done) = 0;
+  /// Makes these bytes zeros, and gives their space back where the store can. The object never grows; where they reach
+  /// its end, it may end before them afterwards.
+  virtual void zero_data(std::string object, std::uint64_t offset, std::uint64_t size_bytes, DataDone done) = 0;
+  /// Makes `target` a copy of all of `source`, as long as that, without the bytes passing through this client. The
+  /// source is that of some moment before the answer, with all that was acknowledged before the call. `not_found`: there
+  /// is no such source, and the target is as it was.
+  virtual void copy_data(std::string source, std::string target, DataDone done) = 0;
+  /// Which of these bytes hold data, in order and apart; all others read as zeros. A store that does not know answers
+  /// all that there is. What is in flight may be missed, what was acknowledged is not.
+  virtual void data_extents(std::string object, std::uint64_t offset, std::uint64_t size_bytes, ExtentsDone done) = 0;
 
   // -- the volume
   /// Names of all objects, metadata and data, in no promised order. Objects made or removed meanwhile may be missed

@@ -74,6 +74,20 @@ Result<> remove_data(ObjectStore& store, const std::string& object) {
   return await<void>([&](auto done) { store.remove_data(object, std::move(done)); });
 }
 
+Result<> zero(ObjectStore& store, const std::string& object, std::uint64_t offset, std::uint64_t size_bytes) {
+  return await<void>([&](auto done) { store.zero_data(object, offset, size_bytes, std::move(done)); });
+}
+
+Result<> copy(ObjectStore& store, const std::string& source, const std::string& target) {
+  return await<void>([&](auto done) { store.copy_data(source, target, std::move(done)); });
+}
+
+Result<std::vector<DataExtent>> extents(ObjectStore& store, const std::string& object, std::uint64_t offset,
+                                        std::uint64_t size_bytes) {
+  return await<std::vector<DataExtent>>(
+      [&](auto done) { store.data_extents(object, offset, size_bytes, std::move(done)); });
+}
+
 namespace {
 
 std::vector<std::string> list_from(ObjectStore& store, const std::vector<std::string>& starts) {

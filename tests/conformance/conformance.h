@@ -103,6 +103,10 @@ Result<> write(ObjectStore& store, const std::string& object, std::uint64_t offs
 Result<Bytes> read(ObjectStore& store, const std::string& object, std::uint64_t offset, std::size_t length);
 Result<> truncate(ObjectStore& store, const std::string& object, std::uint64_t size_bytes);
 Result<> remove_data(ObjectStore& store, const std::string& object);
+Result<> zero(ObjectStore& store, const std::string& object, std::uint64_t offset, std::uint64_t size_bytes);
+Result<> copy(ObjectStore& store, const std::string& source, const std::string& target);
+Result<std::vector<DataExtent>> extents(ObjectStore& store, const std::string& object, std::uint64_t offset,
+                                        std::uint64_t size_bytes);
 /// Sorted. The second form: what the listings from `list_starts(parts)` name.
 std::vector<std::string> list_all(ObjectStore& store);
 std::vector<std::string> list_parts(ObjectStore& store, unsigned parts);

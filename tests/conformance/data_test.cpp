@@ -87,6 +87,118 @@ STORE_CASE("Removed data is gone, and the object can be made again") {
   CHECK((value_of(read(*store, object, 0, 100)) == Bytes(10, '\0') + "y"));
 }
 
+STORE_CASE("Zeroed bytes read as zeros, and those around them stay") {
+  const auto store = volume.new_client();
+  succeeds(write(*store, object, 0, Bytes(20'000, 'x')));
+  succeeds(zero(*store, object, 5'000, 9'000));
+  succeeds(zero(*store, object, 100, 1));
+  succeeds(zero(*store, object, 200, 0));
+  auto wanted = Bytes(20'000, 'x').replace(5'000, 9'000, 9'000, '\0');
+  wanted[100] = '\0';
+  CHECK((value_of(read(*store, object, 0, 30'000)) == wanted));
+}
+
+STORE_CASE("Zeroing at an object's end may shorten it, never grows it, and what was zeroed does not come back") {
+  const auto store = volume.new_client();
+  succeeds(write(*store, object, 0, Bytes(10'000, 'x')));
+  succeeds(zero(*store, object, 20'000, 100));
+  CHECK(value_of(read(*store, object, 0, 30'000)).size() == 10'000);
+  succeeds(zero(*store, object, 6'000, 50'000));
+  const Bytes bytes = value_of(read(*store, object, 0, 30'000));
+  CHECK(bytes.size() <= 10'000);
+  CHECK((bytes.substr(0, 6'000) == Bytes(6'000, 'x')));
+  CHECK(bytes.find_first_not_of('\0', 6'000) == Bytes::npos);
+  succeeds(write(*store, object, 9'000, "y"));
+  CHECK((value_of(read(*store, object, 5'999, 3'002)) == "x" + Bytes(3'000, '\0') + "y"));
+}
+
+STORE_CASE("Zeroing what is missing succeeds and makes nothing") {
+  const auto store = volume.new_client();
+  succeeds(zero(*store, object, 0, 4096));
+  succeeds(zero(*store, object, 4096, 1 << 22));
+  CHECK(list_all(*store).empty());
+}
+
+STORE_CASE("A copy has the source's bytes and length, whatever was there before") {
+  const auto store = volume.new_client();
+  const std::string source = "Data.1.5", target = "Data.2.0";
+  Bytes bytes(300'000, 'x');
+  for (std::size_t i = 0; i < bytes.size(); i += 511) bytes[i] = static_cast<char>(i / 511);
+  succeeds(write(*store, source, 0, bytes));
+  succeeds(copy(*store, source, target));
+  CHECK((value_of(read(*volume.new_client(), target, 0, 400'000)) == bytes));
+  succeeds(write(*store, target, 0, Bytes(350'000, 'y')));
+  succeeds(copy(*store, source, target));
+  CHECK((value_of(read(*store, target, 0, 400'000)) == bytes));
+  succeeds(write(*store, source, 0, "changed"));
+  CHECK((value_of(read(*store, target, 0, 7)) == bytes.substr(0, 7)));
+  succeeds(remove_data(*store, source));
+  CHECK((value_of(read(*store, target, 0, 400'000)) == bytes));
+}
+
+STORE_CASE("What is a hole in the source is zeros in the copy") {
+  const auto store = volume.new_client();
+  const std::string target = "Data.2.0";
+  succeeds(write(*store, object, 100'000, "middle"));
+  succeeds(write(*store, object, 299'999, "e"));
+  succeeds(zero(*store, object, 200'000, 100'000));
+  succeeds(write(*store, target, 0, Bytes(400'000, 'y')));
+  succeeds(copy(*store, object, target));
+  const Bytes wanted = Bytes(100'000, '\0') + "middle";
+  const Bytes found = value_of(read(*store, target, 0, 500'000));
+  CHECK((found.substr(0, wanted.size()) == wanted));
+  CHECK(found.find_first_not_of('\0', wanted.size()) == Bytes::npos);
+  CHECK(found.size() <= 300'000);
+}
+
+STORE_CASE("A copy of what is missing says so and leaves its target alone") {
+  const auto store = volume.new_client();
+  CHECK(outcome(copy(*store, "Data.1.5", "Data.2.0")) == outcome(ErrorCode::not_found));
+  CHECK(list_all(*store).empty());
+  succeeds(write(*store, "Data.2.0", 0, "stays"));
+  CHECK(outcome(copy(*store, "Data.1.5", "Data.2.0")) == outcome(ErrorCode::not_found));
+  CHECK(value_of(read(*store, "Data.2.0", 0, 10)) == "stays");
+}
+
+STORE_CASE("Copies from one source in flight together are all made") {
+  const auto store = volume.new_client();
+  succeeds(write(*store, object, 0, Bytes(4 << 20, 'x')));
+  Answers answers;
+  for (unsigned number = 0; number < 8; ++number)
+    store->copy_data(object, "Data.2." + std::to_string(number), answers.expect_one<void>());
+  answers.wait();
+  CHECK(answers.failed() == 0);
+  CHECK(list_all(*store).size() == 9);
+  CHECK((value_of(read(*store, "Data.2.7", 0, 5 << 20)) == Bytes(4 << 20, 'x')));
+}
+
+STORE_CASE("All data lies in the extents, and they lie in the object and in what was asked for") {
+  const auto store = volume.new_client();
+  CHECK(value_of(extents(*store, object, 0, 1 << 22)).empty());
+  succeeds(write(*store, object, 1 << 20, Bytes(100'000, 'x')));
+  succeeds(write(*store, object, 3 << 20, Bytes(100'000, 'y')));
+  const auto is_data = [&](std::uint64_t offset, std::uint64_t size_bytes) {
+    const auto found = value_of(extents(*store, object, offset, size_bytes));
+    std::uint64_t at = offset;
+    for (const DataExtent& extent : found) {
+      CHECK(extent.offset >= at);
+      CHECK(extent.size_bytes > 0);
+      at = extent.offset + extent.size_bytes;
+      CHECK(at <= offset + size_bytes);
+    }
+    return [found](std::uint64_t begin, std::uint64_t end) {
+      return std::ranges::any_of(found, [=](const DataExtent& extent) {
+        return extent.offset <= begin && end <= extent.offset + extent.size_bytes;
+      });
+    };
+  };
+  CHECK(is_data(0, 1 << 22)(1 << 20, (1 << 20) + 100'000));
+  CHECK(is_data(0, 1 << 22)(3 << 20, (3 << 20) + 100'000));
+  CHECK(is_data((1 << 20) + 10, 20)((1 << 20) + 10, (1 << 20) + 30));
+  CHECK(value_of(extents(*store, object, 4 << 20, 100)).empty());
+  CHECK(value_of(extents(*store, object, 3 << 20, 0)).empty());
+}
+
 STORE_CASE("A write's memory is released when the store has let go of it") {
   const auto owner = std::make_shared<const Bytes>(1 << 20, 'x');
   {

@@ -87,6 +87,7 @@ STORE_CASE("A fenced client's steps answer that it is fenced, for ever, and do n
   const auto victim = volume.new_client(), fencer = volume.new_client();
   create(*victim, "Inode.1", {mutation::SetKey{"k", "before"}});
   succeeds(write(*victim, "Data.1.0", 0, "before"));
+  succeeds(write(*victim, "Data.1.1", 0, "other"));
   succeeds(fencer->fence(victim->identity()));
   value_of(look(*fencer, "Inode.1"));
   value_of(read(*fencer, "Data.1.0", 0, 10));
@@ -98,6 +99,9 @@ STORE_CASE("A fenced client's steps answer that it is fenced, for ever, and do n
     CHECK(outcome(read(*victim, "Data.1.0", 0, 10)) == fenced);
     CHECK(outcome(truncate(*victim, "Data.1.0", 0)) == fenced);
     CHECK(outcome(remove_data(*victim, "Data.1.0")) == fenced);
+    CHECK(outcome(zero(*victim, "Data.1.0", 0, 3)) == fenced);
+    CHECK(outcome(copy(*victim, "Data.1.1", "Data.1.0")) == fenced);
+    CHECK(outcome(extents(*victim, "Data.1.0", 0, 10)) == fenced);
   }
   CHECK(value_of(look(*fencer, "Inode.1")).ranges[0].entries[0].second == "before");
   CHECK(value_of(read(*fencer, "Data.1.0", 0, 10)) == "before");

@@ -81,6 +81,9 @@ STORE_CASE("A data pool that was deleted acknowledges nothing, and does not read
   is_told(read(*store, "Data.1.2"));
   is_told(truncate(*store, "Data.1.0"));
   is_told(remove(*store, "Data.1.0"));
+  is_told(zero(*store, "Data.1.0", 0, 1));
+  is_told(copy(*store, "Data.1.0", "Data.1.1"));
+  is_told(extents(*store, "Data.1.0", 0, 100));
 }
 
 }  // namespace lccfs::conformance

@@ -96,4 +96,39 @@ void Objects::truncate(const std::string& object, std::uint64_t size_bytes) {
   if (found != data_.end() && found->second.size() > size_bytes) found->second.resize(size_bytes);
 }
 
+/// As RADOS does: what reaches the end is cut off.
+void Objects::zero(const std::string& object, std::uint64_t offset, std::uint64_t size_bytes) {
+  auto found = data_.find(object);
+  if (found == data_.end() || offset >= found->second.size()) return;
+  Bytes& stored = found->second;
+  if (size_bytes >= stored.size() - offset) return stored.resize(offset);
+  stored.replace(offset, size_bytes, size_bytes, '\0');
+}
+
+bool Objects::copy(const std::string& source, const std::string& target) {
+  const auto found = data_.find(source);
+  if (found == data_.end()) return false;
+  data_[target] = found->second;
+  return true;
+}
+
+std::vector<DataExtent> Objects::extents(const std::string& object, std::uint64_t offset,
+                                         std::uint64_t size_bytes) const {
+  constexpr std::uint64_t block_bytes = 4096;
+  std::vector<DataExtent> found;
+  const auto stored = data_.find(object);
+  if (stored == data_.end()) return found;
+  const Bytes& bytes = stored->second;
+  const std::uint64_t end = offset < bytes.size() ? offset + std::min(size_bytes, bytes.size() - offset) : offset;
+  for (std::uint64_t at = offset; at < end;) {
+    const auto next = std::min(end, (at / block_bytes + 1) * block_bytes);
+    const bool holds_data = bytes.find_first_not_of('\0', at) < next;
+    const bool continues = !found.empty() && found.back().offset + found.back().size_bytes == at;
+    if (holds_data && continues) found.back().size_bytes += next - at;
+    if (holds_data && !continues) found.push_back({at, next - at});
+    at = next;
+  }
+  return found;
+}
+
 }  // namespace lccfs::scripted

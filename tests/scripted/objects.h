@@ -6,6 +6,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "lccfs/object_store.h"
 #include "store/common/meta_object.h"
@@ -27,6 +28,11 @@ class Objects {
   void write(const std::string& object, std::uint64_t offset, std::span<const char> bytes);
   void truncate(const std::string& object, std::uint64_t size_bytes);
   void remove(const std::string& object) { data_.erase(object); }
+  void zero(const std::string& object, std::uint64_t offset, std::uint64_t size_bytes);
+  /// false: there is no source.
+  bool copy(const std::string& source, const std::string& target);
+  /// Blocks of 4 KiB with nothing but zeros are none.
+  std::vector<DataExtent> extents(const std::string& object, std::uint64_t offset, std::uint64_t size_bytes) const;
 
   const std::map<std::string, MetaObject>& metadata() const { return metadata_; }
   std::map<std::string, MetaObject>& metadata() { return metadata_; }

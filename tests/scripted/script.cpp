@@ -14,10 +14,13 @@ bool StepInfo::mutates() const {
     case StepKind::write:
     case StepKind::truncate:
     case StepKind::remove:
+    case StepKind::zero:
+    case StepKind::copy:
     case StepKind::fence:
       return true;
     case StepKind::query:
     case StepKind::read:
+    case StepKind::extents:
     case StepKind::notify:
       return false;
   }
@@ -65,6 +68,9 @@ Fault ScriptedClient::begin(const StepInfo& info) {
       case StepKind::read:
         ++counts_.reads;
         break;
+      case StepKind::extents:
+        ++counts_.extents;
+        break;
       case StepKind::write:
         ++counts_.writes;
         break;
@@ -73,6 +79,12 @@ Fault ScriptedClient::begin(const StepInfo& info) {
         break;
       case StepKind::remove:
         ++counts_.removes;
+        break;
+      case StepKind::zero:
+        ++counts_.zeros;
+        break;
+      case StepKind::copy:
+        ++counts_.copies;
         break;
       case StepKind::notify:
         ++counts_.notifies;
@@ -93,7 +105,7 @@ void ScriptedClient::send(Step step, Fault fault) {
     std::lock_guard lock(cluster_->mutex_);
     const bool behind_another = std::ranges::any_of(
         parked_, [&](const Parked& earlier) { return earlier.step.info.object == step.info.object; });
-    if ((behind_another || !reaches(step.info.object)) && !dead_) {
+    if ((behind_another || !reaches(step.info)) && !dead_) {
       park(std::move(step), fault, /*held=*/false);
     } else {
       perform(std::move(step), fault, answers);
@@ -160,9 +172,13 @@ Result<> ScriptedClient::touch(const std::string& object) {
   if (crashed_) return std::unexpected(dead_error(object));
   if (cluster_->barred(identity_, object)) dead_ = true;
   if (dead_) return std::unexpected(dead_error(object));
+  tell_of_fences(object);
+  return {};
+}
+
+void ScriptedClient::tell_of_fences(const std::string& object) {
   std::uint64_t& known = cluster_->fences_known_[object];
   known = std::max(known, fences_known_);
-  return {};
 }
 
 Error ScriptedClient::dead_error(const std::string& what) const {
@@ -228,7 +244,7 @@ void ScriptedClient::run_unblocked(Answers& answers) {
     Parked next = std::move(earlier.front());
     earlier.pop_front();
     const std::string object = next.step.info.object;
-    if (next.held || blocked.contains(object) || (!dead_ && !reaches(object))) {
+    if (next.held || blocked.contains(object) || (!dead_ && !reaches(next.step.info))) {
       parked_.push_back(std::move(next));
     } else {
       const std::size_t before = parked_.size();

@@ -137,6 +137,38 @@ void ScriptedClient::remove_data(std::string object, DataDone done) {
       std::move(done));
 }
 
+void ScriptedClient::zero_data(std::string object, std::uint64_t offset, std::uint64_t size_bytes, DataDone done) {
+  submit<void>(
+      {StepKind::zero, object, "zero"},
+      [this, object, offset, size_bytes]() -> Result<> {
+        cluster_->objects_.zero(object, offset, size_bytes);
+        return {};
+      },
+      std::move(done));
+}
+
+/// The target's storage reads the source, and tells it of the fences that it was told of.
+void ScriptedClient::copy_data(std::string source, std::string target, DataDone done) {
+  submit<void>(
+      {.kind = StepKind::copy, .object = target, .step = "copy", .source = source},
+      [this, source, target]() -> Result<> {
+        tell_of_fences(source);
+        if (cluster_->objects_.copy(source, target)) return {};
+        return failure(ErrorCode::not_found, source + ": no such object");
+      },
+      std::move(done));
+}
+
+void ScriptedClient::data_extents(std::string object, std::uint64_t offset, std::uint64_t size_bytes,
+                                  ExtentsDone done) {
+  submit<std::vector<DataExtent>>(
+      {StepKind::extents, object, "extents"},
+      [this, object, offset, size_bytes]() -> Result<std::vector<DataExtent>> {
+        return cluster_->objects_.extents(object, offset, size_bytes);
+      },
+      std::move(done));
+}
+
 namespace {
 
 /// The names after `after`, up to `last`; empty: from the first, to the last. As text: <size of last>:<last><after>

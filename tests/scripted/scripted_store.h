@@ -24,7 +24,7 @@ namespace lccfs {
 
 class ScriptedClient;
 
-enum class StepKind { apply, query, read, write, truncate, remove, notify, fence };
+enum class StepKind { apply, query, read, extents, write, truncate, remove, zero, copy, notify, fence };
 
 struct StepInfo {
   StepKind kind = StepKind::apply;
@@ -33,6 +33,7 @@ struct StepInfo {
   const MetaTxn* txn = nullptr;           ///< of an apply; valid in the hook only
   std::chrono::milliseconds time_out{0};  ///< of a notify
   const MetaRead* read = nullptr;         ///< of a query; valid in the hook only
+  std::string source{};                   ///< of a copy, whose object is its target
   bool mutates() const;
 };
 
@@ -56,7 +57,8 @@ struct Fault {
 const char* describe(Fault::Kind kind);
 
 struct StepCounts {
-  unsigned applies = 0, queries = 0, reads = 0, writes = 0, truncates = 0, removes = 0, notifies = 0, fences = 0;
+  unsigned applies = 0, queries = 0, reads = 0, extents = 0, writes = 0, truncates = 0, removes = 0, zeros = 0,
+           copies = 0, notifies = 0, fences = 0;
   bool operator==(const StepCounts&) const = default;
 };
 
@@ -173,6 +175,9 @@ class ScriptedClient final : public ObjectStore {
   void write_data(std::string object, std::uint64_t offset, SharedBytes bytes, DataDone done) override;
   void truncate_data(std::string object, std::uint64_t size_bytes, DataDone done) override;
   void remove_data(std::string object, DataDone done) override;
+  void zero_data(std::string object, std::uint64_t offset, std::uint64_t size_bytes, DataDone done) override;
+  void copy_data(std::string source, std::string target, DataDone done) override;
+  void data_extents(std::string object, std::uint64_t offset, std::uint64_t size_bytes, ExtentsDone done) override;
   Result<ListPage> list(std::string cursor) override;
   Result<std::vector<std::string>> list_starts(unsigned parts) override;
   Result<Capacity> capacity() override;
@@ -210,7 +215,11 @@ class ScriptedClient final : public ObjectStore {
   void run_unblocked(Answers& answers);
   void crash(Answers& answers);
   Result<> touch(const std::string& object);
+  void tell_of_fences(const std::string& object);
   bool reaches(const std::string& object) const;
+  bool reaches(const StepInfo& step) const {
+    return reaches(step.object) && (step.source.empty() || reaches(step.source));
+  }
 
   const std::shared_ptr<ScriptedCluster> cluster_;
   const std::uint64_t number_;

@@ -37,6 +37,48 @@ Result<std::optional<Descriptor>> open_existing(int data, const std::string& obj
   return std::unexpected(system_error("open " + object));
 }
 
+Result<> punch(int file, const std::string& object, const DataExtent& range) {
+  const auto offset = static_cast<off_t>(range.offset), size = static_cast<off_t>(range.size_bytes);
+  if (::fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, size) == 0) return {};
+  return std::unexpected(system_error("punch a hole into " + object, Outcome::unknown));
+}
+
+/// Bytes that another thread cuts off meanwhile are missing in the copy, too.
+Result<> copy_bytes(int from, int to, const DataExtent& range, const std::string& what) {
+  const auto end = static_cast<off_t>(range.offset + range.size_bytes);
+  for (auto at = static_cast<off_t>(range.offset); at < end;) {
+    off_t in = at, out = at;
+    const ssize_t size = ::copy_file_range(from, &in, to, &out, static_cast<std::size_t>(end - at), 0);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return std::unexpected(system_error("copy " + what, Outcome::unknown));
+    if (size == 0) return {};
+    at += size;
+  }
+  return {};
+}
+
+/// nullopt: there is none from there on.
+Result<std::optional<std::uint64_t>> next(int file, const std::string& object, std::uint64_t offset, int whence) {
+  const off_t found = ::lseek(file, static_cast<off_t>(offset), whence);
+  if (found >= 0) return static_cast<std::uint64_t>(found);
+  if (errno == ENXIO) return std::nullopt;
+  return std::unexpected(system_error("look for data in " + object));
+}
+
+Result<std::vector<DataExtent>> extents_of(int file, const std::string& object, const DataExtent& range) {
+  std::vector<DataExtent> found;
+  const std::uint64_t end = range.offset + range.size_bytes;
+  for (std::uint64_t at = range.offset; at < end;) {
+    LCCFS_TRY(const auto data, next(file, object, at, SEEK_DATA));
+    if (!data || *data >= end) break;
+    LCCFS_TRY(const auto hole, next(file, object, *data, SEEK_HOLE));
+    if (!hole) break;  // cut off just now
+    at = std::min(*hole, end);
+    found.push_back({*data, at - *data});
+  }
+  return found;
+}
+
 }  // namespace
 
 Result<std::size_t> DataFiles::read(const std::string& object, std::uint64_t offset, std::span<char> target) const {
@@ -117,6 +159,40 @@ Result<Unsynced> DataFiles::remove(const std::string& object) const {
   if (::unlinkat(data_, path_of(object).c_str(), 0) != 0 && errno != ENOENT)
     return std::unexpected(system_error("remove " + object));
   return Unsynced{{}, true};  // synced even when it was gone already, as above
+}
+
+Result<Unsynced> DataFiles::zero(const std::string& object, std::uint64_t offset, std::uint64_t size_bytes) const {
+  LCCFS_TRY(auto file, open_existing(data_, object, O_WRONLY));
+  if (!file) return Unsynced{};
+  if (size_bytes != 0) LCCFS_CHECK(punch(file->get(), object, {offset, size_bytes}));
+  return Unsynced{std::move(*file), false};
+}
+
+Result<Unsynced> DataFiles::copy(const std::string& source, const std::string& target) const {
+  LCCFS_TRY(const auto from, open_existing(data_, source, O_RDONLY));
+  if (!from) return failure(ErrorCode::not_found, source + ": no such object");
+  struct stat status {};
+  if (::fstat(from->get(), &status) != 0) return std::unexpected(system_error("look at " + source));
+  const auto end = static_cast<std::uint64_t>(status.st_size);
+  LCCFS_TRY(const auto data, extents_of(from->get(), source, {0, end}));
+  LCCFS_TRY(auto opened, open_to_write(target));
+  std::uint64_t at = 0;
+  for (const DataExtent& extent : data) {
+    if (extent.offset > at) LCCFS_CHECK(punch(opened.file.get(), target, {at, extent.offset - at}));
+    LCCFS_CHECK(copy_bytes(from->get(), opened.file.get(), extent, source + " to " + target));
+    at = extent.offset + extent.size_bytes;
+  }
+  if (end > at) LCCFS_CHECK(punch(opened.file.get(), target, {at, end - at}));
+  if (::ftruncate(opened.file.get(), static_cast<off_t>(end)) != 0)
+    return std::unexpected(system_error("truncate " + target, Outcome::unknown));
+  return opened;
+}
+
+Result<std::vector<DataExtent>> DataFiles::extents(const std::string& object, std::uint64_t offset,
+                                                   std::uint64_t size_bytes) const {
+  LCCFS_TRY(const auto file, open_existing(data_, object, O_RDONLY));
+  if (!file) return std::vector<DataExtent>{};
+  return extents_of(file->get(), object, {offset, size_bytes});
 }
 
 Result<> DataFiles::sync(const std::string& object, std::span<const Unsynced> changes) const {

@@ -31,6 +31,11 @@ class DataFiles {
   Result<Unsynced> write(const std::string& object, std::uint64_t offset, const SharedBytes& bytes) const;
   Result<Unsynced> truncate(const std::string& object, std::uint64_t size_bytes) const;
   Result<Unsynced> remove(const std::string& object) const;
+  Result<Unsynced> zero(const std::string& object, std::uint64_t offset, std::uint64_t size_bytes) const;
+  /// In place: what is cut short leaves old and new bytes.
+  Result<Unsynced> copy(const std::string& source, const std::string& target) const;
+  Result<std::vector<DataExtent>> extents(const std::string& object, std::uint64_t offset,
+                                          std::uint64_t size_bytes) const;
   /// Makes several changes of one object durable.
   Result<> sync(const std::string& object, std::span<const Unsynced> changes) const;
 

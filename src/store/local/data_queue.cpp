@@ -24,6 +24,16 @@ void DataQueue::read(const std::string& object, std::uint64_t offset, std::span<
        }});
 }
 
+void DataQueue::extents(const std::string& object, std::uint64_t offset, std::uint64_t size_bytes,
+                        ObjectStore::ExtentsDone done) {
+  line_up(object, {false, [this, object, offset, size_bytes, done = std::move(done)]() mutable {
+                     auto found = files_.extents(object, offset, size_bytes);
+                     return Made{{}, [done = std::move(done), found = std::move(found)](Result<>) mutable {
+                                   done(std::move(found));
+                                 }};
+                   }});
+}
+
 void DataQueue::change(const std::string& object, Change change, ObjectStore::DataDone done) {
   line_up(object, {true, [this, change = std::move(change), done = std::move(done)]() mutable {
                      auto changed = change(files_);

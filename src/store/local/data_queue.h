@@ -29,6 +29,8 @@ class DataQueue {
   using Change = std::move_only_function<Result<Unsynced>(const DataFiles&)>;
 
   void read(const std::string& object, std::uint64_t offset, std::span<char> target, ObjectStore::ReadDone done);
+  void extents(const std::string& object, std::uint64_t offset, std::uint64_t size_bytes,
+               ObjectStore::ExtentsDone done);
   void change(const std::string& object, Change change, ObjectStore::DataDone done);
   const DataFiles& files() const { return files_; }
 

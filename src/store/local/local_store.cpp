@@ -96,6 +96,23 @@ class LocalStore final : public ObjectStore {
     change_data(
         object, [=](const DataFiles& files) { return files.remove(object); }, std::move(done));
   }
+  void zero_data(std::string object, std::uint64_t offset, std::uint64_t size_bytes, DataDone done) override {
+    change_data(
+        object, [=](const DataFiles& files) { return files.zero(object, offset, size_bytes); }, std::move(done));
+  }
+  void copy_data(std::string source, std::string target, DataDone done) override {
+    if (auto named = check_object_name(source); !named) return done(std::unexpected(std::move(named).error()));
+    change_data(
+        target, [=](const DataFiles& files) { return files.copy(source, target); }, std::move(done));
+  }
+  void data_extents(std::string object, std::uint64_t offset, std::uint64_t size_bytes, ExtentsDone done) override {
+    Step step(client_);
+    if (!step) return done(fenced_failure());
+    if (auto named = check_object_name(object); !named) return done(std::unexpected(std::move(named).error()));
+    volume_->data().extents(
+        object, offset, size_bytes,
+        [step = std::move(step), done = std::move(done)](auto found) mutable { done(std::move(found)); });
+  }
 
   // -- the volume
   Result<ListPage> list(std::string cursor) override {

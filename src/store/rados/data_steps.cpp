@@ -118,7 +118,28 @@ class DataChangeStep : public DataStep {
   ObjectStore::DataDone done_;
 };
 
-/// Truncating or removing what is missing.
+/// Blocks. What is missing has none; an erasure-coded pool knows none, but how much there is.
+Result<std::vector<DataExtent>> find_extents(librados::IoCtx& pool, const std::string& object,
+                                             const DataExtent& range) {
+  std::map<std::uint64_t, std::uint64_t> found;
+  int status = pool.mapext(object, range.offset, range.size_bytes, found);
+  if (status == -EOPNOTSUPP) {
+    std::uint64_t size_bytes = 0;
+    status = pool.stat(object, &size_bytes, nullptr);
+    if (size_bytes > 0) found.emplace(0, size_bytes);
+  }
+  if (status == -ENOENT && !is_gone(pool)) return std::vector<DataExtent>{};
+  if (status < 0) return std::unexpected(to_error(pool, status, object, Effect::reads));
+  std::vector<DataExtent> extents;
+  for (const auto& [offset, size_bytes] : found) {
+    const auto begin = std::max(offset, range.offset);
+    const auto end = std::min(offset + size_bytes, range.offset + range.size_bytes);
+    if (begin < end) extents.push_back({begin, end - begin});
+  }
+  return extents;
+}
+
+/// Truncating, zeroing or removing what is missing.
 class DataCutStep : public DataChangeStep {
  public:
   DataCutStep(const DataLane& lane, std::string object, ObjectStore::DataDone done)
@@ -126,6 +147,16 @@ class DataCutStep : public DataChangeStep {
 
  private:
   void finish_data(int status) override { DataChangeStep::finish_data(is_missing(status) ? 0 : status); }
+};
+
+class DataCopyStep : public DataChangeStep {
+ public:
+  DataCopyStep(const DataLane& lane, std::string source, std::string target, ObjectStore::DataDone done)
+      : DataChangeStep(lane, std::move(target), 0, std::move(done)), source_(std::move(source)) {}
+  const std::string& source() const { return source_; }
+
+ private:
+  const std::string source_;
 };
 
 class DataWriteStep : public DataChangeStep {
@@ -215,6 +246,40 @@ void DataSteps::remove(librados::IoCtx& pool, std::string object, ObjectStore::D
     librados::ObjectWriteOperation operation;
     operation.remove();
     return request.pool().aio_operate(request.object(), completion, &operation);
+  });
+}
+
+void DataSteps::zero(librados::IoCtx& pool, std::string object, std::uint64_t offset, std::uint64_t size_bytes,
+                     ObjectStore::DataDone done) {
+  if (size_bytes == 0) return done({});
+  auto step = std::make_unique<DataCutStep>(DataLane{pool, in_flight_, admission_}, std::move(object), std::move(done));
+  DataStep::submit(std::move(step), [=](DataCutStep& request, librados::AioCompletion* completion) {
+    librados::ObjectWriteOperation operation;
+    operation.zero(offset, size_bytes);
+    return request.pool().aio_operate(request.object(), completion, &operation);
+  });
+}
+
+void DataSteps::copy(librados::IoCtx& pool, std::string source, std::string target, ObjectStore::DataDone done) {
+  auto step = std::make_unique<DataCopyStep>(DataLane{pool, in_flight_, admission_}, std::move(source),
+                                             std::move(target), std::move(done));
+  DataStep::submit(std::move(step), [](DataCopyStep& request, librados::AioCompletion* completion) {
+    constexpr std::uint64_t any_version = 0;
+    librados::ObjectWriteOperation operation;
+    operation.copy_from(request.source(), request.pool(), any_version, 0);
+    return request.pool().aio_operate(request.object(), completion, &operation);
+  });
+}
+
+void DataSteps::extents(librados::IoCtx& pool, std::string object, std::uint64_t offset, std::uint64_t size_bytes,
+                        ObjectStore::ExtentsDone done) {
+  if (size_bytes == 0) return done(std::vector<DataExtent>{});  // RADOS takes a length of 0 for "to the end"
+  in_flight_.add_request();
+  waiting_.post([this, &pool, object = std::move(object), range = DataExtent{offset, size_bytes},
+                 done = std::move(done)]() mutable {
+    done(find_extents(pool, object, range));
+    done = nullptr;
+    in_flight_.drop_request();
   });
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/thread_pool.h"
 #include "lccfs/object_store.h"
 #include "store/rados/admission.h"
 #include "store/rados/step.h"
@@ -38,11 +39,17 @@ class DataSteps {
              ObjectStore::DataDone done);
   void truncate(librados::IoCtx& pool, std::string object, std::uint64_t size_bytes, ObjectStore::DataDone done);
   void remove(librados::IoCtx& pool, std::string object, ObjectStore::DataDone done);
+  void zero(librados::IoCtx& pool, std::string object, std::uint64_t offset, std::uint64_t size_bytes,
+            ObjectStore::DataDone done);
+  void copy(librados::IoCtx& pool, std::string source, std::string target, ObjectStore::DataDone done);
+  void extents(librados::IoCtx& pool, std::string object, std::uint64_t offset, std::uint64_t size_bytes,
+               ObjectStore::ExtentsDone done);
 
  private:
   InFlight& in_flight_;
   Admission admission_;
   LingeringMemory lingering_;
+  ThreadPool waiting_;  // last: librados has the question for extents only as a call that waits
 };
 
 }  // namespace lccfs::rados

@@ -45,6 +45,15 @@ class RadosStore : public ObjectStore {
   void remove_data(std::string object, DataDone done) override {
     data_.remove(connection_->data(), std::move(object), std::move(done));
   }
+  void zero_data(std::string object, std::uint64_t offset, std::uint64_t size_bytes, DataDone done) override {
+    data_.zero(connection_->data(), std::move(object), offset, size_bytes, std::move(done));
+  }
+  void copy_data(std::string source, std::string target, DataDone done) override {
+    data_.copy(connection_->data(), std::move(source), std::move(target), std::move(done));
+  }
+  void data_extents(std::string object, std::uint64_t offset, std::uint64_t size_bytes, ExtentsDone done) override {
+    data_.extents(connection_->data(), std::move(object), offset, size_bytes, std::move(done));
+  }
 
   Result<ListPage> list(std::string cursor) override { return rados::list(*connection_, cursor); }
   Result<std::vector<std::string>> list_starts(unsigned parts) override {
