@@ -3,8 +3,8 @@
 // The file-system facade (liblccfs): POSIX meaning on top of an object store. What src/fuse serves the kernel from, and
 // what tests drive. One FileSystem is one instance (docs/PROTOCOL.md section 2) of one mounted volume.
 //
-// Threads: every method may be called by any thread. Metadata operations and open, flush, fsync and release block on
-// the store; read and write never block: their `done` is called by any thread, once, perhaps before they return.
+// Threads: every method may be called by any thread. Metadata operations and open, flush, fsync, release, fallocate,
+// seek and copy_file_range block on the store; read and write never block: their `done` is called by any thread, once, perhaps before they return.
 // Names are single path components. Permission checks are the caller's (the kernel's default_permissions); what POSIX
 // leaves to the file system (setgid inheritance, clearing setuid on writes) is done here.
 // Errors: ErrorCode::fenced for everything once this client was fenced; stale for an inode that is gone.
@@ -111,6 +111,7 @@ struct WriteRequest {
   bool writes_back_pages = false;  ///< of what was changed through mmap: at its offset, whatever the flags say
 };
 
+enum class SeekTo { data, hole };
 enum class RenameMode { replace, no_replace, exchange };
 enum class XattrMode { create_or_replace, create, replace };
 
@@ -193,6 +194,18 @@ class FileSystem {
   /// before: told once to each handle, by flush or fsync.
   virtual Result<> flush(HandleId handle) = 0;
   virtual Result<> fsync(HandleId handle, bool data_only) = 0;
+  /// fallocate(2), with its modes: 0, KEEP_SIZE, PUNCH_HOLE with KEEP_SIZE, ZERO_RANGE with and without; others are
+  /// `unsupported`. Nothing is reserved: `no_space` if what lies past the end is more than there is now. What fails may
+  /// have zeroed some of the bytes.
+  virtual Result<> fallocate(const Caller&, HandleId handle, int mode, std::uint64_t offset,
+                             std::uint64_t size_bytes) = 0;
+  /// The first data, or hole, at or after that offset; the end of the file is a hole. `no_such_offset`: there is none.
+  virtual Result<std::uint64_t> seek(HandleId handle, std::uint64_t offset, SeekTo what) = 0;
+  /// How many bytes were copied: fewer than asked for at the end of the source, or after 1 GiB. Holes stay holes.
+  /// `invalid`: the ranges are of one file, and overlap. What fails may have copied some of the bytes.
+  virtual Result<std::uint64_t> copy_file_range(const Caller&, HandleId source, std::uint64_t source_offset,
+                                                HandleId target, std::uint64_t target_offset,
+                                                std::uint64_t size_bytes) = 0;
   virtual void release(HandleId handle) = 0;
 
   virtual Result<> sync_directory(Ino ino) = 0;

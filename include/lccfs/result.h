@@ -30,6 +30,7 @@ enum class ErrorCode {
   cross_device,  ///< rename across directories, for now
   file_too_large,
   no_attribute,     ///< no such extended attribute (ENODATA)
+  no_such_offset,   ///< no data, or nothing at all, from there on (ENXIO)
   range_too_small,  ///< the caller's buffer is too small (ERANGE)
   bad_handle,       ///< no such open file, or not open for this
   read_only,

@@ -23,8 +23,10 @@ auto promised() {
 /// One thread.
 class StepsInFlight {
  public:
+  explicit StepsInFlight(std::size_t most_in_flight = 64) : most_in_flight_(most_in_flight) {}
+
   ObjectStore::DataDone next() {
-    if (waiting_.size() == most_in_flight) wait_for_first();
+    if (waiting_.size() == most_in_flight_) wait_for_first();
     auto [answer, done] = promised<Result<>>();
     waiting_.push_back(std::move(answer));
     return std::move(done);
@@ -35,12 +37,12 @@ class StepsInFlight {
   }
 
  private:
-  static constexpr std::size_t most_in_flight = 64;
   void wait_for_first() {
     auto result = waiting_.front().get();
     waiting_.pop_front();
     if (!result && result_) result_ = std::move(result);
   }
+  const std::size_t most_in_flight_;
   std::deque<std::future<Result<>>> waiting_;
   Result<> result_;
 };

@@ -47,6 +47,8 @@ const char* describe(ErrorCode code) {
       return "file too large";
     case ErrorCode::no_attribute:
       return "no such extended attribute";
+    case ErrorCode::no_such_offset:
+      return "nothing from there on";
     case ErrorCode::range_too_small:
       return "buffer too small";
     case ErrorCode::bad_handle:

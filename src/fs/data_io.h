@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -35,6 +36,10 @@ struct DataIo {
   void write(Node node, WriteRequest request, Pages pages, FileSystem::WriteDone done);
   /// At the size then, alone.
   void append(Node node, WriteRequest request, Pages pages, FileSystem::WriteDone done);
+  /// Changes these bytes alone in the gate: `work` runs with the lease ours, nothing past the end, and the privileges
+  /// gone that a write by this caller takes away. The kernel drops its pages where the call succeeds; where it fails,
+  /// they are dropped here, because bytes may have changed. Blocking.
+  Result<> change_alone(FileNode& node, const Caller& caller, ByteRange range, const std::function<Result<>()>& work);
   /// What a write, or a truncate, by this caller takes away: setuid and setgid bits, security.capability. Blocking.
   Result<> clear_privileges(FileNode& node, const Caller& caller);
   /// Whether memory knows that it takes nothing away.

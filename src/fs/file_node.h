@@ -88,8 +88,17 @@ class FileNode final : public Lease {
   // -- truncate.cpp; the caller is alone in the gate
   Result<> truncate(std::uint64_t size_bytes) EXCLUDES(step_mutex, mutex);
   Result<> set_times(const SetAttributes& changes) EXCLUDES(step_mutex, mutex);
+  /// Raises the size, if it is less. The lease is ours, the tail is clean.
+  Result<> grow(std::uint64_t size_bytes) EXCLUDES(step_mutex, mutex);
   /// Cuts what a failed write, or a cut that failed, may have left past the size.
   Result<> clean_tail() REQUIRES(step_mutex) EXCLUDES(mutex);
+
+  // -- ranges.cpp; the caller is alone in the gate, the lease is ours, the tail is clean
+  /// Makes these bytes zeros: whole objects are removed. Answers whether the store did a step on every object of the
+  /// range: only then is it known that the lease was ours all the time.
+  Result<bool> zero_range(ByteRange range) EXCLUDES(step_mutex, mutex);
+  /// Stores the size though it may be stored: a holder that was evicted learns by this step that it is none any more.
+  Result<> confirm_lease() EXCLUDES(step_mutex, mutex);
 
  private:
   Result<> taken(Inode inode, std::uint64_t unchanged_since) REQUIRES(step_mutex) EXCLUDES(mutex) override;
@@ -100,6 +109,7 @@ class FileNode final : public Lease {
   void take(Inode read) REQUIRES(mutex);
   txn::FileChanges dirty_changes(bool with_times) REQUIRES(mutex);
   Result<> store_dirty_now(bool with_times) REQUIRES(step_mutex) EXCLUDES(mutex);
+  Result<> store_size(std::uint64_t size_bytes) REQUIRES(step_mutex) EXCLUDES(mutex);
   Result<> change_leased(const txn::FileChanges& changes) REQUIRES(step_mutex) EXCLUDES(mutex);
   void lose_buffer(const Error& why) EXCLUDES(mutex);
   Result<> cut_data(std::uint64_t size_bytes) REQUIRES(step_mutex) EXCLUDES(mutex);

@@ -94,6 +94,18 @@ class MountedVolume final : public FileSystem {
   Result<> flush(HandleId handle) override { return files_.flush(handle); }
   Result<> fsync(HandleId handle, bool data_only) override { return files_.fsync(handle, data_only); }
   void release(HandleId handle) override { files_.release(handle); }
+  Result<> fallocate(const Caller& caller, HandleId handle, int mode, std::uint64_t offset,
+                     std::uint64_t size_bytes) override {
+    return files_.fallocate(caller, handle, mode, offset, size_bytes);
+  }
+  Result<std::uint64_t> seek(HandleId handle, std::uint64_t offset, SeekTo what) override {
+    return files_.seek(handle, offset, what);
+  }
+  Result<std::uint64_t> copy_file_range(const Caller& caller, HandleId source, std::uint64_t source_offset,
+                                        HandleId target, std::uint64_t target_offset,
+                                        std::uint64_t size_bytes) override {
+    return files_.copy_file_range(caller, source, source_offset, target, target_offset, size_bytes);
+  }
   Result<> sync_directory(Ino ino) override { return names_.sync_directory(ino); }
 
   Result<VolumeUsage> usage() override {

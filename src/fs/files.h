@@ -57,6 +57,10 @@ class Files {
   Result<> flush(HandleId handle);
   Result<> fsync(HandleId handle, bool data_only);
   void release(HandleId handle);
+  Result<> fallocate(const Caller& caller, HandleId handle, int mode, std::uint64_t offset, std::uint64_t size_bytes);
+  Result<std::uint64_t> seek(HandleId handle, std::uint64_t offset, SeekTo what);
+  Result<std::uint64_t> copy_file_range(const Caller& caller, HandleId source, std::uint64_t source_offset,
+                                        HandleId target, std::uint64_t target_offset, std::uint64_t size_bytes);
   void forget(Ino ino) { kernel_.forget(ino); }
   void tick();
   void set_kernel_cache(KernelCache* cache) { kernel_.set(cache); }

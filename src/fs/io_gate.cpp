@@ -37,10 +37,14 @@ void IoGate::end_write(const ByteRange& range) {
   }
 }
 
-void IoGate::lock() {
+void IoGate::lock() { wait_for(Kind::alone); }
+
+void IoGate::wait_to_read() { wait_for(Kind::read); }
+
+void IoGate::wait_for(Kind kind) {
   std::promise<void> admitted;
   auto answer = admitted.get_future();
-  enter_alone([admitted = std::move(admitted)]() mutable { admitted.set_value(); });
+  enter({kind, {}, [admitted = std::move(admitted)]() mutable { admitted.set_value(); }});
   answer.get();
 }
 

@@ -43,6 +43,7 @@ class IoGate {
   void leave_alone() { leave(Kind::alone, {}); }
 
   /// The same, by a thread that waits. Not from a completion of the store.
+  void wait_to_read();
   void lock();
   void unlock() { leave_alone(); }
 
@@ -56,6 +57,7 @@ class IoGate {
   };
 
   void enter(Waiter waiter) EXCLUDES(mutex_);
+  void wait_for(Kind kind) EXCLUDES(mutex_);
   void leave(Kind kind, ByteRange range) EXCLUDES(mutex_);
   void end_write(const ByteRange& range) REQUIRES(mutex_);
   bool may_go(const Waiter& waiter) const REQUIRES(mutex_);
@@ -70,5 +72,18 @@ class IoGate {
 
 /// Holds a gate alone for its lifetime.
 using AloneInGate = std::lock_guard<IoGate>;
+
+/// Is in a gate as a read is, for its lifetime. By a thread that waits, and that is in it nowhere else: what is to run
+/// alone may come in between.
+class ReadInGate {
+ public:
+  explicit ReadInGate(IoGate& gate) : gate_(gate) { gate.wait_to_read(); }
+  ~ReadInGate() { gate_.leave_read(); }
+  ReadInGate(const ReadInGate&) = delete;
+  ReadInGate& operator=(const ReadInGate&) = delete;
+
+ private:
+  IoGate& gate_;
+};
 
 }  // namespace lccfs

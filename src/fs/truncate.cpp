@@ -8,6 +8,10 @@
 //  1          | Inode.X  | [store size, times, map] guard lease = me; size, times | COMMIT; my lease, bytes past size
 //  2          | Data.X.* | cut the boundary object, remove mapped ones past it    | the same: cut at the take-over
 //
+//  grow       | object   | step (fallocate)                                       | stop here leaves
+//  1          | Inode.X  | "store size, times, map": guard lease = me; size,      | done
+//             |          | times                                                  |
+//
 //  set times  | object   | step                                                   | stop here leaves
 //  1          | Inode.X  | [change unleased file] guard lease absent, version as  | done
 //             |          | read; times                                            |
@@ -29,6 +33,21 @@ Result<> FileNode::truncate(std::uint64_t size_bytes) {
   LCCFS_CHECK(ensure());
   static_cast<void>(write_out());  // what cannot be written stays buffered, and its error is told: a cut gives space
   LCCFS_CHECK(clean_tail());
+  LCCFS_CHECK(store_size(size_bytes));
+  return clean_tail();
+}
+
+Result<> FileNode::grow(std::uint64_t size_bytes) {
+  const Lock one_step(step_mutex);
+  {
+    const Lock lock(mutex);
+    if (view.size_bytes >= size_bytes) return {};
+  }
+  return store_size(size_bytes);
+}
+
+/// What it cuts off is still to be cut.
+Result<> FileNode::store_size(std::uint64_t size_bytes) {
   std::uint64_t size_before = 0;
   {
     const Lock lock(mutex);
@@ -48,8 +67,7 @@ Result<> FileNode::truncate(std::uint64_t size_bytes) {
     if (!stored) view.size_bytes = covered_size_bytes = size_before;
     if (stored && shorter) tail_is_dirty = true;  // should the cut fail: nothing else is done before it is made good
   }
-  LCCFS_CHECK(stored);
-  return clean_tail();
+  return stored;
 }
 
 Result<> FileNode::clean_tail() {

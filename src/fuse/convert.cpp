@@ -3,6 +3,7 @@
 
 #include <linux/fs.h>
 #include <sys/xattr.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -38,6 +39,7 @@ constexpr std::pair<ErrorCode, int> errno_table[] = {
     {ErrorCode::cross_device, EXDEV},
     {ErrorCode::file_too_large, EFBIG},
     {ErrorCode::no_attribute, ENODATA},
+    {ErrorCode::no_such_offset, ENXIO},
     {ErrorCode::range_too_small, ERANGE},
     {ErrorCode::bad_handle, EBADF},
     {ErrorCode::read_only, EROFS},
@@ -77,6 +79,12 @@ std::optional<RenameMode> to_rename_mode(unsigned flags) {
   if (flags == 0) return RenameMode::replace;
   if (flags == RENAME_NOREPLACE) return RenameMode::no_replace;
   if (flags == RENAME_EXCHANGE) return RenameMode::exchange;
+  return std::nullopt;
+}
+
+std::optional<SeekTo> to_seek(int whence) {
+  if (whence == SEEK_DATA) return SeekTo::data;
+  if (whence == SEEK_HOLE) return SeekTo::hole;
   return std::nullopt;
 }
 

@@ -23,5 +23,7 @@ SetAttributes to_changes(const struct stat& values, int to_set, TimeSpec now);
 /// renameat2's flags; nullopt: one that we do not know.
 std::optional<RenameMode> to_rename_mode(unsigned flags);
 std::optional<XattrMode> to_xattr_mode(int flags);
+/// As of lseek; nullopt: a way that the kernel goes by itself.
+std::optional<SeekTo> to_seek(int whence);
 
 }  // namespace lccfs::fuse

@@ -30,6 +30,17 @@ void AllocationMap::set_believed_there(ObjectIndex index, bool there) {
   blocks_[index.value / MapBlock::objects].believed_there.set(index.value % MapBlock::objects, there);
 }
 
+std::optional<ObjectIndex> AllocationMap::next_mapped(ObjectIndex first) const {
+  const auto first_block = first.value / MapBlock::objects;
+  for (auto block = blocks_.lower_bound(first_block); block != blocks_.end(); ++block) {
+    const auto from = block->first == first_block ? first.value % MapBlock::objects : 0;
+    const auto& bits = block->second.may_exist;
+    const auto bit = from == 0 ? bits._Find_first() : bits._Find_next(from - 1);
+    if (bit < bits.size()) return ObjectIndex{block->first * MapBlock::objects + bit};
+  }
+  return std::nullopt;
+}
+
 std::set<std::uint64_t> AllocationMap::mapped_from(ObjectIndex first) const {
   std::set<std::uint64_t> mapped;
   for (auto block = blocks_.lower_bound(first.value / MapBlock::objects); block != blocks_.end(); ++block) {

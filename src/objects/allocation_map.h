@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "format/records.h"
@@ -23,7 +24,9 @@ class AllocationMap {
 
   /// How many objects may exist.
   std::uint64_t mapped() const;
-  /// The objects at or after `first` that may exist.
+  /// The first object at or after `first` that may exist.
+  std::optional<ObjectIndex> next_mapped(ObjectIndex first) const;
+  /// All of them.
   std::set<std::uint64_t> mapped_from(ObjectIndex first) const;
 
   /// What of the objects that are believed there lies below the size.

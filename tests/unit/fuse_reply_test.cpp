@@ -96,6 +96,7 @@ TEST_CASE("every error has its errno") {
       {ErrorCode::cross_device, EXDEV},
       {ErrorCode::file_too_large, EFBIG},
       {ErrorCode::no_attribute, ENODATA},
+      {ErrorCode::no_such_offset, ENXIO},
       {ErrorCode::range_too_small, ERANGE},
       {ErrorCode::bad_handle, EBADF},
       {ErrorCode::read_only, EROFS},
@@ -190,6 +191,9 @@ TEST_CASE("unknown flags of rename and setxattr are not taken for known ones") {
   CHECK(to_xattr_mode(XATTR_CREATE) == XattrMode::create);
   CHECK(to_xattr_mode(XATTR_REPLACE) == XattrMode::replace);
   CHECK_FALSE(to_xattr_mode(XATTR_CREATE | XATTR_REPLACE));
+  CHECK(to_seek(SEEK_DATA) == SeekTo::data);
+  CHECK(to_seek(SEEK_HOLE) == SeekTo::hole);
+  CHECK_FALSE(to_seek(SEEK_SET));
 }
 
 TEST_CASE("a direct handle passes by the kernel's pages and writes in parallel") {

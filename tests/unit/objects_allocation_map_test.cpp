@@ -29,6 +29,11 @@ TEST_CASE("bits are of one object each, over the borders of blocks") {
   CHECK(map.mapped_from(ObjectIndex{1023}) == std::set<std::uint64_t>{1023, 1024, 5000});
   CHECK(map.mapped_from(ObjectIndex{1024}) == std::set<std::uint64_t>{1024, 5000});
   CHECK(map.mapped_from(ObjectIndex{5001}).empty());
+  CHECK(map.next_mapped(ObjectIndex{0}) == ObjectIndex{0});
+  CHECK(map.next_mapped(ObjectIndex{1}) == ObjectIndex{1023});
+  CHECK(map.next_mapped(ObjectIndex{1024}) == ObjectIndex{1024});
+  CHECK(map.next_mapped(ObjectIndex{1025}) == ObjectIndex{5000});
+  CHECK_FALSE(map.next_mapped(ObjectIndex{5001}));
 }
 
 TEST_CASE("what is believed there can be taken back, what may exist stays") {

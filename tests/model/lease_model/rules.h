@@ -65,7 +65,7 @@ namespace lease_model {
   X(step_without_change, "evicted holder punches a hole; other writes", \
     "where nothing is to be done, the size step is done all the same: who was evicted learns of it") \
   X(punch_alone, "punch and overwrite in one client, reader", \
-    "punching a hole is alone for its range (not built yet)") \
+    "punching a hole is alone for its range") \
   X(end_asks_holder, "extend x reader at the end", \
     "getattr, and a read that meets the end, ask the holder") \
   X(holder_stores_size, "extend x reader at the end", \

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// copy_file_range. Objects that line up are copied by the store, the rest is read and written by us. In parts: for each
+// the source's gate is entered as a read and left before the target's is entered alone, so that copies in opposite
+// directions do not wait for each other. What else is done to the source meanwhile may be in the copy, or not; what is
+// cut off it may be zeros there.
+//
+//  copy | object   | step                                                         | stop here leaves
+//  1    | Inode.S  | read size and map, unless the lease is ours; another holds   | nothing
+//       |          | it: it stores its size first                                 |
+//  2    | Data.S.* | where objects do not line up: which bytes are data; read     | nothing
+//  3    | Inode.T  | the lease (lease.cpp); privileges (data_privileges.cpp)      | nothing
+//  4    | Data.T.* | where the source has holes: remove whole objects, zero parts | below the size: old, new or torn bytes,
+//       |          |                                                              | as on a disk
+//  5    | Inode.T  | "may exist" bits of the objects, if not set                  | bits that promise nothing
+//  6    | Data.T.* | copy whole objects, write the others; where the source has   | as 4; past the size: cut at the
+//       |          | lost its object: remove                                      | take-over
+//  7    | Inode.T  | "store size, times, map", if 4 left out an object: a holder  | the same
+//       |          | that was evicted learns of it                                |
+//  -    | memory   | size and times, stored at fsync, flush, release              | growth that no fsync covered is lost
+#include <algorithm>
+#include <future>
+#include <set>
+
+#include "base/completions.h"
+#include "format/layout.h"
+#include "format/object_names.h"
+#include "fs/data_map.h"
+#include "fs/files.h"
+
+namespace lccfs {
+
+namespace {
+
+// What the kernel waits for in one request; a part of it, alone in the gate; and of that, what is in our memory.
+constexpr std::uint64_t most_bytes_in_a_call = 1ULL << 30;
+constexpr std::uint64_t most_objects_in_a_part = 64;
+constexpr std::uint64_t most_bytes_in_memory = 32ULL << 20;
+constexpr std::uint64_t piece_bytes = 4ULL << 20;
+constexpr std::size_t most_in_flight = 16;
+
+/// Data of the source that goes through our memory.
+struct Piece {
+  std::uint64_t from = 0;
+  std::shared_ptr<std::vector<char>> bytes;
+};
+
+/// What is to be done for some bytes of the source, in the order of the file.
+struct Part {
+  std::uint64_t from = 0, size_bytes = 0;
+  std::vector<ObjectIndex> objects;  ///< of the source: the store copies them
+  std::vector<Piece> pieces;
+};
+
+class RangeCopy {
+ public:
+  RangeCopy(DataIo& io, const Caller& caller, DataIo::Node source, std::uint64_t from, DataIo::Node target,
+            std::uint64_t to, std::uint64_t size_bytes)
+      : io_(io),
+        caller_(caller),
+        source_(std::move(source)),
+        target_(std::move(target)),
+        from_(from),
+        to_(to),
+        size_bytes_(std::min(size_bytes, most_bytes_in_a_call)) {}
+
+  Result<std::uint64_t> run() {
+    std::uint64_t copied = 0;
+    while (copied < size_bytes_) {
+      auto part = copy_part(from_ + copied);
+      if (!part && copied == 0) return part;
+      if (!part || *part == 0) break;  // what went wrong comes again with the next call
+      copied += *part;
+    }
+    return copied;
+  }
+
+ private:
+  /// How many bytes; 0: the source ends there.
+  Result<std::uint64_t> copy_part(std::uint64_t from) {
+    LCCFS_TRY(auto part, look_at_source(from));
+    if (part.size_bytes == 0) return 0;
+    LCCFS_CHECK(read(part));
+    const ByteRange range = in_target({part.from, part.from + part.size_bytes});
+    LCCFS_CHECK(io_.change_alone(*target_, caller_, range, [&] { return put(part, range); }));
+    return part.size_bytes;
+  }
+
+  // -- the source
+  Result<Part> look_at_source(std::uint64_t from) {
+    const ReadInGate reading(source_->gate);
+    LCCFS_CHECK(source_->write_out());
+    LCCFS_TRY(const auto map, DataMap::of(io_, *source_));
+    if (from >= map.size_bytes()) return Part{};
+    size_bytes_ = std::min(size_bytes_, map.size_bytes() - from_);
+    const ByteRange all{from_, from_ + size_bytes_};
+    if (source_ == target_ && all.overlaps(in_target(all))) {
+      return failure(ErrorCode::invalid, format::inode_object(source_->ino) + ": a copy onto itself");
+    }
+    return lines_up() ? of_objects(map, {from, all.end}) : of_bytes(map, {from, all.end});
+  }
+
+  bool lines_up() const { return from_ % object_size_ == to_ % object_size_; }
+
+  /// Whole objects, and what there is before and after them.
+  Result<Part> of_objects(const DataMap& map, ByteRange range) {
+    range.end = std::min(range.end, (range.begin / object_size_ + most_objects_in_a_part) * object_size_);
+    const auto first = (range.begin + object_size_ - 1) / object_size_, last = range.end / object_size_;
+    if (first >= last) return of_bytes(map, range);
+    Part part{range.begin, range.end - range.begin, {}, {}};
+    for (auto i = first; i < last; ++i) {
+      if (map.may_exist(ObjectIndex{i})) part.objects.push_back(ObjectIndex{i});
+    }
+    LCCFS_CHECK(add_pieces(map, {range.begin, first * object_size_}, part));
+    LCCFS_CHECK(add_pieces(map, {last * object_size_, range.end}, part));
+    return part;
+  }
+
+  Result<Part> of_bytes(const DataMap& map, ByteRange range) {
+    range.end = std::min(range.end, range.begin + most_bytes_in_memory);
+    Part part{range.begin, range.end - range.begin, {}, {}};
+    LCCFS_CHECK(add_pieces(map, range, part));
+    return part;
+  }
+
+  static Result<> add_pieces(const DataMap& map, ByteRange range, Part& part) {
+    LCCFS_TRY(const auto data, map.data_in(range));
+    for (ByteRange rest : data) {
+      while (rest.begin < rest.end) {
+        const auto size_bytes = std::min(piece_bytes, rest.end - rest.begin);
+        part.pieces.push_back({rest.begin, std::make_shared<std::vector<char>>(size_bytes)});
+        rest.begin += size_bytes;
+      }
+    }
+    return {};
+  }
+
+  /// As any read: what has been cut off meanwhile stays zeros.
+  Result<> read(Part& part) {
+    StepsInFlight reads(most_in_flight);
+    for (const Piece& piece : part.pieces) {
+      io_.read(source_, piece.from, *piece.bytes, [done = reads.next()](Result<std::size_t> got) mutable {
+        done(got ? Result<>{} : std::unexpected(std::move(got).error()));
+      });
+    }
+    return reads.wait();
+  }
+
+  // -- the target, alone in its gate
+  ByteRange in_target(ByteRange range) const { return {range.begin - from_ + to_, range.end - from_ + to_}; }
+  ObjectIndex in_target(ObjectIndex object) const {
+    return {in_target({object.value * object_size_, 0}).begin / object_size_};
+  }
+
+  Result<> put(const Part& part, ByteRange range) {
+    auto done = put_bytes(part, range);
+    if (!done) return clean_up_after(range, std::move(done).error());
+    note_copied(part, range);
+    return is_complete_ ? Result<>{} : target_->confirm_lease();
+  }
+
+  Result<> put_bytes(const Part& part, ByteRange range) {
+    target_->buffer->drop(range);
+    // All of it is through before anything is written: a step that the store runs twice must find nothing new.
+    LCCFS_CHECK(punch_holes(part));
+    LCCFS_CHECK(map_objects(part));
+    StepsInFlight steps(most_in_flight);
+    missing_.assign(part.objects.size(), 0);
+    for (std::size_t i = 0; i < part.objects.size(); ++i) copy_object(part.objects[i], missing_[i], steps.next());
+    for (const Piece& piece : part.pieces) write(piece, steps);
+    return steps.wait();
+  }
+
+  Result<> punch_holes(const Part& part) {
+    std::vector<ByteRange> data;
+    for (const auto object : part.objects) {
+      data.push_back({object.value * object_size_, (object.value + 1) * object_size_});
+    }
+    for (const Piece& piece : part.pieces) data.push_back({piece.from, piece.from + piece.bytes->size()});
+    data.push_back({part.from + part.size_bytes, part.from + part.size_bytes});
+    std::ranges::sort(data, {}, &ByteRange::begin);
+    is_complete_ = true;
+    auto at = part.from;
+    for (const ByteRange& next : data) {
+      if (next.begin > at) {
+        LCCFS_TRY(const bool complete, target_->zero_range(in_target({at, next.begin})));
+        is_complete_ = is_complete_ && complete;
+      }
+      at = next.end;
+    }
+    return {};
+  }
+
+  std::set<std::uint64_t> written_by(const Part& part) const {
+    std::set<std::uint64_t> objects;
+    for (const auto object : part.objects) objects.insert(in_target(object).value);
+    for (const Piece& piece : part.pieces) {
+      for (const auto& extent : extents_of(piece)) objects.insert(extent.index.value);
+    }
+    return objects;
+  }
+
+  std::vector<format::Extent> extents_of(const Piece& piece) const {
+    return format::extents(object_size_, in_target({piece.from, 0}).begin, piece.bytes->size());
+  }
+
+  /// One step for each run of objects that follow each other.
+  Result<> map_objects(const Part& part) {
+    const auto objects = written_by(part);
+    const Lock one_step(target_->step_mutex);
+    for (auto first = objects.begin(); first != objects.end();) {
+      auto next = first;
+      std::uint64_t count = 0;
+      while (next != objects.end() && *next == *first + count) ++next, ++count;
+      if (!is_mapped(*first, count)) LCCFS_CHECK(target_->map_objects(ObjectIndex{*first}, count, 0));
+      first = next;
+    }
+    return {};
+  }
+
+  bool is_mapped(std::uint64_t first, std::uint64_t count) const {
+    const Lock lock(target_->mutex);
+    return target_->is_mapped(first * object_size_, count * object_size_);
+  }
+
+  void copy_object(ObjectIndex object, char& missing, ObjectStore::DataDone done) {
+    auto& store = io_.instance.store();
+    const auto target = format::data_object(target_->ino, in_target(object));
+    store.copy_data(format::data_object(source_->ino, object), target,
+                    [&store, &missing, target, done = std::move(done)](Result<> copied) mutable {
+                      if (copied || copied.error().code != ErrorCode::not_found) return done(std::move(copied));
+                      missing = 1;
+                      store.remove_data(target, std::move(done));
+                    });
+  }
+
+  void write(const Piece& piece, StepsInFlight& steps) {
+    const auto extents = extents_of(piece);
+    for (const auto& extent : extents) {
+      const char* data = piece.bytes->data() + (extent.file_offset_bytes - extents.front().file_offset_bytes);
+      io_.instance.store().write_data(format::data_object(target_->ino, extent.index), extent.object_offset_bytes,
+                                      {std::shared_ptr<const char>(piece.bytes, data), data, extent.length_bytes},
+                                      steps.next());
+    }
+  }
+
+  void note_copied(const Part& part, ByteRange range) {
+    const Lock lock(target_->mutex);
+    target_->view.size_bytes = std::max(target_->view.size_bytes, range.end);
+    target_->note_change();
+    target_->view.mtime = target_->view.wtime;
+    for (const auto object : written_by(part)) target_->set_believed_there(ObjectIndex{object}, true);
+    for (std::size_t i = 0; i < part.objects.size(); ++i) {
+      if (missing_[i] != 0) target_->set_believed_there(in_target(part.objects[i]), false);
+    }
+  }
+
+  /// What is past the end is cut before the failure is answered.
+  Result<> clean_up_after(ByteRange range, Error why) {
+    const Lock one_step(target_->step_mutex);
+    {
+      const Lock lock(target_->mutex);
+      if (range.end > target_->view.size_bytes) target_->tail_is_dirty = true;
+    }
+    LCCFS_CHECK(target_->clean_tail());
+    return std::unexpected(std::move(why));
+  }
+
+  DataIo& io_;
+  const Caller caller_;
+  const DataIo::Node source_, target_;
+  const std::uint64_t from_, to_;
+  const std::uint64_t object_size_ = io_.instance.super().object_size_bytes;
+  std::uint64_t size_bytes_;   // of the call: less, once the source's end is known
+  std::vector<char> missing_;  // of the part's objects: the source has lost it
+  bool is_complete_ = true;    // the store has done a step on every object of the part
+};
+
+}  // namespace
+
+Result<std::uint64_t> Files::copy_file_range(const Caller& caller, HandleId source_id, std::uint64_t source_offset,
+                                             HandleId target_id, std::uint64_t target_offset,
+                                             std::uint64_t size_bytes) {
+  auto source = open_files_.handle(source_id), target = open_files_.handle(target_id);
+  if (!source || !target || !for_writing(target->flags)) return failure(ErrorCode::bad_handle, "not open for this");
+  if (instance_.fenced()) return failure(ErrorCode::fenced, "this client was fenced");
+  if (size_bytes > format::file_size_limit_bytes || target_offset > format::file_size_limit_bytes - size_bytes ||
+      source_offset > format::file_size_limit_bytes) {
+    return failure(ErrorCode::file_too_large, "a file has at most 2^63 - 1 bytes");
+  }
+  return RangeCopy(io_, caller, std::move(source->node), source_offset, std::move(target->node), target_offset,
+                   size_bytes)
+      .run();
+}
+
+}  // namespace lccfs

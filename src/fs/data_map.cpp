@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "fs/data_map.h"
+
+#include <algorithm>
+#include <future>
+
+#include "base/completions.h"
+#include "format/object_names.h"
+
+namespace lccfs {
+
+namespace {
+// Whoever looks for data mostly finds it in the first object: the questions double up to this many in flight.
+constexpr std::size_t most_questions_in_flight = 16;
+}  // namespace
+
+Result<DataMap> DataMap::of(DataIo& io, FileNode& node) {
+  const auto object_size_bytes = io.instance.super().object_size_bytes;
+  {
+    const Lock lock(node.mutex);
+    if (node.lease_held) return DataMap(io.instance.store(), object_size_bytes, node.view);
+  }
+  auto read = io.holders.read_current(node.ino, LeaseHolders::Ask::for_reading);
+  if (!read) return std::unexpected(gone_is_stale(std::move(read).error()));
+  // Nobody asks a client without a record what it has open: the bytes may have gone with the file.
+  if (!read->live() && !io.instance.recorded()) {
+    return failure(ErrorCode::stale, format::inode_object(node.ino) + " was removed");
+  }
+  node.learn(*read);
+  const Lock lock(node.mutex);  // another thread may have taken the lease meanwhile: then memory knows better
+  return DataMap(io.instance.store(), object_size_bytes, node.lease_held ? node.view : *read);
+}
+
+Result<std::optional<std::uint64_t>> DataMap::next_data(std::uint64_t offset) const {
+  for (std::size_t count = 1; offset < size_bytes_; count = std::min(2 * count, most_questions_in_flight)) {
+    const auto objects = mapped_in({offset, size_bytes_}, count);
+    if (objects.empty()) break;
+    LCCFS_TRY(const auto data, ask(objects));
+    if (!data.empty()) return data.front().begin;
+    offset = objects.back().file_offset_bytes + objects.back().length_bytes;
+  }
+  return std::nullopt;
+}
+
+Result<std::uint64_t> DataMap::next_hole(std::uint64_t offset) const {
+  for (std::size_t count = 1; offset < size_bytes_; count = std::min(2 * count, most_questions_in_flight)) {
+    const auto objects = mapped_in({offset, size_bytes_}, count);
+    if (objects.empty() || objects.front().file_offset_bytes > offset) return offset;
+    const auto asked_to = objects.back().file_offset_bytes + objects.back().length_bytes;
+    LCCFS_TRY(const auto data, ask(objects));
+    for (const ByteRange& range : data) {
+      if (range.begin > offset) return offset;
+      offset = range.end;
+    }
+    if (offset < asked_to) return offset;
+  }
+  return size_bytes_;
+}
+
+Result<std::vector<ByteRange>> DataMap::data_in(ByteRange range) const {
+  range.end = std::min(range.end, size_bytes_);
+  std::vector<ByteRange> all;
+  while (range.begin < range.end) {
+    const auto objects = mapped_in(range, most_questions_in_flight);
+    if (objects.empty()) break;
+    LCCFS_TRY(const auto data, ask(objects));
+    all.insert(all.end(), data.begin(), data.end());
+    range.begin = objects.back().file_offset_bytes + objects.back().length_bytes;
+  }
+  return all;
+}
+
+/// The first pieces of the range that lie in objects which may exist.
+std::vector<format::Extent> DataMap::mapped_in(ByteRange range, std::size_t at_most) const {
+  std::vector<format::Extent> objects;
+  while (range.begin < range.end && objects.size() < at_most) {
+    const auto next = map_.next_mapped(ObjectIndex{range.begin / object_size_bytes_});
+    if (!next) break;
+    const auto begin = std::max(range.begin, next->value * object_size_bytes_);
+    if (begin >= range.end) break;
+    const auto end = std::min(range.end, (next->value + 1) * object_size_bytes_);
+    objects.push_back({*next, begin % object_size_bytes_, end - begin, begin});
+    range.begin = end;
+  }
+  return objects;
+}
+
+/// All at once.
+Result<std::vector<ByteRange>> DataMap::ask(const std::vector<format::Extent>& objects) const {
+  std::vector<std::future<Result<std::vector<DataExtent>>>> answers;
+  for (const auto& part : objects) {
+    auto [answer, done] = promised<Result<std::vector<DataExtent>>>();
+    answers.push_back(std::move(answer));
+    store_.data_extents(format::data_object(ino_, part.index), part.object_offset_bytes, part.length_bytes,
+                        std::move(done));
+  }
+  std::vector<ByteRange> data;
+  for (std::size_t i = 0; i < objects.size(); ++i) {
+    LCCFS_TRY(const auto extents, answers[i].get());
+    const auto object_begin = objects[i].file_offset_bytes - objects[i].object_offset_bytes;
+    for (const DataExtent& extent : extents) {
+      data.push_back({object_begin + extent.offset, object_begin + extent.offset + extent.size_bytes});
+    }
+  }
+  return data;
+}
+
+}  // namespace lccfs

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// Where a file has data, and where holes, as of one moment: an object that cannot exist is a hole, one that may is
+// asked. The caller is in the file's gate, and blocks.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "format/layout.h"
+#include "fs/data_io.h"
+
+namespace lccfs {
+
+class DataMap {
+ public:
+  /// From memory under the lease; else the inode is read, and whoever holds its lease stores its size first.
+  static Result<DataMap> of(DataIo& io, FileNode& node);
+
+  std::uint64_t size_bytes() const { return size_bytes_; }
+  bool may_exist(ObjectIndex index) const { return map_.may_exist(index); }
+  /// Data at or after that offset. nullopt: there is none before the end.
+  Result<std::optional<std::uint64_t>> next_data(std::uint64_t offset) const;
+  /// The end of the file at the latest.
+  Result<std::uint64_t> next_hole(std::uint64_t offset) const;
+  /// The data among these bytes, in order; neighbours may touch.
+  Result<std::vector<ByteRange>> data_in(ByteRange range) const;
+
+ private:
+  DataMap(ObjectStore& store, std::uint64_t object_size_bytes, const Inode& view)
+      : store_(store),
+        object_size_bytes_(object_size_bytes),
+        ino_(view.ino),
+        size_bytes_(view.size_bytes),
+        map_(view.map) {}
+
+  std::vector<format::Extent> mapped_in(ByteRange range, std::size_t at_most) const;
+  Result<std::vector<ByteRange>> ask(const std::vector<format::Extent>& objects) const;
+
+  ObjectStore& store_;
+  std::uint64_t object_size_bytes_;
+  Ino ino_;
+  std::uint64_t size_bytes_;
+  AllocationMap map_;
+};
+
+}  // namespace lccfs

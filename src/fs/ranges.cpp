@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// fallocate: room past the end, holes, zeros. Many objects go in parts, each alone in the gate: others get in between.
+//
+//  punch, zero | object   | step                                                  | stop here leaves
+//  0           | Inode.X  | the lease (lease.cpp), the privileges that a write    | nothing
+//              |          | takes away (data_privileges.cpp)                      |
+//  1           | Data.X.* | below the size: remove whole ones that may exist, zero | old bytes or zeros, as on a disk;
+//              |          | parts of others                                       | bits of objects that are gone
+//  2           | Inode.X  | "store size, times, map", if 1 left out an object: a  | the same
+//              |          | holder that was evicted learns of it                  |
+//  -           | memory   | "believed there", times: stored later                 |
+//  3           | Inode.X  | zero without KEEP_SIZE: grow (truncate.cpp)           |
+//
+//  mode 0      | object   | step                                                  | stop here leaves
+//  0           | the store| how much room there is                                |
+//  1           | Inode.X  | the lease; grow (truncate.cpp), but with KEEP_SIZE    | done
+#include <fcntl.h>
+
+#include <algorithm>
+
+#include "base/completions.h"
+#include "format/layout.h"
+#include "format/object_names.h"
+#include "fs/files.h"
+
+namespace lccfs {
+
+namespace {
+
+constexpr std::uint64_t most_objects_at_once = 1024;
+
+/// What a mode asks for.
+struct Wanted {
+  bool room = false;  ///< there must be some for what lies past the end
+  bool zeros = false;
+  bool growth = false;
+};
+
+Result<Wanted> wanted_by(int mode) {
+  switch (mode) {
+    case 0:
+      return Wanted{.room = true, .growth = true};
+    case FALLOC_FL_KEEP_SIZE:
+      return Wanted{.room = true};
+    case FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE:
+      return Wanted{.zeros = true};
+    case FALLOC_FL_ZERO_RANGE:
+      return Wanted{.room = true, .zeros = true, .growth = true};
+    case FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE:
+      return Wanted{.room = true, .zeros = true};
+    default:
+      return failure(ErrorCode::unsupported, "fallocate with mode " + std::to_string(mode));
+  }
+}
+
+}  // namespace
+
+// ---- what a file does
+
+Result<bool> FileNode::zero_range(ByteRange range) {
+  buffer->drop(range);
+  const auto object_size = instance_.super().object_size_bytes;
+  std::vector<format::Extent> mapped;
+  std::uint64_t size_bytes = 0;
+  bool is_complete = true;
+  {
+    const Lock lock(mutex);
+    size_bytes = view.size_bytes;
+    const auto end = std::min(range.end, size_bytes);
+    is_complete = range.end <= size_bytes;
+    for (const auto& part : format::extents(object_size, range.begin, end - std::min(range.begin, end))) {
+      if (view.map.may_exist(part.index)) mapped.push_back(part);
+      is_complete = is_complete && view.map.may_exist(part.index);
+    }
+  }
+  StepsInFlight steps;
+  std::vector<ObjectIndex> removed;
+  for (const auto& part : mapped) {
+    const auto object = format::data_object(ino, part.index);
+    if (part.length_bytes == format::bytes_within(object_size, part.index, size_bytes)) {
+      instance_.store().remove_data(object, steps.next());
+      removed.push_back(part.index);
+    } else {
+      instance_.store().zero_data(object, part.object_offset_bytes, part.length_bytes, steps.next());
+    }
+  }
+  LCCFS_CHECK(steps.wait());
+  const Lock lock(mutex);
+  for (const auto index : removed) set_believed_there(index, false);
+  return is_complete;
+}
+
+Result<> FileNode::confirm_lease() {
+  const Lock one_step(step_mutex);
+  {
+    const Lock lock(mutex);
+    stored_size_bytes.reset();
+  }
+  return store_dirty_now(true);
+}
+
+Result<> DataIo::change_alone(FileNode& node, const Caller& caller, ByteRange range,
+                              const std::function<Result<>()>& work) {
+  const auto alone = [&]() -> Result<> {
+    const AloneInGate alone_now(node.gate);
+    static_cast<void>(node.write_out());  // what cannot be written stays buffered, and its error is told
+    {
+      const Lock one_step(node.step_mutex);
+      LCCFS_CHECK(node.ensure());
+      LCCFS_CHECK(node.clean_tail());
+    }
+    LCCFS_CHECK(clear_privileges(node, caller));
+    return work();
+  };
+  auto result = alone();
+  if (!result) {
+    auto [dropped, done] = promised<bool>();
+    kernel.drop_written_pages(node.ino, range.begin, range.end - range.begin,
+                              [done = std::move(done)]() mutable { done(true); });
+    dropped.get();
+  }
+  return result;
+}
+
+// ---- what a call does
+
+namespace {
+
+/// Nothing is reserved: what is there now counts.
+Result<> check_room(FileNode& node, ByteRange range, std::uint64_t available_bytes) {
+  const Lock lock(node.mutex);
+  const auto past_the_end = std::max(range.begin, node.view.size_bytes);
+  if (range.end <= past_the_end || range.end - past_the_end <= available_bytes) return {};
+  return failure(ErrorCode::no_space, format::inode_object(node.ino) + ": more than there is");
+}
+
+/// Whether the file continues after these bytes.
+Result<bool> zero_and_note(FileNode& node, ByteRange range) {
+  LCCFS_TRY(const bool is_complete, node.zero_range(range));
+  bool continues = false;
+  {
+    const Lock lock(node.mutex);
+    node.note_change();
+    node.view.mtime = node.view.wtime;
+    continues = range.end < node.view.size_bytes;
+  }
+  if (!is_complete) LCCFS_CHECK(node.confirm_lease());
+  return continues;
+}
+
+/// `grows`: the file ends behind them at least, as soon as they are zeros.
+Result<> zero_in_parts(DataIo& io, FileNode& node, const Caller& caller, ByteRange range, bool grows) {
+  const auto object_size = io.instance.super().object_size_bytes;
+  for (bool continues = true; continues && range.begin < range.end;) {
+    const ByteRange part{range.begin,
+                         std::min(range.end, (range.begin / object_size + most_objects_at_once) * object_size)};
+    const auto zero = [&]() -> Result<> {
+      LCCFS_TRY(continues, zero_and_note(node, part));
+      return grows && !continues ? node.grow(range.end) : Result<>{};
+    };
+    LCCFS_CHECK(io.change_alone(node, caller, part, zero));
+    range.begin = part.end;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<> Files::fallocate(const Caller& caller, HandleId id, int mode, std::uint64_t offset, std::uint64_t size_bytes) {
+  const auto handle = open_files_.handle(id);
+  if (!handle || !for_writing(handle->flags)) return failure(ErrorCode::bad_handle, "not open for writing");
+  if (instance_.fenced()) return failure(ErrorCode::fenced, "this client was fenced");
+  LCCFS_TRY(const auto wanted, wanted_by(mode));
+  if (size_bytes == 0) return failure(ErrorCode::invalid, "fallocate of no bytes");
+  if (size_bytes > format::file_size_limit_bytes || offset > format::file_size_limit_bytes - size_bytes) {
+    return failure(ErrorCode::file_too_large, "a file has at most 2^63 - 1 bytes");
+  }
+  FileNode& node = *handle->node;
+  const ByteRange range{offset, offset + size_bytes};
+  if (wanted.room) {
+    LCCFS_TRY(const auto capacity, instance_.store().capacity());
+    const auto find_room = [&]() -> Result<> {
+      LCCFS_CHECK(check_room(node, range, capacity.available_bytes));
+      return wanted.growth && !wanted.zeros ? node.grow(range.end) : Result<>{};
+    };
+    LCCFS_CHECK(io_.change_alone(node, caller, range, find_room));
+  }
+  return wanted.zeros ? zero_in_parts(io_, node, caller, range, wanted.growth) : Result<>{};
+}
+
+}  // namespace lccfs

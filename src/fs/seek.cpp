@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// SEEK_DATA and SEEK_HOLE. Nothing is changed.
+//
+//  seek | object   | step                                                         |
+//  1    | Inode.X  | read size and map, unless the lease is ours; another holds   |
+//       |          | it: it stores its size first                                 |
+//  2    | Data.X.* | those that may exist: which bytes are there                  |
+#include "fs/data_map.h"
+#include "fs/files.h"
+
+namespace lccfs {
+
+Result<std::uint64_t> Files::seek(HandleId id, std::uint64_t offset, SeekTo what) {
+  const auto handle = open_files_.handle(id);
+  if (!handle) return failure(ErrorCode::bad_handle, "not an open file");
+  if (instance_.fenced()) return failure(ErrorCode::fenced, "this client was fenced");
+  FileNode& node = *handle->node;
+  const ReadInGate reading(node.gate);
+  LCCFS_CHECK(node.write_out());
+  LCCFS_TRY(const auto map, DataMap::of(io_, node));
+  const auto nothing = [&] { return failure(ErrorCode::no_such_offset, format::inode_object(node.ino)); };
+  if (offset >= map.size_bytes()) return nothing();
+  if (what == SeekTo::hole) return map.next_hole(offset);
+  LCCFS_TRY(const auto data, map.next_data(offset));
+  if (!data) return nothing();
+  return *data;
+}
+
+}  // namespace lccfs
