@@ -104,6 +104,8 @@ std::string written_answer(std::size_t size_bytes) {
   return bytes_of(fuse_write_out{.size = static_cast<std::uint32_t>(size_bytes), .padding = 0});
 }
 
+std::string seek_answer(std::uint64_t offset) { return bytes_of(fuse_lseek_out{.offset = offset}); }
+
 std::string xattr_size_answer(std::size_t size_bytes) {
   return bytes_of(fuse_getxattr_out{.size = static_cast<std::uint32_t>(size_bytes), .padding = 0});
 }

@@ -19,6 +19,7 @@ std::string open_answer(const OpenReply& reply, int flags);
 std::string create_answer(const CreateReply& reply, int flags);
 std::string open_directory_answer(HandleId handle);
 std::string written_answer(std::size_t size_bytes);
+std::string seek_answer(std::uint64_t offset);
 std::string xattr_size_answer(std::size_t size_bytes);
 std::string usage_answer(const VolumeUsage& usage);
 

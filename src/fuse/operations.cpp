@@ -337,6 +337,35 @@ void fsync(fuse_req_t raw, fuse_ino_t, int data_only, fuse_file_info* info) {
   call(raw, "fsync", &FileSystem::fsync, HandleId{info->fh}, data_only != 0);
 }
 
+void fallocate(fuse_req_t raw, fuse_ino_t, int mode, off_t offset, off_t size_bytes, fuse_file_info* info) {
+  call(raw, "fallocate", &FileSystem::fallocate, caller_of(raw), HandleId{info->fh}, mode,
+       static_cast<std::uint64_t>(offset), static_cast<std::uint64_t>(size_bytes));
+}
+
+/// The kernel does the other ways by itself.
+void lseek(fuse_req_t raw, fuse_ino_t, off_t offset, int whence, fuse_file_info* info) {
+  const std::optional<SeekTo> what = to_seek(whence);
+  if (!what) return refuse(raw, EINVAL);
+  serve(raw, "lseek",
+        [handle = HandleId{info->fh}, offset = static_cast<std::uint64_t>(offset), what = *what](Serving& serving,
+                                                                                                 Request request) {
+          const Result<std::uint64_t> found = serving.fs.seek(handle, offset, what);
+          found ? static_cast<void>(request.answer(seek_answer(*found))) : request.fail(found.error());
+        });
+}
+
+void copy_file_range(fuse_req_t raw, fuse_ino_t, off_t source_offset, fuse_file_info* source, fuse_ino_t,
+                     off_t target_offset, fuse_file_info* target, std::size_t size_bytes, int flags) {
+  if (flags != 0) return refuse(raw, EINVAL);
+  serve(raw, "copy_file_range",
+        [caller = caller_of(raw), source = HandleId{source->fh}, from = static_cast<std::uint64_t>(source_offset),
+         target = HandleId{target->fh}, to = static_cast<std::uint64_t>(target_offset),
+         size_bytes](Serving& serving, Request request) {
+          const Result<std::uint64_t> copied = serving.fs.copy_file_range(caller, source, from, target, to, size_bytes);
+          copied ? static_cast<void>(request.answer(written_answer(*copied))) : request.fail(copied.error());
+        });
+}
+
 void release(fuse_req_t raw, fuse_ino_t, fuse_file_info* info) {
   call(raw, "release", &FileSystem::release, HandleId{info->fh});
 }
@@ -344,7 +373,7 @@ void release(fuse_req_t raw, fuse_ino_t, fuse_file_info* info) {
 }  // namespace
 
 // Not among them, so that libfuse answers ENOSYS and the kernel does without: locks (kept by the kernel, for this host
-// alone), fallocate, lseek, copy_file_range, ioctl, access (default_permissions).
+// alone), ioctl, access (default_permissions).
 fuse_lowlevel_ops operations() {
   fuse_lowlevel_ops table = {};
   table.init = init;
@@ -377,6 +406,9 @@ fuse_lowlevel_ops operations() {
   table.write = write;
   table.flush = flush;
   table.fsync = fsync;
+  table.fallocate = fallocate;
+  table.lseek = lseek;
+  table.copy_file_range = copy_file_range;
   table.release = release;
   return table;
 }

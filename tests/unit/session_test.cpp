@@ -269,8 +269,7 @@ TEST_CASE("what is not there is refused as the kernel and its users expect") {
   CHECK(errno_after(renameat2(AT_FDCWD, f.c_str(), AT_FDCWD, g.c_str(), RENAME_WHITEOUT)) == EINVAL);
   CHECK(errno_after(::open(mount.mountpoint().c_str(), O_TMPFILE | O_RDWR, 0600)) == EOPNOTSUPP);
   const File file(f, O_RDWR);
-  CHECK(errno_after(fallocate(file.fd(), 0, 0, 4096)) == EOPNOTSUPP);
-  CHECK(lseek(file.fd(), 0, SEEK_HOLE) == 1);
+  CHECK(errno_after(fallocate(file.fd(), FALLOC_FL_COLLAPSE_RANGE, 0, 4096)) == EOPNOTSUPP);
   flock lock = {};
   lock.l_type = F_WRLCK;
   CHECK(fcntl(file.fd(), F_SETLK, &lock) == 0);
@@ -281,6 +280,28 @@ TEST_CASE("what is not there is refused as the kernel and its users expect") {
   CHECK(usage.f_favail == usage.f_bavail);
   CHECK(usage.f_files > usage.f_ffree);
   CHECK(usage.f_blocks == (std::uint64_t{1} << 40) / 4096);
+}
+
+TEST_CASE("room, holes, zeros and copies of ranges go from the kernel to the file and back") {
+  if (!can_mount()) return;
+  Mount mount;
+  write_all(mount.path("f"), std::string(20'000, 'x'));
+  write_all(mount.path("g"), "");
+  const File file(mount.path("f"), O_RDWR), other(mount.path("g"), O_RDWR);
+  CHECK(fallocate(file.fd(), 0, 0, 40'000) == 0);
+  CHECK(lseek(file.fd(), 0, SEEK_END) == 40'000);
+  CHECK(errno_after(fallocate(file.fd(), 0, 0, std::int64_t{1} << 50)) == ENOSPC);
+  CHECK(fallocate(file.fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 4096, 8192) == 0);
+  CHECK(fallocate(file.fd(), FALLOC_FL_ZERO_RANGE, 39'000, 2'000) == 0);
+  CHECK(lseek(file.fd(), 0, SEEK_END) == 41'000);
+  CHECK(lseek(file.fd(), 0, SEEK_HOLE) == 4096);
+  CHECK(lseek(file.fd(), 5000, SEEK_DATA) == 12'288);
+  CHECK(errno_after(lseek(file.fd(), 41'000, SEEK_DATA)) == ENXIO);
+  off64_t from = 12'000, to = 1;
+  CHECK(copy_file_range(file.fd(), &from, other.fd(), &to, 1'000'000, 0) == 29'000);
+  CHECK(lseek(other.fd(), 0, SEEK_END) == 29'001);
+  CHECK(read_all(mount.path("g")) ==
+        std::string(289, '\0') + std::string(7'712, 'x') + std::string(29'001 - 289 - 7'712, '\0'));
 }
 
 TEST_CASE("what was written is there after unmounting and mounting again") {
