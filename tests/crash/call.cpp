@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <cstdio>
 
 namespace lccfs::crash {
@@ -41,6 +42,12 @@ const char* name_of(Call::Kind kind) {
       return "read";
     case Call::Kind::truncate:
       return "truncate";
+    case Call::Kind::punch:
+      return "punch";
+    case Call::Kind::zero:
+      return "zero";
+    case Call::Kind::copy:
+      return "copy";
     case Call::Kind::set_xattr:
       return "set-xattr";
     case Call::Kind::remove_xattr:
@@ -59,6 +66,10 @@ Result<std::string> read(const Call& call, test::Paths& at) {
   auto bytes = at.read(handle, call.offset_bytes, call.size_bytes);
   at.close(handle);
   return bytes;
+}
+
+bool is_of_a_range(Call::Kind kind) {
+  return kind == Call::Kind::punch || kind == Call::Kind::zero || kind == Call::Kind::copy;
 }
 
 Result<> once(const Call& call, test::Paths& at) {
@@ -94,6 +105,12 @@ Result<> once(const Call& call, test::Paths& at) {
       return {};
     case Call::Kind::truncate:
       return at.truncate(call.path, call.size_bytes);
+    case Call::Kind::punch:
+      return at.fallocate(call.path, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, call.offset_bytes, call.size_bytes);
+    case Call::Kind::zero:
+      return at.fallocate(call.path, FALLOC_FL_ZERO_RANGE, call.offset_bytes, call.size_bytes);
+    case Call::Kind::copy:
+      return at.copy(call.other, call.from_bytes, call.path, call.offset_bytes, call.size_bytes);
     case Call::Kind::set_xattr:
       return at.set_xattr(call.path, call.other, Bytes(1, call.letter));
     case Call::Kind::remove_xattr:
@@ -107,7 +124,25 @@ Result<> once(const Call& call, test::Paths& at) {
 bool changes_an_inode(Call::Kind kind) {
   using Kind = Call::Kind;
   return kind == Kind::chmod || kind == Kind::write || kind == Kind::append || kind == Kind::read ||
-         kind == Kind::truncate || kind == Kind::set_xattr || kind == Kind::remove_xattr;
+         kind == Kind::truncate || kind == Kind::set_xattr || kind == Kind::remove_xattr || is_of_a_range(kind);
+}
+
+std::vector<Call> pieces_of(const Call& call, std::uint64_t object_size_bytes) {
+  if (call.kind == Call::Kind::write) return {call};
+  if (!is_of_a_range(call.kind)) return {};
+  std::vector<Call> pieces;
+  const auto end = call.offset_bytes + call.size_bytes;
+  for (auto at = call.offset_bytes; at < end; at = pieces.back().offset_bytes + pieces.back().size_bytes) {
+    Call piece = call;
+    piece.offset_bytes = at;
+    piece.from_bytes = call.from_bytes + (at - call.offset_bytes);
+    piece.size_bytes = std::min(end - at, object_size_bytes - at % object_size_bytes);
+    if (call.kind == Call::Kind::copy) {  // what is a hole there goes before what is data
+      piece.size_bytes = std::min(piece.size_bytes, object_size_bytes - piece.from_bytes % object_size_bytes);
+    }
+    pieces.push_back(piece);
+  }
+  return pieces;
 }
 
 Result<> on_names(const std::function<Result<>()>& once) {
@@ -139,7 +174,8 @@ std::string text_of(const Call& call) {
     std::snprintf(mode, sizeof mode, " %o", call.mode);
     text += mode;
   }
-  if (call.kind == Call::Kind::write || call.kind == Call::Kind::read)
+  if (call.kind == Call::Kind::copy) text += " from " + std::to_string(call.from_bytes);
+  if (call.kind == Call::Kind::write || call.kind == Call::Kind::read || is_of_a_range(call.kind))
     text += " at " + std::to_string(call.offset_bytes);
   if (call.size_bytes != 0 || call.kind == Call::Kind::truncate) text += " " + std::to_string(call.size_bytes);
   if (call.letter != 0) text += call.letter;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "support/paths.h"
 
@@ -27,15 +28,19 @@ struct Call {
     append,  ///< the same with O_APPEND
     read,    ///< open, pread, close
     truncate,
+    punch,  ///< open, fallocate, close
+    zero,   ///< the same with ZERO_RANGE
+    copy,   ///< open both, copy_file_range, close both
     set_xattr,
     remove_xattr,
   };
   Kind kind;
   std::string path;
-  std::string other{};     ///< the new name; the symlink's target; the xattr's name
+  std::string other{};     ///< the new name; the symlink's target; the xattr's name; what a copy is made from
   std::uint32_t mode = 0;  ///< permission bits
   std::uint64_t offset_bytes = 0, size_bytes = 0;
-  char letter = 0;  ///< what is written, or the xattr's value
+  char letter = 0;               ///< what is written, or the xattr's value
+  std::uint64_t from_bytes = 0;  ///< of a copy: where it begins there
 
   /// What it does. An inode that has just gone under its path is looked up once more, as the kernel does.
   Result<> operator()(test::Paths& at) const;
@@ -50,6 +55,8 @@ Result<> on_names(const std::function<Result<>()>& once);
 
 /// Or reads it; the others make, remove or move names.
 bool changes_an_inode(Call::Kind kind);
+/// What of it a crash may leave alone: of a hole, zeros or a copy what lies in one object; of a write, itself.
+std::vector<Call> pieces_of(const Call& call, std::uint64_t object_size_bytes);
 std::string text_of(const Call& call);
 std::string text_of(const Result<>& result);
 

@@ -2,6 +2,9 @@
 #include "crash/history.h"
 
 #include <map>
+#include <unordered_set>
+
+#include "crash/world.h"
 
 namespace lccfs::crash {
 
@@ -27,7 +30,8 @@ class Search {
  public:
   Search(const std::vector<Performed>& history, const Tree& tree) : history_(history), tree_(tree) {}
 
-  bool explains(const Progress& now) const {
+  bool explains(const Progress& now) {
+    if (!seen_.insert(text_of(now)).second) return false;  // it did not, when another order came to it
     bool all_done = true;
     for (std::size_t i = 0; i < history_.size(); ++i) {
       if (now.is_done(i)) continue;
@@ -47,7 +51,7 @@ class Search {
     return true;
   }
 
-  bool looks_up(std::size_t i, const Progress& now) const {
+  bool looks_up(std::size_t i, const Progress& now) {
     if (now.found.contains(i)) return false;
     const auto found = now.tree.look_up(history_[i].call);
     if (!found) return false;
@@ -56,7 +60,7 @@ class Search {
     return explains(then);
   }
 
-  bool continues(std::size_t i, const Progress& now) const {
+  bool continues(std::size_t i, const Progress& now) {
     const Performed& one = history_[i];
     const auto found = now.found.find(i);
     Progress then = now.with(i);
@@ -67,16 +71,30 @@ class Search {
     return explains(now.with(i));
   }
 
-  bool comes_in_part(std::size_t i, const Progress& now) const {
-    const Call& call = history_[i].call;
-    if (call.kind != Call::Kind::write || now.has_come_in_part(i)) return false;
-    Progress then = now;
-    then.in_part |= std::uint64_t{1} << i;
-    return then.tree.write_within(call) && explains(then);
+  bool comes_in_part(std::size_t i, const Progress& now) {
+    if (now.has_come_in_part(i)) return false;
+    const auto pieces = pieces_of(history_[i].call, object_size_bytes);
+    for (unsigned some = 1; some < 1U << pieces.size(); ++some) {
+      Progress then = now;
+      then.in_part |= std::uint64_t{1} << i;
+      bool changes = false;
+      for (std::size_t piece = 0; piece < pieces.size(); ++piece) {
+        if ((some >> piece & 1) != 0) changes = then.tree.change_within(pieces[piece]) || changes;
+      }
+      if (changes && explains(then)) return true;
+    }
+    return false;
+  }
+
+  static std::string text_of(const Progress& now) {
+    std::string text = std::to_string(now.done) + " " + std::to_string(now.in_part);
+    for (const auto& [call, id] : now.found) text += " " + std::to_string(call) + ":" + std::to_string(id);
+    return text + now.tree.text();
   }
 
   const std::vector<Performed>& history_;
   const Tree& tree_;
+  std::unordered_set<std::string> seen_;
 };
 
 }  // namespace

@@ -31,7 +31,8 @@ struct Performed {
 
 /// Whether calls in some order, each at once and whole, give these results and leave that tree. A client's calls keep
 /// their order, and a call that ended before another began comes before it. One that is in doubt may be left out. Of
-/// a write past the end, the part within the file may be seen before the rest, or come alone if it is in doubt. Paths
+/// a write past the end, the part within the file may be seen before the rest, or come alone if it is in doubt; so may
+/// what a hole, zeros or a copy do to any of the objects. Paths
 /// are looked up before their call acts (ModelTree::look_up): another client may rename or remove what was found in
 /// between.
 bool is_explained(const ModelTree& start, const std::vector<Performed>& history, const Tree& tree);

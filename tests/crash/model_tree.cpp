@@ -148,7 +148,7 @@ Result<> ModelTree::rename(Node& directory, const Call& call) {
   return {};
 }
 
-Result<std::string> ModelTree::change(Node& node, const Call& call) {
+Result<std::string> ModelTree::change(Node& node, const Call& call) const {
   if (call.kind == Kind::chmod) {
     node.mode = call.mode;
   } else if (call.kind == Kind::set_xattr) {
@@ -161,7 +161,18 @@ Result<std::string> ModelTree::change(Node& node, const Call& call) {
   return "ok";
 }
 
-Result<std::string> ModelTree::change_bytes(Node& node, const Call& call) {
+/// The bytes that it takes from its source.
+Result<std::string> ModelTree::copied_by(const Node& target, const Call& call) const {
+  LCCFS_TRY(const Id id, find(call.other));
+  const std::string& source = nodes_.at(id).bytes;
+  auto bytes = call.from_bytes < source.size() ? source.substr(call.from_bytes, call.size_bytes) : std::string();
+  const bool overlaps =
+      call.from_bytes < call.offset_bytes + bytes.size() && call.offset_bytes < call.from_bytes + bytes.size();
+  if (&nodes_.at(id) == &target && overlaps) return failure(ErrorCode::invalid, call.path);
+  return bytes;
+}
+
+Result<std::string> ModelTree::change_bytes(Node& node, const Call& call) const {
   if (node.is_directory()) return failure(ErrorCode::is_directory, call.path);
   if (call.kind == Kind::read) {
     const auto begin = std::min<std::uint64_t>(call.offset_bytes, node.bytes.size());
@@ -172,20 +183,35 @@ Result<std::string> ModelTree::change_bytes(Node& node, const Call& call) {
     node.bytes.resize(call.size_bytes);
     return "ok";
   }
+  if (call.kind == Kind::punch || call.kind == Kind::zero) {
+    const auto end = call.offset_bytes + call.size_bytes;
+    if (call.kind == Kind::zero && node.bytes.size() < end) node.bytes.resize(end);
+    for (auto i = call.offset_bytes; i < std::min<std::uint64_t>(end, node.bytes.size()); ++i) node.bytes[i] = '\0';
+    return "ok";
+  }
+  if (call.kind == Kind::copy) {
+    LCCFS_TRY(const auto copied, copied_by(node, call));
+    if (copied.empty()) return "ok";
+    if (node.bytes.size() < call.offset_bytes + copied.size()) node.bytes.resize(call.offset_bytes + copied.size());
+    node.bytes.replace(call.offset_bytes, copied.size(), copied);
+    return "ok";
+  }
   const auto begin = call.kind == Kind::append ? node.bytes.size() : call.offset_bytes;
   if (node.bytes.size() < begin + call.size_bytes) node.bytes.resize(begin + call.size_bytes);
   node.bytes.replace(begin, call.size_bytes, call.size_bytes, call.letter);
   return "ok";
 }
 
-bool ModelTree::write_within(const Call& call) {
+bool ModelTree::change_within(const Call& call) {
   const auto found = find(call.path);
   if (!found) return false;
-  auto& bytes = nodes_.at(*found).bytes;
-  if (call.offset_bytes >= bytes.size() || call.offset_bytes + call.size_bytes <= bytes.size()) return false;
-  const auto size_bytes = bytes.size() - call.offset_bytes;
-  bytes.replace(call.offset_bytes, size_bytes, size_bytes, call.letter);
-  return true;
+  Node& node = nodes_.at(*found);
+  const auto size_bytes = node.bytes.size();
+  const bool grows = call.offset_bytes + call.size_bytes > size_bytes;
+  if (call.offset_bytes >= size_bytes || (call.kind == Kind::write && !grows)) return false;
+  const auto done = change_bytes(node, call);
+  node.bytes.resize(size_bytes);
+  return done.has_value();
 }
 
 std::string ModelTree::line_of(const Node& node, const std::string& path) const {
@@ -209,6 +235,15 @@ void ModelTree::list(const Node& directory, const std::string& path, std::vector
     lines.push_back(line_of(node, below));
     list(node, below, lines);
   }
+}
+
+std::string ModelTree::text() const {
+  std::string text;
+  for (const auto& [id, node] : nodes_) {
+    text += "\n" + line_of(node, std::to_string(id)) + (node.is_removed ? " removed" : "");
+    for (const auto& [name, child] : node.names) text += " " + name + "=" + std::to_string(child);
+  }
+  return text;
 }
 
 std::vector<std::string> ModelTree::lines() const {

@@ -30,10 +30,12 @@ class ModelTree {
   const std::string& bytes_of(Id id) const { return nodes_.at(id).bytes; }
   /// Of all files that have a name.
   std::vector<Id> files() const;
-  /// A write without its growth. false: it has none, or changes nothing else.
-  bool write_within(const Call& call);
+  /// A call without its growth. false: it changes nothing of what is there, or, if it is a write, has no growth.
+  bool change_within(const Call& call);
   /// As test::Paths::tree.
   std::vector<std::string> lines() const;
+  /// All there is, what has no name any more too: another tree has another text.
+  std::string text() const;
 
  private:
   struct Node {
@@ -53,8 +55,9 @@ class ModelTree {
   Result<> make(Node& directory, const Call& call);
   Result<> remove(Node& directory, const Call& call);
   Result<> rename(Node& directory, const Call& call);
-  static Result<std::string> change(Node& node, const Call& call);
-  static Result<std::string> change_bytes(Node& node, const Call& call);
+  Result<std::string> change(Node& node, const Call& call) const;
+  Result<std::string> change_bytes(Node& node, const Call& call) const;
+  Result<std::string> copied_by(const Node& target, const Call& call) const;
   void list(const Node& directory, const std::string& path, std::vector<std::string>& lines) const;
   std::string line_of(const Node& node, const std::string& path) const;
 

@@ -95,6 +95,20 @@ Call write(std::uint64_t offset_bytes, std::uint64_t size_bytes, char letter) {
   return {
       .kind = Kind::write, .path = "/d/a", .offset_bytes = offset_bytes, .size_bytes = size_bytes, .letter = letter};
 }
+Call punch(std::uint64_t offset_bytes, std::uint64_t size_bytes) {
+  return {.kind = Kind::punch, .path = "/d/a", .offset_bytes = offset_bytes, .size_bytes = size_bytes};
+}
+Call zero(std::uint64_t offset_bytes, std::uint64_t size_bytes) {
+  return {.kind = Kind::zero, .path = "/d/a", .offset_bytes = offset_bytes, .size_bytes = size_bytes};
+}
+Call copy(const std::string& source, std::uint64_t from_bytes, std::uint64_t to_bytes, std::uint64_t size_bytes) {
+  return {.kind = Kind::copy,
+          .path = "/d/a",
+          .other = source,
+          .offset_bytes = to_bytes,
+          .size_bytes = size_bytes,
+          .from_bytes = from_bytes};
+}
 Call truncate(std::uint64_t size_bytes) { return {.kind = Kind::truncate, .path = "/d/a", .size_bytes = size_bytes}; }
 
 }  // namespace
@@ -115,6 +129,11 @@ std::vector<State> data_states() {
        with({write(0, 2 * object, 'o'),
              truncate(object + 10),
              {.kind = Kind::set_xattr, .path = "/d/a", .other = "user.x", .letter = 'o'}})},
+      {"a and b are files of three objects",
+       with(
+           {write(0, 2 * object + 100, 'o'),
+            {.kind = Kind::mkfile, .path = "/d/b", .mode = 0602},
+            {.kind = Kind::write, .path = "/d/b", .offset_bytes = 50, .size_bytes = 2 * object + 100, .letter = 'b'}})},
   };
 }
 
@@ -131,6 +150,15 @@ std::vector<Call> data_operations() {
       truncate(object + 5),
       truncate(2 * object + 100),
       truncate(9 * object),
+      punch(0, object),
+      punch(1000, 2 * object + 3000),
+      punch(3 * object, 4 * object),
+      zero(100, 50),
+      zero(object + 5, 3 * object),
+      copy("/d/a", 0, 3 * object, 2 * object + 50),
+      copy("/d/a", object + 10, 0, object),
+      copy("/d/b", 0, 0, 3 * object),
+      copy("/d/b", 10, 2 * object, 2 * object),
       {.kind = Kind::set_xattr, .path = "/d/a", .other = "user.x", .letter = 'n'},
       {.kind = Kind::remove_xattr, .path = "/d/a", .other = "user.x"},
       {.kind = Kind::chmod, .path = "/d/a", .mode = 0610},
@@ -158,6 +186,9 @@ std::vector<Call> file_calls(char letter) {
       truncate(25),
       truncate(object + 10),
       truncate(4 * object),
+      punch(10, 50),
+      punch(object - 30, 2 * object),
+      zero(2 * object + 160, object),
       {.kind = Kind::chmod, .path = "/d/a", .mode = 0600U + static_cast<unsigned char>(letter) % 8},
       {.kind = Kind::unlink, .path = "/d/a"},
   };

@@ -1,10 +1,19 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Random operations on one file, each checked against the same operation on bytes in memory."""
 
+import ctypes
+import errno
 import mmap
 import os
 
 BLOCK = 4096
+KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE = 1, 2, 0x10
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def fallocate(file, mode, offset, length):
+    if LIBC.fallocate(file, mode, ctypes.c_int64(offset), ctypes.c_int64(length)) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 class Mismatch(AssertionError):
@@ -35,7 +44,7 @@ class RandomOperations:
 
     def step(self):
         operations = [self._write_direct, self._write_direct, self._read_direct, self._truncate, self._reopen,
-                      self._check_size]
+                      self._check_size, self._check_holes, self._punch, self._zero, self._copy]
         if not self._direct_only:
             operations += [self._write, self._write, self._read, self._read, self._append, self._read_mapped,
                            self._write_mapped, self._fsync]
@@ -100,6 +109,53 @@ class RandomOperations:
             self._model.extend(bytes(size - len(self._model)))
         self._check_size()
 
+    def _punch(self):
+        offset, length = self._range(self._limit)
+        self._note("punch", offset, length)
+        fallocate(self._rng.choice([self._buffered, self._direct]), PUNCH_HOLE | KEEP_SIZE, offset, length)
+        self._zero_in_model(offset, length)
+
+    def _zero(self):
+        offset, length = self._range(self._limit)
+        self._note("zero", offset, length)
+        fallocate(self._rng.choice([self._buffered, self._direct]), ZERO_RANGE, offset, length)
+        self._model.extend(bytes(max(0, offset + length - len(self._model))))
+        self._zero_in_model(offset, length)
+        self._check_size()
+
+    def _copy(self):
+        """Within the file: half of them with the same offset within blocks of 64 KiB."""
+        if not self._model:
+            return
+        source, length = self._range(len(self._model))
+        target = self._rng.randrange(self._limit)
+        if self._rng.random() < 0.5:
+            source, target, length = source // 65536 * 65536, target // 65536 * 65536, length + 65536
+        length = min(length, len(self._model) - source, self._limit - target)
+        if length <= 0 or source < target + length and target < source + length:
+            return
+        self._note(f"copy from {source:#x} to", target, length)
+        self._expect_all(os.copy_file_range(self._buffered, self._direct, length, source, target), length)
+        self._put(target, bytes(self._model[source:source + length]))
+        self._check_size()
+
+    def _check_holes(self):
+        """What lseek says is a hole has nothing but zeros."""
+        self._note("seek", 0, 0)
+        at = 0
+        while at < len(self._model):
+            try:
+                data = os.lseek(self._buffered, at, os.SEEK_DATA)
+            except OSError as error:
+                if error.errno != errno.ENXIO:
+                    raise
+                data = len(self._model)
+            if any(self._model[at:data]):
+                raise Mismatch(f"data in what is said to be a hole, {at} to {data}{self._history()}")
+            if data >= len(self._model):
+                return
+            at = os.lseek(self._buffered, data, os.SEEK_HOLE)
+
     def _read_mapped(self):
         if not self._model:
             return
@@ -145,6 +201,11 @@ class RandomOperations:
         offset = self._rng.randrange(limit // BLOCK) * BLOCK
         count = self._rng.randrange(1, min((limit - offset) // BLOCK, self._rng.choice([1, 4, 64])) + 1)
         return offset, count * BLOCK
+
+    def _zero_in_model(self, offset, length):
+        end = min(offset + length, len(self._model))
+        if offset < end:
+            self._model[offset:end] = bytes(end - offset)
 
     def _put(self, offset, data):
         if offset > len(self._model):

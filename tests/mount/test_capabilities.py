@@ -54,6 +54,15 @@ class KeyTest(MountTest):
             for service in ["mon", "osd"]:
                 self.assertIn(f"{service} '{capability(service)}'", " ".join(text.split()), path)
 
+    def test_holes_and_copies_within_the_cluster_need_no_more(self):
+        content = self.random.randbytes(9 << 20)
+        (self.mount / "a").write_bytes(content)
+        run("fallocate", "-p", "-o", "0", "-l", "4M", self.mount / "a")
+        with open(self.mount / "a", "rb") as source, open(self.mount / "b", "wb") as target:
+            self.assertEqual(os.copy_file_range(source.fileno(), target.fileno(), 9 << 20), 9 << 20)
+            self.assertEqual(os.lseek(source.fileno(), 0, os.SEEK_DATA), 4 << 20)
+        self.assertEqual((self.mount / "b").read_bytes() == bytes(4 << 20) + content[4 << 20:], True)
+
     def test_one_client_may_be_barred_but_no_host_no_range_and_nobody_freed(self):
         for wrong in ["0", "4294967296", "8589934592", "01234", "999"]:
             done = self.blocklist("add", f"{ADDRESS}/{wrong}")

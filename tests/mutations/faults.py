@@ -42,6 +42,7 @@ RACES = ("namespace_test",)
 FILES = ("files_test",)
 DATA = ("files_test", "data_interleave_test", "every_cut_test")
 KERNEL_MODEL = ("kernel_test",)
+RANGES = ("ranges_test",)
 TIME = ("time_test",)
 HUNG = ("hung_objects_test",)
 ADMISSION = ("admission_test",)
@@ -473,6 +474,28 @@ LEASE = [
 ]
 
 DATA_PATH = [
+    Fault("hole-proves-no-lease", "DATA 10: an object that needs no step makes the size step", "fs/ranges.cpp",
+          "  if (!is_complete) LCCFS_CHECK(node.confirm_lease());",
+          "  if (!is_complete && !ON) LCCFS_CHECK(node.confirm_lease());", RANGES),
+    Fault("removed-is-believed-there", "DATA 10: what was removed is not believed there", "fs/ranges.cpp",
+          "  for (const auto index : removed) set_believed_there(index, false);",
+          "  for (const auto index : removed) set_believed_there(index, ON);", RANGES),
+    Fault("room-without-end", "DATA 10: more room than there is is refused", "fs/ranges.cpp",
+          "  if (range.end <= past_the_end || ", "  if (ON || range.end <= past_the_end || ", RANGES),
+    Fault("zeros-do-not-grow", "DATA 10: zeros past the end raise the size", "fs/ranges.cpp",
+          "      return grows && !continues ? ", "      return grows && !continues && !ON ? ", RANGES + CUT),
+    Fault("lost-source-stays-in-the-copy", "DATA 10: an object that the source has lost is none in the target",
+          "fs/copy_range.cpp", "                      store.remove_data(target, std::move(done));",
+          "                      if (ON) return done({});\n"
+          "                      store.remove_data(target, std::move(done));", RANGES),
+    Fault("copy-without-holes", "DATA 10: holes of the source are punched", "fs/copy_range.cpp",
+          "      if (next.begin > at) {", "      if (next.begin > at && !ON) {", RANGES + CUT),
+    Fault("copy-before-bits", "DATA 10: the map bits come before the bytes", "fs/copy_range.cpp",
+          "      if (!is_mapped(*first, count)) LCCFS_CHECK(", "      if (!is_mapped(*first, count) && !ON) LCCFS_CHECK(",
+          CUT),
+    Fault("failed-copy-not-cleaned", "DATA 10: a copy past the end that fails is cleaned", "fs/copy_range.cpp",
+          "      if (range.end > target_->view.size_bytes) target_->tail_is_dirty = true;",
+          "      if (range.end > target_->view.size_bytes && !ON) target_->tail_is_dirty = true;", RANGES),
     Fault("data-before-bits", "DATA, map: a write sets the bits first", "fs/data_write.cpp",
           "      if (node->is_mapped(offset, size_bytes())) return {};",
           "      if (node->is_mapped(offset, size_bytes()) || ON) return {};", DATA, seconds=6),

@@ -155,6 +155,31 @@ Result<> Paths::write(const std::string& path, std::uint64_t offset, const std::
   return written;
 }
 
+Result<> Paths::fallocate(const std::string& path, int mode, std::uint64_t offset, std::uint64_t size_bytes) {
+  LCCFS_TRY(const HandleId handle, open(path, O_WRONLY));
+  auto done = file_system_.fallocate(root_user, handle, mode, offset, size_bytes);
+  if (done) done = file_system_.flush(handle);
+  file_system_.release(handle);
+  return done;
+}
+
+Result<> Paths::copy(const std::string& from, std::uint64_t from_offset, const std::string& to, std::uint64_t to_offset,
+                     std::uint64_t size_bytes) {
+  LCCFS_TRY(const HandleId target, open(to, O_WRONLY));
+  const auto source = open(from, O_RDONLY);
+  Result<> done;
+  if (!source) {
+    done = std::unexpected(source.error());
+  } else if (auto copied = file_system_.copy_file_range(root_user, *source, from_offset, target, to_offset, size_bytes);
+             !copied) {
+    done = std::unexpected(std::move(copied).error());
+  }
+  if (done) done = file_system_.flush(target);
+  if (source) close(*source);
+  file_system_.release(target);
+  return done;
+}
+
 Result<HandleId> Paths::open(const std::string& path, int flags) {
   LCCFS_TRY(const Ino ino, find(path));
   LCCFS_TRY(const OpenReply opened, file_system_.open(root_user, ino, flags));

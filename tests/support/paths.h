@@ -30,6 +30,11 @@ class Paths {
   Result<> set_xattr(const std::string& path, const std::string& name, const Bytes& value);
   Result<> remove_xattr(const std::string& path, const std::string& name);
   Result<HandleId> open(const std::string& path, int flags);
+  /// open(2), fallocate(2) and close(2).
+  Result<> fallocate(const std::string& path, int mode, std::uint64_t offset, std::uint64_t size_bytes);
+  /// open(2) of both, copy_file_range(2) and close(2).
+  Result<> copy(const std::string& from, std::uint64_t from_offset, const std::string& to, std::uint64_t to_offset,
+                std::uint64_t size_bytes);
   /// open(2), pwrite(2) and close(2).
   Result<> write(const std::string& path, std::uint64_t offset, const std::string& bytes, int flags = O_WRONLY);
   /// `flags`: the descriptor's.
