@@ -5,19 +5,21 @@
 // directions do not wait for each other. What else is done to the source meanwhile may be in the copy, or not; what is
 // cut off it may be zeros there.
 //
-//  copy | object   | step                                                         | stop here leaves
-//  1    | Inode.S  | read size and map, unless the lease is ours; another holds   | nothing
-//       |          | it: it stores its size first                                 |
-//  2    | Data.S.* | where objects do not line up: which bytes are data; read     | nothing
-//  3    | Inode.T  | the lease (lease.cpp); privileges (data_privileges.cpp)      | nothing
-//  4    | Data.T.* | where the source has holes: remove whole objects, zero parts | below the size: old, new or torn bytes,
-//       |          |                                                              | as on a disk
-//  5    | Inode.T  | "may exist" bits of the objects, if not set                  | bits that promise nothing
-//  6    | Data.T.* | copy whole objects, write the others; where the source has   | as 4; past the size: cut at the
-//       |          | lost its object: remove                                      | take-over
-//  7    | Inode.T  | "store size, times, map", if 4 left out an object: a holder  | the same
-//       |          | that was evicted learns of it                                |
-//  -    | memory   | size and times, stored at fsync, flush, release              | growth that no fsync covered is lost
+//  copy | object   | step                                                       | stop here leaves
+//  1    | Data.S.* | write out what is buffered (write_buffer.cpp)              | the same as a write
+//  2    | Inode.S  | read size and map, unless the lease is ours; another holds | nothing
+//       |          | it: it stores its size first                               |
+//  3    | Data.S.* | where objects do not line up: which bytes are data; read   | nothing
+//  4    | Inode.T  | what is buffered, the lease (lease.cpp), privileges        | my lease, no setuid bit
+//       |          | (data_privileges.cpp)                                      |
+//  5    | Data.T.* | where the source has holes: remove whole objects that may  | below the size: old, new or torn
+//       |          | exist, zero parts                                          | bytes, as on a disk
+//  6    | Inode.T  | [store size, times, map] "may exist" bits, if not set      | bits that promise nothing
+//  7    | Data.T.* | copy whole objects (the source has lost it: remove), write | as 5; past the size: cut at the
+//       |          | the others                                                 | take-over
+//  8    | Inode.T  | [store size, times, map] if 5 left out an object: a holder | the same
+//       |          | that was evicted learns of it                              |
+//  -    | memory   | size and times, stored at fsync, flush, release            | growth that no fsync covered is lost
 #include <algorithm>
 #include <future>
 #include <set>

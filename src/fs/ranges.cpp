@@ -2,19 +2,20 @@
 //
 // fallocate: room past the end, holes, zeros. Many objects go in parts, each alone in the gate: others get in between.
 //
-//  punch, zero | object   | step                                                  | stop here leaves
-//  0           | Inode.X  | the lease (lease.cpp), the privileges that a write    | nothing
-//              |          | takes away (data_privileges.cpp)                      |
-//  1           | Data.X.* | below the size: remove whole ones that may exist, zero | old bytes or zeros, as on a disk;
-//              |          | parts of others                                       | bits of objects that are gone
-//  2           | Inode.X  | "store size, times, map", if 1 left out an object: a  | the same
-//              |          | holder that was evicted learns of it                  |
-//  -           | memory   | "believed there", times: stored later                 |
-//  3           | Inode.X  | zero without KEEP_SIZE: grow (truncate.cpp)           |
+//  punch, zero | object   | step                                                   | stop here leaves
+//  0           | Data.X.* | write out what is buffered (write_buffer.cpp)          | the same as a write
+//  1           | Inode.X  | the lease (lease.cpp), privileges (data_privileges.cpp)| my lease, no setuid bit
+//  2           | Data.X.* | below the size: remove whole ones that may exist, zero | old bytes or zeros, as on a
+//              |          | parts of others                                        | disk
+//  3           | Inode.X  | [store size, times, map] if 2 left out an object: a    | the same
+//              |          | holder that was evicted learns of it                   |
+//  -           | memory   | "believed there" bits and times, stored later          | bits of objects that are gone
+//  4           | Inode.X  | zero without KEEP_SIZE: grow (truncate.cpp)            | done
 //
-//  mode 0      | object   | step                                                  | stop here leaves
-//  0           | the store| how much room there is                                |
-//  1           | Inode.X  | the lease; grow (truncate.cpp), but with KEEP_SIZE    | done
+//  room        | object   | step                                                   | stop here leaves
+//  0           | -        | the store tells how much room there is                 | nothing
+//  1           | Inode.X  | the lease, privileges                                  | my lease, no setuid bit
+//  2           | Inode.X  | but with KEEP_SIZE: grow (truncate.cpp)                | done
 #include <fcntl.h>
 
 #include <algorithm>

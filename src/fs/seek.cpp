@@ -2,10 +2,11 @@
 //
 // SEEK_DATA and SEEK_HOLE. Nothing is changed.
 //
-//  seek | object   | step                                                         |
-//  1    | Inode.X  | read size and map, unless the lease is ours; another holds   |
-//       |          | it: it stores its size first                                 |
-//  2    | Data.X.* | those that may exist: which bytes are there                  |
+//  seek | object   | step                                                       | stop here leaves
+//  1    | Data.X.* | write out what is buffered (write_buffer.cpp)              | the same as a write
+//  2    | Inode.X  | read size and map, unless the lease is ours; another holds | nothing
+//       |          | it: it stores its size first                               |
+//  3    | Data.X.* | those that may exist: which bytes are there                | nothing
 #include "fs/data_map.h"
 #include "fs/files.h"
 

@@ -9,8 +9,7 @@
 //  2          | Data.X.* | cut the boundary object, remove mapped ones past it    | the same: cut at the take-over
 //
 //  grow       | object   | step (fallocate)                                       | stop here leaves
-//  1          | Inode.X  | "store size, times, map": guard lease = me; size,      | done
-//             |          | times                                                  |
+//  1          | Inode.X  | [store size, times, map] guard lease = me; size, times | done
 //
 //  set times  | object   | step                                                   | stop here leaves
 //  1          | Inode.X  | [change unleased file] guard lease absent, version as  | done

@@ -215,3 +215,30 @@ class ImageRangesTest(RangesTest):
             output("qemu-io", "-f", "raw", "-t", cache, "-d", "unmap", "-c", "write -z -u 0 256M", self.path)
             self.assertEqual(len(self.data_objects()), 0)
             self.assertEqual(self.usage(), 0)
+
+
+class ErasureCodedTest(RangesTest):
+    """Such a pool knows no extents, and zeros and copies its objects all the same."""
+
+    stores = ("rados",)
+    own_cluster = {"osds": 3}
+
+    def set_up_volume(self):
+        self.cluster.create_pool("coded", erasure=(2, 1))
+        self.volume = self.new_volume("--data-pool", "coded")
+        self.mount = self.volume.mount()
+
+    def test_holes_zeros_copies_and_searches_work(self):
+        content = self.write(4 * OBJECT + 1000)
+        run("fallocate", "-p", "-o", 100, "-l", 2 * OBJECT, self.path)
+        content[100:2 * OBJECT + 100] = bytes(2 * OBJECT)
+        run("fallocate", "-z", "-o", 3 * OBJECT, "-l", OBJECT, self.path)
+        content[3 * OBJECT:4 * OBJECT] = bytes(OBJECT)
+        with open(self.path, "rb") as file:
+            self.assertEqual(os.lseek(file.fileno(), 0, SEEK_DATA), 0)
+            self.assertLessEqual(os.lseek(file.fileno(), 0, SEEK_HOLE), OBJECT)
+            self.assertEqual(os.lseek(file.fileno(), OBJECT, SEEK_DATA), 2 * OBJECT)
+            self.assertEqual(os.lseek(file.fileno(), 3 * OBJECT, SEEK_DATA), 4 * OBJECT)
+        run("cp", "--sparse=never", self.path, self.mount / "copy")
+        self.check(content, self.mount / "copy")
+        self.check(content)

@@ -443,3 +443,88 @@ TEST_CASE("two copies in opposite directions at once both end") {
   CHECK(one.get() == 70 * O);
   CHECK(two.get() == 70 * O - 1);
 }
+
+// ---- what is buffered
+
+namespace {
+
+FileSystemOptions with_write_buffer() {
+  FileSystemOptions options;
+  options.dirty_limit_bytes = 8 << 20;
+  return options;
+}
+
+ScriptedClient::Hook refuses_writes() {
+  return [](const StepInfo& info) {
+    return info.kind == StepKind::write ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
+  };
+}
+
+}  // namespace
+
+TEST_CASE("holes, searches and copies find what is buffered, and nothing of it comes back later") {
+  TestVolume volume(small_objects());
+  auto mount = volume.mount(with_write_buffer());
+  auto& fs = *mount.file_system;
+  const auto file = file_of(fs, "f", 4 * O);
+  auto wanted = bytes_of(fs, file);
+  const auto write = [&](std::uint64_t offset, const std::string& text) {
+    need(write_at(fs, file.handle, offset, text));
+    wanted.resize(std::max(wanted.size(), offset + text.size()));
+    wanted.replace(offset, text.size(), text);
+  };
+  write(O - 50, std::string(100, 'x'));
+  need(fallocate(fs, file, punch_hole, O, 2 * O));
+  wanted.replace(O, 2 * O, zeros(2 * O));
+  CHECK((bytes_of(fs, file) == wanted));
+  write(9 * O, std::string(O, 'y'));
+  CHECK(need(fs.seek(file.handle, 4 * O, SeekTo::data)) == 9 * O);
+  write(O + 5, "late");
+  const auto to = file_of(fs, "to", 20 * O, 'A');
+  need(write_at(fs, to.handle, 5 * O, std::string(O, 'z')));
+  CHECK(need(copy(fs, file, 0, to, 0, 20 * O)) == 10 * O);
+  need(fs.fsync(to.handle, false));
+  need(fs.fsync(file.handle, false));
+  auto other = volume.mount();
+  const OpenFile copied{to.ino, open_again(*other.file_system, to.ino, O_RDONLY)};
+  const OpenFile source{file.ino, open_again(*other.file_system, file.ino, O_RDONLY)};
+  CHECK((bytes_of(*other.file_system, copied).substr(0, 10 * O) == wanted));
+  CHECK((bytes_of(*other.file_system, source) == wanted));
+}
+
+TEST_CASE("a hole takes the place of bytes that cannot be stored") {
+  TestVolume volume(small_objects());
+  auto mount = volume.mount(with_write_buffer());
+  auto& fs = *mount.file_system;
+  const auto file = file_of(fs, "f", 3 * O);
+  auto wanted = bytes_of(fs, file);
+  need(write_at(fs, file.handle, O, std::string(100, 'x')));
+  need(write_at(fs, file.handle, 2 * O, std::string(100, 'y')));
+  mount.client->set_hook(refuses_writes());
+  CHECK(error_of(fs.fsync(file.handle, false)) == ErrorCode::no_space);
+  need(fallocate(fs, file, punch_hole, O, 50));
+  need(fallocate(fs, file, punch_hole, 2 * O, O));
+  mount.client->set_hook(nullptr);
+  wanted.replace(O, 100, zeros(50) + std::string(50, 'x'));
+  wanted.replace(2 * O, O, zeros(O));
+  CHECK((bytes_of(fs, file) == wanted));
+  static_cast<void>(fs.fsync(file.handle, false));
+  auto other = volume.mount();
+  const OpenFile elsewhere{file.ino, open_again(*other.file_system, file.ino, O_RDONLY)};
+  CHECK((bytes_of(*other.file_system, elsewhere) == wanted));
+}
+
+TEST_CASE("a copy or a search that would miss bytes which cannot be stored says so") {
+  TestVolume volume(small_objects());
+  auto mount = volume.mount(with_write_buffer());
+  auto& fs = *mount.file_system;
+  const auto file = file_of(fs, "f", 3 * O), to = file_of(fs, "to", 0);
+  need(write_at(fs, file.handle, O, std::string(100, 'x')));
+  mount.client->set_hook(refuses_writes());
+  CHECK(error_of(copy(fs, file, 0, to, 0, 3 * O)) == ErrorCode::no_space);
+  CHECK(error_of(fs.seek(file.handle, 0, SeekTo::data)) == ErrorCode::no_space);
+  mount.client->set_hook(nullptr);
+  CHECK(size_of(fs, to.ino) == 0);
+  CHECK(need(copy(fs, file, 0, to, 0, 3 * O)) == 3 * O);
+  CHECK((bytes_of(fs, to) == bytes_of(fs, file)));
+}
