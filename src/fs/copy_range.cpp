@@ -175,6 +175,7 @@ class RangeCopy {
 
   Result<> punch_holes(const Part& part) {
     std::vector<ByteRange> data;
+    data.reserve(part.objects.size() + part.pieces.size() + 1);
     for (const auto object : part.objects) {
       data.push_back({object.value * object_size_, (object.value + 1) * object_size_});
     }
@@ -249,6 +250,7 @@ class RangeCopy {
   void note_copied(const Part& part, ByteRange range) {
     const Lock lock(target_->mutex);
     target_->view.size_bytes = std::max(target_->view.size_bytes, range.end);
+    if (target_->buffer->is_empty()) target_->covered_size_bytes = target_->view.size_bytes;
     target_->note_change();
     target_->view.mtime = target_->view.wtime;
     for (const auto object : written_by(part)) target_->set_believed_there(ObjectIndex{object}, true);

@@ -176,10 +176,11 @@ Result<Unsynced> DataFiles::copy(const std::string& source, const std::string& t
   const auto end = static_cast<std::uint64_t>(status.st_size);
   LCCFS_TRY(const auto data, extents_of(from->get(), source, {0, end}));
   LCCFS_TRY(auto opened, open_to_write(target));
+  const auto what = source + " to " + target;
   std::uint64_t at = 0;
   for (const DataExtent& extent : data) {
     if (extent.offset > at) LCCFS_CHECK(punch(opened.file.get(), target, {at, extent.offset - at}));
-    LCCFS_CHECK(copy_bytes(from->get(), opened.file.get(), extent, source + " to " + target));
+    LCCFS_CHECK(copy_bytes(from->get(), opened.file.get(), extent, what));
     at = extent.offset + extent.size_bytes;
   }
   if (end > at) LCCFS_CHECK(punch(opened.file.get(), target, {at, end - at}));
