@@ -179,6 +179,9 @@ class FileSystem {
   virtual Result<AttributesReply> get_attributes(Ino ino) = 0;
   virtual Result<AttributesReply> set_attributes(const Caller&, Ino ino, const SetAttributes&) = 0;
   virtual Result<Bytes> get_xattr(Ino ino, const std::string& name) = 0;
+  /// Whether memory knows that get_xattr would find none of that name. Never blocks. The kernel asks for
+  /// security.capability before each buffered write.
+  virtual bool knows_no_xattr(Ino ino, std::string_view name) = 0;
   virtual Result<std::vector<std::string>> list_xattrs(Ino ino) = 0;
   virtual Result<> set_xattr(Ino ino, const std::string& name, const Bytes& value, XattrMode mode) = 0;
   virtual Result<> remove_xattr(Ino ino, const std::string& name) = 0;

@@ -72,6 +72,7 @@ class MountedVolume final : public FileSystem {
     return names_.set_attributes(caller, ino, changes);
   }
   Result<Bytes> get_xattr(Ino ino, const std::string& name) override { return names_.get_xattr(ino, name); }
+  bool knows_no_xattr(Ino ino, std::string_view name) override { return names_.knows_no_xattr(ino, name); }
   Result<std::vector<std::string>> list_xattrs(Ino ino) override { return names_.list_xattrs(ino); }
   Result<> set_xattr(Ino ino, const std::string& name, const Bytes& value, XattrMode mode) override {
     const Instance::Operation running(*instance_);

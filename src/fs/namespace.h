@@ -47,6 +47,7 @@ class Namespace {
   Result<AttributesReply> get_attributes(Ino ino);
   Result<AttributesReply> set_attributes(const Caller&, Ino ino, const SetAttributes&);
   Result<Bytes> get_xattr(Ino ino, const std::string& name);
+  bool knows_no_xattr(Ino ino, std::string_view name) const;
   Result<std::vector<std::string>> list_xattrs(Ino ino);
   Result<> set_xattr(Ino ino, const std::string& name, const Bytes& value, XattrMode mode);
   Result<> remove_xattr(Ino ino, const std::string& name);

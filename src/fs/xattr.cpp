@@ -37,15 +37,19 @@ Error no_attribute(Ino ino, const std::string& name) {
 Result<std::optional<Bytes>> Namespace::read_attribute(Ino ino, const std::string& name) {
   const auto key = format::user_attribute_key(name);
   LCCFS_TRY(const auto view, metadata_.read_existing(ino, {.extra_ranges = {}, .keys = {key}}));
+  files_.attributes_changed(view);  // an open file is not asked about again for a while
   const auto found = view.keys.find(key);
   if (found == view.keys.end()) return std::nullopt;
   return found->second;
 }
 
+bool Namespace::knows_no_xattr(Ino ino, std::string_view name) const {
+  return name == capability_name && files_.has_capability(ino) == false;
+}
+
 Result<Bytes> Namespace::get_xattr(Ino ino, const std::string& name) {
   LCCFS_CHECK(check_attribute_name(name));
-  // The kernel asks for it before each buffered write.
-  if (name == capability_name && files_.has_capability(ino) == false) return std::unexpected(no_attribute(ino, name));
+  if (knows_no_xattr(ino, name)) return std::unexpected(no_attribute(ino, name));
   LCCFS_TRY(const auto value, read_attribute(ino, name));
   if (!value) return std::unexpected(no_attribute(ino, name));
   return txn::user_attribute_value(*value);

@@ -255,6 +255,7 @@ void answer_sized(Request request, std::string_view bytes, std::size_t size_byte
 
 void getxattr(fuse_req_t raw, fuse_ino_t ino, const char* name, std::size_t size_bytes) {
   if (is_acl(name)) return refuse(raw, EOPNOTSUPP);
+  if (serving_of(raw).fs.knows_no_xattr(Ino{ino}, name)) return refuse(raw, ENODATA);
   serve(raw, "getxattr", [ino = Ino{ino}, name = std::string(name), size_bytes](Serving& serving, Request request) {
     const Result<Bytes> value = serving.fs.get_xattr(ino, name);
     value ? answer_sized(std::move(request), *value, size_bytes) : request.fail(value.error());

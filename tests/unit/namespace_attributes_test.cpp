@@ -227,6 +227,21 @@ TEST_CASE("a list of extended attributes may be longer than a page") {
   CHECK(need(fs->list_xattrs(f)).size() == 35);
 }
 
+TEST_CASE("an open file's security.capability is asked for once while attributes live, and then again") {
+  TestVolume volume;
+  auto fs = volume.mount();
+  const auto file = create_file(*fs.file_system, "f");
+  CHECK(fs->knows_no_xattr(file.ino, capability));
+  volume.clock().advance(std::chrono::seconds(2));
+  CHECK_FALSE(fs->knows_no_xattr(file.ino, capability));
+  fs.client->reset_record();
+  for (int i = 0; i < 5; ++i) CHECK(error_of(fs->get_xattr(file.ino, capability)) == ErrorCode::no_attribute);
+  CHECK(fs.client->counts() == StepCounts{.queries = 1});
+  CHECK(fs->knows_no_xattr(file.ino, capability));
+  need(fs->set_xattr(file.ino, capability, "cap", XattrMode::create));
+  CHECK_FALSE(fs->knows_no_xattr(file.ino, capability));
+}
+
 TEST_CASE("security.capability is found when set, gone when removed, and its flag goes with it") {
   TestVolume volume;
   auto fs = volume.mount();
