@@ -30,7 +30,8 @@ Result<> Repairs::look_ahead(const std::vector<Finding>& findings) {
   return objects_.for_each_name([this](const std::string& name) {
     const auto parsed = format::parse_object_name(name);
     const auto* data = parsed ? std::get_if<format::DataName>(&*parsed) : nullptr;
-    const auto lost = data == nullptr ? lost_data_.end() : lost_data_.find(data->ino);
+    if (data == nullptr) return;
+    const auto lost = lost_data_.find(data->ino);
     if (lost != lost_data_.end()) lost->second.insert(data->index);
   });
 }
