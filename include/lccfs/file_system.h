@@ -4,7 +4,8 @@
 // what tests drive. One FileSystem is one instance (docs/PROTOCOL.md section 2) of one mounted volume.
 //
 // Threads: every method may be called by any thread. Metadata operations and open, flush, fsync, release, fallocate,
-// seek and copy_file_range block on the store; read and write never block: their `done` is called by any thread, once, perhaps before they return.
+// seek and copy_file_range block on the store; read and write never block: their `done` is called by any thread, once,
+// perhaps before they return.
 // Names are single path components. Permission checks are the caller's (the kernel's default_permissions); what POSIX
 // leaves to the file system (setgid inheritance, clearing setuid on writes) is done here.
 // Errors: ErrorCode::fenced for everything once this client was fenced; stale for an inode that is gone.
@@ -193,8 +194,8 @@ class FileSystem {
   /// Fills the front of `target`, which lives until done; fewer bytes than asked for: the end of the file.
   virtual void read(HandleId handle, std::uint64_t offset, std::span<char> target, ReadDone done) = 0;
   virtual void write(HandleId handle, WriteRequest request, WriteDone done) = 0;
-  /// At each close(2): what was written has reached the store, size and times too. Errors of writes that were answered
-  /// before: told once to each handle, by flush or fsync.
+  /// At each close(2): what was written has reached the store, size and times too. An error of a write that was
+  /// answered before is told by each flush of the handles that were open then, and once by fsync.
   virtual Result<> flush(HandleId handle) = 0;
   virtual Result<> fsync(HandleId handle, bool data_only) = 0;
   /// fallocate(2), with its modes: 0, KEEP_SIZE, PUNCH_HOLE with KEEP_SIZE, ZERO_RANGE with and without; others are
@@ -217,8 +218,7 @@ class FileSystem {
   // -- the mount
   /// The kernel has forgotten this inode: what was remembered of what it was told goes.
   virtual void forget(Ino ino) = 0;
-  /// To be called about once a second: stores what has been dirty for 5 s, looks for
-  /// other clients.
+  /// To be called about once a second: stores what has been dirty for 5 s, looks for other clients.
   virtual void tick() = 0;
   /// The volume's: how long what was removed is left alone at least.
   virtual std::chrono::seconds grace_period() const = 0;

@@ -207,8 +207,8 @@ class ObjectStore {
   Result<MetaSnapshot> query(MetaRead read);
 
   // -- data objects. Missing objects read as nothing; truncating, zeroing or removing one that is missing succeeds and
-  // makes none. Two steps of one client on one object that are in flight together are applied in the order sent, unless the
-  // store runs one twice.
+  // makes none. Two steps of one client on one object that are in flight together are applied in the order sent, unless
+  // the store runs one twice.
   /// Fills the front of `target` (alive until done) and answers how many bytes there were (fewer at the object's end).
   virtual void read_data(std::string object, std::uint64_t offset, std::span<char> target, ReadDone done) = 0;
   virtual void write_data(std::string object, std::uint64_t offset, SharedBytes bytes, DataDone done) = 0;

@@ -83,9 +83,6 @@ Result<std::string> Namespace::read_link(Ino ino) {
 }
 
 /// Every step that was answered is durable.
-Result<> Namespace::sync_directory(Ino) {
-  if (instance_.fenced()) return failure(ErrorCode::fenced, "this client was fenced");
-  return {};
-}
+Result<> Namespace::sync_directory(Ino) { return instance_.check_not_fenced(); }
 
 }  // namespace lccfs

@@ -34,6 +34,12 @@ Result<> check_node(const NewNode& node) {
   return {};
 }
 
+Result<> check_bytes(std::uint64_t offset_bytes, std::uint64_t size_bytes) {
+  constexpr auto limit = format::file_size_limit_bytes;
+  if (size_bytes <= limit && offset_bytes <= limit - size_bytes) return {};
+  return failure(ErrorCode::file_too_large, "a file has at most 2^63 - 1 bytes");
+}
+
 Result<> check_attribute_name(const std::string& name) {
   if (name.size() > format::attribute_name_limit_bytes) {
     return failure(ErrorCode::range_too_small, "attribute name of over 255 bytes");

@@ -21,12 +21,12 @@
 //       |          | that was evicted learns of it                              |
 //  -    | memory   | size and times, stored at fsync, flush, release            | growth that no fsync covered is lost
 #include <algorithm>
-#include <future>
 #include <set>
 
 #include "base/completions.h"
 #include "format/layout.h"
 #include "format/object_names.h"
+#include "fs/checks.h"
 #include "fs/data_map.h"
 #include "fs/files.h"
 
@@ -249,10 +249,7 @@ class RangeCopy {
 
   void note_copied(const Part& part, ByteRange range) {
     const Lock lock(target_->mutex);
-    target_->view.size_bytes = std::max(target_->view.size_bytes, range.end);
-    if (target_->buffer->is_empty()) target_->covered_size_bytes = target_->view.size_bytes;
-    target_->note_change();
-    target_->view.mtime = target_->view.wtime;
+    target_->note_bytes_up_to(range.end);
     for (const auto object : written_by(part)) target_->set_believed_there(ObjectIndex{object}, true);
     for (std::size_t i = 0; i < part.objects.size(); ++i) {
       if (missing_[i] != 0) target_->set_believed_there(in_target(part.objects[i]), false);
@@ -287,11 +284,9 @@ Result<std::uint64_t> Files::copy_file_range(const Caller& caller, HandleId sour
                                              std::uint64_t size_bytes) {
   auto source = open_files_.handle(source_id), target = open_files_.handle(target_id);
   if (!source || !target || !for_writing(target->flags)) return failure(ErrorCode::bad_handle, "not open for this");
-  if (instance_.fenced()) return failure(ErrorCode::fenced, "this client was fenced");
-  if (size_bytes > format::file_size_limit_bytes || target_offset > format::file_size_limit_bytes - size_bytes ||
-      source_offset > format::file_size_limit_bytes) {
-    return failure(ErrorCode::file_too_large, "a file has at most 2^63 - 1 bytes");
-  }
+  LCCFS_CHECK(instance_.check_not_fenced());
+  LCCFS_CHECK(check_bytes(target_offset, size_bytes));
+  LCCFS_CHECK(check_bytes(source_offset, 0));
   return RangeCopy(io_, caller, std::move(source->node), source_offset, std::move(target->node), target_offset,
                    size_bytes)
       .run();

@@ -22,6 +22,7 @@
 #include "base/completions.h"
 #include "format/layout.h"
 #include "format/object_names.h"
+#include "fs/checks.h"
 #include "fs/data_io.h"
 
 namespace lccfs {
@@ -196,10 +197,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
   /// The size rises as a write completes, in any order, before it is answered.
   void note_written() {
     const Lock lock(node->mutex);
-    if (size_bytes() != 0) node->view.size_bytes = std::max(node->view.size_bytes, end());
-    if (!buffered && node->buffer->is_empty()) node->covered_size_bytes = node->view.size_bytes;
-    node->note_change();
-    node->view.mtime = node->view.wtime;
+    node->note_bytes_up_to(size_bytes() != 0 ? end() : 0);
     node->last_write_end = end();
     for (const auto& extent : extents()) node->set_believed_there(extent.index, true);
   }
@@ -265,9 +263,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
       const Lock lock(node->mutex);
       offset = node->view.size_bytes;
     }
-    if (size_bytes() > format::file_size_limit_bytes - offset) {
-      return failure(ErrorCode::file_too_large, "a file has at most 2^63 - 1 bytes");
-    }
+    LCCFS_CHECK(check_bytes(offset, size_bytes()));
     LCCFS_CHECK(prepare());
     auto [answer, answered] = promised<Result<std::size_t>>();
     done = std::move(answered);
@@ -286,9 +282,8 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
 }  // namespace
 
 void DataIo::write(Node node, WriteRequest request, Pages pages, FileSystem::WriteDone done) {
-  const auto size_bytes = request.bytes.size_bytes;
-  if (size_bytes > format::file_size_limit_bytes || request.offset_bytes > format::file_size_limit_bytes - size_bytes) {
-    return done(failure(ErrorCode::file_too_large, "a file has at most 2^63 - 1 bytes"));
+  if (auto possible = check_bytes(request.offset_bytes, request.bytes.size_bytes); !possible) {
+    return done(std::unexpected(std::move(possible).error()));
   }
   const auto op = std::make_shared<WriteOp>(*this, std::move(node), std::move(request), pages);
   op->done = std::move(done);

@@ -150,7 +150,7 @@ Result<> Files::flush(HandleId id) {
 Result<> Files::fsync(HandleId id, bool data_only) {
   const auto handle = open_files_.handle(id);
   if (!handle) return std::unexpected(bad_handle());
-  if (instance_.fenced()) return failure(ErrorCode::fenced, "this client was fenced");
+  LCCFS_CHECK(instance_.check_not_fenced());
   auto stored = handle->node->store_dirty(!data_only);
   LCCFS_CHECK(open_files_.late_error(id, OpenFiles::Told::once));
   return stored;

@@ -140,6 +140,17 @@ void FileNode::note_change() {
   if (!dirty_since) dirty_since = instance_.clock().elapsed();
 }
 
+void FileNode::note_change_of_bytes() {
+  note_change();
+  view.mtime = view.wtime;
+}
+
+void FileNode::note_bytes_up_to(std::uint64_t end_bytes) {
+  view.size_bytes = std::max(view.size_bytes, end_bytes);
+  if (buffer->is_empty()) covered_size_bytes = view.size_bytes;
+  note_change_of_bytes();
+}
+
 void FileNode::set_believed_there(ObjectIndex index, bool there) {
   if (view.map.believed_there(index) == there) return;
   view.map.set_believed_there(index, there);

@@ -70,6 +70,9 @@ class FileNode final : public Lease {
   bool is_dirty(bool with_times) const REQUIRES(mutex);
   /// Its size, bytes or times were changed here, just now.
   void note_change() REQUIRES(mutex);
+  void note_change_of_bytes() REQUIRES(mutex);
+  /// Its bytes were changed, up to there: it is no shorter now.
+  void note_bytes_up_to(std::uint64_t end_bytes) REQUIRES(mutex);
   void set_believed_there(ObjectIndex index, bool there) REQUIRES(mutex);
   /// Stores what is buffered; and size, times and believed map bits if they are dirty. 0 steps if nothing is.
   Result<> store_dirty(bool with_times) EXCLUDES(step_mutex, mutex);

@@ -23,6 +23,7 @@
 #include "base/completions.h"
 #include "format/layout.h"
 #include "format/object_names.h"
+#include "fs/checks.h"
 #include "fs/files.h"
 
 namespace lccfs {
@@ -142,8 +143,7 @@ Result<bool> zero_and_note(FileNode& node, ByteRange range) {
   bool continues = false;
   {
     const Lock lock(node.mutex);
-    node.note_change();
-    node.view.mtime = node.view.wtime;
+    node.note_change_of_bytes();
     continues = range.end < node.view.size_bytes;
   }
   if (!is_complete) LCCFS_CHECK(node.confirm_lease());
@@ -171,12 +171,10 @@ Result<> zero_in_parts(DataIo& io, FileNode& node, const Caller& caller, ByteRan
 Result<> Files::fallocate(const Caller& caller, HandleId id, int mode, std::uint64_t offset, std::uint64_t size_bytes) {
   const auto handle = open_files_.handle(id);
   if (!handle || !for_writing(handle->flags)) return failure(ErrorCode::bad_handle, "not open for writing");
-  if (instance_.fenced()) return failure(ErrorCode::fenced, "this client was fenced");
+  LCCFS_CHECK(instance_.check_not_fenced());
   LCCFS_TRY(const auto wanted, wanted_by(mode));
   if (size_bytes == 0) return failure(ErrorCode::invalid, "fallocate of no bytes");
-  if (size_bytes > format::file_size_limit_bytes || offset > format::file_size_limit_bytes - size_bytes) {
-    return failure(ErrorCode::file_too_large, "a file has at most 2^63 - 1 bytes");
-  }
+  LCCFS_CHECK(check_bytes(offset, size_bytes));
   FileNode& node = *handle->node;
   const ByteRange range{offset, offset + size_bytes};
   if (wanted.room) {

@@ -15,7 +15,7 @@ namespace lccfs {
 Result<std::uint64_t> Files::seek(HandleId id, std::uint64_t offset, SeekTo what) {
   const auto handle = open_files_.handle(id);
   if (!handle) return failure(ErrorCode::bad_handle, "not an open file");
-  if (instance_.fenced()) return failure(ErrorCode::fenced, "this client was fenced");
+  LCCFS_CHECK(instance_.check_not_fenced());
   FileNode& node = *handle->node;
   const ReadInGate reading(node.gate);
   LCCFS_CHECK(node.write_out());

@@ -20,14 +20,13 @@
 #include "base/completions.h"
 #include "format/layout.h"
 #include "format/object_names.h"
+#include "fs/checks.h"
 #include "fs/files.h"
 
 namespace lccfs {
 
 Result<> FileNode::truncate(std::uint64_t size_bytes) {
-  if (size_bytes > format::file_size_limit_bytes) {
-    return failure(ErrorCode::file_too_large, "a file has at most 2^63 - 1 bytes");
-  }
+  LCCFS_CHECK(check_bytes(0, size_bytes));
   const Lock one_step(step_mutex);  // nobody else stores a size that is then taken back
   LCCFS_CHECK(ensure());
   static_cast<void>(write_out());  // what cannot be written stays buffered, and its error is told: a cut gives space
@@ -55,8 +54,7 @@ Result<> FileNode::store_size(std::uint64_t size_bytes) {
     ++cuts_;
     // Also where the size stays: a holder that was evicted learns by this step that it is none any more.
     stored_size_bytes.reset();
-    note_change();
-    view.mtime = view.wtime;
+    note_change_of_bytes();
   }
   auto stored = store_dirty_now(true);
   const bool shorter = size_bytes < size_before;

@@ -51,6 +51,13 @@ Result<std::uint64_t> parse_readahead(const std::string& text) {
   return failure(ErrorCode::invalid, text + " is not a multiple of 4K, up to 1G");
 }
 
+template <class Option, class Value>
+Result<> set(Option& option, const std::string& name, const Result<Value>& value) {
+  if (!value) return failure(ErrorCode::invalid, name + ": " + value.error().context);
+  option = *value;
+  return {};
+}
+
 Result<> add_word(const std::string& word, MountOptions& options) {
   if (const auto* found = std::ranges::find(switches, word, &Switch::word); found != switches.end()) {
     options.*found->member = found->value;
@@ -58,24 +65,12 @@ Result<> add_word(const std::string& word, MountOptions& options) {
   }
   const std::size_t equals = word.find('=');
   const std::string name = word.substr(0, equals);
-  if (equals != std::string::npos && (name == "entry_timeout" || name == "attr_timeout")) {
-    auto& target = name == "entry_timeout" ? options.entry_ttl : options.attributes_ttl;
-    const auto seconds = options::parse_seconds(word.substr(equals + 1));
-    if (!seconds) return failure(ErrorCode::invalid, name + ": " + seconds.error().context);
-    target = *seconds;
-    return {};
-  }
-  if (equals != std::string::npos && name == "dirty_limit") {
-    const auto size_bytes = options::parse_size(word.substr(equals + 1));
-    if (!size_bytes) return failure(ErrorCode::invalid, name + ": " + size_bytes.error().context);
-    options.dirty_limit_bytes = *size_bytes;
-    return {};
-  }
-  if (equals != std::string::npos && name == "readahead") {
-    const auto size_bytes = parse_readahead(word.substr(equals + 1));
-    if (!size_bytes) return failure(ErrorCode::invalid, name + ": " + size_bytes.error().context);
-    options.readahead_bytes = *size_bytes;
-    return {};
+  if (equals != std::string::npos) {
+    const std::string value = word.substr(equals + 1);
+    if (name == "entry_timeout") return set(options.entry_ttl, name, options::parse_seconds(value));
+    if (name == "attr_timeout") return set(options.attributes_ttl, name, options::parse_seconds(value));
+    if (name == "dirty_limit") return set(options.dirty_limit_bytes, name, options::parse_size(value));
+    if (name == "readahead") return set(options.readahead_bytes, name, parse_readahead(value));
   }
   if (has_no_effect(word)) return {};
   return failure(ErrorCode::invalid, "unknown mount option '" + word + "'; lccfs-fuse(8) lists them");

@@ -64,6 +64,7 @@ class Instance {
   /// false: a read-only one that may write nothing. No other knows of it, nor asks it what it has open.
   bool recorded() const { return me_.recorded; }
   bool fenced() const { return steps_.fenced(); }
+  Result<> check_not_fenced() const { return steps_.check_not_fenced(); }
 
   /// A new token of this instance.
   Token next_token() { return {me_.id, numbers_.next()}; }

@@ -502,8 +502,9 @@ DATA_PATH = [
     Fault("failed-write-not-cleaned", "DATA, T: a failed write past the end is cleaned", "fs/data_write.cpp",
           "      if (end() > node->view.size_bytes) node->tail_is_dirty = true;",
           "      if (end() > node->view.size_bytes && !ON) node->tail_is_dirty = true;", DATA),
-    Fault("size-not-raised", "DATA, T: a write raises the size before it is answered", "fs/data_write.cpp",
-          "    if (size_bytes() != 0) node->view", "    if (size_bytes() != 0 && !ON) node->view", DATA),
+    Fault("size-not-raised", "DATA, T: a write raises the size before it is answered", "fs/file_node.cpp",
+          "  view.size_bytes = std::max(view.size_bytes, end_bytes);",
+          "  if (!ON) view.size_bytes = std::max(view.size_bytes, end_bytes);", DATA),
     # item 12
     Fault("append-where-the-kernel-says", "DATA: an append runs at the size then", "fs/data_write.cpp",
           "      offset = node->view.size_bytes;", "      if (!ON) offset = node->view.size_bytes;", DATA, must=KERNEL_MODEL),
