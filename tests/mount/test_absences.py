@@ -154,8 +154,9 @@ class StorageAwayTest(AbsenceTest):
                     time.sleep(1)
             finally:
                 resume()
-            self.append(self.mounts[1], b"another's")  # at once: whose watches have lapsed has not set them again
-            self.expect_unharmed(holder)
+            with self.cluster.unsticking(range(self.own_cluster["osds"])):
+                self.append(self.mounts[1], b"another's")  # at once: whose watches have lapsed has not set them again
+                self.expect_unharmed(holder)
             self.expect_nobody_fenced()
 
 

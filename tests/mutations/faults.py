@@ -406,7 +406,7 @@ RECOUNT = [
     Fault("collector-is-never-running", "PROTOCOL 2: a collector is an instance too", "reclaim/round.cpp",
           "  const Instance::Operation running(instance_);",
           "  std::optional<Instance::Operation> running;\n  if (!ON) running.emplace(instance_);",
-          ("collector_crash_test", "interleave_test", "history_test"), seconds=11),
+          ("collector_crash_test", "interleave_test", "history_test"), needs_all=True, seconds=60),
 ]
 
 LEASE = [

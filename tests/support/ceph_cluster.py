@@ -14,6 +14,7 @@ command's status. As a module: Cluster. Logs and ceph.conf stay in DIR after the
 
 import argparse
 import base64
+import contextlib
 import json
 import os
 import pathlib
@@ -25,10 +26,12 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 import uuid
 
 START_TIMEOUT_S = 120
+STUCK_S = 10  # nothing that an OSD does takes so long, unless its placement group has stopped
 MAX_SOCKET_PATH_BYTES = 107
 
 CONF = """\
@@ -233,9 +236,31 @@ class Cluster:
 
     def continue_osd(self, osd):
         """It is marked down, as a real cluster has done long since, and comes up again: placement groups of one copy may
-        else stay "laggy" for ever after the pause, and answer nothing."""
+        else stay "laggy" for ever after the pause, and answer nothing. Where several stood still,
+        see unsticking()."""
         os.kill(self._pid(f"osd.{osd}"), signal.SIGCONT)
         self.ceph("osd", "down", osd)
+
+    @contextlib.contextmanager
+    def unsticking(self, osds):
+        """Meanwhile those OSDs are marked down whenever an operation waits in one: of several that come up at once, some
+        keep a placement group that answers nothing until the next map."""
+        done = threading.Event()
+        helper = threading.Thread(target=self._unstick, args=(osds, done))
+        helper.start()
+        try:
+            yield
+        finally:
+            done.set()
+            helper.join()
+
+    def _unstick(self, osds, done):
+        while not done.wait(STUCK_S):
+            for osd in osds:
+                with contextlib.suppress(ClusterError):  # it is about to come up
+                    waiting = json.loads(self.ceph("tell", f"osd.{osd}", "dump_ops_in_flight", timeout_s=STUCK_S))
+                    if any(operation["age"] > STUCK_S for operation in waiting["ops"]):
+                        self.ceph("osd", "down", osd)
 
     def pause_monitor(self):
         os.kill(self._pid("mon.a"), signal.SIGSTOP)
