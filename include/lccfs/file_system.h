@@ -139,6 +139,9 @@ struct FileSystemOptions {
   /// What buffered writes may keep in memory, of all files together, until the store has it. 0: each write waits for
   /// the store.
   std::uint64_t dirty_limit_bytes = 0;
+  /// How many files that were closed may keep their leases, and what is dirty, for some seconds: with 0, and beyond, and
+  /// where every write waits, a close does, too.
+  unsigned idle_leases = 0;
   std::string mount_id;  ///< for the instance record; the mountpoint
 };
 

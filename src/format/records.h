@@ -187,9 +187,11 @@ struct Question {
   enum class Kind : std::uint8_t { release_lease = 1, store_attributes = 2 };
   Kind kind = Kind::release_lease;
   Ino ino;
-  bool from_open = false;  // store_attributes: the asker opens the file, or has it open and reads its end
+  bool from_open = false;        // store_attributes: the asker opens the file, or has it open and reads its end
+  std::vector<Ino> others = {};  // store_attributes: of these too, at most question_limit - 1
   bool operator==(const Question&) const = default;
 };
+inline constexpr std::uint32_t question_limit = 64;
 struct Answer {
   enum class Kind : std::uint8_t { done = 1, busy = 2 };
   Kind kind = Kind::done;

@@ -11,6 +11,7 @@ constexpr std::size_t text_limit_bytes = 255;
 constexpr std::size_t identity_limit_bytes = 4096;
 constexpr std::size_t boot_id_limit_bytes = 64;
 constexpr std::uint8_t version_with_process = 2;  // of an instance's record
+constexpr std::uint8_t version_with_others = 2;   // of a question
 
 void fields(auto& io, Is<SuperRecord> auto& super) {
   io.begin("super").version();
@@ -116,9 +117,11 @@ void fields(auto& io, Is<QueueItem> auto& item) {
 LCCFS_RECORD(QueueItem)
 
 void fields(auto& io, Is<Question> auto& question) {
-  io.begin("question").version();
+  const auto version =
+      io.begin("question").version(question.others.empty() ? record_version : version_with_others, version_with_others);
   io.enumeration(question.kind, Question::Kind::store_attributes);
   io(question.ino, question.from_open);
+  if (version == version_with_others) io.list(question.others, question_limit - 1, "too many inodes");
 }
 LCCFS_RECORD(Question)
 

@@ -100,7 +100,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
   /// Direct and synchronous writes wait for the store; all do once another client has asked for the file, and after one
   /// that could not be stored.
   bool may_be_buffered() const {
-    if (!io.room.is_used() || size_bytes() == 0 || syncs_data() || (request.flags & O_DIRECT) != 0) return false;
+    if (!io.room.is_open() || size_bytes() == 0 || syncs_data() || (request.flags & O_DIRECT) != 0) return false;
     if (node->buffer->is_failing()) return false;
     const Lock lock(node->mutex);
     return !node->is_shared;
@@ -182,6 +182,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
     auto error = parts.error();
     if (!error) {
       if (node->buffer->is_failing()) node->buffer->succeeded();
+      if (io.room.is_used()) io.room.set_refused(false);
       note_written();
       if (alone || !must_store()) return finish(size_bytes());
       return io.pool.post([op = shared_from_this()] { op->finish(op->store_written()); });

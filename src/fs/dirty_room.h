@@ -22,6 +22,12 @@ class DirtyRoom {
   DirtyRoom(std::uint64_t limit_bytes, Clock& clock) : limit_bytes_(limit_bytes), clock_(clock) {}
 
   bool is_used() const { return limit_bytes_ != 0; }
+  /// Whether writes may be answered before the store has them. Not while the volume is nearly full: then they wait, and
+  /// closes too, so that what does not fit is told to the program that writes it.
+  bool is_open() const { return is_used() && !is_nearly_full_ && !was_refused_; }
+  void set_nearly_full(bool is_nearly_full) { is_nearly_full_ = is_nearly_full; }
+  /// The last write of all was refused for want of space, or was not.
+  void set_refused(bool was_refused) { was_refused_ = was_refused; }
   /// false: no room at this moment. More than the limit at once has room while nothing else is buffered.
   bool take_now(std::uint64_t bytes) EXCLUDES(mutex_);
   /// Waits for room: all buffers of the mount are written out for it. false: there is none for a while, because objects
@@ -43,6 +49,7 @@ class DirtyRoom {
 
   const std::uint64_t limit_bytes_;
   Clock& clock_;
+  std::atomic<bool> is_nearly_full_ = false, was_refused_ = false;
   mutable Mutex mutex_;
   std::condition_variable changed_;
   std::uint64_t used_bytes_ GUARDED_BY(mutex_) = 0;

@@ -131,6 +131,7 @@ Result<> Files::release_or_store(FileNode& node, unsigned own_writers, Dirty dir
     keep = node.writers > own_writers;
   }
   if (keep) return dirty == Dirty::is_stored ? node.store_dirty(true) : Result<>{};
+  if (dirty == Dirty::may_stay && idle_leases_.keep(node)) return {};
   const AloneInGate alone(node.gate);
   return node.release();
 }
@@ -141,6 +142,7 @@ Result<> Files::flush(HandleId id) {
   const auto handle = open_files_.handle(id);
   if (!handle) return std::unexpected(bad_handle());
   if (!for_writing(handle->flags)) return {};
+  if (idle_leases_.may_keep(*handle->node)) return open_files_.late_error(id, OpenFiles::Told::is_repeated);
   auto stored = handle->node->write_out();
   if (stored) stored = release_or_store(*handle->node, 1, Dirty::is_stored);
   LCCFS_CHECK(open_files_.late_error(id, OpenFiles::Told::is_repeated));
@@ -156,11 +158,17 @@ Result<> Files::fsync(HandleId id, bool data_only) {
   return stored;
 }
 
-/// While the handle counts, no collector takes the file: its last bytes are written before it goes.
+/// While the handle counts, or the lease is held, no collector takes the file: its last bytes are written before it
+/// goes.
 void Files::release(HandleId id) {
-  if (const auto handle = open_files_.handle(id)) static_cast<void>(handle->node->write_out());
+  const auto handle = open_files_.handle(id);
+  if (!handle) return;
+  const bool writes = for_writing(handle->flags);
+  const bool is_kept = writes ? idle_leases_.keep(*handle->node) : idle_leases_.may_keep(*handle->node);
+  if (!is_kept) static_cast<void>(handle->node->write_out());
   auto node = open_files_.drop(id);
   if (!node) return;
+  if (is_kept) return open_files_.let_go(std::move(node));
   auto stored = release_or_store(*node, 0, Dirty::is_stored);
   if (!stored && !is_written(*node)) {
     const AloneInGate alone(node->gate);

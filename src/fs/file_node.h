@@ -51,8 +51,15 @@ class FileNode final : public Lease {
   // -- who uses it
   std::uint64_t last_write_end GUARDED_BY(mutex) = 0;  // where a sequential writer continues
   unsigned handles GUARDED_BY(mutex) = 0, writers GUARDED_BY(mutex) = 0;
-  unsigned openings GUARDED_BY(mutex) = 0;         // opens that have begun: they are going to read the inode
-  bool store_is_posted GUARDED_BY(mutex) = false;  // the five-second store is in line or under way
+  unsigned openings GUARDED_BY(mutex) = 0;          // opens that have begun: they are going to read the inode
+  bool store_is_posted GUARDED_BY(mutex) = false;   // the five-second store is in line or under way
+  std::uint64_t errors_seen GUARDED_BY(mutex) = 0;  // as of which of the late errors somebody was told
+
+  // -- idle_leases.h
+  std::optional<std::chrono::nanoseconds> idle_since GUARDED_BY(mutex);      // its last writer has closed
+  std::optional<std::chrono::nanoseconds> unstored_since GUARDED_BY(mutex);  // it could not be released
+  bool release_is_posted GUARDED_BY(mutex) = false;
+  bool is_idle() const REQUIRES(mutex) { return lease_held && writers == 0; }
 
   /// The inode was read anew: without the lease, the newest read is what is known of it.
   void learn(Inode read) EXCLUDES(mutex);

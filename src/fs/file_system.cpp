@@ -21,8 +21,7 @@ class MountedVolume final : public FileSystem {
  public:
   MountedVolume(std::unique_ptr<Instance> instance, const FileSystemOptions& options)
       : instance_(std::move(instance)), files_(*instance_, pool_, options), names_(*instance_, files_, options) {
-    instance_->set_open_probe(
-        [this](Ino ino) { return files_.is_open_or_opening(ino) || names_.needs_directory(ino); });
+    instance_->set_open_probe([this](Ino ino) { return files_.needs(ino) || names_.needs_directory(ino); });
   }
   ~MountedVolume() override { instance_->set_open_probe(nullptr); }
 

@@ -11,7 +11,9 @@ namespace lccfs {
 
 namespace {
 constexpr std::chrono::seconds store_dirty_after{5};
-}
+constexpr std::chrono::seconds look_at_space_every{5};
+constexpr std::uint64_t reserve_bytes = 1 << 30;
+}  // namespace
 
 Files::Files(Instance& instance, ThreadPool& pool, const FileSystemOptions& options)
     : instance_(instance),
@@ -21,8 +23,10 @@ Files::Files(Instance& instance, ThreadPool& pool, const FileSystemOptions& opti
       room_(std::make_shared<DirtyRoom>(options.dirty_limit_bytes, instance.clock())),
       open_files_(instance, holders_, kernel_, room_),
       io_{instance, pool, holders_, kernel_, *room_, options.attributes_ttl},
-      recalls_(instance, open_files_, kernel_) {
+      recalls_(instance, open_files_, kernel_),
+      idle_leases_(open_files_, instance, *room_, options.idle_leases) {
   instance.set_question_handler([this](const format::Question& question) { return recalls_.answer(question); });
+  look_at_space();
 }
 
 Files::~Files() { stop_answering(); }
@@ -95,19 +99,40 @@ bool Files::is_open(Ino ino) const {
   return node->handles > 0;
 }
 
-bool Files::is_open_or_opening(Ino ino) const {
-  const auto node = open_files_.existing(ino);
+bool Files::needs(Ino ino) {
+  auto node = open_files_.existing(ino);
   if (!node) return false;
-  const Lock lock(node->mutex);
-  return node->handles > 0 || node->openings > 0;
+  bool is_needed = false;
+  {
+    const Lock lock(node->mutex);
+    is_needed = node->handles > 0 || node->openings > 0 || node->lease_held;
+  }
+  idle_leases_.release_soon(node);
+  open_files_.let_go(std::move(node));
+  return is_needed;
 }
 
-Result<> Files::store_before_replacing(Ino ino) {
+void Files::lost_a_name(Ino ino) {
   auto node = open_files_.existing(ino);
-  if (!node) return {};
-  auto stored = node->store_dirty(false);
+  if (!node) return;
+  idle_leases_.release_soon(node);
   open_files_.let_go(std::move(node));
-  return stored;
+}
+
+void Files::bring_up_to_date(std::map<Ino, Inode>& inodes, const ReadMany& read) {
+  holders_.bring_up_to_date(inodes, read);
+}
+
+Result<> Files::store_before_replacing(const Inode& view, std::chrono::nanoseconds since) {
+  if (auto node = open_files_.existing(view.ino); node && node->held()) {
+    auto stored = node->store_dirty(false);
+    open_files_.let_go(std::move(node));
+    return stored;
+  }
+  if (view.sent >= since && !view.lease) return {};
+  auto current = holders_.read_current(view.ino, LeaseHolders::Ask::for_opening);
+  if (!current && current.error().code != ErrorCode::not_found) return std::unexpected(std::move(current).error());
+  return {};
 }
 
 void Files::attributes_changed(const Inode& view) {
@@ -152,7 +177,13 @@ void Files::post(ThreadPool::Work work) {
 
 void Files::tick() {
   const auto now = instance_.clock().elapsed();
+  look_at_space();
+  idle_leases_.begin_count();
   for (auto& node : open_files_.all()) {
+    if (idle_leases_.see_to(node)) {
+      open_files_.let_go(std::move(node));
+      continue;
+    }
     bool due = false, begin = false;
     {
       const Lock lock(node->mutex);
@@ -191,14 +222,21 @@ void Files::clean_up_after(const std::shared_ptr<FileNode>& left, InstanceId hol
   });
 }
 
-Result<> Files::release_everything() {
-  Result<> result;
-  for (const auto& node : open_files_.all()) {
-    const AloneInGate alone(node->gate);
-    auto released = node->release_at_any_price();
-    if (!released) result = std::move(released);
-  }
-  return result;
+/// While writes are answered before the store has them, those that find no room must be told in time.
+void Files::look_at_space() {
+  const auto now = instance_.clock().elapsed();
+  if (!room_->is_used() || now < look_at_space_at_.load() || is_looking_at_space_.exchange(true)) return;
+  look_at_space_at_ = now + look_at_space_every;
+  post([this] {
+    const auto space = instance_.store().capacity();
+    if (space) {
+      const auto reserve = std::max(reserve_bytes, space->total_bytes / 100);
+      room_->set_nearly_full(space->available_bytes < reserve);
+    }
+    is_looking_at_space_ = false;
+  });
 }
+
+Result<> Files::release_everything() { return idle_leases_.release_all(); }
 
 }  // namespace lccfs

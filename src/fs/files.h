@@ -11,6 +11,7 @@
 #include "base/mutex.h"
 #include "base/thread_pool.h"
 #include "fs/data_io.h"
+#include "fs/idle_leases.h"
 #include "fs/inodes.h"
 #include "fs/kernel_view.h"
 #include "fs/lease_holders.h"
@@ -30,8 +31,15 @@ class Files {
   /// stat's answer for an inode just read: memory knows better while the lease is ours. TTL 0 while another holds it.
   AttributesReply reply_for(const Inode& view);
   bool is_open(Ino ino) const;
-  /// Also while an open is reading the inode. So an open that began before the inode died counts when a collector asks.
-  bool is_open_or_opening(Ino ino) const;
+  /// For a collector: also while an open is reading the inode, so that one that began before the inode died counts; and
+  /// while its lease is ours: bytes may still be on their way. A lease that is idle is released, for the next time.
+  bool needs(Ino ino);
+  /// It has lost a name: if nobody has it open here, its lease is released, so that a collector can remove it.
+  void lost_a_name(Ino ino);
+  /// Of these inodes, read just now, those that another client writes: as they are now, where that client answers
+  /// within a second. `read` reads anew, and may leave some out.
+  using ReadMany = std::function<std::map<Ino, Inode>(const std::vector<Ino>&)>;
+  void bring_up_to_date(std::map<Ino, Inode>& inodes, const ReadMany& read);
   /// `attr` or ctime of this inode was changed by an operation of this client: open files see it at once.
   void attributes_changed(const Inode& view);
   /// A file that create is about to give its name, born with its lease ours: from now on questions about it are
@@ -40,8 +48,9 @@ class Files {
   void unborn(Ino ino);
   OpenReply open_new(const Inode& view, int flags);
   /// Stores the bytes and the size of a file that is about to take the name of another: no crash leaves that name with
-  /// less than the file had.
-  Result<> store_before_replacing(Ino ino);
+  /// less than the file had. Where another client holds its lease, that client does. `view`: as read since `since`, or
+  /// before.
+  Result<> store_before_replacing(const Inode& view, std::chrono::nanoseconds since);
   /// security.capability of an open file from memory: nullopt if it is not open here, or memory too old (ask the
   /// store).
   std::optional<bool> has_capability(Ino ino) const;
@@ -83,6 +92,7 @@ class Files {
   enum class Dirty { is_stored, may_stay };
   Result<> release_or_store(FileNode& node, unsigned own_writers, Dirty dirty);
   void post(ThreadPool::Work work) EXCLUDES(tasks_mutex_);
+  void look_at_space();
   // truncate.cpp
   Result<AttributesReply> change_node(FileNode& node, const SetAttributes& changes);
   Result<std::optional<Inode>> set_times_unleased(Ino ino, const SetAttributes& changes);
@@ -94,11 +104,14 @@ class Files {
   LeaseHolders holders_;
   const std::shared_ptr<DirtyRoom> room_;
   OpenFiles open_files_;
+  std::atomic<bool> is_looking_at_space_ = false;
+  std::atomic<std::chrono::nanoseconds> look_at_space_at_{};
   Mutex tasks_mutex_;
   std::condition_variable tasks_changed_;
   unsigned tasks_ GUARDED_BY(tasks_mutex_) = 0;  // of ours on the pool, or in line for it
   DataIo io_;
   Recalls recalls_;
+  IdleLeases idle_leases_;
 };
 
 }  // namespace lccfs

@@ -29,6 +29,9 @@ class BusyPause {
 /// twice.
 constexpr std::chrono::seconds brief_time_out{2};
 constexpr std::chrono::seconds brief_wait{3};
+/// All that a lookup or a page of a listing waits for holders.
+constexpr std::chrono::seconds names_wait{1};
+constexpr Ino all_of_them{};
 constexpr std::chrono::seconds silence_remembered_for{5};
 /// The watch of a dead process stands for half a minute, and hears the question: if it was of this host, the look after
 /// a first short one shows it. Too short to tell anything of a holder that lives.
@@ -78,12 +81,12 @@ Result<> LeaseHolders::ask_briefly(InstanceId holder, const Question& question) 
   auto& clock = instance_.clock();
   const auto give_up_at = clock.elapsed() + brief_wait;
   BusyPause busy_pause;
-  while (!was_silent_just_now(holder)) {
+  while (!was_silent_just_now(holder, question.ino)) {
     LCCFS_TRY(const auto heard, ask_for(give_up_at - clock.elapsed(), holder, question));
     if (heard == Heard::done || heard == Heard::expired) return {};
     const auto pause = busy_pause.next();
     if (heard == Heard::nothing || clock.elapsed() + pause >= give_up_at) {
-      note_silence(holder);
+      note_silence(holder, heard == Heard::nothing ? all_of_them : question.ino);
       return {};
     }
     clock.sleep_for(pause);
@@ -91,6 +94,47 @@ Result<> LeaseHolders::ask_briefly(InstanceId holder, const Question& question) 
     if (now.lease != holder) return {};
   }
   return {};
+}
+
+void LeaseHolders::bring_up_to_date(std::map<Ino, Inode>& inodes, const ReadMany& read) {
+  std::map<InstanceId, std::vector<Ino>> held;
+  for (const auto& [ino, inode] : inodes) {
+    if (inode.lease && *inode.lease != instance_.id()) held[*inode.lease].push_back(ino);
+  }
+  const auto give_up_at = instance_.clock().elapsed() + names_wait;
+  for (const auto& [holder, inos] : held) {
+    for (std::size_t first = 0; first < inos.size(); first += format::question_limit) {
+      const auto end = std::min<std::size_t>(inos.size(), first + format::question_limit);
+      bring_up_to_date(
+          holder, {inos.begin() + static_cast<std::ptrdiff_t>(first), inos.begin() + static_cast<std::ptrdiff_t>(end)},
+          give_up_at, inodes, read);
+    }
+  }
+}
+
+void LeaseHolders::bring_up_to_date(InstanceId holder, std::vector<Ino> wanted, std::chrono::nanoseconds give_up_at,
+                                    std::map<Ino, Inode>& inodes, const ReadMany& read) {
+  auto& clock = instance_.clock();
+  BusyPause busy_pause;
+  for (;;) {
+    std::erase_if(wanted, [&](Ino ino) { return was_silent_just_now(holder, ino); });
+    const auto left = give_up_at - clock.elapsed();
+    if (wanted.empty() || left <= std::chrono::nanoseconds(0)) return;
+    const Question question{
+        Question::Kind::store_attributes, wanted.front(), false, {wanted.begin() + 1, wanted.end()}};
+    const auto heard = ask_for(left, holder, question);
+    if (!heard) return;
+    if (*heard == Heard::nothing) return note_silence(holder, all_of_them);
+    for (auto& [ino, inode] : read(wanted)) inodes[ino] = inode;
+    if (*heard != Heard::busy) return;
+    std::erase_if(wanted, [&](Ino ino) { return inodes.at(ino).lease != holder; });
+    const auto pause = busy_pause.next();
+    if (clock.elapsed() + pause >= give_up_at) {
+      for (const Ino ino : wanted) note_silence(holder, ino);
+      return;
+    }
+    clock.sleep_for(pause);
+  }
 }
 
 Result<LeaseHolders::Heard> LeaseHolders::ask_once_briefly(InstanceId holder, const Question& question) {
@@ -133,19 +177,16 @@ Result<LeaseHolders::Heard> LeaseHolders::ask_for(std::chrono::nanoseconds at_mo
   return Heard::nothing;
 }
 
-bool LeaseHolders::was_silent_just_now(InstanceId holder) {
+bool LeaseHolders::was_silent_just_now(InstanceId holder, Ino ino) {
   const Lock lock(silent_mutex_);
   if (still_asked_.contains(holder)) return true;
-  const auto found = silent_until_.find(holder);
-  if (found == silent_until_.end()) return false;
-  if (instance_.clock().elapsed() < found->second) return true;
-  silent_until_.erase(found);
-  return false;
+  std::erase_if(silent_until_, [now = instance_.clock().elapsed()](const auto& one) { return one.second <= now; });
+  return silent_until_.contains({holder, all_of_them}) || silent_until_.contains({holder, ino});
 }
 
-void LeaseHolders::note_silence(InstanceId holder) {
+void LeaseHolders::note_silence(InstanceId holder, Ino ino) {
   const Lock lock(silent_mutex_);
-  silent_until_[holder] = instance_.clock().elapsed() + silence_remembered_for;
+  silent_until_[{holder, ino}] = instance_.clock().elapsed() + silence_remembered_for;
 }
 
 Result<Inode> LeaseHolders::read_current(Ino ino, Ask ask) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -34,18 +35,25 @@ class LeaseHolders {
   /// The inode read anew, with all of its map but for opening. Asked, another holder of the lease stores size and times
   /// first.
   Result<Inode> read_current(Ino ino, Ask ask);
+  using ReadMany = std::function<std::map<Ino, Inode>(const std::vector<Ino>&)>;
+  /// Of these inodes, read just now, those whose lease another client holds: as they are now, where that client stores
+  /// size and times within a second. One question carries many. `read` reads anew, and may leave some out.
+  void bring_up_to_date(std::map<Ino, Inode>& inodes, const ReadMany& read);
 
  private:
   Result<> ask_briefly(InstanceId holder, const format::Question& question);
   enum class Heard { done, busy, expired, nothing };
   Result<Heard> ask_once_briefly(InstanceId holder, const format::Question& question);
   Result<Heard> ask_for(std::chrono::nanoseconds at_most, InstanceId holder, const format::Question& question);
-  bool was_silent_just_now(InstanceId holder);
-  void note_silence(InstanceId holder);
+  void bring_up_to_date(InstanceId holder, std::vector<Ino> wanted, std::chrono::nanoseconds give_up_at,
+                        std::map<Ino, Inode>& inodes, const ReadMany& read);
+  bool was_silent_just_now(InstanceId holder, Ino ino);
+  void note_silence(InstanceId holder, Ino ino);
 
   Instance& instance_;
   Mutex silent_mutex_;
-  std::map<InstanceId, std::chrono::nanoseconds> silent_until_ GUARDED_BY(silent_mutex_);
+  /// Of inode 0: of all that it holds.
+  std::map<std::pair<InstanceId, Ino>, std::chrono::nanoseconds> silent_until_ GUARDED_BY(silent_mutex_);
   std::multiset<InstanceId> still_asked_ GUARDED_BY(silent_mutex_);  // by callers that continued without an answer
   ThreadPool brief_questions_;                                       // last: its threads use all of this
 };

@@ -5,6 +5,8 @@
 //  - | Inode.P | entry of the name               | absent -> no such name
 //  - | Inode.X | the inode                       | live or sealed -> it
 //  - | Inode.P | X gone or dead: the entry again | changed -> start over; the same -> no such name
+//  - | Inode.X | another client writes X: it is  | it, as it is now; where that client says nothing within a
+//    |         | asked, and X read again         | second, as it is stored
 //
 // In a directory that was removed there are no names. What would change some there answers `stale`: the kernel then
 // looks the whole path up anew, and finds what stands there now. (To a lookup it must not be said: mkdir(2) and the
@@ -34,7 +36,20 @@ Result<EntryReply> Namespace::lookup_by_number(Ino ino) {
     LCCFS_TRY(const auto found, reclaim::count_names(instance_.reader(), *traces));
     if (found.total() == 0) return gone();
   }
-  return entry_reply_for(view, sent);
+  return entry_reply_for(as_of_now(view), sent);
+}
+
+/// The inode of a file that another client writes: its size as that client has it.
+Inode Namespace::as_of_now(Inode read) {
+  if (!read.lease || *read.lease == instance_.id()) return read;
+  const Ino ino = read.ino;
+  std::map<Ino, Inode> one{{ino, std::move(read)}};
+  bring_up_to_date(one);
+  return std::move(one.at(ino));
+}
+
+void Namespace::bring_up_to_date(std::map<Ino, Inode>& inodes) {
+  files_.bring_up_to_date(inodes, [this](const std::vector<Ino>& wanted) { return metadata_.read_many(wanted); });
 }
 
 Result<EntryReply> Namespace::lookup(Ino parent, const std::string& text) {
@@ -57,7 +72,7 @@ Result<EntryReply> Namespace::lookup(Ino parent, const std::string& text) {
     const auto& entry = entries->found.front();
     const bool is_the_same = last_seen && last_seen->raw == entry->raw;
     auto inode = is_the_same ? metadata_.finish(*ahead) : metadata_.read(entry->record.ino);
-    if (inode && inode->live()) return entry_reply_for(*inode, sent);
+    if (inode && inode->live()) return entry_reply_for(as_of_now(std::move(*inode)), sent);
     if (!inode && inode.error().code != ErrorCode::not_found) return std::unexpected(std::move(inode).error());
     LCCFS_TRY(const bool dangling, metadata_.unchanged({{{name, entry}}}));
     if (dangling) return std::unexpected(no_entry(name));

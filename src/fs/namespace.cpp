@@ -35,6 +35,7 @@ void Namespace::attr_changed(const Inode& changed) {
 /// The last step of unlink, and of a rename over a file. The name is gone whether this succeeds or not: after a failure
 /// recount does it.
 void Namespace::one_link_less(const Inode& inode) {
+  files_.lost_a_name(inode.ino);
   if (inode.attr.nlink <= 1 && !files_.is_open(inode.ino)) return metadata_.inodes.drop(inode.ino);
   const auto take_one = [](format::AttrRecord& attr) -> Result<> {
     if (attr.nlink > 0) --attr.nlink;

@@ -73,6 +73,8 @@ class Namespace {
   void change_ctime_later(Ino moved, TimeSpec time);
 
   Result<EntryReply> lookup_by_number(Ino ino);
+  Inode as_of_now(Inode read);
+  void bring_up_to_date(std::map<Ino, Inode>& inodes);
   Result<std::optional<CreateReply>> open_existing(const Caller& caller, const txn::Name& name, int flags);
   Result<ListingPage> read_page(Ino directory, std::uint64_t cookie, bool is_being_opened);
   /// What comes after `cookie`, as many as `how_many` takes of it.

@@ -34,11 +34,10 @@ void OpenFiles::let_go(Node&& node) {
 }
 
 HandleId OpenFiles::add(const Node& node, int flags) {
-  const auto errors = node->buffer->errors().count;
   const Lock lock(mutex_);
   const HandleId id{next_handle_++};
-  handles_[id] = {node, flags, !bypasses_pages(flags), errors};
   const Lock node_lock(node->mutex);
+  handles_[id] = {node, flags, !bypasses_pages(flags), node->errors_seen};
   ++node->handles;
   if (for_writing(flags)) ++node->writers;
   return id;
@@ -66,6 +65,8 @@ Result<> OpenFiles::late_error(HandleId id, Told told) {
   const auto found = handles_.find(id);
   if (found == handles_.end() || found->second.errors_told >= errors.count) return {};
   if (told == Told::once) found->second.errors_told = errors.count;
+  const Lock node_lock(found->second.node->mutex);
+  found->second.node->errors_seen = errors.count;
   return std::unexpected(*errors.last);
 }
 

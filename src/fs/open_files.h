@@ -48,7 +48,8 @@ class OpenFiles {
   /// The kernel uses its pages for this handle, whatever its flags.
   void is_mapped(HandleId id);
   enum class Told { once, is_repeated };
-  /// Why a write that was answered could not be stored since this handle was opened, or was last told once.
+  /// Why a write that was answered could not be stored since this handle was opened, or was last told once. One that
+  /// nobody was told of is told to the next that opens the file, too.
   Result<> late_error(HandleId id, Told told);
   /// The node to let go of; nullptr: no such handle.
   Node drop(HandleId id);

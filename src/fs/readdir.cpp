@@ -10,7 +10,8 @@
 // With attributes (readdirplus): one read more for each name, 32 in flight. The two reads of an entry are lookup's: the
 // entry's first, and the inode's after it. Where the kernel would ask anew before it walks by the name, because names
 // are not to be trusted (entry_ttl) or the page is old, the inode is not read. Nor is one awaited for longer than a
-// second: the name comes without attributes, so that a listing does not hang on one object.
+// second: the name comes without attributes, so that a listing does not hang on one object. Clients that write some of
+// these files are asked for their sizes, as in a lookup, one question for many files.
 #include <algorithm>
 #include <span>
 #include <utility>
@@ -155,7 +156,8 @@ Result<std::vector<ListedEntry>> Namespace::read_directory_plus(HandleId id, std
   for (const auto& entry : page.entries) {
     if (entry.cookie > parent_cookie && entry_ttl(page.sent) > std::chrono::nanoseconds(0)) inos.push_back(entry.ino);
   }
-  const auto inodes = metadata_.read_many(inos);
+  auto inodes = metadata_.read_many(inos);
+  bring_up_to_date(inodes);
   std::vector<ListedEntry> listed;
   for (auto& entry : page.entries) {
     const auto inode = entry.cookie > parent_cookie ? inodes.find(entry.ino) : inodes.end();

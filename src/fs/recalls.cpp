@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "fs/recalls.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "base/log.h"
 #include "format/object_names.h"
 
@@ -14,29 +17,42 @@ constexpr unsigned most_waiting_for_one = 16;
 /// Well below the threads that an instance answers questions with (OwnWatches::question_threads_): a question never
 /// waits for one of them, however many are asked of files that hang.
 constexpr unsigned most_waiting = 128;
+
+/// An asker who only looks is not kept waiting by bytes that cannot be stored, nor are they lost for it.
+bool is_told_what_is_stored(const Question& question, const FileNode& node, const Error& why_not_more) {
+  return question.kind == Question::Kind::store_attributes && node.buffer->is_failing() &&
+         why_not_more.code != ErrorCode::fenced;
+}
 }  // namespace
+
+std::shared_ptr<Recalls::Recall> Recalls::join(const Question& question) {
+  std::shared_ptr<Recall> mine;
+  {
+    const Lock lock(mutex_);
+    auto& under_way = under_way_[key_of(question)];
+    if (under_way) return under_way;
+    mine = under_way = std::make_shared<Recall>();
+  }
+  begin(question);
+  return mine;
+}
 
 format::Answer Recalls::answer(const Question& question) {
   using format::Answer;
+  std::vector<std::shared_ptr<Recall>> all{join({question.kind, question.ino, question.from_open})};
+  for (const Ino ino : question.others) all.push_back(join({question.kind, ino, question.from_open}));
   Lock lock(mutex_);
-  auto& under_way = under_way_[key_of(question)];
-  const bool is_first = under_way == nullptr;
-  if (is_first) under_way = std::make_shared<Recall>();
-  const auto mine = under_way;
-  if (is_first) {
-    lock.unlock();
-    begin(question);
-    lock.lock();
-  }
   // A question that may not wait gets the answer of this moment.
-  if (mine->waiting < most_waiting_for_one && waiting_ < most_waiting) {
-    ++mine->waiting;
+  const auto has_room = [](const auto& recall) { return recall->waiting < most_waiting_for_one; };
+  if (waiting_ < most_waiting && std::ranges::all_of(all, has_room)) {
+    for (const auto& recall : all) ++recall->waiting;
     ++waiting_;
-    instance_.clock().wait_for(changed_, lock, answer_busy_after, [&mine] { return mine->finished; });
+    const auto are_finished = [&all] { return std::ranges::all_of(all, &Recall::finished); };
+    instance_.clock().wait_for(changed_, lock, answer_busy_after, are_finished);
     --waiting_;
-    --mine->waiting;
+    for (const auto& recall : all) --recall->waiting;
   }
-  return {mine->succeeded ? Answer::Kind::done : Answer::Kind::busy};
+  return {std::ranges::all_of(all, &Recall::succeeded) ? Answer::Kind::done : Answer::Kind::busy};
 }
 
 void Recalls::wait() {
@@ -56,8 +72,7 @@ void Recalls::begin(const Question& question) {
   if (keep) {
     return threads_.post([this, question, asked_for = std::move(asked_for)]() mutable {
       auto done = asked_for->store_dirty(true);
-      // The asker sees what is stored. It is not kept waiting by bytes that cannot be.
-      if (!done && asked_for->buffer->is_failing() && done.error().code != ErrorCode::fenced) done = {};
+      if (!done && is_told_what_is_stored(question, *asked_for, done.error())) done = {};
       end(question, std::move(asked_for), done);
     });
   }
@@ -73,7 +88,12 @@ void Recalls::begin(const Question& question) {
 /// learnt may have taken it.
 void Recalls::release_as_asked(const Question& question, std::shared_ptr<FileNode>&& node) {
   auto done = node->find_own();
-  if (done) done = node->release_at_any_price();
+  if (done) done = node->release();
+  if (!done && is_told_what_is_stored(question, *node, done.error())) {
+    done = {};
+  } else if (!done) {
+    done = node->release_at_any_price();
+  }
   node->gate.leave_alone();
   kernel_.drop_attributes(question.ino);
   kernel_.drop_pages_later(question.ino);

@@ -35,6 +35,7 @@ class Recalls {
   using Key = std::tuple<format::Question::Kind, Ino, bool>;
   static Key key_of(const format::Question& question) { return {question.kind, question.ino, question.from_open}; }
 
+  std::shared_ptr<Recall> join(const format::Question& question) EXCLUDES(mutex_);
   void begin(const format::Question& question) EXCLUDES(mutex_);
   void release_as_asked(const format::Question& question, std::shared_ptr<FileNode>&& node);
   void end(const format::Question& question, std::shared_ptr<FileNode>&& node, const Result<>& done) EXCLUDES(mutex_);

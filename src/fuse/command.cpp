@@ -22,7 +22,7 @@ constexpr const char* footer = R"(Examples:
   fusermount3 -u /mnt                                     unmount (or: umount /mnt)
 
 Options of -o: ro, nosuid, nodev, noexec, allow_other, nogc, entry_timeout=SECONDS, attr_timeout=SECONDS,
-readahead=SIZE, dirty_limit=SIZE.)";
+readahead=SIZE, dirty_limit=SIZE, idle_leases=N.)";
 
 }  // namespace
 

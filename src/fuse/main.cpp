@@ -32,6 +32,7 @@ FileSystemOptions file_system_options(const Command& command) {
   options.read_only = command.options.read_only;
   options.mount_id = command.mountpoint;
   options.dirty_limit_bytes = command.options.dirty_limit_bytes;
+  options.idle_leases = command.options.idle_leases;
   options.entry_ttl = command.options.entry_ttl.value_or(options.entry_ttl);
   options.attributes_ttl = command.options.attributes_ttl.value_or(options.attributes_ttl);
   return options;

@@ -43,6 +43,8 @@ bool has_no_effect(std::string_view word) {
          std::ranges::find(without_effect, word) != without_effect.end();
 }
 
+constexpr std::uint64_t most_idle_leases = 1'000'000;
+
 Result<std::uint64_t> parse_readahead(const std::string& text) {
   constexpr std::uint64_t page_bytes = 4096;
   constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30;
@@ -54,7 +56,7 @@ Result<std::uint64_t> parse_readahead(const std::string& text) {
 template <class Option, class Value>
 Result<> set(Option& option, const std::string& name, const Result<Value>& value) {
   if (!value) return failure(ErrorCode::invalid, name + ": " + value.error().context);
-  option = *value;
+  option = static_cast<Option>(*value);
   return {};
 }
 
@@ -70,6 +72,7 @@ Result<> add_word(const std::string& word, MountOptions& options) {
     if (name == "entry_timeout") return set(options.entry_ttl, name, options::parse_seconds(value));
     if (name == "attr_timeout") return set(options.attributes_ttl, name, options::parse_seconds(value));
     if (name == "dirty_limit") return set(options.dirty_limit_bytes, name, options::parse_size(value));
+    if (name == "idle_leases") return set(options.idle_leases, name, options::parse_number(value, 0, most_idle_leases));
     if (name == "readahead") return set(options.readahead_bytes, name, parse_readahead(value));
   }
   if (has_no_effect(word)) return {};

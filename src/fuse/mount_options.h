@@ -17,6 +17,7 @@ struct MountOptions {
   bool collect_garbage = true;  ///< a read-only mount does not, whatever this says
   std::optional<std::chrono::nanoseconds> entry_ttl, attributes_ttl;
   std::uint64_t dirty_limit_bytes = 64 << 20;
+  unsigned idle_leases = 4096;
   std::optional<std::uint64_t> readahead_bytes;
 };
 

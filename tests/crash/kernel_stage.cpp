@@ -146,7 +146,10 @@ class KernelPlay {
     made.store = world_.cluster().new_client();
     FileSystemOptions options;
     if (mounts_.names_are_remembered) options.entry_ttl = std::chrono::seconds(1);
-    if (mounted_.size() % 2 == 1) options.dirty_limit_bytes = 1 << 20;
+    if (mounted_.size() % 2 == 1) {
+      options.dirty_limit_bytes = 1 << 20;
+      options.idle_leases = 100;
+    }
     made.file_system = need(mount_volume(made.store, *made.clock, options));
     made.store->set_hook([this](const StepInfo& step) { return before_step(step); });
     made.kernel = std::make_unique<KernelModel>(*made.file_system, world_.clock(), [this] { between(); });

@@ -21,13 +21,16 @@ using test::need;
 namespace {
 FileSystemOptions options_of(Writes writes) {
   FileSystemOptions options;
-  if (writes == Writes::are_buffered) options.dirty_limit_bytes = 1 << 20;
+  if (writes == Writes::wait) return options;
+  options.dirty_limit_bytes = 1 << 20;
+  options.idle_leases = 100;
   return options;
 }
 }  // namespace
 
 Client::Client(ScriptedCluster& cluster, Clock& clock, Writes writes)
-    : store_(cluster.new_client()),
+    : writes_(writes),
+      store_(cluster.new_client()),
       file_system_(need(mount_volume(store_, clock, options_of(writes)))),
       paths_(*file_system_) {}
 
@@ -58,6 +61,7 @@ void Client::leave() {
   if (open_file_) file_system_->release(*open_file_);
   const auto left = file_system_->unmount();
   if (!left && left.error().code != ErrorCode::fenced) need(left);
+  has_left_in_peace_ = left.has_value();
   file_system_.reset();
 }
 

@@ -37,8 +37,12 @@ class Client {
   void leave();
   /// After a crash: the process is gone.
   void bury();
+  /// Once it is gone: bytes that it has written and closed may be lost.
+  bool may_have_lost_bytes() const { return !has_left_in_peace_ && writes_ == Writes::are_buffered; }
 
  private:
+  Writes writes_;
+  bool has_left_in_peace_ = false;
   std::shared_ptr<ScriptedClient> store_;
   std::unique_ptr<FileSystem> file_system_;
   test::Paths paths_;

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+//  idle lease | object   | step                                                   | stop here leaves
+//  0          | Data.X.* | write out what is buffered (write_buffer.cpp)          | what no fsync covered is lost
+//  1          | Inode.X  | [release lease] (lease.cpp)                            | done
+//
+// Before it: my lease, and a file of which the store has less than was answered; taken over when I have expired.
+#include "fs/idle_leases.h"
+
+#include <algorithm>
+#include <latch>
+
+#include "base/log.h"
+#include "format/object_names.h"
+
+namespace lccfs {
+
+namespace {
+constexpr std::chrono::seconds released_after{5};
+/// What cannot be stored, of a file that nobody has open for writing.
+constexpr std::chrono::seconds bytes_kept_for{60};
+
+bool is_idle(const FileNode& node) {
+  const Lock lock(node.mutex);
+  return node.is_idle();
+}
+}  // namespace
+
+bool IdleLeases::may_keep(const FileNode& node) const {
+  if (kept_ >= limit_ || !room_.is_open() || node.buffer->is_failing()) return false;
+  const Lock lock(node.mutex);
+  return !node.is_shared;
+}
+
+bool IdleLeases::keep(FileNode& node) {
+  if (!may_keep(node)) return false;
+  const Lock lock(node.mutex);
+  if (!node.lease_held) return false;
+  node.idle_since = instance_.clock().elapsed();
+  ++kept_;
+  return true;
+}
+
+bool IdleLeases::see_to(const OpenFiles::Node& node) {
+  if (limit_ == 0) return false;
+  const auto now = instance_.clock().elapsed();
+  {
+    const Lock lock(node->mutex);
+    if (!node->is_idle()) return false;
+    if (!node->idle_since) node->idle_since = now;
+  }
+  ++kept_;
+  begin_release(node, now - released_after);
+  return true;
+}
+
+/// One that is idle, or dirty, since then or before.
+void IdleLeases::begin_release(const OpenFiles::Node& node, std::chrono::nanoseconds idle_until) {
+  if (limit_ == 0 || instance_.fenced()) return;
+  {
+    const Lock lock(node->mutex);
+    if (!node->is_idle() || node->release_is_posted) return;
+    const std::chrono::nanoseconds never_noted{0};
+    const bool is_due =
+        node->idle_since.value_or(never_noted) <= idle_until || (node->dirty_since && *node->dirty_since <= idle_until);
+    if (!is_due) return;
+    node->release_is_posted = true;
+  }
+  node->buffer->begin_write_out();
+  releases_.post([this, node = OpenFiles::Node(node)]() mutable {
+    release(*node);
+    files_.let_go(std::move(node));
+  });
+}
+
+/// What is buffered goes out before the gate is entered: an object that does not answer keeps no reader of the others
+/// waiting.
+void IdleLeases::release(FileNode& node) {
+  auto done = node.write_out();
+  if (done) {
+    const AloneInGate alone(node.gate);
+    if (is_idle(node)) done = node.release();
+  }
+  if (!done) not_released(node, done.error());
+  const Lock lock(node.mutex);
+  if (done) node.unstored_since.reset();
+  node.release_is_posted = false;
+}
+
+/// It is tried again; until nobody is to be expected any more who would be told of the error.
+void IdleLeases::not_released(FileNode& node, const Error& why) {
+  log::error(format::inode_object(node.ino) + ": storing it after it was closed: " + why.context);
+  const auto now = instance_.clock().elapsed();
+  bool is_given_up = false;
+  {
+    const Lock lock(node.mutex);
+    if (!node.unstored_since) node.unstored_since = now;
+    node.idle_since = now;
+    if (node.dirty_since) node.dirty_since = now;
+    is_given_up = now - *node.unstored_since >= bytes_kept_for;
+  }
+  if (!is_given_up) return;
+  const AloneInGate alone(node.gate);
+  if (is_idle(node)) static_cast<void>(node.release_at_any_price());
+}
+
+Result<> IdleLeases::release_all() {
+  const auto nodes = files_.all();
+  std::vector<Result<>> results(nodes.size());
+  std::latch all_done(static_cast<std::ptrdiff_t>(nodes.size()));
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    nodes[i]->buffer->begin_write_out();
+    releases_.post([&node = *nodes[i], &result = results[i], &all_done] {
+      {
+        const AloneInGate alone(node.gate);
+        result = node.release_at_any_price();
+      }
+      all_done.count_down();
+    });
+  }
+  all_done.wait();
+  const auto failed = std::ranges::find_if(results, [](const Result<>& result) { return !result; });
+  return failed == results.end() ? Result<>{} : std::move(*failed);
+}
+
+}  // namespace lccfs

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// Leases of files that nobody has open for writing any more. A close does not wait: the lease, and what is dirty under
+// it, stay for some seconds, and are then stored and released behind, many at a time (docs/DATA.md section 3). Another
+// client that opens, stats or lists the file asks for it meanwhile (recalls.h).
+#pragma once
+
+#include <atomic>
+
+#include "base/thread_pool.h"
+#include "fs/open_files.h"
+
+namespace lccfs {
+
+class IdleLeases {
+ public:
+  /// At most about `limit` are kept. 0: each close stores and releases.
+  IdleLeases(OpenFiles& files, Instance& instance, DirtyRoom& room, unsigned limit)
+      : files_(files), instance_(instance), room_(room), limit_(limit), releases_(most_releases) {}
+
+  /// Whether a close need not store and release: not where another client uses the file, where bytes cannot be stored,
+  /// where the volume is nearly full, nor where many are kept already. Any thread; nothing blocks.
+  bool may_keep(const FileNode& node) const;
+  /// The same; the lease is idle from now on.
+  bool keep(FileNode& node);
+  /// Sees to an idle lease: begins to release it when it is time. false: it is none. Any thread; nothing blocks.
+  bool see_to(const OpenFiles::Node& node);
+  /// A new look at all of them begins, by see_to.
+  void begin_count() { kept_ = 0; }
+  /// Begins to release it now, if it is idle. Any thread; nothing blocks.
+  void release_soon(const OpenFiles::Node& node) { begin_release(node, instance_.clock().elapsed()); }
+  /// Releases all leases, whether idle or not, though bytes may be lost that cannot be stored. Blocks.
+  Result<> release_all();
+
+ private:
+  /// Each may wait for an object that does not answer. What is idle behind them is released when somebody asks for it.
+  static constexpr unsigned most_releases = 32;
+
+  void begin_release(const OpenFiles::Node& node, std::chrono::nanoseconds idle_until);
+  void release(FileNode& node);
+  void not_released(FileNode& node, const Error& why);
+
+  OpenFiles& files_;
+  Instance& instance_;
+  DirtyRoom& room_;
+  const unsigned limit_;
+  std::atomic<unsigned> kept_ = 0;  // at the last look, and since
+  ThreadPool releases_;             // last: its threads use all of this
+};
+
+}  // namespace lccfs

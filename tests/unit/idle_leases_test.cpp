@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// A close that does not wait: what stays after it, for how long, and who is told.
+#include <thread>
+
+#include "support/catch.h"
+#include "support/collecting.h"
+#include "support/namespace_calls.h"
+#include "unit/buffered_mounts.h"
+
+using namespace lccfs;
+using namespace lccfs::test;
+using std::chrono::seconds;
+
+namespace {
+
+FileSystemOptions closing(unsigned idle_leases = 100) {
+  auto options = buffered();
+  options.idle_leases = idle_leases;
+  options.attributes_ttl = seconds(0);
+  return options;
+}
+
+OpenFile closed_file(Mount& mount, const std::string& name, const std::string& bytes) {
+  const auto file = create_file(*mount.file_system, name);
+  need(write_at(*mount.file_system, file.handle, 0, bytes));
+  mount.client->reset_record();
+  close_file(*mount.file_system, file.handle);
+  return file;
+}
+
+/// For what is done behind.
+template <class Condition>
+void wait_until(Condition condition) {
+  bool is_so = condition();
+  for (int i = 0; i < 10000 && !is_so; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    is_so = condition();
+  }
+  CHECK(is_so);
+}
+
+template <class Condition>
+void tick_until(TestVolume& volume, Mount& mount, seconds later, Condition condition) {
+  volume.clock().advance(later);
+  mount->tick();
+  wait_until(condition);
+}
+
+std::uint64_t size_seen(Mount& mount, const std::string& name) {
+  return need(mount->lookup(root_ino, name)).attributes.size_bytes;
+}
+
+}  // namespace
+
+TEST_CASE("a close costs nothing, and the file is read, looked up and opened again from memory") {
+  TestVolume volume;
+  auto mount = volume.mount(closing());
+  const auto file = closed_file(mount, "f", "some bytes");
+  CHECK(mount.client->counts() == StepCounts{});
+  CHECK(size_seen(mount, "f") == 10);
+  const auto again = open_again(*mount.file_system, file.ino);
+  CHECK(whole(*mount.file_system, again) == "some bytes");
+  need(write_at(*mount.file_system, again, 10, ", and more"));
+  close_file(*mount.file_system, again);
+  CHECK(mount.client->counts().writes == 0);
+  CHECK(mount.client->counts().applies == 0);
+}
+
+TEST_CASE("whoever opens, looks up or stats the file elsewhere sees what was answered before the close") {
+  TestVolume volume;
+  auto writer = volume.mount(closing());
+  auto reader = volume.mount(closing());
+  closed_file(writer, "looked up", "1234");
+  CHECK(size_seen(reader, "looked up") == 4);
+  CHECK(reader.client->counts().notifies == 1);
+  const auto stated = closed_file(writer, "stated", "12345");
+  CHECK(need(reader->get_attributes(stated.ino)).attributes.size_bytes == 5);
+  const auto opened = closed_file(writer, "opened", "123456");
+  const auto handle = open_again(*reader.file_system, opened.ino, O_RDONLY);
+  CHECK(whole(*reader.file_system, handle) == "123456");
+}
+
+TEST_CASE("a listing asks for many files with one question") {
+  TestVolume volume;
+  auto writer = volume.mount(closing());
+  auto options = closing();
+  options.entry_ttl = seconds(1);
+  auto reader = volume.mount(options);
+  for (unsigned i = 0; i < 40; ++i) closed_file(writer, "f" + std::to_string(i), std::string(i + 1, 'x'));
+  const auto handle = need(reader->open_directory(root_ino));
+  reader.client->reset_record();
+  const auto listed = need(reader->read_directory_plus(handle, 0, [](const DirectoryEntry&) { return true; }));
+  CHECK(reader.client->counts().notifies == 1);
+  for (const auto& one : listed) {
+    if (!one.entry.name.starts_with("f")) continue;
+    REQUIRE(one.reply);
+    CHECK(one.reply->attributes.size_bytes == std::stoul(one.entry.name.substr(1)) + 1);
+  }
+  reader->release_directory(handle);
+}
+
+TEST_CASE("a holder that says nothing delays a listing once, and then what is stored is told") {
+  TestVolume volume;
+  auto writer = volume.mount(closing());
+  auto reader = volume.mount(closing());
+  for (const auto* name : {"a", "b", "c"}) closed_file(writer, name, "bytes");
+  writer.client->set_deaf(true);
+  const auto began = volume.clock().elapsed();
+  for (const auto* name : {"a", "b", "c"}) CHECK(size_seen(reader, name) == 0);
+  CHECK(volume.clock().elapsed() - began <= seconds(2));
+  CHECK(reader.client->counts().notifies == 1);
+  writer.client->set_deaf(false);
+  volume.clock().advance(seconds(6));
+  CHECK(size_seen(reader, "a") == 5);
+}
+
+TEST_CASE("a lease that is idle for five seconds is released with everything stored") {
+  TestVolume volume;
+  auto mount = volume.mount(closing());
+  const auto file = closed_file(mount, "f", "some bytes");
+  mount->tick();
+  CHECK(mount.client->counts() == StepCounts{});
+  tick_until(volume, mount, seconds(6), [&] { return mount.client->counts().applies == 1; });
+  CHECK(mount.client->counts() == StepCounts{.applies = 1, .writes = 1});
+  auto other = volume.mount();
+  CHECK(whole(*other.file_system, open_again(*other.file_system, file.ino, O_RDONLY)) == "some bytes");
+  CHECK(other.client->counts().notifies == 0);
+}
+
+TEST_CASE("beyond the limit, and for a file that another client uses, a close stores and releases") {
+  TestVolume volume;
+  auto mount = volume.mount(closing(2));
+  closed_file(mount, "a", "bytes");
+  closed_file(mount, "b", "bytes");
+  CHECK(mount.client->counts() == StepCounts{});
+  closed_file(mount, "c", "bytes");
+  CHECK(mount.client->counts() == StepCounts{.applies = 1, .writes = 1});
+
+  auto writer = volume.mount(closing());
+  auto reader = volume.mount(closing());
+  const auto shared = create_file(*writer.file_system, "shared");
+  need(write_at(*writer.file_system, shared.handle, 0, "bytes"));
+  open_again(*reader.file_system, shared.ino, O_RDONLY);
+  writer.client->reset_record();
+  close_file(*writer.file_system, shared.handle);
+  CHECK(writer.client->counts().applies == 1);
+}
+
+TEST_CASE("times and a size that are set after the close cost no step of their own, and are stored with the lease") {
+  TestVolume volume;
+  auto mount = volume.mount(closing());
+  const auto file = closed_file(mount, "f", "some bytes");
+  SetAttributes times;
+  times.mtime = TimeSpec{1234, 5};
+  need(mount->set_attributes({}, file.ino, times));
+  CHECK(mount.client->counts().applies == 0);
+  tick_until(volume, mount, seconds(6), [&] { return mount.client->counts().applies == 1; });
+  auto other = volume.mount();
+  CHECK(need(other->get_attributes(file.ino)).attributes.mtime == TimeSpec{1234, 5});
+}
+
+TEST_CASE("a collector leaves a removed file alone while bytes of it may be on their way, and not longer") {
+  TestVolume volume;
+  auto writer = volume.mount(closing());
+  auto other = volume.mount(closing());
+  const auto file = closed_file(writer, "f", "some bytes");
+  need(other->unlink(root_ino, "f"));
+  writer.client->set_hook(holds_writes());
+  CHECK(collect(volume.cluster(), volume.clock()).inodes_removed == 0);
+  writer.client->set_hook(nullptr);
+  writer.client->release_all();
+  wait_until([&] { return writer.client->counts().applies == 1; });
+  CHECK(collect(volume.cluster(), volume.clock()).inodes_removed == 1);
+  CHECK_FALSE(inode_object_of(volume.cluster(), file.ino));
+}
+
+TEST_CASE("who removes a file that it closed just now releases it at once") {
+  TestVolume volume;
+  auto mount = volume.mount(closing());
+  closed_file(mount, "f", "some bytes");
+  need(mount->unlink(root_ino, "f"));
+  wait_until([&] { return mount.client->counts().writes == 1 && mount.client->counts().applies != 0; });
+  wait_until([&] { return collect(volume.cluster(), volume.clock()).inodes_removed == 1; });
+}
+
+TEST_CASE("a file that another client has written and closed is stored before it replaces another") {
+  TestVolume volume;
+  auto writer = volume.mount(closing());
+  auto other = volume.mount(closing());
+  closed_file(other, "f", "old");
+  const auto file = closed_file(writer, "f.tmp", "new and longer");
+  need(other->rename(root_ino, "f.tmp", root_ino, "f", RenameMode::replace));
+  writer.client->crash();
+  volume.clock().advance(seconds(61));
+  CHECK(read_elsewhere(volume, file.ino) == "new and longer");
+}
+
+TEST_CASE("an error after the last close is told to the next that opens the file, who finds the bytes") {
+  TestVolume volume;
+  auto mount = volume.mount(closing());
+  const auto file = closed_file(mount, "f", "some bytes");
+  mount.client->set_hook(fails_writes(ErrorCode::io));
+  tick_until(volume, mount, seconds(6), [&] { return mount.client->counts().writes >= 2; });
+  const auto again = open_again(*mount.file_system, file.ino);
+  CHECK(whole(*mount.file_system, again) == "some bytes");
+  CHECK(code_of(mount->fsync(again, false)) == ErrorCode::io);
+  mount.client->set_hook(nullptr);
+  need(mount->fsync(again, false));
+  close_file(*mount.file_system, again);
+  const auto third = open_again(*mount.file_system, file.ino);
+  need(mount->fsync(third, false));
+  CHECK(read_elsewhere(volume, file.ino) == "some bytes");
+}
+
+TEST_CASE("a look from elsewhere loses no bytes that cannot be stored for now") {
+  TestVolume volume;
+  auto writer = volume.mount(closing());
+  auto reader = volume.mount(closing());
+  const auto file = closed_file(writer, "f", "some bytes");
+  writer.client->set_hook(fails_writes(ErrorCode::no_space));
+  CHECK(size_seen(reader, "f") == 0);
+  writer.client->set_hook(nullptr);
+  CHECK(whole(*writer.file_system, open_again(*writer.file_system, file.ino)) == "some bytes");
+}
+
+TEST_CASE("bytes that cannot be stored are kept for a minute after the close, and then given up") {
+  TestVolume volume;
+  auto mount = volume.mount(closing());
+  const auto file = closed_file(mount, "f", "some bytes");
+  mount.client->set_hook(fails_writes(ErrorCode::io));
+  for (unsigned i = 0; i < 11; ++i) {
+    const auto tried = mount.client->counts().writes;
+    tick_until(volume, mount, seconds(6), [&] { return mount.client->counts().writes > tried; });
+  }
+  CHECK(whole(*mount.file_system, open_again(*mount.file_system, file.ino, O_RDONLY)) == "some bytes");
+  tick_until(volume, mount, seconds(6), [&] { return mount.client->counts().applies >= 1; });
+  mount.client->set_hook(nullptr);
+  CHECK(read_elsewhere(volume, file.ino).empty());
+}
+
+TEST_CASE("on a volume that is nearly full, writes and closes wait, so that each program hears of its own") {
+  TestVolume volume({}, {.total_bytes = 1 << 20});
+  auto mount = volume.mount(closing());
+  mount->tick();
+  wait_until([&, n = 0]() mutable {
+    closed_file(mount, "f" + std::to_string(++n), "some bytes");
+    return mount.client->counts().applies == 1;
+  });
+}
+
+TEST_CASE("unmounting stores and releases what was closed") {
+  TestVolume volume;
+  auto mount = volume.mount(closing());
+  std::vector<OpenFile> files;
+  for (unsigned i = 0; i < 50; ++i) files.push_back(closed_file(mount, "f" + std::to_string(i), "bytes"));
+  need(mount->unmount());
+  mount.file_system.reset();
+  for (const auto& file : files) CHECK(read_elsewhere(volume, file.ino) == "bytes");
+}
