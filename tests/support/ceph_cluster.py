@@ -274,6 +274,10 @@ class Cluster:
         self._spawn(f"osd.{osd}", "ceph-osd", "-i", str(osd))
         self._wait_for(f"osd.{osd}", lambda: self._osd_address(osd) != old_address and self._up_osds() >= {osd})
 
+    def pids(self, prefix):
+        """Of the daemons whose names begin so, as "osd."."""
+        return [self._pid(pid_file.name) for pid_file in self._pids.glob(f"{prefix}*")]
+
     # -- inside
 
     def _start(self, osds, mds):
