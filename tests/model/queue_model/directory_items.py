@@ -10,7 +10,8 @@ Left out: other instances, deaths (sessions.py), and what recount does about the
 
 from typing import NamedTuple
 
-from .actors import Actor, answered, replace, request_of
+from actors import Actor, answered, replace, request_of
+
 from .rules import on
 
 FOR_EVER = 9999

@@ -9,7 +9,8 @@ sessions.py)."""
 
 from typing import NamedTuple
 
-from .actors import Actor, answered, replace, request_of
+from actors import Actor, answered, replace, request_of
+
 from .rules import on
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The rules of queue, liveness poll and removal that can be switched off, one at a time."""
 
+from actors import forget
 from mends import Mends
 
 MENDS = Mends(
@@ -41,4 +42,5 @@ MENDS = Mends(
         ),
     }
 )
+MENDS.when_changed.append(forget)
 on = MENDS.on

@@ -11,7 +11,8 @@ Left out: who is silent and alive (open_files.py), directory items that several 
 
 from typing import NamedTuple
 
-from .actors import Actor, answered, replace, request_of
+from actors import Actor, answered, replace, request_of
+
 from .rules import on
 
 NOTHING_RUNS_ABOVE = 9999

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Processes that run side by side on a shared world, one request at a time: what the models of this folder
-have in common. A process is a generator; what it does next follows from the answers that it has had."""
+"""Processes that run side by side on a shared world, one request at a time: what several models have in
+common. A process is a generator; what it does next follows from the answers that it has had."""
 
 from typing import NamedTuple
-
-from .rules import MENDS
 
 
 class Actor(NamedTuple):
@@ -16,7 +14,11 @@ class Actor(NamedTuple):
 
 
 _remembered = {}
-MENDS.when_changed.append(_remembered.clear)
+
+
+def forget():
+    """What a process does next depends on the rules: a model registers this with its switches."""
+    _remembered.clear()
 
 
 def request_of(actor):
