@@ -189,12 +189,14 @@ struct Question {
   Ino ino;
   bool from_open = false;        // store_attributes: the asker opens the file, or has it open and reads its end
   std::vector<Ino> others = {};  // store_attributes: of these too, at most question_limit - 1
+  std::uint64_t work = 0;        // what an earlier answer to this question has named
   bool operator==(const Question&) const = default;
 };
 inline constexpr std::uint32_t question_limit = 64;
 struct Answer {
   enum class Kind : std::uint8_t { done = 1, busy = 2 };
   Kind kind = Kind::done;
+  std::uint64_t work = 0;  // busy: the number of the work that began for this question, and is enough for it
   bool operator==(const Answer&) const = default;
 };
 

@@ -11,7 +11,8 @@ constexpr std::size_t text_limit_bytes = 255;
 constexpr std::size_t identity_limit_bytes = 4096;
 constexpr std::size_t boot_id_limit_bytes = 64;
 constexpr std::uint8_t version_with_process = 2;  // of an instance's record
-constexpr std::uint8_t version_with_others = 2;   // of a question
+constexpr std::uint8_t version_with_others = 2;   // of a question: and with the number of its work
+constexpr std::uint8_t version_with_work = 2;     // of an answer
 
 void fields(auto& io, Is<SuperRecord> auto& super) {
   io.begin("super").version();
@@ -118,16 +119,22 @@ LCCFS_RECORD(QueueItem)
 
 void fields(auto& io, Is<Question> auto& question) {
   const auto version =
-      io.begin("question").version(question.others.empty() ? record_version : version_with_others, version_with_others);
+      io.begin("question")
+          .version(question.others.empty() && question.work == 0 ? record_version : version_with_others,
+                   version_with_others);
   io.enumeration(question.kind, Question::Kind::store_attributes);
   io(question.ino, question.from_open);
-  if (version == version_with_others) io.list(question.others, question_limit - 1, "too many inodes");
+  if (version != version_with_others) return;
+  io.list(question.others, question_limit - 1, "too many inodes");
+  io(question.work);
 }
 LCCFS_RECORD(Question)
 
 void fields(auto& io, Is<Answer> auto& answer) {
-  io.begin("answer").version();
+  const auto version =
+      io.begin("answer").version(answer.work == 0 ? record_version : version_with_work, version_with_work);
   io.enumeration(answer.kind, Answer::Kind::busy);
+  if (version == version_with_work) io(answer.work);
 }
 LCCFS_RECORD(Answer)
 

@@ -54,7 +54,7 @@ void FileNode::take(Inode read) {
 
 std::optional<Attributes> FileNode::acknowledged(const Inode& read) {
   const Lock lock(mutex);
-  if (!lease_held) return std::nullopt;
+  if (!lease_held || read.lease != instance_.id()) return std::nullopt;
   learn_attr(read);
   auto attributes = attributes_of(view, instance_.super().object_size_bytes);
   attributes.ctime = std::max(attributes.ctime, read.ctime);

@@ -132,7 +132,10 @@ Result<> Files::store_before_replacing(const Inode& view, std::chrono::nanosecon
   if (view.sent >= since && !view.lease) return {};
   auto current = holders_.read_current(view.ino, LeaseHolders::Ask::for_opening);
   if (!current && current.error().code != ErrorCode::not_found) return std::unexpected(std::move(current).error());
-  return {};
+  if (!current || !current->holder_is_expired) return {};
+  clean_up_after(open_files_.node(view.ino), *current->lease);
+  return failure(ErrorCode::io, format::inode_object(view.ino) +
+                                    ": the client that wrote it is gone, perhaps before it has stored all");
 }
 
 void Files::attributes_changed(const Inode& view) {

@@ -43,7 +43,7 @@ constexpr ObservedSeries::Limits silence_limits{std::chrono::seconds(15), std::c
 
 /// Asks until the holder has answered "done", or has expired. Only a holder that watches all the time counts as silent.
 /// One that does not watch hears nothing, and is gone once it was absent for long enough.
-Result<LeaseHolders::Holder> LeaseHolders::settle(InstanceId holder, const Question& question) {
+Result<LeaseHolders::Holder> LeaseHolders::settle(InstanceId holder, Question question) {
   using Answer = Instance::AskResult;
   auto& clock = instance_.clock();
   ObservedSeries silence(silence_limits);
@@ -51,8 +51,10 @@ Result<LeaseHolders::Holder> LeaseHolders::settle(InstanceId holder, const Quest
   bool watches = false;
   for (std::chrono::milliseconds time_out = first_time_out;; time_out = answer_timeout) {
     const auto asked_at = clock.elapsed();
-    LCCFS_TRY(const auto answer, instance_.ask(holder, question, time_out));
+    LCCFS_TRY(const auto asked, instance_.ask(holder, question, time_out));
+    const auto answer = asked.result;
     if (answer == Answer::done) return Holder::answered;
+    question.work = std::max(question.work, asked.work);
     const bool silent = answer == Answer::silent || (answer == Answer::nobody && watches);
     if (!silent) silence.break_off();
     const bool silent_for_long =

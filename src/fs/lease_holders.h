@@ -24,7 +24,7 @@ class LeaseHolders {
     expired,   ///< the lease is void, and can be taken expired
   };
   /// Asks until either is so.
-  Result<Holder> settle(InstanceId holder, const format::Question& question);
+  Result<Holder> settle(InstanceId holder, format::Question question);
 
   enum class Ask {
     nobody,

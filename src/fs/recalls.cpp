@@ -2,6 +2,7 @@
 #include "fs/recalls.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
@@ -17,6 +18,7 @@ constexpr unsigned most_waiting_for_one = 16;
 /// Well below the threads that an instance answers questions with (OwnWatches::question_threads_): a question never
 /// waits for one of them, however many are asked of files that hang.
 constexpr unsigned most_waiting = 128;
+constexpr std::size_t most_remembered = 4096;
 
 /// An asker who only looks is not kept waiting by bytes that cannot be stored, nor are they lost for it.
 bool is_told_what_is_stored(const Question& question, const FileNode& node, const Error& why_not_more) {
@@ -25,13 +27,31 @@ bool is_told_what_is_stored(const Question& question, const FileNode& node, cons
 }
 }  // namespace
 
+std::shared_ptr<Recalls::Recall> Recalls::made() {
+  auto recall = std::make_shared<Recall>();
+  recall->number = ++last_number_;
+  return recall;
+}
+
+/// Work answers the questions that came before it looked at what there is to store, and those that were told so once.
 std::shared_ptr<Recalls::Recall> Recalls::join(const Question& question) {
   std::shared_ptr<Recall> mine;
   {
     const Lock lock(mutex_);
-    auto& under_way = under_way_[key_of(question)];
-    if (under_way) return under_way;
-    mine = under_way = std::make_shared<Recall>();
+    const auto key = key_of(question);
+    const auto is_enough = [&question](const Recall& recall) {
+      return question.work != 0 && recall.number >= question.work;
+    };
+    if (const auto done = succeeded_.find(key); done != succeeded_.end() && is_enough(*done->second)) {
+      return done->second;
+    }
+    auto& line = under_way_[key];
+    if (line.first && (line.first->may_be_joined || is_enough(*line.first))) return line.first;
+    if (line.first) {
+      if (!line.next) line.next = made();
+      return line.next;
+    }
+    mine = line.first = made();
   }
   begin(question);
   return mine;
@@ -39,7 +59,7 @@ std::shared_ptr<Recalls::Recall> Recalls::join(const Question& question) {
 
 format::Answer Recalls::answer(const Question& question) {
   using format::Answer;
-  std::vector<std::shared_ptr<Recall>> all{join({question.kind, question.ino, question.from_open})};
+  std::vector<std::shared_ptr<Recall>> all{join({question.kind, question.ino, question.from_open, {}, question.work})};
   for (const Ino ino : question.others) all.push_back(join({question.kind, ino, question.from_open}));
   Lock lock(mutex_);
   // A question that may not wait gets the answer of this moment.
@@ -52,7 +72,8 @@ format::Answer Recalls::answer(const Question& question) {
     --waiting_;
     for (const auto& recall : all) --recall->waiting;
   }
-  return {std::ranges::all_of(all, &Recall::succeeded) ? Answer::Kind::done : Answer::Kind::busy};
+  if (std::ranges::all_of(all, &Recall::succeeded)) return {Answer::Kind::done};
+  return {Answer::Kind::busy, all.front()->number};
 }
 
 void Recalls::wait() {
@@ -71,9 +92,7 @@ void Recalls::begin(const Question& question) {
   }
   if (keep) {
     return threads_.post([this, question, asked_for = std::move(asked_for)]() mutable {
-      auto done = asked_for->store_dirty(true);
-      if (!done && is_told_what_is_stored(question, *asked_for, done.error())) done = {};
-      end(question, std::move(asked_for), done);
+      store_as_asked(question, std::move(asked_for));
     });
   }
   auto& gate = asked_for->gate;
@@ -84,8 +103,19 @@ void Recalls::begin(const Question& question) {
   });
 }
 
+void Recalls::store_as_asked(const Question& question, std::shared_ptr<FileNode>&& node) {
+  {
+    const Lock lock(mutex_);
+    under_way_.at(key_of(question)).first->may_be_joined = false;
+  }
+  auto done = node->store_dirty(true);
+  if (!done && is_told_what_is_stored(question, *node, done.error())) done = {};
+  end(question, *node, done);
+  files_.let_go(std::move(node));
+}
+
 /// Also where memory knows of no lease: the asker has read that it is ours, so a step of ours whose outcome we never
-/// learnt may have taken it.
+/// learnt may have taken it. It ends before the gate is left: what is written after that is for the next question.
 void Recalls::release_as_asked(const Question& question, std::shared_ptr<FileNode>&& node) {
   auto done = node->find_own();
   if (done) done = node->release();
@@ -94,20 +124,31 @@ void Recalls::release_as_asked(const Question& question, std::shared_ptr<FileNod
   } else if (!done) {
     done = node->release_at_any_price();
   }
-  node->gate.leave_alone();
   kernel_.drop_attributes(question.ino);
+  end(question, *node, done);
+  node->gate.leave_alone();
   kernel_.drop_pages_later(question.ino);
-  end(question, std::move(node), done);
+  files_.let_go(std::move(node));
 }
 
-void Recalls::end(const Question& question, std::shared_ptr<FileNode>&& node, const Result<>& done) {
-  if (!done) log::error(format::inode_object(node->ino) + ": asked for by another client: " + done.error().context);
-  files_.let_go(std::move(node));
-  const Lock lock(mutex_);
-  const auto ended = under_way_.extract(key_of(question)).mapped();
-  ended->finished = true;
-  ended->succeeded = done.has_value();
-  changed_.notify_all();
+void Recalls::end(const Question& question, const FileNode& node, const Result<>& done) {
+  if (!done) log::error(format::inode_object(node.ino) + ": asked for by another client: " + done.error().context);
+  bool goes_on = false;
+  {
+    const Lock lock(mutex_);
+    const auto line = under_way_.find(key_of(question));
+    const auto ended = std::exchange(line->second.first, std::exchange(line->second.next, nullptr));
+    ended->finished = true;
+    ended->succeeded = done.has_value();
+    if (ended->succeeded) {
+      if (succeeded_.size() >= most_remembered) succeeded_.erase(succeeded_.begin());
+      succeeded_[key_of(question)] = ended;
+    }
+    goes_on = line->second.first != nullptr;
+    if (!goes_on) under_way_.erase(line);
+    changed_.notify_all();
+  }
+  if (goes_on) begin(question);
 }
 
 }  // namespace lccfs

@@ -104,8 +104,8 @@ class Instance {
   using Seen = Others::Seen;
   Result<> see_fence(std::uint64_t number) { return others_.see_fence(number); }
   std::uint64_t newest_fence() const { return others_.newest_fence(); }
-  Result<AskResult> ask(InstanceId whom, const format::Question& question,
-                        std::chrono::milliseconds time_out = answer_timeout) {
+  Result<Others::Asked> ask(InstanceId whom, const format::Question& question,
+                            std::chrono::milliseconds time_out = answer_timeout) {
     return others_.ask(whom, question, time_out);
   }
   Result<Seen> look_at(InstanceId whom) { return others_.look_at(whom); }

@@ -49,20 +49,21 @@ Result<> Others::sync_fences(std::uint64_t number) {
   return {};
 }
 
-Result<Others::AskResult> Others::ask(InstanceId whom, const format::Question& question,
-                                      std::chrono::milliseconds time_out) {
+Result<Others::Asked> Others::ask(InstanceId whom, const format::Question& question,
+                                  std::chrono::milliseconds time_out) {
   LCCFS_CHECK(steps_.check_not_fenced());
   auto reply = store_.notify(format::session_object(whom), encode(question), time_out);
   if (!reply) {
     const bool may_not = !me_.recorded && reply.error().code == ErrorCode::permission_denied;
-    if (may_not || reply.error().code == ErrorCode::not_found) return AskResult::nobody;
+    if (may_not || reply.error().code == ErrorCode::not_found) return Asked{};
     return std::unexpected(steps_.noted(std::move(reply).error()));
   }
   for (const auto& bytes : reply->answers) {
     const auto answer = format::decode<format::Answer>(bytes);
-    if (answer) return answer->kind == format::Answer::Kind::done ? AskResult::done : AskResult::busy;
+    if (!answer) continue;
+    return Asked{answer->kind == format::Answer::Kind::done ? AskResult::done : AskResult::busy, answer->work};
   }
-  return reply->answers.empty() && reply->silent == 0 ? AskResult::nobody : AskResult::silent;
+  return Asked{reply->answers.empty() && reply->silent == 0 ? AskResult::nobody : AskResult::silent};
 }
 
 void Others::begin_looks_anew() {

@@ -59,7 +59,12 @@ class Others {
     silent,  ///< it watches, and did not answer in time
     nobody,  ///< nobody watches there
   };
-  Result<AskResult> ask(InstanceId whom, const format::Question& question, std::chrono::milliseconds time_out);
+  struct Asked {
+    AskResult result = AskResult::nobody;
+    std::uint64_t work = 0;  ///< busy: what the question, asked again, is to name
+    bool operator==(AskResult other) const { return result == other; }
+  };
+  Result<Asked> ask(InstanceId whom, const format::Question& question, std::chrono::milliseconds time_out);
   enum class Seen { expired, watching, absent };
   /// One look at that instance. Fences it if it is gone: proven dead, or absent in all of this instance's looks of a
   /// minute (presence.h; a read-only one fences none). After `expired` fences are synced: every object is to be read

@@ -116,6 +116,7 @@ class Interleaver::Crew {
     auto& member = members_[lane];
     with.client->set_hook([this, &member](const StepInfo& info) { return wait_for_leave(member, info); });
     std::unique_lock lock(mutex_);
+    ends_ = false;
     member.act = std::move(with.act);
     member.client = with.client;
     member.is_at_work = true;
@@ -201,8 +202,6 @@ class Interleaver::Crew {
       }
     }
     answers_.clear();
-    const std::lock_guard lock(mutex_);
-    ends_ = false;
   }
   /// Whoever comes to a step from now on continues at once.
   void let_go(const Lane& lane) {
