@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -228,6 +229,38 @@ TEST_CASE("The longest keys of the format fit, and longer ones than fit are refu
   CHECK(outcome(store->apply(set(object, "k", "v", {guard::KeyAbsent{longer}}))) == outcome(ErrorCode::invalid));
   CHECK(outcome(store->query({.object = object, .ranges = {}, .keys = {longer}})) == outcome(ErrorCode::invalid));
   CHECK(look(*store, object, fits).keys.at(fits) == "v");
+}
+
+/// Of this process, while it lives.
+class DescriptorLimit {
+ public:
+  explicit DescriptorLimit(rlim_t most) {
+    REQUIRE(getrlimit(RLIMIT_NOFILE, &before_) == 0);
+    const rlimit limit{most, before_.rlim_max};
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+  }
+  ~DescriptorLimit() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST_CASE("Any number of writes of one object wait for its sync with few descriptors") {
+  const TemporaryDirectory directory;
+  const auto store = open_volume(directory.path());
+  const DescriptorLimit limit(200);
+  constexpr unsigned writes = 20'000;
+  constexpr char byte = 'x';
+  std::vector<std::future<Result<>>> answers;
+  for (unsigned number = 0; number < writes; ++number) {
+    auto answer = std::make_shared<std::promise<Result<>>>();
+    answers.push_back(answer->get_future());
+    store->write_data("Data.3.0", 2 * number, {nullptr, &byte, 1},
+                      [answer](Result<> written) { answer->set_value(std::move(written)); });
+  }
+  unsigned refused = 0;
+  for (auto& answer : answers) refused += answer.get() ? 0 : 1;
+  CHECK(refused == 0);
 }
 
 TEST_CASE("A name that no file can have is refused") {

@@ -20,6 +20,9 @@ struct Unsynced {
   bool directory = false;  ///< its name has come or gone
 };
 
+/// Lets go of the earlier change's descriptor where the later one's, of the same file, will sync both.
+void share_descriptor(Unsynced& earlier, const Unsynced& later);
+
 class DataFiles {
  public:
   /// `data`: the directory; open for longer than this.

@@ -84,6 +84,8 @@ void DataQueue::take(const std::string& name, Turn turn) {
     if (!made.unsynced) {
       answered = std::move(made);
     } else {
+      // Of thousands of changes that wait for a sync each would else keep a descriptor, and a process has few.
+      if (!object.to_sync.empty()) share_descriptor(*object.to_sync.back().unsynced, *made.unsynced);
       // Before the next turn starts, which may rest on this one (a file that was made).
       object.to_sync.push_back(std::move(made));
       sync_here = !std::exchange(object.syncing, true);  // else the syncing thread takes this one with the next round
