@@ -83,9 +83,19 @@ Result<> FileNode::taken(Inode inode, std::uint64_t unchanged_since) {
     const Lock lock(mutex);
     take(std::move(inode));
   }
-  if (unchanged_since == 0) LCCFS_CHECK(cut_data(size_bytes));
+  if (unchanged_since == 0) {
+    LCCFS_CHECK(cut_data(size_bytes));
+    believe_all_there();
+  }
   kernel_.lease_taken(ino, unchanged_since);
   return {};
+}
+
+/// What the last holder has written since it last stored the map is not known.
+void FileNode::believe_all_there() {
+  const Lock lock(mutex);
+  for (const auto index : view.map.mapped_from(ObjectIndex{0})) set_believed_there(ObjectIndex{index}, true);
+  if (!dirty_map_blocks.empty() && !dirty_since) dirty_since = instance_.clock().elapsed();
 }
 
 Result<MetaTxn> FileNode::release_step() {

@@ -122,6 +122,7 @@ class FileNode final : public Lease {
   Result<> store_dirty_now(bool with_times) REQUIRES(step_mutex) EXCLUDES(mutex);
   Result<> store_size(std::uint64_t size_bytes) REQUIRES(step_mutex) EXCLUDES(mutex);
   Result<> change_leased(const txn::FileChanges& changes) REQUIRES(step_mutex) EXCLUDES(mutex);
+  void believe_all_there() EXCLUDES(mutex);
   void lose_buffer(const Error& why) EXCLUDES(mutex);
   Result<> cut_data(std::uint64_t size_bytes) REQUIRES(step_mutex) EXCLUDES(mutex);
 

@@ -61,6 +61,11 @@ class OtherClient {
   HandleId handle_;
 };
 
+const char* describe(Writes writes) {
+  if (writes == Writes::wait) return ", writes wait";
+  return writes == Writes::outlive_closes ? ", writes outlive the close" : "";
+}
+
 struct Cut {
   Fault::Kind kind;
   bool lands_when_taken_for_gone = false;  ///< else, what lands later does so before anybody looks
@@ -101,9 +106,11 @@ std::optional<std::string> cut_at(Stage& stage, const Start& start, const Call& 
     return fault;
   });
   Performed performed{.client = 0, .call = call, .result = client.perform(call), .begin = 1};
+  const bool outlives = writes == Writes::outlive_closes && !client.store().crashed();
+  if (outlives) client.try_to_unmount();
   client.store().set_hook(nullptr);
-  if (!client.store().crashed()) performed.end = 2;
-  if (client.store().crashed() || (with.is_fenced_before && hook.reached())) {
+  if (!client.store().crashed() && !client.may_have_lost_bytes()) performed.end = 2;
+  if (outlives || client.store().crashed() || (with.is_fenced_before && hook.reached())) {
     client.bury();
   } else {
     client.unmount();
@@ -131,8 +138,8 @@ void cut_with(Stage& stage, const Start& start, const std::string& state, const 
       const auto wrong = cut_at(stage, start, call, beside, writes, with, n);
       if (!wrong) break;
       ++cases.cuts;
-      INFO(state << ": " << text_of(call) << describe(beside) << (writes == Writes::wait ? ", writes wait" : "") << ": "
-                 << lccfs::describe(with.kind) << (with.lands_when_taken_for_gone ? " a minute" : "")
+      INFO(state << ": " << text_of(call) << describe(beside) << describe(writes) << ": " << lccfs::describe(with.kind)
+                 << (with.lands_when_taken_for_gone ? " a minute" : "")
                  << (with.is_fenced_before ? ", stopped and fenced before it" : "") << ", change " << n);
       if (!wrong->empty()) FAIL_CHECK(*wrong);
     }
@@ -143,7 +150,7 @@ void cut_everywhere(Stage& stage, const Start& start, const std::string& state, 
   if (!is_wanted(state + ": " + text_of(call))) return;
   for (const Beside beside : all_besides) {
     if ((beside == Beside::a_reader || beside == Beside::a_writer) && !has_a_file_a(start)) continue;
-    for (const Writes writes : {Writes::are_buffered, Writes::wait}) {
+    for (const Writes writes : {Writes::are_buffered, Writes::outlive_closes, Writes::wait}) {
       cut_with(stage, start, state, call, beside, writes);
     }
   }

@@ -21,9 +21,8 @@ using test::need;
 namespace {
 FileSystemOptions options_of(Writes writes) {
   FileSystemOptions options;
-  if (writes == Writes::wait) return options;
-  options.dirty_limit_bytes = 1 << 20;
-  options.idle_leases = 100;
+  if (writes != Writes::wait) options.dirty_limit_bytes = 1 << 20;
+  if (writes == Writes::outlive_closes) options.idle_leases = 100;
   return options;
 }
 }  // namespace
@@ -56,6 +55,8 @@ void Client::unmount() {
   need(file_system_->unmount());
   file_system_.reset();
 }
+
+void Client::try_to_unmount() { has_left_in_peace_ = file_system_->unmount().has_value(); }
 
 void Client::leave() {
   if (open_file_) file_system_->release(*open_file_);

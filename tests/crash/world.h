@@ -14,8 +14,8 @@
 
 namespace lccfs::crash {
 
-/// Whether a write is answered before the store has it.
-enum class Writes { are_buffered, wait };
+/// Whether a write is answered before the store has it; and if so, whether a close is, too.
+enum class Writes { are_buffered, outlive_closes, wait };
 
 /// A mounted client that dies, or unmounts.
 class Client {
@@ -37,8 +37,10 @@ class Client {
   void leave();
   /// After a crash: the process is gone.
   void bury();
+  /// It stores what it keeps, and ends, or dies in that.
+  void try_to_unmount();
   /// Once it is gone: bytes that it has written and closed may be lost.
-  bool may_have_lost_bytes() const { return !has_left_in_peace_ && writes_ == Writes::are_buffered; }
+  bool may_have_lost_bytes() const { return !has_left_in_peace_ && writes_ == Writes::outlive_closes; }
 
  private:
   Writes writes_;
@@ -72,8 +74,8 @@ class World {
   explicit World(const World& base);
 
   Client mount(Writes writes) { return Client(*cluster_, clock_, writes); }
-  /// The first buffers writes, the second does not, and so on.
-  Client mount() { return mount(mounts_++ % 2 == 0 ? Writes::are_buffered : Writes::wait); }
+  /// What the first writes outlives its closes, the second's writes wait for the store, and so on.
+  Client mount() { return mount(mounts_++ % 2 == 0 ? Writes::outlive_closes : Writes::wait); }
   /// The tree as a new client sees it; the invariants are checked before anybody mends anything.
   Tree tree();
   /// Long enough for whoever is gone to be taken for gone.

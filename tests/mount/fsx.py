@@ -100,7 +100,6 @@ class RandomOperations:
         self._witness = witness
         self._model = bytearray()
         self._objects = set()  # that may take space
-        self._counted = set()  # of those with bytes, these take space for certain
         self._count = 0
         self._done = collections.deque(maxlen=HISTORY_LENGTH)
         self._left = {}  # path: descriptors
@@ -282,15 +281,13 @@ class RandomOperations:
                 raise Mismatch(f"hole after {data} said to begin at {at}, size {len(self._model)}{self._history()}")
 
     def _check_blocks(self):
-        """Not less than is not zero, not more than the objects that were written since they were last given back.
-
-        Of a file that was found as a kill had left it, the objects that nobody has written since may not count."""
+        """Not less than is not zero, not more than the objects that were written since they were last given back."""
         if self._resumes:
             return
         self._fsync()
         size, used = len(self._model), os.fstat(self._at.buffered).st_blocks * 512
         least = sum(BLOCK for at in range(0, size, BLOCK)
-                    if at // self._object_size in self._counted and self._model[at:at + BLOCK].strip(b"\0"))
+                    if self._model[at:at + BLOCK].strip(b"\0"))
         end = -(-size // BLOCK) * BLOCK
         most = sum(min(self._object_size, end - number * self._object_size) for number in self._objects)
         if not least <= used <= most:
@@ -419,7 +416,6 @@ class RandomOperations:
         self._model[offset:offset + len(data)] = data
         written = range(offset // self._object_size, (offset + len(data) - 1) // self._object_size + 1)
         self._objects.update(written)
-        self._counted.update(written)
         self._changed()
 
     def _changed(self):

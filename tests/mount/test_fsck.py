@@ -54,7 +54,10 @@ class FsckTest(MountTest):
         content = {}
         for number in range(10):
             content[f"file-{number}"] = pattern_bytes(1 + 30_000 * number, number)
-            (folder / f"file-{number}").write_bytes(content[f"file-{number}"])
+            with open(folder / f"file-{number}", "wb") as file:
+                file.write(content[f"file-{number}"])
+                file.flush()
+                os.fsync(file.fileno())
         return content, self.inode_object(folder)
 
     def read_back(self, folder):

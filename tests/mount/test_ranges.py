@@ -30,7 +30,10 @@ class RangesTest(MountTest):
 
     def write(self, size, path=None):
         content = self.random.randbytes(size)
-        (path or self.path).write_bytes(content)
+        with open(path or self.path, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
         return bytearray(content)
 
     def check(self, wanted, path=None):

@@ -12,7 +12,6 @@
 
 namespace lccfs::test {
 
-
 inline FileSystemOptions buffered(std::uint64_t limit_bytes = 8 << 20) {
   FileSystemOptions options;
   options.dirty_limit_bytes = limit_bytes;

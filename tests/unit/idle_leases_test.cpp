@@ -30,9 +30,9 @@ OpenFile closed_file(Mount& mount, const std::string& name, const std::string& b
 
 /// For what is done behind.
 template <class Condition>
-void wait_until(Condition condition) {
+void wait_until(Condition condition, unsigned most_looks = 10000) {
   bool is_so = condition();
-  for (int i = 0; i < 10000 && !is_so; ++i) {
+  for (unsigned i = 0; i < most_looks && !is_so; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     is_so = condition();
   }
@@ -64,6 +64,24 @@ TEST_CASE("a close costs nothing, and the file is read, looked up and opened aga
   close_file(*mount.file_system, again);
   CHECK(mount.client->counts().writes == 0);
   CHECK(mount.client->counts().applies == 0);
+}
+
+TEST_CASE("cp -a of a small file is three writes and three reads, one after the other, and two writes behind") {
+  TestVolume volume;
+  auto mount = volume.mount(closing());
+  auto& fs = *mount.file_system;
+  close_file(fs, create_file(fs, "warm").handle);
+  mount.client->reset_record();
+  CHECK(!fs.lookup(root_ino, "f"));
+  const auto file = create_file(fs, "f", O_WRONLY | O_CREAT | O_EXCL, 0600);
+  need(write_at(fs, file.handle, 0, std::string(4096, 'n')));
+  SetAttributes times, mode;
+  times.atime = times.mtime = TimeSpec{5, 6};
+  mode.mode = 0644;
+  need(fs.set_attributes({}, file.ino, times));
+  need(fs.set_attributes({}, file.ino, mode));
+  close_file(fs, file.handle);
+  CHECK(mount.client->counts() == StepCounts{.applies = 3, .queries = 3});
 }
 
 TEST_CASE("whoever opens, looks up or stats the file elsewhere sees what was answered before the close") {
@@ -203,8 +221,8 @@ TEST_CASE("an error after the last close is told to the next that opens the file
   tick_until(volume, mount, seconds(6), [&] { return mount.client->counts().writes >= 2; });
   const auto again = open_again(*mount.file_system, file.ino);
   CHECK(whole(*mount.file_system, again) == "some bytes");
-  CHECK(code_of(mount->fsync(again, false)) == ErrorCode::io);
   mount.client->set_hook(nullptr);
+  CHECK(code_of(mount->fsync(again, false)) == ErrorCode::io);
   need(mount->fsync(again, false));
   close_file(*mount.file_system, again);
   const auto third = open_again(*mount.file_system, file.ino);
@@ -240,12 +258,14 @@ TEST_CASE("bytes that cannot be stored are kept for a minute after the close, an
 
 TEST_CASE("on a volume that is nearly full, writes and closes wait, so that each program hears of its own") {
   TestVolume volume({}, {.total_bytes = 1 << 20});
-  auto mount = volume.mount(closing());
+  auto mount = volume.mount(closing(10000));
   mount->tick();
-  wait_until([&, n = 0]() mutable {
-    closed_file(mount, "f" + std::to_string(++n), "some bytes");
-    return mount.client->counts().applies == 1;
-  });
+  wait_until(
+      [&, n = 0]() mutable {
+        closed_file(mount, "f" + std::to_string(++n), "some bytes");
+        return mount.client->counts().applies == 1;
+      },
+      300);
 }
 
 TEST_CASE("unmounting stores and releases what was closed") {
@@ -256,4 +276,63 @@ TEST_CASE("unmounting stores and releases what was closed") {
   need(mount->unmount());
   mount.file_system.reset();
   for (const auto& file : files) CHECK(read_elsewhere(volume, file.ino) == "bytes");
+}
+
+TEST_CASE("who asks later is not answered by what was stored for an earlier question") {
+  TestVolume volume;
+  auto writer = volume.mount(closing());
+  auto first = volume.mount(closing());
+  auto second = volume.mount(closing());
+  const auto file = stored_file(writer, "1234");
+  need(write_at(*writer.file_system, file.handle, 4, "56"));
+  writer.client->set_hook(holds_writes());
+  std::uint64_t seen = 0;
+  std::thread looks([&] { need(first->get_attributes(file.ino)); });
+  REQUIRE(writer.client->wait_for_held(1));
+  need(write_at(*writer.file_system, file.handle, 6, "78"));
+  std::thread looks_later([&] { seen = need(second->get_attributes(file.ino)).attributes.size_bytes; });
+  wait_until([&] { return second.client->counts().notifies == 1; });
+  writer.client->set_hook(nullptr);
+  writer.client->release_all();
+  looks.join();
+  looks_later.join();
+  CHECK(seen == 8);
+}
+
+TEST_CASE("while a lease is being released, what another client has done since is seen") {
+  TestVolume volume;
+  auto mount = volume.mount(closing());
+  auto other = volume.mount();
+  const auto file = closed_file(mount, "f", "old");
+  std::uint64_t seen = 0;
+  unsigned releases = 0;
+  mount.client->set_hook([&](const StepInfo& info) {
+    if (info.step != "release lease" || ++releases > 2) return Fault{};
+    if (releases == 1) return Fault{Fault::Kind::lost_answer_applied};
+    const auto handle = open_again(*other.file_system, file.ino);
+    need(write_at(*other.file_system, handle, 0, "new and longer"));
+    close_file(*other.file_system, handle);
+    seen = size_seen(mount, "f");
+    return Fault{};
+  });
+  tick_until(volume, mount, seconds(6), [&] { return releases >= 2; });
+  need(mount->unmount());
+  CHECK(seen == 14);
+}
+
+TEST_CASE("a file whose writer has died shows the space of what that wrote and did not sync") {
+  TestVolume volume(small_objects());
+  auto writer = volume.mount();
+  const auto file = create_file(*writer.file_system, "f");
+  SetAttributes size;
+  size.size_bytes = 4 * object_bytes;
+  need(writer->set_attributes({}, file.ino, size));
+  need(write_with(O_DIRECT, *writer.file_system, file.handle, 2 * object_bytes, "direct"));
+  writer.client->crash();
+  volume.clock().advance(seconds(61));
+  auto other = volume.mount();
+  const auto handle = open_again(*other.file_system, file.ino);
+  need(write_at(*other.file_system, handle, 0, "x"));
+  need(other->fsync(handle, false));
+  CHECK(need(other->get_attributes(file.ino)).attributes.blocks_512 * 512 >= 2 * object_bytes);
 }
