@@ -161,11 +161,12 @@ Result<> Files::fsync(HandleId id, bool data_only) {
 /// While the handle counts, or the lease is held, no collector takes the file: its last bytes are written before it
 /// goes.
 void Files::release(HandleId id) {
-  const auto handle = open_files_.handle(id);
+  auto handle = open_files_.handle(id);
   if (!handle) return;
   const bool writes = for_writing(handle->flags);
   const bool is_kept = writes ? idle_leases_.keep(*handle->node) : idle_leases_.may_keep(*handle->node);
   if (!is_kept) static_cast<void>(handle->node->write_out());
+  handle.reset();  // so that the node can be let go of
   auto node = open_files_.drop(id);
   if (!node) return;
   if (is_kept) return open_files_.let_go(std::move(node));
