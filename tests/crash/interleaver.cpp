@@ -155,14 +155,14 @@ class Interleaver::Crew {
   std::vector<Waiting> waiting(unsigned lanes) {
     for (;;) {
       std::vector<Waiting> found;
-      bool all_done = true;
+      const bool all_done = are_all_done(lanes);
       for (unsigned lane = 0; lane < lanes; ++lane) {
         auto& member = members_[lane];
         const bool holds = !member.client->held().empty();
         const std::lock_guard lock(mutex_);
-        all_done = all_done && !member.is_at_work;
         if (const auto next = next_of(member); next != member.line.end()) found.push_back({lane, (*next)->mutates});
-        if (member.is_at_work && holds) found.push_back({lane, false, true});
+        // Also of a client that is done: another may wait for the lease that it is releasing.
+        if (!all_done && holds) found.push_back({lane, false, true});
       }
       if (!found.empty() || all_done) return found;
       std::unique_lock lock(mutex_);
@@ -224,6 +224,11 @@ class Interleaver::Crew {
     std::condition_variable_any changed;  // it is to begin, or one of its steps may go
     std::jthread thread;
   };
+
+  bool are_all_done(unsigned lanes) {
+    const std::lock_guard lock(mutex_);
+    return std::ranges::none_of(members_.begin(), members_.begin() + lanes, &Member::is_at_work);
+  }
 
   /// The first that does not wait for what is away.
   std::deque<std::shared_ptr<Step>>::iterator next_of(Member& member) {
