@@ -95,6 +95,21 @@ TEST_CASE("as much as fills a unit goes out at once") {
   CHECK(mount.client->counts() == StepCounts{.writes = 1});
 }
 
+TEST_CASE("a unit that is full waits until older bytes of it have reached the store") {
+  TestVolume volume(small_objects());
+  auto mount = volume.mount(buffered());
+  const auto file = stored_file(mount, std::string(object_bytes, 'o'));
+  mount.client->set_hook(holds_writes());
+  need(write_at(*mount.file_system, file.handle, 0, std::string(object_bytes, '1')));
+  need(write_at(*mount.file_system, file.handle, 0, std::string(object_bytes, '2')));
+  const auto sent = mount.client->counts().writes;
+  mount.client->set_hook(nullptr);
+  while (!mount.client->held().empty()) mount.client->release_all();
+  CHECK(sent == 1);
+  need(mount->fsync(file.handle, true));
+  CHECK(read_elsewhere(volume, file.ino) == std::string(object_bytes, '2'));
+}
+
 TEST_CASE("bytes that are written while older ones are on their way reach the store after them") {
   TestVolume volume;
   auto mount = volume.mount(buffered());
@@ -107,10 +122,11 @@ TEST_CASE("bytes that are written while older ones are on their way reach the st
   need(write_at(*mount.file_system, file.handle, 1, "22"));
   CHECK(whole(*mount.file_system, file.handle) == "1221");
   std::thread syncs_both([&] { need(mount->fsync(file.handle, true)); });
-  CHECK(mount.client->held().size() == 1);
+  const auto on_their_way = mount.client->held().size();
   mount.client->release_all();
   syncs.join();
   syncs_both.join();
+  CHECK(on_their_way == 1);
   CHECK(read_elsewhere(volume, file.ino) == "1221");
 }
 
