@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // A close that does not wait: what stays after it, for how long, and who is told.
+#include <atomic>
 #include <thread>
 
 #include "support/catch.h"
@@ -42,8 +43,10 @@ void wait_until(Condition condition, unsigned most_looks = 10000) {
 template <class Condition>
 void tick_until(TestVolume& volume, Mount& mount, seconds later, Condition condition) {
   volume.clock().advance(later);
-  mount->tick();
-  wait_until(condition);
+  wait_until([&] {
+    mount->tick();
+    return condition();
+  });
 }
 
 std::uint64_t size_seen(Mount& mount, const std::string& name) {
@@ -246,7 +249,7 @@ TEST_CASE("bytes that cannot be stored are kept for a minute after the close, an
   auto mount = volume.mount(closing());
   const auto file = closed_file(mount, "f", "some bytes");
   mount.client->set_hook(fails_writes(ErrorCode::io));
-  for (unsigned i = 0; i < 11; ++i) {
+  for (unsigned i = 0; i < 10; ++i) {
     const auto tried = mount.client->counts().writes;
     tick_until(volume, mount, seconds(6), [&] { return mount.client->counts().writes > tried; });
   }
@@ -304,8 +307,8 @@ TEST_CASE("while a lease is being released, what another client has done since i
   auto mount = volume.mount(closing());
   auto other = volume.mount();
   const auto file = closed_file(mount, "f", "old");
-  std::uint64_t seen = 0;
-  unsigned releases = 0;
+  std::atomic<std::uint64_t> seen = 0;
+  std::atomic<unsigned> releases = 0;
   mount.client->set_hook([&](const StepInfo& info) {
     if (info.step != "release lease" || ++releases > 2) return Fault{};
     if (releases == 1) return Fault{Fault::Kind::lost_answer_applied};
