@@ -171,7 +171,7 @@ void Files::release(HandleId id) {
   if (!node) return;
   if (is_kept) return open_files_.let_go(std::move(node));
   auto stored = release_or_store(*node, 0, Dirty::is_stored);
-  if (!stored && !is_written(*node)) {
+  if (!stored && !is_written(*node) && !idle_leases_.keep_unstored(*node)) {
     const AloneInGate alone(node->gate);
     stored = node->release_at_any_price();
   }

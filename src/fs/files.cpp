@@ -126,10 +126,12 @@ void Files::bring_up_to_date(std::map<Ino, Inode>& inodes, const ReadMany& read)
 Result<> Files::store_before_replacing(const Inode& view, std::chrono::nanoseconds since) {
   if (auto node = open_files_.existing(view.ino); node && node->held()) {
     auto stored = node->store_dirty(false);
+    const bool was_ours_until_then = node->held();
     open_files_.let_go(std::move(node));
-    return stored;
+    if (!stored || was_ours_until_then) return stored;
+  } else if (view.sent >= since && !view.lease) {
+    return {};
   }
-  if (view.sent >= since && !view.lease) return {};
   auto current = holders_.read_current(view.ino, LeaseHolders::Ask::for_opening);
   if (!current && current.error().code != ErrorCode::not_found) return std::unexpected(std::move(current).error());
   if (!current || !current->holder_is_expired) return {};

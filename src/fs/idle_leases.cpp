@@ -27,7 +27,7 @@ bool is_idle(const FileNode& node) {
 }  // namespace
 
 bool IdleLeases::may_keep(const FileNode& node) const {
-  if (kept_ >= limit_ || !room_.is_open() || node.buffer->is_failing()) return false;
+  if (kept_ >= limit_ || !room_.is_open() || node.buffer->is_failing() || instance_.fenced()) return false;
   const Lock lock(node.mutex);
   return !node.is_shared;
 }
@@ -37,7 +37,16 @@ bool IdleLeases::keep(FileNode& node) {
   const Lock lock(node.mutex);
   if (!node.lease_held) return false;
   node.idle_since = instance_.clock().elapsed();
+  node.unstored_since.reset();
   ++kept_;
+  return true;
+}
+
+bool IdleLeases::keep_unstored(FileNode& node) {
+  if (limit_ == 0 || instance_.fenced()) return false;
+  const Lock lock(node.mutex);
+  if (!node.is_idle()) return false;
+  node.idle_since = node.unstored_since = instance_.clock().elapsed();
   return true;
 }
 
@@ -56,7 +65,7 @@ bool IdleLeases::see_to(const OpenFiles::Node& node) {
 
 /// One that is idle, or dirty, since then or before.
 void IdleLeases::begin_release(const OpenFiles::Node& node, std::chrono::nanoseconds idle_until) {
-  if (limit_ == 0 || instance_.fenced()) return;
+  if (instance_.fenced()) return;
   {
     const Lock lock(node->mutex);
     if (!node->is_idle() || node->release_is_posted) return;

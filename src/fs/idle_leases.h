@@ -23,6 +23,8 @@ class IdleLeases {
   bool may_keep(const FileNode& node) const;
   /// The same; the lease is idle from now on.
   bool keep(FileNode& node);
+  /// The last close could not store it: the bytes are kept, and tried again, for a minute. false: they are not.
+  bool keep_unstored(FileNode& node);
   /// Sees to an idle lease: begins to release it when it is time. false: it is none. Any thread; nothing blocks.
   bool see_to(const OpenFiles::Node& node);
   /// A new look at all of them begins, by see_to.

@@ -115,7 +115,7 @@ void Recalls::store_as_asked(const Question& question, std::shared_ptr<FileNode>
 }
 
 /// Also where memory knows of no lease: the asker has read that it is ours, so a step of ours whose outcome we never
-/// learnt may have taken it. It ends before the gate is left: what is written after that is for the next question.
+/// learnt may have taken it. What is written once the gate is left is for the next question.
 void Recalls::release_as_asked(const Question& question, std::shared_ptr<FileNode>&& node) {
   auto done = node->find_own();
   if (done) done = node->release();
@@ -124,10 +124,14 @@ void Recalls::release_as_asked(const Question& question, std::shared_ptr<FileNod
   } else if (!done) {
     done = node->release_at_any_price();
   }
-  kernel_.drop_attributes(question.ino);
-  end(question, *node, done);
+  {
+    const Lock lock(mutex_);
+    under_way_.at(key_of(question)).first->may_be_joined = false;
+  }
   node->gate.leave_alone();
+  kernel_.drop_attributes(question.ino);
   kernel_.drop_pages_later(question.ino);
+  end(question, *node, done);
   files_.let_go(std::move(node));
 }
 
