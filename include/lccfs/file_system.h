@@ -197,8 +197,9 @@ class FileSystem {
   /// Fills the front of `target`, which lives until done; fewer bytes than asked for: the end of the file.
   virtual void read(HandleId handle, std::uint64_t offset, std::span<char> target, ReadDone done) = 0;
   virtual void write(HandleId handle, WriteRequest request, WriteDone done) = 0;
-  /// At each close(2): what was written has reached the store, size and times too. An error of a write that was
-  /// answered before is told by each flush of the handles that were open then, and once by fsync.
+  /// At each close(2). What was written has reached the store, size and times too, unless it may be stored later
+  /// (FileSystemOptions::idle_leases). An error of a write that was answered before is told by each flush of the handles
+  /// that were open then, and once by fsync.
   virtual Result<> flush(HandleId handle) = 0;
   virtual Result<> fsync(HandleId handle, bool data_only) = 0;
   /// fallocate(2), with its modes: 0, KEEP_SIZE, PUNCH_HOLE with KEEP_SIZE, ZERO_RANGE with and without; others are

@@ -27,7 +27,9 @@ class DirtyRoom {
   bool is_open() const { return is_used() && !is_nearly_full_ && !was_refused_; }
   void set_nearly_full(bool is_nearly_full) { is_nearly_full_ = is_nearly_full; }
   /// The last write of all was refused for want of space, or was not.
-  void set_refused(bool was_refused) { was_refused_ = was_refused; }
+  void set_refused(bool was_refused) {
+    if (was_refused_ != was_refused) was_refused_ = was_refused;  // each direct write says so: mostly a read
+  }
   /// false: no room at this moment. More than the limit at once has room while nothing else is buffered.
   bool take_now(std::uint64_t bytes) EXCLUDES(mutex_);
   /// Waits for room: all buffers of the mount are written out for it. false: there is none for a while, because objects

@@ -38,7 +38,7 @@ class Files {
   void lost_a_name(Ino ino);
   /// Of these inodes, read just now, those that another client writes: as they are now, where that client answers
   /// within a second. `read` reads anew, and may leave some out.
-  using ReadMany = std::function<std::map<Ino, Inode>(const std::vector<Ino>&)>;
+  using ReadMany = LeaseHolders::ReadMany;
   void bring_up_to_date(std::map<Ino, Inode>& inodes, const ReadMany& read);
   /// `attr` or ctime of this inode was changed by an operation of this client: open files see it at once.
   void attributes_changed(const Inode& view);

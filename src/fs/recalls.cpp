@@ -103,11 +103,14 @@ void Recalls::begin(const Question& question) {
   });
 }
 
+/// Who asks from now on waits for the next work.
+void Recalls::take_no_more(const Question& question) {
+  const Lock lock(mutex_);
+  under_way_.at(key_of(question)).first->may_be_joined = false;
+}
+
 void Recalls::store_as_asked(const Question& question, std::shared_ptr<FileNode>&& node) {
-  {
-    const Lock lock(mutex_);
-    under_way_.at(key_of(question)).first->may_be_joined = false;
-  }
+  take_no_more(question);
   auto done = node->store_dirty(true);
   if (!done && is_told_what_is_stored(question, *node, done.error())) done = {};
   end(question, *node, done);
@@ -124,10 +127,7 @@ void Recalls::release_as_asked(const Question& question, std::shared_ptr<FileNod
   } else if (!done) {
     done = node->release_at_any_price();
   }
-  {
-    const Lock lock(mutex_);
-    under_way_.at(key_of(question)).first->may_be_joined = false;
-  }
+  take_no_more(question);
   node->gate.leave_alone();
   kernel_.drop_attributes(question.ino);
   kernel_.drop_pages_later(question.ino);

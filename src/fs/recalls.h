@@ -44,6 +44,7 @@ class Recalls {
   std::shared_ptr<Recall> join(const format::Question& question) EXCLUDES(mutex_);
   std::shared_ptr<Recall> made() REQUIRES(mutex_);
   void begin(const format::Question& question) EXCLUDES(mutex_);
+  void take_no_more(const format::Question& question) EXCLUDES(mutex_);
   void store_as_asked(const format::Question& question, std::shared_ptr<FileNode>&& node);
   void release_as_asked(const format::Question& question, std::shared_ptr<FileNode>&& node);
   void end(const format::Question& question, const FileNode& node, const Result<>& done) EXCLUDES(mutex_);

@@ -81,4 +81,18 @@ inline void close_file(FileSystem& fs, HandleId handle) {
   fs.release(handle);
 }
 
+/// cp -a of a small file to a name that is free, with the lookup that the kernel does before it creates; cp itself does
+/// not look into a directory it made.
+inline void copy_as_cp_does(FileSystem& fs, const std::string& name) {
+  if (fs.lookup(root_ino, name)) throw std::runtime_error(name + " is there already");
+  const auto file = create_file(fs, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+  need(write_at(fs, file.handle, 0, std::string(4096, 'n')));
+  SetAttributes times, mode;
+  times.atime = times.mtime = TimeSpec{5, 6};
+  mode.mode = 0644;
+  need(fs.set_attributes({}, file.ino, times));
+  need(fs.set_attributes({}, file.ino, mode));
+  close_file(fs, file.handle);
+}
+
 }  // namespace lccfs::test

@@ -80,15 +80,7 @@ TEST_CASE("cp -a of a small file is five writes and three reads, one after the o
   auto& fs = *mount.file_system;
   close_file(fs, create_file(fs, "warm").handle);
   mount.client->reset_record();
-  CHECK(!fs.lookup(root_ino, "f"));  // the kernel, before it creates; cp itself does not look into a directory it made
-  const auto file = create_file(fs, "f", O_WRONLY | O_CREAT | O_EXCL, 0600);
-  need(write_at(fs, file.handle, 0, std::string(4096, 'n')));
-  SetAttributes times, mode;
-  times.atime = times.mtime = TimeSpec{5, 6};
-  mode.mode = 0644;
-  need(fs.set_attributes({}, file.ino, times));
-  need(fs.set_attributes({}, file.ino, mode));
-  close_file(fs, file.handle);
+  copy_as_cp_does(fs, "f");
   CHECK(mount.client->counts() == StepCounts{.applies = 4, .queries = 3, .writes = 1});
 }
 
