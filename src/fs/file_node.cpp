@@ -133,6 +133,7 @@ void FileNode::released(std::uint64_t version) {
   times_stored = times_changed;
   dirty_map_blocks.clear();
   dirty_since.reset();
+  idle_since.reset();
   view.lease.reset();
   view.version = version;
 }

@@ -19,6 +19,8 @@ namespace {
 constexpr std::chrono::seconds released_after{5};
 /// What cannot be stored, of a file that nobody has open for writing.
 constexpr std::chrono::seconds bytes_kept_for{60};
+/// At the end, apart from those in line: that line may stand.
+constexpr std::size_t most_last_releases = 512;
 
 bool is_idle(const FileNode& node) {
   const Lock lock(node.mutex);
@@ -36,9 +38,9 @@ bool IdleLeases::keep(FileNode& node) {
   if (!may_keep(node)) return false;
   const Lock lock(node.mutex);
   if (!node.lease_held) return false;
+  if (!node.idle_since) ++kept_;
   node.idle_since = instance_.clock().elapsed();
   node.unstored_since.reset();
-  ++kept_;
   return true;
 }
 
@@ -57,8 +59,10 @@ bool IdleLeases::see_to(const OpenFiles::Node& node) {
     const Lock lock(node->mutex);
     if (!node->is_idle()) return false;
     if (!node->idle_since) node->idle_since = now;
+    ++kept_;
+    // Its release may stand in line behind objects that do not answer: what is dirty does not wait with it.
+    if (node->release_is_posted && node->dirty_since) return false;
   }
-  ++kept_;
   begin_release(node, now - released_after);
   return true;
 }
@@ -116,10 +120,11 @@ void IdleLeases::not_released(FileNode& node, const Error& why) {
 Result<> IdleLeases::release_all() {
   const auto nodes = files_.all();
   std::vector<Result<>> results(nodes.size());
+  ThreadPool releases(most_last_releases);
   std::latch all_done(static_cast<std::ptrdiff_t>(nodes.size()));
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     nodes[i]->buffer->begin_write_out();
-    releases_.post([&node = *nodes[i], &result = results[i], &all_done] {
+    releases.post([&node = *nodes[i], &result = results[i], &all_done] {
       {
         const AloneInGate alone(node.gate);
         result = node.release_at_any_price();

@@ -25,7 +25,8 @@ class IdleLeases {
   bool keep(FileNode& node);
   /// The last close could not store it: the bytes are kept, and tried again, for a minute. false: they are not.
   bool keep_unstored(FileNode& node);
-  /// Sees to an idle lease: begins to release it when it is time. false: it is none. Any thread; nothing blocks.
+  /// Sees to an idle lease: begins to release it when it is time. false: it is none, or what is dirty is to be stored
+  /// before its release has its turn. Any thread; nothing blocks.
   bool see_to(const OpenFiles::Node& node);
   /// A new look at all of them begins, by see_to.
   void begin_count() { kept_ = 0; }

@@ -31,6 +31,9 @@ constexpr std::chrono::seconds brief_time_out{2};
 constexpr std::chrono::seconds brief_wait{3};
 /// All that a lookup or a page of a listing waits for holders.
 constexpr std::chrono::seconds names_wait{1};
+/// A holder that is at work says so after half a second: who has less time to wait does not ask, and takes no silence
+/// for an answer.
+constexpr std::chrono::milliseconds least_wait{600};
 constexpr Ino all_of_them{};
 constexpr std::chrono::seconds silence_remembered_for{5};
 /// The watch of a dead process stands for half a minute, and hears the question: if it was of this host, the look after
@@ -87,7 +90,7 @@ Result<> LeaseHolders::ask_briefly(InstanceId holder, const Question& question) 
     LCCFS_TRY(const auto heard, ask_for(give_up_at - clock.elapsed(), holder, question));
     if (heard == Heard::done || heard == Heard::expired) return {};
     const auto pause = busy_pause.next();
-    if (heard == Heard::nothing || clock.elapsed() + pause >= give_up_at) {
+    if (heard == Heard::nothing || clock.elapsed() + pause + least_wait > give_up_at) {
       note_silence(holder, heard == Heard::nothing ? all_of_them : question.ino);
       return {};
     }
@@ -121,7 +124,7 @@ void LeaseHolders::bring_up_to_date(InstanceId holder, std::vector<Ino> wanted, 
   for (;;) {
     std::erase_if(wanted, [&](Ino ino) { return was_silent_just_now(holder, ino); });
     const auto left = give_up_at - clock.elapsed();
-    if (wanted.empty() || left <= std::chrono::nanoseconds(0)) return;
+    if (wanted.empty() || left < least_wait) return;
     const Question question{
         Question::Kind::store_attributes, wanted.front(), false, {wanted.begin() + 1, wanted.end()}};
     const auto heard = ask_for(left, holder, question);
@@ -131,7 +134,7 @@ void LeaseHolders::bring_up_to_date(InstanceId holder, std::vector<Ino> wanted, 
     if (*heard != Heard::busy) return;
     std::erase_if(wanted, [&](Ino ino) { return inodes.at(ino).lease != holder; });
     const auto pause = busy_pause.next();
-    if (clock.elapsed() + pause >= give_up_at) {
+    if (clock.elapsed() + pause + least_wait > give_up_at) {
       for (const Ino ino : wanted) note_silence(holder, ino);
       return;
     }

@@ -145,7 +145,10 @@ void Recalls::end(const Question& question, const FileNode& node, const Result<>
     ended->finished = true;
     ended->succeeded = done.has_value();
     if (ended->succeeded) {
-      if (succeeded_.size() >= most_remembered) succeeded_.erase(succeeded_.begin());
+      if (succeeded_.size() >= most_remembered) {
+        const auto number = [](const auto& one) { return one.second->number; };
+        succeeded_.erase(std::ranges::min_element(succeeded_, {}, number));
+      }
       succeeded_[key_of(question)] = ended;
     }
     goes_on = line->second.first != nullptr;

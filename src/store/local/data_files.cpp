@@ -81,12 +81,12 @@ Result<std::vector<DataExtent>> extents_of(int file, const std::string& object, 
 
 }  // namespace
 
-void share_descriptor(Unsynced& earlier, const Unsynced& later) {
+void share_descriptor(Unsynced& earlier, Unsynced& later) {
   struct stat one {};
   struct stat two {};
   if (!earlier.file || !later.file || ::fstat(earlier.file.get(), &one) != 0 || ::fstat(later.file.get(), &two) != 0)
     return;
-  if (one.st_dev == two.st_dev && one.st_ino == two.st_ino) earlier.file = {};
+  if (one.st_dev == two.st_dev && one.st_ino == two.st_ino) later.file = std::move(earlier.file);
 }
 
 Result<std::size_t> DataFiles::read(const std::string& object, std::uint64_t offset, std::span<char> target) const {

@@ -20,8 +20,8 @@ struct Unsynced {
   bool directory = false;  ///< its name has come or gone
 };
 
-/// Lets go of the earlier change's descriptor where the later one's, of the same file, will sync both.
-void share_descriptor(Unsynced& earlier, const Unsynced& later);
+/// One descriptor for two changes of the same file: the earlier one, which hears of every error of a sync since then.
+void share_descriptor(Unsynced& earlier, Unsynced& later);
 
 class DataFiles {
  public:
