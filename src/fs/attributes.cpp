@@ -5,6 +5,7 @@
 //
 //  # | object  | step                                                                | stop here leaves
 //  - | Inode.X | [change attr] mode, owner: guard `attr` as read; attr, ctime        | COMMIT of this part
+//    |         | also where it takes setuid and setgid bits away (chown, truncate)    |
 //  - | Inode.X | [set times] of anything but a regular file: blind, with ctime       | COMMIT of this part
 //  - |         | size and times of a regular file: under its lease (Files)           |
 #include "fs/mode_bits.h"
@@ -19,6 +20,14 @@ Result<> check_changes(const Inode& view, const SetAttributes& changes) {
   if (!changes.size_bytes || view.attr.type == FileType::regular) return {};
   const auto code = view.is_directory() ? ErrorCode::is_directory : ErrorCode::invalid;
   return failure(code, format::inode_object(view.ino) + " is no regular file: it has no size to set");
+}
+
+/// The kernel leaves to us what a chown, and a user's truncate, take away of the mode of anything but a directory
+/// (FUSE_HANDLE_KILLPRIV_V2). A request without any change is chown(-1, -1), or comes before a user's write.
+bool takes_privileges(const Inode& known, const Caller& caller, const SetAttributes& changes) {
+  if (known.is_directory() || changes.mode) return false;
+  if (changes.size_bytes) return caller.uid != 0;
+  return changes.uid || changes.gid || !(changes.atime || changes.mtime);
 }
 
 }  // namespace
@@ -40,9 +49,12 @@ Result<AttributesReply> Namespace::get_attributes(Ino ino) {
   return reply_for(view);
 }
 
-Result<> Namespace::set_mode_and_owner(const Inode& known, const SetAttributes& changes) {
-  const auto change = [&changes](format::AttrRecord& attr) -> Result<> {
-    attr.mode = changes.mode.value_or(attr.mode) & permission_bits;
+Result<> Namespace::set_mode_and_owner(const Caller& caller, const Inode& known, const SetAttributes& changes) {
+  const bool clears = takes_privileges(known, caller, changes);
+  const bool changes_none = !changes.mode && !changes.uid && !changes.gid;
+  if (changes_none && (!clears || without_privileges(known.attr.mode) == known.attr.mode)) return {};
+  const auto change = [&changes, clears](format::AttrRecord& attr) -> Result<> {
+    attr.mode = changes.mode.value_or(clears ? without_privileges(attr.mode) : attr.mode) & permission_bits;
     attr.uid = changes.uid.value_or(attr.uid);
     attr.gid = changes.gid.value_or(attr.gid);
     return {};
@@ -64,11 +76,11 @@ Result<> Namespace::set_blind_times(Ino ino, const SetAttributes& changes) {
   return {};
 }
 
-Result<AttributesReply> Namespace::set_attributes(const Caller&, Ino ino, const SetAttributes& changes) {
+Result<AttributesReply> Namespace::set_attributes(const Caller& caller, Ino ino, const SetAttributes& changes) {
   LCCFS_CHECK(check_writable(options_));
   LCCFS_TRY(const auto known, metadata_.existing(ino));
   LCCFS_CHECK(check_changes(*known, changes));
-  if (changes.mode || changes.uid || changes.gid) LCCFS_CHECK(set_mode_and_owner(*known, changes));
+  LCCFS_CHECK(set_mode_and_owner(caller, *known, changes));
   if (changes.size_bytes || changes.atime || changes.mtime) {
     if (known->attr.type == FileType::regular) return files_.set_size_and_times(ino, changes);
     LCCFS_CHECK(set_blind_times(ino, changes));

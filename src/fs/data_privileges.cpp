@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// What a write, or a truncate at open, takes away. The kernel asks for it before buffered writes; direct ones, and
-// O_TRUNC, it leaves to the file system.
+// What a write, or a truncate at open, takes away. The kernel leaves it to the file system (FUSE_HANDLE_KILLPRIV_V2).
 //
 //  # | object  | step                                                                     | stop here leaves
 //  - | Inode.X | [change attr] before the data: guard `attr` as known; setuid, setgid and | the same bytes, without the
@@ -15,10 +14,7 @@ namespace {
 
 /// Root's writes leave the mode alone.
 format::AttrRecord cleared(format::AttrRecord attr, const Caller& caller) {
-  if (caller.uid != 0) {
-    attr.mode &= ~setuid_bit;
-    if ((attr.mode & group_execute_bit) != 0) attr.mode &= ~setgid_bit;
-  }
+  if (caller.uid != 0) attr.mode = without_privileges(attr.mode);
   attr.flags &= ~format::attr_flag::capability;
   return attr;
 }

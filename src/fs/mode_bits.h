@@ -11,4 +11,9 @@ inline constexpr std::uint32_t setuid_bit = 04000;
 inline constexpr std::uint32_t setgid_bit = 02000;
 inline constexpr std::uint32_t group_execute_bit = 00010;
 
+/// What a user's write, and any chown, leaves of the mode of a file.
+constexpr std::uint32_t without_privileges(std::uint32_t mode) {
+  return mode & ~(setuid_bit | ((mode & group_execute_bit) != 0 ? setgid_bit : 0));
+}
+
 }  // namespace lccfs

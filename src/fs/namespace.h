@@ -83,7 +83,7 @@ class Namespace {
 
   // -- attributes.cpp, xattr.cpp
   Result<AttributesReply> directory_reply_for(const Inode& view);
-  Result<> set_mode_and_owner(const Inode& known, const SetAttributes& changes);
+  Result<> set_mode_and_owner(const Caller& caller, const Inode& known, const SetAttributes& changes);
   Result<> set_blind_times(Ino ino, const SetAttributes& changes);
   Result<std::optional<Bytes>> read_attribute(Ino ino, const std::string& name);
   Result<> check_room_for(Ino ino, const std::string& name);

@@ -13,15 +13,19 @@
 namespace lccfs::fuse {
 namespace {
 
-constexpr std::uint32_t direct_io_allow_mmap = 1U << 4;  // bit 36 of both words, since Linux 6.6
+constexpr std::uint64_t direct_io_allow_mmap = std::uint64_t{1} << 36;  // since Linux 6.6
+constexpr std::uint64_t wanted = FUSE_HANDLE_KILLPRIV_V2 | direct_io_allow_mmap;
 
 Handshake& handshake_of(void* userdata) { return static_cast<Serving*>(userdata)->handshake; }
 
 ssize_t read_request(int fd, void* buffer, std::size_t size_bytes, void* userdata) {
   const ssize_t got = ::read(fd, buffer, size_bytes);
   if (got > 0) {
-    const std::string_view request(static_cast<const char*>(buffer), static_cast<std::size_t>(got));
-    if (const auto number = offers_shared_mappings(request); number != 0) handshake_of(userdata).init_request = number;
+    const auto offer = offered_by({static_cast<const char*>(buffer), static_cast<std::size_t>(got)});
+    if (offer.request != 0) {
+      handshake_of(userdata).offered = offer.flags;
+      handshake_of(userdata).init_request = offer.request;
+    }
   }
   return got;
 }
@@ -35,32 +39,35 @@ ssize_t write_answer(int fd, iovec* parts, int count, void* userdata) {
   handshake.init_request = 0;
   std::string answer;
   for (int i = 0; i < count; ++i) answer.append(static_cast<const char*>(parts[i].iov_base), parts[i].iov_len);
-  answer = with_shared_mappings(std::move(answer));
+  answer = with_offer_taken(std::move(answer), handshake.offered);
   return ::write(fd, answer.data(), answer.size());
 }
 
 }  // namespace
 
-std::uint64_t offers_shared_mappings(std::string_view request) {
+Offer offered_by(std::string_view request) {
   fuse_in_header header = {};
   fuse_init_in init = {};
-  if (request.size() < sizeof header + sizeof init) return 0;
+  if (request.size() < sizeof header + sizeof init) return {};
   std::memcpy(&header, request.data(), sizeof header);
-  if (header.opcode != FUSE_INIT) return 0;
+  if (header.opcode != FUSE_INIT) return {};
   std::memcpy(&init, request.data() + sizeof header, sizeof init);
-  const bool offered = (init.flags & FUSE_INIT_EXT) != 0 && (init.flags2 & direct_io_allow_mmap) != 0;
-  return offered ? header.unique : 0;
+  if ((init.flags & FUSE_INIT_EXT) == 0) init.flags2 = 0;
+  const std::uint64_t flags = (init.flags | std::uint64_t{init.flags2} << 32) & wanted;
+  return flags == 0 ? Offer{} : Offer{header.unique, flags};
 }
 
-std::string with_shared_mappings(std::string answer) {
+std::string with_offer_taken(std::string answer, std::uint64_t flags) {
   fuse_out_header header = {};
   fuse_init_out init = {};
   if (answer.size() < sizeof header + sizeof init) return answer;
   std::memcpy(&header, answer.data(), sizeof header);
   if (header.error != 0) return answer;
   std::memcpy(&init, answer.data() + sizeof header, sizeof init);
-  init.flags |= FUSE_INIT_EXT;
-  init.flags2 |= direct_io_allow_mmap;
+  init.flags |= static_cast<std::uint32_t>(flags);
+  const auto flags2 = static_cast<std::uint32_t>(flags >> 32);
+  if (flags2 != 0) init.flags |= FUSE_INIT_EXT;
+  init.flags2 |= flags2;
   std::memcpy(answer.data() + sizeof header, &init, sizeof init);
   return answer;
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // How libfuse reads the kernel's requests and writes the answers to them: as it would by itself, but the answer to INIT
-// also takes what the kernel offers and libfuse 3.14 does not know, shared mappings of descriptors that bypass the
-// kernel's pages (FUSE_DIRECT_IO_ALLOW_MMAP).
+// also takes two things that the kernel offers and libfuse 3.14 does not know:
+// - FUSE_DIRECT_IO_ALLOW_MMAP: shared mappings of descriptors that bypass the kernel's pages;
+// - FUSE_HANDLE_KILLPRIV_V2: what takes away setuid bits is left to us, and the kernel does not ask before each write
+//   whether there is a security.capability to take away.
 #pragma once
 
 #include <atomic>
@@ -15,16 +17,19 @@ namespace lccfs::fuse {
 
 /// What of the first request has to be remembered until its answer.
 struct Handshake {
-  std::atomic<std::uint64_t> init_request{
-      0};  // its number, if it offers shared mappings; 0 otherwise, and once answered
+  std::atomic<std::uint64_t> init_request{0};  // its number, if it offers any of them; 0 otherwise, and once answered
+  std::atomic<std::uint64_t> offered{0};
 };
 
 /// Of a session that is mounted, and whose user data is a Serving. False: not to be had.
 bool use_kernel_channel(fuse_session* session);
 
-/// The number of an INIT request that offers them; 0: it is another one.
-std::uint64_t offers_shared_mappings(std::string_view request);
+struct Offer {
+  std::uint64_t request = 0;  ///< the number of the INIT request; 0: it is none, or offers nothing
+  std::uint64_t flags = 0;    ///< of those two, in the order of the protocol's two words
+};
+Offer offered_by(std::string_view request);
 /// The answer, with the offer taken.
-std::string with_shared_mappings(std::string answer);
+std::string with_offer_taken(std::string answer, std::uint64_t flags);
 
 }  // namespace lccfs::fuse

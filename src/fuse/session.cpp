@@ -95,7 +95,8 @@ Result<> Session::start() {
   fuse_opt_free_args(&arguments);
   fuse_set_log_func(log_libfuse_line);
   if (!mounted) return failure(ErrorCode::io, "cannot mount on " + options_.mountpoint + ": " + last_libfuse_line);
-  if (!use_kernel_channel(session_)) log::warning("shared mappings of O_DIRECT descriptors are not to be had");
+  if (!use_kernel_channel(session_))
+    log::warning("no shared mappings of O_DIRECT descriptors, and slow small writes: libfuse takes no channel of ours");
   if (const auto entry = mounted_at(options_.mountpoint)) device_ = entry->device;
   notifier_.emplace(session_);
   serving_.fs.set_kernel_cache(&*notifier_);

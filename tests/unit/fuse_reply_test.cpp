@@ -250,35 +250,41 @@ std::string message(const Header& header, const Body& body) {
 }
 
 constexpr std::uint32_t allow_mmap = 1U << 4;
+constexpr std::uint64_t both = std::uint64_t{allow_mmap} << 32 | FUSE_HANDLE_KILLPRIV_V2;
 
 }  // namespace
 
-TEST_CASE("shared mappings of direct descriptors are taken where the kernel offers them, and nothing else is changed") {
+TEST_CASE("what libfuse does not know is taken where the kernel offers it, and nothing else is changed") {
   fuse_in_header request = {};
   request.opcode = FUSE_INIT;
   request.unique = 7;
   fuse_init_in offer = {};
-  offer.flags = FUSE_INIT_EXT | FUSE_ASYNC_READ;
+  offer.flags = FUSE_INIT_EXT | FUSE_ASYNC_READ | FUSE_HANDLE_KILLPRIV_V2;
   offer.flags2 = allow_mmap | 1;
-  CHECK(offers_shared_mappings(message(request, offer)) == 7);
-  offer.flags2 = 1;
-  CHECK(offers_shared_mappings(message(request, offer)) == 0);
-  offer.flags2 = allow_mmap;
-  offer.flags = FUSE_ASYNC_READ;
-  CHECK(offers_shared_mappings(message(request, offer)) == 0);
+  CHECK(offered_by(message(request, offer)).request == 7);
+  CHECK(offered_by(message(request, offer)).flags == both);
+  offer.flags = FUSE_ASYNC_READ | FUSE_HANDLE_KILLPRIV_V2;  // the second word means nothing
+  CHECK(offered_by(message(request, offer)).flags == FUSE_HANDLE_KILLPRIV_V2);
   offer.flags = FUSE_INIT_EXT;
+  offer.flags2 = 1;
+  CHECK(offered_by(message(request, offer)).request == 0);
+  offer.flags2 = allow_mmap;
   request.opcode = FUSE_WRITE;
-  CHECK(offers_shared_mappings(message(request, offer)) == 0);
-  CHECK(offers_shared_mappings("short") == 0);
+  CHECK(offered_by(message(request, offer)).request == 0);
+  CHECK(offered_by("short").request == 0);
 
   fuse_out_header header = {};
   fuse_init_out answer = {};
   answer.flags = FUSE_ASYNC_READ;
   answer.max_write = 1 << 20;
-  const auto changed = part<fuse_init_out>(with_shared_mappings(message(header, answer)), sizeof header);
-  CHECK(changed.flags == (FUSE_ASYNC_READ | FUSE_INIT_EXT));
-  CHECK(changed.flags2 == allow_mmap);
-  CHECK(changed.max_write == 1 << 20);
+  const auto taken = [&](std::uint64_t flags) {
+    return part<fuse_init_out>(with_offer_taken(message(header, answer), flags), sizeof header);
+  };
+  CHECK(taken(both).flags == (FUSE_ASYNC_READ | FUSE_INIT_EXT | FUSE_HANDLE_KILLPRIV_V2));
+  CHECK(taken(both).flags2 == allow_mmap);
+  CHECK(taken(both).max_write == 1 << 20);
+  CHECK(taken(FUSE_HANDLE_KILLPRIV_V2).flags == (FUSE_ASYNC_READ | FUSE_HANDLE_KILLPRIV_V2));
+  CHECK(taken(FUSE_HANDLE_KILLPRIV_V2).flags2 == 0);
   header.error = -EPROTO;
-  CHECK(with_shared_mappings(message(header, answer)) == message(header, answer));
+  CHECK(with_offer_taken(message(header, answer), both) == message(header, answer));
 }
