@@ -133,6 +133,12 @@ class ModesTest(MountTest):
         os.chmod(self.file, 0o6777)
         os.chown(self.file, NOBODY, GROUP)
         self.assertEqual(mode_of(self.file), 0o777)
+        os.chmod(self.file, 0o6777)
+        os.chown(self.file, -1, -1)
+        self.assertEqual(mode_of(self.file), 0o777)
+        os.chmod(self.file, 0o6755)
+        os.truncate(self.file, 5)
+        self.assertEqual(mode_of(self.file), 0o6755)
 
     def test_a_write_of_root_keeps_setuid(self):
         self.file.write_bytes(b"x" * 4096)
