@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Records of inode objects.
+#include <functional>
+
 #include "format/codec.h"
+#include "format/layout.h"
 
 namespace lccfs::format {
 
 constexpr std::string_view entry_reference = "\1";
+constexpr std::uint8_t version_with_units = 2;  // of a map block
 constexpr std::uint32_t known_flags =
     attr_flag::user_attributes | attr_flag::capability | attr_flag::access_acl | attr_flag::default_acl;
 
@@ -54,11 +58,29 @@ void fields(auto& io, Is<EntryRecord> auto& entry) {
 }
 LCCFS_RECORD(EntryRecord)
 
+void fields(auto& io, Is<MapBlock::PartlyThere> auto& part) { io(part.object, part.units); }
+
+/// Each object once, in order, and none that the bits alone could say.
+static bool is_canonical(const MapBlock& block) {
+  const auto& parts = block.partly_there;
+  const auto is_partly = [&block](const MapBlock::PartlyThere& part) {
+    return part.object < MapBlock::objects && block.believed_there[part.object] && part.units != 0 &&
+           part.units != all_units;
+  };
+  return !parts.empty() && std::ranges::all_of(parts, is_partly) &&
+         std::ranges::adjacent_find(parts, std::ranges::greater_equal(), &MapBlock::PartlyThere::object) == parts.end();
+}
+
 void fields(auto& io, Is<MapBlock> auto& block) {
-  io.begin("map block").version();
+  const auto version =
+      io.begin("map block")
+          .version(block.partly_there.empty() ? record_version : version_with_units, version_with_units);
   io.bits(block.may_exist);
   io.bits(block.believed_there);
   io.require((block.believed_there & ~block.may_exist).none(), "believed there, but may not exist");
+  if (version != version_with_units) return;
+  io.list(block.partly_there, MapBlock::objects, "more than there are objects");
+  io.require(is_canonical(block), "units of no such object");
 }
 LCCFS_RECORD(MapBlock)
 

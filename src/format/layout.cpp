@@ -2,6 +2,7 @@
 #include "format/layout.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace lccfs::format {
 
@@ -25,6 +26,33 @@ std::uint64_t bytes_within(std::uint64_t object_size_bytes, ObjectIndex index, s
   const std::uint64_t whole = file_size_bytes / object_size_bytes;
   if (index.value < whole) return object_size_bytes;
   return index.value == whole ? file_size_bytes % object_size_bytes : 0;
+}
+
+/// [first, end)
+static std::uint64_t units_between(std::uint64_t first, std::uint64_t end) {
+  if (first >= end) return 0;
+  const auto below_end = end == units_of_an_object ? all_units : (std::uint64_t{1} << end) - 1;
+  return below_end & (all_units << first);
+}
+
+std::uint64_t units_with_any_of(std::uint64_t object_size_bytes, const Extent& piece) {
+  const auto unit_bytes = object_size_bytes / units_of_an_object;
+  const auto end = piece.object_offset_bytes + piece.length_bytes;
+  return units_between(piece.object_offset_bytes / unit_bytes, (end + unit_bytes - 1) / unit_bytes);
+}
+
+std::uint64_t units_within(std::uint64_t object_size_bytes, const Extent& piece) {
+  const auto unit_bytes = object_size_bytes / units_of_an_object;
+  const auto end = piece.object_offset_bytes + piece.length_bytes;
+  return units_between((piece.object_offset_bytes + unit_bytes - 1) / unit_bytes, end / unit_bytes);
+}
+
+std::uint64_t bytes_of_units(std::uint64_t object_size_bytes, std::uint64_t units, std::uint64_t object_bytes) {
+  const auto unit_bytes = object_size_bytes / units_of_an_object;
+  const auto whole = object_bytes / unit_bytes;
+  const auto bytes = static_cast<std::uint64_t>(std::popcount(units & units_between(0, whole))) * unit_bytes;
+  const bool has_last = whole < units_of_an_object && (units >> whole & 1) != 0;
+  return has_last ? bytes + object_bytes % unit_bytes : bytes;
 }
 
 }  // namespace lccfs::format

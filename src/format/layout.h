@@ -27,4 +27,15 @@ std::uint64_t object_count(std::uint64_t object_size_bytes, std::uint64_t file_s
 /// What of object `index` lies below the file's size, in bytes.
 std::uint64_t bytes_within(std::uint64_t object_size_bytes, ObjectIndex index, std::uint64_t file_size_bytes);
 
+/// A data object is cut into 64 units, of 64 KiB if it has 4 MiB. A set of them has one bit for each, the first unit's
+/// is the lowest.
+inline constexpr std::uint64_t units_of_an_object = 64;
+inline constexpr std::uint64_t all_units = ~std::uint64_t{0};
+/// Those of which the piece has a byte.
+std::uint64_t units_with_any_of(std::uint64_t object_size_bytes, const Extent& piece);
+/// Those that the piece has all of.
+std::uint64_t units_within(std::uint64_t object_size_bytes, const Extent& piece);
+/// The bytes of these units among the object's first `object_bytes`.
+std::uint64_t bytes_of_units(std::uint64_t object_size_bytes, std::uint64_t units, std::uint64_t object_bytes);
+
 }  // namespace lccfs::format

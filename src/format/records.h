@@ -50,6 +50,11 @@ inline constexpr std::uint32_t object_size_max_bytes = 32U << 20;
 inline constexpr std::uint32_t object_size_default_bytes = 4U << 20;
 inline constexpr std::uint32_t grace_default_seconds = 60;
 
+/// Bits of SuperRecord::incompat.
+namespace feature {
+inline constexpr std::uint64_t space_units = 1;  // map blocks of version 2
+}
+
 struct SuperRecord {  // led by the 8 bytes "LCCFSvol"; the format version is the record's version byte's neighbour
   std::uint32_t version = format_version;
   std::uint64_t compat = 0, ro_compat = 0, incompat = 0;  // feature bits
@@ -60,6 +65,7 @@ struct SuperRecord {  // led by the 8 bytes "LCCFSvol"; the format version is th
   std::uint32_t grace_seconds = grace_default_seconds;
   TimeSpec birth;
   bool operator==(const SuperRecord&) const = default;
+  bool has(std::uint64_t incompat_feature) const { return (incompat & incompat_feature) != 0; }
 };
 
 /// unsupported: this version does not know all features that are needed to read the volume, or to write it.
@@ -136,8 +142,15 @@ struct EntryRecord {
 /// A file's allocation map for 1024 data objects, m/ key (docs/DATA.md section 1).
 struct MapBlock {
   static constexpr std::uint64_t objects = 1024;
+  /// Of the units of an object, one bit for each (layout.h): those that are believed there, some but not all.
+  struct PartlyThere {
+    std::uint16_t object = 0;
+    std::uint64_t units = 0;
+    bool operator==(const PartlyThere&) const = default;
+  };
   std::bitset<objects> may_exist;
-  std::bitset<objects> believed_there;
+  std::bitset<objects> believed_there;    // all of the object, or the units in partly_there
+  std::vector<PartlyThere> partly_there;  // version 2; by object
   bool operator==(const MapBlock&) const = default;
 };
 

@@ -5,7 +5,7 @@
 namespace lccfs::format {
 
 constexpr std::string_view magic = "LCCFSvol";
-constexpr std::uint64_t known_incompat = 0;
+constexpr std::uint64_t known_incompat = feature::space_units;
 constexpr std::uint64_t known_ro_compat = 0;
 constexpr std::size_t text_limit_bytes = 255;
 constexpr std::size_t identity_limit_bytes = 4096;

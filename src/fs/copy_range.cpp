@@ -50,8 +50,9 @@ struct Piece {
 /// What is to be done for some bytes of the source, in the order of the file.
 struct Part {
   std::uint64_t from = 0, size_bytes = 0;
-  std::vector<ObjectIndex> objects;  ///< of the source: the store copies them
-  std::vector<Piece> pieces;
+  std::vector<ObjectIndex> objects;             ///< of the source: the store copies them
+  std::vector<std::uint64_t> units_there = {};  ///< of each
+  std::vector<Piece> pieces = {};
 };
 
 class RangeCopy {
@@ -109,9 +110,13 @@ class RangeCopy {
     range.end = std::min(range.end, (range.begin / object_size_ + most_objects_in_a_part) * object_size_);
     const auto first = (range.begin + object_size_ - 1) / object_size_, last = range.end / object_size_;
     if (first >= last) return of_bytes(map, range);
-    Part part{range.begin, range.end - range.begin, {}, {}};
+    Part part{range.begin, range.end - range.begin, {}};
     for (auto i = first; i < last; ++i) {
-      if (map.may_exist(ObjectIndex{i})) part.objects.push_back(ObjectIndex{i});
+      if (!map.may_exist(ObjectIndex{i})) continue;
+      part.objects.push_back(ObjectIndex{i});
+      // A client that is gone may have left it there without a word.
+      const auto units = map.units_there(ObjectIndex{i});
+      part.units_there.push_back(units != 0 ? units : format::all_units);
     }
     LCCFS_CHECK(add_pieces(map, {range.begin, first * object_size_}, part));
     LCCFS_CHECK(add_pieces(map, {last * object_size_, range.end}, part));
@@ -120,7 +125,7 @@ class RangeCopy {
 
   Result<Part> of_bytes(const DataMap& map, ByteRange range) {
     range.end = std::min(range.end, range.begin + most_bytes_in_memory);
-    Part part{range.begin, range.end - range.begin, {}, {}};
+    Part part{range.begin, range.end - range.begin, {}};
     LCCFS_CHECK(add_pieces(map, range, part));
     return part;
   }
@@ -215,7 +220,7 @@ class RangeCopy {
       auto next = first;
       std::uint64_t count = 0;
       while (next != objects.end() && *next == *first + count) ++next, ++count;
-      if (!is_mapped(*first, count)) LCCFS_CHECK(target_->map_objects(ObjectIndex{*first}, count, 0));
+      if (!is_mapped(*first, count)) LCCFS_CHECK(target_->map_objects(ObjectIndex{*first}, count, {}));
       first = next;
     }
     return {};
@@ -250,9 +255,11 @@ class RangeCopy {
   void note_copied(const Part& part, ByteRange range) {
     const Lock lock(target_->mutex);
     target_->note_bytes_up_to(range.end);
-    for (const auto object : written_by(part)) target_->set_believed_there(ObjectIndex{object}, true);
+    for (const Piece& piece : part.pieces) {
+      for (const auto& extent : extents_of(piece)) target_->note_there(extent);
+    }
     for (std::size_t i = 0; i < part.objects.size(); ++i) {
-      if (missing_[i] != 0) target_->set_believed_there(in_target(part.objects[i]), false);
+      target_->set_units_there(in_target(part.objects[i]), missing_[i] != 0 ? 0 : part.units_there[i]);
     }
   }
 

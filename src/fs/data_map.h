@@ -19,6 +19,7 @@ class DataMap {
 
   std::uint64_t size_bytes() const { return size_bytes_; }
   bool may_exist(ObjectIndex index) const { return map_.may_exist(index); }
+  std::uint64_t units_there(ObjectIndex index) const { return map_.units_there(index); }
   /// Data at or after that offset. nullopt: there is none before the end.
   Result<std::optional<std::uint64_t>> next_data(std::uint64_t offset) const;
   /// The end of the file at the latest.

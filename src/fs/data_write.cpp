@@ -138,8 +138,8 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
   }
 
   Result<> map_extents() {
-    const auto first = extents().front().index;
-    const auto last = extents().back().index;
+    const auto written = extents();
+    const auto first = written.front().index, last = written.back().index;
     const Lock one_step(node->step_mutex);
     std::uint64_t ahead = 0;
     {
@@ -148,7 +148,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
       // A writer that writes one object after the other will write the next ones too: as many as it has written so far.
       if (offset == node->last_write_end) ahead = std::min(last.value, most_objects_ahead);
     }
-    return node->map_objects(first, last.value - first.value + 1, ahead);
+    return node->map_objects(first, last.value - first.value + 1 + ahead, written);
   }
 
   void issue() {
@@ -200,7 +200,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
     const Lock lock(node->mutex);
     node->note_bytes_up_to(size_bytes() != 0 ? end() : 0);
     node->last_write_end = end();
-    for (const auto& extent : extents()) node->set_believed_there(extent.index, true);
+    for (const auto& extent : extents()) node->note_there(extent);
   }
 
   /// O_DSYNC and O_SYNC: the kernel sends no fsync after a direct write. What of this write somebody else is just

@@ -85,17 +85,21 @@ Result<> FileNode::taken(Inode inode, std::uint64_t unchanged_since) {
   }
   if (unchanged_since == 0) {
     LCCFS_CHECK(cut_data(size_bytes));
-    believe_all_there();
+    believe_some_there();
   }
   kernel_.lease_taken(ino, unchanged_since);
   return {};
 }
 
-/// What the last holder has written since it last stored the map is not known.
-void FileNode::believe_all_there() {
+/// What the last holder has written since it last stored the map is not known. But archivers take a file without any
+/// block for one hole, and do not read it.
+void FileNode::believe_some_there() {
   const Lock lock(mutex);
-  for (const auto index : view.map.mapped_from(ObjectIndex{0})) set_believed_there(ObjectIndex{index}, true);
-  if (!dirty_map_blocks.empty() && !dirty_since) dirty_since = instance_.clock().elapsed();
+  const auto object_size_bytes = instance_.super().object_size_bytes;
+  const auto first = view.map.next_mapped(ObjectIndex{0});
+  if (!first || view.map.blocks_512(object_size_bytes, view.size_bytes) != 0) return;
+  note_there({*first, 0, 1, 0});
+  if (!dirty_since) dirty_since = instance_.clock().elapsed();
 }
 
 Result<MetaTxn> FileNode::release_step() {
@@ -132,6 +136,7 @@ void FileNode::released(std::uint64_t version) {
   stored_size_bytes = view.size_bytes;
   times_stored = times_changed;
   dirty_map_blocks.clear();
+  dirty_unit_blocks.clear();
   dirty_since.reset();
   idle_since.reset();
   view.lease.reset();
@@ -142,7 +147,7 @@ void FileNode::released(std::uint64_t version) {
 
 bool FileNode::is_dirty(bool with_times) const {
   return stored_size_bytes != view.size_bytes || !dirty_map_blocks.empty() ||
-         (with_times && times_stored != times_changed);
+         (with_times && (times_stored != times_changed || !dirty_unit_blocks.empty()));
 }
 
 void FileNode::note_change() {
@@ -162,10 +167,29 @@ void FileNode::note_bytes_up_to(std::uint64_t end_bytes) {
   note_change_of_bytes();
 }
 
-void FileNode::set_believed_there(ObjectIndex index, bool there) {
-  if (view.map.believed_there(index) == there) return;
-  view.map.set_believed_there(index, there);
-  dirty_map_blocks.insert(index.value / MapBlock::objects);
+std::uint64_t FileNode::units_written_by(const format::Extent& piece) const {
+  const auto& super = instance_.super();
+  if (!super.has(format::feature::space_units)) return format::all_units;
+  return format::units_with_any_of(super.object_size_bytes, piece);
+}
+
+void FileNode::note_there(const format::Extent& piece) {
+  set_units_there(piece.index, view.map.units_there(piece.index) | units_written_by(piece));
+}
+
+void FileNode::note_gone(const format::Extent& piece) {
+  const auto& super = instance_.super();
+  if (!super.has(format::feature::space_units)) return;
+  const auto units = format::units_within(super.object_size_bytes, piece);
+  set_units_there(piece.index, view.map.units_there(piece.index) & ~units);
+}
+
+void FileNode::set_units_there(ObjectIndex index, std::uint64_t units) {
+  const auto before = view.map.units_there(index);
+  if (before == units) return;
+  view.map.set_units_there(index, units);
+  auto& dirty = (before == 0) != (units == 0) ? dirty_map_blocks : dirty_unit_blocks;
+  dirty.insert(index.value / MapBlock::objects);
 }
 
 /// They stay dirty until the step that stores them is answered.
@@ -181,7 +205,9 @@ txn::FileChanges FileNode::dirty_changes(bool with_times) {
     changes.mtime = view.mtime;
     changes.wtime = view.wtime;
   }
-  for (const auto block : dirty_map_blocks) changes.map_blocks[block] = view.map.blocks().at(block);
+  for (const auto* blocks : {&dirty_map_blocks, &dirty_unit_blocks}) {
+    for (const auto block : *blocks) changes.map_blocks[block] = view.map.blocks().at(block);
+  }
   return changes;
 }
 
@@ -230,7 +256,9 @@ Result<> FileNode::store_dirty_now(bool with_times) {
   if (changes.size_bytes) stored_size_bytes = changes.size_bytes;
   if (changes.wtime) times_stored = times;
   for (const auto& [block, bits] : changes.map_blocks) {
-    if (view.map.blocks().at(block) == bits) dirty_map_blocks.erase(block);
+    if (view.map.blocks().at(block) != bits) continue;
+    dirty_map_blocks.erase(block);
+    dirty_unit_blocks.erase(block);
   }
   if (!is_dirty(true) && buffer->is_empty()) dirty_since.reset();
   return {};
@@ -252,12 +280,14 @@ bool FileNode::is_mapped(std::uint64_t offset_bytes, std::uint64_t size_bytes) c
   return true;
 }
 
-Result<> FileNode::map_objects(ObjectIndex first, std::uint64_t count, std::uint64_t ahead) {
+Result<> FileNode::map_objects(ObjectIndex first, std::uint64_t count, std::span<const format::Extent> written) {
+  const auto end = first.value + count;
   // In a block that is not stored here, a bit "believed there" is set, and dirty, once its object has been written.
   const auto set_bits = [&](AllocationMap& map, const auto& is_stored) {
-    for (auto i = first.value; i < first.value + count + ahead; ++i) {
-      map.set_may_exist(ObjectIndex{i});
-      if (i < first.value + count && is_stored(i)) map.set_believed_there(ObjectIndex{i}, true);
+    for (auto i = first.value; i < end; ++i) map.set_may_exist(ObjectIndex{i});
+    for (const auto& piece : written) {
+      if (!is_stored(piece.index.value)) continue;
+      map.set_units_there(piece.index, map.units_there(piece.index) | units_written_by(piece));
     }
   };
   AllocationMap map;
@@ -266,7 +296,7 @@ Result<> FileNode::map_objects(ObjectIndex first, std::uint64_t count, std::uint
     map = view.map;
   }
   txn::FileChanges changes;
-  for (auto i = first.value; i < first.value + count + ahead; ++i) {
+  for (auto i = first.value; i < end; ++i) {
     if (!map.may_exist(ObjectIndex{i})) changes.map_blocks[i / MapBlock::objects] = {};
   }
   const auto is_stored = [&](std::uint64_t i) { return changes.map_blocks.contains(i / MapBlock::objects); };

@@ -10,7 +10,9 @@
 #include <chrono>
 #include <optional>
 #include <set>
+#include <span>
 
+#include "format/layout.h"
 #include "fs/inodes.h"
 #include "fs/io_gate.h"
 #include "fs/kernel_view.h"
@@ -42,6 +44,8 @@ class FileNode final : public Lease {
   /// How often the times were changed, and as of which change they are stored.
   std::uint64_t times_changed GUARDED_BY(mutex) = 0, times_stored GUARDED_BY(mutex) = 0;
   std::set<std::uint64_t> dirty_map_blocks GUARDED_BY(mutex);
+  /// Where an object was there in part before, and is so now: only stat needs it.
+  std::set<std::uint64_t> dirty_unit_blocks GUARDED_BY(mutex);
   std::optional<std::chrono::nanoseconds> dirty_since GUARDED_BY(mutex);  // or since it was last sent
   /// A failed write may have left bytes past the size: to be cut before anything else.
   bool tail_is_dirty GUARDED_BY(mutex) = false;
@@ -81,7 +85,10 @@ class FileNode final : public Lease {
   void note_change_of_bytes() REQUIRES(mutex);
   /// Its bytes were changed, up to there: it is no shorter now.
   void note_bytes_up_to(std::uint64_t end_bytes) REQUIRES(mutex);
-  void set_believed_there(ObjectIndex index, bool there) REQUIRES(mutex);
+  /// These bytes are believed there from now on, or are not.
+  void note_there(const format::Extent& piece) REQUIRES(mutex);
+  void note_gone(const format::Extent& piece) REQUIRES(mutex);
+  void set_units_there(ObjectIndex index, std::uint64_t units) REQUIRES(mutex);
   /// Stores what is buffered; and size, times and believed map bits if they are dirty. 0 steps if nothing is.
   Result<> store_dirty(bool with_times) EXCLUDES(step_mutex, mutex);
   /// Releases the lease, though bytes may be lost that cannot be stored: the programs that have the file open here are
@@ -91,10 +98,10 @@ class FileNode final : public Lease {
   Result<> write_out() EXCLUDES(mutex) { return buffer->write_out(WriteBuffer::everything); }
   /// Whether all objects of these bytes may exist.
   bool is_mapped(std::uint64_t offset_bytes, std::uint64_t size_bytes) const REQUIRES(mutex);
-  /// Marks data objects as "may exist" and, the first `count`, as believed there: before they are written to. The lease
-  /// is ours.
-  Result<> map_objects(ObjectIndex first, std::uint64_t count, std::uint64_t ahead) REQUIRES(step_mutex)
-      EXCLUDES(mutex);
+  /// Marks data objects as "may exist" before they are written to, and what is about to be written as believed there.
+  /// The lease is ours.
+  Result<> map_objects(ObjectIndex first, std::uint64_t count, std::span<const format::Extent> written)
+      REQUIRES(step_mutex) EXCLUDES(mutex);
 
   // -- truncate.cpp; the caller is alone in the gate
   Result<> truncate(std::uint64_t size_bytes) EXCLUDES(step_mutex, mutex);
@@ -122,7 +129,8 @@ class FileNode final : public Lease {
   Result<> store_dirty_now(bool with_times) REQUIRES(step_mutex) EXCLUDES(mutex);
   Result<> store_size(std::uint64_t size_bytes) REQUIRES(step_mutex) EXCLUDES(mutex);
   Result<> change_leased(const txn::FileChanges& changes) REQUIRES(step_mutex) EXCLUDES(mutex);
-  void believe_all_there() EXCLUDES(mutex);
+  void believe_some_there() EXCLUDES(mutex);
+  std::uint64_t units_written_by(const format::Extent& piece) const;
   void lose_buffer(const Error& why) EXCLUDES(mutex);
   Result<> cut_data(std::uint64_t size_bytes) REQUIRES(step_mutex) EXCLUDES(mutex);
 

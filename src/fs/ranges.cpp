@@ -78,6 +78,7 @@ Result<bool> FileNode::zero_range(ByteRange range) {
   }
   StepsInFlight steps;
   std::vector<ObjectIndex> removed;
+  std::vector<format::Extent> zeroed;
   for (const auto& part : mapped) {
     const auto object = format::data_object(ino, part.index);
     if (part.length_bytes == format::bytes_within(object_size, part.index, size_bytes)) {
@@ -85,11 +86,13 @@ Result<bool> FileNode::zero_range(ByteRange range) {
       removed.push_back(part.index);
     } else {
       instance_.store().zero_data(object, part.object_offset_bytes, part.length_bytes, steps.next());
+      zeroed.push_back(part);
     }
   }
   LCCFS_CHECK(steps.wait());
   const Lock lock(mutex);
-  for (const auto index : removed) set_believed_there(index, false);
+  for (const auto index : removed) set_units_there(index, 0);
+  for (const auto& part : zeroed) note_gone(part);
   return is_complete;
 }
 

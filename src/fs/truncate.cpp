@@ -98,7 +98,8 @@ Result<> FileNode::cut_data(std::uint64_t size_bytes) {
   for (const auto index : beyond) store.remove_data(format::data_object(ino, ObjectIndex{index}), steps.next());
   LCCFS_CHECK(steps.wait());
   const Lock lock(mutex);
-  for (const auto index : beyond) set_believed_there(ObjectIndex{index}, false);
+  for (const auto index : beyond) set_units_there(ObjectIndex{index}, 0);
+  if (boundary_bytes != 0) note_gone({ObjectIndex{kept - 1}, boundary_bytes, object_size - boundary_bytes, size_bytes});
   if (!dirty_map_blocks.empty() && !dirty_since) dirty_since = instance_.clock().elapsed();
   tail_is_dirty = false;
   return {};

@@ -164,6 +164,7 @@ Result<> make_volume(ObjectStore& store, Clock& clock, const MakeVolumeOptions& 
   }
 
   format::SuperRecord super;
+  super.incompat = format::feature::space_units;
   super.uuid = random_uuid();
   super.label = options.label;
   super.object_size_bytes = options.object_size_bytes;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "objects/allocation_map.h"
 
+#include <algorithm>
+
 #include "format/layout.h"
 
 namespace lccfs::objects {
@@ -8,8 +10,19 @@ namespace lccfs::objects {
 using format::MapBlock;
 
 namespace {
-constexpr std::uint64_t unit_bytes = 4096;
+constexpr std::uint64_t page_bytes = 4096;
 constexpr std::uint64_t sector_bytes = 512;
+
+/// Where it stands, or would.
+auto part_of(auto& block, std::uint64_t bit) {
+  return std::ranges::lower_bound(block.partly_there, bit, {}, &MapBlock::PartlyThere::object);
+}
+
+std::uint64_t units_in(const MapBlock& block, std::uint64_t bit) {
+  if (!block.believed_there[bit]) return 0;
+  const auto part = part_of(block, bit);
+  return part != block.partly_there.end() && part->object == bit ? part->units : format::all_units;
+}
 }  // namespace
 
 bool AllocationMap::may_exist(ObjectIndex index) const {
@@ -17,17 +30,28 @@ bool AllocationMap::may_exist(ObjectIndex index) const {
   return block != blocks_.end() && block->second.may_exist[index.value % MapBlock::objects];
 }
 
-bool AllocationMap::believed_there(ObjectIndex index) const {
+std::uint64_t AllocationMap::units_there(ObjectIndex index) const {
   const auto block = blocks_.find(index.value / MapBlock::objects);
-  return block != blocks_.end() && block->second.believed_there[index.value % MapBlock::objects];
+  return block == blocks_.end() ? 0 : units_in(block->second, index.value % MapBlock::objects);
 }
 
 void AllocationMap::set_may_exist(ObjectIndex index) {
   blocks_[index.value / MapBlock::objects].may_exist.set(index.value % MapBlock::objects);
 }
 
-void AllocationMap::set_believed_there(ObjectIndex index, bool there) {
-  blocks_[index.value / MapBlock::objects].believed_there.set(index.value % MapBlock::objects, there);
+void AllocationMap::set_units_there(ObjectIndex index, std::uint64_t units) {
+  auto& block = blocks_[index.value / MapBlock::objects];
+  const auto bit = index.value % MapBlock::objects;
+  block.believed_there.set(bit, units != 0);
+  const auto part = part_of(block, bit);
+  const bool is_listed = part != block.partly_there.end() && part->object == bit;
+  if (units == 0 || units == format::all_units) {
+    if (is_listed) block.partly_there.erase(part);
+  } else if (is_listed) {
+    part->units = units;
+  } else {
+    block.partly_there.insert(part, {static_cast<std::uint16_t>(bit), units});
+  }
 }
 
 std::optional<ObjectIndex> AllocationMap::next_mapped(ObjectIndex first) const {
@@ -69,19 +93,25 @@ void AllocationMap::for_each_there(const Work& work) const {
   }
 }
 
+std::uint64_t AllocationMap::bytes_there(ObjectIndex index, std::uint64_t object_size_bytes,
+                                         std::uint64_t file_size_bytes) const {
+  return format::bytes_of_units(object_size_bytes, units_there(index),
+                                format::bytes_within(object_size_bytes, index, file_size_bytes));
+}
+
 std::uint64_t AllocationMap::occupied_bytes(std::uint64_t object_size_bytes, std::uint64_t file_size_bytes) const {
   std::uint64_t bytes = 0;
-  for_each_there([&](ObjectIndex index) { bytes += format::bytes_within(object_size_bytes, index, file_size_bytes); });
+  for_each_there([&](ObjectIndex index) { bytes += bytes_there(index, object_size_bytes, file_size_bytes); });
   return bytes;
 }
 
 std::uint64_t AllocationMap::blocks_512(std::uint64_t object_size_bytes, std::uint64_t file_size_bytes) const {
-  std::uint64_t units = 0;
+  std::uint64_t pages = 0;
   for_each_there([&](ObjectIndex index) {
-    const auto bytes = format::bytes_within(object_size_bytes, index, file_size_bytes);
-    units += (bytes + unit_bytes - 1) / unit_bytes;
+    const auto bytes = bytes_there(index, object_size_bytes, file_size_bytes);
+    pages += (bytes + page_bytes - 1) / page_bytes;
   });
-  return units * (unit_bytes / sector_bytes);
+  return pages * (page_bytes / sector_bytes);
 }
 
 }  // namespace lccfs::objects

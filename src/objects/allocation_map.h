@@ -18,9 +18,10 @@ class AllocationMap {
   const std::map<std::uint64_t, format::MapBlock>& blocks() const { return blocks_; }
 
   bool may_exist(ObjectIndex index) const;
-  bool believed_there(ObjectIndex index) const;
+  /// Which units of the object are believed there (format/layout.h).
+  std::uint64_t units_there(ObjectIndex index) const;
   void set_may_exist(ObjectIndex index);
-  void set_believed_there(ObjectIndex index, bool there);
+  void set_units_there(ObjectIndex index, std::uint64_t units);
 
   /// How many objects may exist.
   std::uint64_t mapped() const;
@@ -29,9 +30,11 @@ class AllocationMap {
   /// All of them.
   std::set<std::uint64_t> mapped_from(ObjectIndex first) const;
 
-  /// What of the objects that are believed there lies below the size.
+  /// What of the object is believed there, and lies below the size.
+  std::uint64_t bytes_there(ObjectIndex index, std::uint64_t object_size_bytes, std::uint64_t file_size_bytes) const;
+  /// The same of all objects.
   std::uint64_t occupied_bytes(std::uint64_t object_size_bytes, std::uint64_t file_size_bytes) const;
-  /// st_blocks: what of each object believed there lies below the size, in units of 4 KiB, counted in 512-byte blocks.
+  /// st_blocks: what of each object is believed there, and lies below the size, rounded up to 4 KiB, in 512-byte blocks.
   std::uint64_t blocks_512(std::uint64_t object_size_bytes, std::uint64_t file_size_bytes) const;
 
  private:

@@ -146,9 +146,7 @@ Result<bool> Recount::remove_data(const Inode& file) const {
         return false;
       }
       const ObjectIndex index{block * MapBlock::objects + i};
-      const auto bytes = bits.believed_there[i]
-                             ? format::bytes_within(instance_.super().object_size_bytes, index, file.size_bytes)
-                             : std::uint64_t{0};
+      const auto bytes = file.map.bytes_there(index, instance_.super().object_size_bytes, file.size_bytes);
       pace_.enter();
       instance_.store().remove_data(format::data_object(file.ino, index),
                                     [this, bytes, done = steps.next()](Result<> removed) mutable {

@@ -99,7 +99,8 @@ class RandomOperations:
         self._object_size = object_size
         self._witness = witness
         self._model = bytearray()
-        self._objects = set()  # that may take space
+        self._unit = max(self._object_size // 64, BLOCK)  # in which space is counted
+        self._units = set()  # that may take space
         self._count = 0
         self._done = collections.deque(maxlen=HISTORY_LENGTH)
         self._left = {}  # path: descriptors
@@ -281,15 +282,15 @@ class RandomOperations:
                 raise Mismatch(f"hole after {data} said to begin at {at}, size {len(self._model)}{self._history()}")
 
     def _check_blocks(self):
-        """Not less than is not zero, not more than the objects that were written since they were last given back."""
+        """Not less than is not zero, not more than the units that were written since they were last given back."""
         if self._resumes:
             return
         self._fsync()
         size, used = len(self._model), os.fstat(self._at.buffered).st_blocks * 512
-        least = sum(BLOCK for at in range(0, size, BLOCK)
-                    if self._model[at:at + BLOCK].strip(b"\0"))
+        unit = self._object_size // 64
+        least = sum(min(unit, size - at) for at in range(0, size, unit) if self._model[at:at + unit].strip(b"\0"))
         end = -(-size // BLOCK) * BLOCK
-        most = sum(min(self._object_size, end - number * self._object_size) for number in self._objects)
+        most = sum(min(self._unit, end - number * self._unit) for number in self._units)
         if not least <= used <= most:
             raise Mismatch(f"{used} bytes used, not {least} to {most}{self._history()}")
 
@@ -352,7 +353,7 @@ class RandomOperations:
     def _adopt(self):
         """Takes the file as it is."""
         self._model = bytearray(os.pread(self._at.buffered, self._limit + 1, 0))
-        self._objects = set(range(-(-len(self._model) // self._object_size)))
+        self._units = set(range(-(-len(self._model) // self._unit)))
         self._note("the file as it is", 0, len(self._model))
         if self._witness:
             os.fsync(self._at.buffered)
@@ -395,7 +396,7 @@ class RandomOperations:
     def _resize(self, size):
         if size < len(self._model):
             del self._model[size:]
-            self._objects = {number for number in self._objects if number * self._object_size < size}
+            self._units = {number for number in self._units if number * self._unit < size}
         else:
             self._model.extend(bytes(size - len(self._model)))
         self._changed()
@@ -404,9 +405,7 @@ class RandomOperations:
         end = min(offset + length, len(self._model))
         if offset < end:
             self._model[offset:end] = bytes(end - offset)
-            first = -(-offset // self._object_size)
-            last = -(-end // self._object_size) if end == len(self._model) else end // self._object_size
-            self._objects -= set(range(first, last))
+            self._units -= set(range(-(-offset // self._unit), end // self._unit))
         self._changed()
 
     def _put(self, offset, data):
@@ -414,8 +413,7 @@ class RandomOperations:
         if offset > len(self._model):
             self._model.extend(bytes(offset - len(self._model)))
         self._model[offset:offset + len(data)] = data
-        written = range(offset // self._object_size, (offset + len(data) - 1) // self._object_size + 1)
-        self._objects.update(written)
+        self._units.update(range(offset // self._unit, (offset + len(data) - 1) // self._unit + 1))
         self._changed()
 
     def _changed(self):

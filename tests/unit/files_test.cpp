@@ -161,7 +161,75 @@ TEST_CASE("truncate cuts what lies beyond, and growing again shows zeros") {
   need(mount->set_attributes({}, file.ino,
                              {.mode = {}, .uid = {}, .gid = {}, .size_bytes = object_bytes, .atime = {}, .mtime = {}}));
   CHECK(need(read_at(*mount.file_system, file.handle, 98, 4)) == std::string("xx\0\0", 4));
-  CHECK(blocks_of(*mount.file_system, file.ino) == object_bytes / 512);
+  CHECK(blocks_of(*mount.file_system, file.ino) == 8);
+}
+
+TEST_CASE("space counts in units of a 64th of an object: what was written, and not cut or freed since") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  auto& fs = *mount.file_system;
+  constexpr std::uint64_t object = 4U << 20, unit = object / 64, blocks = unit / 512;
+  const auto file = create_file(fs, "thin");
+  for (std::uint64_t i = 0; i < 16; ++i) need(write_at(fs, file.handle, (i + 1) * object - unit, "x"));
+  need(write_at(fs, file.handle, 16 * object - 1, "end"));
+  const auto elsewhere = [&] {
+    need(fs.fsync(file.handle, false));
+    return blocks_of(*volume.mount().file_system, file.ino);
+  };
+  CHECK(blocks_of(fs, file.ino) == 16 * blocks + 8);
+  CHECK(elsewhere() == 16 * blocks + 8);
+
+  need(write_at(fs, file.handle, 2 * unit - 1, "xx"));
+  CHECK(elsewhere() == 18 * blocks + 8);
+  constexpr int punch = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+  need(fs.fallocate({}, file.handle, punch, unit + 1, 2 * unit - 1));
+  CHECK(elsewhere() == 17 * blocks + 8);
+  need(fs.fallocate({}, file.handle, punch, object, object));
+  CHECK(elsewhere() == 16 * blocks + 8);
+
+  SetAttributes size;
+  size.size_bytes = unit + 1;
+  need(fs.set_attributes({}, file.ino, size));
+  size.size_bytes = object;
+  need(fs.set_attributes({}, file.ino, size));
+  CHECK(elsewhere() == blocks);
+}
+
+TEST_CASE("bytes for a part of an object that was there in part cost fdatasync nothing, and fsync its one step") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  auto& fs = *mount.file_system;
+  const auto file = create_file(fs, "thin");
+  need(write_with(O_DIRECT, fs, file.handle, 1U << 20, std::string(4096, 'x')));
+  need(fs.fsync(file.handle, false));
+  need(write_with(O_DIRECT, fs, file.handle, 0, std::string(4096, 'x')));
+  mount.client->reset_record();
+  need(fs.fsync(file.handle, true));
+  CHECK(mount.client->counts() == StepCounts{});
+  need(fs.fsync(file.handle, false));
+  CHECK(mount.client->counts() == StepCounts{.applies = 1});
+  CHECK(blocks_of(*volume.mount().file_system, file.ino) == 128 + 8);
+}
+
+TEST_CASE("a volume of before knows whole objects only") {
+  TestVolume volume;
+  volume.cluster().with_objects([](scripted::Objects& objects) {
+    auto& super = objects.metadata().at("Super").xattrs.at("super");
+    auto record = need(format::decode<format::SuperRecord>(super));
+    record.incompat = 0;
+    super = format::encode(record);
+  });
+  auto mount = volume.mount();
+  auto& fs = *mount.file_system;
+  const auto file = create_file(fs, "f");
+  constexpr std::uint64_t object = 4U << 20;
+  need(write_at(fs, file.handle, object - 1, "xx"));
+  need(fs.fallocate({}, file.handle, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, object / 2));
+  need(fs.fsync(file.handle, false));
+  CHECK(blocks_of(*volume.mount().file_system, file.ino) == object / 512 + 8);
+  volume.cluster().with_objects([&](scripted::Objects& objects) {
+    CHECK(objects.metadata().at(format::inode_object(file.ino)).keys.at(format::map_key(0))[0] == 1);
+  });
 }
 
 TEST_CASE("O_TRUNC empties a file at open") {

@@ -197,6 +197,29 @@ TEST_CASE("what is believed there may exist") {
   CHECK(refusal<MapBlock>(encode(block)) == ErrorCode::corrupt);
 }
 
+TEST_CASE("a map block lists units once for each object, in order, and only where the bits cannot tell") {
+  MapBlock block;
+  for (const std::size_t bit : {2, 3, 4}) {
+    block.may_exist.set(bit);
+    if (bit != 4) block.believed_there.set(bit);
+  }
+  const auto with = [&block](std::vector<MapBlock::PartlyThere> parts) {
+    block.partly_there = std::move(parts);
+    return encode(block);
+  };
+  CHECK(decode<MapBlock>(with({{2, 5}, {3, 1}})) == block);
+  CHECK(encode(block)[0] == 2);
+  CHECK(with({})[0] == 1);
+  for (const auto& wrong : std::vector<std::vector<MapBlock::PartlyThere>>{
+           {{3, 1}, {2, 5}}, {{2, 5}, {2, 1}}, {{2, 0}}, {{2, ~std::uint64_t{0}}}, {{4, 1}}, {{1024, 1}}}) {
+    CHECK(refusal<MapBlock>(with(wrong)) == ErrorCode::corrupt);
+  }
+  auto empty = with({{2, 5}});
+  empty.replace(1 + 256, 14, std::string(4, '\0'));
+  empty.resize(empty.size() - 4);
+  CHECK(refusal<MapBlock>(with_checksum(empty)) == ErrorCode::corrupt);
+}
+
 TEST_CASE("a fence number stands only in a record that is fenced") {
   InstanceRecord record;
   record.fence_number = 1;

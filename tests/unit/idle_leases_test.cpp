@@ -318,7 +318,7 @@ TEST_CASE("while a lease is being released, what another client has done since i
   CHECK(seen == 14);
 }
 
-TEST_CASE("a file whose writer has died shows the space of what that wrote and did not sync") {
+TEST_CASE("a file whose writer has died without a sync occupies some space: archivers take none for one hole") {
   TestVolume volume(small_objects());
   auto writer = volume.mount();
   const auto file = create_file(*writer.file_system, "f");
@@ -330,7 +330,7 @@ TEST_CASE("a file whose writer has died shows the space of what that wrote and d
   volume.clock().advance(seconds(61));
   auto other = volume.mount();
   const auto handle = open_again(*other.file_system, file.ino);
-  need(write_at(*other.file_system, handle, 0, "x"));
+  need(other->set_attributes({}, file.ino, size));
   need(other->fsync(handle, false));
-  CHECK(need(other->get_attributes(file.ino)).attributes.blocks_512 * 512 >= 2 * object_bytes);
+  CHECK(need(other->get_attributes(file.ino)).attributes.blocks_512 != 0);
 }

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "objects/allocation_map.h"
 
+#include "format/layout.h"
 #include "support/catch.h"
 
 namespace lccfs::objects {
 namespace {
 
 constexpr std::uint64_t object = 4U << 20;
+constexpr auto all = format::all_units;
 
 TEST_CASE("an empty map knows of no object") {
   const AllocationMap map;
   CHECK(!map.may_exist(ObjectIndex{0}));
-  CHECK(!map.believed_there(ObjectIndex{5000}));
+  CHECK(map.units_there(ObjectIndex{5000}) == 0);
   CHECK(map.mapped_from(ObjectIndex{0}).empty());
   CHECK(map.blocks_512(object, std::uint64_t{1} << 40) == 0);
 }
@@ -24,7 +26,7 @@ TEST_CASE("bits are of one object each, over the borders of blocks") {
   CHECK(map.may_exist(ObjectIndex{1024}));
   CHECK(!map.may_exist(ObjectIndex{1022}));
   CHECK(!map.may_exist(ObjectIndex{1025}));
-  CHECK(!map.believed_there(ObjectIndex{1024}));
+  CHECK(map.units_there(ObjectIndex{1024}) == 0);
   CHECK(map.mapped_from(ObjectIndex{0}) == std::set<std::uint64_t>{0, 1023, 1024, 5000});
   CHECK(map.mapped_from(ObjectIndex{1023}) == std::set<std::uint64_t>{1023, 1024, 5000});
   CHECK(map.mapped_from(ObjectIndex{1024}) == std::set<std::uint64_t>{1024, 5000});
@@ -39,24 +41,77 @@ TEST_CASE("bits are of one object each, over the borders of blocks") {
 TEST_CASE("what is believed there can be taken back, what may exist stays") {
   AllocationMap map;
   map.set_may_exist(ObjectIndex{7});
-  map.set_believed_there(ObjectIndex{7}, true);
-  CHECK(map.believed_there(ObjectIndex{7}));
-  map.set_believed_there(ObjectIndex{7}, false);
-  CHECK(!map.believed_there(ObjectIndex{7}));
+  map.set_units_there(ObjectIndex{7}, all);
+  CHECK(map.units_there(ObjectIndex{7}) == all);
+  map.set_units_there(ObjectIndex{7}, 0);
+  CHECK(map.units_there(ObjectIndex{7}) == 0);
   CHECK(map.may_exist(ObjectIndex{7}));
+}
+
+TEST_CASE("of an object that is there in part, the block lists the units, and of no other") {
+  AllocationMap map;
+  for (const std::uint64_t index : {9, 3, 1023}) {
+    map.set_may_exist(ObjectIndex{index});
+    map.set_units_there(ObjectIndex{index}, index);
+  }
+  using Parts = std::vector<format::MapBlock::PartlyThere>;
+  const auto& block = map.blocks().at(0);
+  CHECK(block.partly_there == Parts{{3, 3}, {9, 9}, {1023, 1023}});
+  map.set_units_there(ObjectIndex{9}, all);
+  map.set_units_there(ObjectIndex{1023}, 5);
+  CHECK(block.partly_there == Parts{{3, 3}, {1023, 5}});
+  CHECK(block.believed_there.count() == 3);
+  CHECK(map.units_there(ObjectIndex{9}) == all);
+  map.set_units_there(ObjectIndex{3}, 0);
+  map.set_units_there(ObjectIndex{1023}, 0);
+  CHECK(block.partly_there.empty());
+  CHECK(block.believed_there.count() == 1);
+}
+
+TEST_CASE("of an object that is there in part, its units below the size count") {
+  AllocationMap map;
+  map.set_may_exist(ObjectIndex{0});
+  map.set_units_there(ObjectIndex{0}, 0b1011);
+  const auto unit = object / 64;
+  CHECK(map.occupied_bytes(object, object) == 3 * unit);
+  CHECK(map.occupied_bytes(object, 4 * unit - 1) == 3 * unit - 1);
+  CHECK(map.occupied_bytes(object, 3 * unit) == 2 * unit);
+  CHECK(map.occupied_bytes(object, unit + 1) == unit + 1);
+  CHECK(map.blocks_512(object, unit + 1) == unit / 512 + 8);
+  CHECK(map.occupied_bytes(object, 0) == 0);
+  map.set_units_there(ObjectIndex{0}, all - 1);
+  CHECK(map.occupied_bytes(object, object) == object - unit);
+}
+
+TEST_CASE("a piece touches the units it has a byte of, and has those that lie within it") {
+  using format::units_with_any_of, format::units_within;
+  const auto unit = object / 64;
+  const auto piece = [](std::uint64_t begin, std::uint64_t size_bytes) {
+    return format::Extent{ObjectIndex{0}, begin, size_bytes, begin};
+  };
+  CHECK(units_with_any_of(object, piece(0, 1)) == 1);
+  CHECK(units_with_any_of(object, piece(unit - 1, 2)) == 3);
+  CHECK(units_with_any_of(object, piece(unit, unit)) == 2);
+  CHECK(units_with_any_of(object, piece(object - 1, 1)) == std::uint64_t{1} << 63);
+  CHECK(units_with_any_of(object, piece(0, object)) == all);
+  CHECK(units_within(object, piece(0, unit - 1)) == 0);
+  CHECK(units_within(object, piece(1, 2 * unit)) == 2);
+  CHECK(units_within(object, piece(1, unit - 2)) == 0);
+  CHECK(units_within(object, piece(object - unit, unit)) == std::uint64_t{1} << 63);
+  CHECK(units_within(object, piece(0, object)) == all);
 }
 
 TEST_CASE("blocks are counted below the size, in units of 4 KiB, of what is believed there") {
   AllocationMap map;
   map.set_may_exist(ObjectIndex{0});
   CHECK(map.blocks_512(object, object) == 0);
-  map.set_believed_there(ObjectIndex{0}, true);
+  map.set_units_there(ObjectIndex{0}, all);
   CHECK(map.blocks_512(object, 0) == 0);
   CHECK(map.blocks_512(object, 1) == 8);
   CHECK(map.blocks_512(object, 4096) == 8);
   CHECK(map.blocks_512(object, 4097) == 16);
   CHECK(map.blocks_512(object, 10 * object) == object / 512);
-  map.set_believed_there(ObjectIndex{2000}, true);
+  map.set_units_there(ObjectIndex{2000}, all);
   CHECK(map.blocks_512(object, 10 * object) == object / 512);
   CHECK(map.blocks_512(object, 2000 * object + 1) == object / 512 + 8);
 }

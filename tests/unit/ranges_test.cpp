@@ -73,7 +73,7 @@ TEST_CASE("room makes the file longer, reserves nothing, and reads as zeros") {
   need(fallocate(fs, file, 0, 5, 3 * O));
   CHECK(size_of(fs, file.ino) == 3 * O + 5);
   CHECK(bytes_of(fs, file) == std::string(10, 'a') + zeros(3 * O - 5));
-  CHECK(blocks_of(fs, file.ino) == 128);
+  CHECK(blocks_of(fs, file.ino) == 8);
   need(fallocate(fs, file, 0, 0, 100));
   CHECK(size_of(fs, file.ino) == 3 * O + 5);
   need(fallocate(fs, file, FALLOC_FL_KEEP_SIZE, 0, 50 * O));
@@ -358,7 +358,7 @@ TEST_CASE("holes of the source are holes in the copy, wherever they come to lie"
     CHECK((bytes_of(fs, to) == wanted));
     const auto there = objects_of(volume, to.ino);
     for (const char* hole : {"2", "3", "4", "5"}) CHECK_FALSE(there.contains(hole));
-    CHECK(blocks_of(fs, to.ino) == there.size() * O / 512);
+    CHECK(blocks_of(fs, to.ino) == 5 * O / 512);  // two of the source, three that were there
   }
 }
 

@@ -86,7 +86,7 @@ void share_descriptor(Unsynced& earlier, Unsynced& later) {
   struct stat two {};
   if (!earlier.file || !later.file || ::fstat(earlier.file.get(), &one) != 0 || ::fstat(later.file.get(), &two) != 0)
     return;
-  if (one.st_dev == two.st_dev && one.st_ino == two.st_ino) later.file = std::move(earlier.file);
+  if (one.st_dev == two.st_dev && one.st_ino == two.st_ino) later.file = std::exchange(earlier.file, {});
 }
 
 Result<std::size_t> DataFiles::read(const std::string& object, std::uint64_t offset, std::span<char> target) const {
