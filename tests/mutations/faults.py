@@ -488,7 +488,7 @@ DATA_PATH = [
           "  if (boundary_bytes != 0) note_gone(", "  if (!ON && boundary_bytes != 0) note_gone(", ("files_test",)),
     Fault("taken-over-without-blocks", "DATA 4: a file that is taken over with no block known shows one",
           "fs/file_node.cpp", "  note_there({*first, 0, 1, 0});", "  if (!ON) note_there({*first, 0, 1, 0});",
-          ("idle_leases_test",)),
+          ("files_test",)),
     Fault("room-without-end", "DATA 11: more room than there is is refused", "fs/ranges.cpp",
           "  if (range.end <= past_the_end || ", "  if (ON || range.end <= past_the_end || ", RANGES),
     Fault("zeros-do-not-grow", "DATA 11: zeros past the end raise the size", "fs/ranges.cpp",
