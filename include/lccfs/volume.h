@@ -57,4 +57,11 @@ struct VolumeInfo {
 /// Only looks: starts no instance. not_found: there is no volume.
 Result<VolumeInfo> describe_volume(ObjectStore& store);
 
+enum class UpgradeMode { only_tell, set };
+/// Sets the features that this program knows and the volume has not, in one step, and answers their names; empty: there
+/// was nothing to do. Blocks; starts no instance. unsupported: live instances do not know them (one line that names
+/// each, and says what to do), or this version does not know all that the volume uses; nothing was changed. not_found:
+/// there is no volume. An error whose outcome is unknown: it may have been done; to be run again.
+Result<std::string> upgrade_volume(ObjectStore& store, UpgradeMode mode);
+
 }  // namespace lccfs

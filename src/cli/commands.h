@@ -32,6 +32,16 @@ class Info {
   bool json_ = false;
 };
 
+class Upgrade {
+ public:
+  explicit Upgrade(options::CommandLine& program);
+  Result<> run() const;
+
+ private:
+  VolumeAddress address_;
+  bool dry_run_ = false;
+};
+
 // What `info` prints. Ages are told as of `now_seconds`.
 std::string info_as_text(const VolumeInfo& info, std::int64_t now_seconds);
 std::string info_as_json(const VolumeInfo& info);

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
+#include "format/features.h"
 
 namespace lccfs::cli {
 namespace {
@@ -20,11 +21,31 @@ std::string time_text(std::int64_t seconds) {
   return text.str();
 }
 
-std::string feature_text(const VolumeInfo& info) {
+std::string mask_text(format::FeatureMask mask, std::uint64_t bits) {
   std::ostringstream text;
-  text << std::hex << "compat 0x" << info.compat << ", ro-compat 0x" << info.ro_compat << ", incompat 0x"
-       << info.incompat;
+  text << "0x" << std::hex << bits;
+  if (bits != 0) text << " (" << format::feature_names(mask, bits) << ")";
   return text.str();
+}
+
+std::string feature_text(const VolumeInfo& info) {
+  using format::SuperRecord;
+  return "compat " + mask_text(&SuperRecord::compat, info.compat) + ", ro-compat " +
+         mask_text(&SuperRecord::ro_compat, info.ro_compat) + ", incompat " +
+         mask_text(&SuperRecord::incompat, info.incompat);
+}
+
+/// Those that have a name.
+nlohmann::ordered_json names_json(const VolumeInfo& info) {
+  nlohmann::ordered_json names = nlohmann::ordered_json::array();
+  format::SuperRecord super;
+  super.compat = info.compat;
+  super.ro_compat = info.ro_compat;
+  super.incompat = info.incompat;
+  for (const auto& feature : format::all_features) {
+    if (has(super, feature)) names.push_back(feature.name);
+  }
+  return names;
 }
 
 /// By this host's clock, which may be slow against that of the host that logged the item.
@@ -97,21 +118,24 @@ std::string info_as_json(const VolumeInfo& info) {
                                     {"inodes", info.backlog.inodes},
                                     {"bytes", info.backlog.bytes}};
   if (info.backlog.oldest_seconds) backlog["oldest"] = *info.backlog.oldest_seconds;
-  const nlohmann::ordered_json json = {
-      {"uuid", info.uuid},
-      {"label", info.label},
-      {"birth", info.birth_seconds},
-      {"format_version", info.format_version},
-      {"features", {{"compat", info.compat}, {"ro_compat", info.ro_compat}, {"incompat", info.incompat}}},
-      {"object_size_bytes", info.object_size_bytes},
-      {"data_pool", info.data_pool},
-      {"grace_seconds", info.grace_seconds},
-      {"numbers_used", info.numbers_used},
-      {"total_bytes", info.capacity.total_bytes},
-      {"available_bytes", info.capacity.available_bytes},
-      {"objects", info.capacity.objects},
-      {"backlog", backlog},
-      {"instances", instances}};
+  const nlohmann::ordered_json json = {{"uuid", info.uuid},
+                                       {"label", info.label},
+                                       {"birth", info.birth_seconds},
+                                       {"format_version", info.format_version},
+                                       {"features",
+                                        {{"compat", info.compat},
+                                         {"ro_compat", info.ro_compat},
+                                         {"incompat", info.incompat},
+                                         {"names", names_json(info)}}},
+                                       {"object_size_bytes", info.object_size_bytes},
+                                       {"data_pool", info.data_pool},
+                                       {"grace_seconds", info.grace_seconds},
+                                       {"numbers_used", info.numbers_used},
+                                       {"total_bytes", info.capacity.total_bytes},
+                                       {"available_bytes", info.capacity.available_bytes},
+                                       {"objects", info.capacity.objects},
+                                       {"backlog", backlog},
+                                       {"instances", instances}};
   return json_text(json, 2) + "\n";
 }
 

@@ -20,14 +20,20 @@ int run(const std::vector<std::string>& words) {
 Examples:
   lccfs mkfs -c /etc/ceph/ceph.conf -p vms
   lccfs info --local /srv/volume --json
+  lccfs upgrade --local /srv/volume --dry-run
 
 Exit status: 0 done, 1 failed, 2 wrong usage.)"});
   Mkfs mkfs(line);
   Info info(line);
+  Upgrade upgrade(line);
   const auto text = line.parse(words);
   if (!text) return complain(program, text.error().context, program.usage);
   if (!text->empty()) return (std::cout << *text), EXIT_SUCCESS;
-  const Result<> done = line.command() == "mkfs" ? mkfs.run() : info.run();
+  const auto run_command = [&]() -> Result<> {
+    if (line.command() == "mkfs") return mkfs.run();
+    return line.command() == "info" ? info.run() : upgrade.run();
+  };
+  const auto done = run_command();
   if (done) return EXIT_SUCCESS;
   print_error("lccfs " + line.command(), done.error().context);
   return program.failed;

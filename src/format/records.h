@@ -50,10 +50,10 @@ inline constexpr std::uint32_t object_size_max_bytes = 32U << 20;
 inline constexpr std::uint32_t object_size_default_bytes = 4U << 20;
 inline constexpr std::uint32_t grace_default_seconds = 60;
 
-/// Bits of SuperRecord::incompat.
+/// Bits of SuperRecord::incompat. Each has a row in format/features.h.
 namespace feature {
-inline constexpr std::uint64_t space_units = 1;  // map blocks of version 2
-}
+inline constexpr std::uint64_t space_units = 1;  // map blocks (m/) may be of record version 2
+}  // namespace feature
 
 struct SuperRecord {  // led by the 8 bytes "LCCFSvol"; the format version is the record's version byte's neighbour
   std::uint32_t version = format_version;
@@ -64,11 +64,12 @@ struct SuperRecord {  // led by the 8 bytes "LCCFSvol"; the format version is th
   std::string data_pool;                                        // empty: data objects are beside the metadata
   std::uint32_t grace_seconds = grace_default_seconds;
   TimeSpec birth;
+  bool has(std::uint64_t incompat_bits) const { return (incompat & incompat_bits) == incompat_bits; }
   bool operator==(const SuperRecord&) const = default;
-  bool has(std::uint64_t incompat_feature) const { return (incompat & incompat_feature) != 0; }
 };
 
-/// unsupported: this version does not know all features that are needed to read the volume, or to write it.
+/// unsupported: this version does not know all features that are needed to read the volume, or to write it. Names
+/// those bits, and says what to do.
 Result<> check_features(const SuperRecord& super, bool read_only);
 
 struct NumberRecord {
@@ -88,7 +89,8 @@ Result<std::uint64_t> decode_fence_number(std::string_view bytes);
 
 /// An error about a part of one of the volume's own objects, with what to do about it.
 Error damage_of(const std::string& part, const Error& error);
-/// What volume this is, of Super's xattrs, which nothing else can tell. corrupt: with what to do about it.
+/// What volume this is, of Super's xattrs, which nothing else can tell. corrupt: with what to do about it. unsupported:
+/// this version cannot read it (check_features); whether it may write is for the caller to check.
 Result<SuperRecord> super_in(const std::map<std::string, Bytes>& xattrs);
 
 struct TimeRecord {

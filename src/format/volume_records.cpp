@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Records of Super, Alloc and session objects, and the messages between instances.
 #include "format/codec.h"
+#include "format/features.h"
 
 namespace lccfs::format {
 
 constexpr std::string_view magic = "LCCFSvol";
-constexpr std::uint64_t known_incompat = feature::space_units;
-constexpr std::uint64_t known_ro_compat = 0;
 constexpr std::size_t text_limit_bytes = 255;
 constexpr std::size_t identity_limit_bytes = 4096;
 constexpr std::size_t boot_id_limit_bytes = 64;
@@ -35,12 +34,16 @@ void fields(auto& io, Is<SuperRecord> auto& super) {
 LCCFS_RECORD(SuperRecord)
 
 Result<> check_features(const SuperRecord& super, bool read_only) {
-  if ((super.incompat & ~known_incompat) != 0) {
-    return failure(ErrorCode::unsupported, "the volume uses features that this version does not know: use a newer one");
+  const auto unknown = [&super](FeatureMask mask) { return super.*mask & ~known_bits(mask); };
+  const auto names = [&unknown](FeatureMask mask) { return feature_names(mask, unknown(mask)); };
+  if (unknown(&SuperRecord::incompat) != 0) {
+    return failure(ErrorCode::unsupported, "the volume uses features that this version does not know (incompat " +
+                                               names(&SuperRecord::incompat) + "): use a newer one");
   }
-  if (!read_only && (super.ro_compat & ~known_ro_compat) != 0) {
-    return failure(ErrorCode::unsupported,
-                   "the volume uses features that this version can only read: mount it with -o ro, or use a newer one");
+  if (!read_only && unknown(&SuperRecord::ro_compat) != 0) {
+    return failure(ErrorCode::unsupported, "the volume uses features that this version can only read (ro-compat " +
+                                               names(&SuperRecord::ro_compat) +
+                                               "): mount it with -o ro, or use a newer one");
   }
   return {};
 }
@@ -75,7 +78,10 @@ Result<SuperRecord> super_in(const std::map<std::string, Bytes>& xattrs) {
   const auto found = xattrs.find(xattr::super);
   Result<SuperRecord> super = failure(ErrorCode::corrupt, "its xattr is missing");
   if (found != xattrs.end()) super = decode<SuperRecord>(found->second);
-  if (super) return super;
+  if (super) {
+    LCCFS_CHECK(check_features(*super, true));
+    return super;
+  }
   auto damage = damage_of("Super", super.error());
   if (damage.code == ErrorCode::corrupt)
     damage.context += ", which corrects one byte; else put a copy back (lccfs-fsck(8))";

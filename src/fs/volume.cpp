@@ -15,6 +15,7 @@
 #include <boost/uuid/uuid_io.hpp>
 
 #include "base/text.h"
+#include "format/features.h"
 #include "format/object_names.h"
 #include "format/records.h"
 #include "instance/presence.h"
@@ -164,13 +165,13 @@ Result<> make_volume(ObjectStore& store, Clock& clock, const MakeVolumeOptions& 
   }
 
   format::SuperRecord super;
-  super.incompat = format::feature::space_units;
   super.uuid = random_uuid();
   super.label = options.label;
   super.object_size_bytes = options.object_size_bytes;
   super.data_pool = options.data_pool;
   super.grace_seconds = options.grace_seconds;
   super.birth = clock.wall_time();
+  format::set_features(super, format::missing_features(super));
 
   LCCFS_CHECK(make_or_find_alloc(store));
   LCCFS_CHECK(make_or_find_root(store, clock));

@@ -4,7 +4,9 @@
 //
 //  start   | object       | step                                     | stop here leaves
 //  1       | Alloc        | [take numbers] own, and inode numbers    | numbers that are never used
-//  2       | Super        | [add instance record] s/<me>             | a live record: found gone, and fenced
+//  2       | Super        | [add instance record] s/<me>, guarded by | a live record: found gone, and fenced
+//          |              | `super` as read; if that has changed     |
+//          |              | (lccfs upgrade), read and check it again |
 //  3       | Session.<me> | [make session]                           | the same
 //  4       | both         | watch                                    | the same
 //  5       | Super        | read the own record: still live?         | if fenced meanwhile: no step
@@ -49,7 +51,6 @@ Result<std::unique_ptr<Instance>> Instance::start(std::shared_ptr<ObjectStore> s
   me->me_.read_only = options.read_only;
   me->me_.processes = options.processes;
   LCCFS_CHECK(me->read_super());
-  LCCFS_CHECK(format::check_features(me->super_, options.read_only));
   if (!me->super_.data_pool.empty()) LCCFS_CHECK(me->store_->use_data_pool(me->super_.data_pool));
   if (!options.read_only) LCCFS_CHECK(me->store_->check_may_fence());  // else the first one gone blocks us for ever
   const bool makes_inodes = options.makes_inodes && !options.read_only;
@@ -71,6 +72,7 @@ Result<> Instance::read_super() {
   LCCFS_TRY(auto super, objects::read_super(objects::reader_of(*store_)));
   LCCFS_TRY(const std::uint64_t fences, fences_in(super));
   super_ = std::move(super.record);
+  LCCFS_CHECK(format::check_features(super_, me_.read_only));
   return others_.sync_fences(fences);
 }
 
@@ -84,10 +86,22 @@ Result<> Instance::write_record(const InstanceOptions& options) {
   record.mount_id = options.mount_id;
   record.process = options.processes->own();
   record_ = encode(record);
-  // A fresh number: if the record or the object is there already, it was us, and the step was run twice.
-  const auto added = steps_.apply_until_known(txn::add_instance_record(me_.id, record_));
-  LCCFS_CHECK(done_or(ErrorCode::guard_failed, added));
+  LCCFS_CHECK(add_record());
+  // A fresh number: if the object is there already, it was us, and the step was run twice.
   return done_or(ErrorCode::exists, steps_.apply_until_known(txn::make_session(me_.id)));
+}
+
+/// A fresh number: if a record is there already, it was us, and the step was run twice. Otherwise what is refused was
+/// to be written beside another `super`, whose features must be known, too: `lccfs upgrade` came in between.
+Result<> Instance::add_record() {
+  for (;;) {
+    const auto added = steps_.apply_until_known(txn::register_instance(me_.id, record_, super_));
+    if (added) return {};
+    if (added.error().code != ErrorCode::guard_failed) return std::unexpected(added.error());
+    LCCFS_TRY(const auto found, others_.read_record(me_.id));
+    if (!found.raw.empty()) return {};
+    LCCFS_CHECK(read_super());
+  }
 }
 
 // The watch on Super stays to the end: without any, a collector could take this instance for dead before its last step.

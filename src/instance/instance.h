@@ -121,6 +121,7 @@ class Instance {
   Instance(std::shared_ptr<ObjectStore> store, Clock& clock);
   Result<> read_super();
   Result<> write_record(const InstanceOptions& options);
+  Result<> add_record();
 
   // final once started
   const std::shared_ptr<ObjectStore> store_;

@@ -43,6 +43,18 @@ MetaTxn add_instance_record(InstanceId instance, const Bytes& record) {
   return change_super("add instance record", guard::KeyAbsent{key}, mutation::SetKey{key, record});
 }
 
+MetaTxn register_instance(InstanceId instance, const Bytes& record, const format::SuperRecord& read) {
+  auto txn = add_instance_record(instance, record);
+  add(txn, guard::XattrEquals{xattr::super, encode(read)});
+  return txn;
+}
+
+MetaTxn set_features(std::uint64_t version, const format::SuperRecord& super) {
+  auto txn = change_super("set features", set(xattr::super, super));
+  add(txn, guard::VersionIs{version});
+  return txn;
+}
+
 MetaTxn end_instance_record(InstanceId instance, const Bytes& live_record, const Bytes& ended_record) {
   const auto key = format::instance_key(instance);
   return change_super("end instance", guard::KeyEquals{key, live_record}, mutation::SetKey{key, ended_record});

@@ -21,6 +21,10 @@ MetaTxn make_super(const format::SuperRecord& super);
 MetaTxn take_numbers(std::uint64_t old_next, std::uint64_t count);
 
 MetaTxn add_instance_record(InstanceId instance, const Bytes& record);
+/// The same, for an instance that starts: refused where Super is no longer as `read`, whose features it knows.
+MetaTxn register_instance(InstanceId instance, const Bytes& record, const format::SuperRecord& read);
+/// Refused where anything of Super has changed since it was of that version: nobody has registered in between.
+MetaTxn set_features(std::uint64_t version, const format::SuperRecord& super);
 MetaTxn end_instance_record(InstanceId instance, const Bytes& live_record, const Bytes& ended_record);
 /// Marks the record fenced and raises the fence counter, both under guards on what was read.
 MetaTxn fence_instance_record(InstanceId instance, const Bytes& live_record, const Bytes& fenced_record,

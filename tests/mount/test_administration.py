@@ -41,6 +41,43 @@ class StatusTest(AdministrationTest):
         self.assertEqual(self.ended(HELPER, "vms")[0], 1)
 
 
+class UpgradeTest(AdministrationTest):
+    def set_features(self, bits):
+        run(context.bin / "damage_tool", *self.volume.address, "--object", "Super", "--features", str(bits))
+
+    def upgrade(self, *options):
+        return output(context.bin / "lccfs", "upgrade", *self.volume.address, *options)
+
+    def features(self):
+        return self.volume.info()["features"]
+
+    def test_a_volume_of_an_older_version_is_upgraded_while_it_is_mounted(self):
+        self.assertEqual(self.features()["names"], ["space_units"])
+        self.assertIn("nothing to do", self.upgrade())
+        self.set_features(0)
+        mount = self.volume.mount()
+        (mount / "before").write_text("x", encoding="utf-8")
+        self.assertRegex(self.upgrade("--dry-run"), "^would upgrade .*: space_units\n?$")
+        self.assertEqual(self.features()["names"], [])
+        self.assertRegex(self.upgrade(), "^upgraded .*: space_units\n?$")
+        self.assertEqual(self.features()["incompat"], 1)
+        self.assertIn("nothing to do", self.upgrade())
+        (mount / "after").write_text("y", encoding="utf-8")
+        mount.remount()
+        self.assertEqual(sorted(os.listdir(mount.path)), ["after", "before"])
+
+    def test_a_volume_of_a_newer_version_is_refused_by_all_programs(self):
+        mountpoint = self.scratch("mountpoint")
+        mountpoint.mkdir()
+        self.set_features(1 << 40)
+        for command in [("lccfs", "info"), ("lccfs", "upgrade"), ("lccfs-gc", "--once"), ("lccfs-gc", "--dry-run"),
+                        ("lccfs-fsck",), ("lccfs-fsck", "--repair"), ("lccfs-fuse", "-m", mountpoint),
+                        ("lccfs-fuse", "-m", mountpoint, "-o", "ro")]:
+            self.assert_refused(context.bin / command[0], *command[1:], *self.volume.address,
+                                says="(incompat 0x10000000000): use a newer one")
+        self.set_features(1)  # what is left is a volume again
+
+
 class LogTest(AdministrationTest):
     def test_sighup_reopens_the_log_and_ends_nothing(self):
         log = context.workdir / "client.log"

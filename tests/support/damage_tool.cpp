@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// damage_tool ADDRESS... --object NAME [--remove | --remove-key KEY | --noise PART | --flip PART]: damages an object of
-// a volume that nobody uses now. PART is an xattr, or a key that is there; `flip` changes one byte of its value,
-// `noise` all of it. Data objects can only be removed.
+// damage_tool ADDRESS... --object NAME [--remove | --remove-key KEY | --noise PART | --flip PART | --features BITS]:
+// damages an object of a volume that nobody uses now. PART is an xattr, or a key that is there; `flip` changes one byte of its value,
+// `noise` all of it; `features` are the incompat bits of Super. Data objects can only be removed.
 #include <future>
 #include <iostream>
+#include <optional>
 
 #include "format/object_names.h"
+#include "format/records.h"
 #include "lccfs/volume_address.h"
 #include "options/command_line.h"
 
@@ -35,6 +37,13 @@ Result<> spoil(ObjectStore& store, const std::string& object, const std::string&
   return change(store, object, mutation::SetXattr{part, value});
 }
 
+Result<> put_features(ObjectStore& store, std::uint64_t incompat) {
+  LCCFS_TRY(auto found, store.query({.object = format::super_object, .xattrs = true, .ranges = {}, .keys = {}}));
+  LCCFS_TRY(auto super, format::decode<format::SuperRecord>(found.xattrs[format::xattr::super]));
+  super.incompat = incompat;
+  return change(store, format::super_object, mutation::SetXattr{format::xattr::super, encode(super)});
+}
+
 Result<> damage(const std::vector<std::string>& words) {
   VolumeAddress address;
   options::CommandLine line(
@@ -43,15 +52,18 @@ Result<> damage(const std::vector<std::string>& words) {
   line.group("Damage");
   std::string object, key, noise, flip;
   bool remove = false;
+  std::optional<std::uint64_t> features;
   line.option("--object", "NAME", options::text(object), "whom");
   line.flag("--remove", remove, "the object");
   line.option("--remove-key", "KEY", options::text(key), "the key");
   line.option("--noise", "PART", options::text(noise), "the value of this xattr or key");
   line.option("--flip", "PART", options::text(flip), "one byte of this xattr's or key's value");
+  line.option("--features", "BITS", options::number(features, 0, UINT64_MAX), "the incompat bits of Super");
   LCCFS_CHECK(line.parse(words));
   LCCFS_TRY(const std::shared_ptr<ObjectStore> store, open_store(address, {}));
   if (remove && object.starts_with("Data.")) return remove_data(*store, object);
   if (remove) return change(*store, object, mutation::Remove{});
+  if (features) return put_features(*store, *features);
   if (!key.empty()) return change(*store, object, mutation::RemoveKey{key});
   return noise.empty() ? spoil(*store, object, flip, true) : spoil(*store, object, noise, false);
 }

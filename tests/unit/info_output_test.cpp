@@ -14,7 +14,7 @@ VolumeInfo some_volume() {
   info.uuid = "01234567-89ab-cdef-0123-456789abcdef";
   info.label = "VM disks";
   info.format_version = 1;
-  info.incompat = 18;
+  info.incompat = 19;
   info.object_size_bytes = 4U << 20;
   info.grace_seconds = 60;
   info.birth_seconds = 1'700'000'000;
@@ -38,8 +38,9 @@ std::string as_text(const VolumeInfo& info) { return cli::info_as_text(info, 1'7
 TEST_CASE("info shows the volume and each instance in lines for people") {
   const std::string text = as_text(some_volume());
   for (const char* part : {"01234567-89ab-cdef-0123-456789abcdef", "VM disks", "2023-11-14 22:13:20 UTC", "4.00 MiB",
-                           "200 GiB in all, 1.50 GiB free", "incompat 0x12", "3 live: pid 4711 on alpha", "/mnt",
-                           "1,234 items, the oldest 90 s old; 1,500 inodes, 3.00 GiB to be reclaimed"}) {
+                           "200 GiB in all, 1.50 GiB free",
+                           "compat 0x0, ro-compat 0x0, incompat 0x13 (space_units, 0x12)", "3 live: pid 4711 on alpha",
+                           "/mnt", "1,234 items, the oldest 90 s old; 1,500 inodes, 3.00 GiB to be reclaimed"}) {
     INFO(part);
     CHECK(text.find(part) != std::string::npos);
   }
@@ -48,7 +49,8 @@ TEST_CASE("info shows the volume and each instance in lines for people") {
 TEST_CASE("info as JSON holds the exact numbers") {
   const auto json = nlohmann::json::parse(cli::info_as_json(some_volume()));
   CHECK(json["object_size_bytes"] == 4194304);
-  CHECK(json["features"]["incompat"] == 18);
+  CHECK(json["features"]["incompat"] == 19);
+  CHECK(json["features"]["names"] == nlohmann::json{"space_units"});
   CHECK(json["available_bytes"] == 1610612736);
   CHECK(json["backlog"]["items"] == 1234);
   CHECK(json["backlog"]["oldest"] == 1'700'000'200);

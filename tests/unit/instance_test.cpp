@@ -76,6 +76,49 @@ TEST_CASE("a volume with unknown features is refused, or can only be read") {
   CHECK(reader.has_value() == !incompat);
 }
 
+/// As `lccfs upgrade` of this or of a later version does.
+void set_incompat(InstanceVolume& volume, std::uint64_t bits) {
+  auto found = need(volume.looker->query({.object = format::super_object, .xattrs = true, .ranges = {}, .keys = {}}));
+  auto super = need(format::decode<format::SuperRecord>(found.xattrs[format::xattr::super]));
+  super.incompat |= bits;
+  need(volume.looker->apply(txn::set_features(found.version, super)));
+}
+
+TEST_CASE("who registers after the volume was upgraded starts with the new features") {
+  InstanceVolume volume;
+  auto client = volume.cluster->new_client();
+  client->set_hook(test::before("add instance record", [&] { set_incompat(volume, format::feature::space_units); }));
+  const auto started = need(Instance::start(client, volume.clock, {}));
+  CHECK(started->super().has(format::feature::space_units));
+  CHECK(volume.record_of(started->id()).has_value());
+}
+
+TEST_CASE("who registers after an upgrade that it does not know is refused, and leaves no record") {
+  InstanceVolume volume;
+  auto client = volume.cluster->new_client();
+  client->set_hook(test::before("add instance record", [&] { set_incompat(volume, std::uint64_t{1} << 40); }));
+  const auto started = Instance::start(client, volume.clock, {});
+  REQUIRE(!started);
+  CHECK(started.error().code == ErrorCode::unsupported);
+  const auto super = need(volume.looker->query({.object = format::super_object, .ranges = {{"s/", ""}}, .keys = {}}));
+  CHECK(super.ranges.front().entries.empty());
+}
+
+TEST_CASE("a registration that is run again after an upgrade is done") {
+  InstanceVolume volume;
+  auto client = volume.cluster->new_client();
+  const auto runs = std::make_shared<unsigned>(0);
+  client->set_hook([&volume, runs](const StepInfo& info) -> Fault {
+    if (info.step != "add instance record") return {};
+    if (++*runs == 1) return {Fault::Kind::lost_answer_applied};
+    set_incompat(volume, format::feature::space_units);
+    return {};
+  });
+  const auto started = need(Instance::start(client, volume.clock, {}));
+  CHECK(*runs == 2);
+  CHECK(volume.record_of(started->id())->state == InstanceRecord::State::live);
+}
+
 TEST_CASE("a start that is cut anywhere keeps nobody else from starting") {
   const auto kind = GENERATE(Fault::Kind::not_applied_and_crash, Fault::Kind::applied_and_crash);
   unsigned cut = 0;

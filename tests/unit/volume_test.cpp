@@ -2,6 +2,7 @@
 // mkfs and info.
 #include "lccfs/volume.h"
 
+#include "format/features.h"
 #include "format/object_names.h"
 #include "format/records.h"
 #include "instance/instance.h"
@@ -40,6 +41,16 @@ TEST_CASE("a new volume is as it was asked for, and can be used") {
   CHECK(info.capacity.objects == 3);
   CHECK(info.instances.empty());
   CHECK(Instance::start(pool.cluster->new_client(), pool.clock, {}).has_value());
+}
+
+TEST_CASE("a new volume has all features that this version knows") {
+  EmptyPool pool;
+  need(make_volume(*pool.client, pool.clock, {}));
+  const VolumeInfo info = need(describe_volume(*pool.client));
+  CHECK(info.compat == format::known_bits(&format::SuperRecord::compat));
+  CHECK(info.ro_compat == format::known_bits(&format::SuperRecord::ro_compat));
+  CHECK(info.incompat == format::known_bits(&format::SuperRecord::incompat));
+  CHECK((info.incompat & format::feature::space_units) != 0);
 }
 
 TEST_CASE("info lists the instances, over as many pages as it takes") {
@@ -127,6 +138,28 @@ std::vector<Error> errors_of_all(EmptyPool& pool) {
   note(reclaim::dry_run(*pool.client, pool.clock, {}));
   note(reclaim::measure_backlog(*pool.client));
   return errors;
+}
+
+TEST_CASE("a volume with a feature that is not known is refused in one line, with what to do") {
+  EmptyPool pool;
+  need(make_volume(*pool.client, pool.clock, {}));
+  pool.cluster->with_objects([](scripted::Objects& objects) {
+    auto& raw = objects.metadata().at("Super").xattrs["super"];
+    auto super = need(format::decode<format::SuperRecord>(raw));
+    super.incompat |= std::uint64_t{1} << 40;
+    raw = encode(super);
+  });
+  auto errors = errors_of_all(pool);
+  const auto upgraded = upgrade_volume(*pool.client, UpgradeMode::set);
+  REQUIRE(!upgraded);
+  errors.push_back(upgraded.error());
+  for (const auto& error : errors) {
+    INFO(error.context);
+    CHECK(error.code == ErrorCode::unsupported);
+    CHECK(error.context.find("(incompat 0x10000000000): use a newer one") != std::string::npos);
+    CHECK(error.context.find('\n') == std::string::npos);
+  }
+  CHECK(pool.client->trace().back() == "query Super");
 }
 
 TEST_CASE("a damaged Super is named, with what to do, and what to do if that is not enough") {

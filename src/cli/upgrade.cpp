@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <iostream>
+
+#include "base/text.h"
+#include "cli/commands.h"
+
+namespace lccfs::cli {
+
+Upgrade::Upgrade(options::CommandLine& program) {
+  auto& line = program.add_command({.name = "upgrade",
+                                    .usage = "VOLUME [--dry-run]",
+                                    .summary = "Sets the features that this version knows and the volume has not.",
+                                    .footer = R"(Examples:
+  lccfs upgrade -c /etc/ceph/ceph.conf -p vms --dry-run
+  lccfs upgrade --local /srv/volume
+
+Older versions cannot use the volume any more, and there is no way back. Clients that do not know the
+features are named, and nothing is changed. Mounts use the features once they are mounted anew.)"});
+  options::add_address(line, address_);
+  line.group("What to do");
+  line.flag("--dry-run", dry_run_, "only tell what would be done");
+}
+
+Result<> Upgrade::run() const {
+  LCCFS_TRY(const auto store, open_store(address_, {.step_timeout = step_timeout}));
+  LCCFS_TRY(const auto features, upgrade_volume(*store, dry_run_ ? UpgradeMode::only_tell : UpgradeMode::set));
+  const auto volume = "the volume at " + printable(address_.describe());
+  if (features.empty()) {
+    std::cout << "nothing to do: " << volume << " has all features that this version knows\n";
+  } else {
+    std::cout << (dry_run_ ? "would upgrade " : "upgraded ") << volume << ": " << features << "\n";
+  }
+  return {};
+}
+
+}  // namespace lccfs::cli

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "format/features.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+namespace lccfs::format {
+
+namespace {
+
+void append(std::string& text, const std::string& word) { text += (text.empty() ? "" : ", ") + word; }
+
+std::string hexadecimal(std::uint64_t bits) {
+  std::array<char, 16> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), bits, 16).ptr;
+  return "0x" + std::string(digits.data(), end);
+}
+
+/// nullopt: not decimal numbers with dots between them.
+std::optional<std::vector<std::uint64_t>> parse_version(std::string_view text) {
+  std::vector<std::uint64_t> numbers;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (;;) {
+    std::uint64_t number = 0;
+    const auto [behind, error] = std::from_chars(at, end, number);
+    if (error != std::errc{}) return std::nullopt;
+    numbers.push_back(number);
+    if (behind == end) return numbers;
+    if (*behind != '.') return std::nullopt;
+    at = behind + 1;
+  }
+}
+
+}  // namespace
+
+bool has(const SuperRecord& super, const Feature& feature) { return (super.*feature.mask & feature.bit) != 0; }
+
+std::uint64_t known_bits(FeatureMask mask) {
+  std::uint64_t bits = 0;
+  for (const auto& feature : all_features) {
+    if (feature.mask == mask) bits |= feature.bit;
+  }
+  return bits;
+}
+
+std::vector<Feature> missing_features(const SuperRecord& super) {
+  std::vector<Feature> missing;
+  for (const auto& feature : all_features) {
+    if (!has(super, feature)) missing.push_back(feature);
+  }
+  return missing;
+}
+
+void set_features(SuperRecord& super, const std::vector<Feature>& features) {
+  for (const auto& feature : features) super.*feature.mask |= feature.bit;
+}
+
+std::string feature_names(FeatureMask mask, std::uint64_t bits) {
+  std::string names;
+  for (const auto& feature : all_features) {
+    if (feature.mask == mask && (bits & feature.bit) != 0) append(names, feature.name);
+  }
+  const std::uint64_t nameless = bits & ~known_bits(mask);
+  if (nameless != 0) append(names, hexadecimal(nameless));
+  return names;
+}
+
+std::string names_of(const std::vector<Feature>& features) {
+  std::string names;
+  for (const auto& feature : features) append(names, feature.name);
+  return names;
+}
+
+bool knows(std::string_view program_version, const Feature& feature) {
+  const auto version = parse_version(program_version);
+  return version && *version >= *parse_version(feature.since);
+}
+
+}  // namespace lccfs::format

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// The table of features: what has changed on the store since the first volumes, each change with its bit in Super
+// (docs/FORMAT.md section 5). New volumes have all of them, `lccfs upgrade` sets those that a volume has not, and a
+// program refuses a volume with one that is not in its table. Pure functions; any thread.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "format/records.h"
+
+namespace lccfs::format {
+
+/// One of SuperRecord's three sets of bits.
+using FeatureMask = std::uint64_t SuperRecord::*;
+
+struct Feature {
+  const char* name;
+  FeatureMask mask;
+  std::uint64_t bit;
+  const char* since;  ///< the version of the program that was the first to know it
+};
+
+inline constexpr std::array all_features{
+    Feature{"space_units", &SuperRecord::incompat, feature::space_units, "0.2.0"},
+};
+
+bool has(const SuperRecord& super, const Feature& feature);
+std::uint64_t known_bits(FeatureMask mask);
+/// Those of the table that the volume has not.
+std::vector<Feature> missing_features(const SuperRecord& super);
+void set_features(SuperRecord& super, const std::vector<Feature>& features);
+
+/// Of these bits of the mask; last, in hexadecimal, those without a name: "space_units, 0x12". Empty: no bits.
+std::string feature_names(FeatureMask mask, std::uint64_t bits);
+/// "space_units, ...": of these features.
+std::string names_of(const std::vector<Feature>& features);
+
+/// Whether a program of that version (InstanceRecord) knows the feature. What is not dotted numbers knows none.
+bool knows(std::string_view program_version, const Feature& feature);
+
+}  // namespace lccfs::format

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// Setting the features that a volume has not. Who registers first is seen here, and must know them; who registers after
+// it finds `super` changed (src/instance/instance.cpp), reads it again, and starts only if it knows them.
+//
+//  upgrade | object | step                                           | stop here leaves
+//  1       | Super  | read it with all instance records, at one      | nothing
+//          |        | version: every live one must know the features |
+//  2       | Super  | [set features] guard that version; if refused, | COMMIT: done
+//          |        | from 1 on                                      |
+#include "lccfs/volume.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/text.h"
+#include "format/features.h"
+#include "format/object_names.h"
+#include "objects/super.h"
+#include "txn/volume_txn.h"
+
+namespace lccfs {
+
+namespace {
+
+using format::Feature;
+using format::InstanceRecord;
+
+bool knows_all(const InstanceRecord& record, const std::vector<Feature>& features) {
+  return std::ranges::all_of(features, [&](const Feature& feature) { return format::knows(record.version, feature); });
+}
+
+std::string described(const std::string& key, const InstanceRecord& record) {
+  return "instance " + printable(key.substr(key.find('/') + 1)) + " (host " + printable(record.host) + ", pid " +
+         std::to_string(record.pid) + ", version " + printable(record.version) + ")";
+}
+
+/// Ended and fenced ones do no step any more.
+Result<> check_all_know(const KeyPage& records, const std::vector<Feature>& features) {
+  std::string blocking;
+  for (const auto& [key, value] : records.entries) {
+    const auto record = format::decode<InstanceRecord>(value);
+    if (!record) return std::unexpected(format::damage_of("Super: " + key, record.error()));
+    if (record->state != InstanceRecord::State::live || knows_all(*record, features)) continue;
+    blocking += (blocking.empty() ? "" : ", ") + described(key, *record);
+  }
+  if (blocking.empty()) return {};
+  return failure(ErrorCode::unsupported, "clients of the volume do not know " + format::names_of(features) + ": " +
+                                             blocking +
+                                             ": nothing was changed; unmount there, or upgrade the program there "
+                                             "and mount again (lccfs-gc removes those that have died)");
+}
+
+}  // namespace
+
+Result<std::string> upgrade_volume(ObjectStore& store, UpgradeMode mode) {
+  std::optional<Error> unknown;
+  std::string names;
+  for (;;) {
+    LCCFS_TRY(const auto super, objects::read_super(objects::reader_of(store), objects::Instances::all));
+    LCCFS_CHECK(format::check_features(super.record, false));
+    const auto missing = format::missing_features(super.record);
+    if (missing.empty()) return names;
+    if (unknown) return std::unexpected(*unknown);
+    names = format::names_of(missing);
+    LCCFS_CHECK(check_all_know(super.ranges.front(), missing));
+    if (mode == UpgradeMode::only_tell) return names;
+    auto upgraded = super.record;
+    format::set_features(upgraded, missing);
+    const auto done = store.apply(txn::set_features(super.version, upgraded));
+    if (done) return names;
+    // Without an answer, or refused: it may have been run twice, somebody may have come or gone meanwhile.
+    if (done.error().outcome == Outcome::unknown) unknown = done.error();
+    if (!unknown && done.error().code != ErrorCode::guard_failed) return std::unexpected(done.error());
+  }
+}
+
+}  // namespace lccfs
