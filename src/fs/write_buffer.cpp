@@ -17,6 +17,8 @@ namespace lccfs {
 
 namespace {
 constexpr std::uint64_t most_unit_bytes = 1 << 20;
+/// So much, one after the other, will fill its unit: it is not to be copied each time it grows.
+constexpr std::size_t is_a_stream_bytes = 256 << 10;
 
 std::uint64_t end_of(const std::pair<const std::uint64_t, std::string>& piece) {
   return piece.first + piece.second.size();
@@ -66,7 +68,9 @@ std::uint64_t WriteBuffer::lay(Unit& unit, std::uint64_t offset_bytes, std::span
     }
     const auto length = (next == dirty.end() ? end : std::min(end, next->first)) - position;
     if (next != dirty.begin() && end_of(*std::prev(next)) == position) {
-      std::prev(next)->second.append(from, length);
+      auto& piece = std::prev(next)->second;
+      if (piece.size() >= is_a_stream_bytes) piece.reserve(most_unit_bytes);
+      piece.append(from, length);
     } else {
       dirty.emplace_hint(next, position, std::string(from, length));
     }

@@ -309,18 +309,11 @@ void read(fuse_req_t raw, fuse_ino_t, std::size_t size_bytes, off_t offset, fuse
       });
 }
 
-SharedBytes copy(const char* data, std::size_t size_bytes) {
-  std::shared_ptr<char[]> owner = std::make_shared_for_overwrite<char[]>(size_bytes);
-  std::copy_n(data, size_bytes, owner.get());
-  const char* bytes = owner.get();
-  return {.owner = std::shared_ptr<const char>(std::move(owner), bytes), .data = bytes, .size_bytes = size_bytes};
-}
-
 void write(fuse_req_t raw, fuse_ino_t, const char* data, std::size_t size_bytes, off_t offset, fuse_file_info* info) {
   Serving& serving = serving_of(raw);
   WriteRequest write{.caller = caller_of(raw),
                      .offset_bytes = static_cast<std::uint64_t>(offset),
-                     .bytes = copy(data, size_bytes),
+                     .bytes = serving.requests.keep(data, size_bytes),
                      .flags = info->flags,
                      .writes_back_pages = info->writepage != 0};
   serving.fs.write(HandleId{info->fh}, std::move(write),

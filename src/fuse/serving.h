@@ -9,6 +9,7 @@
 #include "fuse/fuse_api.h"
 #include "fuse/kernel_channel.h"
 #include "fuse/lookup_counts.h"
+#include "fuse/request_buffers.h"
 #include "lccfs/file_system.h"
 
 namespace lccfs::fuse {
@@ -19,6 +20,7 @@ struct Serving {
   LookupCounts lookups;
   std::atomic<std::size_t> in_flight{0};
   Handshake handshake;
+  RequestBuffers requests;
   ThreadPool pool;  // last: its threads end before what they use
 
   void forget(Ino ino, std::uint64_t count) {

@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -68,13 +67,18 @@ std::string mount_options(const SessionOptions& options) {
 
 Session::Session(FileSystem& fs, Clock& clock, const SessionOptions& options)
     : options_(options),
-      serving_{.fs = fs, .clock = clock, .lookups = {}, .in_flight = {0}, .handshake = {}, .pool = ThreadPool()},
+      serving_{.fs = fs,
+               .clock = clock,
+               .lookups = {},
+               .in_flight = {0},
+               .handshake = {},
+               .requests = {},
+               .pool = ThreadPool()},
       wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 Session::~Session() {
   if (notifier_) close();
   if (session_ != nullptr) fuse_session_destroy(session_);
-  std::free(buffer_.mem);
   ::close(wake_fd_);
 }
 
@@ -135,9 +139,10 @@ Result<> Session::negotiate() {
 
 Result<bool> Session::serve_one() {
   if (past_drain_limit()) return false;
-  const int received = fuse_session_receive_buf(session_, &buffer_);
+  auto& request = serving_.requests.current();
+  const int received = fuse_session_receive_buf(session_, &request);
   if (received > 0) {
-    fuse_session_process_buf(session_, &buffer_);
+    fuse_session_process_buf(session_, &request);
     return true;
   }
   if (received == 0) return false;  // unmounted

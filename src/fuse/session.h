@@ -58,7 +58,6 @@ class Session {
   Serving serving_;
   fuse_session* session_ = nullptr;
   std::optional<KernelNotifier> notifier_;
-  fuse_buf buffer_ = {};                        // libfuse allocates what it points to
   std::string device_;                          // as MountEntry has it: tells our mount from another at the same place
   const int wake_fd_;                           // an eventfd: the serving thread is to look at ending_
   std::chrono::nanoseconds drain_deadline_{0};  // set before ending_
