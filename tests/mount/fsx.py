@@ -101,6 +101,8 @@ class RandomOperations:
         self._model = bytearray()
         self._unit = max(self._object_size // 64, BLOCK)  # in which space is counted
         self._units = set()  # that may take space
+        self._fine_unit = object_size // 64
+        self._written = set()  # of those that were written here: what a killed client has not synced is not told
         self._count = 0
         self._done = collections.deque(maxlen=HISTORY_LENGTH)
         self._left = {}  # path: descriptors
@@ -287,8 +289,9 @@ class RandomOperations:
             return
         self._fsync()
         size, used = len(self._model), os.fstat(self._at.buffered).st_blocks * 512
-        unit = self._object_size // 64
-        least = sum(min(unit, size - at) for at in range(0, size, unit) if self._model[at:at + unit].strip(b"\0"))
+        unit = self._fine_unit
+        least = sum(min(unit, size - number * unit) for number in self._written
+                    if self._model[number * unit:(number + 1) * unit].strip(b"\0"))
         end = -(-size // BLOCK) * BLOCK
         most = sum(min(self._unit, end - number * self._unit) for number in self._units)
         if not least <= used <= most:
@@ -354,6 +357,7 @@ class RandomOperations:
         """Takes the file as it is."""
         self._model = bytearray(os.pread(self._at.buffered, self._limit + 1, 0))
         self._units = set(range(-(-len(self._model) // self._unit)))
+        self._written = set()
         self._note("the file as it is", 0, len(self._model))
         if self._witness:
             os.fsync(self._at.buffered)
@@ -413,7 +417,9 @@ class RandomOperations:
         if offset > len(self._model):
             self._model.extend(bytes(offset - len(self._model)))
         self._model[offset:offset + len(data)] = data
-        self._units.update(range(offset // self._unit, (offset + len(data) - 1) // self._unit + 1))
+        last = offset + len(data) - 1
+        self._units.update(range(offset // self._unit, last // self._unit + 1))
+        self._written.update(range(offset // self._fine_unit, last // self._fine_unit + 1))
         self._changed()
 
     def _changed(self):
