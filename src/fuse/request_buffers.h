@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/mutex.h"
@@ -29,12 +30,14 @@ class RequestBuffers {
   class Spare {
    public:
     ~Spare();
-    void* take() EXCLUDES(mutex_);
-    void give(void* memory) EXCLUDES(mutex_);
+    /// Memory to go on with, or none: then libfuse allocates it. nullopt: many are kept already.
+    std::optional<void*> begin_keeping() EXCLUDES(mutex_);
+    void end_keeping(void* memory) EXCLUDES(mutex_);
 
    private:
     Mutex mutex_;
     std::vector<void*> memory_ GUARDED_BY(mutex_);
+    unsigned kept_ GUARDED_BY(mutex_) = 0;
   };
 
   fuse_buf current_ = {};

@@ -7,7 +7,9 @@
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "fuse/answers.h"
@@ -15,6 +17,7 @@
 #include "fuse/fuse_api.h"
 #include "fuse/kernel_channel.h"
 #include "fuse/lookup_counts.h"
+#include "fuse/request_buffers.h"
 #include "support/catch.h"
 
 using namespace lccfs;
@@ -287,4 +290,35 @@ TEST_CASE("what libfuse does not know is taken where the kernel offers it, and n
   CHECK(taken(FUSE_HANDLE_KILLPRIV_V2).flags2 == 0);
   header.error = -EPROTO;
   CHECK(with_offer_taken(message(header, answer), both) == message(header, answer));
+}
+
+TEST_CASE("large writes keep the memory of their requests, a bounded number at once, and all keep their bytes") {
+  constexpr std::size_t large = 64 << 10, small = 4096;
+  std::vector<SharedBytes> kept;
+  std::vector<bool> uncopied;
+  {
+    RequestBuffers buffers;
+    const auto receive = [&](char letter, std::size_t size_bytes) {
+      auto& memory = buffers.current().mem;
+      if (memory == nullptr) memory = std::malloc(1 << 20);  // as libfuse does
+      std::memset(memory, letter, 1 << 20);
+      const auto* bytes = static_cast<const char*>(memory) + 80;
+      kept.push_back(buffers.keep(bytes, size_bytes));
+      return kept.back().data == bytes;
+    };
+    CHECK_FALSE(receive('s', small));
+    for (char i = 0; i < 40; ++i) uncopied.push_back(receive(static_cast<char>('A' + i), large));
+    CHECK(uncopied == [] {
+      std::vector<bool> first(40, true);
+      std::fill(first.begin() + 32, first.end(), false);
+      return first;
+    }());
+    kept.erase(kept.begin() + 1);
+    CHECK(receive('x', large));
+  }
+  for (const auto& [owner, data, size_bytes] : kept) {
+    CHECK(std::string_view(data, size_bytes) == std::string(size_bytes, *data));
+  }
+  CHECK(*kept.front().data == 's');
+  CHECK(*kept.back().data == 'x');
 }
