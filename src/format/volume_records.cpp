@@ -133,6 +133,7 @@ void fields(auto& io, Is<Question> auto& question) {
   if (version != version_with_others) return;
   io.list(question.others, question_limit - 1, "too many inodes");
   io(question.work);
+  io.require(!question.others.empty() || question.work != 0, "version 1 could say it");
 }
 LCCFS_RECORD(Question)
 
@@ -140,7 +141,9 @@ void fields(auto& io, Is<Answer> auto& answer) {
   const auto version =
       io.begin("answer").version(answer.work == 0 ? record_version : version_with_work, version_with_work);
   io.enumeration(answer.kind, Answer::Kind::busy);
-  if (version == version_with_work) io(answer.work);
+  if (version != version_with_work) return;
+  io(answer.work);
+  io.require(answer.work != 0, "version 1 could say it");
 }
 LCCFS_RECORD(Answer)
 

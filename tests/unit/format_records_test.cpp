@@ -220,6 +220,16 @@ TEST_CASE("a map block lists units once for each object, in order, and only wher
   CHECK(refusal<MapBlock>(with_checksum(empty)) == ErrorCode::corrupt);
 }
 
+TEST_CASE("a question and an answer of version 2 say something that version 1 cannot") {
+  const Question question{.ino = Ino{7}, .others = {Ino{8}}};
+  REQUIRE(encode(question)[0] == 2);
+  auto none = encode(question).substr(0, 11) + std::string(4 + 8, '\0');
+  CHECK(refusal<Question>(with_checksum(none)) == ErrorCode::corrupt);
+  const Answer answer{Answer::Kind::busy, 9};
+  REQUIRE(encode(answer)[0] == 2);
+  CHECK(refusal<Answer>(altered(answer, 2, std::string(8, '\0'))) == ErrorCode::corrupt);
+}
+
 TEST_CASE("a fence number stands only in a record that is fenced") {
   InstanceRecord record;
   record.fence_number = 1;
