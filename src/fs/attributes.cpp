@@ -22,12 +22,14 @@ Result<> check_changes(const Inode& view, const SetAttributes& changes) {
   return failure(code, format::inode_object(view.ino) + " is no regular file: it has no size to set");
 }
 
-/// The kernel leaves to us what a chown, and a user's truncate, take away of the mode of anything but a directory
-/// (FUSE_HANDLE_KILLPRIV_V2). A request without any change is chown(-1, -1), or comes before a user's write.
-bool takes_privileges(const Inode& known, const Caller& caller, const SetAttributes& changes) {
-  if (known.is_directory() || changes.mode) return false;
-  if (changes.size_bytes) return caller.uid != 0;
-  return changes.uid || changes.gid || !(changes.atime || changes.mtime);
+/// What is left of it: the kernel leaves to us what a chown, and a truncate, take away of a file's mode and capability
+/// (FUSE_HANDLE_KILLPRIV_V2). A request that changes nothing takes nothing: anybody may send it (chown(-1, -1)).
+format::AttrRecord without_what_is_taken(format::AttrRecord attr, const Caller& caller, const SetAttributes& changes) {
+  const bool is_chown = attr.type != FileType::directory && (changes.uid || changes.gid);
+  const bool is_users_cut = changes.size_bytes && caller.uid != 0;
+  if (!changes.mode && (is_chown || is_users_cut)) attr.mode = without_privileges(attr.mode);
+  if (changes.size_bytes) attr.flags &= ~format::attr_flag::capability;
+  return attr;
 }
 
 }  // namespace
@@ -50,11 +52,11 @@ Result<AttributesReply> Namespace::get_attributes(Ino ino) {
 }
 
 Result<> Namespace::set_mode_and_owner(const Caller& caller, const Inode& known, const SetAttributes& changes) {
-  const bool clears = takes_privileges(known, caller, changes);
   const bool changes_none = !changes.mode && !changes.uid && !changes.gid;
-  if (changes_none && (!clears || without_privileges(known.attr.mode) == known.attr.mode)) return {};
-  const auto change = [&changes, clears](format::AttrRecord& attr) -> Result<> {
-    attr.mode = changes.mode.value_or(clears ? without_privileges(attr.mode) : attr.mode) & permission_bits;
+  if (changes_none && without_what_is_taken(known.attr, caller, changes) == known.attr) return {};
+  const auto change = [&](format::AttrRecord& attr) -> Result<> {
+    attr = without_what_is_taken(attr, caller, changes);
+    attr.mode = changes.mode.value_or(attr.mode) & permission_bits;
     attr.uid = changes.uid.value_or(attr.uid);
     attr.gid = changes.gid.value_or(attr.gid);
     return {};

@@ -161,7 +161,10 @@ class RangeCopy {
 
   Result<> put(const Part& part, ByteRange range) {
     auto done = put_bytes(part, range);
-    if (!done) return clean_up_after(range, std::move(done).error());
+    if (!done) {
+      note_begun(part);
+      return clean_up_after(range, std::move(done).error());
+    }
     note_copied(part, range);
     return is_complete_ ? Result<>{} : target_->confirm_lease();
   }
@@ -261,6 +264,16 @@ class RangeCopy {
     for (std::size_t i = 0; i < part.objects.size(); ++i) {
       target_->set_units_there(in_target(part.objects[i]), missing_[i] != 0 ? 0 : part.units_there[i]);
     }
+  }
+
+  /// Some of it may be there.
+  void note_begun(const Part& part) {
+    const Lock lock(target_->mutex);
+    target_->note_change_of_bytes();
+    for (const Piece& piece : part.pieces) {
+      for (const auto& extent : extents_of(piece)) target_->note_there(extent);
+    }
+    for (const auto object : part.objects) target_->set_units_there(in_target(object), format::all_units);
   }
 
   /// What is past the end is cut before the failure is answered.

@@ -39,7 +39,10 @@ HandleId OpenFiles::add(const Node& node, int flags) {
   const Lock node_lock(node->mutex);
   handles_[id] = {node, flags, !bypasses_pages(flags), node->errors_seen};
   ++node->handles;
-  if (for_writing(flags)) ++node->writers;
+  if (for_writing(flags)) {
+    ++node->writers;
+    node->idle_since.reset();
+  }
   return id;
 }
 

@@ -164,6 +164,30 @@ TEST_CASE("truncate cuts what lies beyond, and growing again shows zeros") {
   CHECK(blocks_of(*mount.file_system, file.ino) == 8);
 }
 
+TEST_CASE(
+    "a truncate takes security.capability away, root's too, and setuid only for a user; a request without a change "
+    "takes none") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  auto& fs = *mount.file_system;
+  const auto file = create_file(fs, "f");
+  need(write_at(fs, file.handle, 0, "bytes"));
+  SetAttributes mode, size, nothing;
+  mode.mode = 06755;
+  size.size_bytes = 3;
+  need(fs.set_attributes({}, file.ino, mode));
+  need(fs.set_xattr(file.ino, "security.capability", "cap", XattrMode::create_or_replace));
+  const Caller user{.uid = 1000, .gid = 1000};
+  need(fs.set_attributes(user, file.ino, nothing));
+  CHECK(need(fs.get_xattr(file.ino, "security.capability")) == "cap");
+  CHECK(need(fs.get_attributes(file.ino)).attributes.mode == 06755);
+  need(fs.set_attributes({}, file.ino, size));
+  CHECK(!fs.get_xattr(file.ino, "security.capability"));
+  CHECK(need(fs.get_attributes(file.ino)).attributes.mode == 06755);
+  need(fs.set_attributes(user, file.ino, size));
+  CHECK(need(fs.get_attributes(file.ino)).attributes.mode == 0755);
+}
+
 TEST_CASE("space counts in units of a 64th of an object: what was written, and not cut or freed since") {
   TestVolume volume;
   auto mount = volume.mount();
