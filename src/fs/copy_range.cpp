@@ -255,12 +255,16 @@ class RangeCopy {
     }
   }
 
-  void note_copied(const Part& part, ByteRange range) {
-    const Lock lock(target_->mutex);
-    target_->note_bytes_up_to(range.end);
+  void note_pieces(const Part& part) REQUIRES(target_->mutex) {
     for (const Piece& piece : part.pieces) {
       for (const auto& extent : extents_of(piece)) target_->note_there(extent);
     }
+  }
+
+  void note_copied(const Part& part, ByteRange range) {
+    const Lock lock(target_->mutex);
+    target_->note_bytes_up_to(range.end);
+    note_pieces(part);
     for (std::size_t i = 0; i < part.objects.size(); ++i) {
       target_->set_units_there(in_target(part.objects[i]), missing_[i] != 0 ? 0 : part.units_there[i]);
     }
@@ -270,9 +274,7 @@ class RangeCopy {
   void note_begun(const Part& part) {
     const Lock lock(target_->mutex);
     target_->note_change_of_bytes();
-    for (const Piece& piece : part.pieces) {
-      for (const auto& extent : extents_of(piece)) target_->note_there(extent);
-    }
+    note_pieces(part);
     for (const auto object : part.objects) target_->set_units_there(in_target(object), format::all_units);
   }
 
