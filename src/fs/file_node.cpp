@@ -293,7 +293,7 @@ Result<> FileNode::map_objects(ObjectIndex first, std::uint64_t count, std::span
   AllocationMap map;
   {
     const Lock lock(mutex);
-    map = view.map;
+    map = view.map.blocks_of(first, count);
   }
   txn::FileChanges changes;
   for (auto i = first.value; i < end; ++i) {

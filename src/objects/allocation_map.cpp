@@ -54,6 +54,13 @@ void AllocationMap::set_units_there(ObjectIndex index, std::uint64_t units) {
   }
 }
 
+AllocationMap AllocationMap::blocks_of(ObjectIndex first, std::uint64_t count) const {
+  AllocationMap part;
+  const auto end = blocks_.upper_bound((first.value + count - 1) / MapBlock::objects);
+  part.blocks_.insert(blocks_.lower_bound(first.value / MapBlock::objects), end);
+  return part;
+}
+
 std::optional<ObjectIndex> AllocationMap::next_mapped(ObjectIndex first) const {
   const auto first_block = first.value / MapBlock::objects;
   for (auto block = blocks_.lower_bound(first_block); block != blocks_.end(); ++block) {
@@ -84,12 +91,10 @@ std::uint64_t AllocationMap::mapped() const {
 }
 
 template <class Work>
-void AllocationMap::for_each_there(const Work& work) const {
-  for (const auto& [block, bits] : blocks_) {
-    const auto& there = bits.believed_there;
-    for (auto bit = there._Find_first(); bit < there.size(); bit = there._Find_next(bit)) {
-      work(ObjectIndex{block * MapBlock::objects + bit});
-    }
+void AllocationMap::for_each_there(std::uint64_t number, const MapBlock& block, const Work& work) {
+  const auto& there = block.believed_there;
+  for (auto bit = there._Find_first(); bit < there.size(); bit = there._Find_next(bit)) {
+    work(ObjectIndex{number * MapBlock::objects + bit});
   }
 }
 
@@ -101,16 +106,31 @@ std::uint64_t AllocationMap::bytes_there(ObjectIndex index, std::uint64_t object
 
 std::uint64_t AllocationMap::occupied_bytes(std::uint64_t object_size_bytes, std::uint64_t file_size_bytes) const {
   std::uint64_t bytes = 0;
-  for_each_there([&](ObjectIndex index) { bytes += bytes_there(index, object_size_bytes, file_size_bytes); });
+  for (const auto& [number, block] : blocks_) {
+    for_each_there(number, block,
+                   [&](ObjectIndex index) { bytes += bytes_there(index, object_size_bytes, file_size_bytes); });
+  }
   return bytes;
 }
 
+/// A stat of a large image looks at no bit: only the block that the size cuts is walked.
 std::uint64_t AllocationMap::blocks_512(std::uint64_t object_size_bytes, std::uint64_t file_size_bytes) const {
+  const auto pages_in = [](std::uint64_t bytes) { return (bytes + page_bytes - 1) / page_bytes; };
+  const auto whole_objects = file_size_bytes / object_size_bytes;
   std::uint64_t pages = 0;
-  for_each_there([&](ObjectIndex index) {
-    const auto bytes = bytes_there(index, object_size_bytes, file_size_bytes);
-    pages += (bytes + page_bytes - 1) / page_bytes;
-  });
+  for (const auto& [number, block] : blocks_) {
+    const auto first = number * MapBlock::objects;
+    if (first + MapBlock::objects > whole_objects) {
+      for_each_there(number, block, [&](ObjectIndex index) {
+        pages += pages_in(bytes_there(index, object_size_bytes, file_size_bytes));
+      });
+      continue;
+    }
+    pages += (block.believed_there.count() - block.partly_there.size()) * pages_in(object_size_bytes);
+    for (const auto& part : block.partly_there) {
+      pages += pages_in(format::bytes_of_units(object_size_bytes, part.units, object_size_bytes));
+    }
+  }
   return pages * (page_bytes / sector_bytes);
 }
 

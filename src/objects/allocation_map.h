@@ -23,6 +23,9 @@ class AllocationMap {
   void set_may_exist(ObjectIndex index);
   void set_units_there(ObjectIndex index, std::uint64_t units);
 
+  /// The blocks that hold these objects, of which there is one at least.
+  AllocationMap blocks_of(ObjectIndex first, std::uint64_t count) const;
+
   /// How many objects may exist.
   std::uint64_t mapped() const;
   /// The first object at or after `first` that may exist.
@@ -39,7 +42,7 @@ class AllocationMap {
 
  private:
   template <class Work>
-  void for_each_there(const Work& work) const;
+  static void for_each_there(std::uint64_t number, const format::MapBlock& block, const Work& work);
   std::map<std::uint64_t, format::MapBlock> blocks_;
 };
 

@@ -83,6 +83,27 @@ TEST_CASE("of an object that is there in part, its units below the size count") 
   CHECK(map.occupied_bytes(object, object) == object - unit);
 }
 
+TEST_CASE("blocks are the same whether a block of the map is counted whole or object by object") {
+  AllocationMap map;
+  for (std::uint64_t index = 0; index < 3000; index += 7) {
+    map.set_may_exist(ObjectIndex{index});
+    map.set_units_there(ObjectIndex{index}, index % 3 == 0 ? all : index + 1);
+  }
+  for (const std::uint64_t objects : {0, 1, 1023, 1024, 1025, 2048, 2999, 3072, 5000}) {
+    for (const std::uint64_t size_bytes : {objects * object, objects * object + 123456}) {
+      CHECK(map.blocks_512(object, size_bytes) == (map.occupied_bytes(object, size_bytes) + 4095) / 4096 * 8);
+    }
+  }
+}
+
+TEST_CASE("a part of the map has the blocks of its objects") {
+  AllocationMap map;
+  for (const std::uint64_t index : {0, 1023, 1024, 5000}) map.set_may_exist(ObjectIndex{index});
+  CHECK(map.blocks_of(ObjectIndex{1023}, 1).mapped() == 2);
+  CHECK(map.blocks_of(ObjectIndex{1023}, 2).mapped() == 3);
+  CHECK(map.blocks_of(ObjectIndex{2048}, 100).mapped() == 0);
+}
+
 TEST_CASE("a piece touches the units it has a byte of, and has those that lie within it") {
   using format::units_with_any_of, format::units_within;
   const auto unit = object / 64;
