@@ -145,6 +145,9 @@ struct FileSystemOptions {
   std::string mount_id;  ///< for the instance record; the mountpoint
 };
 
+/// Names that one inode may have.
+inline constexpr std::uint32_t most_links = 65'000;
+
 class FileSystem {
  public:
   using ReadDone = std::move_only_function<void(Result<std::size_t>)>;
@@ -159,6 +162,9 @@ class FileSystem {
   /// open(2) with O_CREAT: makes the file, or opens the one that is there unless O_EXCL is among `flags`.
   virtual Result<CreateReply> create(const Caller&, Ino parent, const std::string& name, std::uint32_t mode,
                                      int flags) = 0;
+  /// One more name for an inode that is no directory (not_permitted) and has a name (not_found); too_many_links:
+  /// it has `most_links`.
+  virtual Result<EntryReply> link(Ino ino, Ino parent, const std::string& name) = 0;
   virtual Result<> unlink(Ino parent, const std::string& name) = 0;
   virtual Result<> rmdir(Ino parent, const std::string& name) = 0;
   virtual Result<> rename(Ino old_parent, const std::string& old_name, Ino new_parent, const std::string& new_name,

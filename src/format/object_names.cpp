@@ -148,6 +148,10 @@ std::string entry_key(const VolumeUuid& uuid, std::string_view name) {
 }
 std::string reverse_key(Ino ino, std::string_view name) { return reverse_shape.make(ino, name); }
 std::string detached_key(Ino ino, Token token) { return detached_shape.make(ino, token); }
+std::string detached_prefix(Ino ino) {
+  const auto key = detached_key(ino, {});
+  return key.substr(0, key.rfind('/') + 1);
+}
 std::string decision_key(Token token) { return decision_shape.make(token); }
 std::string back_pointer_key(Ino parent, Token token) { return back_pointer_shape.make(parent, token); }
 std::string step_number_key(InstanceId instance) { return step_number_shape.make(instance); }

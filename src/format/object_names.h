@@ -43,6 +43,7 @@ std::uint64_t name_hash(const VolumeUuid& uuid, std::string_view name);
 // Keys of a directory's omap. A name is kept as it is after the last '/': it may hold any byte but '/' and NUL.
 std::string entry_key(const VolumeUuid& uuid, std::string_view name);  // n/<16 hex digits>/<name>
 std::string reverse_key(Ino ino, std::string_view name);               // i/<ino>/<name>
+std::string detached_prefix(Ino ino);                                  // d/<ino>/
 std::string detached_key(Ino ino, Token token);                        // d/<ino>/<token>
 std::string decision_key(Token token);                                 // x/<token>
 // Keys of any inode's omap.

@@ -162,19 +162,8 @@ Result<bool> Namespace::Make::insert_entry(const Inode& parent) {
 
 /// false: start over.
 Result<bool> Namespace::Make::name_once(bool from_memory) {
-  LCCFS_TRY(const auto entries, metadata_.find({&name_}, from_memory));
-  const auto& parent = entries.directory;
-  if (!parent || !parent->live()) return false;  // memory may hold a dead one: nothing is to point there
-  if (parent->state.kind == format::StateRecord::Kind::sealed) {
-    LCCFS_CHECK(namespace_.seals_.settle(*parent));
-    return false;
-  }
-  if (const auto& taken = entries.found.front()) {
-    if (!entries.fresh) return false;
-    LCCFS_TRY(const auto target, namespace_.seals_.target_of(name_, *taken));
-    if (!target) return false;
-    return failure(ErrorCode::exists, format::inode_object(name_.directory) + ": there is an entry " + name_.name);
-  }
+  LCCFS_TRY(const auto parent, namespace_.directory_with_room_for(name_, from_memory));
+  if (!parent) return false;
   if (!made_) LCCFS_CHECK(make_inode(*parent));
   return insert_entry(*parent);
 }

@@ -37,6 +37,10 @@ class MountedVolume final : public FileSystem {
     const Instance::Operation running(*instance_);
     return names_.create(caller, parent, name, mode, flags);
   }
+  Result<EntryReply> link(Ino ino, Ino parent, const std::string& name) override {
+    const Instance::Operation running(*instance_);
+    return names_.link(ino, parent, name);
+  }
   Result<> unlink(Ino parent, const std::string& name) override {
     const Instance::Operation running(*instance_);
     return names_.unlink(parent, name);

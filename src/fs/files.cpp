@@ -123,7 +123,7 @@ void Files::bring_up_to_date(std::map<Ino, Inode>& inodes, const ReadMany& read)
   holders_.bring_up_to_date(inodes, read);
 }
 
-Result<> Files::store_before_replacing(const Inode& view, std::chrono::nanoseconds since) {
+Result<> Files::store_before_naming(const Inode& view, std::chrono::nanoseconds since) {
   if (auto node = open_files_.existing(view.ino); node && node->held()) {
     auto stored = node->store_dirty(false);
     const bool was_ours_until_then = node->held();

@@ -50,7 +50,7 @@ class Files {
   /// Stores the bytes and the size of a file that is about to take the name of another: no crash leaves that name with
   /// less than the file had. Where another client holds its lease, that client does. `view`: as read since `since`, or
   /// before.
-  Result<> store_before_replacing(const Inode& view, std::chrono::nanoseconds since);
+  Result<> store_before_naming(const Inode& view, std::chrono::nanoseconds since);
   /// security.capability of an open file from memory: nullopt if it is not open here, or memory too old (ask the
   /// store).
   std::optional<bool> has_capability(Ino ino) const;

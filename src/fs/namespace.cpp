@@ -47,6 +47,22 @@ void Namespace::one_link_less(const Inode& inode) {
   metadata_.inodes.drop(inode.ino);
 }
 
+Result<std::shared_ptr<const Inode>> Namespace::directory_with_room_for(const txn::Name& name, bool from_memory) {
+  LCCFS_TRY(auto entries, metadata_.find({&name}, from_memory));
+  const auto& parent = entries.directory;
+  if (!parent || !parent->live()) return nullptr;  // memory may hold a dead one: nothing is to point there
+  if (parent->sealed()) {
+    LCCFS_CHECK(seals_.settle(*parent));
+    return nullptr;
+  }
+  const auto& taken = entries.found.front();
+  if (!taken) return parent;
+  if (!entries.fresh) return nullptr;
+  LCCFS_TRY(const auto target, seals_.target_of(name, *taken));
+  if (!target) return nullptr;
+  return failure(ErrorCode::exists, format::inode_object(name.directory) + ": there is an entry " + name.name);
+}
+
 void Namespace::change_ctime_later(Ino moved, TimeSpec time) {
   metadata_.inodes.change(moved, std::nullopt, [time](Inode& view) { view.ctime = time; });
   {

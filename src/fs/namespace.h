@@ -31,6 +31,7 @@ class Namespace {
   Result<EntryReply> lookup(Ino parent, const std::string& name);
   Result<EntryReply> make_node(const Caller&, Ino parent, const std::string& name, const NewNode&);
   Result<CreateReply> create(const Caller&, Ino parent, const std::string& name, std::uint32_t mode, int flags);
+  Result<EntryReply> link(Ino ino, Ino parent, const std::string& name);
   Result<> unlink(Ino parent, const std::string& name);
   Result<> rmdir(Ino parent, const std::string& name);
   Result<> rename(Ino old_parent, const std::string& old_name, Ino new_parent, const std::string& new_name,
@@ -56,6 +57,7 @@ class Namespace {
 
  private:
   class Make;    // create.cpp
+  class Link;    // link.cpp
   class Rename;  // rename.cpp
 
   std::chrono::nanoseconds now() const { return instance_.clock().elapsed(); }
@@ -69,6 +71,8 @@ class Namespace {
   /// An own step changed `attr` and ctime.
   void attr_changed(const Inode& changed);
   void one_link_less(const Inode& inode);
+  /// Where a new name may be inserted. nullptr: start over. exists: the name is taken.
+  Result<std::shared_ptr<const Inode>> directory_with_room_for(const txn::Name& name, bool from_memory);
   /// The inode was moved: its ctime follows after the answer.
   void change_ctime_later(Ino moved, TimeSpec time);
 

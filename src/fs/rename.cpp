@@ -126,7 +126,7 @@ Result<bool> Namespace::Rename::onto_other(const Inode& moved, const Inode& repl
     return failure(moved.is_directory() ? ErrorCode::not_directory : ErrorCode::is_directory, describe(to_));
   }
   if (replaced.is_directory()) return replace_directory();
-  LCCFS_CHECK(namespace_.files_.store_before_replacing(moved, sent_));
+  LCCFS_CHECK(namespace_.files_.store_before_naming(moved, sent_));
   return move(&replaced);
 }
 

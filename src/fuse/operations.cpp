@@ -162,8 +162,9 @@ void rename(fuse_req_t raw, fuse_ino_t parent, const char* name, fuse_ino_t new_
        *mode);
 }
 
-// EPERM says "this file system makes no hard links" (link(2)); ENOSYS would not.
-void link(fuse_req_t raw, fuse_ino_t, fuse_ino_t, const char*) { refuse(raw, EPERM); }
+void link(fuse_req_t raw, fuse_ino_t ino, fuse_ino_t parent, const char* name) {
+  call(raw, "link", &FileSystem::link, Ino{ino}, Ino{parent}, std::string(name));
+}
 
 void readlink(fuse_req_t raw, fuse_ino_t ino) { call(raw, "readlink", &FileSystem::read_link, Ino{ino}); }
 

@@ -86,6 +86,7 @@ class Instance {
   void leave_to_collector(Ino ino) { queue_.leave_to_collector(ino); }
   Result<> log_items(const std::vector<format::QueueItem>& items) { return queue_.log_items(items); }
   Result<> rely_on_directory(Ino directory) { return queue_.rely_on_directory(directory); }
+  Result<> log_inode(Ino inode) { return queue_.log_inode(inode); }
   Result<> log_inode_and_directory(Ino inode, Ino directory) {
     return queue_.log_inode_and_directory(inode, directory);
   }

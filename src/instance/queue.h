@@ -29,6 +29,8 @@ class OwnQueue {
   Result<> log_items(const std::vector<format::QueueItem>& items);
   /// Logs the directory item unless one is relied on already. Good for as long as the caller's Operation lives.
   Result<> rely_on_directory(Ino directory);
+  /// The item that link needs.
+  Result<> log_inode(Ino inode) { return log_items({item(format::QueueItem::Kind::inode, inode)}); }
   /// The items that rmdir and a replacing rename of a directory need, in one write: inode item, and directory item if
   /// none is relied on already. Good for as long as the caller's Operation lives.
   Result<> log_inode_and_directory(Ino inode, Ino directory);

@@ -35,15 +35,8 @@ namespace {
 
 using Kind = Assessment::Kind;
 
-/// All the traces whose steps must be retired before anything is decided. not_retired wins over retired_since_now.
-Result<Horizon::Verdict> judge_traces(Horizon& horizon, const Inode& inode) {
-  std::vector<Token> tokens;
-  tokens.reserve(inode.pointers.size());
-  for (const auto& pointer : inode.pointers) tokens.push_back(pointer.token);
-  if (inode.sealed()) tokens.push_back(inode.state.token);
-  if (inode.dead()) {
-    for (const auto& [instance, number] : inode.step_numbers) tokens.push_back({instance, number});
-  }
+/// not_retired wins over retired_since_now.
+Result<Horizon::Verdict> judge(Horizon& horizon, const std::vector<Token>& tokens) {
   auto all = Horizon::Verdict::retired;
   for (const Token token : tokens) {
     LCCFS_TRY(const auto verdict, horizon.judge(token));
@@ -51,6 +44,18 @@ Result<Horizon::Verdict> judge_traces(Horizon& horizon, const Inode& inode) {
     if (verdict == Horizon::Verdict::retired_since_now) all = verdict;
   }
   return all;
+}
+
+/// All the traces in it whose steps must be retired before anything is decided.
+std::vector<Token> traces_of(const Inode& inode) {
+  std::vector<Token> tokens;
+  tokens.reserve(inode.pointers.size());
+  for (const auto& pointer : inode.pointers) tokens.push_back(pointer.token);
+  if (inode.sealed()) tokens.push_back(inode.state.token);
+  if (inode.dead()) {
+    for (const auto& [instance, number] : inode.step_numbers) tokens.push_back({instance, number});
+  }
+  return tokens;
 }
 
 Kind kind_of(const Assessment& assessment) {
@@ -89,7 +94,7 @@ Result<Assessment> examine(const Query& query, Horizon& horizon, Ino ino) {
       assessment.kind = Kind::right;
       return assessment;
     }
-    LCCFS_TRY(const auto verdict, judge_traces(horizon, assessment.inode));
+    LCCFS_TRY(const auto verdict, judge(horizon, traces_of(assessment.inode)));
     if (verdict == Horizon::Verdict::retired_since_now) continue;
     if (verdict == Horizon::Verdict::not_retired) return assessment;
     if (assessment.inode.sealed()) {
@@ -97,6 +102,10 @@ Result<Assessment> examine(const Query& query, Horizon& horizon, Ino ino) {
       return assessment;
     }
     LCCFS_TRY(assessment.names, count_names(query, assessment.inode));
+    // Whoever has taken a name away, and is still at it, corrects the link count by one: not after us.
+    LCCFS_TRY(const auto removals, judge(horizon, assessment.names.removals));
+    if (removals == Horizon::Verdict::retired_since_now) continue;
+    if (removals == Horizon::Verdict::not_retired) return assessment;
     assessment.kind = kind_of(assessment);
     if (assessment.kind == Kind::lost_parent) {
       LCCFS_TRY(const bool unchanged, is_unchanged(query, assessment.inode));

@@ -26,11 +26,14 @@ Result<> for_each_detached(const Query& query, Ino directory,
 Result<Names> count_names(const Query& query, const Inode& inode) {
   std::set<Ino> parents;
   for (const auto& pointer : inode.pointers) parents.insert(pointer.parent);
-  const auto prefix = format::reverse_key(inode.ino, "");
+  const auto prefix = format::reverse_key(inode.ino, ""), removed = format::detached_prefix(inode.ino);
   Names names;
   for (const Ino parent : parents) {
-    const auto found = objects::read_object(
-        query, {.object = format::inode_object(parent), .ranges = {{prefix, "", keys_at_once}}, .keys = {}}, 1);
+    const auto found = objects::read_object(query,
+                                            {.object = format::inode_object(parent),
+                                             .ranges = {{prefix, "", keys_at_once}, {removed, "", keys_at_once}},
+                                             .keys = {}},
+                                            2);
     if (!found && found.error().code == ErrorCode::not_found) {
       names.missing_parents.push_back(parent);
       continue;
@@ -38,6 +41,9 @@ Result<Names> count_names(const Query& query, const Inode& inode) {
     if (!found) return std::unexpected(found.error());
     for (const auto& [key, value] : found->ranges.front().entries) {
       names.by_parent[parent].push_back(key.substr(prefix.size()));
+    }
+    for (const auto& [key, value] : found->ranges.back().entries) {
+      if (const auto removal = format::parse_detached_key(key)) names.removals.push_back(removal->token);
     }
   }
   return names;

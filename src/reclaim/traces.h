@@ -28,6 +28,7 @@ Result<> for_each_detached(const Query& query, Ino directory,
 
 /// The names of an inode over the distinct parents of its back-pointers, each directory read at one version.
 struct Names {
+  std::vector<Token> removals;  ///< of names that it had in those directories: of all that are not dealt with
   std::map<Ino, std::vector<std::string>> by_parent;  ///< only parents that hold some
   std::vector<Ino> missing_parents;                   ///< there are no such objects: what they held is not known
   std::size_t total() const {

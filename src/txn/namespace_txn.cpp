@@ -59,6 +59,18 @@ MetaTxn insert_entry(const Name& name, const format::EntryRecord& entry, TimeSpe
   return txn;
 }
 
+MetaTxn add_link(const LinkCount& count) {
+  return make(count.ino, "add link", state_is(StateRecord{}), guard::XattrEquals{xattr::attr, count.old_attr},
+              set(xattr::attr, count.attr), set(xattr::ctime, count.now),
+              mark(format::back_pointer_key(count.parent.parent, count.parent.token)));
+}
+
+MetaTxn take_back_link(const LinkCount& count) {
+  return make(count.ino, "take back link", guard::XattrEquals{xattr::attr, count.old_attr},
+              set(xattr::attr, count.attr), set(xattr::ctime, count.now),
+              mutation::RemoveKey{format::back_pointer_key(count.parent.parent, count.parent.token)});
+}
+
 MetaTxn remove_entry(const Name& name, const Entry& entry, Token token, TimeSpec now,
                      const std::optional<SubdirectoryCount>& nsub) {
   auto txn = make(name.directory, "remove entry");

@@ -52,6 +52,18 @@ MetaTxn remove_new_inode(Ino ino, std::uint64_t version);
 MetaTxn insert_entry(const Name& name, const format::EntryRecord& entry, TimeSpec now,
                      const std::optional<SubdirectoryCount>& nsub);
 
+/// Steps 1 and 3 of link: `attr` with the new count, under a guard on the old value; the directory of the new name, by
+/// the operation's token.
+struct LinkCount {
+  Ino ino;
+  const Bytes& old_attr;
+  const format::AttrRecord& attr;
+  format::BackPointerRecord parent;
+  TimeSpec now;
+};
+MetaTxn add_link(const LinkCount& count);
+MetaTxn take_back_link(const LinkCount& count);
+
 /// The commit of unlink (nsub empty) and of rmdir, whose inode is sealed by the same token.
 MetaTxn remove_entry(const Name& name, const Entry& entry, Token token, TimeSpec now,
                      const std::optional<SubdirectoryCount>& nsub);

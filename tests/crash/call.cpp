@@ -22,6 +22,8 @@ const char* name_of(Call::Kind kind) {
       return "mkfifo";
     case Call::Kind::symlink:
       return "symlink";
+    case Call::Kind::link:
+      return "link";
     case Call::Kind::unlink:
       return "unlink";
     case Call::Kind::rmdir:
@@ -84,6 +86,8 @@ Result<> once(const Call& call, test::Paths& at) {
       return at.make_node(call.path, {FileType::fifo, call.mode, 0, ""});
     case Call::Kind::symlink:
       return at.make_node(call.path, {FileType::symlink, call.mode, 0, call.other});
+    case Call::Kind::link:
+      return at.link(call.path, call.other);
     case Call::Kind::unlink:
       return at.unlink(call.path);
     case Call::Kind::rmdir:

@@ -18,6 +18,7 @@ struct Call {
     mkdir,
     mkfifo,
     symlink,
+    link,  ///< `path` gets the name `other`, too
     unlink,
     rmdir,
     rename,

@@ -221,9 +221,11 @@ TEST_CASE("an inode that does not say where it had a name is left, and named") {
 
 // ---- removed while something was made in it
 
-/// A directory in which one client makes something, and which another has just removed; the first has not heard of it.
+/// A directory in which one client makes something, or to which it links a file, and which another has just removed;
+/// the first has not heard of it.
 struct RemovedBeneath {
   RemovedBeneath() {
+    if (links) linked = make_file(*maker.file_system, root_ino, "linked");
     directory = make_dir(*maker.file_system, root_ino, "directory");
     make_file(*maker.file_system, directory, "file");
     need(maker->unlink(directory, "file"));
@@ -235,8 +237,23 @@ struct RemovedBeneath {
     need(remover->unmount());
   }
   bool is_there() { return inode_object_of(volume.cluster(), directory).has_value(); }
-  auto make_in_it() { return maker->make_node({}, directory, "new", node_of(type)); }
+  auto make_in_it() {
+    return links ? maker->link(linked, directory, "new") : maker->make_node({}, directory, "new", node_of(type));
+  }
+  std::string undoing() const { return links ? "take back link" : "remove new inode"; }
+  /// The file that was linked is whole, and no longer points to where it got no name.
+  void remove_linked() {
+    if (!links) return;
+    volume.clock().advance(minutes(2));
+    CHECK(collect(volume.cluster(), volume.clock()).damaged.empty());
+    auto mount = volume.mount();
+    CHECK(need(mount->lookup(root_ino, "linked")).attributes.nlink == 1);
+    CHECK_FALSE(is_there());
+    need(mount->unlink(root_ino, "linked"));
+    need(mount->unmount());
+  }
   void expect_nothing_left() {
+    remove_linked();
     volume.clock().advance(minutes(2));
     CHECK(collect(volume.cluster(), volume.clock()).damaged.empty());
     collect(volume.cluster(), volume.clock());
@@ -245,10 +262,11 @@ struct RemovedBeneath {
   }
 
   const FileType type = GENERATE(FileType::regular, FileType::directory, FileType::symlink);
+  const bool links = type == FileType::regular && GENERATE(false, true);
   TestVolume volume;
   Mount maker = volume.mount();
   Mount remover = volume.mount();
-  Ino directory;
+  Ino directory, linked;
 };
 
 TEST_CASE("what a client made in a directory that is then removed goes with that client") {
@@ -268,7 +286,7 @@ TEST_CASE("a directory stays while somebody makes something in it") {
     CHECK(world.is_there());
     collector.end();
   });
-  const auto crash = once_on("remove new inode", {Fault::Kind::not_applied_and_crash});
+  const auto crash = once_on(world.undoing(), {Fault::Kind::not_applied_and_crash});
   world.maker.client->set_hook([&](const StepInfo& info) {
     beside(info);
     return crash(info);

@@ -64,8 +64,8 @@ class Search {
     const Performed& one = history_[i];
     const auto found = now.found.find(i);
     Progress then = now.with(i);
-    const auto result =
-        found == now.found.end() ? then.tree.perform(one.call) : then.tree.perform_on(found->second, one.call);
+    const auto result = found == now.found.end() ? then.tree.perform(one.call)
+                                                 : then.tree.perform_on(found->second, one.call, one.result);
     if ((one.is_in_doubt() || result == one.result) && explains(then)) return true;
     if (!one.is_in_doubt()) return false;
     return explains(now.with(i));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <set>
 
 namespace lccfs::crash {
 
@@ -44,6 +45,10 @@ Result<ModelTree::Id> ModelTree::find(const std::string& path) const {
 std::string ModelTree::perform(const Call& call) { return text_of_answer(act(call)); }
 
 Result<std::string> ModelTree::act(const Call& call) {
+  if (call.kind == Kind::link) {
+    LCCFS_TRY(const Id id, find(call.path));
+    return ok_after(link(id, call));
+  }
   const auto found = find(changes_an_inode(call.kind) ? call.path : directory_of(call.path));
   if (!found) return std::unexpected(found.error());
   return changes_an_inode(call.kind) ? change(nodes_.at(*found), call) : ok_after(act_in(*found, call));
@@ -55,24 +60,28 @@ std::optional<ModelTree::Id> ModelTree::id_of(const std::string& path) const {
 }
 
 std::vector<ModelTree::Id> ModelTree::files() const {
-  std::vector<Id> ids;
+  std::set<Id> ids;
   for (const auto& [id, node] : nodes_) {
     for (const auto& [name, child] : node.names) {
-      if (nodes_.at(child).type == FileType::regular) ids.push_back(child);
+      if (nodes_.at(child).type == FileType::regular) ids.insert(child);
     }
   }
-  return ids;
+  return {ids.begin(), ids.end()};
 }
 
 std::optional<ModelTree::Id> ModelTree::look_up(const Call& call) const {
-  const bool wants_inode = changes_an_inode(call.kind);
+  const bool wants_inode = changes_an_inode(call.kind) || call.kind == Kind::link;
   const auto directory = directory_of(call.path);
   if (!wants_inode && (directory.empty() || directory == "/d")) return std::nullopt;
   const auto found = find(wants_inode ? call.path : directory);
   return found ? std::optional(*found) : std::nullopt;
 }
 
-std::string ModelTree::perform_on(Id found, const Call& call) {
+std::string ModelTree::perform_on(Id found, const Call& call, const std::string& answered) {
+  if (call.kind == Kind::link) {
+    const bool was_too_late = names_of(found) == 0 && answered == describe(ErrorCode::not_found);
+    return was_too_late ? answered : text_of_answer(ok_after(link(found, call)));
+  }
   if (nodes_.at(found).is_directory() && nodes_.at(found).is_removed) return perform(call);  // the kernel looks again
   return text_of_answer(changes_an_inode(call.kind) ? change(nodes_.at(found), call) : ok_after(act_in(found, call)));
 }
@@ -106,6 +115,25 @@ Result<> ModelTree::make(Node& directory, const Call& call) {
   return {};
 }
 
+Result<> ModelTree::link(Id id, const Call& call) {
+  LCCFS_TRY(const Id parent, find(directory_of(call.other)));
+  Node& directory = nodes_.at(parent);
+  if (!directory.is_directory()) return failure(ErrorCode::not_directory, call.other);
+  if (directory.names.contains(name_of(call.other))) return failure(ErrorCode::exists, call.other);
+  if (nodes_.at(id).is_directory()) return failure(ErrorCode::not_permitted, call.path);
+  directory.names[name_of(call.other)] = id;
+  nodes_.at(id).is_removed = false;
+  return {};
+}
+
+unsigned ModelTree::names_of(Id id) const {
+  unsigned names = 0;
+  for (const auto& [parent, node] : nodes_) {
+    for (const auto& [name, child] : node.names) names += child == id ? 1 : 0;
+  }
+  return names;
+}
+
 Result<> ModelTree::remove(Node& directory, const Call& call) {
   const auto found = directory.names.find(name_of(call.path));
   if (found == directory.names.end()) return failure(ErrorCode::not_found, call.path);
@@ -113,8 +141,9 @@ Result<> ModelTree::remove(Node& directory, const Call& call) {
   if (call.kind == Kind::unlink && node.is_directory()) return failure(ErrorCode::is_directory, call.path);
   if (call.kind == Kind::rmdir && !node.is_directory()) return failure(ErrorCode::not_directory, call.path);
   if (!node.names.empty()) return failure(ErrorCode::not_empty, call.path);
-  node.is_removed = true;
+  const Id id = found->second;
   directory.names.erase(found);
+  node.is_removed = names_of(id) == 0;
   return {};
 }
 
@@ -132,7 +161,7 @@ Result<> ModelTree::rename(Node& directory, const Call& call) {
     return {};
   }
   if (call.kind == Kind::rename_no_replace) return failure(ErrorCode::exists, call.other);
-  if (from == to) return {};
+  if (from->second == to->second) return {};
   if (call.kind == Kind::exchange) {
     std::swap(from->second, to->second);
     return {};
@@ -142,9 +171,10 @@ Result<> ModelTree::rename(Node& directory, const Call& call) {
   if (moved.is_directory() && !replaced.is_directory()) return failure(ErrorCode::not_directory, call.other);
   if (!moved.is_directory() && replaced.is_directory()) return failure(ErrorCode::is_directory, call.other);
   if (!replaced.names.empty()) return failure(ErrorCode::not_empty, call.other);
-  replaced.is_removed = true;
+  const Id replaced_id = to->second;
   to->second = from->second;
   names.erase(from);
+  replaced.is_removed = names_of(replaced_id) == 0;
   return {};
 }
 
@@ -214,13 +244,14 @@ bool ModelTree::change_within(const Call& call) {
   return done.has_value();
 }
 
-std::string ModelTree::line_of(const Node& node, const std::string& path) const {
+std::string ModelTree::line_of(Id id, const std::string& path) const {
+  const Node& node = nodes_.at(id);
   constexpr char letters[] = "?fdlpscb";  // by FileType
   const auto subdirectories =
       std::ranges::count_if(node.names, [&](const auto& entry) { return nodes_.at(entry.second).is_directory(); });
   char numbers[64];
   std::snprintf(numbers, sizeof numbers, " %c%o %u", letters[static_cast<int>(node.type)], node.mode,
-                node.is_directory() ? static_cast<unsigned>(subdirectories) + 2 : 1);
+                node.is_directory() ? static_cast<unsigned>(subdirectories) + 2 : names_of(id));
   std::string line = path + numbers;
   if (node.type == FileType::symlink) line += " -> " + node.target;
   for (const auto& [name, value] : node.xattrs) line += " " + name + "=" + value;
@@ -232,7 +263,7 @@ void ModelTree::list(const Node& directory, const std::string& path, std::vector
   for (const auto& [name, id] : directory.names) {
     const Node& node = nodes_.at(id);
     const auto below = path + "/" + name;
-    lines.push_back(line_of(node, below));
+    lines.push_back(line_of(id, below));
     list(node, below, lines);
   }
 }
@@ -240,14 +271,14 @@ void ModelTree::list(const Node& directory, const std::string& path, std::vector
 std::string ModelTree::text() const {
   std::string text;
   for (const auto& [id, node] : nodes_) {
-    text += "\n" + line_of(node, std::to_string(id)) + (node.is_removed ? " removed" : "");
+    text += "\n" + line_of(id, std::to_string(id)) + (node.is_removed ? " removed" : "");
     for (const auto& [name, child] : node.names) text += " " + name + "=" + std::to_string(child);
   }
   return text;
 }
 
 std::vector<std::string> ModelTree::lines() const {
-  std::vector<std::string> lines{line_of(nodes_.at(root), "/")};
+  std::vector<std::string> lines{line_of(root, "/")};
   list(nodes_.at(root), "", lines);
   std::ranges::sort(lines);
   return lines;

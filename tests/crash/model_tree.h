@@ -23,8 +23,9 @@ class ModelTree {
   /// (but for names in /d, where clients stay), or the inode that is changed. nullopt: nothing to look up, or nothing
   /// found.
   std::optional<Id> look_up(const Call& call) const;
-  /// The rest of the call, on what look_up found: perhaps it has no name any more.
-  std::string perform_on(Id found, const Call& call);
+  /// The rest of the call, on what look_up found: perhaps it has no name any more. `answered`: what the real one says
+  /// decides where two answers are right (a link of what has just lost its last name).
+  std::string perform_on(Id found, const Call& call, const std::string& answered = "ok");
   std::optional<Id> id_of(const std::string& path) const;
   /// Of a file.
   const std::string& bytes_of(Id id) const { return nodes_.at(id).bytes; }
@@ -53,13 +54,15 @@ class ModelTree {
   Result<std::string> act(const Call& call);
   Result<> act_in(Id directory, const Call& call);
   Result<> make(Node& directory, const Call& call);
+  Result<> link(Id id, const Call& call);
+  unsigned names_of(Id id) const;
   Result<> remove(Node& directory, const Call& call);
   Result<> rename(Node& directory, const Call& call);
   Result<std::string> change(Node& node, const Call& call) const;
   Result<std::string> change_bytes(Node& node, const Call& call) const;
   Result<std::string> copied_by(const Node& target, const Call& call) const;
   void list(const Node& directory, const std::string& path, std::vector<std::string>& lines) const;
-  std::string line_of(const Node& node, const std::string& path) const;
+  std::string line_of(Id id, const std::string& path) const;
 
   std::map<Id, Node> nodes_;  // those that are removed, too
 };

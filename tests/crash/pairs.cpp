@@ -47,6 +47,10 @@ std::vector<State> states() {
       made.push_back(std::move(state));
     }
   }
+  made.push_back({"a and b are one file",
+                  {{.kind = Kind::mkdir, .path = "/d", .mode = 0700},
+                   {.kind = Kind::mkfile, .path = "/d/a", .mode = 0601},
+                   {.kind = Kind::link, .path = "/d/a", .other = "/d/b"}}});
   return made;
 }
 
@@ -55,6 +59,8 @@ std::vector<Call> operations(std::uint32_t mode) {
       {.kind = Kind::mkfile, .path = "/d/a", .mode = mode},
       {.kind = Kind::mkdir, .path = "/d/a", .mode = mode},
       {.kind = Kind::symlink, .path = "/d/b", .other = "to " + std::to_string(mode)},
+      {.kind = Kind::link, .path = "/d/a", .other = "/d/c"},
+      {.kind = Kind::link, .path = "/d/a", .other = "/d/b/f"},
       {.kind = Kind::unlink, .path = "/d/a"},
       {.kind = Kind::unlink, .path = "/d/b"},
       {.kind = Kind::rmdir, .path = "/d/a"},
@@ -78,6 +84,8 @@ std::vector<Call> further_operations() {
       {.kind = Kind::create, .path = "/d/a", .mode = 0610},
       {.kind = Kind::create, .path = "/d/a/g", .mode = 0610},
       {.kind = Kind::mkfifo, .path = "/d/b", .mode = 0610},
+      {.kind = Kind::link, .path = "/d/a", .other = "/d/b"},
+      {.kind = Kind::link, .path = "/d/a", .other = "/top"},
       {.kind = Kind::mkdir, .path = "/d/c", .mode = 0610},
       {.kind = Kind::rename, .path = "/d/a", .other = "/d/a"},
       {.kind = Kind::rename_no_replace, .path = "/d/a", .other = "/d/c"},
@@ -162,6 +170,7 @@ std::vector<Call> data_operations() {
       {.kind = Kind::set_xattr, .path = "/d/a", .other = "user.x", .letter = 'n'},
       {.kind = Kind::remove_xattr, .path = "/d/a", .other = "user.x"},
       {.kind = Kind::chmod, .path = "/d/a", .mode = 0610},
+      {.kind = Kind::link, .path = "/d/a", .other = "/d/c"},
       {.kind = Kind::unlink, .path = "/d/a"},
       {.kind = Kind::rename, .path = "/d/a", .other = "/d/b"},
   };

@@ -14,7 +14,7 @@ struct State {
   std::vector<Call> setup;
 };
 
-/// /d with each of: a and b free, a file, an empty directory, a directory with a file.
+/// /d with each of: a and b free, a file, an empty directory, a directory with a file; and both names of one file.
 std::vector<State> states();
 /// /d with a file a: empty, of one object, of several, sparse.
 std::vector<State> data_states();

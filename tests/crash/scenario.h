@@ -30,6 +30,7 @@ struct Scenario {
 Act make_file(std::string path, std::uint32_t mode);
 Act make_node(std::string path, NewNode node);
 Act make_directory(std::string path, std::uint32_t mode);
+Act link(std::string path, std::string new_name);
 Act unlink(std::string path);
 Act rmdir(std::string path);
 Act rename(std::string from, std::string to, RenameMode mode = RenameMode::replace);

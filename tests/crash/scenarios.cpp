@@ -18,6 +18,9 @@ Act make_node(std::string path, NewNode node) {
 Act make_directory(std::string path, std::uint32_t mode) {
   return make_node(std::move(path), {FileType::directory, mode, 0, ""});
 }
+Act link(std::string path, std::string new_name) {
+  return [=](Paths& at) { return on_names([&] { return at.link(path, new_name); }); };
+}
 Act unlink(std::string path) {
   return [=](Paths& at) { return on_names([&] { return at.unlink(path); }); };
 }
@@ -97,6 +100,88 @@ std::vector<Scenario> making() {
        d(2, {"/d/a l777 1 -> ../to"}),
        {},
        make_node("/d/a", {FileType::symlink, 0777, 0, "rival's"}),
+       {}},
+  };
+}
+
+std::vector<Scenario> linking() {
+  const Act plain = link("/d/a", "/d/b");
+  const Tree both_names = d(2, {"/d/a f601 2", "/d/b f601 2"});
+  const Tree below = d(3, {"/d/a f601 2", "/d/b d702 2", "/d/b/f f601 2"});
+  return {
+      {"link", with({file_a}), plain, both_names, {}, plain, {}},
+      {"link, the new name made beside it", with({file_a}), plain, both_names, {}, file_b, {}},
+      {"link, the old name removed beside it", with({file_a}), plain, both_names, {}, unlink("/d/a"), {}},
+      {"link, the old name moved to the new one beside it",
+       with({file_a}),
+       plain,
+       both_names,
+       {},
+       rename("/d/a", "/d/b"),
+       {}},
+      {"link of an open file", with({file_a}), plain, both_names, {}, chmod("/d/a", 0604), "/d/a"},
+      {"link into another directory",
+       with({file_a, directory_b}),
+       link("/d/a", "/d/b/f"),
+       below,
+       {},
+       unlink("/d/a"),
+       {}},
+      {"link into another directory, which is removed beside it",
+       with({file_a, directory_b}),
+       link("/d/a", "/d/b/f"),
+       below,
+       {},
+       rmdir("/d/b"),
+       {}},
+      {"link where a name is",
+       with({file_a, file_b}),
+       plain,
+       d(2, {"/d/a f601 1", "/d/b f602 1"}),
+       ErrorCode::exists,
+       unlink("/d/b"),
+       {}},
+      {"link of a directory",
+       with({directory_a}),
+       plain,
+       d(3, {"/d/a d701 2"}),
+       ErrorCode::not_permitted,
+       rmdir("/d/a"),
+       {}},
+      {"unlink of one name of two",
+       with({file_a, plain}),
+       unlink("/d/a"),
+       d(2, {"/d/b f601 1"}),
+       {},
+       unlink("/d/b"),
+       {}},
+      {"unlink of one name of two, a third made beside it",
+       with({file_a, plain}),
+       unlink("/d/a"),
+       d(2, {"/d/b f601 1"}),
+       {},
+       link("/d/b", "/d/c"),
+       {}},
+      {"unlink of the name in another directory",
+       with({file_a, directory_b, link("/d/a", "/d/b/f")}),
+       unlink("/d/b/f"),
+       d(3, {"/d/a f601 1", "/d/b d702 2"}),
+       {},
+       unlink("/d/a"),
+       {}},
+      {"rename over one name of two",
+       with({file_a, plain, make_file("/d/c", 0603)}),
+       rename("/d/c", "/d/b"),
+       d(2, {"/d/a f601 1", "/d/b f603 1"}),
+       {},
+       unlink("/d/a"),
+       {}},
+      {"rename of one name over the other",
+       with({file_a, plain}),
+       rename("/d/a", "/d/b"),
+       both_names,
+       {},
+       unlink("/d/b"),
        {}},
   };
 }
@@ -272,7 +357,7 @@ std::vector<Scenario> renaming() {
 const std::vector<Scenario>& scenarios() {
   static const std::vector<Scenario> all = [] {
     std::vector<Scenario> joined = making();
-    for (auto* more : {&removing, &renaming}) {
+    for (auto* more : {&linking, &removing, &renaming}) {
       for (Scenario& scenario : more()) joined.push_back(std::move(scenario));
     }
     std::vector<Scenario> chosen;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Names: rename and its flags, limits, symbolic links, special files."""
 
+import concurrent.futures
 import ctypes
 import errno
 import os
@@ -9,7 +10,7 @@ import socket
 import stat
 import struct
 
-from harness import MountTest, NOBODY, as_user
+from harness import MountTest, NOBODY, as_user, context, run
 
 RENAME_NOREPLACE, RENAME_EXCHANGE, RENAME_WHITEOUT = 1, 2, 4
 AT_FDCWD = -100
@@ -99,6 +100,79 @@ class RenameTest(MountTest):
         as_user(NOBODY, lambda: os.rename(folder / "mine", folder / "still mine"))
 
 
+class HardLinkTest(MountTest):
+    """Several names of one file, on two mounts."""
+
+    stores = ("local", "rados")
+
+    def test_names_in_two_directories_are_one_file(self):
+        other = self.volume.mount()
+        (self.mount / "d").mkdir()
+        (self.mount / "file").write_text("one", encoding="utf-8")
+        os.link(self.mount / "file", self.mount / "d" / "second")
+        self.assertEqual(os.stat(other / "file").st_nlink, 2)
+        self.assertTrue(os.path.samefile(other / "file", other / "d" / "second"))
+        (other / "d" / "second").write_text("two", encoding="utf-8")
+        self.assertEqual((self.mount / "file").read_text(encoding="utf-8"), "two")
+        os.unlink(self.mount / "file")
+        self.assertEqual(os.stat(self.mount / "d" / "second").st_nlink, 1)
+        self.assertEqual((other / "d" / "second").read_text(encoding="utf-8"), "two")
+
+    def test_a_link_is_refused_where_it_cannot_be(self):
+        (self.mount / "d").mkdir()
+        (self.mount / "file").touch()
+        self.assert_errno(errno.EPERM, os.link, self.mount / "d", self.mount / "e")
+        self.assert_errno(errno.EEXIST, os.link, self.mount / "file", self.mount / "d")
+        self.assert_errno(errno.ENOENT, os.link, self.mount / "missing", self.mount / "e")
+        self.assert_errno(errno.ENAMETOOLONG, os.link, self.mount / "file", self.mount / ("x" * 256))
+        self.assertEqual(sorted(os.listdir(self.mount.path)), ["d", "file"])
+        self.assertEqual(os.stat(self.mount / "file").st_nlink, 1)
+
+    def test_an_open_file_without_a_name_gets_none_back(self):
+        with open(self.mount / "file", "w", encoding="utf-8") as file:
+            os.unlink(self.mount / "file")
+            top = os.open(self.mount.path, os.O_RDONLY)  # with it os.link follows the link in /proc
+            open_file = f"/proc/self/fd/{file.fileno()}"
+            self.assert_errno(errno.ENOENT, os.link, open_file, "back", dst_dir_fd=top)
+            os.close(top)
+        self.assertEqual(os.listdir(self.mount.path), [])
+
+    def test_cp_and_tar_keep_links(self):
+        (self.mount / "a").mkdir()
+        (self.mount / "a" / "file").write_text("x", encoding="utf-8")
+        os.link(self.mount / "a" / "file", self.mount / "a" / "second")
+        run("cp", "-a", self.mount / "a", self.mount / "b")
+        run("cp", "-al", self.mount / "a", self.mount / "c")
+        run("tar", "-C", self.mount.path, "-cf", self.mount / "d.tar", "a")
+        (self.mount / "d").mkdir()
+        run("tar", "-C", self.mount / "d", "-xf", self.mount / "d.tar")
+        for copy in ("b", "d/a"):
+            self.assertEqual(os.stat(self.mount / copy / "file").st_nlink, 2)
+            self.assertTrue(os.path.samefile(self.mount / copy / "file", self.mount / copy / "second"))
+        self.assertEqual(os.stat(self.mount / "c" / "second").st_nlink, 4)
+        run("rm", "-r", self.mount / "a")
+        self.assertEqual(os.stat(self.mount / "c" / "file").st_nlink, 2)
+
+    def test_two_clients_that_link_and_unlink_one_file_agree_on_its_count(self):
+        other = self.volume.mount()
+        (self.mount / "file").touch()
+
+        def link_and_unlink(mount, own, rounds):
+            for number in range(rounds):
+                os.link(mount / "file", mount / f"{own} {number}")
+                if number % 3:
+                    os.unlink(mount / f"{own} {number}")
+
+        rounds = 300 if context.full else 60
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            work = [pool.submit(link_and_unlink, mount, own, rounds) for mount, own in ((self.mount, "a"), (other, "b"))]
+            for one in work:
+                one.result()
+        names = len(os.listdir(other.path))
+        self.assertEqual(names, 1 + 2 * (rounds // 3))
+        self.assertEqual(os.stat(other / "file").st_nlink, names)
+
+
 class NotYetTest(MountTest):
     """What a later version brings is refused, and changes nothing."""
 
@@ -118,11 +192,6 @@ class NotYetTest(MountTest):
         self.assertEqual((self.mount / "d" / "file").read_text(encoding="utf-8"), "x")
         self.assertEqual(os.listdir(self.mount.path), ["d"])
 
-    def test_a_link_is_refused(self):
-        (self.mount / "file").touch()
-        self.assert_errno(errno.EPERM, os.link, self.mount / "file", self.mount / "second")
-        self.assertEqual(os.listdir(self.mount.path), ["file"])
-        self.assertEqual(os.stat(self.mount / "file").st_nlink, 1)
 
 
 class LimitsTest(MountTest):

@@ -33,9 +33,9 @@ char letter(FileType type) {
   return '?';
 }
 
-std::string line_of(const std::string& path, const Attributes& attributes) {
+std::string line_of(const std::string& path, const Attributes& attributes, unsigned links) {
   char numbers[64];
-  std::snprintf(numbers, sizeof numbers, " %c%o %u", letter(attributes.type), attributes.mode, attributes.nlink);
+  std::snprintf(numbers, sizeof numbers, " %c%o %u", letter(attributes.type), attributes.mode, links);
   return path + numbers;
 }
 
@@ -71,6 +71,13 @@ Result<> Paths::make_file(const std::string& path, std::uint32_t mode) {
 Result<> Paths::make_node(const std::string& path, const NewNode& node) {
   LCCFS_TRY(const Place at, place(path));
   LCCFS_CHECK(file_system_.make_node(root_user, at.parent, at.name, node));
+  return {};
+}
+
+Result<> Paths::link(const std::string& path, const std::string& new_name) {
+  LCCFS_TRY(const Ino ino, find(path));
+  LCCFS_TRY(const Place at, place(new_name));
+  LCCFS_CHECK(file_system_.link(ino, at.parent, at.name));
   return {};
 }
 
@@ -187,16 +194,25 @@ Result<HandleId> Paths::open(const std::string& path, int flags) {
 }
 
 std::vector<std::string> Paths::tree() {
-  std::vector<std::string> lines;
+  Listing listing;
+  auto& lines = listing.lines;
   const auto root = file_system_.get_attributes(root_ino);
   if (!root) return {"/ " + root.error().context};
-  lines.push_back(line_of("/", root->attributes));
-  list(root_ino, "", lines);
+  lines.push_back(line_of("/", root->attributes, root->attributes.nlink));
+  list(root_ino, "", listing);
+  std::map<Ino, unsigned> names;
+  for (const auto& name : listing.others) ++names[name.attributes.ino];
+  for (const auto& [attributes, path, rest] : listing.others) {
+    const auto links = names.at(attributes.ino);
+    lines.push_back(line_of(path, attributes, links) + rest);
+    if (attributes.nlink < links) lines.push_back(path + ": its link count is " + std::to_string(attributes.nlink));
+  }
   std::ranges::sort(lines);
   return lines;
 }
 
-void Paths::list(Ino directory, const std::string& path, std::vector<std::string>& lines) {
+void Paths::list(Ino directory, const std::string& path, Listing& listing) {
+  auto& lines = listing.lines;
   const auto handle = file_system_.open_directory(directory);
   if (!handle) return lines.push_back(path + ": open: " + handle.error().context);
   std::uint64_t cookie = 0;
@@ -207,30 +223,33 @@ void Paths::list(Ino directory, const std::string& path, std::vector<std::string
     cookie = page->back().cookie;
     for (const DirectoryEntry& entry : *page) {
       if (entry.name == "." || entry.name == "..") continue;
-      describe_entry(entry, directory, path + "/" + entry.name, lines);
+      describe_entry(entry, directory, path + "/" + entry.name, listing);
     }
   }
   file_system_.release_directory(*handle);
 }
 
-void Paths::describe_entry(const DirectoryEntry& entry, Ino parent, const std::string& path,
-                           std::vector<std::string>& lines) {
+void Paths::describe_entry(const DirectoryEntry& entry, Ino parent, const std::string& path, Listing& listing) {
+  auto& lines = listing.lines;
   const auto found = file_system_.lookup(parent, entry.name);
   if (!found) return lines.push_back(path + ": listed, but lookup says: " + describe(found.error().code));
   const Attributes& attributes = found->attributes;
   if (attributes.type != entry.type || attributes.ino != entry.ino) {
     lines.push_back(path + ": listed as another inode or type than lookup says");
   }
-  std::string line = line_of(path, attributes);
+  if (attributes.type == FileType::directory) {
+    lines.push_back(line_of(path, attributes, attributes.nlink) + xattrs_of(attributes.ino));
+    return list(attributes.ino, path, listing);
+  }
+  std::string rest;
   if (attributes.type == FileType::symlink) {
-    line += " -> " + file_system_.read_link(attributes.ino).value_or("(cannot be read)");
+    rest += " -> " + file_system_.read_link(attributes.ino).value_or("(cannot be read)");
   }
-  line += xattrs_of(attributes.ino);
+  rest += xattrs_of(attributes.ino);
   if (attributes.type == FileType::regular && attributes.size_bytes > 0) {
-    line += bytes_of(attributes.ino, attributes.size_bytes);
+    rest += bytes_of(attributes.ino, attributes.size_bytes);
   }
-  lines.push_back(std::move(line));
-  if (attributes.type == FileType::directory) list(attributes.ino, path, lines);
+  listing.others.push_back({attributes, path, std::move(rest)});
 }
 
 std::string Paths::xattrs_of(Ino ino) {

@@ -22,6 +22,7 @@ class Paths {
   Result<> stay_at(const std::string& path);
   Result<> make_file(const std::string& path, std::uint32_t mode);  ///< open(2) with O_CREAT and O_EXCL, and close
   Result<> make_node(const std::string& path, const NewNode& node);
+  Result<> link(const std::string& path, const std::string& new_name);
   Result<> unlink(const std::string& path);
   Result<> rmdir(const std::string& path);
   Result<> rename(const std::string& from, const std::string& to, RenameMode mode = RenameMode::replace);
@@ -44,9 +45,10 @@ class Paths {
   Result<> sync_directory(const std::string& path);
   Result<std::string> read(HandleId handle, std::uint64_t offset, std::size_t size_bytes);
 
-  /// A line for each inode that can be reached: path, type and mode, link count, symlink's target, xattrs, a file's
+  /// A line for each name that can be reached: path, type and mode, a directory's link count or how many names there
+  /// are of what is none (its link count may be higher until a collector comes), symlink's target, xattrs, a file's
   /// bytes (runs_of); and for all that does not fit together: an entry without inode, an entry whose type is not the
-  /// inode's, an error.
+  /// inode's, a link count that is too low, an error.
   std::vector<std::string> tree();
 
  private:
@@ -54,10 +56,18 @@ class Paths {
     Ino parent;
     std::string name;
   };
+  /// What was found on the way.
+  struct Listing {
+    struct Name {
+      Attributes attributes;
+      std::string path, rest;
+    };
+    std::vector<std::string> lines;
+    std::vector<Name> others;  // of all but directories
+  };
   Result<Place> place(const std::string& path);
-  void list(Ino directory, const std::string& path, std::vector<std::string>& lines);
-  void describe_entry(const DirectoryEntry& entry, Ino parent, const std::string& path,
-                      std::vector<std::string>& lines);
+  void list(Ino directory, const std::string& path, Listing& listing);
+  void describe_entry(const DirectoryEntry& entry, Ino parent, const std::string& path, Listing& listing);
   std::string xattrs_of(Ino ino);
   std::string bytes_of(Ino ino, std::uint64_t size_bytes);
 

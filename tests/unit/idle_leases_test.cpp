@@ -212,6 +212,20 @@ TEST_CASE("a file that another client has written and closed is stored before it
   CHECK(read_elsewhere(volume, file.ino) == "new and longer");
 }
 
+TEST_CASE("a file that was written and closed is stored before it gets another name") {
+  TestVolume volume;
+  auto writer = volume.mount(closing());
+  auto other = volume.mount(closing());
+  const auto mine = closed_file(writer, "f.tmp", "new and longer");
+  need(writer->link(mine.ino, root_ino, "f"));
+  const auto another = closed_file(writer, "g.tmp", "also new");
+  need(other->link(another.ino, root_ino, "g"));
+  writer.client->crash();
+  volume.clock().advance(seconds(61));
+  CHECK(read_elsewhere(volume, mine.ino) == "new and longer");
+  CHECK(read_elsewhere(volume, another.ino) == "also new");
+}
+
 TEST_CASE("an error after the last close is told to the next that opens the file, who finds the bytes") {
   TestVolume volume;
   auto mount = volume.mount(closing());

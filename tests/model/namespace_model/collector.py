@@ -61,6 +61,9 @@ def count_names(inode, ino, token):
         seen = yield from read(directory, "everything")
         if seen is None:
             continue
+        removals = [by for (lost, _), by in seen[0].detached if lost == ino]
+        if on("REMOVAL_COUNTS_FIRST") and any(owner(by) in seen[1] for by in removals):
+            return "later"
         for name, entry in seen[0].entries:
             if entry[0] != ino:
                 continue

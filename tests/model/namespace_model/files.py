@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """create and mkdir, unlink, link: step tables in src/fs/create.cpp,
-unlink.cpp; link is not built yet). The range intent of create is in the queue from the beginning."""
+link.cpp, unlink.cpp. The range intent of create is in the queue from the beginning."""
 
 from .rules import on
 from .settling import resolve, settle_seal
@@ -42,8 +42,13 @@ def create(directory, name, ino, operation):
 
 
 def one_name_less(ino, nlink):
-    while nlink > 1:
-        done = yield from numbered(ino, [("nlink", nlink)], [("nlink", nlink - 1)])
+    if nlink > 1:
+        yield from count_one_less(ino, nlink)
+
+
+def count_one_less(ino, nlink, more_changes=()):
+    while nlink > 0:
+        done = yield from numbered(ino, [("nlink", nlink)], [("nlink", nlink - 1), *more_changes])
         if done != "refused":
             return
         seen = yield from read(ino, "state")
@@ -114,5 +119,5 @@ def _link_once(directory, name, to_directory, to_name, token):
     if result != "OK":
         seen = yield from read(ino, "state")
         if seen is not None:
-            yield from one_name_less(ino, seen[1])
+            yield from count_one_less(ino, seen[1], [("drop parent", to_directory, token)])
     return result

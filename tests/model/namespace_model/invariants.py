@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Invariants V, P and Q of docs/PROTOCOL.md section 3, and that directories form a tree. In every state."""
+"""Invariants V, P and Q of docs/PROTOCOL.md section 3, that directories form a tree, and that no link count is too
+low. In every state."""
 
 from .rules import on
 from .store import INODES, ROOT, TYPE, get, load
@@ -54,6 +55,8 @@ def broken_invariant(volume, queue):
 def _wrong_with(volume, queue, ino, inode, links, parent_of):
     if TYPE[ino] == "d" and links > 1:
         return f"directory {ino} has {links} names"
+    if TYPE[ino] == "f" and inode.state == "live" and inode.nlink < links:
+        return f"nlink of {ino} is {inode.nlink}, it has {links} names"
     to_be_repaired = links == 0 or inode.state == "dead" or (TYPE[ino] == "f" and links != inode.nlink)
     if to_be_repaired and not can_be_found(volume, queue, ino):
         return f"Q: nothing in the queue leads to {ino}: {inode.state}, {links} names, nlink {inode.nlink}"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The rules of the namespace that can be switched off, one at a time. Those that say "across" belong to
-renames across directories and to links, which are in the protocol but not built yet."""
+renames across directories, which are in the protocol but not built yet."""
 
 from mends import Mends
 
@@ -61,6 +61,10 @@ MENDS = Mends(
         "DEAD_DIRECTORY_WAITS": (
             "PROTOCOL 5, recount",
             "a dead directory with d/ or x/ keys stays: its own item comes first",
+        ),
+        "REMOVAL_COUNTS_FIRST": (
+            "PROTOCOL 5, recount",
+            "an inode that has just lost a name waits for the operation that took it: it corrects nlink by one",
         ),
         "RECOUNT_VERSION": ("PROTOCOL 5, recount", "recount's steps guard the version as read"),
     }

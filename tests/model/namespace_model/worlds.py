@@ -11,6 +11,7 @@ WORLDS = {
     "two files": {1: {"A": 2, "B": 3}, 2: {"a": 10, "b": 11}},
     "hard link": {1: {"A": 2, "B": 3}, 2: {"a": 10, "b": 10}},
     "hard link apart": {1: {"A": 2, "B": 3}, 2: {"a": 10}, 3: {"b": 10}},
+    "three names": {1: {"A": 2, "B": 3}, 2: {"a": 10, "b": 10, "c": 10}},
     "a directory": {1: {"A": 2, "B": 3}, 2: {"a": 4}},
     "two directories apart": {1: {"A": 2, "B": 3}, 2: {"a": 4}, 3: {"b": 5}},
     "two directories": {1: {"A": 2, "B": 3}, 2: {"a": 4, "b": 5}},
@@ -70,5 +71,5 @@ def with_number(operation, client):
 
 
 def is_built(operation):
-    """Renames across directories and links are in the protocol only."""
-    return operation[0] != "link" and (operation[0] != "rename" or operation[1] == operation[3])
+    """Renames across directories are in the protocol only."""
+    return operation[0] != "rename" or operation[1] == operation[3]

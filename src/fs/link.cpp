@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// link (X, P, name): 3 writes, one after the other.
+//
+//  # | object     | step                                                       | stop here leaves
+//  0 | Data.X.*,  | write out what is buffered, and its size (file_node.cpp):  | an X of which more is stored
+//    | Inode.X    | no crash leaves the new name with less than X had          |
+//  0 | Session.me | [log queue items] inode item X                             | an item that finds nothing to do
+//  1 | Inode.X    | [add link] guard live, attr as read; nlink + 1, ctime;     | a count and a back-pointer too many,
+//    |            | back-pointer (P, token)                                    | which a collector corrects, from the
+//    |            |                                                            | item
+//  2 | Inode.P    | [insert entry] guard open(P), the name absent; set both    | COMMIT
+//    |            | keys; times                                                |
+//  3 | Inode.X    | [take back link] only if 2 was refused: nlink - 1, without | before it: as after 1
+//    |            | that back-pointer                                          |
+//
+// While it runs, and as long as X may point to P without a name there, P is not removed: a collector asks
+// (docs/PROTOCOL.md section 5). X cannot die after 1 either, whatever becomes of its other names: the back-pointer is
+// not retired before this operation is.
+#include "base/log.h"
+#include "fs/namespace.h"
+
+namespace lccfs {
+
+class Namespace::Link {
+ public:
+  Link(Namespace& its_namespace, Ino ino, const txn::Name& name)
+      : namespace_(its_namespace),
+        ino_(ino),
+        name_(name),
+        pointer_{name.directory, its_namespace.instance_.next_token()} {}
+
+  Result<Inode> run();
+
+ private:
+  Result<bool> name_once(bool from_memory);
+  Result<bool> count_name(bool from_memory);
+  Result<bool> insert_entry();
+  bool take_back();
+  Result<bool> take_back_once();
+
+  Namespace& namespace_;
+  Instance& instance_ = namespace_.instance_;
+  Metadata& metadata_ = namespace_.metadata_;
+  const Ino ino_;
+  const txn::Name& name_;
+  const format::BackPointerRecord pointer_;
+  bool is_logged_ = false;
+  std::optional<Inode> counted_;  // as step 1 has left it
+  bool may_be_counted_ = false;   // step 1 may have been applied
+  bool may_have_name_ = false;    // step 2 may have been applied
+};
+
+namespace {
+
+Result<> check_linkable(const Inode& inode) {
+  const auto object = format::inode_object(inode.ino);
+  if (inode.is_directory()) return failure(ErrorCode::not_permitted, object + ": a directory has one name");
+  if (!inode.live()) return failure(ErrorCode::stale, object + " was removed");
+  if (inode.attr.nlink == 0) return failure(ErrorCode::not_found, object + " has no name any more");
+  if (inode.attr.nlink >= most_links) return failure(ErrorCode::too_many_links, object);
+  return {};
+}
+
+}  // namespace
+
+/// Step 1. false: start over.
+Result<bool> Namespace::Link::count_name(bool from_memory) {
+  const auto begun = namespace_.now();
+  if (!from_memory) LCCFS_CHECK(metadata_.read_existing(ino_));
+  LCCFS_TRY(const auto known, metadata_.existing(ino_));
+  if (auto linkable = check_linkable(*known); !linkable) {
+    if (known->sent < begun) return false;
+    return std::unexpected(std::move(linkable).error());
+  }
+  if (known->is_regular()) LCCFS_CHECK(namespace_.files_.store_before_naming(*known, begun));
+  if (!is_logged_) LCCFS_CHECK(instance_.log_inode(ino_));
+  is_logged_ = true;
+  auto inode = *known;
+  ++inode.attr.nlink;
+  inode.ctime = namespace_.wall_time();
+  inode.sent = namespace_.now();
+  const auto step = metadata_.run(txn::add_link({ino_, known->attr_raw, inode.attr, pointer_, inode.ctime}));
+  if (!step) {
+    may_be_counted_ = !certainly_not_applied(step.error());
+    return std::unexpected(step.error());
+  }
+  if (step->decided == Decided::refused) return false;
+  inode.attr_raw = encode(inode.attr);
+  inode.version = step->version;
+  counted_ = std::move(inode);
+  if (step->version == 0) {
+    if (auto again = read_inode_and_map(instance_, ino_)) counted_ = std::move(*again);
+  }
+  namespace_.attr_changed(*counted_);
+  return true;
+}
+
+/// Step 2. false: refused.
+Result<bool> Namespace::Link::insert_entry() {
+  const auto sent = namespace_.now();
+  const format::EntryRecord entry{ino_, counted_->attr.type, pointer_.token};
+  const auto time = namespace_.wall_time();
+  const auto step = metadata_.run(txn::insert_entry(name_, entry, time, std::nullopt));
+  may_have_name_ = !step && !certainly_not_applied(step.error());
+  if (!step) return std::unexpected(step.error());
+  if (step->decided == Decided::refused) return false;
+  metadata_.names.put(name_, txn::Entry{encode(entry), entry}, sent);
+  metadata_.directory_changed(name_.directory, step->version, time);
+  return true;
+}
+
+/// Step 3. false: start over.
+Result<bool> Namespace::Link::take_back_once() {
+  const auto known = read_inode(instance_, ino_);
+  if (!known && known.error().code == ErrorCode::not_found) return true;
+  if (!known) return std::unexpected(known.error());
+  auto attr = known->attr;
+  if (attr.nlink > 0) --attr.nlink;
+  LCCFS_TRY(const auto step,
+            instance_.run(txn::take_back_link({ino_, known->attr_raw, attr, pointer_, namespace_.wall_time()})));
+  return step.decided == Decided::applied;
+}
+
+bool Namespace::Link::take_back() {
+  const auto taken_back = until_done(instance_, [this](bool) { return take_back_once(); });
+  metadata_.inodes.drop(ino_);
+  if (!taken_back) {
+    log::warning(format::inode_object(ino_) + ": link count left to the collector: " + taken_back.error().context);
+  }
+  return taken_back.has_value();
+}
+
+/// false: start over.
+Result<bool> Namespace::Link::name_once(bool from_memory) {
+  LCCFS_TRY(const auto parent, namespace_.directory_with_room_for(name_, from_memory));
+  if (!parent) return false;
+  if (!counted_) {
+    LCCFS_TRY(const bool is_counted, count_name(from_memory));
+    if (!is_counted) return false;
+  }
+  return insert_entry();
+}
+
+Result<Inode> Namespace::Link::run() {
+  const DirectoriesInUse::Making making(namespace_.directories_, name_.directory);
+  if (const auto named = until_done(instance_, [this](bool first) { return name_once(first); }); !named) {
+    const bool may_point_here = may_have_name_ || (counted_ ? !take_back() : may_be_counted_);
+    if (may_point_here) namespace_.directories_.keep(name_.directory);
+    return std::unexpected(named.error());
+  }
+  return *counted_;
+}
+
+Result<EntryReply> Namespace::link(Ino ino, Ino parent, const std::string& text) {
+  LCCFS_CHECK(check_change(options_, text));
+  const auto sent = now();
+  const auto name = metadata_.name_in(parent, text);
+  LCCFS_TRY(auto linked, Link(*this, ino, name).run());
+  return entry_reply_for(as_of_now(std::move(linked)), sent);
+}
+
+}  // namespace lccfs

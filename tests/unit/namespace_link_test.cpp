@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Several names of one inode: what each call answers, what is counted, and what a refused link leaves.
+#include <fcntl.h>
+
+#include "support/catch.h"
+#include "support/collecting.h"
+#include "support/file_calls.h"
+#include "support/namespace_calls.h"
+#include "support/test_volume.h"
+
+using namespace lccfs;
+using namespace lccfs::test;
+
+namespace {
+
+std::uint32_t links_of(FileSystem& fs, Ino ino) { return need(fs.get_attributes(ino)).attributes.nlink; }
+
+bool points_back_by_key(TestVolume& volume, Ino ino) { return has_keys(*inode_object_of(volume.cluster(), ino), "p/"); }
+
+void set_link_count(TestVolume& volume, Ino ino, std::uint32_t nlink) {
+  volume.cluster().with_objects([&](scripted::Objects& objects) {
+    auto& raw = objects.metadata().at(format::inode_object(ino)).xattrs.at(format::xattr::attr);
+    auto attr = need(format::decode<format::AttrRecord>(raw));
+    attr.nlink = nlink;
+    raw = format::encode(attr);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("a link is one more name for the inode, in its directory or in another, of whatever is no directory") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  auto other = volume.mount();
+  auto& fs = *mount.file_system;
+  const auto directory = make_dir(fs, root_ino, "d");
+  for (const auto type : {FileType::regular, FileType::symlink, FileType::fifo}) {
+    const auto name = "of type " + std::to_string(static_cast<int>(type));
+    const auto ino = need(fs.make_node({}, root_ino, name, {type, 0644, 0, "to"})).attributes.ino;
+    CHECK(need(fs.link(ino, root_ino, name + ", again")).attributes.nlink == 2);
+    CHECK(need(fs.link(ino, directory, name)).attributes.ino == ino);
+    const auto seen = need(other->lookup(directory, name)).attributes;
+    CHECK(seen.ino == ino);
+    CHECK(seen.nlink == 3);
+    CHECK(seen.type == type);
+  }
+  CHECK(names_in(fs, directory).size() == 3);
+  CHECK(problems(volume.cluster()).empty());
+}
+
+TEST_CASE("what is written through one name is read through the other") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  const auto file = create_file(*mount.file_system, "f");
+  need(mount->link(file.ino, root_ino, "g"));
+  need(write_at(*mount.file_system, file.handle, 0, "bytes"));
+  const auto g = *ino_of(*mount.file_system, root_ino, "g");
+  CHECK(whole(*mount.file_system, open_again(*mount.file_system, g)) == "bytes");
+}
+
+TEST_CASE("the count goes down with each name, and the file stays until the last") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  auto& fs = *mount.file_system;
+  const auto f = make_file(fs, root_ino, "f");
+  const auto directory = make_dir(fs, root_ino, "d");
+  need(fs.link(f, directory, "g"));
+  need(fs.link(f, root_ino, "h"));
+  need(fs.unlink(root_ino, "f"));
+  CHECK(links_of(fs, f) == 2);
+  make_file(fs, root_ino, "another");
+  need(fs.rename(root_ino, "another", root_ino, "h", RenameMode::replace));
+  CHECK(links_of(fs, f) == 1);
+  collect(volume.cluster(), volume.clock());
+  CHECK(*ino_of(fs, directory, "g") == f);
+  need(fs.unlink(directory, "g"));
+  need(fs.rmdir(root_ino, "d"));
+  collect(volume.cluster(), volume.clock());
+  CHECK_FALSE(inode_object_of(volume.cluster(), f));
+  CHECK_FALSE(inode_object_of(volume.cluster(), directory));
+  CHECK(names_in(fs, root_ino) == std::vector<std::string>{"h"});
+}
+
+TEST_CASE("a collector leaves one back-pointer for each directory that holds a name") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  auto& fs = *mount.file_system;
+  const auto f = make_file(fs, root_ino, "f");
+  const auto directory = make_dir(fs, root_ino, "d");
+  for (const auto* name : {"1", "2", "3"}) need(fs.link(f, directory, name));
+  collect(volume.cluster(), volume.clock());
+  const auto object = *inode_object_of(volume.cluster(), f);
+  CHECK(std::ranges::count_if(object.keys, [](const auto& key) { return key.first.starts_with("p/"); }) == 1);
+  CHECK(links_of(fs, f) == 4);
+}
+
+TEST_CASE("a rename of one name over another of the same inode changes nothing") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  auto& fs = *mount.file_system;
+  const auto f = make_file(fs, root_ino, "f");
+  need(fs.link(f, root_ino, "g"));
+  need(fs.rename(root_ino, "f", root_ino, "g", RenameMode::replace));
+  CHECK(names_in(fs, root_ino) == std::vector<std::string>{"f", "g"});
+  CHECK(links_of(fs, f) == 2);
+}
+
+TEST_CASE("a link is refused for a directory, a taken name, what has no name, and one name too many") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  auto& fs = *mount.file_system;
+  const auto f = make_file(fs, root_ino, "f");
+  const auto directory = make_dir(fs, root_ino, "d");
+  CHECK(error_of(fs.link(directory, root_ino, "e")) == ErrorCode::not_permitted);
+  CHECK(error_of(fs.link(f, root_ino, "d")) == ErrorCode::exists);
+  CHECK(error_of(fs.link(f, root_ino, "f")) == ErrorCode::exists);
+  CHECK(error_of(fs.link(f, root_ino, std::string(256, 'x'))) == ErrorCode::name_too_long);
+  CHECK(error_of(fs.link(f, f, "x")) == ErrorCode::not_directory);
+  const auto opened = create_file(fs, "opened");
+  need(fs.unlink(root_ino, "opened"));
+  CHECK(error_of(fs.link(opened.ino, root_ino, "back")) == ErrorCode::not_found);
+  set_link_count(volume, f, most_links);
+  volume.clock().advance(std::chrono::seconds(2));
+  CHECK(error_of(fs.link(f, root_ino, "g")) == ErrorCode::too_many_links);
+  set_link_count(volume, f, 1);
+  CHECK(names_in(fs, root_ino) == std::vector<std::string>{"d", "f"});
+  CHECK_FALSE(points_back_by_key(volume, f));
+}
+
+TEST_CASE("a link into a directory that another has removed is stale, and of a file that is gone") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  auto other = volume.mount();
+  auto& fs = *mount.file_system;
+  const auto f = make_file(fs, root_ino, "f");
+  const auto directory = make_dir(fs, root_ino, "d");
+  need(other->rmdir(root_ino, "d"));
+  CHECK(error_of(fs.link(f, directory, "g")) == ErrorCode::stale);
+  need(other->unlink(root_ino, "f"));
+  volume.clock().advance(std::chrono::seconds(2));
+  collect(volume.cluster(), volume.clock());
+  CHECK(error_of(fs.link(f, root_ino, "g")) == ErrorCode::stale);
+}
+
+TEST_CASE("a file that loses its last name and dies while it is linked gets no name, though it is open") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  auto other = volume.mount();
+  const auto file = create_file(*other.file_system, "f");
+  volume.clock().advance(std::chrono::minutes(1));
+  need(mount->lookup(root_ino, "f"));
+  mount.client->set_hook(before("add link", [&] {
+    need(other->unlink(root_ino, "f"));
+    collect(volume.cluster(), volume.clock());
+  }));
+  CHECK(error_of(mount->link(file.ino, root_ino, "g")) == ErrorCode::stale);
+  CHECK(names_in(*mount.file_system, root_ino).empty());
+  CHECK(state_of(*inode_object_of(volume.cluster(), file.ino)) == format::StateRecord::Kind::dead);
+}
+
+TEST_CASE("a link that loses its name to another takes back what it has counted") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  auto other = volume.mount();
+  auto& fs = *mount.file_system;
+  const auto f = make_file(fs, root_ino, "f");
+  mount.client->set_hook([&](const StepInfo& info) {
+    if (info.step == "insert entry" && !ino_of(*other.file_system, root_ino, "g")) {
+      make_file(*other.file_system, root_ino, "g");
+    }
+    return Fault{};
+  });
+  CHECK(error_of(fs.link(f, root_ino, "g")) == ErrorCode::exists);
+  CHECK(links_of(fs, f) == 1);
+  CHECK_FALSE(points_back_by_key(volume, f));
+}
+
+TEST_CASE("two links of one file at once are both counted") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  auto other = volume.mount();
+  const auto f = make_file(*mount.file_system, root_ino, "f");
+  mount.client->set_hook([&](const StepInfo& info) {
+    if (info.step == "add link" && !ino_of(*other.file_system, root_ino, "h")) need(other->link(f, root_ino, "h"));
+    return Fault{};
+  });
+  CHECK(need(mount->link(f, root_ino, "g")).attributes.nlink == 3);
+  CHECK(links_of(*other.file_system, f) == 3);
+}
+
+TEST_CASE("a collector that counts the names beside an unlink leaves the count to it") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  auto& fs = *mount.file_system;
+  const auto f = make_file(fs, root_ino, "f");
+  for (const auto* name : {"g", "h"}) need(fs.link(f, root_ino, name));
+  mount.client->set_hook([&](const StepInfo& info) {
+    if (info.step == "change attr") collect(volume.cluster(), volume.clock());
+    return Fault{};
+  });
+  need(fs.unlink(root_ino, "f"));
+  mount.client->set_hook(nullptr);
+  CHECK(links_of(fs, f) == 2);
+}
