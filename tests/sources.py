@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Holds the sources against what the documents claim of them, and puts them together for clang. For tests/run.
 
-    tests/sources.py check                    layers, steps and locks; a line for each finding, with file and line
+    tests/sources.py check                    layers, steps, locks, tests; a line for each finding, with file and line
     tests/sources.py units [--locks] FOLDER   one file for some of each folder's, written to FOLDER; prints their paths
                                               (--locks: only those that use base/mutex.h)
 
@@ -11,6 +11,7 @@ names, or below those; a library's CMakeLists.txt uses no others.
 Steps: docs/STEPS.md has all names of steps that src/txn gives, and no others. What a step table in the sources puts
 into brackets is such a name.
 Locks: a mutex is that of base/mutex.h, which clang checks.
+Tests: each test source has a target.
 """
 
 import collections
@@ -112,6 +113,14 @@ def wrong_libraries(rows):
                        "(docs/ARCHITECTURE.md)")
 
 
+def tests_without_a_target():
+    """A test source that no CMakeLists.txt names is never run."""
+    for path in sorted((ROOT / "tests").rglob("*_test.cpp")):
+        targets = (path.parent / "CMakeLists.txt").read_text(encoding="utf-8")
+        if not re.search(rf"\b{path.stem}\b", targets):
+            yield f"{shown(path)}: no target in {shown(path.parent)}/CMakeLists.txt"
+
+
 def wrong_layers():
     rows = table()
     for room in sorted({room_of(path) for path in code_files()} - {"."}):
@@ -201,7 +210,7 @@ def write_units(target, only_locks):
 
 
 def check():
-    findings = [*wrong_layers(), *wrong_steps(), *other_locks()]
+    findings = [*wrong_layers(), *wrong_steps(), *other_locks(), *tests_without_a_target()]
     for finding in findings:
         print(finding)
     return len(findings) != 0

@@ -146,11 +146,12 @@ TEST_CASE("a file that loses its last name and dies while it is linked gets no n
   TestVolume volume;
   auto mount = volume.mount();
   auto other = volume.mount();
+  auto third = volume.mount();
   const auto file = create_file(*other.file_system, "f");
   volume.clock().advance(std::chrono::minutes(1));
   need(mount->lookup(root_ino, "f"));
   mount.client->set_hook(before("add link", [&] {
-    need(other->unlink(root_ino, "f"));
+    need(third->unlink(root_ino, "f"));
     collect(volume.cluster(), volume.clock());
   }));
   CHECK(error_of(mount->link(file.ino, root_ino, "g")) == ErrorCode::stale);
