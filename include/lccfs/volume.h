@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@ Result<> make_volume(ObjectStore& store, Clock& clock, const MakeVolumeOptions& 
 struct InstanceInfo {
   std::uint64_t number = 0;
   std::string host, version, mount_id, state;
+  bool is_live = false;                             ///< by its record: neither fenced nor ended
   std::optional<Presence> presence = std::nullopt;  ///< of one whose state is live, at this moment; nullopt: not known
   std::uint64_t pid = 0;
   std::int64_t since_seconds = 0;
@@ -56,6 +58,14 @@ struct VolumeInfo {
 
 /// Only looks: starts no instance. not_found: there is no volume.
 Result<VolumeInfo> describe_volume(ObjectStore& store);
+
+/// Those that are live, and those that left something for the collector; by number. Only looks. not_found: there is no
+/// volume.
+Result<std::vector<InstanceInfo>> describe_clients(ObjectStore& store);
+/// Bars a client from the volume for good; after it, nothing of that client's takes effect. Answers what it was: one
+/// that was not live is left as it is. Blocks; starts an instance for the time being. not_found: there is no such
+/// client, or no volume. permission_denied: the key may not bar clients; nothing was changed.
+Result<InstanceInfo> evict_client(std::shared_ptr<ObjectStore> store, Clock& clock, std::uint64_t number);
 
 enum class UpgradeMode { only_tell, set };
 /// Sets the features that this program knows and the volume has not, in one step, and answers their names; empty: there

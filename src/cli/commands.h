@@ -32,6 +32,26 @@ class Info {
   bool json_ = false;
 };
 
+class Clients {
+ public:
+  explicit Clients(options::CommandLine& program);
+  Result<> run() const;
+
+ private:
+  VolumeAddress address_;
+  bool json_ = false;
+};
+
+class Evict {
+ public:
+  explicit Evict(options::CommandLine& program);
+  Result<> run() const;
+
+ private:
+  VolumeAddress address_;
+  std::uint64_t client_ = 0;
+};
+
 class Upgrade {
  public:
   explicit Upgrade(options::CommandLine& program);
@@ -45,5 +65,8 @@ class Upgrade {
 // What `info` prints. Ages are told as of `now_seconds`.
 std::string info_as_text(const VolumeInfo& info, std::int64_t now_seconds);
 std::string info_as_json(const VolumeInfo& info);
+// What `clients` and `evict` print: a line, without its end; and all of them.
+std::string client_as_text(const InstanceInfo& client);
+std::string clients_as_json(const std::vector<InstanceInfo>& clients);
 
 }  // namespace lccfs::cli

@@ -66,6 +66,21 @@ nlohmann::ordered_json presence_json(const std::optional<Presence>& presence) {
   return *presence == Presence::absent ? "absent" : "dead";
 }
 
+nlohmann::ordered_json instances_json(const std::vector<InstanceInfo>& instances) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const InstanceInfo& one : instances) {
+    json.push_back({{"number", one.number},
+                    {"state", one.state},
+                    {"presence", presence_json(one.presence)},
+                    {"host", one.host},
+                    {"pid", one.pid},
+                    {"since", one.since_seconds},
+                    {"version", one.version},
+                    {"mount_id", one.mount_id}});
+  }
+  return json;
+}
+
 std::string backlog_text(const BacklogInfo& backlog, std::int64_t now_seconds) {
   std::string text = count_text(backlog.items) + " items";
   if (backlog.oldest_seconds) text += ", the oldest " + age_text(*backlog.oldest_seconds, now_seconds) + " old";
@@ -93,26 +108,11 @@ std::string info_as_text(const VolumeInfo& info, std::int64_t now_seconds) {
   line("objects", info.capacity.objects);
   line("backlog", backlog_text(info.backlog, now_seconds));
   line("instances", info.instances.size());
-  for (const InstanceInfo& one : info.instances) {
-    text << "  " << one.number << " " << printable(state_text(one)) << ": pid " << one.pid << " on "
-         << printable(one.host) << " since " << time_text(one.since_seconds) << ", version " << printable(one.version)
-         << ", " << (one.mount_id.empty() ? "no mount" : printable(one.mount_id)) << "\n";
-  }
+  for (const InstanceInfo& one : info.instances) text << "  " << client_as_text(one) << "\n";
   return text.str();
 }
 
 std::string info_as_json(const VolumeInfo& info) {
-  nlohmann::ordered_json instances = nlohmann::ordered_json::array();
-  for (const InstanceInfo& one : info.instances) {
-    instances.push_back({{"number", one.number},
-                         {"state", one.state},
-                         {"presence", presence_json(one.presence)},
-                         {"host", one.host},
-                         {"pid", one.pid},
-                         {"since", one.since_seconds},
-                         {"version", one.version},
-                         {"mount_id", one.mount_id}});
-  }
   nlohmann::ordered_json backlog = {{"items", info.backlog.items},
                                     {"oldest", nullptr},
                                     {"inodes", info.backlog.inodes},
@@ -135,8 +135,18 @@ std::string info_as_json(const VolumeInfo& info) {
                                        {"available_bytes", info.capacity.available_bytes},
                                        {"objects", info.capacity.objects},
                                        {"backlog", backlog},
-                                       {"instances", instances}};
+                                       {"instances", instances_json(info.instances)}};
   return json_text(json, 2) + "\n";
+}
+
+std::string client_as_text(const InstanceInfo& client) {
+  return std::to_string(client.number) + " " + printable(state_text(client)) + ": pid " + std::to_string(client.pid) +
+         " on " + printable(client.host) + " since " + time_text(client.since_seconds) + ", version " +
+         printable(client.version) + ", " + (client.mount_id.empty() ? "no mount" : printable(client.mount_id));
+}
+
+std::string clients_as_json(const std::vector<InstanceInfo>& clients) {
+  return json_text(instances_json(clients), 2) + "\n";
 }
 
 }  // namespace lccfs::cli

@@ -20,18 +20,23 @@ int run(const std::vector<std::string>& words) {
 Examples:
   lccfs mkfs -c /etc/ceph/ceph.conf -p vms
   lccfs info --local /srv/volume --json
+  lccfs clients -c /etc/ceph/ceph.conf -p vms
   lccfs upgrade --local /srv/volume --dry-run
 
 Exit status: 0 done, 1 failed, 2 wrong usage.)"});
   Mkfs mkfs(line);
   Info info(line);
+  Clients clients(line);
+  Evict evict(line);
   Upgrade upgrade(line);
   const auto text = line.parse(words);
   if (!text) return complain(program, text.error().context, program.usage);
   if (!text->empty()) return (std::cout << *text), EXIT_SUCCESS;
   const auto run_command = [&]() -> Result<> {
     if (line.command() == "mkfs") return mkfs.run();
-    return line.command() == "info" ? info.run() : upgrade.run();
+    if (line.command() == "info") return info.run();
+    if (line.command() == "clients") return clients.run();
+    return line.command() == "evict" ? evict.run() : upgrade.run();
   };
   const auto done = run_command();
   if (done) return EXIT_SUCCESS;

@@ -18,7 +18,7 @@
 #include "format/features.h"
 #include "format/object_names.h"
 #include "format/records.h"
-#include "instance/presence.h"
+#include "fs/clients.h"
 #include "objects/super.h"
 #include "reclaim/collector.h"
 #include "txn/volume_txn.h"
@@ -116,33 +116,6 @@ Result<> make_super(ObjectStore& store, const format::SuperRecord& super) {
   return refused("another mkfs has just made a volume here");
 }
 
-const char* text_of(format::InstanceRecord::State state) {
-  using State = format::InstanceRecord::State;
-  if (state == State::live) return "live";
-  return state == State::fenced ? "fenced" : "ended";
-}
-
-Result<InstanceInfo> describe_instance(ObjectStore& store, const std::string& key, const Bytes& value) {
-  const auto id = format::parse_instance_key(key);
-  const auto record = format::decode<format::InstanceRecord>(value);
-  if (!id)
-    return std::unexpected(
-        format::damage_of("Super: " + key, {ErrorCode::corrupt, "no instance's key", Outcome::definite}));
-  if (!record) return std::unexpected(format::damage_of("Super: " + key, record.error()));
-  InstanceInfo info;
-  info.number = id->value;
-  info.host = record->host;
-  info.version = record->version;
-  info.mount_id = record->mount_id;
-  info.state = text_of(record->state);
-  info.pid = record->pid;
-  info.since_seconds = record->since.seconds;
-  if (record->state != format::InstanceRecord::State::live) return info;
-  const auto presence = presence_of(store, system_processes(), *id, *record);
-  if (presence) info.presence = *presence;
-  return info;
-}
-
 }  // namespace
 
 Result<> check_options(const MakeVolumeOptions& options) {
@@ -199,10 +172,7 @@ Result<VolumeInfo> describe_volume(ObjectStore& store) {
   info.birth_seconds = super.birth.seconds;
   info.numbers_used = *next - format::first_number;
   LCCFS_TRY(info.capacity, store.capacity());
-  for (const auto& [key, value] : found.ranges.front().entries) {
-    LCCFS_TRY(auto instance, describe_instance(store, key, value));
-    info.instances.push_back(std::move(instance));
-  }
+  LCCFS_TRY(info.instances, describe_instances(store, found.ranges.front()));
   LCCFS_TRY(const auto backlog, reclaim::measure_backlog(store));
   info.backlog = {backlog.items, std::nullopt, backlog.inodes, backlog.bytes_waiting};
   if (backlog.oldest) info.backlog.oldest_seconds = backlog.oldest->seconds;

@@ -2,6 +2,7 @@
 """What those meet who run the programs: exit statuses, logs, remounts, folders that are not theirs or damaged."""
 
 import errno
+import json
 import os
 import shutil
 import signal
@@ -76,6 +77,38 @@ class UpgradeTest(AdministrationTest):
             self.assert_refused(context.bin / command[0], *command[1:], *self.volume.address,
                                 says="(incompat 0x10000000000): use a newer one")
         self.set_features(1)  # what is left is a volume again
+
+
+class ClientsTest(MountTest):
+    stores = ("local", "rados")
+
+    def clients(self):
+        return json.loads(self.volume.lccfs("clients", "--json", stdout=subprocess.PIPE).stdout)
+
+    def test_each_mount_is_listed_and_one_is_evicted(self):
+        other = self.volume.mount()
+        listed = {client["mount_id"]: client for client in self.clients()}
+        self.assertEqual(set(listed), {str(self.mount.path), str(other.path)})
+        self.assertEqual({client["presence"] for client in listed.values()}, {"watching"})
+        if context.store == "local":
+            return  # there a fence ends the process
+        evicted = listed[str(self.mount.path)]
+        said = self.volume.lccfs("evict", "--client", str(evicted["number"]), stdout=subprocess.PIPE).stdout
+        self.assertIn(f"evicted {evicted['number']} live: pid {evicted['pid']} on ", said)
+        self.assert_errno(errno.EIO, os.listdir, self.mount.path)
+        self.assertIn("fenced", self.mount.log_text())
+        (other / "file").write_text("x", encoding="utf-8")
+        said = self.volume.lccfs("evict", "--client", str(evicted["number"]), stdout=subprocess.PIPE).stdout
+        self.assertIn("nothing to do: ", said)
+        self.mount.remount()
+        self.assertEqual(os.listdir(self.mount.path), ["file"])
+
+    def test_a_client_that_is_not_there_is_no_client(self):
+        for wrong, says in ((["--client", "4711"], "no client 4711"), ([], "--client is missing")):
+            done = self.volume.lccfs("evict", *wrong, check=False, stderr=subprocess.PIPE)
+            self.assertEqual(done.returncode, 1 if wrong else 2)
+            self.assertIn(says, done.stderr)
+        self.assertEqual(len(self.clients()), 1)
 
 
 class LogTest(AdministrationTest):

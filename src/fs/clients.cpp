@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// The clients of a volume, for the people who run it. Evicting one has the steps of a fence (src/instance/others.h),
+// taken by an instance of its own.
+#include "fs/clients.h"
+
+#include <algorithm>
+
+#include "format/object_names.h"
+#include "instance/instance.h"
+#include "instance/presence.h"
+#include "objects/super.h"
+
+namespace lccfs {
+
+namespace {
+
+const char* text_of(format::InstanceRecord::State state) {
+  using State = format::InstanceRecord::State;
+  if (state == State::live) return "live";
+  return state == State::fenced ? "fenced" : "ended";
+}
+
+Result<InstanceInfo> describe_instance(ObjectStore& store, const std::string& key, const Bytes& value) {
+  const auto id = format::parse_instance_key(key);
+  const auto record = format::decode<format::InstanceRecord>(value);
+  if (!id)
+    return std::unexpected(
+        format::damage_of("Super: " + key, {ErrorCode::corrupt, "no instance's key", Outcome::definite}));
+  if (!record) return std::unexpected(format::damage_of("Super: " + key, record.error()));
+  InstanceInfo info;
+  info.number = id->value;
+  info.host = record->host;
+  info.version = record->version;
+  info.mount_id = record->mount_id;
+  info.state = text_of(record->state);
+  info.is_live = record->state == format::InstanceRecord::State::live;
+  info.pid = record->pid;
+  info.since_seconds = record->since.seconds;
+  if (!info.is_live) return info;
+  const auto presence = presence_of(store, system_processes(), *id, *record);
+  if (presence) info.presence = *presence;
+  return info;
+}
+
+}  // namespace
+
+Result<std::vector<InstanceInfo>> describe_instances(ObjectStore& store, const KeyPage& records) {
+  std::vector<InstanceInfo> instances;
+  for (const auto& [key, value] : records.entries) {
+    LCCFS_TRY(auto instance, describe_instance(store, key, value));
+    instances.push_back(std::move(instance));
+  }
+  return instances;
+}
+
+Result<std::vector<InstanceInfo>> describe_clients(ObjectStore& store) {
+  LCCFS_TRY(const auto super, objects::read_super(objects::reader_of(store), objects::Instances::all));
+  return describe_instances(store, super.ranges.front());
+}
+
+Result<InstanceInfo> evict_client(std::shared_ptr<ObjectStore> store, Clock& clock, std::uint64_t number) {
+  LCCFS_TRY(const auto clients, describe_clients(*store));
+  const auto client = std::ranges::find(clients, number, &InstanceInfo::number);
+  if (client == clients.end()) {
+    return failure(ErrorCode::not_found,
+                   "the volume has no client " + std::to_string(number) + "; lccfs clients lists them");
+  }
+  if (!client->is_live) return *client;
+  LCCFS_TRY(const auto me,
+            Instance::start(std::move(store), clock, {.mount_id = "lccfs evict", .makes_inodes = false}));
+  auto evicted = me->evict(InstanceId{number});
+  auto ended = me->end();
+  if (!evicted) return std::unexpected(std::move(evicted).error());
+  if (!ended) return std::unexpected(std::move(ended).error());
+  return *client;
+}
+
+}  // namespace lccfs
