@@ -4,7 +4,8 @@
 // that are still to be stored (docs/DATA.md section 2).
 //
 // Locks, in this order: the gate; `step_mutex` (lease.h); the table of open files (open_files.h); `mutex`, never held
-// over a step; the kernel's view. docs/ARCHITECTURE.md has all of them.
+// over a step; `KernelView::mutex_` (not `cache_mutex_`, which comes before all short locks). docs/ARCHITECTURE.md has
+// all of them.
 #pragma once
 
 #include <chrono>

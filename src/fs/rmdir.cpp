@@ -3,8 +3,9 @@
 // rmdir (P, name -> X): 1 read, 3 writes.
 //
 //  # | object     | step                                                    | stop here leaves
-//  - | Inode.X    | read version and entries; clean dangling ones; any left |
-//    |            | -> re-read the name unchanged -> not empty              |
+//  - | Inode.X    | read version and entries; [clear dangling entry] of     |
+//    |            | dangling ones; any left -> re-read the name unchanged   |
+//    |            | -> not empty                                            |
 //  0 | Session.me | [log queue items] items X and directory P, in one write | items that find nothing to do: a
 //    |            |                                                         | collector drops them
 //  1 | Inode.X    | [seal] guard that version; state = sealed(t, P, name)   | X has its name, is empty, and takes no
@@ -20,9 +21,10 @@
 // cancelled it, or the name has changed, all starts over.
 //
 //  # | object     | step                                                    | stop here leaves
-//  3'| Inode.X    | [unseal] guard sealed(t)                                | as after 1, without the seal
-//  4'| Inode.P    | [remove decision] the own x/t, whether it is there or   | before it: x/t; a collector drops it,
-//    |            | not                                                     | from directory item P
+//  3'| Inode.X    | [unseal] guard sealed(t)                                | as after 0, and perhaps x/t, which a
+//    |            |                                                         | collector drops, from directory item P
+//  4'| Inode.P    | [remove decision] the own x/t, whether it is there or   | as after 0
+//    |            | not                                                     |
 //
 // What became of 2 is not known (fenced meanwhile, for example): the seal stays, as after 1 or 2.
 #include "fs/namespace.h"

@@ -53,8 +53,8 @@ class Exchangeable {
 
 class Answers {
  public:
-  /// Answers another instance's question; runs on the question threads (watches.h). May do steps on the store; must not
-  /// ask other instances.
+  /// Answers another instance's question; runs on the question threads (watches.h). Waits for no step on the store, which
+  /// it leaves to threads of its own, and asks no other instance.
   using QuestionHandler = std::function<format::Answer(const format::Question&)>;
   /// Whether an inode is open here, or an open of it has begun. Called by the poll threads (watches.h), and by the
   /// thread of this instance's own poll; must not block on the store.

@@ -203,3 +203,37 @@ TEST_CASE("a collector that counts the names beside an unlink leaves the count t
   mount.client->set_hook(nullptr);
   CHECK(links_of(fs, f) == 2);
 }
+
+TEST_CASE("a collector that an old item leads to a file beside a link of it changes nothing there") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  auto& fs = *mount.file_system;
+  const auto f = make_file(fs, root_ino, "f");
+  need(fs.link(f, root_ino, "g"));
+  mount.client->set_hook(before("insert entry", [&] { collect(volume.cluster(), volume.clock()); }));
+  CHECK(need(fs.link(f, root_ino, "h")).attributes.nlink == 3);
+  CHECK(links_of(fs, f) == 3);
+}
+
+TEST_CASE("a link between a collector's count and its correction is not lost") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  auto& fs = *mount.file_system;
+  const auto f = make_file(fs, root_ino, "f");
+  need(fs.link(f, root_ino, "g"));
+  set_link_count(volume, f, 5);
+  TestCollector collector(volume.cluster(), volume.clock());
+  bool is_linked = false;
+  bool is_too_low = false;
+  collector.client().set_hook([&](const StepInfo& info) {
+    is_too_low = is_too_low || (is_linked && links_of(fs, f) < 3);
+    if (info.step == "trim links" && !std::exchange(is_linked, true)) need(fs.link(f, root_ino, "h"));
+    return Fault{};
+  });
+  collector.pass();
+  CHECK(is_linked);
+  CHECK_FALSE(is_too_low);
+  collector.end();
+  collect(volume.cluster(), volume.clock());
+  CHECK(links_of(fs, f) == 3);
+}
