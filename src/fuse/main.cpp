@@ -12,6 +12,7 @@
 #include "fuse/collector_thread.h"
 #include "fuse/command.h"
 #include "fuse/mount_lock.h"
+#include "fuse/mount_table.h"
 #include "fuse/session.h"
 #include "lccfs/volume.h"
 
@@ -65,18 +66,25 @@ Result<std::unique_ptr<FileSystem>> open_volume(const Command& command) {
   return mount_volume(store, system_clock(), options);
 }
 
-/// What umount.lccfs waits for. A mount serves without it, too.
-std::optional<MountLock> lock_mount(const std::string& device) {
+/// What umount.lccfs waits for, and that umount(8) calls it. A mount serves without them, too.
+std::optional<MountLock> lock_mount(const std::string& device, const std::string& mountpoint) {
   auto lock = MountLock::take(MountLock::folder(), device);
-  if (lock) return std::move(*lock);
-  log::warning("umount(8) will not wait until everything is stored: " + lock.error().context);
-  return std::nullopt;
+  if (!lock) {
+    log::warning("umount(8) will not wait until everything is stored: " + lock.error().context);
+    return std::nullopt;
+  }
+  if (geteuid() == 0 && !note_umount_helper(mountpoint)) {
+    log::warning(
+        "umount(8) may not wait until everything is stored, umount.lccfs(8) will: cannot write "
+        "/run/mount/utab");
+  }
+  return std::move(*lock);
 }
 
 Result<> serve(FileSystem& fs, const Command& command, daemon::Background& background, daemon::EndSignals& signals,
                std::optional<MountLock>& mount_lock) {
   LCCFS_TRY(const std::unique_ptr<Session> session, Session::mount(fs, system_clock(), session_options(command)));
-  if (auto lock = lock_mount(session->device())) mount_lock.emplace(std::move(*lock));
+  if (auto lock = lock_mount(session->device(), command.mountpoint)) mount_lock.emplace(std::move(*lock));
   signals.handle_with([&session] { session->end(); });
   std::jthread collector;
   if (command.options.collect_garbage && !command.options.read_only) {
@@ -87,6 +95,7 @@ Result<> serve(FileSystem& fs, const Command& command, daemon::Background& backg
     background.ready();
   });
   signals.handle_with([] {});
+  if (geteuid() == 0) forget_umount_helper(command.mountpoint);
   return served;
 }
 

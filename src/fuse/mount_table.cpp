@@ -18,4 +18,25 @@ std::optional<MountEntry> mounted_at(const std::string& mountpoint, const char* 
   return MountEntry{std::to_string(major(device)) + ":" + std::to_string(minor(device)), mnt_fs_get_fstype(mount)};
 }
 
+namespace {
+using FileSystemEntry = std::unique_ptr<libmnt_fs, decltype(&mnt_unref_fs)>;
+
+bool update_utab(const char* target, libmnt_fs* entry) {
+  const std::unique_ptr<libmnt_update, decltype(&mnt_free_update)> update(mnt_new_update(), &mnt_free_update);
+  return update && mnt_update_set_fs(update.get(), 0, target, entry) == 0 &&
+         mnt_update_table(update.get(), nullptr) == 0;
+}
+}  // namespace
+
+bool note_umount_helper(const std::string& mountpoint) {
+  const FileSystemEntry entry(mnt_new_fs(), &mnt_unref_fs);
+  return entry && mnt_fs_set_target(entry.get(), mountpoint.c_str()) == 0 &&
+         mnt_fs_set_source(entry.get(), "lccfs") == 0 && mnt_fs_set_fstype(entry.get(), "fuse.lccfs") == 0 &&
+         mnt_fs_set_options(entry.get(), "uhelper=fuse.lccfs") == 0 && update_utab(nullptr, entry.get());
+}
+
+void forget_umount_helper(const std::string& mountpoint) {
+  if (!mounted_at(mountpoint)) update_utab(mountpoint.c_str(), nullptr);
+}
+
 }  // namespace lccfs::fuse

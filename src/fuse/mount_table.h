@@ -15,4 +15,11 @@ struct MountEntry {
 /// The topmost mount at that very directory, in this process's table.
 std::optional<MountEntry> mounted_at(const std::string& mountpoint, const char* table = "/proc/self/mountinfo");
 
+/// Tells umount(8), by an entry in its own table (/run/mount/utab), that this mount has a helper that waits until all is
+/// stored (umount.lccfs(8)). Of a mount without an entry there umount(8) 2.38 takes the type from statfs(2), which says
+/// "fuse", and looks for no helper. For root; false: it is not told.
+bool note_umount_helper(const std::string& mountpoint);
+/// Takes the entry away, if nothing is mounted there any more: umount(8) has, fusermount3(1) has not.
+void forget_umount_helper(const std::string& mountpoint);
+
 }  // namespace lccfs::fuse

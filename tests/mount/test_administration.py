@@ -231,6 +231,29 @@ class MountProgramTest(AdministrationTest):
             self.assert_errno(errno.EROFS, (self.inside / "new").touch)
             self.unmount()
 
+    def test_umount_calls_the_helper_that_waits(self):
+        """It does so only for mounts of which its own table has an entry."""
+        calls = self.scratch("calls")
+        sbin = context.workdir / "scratch" / "installed"
+        helper = sbin / "all" / "umount.fuse.lccfs"
+        helper.unlink()
+        helper.write_text(f'#!/bin/sh\necho called >> "{calls}"\nexec "{sbin}/sbin/umount.lccfs" "$@"\n', encoding="utf-8")
+        helper.chmod(0o755)
+        for number in range(1, 4):
+            if number == 1:
+                self.on_host("mount", "-t", "lccfs", "-o", "create", self.volume.address[1], self.point)
+            else:
+                self.on_host("lccfs-fuse", *self.volume.address, "-m", self.point)
+            if number == 3:
+                self.on_host("mount", "-o", "remount,ro", self.point)
+            self.unmount()
+            self.assertEqual(calls.read_text(encoding="utf-8"), "called\n" * number)
+        self.on_host("lccfs-fuse", *self.volume.address, "-m", self.point)
+        self.on_host("fusermount3", "-u", self.point)
+        wait_until(lambda: not self.volume.info()["instances"], 30, "the end of lccfs-fuse")
+        with open("/run/mount/utab", encoding="utf-8") as table:
+            self.assertNotIn(str(self.point), table.read())
+
     def test_umount_waits_until_everything_is_stored(self):
         self.on_host("mount", "-t", "lccfs", "-o", "create", self.volume.address[1], self.point)
         (self.inside / "file").write_text("x" * 5000, encoding="utf-8")
