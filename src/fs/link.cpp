@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// link (X, P, name): 3 writes, one after the other.
+// link (X, P, name): 3 writes and the read of the answer, one after the other.
 //
 //  # | object     | step                                                       | stop here leaves
 //  0 | Data.X.*,  | write out what is buffered, and its size (file_node.cpp):  | an X of which more is stored
@@ -30,7 +30,7 @@ class Namespace::Link {
         name_(name),
         pointer_{name.directory, its_namespace.instance_.next_token()} {}
 
-  Result<Inode> run();
+  Result<> run();
 
  private:
   Result<bool> name_once(bool from_memory);
@@ -142,22 +142,25 @@ Result<bool> Namespace::Link::name_once(bool from_memory) {
   return insert_entry();
 }
 
-Result<Inode> Namespace::Link::run() {
+Result<> Namespace::Link::run() {
   const DirectoriesInUse::Making making(namespace_.directories_, name_.directory);
   if (const auto named = until_done(instance_, [this](bool first) { return name_once(first); }); !named) {
     const bool may_point_here = may_have_name_ || (counted_ ? !take_back() : may_be_counted_);
     if (may_point_here) namespace_.directories_.keep(name_.directory);
     return std::unexpected(named.error());
   }
-  return *counted_;
+  return {};
 }
 
+/// The answer is read anew: the kernel takes a size that comes with a name for the truth, and drops the pages past it,
+/// those that a program has changed through a mapping too.
 Result<EntryReply> Namespace::link(Ino ino, Ino parent, const std::string& text) {
   LCCFS_CHECK(check_change(options_, text));
   const auto sent = now();
   const auto name = metadata_.name_in(parent, text);
-  LCCFS_TRY(auto linked, Link(*this, ino, name).run());
-  return entry_reply_for(as_of_now(std::move(linked)), sent);
+  LCCFS_CHECK(Link(*this, ino, name).run());
+  LCCFS_TRY(const auto now_there, get_attributes(ino));
+  return EntryReply{now_there.attributes, entry_ttl(sent), now_there.attributes_ttl};
 }
 
 }  // namespace lccfs

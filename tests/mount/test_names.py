@@ -4,6 +4,7 @@
 import concurrent.futures
 import ctypes
 import errno
+import mmap
 import os
 import shutil
 import socket
@@ -136,6 +137,24 @@ class HardLinkTest(MountTest):
             self.assert_errno(errno.ENOENT, os.link, open_file, "back", dst_dir_fd=top)
             os.close(top)
         self.assertEqual(os.listdir(self.mount.path), [])
+
+    def test_a_link_of_a_file_that_is_mapped_and_written_loses_no_byte(self):
+        size = 1 << 20
+        (self.mount / "file").touch()
+        self.mount.remount()
+        os.stat(self.mount / "file")  # it is empty then, and nobody writes it
+        with open(self.mount / "file", "r+b") as file:
+            os.pwrite(file.fileno(), b"w" * size, 0)
+            with mmap.mmap(file.fileno(), size) as mapped:
+                mapped[size - 4096 :] = b"m" * 4096
+                top = os.open(self.mount.path, os.O_RDONLY)  # with it os.link follows the link in /proc
+                os.link(f"/proc/self/fd/{file.fileno()}", "second", dst_dir_fd=top)
+                os.close(top)
+                self.assertEqual(os.fstat(file.fileno()).st_size, size)
+                self.assertEqual(mapped[size - 4096 :], b"m" * 4096)
+                mapped.flush()
+        self.mount.remount()
+        self.assertEqual((self.mount / "second").read_bytes(), b"w" * (size - 4096) + b"m" * 4096)
 
     def test_cp_and_tar_keep_links(self):
         (self.mount / "a").mkdir()

@@ -157,18 +157,18 @@ TEST_CASE("unlink of a single-link file is 1 write, also right after its create"
   CHECK(p.fs.client->counts() == StepCounts{.applies = 1});
 }
 
-TEST_CASE("link is 3 writes, and unlink of one name of two is 2") {
+TEST_CASE("link is 3 writes and the read of the answer, and unlink of one name of two is 2") {
   Prepared p;
   const auto f = make_file(*p.fs.file_system, root_ino, "f");
   const auto object = format::inode_object(f);
   p.look_up({"f", "g"});
   need(p.fs->link(f, root_ino, "g"));
   auto trace = p.fs.client->trace();
-  REQUIRE(trace.size() == 3);
+  REQUIRE(trace.size() == 4);
   CHECK(trace[0].starts_with("log queue items Session."));
   CHECK(trace[1] == "add link " + object);
   CHECK(trace[2] == "insert entry Inode.1");
-  CHECK(p.fs.client->counts() == StepCounts{.applies = 3});
+  CHECK(p.fs.client->counts() == StepCounts{.applies = 3, .queries = 1});
   p.look_up({"f"});
   need(p.fs->unlink(root_ino, "f"));
   CHECK(p.fs.client->trace() == Trace{"remove entry Inode.1", "change attr " + object});

@@ -58,6 +58,23 @@ TEST_CASE("what is written through one name is read through the other") {
   CHECK(need(read_at(*mount.file_system, open_again(*mount.file_system, g), 0, 100)) == "bytes");
 }
 
+TEST_CASE("a link tells the size and the space that the file has now, whatever was looked up before it was written") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  auto other = volume.mount();
+  auto& fs = *mount.file_system;
+  const auto f = make_file(fs, root_ino, "f");
+  CHECK(need(fs.lookup(root_ino, "f")).attributes.size_bytes == 0);
+  auto& writer = GENERATE(true, false) ? fs : *other.file_system;
+  const auto handle = open_again(writer, f);
+  need(write_at(writer, handle, 0, std::string(5000, 'x')));
+  const auto told = need(fs.link(f, root_ino, "g")).attributes;
+  CHECK(told.size_bytes == 5000);
+  CHECK(told.nlink == 2);
+  CHECK(need(fs.get_attributes(f)).attributes.blocks_512 == told.blocks_512);
+  if (&writer == &fs) CHECK(told.blocks_512 != 0);
+}
+
 TEST_CASE("the count goes down with each name, and the file stays until the last") {
   TestVolume volume;
   auto mount = volume.mount();
