@@ -70,7 +70,7 @@ Result<bool> Namespace::Link::count_name(bool from_memory) {
   if (!from_memory) LCCFS_CHECK(metadata_.read_existing(ino_));
   LCCFS_TRY(const auto known, metadata_.existing(ino_));
   if (auto linkable = check_linkable(*known); !linkable) {
-    if (known->sent < begun) return false;
+    if (from_memory) return false;  // so may be what is known of the name
     return std::unexpected(std::move(linkable).error());
   }
   if (known->is_regular()) LCCFS_CHECK(namespace_.files_.store_before_naming(*known, begun));

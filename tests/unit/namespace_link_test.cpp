@@ -144,6 +144,16 @@ TEST_CASE("a link is refused for a directory, a taken name, what has no name, an
   CHECK_FALSE(points_back_by_key(volume, f));
 }
 
+TEST_CASE("a link of a directory to a name that another has just taken says that it is taken, as Linux does") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  auto other = volume.mount();
+  const auto directory = make_dir(*mount.file_system, root_ino, "d");
+  CHECK(error_of(mount->lookup(root_ino, "e")) == ErrorCode::not_found);
+  make_file(*other.file_system, root_ino, "e");
+  CHECK(error_of(mount->link(directory, root_ino, "e")) == ErrorCode::exists);
+}
+
 TEST_CASE("a link into a directory that another has removed is stale, and of a file that is gone") {
   TestVolume volume;
   auto mount = volume.mount();
