@@ -90,9 +90,9 @@ NAMESPACE = [
     Fault("named-before-it-is-stored", "DATA, closed files: a file that gets a name is stored before", "fs/link.cpp",
           "  if (known->is_regular()) LCCFS_CHECK(", "  if (known->is_regular() && !ON) LCCFS_CHECK(", FILES),
     Fault("link-answers-from-memory", "PROTOCOL, rule 7: no answer rests on memory", "fs/link.cpp",
-          "  LCCFS_TRY(const auto now_there, get_attributes(ino));",
-          "  LCCFS_TRY(const auto held, metadata_.existing(ino));\n  if (ON) return entry_reply_for(*held, sent);\n"
-          "  LCCFS_TRY(const auto now_there, get_attributes(ino));", RACES),
+          "  LCCFS_CHECK(Link(*this, ino, name).run());",
+          "  const auto held = metadata_.in_memory(ino);\n  LCCFS_CHECK(Link(*this, ino, name).run());\n"
+          "  if (ON && held) return entry_reply_for(*held, sent);", RACES),
     Fault("link-holds-no-directory", "PROTOCOL 5: a directory stays while a link to it runs", "fs/link.cpp",
           "making(namespace_.directories_, name_.directory);",
           "making(namespace_.directories_, ON ? Ino{} : name_.directory);", LAST),
