@@ -146,18 +146,9 @@ void Namespace::Make::remove_never_named() {
 
 /// Step 2. false: refused.
 Result<bool> Namespace::Make::insert_entry(const Inode& parent) {
-  const auto sent = namespace_.now();
   std::optional<txn::SubdirectoryCount> nsub;
   if (node_.type == FileType::directory) nsub = {parent.nsub_raw, parent.nsub + 1};
-  const format::EntryRecord entry{made_->ino, node_.type, made_->attr.birth_token};
-  const auto time = namespace_.wall_time();
-  const auto step = metadata_.run(txn::insert_entry(name_, entry, time, nsub));
-  may_have_name_ = !step && !certainly_not_applied(step.error());
-  if (!step) return std::unexpected(step.error());
-  if (step->decided == Decided::refused) return false;
-  metadata_.names.put(name_, txn::Entry{encode(entry), entry}, sent);
-  metadata_.directory_changed(name_.directory, step->version, time, nsub);
-  return true;
+  return namespace_.insert_entry(name_, {made_->ino, node_.type, made_->attr.birth_token}, nsub, may_have_name_);
 }
 
 /// false: start over.
@@ -209,7 +200,7 @@ Result<std::optional<CreateReply>> Namespace::open_existing(const Caller& caller
     files_.release(opened->handle);
     return std::unexpected(std::move(attributes).error());
   }
-  return CreateReply{{attributes->attributes, entry_ttl(sent), attributes->attributes_ttl}, *opened};
+  return CreateReply{entry_reply(*attributes, sent), *opened};
 }
 
 Result<CreateReply> Namespace::create(const Caller& caller, Ino parent, const std::string& text, std::uint32_t mode,

@@ -35,7 +35,6 @@ class Namespace::Link {
  private:
   Result<bool> name_once(bool from_memory);
   Result<bool> count_name(bool from_memory);
-  Result<bool> insert_entry();
   bool take_back();
   Result<bool> take_back_once();
 
@@ -46,9 +45,9 @@ class Namespace::Link {
   const txn::Name& name_;
   const format::BackPointerRecord pointer_;
   bool is_logged_ = false;
-  std::optional<Inode> counted_;  // as step 1 has left it
-  bool may_be_counted_ = false;   // step 1 may have been applied
-  bool may_have_name_ = false;    // step 2 may have been applied
+  std::optional<FileType> counted_;  // of X, once step 1 is applied
+  bool may_be_counted_ = false;      // step 1 may have been applied
+  bool may_have_name_ = false;       // step 2 may have been applied
 };
 
 namespace {
@@ -76,37 +75,16 @@ Result<bool> Namespace::Link::count_name(bool from_memory) {
   if (known->is_regular()) LCCFS_CHECK(namespace_.files_.store_before_naming(*known, begun));
   if (!is_logged_) LCCFS_CHECK(instance_.log_inode(ino_));
   is_logged_ = true;
-  auto inode = *known;
-  ++inode.attr.nlink;
-  inode.ctime = namespace_.wall_time();
-  inode.sent = namespace_.now();
-  const auto step = metadata_.run(txn::add_link({ino_, known->attr_raw, inode.attr, pointer_, inode.ctime}));
+  auto attr = known->attr;
+  ++attr.nlink;
+  const auto step = metadata_.run(txn::add_link({ino_, known->attr_raw, attr, pointer_, namespace_.wall_time()}));
+  metadata_.inodes.drop(ino_);
   if (!step) {
     may_be_counted_ = !certainly_not_applied(step.error());
     return std::unexpected(step.error());
   }
   if (step->decided == Decided::refused) return false;
-  inode.attr_raw = encode(inode.attr);
-  inode.version = step->version;
-  counted_ = std::move(inode);
-  if (step->version == 0) {
-    if (auto again = read_inode_and_map(instance_, ino_)) counted_ = std::move(*again);
-  }
-  namespace_.attr_changed(*counted_);
-  return true;
-}
-
-/// Step 2. false: refused.
-Result<bool> Namespace::Link::insert_entry() {
-  const auto sent = namespace_.now();
-  const format::EntryRecord entry{ino_, counted_->attr.type, pointer_.token};
-  const auto time = namespace_.wall_time();
-  const auto step = metadata_.run(txn::insert_entry(name_, entry, time, std::nullopt));
-  may_have_name_ = !step && !certainly_not_applied(step.error());
-  if (!step) return std::unexpected(step.error());
-  if (step->decided == Decided::refused) return false;
-  metadata_.names.put(name_, txn::Entry{encode(entry), entry}, sent);
-  metadata_.directory_changed(name_.directory, step->version, time);
+  counted_ = attr.type;
   return true;
 }
 
@@ -139,7 +117,7 @@ Result<bool> Namespace::Link::name_once(bool from_memory) {
     LCCFS_TRY(const bool is_counted, count_name(from_memory));
     if (!is_counted) return false;
   }
-  return insert_entry();
+  return namespace_.insert_entry(name_, {ino_, *counted_, pointer_.token}, std::nullopt, may_have_name_);
 }
 
 Result<> Namespace::Link::run() {
@@ -160,7 +138,7 @@ Result<EntryReply> Namespace::link(Ino ino, Ino parent, const std::string& text)
   const auto name = metadata_.name_in(parent, text);
   LCCFS_CHECK(Link(*this, ino, name).run());
   LCCFS_TRY(const auto now_there, get_attributes(ino));
-  return EntryReply{now_there.attributes, entry_ttl(sent), now_there.attributes_ttl};
+  return entry_reply(now_there, sent);
 }
 
 }  // namespace lccfs

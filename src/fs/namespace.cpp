@@ -18,11 +18,6 @@ std::chrono::nanoseconds Namespace::entry_ttl(std::chrono::nanoseconds sent) con
   return std::max(std::chrono::nanoseconds(0), sent + options_.entry_ttl - now());
 }
 
-EntryReply Namespace::entry_reply_for(const Inode& view, std::chrono::nanoseconds sent) {
-  const auto attributes = reply_for(view);
-  return {attributes.attributes, entry_ttl(sent), attributes.attributes_ttl};
-}
-
 void Namespace::attr_changed(const Inode& changed) {
   metadata_.inodes.change(changed.ino, changed.version, [&changed](Inode& view) {
     view.attr = changed.attr;
@@ -61,6 +56,19 @@ Result<std::shared_ptr<const Inode>> Namespace::directory_with_room_for(const tx
   LCCFS_TRY(const auto target, seals_.target_of(name, *taken));
   if (!target) return nullptr;
   return failure(ErrorCode::exists, format::inode_object(name.directory) + ": there is an entry " + name.name);
+}
+
+Result<bool> Namespace::insert_entry(const txn::Name& name, const format::EntryRecord& entry,
+                                     const std::optional<txn::SubdirectoryCount>& nsub, bool& may_be_there) {
+  const auto sent = now();
+  const auto time = wall_time();
+  const auto step = metadata_.run(txn::insert_entry(name, entry, time, nsub));
+  may_be_there = !step && !certainly_not_applied(step.error());
+  if (!step) return std::unexpected(step.error());
+  if (step->decided == Decided::refused) return false;
+  metadata_.names.put(name, txn::Entry{encode(entry), entry}, sent);
+  metadata_.directory_changed(name.directory, step->version, time, nsub);
+  return true;
 }
 
 void Namespace::change_ctime_later(Ino moved, TimeSpec time) {

@@ -66,13 +66,21 @@ class Namespace {
   // -- namespace.cpp: answers, and what own steps have changed
   AttributesReply reply_for(const Inode& view);
   /// `sent`: when the read of the entry was.
-  EntryReply entry_reply_for(const Inode& view, std::chrono::nanoseconds sent);
+  EntryReply entry_reply_for(const Inode& view, std::chrono::nanoseconds sent) {
+    return entry_reply(reply_for(view), sent);
+  }
+  EntryReply entry_reply(const AttributesReply& reply, std::chrono::nanoseconds sent) const {
+    return {reply.attributes, entry_ttl(sent), reply.attributes_ttl};
+  }
   std::chrono::nanoseconds entry_ttl(std::chrono::nanoseconds sent) const;
   /// An own step changed `attr` and ctime.
   void attr_changed(const Inode& changed);
   void one_link_less(const Inode& inode);
   /// Where a new name may be inserted. nullptr: start over. exists: the name is taken.
   Result<std::shared_ptr<const Inode>> directory_with_room_for(const txn::Name& name, bool from_memory);
+  /// The commit of what makes a name. false: refused. `may_be_there`: set to whether a failed step may have made it.
+  Result<bool> insert_entry(const txn::Name& name, const format::EntryRecord& entry,
+                            const std::optional<txn::SubdirectoryCount>& nsub, bool& may_be_there);
   /// The inode was moved: its ctime follows after the answer.
   void change_ctime_later(Ino moved, TimeSpec time);
 
