@@ -2,6 +2,7 @@
 #include "objects/allocation_map.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "format/layout.h"
 
@@ -90,48 +91,42 @@ std::uint64_t AllocationMap::mapped() const {
   return count;
 }
 
-template <class Work>
-void AllocationMap::for_each_there(std::uint64_t number, const MapBlock& block, const Work& work) {
-  const auto& there = block.believed_there;
-  for (auto bit = there._Find_first(); bit < there.size(); bit = there._Find_next(bit)) {
-    work(ObjectIndex{number * MapBlock::objects + bit});
-  }
-}
-
 std::uint64_t AllocationMap::bytes_there(ObjectIndex index, std::uint64_t object_size_bytes,
                                          std::uint64_t file_size_bytes) const {
   return format::bytes_of_units(object_size_bytes, units_there(index),
                                 format::bytes_within(object_size_bytes, index, file_size_bytes));
 }
 
-std::uint64_t AllocationMap::occupied_bytes(std::uint64_t object_size_bytes, std::uint64_t file_size_bytes) const {
+/// Of a large image no bit is looked at: only the block that the size cuts is walked.
+template <class Rounded>
+std::uint64_t AllocationMap::sum_there(std::uint64_t object_size_bytes, std::uint64_t file_size_bytes,
+                                       const Rounded& rounded) const {
+  const auto whole_objects = file_size_bytes / object_size_bytes;
   std::uint64_t bytes = 0;
   for (const auto& [number, block] : blocks_) {
-    for_each_there(number, block,
-                   [&](ObjectIndex index) { bytes += bytes_there(index, object_size_bytes, file_size_bytes); });
+    const auto first = number * MapBlock::objects;
+    const auto& there = block.believed_there;
+    if (first + MapBlock::objects <= whole_objects) {
+      bytes += (there.count() - block.partly_there.size()) * rounded(object_size_bytes);
+      for (const auto& part : block.partly_there) {
+        bytes += rounded(format::bytes_of_units(object_size_bytes, part.units, object_size_bytes));
+      }
+      continue;
+    }
+    for (auto bit = there._Find_first(); bit < there.size(); bit = there._Find_next(bit)) {
+      bytes += rounded(bytes_there(ObjectIndex{first + bit}, object_size_bytes, file_size_bytes));
+    }
   }
   return bytes;
 }
 
-/// A stat of a large image looks at no bit: only the block that the size cuts is walked.
+std::uint64_t AllocationMap::occupied_bytes(std::uint64_t object_size_bytes, std::uint64_t file_size_bytes) const {
+  return sum_there(object_size_bytes, file_size_bytes, std::identity());
+}
+
 std::uint64_t AllocationMap::blocks_512(std::uint64_t object_size_bytes, std::uint64_t file_size_bytes) const {
-  const auto pages_in = [](std::uint64_t bytes) { return (bytes + page_bytes - 1) / page_bytes; };
-  const auto whole_objects = file_size_bytes / object_size_bytes;
-  std::uint64_t pages = 0;
-  for (const auto& [number, block] : blocks_) {
-    const auto first = number * MapBlock::objects;
-    if (first + MapBlock::objects > whole_objects) {
-      for_each_there(number, block, [&](ObjectIndex index) {
-        pages += pages_in(bytes_there(index, object_size_bytes, file_size_bytes));
-      });
-      continue;
-    }
-    pages += (block.believed_there.count() - block.partly_there.size()) * pages_in(object_size_bytes);
-    for (const auto& part : block.partly_there) {
-      pages += pages_in(format::bytes_of_units(object_size_bytes, part.units, object_size_bytes));
-    }
-  }
-  return pages * (page_bytes / sector_bytes);
+  const auto whole_pages = [](std::uint64_t bytes) { return (bytes + page_bytes - 1) / page_bytes * page_bytes; };
+  return sum_there(object_size_bytes, file_size_bytes, whole_pages) / sector_bytes;
 }
 
 }  // namespace lccfs::objects

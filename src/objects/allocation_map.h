@@ -41,8 +41,9 @@ class AllocationMap {
   std::uint64_t blocks_512(std::uint64_t object_size_bytes, std::uint64_t file_size_bytes) const;
 
  private:
-  template <class Work>
-  static void for_each_there(std::uint64_t number, const format::MapBlock& block, const Work& work);
+  /// Of all objects that are believed there.
+  template <class Rounded>
+  std::uint64_t sum_there(std::uint64_t object_size_bytes, std::uint64_t file_size_bytes, const Rounded& rounded) const;
   std::map<std::uint64_t, format::MapBlock> blocks_;
 };
 
