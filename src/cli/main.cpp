@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // lccfs: the administration of volumes.
+#include <functional>
 #include <iostream>
+#include <map>
 
 #include "base/program.h"
 #include "cli/commands.h"
@@ -32,13 +34,12 @@ Exit status: 0 done, 1 failed, 2 wrong usage.)"});
   const auto text = line.parse(words);
   if (!text) return complain(program, text.error().context, program.usage);
   if (!text->empty()) return (std::cout << *text), EXIT_SUCCESS;
-  const auto run_command = [&]() -> Result<> {
-    if (line.command() == "mkfs") return mkfs.run();
-    if (line.command() == "info") return info.run();
-    if (line.command() == "clients") return clients.run();
-    return line.command() == "evict" ? evict.run() : upgrade.run();
+  const std::map<std::string, std::function<Result<>()>> commands{
+      {"mkfs", [&] { return mkfs.run(); }},       {"info", [&] { return info.run(); }},
+      {"clients", [&] { return clients.run(); }}, {"evict", [&] { return evict.run(); }},
+      {"upgrade", [&] { return upgrade.run(); }},
   };
-  const auto done = run_command();
+  const auto done = commands.at(line.command())();
   if (done) return EXIT_SUCCESS;
   print_error("lccfs " + line.command(), done.error().context);
   return program.failed;

@@ -60,20 +60,23 @@ Result<std::vector<InstanceInfo>> describe_clients(ObjectStore& store) {
 }
 
 Result<InstanceInfo> evict_client(std::shared_ptr<ObjectStore> store, Clock& clock, std::uint64_t number) {
-  LCCFS_TRY(const auto clients, describe_clients(*store));
-  const auto client = std::ranges::find(clients, number, &InstanceInfo::number);
-  if (client == clients.end()) {
+  const InstanceId whom{number};
+  LCCFS_TRY(const auto super, objects::read_super(objects::reader_of(*store), objects::Instances::all));
+  const auto& records = super.ranges.front().entries;
+  const auto found = std::ranges::find(records, format::instance_key(whom), &std::pair<std::string, Bytes>::first);
+  if (found == records.end()) {
     return failure(ErrorCode::not_found,
                    "the volume has no client " + std::to_string(number) + "; lccfs clients lists them");
   }
-  if (!client->is_live) return *client;
+  LCCFS_TRY(auto client, describe_instance(*store, found->first, found->second));
+  if (!client.is_live) return client;
   LCCFS_TRY(const auto me,
             Instance::start(std::move(store), clock, {.mount_id = "lccfs evict", .makes_inodes = false}));
-  auto evicted = me->evict(InstanceId{number});
+  auto evicted = me->evict(whom);
   auto ended = me->end();
   if (!evicted) return std::unexpected(std::move(evicted).error());
   if (!ended) return std::unexpected(std::move(ended).error());
-  return *client;
+  return client;
 }
 
 }  // namespace lccfs
