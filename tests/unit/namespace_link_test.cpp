@@ -13,6 +13,13 @@ using namespace lccfs::test;
 
 namespace {
 
+struct OneFile {
+  TestVolume volume;
+  Mount mount = volume.mount();
+  FileSystem& fs = *mount.file_system;
+  const Ino f = make_file(fs, root_ino, "f");
+};
+
 std::uint32_t links_of(FileSystem& fs, Ino ino) { return need(fs.get_attributes(ino)).attributes.nlink; }
 
 bool points_back_by_key(TestVolume& volume, Ino ino) { return has_keys(*inode_object_of(volume.cluster(), ino), "p/"); }
@@ -59,11 +66,9 @@ TEST_CASE("what is written through one name is read through the other") {
 }
 
 TEST_CASE("a link tells the size and the space that the file has now, whatever was looked up before it was written") {
-  TestVolume volume;
-  auto mount = volume.mount();
+  OneFile one;
+  auto& [volume, mount, fs, f] = one;
   auto other = volume.mount();
-  auto& fs = *mount.file_system;
-  const auto f = make_file(fs, root_ino, "f");
   CHECK(need(fs.lookup(root_ino, "f")).attributes.size_bytes == 0);
   auto& writer = GENERATE(true, false) ? fs : *other.file_system;
   const auto handle = open_again(writer, f);
@@ -76,10 +81,8 @@ TEST_CASE("a link tells the size and the space that the file has now, whatever w
 }
 
 TEST_CASE("the count goes down with each name, and the file stays until the last") {
-  TestVolume volume;
-  auto mount = volume.mount();
-  auto& fs = *mount.file_system;
-  const auto f = make_file(fs, root_ino, "f");
+  OneFile one;
+  auto& [volume, mount, fs, f] = one;
   const auto directory = make_dir(fs, root_ino, "d");
   need(fs.link(f, directory, "g"));
   need(fs.link(f, root_ino, "h"));
@@ -99,10 +102,8 @@ TEST_CASE("the count goes down with each name, and the file stays until the last
 }
 
 TEST_CASE("a collector leaves one back-pointer for each directory that holds a name") {
-  TestVolume volume;
-  auto mount = volume.mount();
-  auto& fs = *mount.file_system;
-  const auto f = make_file(fs, root_ino, "f");
+  OneFile one;
+  auto& [volume, mount, fs, f] = one;
   const auto directory = make_dir(fs, root_ino, "d");
   for (const auto* name : {"1", "2", "3"}) need(fs.link(f, directory, name));
   collect(volume.cluster(), volume.clock());
@@ -112,10 +113,8 @@ TEST_CASE("a collector leaves one back-pointer for each directory that holds a n
 }
 
 TEST_CASE("a rename of one name over another of the same inode changes nothing") {
-  TestVolume volume;
-  auto mount = volume.mount();
-  auto& fs = *mount.file_system;
-  const auto f = make_file(fs, root_ino, "f");
+  OneFile one;
+  auto& [volume, mount, fs, f] = one;
   need(fs.link(f, root_ino, "g"));
   need(fs.rename(root_ino, "f", root_ino, "g", RenameMode::replace));
   CHECK(names_in(fs, root_ino) == std::vector<std::string>{"f", "g"});
@@ -123,10 +122,8 @@ TEST_CASE("a rename of one name over another of the same inode changes nothing")
 }
 
 TEST_CASE("a link is refused for a directory, a taken name, what has no name, and one name too many") {
-  TestVolume volume;
-  auto mount = volume.mount();
-  auto& fs = *mount.file_system;
-  const auto f = make_file(fs, root_ino, "f");
+  OneFile one;
+  auto& [volume, mount, fs, f] = one;
   const auto directory = make_dir(fs, root_ino, "d");
   CHECK(error_of(fs.link(directory, root_ino, "e")) == ErrorCode::not_permitted);
   CHECK(error_of(fs.link(f, root_ino, "d")) == ErrorCode::exists);
@@ -155,11 +152,9 @@ TEST_CASE("a link of a directory to a name that another has just taken says that
 }
 
 TEST_CASE("a link into a directory that another has removed is stale, and of a file that is gone") {
-  TestVolume volume;
-  auto mount = volume.mount();
+  OneFile one;
+  auto& [volume, mount, fs, f] = one;
   auto other = volume.mount();
-  auto& fs = *mount.file_system;
-  const auto f = make_file(fs, root_ino, "f");
   const auto directory = make_dir(fs, root_ino, "d");
   need(other->rmdir(root_ino, "d"));
   CHECK(error_of(fs.link(f, directory, "g")) == ErrorCode::stale);
@@ -187,11 +182,9 @@ TEST_CASE("a file that loses its last name and dies while it is linked gets no n
 }
 
 TEST_CASE("a link that loses its name to another takes back what it has counted") {
-  TestVolume volume;
-  auto mount = volume.mount();
+  OneFile one;
+  auto& [volume, mount, fs, f] = one;
   auto other = volume.mount();
-  auto& fs = *mount.file_system;
-  const auto f = make_file(fs, root_ino, "f");
   mount.client->set_hook([&](const StepInfo& info) {
     if (info.step == "insert entry" && !ino_of(*other.file_system, root_ino, "g")) {
       make_file(*other.file_system, root_ino, "g");
@@ -217,10 +210,8 @@ TEST_CASE("two links of one file at once are both counted") {
 }
 
 TEST_CASE("a collector that counts the names beside an unlink leaves the count to it") {
-  TestVolume volume;
-  auto mount = volume.mount();
-  auto& fs = *mount.file_system;
-  const auto f = make_file(fs, root_ino, "f");
+  OneFile one;
+  auto& [volume, mount, fs, f] = one;
   for (const auto* name : {"g", "h"}) need(fs.link(f, root_ino, name));
   mount.client->set_hook([&](const StepInfo& info) {
     if (info.step == "change attr") collect(volume.cluster(), volume.clock());
@@ -232,10 +223,8 @@ TEST_CASE("a collector that counts the names beside an unlink leaves the count t
 }
 
 TEST_CASE("a collector that an old item leads to a file beside a link of it changes nothing there") {
-  TestVolume volume;
-  auto mount = volume.mount();
-  auto& fs = *mount.file_system;
-  const auto f = make_file(fs, root_ino, "f");
+  OneFile one;
+  auto& [volume, mount, fs, f] = one;
   need(fs.link(f, root_ino, "g"));
   mount.client->set_hook(before("insert entry", [&] { collect(volume.cluster(), volume.clock()); }));
   CHECK(need(fs.link(f, root_ino, "h")).attributes.nlink == 3);
@@ -243,10 +232,8 @@ TEST_CASE("a collector that an old item leads to a file beside a link of it chan
 }
 
 TEST_CASE("a link between a collector's count and its correction is not lost") {
-  TestVolume volume;
-  auto mount = volume.mount();
-  auto& fs = *mount.file_system;
-  const auto f = make_file(fs, root_ino, "f");
+  OneFile one;
+  auto& [volume, mount, fs, f] = one;
   need(fs.link(f, root_ino, "g"));
   set_link_count(volume, f, 5);
   TestCollector collector(volume.cluster(), volume.clock());
