@@ -8,7 +8,9 @@
 namespace lccfs::format {
 
 constexpr std::string_view entry_reference = "\1";
-constexpr std::uint8_t version_with_units = 2;  // of a map block
+constexpr std::uint8_t version_with_mark = 2;      // of an entry
+constexpr std::uint8_t version_with_old_name = 2;  // of a decision
+constexpr std::uint8_t version_with_units = 2;     // of a map block
 constexpr std::uint32_t known_flags =
     attr_flag::user_attributes | attr_flag::capability | attr_flag::access_acl | attr_flag::default_acl;
 
@@ -50,11 +52,15 @@ LCCFS_RECORD(BackPointerRecord)
 /// The kind comes before the version: docs/FORMAT.md keeps it as the first byte of every entry there will ever be.
 void fields(auto& io, Is<EntryRecord> auto& entry) {
   io.begin("entry").constant(entry_reference, "no such kind");
-  io.version();
+  const auto version = io.version(entry.mark ? version_with_mark : record_version, version_with_mark);
   io(entry.ino);
   io.require(entry.ino.value != 0, "no inode");
   io.enumeration(entry.type, FileType::block_device);
   io(entry.token);
+  if (version != version_with_mark) return;
+  auto& mark = io.present(entry.mark);
+  io(mark.token, mark.to);
+  io.require(mark.to.value != 0, "no directory");
 }
 LCCFS_RECORD(EntryRecord)
 
@@ -85,8 +91,17 @@ void fields(auto& io, Is<MapBlock> auto& block) {
 LCCFS_RECORD(MapBlock)
 
 void fields(auto& io, Is<DecisionRecord> auto& decision) {
-  io.begin("decision").version();
-  io.enumeration(decision.kind, DecisionRecord::Kind::committed);
+  using Kind = DecisionRecord::Kind;
+  const auto version =
+      io.begin("decision")
+          .version(decision.kind == Kind::committed ? version_with_old_name : record_version, version_with_old_name);
+  io.enumeration(decision.kind, Kind::committed);
+  io.require((version == version_with_old_name) == (decision.kind == Kind::committed), "no old name");
+  if (decision.kind != Kind::committed) return;
+  io(decision.from);
+  io.require(decision.from.value != 0, "no directory");
+  io.string(decision.name, name_limit_bytes);
+  io.require(!decision.name.empty(), "no name");
 }
 LCCFS_RECORD(DecisionRecord)
 

@@ -53,6 +53,7 @@ inline constexpr std::uint32_t grace_default_seconds = 60;
 /// Bits of SuperRecord::incompat. Each has a row in format/features.h.
 namespace feature {
 inline constexpr std::uint64_t space_units = 1;  // map blocks (m/) may be of record version 2
+inline constexpr std::uint64_t moves = 2;        // marked entries, and committed decisions
 }  // namespace feature
 
 struct SuperRecord {  // led by the 8 bytes "LCCFSvol"; the format version is the record's version byte's neighbour
@@ -135,9 +136,18 @@ struct BackPointerRecord {
 
 /// An entry's value, n/ key. Its first byte is the kind: 1 = reference to an inode object.
 struct EntryRecord {
+  /// The inode is about to get a name in another directory, instead of this one. Whether it has it already, the
+  /// decision x/<token> there says (docs/PROTOCOL.md section 6).
+  struct Mark {
+    Token token;
+    Ino to;
+    bool operator==(const Mark&) const = default;
+  };
+
   Ino ino;
   FileType type = FileType::regular;
-  Token token;  // of the step that wrote it
+  Token token;                              // of the step that wrote it; a mark keeps it
+  std::optional<Mark> mark = std::nullopt;  // version 2
   bool operator==(const EntryRecord&) const = default;
 };
 
@@ -156,10 +166,14 @@ struct MapBlock {
   bool operator==(const MapBlock&) const = default;
 };
 
-/// The value of x/: what was decided of a step (cancelled: it can never commit).
+/// The value of x/: what was decided of a step. cancelled: it can never commit. committed: it has given a name here to
+/// an inode that stands under the old name, marked, until that is removed.
 struct DecisionRecord {
   enum class Kind : std::uint8_t { cancelled = 1, committed = 2 };
   Kind kind = Kind::cancelled;
+  // committed only: the old name
+  Ino from = {};
+  std::string name = {};
   bool operator==(const DecisionRecord&) const = default;
 };
 

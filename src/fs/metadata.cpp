@@ -5,6 +5,9 @@
 #include <condition_variable>
 #include <utility>
 
+#include "fs/attempts.h"
+#include "reclaim/traces.h"
+
 namespace lccfs {
 
 namespace {
@@ -143,12 +146,39 @@ Result<Entries> Metadata::find(std::initializer_list<const txn::Name*> wanted, b
   }
   for (const auto* name : wanted) {
     LCCFS_TRY(auto entry, entry_in(view, *name));
-    names.put(*name, entry, sent);
+    if (entry && entry->record.mark) {
+      names.drop(*name);
+      entries.marked.emplace_back(name, *entry);
+      LCCFS_TRY(entry, standing(*name, std::move(*entry)));
+    } else {
+      names.put(*name, entry, sent);
+    }
     entries.found.push_back(std::move(entry));
   }
   entries.fresh = true;
   entries.directory = std::make_shared<const Inode>(std::move(view));
   return entries;
+}
+
+/// A mark is never set twice, so an entry that is there again with it had it all the time.
+Result<std::optional<txn::Entry>> Metadata::standing(const txn::Name& name, txn::Entry entry) {
+  for (Attempts attempts(instance_); entry.record.mark;) {
+    LCCFS_CHECK(attempts.next());
+    LCCFS_TRY(const auto state, reclaim::state_of_move(instance_.reader(), *entry.record.mark));
+    if (state == reclaim::MoveState::committed) return std::nullopt;
+    if (state == reclaim::MoveState::cancelled) return entry;
+    const auto again =
+        instance_.query({.object = format::inode_object(name.directory), .ranges = {}, .keys = {name.key}});
+    if (!again && again.error().code == ErrorCode::not_found) return std::nullopt;
+    if (!again) return std::unexpected(again.error());
+    const auto value = again->keys.find(name.key);
+    if (value == again->keys.end()) return std::nullopt;
+    if (value->second == entry.raw) return entry;
+    LCCFS_TRY(entry.record, objects::decode_part<format::EntryRecord>(format::inode_object(name.directory),
+                                                                      "entry " + name.name, value->second));
+    entry.raw = value->second;
+  }
+  return entry;
 }
 
 bool as_expected(const std::map<std::string, Bytes>& keys, std::span<const ExpectedEntry> expected) {

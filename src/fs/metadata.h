@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "format/object_names.h"
@@ -26,6 +27,9 @@ struct Entries {
   bool fresh = false;
   std::shared_ptr<const Inode> directory;  // nullptr: memory holds the entries, but not the directory
   std::vector<std::optional<txn::Entry>> found;
+  /// Of those, the ones that stand there with a mark: who would change something there settles it first. What has moved
+  /// away is not found.
+  std::vector<std::pair<const txn::Name*, txn::Entry>> marked;
 };
 
 /// What an operation has found under a name, and expects there still.
@@ -71,6 +75,8 @@ class Metadata {
   /// Those of these names, of one directory; from memory if that is allowed and holds them all. `stale`: the directory
   /// was removed.
   Result<Entries> find(std::initializer_list<const txn::Name*> wanted, bool from_memory);
+  /// An entry as it was read just now: what stands there by the rule for readers of marks. nullopt: it has moved away.
+  Result<std::optional<txn::Entry>> standing(const txn::Name& name, txn::Entry entry);
   /// Whether the names, read again, are what they were (rule 4).
   Result<bool> unchanged(std::span<const ExpectedEntry> expected);
 

@@ -43,7 +43,7 @@ void Namespace::one_link_less(const Inode& inode) {
 }
 
 Result<std::shared_ptr<const Inode>> Namespace::directory_with_room_for(const txn::Name& name, bool from_memory) {
-  LCCFS_TRY(auto entries, metadata_.find({&name}, from_memory));
+  LCCFS_TRY(auto entries, seals_.find_to_change({&name}, from_memory));
   const auto& parent = entries.directory;
   if (!parent || !parent->live()) return nullptr;  // memory may hold a dead one: nothing is to point there
   if (parent->sealed()) {
@@ -73,12 +73,17 @@ Result<bool> Namespace::insert_entry(const txn::Name& name, const format::EntryR
 
 void Namespace::change_ctime_later(Ino moved, TimeSpec time) {
   metadata_.inodes.change(moved, std::nullopt, [time](Inode& view) { view.ctime = time; });
+  apply_later(txn::set_ctime(moved, time));
+}
+
+void Namespace::apply_later(MetaTxn txn) {
   {
     const Lock lock(background_mutex_);
     ++in_background_;
   }
-  instance_.store().apply_async(txn::set_ctime(moved, time), [this](const Result<Applied>& applied) {
-    if (!applied) log::debug("a moved inode keeps its ctime: " + applied.error().context);
+  const std::string step = txn.object + ": " + txn.step;
+  instance_.store().apply_async(std::move(txn), [this, step](const Result<Applied>& applied) {
+    if (!applied) log::debug(step + ": not done: " + applied.error().context);
     const Lock lock(background_mutex_);
     --in_background_;
     background_done_.notify_all();

@@ -58,6 +58,7 @@ class Namespace {
  private:
   class Make;    // create.cpp
   class Link;    // link.cpp
+  class Move;    // move.cpp
   class Rename;  // rename.cpp
 
   std::chrono::nanoseconds now() const { return instance_.clock().elapsed(); }
@@ -84,7 +85,11 @@ class Namespace {
   /// The inode was moved: its ctime follows after the answer.
   void change_ctime_later(Ino moved, TimeSpec time);
 
+  /// A step that may be done twice, or not at all: the answer does not wait for it.
+  void apply_later(MetaTxn txn);
+
   Result<EntryReply> lookup_by_number(Ino ino);
+  Result<> move(txn::Name from, txn::Name to, RenameMode mode);
   Inode as_of_now(Inode read);
   void bring_up_to_date(std::map<Ino, Inode>& inodes);
   Result<std::optional<CreateReply>> open_existing(const Caller& caller, const txn::Name& name, int flags);

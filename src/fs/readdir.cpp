@@ -5,6 +5,8 @@
 // cookie is the hash of its name, so a listing continues after it whatever was created or removed meanwhile. Nothing
 // ends between names of equal hashes.
 //
+// An entry with a mark costs a read or two more: whether it has moved away (settle.h).
+//
 // What a page shows is remembered: a lookup of a listed name has its two reads in flight at once (lookup.cpp).
 //
 // With attributes (readdirplus): one read more for each name, 32 in flight. The two reads of an entry are lookup's: the
@@ -30,23 +32,27 @@ constexpr std::uint64_t parent_cookie = 2;
 
 KeyRange entries_after(const std::string& key) { return {"n/", key, page_entries}; }
 
-/// What is no entry, or a damaged one, is left out: the others can be listed all the same.
-void append_entries(ListingPage& page, Metadata& metadata, Ino directory, const KeyPage& keys) {
+/// What is no entry, or a damaged one, is left out: the others can be listed all the same. So is what has moved away.
+Result<> append_entries(ListingPage& page, Metadata& metadata, Ino directory, const KeyPage& keys) {
   std::string first_left_out;
   std::size_t left_out = 0;
   for (const auto& [key, value] : keys.entries) {
     auto parsed = format::parse_entry_key(key);
     const auto record = format::decode<format::EntryRecord>(value);
     if (parsed && record) {
-      metadata.names.put(metadata.name_in(directory, parsed->name), txn::Entry{value, *record}, page.sent);
-      page.entries.push_back({std::move(parsed->name), record->ino, record->type, parsed->hash});
+      const auto name = metadata.name_in(directory, parsed->name);
+      LCCFS_TRY(const auto entry, metadata.standing(name, {value, *record}));
+      if (!entry) continue;
+      if (!entry->record.mark) metadata.names.put(name, *entry, page.sent);
+      page.entries.push_back({std::move(parsed->name), entry->record.ino, entry->record.type, parsed->hash});
     } else if (++left_out == 1) {
       first_left_out = printable(key);
     }
   }
-  if (left_out == 0) return;
+  if (left_out == 0) return {};
   log::error(format::inode_object(directory) + ": left out of its listing: " + std::to_string(left_out) +
              " keys that are no sound entries, the first is " + first_left_out + "; lccfs-fsck looks after them");
+  return {};
 }
 
 /// The store may have stopped in the middle of names of equal hash: the last of them come with the next page, unless
@@ -84,14 +90,14 @@ Result<ListingPage> Namespace::read_page(Ino directory, std::uint64_t cookie, bo
   LCCFS_TRY(auto view, metadata_.read_directory(directory, {.extra_ranges = {entries_after(after)}, .keys = {}}));
   if (is_being_opened) LCCFS_CHECK(metadata_.check_not_removed(view));
   KeyPage keys = std::move(view.extra_ranges.front());
-  append_entries(page, metadata_, directory, keys);
+  LCCFS_CHECK(append_entries(page, metadata_, directory, keys));
   while (keys.more && !keys.entries.empty() && !drop_last_group(page.entries)) {
     after = keys.entries.back().first;
     LCCFS_TRY(
         auto rest,
         instance_.query({.object = format::inode_object(directory), .ranges = {entries_after(after)}, .keys = {}}));
     keys = std::move(rest.ranges.front());
-    append_entries(page, metadata_, directory, keys);
+    LCCFS_CHECK(append_entries(page, metadata_, directory, keys));
   }
   page.last = !keys.more || keys.entries.empty();
   if (!from_start) return page;

@@ -132,7 +132,7 @@ Result<bool> Namespace::Rename::onto_other(const Inode& moved, const Inode& repl
 
 Result<bool> Namespace::Rename::once(bool from_memory) {
   sent_ = namespace_.now();
-  LCCFS_TRY(entries_, namespace_.metadata_.find({&from_, &to_}, from_memory));
+  LCCFS_TRY(entries_, namespace_.seals_.find_to_change({&from_, &to_}, from_memory));
   const auto missing = [this](const txn::Name& name) -> Result<bool> {
     if (!entries_.fresh) return false;
     return std::unexpected(no_entry(name));
@@ -155,8 +155,9 @@ Result<> Namespace::rename(Ino old_parent, const std::string& old_name, Ino new_
                            RenameMode mode) {
   LCCFS_CHECK(check_change(options_, old_name));
   LCCFS_CHECK(check_name(new_name));
-  if (old_parent != new_parent) return failure(ErrorCode::cross_device, "rename across directories");
-  Rename renaming(*this, metadata_.name_in(old_parent, old_name), metadata_.name_in(new_parent, new_name), mode);
+  auto from = metadata_.name_in(old_parent, old_name), to = metadata_.name_in(new_parent, new_name);
+  if (old_parent != new_parent) return move(std::move(from), std::move(to), mode);
+  Rename renaming(*this, std::move(from), std::move(to), mode);
   return until_done(instance_, [&renaming](bool first) { return renaming.once(first); });
 }
 

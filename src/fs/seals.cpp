@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Seals, decisions, and names without an inode: rules 3 and 4 of docs/PROTOCOL.md.
+// Seals, marks, decisions, and names without an inode: rules 3 and 4 of docs/PROTOCOL.md.
 //
-// How a seal is settled: src/reclaim/settle.h.
+// How a seal or a mark is settled: src/reclaim/settle.h.
 //
 // A name whose inode is gone or dead (invariant V): the entry again; the same -> it goes, by a step on its whole
 // value: [clear dangling entry].
@@ -32,6 +32,18 @@ txn::SubdirectoryCount one_less(const Inode& directory) {
 }
 
 }  // namespace
+
+Result<Entries> Seals::find_to_change(std::initializer_list<const txn::Name*> wanted, bool from_memory) {
+  for (Attempts attempts(instance_);;) {
+    LCCFS_CHECK(attempts.next());
+    LCCFS_TRY(auto entries, metadata_.find(wanted, from_memory && attempts.first()));
+    if (entries.marked.empty()) return entries;
+    for (const auto& [name, entry] : entries.marked) {
+      LCCFS_CHECK(reclaim::settle_mark(instance_, *name, entry));
+      metadata_.inodes.drop(name->directory);
+    }
+  }
+}
 
 Result<std::shared_ptr<const Inode>> Seals::target_of(const txn::Name& name, const txn::Entry& entry) {
   if (auto in_memory = metadata_.in_memory(entry.record.ino); in_memory && in_memory->live()) return in_memory;
@@ -74,8 +86,15 @@ Result<bool> Seals::really_has_entries(Ino directory, const KeyPage& page) {
       unsound = &key;
       continue;
     }
-    LCCFS_TRY(const auto target, target_of(metadata_.name_in(directory, parsed->name), {value, *record}));
-    if (target) return true;
+    const auto name = metadata_.name_in(directory, parsed->name);
+    const txn::Entry entry{value, *record};
+    LCCFS_TRY(const auto standing, metadata_.standing(name, entry));
+    if (standing) {
+      LCCFS_TRY(const auto target, target_of(name, *standing));
+      if (target) return true;
+    } else if (record->mark) {
+      LCCFS_CHECK(reclaim::settle_mark(instance_, name, entry));
+    }
   }
   if (unsound == nullptr) return false;
   return failure(ErrorCode::corrupt, format::inode_object(directory) +
@@ -105,7 +124,7 @@ Result<std::optional<StateRecord>> Seals::seal_empty(std::span<const ExpectedEnt
     if (!same_names) return std::nullopt;
     return failure(ErrorCode::not_empty, format::inode_object(ino) + " has entries");
   }
-  if (logged != ino) LCCFS_CHECK(instance_.log_inode_and_directory(ino, name.directory));
+  if (logged != ino) LCCFS_CHECK(instance_.log_inode_and_directories(ino, {&name.directory, 1}));
   logged = ino;
   const StateRecord seal{StateRecord::Kind::sealed, token, name.directory, name.name};
   const auto step = instance_.run(txn::seal(ino, view->version, seal));

@@ -20,6 +20,8 @@ class Seals {
 
   Seals(Instance& instance, Metadata& metadata) : instance_(instance), metadata_(metadata) {}
 
+  /// Metadata::find for who would change something there: none of the names is marked.
+  Result<Entries> find_to_change(std::initializer_list<const txn::Name*> wanted, bool from_memory);
   /// The inode of an entry, from memory or read. nullptr: it is gone, and so is its name now: start over.
   Result<std::shared_ptr<const Inode>> target_of(const txn::Name& name, const txn::Entry& entry);
   /// Afterwards the directory is no longer sealed as it was: live, or dead.

@@ -20,7 +20,7 @@ Result<> Namespace::unlink(Ino parent, const std::string& text) {
   for (Attempts tries(instance_);;) {
     LCCFS_CHECK(tries.next());
     const auto sent = now();
-    LCCFS_TRY(const auto entries, metadata_.find({&name}, tries.first()));
+    LCCFS_TRY(const auto entries, seals_.find_to_change({&name}, tries.first()));
     const auto& entry = entries.found.front();
     if (!entry || entry->record.type == FileType::directory) {
       if (!entries.fresh) continue;

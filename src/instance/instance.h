@@ -13,6 +13,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -87,8 +88,8 @@ class Instance {
   Result<> log_items(const std::vector<format::QueueItem>& items) { return queue_.log_items(items); }
   Result<> rely_on_directory(Ino directory) { return queue_.rely_on_directory(directory); }
   Result<> log_inode(Ino inode) { return queue_.log_inode(inode); }
-  Result<> log_inode_and_directory(Ino inode, Ino directory) {
-    return queue_.log_inode_and_directory(inode, directory);
+  Result<> log_inode_and_directories(Ino inode, std::span<const Ino> directories) {
+    return queue_.log_inode_and_directories(inode, directories);
   }
   void directory_is_gone(Ino directory) { queue_.directory_is_gone(directory); }
 

@@ -73,9 +73,11 @@ Result<> OwnQueue::rely_on_directory(Ino directory) {
   return log_items({item(QueueItem::Kind::directory, directory)});
 }
 
-Result<> OwnQueue::log_inode_and_directory(Ino inode, Ino directory) {
+Result<> OwnQueue::log_inode_and_directories(Ino inode, std::span<const Ino> directories) {
   std::vector items{item(QueueItem::Kind::inode, inode)};
-  if (!already_relied_on(directory)) items.push_back(item(QueueItem::Kind::directory, directory));
+  for (const Ino directory : directories) {
+    if (!already_relied_on(directory)) items.push_back(item(QueueItem::Kind::directory, directory));
+  }
   return log_items(items);
 }
 

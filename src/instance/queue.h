@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "base/mutex.h"
@@ -31,9 +32,10 @@ class OwnQueue {
   Result<> rely_on_directory(Ino directory);
   /// The item that link needs.
   Result<> log_inode(Ino inode) { return log_items({item(format::QueueItem::Kind::inode, inode)}); }
-  /// The items that rmdir and a replacing rename of a directory need, in one write: inode item, and directory item if
-  /// none is relied on already. Good for as long as the caller's Operation lives.
-  Result<> log_inode_and_directory(Ino inode, Ino directory);
+  /// The items that rmdir, a replacing rename of a directory and a rename across directories need, in one write: inode
+  /// item, and of the directories those that are not relied on already. Good for as long as the caller's Operation
+  /// lives.
+  Result<> log_inode_and_directories(Ino inode, std::span<const Ino> directories);
   /// This instance has removed it: the step numbers in it go with it, and those in others are not forgotten for its
   /// sake.
   void directory_is_gone(Ino directory) EXCLUDES(mutex_);

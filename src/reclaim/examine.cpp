@@ -58,9 +58,16 @@ std::vector<Token> traces_of(const Inode& inode) {
   return tokens;
 }
 
+std::vector<Token> moves_of(const Names& names) {
+  std::vector<Token> tokens;
+  for (const auto& marked : names.marked) tokens.push_back(marked.record.mark->token);
+  return tokens;
+}
+
 Kind kind_of(const Assessment& assessment) {
   const auto& inode = assessment.inode;
   const bool named = assessment.names.total() > 0;
+  if (!assessment.names.marked.empty()) return Kind::settle_mark;
   if (inode.dead()) {
     if (named) return Kind::clear_names;
     // A dead directory's own d/ and x/ keys are handled first: the item that leads to them is in the queue.
@@ -106,6 +113,9 @@ Result<Assessment> examine(const Query& query, Horizon& horizon, Ino ino) {
     LCCFS_TRY(const auto removals, judge(horizon, assessment.names.removals));
     if (removals == Horizon::Verdict::retired_since_now) continue;
     if (removals == Horizon::Verdict::not_retired) return assessment;
+    LCCFS_TRY(const auto moves, judge(horizon, moves_of(assessment.names)));
+    if (moves == Horizon::Verdict::retired_since_now) continue;
+    if (moves == Horizon::Verdict::not_retired) return assessment;
     assessment.kind = kind_of(assessment);
     if (assessment.kind == Kind::lost_parent) {
       LCCFS_TRY(const bool unchanged, is_unchanged(query, assessment.inode));

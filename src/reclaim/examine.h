@@ -46,6 +46,7 @@ struct Assessment {
     right,        ///< live, with the links and back-pointers that it should have
     wait,         ///< something in it is not retired: leave it for a later pass
     settle_seal,  ///< sealed by a step that is retired
+    settle_mark,  ///< a name of it was to move, by a step that is retired
     trim,         ///< live, and its link count or its back-pointers are to be corrected
     kill,         ///< live, and has no name: to be marked dead
     lost_parent,  ///< live, and has no name that can be found; a directory that may hold one is not there: damage

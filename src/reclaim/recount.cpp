@@ -39,8 +39,8 @@ Result<Assessment> Recount::advance(Horizon& horizon, Ino ino) const {
   for (unsigned steps = 0;; ++steps) {
     LCCFS_TRY(auto assessment, examine(instance_.reader(), horizon, ino));
     const auto kind = assessment.kind;
-    const bool to_be_changed =
-        kind == Kind::settle_seal || kind == Kind::trim || kind == Kind::kill || kind == Kind::clear_names;
+    const bool to_be_changed = kind == Kind::settle_seal || kind == Kind::settle_mark || kind == Kind::trim ||
+                               kind == Kind::kill || kind == Kind::clear_names;
     assessment.after_a_change = steps > 0;
     if (!to_be_changed || steps == most_steps || stop_.stop_requested()) return assessment;
     LCCFS_CHECK(take_step(assessment));
@@ -53,6 +53,12 @@ Result<bool> Recount::take_step(const Assessment& assessment) const {
     case Kind::settle_seal:
       pace_.wait_for_turn();
       return settle_seal(instance_, inode.ino, inode.state);
+    case Kind::settle_mark: {
+      const auto& marked = assessment.names.marked.front();
+      pace_.wait_for_turn();
+      return settle_mark(instance_, txn::Name(instance_.super().uuid, marked.directory, marked.name),
+                         {encode(marked.record), marked.record});
+    }
     case Kind::trim:
       return trim(assessment);
     case Kind::kill:

@@ -7,6 +7,7 @@
 //                        |            | back-pointers corrected                      |
 //  live X without a name | Inode.X    | [mark unnamed dead] guard version            | dead X, found by the same item
 //  sealed X              | settle.h   |                                              |
+//  X with a marked name  | settle.h   |                                              |
 //  dead X, a name in P   | Inode.P    | [remove dead names] guard version            | the same
 //  dead X, open nowhere: |            |                                              |
 //  - it has entries      | Session.me | [log queue items] directory item X           | an item that finds nothing to do

@@ -9,8 +9,8 @@
 //    |              | recount, but no directory is removed yet                      |
 //  - | Session.*    | *then* the q/ of all, page by page; young items are left      |
 //    |              | alone                                                         |
-//  1 | ...          | directory items: the d/, x/ and l/ keys there; inode items:   | all of it can be done again
-//    |              | recount                                                       |
+//  1 | ...          | directory items: the d/, x/ and l/ keys there, of a committed | all of it can be done again
+//    |              | x/ what is left to do (settle.h); inode items: recount        |
 //  2 | Inode.P      | [remove traces] d/ keys whose inodes were dealt with, x/ and  | keys that find nothing to do
 //    |              | l/ that are retired                                           |
 //  3 | Session.<it> | [drop queue items] those that were dealt with                 | items that find nothing to do
@@ -65,7 +65,8 @@ class Round {
   // round_directories.cpp
   /// Of these directories, those of which nothing is left to be done.
   Result<std::set<Ino>> handle_directories(const std::vector<Ino>& directories, TimeSpec logged);
-  Result<> sort_key(Directory& directory, const std::string& key);
+  Result<> sort_key(Directory& directory, const std::string& key, const Bytes& value);
+  Result<bool> finish_decided(Ino directory, Token token, const std::string& key, const Bytes& value);
   Result<> read_page(Directory& directory);
   Result<> drop_keys(Directory& directory, const std::set<Ino>& dealt_with);
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "reclaim/round.h"
+#include "reclaim/settle.h"
 #include "txn/reclaim_txn.h"
 
 namespace lccfs::reclaim {
@@ -25,7 +26,7 @@ struct Round::Directory {
 
 /// One key of a directory, sorted by what is to become of it. l/ keys of expired instances have no use any more; those
 /// of others keep nothing waiting.
-Result<> Round::sort_key(Directory& directory, const std::string& key) {
+Result<> Round::sort_key(Directory& directory, const std::string& key, const Bytes& value) {
   const auto is_retired = [&](Token token) -> Result<bool> {
     LCCFS_TRY(const auto verdict, horizon_->judge(token));
     return verdict != Horizon::Verdict::not_retired;  // the key names its step: it cannot come to mean another
@@ -47,9 +48,19 @@ Result<> Round::sort_key(Directory& directory, const std::string& key) {
   } else if (detached) {
     directory.detached[key] = detached->ino;
   } else {
-    directory.finished.push_back(key);
+    LCCFS_TRY(const bool has_moved, finish_decided(directory.ino, *decision, key, value));
+    if (has_moved) directory.finished.push_back(key);
+    if (!has_moved) directory.something_left = true;
   }
   return {};
+}
+
+/// What a retired decision has left to do. false: left for a later pass.
+Result<bool> Round::finish_decided(Ino directory, Token token, const std::string& key, const Bytes& value) {
+  LCCFS_TRY(const auto decision,
+            objects::decode_part<format::DecisionRecord>(format::inode_object(directory), key, value));
+  if (decision.kind != format::DecisionRecord::Kind::committed) return true;
+  return finish_move(instance_, token, decision);
 }
 
 Result<> Round::read_page(Directory& directory) {
@@ -68,7 +79,7 @@ Result<> Round::read_page(Directory& directory) {
   }
   for (const auto& range : page->ranges) {
     for (const auto& [key, value] : range.entries) {
-      const auto sorted = sort_key(directory, key);
+      const auto sorted = sort_key(directory, key, value);
       if (sorted) continue;
       if (!is_damage(sorted.error())) return sorted;
       directory.something_left = true;

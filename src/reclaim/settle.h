@@ -11,15 +11,38 @@
 //    |            | Then read P again                                         |
 //  2 | Inode.X    | guard sealed(t): [unseal] live, or [mark dead]            | x/t: its owner or a collector drops it
 //  P is gone: X has a name somewhere -> live, none -> dead.
+//
+// Settling the mark mark(t, P2) of an entry P1/old -> X, which a rename across directories has set (src/fs/move.cpp).
+// An instance that wants to change something under that name does it, and so does a collector, from item X or from the
+// x/ key in P2.
+//
+//  # | object     | step                                                      | stop here leaves
+//  - | Inode.P2   | read. x/t = committed: 2a. x/t = cancelled, or P2 gone:   |
+//    |            | 2b. Not there: 0                                          |
+//  0 | Session.me | [log queue items] directory item P2, or P1 for 2a, if     | an item that finds nothing to do
+//    |            | none is relied on                                         |
+//  1 | Inode.P2   | [cancel move] guard x/t absent; x/t = cancelled. Then     | the mark's owner can commit no more
+//    |            | read P2 again                                             |
+//  2a| Inode.P1   | [move entry out] guard the marked entry; both keys        | done; x/t: its owner or a collector
+//    |            | removed; d/X/t; a directory X: nsub - 1, guarded; times   | drops it
+//  2b| Inode.P1   | [clear mark] guard the marked entry; without its mark     | the same
 #pragma once
 
 #include "format/records.h"
 #include "instance/instance.h"
+#include "txn/namespace_txn.h"
 
 namespace lccfs::reclaim {
 
 /// One attempt. true: X is no longer sealed as it was. false: look again (after a cancel, or a lost race). The caller
 /// is inside an Operation. Blocks; any thread.
 Result<bool> settle_seal(Instance& instance, Ino sealed, const format::StateRecord& seal);
+
+/// One attempt, of an entry that has a mark. true: the entry does not stand there with that mark any more. Otherwise as
+/// settle_seal.
+Result<bool> settle_mark(Instance& instance, const txn::Name& name, const txn::Entry& entry);
+
+/// Of a committed move (its decision): the old name goes, if it still stands. As settle_mark.
+Result<bool> finish_move(Instance& instance, Token token, const format::DecisionRecord& committed);
 
 }  // namespace lccfs::reclaim

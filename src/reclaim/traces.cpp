@@ -23,6 +23,33 @@ Result<> for_each_detached(const Query& query, Ino directory,
   return all;
 }
 
+Result<MoveState> state_of_move(const Query& query, const format::EntryRecord::Mark& mark) {
+  const auto object = format::inode_object(mark.to);
+  const auto key = format::decision_key(mark.token);
+  LCCFS_TRY(const auto found, objects::find_object(query, {.object = object, .ranges = {}, .keys = {key}}));
+  if (!found) return MoveState::impossible;
+  const auto value = found->keys.find(key);
+  if (value == found->keys.end()) return MoveState::undecided;
+  LCCFS_TRY(const auto decision, objects::decode_part<format::DecisionRecord>(object, key, value->second));
+  const bool committed = decision.kind == format::DecisionRecord::Kind::committed;
+  return committed ? MoveState::committed : MoveState::cancelled;
+}
+
+namespace {
+
+/// false: it has moved away.
+Result<bool> is_name(const Query& query, Ino parent, const std::string& name, const std::string& key,
+                     const Bytes& value, Names& names) {
+  if (value == format::marker_value) return true;
+  LCCFS_TRY(const auto record, objects::decode_part<format::EntryRecord>(format::inode_object(parent), key, value));
+  if (!record.mark) return true;
+  LCCFS_TRY(const auto state, state_of_move(query, *record.mark));
+  names.marked.push_back({parent, name, record});
+  return state != MoveState::committed;
+}
+
+}  // namespace
+
 Result<Names> count_names(const Query& query, const Inode& inode) {
   std::set<Ino> parents;
   for (const auto& pointer : inode.pointers) parents.insert(pointer.parent);
@@ -40,7 +67,9 @@ Result<Names> count_names(const Query& query, const Inode& inode) {
     }
     if (!found) return std::unexpected(found.error());
     for (const auto& [key, value] : found->ranges.front().entries) {
-      names.by_parent[parent].push_back(key.substr(prefix.size()));
+      auto name = key.substr(prefix.size());
+      LCCFS_TRY(const bool is_there, is_name(query, parent, name, key, value, names));
+      if (is_there) names.by_parent[parent].push_back(std::move(name));
     }
     for (const auto& [key, value] : found->ranges.back().entries) {
       if (const auto removal = format::parse_detached_key(key)) names.removals.push_back(removal->token);

@@ -26,10 +26,22 @@ Result<std::optional<Inode>> read_traces(const Query& query, Ino ino);
 Result<> for_each_detached(const Query& query, Ino directory,
                            const std::function<Result<>(const format::DetachedKey&)>& work);
 
+/// What has become of the move that a mark announces. impossible: the directory that it leads to is gone.
+enum class MoveState { undecided, committed, cancelled, impossible };
+Result<MoveState> state_of_move(const Query& query, const format::EntryRecord::Mark& mark);
+
+/// A name that stands with a mark, by its reverse key.
+struct MarkedName {
+  Ino directory;
+  std::string name;
+  format::EntryRecord record;
+};
+
 /// The names of an inode over the distinct parents of its back-pointers, each directory read at one version.
 struct Names {
   std::vector<Token> removals;  ///< of names that it had in those directories: of all that are not dealt with
-  std::map<Ino, std::vector<std::string>> by_parent;  ///< only parents that hold some
+  std::map<Ino, std::vector<std::string>> by_parent;  ///< only parents that hold some; without those that moved away
+  std::vector<MarkedName> marked;                     ///< those that moved away, and those that perhaps will
   std::vector<Ino> missing_parents;                   ///< there are no such objects: what they held is not known
   std::size_t total() const {
     std::size_t all = 0;

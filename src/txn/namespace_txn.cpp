@@ -118,6 +118,76 @@ MetaTxn exchange_entries(const Name& first, const Entry& first_entry, const Name
   return txn;
 }
 
+MetaTxn point_to_directory(Ino ino, const format::BackPointerRecord& pointer, TimeSpec now) {
+  return make(ino, "point to directory", state_is(StateRecord{}), set(xattr::ctime, now),
+              mark(format::back_pointer_key(pointer.parent, pointer.token)));
+}
+
+MetaTxn drop_back_pointer(Ino ino, const format::BackPointerRecord& pointer) {
+  return make(ino, "drop back-pointer", mutation::RemoveKey{format::back_pointer_key(pointer.parent, pointer.token)});
+}
+
+Entry marked(const Entry& entry, const format::EntryRecord::Mark& mark) {
+  auto record = entry.record;
+  record.mark = mark;
+  return {encode(record), record};
+}
+
+/// The reverse key has the mark, too: recount looks there.
+MetaTxn mark_entry(const Name& name, const Entry& entry, const Entry& marked) {
+  auto txn = make(name.directory, "mark entry");
+  guard_entry(txn, name, entry);
+  add(txn, mutation::SetKey{name.key, marked.raw},
+      mutation::SetKey{format::reverse_key(entry.record.ino, name.name), marked.raw});
+  return txn;
+}
+
+MetaTxn clear_mark(const Name& name, const Entry& marked) {
+  auto txn = make(name.directory, "clear mark");
+  guard_entry(txn, name, marked);
+  auto record = marked.record;
+  record.mark.reset();
+  add_name(txn, name, record);
+  return txn;
+}
+
+MetaTxn move_entry_in(const Rename& rename) {
+  auto txn = make(rename.to.directory, "move entry in", state_is(StateRecord{}));
+  const auto decision = format::decision_key(rename.token);
+  if (rename.replaced) {
+    guard_entry(txn, rename.to, *rename.replaced);
+    remove_name(txn, rename.to, rename.replaced->record.ino);
+    detach(txn, rename.replaced->record.ino, rename.token, std::nullopt);
+  } else {
+    add(txn, guard::KeyAbsent{rename.to.key});
+  }
+  add(txn, guard::KeyAbsent{decision});
+  if (rename.nsub) change_nsub(txn, *rename.nsub);
+  add_name(txn, rename.to, {rename.moved.record.ino, rename.moved.record.type, rename.token});
+  const format::DecisionRecord committed{format::DecisionRecord::Kind::committed, rename.from.directory,
+                                         rename.from.name};
+  add(txn, mutation::SetKey{decision, encode(committed)});
+  touch_directory(txn, rename.now);
+  return txn;
+}
+
+MetaTxn move_entry_out(const Name& name, const Entry& marked, TimeSpec now,
+                       const std::optional<SubdirectoryCount>& nsub) {
+  auto txn = make(name.directory, "move entry out");
+  guard_entry(txn, name, marked);
+  remove_name(txn, name, marked.record.ino);
+  detach(txn, marked.record.ino, marked.record.mark->token, std::nullopt);
+  if (nsub) change_nsub(txn, *nsub);
+  touch_directory(txn, now);
+  return txn;
+}
+
+MetaTxn cancel_move(const format::EntryRecord::Mark& mark) {
+  const auto decision = format::decision_key(mark.token);
+  return make(mark.to, "cancel move", guard::KeyAbsent{decision},
+              mutation::SetKey{decision, encode(format::DecisionRecord{})});
+}
+
 MetaTxn seal(Ino directory, std::uint64_t version, const StateRecord& sealed) {
   return make(directory, "seal", guard::VersionIs{version}, set(xattr::state, sealed));
 }

@@ -86,6 +86,25 @@ MetaTxn rename_entries(const Rename& rename);
 MetaTxn exchange_entries(const Name& first, const Entry& first_entry, const Name& second, const Entry& second_entry,
                          Token token, TimeSpec now);
 
+// -- a rename across directories (src/fs/move.cpp)
+
+/// Before the inode gets a name in that directory: it exists, and the back-pointer may be dropped as often as it likes.
+MetaTxn point_to_directory(Ino ino, const format::BackPointerRecord& pointer, TimeSpec now);
+/// For Instance::run_repeatable: nothing has come of it.
+MetaTxn drop_back_pointer(Ino ino, const format::BackPointerRecord& pointer);
+/// The entry as it stands with that mark.
+Entry marked(const Entry& entry, const format::EntryRecord::Mark& mark);
+MetaTxn mark_entry(const Name& name, const Entry& entry, const Entry& marked);
+/// The mark is taken off: what it announced can never commit.
+MetaTxn clear_mark(const Name& name, const Entry& marked);
+/// The commit, in the new directory: unless another instance has cancelled it.
+MetaTxn move_entry_in(const Rename& rename);
+/// After the commit, in the old directory.
+MetaTxn move_entry_out(const Name& name, const Entry& marked, TimeSpec now,
+                       const std::optional<SubdirectoryCount>& nsub);
+/// A settler's word: what the mark announces, and has not committed, never will.
+MetaTxn cancel_move(const format::EntryRecord::Mark& mark);
+
 /// Seals a directory that was seen empty at that version.
 MetaTxn seal(Ino directory, std::uint64_t version, const format::StateRecord& sealed);
 MetaTxn unseal(Ino directory, const format::StateRecord& sealed);

@@ -221,11 +221,11 @@ TEST_CASE("an inode that does not say where it had a name is left, and named") {
 
 // ---- removed while something was made in it
 
-/// A directory in which one client makes something, or to which it links a file, and which another has just removed;
-/// the first has not heard of it.
+/// A directory in which one client makes something, or to which it links or moves a file, and which another has just
+/// removed; the first has not heard of it.
 struct RemovedBeneath {
   RemovedBeneath() {
-    if (links) linked = make_file(*maker.file_system, root_ino, "linked");
+    if (how != How::makes) old = make_file(*maker.file_system, root_ino, "old");
     directory = make_dir(*maker.file_system, root_ino, "directory");
     make_file(*maker.file_system, directory, "file");
     need(maker->unlink(directory, "file"));
@@ -237,23 +237,29 @@ struct RemovedBeneath {
     need(remover->unmount());
   }
   bool is_there() { return inode_object_of(volume.cluster(), directory).has_value(); }
-  auto make_in_it() {
-    return links ? maker->link(linked, directory, "new") : maker->make_node({}, directory, "new", node_of(type));
+  Result<> make_in_it() {
+    if (how == How::moves) return maker->rename(root_ino, "old", directory, "new", RenameMode::replace);
+    const auto made =
+        how == How::links ? maker->link(old, directory, "new") : maker->make_node({}, directory, "new", node_of(type));
+    return made ? Result<>() : Result<>(std::unexpected(made.error()));
   }
-  std::string undoing() const { return links ? "take back link" : "remove new inode"; }
-  /// The file that was linked is whole, and no longer points to where it got no name.
-  void remove_linked() {
-    if (!links) return;
+  std::string naming() const { return how == How::moves ? "move entry in" : "insert entry"; }
+  std::string undoing() const {
+    return how == How::moves ? "drop back-pointer" : how == How::links ? "take back link" : "remove new inode";
+  }
+  /// The file that was there is whole, and no longer points to where it got no name.
+  void remove_old() {
+    if (how == How::makes) return;
     volume.clock().advance(minutes(2));
     CHECK(collect(volume.cluster(), volume.clock()).damaged.empty());
     auto mount = volume.mount();
-    CHECK(need(mount->lookup(root_ino, "linked")).attributes.nlink == 1);
+    CHECK(need(mount->lookup(root_ino, "old")).attributes.nlink == 1);
     CHECK_FALSE(is_there());
-    need(mount->unlink(root_ino, "linked"));
+    need(mount->unlink(root_ino, "old"));
     need(mount->unmount());
   }
   void expect_nothing_left() {
-    remove_linked();
+    remove_old();
     volume.clock().advance(minutes(2));
     CHECK(collect(volume.cluster(), volume.clock()).damaged.empty());
     collect(volume.cluster(), volume.clock());
@@ -262,16 +268,17 @@ struct RemovedBeneath {
   }
 
   const FileType type = GENERATE(FileType::regular, FileType::directory, FileType::symlink);
-  const bool links = type == FileType::regular && GENERATE(false, true);
+  enum class How { makes, links, moves };
+  const How how = type == FileType::regular ? GENERATE(How::makes, How::links, How::moves) : How::makes;
   TestVolume volume;
   Mount maker = volume.mount();
   Mount remover = volume.mount();
-  Ino directory, linked;
+  Ino directory, old;
 };
 
 TEST_CASE("what a client made in a directory that is then removed goes with that client") {
   RemovedBeneath world;
-  world.maker.client->set_hook(once_on("insert entry", {Fault::Kind::not_applied_and_crash}));
+  world.maker.client->set_hook(once_on(world.naming(), {Fault::Kind::not_applied_and_crash}));
   CHECK_FALSE(world.make_in_it());
   world.remove();
   world.expect_nothing_left();
@@ -279,7 +286,7 @@ TEST_CASE("what a client made in a directory that is then removed goes with that
 
 TEST_CASE("a directory stays while somebody makes something in it") {
   RemovedBeneath world;
-  const auto beside = before("insert entry", [&] {
+  const auto beside = before(world.naming(), [&] {
     world.remove();
     TestCollector collector(world.volume.cluster(), world.volume.clock());
     CHECK(collector.pass().open_elsewhere > 0);
@@ -300,7 +307,7 @@ TEST_CASE(
     "a directory stays for a round if somebody dies between the look at what the dead have made and the question") {
   RemovedBeneath world;
   const unsigned call = GENERATE(2U, 3U, 4U);
-  world.maker.client->set_hook(before("insert entry", [&] {
+  world.maker.client->set_hook(before(world.naming(), [&] {
     world.remove();
     TestCollector collector(world.volume.cluster(), world.volume.clock());
     unsigned calls = 0;
@@ -320,7 +327,7 @@ TEST_CASE("a directory stays as long as a client is there that does not know whe
   RemovedBeneath world;
   bool sent = false;
   world.maker.client->set_hook([&](const StepInfo& info) {
-    sent = sent || info.step == "insert entry";
+    sent = sent || info.step == world.naming();
     const bool fails = sent && info.object == format::inode_object(world.directory);
     return fails ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
   });
@@ -342,7 +349,7 @@ TEST_CASE("a client that was asked for a directory makes nothing in it from memo
   collector.pass();
   CHECK_FALSE(world.is_there());
   collector.end();
-  world.maker.client->set_hook(once_on("insert entry", {Fault::Kind::not_applied_and_crash}));
+  world.maker.client->set_hook(once_on(world.naming(), {Fault::Kind::not_applied_and_crash}));
   CHECK(error_of(world.make_in_it()) == ErrorCode::stale);
   world.maker.client->crash();
   world.expect_nothing_left();

@@ -69,10 +69,24 @@ std::vector<ModelTree::Id> ModelTree::files() const {
   return {ids.begin(), ids.end()};
 }
 
+namespace {
+
+bool is_rename(Kind kind) { return kind == Kind::rename || kind == Kind::rename_no_replace || kind == Kind::exchange; }
+
+/// A directory that no call moves.
+bool stays(const std::string& directory) { return directory.empty() || directory == "/d"; }
+
+/// Of a rename at most one of the two directories may move: whether it is the new one.
+bool enters_what_moves(const Call& call) {
+  return is_rename(call.kind) && stays(directory_of(call.path)) && !stays(directory_of(call.other));
+}
+
+}  // namespace
+
 std::optional<ModelTree::Id> ModelTree::look_up(const Call& call) const {
   const bool wants_inode = changes_an_inode(call.kind) || call.kind == Kind::link;
-  const auto directory = directory_of(call.path);
-  if (!wants_inode && (directory.empty() || directory == "/d")) return std::nullopt;
+  const auto directory = directory_of(enters_what_moves(call) ? call.other : call.path);
+  if (!wants_inode && stays(directory)) return std::nullopt;
   const auto found = find(wants_inode ? call.path : directory);
   return found ? std::optional(*found) : std::nullopt;
 }
@@ -83,6 +97,11 @@ std::string ModelTree::perform_on(Id found, const Call& call, const std::string&
     return was_too_late ? answered : text_of_answer(ok_after(link(found, call)));
   }
   if (nodes_.at(found).is_directory() && nodes_.at(found).is_removed) return perform(call);  // the kernel looks again
+  if (enters_what_moves(call)) {
+    const auto from = find(directory_of(call.path));
+    return text_of_answer(
+        ok_after(from ? rename(nodes_.at(*from), found, call) : Result<>(std::unexpected(from.error()))));
+  }
   return text_of_answer(changes_an_inode(call.kind) ? change(nodes_.at(found), call) : ok_after(act_in(found, call)));
 }
 
@@ -96,8 +115,10 @@ Result<> ModelTree::act_in(Id id, const Call& call) {
       return remove(directory, call);
     case Kind::rename:
     case Kind::rename_no_replace:
-    case Kind::exchange:
-      return rename(directory, call);
+    case Kind::exchange: {
+      LCCFS_TRY(const Id to, find(directory_of(call.other)));
+      return rename(directory, to, call);
+    }
     default:
       return make(directory, call);
   }
@@ -147,16 +168,18 @@ Result<> ModelTree::remove(Node& directory, const Call& call) {
   return {};
 }
 
-Result<> ModelTree::rename(Node& directory, const Call& call) {
-  LCCFS_CHECK(find(directory_of(call.other)));
-  if (directory_of(call.path) != directory_of(call.other)) return failure(ErrorCode::cross_device, call.path);
-  auto& names = directory.names;
+Result<> ModelTree::rename(Node& directory, Id to_directory, const Call& call) {
+  Node& other_directory = nodes_.at(to_directory);
+  if (!other_directory.is_directory()) return failure(ErrorCode::not_directory, call.other);
+  auto &names = directory.names, &other_names = other_directory.names;
   const auto from = names.find(name_of(call.path));
-  const auto to = names.find(name_of(call.other));
+  const auto to = other_names.find(name_of(call.other));
   if (from == names.end()) return failure(ErrorCode::not_found, call.path);
-  if (to == names.end()) {
+  if (&names != &other_names && nodes_.at(from->second).is_directory())
+    return failure(ErrorCode::cross_device, call.path);
+  if (to == other_names.end()) {
     if (call.kind == Kind::exchange) return failure(ErrorCode::not_found, call.other);
-    names[name_of(call.other)] = from->second;
+    other_names[name_of(call.other)] = from->second;
     names.erase(name_of(call.path));
     return {};
   }

@@ -57,7 +57,7 @@ class ModelTree {
   Result<> link(Id id, const Call& call);
   unsigned names_of(Id id) const;
   Result<> remove(Node& directory, const Call& call);
-  Result<> rename(Node& directory, const Call& call);
+  Result<> rename(Node& directory, Id to_directory, const Call& call);
   Result<std::string> change(Node& node, const Call& call) const;
   Result<std::string> change_bytes(Node& node, const Call& call) const;
   Result<std::string> copied_by(const Node& target, const Call& call) const;

@@ -68,6 +68,8 @@ std::vector<Call> operations(std::uint32_t mode) {
       {.kind = Kind::rename, .path = "/d/a", .other = "/d/b"},
       {.kind = Kind::rename, .path = "/d/b", .other = "/d/a"},
       {.kind = Kind::rename, .path = "/d/a", .other = "/d/c"},
+      {.kind = Kind::rename, .path = "/d/a", .other = "/d/b/f"},
+      {.kind = Kind::rename, .path = "/d/b/f", .other = "/d/a"},
       {.kind = Kind::rename_no_replace, .path = "/d/a", .other = "/d/b"},
       {.kind = Kind::exchange, .path = "/d/a", .other = "/d/b"},
       {.kind = Kind::chmod, .path = "/d/a", .mode = mode},
@@ -88,6 +90,8 @@ std::vector<Call> further_operations() {
       {.kind = Kind::link, .path = "/d/a", .other = "/top"},
       {.kind = Kind::mkdir, .path = "/d/c", .mode = 0610},
       {.kind = Kind::rename, .path = "/d/a", .other = "/d/a"},
+      {.kind = Kind::rename, .path = "/d/a", .other = "/top"},
+      {.kind = Kind::rename_no_replace, .path = "/d/a", .other = "/d/b/f"},
       {.kind = Kind::rename_no_replace, .path = "/d/a", .other = "/d/c"},
       {.kind = Kind::remove_xattr, .path = "/d/a", .other = "user.x"},
       {.kind = Kind::set_xattr, .path = "/d", .other = "user.x", .letter = 'x'},
@@ -173,6 +177,7 @@ std::vector<Call> data_operations() {
       {.kind = Kind::link, .path = "/d/a", .other = "/d/c"},
       {.kind = Kind::unlink, .path = "/d/a"},
       {.kind = Kind::rename, .path = "/d/a", .other = "/d/b"},
+      {.kind = Kind::rename, .path = "/d/a", .other = "/top"},
   };
 }
 

@@ -112,13 +112,7 @@ std::vector<Scenario> linking() {
       {"link", with({file_a}), plain, both_names, {}, plain, {}},
       {"link, the new name made beside it", with({file_a}), plain, both_names, {}, file_b, {}},
       {"link, the old name removed beside it", with({file_a}), plain, both_names, {}, unlink("/d/a"), {}},
-      {"link, the old name moved to the new one beside it",
-       with({file_a}),
-       plain,
-       both_names,
-       {},
-       rename("/d/a", "/d/b"),
-       {}},
+      {"link, the old name moved away beside it", with({file_a}), plain, both_names, {}, rename("/d/a", "/d/c"), {}},
       {"link of an open file", with({file_a}), plain, both_names, {}, chmod("/d/a", 0604), "/d/a"},
       {"link into another directory",
        with({file_a, directory_b}),
@@ -352,12 +346,90 @@ std::vector<Scenario> renaming() {
   };
 }
 
+std::vector<Scenario> moving() {
+  const Act into = rename("/d/a", "/d/b/f"), out = rename("/d/b/f", "/d/a");
+  const Act file_below = make_file("/d/b/f", 0603);
+  const Tree is_below = d(3, {"/d/b d702 2", "/d/b/f f601 1"}), is_out = d(3, {"/d/a f603 1", "/d/b d702 2"});
+  const auto moves = [&](std::string name, Act rival, std::optional<std::string> open = {},
+                         bool rival_does_two = false) {
+    return Scenario{"move, " + name, with({file_a, directory_b}), into, is_below, {}, std::move(rival), std::move(open),
+                    rival_does_two};
+  };
+  const auto replaces = [&](std::string name, Act rival, std::optional<std::string> open = {}) {
+    return Scenario{"move over a file, " + name,
+                    with({file_a, directory_b, file_below}),
+                    into,
+                    is_below,
+                    {},
+                    std::move(rival),
+                    std::move(open)};
+  };
+  const auto leaves = [&](std::string name, Act rival) {
+    return Scenario{"move out, " + name, with({directory_b, file_below}), out, is_out, {}, std::move(rival), {}};
+  };
+  return {
+      moves("the same beside it", into),
+      moves("the new name made beside it", file_below),
+      moves("the old name removed beside it", unlink("/d/a")),
+      moves("the old name moved elsewhere beside it", rename("/d/a", "/d/c")),
+      moves("the old name moved elsewhere and made anew beside it",
+            both(rename("/d/a", "/d/c"), make_file("/d/a", 0604)), {}, true),
+      moves("a link made beside it", link("/d/a", "/d/c")),
+      moves("the new directory removed beside it", rmdir("/d/b")),
+      moves("the new directory renamed beside it", rename("/d/b", "/d/c")),
+      moves("of an open file", chmod("/d/a", 0604), "/d/a"),
+      moves("and back beside it", out),
+      replaces("which is removed beside it", unlink("/d/b/f")),
+      replaces("which moves the other way beside it", out),
+      replaces("which moves elsewhere beside it", rename("/d/b/f", "/d/c")),
+      replaces("which is open", unlink("/d/a"), "/d/b/f"),
+      leaves("the old directory removed beside it", rmdir("/d/b")),
+      leaves("the old name removed beside it", unlink("/d/b/f")),
+      leaves("the new name made beside it", file_a),
+      {"move over a directory",
+       with({file_a, directory_b, make_directory("/d/b/f", 0703)}),
+       into,
+       d(3, {"/d/a f601 1", "/d/b d702 3", "/d/b/f d703 2"}),
+       ErrorCode::is_directory,
+       rmdir("/d/b/f"),
+       {}},
+      {"move to a free name only, which is taken",
+       with({file_a, directory_b, file_below}),
+       rename("/d/a", "/d/b/f", RenameMode::no_replace),
+       d(3, {"/d/a f601 1", "/d/b d702 2", "/d/b/f f603 1"}),
+       ErrorCode::exists,
+       unlink("/d/b/f"),
+       {}},
+      {"move of a name that is not there",
+       with({directory_b}),
+       into,
+       d(3, {"/d/b d702 2"}),
+       ErrorCode::not_found,
+       file_a,
+       {}},
+      {"move of one name of a file over the other",
+       with({file_a, directory_b, link("/d/a", "/d/b/f")}),
+       into,
+       d(3, {"/d/a f601 2", "/d/b d702 2", "/d/b/f f601 2"}),
+       {},
+       unlink("/d/b/f"),
+       {}},
+      {"move of one name of two",
+       with({file_a, directory_b, link("/d/a", "/d/c")}),
+       into,
+       d(3, {"/d/b d702 2", "/d/b/f f601 2", "/d/c f601 2"}),
+       {},
+       unlink("/d/c"),
+       {}},
+  };
+}
+
 }  // namespace
 
 const std::vector<Scenario>& scenarios() {
   static const std::vector<Scenario> all = [] {
     std::vector<Scenario> joined = making();
-    for (auto* more : {&linking, &removing, &renaming}) {
+    for (auto* more : {&linking, &removing, &renaming, &moving}) {
       for (Scenario& scenario : more()) joined.push_back(std::move(scenario));
     }
     std::vector<Scenario> chosen;

@@ -2,11 +2,11 @@
 """Names: rename and its flags, limits, symbolic links, special files."""
 
 import concurrent.futures
+import contextlib
 import ctypes
 import errno
 import mmap
 import os
-import shutil
 import socket
 import stat
 import struct
@@ -192,23 +192,97 @@ class HardLinkTest(MountTest):
         self.assertEqual(os.stat(other / "file").st_nlink, names)
 
 
+class MoveTest(MountTest):
+    """A file moves from one directory to another, at once and whole."""
+
+    stores = ("local", "rados")
+
+    def test_a_file_that_is_moved_is_at_once_elsewhere(self):
+        other = self.volume.mount()
+        for name in "ab":
+            (self.mount / name).mkdir()
+            (self.mount / name / "file").write_text(f"from {name}", encoding="utf-8")
+        inode = os.stat(self.mount / "a" / "file").st_ino
+        with open(self.mount / "a" / "file", "a", encoding="utf-8") as file:
+            run("mv", self.mount / "a" / "file", self.mount / "b" / "file")
+            file.write(", and more")
+        self.assertEqual(os.stat(other / "b" / "file").st_ino, inode)
+        self.assertEqual((other / "b" / "file").read_text(encoding="utf-8"), "from a, and more")
+        self.assertEqual(os.listdir(other / "a"), [])
+        os.rmdir(other / "a")
+
+    def test_a_move_is_refused_where_it_cannot_be(self):
+        (self.mount / "d").mkdir()
+        (self.mount / "d" / "taken").mkdir()
+        (self.mount / "file").touch()
+        self.assert_errno(errno.EISDIR, os.rename, self.mount / "file", self.mount / "d" / "taken")
+        self.assert_errno(errno.ENOENT, os.rename, self.mount / "missing", self.mount / "d" / "file")
+        self.assert_errno(errno.ENAMETOOLONG, os.rename, self.mount / "file", self.mount / "d" / ("x" * 256))
+        self.assertEqual(sorted(os.listdir(self.mount.path)), ["d", "file"])
+        self.assertEqual(os.listdir(self.mount / "d"), ["taken"])
+
+    def test_whoever_looks_while_files_move_misses_none(self):
+        other = self.volume.mount()
+        for name in "ab":
+            (self.mount / name).mkdir()
+        names = [f"file{i}" for i in range(300 if context.full else 60)]
+        for name in names:
+            (self.mount / "a" / name).touch()
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            work = pool.submit(lambda: [os.rename(self.mount / "a" / name, self.mount / "b" / name) for name in names])
+            while not work.done():
+                for name in names:
+                    if not os.path.exists(other / "a" / name):
+                        self.assertTrue(os.path.exists(other / "b" / name), name)
+            work.result()
+        self.assertEqual(os.listdir(other / "a"), [])
+        self.assertEqual(sorted(os.listdir(other / "b")), sorted(names))
+
+    def test_two_clients_that_move_the_same_files_to_and_fro_lose_none(self):
+        other = self.volume.mount()
+        names = [f"file{i}" for i in range(10)]
+        for name in "ab":
+            (self.mount / name).mkdir()
+        for name in names:
+            (self.mount / "a" / name).write_text(name, encoding="utf-8")
+
+        def move_all(mount, rounds):
+            for _ in range(rounds):
+                for name in names:
+                    for source, target in (("a", "b"), ("b", "a")):
+                        with contextlib.suppress(FileNotFoundError):
+                            os.rename(mount / source / name, mount / target / name)
+
+        rounds = 50 if context.full else 10
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            for one in [pool.submit(move_all, mount, rounds) for mount in (self.mount, other)]:
+                one.result()
+        self.assertEqual(sorted(os.listdir(other / "a") + os.listdir(other / "b")), sorted(names))
+        for name in names:
+            place = "a" if os.path.exists(self.mount / "a" / name) else "b"
+            self.assertEqual((self.mount / place / name).read_text(encoding="utf-8"), name)
+            self.assertEqual(os.stat(self.mount / place / name).st_nlink, 1)
+
+
 class NotYetTest(MountTest):
     """What a later version brings is refused, and changes nothing."""
 
     stores = ("local", "rados")
 
-    def test_a_rename_across_directories_is_refused(self):
+    def test_a_directory_does_not_move_to_another_directory(self):
         (self.mount / "d").mkdir()
-        (self.mount / "file").write_text("x", encoding="utf-8")
-        self.assert_errno(errno.EXDEV, os.rename, self.mount / "file", self.mount / "d" / "file")
-        self.assertEqual((self.mount / "file").read_text(encoding="utf-8"), "x")
+        (self.mount / "e").mkdir()
+        (self.mount / "e" / "file").write_text("x", encoding="utf-8")
+        self.assert_errno(errno.EXDEV, os.rename, self.mount / "e", self.mount / "d" / "e")
+        self.assertEqual((self.mount / "e" / "file").read_text(encoding="utf-8"), "x")
         self.assertEqual(os.listdir(self.mount / "d"), [])
 
-    def test_mv_moves_across_directories_by_copying(self):
+    def test_mv_moves_directories_by_copying(self):
         (self.mount / "d").mkdir()
-        (self.mount / "file").write_text("x", encoding="utf-8")
-        shutil.move(self.mount / "file", self.mount / "d" / "file")
-        self.assertEqual((self.mount / "d" / "file").read_text(encoding="utf-8"), "x")
+        (self.mount / "e").mkdir()
+        (self.mount / "e" / "file").write_text("x", encoding="utf-8")
+        run("mv", self.mount / "e", self.mount / "d")
+        self.assertEqual((self.mount / "d" / "e" / "file").read_text(encoding="utf-8"), "x")
         self.assertEqual(os.listdir(self.mount.path), ["d"])
 
 

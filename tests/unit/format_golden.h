@@ -103,7 +103,10 @@ inline std::vector<Golden<BackPointerRecord>> all() {
 
 template <>
 inline std::vector<Golden<EntryRecord>> all() {
-  return {{{Ino{42}, FileType::directory, token}, "01012a0000000000000002070000000000000008070605040302015e6f37a9"}};
+  return {{{Ino{42}, FileType::directory, token}, "01012a0000000000000002070000000000000008070605040302015e6f37a9"},
+          {{Ino{42}, FileType::regular, token, EntryRecord::Mark{{InstanceId{9}, 11}, Ino{77}}},
+           "01022a00000000000000010700000000000000080706050403020109000000000000000b000000000000004d00000000000000f7120"
+           "bbc"}};
 }
 
 template <>
@@ -133,7 +136,8 @@ inline std::vector<Golden<MapBlock>> all() {
 
 template <>
 inline std::vector<Golden<DecisionRecord>> all() {
-  return {{{DecisionRecord::Kind::cancelled}, "0101a66ca810"}, {{DecisionRecord::Kind::committed}, "0102529ff803"}};
+  return {{{DecisionRecord::Kind::cancelled}, "0101a66ca810"},
+          {{DecisionRecord::Kind::committed, Ino{77}, "old"}, "02024d00000000000000030000006f6c64ba43e6fa"}};
 }
 
 template <>

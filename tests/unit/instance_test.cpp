@@ -287,9 +287,9 @@ TEST_CASE("a directory item is logged once, for as long as it is relied on") {
 TEST_CASE("an inode item and its directory item go out in one write") {
   InstanceVolume volume;
   const Running a = volume.start();
-  need(a->log_inode_and_directory(Ino{80}, Ino{70}));
+  need(a->log_inode_and_directories(Ino{80}, std::array{Ino{70}}));
   CHECK(a.client->counts() == StepCounts{.applies = 1});
-  need(a->log_inode_and_directory(Ino{81}, Ino{70}));
+  need(a->log_inode_and_directories(Ino{81}, std::array{Ino{70}}));
   CHECK(a.client->counts() == StepCounts{.applies = 2});
   CHECK(volume.queue_of(a->id(), QueueItem::Kind::directory).size() == 1);
   CHECK(volume.queue_of(a->id(), QueueItem::Kind::inode).size() == 2);

@@ -193,6 +193,24 @@ TEST_CASE("rename in a directory is 1 write, and the moved inode's ctime after t
   CHECK(p.fs.client->trace() == moved);
 }
 
+TEST_CASE("a rename across directories is 5 writes one after the other, and one behind the answer") {
+  Prepared p;
+  auto& fs = *p.fs.file_system;
+  const auto f = make_file(fs, root_ino, "f"), d = make_dir(fs, root_ino, "d");
+  make_file(fs, d, "replaced");
+  p.look_up({"f", "d"});
+  need(fs.lookup(d, "replaced"));
+  p.fs.client->reset_record();
+  need(fs.rename(root_ino, "f", d, "replaced", RenameMode::replace));
+  const auto from = format::inode_object(root_ino), to = format::inode_object(d), moved = format::inode_object(f);
+  auto trace = p.fs.client->trace();
+  REQUIRE(trace.size() == 6);
+  CHECK(trace[0].starts_with("log queue items Session."));
+  trace.erase(trace.begin());
+  CHECK(trace == Trace{"point to directory " + moved, "mark entry " + from, "move entry in " + to,
+                       "move entry out " + from, "remove decision " + to});
+}
+
 TEST_CASE("rmdir is 1 read and 3 writes") {
   Prepared p;
   const auto d = make_dir(*p.fs.file_system, root_ino, "d");

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// rename across directories (P1, old -> X; P2, new -> Y or nothing): 5 writes one after the other, and one behind the
+// answer. X is no directory.
+//
+//  # | object     | step                                                    | stop here leaves
+//  0 | Data.X.*,  | only if a file Y is replaced: write out what is         | the old names, and an X of which more is
+//    | Inode.X    | buffered of X, and its size, as in rename.cpp           | stored
+//  0 | Session.me | [log queue items] item X, directory items P1 and P2     | items that find nothing to do: a
+//    |            | where none is relied on, in one write                   | collector drops them
+//  1 | Inode.X    | [point to directory] guard live; back-pointer to P2;    | a back-pointer too many: recount drops
+//    |            | ctime                                                   | it, from item X
+//  2 | Inode.P1   | [mark entry] guard old's whole value; the same with     | both as they were, and a mark: the next
+//    |            | mark(t, P2), in the entry and in the reverse key        | change of old settles it, else recount,
+//    |            |                                                         | from item X
+//  3 | Inode.P2   | [move entry in] guard open(P2), x/t absent, new as      | COMMIT. old is absent to all who read by
+//    |            | read; set both keys; Y replaced: set d/Y/t; x/t =       | the mark. Settled as after 2, or from
+//    |            | committed(P1, old); times                               | x/t, by a collector. Y as in rename.cpp
+//  4 | Inode.P1   | [move entry out] guard the marked entry; remove both    | x/t, which a collector drops
+//    |            | keys; set d/X/t; times                                  |
+//  5 | Inode.P2   | [remove decision] x/t; behind the answer, once 4 is     | done; recount drops the back-pointer to
+//    |            | decided                                                 | P1, from d/X/t
+//  6 | Inode.Y    | [change attr] as in unlink                              | as in unlink
+//
+// 3 not applied: another instance has cancelled it, or P2 or new have changed. Then all starts over, or fails:
+//
+//  # | object     | step                                                    | stop here leaves
+//  3'| Inode.P1   | [clear mark] guard the marked entry                     | as after 1, and perhaps x/t, which a
+//    |            |                                                         | collector drops, from directory item P2
+//  4'| Inode.P2   | [remove decision] the own x/t, whether it is there or   | as after 1
+//    |            | not                                                     |
+//  5'| Inode.X    | [drop back-pointer] if it fails                         | as after 0
+//
+// How others read and settle the mark: src/reclaim/settle.h. Each try has a token of its own: whoever settles the mark
+// of an earlier one takes away no later one. The back-pointer is there for all of them; while it is without a name, P2
+// is not removed (docs/PROTOCOL.md section 5). The same inode under both names: no step, success if old, read again, is
+// unchanged.
+#include "base/log.h"
+#include "fs/namespace.h"
+
+namespace lccfs {
+
+class Namespace::Move {
+ public:
+  Move(Namespace& its_namespace, txn::Name from, txn::Name to, RenameMode mode)
+      : namespace_(its_namespace),
+        from_(std::move(from)),
+        to_(std::move(to)),
+        mode_(mode),
+        pointer_{to_.directory, its_namespace.instance_.next_token()} {}
+
+  Result<> run();
+
+ private:
+  const std::optional<txn::Entry>& from_entry() const { return from_entries_.found.front(); }
+  const std::optional<txn::Entry>& to_entry() const { return to_entries_.found.front(); }
+  bool fresh() const { return from_entries_.fresh && to_entries_.fresh; }
+
+  Result<bool> once(bool from_memory);
+  Result<bool> same_inode();
+  Result<bool> refuse(ErrorCode code);
+  Result<bool> onto(const Inode& moved, const Inode& replaced);
+  Result<bool> move(const Inode& moved, const Inode* replaced);
+  Result<bool> prepare(const Inode& moved);
+  Result<bool> commit(const txn::Entry& marked, Token token, TimeSpec time);
+  void finish(const txn::Entry& marked, TimeSpec time);
+  void withdraw(const txn::Entry& marked);
+  bool drop_pointer();
+
+  Namespace& namespace_;
+  Instance& instance_ = namespace_.instance_;
+  Metadata& metadata_ = namespace_.metadata_;
+  const txn::Name from_, to_;
+  const RenameMode mode_;
+  const format::BackPointerRecord pointer_;
+  std::optional<Ino> pointing_;  // the inode of step 1
+  bool may_have_name_ = false;   // step 3 may have been applied
+  // of this try
+  std::chrono::nanoseconds sent_{};
+  Entries from_entries_, to_entries_;
+};
+
+/// An error is an answer only to what was read just now, and is still so.
+Result<bool> Namespace::Move::refuse(ErrorCode code) {
+  if (!fresh()) return false;
+  LCCFS_TRY(const bool unchanged, metadata_.unchanged({{{from_, from_entry()}}}));
+  if (!unchanged) return false;
+  return failure(code, describe(to_));
+}
+
+Result<bool> Namespace::Move::same_inode() {
+  if (mode_ == RenameMode::no_replace) return refuse(ErrorCode::exists);
+  if (!fresh()) return false;
+  return metadata_.unchanged({{{from_, from_entry()}}});
+}
+
+/// Steps 0 and 1, once for an inode. false: start over.
+Result<bool> Namespace::Move::prepare(const Inode& moved) {
+  if (pointing_ == moved.ino) return true;
+  if (pointing_ && !drop_pointer()) namespace_.directories_.keep(to_.directory);
+  pointing_.reset();
+  LCCFS_CHECK(instance_.log_inode_and_directories(moved.ino, std::array{from_.directory, to_.directory}));
+  const auto time = namespace_.wall_time();
+  pointing_ = moved.ino;
+  const auto step = instance_.run(txn::point_to_directory(moved.ino, pointer_, time));
+  if (!step) {
+    metadata_.inodes.drop(moved.ino);
+    if (step.error().code == ErrorCode::not_found) return false;
+    return std::unexpected(step.error());
+  }
+  if (step->decided == Decided::refused) {
+    metadata_.inodes.drop(moved.ino);
+    return false;
+  }
+  metadata_.inodes.change(moved.ino, step->version, [time](Inode& view) { view.ctime = time; });
+  return true;
+}
+
+/// Step 3. false: refused.
+Result<bool> Namespace::Move::commit(const txn::Entry& marked, Token token, TimeSpec time) {
+  const auto step = metadata_.run(txn::move_entry_in({from_, marked, to_, to_entry(), token, time, std::nullopt}));
+  metadata_.names.drop(to_);
+  if (!step) {
+    may_have_name_ = !certainly_not_applied(step.error());
+    return std::unexpected(step.error());
+  }
+  if (step->decided == Decided::refused) return false;
+  const format::EntryRecord record{marked.record.ino, marked.record.type, token};
+  metadata_.names.put(to_, txn::Entry{encode(record), record}, sent_);
+  metadata_.directory_changed(to_.directory, step->version, time);
+  return true;
+}
+
+/// Steps 4 and 5. It is renamed, whatever becomes of them: what is left undone the collector does.
+void Namespace::Move::finish(const txn::Entry& marked, TimeSpec time) {
+  const auto step = instance_.run(txn::move_entry_out(from_, marked, time, std::nullopt));
+  if (!step && step.error().code != ErrorCode::not_found) {
+    log::warning(describe(from_) + ": its mark is left to the collector: " + step.error().context);
+    return metadata_.inodes.drop(from_.directory);
+  }
+  if (step && step->decided == Decided::applied) {
+    metadata_.directory_changed(from_.directory, step->version, time);
+    metadata_.names.put(from_, std::nullopt, sent_);
+  }
+  namespace_.apply_later(txn::remove_decision(to_.directory, marked.record.mark->token));
+}
+
+/// By the owner of the mark, whose step 3 has certainly not been applied, and will not be sent again.
+void Namespace::Move::withdraw(const txn::Entry& marked) {
+  const auto cleared = instance_.run(txn::clear_mark(from_, marked));
+  const auto removed = instance_.run_repeatable(txn::remove_decision(to_.directory, marked.record.mark->token));
+  const auto is_done = [](const auto& step) { return step || step.error().code == ErrorCode::not_found; };
+  if (!is_done(cleared) || !is_done(removed))
+    log::warning(describe(from_) + ": its mark is left to whoever comes next");
+  metadata_.inodes.drop(from_.directory);
+}
+
+bool Namespace::Move::drop_pointer() {
+  const auto dropped = instance_.run_repeatable(txn::drop_back_pointer(*pointing_, pointer_));
+  return dropped || dropped.error().code == ErrorCode::not_found;
+}
+
+/// false: start over.
+Result<bool> Namespace::Move::move(const Inode& moved, const Inode* replaced) {
+  LCCFS_TRY(const bool is_prepared, prepare(moved));
+  if (!is_prepared) return false;
+  const Token token = instance_.next_token();
+  const auto time = namespace_.wall_time();
+  const auto marked = txn::marked(*from_entry(), {token, to_.directory});
+  metadata_.names.drop(from_);
+  LCCFS_TRY(const auto step, metadata_.run(txn::mark_entry(from_, *from_entry(), marked)));
+  if (step.decided == Decided::refused) return false;
+  const auto committed = commit(marked, token, time);
+  if (!committed && may_have_name_) return std::unexpected(committed.error());
+  if (!committed || !*committed) {
+    withdraw(marked);
+    return committed;
+  }
+  finish(marked, time);
+  if (replaced != nullptr) namespace_.one_link_less(*replaced);
+  return true;
+}
+
+/// Both names stand, for different inodes.
+Result<bool> Namespace::Move::onto(const Inode& moved, const Inode& replaced) {
+  if (mode_ == RenameMode::no_replace) return refuse(ErrorCode::exists);
+  if (replaced.is_directory()) return refuse(ErrorCode::is_directory);
+  LCCFS_CHECK(namespace_.files_.store_before_naming(moved, sent_));
+  return move(moved, &replaced);
+}
+
+Result<bool> Namespace::Move::once(bool from_memory) {
+  sent_ = namespace_.now();
+  LCCFS_TRY(from_entries_, namespace_.seals_.find_to_change({&from_}, from_memory));
+  LCCFS_TRY(to_entries_, namespace_.seals_.find_to_change({&to_}, from_memory));
+  if (!from_entry()) {
+    if (!from_entries_.fresh) return false;
+    return std::unexpected(no_entry(from_));
+  }
+  LCCFS_TRY(const auto moved, namespace_.seals_.target_of(from_, *from_entry()));
+  if (!moved) return false;
+  if (moved->is_directory()) return refuse(ErrorCode::cross_device);
+  const auto& directory = to_entries_.directory;
+  if (!directory || !directory->live()) return false;  // memory may hold a dead one: nothing is to point there
+  if (directory->sealed()) {
+    LCCFS_CHECK(namespace_.seals_.settle(*directory));
+    return false;
+  }
+  if (!to_entry()) return move(*moved, nullptr);
+  if (to_entry()->record.ino == moved->ino) return same_inode();
+  LCCFS_TRY(const auto replaced, namespace_.seals_.target_of(to_, *to_entry()));
+  if (!replaced) return false;
+  return onto(*moved, *replaced);
+}
+
+Result<> Namespace::Move::run() {
+  const DirectoriesInUse::Making making(namespace_.directories_, to_.directory);
+  if (const auto moved = until_done(instance_, [this](bool first) { return once(first); }); !moved) {
+    const bool may_point_there = may_have_name_ || (pointing_ && !drop_pointer());
+    if (may_point_there) namespace_.directories_.keep(to_.directory);
+    return moved;
+  }
+  return {};
+}
+
+Result<> Namespace::move(txn::Name from, txn::Name to, RenameMode mode) {
+  if (mode == RenameMode::exchange) return failure(ErrorCode::invalid, "exchange across directories");
+  if (!instance_.super().has(format::feature::moves)) {
+    return failure(ErrorCode::cross_device, "the volume has no feature \"moves\": see lccfs upgrade");
+  }
+  return Move(*this, std::move(from), std::move(to), mode).run();
+}
+
+}  // namespace lccfs
