@@ -118,8 +118,10 @@ std::vector<std::string> left_over(ScriptedCluster& cluster) {
   cluster.with_objects([&](scripted::Objects& objects) {
     for (const auto& [name, object] : objects.metadata()) {
       for (const auto& [key, value] : object.keys) {
-        if (const auto entry = format::parse_entry_key(key)) {
-          named.insert(format::inode_object(need(format::decode<format::EntryRecord>(value)).ino));
+        if (format::parse_entry_key(key)) {
+          const auto entry = need(format::decode<format::EntryRecord>(value));
+          named.insert(format::inode_object(entry.ino));
+          if (entry.mark) left.push_back(name + " " + key + " (marked)");
         }
         if (key.starts_with("d/") || key.starts_with("x/") || key.starts_with("s/")) left.push_back(name + " " + key);
       }
