@@ -14,16 +14,12 @@ import tempfile
 from harness import MountTest, context, run, scaled
 
 CRATES = pathlib.Path("/usr/local/lib/lccfs-tests/bin")  # packaging/install-dependencies --tests puts them there
-BETWEEN_DIRECTORIES = "renames between directories answer EXDEV"
 KNOWN = {
     "pjdfstest": {
-        "rename::updates_link_parent": BETWEEN_DIRECTORIES,
-        "rename::write_access_required_subdir": BETWEEN_DIRECTORIES,
+        "rename::updates_link_parent": "a directory that moves to another directory answers EXDEV",
         "link::link_count_max": "it asks glibc for the limit, which knows none of a FUSE file system",
     },
     "stress-ng": {
-        "inotify": BETWEEN_DIRECTORIES,
-        "rename": BETWEEN_DIRECTORIES,
         "fiemap": "the kernel passes FIEMAP to no FUSE file system",
         "verity": "fs-verity is not supported",
     },

@@ -38,6 +38,7 @@ COLLECTOR = ("collector_test", "collector_crash_test")
 LAST = ("directories_last_test",)
 UNIT = ("instance_test",)
 RMDIR = "A: rmdir /d/a; B: mkfile /d/a/f"
+MOVE = "rename /d/a /d/b/f"
 RACES = ("namespace_test",)
 FILES = ("files_test",)
 DATA = ("files_test", "data_interleave_test", "every_cut_test")
@@ -110,11 +111,12 @@ NAMESPACE = [
           "    if (removals == Horizon::Verdict::not_retired && !ON) return assessment;", ("namespace_test",)),
     Fault("move-without-item", "PROTOCOL 6, a rename across directories: step 0, the items", "fs/move.cpp",
           "  LCCFS_CHECK(instance_.log_inode_and_directories(moved.ino,",
-          "  if (!ON) LCCFS_CHECK(instance_.log_inode_and_directories(moved.ino,", CUT),
+          "  if (!ON) LCCFS_CHECK(instance_.log_inode_and_directories(moved.ino,", CUT, only=MOVE),
     Fault("move-without-back-pointer", "PROTOCOL 3, P: step 1 of a move points to the new directory",
           "txn/namespace_txn.cpp",
           "              mark(format::back_pointer_key(pointer.parent, pointer.token)));",
-          "              mark(ON ? \"u/none\" : format::back_pointer_key(pointer.parent, pointer.token)));", CUT),
+          "              mark(ON ? \"u/none\" : format::back_pointer_key(pointer.parent, pointer.token)));", CUT,
+          only=MOVE),
     Fault("mark-not-read", "PROTOCOL 6: who reads a marked name asks for the decision", "fs/metadata.cpp",
           "    if (state == reclaim::MoveState::committed) return std::nullopt;",
           "    if (state == reclaim::MoveState::committed && !ON) return std::nullopt;", RACES),
