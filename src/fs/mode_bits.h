@@ -7,6 +7,7 @@
 namespace lccfs {
 
 inline constexpr std::uint32_t permission_bits = 07777;  // all that chmod sets
+inline constexpr std::uint32_t access_bits = 00777;      // what owner, group and others may do
 inline constexpr std::uint32_t setuid_bit = 04000;
 inline constexpr std::uint32_t setgid_bit = 02000;
 inline constexpr std::uint32_t group_execute_bit = 00010;
