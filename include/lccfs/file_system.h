@@ -7,7 +7,7 @@
 // seek and copy_file_range block on the store; read and write never block: their `done` is called by any thread, once,
 // perhaps before they return.
 // Names are single path components. Permission checks are the caller's (the kernel's default_permissions); what POSIX
-// leaves to the file system (setgid inheritance, clearing setuid on writes) is done here.
+// leaves to the file system (setgid inheritance, the umask and default ACLs, clearing setuid on writes) is done here.
 // Errors: ErrorCode::fenced for everything once this client was fenced; stale for an inode that is gone.
 #pragma once
 
@@ -32,6 +32,7 @@ namespace lccfs {
 struct Caller {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
+  std::uint32_t umask = 0;  ///< of who makes a name
 };
 
 struct Attributes {
@@ -98,7 +99,7 @@ struct SetAttributes {
 
 struct NewNode {
   FileType type = FileType::regular;
-  std::uint32_t mode = 0;      ///< permission bits, the umask already taken off
+  std::uint32_t mode = 0;      ///< permission bits as asked for: the umask is not yet taken off
   std::uint64_t rdev = 0;      ///< devices
   std::string symlink_target;  ///< symlinks
 };
@@ -115,6 +116,8 @@ struct WriteRequest {
 enum class SeekTo { data, hole };
 enum class RenameMode { replace, no_replace, exchange };
 enum class XattrMode { create_or_replace, create, replace };
+/// Of who sets an access ACL and is neither in the file's group nor privileged, the kernel wants it to go.
+enum class SetgidBit { stays, goes };
 
 /// What the file system tells the kernel. The kernel waits for pages that are being read or written back, so no thread
 /// that calls for pages holds a lock that a read may need. For attributes it does not wait.
@@ -159,7 +162,7 @@ class FileSystem {
   /// "." and "..": that inode, or a directory's parent, by number alone; `stale` if nothing leads to it any more.
   virtual Result<EntryReply> lookup(Ino parent, const std::string& name) = 0;
   virtual Result<EntryReply> make_node(const Caller&, Ino parent, const std::string& name, const NewNode&) = 0;
-  /// open(2) with O_CREAT: makes the file, or opens the one that is there unless O_EXCL is among `flags`.
+  /// open(2) with O_CREAT, `mode` as in NewNode: makes the file, or opens the one that is there unless O_EXCL is among `flags`.
   virtual Result<CreateReply> create(const Caller&, Ino parent, const std::string& name, std::uint32_t mode,
                                      int flags) = 0;
   /// One more name for an inode that is no directory (not_permitted) and has a name (not_found); too_many_links:
@@ -190,10 +193,15 @@ class FileSystem {
   virtual Result<AttributesReply> set_attributes(const Caller&, Ino ino, const SetAttributes&) = 0;
   virtual Result<Bytes> get_xattr(Ino ino, const std::string& name) = 0;
   /// Whether memory knows that get_xattr would find none of that name. Never blocks. The kernel asks for
-  /// security.capability before each buffered write.
+  /// security.capability before each buffered write, and for the access ACL whenever attributes have timed out.
   virtual bool knows_no_xattr(Ino ino, std::string_view name) = 0;
   virtual Result<std::vector<std::string>> list_xattrs(Ino ino) = 0;
-  virtual Result<> set_xattr(Ino ino, const std::string& name, const Bytes& value, XattrMode mode) = 0;
+  /// system.posix_acl_access, system.posix_acl_default: ACLs in the kernel's form (`invalid` otherwise), set whatever
+  /// `mode` says. An access ACL sets the mode's permissions, and is not kept where they say all of it. `unsupported`:
+  /// the volume has no ACLs; or a symlink. permission_denied: a default ACL for what is no directory.
+  virtual Result<> set_xattr(Ino ino, const std::string& name, const Bytes& value, XattrMode mode,
+                             SetgidBit setgid = SetgidBit::stays) = 0;
+  /// Of an ACL that is not there: done.
   virtual Result<> remove_xattr(Ino ino, const std::string& name) = 0;
 
   // -- files. `flags` as of open(2); O_TRUNC is done here.

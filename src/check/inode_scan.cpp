@@ -211,8 +211,7 @@ class InodeScan {
     if (name.empty() || name.size() > format::attribute_name_limit_bytes) return unknown(part);
     if (part.value.empty() || part.value[0] != user_value_lead) return corrupt(part, "does not start with the byte 01");
     if (part.value.size() > format::attribute_value_limit_bytes + 1) return corrupt(part, "too long");
-    auto needed = format::attr_flag::user_attributes;
-    if (name == "security.capability") needed |= format::attr_flag::capability;
+    const auto needed = format::flags_of(name);
     if (!result_.summary.type || (flags_ & needed) == needed) return;
     result_.findings.push_back(finding_on(Kind::denied_attribute, head_.name, part, "attr says that there is none"));
   }

@@ -13,6 +13,28 @@ constexpr std::uint8_t version_with_old_name = 2;  // of a decision
 constexpr std::uint8_t version_with_units = 2;     // of a map block
 constexpr std::uint32_t known_flags =
     attr_flag::user_attributes | attr_flag::capability | attr_flag::access_acl | attr_flag::default_acl;
+constexpr std::pair<std::uint32_t, const char*> own_flags[] = {{attr_flag::capability, attribute::capability},
+                                                               {attr_flag::access_acl, attribute::access_acl},
+                                                               {attr_flag::default_acl, attribute::default_acl}};
+
+std::uint32_t own_flag_of(std::string_view attribute_name) {
+  for (const auto& [flag, name] : own_flags) {
+    if (attribute_name == name) return flag;
+  }
+  return 0;
+}
+
+std::uint32_t flags_of(std::string_view attribute_name) {
+  return attr_flag::user_attributes | own_flag_of(attribute_name);
+}
+
+std::vector<std::string> attributes_of_flags(std::uint32_t flags) {
+  std::vector<std::string> names;
+  for (const auto& [flag, name] : own_flags) {
+    if ((flags & flag) != 0) names.emplace_back(name);
+  }
+  return names;
+}
 
 void fields(auto& io, Is<TimeRecord> auto& record) {
   io.begin("time").version();

@@ -54,6 +54,7 @@ inline constexpr std::uint32_t grace_default_seconds = 60;
 namespace feature {
 inline constexpr std::uint64_t space_units = 1;  // map blocks (m/) may be of record version 2
 inline constexpr std::uint64_t moves = 2;        // marked entries, and committed decisions
+inline constexpr std::uint64_t acls = 4;         // POSIX ACLs, which say who may do what, and change with the mode
 }  // namespace feature
 
 struct SuperRecord {  // led by the 8 bytes "LCCFSvol"; the format version is the record's version byte's neighbour
@@ -102,9 +103,23 @@ struct TimeRecord {
 namespace attr_flag {                                // what is not set is not there
 inline constexpr std::uint32_t user_attributes = 1;  // some u/ key is there
 inline constexpr std::uint32_t capability = 2;       // security.capability is among them
-inline constexpr std::uint32_t access_acl = 4;
-inline constexpr std::uint32_t default_acl = 8;
+inline constexpr std::uint32_t access_acl = 4;       // system.posix_acl_access is
+inline constexpr std::uint32_t default_acl = 8;      // system.posix_acl_default is
 }  // namespace attr_flag
+
+/// The extended attributes that have a flag of their own.
+namespace attribute {
+inline constexpr const char* capability = "security.capability";
+inline constexpr const char* access_acl = "system.posix_acl_access";
+inline constexpr const char* default_acl = "system.posix_acl_default";
+}  // namespace attribute
+
+/// That of these which says that there is an extended attribute of this name; 0: it has none of its own.
+std::uint32_t own_flag_of(std::string_view attribute_name);
+/// All that say so.
+std::uint32_t flags_of(std::string_view attribute_name);
+/// The extended attributes whose own flags these are.
+std::vector<std::string> attributes_of_flags(std::uint32_t flags);
 
 struct AttrRecord {
   FileType type = FileType::regular;

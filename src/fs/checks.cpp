@@ -40,10 +40,15 @@ Result<> check_bytes(std::uint64_t offset_bytes, std::uint64_t size_bytes) {
   return failure(ErrorCode::file_too_large, "a file has at most 2^63 - 1 bytes");
 }
 
+bool is_acl(std::string_view attribute_name) {
+  return attribute_name == format::attribute::access_acl || attribute_name == format::attribute::default_acl;
+}
+
 Result<> check_attribute_name(const std::string& name) {
   if (name.size() > format::attribute_name_limit_bytes) {
     return failure(ErrorCode::range_too_small, "attribute name of over 255 bytes");
   }
+  if (is_acl(name)) return {};
   for (const std::string_view space : {"user.", "trusted.", "security."}) {
     if (!name.starts_with(space)) continue;
     if (name.size() == space.size()) return failure(ErrorCode::invalid, "attribute without a name: " + name);

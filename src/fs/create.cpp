@@ -5,7 +5,8 @@
 //  # | object     | step                                                       | stop here leaves
 //  0 | Session.me | [log queue items] range intent, long since durable         | numbers that are never used
 //  1 | Inode.X    | [create inode] exclusive; attributes; parent (P, token);   | X without a name: a collector removes
-//    |            | create-and-open: lease = me, "may exist" bit of object 0   | it, from the range intent
+//    |            | the ACLs that P hands down, for which P is read first;     | it, from the range intent
+//    |            | create-and-open: lease = me, "may exist" bit of object 0   |
 //  2 | Inode.P    | [insert entry] guard open(P), the name absent; set both    | COMMIT
 //    |            | keys; times; mkdir: nsub + 1, guarded as read              |
 //  3 | Inode.X    | [remove new inode] only if 2 was refused: as 1 left it     | before it: as after 1
@@ -25,7 +26,7 @@ namespace lccfs {
 
 namespace {
 
-/// A setgid directory hands its group down, and itself to subdirectories.
+/// A setgid directory hands its group down, and itself to subdirectories. The mode is as asked for.
 format::AttrRecord attributes_for(const Caller& caller, const Inode& parent, const NewNode& node) {
   format::AttrRecord attr;
   attr.type = node.type;
@@ -38,6 +39,15 @@ format::AttrRecord attributes_for(const Caller& caller, const Inode& parent, con
   }
   if (node.type == FileType::character_device || node.type == FileType::block_device) attr.rdev = node.rdev;
   return attr;
+}
+
+/// What the default ACL of its directory makes of a new inode: it stands in for the umask, and a directory hands it on.
+void inherit(const Acl& default_acl, txn::NewInode& made) {
+  const auto access = inherited(default_acl, made.attr.mode);
+  made.attr.mode = mode_with(access, made.attr.mode);
+  if (!is_no_more_than_a_mode(access)) made.attributes[format::attribute::access_acl] = encode(access);
+  if (made.attr.type == FileType::directory) made.attributes[format::attribute::default_acl] = encode(default_acl);
+  for (const auto& [name, value] : made.attributes) made.attr.flags |= format::flags_of(name);
 }
 
 /// Who makes a file and opens it is about to write it: the bit promises nothing (docs/DATA.md section 1), and the first
@@ -79,6 +89,7 @@ class Namespace::Make {
  private:
   Result<bool> name_once(bool from_memory);
   Result<> make_inode(const Inode& parent);
+  Result<> set_permissions(const Inode& parent, txn::NewInode& inode);
   Result<bool> insert_entry(const Inode& parent);
   void remove_never_named();
   void leave_to_collector(Ino ino);
@@ -95,6 +106,18 @@ class Namespace::Make {
   bool may_have_name_ = false;  // step 2 may have been applied
 };
 
+/// What the mode loses of what was asked for, and the ACLs. A symlink has all bits, and no ACL.
+Result<> Namespace::Make::set_permissions(const Inode& parent, txn::NewInode& inode) {
+  if (node_.type == FileType::symlink) return {};
+  LCCFS_TRY(const auto default_acl, namespace_.default_acl_of(parent));
+  if (default_acl) {
+    inherit(*default_acl, inode);
+  } else {
+    inode.attr.mode &= ~(caller_.umask & access_bits);
+  }
+  return {};
+}
+
 /// Step 1.
 Result<> Namespace::Make::make_inode(const Inode& parent) {
   txn::NewInode inode;
@@ -102,6 +125,7 @@ Result<> Namespace::Make::make_inode(const Inode& parent) {
   const Token token = instance_.next_token();
   inode.time = namespace_.wall_time();
   inode.attr = attributes_for(caller_, parent, node_);
+  LCCFS_CHECK(set_permissions(parent, inode));
   inode.attr.birth = inode.time;
   inode.attr.birth_token = token;
   inode.parent = {parent.ino, token};

@@ -77,9 +77,9 @@ class MountedVolume final : public FileSystem {
   Result<Bytes> get_xattr(Ino ino, const std::string& name) override { return names_.get_xattr(ino, name); }
   bool knows_no_xattr(Ino ino, std::string_view name) override { return names_.knows_no_xattr(ino, name); }
   Result<std::vector<std::string>> list_xattrs(Ino ino) override { return names_.list_xattrs(ino); }
-  Result<> set_xattr(Ino ino, const std::string& name, const Bytes& value, XattrMode mode) override {
+  Result<> set_xattr(Ino ino, const std::string& name, const Bytes& value, XattrMode mode, SetgidBit setgid) override {
     const Instance::Operation running(*instance_);
-    return names_.set_xattr(ino, name, value, mode);
+    return names_.set_xattr(ino, name, value, mode, setgid);
   }
   Result<> remove_xattr(Ino ino, const std::string& name) override {
     const Instance::Operation running(*instance_);

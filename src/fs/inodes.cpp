@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/completions.h"
+#include "fs/mode_bits.h"
 #include "txn/attribute_txn.h"
 
 namespace lccfs {
@@ -48,20 +49,59 @@ Attributes attributes_of(const Inode& view, std::uint64_t object_size_bytes) {
   return attributes;
 }
 
+namespace {
+
+std::string access_acl_key() { return format::user_attribute_key(format::attribute::access_acl); }
+
+/// An access ACL that stays says the same as the mode.
+bool changes_access_acl(const format::AttrRecord& old, const format::AttrRecord& changed) {
+  const bool has_acl = (changed.flags & format::attr_flag::access_acl) != 0;
+  return has_acl && ((old.mode ^ changed.mode) & access_bits) != 0;
+}
+
+/// nullopt: there is none, whatever the flags say; then it has no flag any more.
+Result<std::optional<txn::AccessAclChange>> access_acl_change(const Inode& view, format::AttrRecord& changed) {
+  const auto stored = view.keys.find(access_acl_key());
+  if (stored == view.keys.end()) {
+    changed.flags &= ~format::attr_flag::access_acl;
+    return std::nullopt;
+  }
+  LCCFS_TRY(const auto acl, stored_acl(view.ino, format::attribute::access_acl, stored->second));
+  return txn::AccessAclChange{stored->second, encode(with_permissions_of(acl, changed.mode))};
+}
+
+}  // namespace
+
+Result<Acl> stored_acl(Ino ino, const std::string& name, const Bytes& stored) {
+  auto acl = decode_acl(txn::user_attribute_value(stored));
+  if (acl) return acl;
+  return failure(ErrorCode::corrupt, format::inode_object(ino) + ": " + name + ": " + acl.error().context);
+}
+
 Result<Inode> change_attr(Instance& instance, Ino ino, const std::function<Result<>(format::AttrRecord&)>& change,
                           const Inode* known) {
+  InodeParts parts{.map = InodeParts::Map::whole};
   std::optional<Inode> view;
   if (known != nullptr) view = *known;
   for (;;) {
     if (!view) {
-      LCCFS_TRY(view, read_inode_and_map(instance, ino));
+      LCCFS_TRY(view, read_inode(instance, ino, parts));
     }
     auto attr = view->attr;
     LCCFS_CHECK(change(attr));
+    std::optional<txn::AccessAclChange> acl;
+    if (changes_access_acl(view->attr, attr)) {
+      if (parts.keys.empty()) {
+        parts.keys = {access_acl_key()};
+        view.reset();
+        continue;
+      }
+      LCCFS_TRY(acl, access_acl_change(*view, attr));
+    }
     const auto sent = instance.clock().elapsed();
     const auto now = instance.clock().wall_time();
-    const bool drop_capability = (view->attr.flags & ~attr.flags & format::attr_flag::capability) != 0;
-    LCCFS_TRY(const auto result, instance.run(txn::change_attr(ino, view->attr_raw, attr, now, drop_capability)));
+    const auto lost_flags = view->attr.flags & ~attr.flags;
+    LCCFS_TRY(const auto result, instance.run(txn::change_attr(ino, {view->attr_raw, attr}, now, lost_flags, acl)));
     if (result.decided == Decided::applied) {
       if (result.version == 0) return read_inode_and_map(instance, ino);
       view->attr = attr;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <future>
 
+#include "fs/acl.h"
 #include "instance/instance.h"
 #include "lccfs/file_system.h"
 #include "objects/inode.h"
@@ -28,8 +29,12 @@ Error gone_is_stale(Error error);
 /// What stat shows of it, as stored. st_nlink of a directory is 2 + nsub (0 once it is dead).
 Attributes attributes_of(const Inode& view, std::uint64_t object_size_bytes);
 
+/// An ACL by what stands in its key. corrupt: names the object.
+Result<Acl> stored_acl(Ino ino, const std::string& name, const Bytes& stored);
+
 /// Changes `attr` under a guard on its old value, ctime with it (1 read unless `known` is still right, 1 write):
-/// `change` edits the record, and may be called again after a lost race. Answers the inode as it is then.
+/// `change` edits the record, and may be called again after a lost race. The key of a flag that goes goes, too. An
+/// access ACL changes with the mode; it is read first. Answers the inode as it is then.
 Result<Inode> change_attr(Instance& instance, Ino ino, const std::function<Result<>(format::AttrRecord&)>& change,
                           const Inode* known = nullptr);
 

@@ -48,9 +48,9 @@ class Namespace {
   Result<AttributesReply> get_attributes(Ino ino);
   Result<AttributesReply> set_attributes(const Caller&, Ino ino, const SetAttributes&);
   Result<Bytes> get_xattr(Ino ino, const std::string& name);
-  bool knows_no_xattr(Ino ino, std::string_view name) const;
+  bool knows_no_xattr(Ino ino, std::string_view name);
   Result<std::vector<std::string>> list_xattrs(Ino ino);
-  Result<> set_xattr(Ino ino, const std::string& name, const Bytes& value, XattrMode mode);
+  Result<> set_xattr(Ino ino, const std::string& name, const Bytes& value, XattrMode mode, SetgidBit setgid);
   Result<> remove_xattr(Ino ino, const std::string& name);
   Result<> sync_directory(Ino ino);
   void forget(Ino ino);
@@ -99,13 +99,22 @@ class Namespace {
   Result<ListingPage> list_some(HandleId id, std::uint64_t cookie, const HowMany& how_many);
 
   // -- attributes.cpp, xattr.cpp
+  using EditAttr = std::function<Result<>(format::AttrRecord&)>;
   Result<AttributesReply> directory_reply_for(const Inode& view);
   Result<> set_mode_and_owner(const Caller& caller, const Inode& known, const SetAttributes& changes);
   Result<> set_blind_times(Ino ino, const SetAttributes& changes);
   Result<std::optional<Bytes>> read_attribute(Ino ino, const std::string& name);
   Result<> check_room_for(Ino ino, const std::string& name);
   Result<> explain_refusal(Ino ino, const std::string& name, XattrMode mode);
-  Result<> remove_capability(Ino ino);
+  /// `edit` changes `attr` in the same step.
+  Result<> set_attribute(Ino ino, const std::string& name, const Bytes& value, XattrMode mode, const EditAttr& edit);
+  Result<> remove_with_flag(Ino ino, const std::string& name);
+
+  // -- posix_acl.cpp
+  Result<> set_acl(Ino ino, const std::string& name, const Bytes& value, SetgidBit setgid);
+  Result<> remove_acl(Ino ino, const std::string& name);
+  /// nullopt: it hands none down. 1 read if it does.
+  Result<std::optional<Acl>> default_acl_of(const Inode& directory);
 
   Instance& instance_;
   Files& files_;

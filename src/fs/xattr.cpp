@@ -5,11 +5,12 @@
 //
 //  # | object  | step                                                                                        | then
 //  - | Inode.X | [set user attribute] guard the key as the mode asks; the key, ctime. The first of an inode, | COMMIT
-//    |         | and security.capability always: `attr` as read, its flags in the same step                  |
-//  - | Inode.X | [remove user attribute] guard the key is there; remove it, ctime. security.capability, by   | COMMIT
-//    |         | [change attr]: `attr` as read, without the flag                                             |
+//    |         | and what has a flag of its own always: `attr` as read, its flags in the same step           |
+//  - | Inode.X | [remove user attribute] guard the key is there; remove it, ctime. What has a flag of its    | COMMIT
+//    |         | own, by [change attr]: `attr` as read, without the flag                                     |
 //
-// Of the flags, user_attributes stays once it is set; capability goes with its key.
+// security.capability and the ACLs (posix_acl.cpp) have flags of their own, which go with their keys. user_attributes
+// stays once it is set.
 #include "fs/namespace.h"
 #include "txn/attribute_txn.h"
 
@@ -17,15 +18,9 @@ namespace lccfs {
 
 namespace {
 
-constexpr const char* capability_name = "security.capability";
 // listxattr(2) hands out 64 KiB: beyond that no name could be listed. The rest is room for clients that add names at
 // the same time.
 constexpr std::size_t names_limit_bytes = 60U << 10;
-
-std::uint32_t flags_for(const std::string& name) {
-  const auto any = format::attr_flag::user_attributes;
-  return name == capability_name ? any | format::attr_flag::capability : any;
-}
 
 Error no_attribute(Ino ino, const std::string& name) {
   return {ErrorCode::no_attribute, format::inode_object(ino) + " has no attribute " + name, Outcome::definite};
@@ -43,8 +38,12 @@ Result<std::optional<Bytes>> Namespace::read_attribute(Ino ino, const std::strin
   return found->second;
 }
 
-bool Namespace::knows_no_xattr(Ino ino, std::string_view name) const {
-  return name == capability_name && files_.has_capability(ino) == false;
+bool Namespace::knows_no_xattr(Ino ino, std::string_view name) {
+  if (name == format::attribute::capability) return files_.has_capability(ino) == false;
+  if (!is_acl(name)) return false;
+  const auto held = metadata_.in_memory(ino);
+  const bool is_new = held && now() - held->sent <= options_.attributes_ttl;
+  return is_new && (held->attr.flags & format::own_flag_of(name)) == 0;
 }
 
 Result<Bytes> Namespace::get_xattr(Ino ino, const std::string& name) {
@@ -52,6 +51,7 @@ Result<Bytes> Namespace::get_xattr(Ino ino, const std::string& name) {
   if (knows_no_xattr(ino, name)) return std::unexpected(no_attribute(ino, name));
   LCCFS_TRY(const auto value, read_attribute(ino, name));
   if (!value) return std::unexpected(no_attribute(ino, name));
+  if (is_acl(name)) LCCFS_CHECK(stored_acl(ino, name, *value));
   return txn::user_attribute_value(*value);
 }
 
@@ -87,23 +87,30 @@ Result<> Namespace::explain_refusal(Ino ino, const std::string& name, XattrMode 
   return failure(ErrorCode::exists, format::inode_object(ino) + " has the attribute " + name);
 }
 
-Result<> Namespace::set_xattr(Ino ino, const std::string& name, const Bytes& value, XattrMode mode) {
+Result<> Namespace::set_xattr(Ino ino, const std::string& name, const Bytes& value, XattrMode mode, SetgidBit setgid) {
   LCCFS_CHECK(check_writable(options_));
   LCCFS_CHECK(check_attribute_name(name));
   if (value.size() > format::attribute_value_limit_bytes) {
     return failure(ErrorCode::range_too_small, "attribute value of over 64 KiB");
   }
+  if (is_acl(name)) return set_acl(ino, name, value, setgid);
+  return set_attribute(ino, name, value, mode, [](format::AttrRecord&) -> Result<> { return {}; });
+}
+
+Result<> Namespace::set_attribute(Ino ino, const std::string& name, const Bytes& value, XattrMode mode,
+                                  const EditAttr& edit) {
   for (Attempts tries(instance_);;) {
     LCCFS_CHECK(tries.next());
     LCCFS_TRY(const auto known, metadata_.existing(ino));
     if ((known->attr.flags & format::attr_flag::user_attributes) != 0) LCCFS_CHECK(check_room_for(ino, name));
     Inode view = *known;
-    view.attr.flags |= flags_for(name);
+    view.attr.flags |= format::flags_of(name);
+    LCCFS_CHECK(edit(view.attr));
     view.ctime = wall_time();
     view.sent = now();
     txn::UserAttribute attribute{ino,          name,      value, mode == XattrMode::create, mode == XattrMode::replace,
                                  std::nullopt, view.ctime};
-    if (known->attr.flags != view.attr.flags || name == capability_name) {
+    if (known->attr.flags != view.attr.flags || format::own_flag_of(name) != 0) {
       attribute.attr = txn::AttrChange{known->attr_raw, view.attr};
       view.attr_raw = encode(view.attr);
     }
@@ -125,10 +132,11 @@ Result<> Namespace::set_xattr(Ino ino, const std::string& name, const Bytes& val
   }
 }
 
-Result<> Namespace::remove_capability(Ino ino) {
-  const auto drop_flag = [ino](format::AttrRecord& attr) -> Result<> {
-    if ((attr.flags & format::attr_flag::capability) == 0) return std::unexpected(no_attribute(ino, capability_name));
-    attr.flags &= ~format::attr_flag::capability;
+Result<> Namespace::remove_with_flag(Ino ino, const std::string& name) {
+  const auto flag = format::own_flag_of(name);
+  const auto drop_flag = [&](format::AttrRecord& attr) -> Result<> {
+    if ((attr.flags & flag) == 0) return std::unexpected(no_attribute(ino, name));
+    attr.flags &= ~flag;
     return {};
   };
   LCCFS_TRY(const auto changed, or_stale(change_attr(instance_, ino, drop_flag)));
@@ -139,7 +147,8 @@ Result<> Namespace::remove_capability(Ino ino) {
 Result<> Namespace::remove_xattr(Ino ino, const std::string& name) {
   LCCFS_CHECK(check_writable(options_));
   LCCFS_CHECK(check_attribute_name(name));
-  if (name == capability_name) return remove_capability(ino);
+  if (is_acl(name)) return remove_acl(ino, name);
+  if (format::own_flag_of(name) != 0) return remove_with_flag(ino, name);
   const auto time = wall_time();
   LCCFS_TRY(const auto step, metadata_.run(txn::remove_user_attribute(ino, name, time)));
   if (step.decided == Decided::refused) return std::unexpected(no_attribute(ino, name));

@@ -119,12 +119,6 @@ bool is_marker_key(const std::string& key) {
   return format::parse_reverse_key(key) || format::parse_back_pointer_key(key) || format::parse_detached_key(key);
 }
 
-std::uint32_t flags_of(const std::string& attribute) {
-  std::uint32_t flags = format::attr_flag::user_attributes;
-  if (attribute == "security.capability") flags |= format::attr_flag::capability;
-  return flags;
-}
-
 }  // namespace
 
 Result<Repair> Repairs::derive_key(const Object& inode, Ino ino, const txn::Part& part) {
@@ -216,7 +210,7 @@ Result<Repair> Repairs::repair_flags(const Finding& finding) {
   if (!inode || !inode->keys.contains(finding.part)) return settled();
   auto attr = inode->attr();
   if (!attr) return left("attr cannot be read");
-  attr->flags |= flags_of(finding.part.substr(2));
+  attr->flags |= format::flags_of(finding.part.substr(2));
   return put(*inode, {xattr::attr}, encode(*attr), "attr says that there are extended attributes");
 }
 

@@ -5,8 +5,6 @@
 
 namespace lccfs::txn {
 
-constexpr char lead = 1;
-
 MetaTxn set_ctime(Ino ino, TimeSpec ctime) {
   return make(ino, "set ctime", guard::ObjectExists{}, set(xattr::ctime, ctime));
 }
@@ -18,17 +16,23 @@ MetaTxn set_times(Ino ino, const std::optional<TimeSpec>& atime, const std::opti
   return txn;
 }
 
-MetaTxn change_attr(Ino ino, const Bytes& old_attr, const format::AttrRecord& attr, TimeSpec ctime,
-                    bool drop_capability) {
-  auto txn = make(ino, "change attr", guard::XattrEquals{xattr::attr, old_attr}, set(xattr::attr, attr),
+MetaTxn change_attr(Ino ino, const AttrChange& attr, TimeSpec ctime, std::uint32_t lost_flags,
+                    const std::optional<AccessAclChange>& acl) {
+  auto txn = make(ino, "change attr", guard::XattrEquals{xattr::attr, attr.old_raw}, set(xattr::attr, attr.changed),
                   set(xattr::ctime, ctime));
-  if (drop_capability) add(txn, mutation::RemoveKey{format::user_attribute_key("security.capability")});
+  for (const auto& name : format::attributes_of_flags(lost_flags)) {
+    add(txn, mutation::RemoveKey{format::user_attribute_key(name)});
+  }
+  if (acl) {
+    add(txn, guard::KeyEquals{format::user_attribute_key(format::attribute::access_acl), acl->old_stored},
+        set_attribute(format::attribute::access_acl, acl->changed));
+  }
   return txn;
 }
 
 MetaTxn set_user_attribute(const UserAttribute& attribute) {
   const auto key = format::user_attribute_key(attribute.name);
-  auto txn = make(attribute.ino, "set user attribute", mutation::SetKey{key, lead + attribute.value},
+  auto txn = make(attribute.ino, "set user attribute", set_attribute(attribute.name, attribute.value),
                   set(xattr::ctime, attribute.ctime));
   if (attribute.must_be_absent) add(txn, guard::KeyAbsent{key});
   if (attribute.must_be_present) add(txn, guard::KeyPresent{key});

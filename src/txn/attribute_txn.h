@@ -14,15 +14,20 @@ namespace lccfs::txn {
 MetaTxn set_ctime(Ino ino, TimeSpec ctime);
 MetaTxn set_times(Ino ino, const std::optional<TimeSpec>& atime, const std::optional<TimeSpec>& mtime, TimeSpec ctime);
 
-/// Changes `attr` and ctime under a guard on the old value; on the way drops the key of security.capability.
-MetaTxn change_attr(Ino ino, const Bytes& old_attr, const format::AttrRecord& attr, TimeSpec ctime,
-                    bool drop_capability);
-
 /// `attr` with the flags that answer "there is none" without a read, changed in the same step.
 struct AttrChange {
   Bytes old_raw;
   format::AttrRecord changed;
 };
+/// An access ACL as its key was read, and its new value.
+struct AccessAclChange {
+  Bytes old_stored;
+  Bytes changed;
+};
+/// Changes `attr`, ctime and the access ACL, under guards on the old values; what the lost flags are of goes on the way.
+MetaTxn change_attr(Ino ino, const AttrChange& attr, TimeSpec ctime, std::uint32_t lost_flags,
+                    const std::optional<AccessAclChange>& acl);
+
 struct UserAttribute {
   Ino ino;
   const std::string& name;

@@ -43,6 +43,7 @@ MetaTxn create_inode(const NewInode& inode) {
   }
   if (inode.lease) add(txn, set(xattr::lease, inode.lease->value));
   set_map(txn, inode.map_blocks);
+  for (const auto& [name, value] : inode.attributes) add(txn, set_attribute(name, value));
   return txn;
 }
 

@@ -42,6 +42,7 @@ struct NewInode {
   std::optional<InstanceId> lease;  ///< regular files
   std::string symlink_target;
   std::map<std::uint64_t, format::MapBlock> map_blocks = {};  ///< regular files: of the allocation map
+  std::map<std::string, Bytes> attributes = {};               ///< extended ones; `attr` has their flags
 };
 /// For Instance::run_repeatable: a caller that gets `exists` for a new number compares the birth token.
 MetaTxn create_inode(const NewInode& inode);

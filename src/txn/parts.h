@@ -53,6 +53,10 @@ inline mutation::SetXattr set_state(format::StateRecord::Kind kind) {
   state.kind = kind;
   return set(xattr::state, state);
 }
+/// What stands in the key is led by one byte, because no key's value is ever empty.
+inline mutation::SetKey set_attribute(std::string_view name, const Bytes& value) {
+  return {format::user_attribute_key(name), '\1' + value};
+}
 inline mutation::SetKey mark(std::string key) { return {std::move(key), Bytes(format::marker_value)}; }
 
 inline void add_name(MetaTxn& txn, const Name& name, const format::EntryRecord& entry) {

@@ -243,6 +243,26 @@ NAMESPACE = [
           "    if (made_ && !may_have_name_ && !ON) remove_never_named();", PAIRS),
 ]
 
+ACLS = [
+    Fault("chmod-leaves-the-acl", "FORMAT, ACL: the mode and the access ACL change together", "fs/inodes.cpp",
+          "  return has_acl && ", "  return !ON && has_acl && ", RACES),
+    Fault("chmod-over-a-newer-acl", "posix_acl.cpp: chmod guards the ACL's key, which may change while attr does not",
+          "txn/attribute_txn.cpp", "  if (acl) {\n", "  if (acl && ON) add(txn, set_attribute(format::attribute::"
+          "access_acl, acl->changed));\n  if (acl && !ON) {\n", RACES),
+    Fault("acl-leaves-the-mode", "FORMAT, ACL: the mode and the access ACL change together", "fs/posix_acl.cpp",
+          "    if (is_access) attr.mode = ", "    if (is_access && (!ON || is_mode)) attr.mode = ", RACES),
+    Fault("acl-on-a-volume-without", "FORMAT 5: what a feature permits needs its bit", "fs/posix_acl.cpp",
+          "  if (!instance_.super().has(", "  if (!ON && !instance_.super().has(", RACES),
+    Fault("lost-acl-keeps-its-key", "xattr.cpp: a flag goes with its key", "txn/attribute_txn.cpp",
+          "format::attributes_of_flags(lost_flags)", "format::attributes_of_flags(ON ? 0 : lost_flags)", RACES),
+    Fault("no-acl-as-of-long-ago", "POSIX: there is no ACL, as of at most a second ago", "fs/xattr.cpp",
+          "now() - held->sent <= options_.attributes_ttl;", "(ON || now() - held->sent <= options_.attributes_ttl);",
+          RACES),
+    Fault("umask-beside-default-acl", "POSIX: a default ACL stands in for the umask", "fs/create.cpp",
+          "    inherit(*default_acl, inode);", "    inherit(*default_acl, inode);\n"
+          "    if (ON) inode.attr.mode &= ~(caller_.umask & access_bits);", RACES),
+]
+
 STEPS = [
     Fault("no-step-numbers", "PROTOCOL, rule 5: the guard on l/", "instance/steps.cpp",
           "  numbered.guards.emplace_back(guard::KeyLess{key, format::step_number_value(step->number)});",
@@ -793,4 +813,4 @@ IN_FLIGHT = [
           "  held_back_ = false;\n", ADMISSION),
 ]
 
-ALL = NAMESPACE + STEPS + QUEUE + OTHERS + RECOUNT + LEASE + DATA_PATH + KERNEL + IN_FLIGHT
+ALL = NAMESPACE + ACLS + STEPS + QUEUE + OTHERS + RECOUNT + LEASE + DATA_PATH + KERNEL + IN_FLIGHT

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// POSIX ACLs, the extended attributes system.posix_acl_access and system.posix_acl_default: get 1 read, none if memory
+// knows that there is none; set and remove 1 write. Who may do what by them the kernel decides; that the mode and the
+// access ACL say the same is seen to here, and in [change attr] for chmod (inodes.cpp).
+//
+//  # | object  | step                                                                                        | then
+//  - | Inode.X | [set user attribute] guard `attr` as known; the key, its flag, ctime; an access ACL's mode  | COMMIT
+//  - | Inode.X | [change attr] remove, and an access ACL that a mode says as well: guard `attr` as known;    | COMMIT
+//    |         | the mode, ctime; the flag and its key go                                                    |
+//
+// Programs that know no ACL would neither keep them in step nor keep anybody out: on a volume that has not the feature
+// nobody sets one. One that is there all the same was set after `lccfs upgrade`: chmod changes it, and new inodes
+// inherit it, whatever this instance knew when it started.
+#include "fs/mode_bits.h"
+#include "fs/namespace.h"
+
+namespace lccfs {
+
+namespace {
+
+Result<> check_may_have(const format::AttrRecord& attr, const std::string& name) {
+  if (attr.type == FileType::symlink) return failure(ErrorCode::unsupported, "a symlink has no ACL");
+  if (name == format::attribute::access_acl || attr.type == FileType::directory) return {};
+  return failure(ErrorCode::permission_denied, "only a directory has a default ACL");
+}
+
+}  // namespace
+
+Result<> Namespace::set_acl(Ino ino, const std::string& name, const Bytes& value, SetgidBit setgid) {
+  LCCFS_TRY(const auto acl, decode_acl(value));
+  const bool is_access = name == format::attribute::access_acl;
+  const bool is_mode = is_access && is_no_more_than_a_mode(acl);
+  const auto edit = [&](format::AttrRecord& attr) -> Result<> {
+    LCCFS_CHECK(check_may_have(attr, name));
+    if (is_access) attr.mode = mode_with(acl, attr.mode);
+    if (is_access && setgid == SetgidBit::goes) attr.mode &= ~setgid_bit;
+    if (is_mode) attr.flags &= ~format::attr_flag::access_acl;
+    return {};
+  };
+  if (is_mode) {
+    LCCFS_TRY(const auto known, metadata_.existing(ino));
+    LCCFS_TRY(const auto changed, or_stale(change_attr(instance_, ino, edit, &*known)));
+    attr_changed(changed);
+    return {};
+  }
+  if (!instance_.super().has(format::feature::acls)) {
+    return failure(ErrorCode::unsupported, "the volume has no ACLs: run lccfs upgrade, and mount again");
+  }
+  return set_attribute(ino, name, encode(acl), XattrMode::create_or_replace, edit);
+}
+
+/// As Linux has it, it is done, too, where there was none. The mode stays.
+Result<> Namespace::remove_acl(Ino ino, const std::string& name) {
+  const auto removed = remove_with_flag(ino, name);
+  if (!removed && removed.error().code == ErrorCode::no_attribute) return {};
+  return removed;
+}
+
+Result<std::optional<Acl>> Namespace::default_acl_of(const Inode& directory) {
+  if ((directory.attr.flags & format::attr_flag::default_acl) == 0) return std::nullopt;
+  LCCFS_TRY(const auto stored, read_attribute(directory.ino, format::attribute::default_acl));
+  if (!stored) return std::nullopt;
+  return stored_acl(directory.ino, format::attribute::default_acl, *stored);
+}
+
+}  // namespace lccfs
