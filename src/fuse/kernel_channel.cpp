@@ -14,20 +14,20 @@ namespace lccfs::fuse {
 namespace {
 
 constexpr std::uint64_t direct_io_allow_mmap = std::uint64_t{1} << 36;  // since Linux 6.6
-constexpr std::uint64_t wanted = FUSE_HANDLE_KILLPRIV_V2 | direct_io_allow_mmap;
+constexpr std::uint64_t wanted = FUSE_HANDLE_KILLPRIV_V2 | FUSE_SETXATTR_EXT | direct_io_allow_mmap;
 
 Handshake& handshake_of(void* userdata) { return static_cast<Serving*>(userdata)->handshake; }
 
 ssize_t read_request(int fd, void* buffer, std::size_t size_bytes, void* userdata) {
   const ssize_t got = ::read(fd, buffer, size_bytes);
-  if (got > 0) {
-    const auto offer = offered_by({static_cast<const char*>(buffer), static_cast<std::size_t>(got)});
-    if (offer.request != 0) {
-      handshake_of(userdata).offered = offer.flags;
-      handshake_of(userdata).init_request = offer.request;
-    }
+  if (got <= 0) return got;
+  const std::span<char> request(static_cast<char*>(buffer), static_cast<std::size_t>(got));
+  auto& handshake = handshake_of(userdata);
+  if (const auto offer = offered_by({request.data(), request.size()}); offer.request != 0) {
+    handshake.offered = offer.flags;
+    handshake.init_request = offer.request;
   }
-  return got;
+  return (handshake.offered & FUSE_SETXATTR_EXT) != 0 ? static_cast<ssize_t>(in_libfuse_form(request)) : got;
 }
 
 ssize_t write_answer(int fd, iovec* parts, int count, void* userdata) {
@@ -70,6 +70,23 @@ std::string with_offer_taken(std::string answer, std::uint64_t flags) {
   init.flags2 |= flags2;
   std::memcpy(answer.data() + sizeof header, &init, sizeof init);
   return answer;
+}
+
+std::size_t in_libfuse_form(std::span<char> request) {
+  fuse_in_header header = {};
+  fuse_setxattr_in longer = {};
+  if (request.size() < sizeof header + sizeof longer) return request.size();
+  std::memcpy(&header, request.data(), sizeof header);
+  if (header.opcode != FUSE_SETXATTR) return request.size();
+  const auto body = request.subspan(sizeof header);
+  std::memcpy(&longer, body.data(), sizeof longer);
+  if ((longer.setxattr_flags & FUSE_SETXATTR_ACL_KILL_SGID) != 0) longer.flags |= setgid_goes_flag;
+  constexpr std::size_t cut_bytes = sizeof longer - FUSE_COMPAT_SETXATTR_IN_SIZE;
+  header.len -= static_cast<std::uint32_t>(cut_bytes);
+  std::memcpy(request.data(), &header, sizeof header);
+  std::memcpy(body.data(), &longer, FUSE_COMPAT_SETXATTR_IN_SIZE);
+  std::memmove(body.data() + FUSE_COMPAT_SETXATTR_IN_SIZE, body.data() + sizeof longer, body.size() - sizeof longer);
+  return request.size() - cut_bytes;
 }
 
 bool use_kernel_channel(fuse_session* session) {

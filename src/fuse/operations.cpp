@@ -12,6 +12,7 @@
 
 #include "fuse/answers.h"
 #include "fuse/convert.h"
+#include "fuse/kernel_channel.h"
 #include "fuse/request.h"
 #include "fuse/serving.h"
 
@@ -32,7 +33,7 @@ Serving& serving_of(fuse_req_t request) { return *static_cast<Serving*>(fuse_req
 
 Caller caller_of(fuse_req_t request) {
   const fuse_ctx* context = fuse_req_ctx(request);
-  return {.uid = context->uid, .gid = context->gid};
+  return {.uid = context->uid, .gid = context->gid, .umask = context->umask};
 }
 
 void refuse(fuse_req_t raw, int error_number) { fuse_reply_err(raw, error_number); }
@@ -84,11 +85,13 @@ void call(fuse_req_t raw, const char* operation, Method method, Arguments... arg
   });
 }
 
-// Neither the kernel's writeback cache (it never believes a size that another client changed) nor posix ACLs.
+// Not the kernel's writeback cache: it never believes a size that another client changed. ACLs come with the umask,
+// which a default ACL stands in for: both are taken off here.
 void init(void*, fuse_conn_info* connection) {
   constexpr unsigned wanted = FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS |
                               FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_EXPORT_SUPPORT |
-                              FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO;
+                              FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_POSIX_ACL |
+                              FUSE_CAP_DONT_MASK;
   connection->want = wanted & connection->capable;
   connection->max_write = max_write_bytes;
   connection->max_background = max_background_requests;
@@ -244,9 +247,6 @@ void setattr(fuse_req_t raw, fuse_ino_t ino, struct stat* values, int to_set, fu
        to_changes(*values, to_set, serving_of(raw).clock.wall_time()));
 }
 
-/// ACLs are not kept: users' tools take EOPNOTSUPP for "none".
-bool is_acl(std::string_view name) { return name.starts_with("system.posix_acl_"); }
-
 /// getxattr(2) and listxattr(2): a size of 0 asks how many bytes there are.
 void answer_sized(Request request, std::string_view bytes, std::size_t size_bytes) {
   const std::string size = xattr_size_answer(bytes.size());
@@ -255,7 +255,6 @@ void answer_sized(Request request, std::string_view bytes, std::size_t size_byte
 }
 
 void getxattr(fuse_req_t raw, fuse_ino_t ino, const char* name, std::size_t size_bytes) {
-  if (is_acl(name)) return refuse(raw, EOPNOTSUPP);
   if (serving_of(raw).fs.knows_no_xattr(Ino{ino}, name)) return refuse(raw, ENODATA);
   serve(raw, "getxattr", [ino = Ino{ino}, name = std::string(name), size_bytes](Serving& serving, Request request) {
     const Result<Bytes> value = serving.fs.get_xattr(ino, name);
@@ -274,13 +273,13 @@ void listxattr(fuse_req_t raw, fuse_ino_t ino, std::size_t size_bytes) {
 }
 
 void setxattr(fuse_req_t raw, fuse_ino_t ino, const char* name, const char* value, std::size_t size_bytes, int flags) {
-  const std::optional<XattrMode> mode = to_xattr_mode(flags);
-  if (!mode || is_acl(name)) return refuse(raw, mode ? EOPNOTSUPP : EINVAL);
-  call(raw, "setxattr", &FileSystem::set_xattr, Ino{ino}, std::string(name), Bytes(value, size_bytes), *mode);
+  const std::optional<XattrMode> mode = to_xattr_mode(flags & ~setgid_goes_flag);
+  if (!mode) return refuse(raw, EINVAL);
+  call(raw, "setxattr", &FileSystem::set_xattr, Ino{ino}, std::string(name), Bytes(value, size_bytes), *mode,
+       (flags & setgid_goes_flag) != 0 ? SetgidBit::goes : SetgidBit::stays);
 }
 
 void removexattr(fuse_req_t raw, fuse_ino_t ino, const char* name) {
-  if (is_acl(name)) return refuse(raw, EOPNOTSUPP);
   call(raw, "removexattr", &FileSystem::remove_xattr, Ino{ino}, std::string(name));
 }
 

@@ -8,6 +8,7 @@
 #include <sys/xattr.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -253,7 +254,7 @@ std::string message(const Header& header, const Body& body) {
 }
 
 constexpr std::uint32_t allow_mmap = 1U << 4;
-constexpr std::uint64_t both = std::uint64_t{allow_mmap} << 32 | FUSE_HANDLE_KILLPRIV_V2;
+constexpr std::uint64_t all_three = std::uint64_t{allow_mmap} << 32 | FUSE_HANDLE_KILLPRIV_V2 | FUSE_SETXATTR_EXT;
 
 }  // namespace
 
@@ -262,10 +263,10 @@ TEST_CASE("what libfuse does not know is taken where the kernel offers it, and n
   request.opcode = FUSE_INIT;
   request.unique = 7;
   fuse_init_in offer = {};
-  offer.flags = FUSE_INIT_EXT | FUSE_ASYNC_READ | FUSE_HANDLE_KILLPRIV_V2;
+  offer.flags = FUSE_INIT_EXT | FUSE_ASYNC_READ | FUSE_HANDLE_KILLPRIV_V2 | FUSE_SETXATTR_EXT;
   offer.flags2 = allow_mmap | 1;
   CHECK(offered_by(message(request, offer)).request == 7);
-  CHECK(offered_by(message(request, offer)).flags == both);
+  CHECK(offered_by(message(request, offer)).flags == all_three);
   offer.flags = FUSE_ASYNC_READ | FUSE_HANDLE_KILLPRIV_V2;  // the second word means nothing
   CHECK(offered_by(message(request, offer)).flags == FUSE_HANDLE_KILLPRIV_V2);
   offer.flags = FUSE_INIT_EXT;
@@ -283,13 +284,43 @@ TEST_CASE("what libfuse does not know is taken where the kernel offers it, and n
   const auto taken = [&](std::uint64_t flags) {
     return part<fuse_init_out>(with_offer_taken(message(header, answer), flags), sizeof header);
   };
-  CHECK(taken(both).flags == (FUSE_ASYNC_READ | FUSE_INIT_EXT | FUSE_HANDLE_KILLPRIV_V2));
-  CHECK(taken(both).flags2 == allow_mmap);
-  CHECK(taken(both).max_write == 1 << 20);
+  CHECK(taken(all_three).flags == (FUSE_ASYNC_READ | FUSE_INIT_EXT | FUSE_HANDLE_KILLPRIV_V2 | FUSE_SETXATTR_EXT));
+  CHECK(taken(all_three).flags2 == allow_mmap);
+  CHECK(taken(all_three).max_write == 1 << 20);
   CHECK(taken(FUSE_HANDLE_KILLPRIV_V2).flags == (FUSE_ASYNC_READ | FUSE_HANDLE_KILLPRIV_V2));
   CHECK(taken(FUSE_HANDLE_KILLPRIV_V2).flags2 == 0);
   header.error = -EPROTO;
-  CHECK(with_offer_taken(message(header, answer), both) == message(header, answer));
+  CHECK(with_offer_taken(message(header, answer), all_three) == message(header, answer));
+}
+
+TEST_CASE("a longer setxattr comes to libfuse in the form that it knows, and tells whether setgid is to go") {
+  const std::string behind("system.posix_acl_access\0value", 29);
+  fuse_in_header header = {};
+  header.opcode = FUSE_SETXATTR;
+  header.unique = 7;
+  fuse_setxattr_in setxattr = {};
+  setxattr.size = 5;
+  setxattr.flags = XATTR_CREATE;
+  const bool goes = GENERATE(true, false);
+  if (goes) setxattr.setxattr_flags = FUSE_SETXATTR_ACL_KILL_SGID;
+  header.len = static_cast<std::uint32_t>(sizeof header + sizeof setxattr + behind.size());
+  auto request = message(header, setxattr) + behind;
+  request.resize(in_libfuse_form(request));
+  CHECK(request.size() == header.len - 8);
+  CHECK(part<fuse_in_header>(request, 0).len == request.size());
+  CHECK(part<fuse_in_header>(request, 0).unique == 7);
+  const auto flags = part<std::array<std::uint32_t, 2>>(request, sizeof header);
+  CHECK(flags[0] == 5);
+  CHECK(flags[1] == (XATTR_CREATE | (goes ? static_cast<std::uint32_t>(setgid_goes_flag) : 0U)));
+  CHECK(request.substr(sizeof header + sizeof flags) == behind);
+
+  header.opcode = FUSE_WRITE;
+  request = message(header, setxattr) + behind;
+  const auto unchanged = request;
+  CHECK(in_libfuse_form(request) == unchanged.size());
+  CHECK(request == unchanged);
+  std::string shorter("short");
+  CHECK(in_libfuse_form(shorter) == 5);
 }
 
 TEST_CASE("large writes keep the memory of their requests, a bounded number at once, and all keep their bytes") {

@@ -12,6 +12,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -19,6 +20,7 @@
 #include <thread>
 
 #include "lccfs/volume.h"
+#include "support/acls.h"
 #include "support/catch.h"
 #include "support/hooks.h"
 
@@ -239,7 +241,7 @@ TEST_CASE("a read after a direct write sees it, on an old handle and a new one")
   CHECK(fdatasync(direct.fd()) == 0);
 }
 
-TEST_CASE("extended attributes: sizes are told, small buffers refused, ACLs unknown") {
+TEST_CASE("extended attributes: sizes are told, small buffers refused") {
   if (!can_mount()) return;
   Mount mount;
   write_all(mount.path("f"), "");
@@ -257,7 +259,30 @@ TEST_CASE("extended attributes: sizes are told, small buffers refused, ACLs unkn
   CHECK(errno_after(listxattr(path.c_str(), buffer, 3)) == ERANGE);
   CHECK(removexattr(path.c_str(), "user.a") == 0);
   CHECK(listxattr(path.c_str(), buffer, sizeof buffer) == 0);
-  CHECK(errno_after(getxattr(path.c_str(), "system.posix_acl_access", buffer, 64)) == EOPNOTSUPP);
+}
+
+TEST_CASE("an ACL goes from the kernel to the volume and back, and a file without one costs no read for it") {
+  if (!can_mount()) return;
+  Mount mount;
+  write_all(mount.path("f"), "");
+  const std::string path = mount.path("f");
+  const std::string acl = encode(test::acl_of("u::rw-,u:7:r--,g::---,m::r--,o::---"));
+  const char* const name = "system.posix_acl_access";
+  std::array<char, 64> buffer{};
+  struct stat values = {};
+  REQUIRE(stat(path.c_str(), &values) == 0);
+  mount.client().reset_record();
+  CHECK(errno_after(getxattr(path.c_str(), name, buffer.data(), buffer.size())) == ENODATA);
+  const auto lookups = mount.client().counts().queries;
+  REQUIRE(stat(path.c_str(), &values) == 0);
+  CHECK(mount.client().counts().queries == 2 * lookups);
+  REQUIRE(setxattr(path.c_str(), name, acl.data(), acl.size(), 0) == 0);
+  REQUIRE(stat(path.c_str(), &values) == 0);
+  CHECK((values.st_mode & 07777) == 0640);
+  CHECK(getxattr(path.c_str(), name, buffer.data(), buffer.size()) == static_cast<ssize_t>(acl.size()));
+  CHECK(std::string(buffer.data(), acl.size()) == acl);
+  CHECK(removexattr(path.c_str(), name) == 0);
+  CHECK(errno_after(getxattr(path.c_str(), name, buffer.data(), buffer.size())) == ENODATA);
 }
 
 TEST_CASE("a hard link goes from the kernel to the volume and back") {
