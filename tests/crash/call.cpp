@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "format/records.h"
+#include "support/acls.h"
+
 namespace lccfs::crash {
 
 namespace {
@@ -54,6 +57,8 @@ const char* name_of(Call::Kind kind) {
       return "set-xattr";
     case Call::Kind::remove_xattr:
       return "remove-xattr";
+    case Call::Kind::set_acl:
+      return "set-acl";
   }
   return "?";
 }
@@ -119,16 +124,23 @@ Result<> once(const Call& call, test::Paths& at) {
       return at.set_xattr(call.path, call.other, Bytes(1, call.letter));
     case Call::Kind::remove_xattr:
       return at.remove_xattr(call.path, call.other);
+    case Call::Kind::set_acl:
+      return at.set_xattr(call.path, format::attribute::access_acl, encode(acl_with(call.mode)));
   }
   return {};
 }
 
 }  // namespace
 
+Acl acl_with(std::uint32_t mode) {
+  return with_permissions_of(test::acl_of("u::---,u:7:r-x,g::r--,m::---,o::---"), mode);
+}
+
 bool changes_an_inode(Call::Kind kind) {
   using Kind = Call::Kind;
   return kind == Kind::chmod || kind == Kind::write || kind == Kind::append || kind == Kind::read ||
-         kind == Kind::truncate || kind == Kind::set_xattr || kind == Kind::remove_xattr || is_of_a_range(kind);
+         kind == Kind::truncate || kind == Kind::set_xattr || kind == Kind::remove_xattr || kind == Kind::set_acl ||
+         is_of_a_range(kind);
 }
 
 std::vector<Call> pieces_of(const Call& call, std::uint64_t object_size_bytes) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "fs/acl.h"
 #include "support/paths.h"
 
 namespace lccfs::crash {
@@ -34,6 +35,7 @@ struct Call {
     copy,   ///< open both, copy_file_range, close both
     set_xattr,
     remove_xattr,
+    set_acl,  ///< an access ACL (acl_with)
   };
   Kind kind;
   std::string path;
@@ -53,6 +55,9 @@ struct Call {
 /// looked up once more, as the kernel does; names in a directory that is gone, and in which the program stays, are not
 /// found (some kernels and calls say "stale").
 Result<> on_names(const std::function<Result<>()>& once);
+
+/// Somebody is named in it; it has these permissions.
+Acl acl_with(std::uint32_t mode);
 
 /// Or reads it; the others make, remove or move names.
 bool changes_an_inode(Call::Kind kind);

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <set>
 
+#include "format/records.h"
+
 namespace lccfs::crash {
 
 using Kind = Call::Kind;
@@ -202,8 +204,14 @@ Result<> ModelTree::rename(Node& directory, Id to_directory, const Call& call) {
 }
 
 Result<std::string> ModelTree::change(Node& node, const Call& call) const {
+  const auto acl = node.xattrs.find(format::attribute::access_acl);
   if (call.kind == Kind::chmod) {
     node.mode = call.mode;
+    if (acl != node.xattrs.end()) acl->second = encode(with_permissions_of(*decode_acl(acl->second), call.mode));
+  } else if (call.kind == Kind::set_acl) {
+    if (node.type == FileType::symlink) return failure(ErrorCode::unsupported, call.path);
+    node.mode = mode_with(acl_with(call.mode), node.mode);
+    node.xattrs[format::attribute::access_acl] = encode(acl_with(call.mode));
   } else if (call.kind == Kind::set_xattr) {
     node.xattrs[call.other] = Bytes(1, call.letter);
   } else if (call.kind == Kind::remove_xattr) {

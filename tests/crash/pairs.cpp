@@ -74,6 +74,7 @@ std::vector<Call> operations(std::uint32_t mode) {
       {.kind = Kind::exchange, .path = "/d/a", .other = "/d/b"},
       {.kind = Kind::chmod, .path = "/d/a", .mode = mode},
       {.kind = Kind::set_xattr, .path = "/d/a", .other = "user.x", .letter = static_cast<char>('a' + mode % 2)},
+      {.kind = Kind::set_acl, .path = "/d/a", .mode = mode},
       {.kind = Kind::mkfile, .path = "/d/a/f", .mode = mode},
       {.kind = Kind::mkdir, .path = "/d/a/f", .mode = mode},
       {.kind = Kind::unlink, .path = "/d/a/f"},

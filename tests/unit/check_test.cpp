@@ -283,7 +283,8 @@ TEST_CASE("objects of other programs, and numbers that Alloc has not handed out,
 
 TEST_CASE("an extended attribute that the flags deny is found") {
   HandMadeVolume volume;
-  volume.edit("Inode.11", [](MetaObject& o) { o.keys["u/security.capability"] = "\1x"; });
+  const std::string key = GENERATE("u/security.capability", "u/system.posix_acl_access", "u/system.posix_acl_default");
+  volume.edit("Inode.11", [&key](MetaObject& o) { o.keys[key] = "\1x"; });
   CHECK(volume.findings() == Findings{"denied attribute: Inode.11"});
 }
 
