@@ -44,13 +44,21 @@ class Measure {
                              [this](const format::DetachedKey& detached) { return add_inode(detached.ino, false); });
   }
 
-  /// One that is not dead, and to which an item of its own leads, most likely has a name.
+  /// One that is not dead, and to which an item of its own leads, most likely has a name. One that lost a name may have
+  /// others, or have moved.
   Result<> add_inode(Ino ino, bool only_if_dead) {
     if (!seen_.insert(ino).second) return {};
     const auto traces = read_traces(query_, ino);
     if (!traces && is_damage(traces.error())) return {};  // lccfs-fsck says so
     if (!traces) return std::unexpected(traces.error());
-    if (!*traces || (only_if_dead && !(*traces)->dead())) return {};
+    if (!*traces) return {};
+    if (!(*traces)->dead()) {
+      if (only_if_dead) return {};
+      const auto names = count_names(query_, **traces);
+      if (!names && is_damage(names.error())) return {};
+      if (!names) return std::unexpected(names.error());
+      if (names->total() > 0) return {};
+    }
     ++backlog_.inodes;
     backlog_.bytes_waiting += (*traces)->map.occupied_bytes(object_size_bytes_, (*traces)->size_bytes);
     return {};

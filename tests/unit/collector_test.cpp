@@ -547,6 +547,22 @@ TEST_CASE("the backlog counts items, unnamed inodes and the bytes that wait") {
   need(mount->unmount());
 }
 
+TEST_CASE("the backlog counts no inode that lost a name and has another, by a link or elsewhere") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  const Ino directory = make_dir(*mount.file_system, root_ino, "directory");
+  make_filled(*mount.file_system, "moved", {0, 1});
+  const Ino linked = make_filled(*mount.file_system, "linked", {0, 1});
+  need(mount->link(linked, directory, "second"));
+  need(mount->unlink(root_ino, "linked"));
+  need(mount->rename(root_ino, "moved", directory, "moved", RenameMode::replace));
+  const auto backlog = need(reclaim::measure_backlog(*volume.new_client()));
+  CHECK(backlog.items > 0);
+  CHECK(backlog.inodes == 0);
+  CHECK(backlog.bytes_waiting == 0);
+  need(mount->unmount());
+}
+
 TEST_CASE("a collector keeps to its rate") {
   CollectedVolume volume;
   auto mount = volume.mount();
