@@ -2,6 +2,8 @@
 // rename across directories: what it answers, what others see between its move_steps, and what they settle.
 #include <fcntl.h>
 
+#include <future>
+
 #include "support/catch.h"
 #include "support/collecting.h"
 #include "support/file_calls.h"
@@ -145,6 +147,41 @@ TEST_CASE("a directory that the last file is leaving can be removed once the fil
     collect(one.volume.cluster(), one.volume.clock());
     CHECK(inode_object_of(one.volume.cluster(), one.d).has_value() != moved);
   }
+}
+
+TEST_CASE("a dead client's move is finished by a collector, also while another uses the file") {
+  OneMove one;
+  one.mount.client->set_hook(once_on("move entry out", {Fault::Kind::not_applied_and_crash}));
+  need(one.move());  // it has moved
+  CHECK(one.mount.client->crashed());
+  one.volume.clock().advance(std::chrono::minutes(2));
+  one.other.client->set_hook(before("insert entry", [&] { collect(one.volume.cluster(), one.volume.clock()); }));
+  need(one.other->link(one.f, root_ino, "another"));
+  CHECK(one.is_at(*one.other.file_system, one.d, "g"));
+  CHECK_FALSE(one.is_at(*one.other.file_system, root_ino, "f"));
+}
+
+TEST_CASE("whoever settles the mark of one try takes nothing from the next") {
+  OneMove one;
+  std::future<Result<EntryReply>> made;
+  const auto settle = before("move entry in", [&] {
+    one.other.client->set_hook(once_on("clear mark", {Fault::Kind::hold}));
+    made = std::async(std::launch::async, [&] {
+      return one.other->make_node({}, root_ino, "f", {FileType::regular, 0600, 0, {}});
+    });
+    CHECK(one.other.client->wait_for_held(1));
+  });
+  const auto let_go = before("move entry out", [&] {
+    one.other.client->release();
+    CHECK(made.get().has_value());  // the file has moved: the name is free
+  });
+  one.mount.client->set_hook([&](const StepInfo& info) {
+    settle(info);
+    return let_go(info);
+  });
+  need(one.move());
+  CHECK(one.is_at(one.fs, one.d, "g"));
+  CHECK(ino_of(one.fs, root_ino, "f") != one.f);
 }
 
 TEST_CASE("a moved file points back to its new directory only, once a collector has seen it") {
