@@ -32,7 +32,7 @@
 //  5'| Inode.X    | [drop back-pointer] if it fails                         | as after 0
 //
 // How others read and settle the mark: src/reclaim/settle.h. Each try has a token of its own: whoever settles the mark
-// of an earlier one takes away no later one. The back-pointer is there for all of them; while it is without a name, P2
+// of an earlier one takes away no later one. The back-pointer is there for all tries with that X; while it is without a name, P2
 // is not removed (docs/PROTOCOL.md section 5). The same inode under both names: no step, success if old, read again, is
 // unchanged.
 #include "base/log.h"
@@ -43,11 +43,7 @@ namespace lccfs {
 class Namespace::Move {
  public:
   Move(Namespace& its_namespace, txn::Name from, txn::Name to, RenameMode mode)
-      : namespace_(its_namespace),
-        from_(std::move(from)),
-        to_(std::move(to)),
-        mode_(mode),
-        pointer_{to_.directory, its_namespace.instance_.next_token()} {}
+      : namespace_(its_namespace), from_(std::move(from)), to_(std::move(to)), mode_(mode) {}
 
   Result<> run();
 
@@ -72,9 +68,9 @@ class Namespace::Move {
   Metadata& metadata_ = namespace_.metadata_;
   const txn::Name from_, to_;
   const RenameMode mode_;
-  const format::BackPointerRecord pointer_;
-  std::optional<Ino> pointing_;  // the inode of step 1
-  bool may_have_name_ = false;   // step 3 may have been applied
+  std::optional<Ino> pointing_;        // the inode of step 1
+  format::BackPointerRecord pointer_;  // in it
+  bool may_have_name_ = false;         // step 3 may have been applied
   // of this try
   std::chrono::nanoseconds sent_{};
   Entries from_entries_, to_entries_;
@@ -94,7 +90,7 @@ Result<bool> Namespace::Move::same_inode() {
   return metadata_.unchanged({{{from_, from_entry()}}});
 }
 
-/// Steps 0 and 1, once for an inode. false: start over.
+/// Steps 0 and 1, once for an inode, each with a token of its own: a store may drop a pointer twice. false: start over.
 Result<bool> Namespace::Move::prepare(const Inode& moved) {
   if (pointing_ == moved.ino) return true;
   if (pointing_ && !drop_pointer()) namespace_.directories_.keep(to_.directory);
@@ -102,6 +98,7 @@ Result<bool> Namespace::Move::prepare(const Inode& moved) {
   LCCFS_CHECK(instance_.log_inode_and_directories(moved.ino, std::array{from_.directory, to_.directory}));
   const auto time = namespace_.wall_time();
   pointing_ = moved.ino;
+  pointer_ = {to_.directory, instance_.next_token()};
   const auto step = instance_.run(txn::point_to_directory(moved.ino, pointer_, time));
   if (!step) {
     metadata_.inodes.drop(moved.ino);
