@@ -160,13 +160,14 @@ Result<Entries> Metadata::find(std::initializer_list<const txn::Name*> wanted, b
   return entries;
 }
 
-/// A mark is never set twice, so an entry that is there again with it had it all the time.
+/// A mark is never set twice, so an entry that is there again with it had it all the time. "Cancelled" alone proves
+/// nothing: a settler that stood still may say so after the commit, once the owner has removed its decision.
 Result<std::optional<txn::Entry>> Metadata::standing(const txn::Name& name, txn::Entry entry) {
+  if (!entry.record.mark) return entry;
   for (Attempts attempts(instance_); entry.record.mark;) {
     LCCFS_CHECK(attempts.next());
     LCCFS_TRY(const auto state, reclaim::state_of_move(instance_.reader(), *entry.record.mark));
     if (state == reclaim::MoveState::committed) return std::nullopt;
-    if (state == reclaim::MoveState::cancelled) return entry;
     const auto again =
         instance_.query({.object = format::inode_object(name.directory), .ranges = {}, .keys = {name.key}});
     if (!again && again.error().code == ErrorCode::not_found) return std::nullopt;

@@ -70,6 +70,7 @@ class Namespace::Move {
   const RenameMode mode_;
   std::optional<Ino> pointing_;        // the inode of step 1
   format::BackPointerRecord pointer_;  // in it
+  bool has_name_ = false;              // step 3 was applied
   bool may_have_name_ = false;         // step 3 may have been applied
   // of this try
   std::chrono::nanoseconds sent_{};
@@ -122,6 +123,7 @@ Result<bool> Namespace::Move::commit(const txn::Entry& marked, Token token, Time
     return std::unexpected(step.error());
   }
   if (step->decided == Decided::refused) return false;
+  has_name_ = true;
   const format::EntryRecord record{marked.record.ino, marked.record.type, token};
   metadata_.names.put(to_, txn::Entry{encode(record), record}, sent_);
   metadata_.directory_changed(to_.directory, step->version, time);
@@ -212,12 +214,11 @@ Result<bool> Namespace::Move::once(bool from_memory) {
 
 Result<> Namespace::Move::run() {
   const DirectoriesInUse::Making making(namespace_.directories_, to_.directory);
-  if (const auto moved = until_done(instance_, [this](bool first) { return once(first); }); !moved) {
-    const bool may_point_there = may_have_name_ || (pointing_ && !drop_pointer());
-    if (may_point_there) namespace_.directories_.keep(to_.directory);
-    return moved;
-  }
-  return {};
+  const auto moved = until_done(instance_, [this](bool first) { return once(first); });
+  if (has_name_) return moved;
+  const bool may_point_there = may_have_name_ || (pointing_ && !drop_pointer());
+  if (may_point_there) namespace_.directories_.keep(to_.directory);
+  return moved;
 }
 
 Result<> Namespace::move(txn::Name from, txn::Name to, RenameMode mode) {

@@ -41,13 +41,17 @@ Result<> append_entries(ListingPage& page, Metadata& metadata, Ino directory, co
     const auto record = format::decode<format::EntryRecord>(value);
     if (parsed && record) {
       const auto name = metadata.name_in(directory, parsed->name);
-      LCCFS_TRY(const auto entry, metadata.standing(name, {value, *record}));
-      if (!entry) continue;
-      if (!entry->record.mark) metadata.names.put(name, *entry, page.sent);
-      page.entries.push_back({std::move(parsed->name), entry->record.ino, entry->record.type, parsed->hash});
-    } else if (++left_out == 1) {
-      first_left_out = printable(key);
+      const auto entry = metadata.standing(name, {value, *record});
+      if (entry && !*entry) continue;
+      if (entry) {
+        const auto& shown = (*entry)->record;
+        if (!shown.mark) metadata.names.put(name, **entry, page.sent);
+        page.entries.push_back({std::move(parsed->name), shown.ino, shown.type, parsed->hash});
+        continue;
+      }
+      if (!objects::is_damage(entry.error())) return std::unexpected(entry.error());
     }
+    if (++left_out == 1) first_left_out = printable(key);
   }
   if (left_out == 0) return {};
   log::error(format::inode_object(directory) + ": left out of its listing: " + std::to_string(left_out) +

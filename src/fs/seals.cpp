@@ -88,9 +88,14 @@ Result<bool> Seals::really_has_entries(Ino directory, const KeyPage& page) {
     }
     const auto name = metadata_.name_in(directory, parsed->name);
     const txn::Entry entry{value, *record};
-    LCCFS_TRY(const auto standing, metadata_.standing(name, entry));
-    if (standing) {
-      LCCFS_TRY(const auto target, target_of(name, *standing));
+    const auto standing = metadata_.standing(name, entry);
+    if (!standing && objects::is_damage(standing.error())) {
+      unsound = &key;
+      continue;
+    }
+    if (!standing) return std::unexpected(standing.error());
+    if (*standing) {
+      LCCFS_TRY(const auto target, target_of(name, **standing));
       if (target) return true;
     } else if (record->mark) {
       LCCFS_CHECK(reclaim::settle_mark(instance_, name, entry));

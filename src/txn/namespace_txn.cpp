@@ -134,12 +134,10 @@ Entry marked(const Entry& entry, const format::EntryRecord::Mark& mark) {
   return {encode(record), record};
 }
 
-/// The reverse key has the mark, too: recount looks there.
 MetaTxn mark_entry(const Name& name, const Entry& entry, const Entry& marked) {
   auto txn = make(name.directory, "mark entry");
   guard_entry(txn, name, entry);
-  add(txn, mutation::SetKey{name.key, marked.raw},
-      mutation::SetKey{format::reverse_key(entry.record.ino, name.name), marked.raw});
+  add_name(txn, name, marked.record);
   return txn;
 }
 
@@ -209,7 +207,7 @@ MetaTxn cancel_seal(Ino parent, Ino ino, Token token) {
 }
 
 MetaTxn remove_decision(Ino parent, Token token) {
-  return make(parent, "remove decision", mutation::RemoveKey{format::decision_key(token)});
+  return make(parent, "remove decision", guard::ObjectExists{}, mutation::RemoveKey{format::decision_key(token)});
 }
 
 }  // namespace lccfs::txn

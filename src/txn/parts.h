@@ -59,8 +59,11 @@ inline mutation::SetKey set_attribute(std::string_view name, const Bytes& value)
 }
 inline mutation::SetKey mark(std::string key) { return {std::move(key), Bytes(format::marker_value)}; }
 
+/// A mark stands in the reverse key, too: recount looks there.
 inline void add_name(MetaTxn& txn, const Name& name, const format::EntryRecord& entry) {
-  add(txn, mutation::SetKey{name.key, encode(entry)}, mark(format::reverse_key(entry.ino, name.name)));
+  const auto value = encode(entry);
+  add(txn, mutation::SetKey{name.key, value},
+      mutation::SetKey{format::reverse_key(entry.ino, name.name), entry.mark ? value : Bytes(format::marker_value)});
 }
 inline void remove_name(MetaTxn& txn, const Name& name, Ino ino) {
   add(txn, mutation::RemoveKey{name.key}, mutation::RemoveKey{format::reverse_key(ino, name.name)});

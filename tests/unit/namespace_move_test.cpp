@@ -206,6 +206,64 @@ TEST_CASE("a move that fails leaves no back-pointer to the new directory") {
   CHECK((!object || !has_keys(*object, "p/")));
 }
 
+TEST_CASE("a move that finds both names on one file by now leaves no back-pointer in the file it was to move") {
+  OneMove one;
+  need(one.fs.link(one.f, root_ino, "kept"));
+  const Ino second = make_file(one.fs, root_ino, "second");
+  one.mount.client->set_hook(before("mark entry", [&] {
+    need(one.other->rename(root_ino, "second", root_ino, "f", RenameMode::replace));
+    need(one.other->link(second, one.d, "g"));
+  }));
+  need(one.move());
+  CHECK(ino_of(one.fs, root_ino, "f") == second);
+  const auto object = *inode_object_of(one.volume.cluster(), one.f);
+  for (const auto& [key, value] : object.keys) {
+    const auto pointer = format::parse_back_pointer_key(key);
+    CHECK_FALSE((pointer && pointer->parent == one.d));
+  }
+}
+
+TEST_CASE("a move that was cancelled too late is no name: the entry is read again") {
+  OneMove one;
+  one.mount.client->set_hook(once_on("move entry out", {Fault::Kind::not_applied_and_crash}));
+  need(one.move());
+  bool finished = false;
+  // Its owner finishes, and a settler that stood still cancels what has committed long since.
+  const auto finish_and_cancel = [&](scripted::Objects& objects) {
+    auto& keys = objects.metadata().at(format::inode_object(root_ino)).keys;
+    std::erase_if(keys, [](const auto& key) {
+      const auto entry = format::parse_entry_key(key.first);
+      const auto reverse = format::parse_reverse_key(key.first);
+      return (entry && entry->name == "f") || (reverse && reverse->name == "f");
+    });
+    for (auto& [key, value] : objects.metadata().at(format::inode_object(one.d)).keys) {
+      if (format::parse_decision_key(key)) value = encode(format::DecisionRecord{});
+    }
+  };
+  one.other.client->set_hook([&](const StepInfo& info) {
+    if (info.kind == StepKind::query && info.object == format::inode_object(one.d) && !std::exchange(finished, true)) {
+      one.volume.cluster().with_objects(finish_and_cancel);
+    }
+    return Fault{};
+  });
+  CHECK(error_of(one.other->lookup(root_ino, "f")) == ErrorCode::not_found);
+  CHECK(finished);
+}
+
+TEST_CASE("a damaged decision hides one name, not its directory") {
+  OneMove one;
+  make_file(one.fs, root_ino, "beside");
+  one.mount.client->set_hook(once_on("move entry out", {Fault::Kind::not_applied_and_crash}));
+  need(one.move());
+  one.volume.cluster().with_objects([&](scripted::Objects& objects) {
+    for (auto& [key, value] : objects.metadata().at(format::inode_object(one.d)).keys) {
+      if (format::parse_decision_key(key)) value = "nonsense";
+    }
+  });
+  CHECK(names_in(*one.other.file_system, root_ino) == std::vector<std::string>{"beside", "d"});
+  CHECK(error_of(one.other->lookup(root_ino, "f")) == ErrorCode::corrupt);
+}
+
 TEST_CASE("a file is written through while it moves, and keeps its bytes") {
   TestVolume volume;
   auto mount = volume.mount();
