@@ -63,7 +63,7 @@ NAMESPACE = [
     Fault("unsound-keys-are-nothing", "PROTOCOL 3: a directory with keys that are no entries is not empty",
           "fs/seals.cpp", "  if (unsound == nullptr) return false;", "  if (unsound == nullptr || ON) return false;", RACES),
     Fault("handle-without-a-name", "PROTOCOL 6: a file handle leads to what has a name or is open", "fs/lookup.cpp",
-          "    if (found.total() == 0) return gone();", "    if (found.total() == 0 && !ON) return gone();", RACES),
+          "    if (!named) return gone();", "    if (!named && !ON) return gone();", RACES),
     Fault("directory-from-memory", "PROTOCOL 6: no answer rests on what is remembered", "fs/attributes.cpp",
           "  LCCFS_TRY(const auto view, metadata_.read_existing(ino, {.map = InodeParts::Map::whole}));\n"
           "  if (view.is_directory())",
