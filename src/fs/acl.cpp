@@ -2,9 +2,9 @@
 #include "fs/acl.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
+#include "base/bytes.h"
 #include "fs/mode_bits.h"
 
 namespace lccfs {
@@ -16,22 +16,8 @@ using Tag = Acl::Tag;
 
 // The kernel's form: little-endian, a version and then the entries.
 constexpr std::uint32_t xattr_version = 2;
-constexpr std::size_t version_bytes = 4, entry_bytes = 8;
+constexpr std::size_t entry_bytes = 8;
 constexpr std::uint32_t all_permissions = 7;
-
-template <class Number>
-Number number_at(std::string_view bytes, std::size_t offset) {
-  Number number = 0;
-  for (std::size_t i = 0; i < sizeof number; ++i) {
-    number |= static_cast<Number>(static_cast<Number>(static_cast<unsigned char>(bytes[offset + i])) << (8 * i));
-  }
-  return number;
-}
-
-template <class Number>
-void append(Bytes& bytes, Number number) {
-  for (std::size_t i = 0; i < sizeof number; ++i) bytes.push_back(static_cast<char>(number >> (8 * i) & 0xFF));
-}
 
 bool names_somebody(Tag tag) { return tag == Tag::user || tag == Tag::group; }
 
@@ -67,27 +53,28 @@ void for_each_class(Entries& entries, const Work& work) {
 
 Result<Acl> decode_acl(std::string_view bytes) {
   const auto no_acl = [] { return failure(ErrorCode::invalid, "not the bytes of an ACL"); };
-  if (bytes.size() < version_bytes || (bytes.size() - version_bytes) % entry_bytes != 0) return no_acl();
-  if (number_at<std::uint32_t>(bytes, 0) != xattr_version) return no_acl();
+  ByteReader in(bytes);
+  if (in.get<std::uint32_t>() != xattr_version || in.left() % entry_bytes != 0) return no_acl();
   Acl acl;
-  for (std::size_t at = version_bytes; at < bytes.size(); at += entry_bytes) {
-    const Tag tag{number_at<std::uint16_t>(bytes, at)};
-    const auto id = number_at<std::uint32_t>(bytes, at + 4);
-    acl.entries.push_back({tag, number_at<std::uint16_t>(bytes, at + 2), names_somebody(tag) ? id : Entry::nobody});
+  while (in.left() != 0) {
+    const Tag tag{in.get<std::uint16_t>()};
+    const auto permissions = in.get<std::uint16_t>();
+    const auto id = in.get<std::uint32_t>();
+    acl.entries.push_back({tag, permissions, names_somebody(tag) ? id : Entry::nobody});
   }
   if (!is_valid(acl)) return no_acl();
   return acl;
 }
 
 Bytes encode(const Acl& acl) {
-  Bytes bytes;
-  append(bytes, xattr_version);
+  ByteWriter out;
+  out.put(xattr_version);
   for (const auto& entry : acl.entries) {
-    append(bytes, std::to_underlying(entry.tag));
-    append(bytes, entry.permissions);
-    append(bytes, entry.id);
+    out.put(std::to_underlying(entry.tag));
+    out.put(entry.permissions);
+    out.put(entry.id);
   }
-  return bytes;
+  return out.take();
 }
 
 bool is_no_more_than_a_mode(const Acl& acl) { return acl.entries.size() == 3; }
