@@ -192,9 +192,11 @@ class InodeScan {
     if (reverse && facts_.super) {
       result_.reverse += name_link(reverse->ino, format::name_hash(facts_.super->uuid, reverse->name));
     }
-    const auto entry = format::decode<format::EntryRecord>(part.value);
-    const bool is_marked = reverse && entry && entry->mark && entry->ino == reverse->ino;
-    if (!is_marked) scan_marker(part, reverse.has_value());
+    if (reverse && part.value != format::marker_value) {
+      const auto entry = format::decode<format::EntryRecord>(part.value);
+      if (entry && entry->mark && entry->ino == reverse->ino) return;
+    }
+    scan_marker(part, reverse.has_value());
   }
 
   void scan_map(const Part& part) {
