@@ -32,6 +32,16 @@ FileType type_made(Kind kind) {
   return kind == Kind::symlink ? FileType::symlink : FileType::regular;
 }
 
+bool is_rename(Kind kind) { return kind == Kind::rename || kind == Kind::rename_no_replace || kind == Kind::exchange; }
+
+/// A directory that no call moves.
+bool stays(const std::string& directory) { return directory.empty() || directory == "/d"; }
+
+/// Of a rename at most one of the two directories may move: whether it is the new one.
+bool enters_what_moves(const Call& call) {
+  return is_rename(call.kind) && stays(directory_of(call.path)) && !stays(directory_of(call.other));
+}
+
 }  // namespace
 
 Result<ModelTree::Id> ModelTree::find(const std::string& path) const {
@@ -70,20 +80,6 @@ std::vector<ModelTree::Id> ModelTree::files() const {
   }
   return {ids.begin(), ids.end()};
 }
-
-namespace {
-
-bool is_rename(Kind kind) { return kind == Kind::rename || kind == Kind::rename_no_replace || kind == Kind::exchange; }
-
-/// A directory that no call moves.
-bool stays(const std::string& directory) { return directory.empty() || directory == "/d"; }
-
-/// Of a rename at most one of the two directories may move: whether it is the new one.
-bool enters_what_moves(const Call& call) {
-  return is_rename(call.kind) && stays(directory_of(call.path)) && !stays(directory_of(call.other));
-}
-
-}  // namespace
 
 std::optional<ModelTree::Id> ModelTree::look_up(const Call& call) const {
   const bool wants_inode = changes_an_inode(call.kind) || call.kind == Kind::link;
