@@ -163,7 +163,7 @@ void Namespace::Make::leave_to_collector(Ino ino) {
 /// Step 3. Cut short, or refused, it leaves an inode without a name: an item says so.
 void Namespace::Make::remove_never_named() {
   const auto removed = instance_.run_repeatable(txn::remove_new_inode(made_->ino, made_->version));
-  if (removed || removed.error().code == ErrorCode::not_found) return;
+  if (done_or_gone(removed)) return;
   log::warning(format::inode_object(made_->ino) + ": left to the collector: " + removed.error().context);
   leave_to_collector(made_->ino);
 }

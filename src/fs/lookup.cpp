@@ -23,21 +23,6 @@
 
 namespace lccfs {
 
-/// A name that moves meanwhile may be missed in both directories: "none" is said of what was looked at twice, and did not
-/// change in between.
-Result<bool> Namespace::has_name(Ino ino) {
-  std::optional<std::uint64_t> seen_without;
-  for (Attempts attempts(instance_);;) {
-    LCCFS_CHECK(attempts.next());
-    LCCFS_TRY(const auto traces, reclaim::read_traces(instance_.reader(), ino));
-    if (!traces) return false;
-    LCCFS_TRY(const auto found, reclaim::count_names(instance_.reader(), *traces));
-    if (found.total() > 0) return true;
-    if (seen_without == traces->version) return false;
-    seen_without = traces->version;
-  }
-}
-
 /// What a file handle leads to (open_by_handle_at(2), NFS). An inode that lost its last name may still say that it has
 /// links: its names are counted.
 Result<EntryReply> Namespace::lookup_by_number(Ino ino) {
@@ -46,7 +31,7 @@ Result<EntryReply> Namespace::lookup_by_number(Ino ino) {
   LCCFS_TRY(const auto view, metadata_.read_existing(ino));
   LCCFS_CHECK(metadata_.check_not_removed(view));
   if (ino != root_ino && !files_.is_open(ino) && !directories_.is_open(ino)) {
-    LCCFS_TRY(const bool named, has_name(ino));
+    LCCFS_TRY(const bool named, reclaim::has_a_name(instance_.reader(), ino));
     if (!named) return gone();
   }
   return entry_reply_for(as_of_now(view), sent);

@@ -16,10 +16,10 @@ namespace {
 constexpr std::size_t most_in_flight = 32;
 constexpr std::chrono::seconds patience{1};
 
-Result<std::optional<txn::Entry>> entry_in(const Inode& directory, const txn::Name& name) {
-  const auto found = directory.keys.find(name.key);
-  if (found == directory.keys.end()) return std::nullopt;
-  LCCFS_TRY(const auto record, objects::decode_part<format::EntryRecord>(format::inode_object(directory.ino),
+Result<std::optional<txn::Entry>> entry_in(const std::map<std::string, Bytes>& keys, const txn::Name& name) {
+  const auto found = keys.find(name.key);
+  if (found == keys.end()) return std::nullopt;
+  LCCFS_TRY(const auto record, objects::decode_part<format::EntryRecord>(format::inode_object(name.directory),
                                                                          "entry " + name.name, found->second));
   return txn::Entry{found->second, record};
 }
@@ -145,7 +145,7 @@ Result<Entries> Metadata::find(std::initializer_list<const txn::Name*> wanted, b
     return failure(ErrorCode::corrupt, format::inode_object(directory) + ": xattr nsub is missing");
   }
   for (const auto* name : wanted) {
-    LCCFS_TRY(auto entry, entry_in(view, *name));
+    LCCFS_TRY(auto entry, entry_in(view.keys, *name));
     if (entry && entry->record.mark) {
       names.drop(*name);
       entries.marked.emplace_back(name, *entry);
@@ -168,16 +168,13 @@ Result<std::optional<txn::Entry>> Metadata::standing(const txn::Name& name, txn:
     LCCFS_CHECK(attempts.next());
     LCCFS_TRY(const auto state, reclaim::state_of_move(instance_.reader(), *entry.record.mark));
     if (state == reclaim::MoveState::committed) return std::nullopt;
-    const auto again =
-        instance_.query({.object = format::inode_object(name.directory), .ranges = {}, .keys = {name.key}});
-    if (!again && again.error().code == ErrorCode::not_found) return std::nullopt;
-    if (!again) return std::unexpected(again.error());
-    const auto value = again->keys.find(name.key);
-    if (value == again->keys.end()) return std::nullopt;
-    if (value->second == entry.raw) return entry;
-    LCCFS_TRY(entry.record, objects::decode_part<format::EntryRecord>(format::inode_object(name.directory),
-                                                                      "entry " + name.name, value->second));
-    entry.raw = value->second;
+    LCCFS_TRY(const auto directory,
+              objects::find_object(instance_.reader(),
+                                   {.object = format::inode_object(name.directory), .ranges = {}, .keys = {name.key}}));
+    if (!directory) return std::nullopt;
+    LCCFS_TRY(auto again, entry_in(directory->keys, name));
+    if (!again || again->raw == entry.raw) return again;
+    entry = std::move(*again);
   }
   return entry;
 }

@@ -107,6 +107,12 @@ Result<T> or_stale(Result<T> result) {
   return result;
 }
 
+/// Of a step that takes something away: it is done, or there is no such object.
+template <class T>
+bool done_or_gone(const Result<T>& result) {
+  return result || result.error().code == ErrorCode::not_found;
+}
+
 /// Whether a step that failed with this error is certainly not applied. (Others may have been, by an earlier run.)
 bool certainly_not_applied(const Error& error);
 

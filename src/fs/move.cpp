@@ -50,10 +50,9 @@ class Namespace::Move {
  private:
   const std::optional<txn::Entry>& from_entry() const { return from_entries_.found.front(); }
   const std::optional<txn::Entry>& to_entry() const { return to_entries_.found.front(); }
-  bool fresh() const { return from_entries_.fresh && to_entries_.fresh; }
 
   Result<bool> once(bool from_memory);
-  Result<bool> same_inode();
+  Result<bool> both_stand();
   Result<bool> refuse(ErrorCode code);
   Result<bool> onto(const Inode& moved, const Inode& replaced);
   Result<bool> move(const Inode& moved, const Inode* replaced);
@@ -77,18 +76,16 @@ class Namespace::Move {
   Entries from_entries_, to_entries_;
 };
 
-/// An error is an answer only to what was read just now, and is still so.
-Result<bool> Namespace::Move::refuse(ErrorCode code) {
-  if (!fresh()) return false;
-  LCCFS_TRY(const bool unchanged, metadata_.unchanged({{{from_, from_entry()}}}));
-  if (!unchanged) return false;
-  return failure(code, describe(to_));
+/// Whether both names were read just now, and the old one is still so: what is said of the two rests on that (rule 4).
+Result<bool> Namespace::Move::both_stand() {
+  if (!from_entries_.fresh || !to_entries_.fresh) return false;
+  return metadata_.unchanged({{{from_, from_entry()}}});
 }
 
-Result<bool> Namespace::Move::same_inode() {
-  if (mode_ == RenameMode::no_replace) return refuse(ErrorCode::exists);
-  if (!fresh()) return false;
-  return metadata_.unchanged({{{from_, from_entry()}}});
+Result<bool> Namespace::Move::refuse(ErrorCode code) {
+  LCCFS_TRY(const bool stand, both_stand());
+  if (!stand) return false;
+  return failure(code, describe(to_));
 }
 
 /// Steps 0 and 1, once for an inode, each with a token of its own: a store may drop a pointer twice. false: start over.
@@ -101,17 +98,13 @@ Result<bool> Namespace::Move::prepare(const Inode& moved) {
   pointing_ = moved.ino;
   pointer_ = {to_.directory, instance_.next_token()};
   const auto step = instance_.run(txn::point_to_directory(moved.ino, pointer_, time));
-  if (!step) {
-    metadata_.inodes.drop(moved.ino);
-    if (step.error().code == ErrorCode::not_found) return false;
-    return std::unexpected(step.error());
+  if (step && step->decided == Decided::applied) {
+    metadata_.inodes.change(moved.ino, step->version, [time](Inode& view) { view.ctime = time; });
+    return true;
   }
-  if (step->decided == Decided::refused) {
-    metadata_.inodes.drop(moved.ino);
-    return false;
-  }
-  metadata_.inodes.change(moved.ino, step->version, [time](Inode& view) { view.ctime = time; });
-  return true;
+  metadata_.inodes.drop(moved.ino);
+  if (!done_or_gone(step)) return std::unexpected(step.error());
+  return false;
 }
 
 /// Step 3. false: refused.
@@ -132,8 +125,8 @@ Result<bool> Namespace::Move::commit(const txn::Entry& marked, Token token, Time
 
 /// Steps 4 and 5. It is renamed, whatever becomes of them: what is left undone the collector does.
 void Namespace::Move::finish(const txn::Entry& marked, TimeSpec time) {
-  const auto step = instance_.run(txn::move_entry_out(from_, marked, time, std::nullopt));
-  if (!step && step.error().code != ErrorCode::not_found) {
+  const auto step = instance_.run(txn::move_entry_out(from_, marked, time));
+  if (!done_or_gone(step)) {
     log::warning(describe(from_) + ": its mark is left to the collector: " + step.error().context);
     return metadata_.inodes.drop(from_.directory);
   }
@@ -148,15 +141,13 @@ void Namespace::Move::finish(const txn::Entry& marked, TimeSpec time) {
 void Namespace::Move::withdraw(const txn::Entry& marked) {
   const auto cleared = instance_.run(txn::clear_mark(from_, marked));
   const auto removed = instance_.run_repeatable(txn::remove_decision(to_.directory, marked.record.mark->token));
-  const auto is_done = [](const auto& step) { return step || step.error().code == ErrorCode::not_found; };
-  if (!is_done(cleared) || !is_done(removed))
+  if (!done_or_gone(cleared) || !done_or_gone(removed))
     log::warning(describe(from_) + ": its mark is left to whoever comes next");
   metadata_.inodes.drop(from_.directory);
 }
 
 bool Namespace::Move::drop_pointer() {
-  const auto dropped = instance_.run_repeatable(txn::drop_back_pointer(*pointing_, pointer_));
-  return dropped || dropped.error().code == ErrorCode::not_found;
+  return done_or_gone(instance_.run_repeatable(txn::drop_back_pointer(*pointing_, pointer_)));
 }
 
 /// false: start over.
@@ -199,14 +190,12 @@ Result<bool> Namespace::Move::once(bool from_memory) {
   LCCFS_TRY(const auto moved, namespace_.seals_.target_of(from_, *from_entry()));
   if (!moved) return false;
   if (moved->is_directory()) return refuse(ErrorCode::cross_device);
-  const auto& directory = to_entries_.directory;
-  if (!directory || !directory->live()) return false;  // memory may hold a dead one: nothing is to point there
-  if (directory->sealed()) {
-    LCCFS_CHECK(namespace_.seals_.settle(*directory));
-    return false;
-  }
+  LCCFS_TRY(const bool takes_names, namespace_.seals_.takes_names(to_entries_.directory));
+  if (!takes_names) return false;
   if (!to_entry()) return move(*moved, nullptr);
-  if (to_entry()->record.ino == moved->ino) return same_inode();
+  if (to_entry()->record.ino == moved->ino) {
+    return mode_ == RenameMode::no_replace ? refuse(ErrorCode::exists) : both_stand();
+  }
   LCCFS_TRY(const auto replaced, namespace_.seals_.target_of(to_, *to_entry()));
   if (!replaced) return false;
   return onto(*moved, *replaced);

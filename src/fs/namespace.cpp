@@ -45,11 +45,8 @@ void Namespace::one_link_less(const Inode& inode) {
 Result<std::shared_ptr<const Inode>> Namespace::directory_with_room_for(const txn::Name& name, bool from_memory) {
   LCCFS_TRY(auto entries, seals_.find_to_change({&name}, from_memory));
   const auto& parent = entries.directory;
-  if (!parent || !parent->live()) return nullptr;  // memory may hold a dead one: nothing is to point there
-  if (parent->sealed()) {
-    LCCFS_CHECK(seals_.settle(*parent));
-    return nullptr;
-  }
+  LCCFS_TRY(const bool takes_names, seals_.takes_names(parent));
+  if (!takes_names) return nullptr;
   const auto& taken = entries.found.front();
   if (!taken) return parent;
   if (!entries.fresh) return nullptr;

@@ -89,7 +89,6 @@ class Namespace {
   void apply_later(MetaTxn txn);
 
   Result<EntryReply> lookup_by_number(Ino ino);
-  Result<bool> has_name(Ino ino);
   Result<> move(txn::Name from, txn::Name to, RenameMode mode);
   Inode as_of_now(Inode read);
   void bring_up_to_date(std::map<Ino, Inode>& inodes);

@@ -69,6 +69,13 @@ Result<> Seals::clear_dangling(const txn::Name& name, const txn::Entry& entry) {
   return done_or_needless(cleared);
 }
 
+Result<bool> Seals::takes_names(const std::shared_ptr<const Inode>& directory) {
+  if (!directory || !directory->live()) return false;  // memory may hold a dead one: nothing is to point there
+  if (!directory->sealed()) return true;
+  LCCFS_CHECK(settle(*directory));
+  return false;
+}
+
 Result<> Seals::settle(const Inode& sealed) {
   return until_done(instance_, [&](bool) {
     metadata_.inodes.drop(sealed.ino);
@@ -146,7 +153,7 @@ void Seals::take_back(const StateRecord& seal, Ino sealed) {
   const auto unsealed = done_or_needless(instance_.run(txn::unseal(sealed, seal)));
   const auto removed = instance_.run_repeatable(txn::remove_decision(seal.parent, seal.token));
   metadata_.inodes.drop(sealed);
-  if (!unsealed || (!removed && removed.error().code != ErrorCode::not_found)) {
+  if (!unsealed || !done_or_gone(removed)) {
     log::warning(format::inode_object(sealed) + ": its seal is left to whoever comes next");
   }
 }

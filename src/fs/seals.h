@@ -24,6 +24,8 @@ class Seals {
   Result<Entries> find_to_change(std::initializer_list<const txn::Name*> wanted, bool from_memory);
   /// The inode of an entry, from memory or read. nullptr: it is gone, and so is its name now: start over.
   Result<std::shared_ptr<const Inode>> target_of(const txn::Name& name, const txn::Entry& entry);
+  /// Whether something may point to the directory that was found. false: start over; a seal is settled by then.
+  Result<bool> takes_names(const std::shared_ptr<const Inode>& directory);
   /// Afterwards the directory is no longer sealed as it was: live, or dead.
   Result<> settle(const Inode& sealed);
   /// Seals the empty directory of the first of these names. nullopt: things have changed, start over. not_empty:

@@ -58,12 +58,6 @@ std::vector<Token> traces_of(const Inode& inode) {
   return tokens;
 }
 
-std::vector<Token> moves_of(const Names& names) {
-  std::vector<Token> tokens;
-  for (const auto& marked : names.marked) tokens.push_back(marked.record.mark->token);
-  return tokens;
-}
-
 Kind kind_of(const Assessment& assessment) {
   const auto& inode = assessment.inode;
   const bool named = assessment.names.total() > 0;
@@ -109,13 +103,11 @@ Result<Assessment> examine(const Query& query, Horizon& horizon, Ino ino) {
       return assessment;
     }
     LCCFS_TRY(assessment.names, count_names(query, assessment.inode));
-    // Whoever has taken a name away, and is still at it, corrects the link count by one: not after us.
+    // Whoever has taken a name away, and is still at it, corrects the link count by one: not after us. And a move that
+    // is under way is its owner's.
     LCCFS_TRY(const auto removals, judge(horizon, assessment.names.removals));
     if (removals == Horizon::Verdict::retired_since_now) continue;
     if (removals == Horizon::Verdict::not_retired) return assessment;
-    LCCFS_TRY(const auto moves, judge(horizon, moves_of(assessment.names)));
-    if (moves == Horizon::Verdict::retired_since_now) continue;
-    if (moves == Horizon::Verdict::not_retired) return assessment;
     assessment.kind = kind_of(assessment);
     if (assessment.kind == Kind::lost_parent) {
       LCCFS_TRY(const bool unchanged, is_unchanged(query, assessment.inode));

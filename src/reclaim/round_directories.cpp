@@ -49,8 +49,11 @@ Result<> Round::sort_key(Directory& directory, const std::string& key, const Byt
     directory.detached[key] = detached->ino;
   } else {
     LCCFS_TRY(const bool has_moved, finish_decided(directory.ino, *decision, key, value));
-    if (has_moved) directory.finished.push_back(key);
-    if (!has_moved) directory.something_left = true;
+    if (has_moved) {
+      directory.finished.push_back(key);
+    } else {
+      directory.something_left = true;
+    }
   }
   return {};
 }

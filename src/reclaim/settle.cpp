@@ -17,35 +17,9 @@ Result<bool> done_or_needless(const Result<StepResult>& step) {
   return true;
 }
 
-Result<bool> has_a_name(Instance& instance, Ino ino) {
-  const Query query = instance.reader();
-  LCCFS_TRY(const auto traces, read_traces(query, ino));
-  if (!traces) return false;
-  LCCFS_TRY(const auto names, count_names(query, *traces));
-  return names.total() > 0;
-}
-
-/// What stands under that name now. nullopt: nothing, or there is no such directory.
-Result<std::optional<Inode>> read_directory(Instance& instance, const txn::Name& name) {
-  auto directory = objects::read_inode(instance.reader(), name.directory, {.extra_ranges = {}, .keys = {name.key}});
-  if (!directory && directory.error().code == ErrorCode::not_found) return std::nullopt;
-  if (!directory) return std::unexpected(std::move(directory).error());
-  return std::move(*directory);
-}
-
-/// Of a directory that moves, the old parent's count changes; it is read for that.
 Result<bool> move_out(Instance& instance, const txn::Name& name, const txn::Entry& entry) {
   LCCFS_CHECK(instance.rely_on_directory(name.directory));
-  std::optional<txn::SubdirectoryCount> nsub;
-  if (entry.record.type == FileType::directory) {
-    LCCFS_TRY(const auto directory, read_directory(instance, name));
-    if (!directory) return true;
-    nsub = txn::SubdirectoryCount{directory->nsub_raw, directory->nsub > 0 ? directory->nsub - 1 : 0};
-  }
-  const auto step = instance.run(txn::move_entry_out(name, entry, instance.clock().wall_time(), nsub));
-  if (!step && step.error().code == ErrorCode::not_found) return true;
-  if (!step) return std::unexpected(step.error());
-  return step->decided == Decided::applied;
+  return done_or_needless(instance.run(txn::move_entry_out(name, entry, instance.clock().wall_time())));
 }
 
 }  // namespace
@@ -64,12 +38,13 @@ Result<bool> settle_mark(Instance& instance, const txn::Name& name, const txn::E
 
 Result<bool> finish_move(Instance& instance, Token token, const DecisionRecord& committed) {
   const txn::Name name(instance.super().uuid, committed.from, committed.name);
-  LCCFS_TRY(const auto directory, read_directory(instance, name));
+  const auto object = format::inode_object(name.directory);
+  LCCFS_TRY(const auto directory,
+            objects::find_object(instance.reader(), {.object = object, .ranges = {}, .keys = {name.key}}));
   if (!directory) return true;
   const auto value = directory->keys.find(name.key);
   if (value == directory->keys.end()) return true;
-  LCCFS_TRY(const auto record,
-            objects::decode_part<format::EntryRecord>(format::inode_object(name.directory), name.key, value->second));
+  LCCFS_TRY(const auto record, objects::decode_part<format::EntryRecord>(object, name.key, value->second));
   if (!record.mark || record.mark->token != token) return true;
   return move_out(instance, name, {value->second, record});
 }
@@ -83,7 +58,7 @@ Result<bool> settle_seal(Instance& instance, Ino sealed, const StateRecord& seal
       instance.query({.object = format::inode_object(seal.parent), .ranges = {}, .keys = {detached, decision}});
   if (!parent && parent.error().code != ErrorCode::not_found) return std::unexpected(parent.error());
   if (!parent) {
-    LCCFS_TRY(const bool named, has_a_name(instance, sealed));
+    LCCFS_TRY(const bool named, has_a_name(instance.reader(), sealed));
     return named ? unseal() : mark_dead();
   }
   if (parent->keys.contains(detached)) return mark_dead();

@@ -24,7 +24,7 @@
 //  1 | Inode.P2   | [cancel move] guard x/t absent; x/t = cancelled. Then     | the mark's owner can commit no more
 //    |            | read P2 again                                             |
 //  2a| Inode.P1   | [move entry out] guard the marked entry; both keys        | done; x/t: its owner or a collector
-//    |            | removed; d/X/t; a directory X: nsub - 1, guarded; times   | drops it
+//    |            | removed; d/X/t; times                                     | drops it
 //  2b| Inode.P1   | [clear mark] guard the marked entry; without its mark     | the same
 #pragma once
 

@@ -44,6 +44,7 @@ Result<bool> is_name(const Query& query, Ino parent, const std::string& name, co
   LCCFS_TRY(const auto record, objects::decode_part<format::EntryRecord>(format::inode_object(parent), key, value));
   if (!record.mark) return true;
   LCCFS_TRY(const auto state, state_of_move(query, *record.mark));
+  names.removals.push_back(record.mark->token);
   names.marked.push_back({parent, name, record});
   return state != MoveState::committed;
 }
@@ -76,6 +77,18 @@ Result<Names> count_names(const Query& query, const Inode& inode) {
     }
   }
   return names;
+}
+
+Result<bool> has_a_name(const Query& query, Ino ino) {
+  std::optional<std::uint64_t> seen_without;
+  for (;;) {
+    LCCFS_TRY(const auto traces, read_traces(query, ino));
+    if (!traces) return false;
+    LCCFS_TRY(const auto names, count_names(query, *traces));
+    if (names.total() > 0) return true;
+    if (seen_without == traces->version) return false;
+    seen_without = traces->version;
+  }
 }
 
 }  // namespace lccfs::reclaim

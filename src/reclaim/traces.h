@@ -39,7 +39,7 @@ struct MarkedName {
 
 /// The names of an inode over the distinct parents of its back-pointers, each directory read at one version.
 struct Names {
-  std::vector<Token> removals;  ///< of names that it had in those directories: of all that are not dealt with
+  std::vector<Token> removals;  ///< of names that it had there, or that are to move away: of all not dealt with
   std::map<Ino, std::vector<std::string>> by_parent;  ///< only parents that hold some; without those that moved away
   std::vector<MarkedName> marked;                     ///< those that moved away, and those that perhaps will
   std::vector<Ino> missing_parents;                   ///< there are no such objects: what they held is not known
@@ -50,5 +50,9 @@ struct Names {
   }
 };
 Result<Names> count_names(const Query& query, const Inode& inode);
+
+/// Whether it has a name. A name that moves meanwhile may be missed in both directories: "none" is said of what was
+/// looked at twice, and did not change in between.
+Result<bool> has_a_name(const Query& query, Ino ino);
 
 }  // namespace lccfs::reclaim

@@ -161,7 +161,6 @@ MetaTxn move_entry_in(const Rename& rename) {
     add(txn, guard::KeyAbsent{rename.to.key});
   }
   add(txn, guard::KeyAbsent{decision});
-  if (rename.nsub) change_nsub(txn, *rename.nsub);
   add_name(txn, rename.to, {rename.moved.record.ino, rename.moved.record.type, rename.token});
   const format::DecisionRecord committed{format::DecisionRecord::Kind::committed, rename.from.directory,
                                          rename.from.name};
@@ -170,13 +169,11 @@ MetaTxn move_entry_in(const Rename& rename) {
   return txn;
 }
 
-MetaTxn move_entry_out(const Name& name, const Entry& marked, TimeSpec now,
-                       const std::optional<SubdirectoryCount>& nsub) {
+MetaTxn move_entry_out(const Name& name, const Entry& marked, TimeSpec now) {
   auto txn = make(name.directory, "move entry out");
   guard_entry(txn, name, marked);
   remove_name(txn, name, marked.record.ino);
   detach(txn, marked.record.ino, marked.record.mark->token, std::nullopt);
-  if (nsub) change_nsub(txn, *nsub);
   touch_directory(txn, now);
   return txn;
 }

@@ -98,11 +98,10 @@ Entry marked(const Entry& entry, const format::EntryRecord::Mark& mark);
 MetaTxn mark_entry(const Name& name, const Entry& entry, const Entry& marked);
 /// The mark is taken off: what it announced can never commit.
 MetaTxn clear_mark(const Name& name, const Entry& marked);
-/// The commit, in the new directory: unless another instance has cancelled it.
+/// The commit, in the new directory: unless another instance has cancelled it. Of what is no directory: without nsub.
 MetaTxn move_entry_in(const Rename& rename);
 /// After the commit, in the old directory.
-MetaTxn move_entry_out(const Name& name, const Entry& marked, TimeSpec now,
-                       const std::optional<SubdirectoryCount>& nsub);
+MetaTxn move_entry_out(const Name& name, const Entry& marked, TimeSpec now);
 /// A settler's word: what the mark announces, and has not committed, never will.
 MetaTxn cancel_move(const format::EntryRecord::Mark& mark);
 
