@@ -8,8 +8,8 @@
 
 Layers: docs/ARCHITECTURE.md has the table of folders. A file includes what lies in its own folder, in one that its row
 names, or below those; a library's CMakeLists.txt uses no others.
-Steps: docs/STEPS.md has all names of steps that src/txn gives, and no others. What a step table in the sources puts
-into brackets is such a name.
+Steps: docs/STEPS.md has all names of steps that src/txn gives, and no others, with the function that gives each. What a
+step table in the sources puts into brackets is such a name.
 Locks: a mutex is that of base/mutex.h, which clang checks.
 Tests: each test source has a target.
 """
@@ -134,17 +134,20 @@ def wrong_layers():
 # ---- steps
 
 def steps_of_code():
-    """The literals that the functions of src/txn give to their transactions, and where."""
+    """The literals that the functions of src/txn give to their transactions; the function and its file; where."""
     for path in code_files(("src/txn",)):
         text = path.read_text(encoding="utf-8")
         for found in re.finditer(r'\b(?:make|make_inode|change|change_super)\(([^";]*)"([^"]+)"', text):
-            yield found[2], f"{shown(path)}:{text.count(chr(10), 0, found.start(2)) + 1}"
+            functions = re.findall(r"^MetaTxn (\w+)\(", text[:found.start()], re.M)
+            where = f"{shown(path)}:{text.count(chr(10), 0, found.start(2)) + 1}"
+            yield found[2], (functions[-1] if functions else "no function", str(shown(path))), where
 
 
 def steps_of_docs():
+    """Names; the function in the second column, and the file that its link leads to; where."""
     for number, line in lines_of(ROOT / "docs/STEPS.md"):
-        if found := re.match(r"\| `([^`]+)` \|", line):
-            yield found[1], f"docs/STEPS.md:{number}"
+        if found := re.match(r"\| `([^`]+)` \| (?:\[`(\w+)`\]\(\.\./([\w/.]+)\) \|)?", line):
+            yield found[1], (found[2], found[3]), f"docs/STEPS.md:{number}"
 
 
 def steps_of_tables():
@@ -157,14 +160,21 @@ def steps_of_tables():
 
 
 def wrong_steps():
-    code, docs = dict(steps_of_code()), collections.Counter(name for name, _ in steps_of_docs())
+    code, docs = list(steps_of_code()), list(steps_of_docs())
     if not code:
         yield "src/txn: no step found: tests/sources.py looks for calls that it does not have"
-    for name, where in code.items():
-        if docs[name] != 1:
-            yield f"{where}: step \"{name}\" occurs {docs[name]} times in docs/STEPS.md, not once"
-    for name, where in [*steps_of_docs(), *steps_of_tables()]:
-        if name not in code:
+    made_by = {name: function for name, function, _ in code}
+    documented = collections.Counter(name for name, *_ in docs)
+    for name, function, where in code:
+        if documented[name] != 1:
+            yield f"{where}: step \"{name}\" occurs {documented[name]} times in docs/STEPS.md, not once"
+        if function != made_by[name]:
+            yield f"{where}: step \"{name}\" is made by {made_by[name][0]} of {made_by[name][1]}, too"
+    for name, function, where in docs:
+        if name in made_by and function != made_by[name]:
+            yield f"{where}: step \"{name}\" is made by {made_by[name][0]} of {made_by[name][1]}"
+    for name, where in [*((name, where) for name, _, where in docs), *steps_of_tables()]:
+        if name not in made_by:
             yield f"{where}: no step \"{name}\" in src/txn"
 
 
