@@ -9,7 +9,8 @@
 Layers: docs/ARCHITECTURE.md has the table of folders. A file includes what lies in its own folder, in one that its row
 names, or below those; a library's CMakeLists.txt uses no others.
 Steps: docs/STEPS.md has all names of steps that src/txn gives, and no others, with the function that gives each. What a
-step table in the sources puts into brackets is such a name.
+step table in the sources puts into brackets is such a name. The indexes of operations in docs/PROTOCOL.md and
+docs/DATA.md lead to all files that have a step table, and to others only where the row says "reads only".
 Locks: a mutex is that of base/mutex.h, which clang checks.
 Tests: each test source has a target.
 """
@@ -159,6 +160,25 @@ def steps_of_tables():
                     yield name, f"{shown(path)}:{number}"
 
 
+def rows_that_lead_to_files():
+    """Of the tables that say where an operation's step table is."""
+    for page in ("docs/PROTOCOL.md", "docs/DATA.md"):
+        for number, line in lines_of(ROOT / page):
+            for name in re.findall(r"\]\(\.\./(src/[\w/.]+)\)", line) if line.startswith("| ") else ():
+                yield ROOT / name, line, f"{page}:{number}"
+
+
+def wrong_index():
+    indexed = {path for path, *_ in rows_that_lead_to_files()}
+    with_table = {path for path in code_files(("src",))
+                  if re.search(r"^// .*\| object +\| step\b", path.read_text(encoding="utf-8"), re.M)}
+    for path, line, where in rows_that_lead_to_files():
+        if path not in with_table and "reads only" not in line:
+            yield f"{where}: no step table in {shown(path)}"
+    for path in sorted(with_table - indexed):
+        yield f"{shown(path)}: its step table is in no index (docs/PROTOCOL.md section 6, docs/DATA.md)"
+
+
 def wrong_steps():
     code, docs = list(steps_of_code()), list(steps_of_docs())
     if not code:
@@ -220,7 +240,7 @@ def write_units(target, only_locks):
 
 
 def check():
-    findings = [*wrong_layers(), *wrong_steps(), *other_locks(), *tests_without_a_target()]
+    findings = [*wrong_layers(), *wrong_steps(), *wrong_index(), *other_locks(), *tests_without_a_target()]
     for finding in findings:
         print(finding)
     return len(findings) != 0

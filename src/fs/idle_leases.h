@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 // Leases of files that nobody has open for writing any more. A close does not wait: the lease, and what is dirty under
-// it, stay for some seconds, and are then stored and released behind, many at a time (docs/DATA.md section 3). Another
-// client that opens, stats or lists the file asks for it meanwhile (recalls.h).
+// it, stay for some seconds. Then they are stored and released in the background, many at a time (docs/DATA.md section
+// 3). Another client that opens, stats or lists the file asks for it meanwhile (recalls.h).
 #pragma once
 
 #include <atomic>

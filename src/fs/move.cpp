@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// rename across directories (P1, old -> X; P2, new -> Y or nothing): 5 writes one after the other, and one behind the
+// rename across directories (P1, old -> X; P2, new -> Y or nothing): 5 writes one after the other, and one after the
 // answer. X is no directory.
 //
 //  # | object     | step                                                    | stop here leaves
@@ -18,7 +18,7 @@
 //    |            | committed(P1, old); times                               | x/t, by a collector. Y as in rename.cpp
 //  4 | Inode.P1   | [move entry out] guard the marked entry; remove both    | x/t, which a collector drops
 //    |            | keys; set d/X/t; times                                  |
-//  5 | Inode.P2   | [remove decision] x/t; behind the answer, once 4 is     | done; recount drops the back-pointer to
+//  5 | Inode.P2   | [remove decision] x/t; after the answer, once 4 is      | done; recount drops the back-pointer to
 //    |            | decided                                                 | P1, from d/X/t
 //  6 | Inode.Y    | [change attr] as in unlink                              | as in unlink
 //
@@ -32,9 +32,9 @@
 //  5'| Inode.X    | [drop back-pointer] if it fails                         | as after 0
 //
 // How others read and settle the mark: src/reclaim/settle.h. Each try has a token of its own: whoever settles the mark
-// of an earlier one takes away no later one. The back-pointer is there for all tries with that X; while it is without a name, P2
-// is not removed (docs/PROTOCOL.md section 5). The same inode under both names: no step, success if old, read again, is
-// unchanged.
+// of an earlier one takes away no later one. The back-pointer is there for all tries with that X. While X points to P2
+// without a name there, P2 is not removed (docs/PROTOCOL.md section 5). The same inode under both names: no step,
+// success if old, read again, is unchanged.
 #include "base/log.h"
 #include "fs/namespace.h"
 

@@ -4,8 +4,12 @@
 //
 // How a seal or a mark is settled: src/reclaim/settle.h.
 //
-// A name whose inode is gone or dead (invariant V): the entry again; the same -> it goes, by a step on its whole
-// value: [clear dangling entry].
+// clear a dangling name (P, name -> X, which is gone or dead; invariant V):
+//
+//  # | object  | step                                                             | stop here leaves
+//  - | Inode.P | the entry again: changed -> start over                           | nothing
+//  1 | Inode.P | [clear dangling entry] guard the entry's whole value; remove     | done
+//    |         | both keys; X was a directory: nsub - 1, guarded as read          |
 #include "fs/seals.h"
 
 #include "base/log.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// unlink (P, name -> X): 1 write.
+// unlink (P, name -> X): 1 write; 2, one after the other, if X has another name or is open here.
 //
 //  # | object     | step                                                       | stop here leaves
 //  0 | Session.me | [log queue items] directory item P, if none is relied on   | an item that finds nothing to do
