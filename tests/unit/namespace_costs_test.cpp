@@ -193,7 +193,7 @@ TEST_CASE("rename in a directory is 1 write, and the moved inode's ctime after t
   CHECK(p.fs.client->trace() == moved);
 }
 
-TEST_CASE("a rename across directories is 5 writes one after the other, and one behind the answer") {
+TEST_CASE("a rename across directories is 5 writes one after the other, and one after the answer") {
   Prepared p;
   auto& fs = *p.fs.file_system;
   const auto f = make_file(fs, root_ino, "f"), d = make_dir(fs, root_ino, "d");
