@@ -113,6 +113,31 @@ struct WriteRequest {
   bool writes_back_pages = false;  ///< of what was changed through mmap: at its offset, whatever the flags say
 };
 
+enum class LockKind {
+  range,  ///< fcntl(2): of a process, or of an open file description
+  flock,  ///< flock(2): of the whole file, first 0 to last_byte
+};
+enum class LockType { none, shared, exclusive };
+inline constexpr std::uint64_t last_byte = (std::uint64_t{1} << 63) - 1;
+
+/// A lock that is asked for, or is dropped (LockType::none).
+struct LockRequest {
+  HandleId handle;
+  std::uint64_t owner = 0;  ///< the kernel's number for it
+  LockKind kind = LockKind::range;
+  LockType type = LockType::exclusive;
+  std::uint64_t first = 0, last = last_byte;  ///< bytes, both included
+  std::uint32_t pid = 0;
+  bool waits = false;        ///< until it is granted, or interrupted
+  std::uint64_t ticket = 0;  ///< of one that waits: for interrupt_lock; no two are the same
+};
+/// A lock that is in the way of a request. pid 0: another client's.
+struct LockHeld {
+  LockType type = LockType::exclusive;
+  std::uint64_t first = 0, last = last_byte;
+  std::uint32_t pid = 0;
+};
+
 enum class SeekTo { data, hole };
 enum class RenameMode { replace, no_replace, exchange };
 enum class XattrMode { create_or_replace, create, replace };
@@ -228,7 +253,24 @@ class FileSystem {
   virtual Result<std::uint64_t> copy_file_range(const Caller&, HandleId source, std::uint64_t source_offset,
                                                 HandleId target, std::uint64_t target_offset,
                                                 std::uint64_t size_bytes) = 0;
+  /// Drops what was locked through the handle, too.
   virtual void release(HandleId handle) = 0;
+
+  // -- locks of regular files (docs/LOCKS.md). None of these blocks; `done` is called by any thread, once.
+  using LockDone = std::move_only_function<void(Result<>)>;
+  using FindLockDone = std::move_only_function<void(Result<std::optional<LockHeld>>)>;
+  /// would_block: another owner has a lock there, and the request does not wait; deadlock; interrupted; no_locks: more
+  /// than can be kept. To drop a lock never fails, but for a bad handle.
+  virtual void set_lock(const LockRequest& request, LockDone done) = 0;
+  /// What would be in the way of that request; nullopt: nothing.
+  virtual void find_lock(const LockRequest& request, FindLockDone done) = 0;
+  /// The request that waits is answered `interrupted`, unless it is answered already.
+  virtual void interrupt_lock(std::uint64_t ticket) = 0;
+  /// All that wait are answered so.
+  virtual void interrupt_all_locks() = 0;
+  /// A process has closed a descriptor of the file: all its range locks go, whatever descriptor they were taken with.
+  /// Blocks on the store.
+  virtual void drop_range_locks(HandleId handle, std::uint64_t owner) = 0;
 
   virtual Result<> sync_directory(Ino ino) = 0;
   virtual Result<VolumeUsage> usage() = 0;

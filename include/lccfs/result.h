@@ -35,7 +35,11 @@ enum class ErrorCode {
   bad_handle,       ///< no such open file, or not open for this
   read_only,
   too_many_links,
-  io,  ///< anything else that the store reports
+  would_block,  ///< another owner has a lock there (EAGAIN)
+  deadlock,     ///< to wait for that lock would be to wait for oneself (EDEADLK)
+  interrupted,  ///< the caller was told to wait no more (EINTR)
+  no_locks,     ///< the lock cannot be kept (ENOLCK)
+  io,           ///< anything else that the store reports
 };
 
 /// Whether the thing asked for has certainly (not) happened. A step with an unknown outcome may have been

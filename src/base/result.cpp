@@ -57,6 +57,14 @@ const char* describe(ErrorCode code) {
       return "read-only";
     case ErrorCode::too_many_links:
       return "too many links";
+    case ErrorCode::would_block:
+      return "locked";
+    case ErrorCode::deadlock:
+      return "deadlock of locks";
+    case ErrorCode::interrupted:
+      return "interrupted";
+    case ErrorCode::no_locks:
+      return "no more locks";
     case ErrorCode::io:
       return "input/output error";
   }

@@ -98,6 +98,8 @@ class InodeScan {
       const auto fence = format::decode_fence_number(part.value);
       if (!fence) return corrupt(part, fence.error().context);
       result_.highest_fence = *fence;
+    } else if (name == xattr::locks) {
+      decode<format::LockStateRecord>(part);
     } else if (name == xattr::atime || name == xattr::mtime || name == xattr::ctime || name == xattr::wtime) {
       decode<format::TimeRecord>(part);
     } else {
@@ -110,7 +112,7 @@ class InodeScan {
     regular || is(FileType::symlink) ? need(xattr::size) : refuse(xattr::size);
     is(FileType::directory) ? need(xattr::nsub) : refuse(xattr::nsub);
     if (!regular) {
-      for (const char* name : {xattr::wtime, xattr::lease, xattr::fence}) refuse(name);
+      for (const char* name : {xattr::wtime, xattr::lease, xattr::fence, xattr::locks}) refuse(name);
     }
     if (result_.summary.is_sealed() && !is(FileType::directory))
       corrupt_xattr(xattr::state, "sealed, and no directory");
@@ -144,6 +146,8 @@ class InodeScan {
       scan_user_attribute(part);
     } else if (key.starts_with("m/") && may_have_map) {
       scan_map(part);
+    } else if (key.starts_with("k/") && may_have_map) {
+      format::parse_locks_key(key) ? static_cast<void>(decode<format::LocksRecord>(part)) : unknown(part);
     } else if (may_have_names) {
       scan_directory_key(part);
     } else {

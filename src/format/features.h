@@ -27,6 +27,7 @@ inline constexpr std::array all_features{
     Feature{"space_units", &SuperRecord::incompat, feature::space_units, "0.2.0"},
     Feature{"moves", &SuperRecord::incompat, feature::moves, "0.3.0"},
     Feature{"acls", &SuperRecord::incompat, feature::acls, "0.3.0"},
+    Feature{"locks", &SuperRecord::incompat, feature::locks, "0.3.0"},
 };
 
 bool has(const SuperRecord& super, const Feature& feature);

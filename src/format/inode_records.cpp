@@ -127,4 +127,27 @@ void fields(auto& io, Is<DecisionRecord> auto& decision) {
 }
 LCCFS_RECORD(DecisionRecord)
 
+void fields(auto& io, Is<LockStateRecord> auto& state) {
+  io.begin("lock state").version();
+  io.enumeration(state.kind, LockStateRecord::Kind::shared);
+  io(state.token);
+  io.require(state.token.instance.value != 0, "no instance");
+}
+LCCFS_RECORD(LockStateRecord)
+
+void fields(auto& io, Is<LocksRecord::Lock> auto& lock) {
+  io(lock.is_flock, lock.is_exclusive, lock.first, lock.last);
+  io.require(lock.first <= lock.last, "a lock of no bytes");
+}
+
+void fields(auto& io, Is<LocksRecord> auto& record) {
+  io.begin("locks").version();
+  io(record.number);
+  io.list(record.locks, LocksRecord::most, "more locks than there may be");
+  io.require(!record.locks.empty(), "no locks");
+  const auto out_of_order = std::ranges::adjacent_find(record.locks, std::ranges::greater_equal());
+  io.require(out_of_order == record.locks.end(), "locks out of order");
+}
+LCCFS_RECORD(LocksRecord)
+
 }  // namespace lccfs::format

@@ -51,6 +51,7 @@ std::string back_pointer_key(Ino parent, Token token);  // p/<parent>/<token>
 std::string step_number_key(InstanceId instance);       // l/<instance>
 std::string user_attribute_key(std::string_view name);  // u/<name>
 std::string map_key(std::uint64_t block);               // m/<16 hex digits>: in order of the blocks
+std::string locks_key(InstanceId instance);             // k/<instance>
 // Keys of Super and of session objects.
 std::string instance_key(InstanceId instance);  // s/<instance>
 std::string queue_key(std::uint64_t number);    // q/<20 digits>
@@ -87,5 +88,6 @@ std::optional<InstanceId> parse_step_number_key(std::string_view key);
 std::optional<InstanceId> parse_instance_key(std::string_view key);
 std::optional<std::uint64_t> parse_queue_key(std::string_view key);
 std::optional<std::uint64_t> parse_map_key(std::string_view key);
+std::optional<InstanceId> parse_locks_key(std::string_view key);
 
 }  // namespace lccfs::format

@@ -35,8 +35,9 @@ inline constexpr const char* ctime = "ctime";  // set by each change of attribut
 inline constexpr const char* wtime = "wtime";  // regular file: changed by the lease's holder; st_ctime is the later one
 inline constexpr const char* lease = "lease";  // regular file: NumberRecord, the instance that holds the write lease
 inline constexpr const char* fence =
-    "fence";                                 // regular file: NumberRecord, number of the last fence before a take-over
-inline constexpr const char* nsub = "nsub";  // directory: NumberRecord, how many subdirectories
+    "fence";  // regular file: NumberRecord, number of the last fence before a take-over
+inline constexpr const char* locks = "locks";  // regular file: LockStateRecord
+inline constexpr const char* nsub = "nsub";    // directory: NumberRecord, how many subdirectories
 }  // namespace xattr
 
 inline constexpr std::uint32_t format_version = 1;
@@ -55,6 +56,7 @@ namespace feature {
 inline constexpr std::uint64_t space_units = 1;  // map blocks (m/) may be of record version 2
 inline constexpr std::uint64_t moves = 2;        // marked entries, and committed decisions
 inline constexpr std::uint64_t acls = 4;         // POSIX ACLs, which say who may do what, and change with the mode
+inline constexpr std::uint64_t locks = 8;        // locks of files between clients
 }  // namespace feature
 
 struct SuperRecord {  // led by the 8 bytes "LCCFSvol"; the format version is the record's version byte's neighbour
@@ -192,6 +194,31 @@ struct DecisionRecord {
   bool operator==(const DecisionRecord&) const = default;
 };
 
+/// Who keeps the locks of a file (docs/LOCKS.md). The xattr stays as long as the inode.
+struct LockStateRecord {
+  enum class Kind : std::uint8_t {
+    leased = 1,  ///< the token's instance, in its memory; nobody else has any
+    shared = 2,  ///< each client that has some, in its k/ key
+  };
+  Kind kind = Kind::leased;
+  Token token;  ///< of the step that wrote it, the last one that added a lock
+  bool operator==(const LockStateRecord&) const = default;
+};
+
+/// The value of a k/ key: the locks of one client's owners.
+struct LocksRecord {
+  struct Lock {
+    bool is_flock = false;
+    bool is_exclusive = false;
+    std::uint64_t first = 0, last = 0;  ///< bytes, both included
+    auto operator<=>(const Lock&) const = default;
+  };
+  static constexpr std::uint32_t most = 4096;
+  std::uint64_t number = 0;  ///< the token's, of the step that wrote it
+  std::vector<Lock> locks;   ///< in order, each once
+  bool operator==(const LocksRecord&) const = default;
+};
+
 /// The value of a reverse key, a d/ key or a p/ key: there is nothing to say, but no value is ever empty.
 inline constexpr std::string_view marker_value = "\1";
 
@@ -228,12 +255,18 @@ struct QueueItem {  // q/ key on a session object
 
 /// What one instance asks another with a notify on its session object.
 struct Question {
-  enum class Kind : std::uint8_t { release_lease = 1, store_attributes = 2 };
+  enum class Kind : std::uint8_t {
+    release_lease = 1,
+    store_attributes = 2,
+    share_locks = 3,    ///< to write the file's locks out, and to tell the asker when some of them go
+    locks_changed = 4,  ///< no question: some have gone
+  };
   Kind kind = Kind::release_lease;
   Ino ino;
   bool from_open = false;        // store_attributes: the asker opens the file, or has it open and reads its end
   std::vector<Ino> others = {};  // store_attributes: of these too, at most question_limit - 1
   std::uint64_t work = 0;        // what an earlier answer to this question has named
+  InstanceId asker = {};         // share_locks only
   bool operator==(const Question&) const = default;
 };
 inline constexpr std::uint32_t question_limit = 64;

@@ -128,8 +128,9 @@ void fields(auto& io, Is<Question> auto& question) {
       io.begin("question")
           .version(question.others.empty() && question.work == 0 ? record_version : version_with_others,
                    version_with_others);
-  io.enumeration(question.kind, Question::Kind::store_attributes);
+  io.enumeration(question.kind, Question::Kind::locks_changed);
   io(question.ino, question.from_open);
+  if (question.kind == Question::Kind::share_locks) io(question.asker);
   if (version != version_with_others) return;
   io.list(question.others, question_limit - 1, "too many inodes");
   io(question.work);

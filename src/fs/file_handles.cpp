@@ -100,6 +100,17 @@ Result<> Files::empty(const Caller& caller, FileNode& node) {
   return node.truncate(0);
 }
 
+/// As an open makes it: what another client has written under its lock is seen under ours (docs/LOCKS.md section 6).
+Result<> Files::refresh(FileNode& node) {
+  auto view = read_told(node.ino, LeaseHolders::Ask::for_opening);
+  if (!view) return std::unexpected(gone_is_stale(std::move(view).error()));
+  node.learn(*view);
+  static_cast<void>(opened(*view, O_DIRECT));
+  bool leased_here = false;
+  kernel_.drop_attributes_unless(attributes_behind(*view, leased_here));
+  return {};
+}
+
 bool Files::is_written(const FileNode& node) {
   const Lock lock(node.mutex);
   return node.writers > 0;
@@ -161,6 +172,7 @@ Result<> Files::fsync(HandleId id, bool data_only) {
 /// While the handle counts, or the lease is held, no collector takes the file: its last bytes are written before it
 /// goes.
 void Files::release(HandleId id) {
+  locks_.drop(id);
   auto handle = open_files_.handle(id);
   if (!handle) return;
   const bool writes = for_writing(handle->flags);

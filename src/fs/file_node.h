@@ -14,6 +14,7 @@
 #include <span>
 
 #include "format/layout.h"
+#include "fs/file_locks.h"
 #include "fs/inodes.h"
 #include "fs/io_gate.h"
 #include "fs/kernel_view.h"
@@ -27,11 +28,13 @@ class FileNode final : public Lease {
  public:
   FileNode(Ino inode, Instance& instance, LeaseHolders& holders, KernelView& kernel, std::shared_ptr<DirtyRoom> room)
       : Lease(inode, instance, holders),
+        locks(inode, instance),
         buffer(std::make_shared<WriteBuffer>(inode, instance.store(), instance.super().object_size_bytes,
                                              std::move(room))),
         kernel_(kernel) {}
 
   IoGate gate;
+  FileLocks locks;
   /// What was written and is not in the store yet.
   const std::shared_ptr<WriteBuffer> buffer;
 

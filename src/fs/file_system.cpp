@@ -98,6 +98,15 @@ class MountedVolume final : public FileSystem {
   Result<> flush(HandleId handle) override { return files_.flush(handle); }
   Result<> fsync(HandleId handle, bool data_only) override { return files_.fsync(handle, data_only); }
   void release(HandleId handle) override { files_.release(handle); }
+  void set_lock(const LockRequest& request, LockDone done) override { files_.locks().set(request, std::move(done)); }
+  void find_lock(const LockRequest& request, FindLockDone done) override {
+    files_.locks().find(request, std::move(done));
+  }
+  void interrupt_lock(std::uint64_t ticket) override { files_.locks().interrupt(ticket); }
+  void interrupt_all_locks() override { files_.locks().interrupt_all(); }
+  void drop_range_locks(HandleId handle, std::uint64_t owner) override {
+    files_.locks().drop_range_locks(handle, owner);
+  }
   Result<> fallocate(const Caller& caller, HandleId handle, int mode, std::uint64_t offset,
                      std::uint64_t size_bytes) override {
     return files_.fallocate(caller, handle, mode, offset, size_bytes);

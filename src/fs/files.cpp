@@ -24,8 +24,9 @@ Files::Files(Instance& instance, ThreadPool& pool, const FileSystemOptions& opti
       open_files_(instance, holders_, kernel_, room_),
       io_{instance, pool, holders_, kernel_, *room_, options.attributes_ttl},
       recalls_(instance, open_files_, kernel_),
-      idle_leases_(open_files_, instance, *room_, options.idle_leases) {
-  instance.set_question_handler([this](const format::Question& question) { return recalls_.answer(question); });
+      idle_leases_(open_files_, instance, *room_, options.idle_leases),
+      locks_(instance, open_files_, holders_, [this](FileNode& node) { return refresh(node); }) {
+  instance.set_question_handler([this](const format::Question& question) { return answer(question); });
   look_at_space();
 }
 
@@ -34,8 +35,20 @@ Files::~Files() { stop_answering(); }
 void Files::stop_answering() {
   instance_.set_question_handler(nullptr);
   recalls_.wait();
+  locks_.end();
   Lock lock(tasks_mutex_);
   tasks_changed_.wait(lock, [this]() REQUIRES(tasks_mutex_) { return tasks_ == 0; });
+}
+
+/// Waits for no step on the store.
+format::Answer Files::answer(const format::Question& question) {
+  using Kind = format::Question::Kind;
+  if (question.kind == Kind::locks_changed) {
+    locks_.changed(question.ino);
+    return {format::Answer::Kind::done};
+  }
+  if (question.kind == Kind::share_locks) locks_.is_wanted(question.ino, question.asker);
+  return recalls_.answer(question);
 }
 
 // ---- what is told of an inode
@@ -183,6 +196,7 @@ void Files::post(ThreadPool::Work work) {
 void Files::tick() {
   const auto now = instance_.clock().elapsed();
   look_at_space();
+  locks_.tick();
   idle_leases_.begin_count();
   for (auto& node : open_files_.all()) {
     if (idle_leases_.see_to(node)) {

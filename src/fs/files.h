@@ -15,6 +15,7 @@
 #include "fs/inodes.h"
 #include "fs/kernel_view.h"
 #include "fs/lease_holders.h"
+#include "fs/locks.h"
 #include "fs/open_files.h"
 #include "fs/recalls.h"
 #include "instance/instance.h"
@@ -70,6 +71,7 @@ class Files {
   Result<std::uint64_t> seek(HandleId handle, std::uint64_t offset, SeekTo what);
   Result<std::uint64_t> copy_file_range(const Caller& caller, HandleId source, std::uint64_t source_offset,
                                         HandleId target, std::uint64_t target_offset, std::uint64_t size_bytes);
+  Locks& locks() { return locks_; }
   void forget(Ino ino) { kernel_.forget(ino); }
   void tick();
   void set_kernel_cache(KernelCache* cache) { kernel_.set(cache); }
@@ -78,7 +80,8 @@ class Files {
   void stop_answering();
 
  private:
-  // files.cpp: what is told of an inode
+  // files.cpp
+  format::Answer answer(const format::Question& question);
   Result<Inode> read_told(Ino ino, LeaseHolders::Ask ask);
   bool is_old_news(const Inode& read) const;
   Attributes attributes_behind(const Inode& read, bool& leased_here) const;
@@ -87,6 +90,7 @@ class Files {
   Result<OpenReply> open_node(const Caller& caller, const std::shared_ptr<FileNode>& node, int flags);
   Result<> empty(const Caller& caller, FileNode& node);
   OpenReply opened(const Inode& view, int flags);
+  Result<> refresh(FileNode& node);
   static bool is_written(const FileNode& node);
   void clean_up_after(const std::shared_ptr<FileNode>& left, InstanceId holder);
   enum class Dirty { is_stored, may_stay };
@@ -112,6 +116,7 @@ class Files {
   DataIo io_;
   Recalls recalls_;
   IdleLeases idle_leases_;
+  Locks locks_;
 };
 
 }  // namespace lccfs

@@ -46,7 +46,7 @@ constexpr ObservedSeries::Limits silence_limits{std::chrono::seconds(15), std::c
 
 /// Asks until the holder has answered "done", or has expired. Only a holder that watches all the time counts as silent.
 /// One that does not watch hears nothing, and is gone once it was absent for long enough.
-Result<LeaseHolders::Holder> LeaseHolders::settle(InstanceId holder, Question question) {
+Result<LeaseHolders::Holder> LeaseHolders::settle(InstanceId holder, Question question, const StillHolds& still_holds) {
   using Answer = Instance::AskResult;
   auto& clock = instance_.clock();
   ObservedSeries silence(silence_limits);
@@ -75,9 +75,16 @@ Result<LeaseHolders::Holder> LeaseHolders::settle(InstanceId holder, Question qu
     clock.sleep_for(answer == Answer::busy ? busy_pause.next() : look_again_after);
     // Only the present holder is asked: a request that waits in the gate of a former holder may itself be waiting for
     // us (docs/COUNTEREXAMPLES.md C9).
-    LCCFS_TRY(const auto now, read_inode(instance_, question.ino));
-    if (now.lease != holder) return Holder::answered;
+    LCCFS_TRY(const bool holds, still_holds());
+    if (!holds) return Holder::answered;
   }
+}
+
+Result<LeaseHolders::Holder> LeaseHolders::settle(InstanceId holder, const Question& question) {
+  return settle(holder, question, [&]() -> Result<bool> {
+    LCCFS_TRY(const auto now, read_inode(instance_, question.ino));
+    return now.lease == holder;
+  });
 }
 
 /// For an answer that may be what is stored: waits a little for a holder that is at work, and for one that says

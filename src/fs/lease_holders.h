@@ -23,8 +23,11 @@ class LeaseHolders {
     answered,  ///< it has done what it was asked for, or holds the lease no more
     expired,   ///< the lease is void, and can be taken expired
   };
-  /// Asks until either is so.
-  Result<Holder> settle(InstanceId holder, format::Question question);
+  /// Asks until either is so, or until `still_holds` says no.
+  using StillHolds = std::function<Result<bool>()>;
+  Result<Holder> settle(InstanceId holder, format::Question question, const StillHolds& still_holds);
+  /// The same of the write lease.
+  Result<Holder> settle(InstanceId holder, const format::Question& question);
 
   enum class Ask {
     nobody,

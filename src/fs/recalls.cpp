@@ -84,6 +84,13 @@ void Recalls::wait() {
 /// Does not block: what has to wait for the store has threads, and what waits for the file's reads and writes has none.
 void Recalls::begin(const Question& question) {
   auto asked_for = files_.node(question.ino);
+  if (question.kind == Question::Kind::share_locks) {
+    return threads_.post([this, question, asked_for = std::move(asked_for)]() mutable {
+      take_no_more(question);
+      end(question, *asked_for, asked_for->locks.share());
+      files_.let_go(std::move(asked_for));
+    });
+  }
   bool keep = false;
   {
     const Lock lock(asked_for->mutex);

@@ -106,6 +106,16 @@ std::string written_answer(std::size_t size_bytes) {
 
 std::string seek_answer(std::uint64_t offset) { return bytes_of(fuse_lseek_out{.offset = offset}); }
 
+std::string lock_answer(const std::optional<LockHeld>& held) {
+  fuse_lk_out out = {};
+  const auto lock = held.value_or(LockHeld{.type = LockType::none});
+  out.lk.start = lock.first;
+  out.lk.end = lock.last;
+  out.lk.type = static_cast<std::uint32_t>(lock_type_bits(lock.type));
+  out.lk.pid = lock.pid;
+  return bytes_of(out);
+}
+
 std::string xattr_size_answer(std::size_t size_bytes) {
   return bytes_of(fuse_getxattr_out{.size = static_cast<std::uint32_t>(size_bytes), .padding = 0});
 }

@@ -20,6 +20,8 @@ std::string create_answer(const CreateReply& reply, int flags);
 std::string open_directory_answer(HandleId handle);
 std::string written_answer(std::size_t size_bytes);
 std::string seek_answer(std::uint64_t offset);
+/// nullopt: none is in the way.
+std::string lock_answer(const std::optional<LockHeld>& held);
 std::string xattr_size_answer(std::size_t size_bytes);
 std::string usage_answer(const VolumeUsage& usage);
 

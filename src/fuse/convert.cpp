@@ -44,7 +44,16 @@ constexpr std::pair<ErrorCode, int> errno_table[] = {
     {ErrorCode::bad_handle, EBADF},
     {ErrorCode::read_only, EROFS},
     {ErrorCode::too_many_links, EMLINK},
+    {ErrorCode::would_block, EAGAIN},
+    {ErrorCode::deadlock, EDEADLK},
+    {ErrorCode::interrupted, EINTR},
+    {ErrorCode::no_locks, ENOLCK},
 };
+
+constexpr std::pair<LockType, int> lock_types[] = {
+    {LockType::none, F_UNLCK}, {LockType::shared, F_RDLCK}, {LockType::exclusive, F_WRLCK}};
+constexpr std::pair<LockType, int> flock_types[] = {
+    {LockType::none, LOCK_UN}, {LockType::shared, LOCK_SH}, {LockType::exclusive, LOCK_EX}};
 
 TimeSpec to_time(const timespec& time) { return {time.tv_sec, static_cast<std::uint32_t>(time.tv_nsec)}; }
 
@@ -93,6 +102,29 @@ std::optional<XattrMode> to_xattr_mode(int flags) {
   if (flags == XATTR_CREATE) return XattrMode::create;
   if (flags == XATTR_REPLACE) return XattrMode::replace;
   return std::nullopt;
+}
+
+/// libfuse says a length; 0: to the end.
+std::optional<LockRequest> to_lock_request(const struct flock& values, HandleId handle, std::uint64_t owner) {
+  const auto* type = std::ranges::find(lock_types, values.l_type, &std::pair<LockType, int>::second);
+  if (type == std::end(lock_types) || values.l_start < 0 || values.l_len < 0) return std::nullopt;
+  LockRequest request{.handle = handle, .owner = owner, .type = type->first};
+  request.first = static_cast<std::uint64_t>(values.l_start);
+  request.pid = static_cast<std::uint32_t>(values.l_pid);
+  if (values.l_len != 0) request.last = request.first + static_cast<std::uint64_t>(values.l_len) - 1;
+  return request;
+}
+
+std::optional<LockRequest> to_flock_request(int operation, HandleId handle, std::uint64_t owner) {
+  const auto* type = std::ranges::find(flock_types, operation & ~LOCK_NB, &std::pair<LockType, int>::second);
+  if (type == std::end(flock_types)) return std::nullopt;
+  LockRequest request{.handle = handle, .owner = owner, .kind = LockKind::flock, .type = type->first};
+  request.waits = (operation & LOCK_NB) == 0;
+  return request;
+}
+
+int lock_type_bits(LockType type) {
+  return std::ranges::find(lock_types, type, &std::pair<LockType, int>::first)->second;
 }
 
 int errno_of(ErrorCode code) {

@@ -2,6 +2,7 @@
 // The kernel's numbers and the facade's types. Pure functions.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <optional>
@@ -25,5 +26,9 @@ std::optional<RenameMode> to_rename_mode(unsigned flags);
 std::optional<XattrMode> to_xattr_mode(int flags);
 /// As of lseek; nullopt: a way that the kernel goes by itself.
 std::optional<SeekTo> to_seek(int whence);
+/// fcntl(2)'s and flock(2)'s; nullopt: no such lock.
+std::optional<LockRequest> to_lock_request(const struct flock& values, HandleId handle, std::uint64_t owner);
+std::optional<LockRequest> to_flock_request(int operation, HandleId handle, std::uint64_t owner);
+int lock_type_bits(LockType type);
 
 }  // namespace lccfs::fuse

@@ -91,7 +91,7 @@ void init(void*, fuse_conn_info* connection) {
   constexpr unsigned wanted = FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS |
                               FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_EXPORT_SUPPORT |
                               FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_POSIX_ACL |
-                              FUSE_CAP_DONT_MASK;
+                              FUSE_CAP_DONT_MASK | FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS;
   connection->want = wanted & connection->capable;
   connection->max_write = max_write_bytes;
   connection->max_background = max_background_requests;
@@ -323,8 +323,13 @@ void write(fuse_req_t raw, fuse_ino_t, const char* data, std::size_t size_bytes,
                    });
 }
 
+/// Whatever becomes of the bytes, the process has closed a descriptor.
 void flush(fuse_req_t raw, fuse_ino_t, fuse_file_info* info) {
-  call(raw, "flush", &FileSystem::flush, HandleId{info->fh});
+  serve(raw, "flush", [handle = HandleId{info->fh}, owner = info->lock_owner](Serving& serving, Request request) {
+    const auto flushed = serving.fs.flush(handle);
+    serving.fs.drop_range_locks(handle, owner);
+    request.finish(flushed);
+  });
 }
 
 void fsync(fuse_req_t raw, fuse_ino_t, int data_only, fuse_file_info* info) {
@@ -364,10 +369,53 @@ void release(fuse_req_t raw, fuse_ino_t, fuse_file_info* info) {
   call(raw, "release", &FileSystem::release, HandleId{info->fh});
 }
 
+// -- locks. Those that wait are answered by whoever ends the wait.
+
+/// Called by the receiving thread under a lock of libfuse's, in which nothing may be answered.
+void interrupt(fuse_req_t raw, void* ticket) {
+  Serving& serving = serving_of(raw);
+  serving.pool.post(
+      [&serving, ticket = reinterpret_cast<std::uintptr_t>(ticket)] { serving.fs.interrupt_lock(ticket); });
+}
+
+void set_lock(fuse_req_t raw, const char* operation, LockRequest wanted) {
+  Serving& serving = serving_of(raw);
+  Request request(raw, operation, serving.in_flight);
+  if (wanted.waits) {
+    wanted.ticket = ++serving.tickets;
+    fuse_req_interrupt_func(raw, interrupt, reinterpret_cast<void*>(wanted.ticket));
+    // It may have come before: whom it is meant for is not known to the file system yet.
+    if (fuse_req_interrupted(raw) != 0) return request.fail(EINTR);
+  }
+  serving.fs.set_lock(wanted, [request = std::move(request)](const Result<>& done) mutable { request.finish(done); });
+}
+
+void getlk(fuse_req_t raw, fuse_ino_t, fuse_file_info* info, struct flock* values) {
+  Serving& serving = serving_of(raw);
+  const auto wanted = to_lock_request(*values, HandleId{info->fh}, info->lock_owner);
+  if (!wanted) return refuse(raw, EINVAL);
+  serving.fs.find_lock(*wanted, [request = Request(raw, "getlk", serving.in_flight)](
+                                    const Result<std::optional<LockHeld>>& held) mutable {
+    held ? static_cast<void>(request.answer(lock_answer(*held))) : request.fail(held.error());
+  });
+}
+
+void setlk(fuse_req_t raw, fuse_ino_t, fuse_file_info* info, struct flock* values, int waits) {
+  auto wanted = to_lock_request(*values, HandleId{info->fh}, info->lock_owner);
+  if (!wanted) return refuse(raw, EINVAL);
+  wanted->waits = waits != 0;
+  set_lock(raw, "setlk", *wanted);
+}
+
+void flock(fuse_req_t raw, fuse_ino_t, fuse_file_info* info, int operation) {
+  const auto wanted = to_flock_request(operation, HandleId{info->fh}, info->lock_owner);
+  if (!wanted) return refuse(raw, EINVAL);
+  set_lock(raw, "flock", *wanted);
+}
+
 }  // namespace
 
-// Not among them, so that libfuse answers ENOSYS and the kernel does without: locks (kept by the kernel, for this host
-// alone), ioctl, access (default_permissions).
+// Not among them, so that libfuse answers ENOSYS and the kernel does without: ioctl, access (default_permissions).
 fuse_lowlevel_ops operations() {
   fuse_lowlevel_ops table = {};
   table.init = init;
@@ -404,6 +452,9 @@ fuse_lowlevel_ops operations() {
   table.lseek = lseek;
   table.copy_file_range = copy_file_range;
   table.release = release;
+  table.getlk = getlk;
+  table.setlk = setlk;
+  table.flock = flock;
   return table;
 }
 

@@ -21,7 +21,8 @@ struct Serving {
   std::atomic<std::size_t> in_flight{0};
   Handshake handshake;
   RequestBuffers requests;
-  ThreadPool pool;  // last: its threads end before what they use
+  std::uint64_t tickets = 0;  // of locks that wait; the receiving thread's
+  ThreadPool pool;            // last: its threads end before what they use
 
   void forget(Ino ino, std::uint64_t count) {
     if (lookups.drop(ino, count)) fs.forget(ino);

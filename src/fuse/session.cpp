@@ -73,6 +73,7 @@ Session::Session(FileSystem& fs, Clock& clock, const SessionOptions& options)
                .in_flight = {0},
                .handshake = {},
                .requests = {},
+               .tickets = 0,
                .pool = ThreadPool()},
       wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
@@ -187,6 +188,7 @@ void Session::end() {
 void Session::close() {
   if (std::exchange(closed_, true)) return;
   if (is_mounted()) umount2(options_.mountpoint.c_str(), MNT_FORCE | MNT_DETACH | UMOUNT_NOFOLLOW);
+  serving_.fs.interrupt_all_locks();
   while (serving_.in_flight != 0) serving_.clock.sleep_for(std::chrono::milliseconds(drain_step_ms));
   serving_.fs.set_kernel_cache(nullptr);
   if (is_mounted()) fuse_session_unmount(session_);  // not root: by way of fusermount3

@@ -117,12 +117,14 @@ constexpr Place places[] = {
     {"Inode.", xattr::nsub, false, is<format::NumberRecord>},
     {"Inode.", xattr::lease, false, is<format::NumberRecord>},
     {"Inode.", xattr::fence, false, is_fence_number},
+    {"Inode.", xattr::locks, false, is<format::LockStateRecord>},
     {"Inode.", xattr::atime, false, is<format::TimeRecord>},
     {"Inode.", xattr::mtime, false, is<format::TimeRecord>},
     {"Inode.", xattr::ctime, false, is<format::TimeRecord>},
     {"Inode.", xattr::wtime, false, is<format::TimeRecord>},
     {"Inode.", "n/", true, is<format::EntryRecord>},
     {"Inode.", "m/", true, is<format::MapBlock>},
+    {"Inode.", "k/", true, is<format::LocksRecord>},
     {"Inode.", "x/", true, is<format::DecisionRecord>},
 };
 

@@ -67,6 +67,7 @@ Result<Repair> Repairs::derive_xattr(const Object& inode, Ino ino, const std::st
     return count_subdirectories({.kind = Kind::subdirectories, .object = inode.name, .text = {}, .ino = ino});
   if (is_time(name)) return derive_time(inode, part);
   if (name == xattr::lease) return void_lease(inode, ino);
+  if (name == xattr::locks) return drop(inode, part, "removed: those who had locks are gone");
   if (name == xattr::fence) {
     LCCFS_TRY(const auto super, objects_.read_keys(format::super_object, {}));
     const auto fences = super ? super->number(xattr::fences) : std::nullopt;

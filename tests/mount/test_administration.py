@@ -53,15 +53,15 @@ class UpgradeTest(AdministrationTest):
         return self.volume.info()["features"]
 
     def test_a_volume_of_an_older_version_is_upgraded_while_it_is_mounted(self):
-        self.assertEqual(self.features()["names"], ["space_units", "moves", "acls"])
+        self.assertEqual(self.features()["names"], ["space_units", "moves", "acls", "locks"])
         self.assertIn("nothing to do", self.upgrade())
         self.set_features(0)
         mount = self.volume.mount()
         (mount / "before").write_text("x", encoding="utf-8")
-        self.assertRegex(self.upgrade("--dry-run"), "^would upgrade .*: space_units, moves, acls\n?$")
+        self.assertRegex(self.upgrade("--dry-run"), "^would upgrade .*: space_units, moves, acls, locks\n?$")
         self.assertEqual(self.features()["names"], [])
-        self.assertRegex(self.upgrade(), "^upgraded .*: space_units, moves, acls\n?$")
-        self.assertEqual(self.features()["incompat"], 7)
+        self.assertRegex(self.upgrade(), "^upgraded .*: space_units, moves, acls, locks\n?$")
+        self.assertEqual(self.features()["incompat"], 15)
         self.assertIn("nothing to do", self.upgrade())
         (mount / "after").write_text("y", encoding="utf-8")
         mount.remount()

@@ -141,6 +141,19 @@ inline std::vector<Golden<DecisionRecord>> all() {
 }
 
 template <>
+inline std::vector<Golden<LockStateRecord>> all() {
+  return {{{LockStateRecord::Kind::leased, token}, "010107000000000000000807060504030201de6f85e6"},
+          {{LockStateRecord::Kind::shared, token}, "0102070000000000000008070605040302013f0ba806"}};
+}
+
+template <>
+inline std::vector<Golden<LocksRecord>> all() {
+  return {
+      {{11, {{false, true, 100, 103}, {true, false, 0, 0x7fffffffffffffff}}},
+       "010b000000000000000200000000016400000000000000670000000000000001000000000000000000ffffffffffffff7fbc2a45a2"}};
+}
+
+template <>
 inline std::vector<Golden<InstanceRecord>> all() {
   InstanceRecord instance;
   instance.host = "host1";
@@ -173,7 +186,11 @@ inline std::vector<Golden<QueueItem>> all() {
 
 template <>
 inline std::vector<Golden<Question>> all() {
-  return {{{Question::Kind::store_attributes, Ino{42}, true}, "01022a0000000000000001c94c7ee3"}};
+  Question share{Question::Kind::share_locks, Ino{42}};
+  share.asker = InstanceId{7};
+  return {{{Question::Kind::store_attributes, Ino{42}, true}, "01022a0000000000000001c94c7ee3"},
+          {share, "01032a000000000000000007000000000000001c30b171"},
+          {{Question::Kind::locks_changed, Ino{42}}, "01042a0000000000000000f63b38a1"}};
 }
 
 template <>

@@ -111,6 +111,8 @@ TEST_CASE("a key that the format does not make is refused by every parser") {
                                  std::string("q/42"),
                                  std::string("q/18446744073709551616"),
                                  std::string("q/000000000000000000042"),
+                                 std::string("k/0"),
+                                 std::string("k/07"),
                                  std::string("m/1f"),
                                  std::string("m/000000000000001F"),
                                  std::string("m/-00000000000001f")}) {
@@ -124,6 +126,7 @@ TEST_CASE("a key that the format does not make is refused by every parser") {
     CHECK(!parse_instance_key(key));
     CHECK(!parse_queue_key(key));
     CHECK(!parse_map_key(key));
+    CHECK(!parse_locks_key(key));
     CHECK(!parse_step_number(key));
   }
 }

@@ -105,6 +105,10 @@ TEST_CASE("every error has its errno") {
       {ErrorCode::bad_handle, EBADF},
       {ErrorCode::read_only, EROFS},
       {ErrorCode::too_many_links, EMLINK},
+      {ErrorCode::would_block, EAGAIN},
+      {ErrorCode::deadlock, EDEADLK},
+      {ErrorCode::interrupted, EINTR},
+      {ErrorCode::no_locks, ENOLCK},
       {ErrorCode::io, EIO},
   };
   CHECK(std::size(table) == static_cast<std::size_t>(ErrorCode::io) + 1);

@@ -80,8 +80,14 @@ std::vector<Damage> damaged_xattrs() {
                  [](const SmallVolume& v) { return Names{inode(v.file)}; }, Orphans::keep, true});
   all.push_back({"an xattr of nobody's", [](SmallVolume& v, Objects& o) { object(o, v.file).xattrs["colour"] = "red"; },
                  [](const SmallVolume& v) { return "unknown part: " + inode(v.file); }});
-  all.push_back({"a key of nobody's", [](SmallVolume& v, Objects& o) { object(o, v.file).keys["k/1"] = "red"; },
+  all.push_back({"a key of nobody's", [](SmallVolume& v, Objects& o) { object(o, v.file).keys["z/1"] = "red"; },
                  [](const SmallVolume& v) { return "unknown part: " + inode(v.file); }});
+  all.push_back({"locks that nobody can read",
+                 [](SmallVolume& v, Objects& o) { object(o, v.file).keys["k/7"] = "red"; },
+                 [](const SmallVolume& v) { return "corrupt: " + inode(v.file); }});
+  all.push_back({"a lock state that nobody can read",
+                 [](SmallVolume& v, Objects& o) { object(o, v.file).xattrs["locks"] = "red"; },
+                 [](const SmallVolume& v) { return "corrupt: " + inode(v.file); }});
   all.push_back({"an xattr of other types", [](SmallVolume& v, Objects& o) { set_nsub(o, v.file, 0); },
                  [](const SmallVolume& v) { return "unknown part: " + inode(v.file); }});
   all.push_back({"a payload", [](SmallVolume& v, Objects& o) { object(o, v.file).payload = "red"; },

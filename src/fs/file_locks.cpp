@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// Each step guards a whole value that never comes back; after a failed guard the inode is read, and tells whether the
+// step was applied.
+//
+//  lock           | object  | step                                                    | stop here leaves
+//  1 (alone)      | Inode.X | [lease locks] guard `locks` as read; `locks` =          | a lease without locks, until I
+//                 |         | leased(me, n), own key and those of the expired go      | am expired, or give it away
+//  1 (others)     | Inode.X | [lock] guard `locks` as known; `locks` = shared(me, n), | my lock, until I am expired
+//                 |         | own key = mine with the new one, those of the expired   |
+//                 |         | go                                                      |
+//
+//  unlock         | object  | step                                                    | stop here leaves
+//  1              | Inode.X | [unlock] guard own key as written; own key = what is    | my lock, until I am expired, or
+//                 |         | left, or none                                           | another asks me
+//
+//  share          | object  | step                                                    | stop here leaves
+//  1              | Inode.X | [share locks] guard `locks` = leased(me); `locks` =     | my locks, as they were in memory
+//                 |         | shared(me, n), own key = my locks, or none              |
+#include "fs/file_locks.h"
+
+#include <utility>
+
+#include "base/log.h"
+#include "format/object_names.h"
+
+namespace lccfs {
+
+using format::LocksRecord;
+using format::LockStateRecord;
+using What = FileLocks::Tried::What;
+
+namespace {
+/// So many own locks, with nobody else in between, show that this client is the only one.
+constexpr unsigned lease_after = 16;
+
+LockRequest as_request(const LocksRecord::Lock& lock) {
+  LockRequest request;
+  request.kind = lock.is_flock ? LockKind::flock : LockKind::range;
+  request.type = lock.is_exclusive ? LockType::exclusive : LockType::shared;
+  request.first = lock.first;
+  request.last = lock.last;
+  return request;
+}
+}  // namespace
+
+bool FileLocks::are_local() const { return instance_.read_only() || !instance_.super().has(format::feature::locks); }
+
+bool FileLocks::is_leased() const {
+  return decoded_ && decoded_->kind == LockStateRecord::Kind::leased && decoded_->token.instance == instance_.id();
+}
+
+/// A lease that is found to be ours is ours: memory that knows of no locks has none, because a file is remembered here
+/// as long as it is open.
+Result<> FileLocks::learn() {
+  state_.reset();
+  decoded_.reset();
+  MetaRead read{
+      .object = format::inode_object(ino_), .xattrs = true, .ranges = {{"k/", "", objects::keys_at_once}}, .keys = {}};
+  auto object = objects::read_object(instance_.reader(), std::move(read), 1);
+  if (!object) return std::unexpected(gone_is_stale(std::move(object).error()));
+  LCCFS_TRY(auto decoded, object->optional<LockStateRecord>(format::xattr::locks));
+  std::map<InstanceId, LocksRecord> others;
+  Bytes stored;
+  for (const auto& [key, value] : object->ranges.front().entries) {
+    const auto client = format::parse_locks_key(key);
+    if (!client) return failure(ErrorCode::corrupt, object->name + ": key " + key + " is unknown to the format");
+    LCCFS_TRY(auto locks, objects::decode_part<LocksRecord>(object->name, key, value));
+    if (*client == instance_.id()) {
+      stored = value;
+    } else {
+      others[*client] = std::move(locks);
+    }
+  }
+  if (decoded && decoded->token.instance != instance_.id()) own_in_a_row_ = 0;
+  others_came_ =
+      others_came_ || !others_.empty() || !others.empty() || (decoded && decoded->token.instance != instance_.id());
+  state_ = decoded ? object->xattrs.at(format::xattr::locks) : Bytes();
+  decoded_ = decoded;
+  others_ = std::move(others);
+  stored_ = std::move(stored);
+  return {};
+}
+
+/// As far as is known.
+std::optional<FileLocks::Tried> FileLocks::in_the_way(const LockRequest& wanted,
+                                                      const ExpiredInstances& expired) const {
+  if (decoded_ && decoded_->kind == LockStateRecord::Kind::leased) {
+    const auto holder = decoded_->token.instance;
+    if (holder == instance_.id() || expired.contains(holder)) return std::nullopt;
+    return Tried{.what = What::leased_by_other, .by = holder};
+  }
+  for (const auto& [client, locks] : others_) {
+    const auto* blocking = conflict(locks, wanted);
+    if (blocking == nullptr || expired.contains(client)) continue;
+    return Tried{.what = What::blocked_there, .blocking = as_request(*blocking), .by = client};
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> FileLocks::void_keys(const ExpiredInstances& expired) const {
+  std::vector<std::string> keys;
+  for (const auto& [client, locks] : others_) {
+    if (expired.contains(client)) keys.push_back(format::locks_key(client));
+  }
+  return keys;
+}
+
+bool FileLocks::may_lease(const ExpiredInstances& expired) const {
+  for (const auto& [client, locks] : others_) {
+    if (!expired.contains(client)) return false;
+  }
+  return !decoded_ || decoded_->kind == LockStateRecord::Kind::leased || own_in_a_row_ >= lease_after;
+}
+
+FileLocks::Tried FileLocks::granted() {
+  Tried tried;
+  tried.others_came = std::exchange(others_came_, !others_.empty());
+  return tried;
+}
+
+/// false: a guard did not hold, at least in the last run.
+Result<bool> FileLocks::applied(MetaTxn txn) {
+  auto done = instance_.run_repeatable(std::move(txn));
+  if (done) return true;
+  if (done.error().code == ErrorCode::guard_failed) return false;
+  if (done.error().code == ErrorCode::no_space || done.error().code == ErrorCode::quota_exceeded) {
+    return failure(ErrorCode::no_locks, format::inode_object(ino_) + ": " + done.error().context);
+  }
+  return std::unexpected(gone_is_stale(std::move(done).error()));
+}
+
+/// An own step has left it so.
+void FileLocks::now(LockStateRecord state, Bytes stored) {
+  state_ = encode(state);
+  decoded_ = state;
+  stored_ = std::move(stored);
+}
+
+Result<bool> FileLocks::lease(const ExpiredInstances& expired) {
+  const LockStateRecord leased{LockStateRecord::Kind::leased, instance_.next_token()};
+  LCCFS_TRY(const bool done, applied(txn::lease_locks(ino_, leased.token, *state_, void_keys(expired))));
+  if (!done) {
+    LCCFS_CHECK(learn());
+    return decoded_ == leased;
+  }
+  others_.clear();
+  now(leased, {});
+  return true;
+}
+
+Result<bool> FileLocks::store_lock(const LockRequest& wanted, const ExpiredInstances& expired) {
+  auto with_it = table_;
+  with_it.set(wanted);
+  const LockStateRecord shared{LockStateRecord::Kind::shared, instance_.next_token()};
+  const LocksRecord own{shared.token.number, with_it.stored()};
+  const bool follows_own = decoded_ && decoded_->token.instance == instance_.id();
+  LCCFS_TRY(const bool done, applied(txn::lock(ino_, shared.token, *state_, own.locks, void_keys(expired))));
+  if (!done) {
+    LCCFS_CHECK(learn());
+    return stored_ == encode(own);
+  }
+  std::erase_if(others_, [&expired](const auto& other) { return expired.contains(other.first); });
+  own_in_a_row_ = follows_own && others_.empty() ? own_in_a_row_ + 1 : 0;
+  now(shared, encode(own));
+  return true;
+}
+
+Result<FileLocks::Tried> FileLocks::lock(const LockRequest& wanted, const ExpiredInstances& expired) {
+  const Lock lock(mutex_);
+  is_used_ = true;
+  LCCFS_CHECK(instance_.check_not_fenced());
+  if (const auto* held = table_.conflict(wanted)) return Tried{.what = What::blocked_here, .blocking = *held};
+  if (table_.size() >= LocksRecord::most) return failure(ErrorCode::no_locks, format::inode_object(ino_));
+  const bool local = are_local();
+  for (bool just_read = false; !local;) {
+    if (!state_) {
+      LCCFS_CHECK(learn());
+      just_read = true;
+    }
+    if (auto blocked = in_the_way(wanted, expired)) {
+      if (just_read) return *blocked;
+      state_.reset();
+      continue;
+    }
+    if (is_leased()) break;
+    LCCFS_TRY(const bool stored, may_lease(expired) ? lease(expired) : store_lock(wanted, expired));
+    if (stored) break;
+    just_read = true;
+  }
+  table_.set(wanted);
+  return granted();
+}
+
+Result<FileLocks::Tried> FileLocks::find(const LockRequest& wanted, const ExpiredInstances& expired) {
+  const Lock lock(mutex_);
+  LCCFS_CHECK(instance_.check_not_fenced());
+  if (const auto* held = table_.conflict(wanted)) return Tried{.what = What::blocked_here, .blocking = *held};
+  if (are_local() || is_leased()) return Tried{};
+  LCCFS_CHECK(learn());
+  return in_the_way(wanted, expired).value_or(Tried{});
+}
+
+Result<> FileLocks::store_what_is_left() {
+  if (are_local() || is_leased() || stored_.empty()) return {};
+  LCCFS_TRY(const auto stored, format::decode<LocksRecord>(stored_));
+  const LocksRecord left{instance_.next_token().number, table_.stored()};
+  if (stored.locks == left.locks) return {};
+  LCCFS_TRY(const bool done, applied(txn::unlock(ino_, {instance_.id(), left.number}, stored_, left.locks)));
+  if (!done) return learn();
+  stored_ = left.locks.empty() ? Bytes() : encode(left);
+  return {};
+}
+
+bool FileLocks::drop(const std::function<void(LockTable&)>& what) {
+  if (!is_used_.load()) return false;
+  const Lock lock(mutex_);
+  if (table_.empty()) return false;
+  what(table_);
+  const auto done = store_what_is_left();
+  const bool is_over = !done && (done.error().code == ErrorCode::fenced || done.error().code == ErrorCode::stale);
+  if (!done && !is_over) {
+    log::warning(format::inode_object(ino_) + ": a lock was dropped, and still stands there: " + done.error().context);
+  }
+  return true;
+}
+
+Result<> FileLocks::share() {
+  const Lock lock(mutex_);
+  if (are_local()) return {};
+  for (;;) {
+    if (!is_leased()) LCCFS_CHECK(learn());
+    if (!is_leased()) return store_what_is_left();
+    const LockStateRecord shared{LockStateRecord::Kind::shared, instance_.next_token()};
+    const LocksRecord own{shared.token.number, table_.stored()};
+    LCCFS_TRY(const bool done, applied(txn::share_locks(ino_, shared.token, *state_, own.locks)));
+    if (done) {
+      now(shared, own.locks.empty() ? Bytes() : encode(own));
+      own_in_a_row_ = 0;
+      return {};
+    }
+    LCCFS_CHECK(learn());
+  }
+}
+
+Result<bool> FileLocks::is_used_by(InstanceId other) {
+  const Lock lock(mutex_);
+  if (are_local() || is_leased()) return false;
+  LCCFS_CHECK(learn());
+  const bool is_holder =
+      decoded_ && decoded_->kind == LockStateRecord::Kind::leased && decoded_->token.instance == other;
+  return is_holder || others_.contains(other);
+}
+
+}  // namespace lccfs

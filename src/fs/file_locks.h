@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// The locks of one file, of this client's owners and, as far as they are known, of all others (docs/LOCKS.md sections 1
+// and 2). The step table is on top of file_locks.cpp. Blocks on the store, and on no other client: whoever is in the
+// way is named to the caller. Not for completions, nor for the thread that receives requests.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "base/mutex.h"
+#include "fs/inodes.h"
+#include "fs/lock_table.h"
+#include "txn/lock_txn.h"
+
+namespace lccfs {
+
+/// Instances that were found to be expired, after fences were synced. They stay so.
+class ExpiredInstances {
+ public:
+  void add(InstanceId instance) EXCLUDES(mutex_) {
+    const Lock lock(mutex_);
+    expired_.insert(instance);
+  }
+  bool contains(InstanceId instance) const EXCLUDES(mutex_) {
+    const Lock lock(mutex_);
+    return expired_.contains(instance);
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::set<InstanceId> expired_ GUARDED_BY(mutex_);
+};
+
+class FileLocks {
+ public:
+  FileLocks(Ino ino, Instance& instance) : ino_(ino), instance_(instance) {}
+
+  /// What a request has come to.
+  struct Tried {
+    enum class What {
+      granted,
+      blocked_here,    ///< by `blocking`, of this client
+      blocked_there,   ///< by `blocking`, of the client `by`
+      leased_by_other  ///< `by` keeps the locks in its memory: ask it
+    } what = What::granted;
+    LockRequest blocking = {};
+    InstanceId by = {};
+    /// granted: another client has used the file's locks since this one was last granted one: what is known of the file
+    /// may be old.
+    bool others_came = false;
+  };
+
+  /// Grants it, unless a lock of another owner is in the way. 0 steps under the lease; else 1 write, after 1 read if
+  /// others have come in between. no_locks, stale, corrupt, fenced.
+  Result<Tried> lock(const LockRequest& wanted, const ExpiredInstances& expired) EXCLUDES(mutex_);
+  /// Whether it would: `granted`, or what is in the way. 1 read without the lease.
+  Result<Tried> find(const LockRequest& wanted, const ExpiredInstances& expired) EXCLUDES(mutex_);
+  /// Drops what `what` drops of the table: memory first, then 1 write if it is stored. Answers whether there was any.
+  /// What the store could not do is done with the next step, or when another client asks.
+  bool drop(const std::function<void(LockTable&)>& what) EXCLUDES(mutex_);
+  /// Another client asks: what memory has is stored, and what was dropped is gone.
+  Result<> share() EXCLUDES(mutex_);
+  /// Whether that client has locks here, or the lease. 1 read.
+  Result<bool> is_used_by(InstanceId other) EXCLUDES(mutex_);
+
+ private:
+  /// Read-only instances store nothing, nor may volumes hold what is not among their features.
+  bool are_local() const;
+  bool is_leased() const REQUIRES(mutex_);
+  Result<> learn() REQUIRES(mutex_);
+  std::optional<Tried> in_the_way(const LockRequest& wanted, const ExpiredInstances& expired) const REQUIRES(mutex_);
+  std::vector<std::string> void_keys(const ExpiredInstances& expired) const REQUIRES(mutex_);
+  bool may_lease(const ExpiredInstances& expired) const REQUIRES(mutex_);
+  Result<bool> lease(const ExpiredInstances& expired) REQUIRES(mutex_);
+  Result<bool> store_lock(const LockRequest& wanted, const ExpiredInstances& expired) REQUIRES(mutex_);
+  Result<bool> applied(MetaTxn txn) REQUIRES(mutex_);
+  void now(format::LockStateRecord state, Bytes stored) REQUIRES(mutex_);
+  Tried granted() REQUIRES(mutex_);
+  Result<> store_what_is_left() REQUIRES(mutex_);
+
+  const Ino ino_;
+  Instance& instance_;
+  std::atomic<bool> is_used_ = false;
+  Mutex mutex_;  // held over the store's answers: one step in flight
+  LockTable table_ GUARDED_BY(mutex_);
+  /// As of the last read or own step; nullopt: not known.
+  std::optional<Bytes> state_ GUARDED_BY(mutex_);
+  std::optional<format::LockStateRecord> decoded_ GUARDED_BY(mutex_);
+  std::map<InstanceId, format::LocksRecord> others_ GUARDED_BY(mutex_);
+  Bytes stored_ GUARDED_BY(mutex_);  // the own key's value; empty: there is none
+  unsigned own_in_a_row_ GUARDED_BY(mutex_) = 0;
+  bool others_came_ GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace lccfs

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "fs/locks.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "format/object_names.h"
+
+namespace lccfs {
+
+using format::Question;
+using What = FileLocks::Tried::What;
+
+namespace {
+/// A request that may not wait waits so long for another client's answer.
+constexpr std::chrono::seconds answer_wait{3};
+/// A client that has answered is known to live, and is not asked again, for so long.
+constexpr std::chrono::seconds heard_lately{1};
+constexpr std::chrono::seconds tell_time_out{2};
+
+LockHeld as_held(const Result<FileLocks::Tried>& tried) {
+  const auto& lock = tried->blocking;
+  return {lock.type, lock.first, lock.last, tried->what == What::blocked_here ? lock.pid : 0};
+}
+}  // namespace
+
+// ---- requests
+
+void Locks::post(ThreadPool::Work work) {
+  {
+    const Lock lock(mutex_);
+    ++tasks_;
+  }
+  threads_.post([this, work = std::move(work)]() mutable {
+    std::exchange(work, nullptr)();
+    const Lock lock(mutex_);
+    --tasks_;
+    changed_.notify_all();
+  });
+}
+
+void Locks::set(const LockRequest& request, FileSystem::LockDone done) { begin(request, std::move(done)); }
+
+void Locks::find(const LockRequest& request, FileSystem::FindLockDone done) { begin(request, std::move(done)); }
+
+void Locks::begin(const LockRequest& request, Done done) {
+  auto handle = files_.handle(request.handle);
+  auto wait = std::make_shared<Wait>(request, std::move(done), handle ? std::move(handle->node) : nullptr);
+  if (!wait->node) return finish(wait, failure(ErrorCode::bad_handle, "not an open file"));
+  if (request.type == LockType::none) {
+    return post([this, wait] {
+      if (wait->node->locks.drop([&wait](LockTable& table) { table.set(wait->request); })) dropped(wait->node->ino);
+      finish(wait, std::nullopt);
+    });
+  }
+  {
+    const Lock lock(mutex_);
+    waits_.push_back(wait);
+  }
+  post([this, wait] { try_until_it_waits(wait); });
+}
+
+void Locks::finish(const WaitRef& wait, Result<std::optional<LockHeld>> result) {
+  {
+    const Lock lock(mutex_);
+    waits_.remove(wait);
+  }
+  if (wait->node) files_.let_go(std::exchange(wait->node, nullptr));
+  if (auto* set = std::get_if<FileSystem::LockDone>(&wait->done)) {
+    return (*set)(result ? Result<>{} : std::unexpected(std::move(result).error()));
+  }
+  std::get<FileSystem::FindLockDone>(wait->done)(std::move(result));
+}
+
+/// Tried again where it was woken meanwhile: what has changed may have come after the look.
+void Locks::try_until_it_waits(const WaitRef& wait) {
+  const bool only_asks = std::holds_alternative<FileSystem::FindLockDone>(wait->done);
+  for (;;) {
+    {
+      const Lock lock(mutex_);
+      wait->is_woken = false;
+      wait->blocked_by.reset();
+    }
+    auto& locks = wait->node->locks;
+    auto tried = only_asks ? locks.find(wait->request, expired_) : locks.lock(wait->request, expired_);
+    if (!tried) return finish(wait, std::unexpected(std::move(tried).error()));
+    if (tried->what == What::granted) return granted(wait, *tried);
+    if (!must_wait(wait, *tried)) return;
+    const Lock lock(mutex_);
+    if (wait->is_interrupted) break;
+    if (wait->is_woken) continue;
+    wait->is_tried = false;
+    return;
+  }
+  finish(wait, failure(ErrorCode::interrupted, "a lock that was waited for"));
+}
+
+/// What others have done under their locks is to be seen under this one.
+void Locks::granted(const WaitRef& wait, const Tried& tried) {
+  const bool only_asks = std::holds_alternative<FileSystem::FindLockDone>(wait->done);
+  if (wait->request.type == LockType::shared && !only_asks) dropped(wait->node->ino);  // it may have been exclusive
+  if (!tried.others_came) return finish(wait, std::nullopt);
+  post([this, wait] {
+    auto done = refresh_(*wait->node);
+    if (done) return finish(wait, std::nullopt);
+    auto undone = wait->request;
+    undone.type = LockType::none;
+    wait->node->locks.drop([&undone](LockTable& table) { table.set(undone); });
+    dropped(wait->node->ino);
+    finish(wait, std::unexpected(std::move(done).error()));
+  });
+}
+
+/// F_GETLK tells what is in the way; of a client that cannot be asked, nobody knows.
+void Locks::refuse(const WaitRef& wait, const Tried& tried) {
+  const bool only_asks = std::holds_alternative<FileSystem::FindLockDone>(wait->done);
+  if (only_asks && tried.what != What::leased_by_other) return finish(wait, as_held(tried));
+  finish(wait, failure(ErrorCode::would_block, format::inode_object(wait->node->ino)));
+}
+
+// ---- what is in the way
+
+/// false: it was answered.
+bool Locks::must_wait(const WaitRef& wait, const Tried& tried) {
+  return tried.what == What::blocked_here ? must_wait_here(wait, tried) : must_wait_for_other(wait, tried);
+}
+
+bool Locks::must_wait_here(const WaitRef& wait, const Tried& tried) {
+  if (!wait->request.waits) {
+    refuse(wait, tried);
+    return false;
+  }
+  if (wait->request.kind == LockKind::flock) return true;
+  {
+    const Lock lock(mutex_);
+    if (!would_wait_for_itself(wait->request.owner, tried.blocking.owner)) {
+      wait->blocked_by = tried.blocking.owner;
+      return true;
+    }
+  }
+  finish(wait, failure(ErrorCode::deadlock, format::inode_object(wait->node->ino)));
+  return false;
+}
+
+bool Locks::would_wait_for_itself(std::uint64_t owner, std::uint64_t blocking) const {
+  std::set<std::uint64_t> seen;
+  std::vector<std::uint64_t> to_follow{blocking};
+  while (!to_follow.empty()) {
+    const auto next = to_follow.back();
+    to_follow.pop_back();
+    if (next == owner) return true;
+    if (!seen.insert(next).second) continue;
+    for (const auto& wait : waits_) {
+      if (wait->blocked_by && wait->request.owner == next) to_follow.push_back(*wait->blocked_by);
+    }
+  }
+  return false;
+}
+
+bool Locks::must_wait_for_other(const WaitRef& wait, const Tried& tried) {
+  const auto now = instance_.clock().elapsed();
+  if (wait->request.waits) {
+    pursue(tried.by, wait->node);
+    return true;
+  }
+  if (!wait->give_up_at) wait->give_up_at = now + answer_wait;
+  bool lives = false;
+  if (tried.what == What::blocked_there) {
+    const Lock lock(mutex_);
+    const auto heard = heard_.find(tried.by);
+    lives = heard != heard_.end() && now - heard->second < heard_lately;
+  }
+  if (!lives && now < *wait->give_up_at) {
+    const auto pursuit = pursue(tried.by, wait->node);
+    if (now - pursuit.began < answer_wait) return true;
+  }
+  refuse(wait, tried);
+  return false;
+}
+
+Locks::Pursuit Locks::pursue(InstanceId other, const Node& node) {
+  const auto now = instance_.clock().elapsed();
+  {
+    const Lock lock(mutex_);
+    std::erase_if(pursuits_, [now](const auto& one) {
+      return !one.second.is_under_way && now - one.second.ended >= heard_lately;
+    });
+    auto& pursuit = pursuits_[{other, node->ino}];
+    if (pursuit.is_under_way || pursuit.ended != std::chrono::nanoseconds{}) return pursuit;
+    pursuit = {.is_under_way = true, .began = now};
+  }
+  post([this, other, node] { pursue_now(other, node); });
+  return {.is_under_way = true, .began = now};
+}
+
+void Locks::pursue_now(InstanceId other, const Node& node) {
+  Question question{Question::Kind::share_locks, node->ino};
+  question.asker = instance_.id();
+  const auto is_in_the_way = [this, other, &node]() -> Result<bool> {
+    if (ending_) return false;
+    return node->locks.is_used_by(other);
+  };
+  const auto holder = holders_.settle(other, question, is_in_the_way);
+  const bool has_expired = holder && *holder == LeaseHolders::Holder::expired && !instance_.read_only();
+  if (has_expired) expired_.add(other);
+  {
+    const Lock lock(mutex_);
+    auto& pursuit = pursuits_[{other, node->ino}];
+    pursuit.is_under_way = false;
+    pursuit.ended = instance_.clock().elapsed();
+    if (holder && !has_expired) heard_[other] = pursuit.ended;
+  }
+  wake(node->ino);
+}
+
+// ---- what ends a wait
+
+void Locks::wake(Ino ino) {
+  std::map<Ino, std::vector<WaitRef>> to_try;
+  {
+    const Lock lock(mutex_);
+    for (const auto& wait : waits_) {
+      if (ino != everywhere && wait->node->ino != ino) continue;
+      wait->is_woken = true;
+      if (!std::exchange(wait->is_tried, true)) to_try[wait->node->ino].push_back(wait);
+    }
+  }
+  for (auto& [file, waits] : to_try) {
+    post([this, waits = std::move(waits)] {
+      for (const auto& wait : waits) try_until_it_waits(wait);
+    });
+  }
+}
+
+/// Locks of this file have gone: here, and there, somebody may have waited for it.
+void Locks::dropped(Ino ino) {
+  wake(ino);
+  std::set<InstanceId> to_tell;
+  {
+    const Lock lock(mutex_);
+    const auto wanted = wanted_by_.extract(ino);
+    if (wanted) to_tell = std::move(wanted.mapped());
+  }
+  for (const auto client : to_tell) {
+    post([this, client, ino] {
+      static_cast<void>(instance_.ask(client, {Question::Kind::locks_changed, ino}, tell_time_out));
+    });
+  }
+}
+
+void Locks::is_wanted(Ino ino, InstanceId asker) {
+  const Lock lock(mutex_);
+  wanted_by_[ino].insert(asker);
+}
+
+void Locks::drop_range_locks(HandleId handle, std::uint64_t owner) {
+  auto open = files_.handle(handle);
+  if (!open) return;
+  if (open->node->locks.drop([owner](LockTable& table) { table.drop_range_locks(owner); })) dropped(open->node->ino);
+}
+
+void Locks::drop(HandleId handle) {
+  auto open = files_.handle(handle);
+  if (!open) return;
+  if (open->node->locks.drop([handle](LockTable& table) { table.drop(handle); })) dropped(open->node->ino);
+}
+
+void Locks::interrupt(std::uint64_t ticket) {
+  WaitRef mine;
+  {
+    const Lock lock(mutex_);
+    const auto found = std::ranges::find_if(
+        waits_, [ticket](const auto& wait) { return wait->request.waits && wait->request.ticket == ticket; });
+    if (found == waits_.end()) return;
+    (*found)->is_interrupted = true;
+    if (!std::exchange((*found)->is_tried, true)) mine = *found;
+  }
+  if (mine) finish(mine, failure(ErrorCode::interrupted, "a lock that was waited for"));
+}
+
+void Locks::interrupt_all() {
+  std::vector<WaitRef> mine;
+  {
+    const Lock lock(mutex_);
+    for (const auto& wait : waits_) {
+      wait->is_interrupted = true;
+      if (!std::exchange(wait->is_tried, true)) mine.push_back(wait);
+    }
+  }
+  for (const auto& wait : mine) finish(wait, failure(ErrorCode::interrupted, "a lock that was waited for"));
+}
+
+void Locks::end() {
+  ending_ = true;
+  interrupt_all();
+  Lock lock(mutex_);
+  changed_.wait(lock, [this]() REQUIRES(mutex_) { return tasks_ == 0; });
+}
+
+}  // namespace lccfs

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// Requests for locks of files: those that have to wait, and the other clients that are in their way (docs/LOCKS.md
+// sections 3 to 5). A request that waits is an entry of a list, and has no thread. Any thread; nothing blocks, but
+// where it says so.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <variant>
+
+#include "base/mutex.h"
+#include "base/thread_pool.h"
+#include "fs/lease_holders.h"
+#include "fs/open_files.h"
+
+namespace lccfs {
+
+class Locks {
+ public:
+  /// Reads the inode as an open does, before a lock is granted that others have had; blocks, also on other clients.
+  using Refresh = std::function<Result<>(FileNode&)>;
+  Locks(Instance& instance, OpenFiles& files, LeaseHolders& holders, Refresh refresh)
+      : instance_(instance), files_(files), holders_(holders), refresh_(std::move(refresh)) {}
+  ~Locks() { end(); }
+  Locks(const Locks&) = delete;
+  Locks& operator=(const Locks&) = delete;
+
+  // -- lccfs/file_system.h
+  void set(const LockRequest& request, FileSystem::LockDone done);
+  void find(const LockRequest& request, FileSystem::FindLockDone done);
+  void interrupt(std::uint64_t ticket);
+  void interrupt_all();
+  /// Both block on the store.
+  void drop_range_locks(HandleId handle, std::uint64_t owner);
+  void drop(HandleId handle);
+  /// To be called about once a second: what waits is tried again.
+  void tick() { wake(everywhere); }
+
+  // -- what other clients say
+  /// That one waits for locks of this file.
+  void is_wanted(Ino ino, InstanceId asker) EXCLUDES(mutex_);
+  /// Another client has dropped some.
+  void changed(Ino ino) { wake(ino); }
+
+  /// All that wait are interrupted; returns when nothing of this is under way any more.
+  void end();
+
+ private:
+  using Node = OpenFiles::Node;
+  using Done = std::variant<FileSystem::LockDone, FileSystem::FindLockDone>;
+  using Tried = FileLocks::Tried;
+  struct Wait {
+    LockRequest request;
+    Done done;
+    Node node;
+    bool is_tried = true;  // by a thread: it alone may end it
+    bool is_woken = false;
+    bool is_interrupted = false;
+    std::optional<std::uint64_t> blocked_by = std::nullopt;  // an owner of this client
+    std::optional<std::chrono::nanoseconds> give_up_at = std::nullopt;
+  };
+  using WaitRef = std::shared_ptr<Wait>;
+  /// Another client that is in the way is asked until it answers, or has expired.
+  struct Pursuit {
+    bool is_under_way = false;
+    std::chrono::nanoseconds began{}, ended{};
+  };
+  static constexpr Ino everywhere{};
+
+  void begin(const LockRequest& request, Done done);
+  void post(ThreadPool::Work work) EXCLUDES(mutex_);
+  void try_until_it_waits(const WaitRef& wait);
+  bool must_wait(const WaitRef& wait, const Tried& tried);
+  bool must_wait_here(const WaitRef& wait, const Tried& tried) EXCLUDES(mutex_);
+  bool must_wait_for_other(const WaitRef& wait, const Tried& tried) EXCLUDES(mutex_);
+  bool would_wait_for_itself(std::uint64_t owner, std::uint64_t blocking) const REQUIRES(mutex_);
+  void granted(const WaitRef& wait, const Tried& tried);
+  void refuse(const WaitRef& wait, const Tried& tried);
+  void finish(const WaitRef& wait, Result<std::optional<LockHeld>> result) EXCLUDES(mutex_);
+  void wake(Ino ino) EXCLUDES(mutex_);
+  void dropped(Ino ino);
+  Pursuit pursue(InstanceId other, const Node& node) EXCLUDES(mutex_);
+  void pursue_now(InstanceId other, const Node& node);
+
+  Instance& instance_;
+  OpenFiles& files_;
+  LeaseHolders& holders_;
+  const Refresh refresh_;
+  ExpiredInstances expired_;
+  std::atomic<bool> ending_ = false;
+  Mutex mutex_;
+  std::condition_variable changed_;
+  std::list<WaitRef> waits_ GUARDED_BY(mutex_);  // in the order in which they came
+  std::map<std::pair<InstanceId, Ino>, Pursuit> pursuits_ GUARDED_BY(mutex_);
+  std::map<InstanceId, std::chrono::nanoseconds> heard_ GUARDED_BY(mutex_);
+  std::map<Ino, std::set<InstanceId>> wanted_by_ GUARDED_BY(mutex_);
+  unsigned tasks_ GUARDED_BY(mutex_) = 0;
+  ThreadPool threads_;  // last: its threads use all of this. They wait for other clients, as no others of this mount do
+};
+
+}  // namespace lccfs

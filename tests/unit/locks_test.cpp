@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Locks of one file, asked for by several clients of a volume.
+#include <chrono>
+#include <thread>
+
+#include "format/object_names.h"
+#include "format/records.h"
+#include "support/catch.h"
+#include "support/file_calls.h"
+#include "support/lock_calls.h"
+#include "support/test_volume.h"
+
+using namespace lccfs;
+using namespace lccfs::test;
+
+namespace {
+
+constexpr std::uint64_t me = 1, another = 2;
+
+std::optional<ErrorCode> refusal(const Result<>& done) {
+  return done ? std::nullopt : std::optional(done.error().code);
+}
+SetAttributes with_mode(std::uint32_t mode) {
+  SetAttributes changes;
+  changes.mode = mode;
+  return changes;
+}
+bool is_answered(const std::future<Result<>>& answer) {
+  return answer.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
+
+/// One file, open on two mounts.
+struct TwoMounts {
+  explicit TwoMounts(const FileSystemOptions& options = {}) : a(volume.mount(options)), b(volume.mount(options)) {
+    const auto file = create_file(*a.file_system, "f");
+    ino = file.ino;
+    on_a = file.handle;
+    need(a->fsync(on_a, false));
+    on_b = open_again(*b.file_system, ino);
+    forget_counts();
+  }
+  FileSystem& fs_a() { return *a.file_system; }
+  FileSystem& fs_b() { return *b.file_system; }
+  void forget_counts() {
+    a.client->reset_record();
+    b.client->reset_record();
+  }
+  /// Both have had locks: what stands in the store says so.
+  void share() {
+    need(set_lock(fs_a(), exclusive(on_a, me, 1000, 1000)));
+    need(set_lock(fs_b(), exclusive(on_b, me, 2000, 2000)));
+    need(unlock(fs_a(), exclusive(on_a, me)));
+    need(unlock(fs_b(), exclusive(on_b, me)));
+    need(set_lock(fs_a(), exclusive(on_a, me, 1000, 1000)));
+    need(unlock(fs_a(), exclusive(on_a, me)));
+    forget_counts();
+  }
+
+  /// Seconds pass, as a session counts them, until B is answered.
+  Result<> after_a_while(std::future<Result<>> answer) {
+    while (!is_answered(answer)) {
+      volume.clock().advance(std::chrono::seconds(1));
+      fs_b().tick();
+      std::this_thread::yield();
+    }
+    return answer.get();
+  }
+
+  TestVolume volume;
+  Mount a, b;
+  Ino ino;
+  HandleId on_a, on_b;
+};
+
+}  // namespace
+
+TEST_CASE("the first lock of a file is one read and one write, all further ones and all unlocks cost nothing") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  const auto file = create_file(*mount.file_system, "db");
+  mount.client->reset_record();
+  need(set_lock(*mount.file_system, exclusive(file.handle, me, 0, 9)));
+  CHECK(mount.client->counts() == StepCounts{.applies = 1, .queries = 1});
+  mount.client->reset_record();
+  for (int i = 0; i < 100; ++i) {
+    need(set_lock(*mount.file_system, shared(file.handle, another, 10, 10)));
+    need(unlock(*mount.file_system, exclusive(file.handle, another, 10, 10)));
+  }
+  need(set_lock(*mount.file_system, whole_file(file.handle, me)));
+  CHECK(mount.client->counts() == StepCounts{});
+}
+
+TEST_CASE("a lock excludes the other client's, and its unlock lets them in") {
+  TwoMounts two;
+  need(set_lock(two.fs_a(), exclusive(two.on_a, me, 0, 9)));
+  CHECK(refusal(set_lock(two.fs_b(), exclusive(two.on_b, me, 9, 9))) == ErrorCode::would_block);
+  CHECK(refusal(set_lock(two.fs_b(), shared(two.on_b, me, 0, 0))) == ErrorCode::would_block);
+  need(set_lock(two.fs_b(), exclusive(two.on_b, me, 10, 19)));
+  CHECK(refusal(set_lock(two.fs_a(), exclusive(two.on_a, me, 10, 10))) == ErrorCode::would_block);
+  need(unlock(two.fs_a(), exclusive(two.on_a, me, 0, 9)));
+  need(set_lock(two.fs_b(), exclusive(two.on_b, me, 0, 9)));
+  CHECK(refusal(set_lock(two.fs_a(), shared(two.on_a, me, 0, 9))) == ErrorCode::would_block);
+}
+
+TEST_CASE("shared locks of both clients stand beside each other, and keep out exclusive ones") {
+  TwoMounts two;
+  need(set_lock(two.fs_a(), shared(two.on_a, me)));
+  need(set_lock(two.fs_b(), shared(two.on_b, me)));
+  CHECK(refusal(set_lock(two.fs_a(), exclusive(two.on_a, me))) == ErrorCode::would_block);
+  CHECK(refusal(set_lock(two.fs_b(), exclusive(two.on_b, me))) == ErrorCode::would_block);
+  need(unlock(two.fs_b(), exclusive(two.on_b, me)));
+  need(set_lock(two.fs_a(), exclusive(two.on_a, me)));
+}
+
+TEST_CASE("flock and range locks of two clients do not see each other") {
+  TwoMounts two;
+  need(set_lock(two.fs_a(), whole_file(two.on_a, me)));
+  need(set_lock(two.fs_b(), exclusive(two.on_b, me)));
+  CHECK(refusal(set_lock(two.fs_b(), whole_file(two.on_b, me))) == ErrorCode::would_block);
+}
+
+TEST_CASE("where two clients share a file's locks, a lock is one write and an unlock is one") {
+  TwoMounts two;
+  two.share();
+  need(set_lock(two.fs_a(), exclusive(two.on_a, me, 0, 9)));
+  CHECK(two.a.client->counts() == StepCounts{.applies = 1});
+  need(unlock(two.fs_a(), exclusive(two.on_a, me, 0, 9)));
+  CHECK(two.a.client->counts() == StepCounts{.applies = 2});
+  CHECK(two.b.client->counts() == StepCounts{});
+}
+
+TEST_CASE("a client that makes sixteen locks in a row, and is alone, pays nothing after them") {
+  TwoMounts two;
+  two.share();
+  for (int i = 0; i < 20; ++i) {
+    need(set_lock(two.fs_a(), exclusive(two.on_a, me, 0, 9)));
+    need(unlock(two.fs_a(), exclusive(two.on_a, me, 0, 9)));
+  }
+  two.forget_counts();
+  need(set_lock(two.fs_a(), exclusive(two.on_a, me, 0, 9)));
+  need(unlock(two.fs_a(), exclusive(two.on_a, me, 0, 9)));
+  CHECK(two.a.client->counts() == StepCounts{});
+  need(set_lock(two.fs_b(), exclusive(two.on_b, me, 0, 9)));
+  CHECK(refusal(set_lock(two.fs_a(), exclusive(two.on_a, me, 0, 9))) == ErrorCode::would_block);
+}
+
+TEST_CASE("a lock that the other client holds is told to who asks, without a process number") {
+  TwoMounts two;
+  need(set_lock(two.fs_a(), exclusive(two.on_a, 77, 10, 19)));
+  const auto there = need(find_lock(two.fs_b(), shared(two.on_b, me, 0, 10)));
+  REQUIRE(there);
+  CHECK((there->type == LockType::exclusive && there->first == 10 && there->last == 19 && there->pid == 0));
+  const auto here = need(find_lock(two.fs_a(), shared(two.on_a, me, 0, 10)));
+  REQUIRE(here);
+  CHECK(here->pid == 77);
+  CHECK_FALSE(need(find_lock(two.fs_b(), exclusive(two.on_b, me, 0, 9))));
+  CHECK_FALSE(need(find_lock(two.fs_a(), exclusive(two.on_a, 77, 0, 99))));
+}
+
+TEST_CASE("who waits for a lock of this client gets it with the unlock, in the order in which they came") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  auto& fs = *mount.file_system;
+  const auto file = create_file(fs, "f");
+  need(set_lock(fs, exclusive(file.handle, 1)));
+  auto second = begin_lock(fs, waiting(exclusive(file.handle, 2), 2));
+  CHECK_FALSE(is_answered(second));
+  need(unlock(fs, exclusive(file.handle, 1)));
+  need(second.get());
+  CHECK(refusal(set_lock(fs, exclusive(file.handle, 1))) == ErrorCode::would_block);
+}
+
+TEST_CASE("who waits for a lock of another client is told of its unlock, and needs no clock") {
+  TwoMounts two;
+  need(set_lock(two.fs_a(), exclusive(two.on_a, me)));
+  auto waits = begin_lock(two.fs_b(), waiting(exclusive(two.on_b, me)));
+  CHECK(refusal(set_lock(two.fs_b(), exclusive(two.on_b, another))) == ErrorCode::would_block);  // it has asked by now
+  need(unlock(two.fs_a(), exclusive(two.on_a, me)));
+  need(waits.get());
+  CHECK(refusal(set_lock(two.fs_a(), exclusive(two.on_a, me))) == ErrorCode::would_block);
+}
+
+TEST_CASE("a wait ends when its caller is interrupted, and leaves no lock") {
+  TwoMounts two;
+  need(set_lock(two.fs_a(), exclusive(two.on_a, me)));
+  auto here = begin_lock(two.fs_a(), waiting(exclusive(two.on_a, another), 5));
+  auto there = begin_lock(two.fs_b(), waiting(exclusive(two.on_b, another), 6));
+  two.fs_a().interrupt_lock(5);
+  two.fs_b().interrupt_lock(6);
+  CHECK(refusal(here.get()) == ErrorCode::interrupted);
+  CHECK(refusal(there.get()) == ErrorCode::interrupted);
+  need(unlock(two.fs_a(), exclusive(two.on_a, me)));
+  need(set_lock(two.fs_a(), exclusive(two.on_a, 3)));
+}
+
+TEST_CASE("all waits end with the mount") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  const auto file = create_file(*mount.file_system, "f");
+  need(set_lock(*mount.file_system, exclusive(file.handle, me)));
+  auto waits = begin_lock(*mount.file_system, waiting(exclusive(file.handle, another)));
+  mount->interrupt_all_locks();
+  CHECK(refusal(waits.get()) == ErrorCode::interrupted);
+}
+
+TEST_CASE("owners that would wait for each other are told so, over several files, and flock is not") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  auto& fs = *mount.file_system;
+  const auto f = create_file(fs, "f"), g = create_file(fs, "g");
+  need(set_lock(fs, exclusive(f.handle, 1)));
+  need(set_lock(fs, exclusive(g.handle, 2)));
+  auto waits = begin_lock(fs, waiting(exclusive(g.handle, 1), 1));
+  auto circle = begin_lock(fs, waiting(exclusive(f.handle, 2), 2));
+  // Whichever comes second closes the circle.
+  while (!is_answered(waits) && !is_answered(circle)) std::this_thread::yield();
+  const bool first_refused = is_answered(waits);
+  CHECK(refusal(first_refused ? waits.get() : circle.get()) == ErrorCode::deadlock);
+  need(unlock(fs, first_refused ? exclusive(f.handle, 1) : exclusive(g.handle, 2)));
+  need(first_refused ? circle.get() : waits.get());
+}
+
+TEST_CASE("a close drops the range locks of its process, and the last one what was locked through the handle") {
+  TwoMounts two;
+  two.share();
+  const auto second = open_again(two.fs_a(), two.ino);
+  need(set_lock(two.fs_a(), exclusive(two.on_a, me, 0, 0)));
+  need(set_lock(two.fs_a(), exclusive(two.on_a, 50, 1, 1)));
+  need(set_lock(two.fs_a(), whole_file(two.on_a, 50)));
+  two.fs_a().drop_range_locks(second, me);
+  need(set_lock(two.fs_b(), exclusive(two.on_b, me, 0, 0)));
+  CHECK(refusal(set_lock(two.fs_b(), exclusive(two.on_b, me, 1, 1))) == ErrorCode::would_block);
+  close_file(two.fs_a(), two.on_a);
+  need(set_lock(two.fs_b(), exclusive(two.on_b, me, 1, 1)));
+  need(set_lock(two.fs_b(), whole_file(two.on_b, me)));
+}
+
+TEST_CASE("the lease of a client that has closed the file is given away, and costs the asker a question") {
+  TwoMounts two;
+  need(set_lock(two.fs_a(), exclusive(two.on_a, me)));
+  close_file(two.fs_a(), two.on_a);
+  need(set_lock(two.fs_b(), exclusive(two.on_b, me)));
+  CHECK(two.b.client->counts().notifies == 1);
+}
+
+TEST_CASE("the locks of a client that was evicted are void, and it gets none any more") {
+  TwoMounts two;
+  const bool is_shared = GENERATE(false, true);
+  if (is_shared) two.share();
+  need(set_lock(two.fs_a(), exclusive(two.on_a, me)));
+  two.a.client->set_deaf(true);
+  need(two.after_a_while(begin_lock(two.fs_b(), waiting(exclusive(two.on_b, me)))));
+  CHECK(two.b.client->counts().fences == 1);
+  auto waits = begin_lock(two.fs_a(), waiting(exclusive(two.on_a, another)));
+  CHECK_FALSE(two.a->set_attributes({}, two.ino, with_mode(0600)));  // by which it learns of its fence
+  two.fs_a().tick();
+  CHECK(refusal(waits.get()) == ErrorCode::fenced);
+  CHECK(refusal(set_lock(two.fs_a(), exclusive(two.on_a, me, 5, 5))) == ErrorCode::fenced);
+  need(unlock(two.fs_a(), exclusive(two.on_a, me)));
+}
+
+TEST_CASE("who may not wait is refused while another client says nothing, and fences nobody for it at once") {
+  TwoMounts two;
+  need(set_lock(two.fs_a(), exclusive(two.on_a, me)));
+  two.a.client->set_deaf(true);
+  const auto refused = refusal(two.after_a_while(begin_lock(two.fs_b(), exclusive(two.on_b, me))));
+  // The clock of this test runs on while the question is asked, so that it may have been asked for long enough.
+  CHECK((refused ? refused == ErrorCode::would_block : two.b.client->counts().fences == 1));
+}
+
+TEST_CASE("a step of a lock that the store runs twice, or does not answer, is one step") {
+  TwoMounts two;
+  const bool is_shared = GENERATE(false, true);
+  const auto kind =
+      GENERATE(Fault::Kind::applied_twice, Fault::Kind::lost_answer_applied, Fault::Kind::lost_answer_not_applied);
+  if (is_shared) two.share();
+  for (const char* step : {"lease locks", "share locks", "lock", "unlock"}) {
+    two.a.client->set_hook(once_on(step, Fault{kind}));
+    need(set_lock(two.fs_a(), exclusive(two.on_a, me, 0, 9)));
+    CHECK(refusal(set_lock(two.fs_b(), exclusive(two.on_b, me, 5, 5))) == ErrorCode::would_block);
+    need(unlock(two.fs_a(), exclusive(two.on_a, me)));
+    need(set_lock(two.fs_b(), exclusive(two.on_b, me, 5, 5)));
+    CHECK(refusal(set_lock(two.fs_a(), exclusive(two.on_a, me, 0, 9))) == ErrorCode::would_block);
+    need(unlock(two.fs_b(), exclusive(two.on_b, me)));
+  }
+}
+
+TEST_CASE("a step of a lock that the store runs again much later changes nothing") {
+  TwoMounts two;
+  const std::string step = GENERATE("lease locks", "lock", "unlock");
+  if (step != "lease locks") two.share();
+  two.a.client->set_hook(once_on(step, Fault{Fault::Kind::run_again_later}));
+  auto locked = begin_lock(two.fs_a(), exclusive(two.on_a, me, 0, 9));
+  auto unlocked = begin_lock(two.fs_a(), exclusive(two.on_a, another, 100, 100));
+  REQUIRE(two.a.client->wait_for_held(step == "unlock" ? 0 : 1));
+  if (step != "unlock") two.a.client->release();
+  need(locked.get());
+  need(unlocked.get());
+  auto gone = begin_lock(two.fs_a(), with(exclusive(two.on_a, me), LockType::none));
+  if (step == "unlock") {
+    REQUIRE(two.a.client->wait_for_held(1));
+    two.a.client->release();
+  }
+  need(gone.get());
+  need(set_lock(two.fs_b(), exclusive(two.on_b, me, 0, 9)));
+  CHECK(refusal(set_lock(two.fs_a(), exclusive(two.on_a, me, 0, 9))) == ErrorCode::would_block);
+  CHECK(refusal(set_lock(two.fs_b(), exclusive(two.on_b, me, 100, 100))) == ErrorCode::would_block);
+}
+
+TEST_CASE("bytes written under a lock are read under the other client's next lock") {
+  FileSystemOptions options;
+  options.dirty_limit_bytes = 1 << 20;
+  options.idle_leases = 16;
+  TwoMounts two(options);
+  for (int i = 0; i < 3; ++i) {
+    const std::string from_a = "a" + std::to_string(i), from_b = "b" + std::to_string(i);
+    need(set_lock(two.fs_a(), waiting(exclusive(two.on_a, me))));
+    need(write_at(two.fs_a(), two.on_a, 0, from_a));
+    need(unlock(two.fs_a(), exclusive(two.on_a, me)));
+    need(set_lock(two.fs_b(), waiting(exclusive(two.on_b, me))));
+    CHECK(need(read_at(two.fs_b(), two.on_b, 0, 10)) == from_a);
+    need(write_at(two.fs_b(), two.on_b, 0, from_b));
+    need(unlock(two.fs_b(), exclusive(two.on_b, me)));
+    need(set_lock(two.fs_a(), waiting(exclusive(two.on_a, me))));
+    CHECK(need(read_at(two.fs_a(), two.on_a, 0, 10)) == from_b);
+    need(unlock(two.fs_a(), exclusive(two.on_a, me)));
+  }
+}
+
+TEST_CASE("a read-only mount keeps locks for itself, and stores none") {
+  TwoMounts two;
+  FileSystemOptions read_only;
+  read_only.read_only = true;
+  auto reader = two.volume.mount(read_only);
+  const auto handle = open_again(*reader.file_system, two.ino, O_RDONLY);
+  reader.client->reset_record();
+  need(set_lock(*reader.file_system, shared(handle, me)));
+  CHECK(refusal(set_lock(*reader.file_system, exclusive(handle, another))) == ErrorCode::would_block);
+  CHECK(reader.client->counts() == StepCounts{});
+  need(set_lock(two.fs_a(), exclusive(two.on_a, me)));
+}
+
+TEST_CASE("what stands for locks and is none is named, and gets nobody a lock") {
+  TwoMounts two;
+  const bool is_key = GENERATE(false, true);
+  two.volume.cluster().with_objects([&](scripted::Objects& objects) {
+    auto& inode = objects.metadata().at(format::inode_object(two.ino));
+    is_key ? inode.keys["k/5"] = "junk" : inode.xattrs["locks"] = "junk";
+  });
+  const auto done = set_lock(two.fs_b(), exclusive(two.on_b, me));
+  REQUIRE(refusal(done) == ErrorCode::corrupt);
+  CHECK(done.error().context.find(format::inode_object(two.ino)) != std::string::npos);
+}
+
+TEST_CASE("a file that is gone has no locks, and a handle that is none answers so") {
+  TwoMounts two;
+  two.volume.cluster().with_objects(
+      [&](scripted::Objects& objects) { objects.metadata().erase(format::inode_object(two.ino)); });
+  CHECK(refusal(set_lock(two.fs_b(), exclusive(two.on_b, me))) == ErrorCode::stale);
+  CHECK(refusal(set_lock(two.fs_b(), exclusive(HandleId{999}, me))) == ErrorCode::bad_handle);
+}
+
+TEST_CASE("one client has at most 4096 locks in a file") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  auto& fs = *mount.file_system;
+  const auto file = create_file(fs, "f");
+  for (std::uint64_t byte = 0; byte < format::LocksRecord::most; ++byte) {
+    need(set_lock(fs, exclusive(file.handle, me, 2 * byte, 2 * byte)));
+  }
+  CHECK(refusal(set_lock(fs, exclusive(file.handle, me, 1'000'000, 1'000'000))) == ErrorCode::no_locks);
+  auto other = volume.mount();
+  const auto handle = open_again(*other.file_system, file.ino);
+  CHECK(refusal(set_lock(*other.file_system, exclusive(handle, me, 8190, 8190))) == ErrorCode::would_block);
+  need(set_lock(*other.file_system, exclusive(handle, me, 1, 1)));
+}
