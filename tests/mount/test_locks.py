@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Locks between mounts, with system calls, QEMU and SQLite."""
+
+import contextlib
+import errno
+import fcntl
+import os
+import signal
+import sqlite3
+import struct
+import subprocess
+import time
+
+from harness import Child, MountTest, run, wait_until
+
+F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW = 36, 37, 38
+FLOCK = "hhqqi4x"
+
+
+def range_lock(fd, kind, first=0, length=0, command=fcntl.F_SETLK):
+    """The lock that is in the way, for F_GETLK and F_OFD_GETLK: (kind, first, length, pid)."""
+    answer = fcntl.fcntl(fd, command, struct.pack(FLOCK, kind, os.SEEK_SET, first, length, 0))
+    kind, _, first, length, pid = struct.unpack(FLOCK, answer)
+    return kind, first, length, pid
+
+
+class LockTest(MountTest):
+    stores = ("local", "rados")
+
+    def setUp(self):
+        super().setUp()
+        self.other = self.volume.mount()
+        self.path = self.mount / "file"
+        self.path.write_bytes(b"0" * 16)
+        self.here = self.open(self.path)
+        self.there = self.open(self.other / "file")
+
+    def open(self, path):
+        fd = os.open(path, os.O_RDWR)
+        self.addCleanup(self.close, fd)
+        return fd
+
+    def close(self, fd):
+        with contextlib.suppress(OSError):
+            os.close(fd)
+
+    def refused(self, fd, kind=fcntl.F_WRLCK, *where, command=fcntl.F_SETLK):
+        self.assert_errno(errno.EAGAIN, range_lock, fd, kind, *where, command=command)
+
+
+class LockCallsTest(LockTest):
+    def test_range_locks_exclude_each_other_between_mounts_where_they_meet(self):
+        range_lock(self.here, fcntl.F_WRLCK, 10, 10)
+        self.refused(self.there, fcntl.F_WRLCK, 19, 1)
+        self.refused(self.there, fcntl.F_RDLCK, 0, 0)
+        range_lock(self.there, fcntl.F_WRLCK, 20, 0)
+        self.refused(self.here, fcntl.F_WRLCK, 1 << 40, 1)
+        range_lock(self.here, fcntl.F_UNLCK)
+        range_lock(self.there, fcntl.F_WRLCK)
+        self.refused(self.here, fcntl.F_RDLCK, 0, 1)
+
+    def test_a_lock_in_the_way_is_told(self):
+        range_lock(self.here, fcntl.F_WRLCK, 10, 10)
+        told = range_lock(self.there, fcntl.F_RDLCK, 0, 0, command=fcntl.F_GETLK)
+        self.assertEqual(told, (fcntl.F_WRLCK, 10, 10, 0))
+        told = range_lock(self.here, fcntl.F_RDLCK, 0, 0, command=F_OFD_GETLK)
+        self.assertEqual(told[:3], (fcntl.F_WRLCK, 10, 10))
+        free = range_lock(self.there, fcntl.F_WRLCK, 0, 10, command=fcntl.F_GETLK)
+        self.assertEqual(free[0], fcntl.F_UNLCK)
+
+    def test_locks_of_open_file_descriptions_go_with_the_last_close(self):
+        twin = os.dup(self.here)
+        range_lock(self.here, fcntl.F_WRLCK, command=F_OFD_SETLK)
+        second = self.open(self.path)
+        self.refused(second, command=F_OFD_SETLK)
+        self.refused(self.there, command=F_OFD_SETLK)
+        os.close(self.here)
+        self.refused(self.there, command=F_OFD_SETLK)
+        os.close(twin)
+        range_lock(self.there, fcntl.F_WRLCK, command=F_OFD_SETLKW)
+        self.refused(second, command=F_OFD_SETLK)
+
+    def test_a_process_that_is_killed_or_closes_any_descriptor_of_the_file_has_no_locks(self):
+        range_lock(self.here, fcntl.F_WRLCK)
+        os.close(self.open(self.path))
+        range_lock(self.there, fcntl.F_WRLCK)
+        range_lock(self.there, fcntl.F_UNLCK)
+        holder = subprocess.Popen(["flock", self.path, "sleep", "60"], start_new_session=True)
+        wait_until(lambda: not self.is_free(fcntl.LOCK_SH), 10, "the lock is taken")
+        os.killpg(holder.pid, signal.SIGKILL)
+        holder.wait()
+        fcntl.flock(self.there, fcntl.LOCK_EX)
+
+    def is_free(self, kind):
+        try:
+            fcntl.flock(self.there, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        fcntl.flock(self.there, fcntl.LOCK_UN)
+        return True
+
+    def test_flock_waits_for_the_other_mount_and_does_not_see_range_locks(self):
+        range_lock(self.there, fcntl.F_WRLCK)
+        fcntl.flock(self.here, fcntl.LOCK_EX)
+        self.assertFalse(self.is_free(fcntl.LOCK_EX))
+        waiter = Child(lambda: fcntl.flock(os.open(self.other / "file", os.O_RDONLY), fcntl.LOCK_SH))
+        fcntl.flock(self.here, fcntl.LOCK_UN)
+        self.assertEqual(waiter.wait(), 0)
+        self.assertTrue(self.is_free(fcntl.LOCK_EX))
+
+    def test_a_wait_ends_on_a_signal_and_the_lock_is_not_taken_later(self):
+        for path in [self.path, self.other / "file"]:
+            with self.subTest(path=path):
+                range_lock(self.here, fcntl.F_WRLCK, command=F_OFD_SETLK)
+                self.assertEqual(Child(self.wait_in_vain, path).wait(), 0)
+                killed = subprocess.Popen(["flock", path, "true"])
+                range_lock(self.here, fcntl.F_UNLCK, command=F_OFD_SETLK)
+                self.assertEqual(killed.wait(), 0)
+                range_lock(self.there, fcntl.F_WRLCK)
+                range_lock(self.there, fcntl.F_UNLCK)
+
+    def wait_in_vain(self, path):
+        def stop(*_):
+            raise InterruptedError
+        signal.signal(signal.SIGALRM, stop)
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        self.assertRaises(InterruptedError, range_lock, os.open(path, os.O_RDWR), fcntl.F_WRLCK, 0, 0,
+                          command=fcntl.F_SETLKW)
+
+    def test_processes_that_would_wait_for_each_other_are_told_so(self):
+        ready, go = os.pipe()
+        range_lock(self.here, fcntl.F_WRLCK, 0, 1)
+
+        def rival():
+            fd = os.open(self.path, os.O_RDWR)
+            range_lock(fd, fcntl.F_WRLCK, 1, 1)
+            os.write(go, b"x")
+            range_lock(fd, fcntl.F_WRLCK, 0, 1, command=fcntl.F_SETLKW)
+
+        child = Child(rival)
+        os.read(ready, 1)
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:  # until the rival waits
+            try:
+                range_lock(self.here, fcntl.F_WRLCK, 1, 1)
+            except BlockingIOError:
+                time.sleep(0.3)
+                self.assert_errno(errno.EDEADLK, range_lock, self.here, fcntl.F_WRLCK, 1, 1, command=fcntl.F_SETLKW)
+                break
+        range_lock(self.here, fcntl.F_UNLCK)
+        self.assertEqual(child.wait(), 0)
+
+
+class DeadLockHolderTest(LockTest):
+    def test_the_locks_of_a_mount_that_was_killed_go_once_it_is_fenced(self):
+        for shared in [False, True]:
+            with self.subTest(shared=shared):
+                holder = self.volume.mount()
+                fd = os.open(holder / "file", os.O_RDWR)
+                self.addCleanup(self.close, fd)
+                if shared:
+                    range_lock(self.there, fcntl.F_WRLCK, 100, 1)
+                range_lock(fd, fcntl.F_WRLCK, 0, 10)
+                self.refused(self.there, fcntl.F_WRLCK, 0, 1)
+                holder.may_die = True
+                holder.signal(signal.SIGKILL)
+                range_lock(self.there, fcntl.F_WRLCK, 0, 1, command=fcntl.F_SETLKW)
+                range_lock(self.there, fcntl.F_UNLCK)
+
+
+class SharedBytesTest(LockTest):
+    limit_s = 300
+
+    def add_up(self, path, times):
+        fd = os.open(path, os.O_RDWR)
+        for _ in range(times):
+            range_lock(fd, fcntl.F_WRLCK, command=fcntl.F_SETLKW)
+            number = int(os.pread(fd, 16, 0))
+            os.pwrite(fd, b"%016d" % (number + 1), 0)
+            range_lock(fd, fcntl.F_UNLCK)
+
+    def test_a_counter_in_a_file_loses_nothing_when_all_who_change_it_lock_it(self):
+        times = 60
+        children = [Child(self.add_up, path, times) for path in [self.path, self.other / "file"] * 2]
+        self.assertEqual([child.wait() for child in children], [0] * len(children))
+        self.assertEqual(int(self.path.read_bytes()), len(children) * times)
+
+    def insert(self, path, who, times):
+        with contextlib.closing(sqlite3.connect(path, timeout=120, isolation_level=None)) as database:
+            for number in range(times):
+                database.execute("BEGIN IMMEDIATE")
+                (count,) = database.execute("SELECT count(*) FROM rows").fetchone()
+                database.execute("INSERT INTO rows VALUES (?, ?, ?)", (who, number, count))
+                database.execute("COMMIT")
+
+    def test_sqlite_on_two_mounts_of_one_database_keeps_all_rows(self):
+        with contextlib.closing(sqlite3.connect(self.mount / "db")) as database:
+            database.execute("CREATE TABLE rows (who, number, count UNIQUE)")
+            database.commit()
+        times = 25
+        children = [Child(self.insert, path, who, times)
+                    for who, path in enumerate([self.mount / "db", self.other / "db"] * 2)]
+        self.assertEqual([child.wait() for child in children], [0] * len(children))
+        for mount in [self.mount, self.other]:
+            with contextlib.closing(sqlite3.connect(mount / "db")) as database:
+                self.assertEqual(database.execute("PRAGMA integrity_check").fetchone(), ("ok",))
+                counts = [count for (count,) in database.execute("SELECT count FROM rows ORDER BY count")]
+                self.assertEqual(counts, list(range(len(children) * times)))
+
+
+class SecondGuestTest(LockTest):
+    """A guest's image is open in one QEMU at a time."""
+
+    def start(self, mount):
+        return subprocess.Popen(
+            ["qemu-system-x86_64", "-accel", "tcg", "-m", "64", "-display", "none", "-nodefaults", "-S", "-qmp", "stdio",
+             "-drive", f"file={mount / 'disk'},format=raw,cache=none,if=virtio"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def quit(self, qemu):
+        _, errors = qemu.communicate('{"execute": "qmp_capabilities"}\n{"execute": "quit"}\n', timeout=60)
+        self.assertEqual(qemu.returncode, 0, errors)
+
+    def check_refused(self, mount):
+        second = self.start(mount)
+        _, errors = second.communicate(timeout=60)
+        self.assertNotEqual(second.returncode, 0)
+        self.assertIn("lock", errors)
+
+    def test_a_guest_that_runs_on_one_mount_is_not_started_on_another(self):
+        run("qemu-img", "create", "-f", "raw", self.mount / "disk", "64M")
+        for first, second in [(self.mount, self.other), (self.other, self.mount), (self.mount, self.mount)]:
+            qemu = self.start(first)
+            self.assertIn("QMP", qemu.stdout.readline())
+            self.check_refused(second)
+            self.quit(qemu)
+        qemu = self.start(self.other)
+        self.assertIn("QMP", qemu.stdout.readline())
+        qemu.kill()
+        qemu.wait()
+        qemu.stdin.close(), qemu.stdout.close(), qemu.stderr.close()
+        qemu = self.start(self.mount)
+        self.assertIn("QMP", qemu.stdout.readline())
+        self.quit(qemu)
