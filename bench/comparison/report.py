@@ -98,7 +98,8 @@ def cost_table(medians):
         return " + ".join(map(number, shown)) + (f"; {number(network)}" if network is not None else "")
 
     def line(row):
-        operation = {"IOPS": "an I/O", "MiB/s": "a MiB", "files/s": "a file", "s": "all of it"}[medians.units[row]]
+        operation = {"IOPS": "an I/O", "MiB/s": "a MiB", "files/s": "a file", "transactions/s": "a transaction",
+                     "s": "all of it"}[medians.units[row]]
         return [f"{row}, {operation}", *(cost(system, row) for system in medians.systems)]
     return table(["work", *medians.systems], map(line, medians.rows))
 

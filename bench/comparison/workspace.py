@@ -24,12 +24,13 @@ class Sizes:
     tree_files: int = 783
     listed_files: int = 10_000
     sources: int = 60
+    transactions: int = 1000
 
 
 # To try the comparison itself: its figures say nothing.
 TINY = Sizes(image_mib=16, small_image_mib=8, copied_image_mib=8, buffered_mib=16, buffered_small_mib=1,
              largest_file_mib=16, many_files=4, falloc_gib=1, sparse_gib=1, qemu_bench_ios=50, tree_files=20,
-             listed_files=50, sources=3)
+             listed_files=50, sources=3, transactions=10)
 
 SPARSE_EXTENTS = 64
 BLOCK = 4096

@@ -20,6 +20,7 @@ namespace lccfs {
 class LCCFS_THREAD_ANNOTATION(capability("mutex")) Mutex : public std::mutex {
  public:
   void lock() LCCFS_THREAD_ANNOTATION(acquire_capability()) { std::mutex::lock(); }
+  bool try_lock() LCCFS_THREAD_ANNOTATION(try_acquire_capability(true)) { return std::mutex::try_lock(); }
   void unlock() LCCFS_THREAD_ANNOTATION(release_capability()) { std::mutex::unlock(); }
 };
 
@@ -29,6 +30,8 @@ class LCCFS_THREAD_ANNOTATION(scoped_lockable) Lock : public std::unique_lock<st
  public:
   explicit Lock(Mutex& mutex) LCCFS_THREAD_ANNOTATION(acquire_capability(mutex))
       : std::unique_lock<std::mutex>(mutex) {}
+  /// Of one that this thread has locked.
+  Lock(Mutex& mutex, std::adopt_lock_t adopt) REQUIRES(mutex) : std::unique_lock<std::mutex>(mutex, adopt) {}
   ~Lock() LCCFS_THREAD_ANNOTATION(release_capability()) = default;
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;

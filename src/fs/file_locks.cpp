@@ -192,6 +192,17 @@ Result<FileLocks::Tried> FileLocks::lock(const LockRequest& wanted, const Expire
   return granted();
 }
 
+bool FileLocks::set_at_once(const LockRequest& wanted) {
+  if (!mutex_.try_lock()) return false;
+  const Lock lock(mutex_, std::adopt_lock);
+  const bool may_grow = wanted.type == LockType::none || table_.size() < LocksRecord::most;
+  const bool is_free = wanted.type == LockType::none || table_.conflict(wanted) == nullptr;
+  if (instance_.fenced() || !(is_leased() || are_local()) || others_came_ || !may_grow || !is_free) return false;
+  is_used_ = true;
+  table_.set(wanted);
+  return true;
+}
+
 Result<FileLocks::Tried> FileLocks::find(const LockRequest& wanted, const ExpiredInstances& expired) {
   const Lock lock(mutex_);
   LCCFS_CHECK(instance_.check_not_fenced());

@@ -58,6 +58,9 @@ class FileLocks {
   /// Grants it, unless a lock of another owner is in the way. 0 steps under the lease; else 1 write, after 1 read if
   /// others have come in between. no_locks, stale, corrupt, fenced.
   Result<Tried> lock(const LockRequest& wanted, const ExpiredInstances& expired) EXCLUDES(mutex_);
+  /// The same, and to drop one (LockType::none), where memory alone grants it; false: not here, or not at once. Never
+  /// blocks: for the thread that receives requests.
+  bool set_at_once(const LockRequest& wanted) EXCLUDES(mutex_);
   /// Whether it would: `granted`, or what is in the way. 1 read without the lease.
   Result<Tried> find(const LockRequest& wanted, const ExpiredInstances& expired) EXCLUDES(mutex_);
   /// Drops what `what` drops of the table: memory first, then 1 write if it is stored. Answers whether there was any.

@@ -48,6 +48,10 @@ void Locks::begin(const LockRequest& request, Done done) {
   auto handle = files_.handle(request.handle);
   auto wait = std::make_shared<Wait>(request, std::move(done), handle ? std::move(handle->node) : nullptr);
   if (!wait->node) return finish(wait, failure(ErrorCode::bad_handle, "not an open file"));
+  if (std::holds_alternative<FileSystem::LockDone>(wait->done) && wait->node->locks.set_at_once(request)) {
+    if (request.type != LockType::exclusive) dropped(wait->node->ino);
+    return finish(wait, std::nullopt);
+  }
   if (request.type == LockType::none) {
     return post([this, wait] {
       if (wait->node->locks.drop([&wait](LockTable& table) { table.set(wait->request); })) dropped(wait->node->ino);
