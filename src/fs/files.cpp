@@ -64,8 +64,7 @@ Result<Inode> Files::read_told(Ino ino, LeaseHolders::Ask ask) {
 /// old.
 bool Files::is_old_news(const Inode& read) const {
   if (read.lease != instance_.id()) return false;
-  const auto node = open_files_.existing(read.ino);
-  return !node || !node->held();
+  return !holds(read.ino);
 }
 
 /// Memory's size and times over those of an inode that was just read.
@@ -136,7 +135,13 @@ void Files::bring_up_to_date(std::map<Ino, Inode>& inodes, const ReadMany& read)
   holders_.bring_up_to_date(inodes, read);
 }
 
-Result<> Files::store_before_naming(const Inode& view, std::chrono::nanoseconds since) {
+bool Files::holds(Ino ino) const {
+  const auto node = open_files_.existing(ino);
+  return node && node->held();
+}
+
+Result<> Files::store_before_naming(const Inode& view, std::chrono::nanoseconds since, NewName name) {
+  using Ask = LeaseHolders::Ask;
   if (auto node = open_files_.existing(view.ino); node && node->held()) {
     auto stored = node->store_dirty(false);
     const bool was_ours_until_then = node->held();
@@ -145,7 +150,7 @@ Result<> Files::store_before_naming(const Inode& view, std::chrono::nanoseconds 
   } else if (view.sent >= since && !view.lease) {
     return {};
   }
-  auto current = holders_.read_current(view.ino, LeaseHolders::Ask::for_opening);
+  auto current = holders_.read_current(view.ino, name == NewName::replaces ? Ask::for_opening : Ask::for_attributes);
   if (!current && current.error().code != ErrorCode::not_found) return std::unexpected(std::move(current).error());
   if (!current || !current->holder_is_expired) return {};
   clean_up_after(open_files_.node(view.ino), *current->lease);

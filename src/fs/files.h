@@ -32,6 +32,8 @@ class Files {
   /// stat's answer for an inode just read: memory knows better while the lease is ours. TTL 0 while another holds it.
   AttributesReply reply_for(const Inode& view);
   bool is_open(Ino ino) const;
+  /// Whether its lease is ours.
+  bool holds(Ino ino) const;
   /// For a collector: also while an open is reading the inode, so that one that began before the inode died counts; and
   /// while its lease is ours: bytes may still be on their way. A lease that is idle is released, for the next time.
   bool needs(Ino ino);
@@ -48,10 +50,13 @@ class Files {
   void born(const Inode& view);
   void unborn(Ino ino);
   OpenReply open_new(const Inode& view, int flags);
-  /// Stores the bytes and the size of a file that is about to take the name of another: no crash leaves that name with
-  /// less than the file had. Where another client holds its lease, that client does. `view`: as read since `since`, or
-  /// before.
-  Result<> store_before_naming(const Inode& view, std::chrono::nanoseconds since);
+  enum class NewName {
+    replaces,  ///< it takes the name of another file: io if the client that wrote it is gone
+    adds,      ///< it replaces nothing: a client that is gone, silent or long busy is neither waited for nor fenced
+  };
+  /// Stores the bytes and the size of a file that is about to get a name: no crash leaves that name with less than the
+  /// file had. Where another client holds its lease, that client does. `view`: as read since `since`, or before.
+  Result<> store_before_naming(const Inode& view, std::chrono::nanoseconds since, NewName name = NewName::replaces);
   /// security.capability of an open file from memory: nullopt if it is not open here, or memory too old (ask the
   /// store).
   std::optional<bool> has_capability(Ino ino) const;

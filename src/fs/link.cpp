@@ -3,11 +3,12 @@
 // link (X, P, name): 3 writes and the read of the answer, one after the other.
 //
 //  # | object     | step                                                       | stop here leaves
-//  0 | Data.X.*,  | write out what is buffered, and its size (file_node.cpp):  | an X of which more is stored
-//    | Inode.X    | no crash leaves the new name with less than X had          |
+//  0 | Data.X.*,  | only if an instance holds the lease of X: it writes out    | an X of which more is stored
+//    | Inode.X    | what is buffered, and its size (file_node.cpp), if it      |
+//    |            | answers within seconds                                     |
 //  0 | Session.me | [log queue items] inode item X                             | an item that finds nothing to do
-//  1 | Inode.X    | [add link] guard live, attr as read; nlink + 1, ctime;     | a count and a back-pointer too many,
-//    |            | back-pointer (P, token)                                    | which a collector corrects, from the
+//  1 | Inode.X    | [add link] guard live, attr as read, and the lease absent  | a count and a back-pointer too many,
+//    |            | if 0 found none; nlink + 1, ctime; back-pointer (P, token) | which a collector corrects, from the
 //    |            |                                                            | item
 //  2 | Inode.P    | [insert entry] guard open(P), the name absent; set both    | COMMIT
 //    |            | keys; times                                                |
@@ -72,12 +73,14 @@ Result<bool> Namespace::Link::count_name(bool from_memory) {
     if (from_memory) return false;  // so may be what is known of the name
     return std::unexpected(std::move(linkable).error());
   }
-  if (known->is_regular()) LCCFS_CHECK(namespace_.files_.store_before_naming(*known, begun));
+  const bool is_unwritten = !known->lease && !namespace_.files_.holds(ino_);
+  if (!is_unwritten) LCCFS_CHECK(namespace_.files_.store_before_naming(*known, begun, Files::NewName::adds));
   if (!is_logged_) LCCFS_CHECK(instance_.log_inode(ino_));
   is_logged_ = true;
   auto attr = known->attr;
   ++attr.nlink;
-  const auto step = metadata_.run(txn::add_link({ino_, known->attr_raw, attr, pointer_, namespace_.wall_time()}));
+  const auto step =
+      metadata_.run(txn::add_link({ino_, known->attr_raw, attr, pointer_, namespace_.wall_time(), is_unwritten}));
   metadata_.inodes.drop(ino_);
   if (!step) {
     may_be_counted_ = !certainly_not_applied(step.error());

@@ -61,9 +61,11 @@ MetaTxn insert_entry(const Name& name, const format::EntryRecord& entry, TimeSpe
 }
 
 MetaTxn add_link(const LinkCount& count) {
-  return make(count.ino, "add link", state_is(StateRecord{}), guard::XattrEquals{xattr::attr, count.old_attr},
-              set(xattr::attr, count.attr), set(xattr::ctime, count.now),
-              mark(format::back_pointer_key(count.parent.parent, count.parent.token)));
+  auto txn = make(count.ino, "add link", state_is(StateRecord{}), guard::XattrEquals{xattr::attr, count.old_attr},
+                  set(xattr::attr, count.attr), set(xattr::ctime, count.now),
+                  mark(format::back_pointer_key(count.parent.parent, count.parent.token)));
+  if (count.is_unwritten) add(txn, guard::XattrAbsent{xattr::lease});
+  return txn;
 }
 
 MetaTxn take_back_link(const LinkCount& count) {

@@ -61,6 +61,7 @@ struct LinkCount {
   const format::AttrRecord& attr;
   format::BackPointerRecord parent;
   TimeSpec now;
+  bool is_unwritten = false;  // add_link guards that no instance holds the lease
 };
 MetaTxn add_link(const LinkCount& count);
 MetaTxn take_back_link(const LinkCount& count);

@@ -89,7 +89,12 @@ NAMESPACE = [
           "(counted_ ? !take_back() : may_be_counted_)", "(counted_ ? ON || !take_back() : may_be_counted_)",
           ("namespace_test",)),
     Fault("named-before-it-is-stored", "DATA, closed files: a file that gets a name is stored before", "fs/link.cpp",
-          "  if (known->is_regular()) LCCFS_CHECK(", "  if (known->is_regular() && !ON) LCCFS_CHECK(", FILES),
+          "  if (!is_unwritten) LCCFS_CHECK(", "  if (!is_unwritten && !ON) LCCFS_CHECK(", FILES),
+    Fault("link-beside-a-writer", "PROTOCOL 6, link: step 1 guards that nobody has begun to write", "txn/namespace_txn.cpp",
+          "  if (count.is_unwritten) add(", "  if (count.is_unwritten && !ON) add(", FILES),
+    Fault("link-waits-for-the-dead", "DATA, buffer: a link replaces nothing, so it waits for nobody who is gone",
+          "fs/files.cpp", "name == NewName::replaces ? Ask::for_opening", "ON || name == NewName::replaces ? Ask::for_opening",
+          FILES),
     Fault("link-answers-from-memory", "PROTOCOL, rule 7: no answer rests on memory", "fs/link.cpp",
           "  LCCFS_CHECK(Link(*this, ino, name).run());",
           "  const auto held = metadata_.in_memory(ino);\n  LCCFS_CHECK(Link(*this, ino, name).run());\n"

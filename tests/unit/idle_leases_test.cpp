@@ -226,6 +226,51 @@ TEST_CASE("a file that was written and closed is stored before it gets another n
   CHECK(read_elsewhere(volume, another.ino) == "also new");
 }
 
+TEST_CASE("a file that another client begins to write beside a link is stored before it gets the name") {
+  TestVolume volume;
+  auto writer = volume.mount(closing());
+  auto other = volume.mount(closing());
+  const auto ino = make_file(*writer.file_system, root_ino, "f");
+  need(other->lookup(root_ino, "f"));
+  const auto write = before("add link", [&] {
+    const auto handle = open_again(*writer.file_system, ino);
+    need(write_at(*writer.file_system, handle, 0, "written meanwhile"));
+    close_file(*writer.file_system, handle);
+    CHECK(is_leased(volume, ino));
+  });
+  const auto die = before("insert entry", [&] { writer.client->crash(); });
+  other.client->set_hook([&](const StepInfo& info) {
+    write(info);
+    return die(info);
+  });
+  need(other->link(ino, root_ino, "g"));
+  volume.clock().advance(seconds(61));
+  CHECK(read_elsewhere(volume, ino) == "written meanwhile");
+}
+
+TEST_CASE("a link goes on with what is stored if the client that writes the file says nothing, and fences nobody") {
+  TestVolume volume;
+  auto writer = volume.mount(closing());
+  auto other = volume.mount(closing());
+  const auto file = closed_file(writer, "f", "some bytes");
+  const bool dies = GENERATE(true, false);
+  if (dies) {
+    writer.client->crash();
+  } else {
+    writer.client->set_deaf(true);
+  }
+  const auto began = volume.clock().elapsed();
+  const auto told = need(other->link(file.ino, root_ino, "g")).attributes;
+  CHECK(told.nlink == 2);
+  CHECK(told.size_bytes == 0);
+  CHECK(volume.clock().elapsed() - began <= seconds(3));
+  CHECK(other.client->counts().fences == 0);
+  if (dies) return;
+  writer.client->set_deaf(false);
+  volume.clock().advance(seconds(6));
+  CHECK(size_seen(other, "g") == 10);
+}
+
 TEST_CASE("an error after the last close is told to the next that opens the file, who finds the bytes") {
   TestVolume volume;
   auto mount = volume.mount(closing());

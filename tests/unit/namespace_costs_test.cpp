@@ -162,6 +162,7 @@ TEST_CASE("link is 3 writes and the read of the answer, and unlink of one name o
   const auto f = make_file(*p.fs.file_system, root_ino, "f");
   const auto object = format::inode_object(f);
   p.look_up({"f", "g"});
+  p.volume.clock().advance(std::chrono::milliseconds(1));
   need(p.fs->link(f, root_ino, "g"));
   auto trace = p.fs.client->trace();
   REQUIRE(trace.size() == 4);
