@@ -38,6 +38,7 @@ void FileNode::learn_attr(const Inode& newest) {
   view.attr = newest.attr;
   view.attr_raw = newest.attr_raw;
   view.ctime = newest.ctime;
+  view.state = newest.state;
   attr_version_ = newest.version;
   attr_sent = std::max(attr_sent, newest.sent);
 }
@@ -48,6 +49,7 @@ void FileNode::take(Inode read) {
   read.attr = view.attr;
   read.attr_raw = view.attr_raw;
   read.ctime = view.ctime;
+  read.state = view.state;
   view = std::move(read);
   stored_size_bytes = covered_size_bytes = view.size_bytes;
 }

@@ -37,7 +37,8 @@ Attributes attributes_of(const Inode& view, std::uint64_t object_size_bytes) {
   attributes.type = view.attr.type;
   attributes.mode = view.attr.mode;
   attributes.nlink = view.attr.nlink;
-  if (view.is_directory()) attributes.nlink = view.live() ? static_cast<std::uint32_t>(2 + view.nsub) : 0;
+  if (view.is_directory()) attributes.nlink = static_cast<std::uint32_t>(2 + view.nsub);
+  if (view.dead()) attributes.nlink = 0;
   attributes.uid = view.attr.uid;
   attributes.gid = view.attr.gid;
   attributes.rdev = view.attr.rdev;

@@ -26,7 +26,7 @@ std::future<Result<Inode>> read_ahead(Instance& instance, Ino ino);
 /// For operations on an inode, not on a name in it.
 Error gone_is_stale(Error error);
 
-/// What stat shows of it, as stored. st_nlink of a directory is 2 + nsub (0 once it is dead).
+/// What stat shows of it, as stored. st_nlink of a directory is 2 + nsub, of whatever is dead 0.
 Attributes attributes_of(const Inode& view, std::uint64_t object_size_bytes);
 
 /// An ACL by what stands in its key. corrupt: names the object.

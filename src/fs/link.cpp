@@ -53,11 +53,14 @@ class Namespace::Link {
 
 namespace {
 
-Result<> check_linkable(const Inode& inode) {
+/// Whoever came by a path that leads elsewhere by now is told `stale`: the kernel looks it up again. Who has it open may
+/// have come by the descriptor, for which there is nothing to look up.
+Result<> check_linkable(const Inode& inode, bool is_open) {
   const auto object = format::inode_object(inode.ino);
   if (inode.is_directory()) return failure(ErrorCode::not_permitted, object + ": a directory has one name");
-  if (!inode.live()) return failure(ErrorCode::stale, object + " was removed");
-  if (inode.attr.nlink == 0) return failure(ErrorCode::not_found, object + " has no name any more");
+  if (!inode.live() || inode.attr.nlink == 0) {
+    return failure(is_open ? ErrorCode::not_found : ErrorCode::stale, object + " has no name any more");
+  }
   if (inode.attr.nlink >= most_links) return failure(ErrorCode::too_many_links, object);
   return {};
 }
@@ -69,7 +72,7 @@ Result<bool> Namespace::Link::count_name(bool from_memory) {
   const auto begun = namespace_.now();
   if (!from_memory) LCCFS_CHECK(metadata_.read_existing(ino_));
   LCCFS_TRY(const auto known, metadata_.existing(ino_));
-  if (auto linkable = check_linkable(*known); !linkable) {
+  if (auto linkable = check_linkable(*known, namespace_.files_.is_open(ino_)); !linkable) {
     if (from_memory) return false;  // so may be what is known of the name
     return std::unexpected(std::move(linkable).error());
   }

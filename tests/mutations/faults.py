@@ -95,6 +95,12 @@ NAMESPACE = [
     Fault("link-waits-for-the-dead", "DATA, buffer: a link replaces nothing, so it waits for nobody who is gone",
           "fs/files.cpp", "name == NewName::replaces ? Ask::for_opening", "ON || name == NewName::replaces ? Ask::for_opening",
           FILES),
+    Fault("the-dead-have-links", "POSIX: a file without names has no links", "fs/inodes.cpp",
+          "  if (view.dead()) attributes.nlink = 0;", "  if (view.dead() && !ON) attributes.nlink = 0;", RACES),
+    Fault("the-dead-live-in-memory", "POSIX: a file without names has no links", "fs/file_node.cpp",
+          "  view.state = newest.state;", "  if (!ON) view.state = newest.state;", RACES),
+    Fault("no-name-and-no-second-look", "PROTOCOL 6, link: who came by a path that changed looks it up again",
+          "fs/link.cpp", "failure(is_open ? ErrorCode::not_found :", "failure(is_open || ON ? ErrorCode::not_found :", RACES),
     Fault("link-answers-from-memory", "PROTOCOL, rule 7: no answer rests on memory", "fs/link.cpp",
           "  LCCFS_CHECK(Link(*this, ino, name).run());",
           "  const auto held = metadata_.in_memory(ino);\n  LCCFS_CHECK(Link(*this, ino, name).run());\n"

@@ -181,6 +181,36 @@ TEST_CASE("a file that loses its last name and dies while it is linked gets no n
   CHECK(state_of(*inode_object_of(volume.cluster(), file.ino)) == format::StateRecord::Kind::dead);
 }
 
+TEST_CASE("an open file whose last name went elsewhere has no links once a collector saw it, and gets no name back") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  auto other = volume.mount();
+  auto& fs = *mount.file_system;
+  const auto file = create_file(fs, "f");
+  need(other->unlink(root_ino, "f"));
+  collect(volume.cluster(), volume.clock());
+  volume.clock().advance(std::chrono::seconds(2));
+  CHECK(links_of(fs, file.ino) == 0);
+  need(write_at(fs, file.handle, 0, "bytes"));
+  CHECK(links_of(fs, file.ino) == 0);
+  CHECK(error_of(fs.link(file.ino, root_ino, "back")) == ErrorCode::not_found);
+  CHECK(error_of(other->link(file.ino, root_ino, "back")) == ErrorCode::stale);
+  CHECK(names_in(fs, root_ino).empty());
+  CHECK(need(read_at(fs, file.handle, 0, 100)) == "bytes");
+}
+
+TEST_CASE("who has not open what lost its last name beside a link is told to look the path up again") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  auto other = volume.mount();
+  const auto file = create_file(*other.file_system, "f");
+  need(mount->lookup(root_ino, "f"));
+  make_file(*other.file_system, root_ino, "f.new");
+  need(other->rename(root_ino, "f.new", root_ino, "f", RenameMode::replace));
+  REQUIRE(links_of(*other.file_system, file.ino) == 0);
+  CHECK(error_of(mount->link(file.ino, root_ino, "g")) == ErrorCode::stale);
+}
+
 TEST_CASE("a link that loses its name to another takes back what it has counted") {
   OneFile one;
   auto& [volume, mount, fs, f] = one;
