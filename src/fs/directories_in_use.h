@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -37,6 +38,12 @@ struct DirectoryHandle {
   Mutex mutex;  // held while a page is read: one at a time for one handle
   bool listed GUARDED_BY(mutex) = false;
   ListingPage page GUARDED_BY(mutex);
+};
+
+/// An inode that may point back to a directory, because of an operation that failed, without a name there.
+struct PointerInDoubt {
+  Ino ino, parent;
+  bool operator==(const PointerInDoubt&) const = default;
 };
 
 class DirectoriesInUse {
@@ -74,11 +81,27 @@ class DirectoriesInUse {
     DirectoriesInUse& directories_;
     const Ino parent_;
   };
-  /// For an inode whose name is in doubt. This client never hears that the collector has dealt with it, so the
-  /// directory stays here to the end.
+  /// For an inode whose name is in doubt: the directory stays here to the end.
   void keep(Ino parent) {
     const Lock lock(mutex_);
     parents_of_new_.insert(parent);
+  }
+  /// Until it is let go.
+  void keep(const PointerInDoubt& pointer) {
+    const Lock lock(mutex_);
+    in_doubt_.push_back(pointer);
+  }
+  void let_go(const PointerInDoubt& pointer) {
+    const Lock lock(mutex_);
+    std::erase(in_doubt_, pointer);
+  }
+  /// Those to this directory.
+  std::vector<PointerInDoubt> in_doubt(Ino parent) const {
+    const Lock lock(mutex_);
+    std::vector<PointerInDoubt> found;
+    std::ranges::copy_if(in_doubt_, std::back_inserter(found),
+                         [parent](const PointerInDoubt& one) { return one.parent == parent; });
+    return found;
   }
 
   bool is_open(Ino ino) const {
@@ -87,7 +110,8 @@ class DirectoriesInUse {
   }
   bool is_parent_of_new(Ino ino) const {
     const Lock lock(mutex_);
-    return parents_of_new_.contains(ino);
+    const auto leads_here = [ino](const PointerInDoubt& one) { return one.parent == ino; };
+    return parents_of_new_.contains(ino) || std::ranges::any_of(in_doubt_, leads_here);
   }
 
  private:
@@ -95,6 +119,7 @@ class DirectoriesInUse {
   std::map<HandleId, std::shared_ptr<DirectoryHandle>> handles_ GUARDED_BY(mutex_);
   std::uint64_t last_ GUARDED_BY(mutex_) = 0;
   std::multiset<Ino> parents_of_new_ GUARDED_BY(mutex_);  // a kept one is there once more for ever
+  std::vector<PointerInDoubt> in_doubt_ GUARDED_BY(mutex_);
 };
 
 }  // namespace lccfs

@@ -130,7 +130,7 @@ Result<> Namespace::Link::run() {
   const DirectoriesInUse::Making making(namespace_.directories_, name_.directory);
   if (const auto named = until_done(instance_, [this](bool first) { return name_once(first); }); !named) {
     const bool may_point_here = may_have_name_ || (counted_ ? !take_back() : may_be_counted_);
-    if (may_point_here) namespace_.directories_.keep(name_.directory);
+    if (may_point_here) namespace_.directories_.keep({ino_, name_.directory});
     return std::unexpected(named.error());
   }
   return {};

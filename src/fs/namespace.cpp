@@ -73,17 +73,35 @@ void Namespace::change_ctime_later(Ino moved, TimeSpec time) {
   apply_later(txn::set_ctime(moved, time));
 }
 
+void Namespace::begin_background_step() {
+  const Lock lock(background_mutex_);
+  ++in_background_;
+}
+
+void Namespace::end_background_step() {
+  const Lock lock(background_mutex_);
+  --in_background_;
+  background_done_.notify_all();
+}
+
 void Namespace::apply_later(MetaTxn txn) {
-  {
-    const Lock lock(background_mutex_);
-    ++in_background_;
-  }
+  begin_background_step();
   const std::string step = txn.object + ": " + txn.step;
   instance_.store().apply_async(std::move(txn), [this, step](const Result<Applied>& applied) {
     if (!applied) log::debug(step + ": not done: " + applied.error().context);
-    const Lock lock(background_mutex_);
-    --in_background_;
-    background_done_.notify_all();
+    end_background_step();
+  });
+}
+
+/// The operation is over, so its step takes effect no more: what a read does not show was taken back, by a collector
+/// as a rule, or never was there.
+void Namespace::look_again_at(const PointerInDoubt& in_doubt) {
+  begin_background_step();
+  objects::read_inode_async(instance_.reader(), in_doubt.ino, {.traces = true}, [this, in_doubt](const auto& read) {
+    const auto leads_there = [&in_doubt](const auto& one) { return one.parent == in_doubt.parent; };
+    const bool is_gone = !read && read.error().code == ErrorCode::not_found;
+    if (is_gone || (read && std::ranges::none_of(read->pointers, leads_there))) directories_.let_go(in_doubt);
+    end_background_step();
   });
 }
 

@@ -87,6 +87,10 @@ class Namespace {
 
   /// A step that may be done twice, or not at all: the answer does not wait for it.
   void apply_later(MetaTxn txn);
+  /// Lets its directory go, not at once, if the inode does not point there any more. Does not block.
+  void look_again_at(const PointerInDoubt& pointer);
+  void begin_background_step() EXCLUDES(background_mutex_);
+  void end_background_step() EXCLUDES(background_mutex_);
 
   Result<EntryReply> lookup_by_number(Ino ino);
   Result<> move(txn::Name from, txn::Name to, RenameMode mode);

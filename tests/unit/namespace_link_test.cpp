@@ -211,6 +211,37 @@ TEST_CASE("who has not open what lost its last name beside a link is told to loo
   CHECK(error_of(mount->link(file.ino, root_ino, "g")) == ErrorCode::stale);
 }
 
+TEST_CASE("a directory that a failed link may lead to goes when a collector saw to that, though the client stays") {
+  OneFile one;
+  auto& [volume, mount, fs, f] = one;
+  auto other = volume.mount();
+  const auto directory = make_dir(fs, root_ino, "d");
+  const bool name_is_taken = GENERATE(true, false);
+  mount.client->set_hook([&](const StepInfo& info) {
+    const bool is_commit = info.step == "insert entry";
+    if (is_commit && name_is_taken) make_file(*other.file_system, directory, "g");
+    const bool fails = info.step == "take back link" || (is_commit && !name_is_taken);
+    return fails ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
+  });
+  CHECK(error_of(fs.link(f, directory, "g")) == (name_is_taken ? ErrorCode::exists : ErrorCode::io));
+  mount.client->set_hook(nullptr);
+  CHECK(links_of(fs, f) == 2);
+  if (name_is_taken) need(other->unlink(directory, "g"));
+  need(other->rmdir(root_ino, "d"));
+  need(other->unmount());
+
+  // What the client that stays has logged is too young for this one.
+  TestCollector waits(volume.cluster(), volume.clock(), std::chrono::minutes(5));
+  for (unsigned pass = 0; pass < 3; ++pass) waits.pass();
+  waits.end();
+  CHECK(points_back_by_key(volume, f));
+  CHECK(inode_object_of(volume.cluster(), directory));
+  for (unsigned pass = 0; pass < 3; ++pass) collect(volume.cluster(), volume.clock());
+  CHECK_FALSE(inode_object_of(volume.cluster(), directory));
+  CHECK_FALSE(points_back_by_key(volume, f));
+  CHECK(links_of(fs, f) == 1);
+}
+
 TEST_CASE("a link that loses its name to another takes back what it has counted") {
   OneFile one;
   auto& [volume, mount, fs, f] = one;
