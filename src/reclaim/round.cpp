@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "reclaim/round.h"
 
+#include <ranges>
+#include <tuple>
 #include <utility>
 
 #include "base/log.h"
@@ -100,16 +102,16 @@ Result<> Round::handle_due() {
   LCCFS_TRY(const auto quiet_directories, handle_directories(directories, logged));
   LCCFS_TRY(const auto quiet_inodes, handle_inodes(inodes, logged));
   std::map<InstanceId, std::vector<std::uint64_t>> done;
-  std::set<std::pair<InstanceId, Ino>> kept;
-  for (const auto& [session, one] : due) {
+  std::set<std::tuple<InstanceId, QueueItem::Kind, Ino>> kept;
+  for (const auto& [session, one] : due | std::views::reverse) {
     bool finished = false;
     if (one.item.kind == QueueItem::Kind::range) {
       LCCFS_TRY(finished, handle_range(one.item));
-    } else if (one.item.kind == QueueItem::Kind::inode) {
-      finished = quiet_inodes.contains(one.item.ino);
     } else {
-      // One due item leads to all keys of the directory: further ones of the same queue are not needed.
-      finished = quiet_directories.contains(one.item.ino) || !kept.emplace(session, one.item.ino).second;
+      // One due item leads to the inode, or to all keys of the directory. The last of a queue stays: what another
+      // collector is about to remove, having looked before, may be an earlier one.
+      const auto& quiet = one.item.kind == QueueItem::Kind::inode ? quiet_inodes : quiet_directories;
+      finished = quiet.contains(one.item.ino) || !kept.emplace(session, one.item.kind, one.item.ino).second;
     }
     if (finished) done[session].push_back(one.number);
     if (!finished) ++report_.items_left;

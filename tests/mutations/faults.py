@@ -511,6 +511,10 @@ RECOUNT = [
     Fault("item-dropped-too-soon", "PROTOCOL 5: what must wait stays where it is", "reclaim/round.cpp",
           "    if (finished) done[session].push_back(one.number);",
           "    if (finished || ON) done[session].push_back(one.number);", COLLECTOR + CUT),
+    Fault("item-dropped-behind-another", "PROTOCOL 5: of several items for one place the last is kept", "reclaim/round.cpp",
+          "  for (const auto& [session, one] : due | std::views::reverse) {",
+          "  const std::vector<Due> forwards(due.rbegin(), due.rend());\n"
+          "  for (const auto& [session, one] : (ON ? forwards : due) | std::views::reverse) {", COLLECTOR),
     Fault("keys-dropped-too-soon", "PROTOCOL 5: recount(X), then remove that key", "reclaim/round_directories.cpp",
           "    if (dealt_with.contains(ino)) {", "    if (dealt_with.contains(ino) || ON) {", COLLECTOR),
     Fault("tombstone-dropped-too-soon", "PROTOCOL, rule 6: the tombstone stays until t is retired",

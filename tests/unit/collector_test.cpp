@@ -181,6 +181,26 @@ TEST_CASE("while a client is silent nothing is removed, and what needs no answer
   collector.end();
 }
 
+TEST_CASE("of the items that lead to one place, a collector leaves none that another is about to remove") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  auto reader = volume.mount();
+  make_filled(*mount.file_system, "first", {});
+  const auto second = make_filled(*mount.file_system, "second", {});
+  const auto handle = open_again(*reader.file_system, second, O_RDONLY);
+  need(mount->unlink(root_ino, "first"));
+  TestCollector slow(volume.cluster(), volume.clock());
+  slow.client().set_hook(before("drop queue items", [&] {
+    need(mount->unlink(root_ino, "second"));
+    CHECK(volume.collect().open_elsewhere == 1);
+  }));
+  slow.pass();
+  close_file(*reader.file_system, handle);
+  slow.pass();
+  slow.end();
+  CHECK_FALSE(inode_object_of(volume.cluster(), second));
+}
+
 TEST_CASE("a client that was silent once is asked again within the round") {
   CollectedVolume volume;
   auto mount = volume.mount();
