@@ -58,6 +58,19 @@ std::vector<Token> traces_of(const Inode& inode) {
   return tokens;
 }
 
+/// Of what is linked and unlinked all the time some trace is never retired, and each link leaves one more. One that is
+/// retired is nobody's to take back.
+Result<std::vector<objects::BackPointer>> doubles_of(Horizon& horizon, const Inode& inode) {
+  std::vector<objects::BackPointer> doubles;
+  std::set<Ino> kept;
+  for (const auto& pointer : inode.pointers) {
+    LCCFS_TRY(const auto verdict, horizon.judge(pointer.token));
+    if (verdict != Horizon::Verdict::retired) continue;
+    if (!kept.insert(pointer.parent).second) doubles.push_back(pointer);
+  }
+  return doubles;
+}
+
 Kind kind_of(const Assessment& assessment) {
   const auto& inode = assessment.inode;
   const bool named = assessment.names.total() > 0;
@@ -97,7 +110,10 @@ Result<Assessment> examine(const Query& query, Horizon& horizon, Ino ino) {
     }
     LCCFS_TRY(const auto verdict, judge(horizon, traces_of(assessment.inode)));
     if (verdict == Horizon::Verdict::retired_since_now) continue;
-    if (verdict == Horizon::Verdict::not_retired) return assessment;
+    if (verdict == Horizon::Verdict::not_retired) {
+      LCCFS_TRY(assessment.doubles, doubles_of(horizon, assessment.inode));
+      return assessment;
+    }
     if (assessment.inode.sealed()) {
       assessment.kind = Kind::settle_seal;
       return assessment;

@@ -36,14 +36,16 @@ Result<bool> Recount::apply(MetaTxn txn) const {
 }
 
 Result<Assessment> Recount::advance(Horizon& horizon, Ino ino) const {
+  bool changed = false;
   for (unsigned steps = 0;; ++steps) {
     LCCFS_TRY(auto assessment, examine(instance_.reader(), horizon, ino));
     const auto kind = assessment.kind;
     const bool to_be_changed = kind == Kind::settle_seal || kind == Kind::settle_mark || kind == Kind::trim ||
-                               kind == Kind::kill || kind == Kind::clear_names;
-    assessment.after_a_change = steps > 0;
+                               kind == Kind::kill || kind == Kind::clear_names || !assessment.doubles.empty();
+    assessment.after_a_change = changed;
     if (!to_be_changed || steps == most_steps || stop_.stop_requested()) return assessment;
     LCCFS_CHECK(take_step(assessment));
+    changed = changed || kind != Kind::wait;
   }
 }
 
@@ -59,6 +61,8 @@ Result<bool> Recount::take_step(const Assessment& assessment) const {
       return settle_mark(instance_, txn::Name(instance_.super().uuid, marked.directory, marked.name),
                          {encode(marked.record), marked.record});
     }
+    case Kind::wait:
+      return drop(assessment.inode, {assessment.doubles, std::nullopt});
     case Kind::trim:
       return trim(assessment);
     case Kind::kill:
@@ -71,14 +75,16 @@ Result<bool> Recount::take_step(const Assessment& assessment) const {
 }
 
 Result<bool> Recount::trim(const Assessment& assessment) const {
-  const auto trim = trim_of(assessment);
+  LCCFS_TRY(const bool applied, drop(assessment.inode, trim_of(assessment)));
+  if (applied) ++tally_.inodes_corrected;
+  return applied;
+}
+
+Result<bool> Recount::drop(const Inode& inode, const Trim& trim) const {
   std::vector<std::string> keys;
   keys.reserve(trim.drop.size());
   for (const auto& pointer : trim.drop) keys.push_back(pointer.key);
-  LCCFS_TRY(const bool applied,
-            apply(txn::trim_links(assessment.inode.ino, assessment.inode.version, keys, trim.attr)));
-  if (applied) ++tally_.inodes_corrected;
-  return applied;
+  return apply(txn::trim_links(inode.ino, inode.version, keys, trim.attr));
 }
 
 /// Out of directories that live: an inode that dies has no name, but for damage. An entry of one of those names that is

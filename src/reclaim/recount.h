@@ -5,6 +5,8 @@
 //  case                  | object     | step                                         | stop here leaves
 //  live X, wrong links   | Inode.X    | [trim links] guard version; nlink and        | done
 //                        |            | back-pointers corrected                      |
+//  X waits               | the same   | the same, of retired back-pointers to one    | the same, fewer keys
+//                        |            | directory all but one; nlink stays           |
 //  live X without a name | Inode.X    | [mark unnamed dead] guard version            | dead X, found by the same item
 //  sealed X              | settle.h   |                                              |
 //  X with a marked name  | settle.h   |                                              |
@@ -58,6 +60,7 @@ class Recount {
   Result<bool> apply(MetaTxn txn) const;
   Result<bool> take_step(const Assessment& assessment) const;
   Result<bool> trim(const Assessment& assessment) const;
+  Result<bool> drop(const Inode& inode, const Trim& trim) const;
   Result<bool> clear_names(const Assessment& assessment) const;
   Result<> empty_directory(Ino directory, TimeSpec logged) const;
   Result<bool> remove_data(const Inode& file) const;

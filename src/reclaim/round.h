@@ -104,6 +104,7 @@ class Round {
   std::vector<Due> due_;
   std::set<std::string> damage_told_;
   std::set<InstanceId> expired_;  // as the round began
+  std::set<Ino> files_left_;      // whatever is no directory, and something is left to be done about it
   bool directories_wait_ = true;  // for what was made in them by expired instances
   bool did_something_ = false;
   unsigned silent_calls_ = 0;  // in a row: liveness polls that not all have answered

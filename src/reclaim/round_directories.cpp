@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <ranges>
 
 #include "reclaim/round.h"
 #include "reclaim/settle.h"
@@ -96,10 +97,15 @@ Result<> Round::read_page(Directory& directory) {
   return {};
 }
 
+/// One key of an instance leads to a file that is left: the last, as with items. (Of a directory each may be what a seal
+/// asks for.)
 Result<> Round::drop_keys(Directory& directory, const std::set<Ino>& dealt_with) {
   auto keys = std::move(directory.finished);
-  for (const auto& [key, ino] : directory.detached) {
-    if (dealt_with.contains(ino)) {
+  std::set<std::pair<Ino, InstanceId>> kept;
+  for (const auto& [key, ino] : directory.detached | std::views::reverse) {
+    const auto by = format::parse_detached_key(key)->token.instance;
+    const bool is_double = files_left_.contains(ino) && !kept.emplace(ino, by).second;
+    if (dealt_with.contains(ino) || is_double) {
       keys.push_back(key);
     } else {
       directory.something_left = true;

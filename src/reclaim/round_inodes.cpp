@@ -32,6 +32,7 @@ Result<std::set<Ino>> Round::handle_inodes(const std::vector<Ino>& inodes, TimeS
       // What leads to one whose directory was lost goes: to lccfs-fsck it is an orphan then, and nothing is in the way.
       const bool nothing_left = kind == Kind::gone || kind == Kind::right || kind == Kind::lost_parent;
       if (nothing_left) dealt_with.insert(chunk[i]);
+      if (!nothing_left && !assessment.inode.is_directory()) files_left_.insert(chunk[i]);
       if (assessment.kind == Kind::reclaim) dead.push_back(std::move(assessment));
       return {};
     }));

@@ -24,6 +24,19 @@ std::uint32_t links_of(FileSystem& fs, Ino ino) { return need(fs.get_attributes(
 
 bool points_back_by_key(TestVolume& volume, Ino ino) { return has_keys(*inode_object_of(volume.cluster(), ino), "p/"); }
 
+/// Keys of that kind, in all objects whose names begin so.
+std::size_t keys_of(TestVolume& volume, const std::string& objects, const std::string& prefix) {
+  std::size_t found = 0;
+  volume.cluster().with_objects([&](scripted::Objects& all) {
+    for (const auto& [name, object] : all.metadata()) {
+      if (!name.starts_with(objects)) continue;
+      found += static_cast<std::size_t>(
+          std::ranges::count_if(object.keys, [&](const auto& key) { return key.first.starts_with(prefix); }));
+    }
+  });
+  return found;
+}
+
 void set_link_count(TestVolume& volume, Ino ino, std::uint32_t nlink) {
   volume.cluster().with_objects([&](scripted::Objects& objects) {
     auto& raw = objects.metadata().at(format::inode_object(ino)).xattrs.at(format::xattr::attr);
@@ -311,4 +324,56 @@ TEST_CASE("a link between a collector's count and its correction is not lost") {
   collector.end();
   collect(volume.cluster(), volume.clock());
   CHECK(links_of(fs, f) == 3);
+}
+
+TEST_CASE(
+    "what a file leaves that is linked and unlinked all the time does not grow from one collector's pass to the next") {
+  OneFile one;
+  auto& [volume, mount, fs, f] = one;
+  const auto directory = make_dir(fs, root_ino, "d");
+  need(fs.link(f, directory, "stays"));
+  unsigned links = 0;
+  const auto link_and_unlink = [&] {
+    need(fs.link(f, directory, "lock"));
+    need(fs.unlink(directory, "lock"));
+    ++links;
+  };
+  TestCollector collector(volume.cluster(), volume.clock());
+  bool is_nested = false;
+  collector.client().set_hook([&](const StepInfo& info) {
+    if (info.kind != StepKind::query || info.object != format::inode_object(f) || is_nested) return Fault{};
+    is_nested = true;
+    link_and_unlink();
+    is_nested = false;
+    return Fault{};
+  });
+  for (unsigned pass = 0; pass < 5; ++pass) {
+    for (unsigned i = 0; i < 50; ++i) link_and_unlink();
+    collector.pass();
+    CHECK(keys_of(volume, format::inode_object(f), "p/") < 20);
+    CHECK(keys_of(volume, format::inode_object(directory), "d/") < 20);
+    CHECK(keys_of(volume, "Session.", "q/") < 20);
+  }
+  CHECK(links > 250);
+  collector.end();
+  collect(volume.cluster(), volume.clock());
+  CHECK(links_of(fs, f) == 2);
+  CHECK(keys_of(volume, format::inode_object(f), "p/") == 1);
+  CHECK(traces_left(volume.cluster()).empty());
+}
+
+TEST_CASE("a collector drops no back-pointer for the sake of one that a link under way takes back") {
+  OneFile one;
+  auto& [volume, mount, fs, f] = one;
+  auto other = volume.mount();
+  const auto directory = make_dir(fs, root_ino, "d");
+  need(other->link(f, directory, "stays"));
+  need(fs.lookup(root_ino, "f"));
+  mount.client->set_hook(before("insert entry", [&] {
+    make_file(*other.file_system, directory, "g");
+    collect(volume.cluster(), volume.clock());
+  }));
+  CHECK(error_of(fs.link(f, directory, "g")) == ErrorCode::exists);
+  collect(volume.cluster(), volume.clock());
+  CHECK(links_of(fs, f) == 2);
 }

@@ -50,6 +50,8 @@ NEEDED = [
     ),
     ("DEAD_DIRECTORY_WAITS", Case("a file", (("unlink", 2, "a"), ("rmdir", 1, "A")), **ONE_PASS)),
     ("REMOVAL_COUNTS_FIRST", Case("three names", (("unlink", 2, "a"), ("unlink", 2, "b")), **ONE_PASS)),
+    ("ONE_OF_DOUBLES", Case("hard link", (("link", 2, "a", 3, "b"), ("unlink", 2, "b")), **ONE_PASS)),
+    ("DOUBLES_ARE_RETIRED", Case("a file", (("link", 2, "a", 3, "b"),) * 2, **ONE_PASS)),
     ("RECOUNT_VERSION", Case("a file", (("link", 2, "a", 2, "b"), ("unlink", 2, "a")), **ONE_PASS)),
 ]
 

@@ -66,6 +66,14 @@ MENDS = Mends(
             "PROTOCOL 5, recount",
             "an inode that has just lost a name waits for the operation that took it: it corrects nlink by one",
         ),
+        "ONE_OF_DOUBLES": (
+            "PROTOCOL 5, recount",
+            "of the retired back-pointers to one directory, of an inode that is left, one stays",
+        ),
+        "DOUBLES_ARE_RETIRED": (
+            "PROTOCOL 5, recount",
+            "a back-pointer that is not retired stands in for no other: it may be taken back",
+        ),
         "RECOUNT_VERSION": ("PROTOCOL 5, recount", "recount's steps guard the version as read"),
     }
 )
