@@ -67,6 +67,11 @@ std::string count_text(std::uint64_t count) {
   return text;
 }
 
+void add_word(std::string& list, std::string_view word) {
+  if (!list.empty()) list += ", ";
+  list += word;
+}
+
 std::string printable(std::string_view bytes) {
   std::string text;
   while (!bytes.empty()) {

@@ -15,6 +15,9 @@ std::string size_text(std::uint64_t size_bytes);
 /// With commas: "1,234,567".
 std::string count_text(std::uint64_t count);
 
+/// One word more in a list: "a, b".
+void add_word(std::string& list, std::string_view word);
+
 /// Bytes as others wrote them, as one line for terminals and logs: UTF-8 stays, but for what would break a line or
 /// steer a terminal (control characters, DEL, C1, line separators, changes of the writing direction); that, and every
 /// byte that is no UTF-8, is \xNN. What it makes it leaves alone: everything that leaves a program may go through it

@@ -43,7 +43,7 @@ nlohmann::ordered_json names_json(const VolumeInfo& info) {
   super.ro_compat = info.ro_compat;
   super.incompat = info.incompat;
   for (const auto& feature : format::all_features) {
-    if (has(super, feature)) names.push_back(feature.name);
+    if (feature.is_in(super)) names.push_back(feature.name);
   }
   return names;
 }

@@ -3,13 +3,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <optional>
+
+#include "base/text.h"
 
 namespace lccfs::format {
 
 namespace {
-
-void append(std::string& text, const std::string& word) { text += (text.empty() ? "" : ", ") + word; }
 
 std::string hexadecimal(std::uint64_t bits) {
   std::array<char, 16> digits{};
@@ -35,8 +36,6 @@ std::optional<std::vector<std::uint64_t>> parse_version(std::string_view text) {
 
 }  // namespace
 
-bool has(const SuperRecord& super, const Feature& feature) { return (super.*feature.mask & feature.bit) != 0; }
-
 std::uint64_t known_bits(FeatureMask mask) {
   std::uint64_t bits = 0;
   for (const auto& feature : all_features) {
@@ -48,7 +47,7 @@ std::uint64_t known_bits(FeatureMask mask) {
 std::vector<Feature> missing_features(const SuperRecord& super) {
   std::vector<Feature> missing;
   for (const auto& feature : all_features) {
-    if (!has(super, feature)) missing.push_back(feature);
+    if (!feature.is_in(super)) missing.push_back(feature);
   }
   return missing;
 }
@@ -58,18 +57,19 @@ void set_features(SuperRecord& super, const std::vector<Feature>& features) {
 }
 
 std::string feature_names(FeatureMask mask, std::uint64_t bits) {
-  std::string names;
-  for (const auto& feature : all_features) {
-    if (feature.mask == mask && (bits & feature.bit) != 0) append(names, feature.name);
-  }
+  std::vector<Feature> named;
+  std::ranges::copy_if(all_features, std::back_inserter(named), [mask, bits](const Feature& feature) {
+    return feature.mask == mask && (bits & feature.bit) != 0;
+  });
+  auto names = names_of(named);
   const std::uint64_t nameless = bits & ~known_bits(mask);
-  if (nameless != 0) append(names, hexadecimal(nameless));
+  if (nameless != 0) add_word(names, hexadecimal(nameless));
   return names;
 }
 
 std::string names_of(const std::vector<Feature>& features) {
   std::string names;
-  for (const auto& feature : features) append(names, feature.name);
+  for (const auto& feature : features) add_word(names, feature.name);
   return names;
 }
 

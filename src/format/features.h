@@ -21,6 +21,7 @@ struct Feature {
   FeatureMask mask;
   std::uint64_t bit;
   const char* since;  ///< the version of the program that was the first to know it
+  bool is_in(const SuperRecord& super) const { return (super.*mask & bit) != 0; }
 };
 
 inline constexpr std::array all_features{
@@ -30,7 +31,6 @@ inline constexpr std::array all_features{
     Feature{"locks", &SuperRecord::incompat, feature::locks, "0.3.0"},
 };
 
-bool has(const SuperRecord& super, const Feature& feature);
 std::uint64_t known_bits(FeatureMask mask);
 /// Those of the table that the volume has not.
 std::vector<Feature> missing_features(const SuperRecord& super);

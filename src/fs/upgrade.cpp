@@ -43,7 +43,7 @@ Result<> check_all_know(const KeyPage& records, const std::vector<Feature>& feat
     const auto record = format::decode<InstanceRecord>(value);
     if (!record) return std::unexpected(format::damage_of("Super: " + key, record.error()));
     if (record->state != InstanceRecord::State::live || knows_all(*record, features)) continue;
-    blocking += (blocking.empty() ? "" : ", ") + described(key, *record);
+    add_word(blocking, described(key, *record));
   }
   if (blocking.empty()) return {};
   return failure(ErrorCode::unsupported, "clients of the volume do not know " + format::names_of(features) + ": " +

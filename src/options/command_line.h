@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "lccfs/result.h"
 #include "lccfs/volume_address.h"
 
@@ -132,7 +133,7 @@ Store choice(T& variable, std::vector<std::pair<std::string, T>> values) {
     std::string words;
     for (const auto& [word, value] : values) {
       if (word == text) return variable = value, Result<>{};
-      words += (words.empty() ? "" : ", ") + word;
+      add_word(words, word);
     }
     return failure(ErrorCode::invalid, "'" + text + "' is not one of " + words);
   };

@@ -112,12 +112,16 @@ class Volume:
     def lccfs(self, command, *options, **settings):
         return run(context.bin / "lccfs", command, *self.address, *options, **settings)
 
+    def said(self, command, *options):
+        """Its standard output."""
+        return self.lccfs(command, *options, stdout=subprocess.PIPE).stdout
+
     def make(self, *options):
         self.lccfs("mkfs", *options)
         return self
 
     def info(self):
-        return json.loads(self.lccfs("info", "--json", stdout=subprocess.PIPE).stdout)
+        return json.loads(self.said("info", "--json"))
 
     def mount(self, *options):
         mount = Mount(self, options)

@@ -47,7 +47,7 @@ class UpgradeTest(AdministrationTest):
         run(context.bin / "damage_tool", *self.volume.address, "--object", "Super", "--features", str(bits))
 
     def upgrade(self, *options):
-        return output(context.bin / "lccfs", "upgrade", *self.volume.address, *options)
+        return self.volume.said("upgrade", *options)
 
     def features(self):
         return self.volume.info()["features"]
@@ -83,7 +83,7 @@ class ClientsTest(MountTest):
     stores = ("local", "rados")
 
     def clients(self):
-        return json.loads(self.volume.lccfs("clients", "--json", stdout=subprocess.PIPE).stdout)
+        return json.loads(self.volume.said("clients", "--json"))
 
     def test_each_mount_is_listed_and_one_is_evicted(self):
         other = self.volume.mount()
@@ -94,12 +94,12 @@ class ClientsTest(MountTest):
             return  # there a fence ends the process
         self.mount.may_die = True
         evicted = listed[str(self.mount.path)]
-        said = self.volume.lccfs("evict", "--client", str(evicted["number"]), stdout=subprocess.PIPE).stdout
+        said = self.volume.said("evict", "--client", str(evicted["number"]))
         self.assertIn(f"evicted {evicted['number']} live: pid {evicted['pid']} on ", said)
         self.assert_errno(errno.EIO, os.listdir, self.mount.path)
         wait_until(lambda: "fenced" in self.mount.log_text(), 10, "a word about the fence in the log")
         (other / "file").write_text("x", encoding="utf-8")
-        said = self.volume.lccfs("evict", "--client", str(evicted["number"]), stdout=subprocess.PIPE).stdout
+        said = self.volume.said("evict", "--client", str(evicted["number"]))
         self.assertIn("nothing to do: ", said)
         self.mount.remount()
         self.assertEqual(os.listdir(self.mount.path), ["file"])

@@ -8,6 +8,12 @@
 using namespace lccfs;
 using namespace std::string_literals;
 
+TEST_CASE("words of a list have commas between them") {
+  std::string list;
+  for (const auto* word : {"one", "two", "three"}) add_word(list, word);
+  CHECK(list == "one, two, three");
+}
+
 TEST_CASE("text of all languages is printed as it is") {
   for (const std::string text : {"", "plain", "a\\b \"c\" 'd'", "Grüße", "日本語", "𝄞 🙂", "\xc2\xa0"})
     CHECK(printable(text) == text);
