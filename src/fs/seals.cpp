@@ -25,12 +25,6 @@ namespace {
 
 constexpr std::uint32_t entries_at_once = 1024;
 
-/// A step that another client may have done, on an object that may be gone.
-Result<> done_or_needless(const Result<StepResult>& step) {
-  if (!step && step.error().code != ErrorCode::not_found) return std::unexpected(step.error());
-  return {};
-}
-
 txn::SubdirectoryCount one_less(const Inode& directory) {
   return {directory.nsub_raw, directory.nsub > 0 ? directory.nsub - 1 : 0};
 }
@@ -70,7 +64,8 @@ Result<> Seals::clear_dangling(const txn::Name& name, const txn::Entry& entry) {
   const auto cleared = instance_.run(txn::clear_dangling_entry(name, entry, nsub));
   metadata_.names.drop(name);
   metadata_.inodes.drop(name.directory);
-  return done_or_needless(cleared);
+  LCCFS_CHECK(reclaim::done_or_needless(cleared));
+  return {};
 }
 
 Result<bool> Seals::takes_names(const std::shared_ptr<const Inode>& directory) {
@@ -154,7 +149,7 @@ Result<std::optional<StateRecord>> Seals::seal_empty(std::span<const ExpectedEnt
 
 /// By the owner of the seal, whose step in the parent has certainly not been applied, and will not be sent again.
 void Seals::take_back(const StateRecord& seal, Ino sealed) {
-  const auto unsealed = done_or_needless(instance_.run(txn::unseal(sealed, seal)));
+  const auto unsealed = reclaim::done_or_needless(instance_.run(txn::unseal(sealed, seal)));
   const auto removed = instance_.run_repeatable(txn::remove_decision(seal.parent, seal.token));
   metadata_.inodes.drop(sealed);
   if (!unsealed || !done_or_gone(removed)) {

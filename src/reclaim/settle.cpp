@@ -9,13 +9,12 @@ namespace lccfs::reclaim {
 using format::DecisionRecord;
 using format::StateRecord;
 
-namespace {
-
-/// A step that another client may have done, on an object that may be gone.
 Result<bool> done_or_needless(const Result<StepResult>& step) {
   if (!step && step.error().code != ErrorCode::not_found) return std::unexpected(step.error());
   return true;
 }
+
+namespace {
 
 Result<bool> move_out(Instance& instance, const txn::Name& name, const txn::Entry& entry) {
   LCCFS_CHECK(instance.rely_on_directory(name.directory));

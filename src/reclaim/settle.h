@@ -34,6 +34,9 @@
 
 namespace lccfs::reclaim {
 
+/// true, or why it failed: of a step that another client may have done, on an object that may be gone.
+Result<bool> done_or_needless(const Result<StepResult>& step);
+
 /// One attempt. true: X is no longer sealed as it was. false: look again (after a cancel, or a lost race). The caller
 /// is inside an Operation. Blocks; any thread.
 Result<bool> settle_seal(Instance& instance, Ino sealed, const format::StateRecord& seal);

@@ -231,11 +231,14 @@ NAMESPACE = [
     Fault("clears-what-does-not-dangle", "PROTOCOL, rule 2: a name is cleared by its whole value", "fs/seals.cpp",
           "  if (!again || again->raw != entry.raw) return {};",
           "  if (!again || (again->raw != entry.raw && !ON)) return {};\n"
-          "  if (ON) return done_or_needless(instance_.run(txn::clear_dangling_entry(name, *again, std::nullopt)));",
+          "  if (ON) {\n"
+          "    LCCFS_CHECK(reclaim::done_or_needless(\n"
+          "        instance_.run(txn::clear_dangling_entry(name, *again, std::nullopt))));\n"
+          "    return {};\n  }",
           RACES + PAIRS),
     Fault("seal-not-taken-back", "PROTOCOL 6, rmdir: 2 failed", "fs/seals.cpp",
-          "  const auto unsealed = done_or_needless(instance_.run(txn::unseal(sealed, seal)));",
-          "  const auto unsealed = ON ? Result<>{} : done_or_needless(instance_.run(txn::unseal(sealed, seal)));",
+          "  const auto unsealed = reclaim::done_or_needless(instance_.run(txn::unseal(sealed, seal)));",
+          "  const auto unsealed = ON ? true : reclaim::done_or_needless(instance_.run(txn::unseal(sealed, seal)));",
           RACES + PAIRS),
     Fault("own-tombstone-left", "PROTOCOL 6, rmdir: 2 failed: remove the own x/t", "fs/seals.cpp",
           "  const auto removed = instance_.run_repeatable(txn::remove_decision(seal.parent, seal.token));",
