@@ -11,7 +11,7 @@ import socket
 import stat
 import struct
 
-from harness import MountTest, NOBODY, as_user, context, run
+from harness import MountTest, NOBODY, as_user, context, run, wait_until
 
 RENAME_NOREPLACE, RENAME_EXCHANGE, RENAME_WHITEOUT = 1, 2, 4
 AT_FDCWD = -100
@@ -136,6 +136,18 @@ class HardLinkTest(MountTest):
             open_file = f"/proc/self/fd/{file.fileno()}"
             self.assert_errno(errno.ENOENT, os.link, open_file, "back", dst_dir_fd=top)
             os.close(top)
+        self.assertEqual(os.listdir(self.mount.path), [])
+
+    def test_nor_does_one_that_another_client_removed_once_a_collector_has_seen_it(self):
+        other = self.volume.mount()
+        with open(self.mount / "file", "w", encoding="utf-8") as file:
+            os.unlink(other / "file")
+            run(context.bin / "lccfs-gc", *self.volume.address, "--once", "--grace", "0")
+            top = os.open(self.mount.path, os.O_RDONLY)
+            open_file = f"/proc/self/fd/{file.fileno()}"
+            self.assert_errno(errno.ENOENT, os.link, open_file, "back", dst_dir_fd=top)
+            os.close(top)
+            wait_until(lambda: os.fstat(file.fileno()).st_nlink == 0, 5, "the end of the old count in the kernel")
         self.assertEqual(os.listdir(self.mount.path), [])
 
     def test_a_link_of_a_file_that_is_mapped_and_written_loses_no_byte(self):
