@@ -259,14 +259,14 @@ struct Question {
     release_lease = 1,
     store_attributes = 2,
     share_locks = 3,    ///< to write the file's locks out, and to tell the asker when some of them go
-    locks_changed = 4,  ///< no question: some have gone
+    locks_changed = 4,  ///< some have gone. done: somebody there waits for them; busy: nobody does any more
   };
   Kind kind = Kind::release_lease;
   Ino ino;
   bool from_open = false;        // store_attributes: the asker opens the file, or has it open and reads its end
   std::vector<Ino> others = {};  // store_attributes: of these too, at most question_limit - 1
   std::uint64_t work = 0;        // what an earlier answer to this question has named
-  InstanceId asker = {};         // share_locks only
+  InstanceId asker = {};         // of questions about locks
   bool operator==(const Question&) const = default;
 };
 inline constexpr std::uint32_t question_limit = 64;

@@ -130,7 +130,7 @@ void fields(auto& io, Is<Question> auto& question) {
                    version_with_others);
   io.enumeration(question.kind, Question::Kind::locks_changed);
   io(question.ino, question.from_open);
-  if (question.kind == Question::Kind::share_locks) io(question.asker);
+  if (question.kind >= Question::Kind::share_locks) io(question.asker);
   if (version != version_with_others) return;
   io.list(question.others, question_limit - 1, "too many inodes");
   io(question.work);

@@ -44,8 +44,8 @@ void Files::stop_answering() {
 format::Answer Files::answer(const format::Question& question) {
   using Kind = format::Question::Kind;
   if (question.kind == Kind::locks_changed) {
-    locks_.changed(question.ino);
-    return {format::Answer::Kind::done};
+    using Answer = format::Answer::Kind;
+    return {locks_.changed(question.ino, question.asker) ? Answer::done : Answer::busy};
   }
   if (question.kind == Kind::share_locks) locks_.is_wanted(question.ino, question.asker);
   return recalls_.answer(question);

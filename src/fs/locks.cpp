@@ -18,6 +18,8 @@ constexpr std::chrono::seconds answer_wait{3};
 /// A client that has answered is known to live, and is not asked again, for so long.
 constexpr std::chrono::seconds heard_lately{1};
 constexpr std::chrono::seconds tell_time_out{2};
+/// Where another client waits, locks that are dropped here are not taken again here for so long: it has farther to go.
+constexpr std::chrono::milliseconds head_start{10};
 
 LockHeld as_held(const Result<FileLocks::Tried>& tried) {
   const auto& lock = tried->blocking;
@@ -48,7 +50,9 @@ void Locks::begin(const LockRequest& request, Done done) {
   auto handle = files_.handle(request.handle);
   auto wait = std::make_shared<Wait>(request, std::move(done), handle ? std::move(handle->node) : nullptr);
   if (!wait->node) return finish(wait, failure(ErrorCode::bad_handle, "not an open file"));
-  if (std::holds_alternative<FileSystem::LockDone>(wait->done) && wait->node->locks.set_at_once(request)) {
+  const bool only_asks = std::holds_alternative<FileSystem::FindLockDone>(wait->done);
+  const bool is_late = request.type != LockType::none && !only_asks && gives_way(wait->node->ino);
+  if (!only_asks && !is_late && wait->node->locks.set_at_once(request)) {
     if (request.type != LockType::exclusive) dropped(wait->node->ino);
     return finish(wait, std::nullopt);
   }
@@ -62,7 +66,10 @@ void Locks::begin(const LockRequest& request, Done done) {
     const Lock lock(mutex_);
     waits_.push_back(wait);
   }
-  post([this, wait] { try_until_it_waits(wait); });
+  post([this, wait, is_late] {
+    if (is_late) instance_.clock().sleep_for(head_start);
+    try_until_it_waits(wait);
+  });
 }
 
 void Locks::finish(const WaitRef& wait, Result<std::optional<LockHeld>> result) {
@@ -165,7 +172,7 @@ bool Locks::would_wait_for_itself(std::uint64_t owner, std::uint64_t blocking) c
 bool Locks::must_wait_for_other(const WaitRef& wait, const Tried& tried) {
   const auto now = instance_.clock().elapsed();
   if (wait->request.waits) {
-    pursue(tried.by, wait->node);
+    pursue(tried.by, wait->node, true);
     return true;
   }
   if (!wait->give_up_at) wait->give_up_at = now + answer_wait;
@@ -176,14 +183,15 @@ bool Locks::must_wait_for_other(const WaitRef& wait, const Tried& tried) {
     lives = heard != heard_.end() && now - heard->second < heard_lately;
   }
   if (!lives && now < *wait->give_up_at) {
-    const auto pursuit = pursue(tried.by, wait->node);
+    const auto pursuit = pursue(tried.by, wait->node, false);
     if (now - pursuit.began < answer_wait) return true;
   }
   refuse(wait, tried);
   return false;
 }
 
-Locks::Pursuit Locks::pursue(InstanceId other, const Node& node) {
+/// `is_to_tell`: it is asked, though it was lately, unless it tells when locks are dropped.
+Locks::Pursuit Locks::pursue(InstanceId other, const Node& node, bool is_to_tell) {
   const auto now = instance_.clock().elapsed();
   {
     const Lock lock(mutex_);
@@ -191,7 +199,9 @@ Locks::Pursuit Locks::pursue(InstanceId other, const Node& node) {
       return !one.second.is_under_way && now - one.second.ended >= heard_lately;
     });
     auto& pursuit = pursuits_[{other, node->ino}];
-    if (pursuit.is_under_way || pursuit.ended != std::chrono::nanoseconds{}) return pursuit;
+    const bool was_lately = pursuit.ended != std::chrono::nanoseconds{};
+    const bool tells = !is_to_tell || told_by_.contains({other, node->ino});
+    if (pursuit.is_under_way || (was_lately && tells)) return pursuit;
     pursuit = {.is_under_way = true, .began = now};
   }
   post([this, other, node] { pursue_now(other, node); });
@@ -213,7 +223,10 @@ void Locks::pursue_now(InstanceId other, const Node& node) {
     auto& pursuit = pursuits_[{other, node->ino}];
     pursuit.is_under_way = false;
     pursuit.ended = instance_.clock().elapsed();
-    if (holder && !has_expired) heard_[other] = pursuit.ended;
+    if (holder && !has_expired) {
+      heard_[other] = pursuit.ended;
+      told_by_.insert({other, node->ino});
+    }
   }
   wake(node->ino);
 }
@@ -237,25 +250,74 @@ void Locks::wake(Ino ino) {
   }
 }
 
-/// Locks of this file have gone: here, and there, somebody may have waited for it.
+/// Locks of this file have gone: there, and here, somebody may have waited for it.
 void Locks::dropped(Ino ino) {
-  wake(ino);
-  std::set<InstanceId> to_tell;
+  std::vector<InstanceId> to_tell;
+  bool is_wanted_there = false;
   {
     const Lock lock(mutex_);
-    const auto wanted = wanted_by_.extract(ino);
-    if (wanted) to_tell = std::move(wanted.mapped());
+    for (auto one = wanted_.lower_bound({ino, {}}); one != wanted_.end() && one->first.first == ino; ++one) {
+      is_wanted_there = true;
+      one->second.tell_again = std::exchange(one->second.is_told, true);
+      if (!one->second.tell_again) to_tell.push_back(one->first.second);
+    }
+    if (is_wanted_there) gives_way_until_[ino] = instance_.clock().elapsed() + head_start;
   }
-  for (const auto client : to_tell) {
-    post([this, client, ino] {
-      static_cast<void>(instance_.ask(client, {Question::Kind::locks_changed, ino}, tell_time_out));
-    });
+  for (const auto client : to_tell) post([this, client, ino] { tell(ino, client); });
+  if (!is_wanted_there) return wake(ino);
+  post([this, ino] {
+    instance_.clock().sleep_for(head_start);
+    wake(ino);
+  });
+}
+
+/// One at a time. A client that waits no more is told no more.
+void Locks::tell(Ino ino, InstanceId client) {
+  Question question{Question::Kind::locks_changed, ino};
+  question.asker = instance_.id();
+  for (;;) {
+    std::uint64_t asked = 0;
+    {
+      const Lock lock(mutex_);
+      auto& interest = wanted_.at({ino, client});
+      interest.tell_again = false;
+      asked = interest.asked;
+    }
+    const auto answer = instance_.ask(client, question, tell_time_out);
+    const bool waits = answer && *answer == Instance::AskResult::done;
+    const Lock lock(mutex_);
+    auto& interest = wanted_.at({ino, client});
+    if (!waits && interest.asked == asked) {
+      wanted_.erase({ino, client});
+      gives_way_until_.erase(ino);
+      return;
+    }
+    interest.is_told = interest.tell_again && !ending_;
+    if (!interest.is_told) return;
   }
 }
 
 void Locks::is_wanted(Ino ino, InstanceId asker) {
   const Lock lock(mutex_);
-  wanted_by_[ino].insert(asker);
+  ++wanted_[{ino, asker}].asked;
+}
+
+bool Locks::gives_way(Ino ino) {
+  const Lock lock(mutex_);
+  const auto found = gives_way_until_.find(ino);
+  if (found == gives_way_until_.end()) return false;
+  if (instance_.clock().elapsed() < found->second) return true;
+  gives_way_until_.erase(found);
+  return false;
+}
+
+bool Locks::changed(Ino ino, InstanceId there) {
+  wake(ino);
+  const Lock lock(mutex_);
+  const auto is_for_it = [ino](const auto& wait) { return wait->request.waits && wait->node->ino == ino; };
+  if (std::ranges::any_of(waits_, is_for_it)) return true;
+  told_by_.erase({there, ino});
+  return false;
 }
 
 void Locks::drop_range_locks(HandleId handle, std::uint64_t owner) {

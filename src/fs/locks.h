@@ -46,8 +46,8 @@ class Locks {
   // -- what other clients say
   /// That one waits for locks of this file.
   void is_wanted(Ino ino, InstanceId asker) EXCLUDES(mutex_);
-  /// Another client has dropped some.
-  void changed(Ino ino) { wake(ino); }
+  /// Another client has dropped some. false: nobody waits for them here any more.
+  bool changed(Ino ino, InstanceId there) EXCLUDES(mutex_);
 
   /// All that wait are interrupted; returns when nothing of this is under way any more.
   void end();
@@ -72,6 +72,12 @@ class Locks {
     bool is_under_way = false;
     std::chrono::nanoseconds began{}, ended{};
   };
+  /// Another client waits for locks of a file.
+  struct Interest {
+    std::uint64_t asked = 0;  // how often
+    bool is_told = false;     // under way
+    bool tell_again = false;
+  };
   static constexpr Ino everywhere{};
 
   void begin(const LockRequest& request, Done done);
@@ -86,7 +92,9 @@ class Locks {
   void finish(const WaitRef& wait, Result<std::optional<LockHeld>> result) EXCLUDES(mutex_);
   void wake(Ino ino) EXCLUDES(mutex_);
   void dropped(Ino ino);
-  Pursuit pursue(InstanceId other, const Node& node) EXCLUDES(mutex_);
+  void tell(Ino ino, InstanceId client) EXCLUDES(mutex_);
+  bool gives_way(Ino ino) EXCLUDES(mutex_);
+  Pursuit pursue(InstanceId other, const Node& node, bool is_to_tell) EXCLUDES(mutex_);
   void pursue_now(InstanceId other, const Node& node);
 
   Instance& instance_;
@@ -100,7 +108,9 @@ class Locks {
   std::list<WaitRef> waits_ GUARDED_BY(mutex_);  // in the order in which they came
   std::map<std::pair<InstanceId, Ino>, Pursuit> pursuits_ GUARDED_BY(mutex_);
   std::map<InstanceId, std::chrono::nanoseconds> heard_ GUARDED_BY(mutex_);
-  std::map<Ino, std::set<InstanceId>> wanted_by_ GUARDED_BY(mutex_);
+  std::set<std::pair<InstanceId, Ino>> told_by_ GUARDED_BY(mutex_);  // who tells when locks of that file are dropped
+  std::map<std::pair<Ino, InstanceId>, Interest> wanted_ GUARDED_BY(mutex_);
+  std::map<Ino, std::chrono::nanoseconds> gives_way_until_ GUARDED_BY(mutex_);
   unsigned tasks_ GUARDED_BY(mutex_) = 0;
   ThreadPool threads_;  // last: its threads use all of this. They wait for other clients, as no others of this mount do
 };

@@ -4,6 +4,7 @@
 import contextlib
 import errno
 import fcntl
+import mmap
 import os
 import signal
 import sqlite3
@@ -11,7 +12,7 @@ import struct
 import subprocess
 import time
 
-from harness import Child, MountTest, run, wait_until
+from harness import Child, MountTest, context, run, wait_until
 
 F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW = 36, 37, 38
 FLOCK = "hhqqi4x"
@@ -166,6 +167,58 @@ class DeadLockHolderTest(LockTest):
                 holder.signal(signal.SIGKILL)
                 range_lock(self.there, fcntl.F_WRLCK, 0, 1, command=fcntl.F_SETLKW)
                 range_lock(self.there, fcntl.F_UNLCK)
+
+
+class ContentionTest(LockTest):
+    limit_s = 900
+
+    def take_turns(self, path, rounds, inside, take, drop):
+        fd = os.open(path, os.O_RDWR)
+        for _ in range(rounds):
+            take(fd)
+            inside[0] += 1
+            others = inside[0] - 1
+            inside[0] -= 1
+            drop(fd)
+            if others:
+                raise AssertionError("two have the lock")
+
+    def check(self, take, drop):
+        inside = mmap.mmap(-1, 4096)  # of all processes
+        paths = [self.path, self.other / "file"] * 2
+        rounds = 25_000 if context.full else 250
+        children = [Child(self.take_turns, path, rounds, inside, take, drop) for path in paths]
+        self.assertEqual([child.wait() for child in children], [0] * len(children))
+        self.assertEqual(inside[0], 0)
+
+    def test_flock_never_lets_two_in(self):
+        self.check(lambda fd: fcntl.flock(fd, fcntl.LOCK_EX), lambda fd: fcntl.flock(fd, fcntl.LOCK_UN))
+
+    def test_lockf_never_lets_two_in(self):
+        self.check(lambda fd: fcntl.lockf(fd, fcntl.LOCK_EX), lambda fd: fcntl.lockf(fd, fcntl.LOCK_UN))
+
+
+class StoppedLockHolderTest(LockTest):
+    waits = True
+    limit_s = 300
+
+    def test_a_holder_that_stands_still_loses_its_lock_and_writes_nothing_after_it(self):
+        holder = self.volume.mount()
+        fd = os.open(holder / "file", os.O_RDWR | os.O_DIRECT)
+        self.addCleanup(self.close, fd)
+        page = mmap.mmap(-1, 4096)
+        page.write(b"o" * 4096)
+        range_lock(fd, fcntl.F_WRLCK)
+        os.pwritev(fd, [page], 0)
+        holder.may_die = True
+        holder.signal(signal.SIGSTOP)
+        self.refused(self.there)
+        range_lock(self.there, fcntl.F_WRLCK, command=fcntl.F_SETLKW)
+        os.pwrite(self.there, b"n" * 4096, 0)
+        os.fsync(self.there)
+        holder.signal(signal.SIGCONT)
+        self.assert_errno(errno.EIO, os.pwritev, fd, [page], 0)
+        self.assertEqual(os.pread(self.there, 4096, 0), b"n" * 4096)
 
 
 class SharedBytesTest(LockTest):

@@ -188,9 +188,11 @@ template <>
 inline std::vector<Golden<Question>> all() {
   Question share{Question::Kind::share_locks, Ino{42}};
   share.asker = InstanceId{7};
+  auto changed = share;
+  changed.kind = Question::Kind::locks_changed;
   return {{{Question::Kind::store_attributes, Ino{42}, true}, "01022a0000000000000001c94c7ee3"},
           {share, "01032a000000000000000007000000000000001c30b171"},
-          {{Question::Kind::locks_changed, Ino{42}}, "01042a0000000000000000f63b38a1"}};
+          {changed, "01042a00000000000000000700000000000000cd3eae5d"}};
 }
 
 template <>
