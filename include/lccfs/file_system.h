@@ -130,6 +130,7 @@ struct LockRequest {
   std::uint32_t pid = 0;
   bool waits = false;        ///< until it is granted, or interrupted
   std::uint64_t ticket = 0;  ///< of one that waits: for interrupt_lock; no two are the same
+  bool operator==(const LockRequest&) const = default;
 };
 /// A lock that is in the way of a request. pid 0: another client's.
 struct LockHeld {
@@ -262,7 +263,7 @@ class FileSystem {
   /// would_block: another owner has a lock there, and the request does not wait; deadlock; interrupted; no_locks: more
   /// than can be kept. To drop a lock never fails, but for a bad handle.
   virtual void set_lock(const LockRequest& request, LockDone done) = 0;
-  /// What would be in the way of that request; nullopt: nothing.
+  /// What would be in the way of that request; nullopt: nothing. LockType::none asks for the owner's own locks.
   virtual void find_lock(const LockRequest& request, FindLockDone done) = 0;
   /// The request that waits is answered `interrupted`, unless it is answered already.
   virtual void interrupt_lock(std::uint64_t ticket) = 0;

@@ -19,6 +19,7 @@
 //                 |         | shared(me, n), own key = my locks, or none              |
 #include "fs/file_locks.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
@@ -73,8 +74,8 @@ Result<> FileLocks::learn() {
     }
   }
   if (decoded && decoded->token.instance != instance_.id()) own_in_a_row_ = 0;
-  others_came_ =
-      others_came_ || !others_.empty() || !others.empty() || (decoded && decoded->token.instance != instance_.id());
+  const bool is_anothers = decoded && decoded->token.instance != instance_.id();
+  if (!others_.empty() || !others.empty() || is_anothers) ++came_;
   state_ = decoded ? object->xattrs.at(format::xattr::locks) : Bytes();
   decoded_ = decoded;
   others_ = std::move(others);
@@ -106,24 +107,21 @@ std::vector<std::string> FileLocks::void_keys(const ExpiredInstances& expired) c
   return keys;
 }
 
-bool FileLocks::may_lease(const ExpiredInstances& expired) const {
+bool FileLocks::is_alone(const ExpiredInstances& expired) const {
   for (const auto& [client, locks] : others_) {
     if (!expired.contains(client)) return false;
   }
   return !decoded_ || decoded_->kind == LockStateRecord::Kind::leased || own_in_a_row_ >= lease_after;
 }
 
-FileLocks::Tried FileLocks::granted() {
-  Tried tried;
-  tried.others_came = std::exchange(others_came_, !others_.empty());
-  return tried;
-}
-
-/// false: a guard did not hold, at least in the last run.
+/// false: a guard did not hold, at least in the last run. After an error an earlier run may have been applied: nothing
+/// is known then.
 Result<bool> FileLocks::applied(MetaTxn txn) {
   auto done = instance_.run_repeatable(std::move(txn));
   if (done) return true;
   if (done.error().code == ErrorCode::guard_failed) return false;
+  state_.reset();
+  decoded_.reset();
   if (done.error().code == ErrorCode::no_space || done.error().code == ErrorCode::quota_exceeded) {
     return failure(ErrorCode::no_locks, format::inode_object(ino_) + ": " + done.error().context);
   }
@@ -150,8 +148,15 @@ Result<bool> FileLocks::lease(const ExpiredInstances& expired) {
 }
 
 Result<bool> FileLocks::store_lock(const LockRequest& wanted, const ExpiredInstances& expired) {
+  // Less than before is no lock but an unlock: where a step's outcome is not known, memory has no more than the store.
+  if (wanted.type == LockType::shared) {
+    table_.lessen(wanted);
+    LCCFS_CHECK(store_what_is_left());
+    if (!state_ || is_leased()) return false;
+  }
   auto with_it = table_;
   with_it.set(wanted);
+  if (!stored_.empty() && with_it.stored() == table_.stored()) return true;
   const LockStateRecord shared{LockStateRecord::Kind::shared, instance_.next_token()};
   const LocksRecord own{shared.token.number, with_it.stored()};
   const bool follows_own = decoded_ && decoded_->token.instance == instance_.id();
@@ -166,12 +171,49 @@ Result<bool> FileLocks::store_lock(const LockRequest& wanted, const ExpiredInsta
   return true;
 }
 
-Result<FileLocks::Tried> FileLocks::lock(const LockRequest& wanted, const ExpiredInstances& expired) {
+bool FileLocks::has_room_for(const LockRequest& wanted) const {
+  if (table_.size() + 2 <= LocksRecord::most) return true;  // a lock within another makes three of it
+  auto with_it = table_;
+  with_it.set(wanted);
+  return with_it.size() <= std::max<std::size_t>(table_.size(), LocksRecord::most);
+}
+
+FileLocks::Tried FileLocks::granted(const LockRequest& wanted) {
+  Tried tried;
+  tried.owner_had_some = table_.own(wanted) != nullptr;
+  table_.set(wanted);
+  if (!others_.empty()) tried.by = others_.begin()->first;
+  if (came_ != seen_ || !others_.empty()) tried.came = came_;
+  return tried;
+}
+
+void FileLocks::refreshed(std::uint64_t came) {
+  const Lock lock(mutex_);
+  seen_ = std::max(seen_, came);
+}
+
+Result<FileLocks::Tried> FileLocks::lock(const LockRequest& wanted, const ExpiredInstances& expired, bool may_lease) {
   const Lock lock(mutex_);
   is_used_ = true;
+  LCCFS_TRY(auto tried, lock_now(wanted, expired, may_lease));
+  const auto* own = table_.own(wanted);
+  if (tried.what == What::granted || wanted.kind == LockKind::range || own == nullptr) return tried;
+  // Two that have a shared flock and want it exclusive would else wait for each other.
+  if (own->type != wanted.type) {
+    auto none = wanted;
+    none.type = LockType::none;
+    table_.set(none);
+    tried.dropped_some = true;
+    static_cast<void>(store_what_is_left());
+  }
+  return tried;
+}
+
+Result<FileLocks::Tried> FileLocks::lock_now(const LockRequest& wanted, const ExpiredInstances& expired,
+                                             bool may_lease) {
   LCCFS_CHECK(instance_.check_not_fenced());
   if (const auto* held = table_.conflict(wanted)) return Tried{.what = What::blocked_here, .blocking = *held};
-  if (table_.size() >= LocksRecord::most) return failure(ErrorCode::no_locks, format::inode_object(ino_));
+  if (!has_room_for(wanted)) return failure(ErrorCode::no_locks, format::inode_object(ino_) + ": too many locks");
   const bool local = are_local();
   for (bool just_read = false; !local;) {
     if (!state_) {
@@ -184,20 +226,20 @@ Result<FileLocks::Tried> FileLocks::lock(const LockRequest& wanted, const Expire
       continue;
     }
     if (is_leased()) break;
-    LCCFS_TRY(const bool stored, may_lease(expired) ? lease(expired) : store_lock(wanted, expired));
+    const bool leases = may_lease && is_alone(expired);
+    LCCFS_TRY(const bool stored, leases ? lease(expired) : store_lock(wanted, expired));
     if (stored) break;
-    just_read = true;
+    just_read = state_.has_value();
   }
-  table_.set(wanted);
-  return granted();
+  return granted(wanted);
 }
 
 bool FileLocks::set_at_once(const LockRequest& wanted) {
   if (!mutex_.try_lock()) return false;
   const Lock lock(mutex_, std::adopt_lock);
-  const bool may_grow = wanted.type == LockType::none || table_.size() < LocksRecord::most;
   const bool is_free = wanted.type == LockType::none || table_.conflict(wanted) == nullptr;
-  if (instance_.fenced() || !(is_leased() || are_local()) || others_came_ || !may_grow || !is_free) return false;
+  const bool is_kept_here = are_local() || (is_leased() && came_ == seen_);
+  if (instance_.fenced() || !is_kept_here || !is_free || !has_room_for(wanted)) return false;
   is_used_ = true;
   table_.set(wanted);
   return true;
@@ -206,28 +248,41 @@ bool FileLocks::set_at_once(const LockRequest& wanted) {
 Result<FileLocks::Tried> FileLocks::find(const LockRequest& wanted, const ExpiredInstances& expired) {
   const Lock lock(mutex_);
   LCCFS_CHECK(instance_.check_not_fenced());
-  if (const auto* held = table_.conflict(wanted)) return Tried{.what = What::blocked_here, .blocking = *held};
-  if (are_local() || is_leased()) return Tried{};
+  const bool asks_for_own = wanted.type == LockType::none;
+  const auto* held = asks_for_own ? table_.own(wanted) : table_.conflict(wanted);
+  if (held != nullptr) return Tried{.what = What::blocked_here, .blocking = *held};
+  if (asks_for_own || are_local() || is_leased()) return Tried{};
   LCCFS_CHECK(learn());
   return in_the_way(wanted, expired).value_or(Tried{});
 }
 
 Result<> FileLocks::store_what_is_left() {
-  if (are_local() || is_leased() || stored_.empty()) return {};
-  LCCFS_TRY(const auto stored, format::decode<LocksRecord>(stored_));
-  const LocksRecord left{instance_.next_token().number, table_.stored()};
-  if (stored.locks == left.locks) return {};
-  LCCFS_TRY(const bool done, applied(txn::unlock(ino_, {instance_.id(), left.number}, stored_, left.locks)));
-  if (!done) return learn();
-  stored_ = left.locks.empty() ? Bytes() : encode(left);
-  return {};
+  if (are_local()) return {};
+  for (;;) {
+    if (!state_) LCCFS_CHECK(learn());
+    if (is_leased() || stored_.empty()) return {};
+    LCCFS_TRY(const auto stored, format::decode<LocksRecord>(stored_));
+    const LocksRecord left{instance_.next_token().number, table_.stored()};
+    if (stored.locks == left.locks) return {};
+    LCCFS_TRY(const bool done, applied(txn::unlock(ino_, {instance_.id(), left.number}, stored_, left.locks)));
+    if (done) {
+      stored_ = left.locks.empty() ? Bytes() : encode(left);
+      return {};
+    }
+    state_.reset();
+  }
 }
 
-bool FileLocks::drop(const std::function<void(LockTable&)>& what) {
+Result<bool> FileLocks::drop(const std::function<void(LockTable&)>& what) {
   if (!is_used_.load()) return false;
   const Lock lock(mutex_);
-  if (table_.empty()) return false;
-  what(table_);
+  auto left = table_;
+  what(left);
+  if (left == table_) return false;
+  if (left.size() > table_.size() && left.size() > LocksRecord::most) {
+    return failure(ErrorCode::no_locks, format::inode_object(ino_) + ": too many locks");
+  }
+  table_ = std::move(left);
   const auto done = store_what_is_left();
   const bool is_over = !done && (done.error().code == ErrorCode::fenced || done.error().code == ErrorCode::stale);
   if (!done && !is_over) {

@@ -49,23 +49,29 @@ class FileLocks {
       leased_by_other  ///< `by` keeps the locks in its memory: ask it
     } what = What::granted;
     LockRequest blocking = {};
+    /// granted: another client that has locks, too; 0: none is known.
     InstanceId by = {};
-    /// granted: another client has used the file's locks since this one was last granted one: what is known of the file
-    /// may be old.
-    bool others_came = false;
+    /// granted: other clients have used the file's locks, and what is known of the file may be older than that: it is to
+    /// be read anew, and `refreshed` called with this number. 0: it need not.
+    std::uint64_t came = 0;
+    bool owner_had_some = false;  ///< granted: where the lock lies
+    bool dropped_some = false;    ///< a flock that is blocked has lost what its owner had, as on Linux
   };
 
   /// Grants it, unless a lock of another owner is in the way. 0 steps under the lease; else 1 write, after 1 read if
-  /// others have come in between. no_locks, stale, corrupt, fenced.
-  Result<Tried> lock(const LockRequest& wanted, const ExpiredInstances& expired) EXCLUDES(mutex_);
+  /// others have come in between. `may_lease`: nobody elsewhere is known to wait. no_locks, stale, corrupt, fenced.
+  Result<Tried> lock(const LockRequest& wanted, const ExpiredInstances& expired, bool may_lease) EXCLUDES(mutex_);
+  /// What others had done by then is known.
+  void refreshed(std::uint64_t came) EXCLUDES(mutex_);
   /// The same, and to drop one (LockType::none), where memory alone grants it; false: not here, or not at once. Never
   /// blocks: for the thread that receives requests.
   bool set_at_once(const LockRequest& wanted) EXCLUDES(mutex_);
   /// Whether it would: `granted`, or what is in the way. 1 read without the lease.
   Result<Tried> find(const LockRequest& wanted, const ExpiredInstances& expired) EXCLUDES(mutex_);
-  /// Drops what `what` drops of the table: memory first, then 1 write if it is stored. Answers whether there was any.
-  /// What the store could not do is done with the next step, or when another client asks.
-  bool drop(const std::function<void(LockTable&)>& what) EXCLUDES(mutex_);
+  /// Drops what `what` drops of the table: memory first, then 1 write if it is stored. Answers whether there was any;
+  /// no_locks: more pieces would be left than can be kept, and nothing is dropped. What the store could not do is done
+  /// with the next step, or when another client asks.
+  Result<bool> drop(const std::function<void(LockTable&)>& what) EXCLUDES(mutex_);
   /// Another client asks: what memory has is stored, and what was dropped is gone.
   Result<> share() EXCLUDES(mutex_);
   /// Whether that client has locks here, or the lease. 1 read.
@@ -78,12 +84,14 @@ class FileLocks {
   Result<> learn() REQUIRES(mutex_);
   std::optional<Tried> in_the_way(const LockRequest& wanted, const ExpiredInstances& expired) const REQUIRES(mutex_);
   std::vector<std::string> void_keys(const ExpiredInstances& expired) const REQUIRES(mutex_);
-  bool may_lease(const ExpiredInstances& expired) const REQUIRES(mutex_);
+  bool is_alone(const ExpiredInstances& expired) const REQUIRES(mutex_);
+  Result<Tried> lock_now(const LockRequest& wanted, const ExpiredInstances& expired, bool may_lease) REQUIRES(mutex_);
   Result<bool> lease(const ExpiredInstances& expired) REQUIRES(mutex_);
   Result<bool> store_lock(const LockRequest& wanted, const ExpiredInstances& expired) REQUIRES(mutex_);
   Result<bool> applied(MetaTxn txn) REQUIRES(mutex_);
   void now(format::LockStateRecord state, Bytes stored) REQUIRES(mutex_);
-  Tried granted() REQUIRES(mutex_);
+  Tried granted(const LockRequest& wanted) REQUIRES(mutex_);
+  bool has_room_for(const LockRequest& wanted) const REQUIRES(mutex_);
   Result<> store_what_is_left() REQUIRES(mutex_);
 
   const Ino ino_;
@@ -97,7 +105,8 @@ class FileLocks {
   std::map<InstanceId, format::LocksRecord> others_ GUARDED_BY(mutex_);
   Bytes stored_ GUARDED_BY(mutex_);  // the own key's value; empty: there is none
   unsigned own_in_a_row_ GUARDED_BY(mutex_) = 0;
-  bool others_came_ GUARDED_BY(mutex_) = false;
+  /// How often other clients were seen to have come, and as of which time the file was read anew.
+  std::uint64_t came_ GUARDED_BY(mutex_) = 0, seen_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace lccfs

@@ -41,6 +41,25 @@ const LockRequest* LockTable::conflict(const LockRequest& wanted) const {
   return found == held_.end() ? nullptr : &*found;
 }
 
+const LockRequest* LockTable::own(const LockRequest& wanted) const {
+  const auto found = std::ranges::find_if(held_, [&wanted](const LockRequest& held) {
+    return is_same_owners(held, wanted) && overlap(held.first, held.last, wanted);
+  });
+  return found == held_.end() ? nullptr : &*found;
+}
+
+void LockTable::lessen(const LockRequest& wanted) {
+  const auto before = held_;
+  for (const auto& held : before) {
+    if (!is_same_owners(held, wanted) || held.type != LockType::exclusive || !overlap(held.first, held.last, wanted)) {
+      continue;
+    }
+    auto less = part(held, std::max(held.first, wanted.first), std::min(held.last, wanted.last));
+    less.type = LockType::shared;
+    set(less);
+  }
+}
+
 void LockTable::set(const LockRequest& wanted) {
   std::vector<LockRequest> kept;
   for (auto& held : held_) {

@@ -13,10 +13,15 @@ namespace lccfs {
 
 class LockTable {
  public:
+  bool operator==(const LockTable&) const = default;
   bool empty() const { return held_.empty(); }
   std::size_t size() const { return held_.size(); }
   /// That of another owner which is in the way; nullptr: none is.
   const LockRequest* conflict(const LockRequest& wanted) const;
+  /// One of the owner's own that meets it; nullptr: none does.
+  const LockRequest* own(const LockRequest& wanted) const;
+  /// The owner's exclusive locks are shared ones from now on, where they meet it.
+  void lessen(const LockRequest& wanted);
   /// The owner has this lock from now on, and no other where it lies. LockType::none: no lock there.
   void set(const LockRequest& wanted);
   void drop_range_locks(std::uint64_t owner);

@@ -18,6 +18,9 @@ constexpr std::chrono::seconds answer_wait{3};
 /// A client that has answered is known to live, and is not asked again, for so long.
 constexpr std::chrono::seconds heard_lately{1};
 constexpr std::chrono::seconds tell_time_out{2};
+constexpr std::chrono::seconds look_after_every{60};
+/// Clients and files of which it is known that they wait: beyond, they look each second.
+constexpr std::size_t most_wanted = 4096;
 /// Where another client waits, locks that are dropped here are not taken again here for so long: it has farther to go.
 constexpr std::chrono::milliseconds head_start{10};
 
@@ -56,12 +59,7 @@ void Locks::begin(const LockRequest& request, Done done) {
     if (request.type != LockType::exclusive) dropped(wait->node->ino);
     return finish(wait, std::nullopt);
   }
-  if (request.type == LockType::none) {
-    return post([this, wait] {
-      if (wait->node->locks.drop([&wait](LockTable& table) { table.set(wait->request); })) dropped(wait->node->ino);
-      finish(wait, std::nullopt);
-    });
-  }
+  if (request.type == LockType::none && !only_asks) return post([this, wait] { unlock(wait); });
   {
     const Lock lock(mutex_);
     waits_.push_back(wait);
@@ -72,16 +70,30 @@ void Locks::begin(const LockRequest& request, Done done) {
   });
 }
 
+void Locks::unlock(const WaitRef& wait) {
+  const auto done = wait->node->locks.drop([&wait](LockTable& table) { table.set(wait->request); });
+  if (done && *done) dropped(wait->node->ino);
+  if (!done) return finish(wait, std::unexpected(done.error()));
+  finish(wait, std::nullopt);
+}
+
 void Locks::finish(const WaitRef& wait, Result<std::optional<LockHeld>> result) {
+  static_cast<void>(answer(wait, std::move(result)));
+}
+
+bool Locks::answer(const WaitRef& wait, Result<std::optional<LockHeld>> result) {
   {
     const Lock lock(mutex_);
+    if (std::exchange(wait->is_answered, true)) return false;
     waits_.remove(wait);
   }
-  if (wait->node) files_.let_go(std::exchange(wait->node, nullptr));
+  if (wait->node) files_.let_go(Node(wait->node));
   if (auto* set = std::get_if<FileSystem::LockDone>(&wait->done)) {
-    return (*set)(result ? Result<>{} : std::unexpected(std::move(result).error()));
+    (*set)(result ? Result<>{} : std::unexpected(std::move(result).error()));
+  } else {
+    std::get<FileSystem::FindLockDone>(wait->done)(std::move(result));
   }
-  std::get<FileSystem::FindLockDone>(wait->done)(std::move(result));
+  return true;
 }
 
 /// Tried again where it was woken meanwhile: what has changed may have come after the look.
@@ -94,7 +106,9 @@ void Locks::try_until_it_waits(const WaitRef& wait) {
       wait->blocked_by.reset();
     }
     auto& locks = wait->node->locks;
-    auto tried = only_asks ? locks.find(wait->request, expired_) : locks.lock(wait->request, expired_);
+    auto tried = only_asks ? locks.find(wait->request, expired_)
+                           : locks.lock(wait->request, expired_, !is_wanted_elsewhere(wait->node->ino));
+    if (tried && tried->dropped_some) dropped(wait->node->ino);
     if (!tried) return finish(wait, std::unexpected(std::move(tried).error()));
     if (tried->what == What::granted) return granted(wait, *tried);
     if (!must_wait(wait, *tried)) return;
@@ -107,20 +121,44 @@ void Locks::try_until_it_waits(const WaitRef& wait) {
   finish(wait, failure(ErrorCode::interrupted, "a lock that was waited for"));
 }
 
-/// What others have done under their locks is to be seen under this one.
 void Locks::granted(const WaitRef& wait, const Tried& tried) {
   const bool only_asks = std::holds_alternative<FileSystem::FindLockDone>(wait->done);
   if (wait->request.type == LockType::shared && !only_asks) dropped(wait->node->ino);  // it may have been exclusive
-  if (!tried.others_came) return finish(wait, std::nullopt);
-  post([this, wait] {
-    auto done = refresh_(*wait->node);
-    if (done) return finish(wait, std::nullopt);
+  if (tried.by != InstanceId{}) look_after(tried.by, wait->node);
+  if (only_asks || tried.came == 0) return finish(wait, std::nullopt);
+  {
+    const Lock lock(mutex_);
+    wait->is_refreshing = true;
+    if (!wait->request.waits && !wait->give_up_at) wait->give_up_at = instance_.clock().elapsed() + answer_wait;
+  }
+  post([this, wait, tried] { refresh(wait, tried); });
+}
+
+/// What others have done under their locks is to be seen under this one. It may have to wait for who writes the file: a
+/// caller who does not wait so long has no lock, unless he had one before.
+void Locks::refresh(const WaitRef& wait, const Tried& granted) {
+  auto done = refresh_(*wait->node);
+  if (done) wait->node->locks.refreshed(granted.came);
+  if (done && answer(wait, std::nullopt)) return;
+  if (!granted.owner_had_some) {
     auto undone = wait->request;
     undone.type = LockType::none;
-    wait->node->locks.drop([&undone](LockTable& table) { table.set(undone); });
-    dropped(wait->node->ino);
-    finish(wait, std::unexpected(std::move(done).error()));
-  });
+    const auto dropped_it = wait->node->locks.drop([&undone](LockTable& table) { table.set(undone); });
+    if (dropped_it && *dropped_it) dropped(wait->node->ino);
+  }
+  if (!done) finish(wait, std::unexpected(std::move(done).error()));
+  files_.let_go(Node(wait->node));
+}
+
+/// Its locks are in nobody's way, and cost each of ours a look at the file: when it is gone, they go.
+void Locks::look_after(InstanceId other, const Node& node) {
+  const auto now = instance_.clock().elapsed();
+  {
+    const Lock lock(mutex_);
+    const auto heard = heard_.find(other);
+    if (heard != heard_.end() && now - heard->second < look_after_every) return;
+  }
+  pursue(other, node, Ask::unless_lately);
 }
 
 /// F_GETLK tells what is in the way; of a client that cannot be asked, nobody knows.
@@ -172,7 +210,7 @@ bool Locks::would_wait_for_itself(std::uint64_t owner, std::uint64_t blocking) c
 bool Locks::must_wait_for_other(const WaitRef& wait, const Tried& tried) {
   const auto now = instance_.clock().elapsed();
   if (wait->request.waits) {
-    pursue(tried.by, wait->node, true);
+    pursue(tried.by, wait->node, tried.what == What::leased_by_other ? Ask::now : Ask::to_be_told);
     return true;
   }
   if (!wait->give_up_at) wait->give_up_at = now + answer_wait;
@@ -183,15 +221,15 @@ bool Locks::must_wait_for_other(const WaitRef& wait, const Tried& tried) {
     lives = heard != heard_.end() && now - heard->second < heard_lately;
   }
   if (!lives && now < *wait->give_up_at) {
-    const auto pursuit = pursue(tried.by, wait->node, false);
+    const auto pursuit =
+        pursue(tried.by, wait->node, tried.what == What::leased_by_other ? Ask::now : Ask::unless_lately);
     if (now - pursuit.began < answer_wait) return true;
   }
   refuse(wait, tried);
   return false;
 }
 
-/// `is_to_tell`: it is asked, though it was lately, unless it tells when locks are dropped.
-Locks::Pursuit Locks::pursue(InstanceId other, const Node& node, bool is_to_tell) {
+Locks::Pursuit Locks::pursue(InstanceId other, const Node& node, Ask ask) {
   const auto now = instance_.clock().elapsed();
   {
     const Lock lock(mutex_);
@@ -200,8 +238,9 @@ Locks::Pursuit Locks::pursue(InstanceId other, const Node& node, bool is_to_tell
     });
     auto& pursuit = pursuits_[{other, node->ino}];
     const bool was_lately = pursuit.ended != std::chrono::nanoseconds{};
-    const bool tells = !is_to_tell || told_by_.contains({other, node->ino});
-    if (pursuit.is_under_way || (was_lately && tells)) return pursuit;
+    const bool is_enough =
+        ask == Ask::unless_lately || (ask == Ask::to_be_told && told_by_.contains({other, node->ino}));
+    if (pursuit.is_under_way || (was_lately && is_enough)) return pursuit;
     pursuit = {.is_under_way = true, .began = now};
   }
   post([this, other, node] { pursue_now(other, node); });
@@ -299,7 +338,16 @@ void Locks::tell(Ino ino, InstanceId client) {
 
 void Locks::is_wanted(Ino ino, InstanceId asker) {
   const Lock lock(mutex_);
+  const bool is_new = !wanted_.contains({ino, asker});
+  if (is_new && wanted_.size() >= most_wanted)
+    std::erase_if(wanted_, [](const auto& one) { return !one.second.is_told; });
   ++wanted_[{ino, asker}].asked;
+}
+
+bool Locks::is_wanted_elsewhere(Ino ino) {
+  const Lock lock(mutex_);
+  const auto first = wanted_.lower_bound({ino, {}});
+  return first != wanted_.end() && first->first.first == ino;
 }
 
 bool Locks::gives_way(Ino ino) {
@@ -323,38 +371,50 @@ bool Locks::changed(Ino ino, InstanceId there) {
 void Locks::drop_range_locks(HandleId handle, std::uint64_t owner) {
   auto open = files_.handle(handle);
   if (!open) return;
-  if (open->node->locks.drop([owner](LockTable& table) { table.drop_range_locks(owner); })) dropped(open->node->ino);
+  const auto done = open->node->locks.drop([owner](LockTable& table) { table.drop_range_locks(owner); });
+  if (done && *done) dropped(open->node->ino);
 }
 
 void Locks::drop(HandleId handle) {
   auto open = files_.handle(handle);
   if (!open) return;
-  if (open->node->locks.drop([handle](LockTable& table) { table.drop(handle); })) dropped(open->node->ino);
+  const auto done = open->node->locks.drop([handle](LockTable& table) { table.drop(handle); });
+  if (done && *done) dropped(open->node->ino);
 }
 
-void Locks::interrupt(std::uint64_t ticket) {
-  WaitRef mine;
-  {
-    const Lock lock(mutex_);
-    const auto found = std::ranges::find_if(
-        waits_, [ticket](const auto& wait) { return wait->request.waits && wait->request.ticket == ticket; });
-    if (found == waits_.end()) return;
-    (*found)->is_interrupted = true;
-    if (!std::exchange((*found)->is_tried, true)) mine = *found;
-  }
-  if (mine) finish(mine, failure(ErrorCode::interrupted, "a lock that was waited for"));
-}
-
-void Locks::interrupt_all() {
+/// Those that no thread tries now; the thread that does sees that they were interrupted.
+void Locks::interrupt_where(const std::function<bool(const Wait&)>& which) {
   std::vector<WaitRef> mine;
   {
     const Lock lock(mutex_);
     for (const auto& wait : waits_) {
+      if (!which(*wait)) continue;
       wait->is_interrupted = true;
-      if (!std::exchange(wait->is_tried, true)) mine.push_back(wait);
+      if (!std::exchange(wait->is_tried, true) || wait->is_refreshing) mine.push_back(wait);
     }
   }
   for (const auto& wait : mine) finish(wait, failure(ErrorCode::interrupted, "a lock that was waited for"));
+}
+
+void Locks::interrupt(std::uint64_t ticket) {
+  interrupt_where([ticket](const Wait& wait) { return wait.request.waits && wait.request.ticket == ticket; });
+}
+
+void Locks::interrupt_all() {
+  interrupt_where([](const Wait&) { return true; });
+}
+
+void Locks::tick() {
+  const auto now = instance_.clock().elapsed();
+  std::vector<WaitRef> late;
+  {
+    const Lock lock(mutex_);
+    for (const auto& wait : waits_) {
+      if (wait->is_refreshing && wait->give_up_at && now >= *wait->give_up_at) late.push_back(wait);
+    }
+  }
+  for (const auto& wait : late) finish(wait, failure(ErrorCode::would_block, "who writes the file does not answer"));
+  wake(everywhere);
 }
 
 void Locks::end() {

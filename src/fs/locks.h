@@ -41,7 +41,7 @@ class Locks {
   void drop_range_locks(HandleId handle, std::uint64_t owner);
   void drop(HandleId handle);
   /// To be called about once a second: what waits is tried again.
-  void tick() { wake(everywhere); }
+  void tick();
 
   // -- what other clients say
   /// That one waits for locks of this file.
@@ -63,6 +63,8 @@ class Locks {
     bool is_tried = true;  // by a thread: it alone may end it
     bool is_woken = false;
     bool is_interrupted = false;
+    bool is_refreshing = false;  // it is granted; what others have done is being read, without that thread
+    bool is_answered = false;
     std::optional<std::uint64_t> blocked_by = std::nullopt;  // an owner of this client
     std::optional<std::chrono::nanoseconds> give_up_at = std::nullopt;
   };
@@ -81,6 +83,7 @@ class Locks {
   static constexpr Ino everywhere{};
 
   void begin(const LockRequest& request, Done done);
+  void unlock(const WaitRef& wait);
   void post(ThreadPool::Work work) EXCLUDES(mutex_);
   void try_until_it_waits(const WaitRef& wait);
   bool must_wait(const WaitRef& wait, const Tried& tried);
@@ -88,13 +91,25 @@ class Locks {
   bool must_wait_for_other(const WaitRef& wait, const Tried& tried) EXCLUDES(mutex_);
   bool would_wait_for_itself(std::uint64_t owner, std::uint64_t blocking) const REQUIRES(mutex_);
   void granted(const WaitRef& wait, const Tried& tried);
+  void refresh(const WaitRef& wait, const Tried& granted);
   void refuse(const WaitRef& wait, const Tried& tried);
+  void interrupt_where(const std::function<bool(const Wait&)>& which);
+  /// false: it was answered before.
+  bool answer(const WaitRef& wait, Result<std::optional<LockHeld>> result) EXCLUDES(mutex_);
   void finish(const WaitRef& wait, Result<std::optional<LockHeld>> result) EXCLUDES(mutex_);
   void wake(Ino ino) EXCLUDES(mutex_);
   void dropped(Ino ino);
   void tell(Ino ino, InstanceId client) EXCLUDES(mutex_);
   bool gives_way(Ino ino) EXCLUDES(mutex_);
-  Pursuit pursue(InstanceId other, const Node& node, bool is_to_tell) EXCLUDES(mutex_);
+  bool is_wanted_elsewhere(Ino ino) EXCLUDES(mutex_);
+  void look_after(InstanceId other, const Node& node);
+  /// A client that answered within the last second is asked again only where that is needed.
+  enum class Ask {
+    unless_lately,
+    to_be_told,  ///< unless it tells when locks of the file are dropped
+    now,         ///< it has taken the lease again
+  };
+  Pursuit pursue(InstanceId other, const Node& node, Ask ask) EXCLUDES(mutex_);
   void pursue_now(InstanceId other, const Node& node);
 
   Instance& instance_;

@@ -180,6 +180,7 @@ void Session::end() {
   }
   drain_deadline_ = serving_.clock.elapsed() + options_.drain_limit;
   ending_ = true;
+  serving_.fs.interrupt_all_locks();
   eventfd_write(wake_fd_, 1);
 }
 

@@ -109,6 +109,29 @@ class LockCallsTest(LockTest):
         self.assertEqual(waiter.wait(), 0)
         self.assertTrue(self.is_free(fcntl.LOCK_EX))
 
+    def test_to_ask_for_ones_own_locks_drops_none_of_them(self):
+        range_lock(self.here, fcntl.F_WRLCK, 0, 10, command=F_OFD_SETLK)
+        with contextlib.suppress(OSError):  # Linux before 6.6 refuses the question
+            range_lock(self.here, fcntl.F_UNLCK, command=F_OFD_GETLK)
+        self.refused(self.there, command=F_OFD_SETLK)
+
+    def make_exclusive(self, path, ready, go):
+        fd = os.open(path, os.O_RDWR)
+        fcntl.flock(fd, fcntl.LOCK_SH)
+        os.write(ready, b"x")
+        os.read(go, 1)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+
+    def test_two_that_make_a_shared_flock_exclusive_do_not_wait_for_each_other(self):
+        for paths in [(self.path, self.path), (self.path, self.other / "file")]:
+            is_ready, ready = os.pipe()
+            go, say_go = os.pipe()
+            children = [Child(self.make_exclusive, path, ready, go) for path in paths]
+            os.read(is_ready, 1)
+            os.read(is_ready, 1)
+            os.write(say_go, b"xx")
+            self.assertEqual([child.wait() for child in children], [0, 0])
+
     def test_a_wait_ends_on_a_signal_and_the_lock_is_not_taken_later(self):
         for path in [self.path, self.other / "file"]:
             with self.subTest(path=path):
@@ -237,6 +260,23 @@ class SharedBytesTest(LockTest):
         children = [Child(self.add_up, path, times) for path in [self.path, self.other / "file"] * 2]
         self.assertEqual([child.wait() for child in children], [0] * len(children))
         self.assertEqual(int(self.path.read_bytes()), len(children) * times)
+
+    def look(self, first, wanted):
+        range_lock(self.here, fcntl.F_WRLCK, first, 8, command=fcntl.F_SETLKW)
+        self.assertEqual(os.pread(self.here, 8, first), wanted)
+        range_lock(self.here, fcntl.F_UNLCK, first, 8)
+
+    def test_all_who_get_a_lock_at_once_see_what_the_other_client_has_written(self):
+        for number in range(20):
+            tag = b"%08d" % number
+            os.pread(self.here, 1 << 14, 0)
+            range_lock(self.there, fcntl.F_WRLCK, command=fcntl.F_SETLKW)
+            for first in [0, 8192]:
+                os.pwrite(self.there, tag, first)
+            os.pwrite(self.there, os.urandom(1 << 20), 1 << 20)
+            range_lock(self.there, fcntl.F_UNLCK)
+            children = [Child(self.look, first, tag) for first in [0, 8192]]
+            self.assertEqual([child.wait() for child in children], [0, 0])
 
     def insert(self, path, who, times):
         with contextlib.closing(sqlite3.connect(path, timeout=120, isolation_level=None)) as database:

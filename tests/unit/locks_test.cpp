@@ -374,3 +374,88 @@ TEST_CASE("one client has at most 4096 locks in a file") {
   CHECK(refusal(set_lock(*other.file_system, exclusive(handle, me, 8190, 8190))) == ErrorCode::would_block);
   need(set_lock(*other.file_system, exclusive(handle, me, 1, 1)));
 }
+
+TEST_CASE("a step that was applied, and whose next run found no space, leaves no wrong memory") {
+  TwoMounts two;
+  need(set_lock(two.fs_a(), exclusive(two.on_a, me, 0, 9)));
+  two.a.client->set_hook([runs = std::make_shared<std::atomic<int>>(0)](const StepInfo& info) {
+    if (info.step != "share locks") return Fault{};
+    return (*runs)++ == 0 ? Fault{Fault::Kind::lost_answer_applied} : Fault{Fault::Kind::fail, ErrorCode::no_space};
+  });
+  need(two.after_a_while(begin_lock(two.fs_b(), waiting(exclusive(two.on_b, me, 50, 59)))));
+  CHECK(refusal(set_lock(two.fs_a(), exclusive(two.on_a, another, 50, 59))) == ErrorCode::would_block);
+}
+
+namespace {
+/// The second read of that inode fails: the first is for its locks.
+ScriptedClient::Hook fails_second_read(Ino ino) {
+  return [object = format::inode_object(ino), reads = std::make_shared<std::atomic<int>>(0)](const StepInfo& info) {
+    if (info.kind != StepKind::query || info.object != object) return Fault{};
+    return (*reads)++ == 1 ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
+  };
+}
+}  // namespace
+
+TEST_CASE("where the file could not be read anew, no lock is granted, and the next one reads it") {
+  TwoMounts two;
+  two.share();
+  need(set_lock(two.fs_b(), exclusive(two.on_b, me, 0, 9)));
+  need(unlock(two.fs_b(), exclusive(two.on_b, me, 0, 9)));
+  two.a.client->set_hook(fails_second_read(two.ino));
+  CHECK_FALSE(set_lock(two.fs_a(), exclusive(two.on_a, me, 0, 9)));
+  two.forget_counts();
+  need(set_lock(two.fs_a(), exclusive(two.on_a, me, 0, 9)));
+  CHECK(two.a.client->counts().queries > 0);
+}
+
+TEST_CASE("an owner whose lock could not be made exclusive keeps what it had") {
+  TwoMounts two;
+  two.share();
+  need(set_lock(two.fs_a(), shared(two.on_a, me, 0, 9)));
+  need(set_lock(two.fs_b(), exclusive(two.on_b, me, 20, 29)));
+  two.a.client->set_hook(fails_second_read(two.ino));
+  CHECK_FALSE(set_lock(two.fs_a(), exclusive(two.on_a, me, 0, 9)));
+  CHECK(refusal(set_lock(two.fs_b(), exclusive(two.on_b, me, 0, 9))) == ErrorCode::would_block);
+}
+
+TEST_CASE("a lock that becomes a weaker one is an unlock: one write, and others may come beside it") {
+  TwoMounts two;
+  two.share();
+  need(set_lock(two.fs_a(), exclusive(two.on_a, me, 0, 9)));
+  two.forget_counts();
+  need(set_lock(two.fs_a(), shared(two.on_a, me, 0, 9)));
+  CHECK(two.a.client->counts().applies == 1);
+  need(set_lock(two.fs_b(), shared(two.on_b, me, 0, 9)));
+}
+
+TEST_CASE("two that have a shared flock and want it exclusive do not wait for each other") {
+  TwoMounts two;
+  const auto want_shared = [](const LockRequest& request) { return with(request, LockType::shared); };
+  need(set_lock(two.fs_a(), want_shared(whole_file(two.on_a, me))));
+  need(set_lock(two.fs_b(), want_shared(whole_file(two.on_b, me))));
+  auto upgrade = begin_lock(two.fs_a(), waiting(whole_file(two.on_a, me)));
+  need(two.after_a_while(begin_lock(two.fs_b(), waiting(whole_file(two.on_b, me)))));
+  need(unlock(two.fs_b(), whole_file(two.on_b, me)));
+  need(upgrade.get());
+}
+
+TEST_CASE("to ask for one's own locks drops none of them") {
+  TwoMounts two;
+  need(set_lock(two.fs_a(), exclusive(two.on_a, me, 0, 9)));
+  const auto own = need(find_lock(two.fs_a(), with(exclusive(two.on_a, me), LockType::none)));
+  REQUIRE(own);
+  CHECK(own->last == 9);
+  CHECK_FALSE(need(find_lock(two.fs_a(), with(exclusive(two.on_a, another), LockType::none))));
+  CHECK(refusal(set_lock(two.fs_b(), exclusive(two.on_b, me, 0, 9))) == ErrorCode::would_block);
+}
+
+TEST_CASE("an unlock that would leave more pieces than can be kept is refused, and drops nothing") {
+  TwoMounts two;
+  for (std::uint64_t lock = 0; lock < format::LocksRecord::most; ++lock) {
+    need(set_lock(two.fs_a(), exclusive(two.on_a, me, 10 * lock, 10 * lock + 2)));
+  }
+  CHECK(refusal(unlock(two.fs_a(), exclusive(two.on_a, me, 1, 1))) == ErrorCode::no_locks);
+  CHECK(refusal(set_lock(two.fs_b(), exclusive(two.on_b, me, 1, 1))) == ErrorCode::would_block);
+  need(unlock(two.fs_a(), exclusive(two.on_a, me, 0, 2)));
+  need(set_lock(two.fs_b(), exclusive(two.on_b, me, 1, 1)));
+}
