@@ -4,8 +4,10 @@
 
 #include <fcntl.h>
 
+#include <chrono>
 #include <future>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
 #include "lccfs/file_system.h"
@@ -47,7 +49,12 @@ inline std::future<Result<>> begin_lock(FileSystem& fs, const LockRequest& reque
   fs.set_lock(request, [promise = std::move(promise)](Result<> done) mutable { promise.set_value(std::move(done)); });
   return answer;
 }
-inline Result<> set_lock(FileSystem& fs, const LockRequest& request) { return begin_lock(fs, request).get(); }
+/// One that never comes fails the test.
+inline Result<> soon(std::future<Result<>> answer) {
+  const bool is_there = answer.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
+  return is_there ? answer.get() : throw std::runtime_error("a request for a lock is not answered");
+}
+inline Result<> set_lock(FileSystem& fs, const LockRequest& request) { return soon(begin_lock(fs, request)); }
 inline Result<> unlock(FileSystem& fs, const LockRequest& request) {
   return set_lock(fs, with(request, LockType::none));
 }

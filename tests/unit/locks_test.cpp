@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Locks of one file, asked for by several clients of a volume.
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -28,6 +29,24 @@ SetAttributes with_mode(std::uint32_t mode) {
 bool is_answered(const std::future<Result<>>& answer) {
   return answer.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
 }
+
+/// Whether it has read the file once more behind another client's answer.
+bool has_asked_and_looked(const ScriptedClient& client) {
+  bool has_asked = false;
+  for (const auto& step : client.trace()) {
+    if (has_asked && step.starts_with("query ")) return true;
+    has_asked = has_asked || step.starts_with("notify ");
+  }
+  return false;
+}
+
+/// How often the kernel is told that a file's pages are old.
+struct PageCounter final : KernelCache {
+  void invalidate_attributes(Ino) override {}
+  void invalidate_pages(Ino) override { ++dropped; }
+  void invalidate_page_range(Ino, std::uint64_t, std::uint64_t) override { ++dropped; }
+  std::atomic<unsigned> dropped = 0;
+};
 
 /// One file, open on two mounts.
 struct TwoMounts {
@@ -166,17 +185,20 @@ TEST_CASE("who waits for a lock of this client gets it with the unlock, in the o
   auto second = begin_lock(fs, waiting(exclusive(file.handle, 2), 2));
   CHECK_FALSE(is_answered(second));
   need(unlock(fs, exclusive(file.handle, 1)));
-  need(second.get());
+  need(soon(std::move(second)));
   CHECK(refusal(set_lock(fs, exclusive(file.handle, 1))) == ErrorCode::would_block);
 }
 
 TEST_CASE("who waits for a lock of another client is told of its unlock, and needs no clock") {
   TwoMounts two;
+  two.volume.clock().advance(std::chrono::seconds(10));  // no time that is noted is that of the beginning
   need(set_lock(two.fs_a(), exclusive(two.on_a, me)));
   auto waits = begin_lock(two.fs_b(), waiting(exclusive(two.on_b, me)));
-  CHECK(refusal(set_lock(two.fs_b(), exclusive(two.on_b, another))) == ErrorCode::would_block);  // it has asked by now
+  for (int i = 0; i < 2000 && !has_asked_and_looked(*two.b.client); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
   need(unlock(two.fs_a(), exclusive(two.on_a, me)));
-  need(waits.get());
+  need(soon(std::move(waits)));
   CHECK(refusal(set_lock(two.fs_a(), exclusive(two.on_a, me))) == ErrorCode::would_block);
 }
 
@@ -187,8 +209,8 @@ TEST_CASE("a wait ends when its caller is interrupted, and leaves no lock") {
   auto there = begin_lock(two.fs_b(), waiting(exclusive(two.on_b, another), 6));
   two.fs_a().interrupt_lock(5);
   two.fs_b().interrupt_lock(6);
-  CHECK(refusal(here.get()) == ErrorCode::interrupted);
-  CHECK(refusal(there.get()) == ErrorCode::interrupted);
+  CHECK(refusal(soon(std::move(here))) == ErrorCode::interrupted);
+  CHECK(refusal(soon(std::move(there))) == ErrorCode::interrupted);
   need(unlock(two.fs_a(), exclusive(two.on_a, me)));
   need(set_lock(two.fs_a(), exclusive(two.on_a, 3)));
 }
@@ -200,7 +222,7 @@ TEST_CASE("all waits end with the mount") {
   need(set_lock(*mount.file_system, exclusive(file.handle, me)));
   auto waits = begin_lock(*mount.file_system, waiting(exclusive(file.handle, another)));
   mount->interrupt_all_locks();
-  CHECK(refusal(waits.get()) == ErrorCode::interrupted);
+  CHECK(refusal(soon(std::move(waits))) == ErrorCode::interrupted);
 }
 
 TEST_CASE("owners that would wait for each other are told so, over several files, and flock is not") {
@@ -213,11 +235,13 @@ TEST_CASE("owners that would wait for each other are told so, over several files
   auto waits = begin_lock(fs, waiting(exclusive(g.handle, 1), 1));
   auto circle = begin_lock(fs, waiting(exclusive(f.handle, 2), 2));
   // Whichever comes second closes the circle.
-  while (!is_answered(waits) && !is_answered(circle)) std::this_thread::yield();
+  for (int i = 0; i < 2000 && !is_answered(waits) && !is_answered(circle); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
   const bool first_refused = is_answered(waits);
-  CHECK(refusal(first_refused ? waits.get() : circle.get()) == ErrorCode::deadlock);
+  CHECK(refusal(soon(std::move(first_refused ? waits : circle))) == ErrorCode::deadlock);
   need(unlock(fs, first_refused ? exclusive(f.handle, 1) : exclusive(g.handle, 2)));
-  need(first_refused ? circle.get() : waits.get());
+  need(soon(std::move(first_refused ? circle : waits)));
 }
 
 TEST_CASE("a close drops the range locks of its process, and the last one what was locked through the handle") {
@@ -254,7 +278,7 @@ TEST_CASE("the locks of a client that was evicted are void, and it gets none any
   auto waits = begin_lock(two.fs_a(), waiting(exclusive(two.on_a, another)));
   CHECK_FALSE(two.a->set_attributes({}, two.ino, with_mode(0600)));  // by which it learns of its fence
   two.fs_a().tick();
-  CHECK(refusal(waits.get()) == ErrorCode::fenced);
+  CHECK(refusal(soon(std::move(waits))) == ErrorCode::fenced);
   CHECK(refusal(set_lock(two.fs_a(), exclusive(two.on_a, me, 5, 5))) == ErrorCode::fenced);
   need(unlock(two.fs_a(), exclusive(two.on_a, me)));
 }
@@ -325,6 +349,25 @@ TEST_CASE("bytes written under a lock are read under the other client's next loc
     CHECK(need(read_at(two.fs_a(), two.on_a, 0, 10)) == from_b);
     need(unlock(two.fs_a(), exclusive(two.on_a, me)));
   }
+}
+
+TEST_CASE("pages that the kernel keeps are dropped before a lock that others have had meanwhile is granted") {
+  TwoMounts two;
+  const bool is_shared = GENERATE(false, true);
+  if (is_shared) two.share();
+  need(write_at(two.fs_a(), two.on_a, 0, "old"));
+  need(two.a->fsync(two.on_a, false));
+  need(set_lock(two.fs_b(), exclusive(two.on_b, me)));
+  CHECK(need(read_at(two.fs_b(), two.on_b, 0, 10)) == "old");
+  need(unlock(two.fs_b(), exclusive(two.on_b, me)));
+  need(set_lock(two.fs_a(), exclusive(two.on_a, me)));
+  need(write_at(two.fs_a(), two.on_a, 0, "new"));
+  need(unlock(two.fs_a(), exclusive(two.on_a, me)));
+  PageCounter kernel;
+  two.fs_b().set_kernel_cache(&kernel);
+  need(set_lock(two.fs_b(), exclusive(two.on_b, me)));
+  CHECK(kernel.dropped > 0);
+  two.fs_b().set_kernel_cache(nullptr);
 }
 
 TEST_CASE("a read-only mount keeps locks for itself, and stores none") {
