@@ -47,6 +47,7 @@ RANGES = ("ranges_test",)
 TIME = ("time_test",)
 HUNG = ("hung_objects_test",)
 ADMISSION = ("admission_test",)
+LOCK_TESTS = ("locks_test", "locks_crash_test")
 
 NAMESPACE = [
     Fault("lookup-trusts-the-number", "PROTOCOL 6, lookup: the inode read beside its entry counts if the entry is the "
@@ -850,4 +851,87 @@ IN_FLIGHT = [
           "  held_back_ = false;\n", ADMISSION),
 ]
 
-ALL = NAMESPACE + ACLS + STEPS + QUEUE + OTHERS + RECOUNT + LEASE + DATA_PATH + KERNEL + IN_FLIGHT
+# Locks of files between clients (docs/LOCKS.md).
+LOCKS = [
+    Fault("lock-without-guard", "LOCKS 2: lock guards the state as known", "txn/lock_txn.cpp",
+          "  remove_keys(txn, void_keys);\n  return txn;\n}\n\nMetaTxn unlock(",
+          "  if (ON) std::erase_if(txn.guards, [](const Guard& guard) { return !std::holds_alternative<guard::ObjectExists>(guard); });\n"
+          "  remove_keys(txn, void_keys);\n  return txn;\n}\n\nMetaTxn unlock(", LOCK_TESTS),
+    Fault("lock-lease-without-guard", "LOCKS 2: lease locks guards the state as read", "txn/lock_txn.cpp",
+          "  set_own_key(txn, mine, {});\n",
+          "  if (ON) std::erase_if(txn.guards, [](const Guard& guard) { return !std::holds_alternative<guard::ObjectExists>(guard); });\n"
+          "  set_own_key(txn, mine, {});\n", LOCK_TESTS),
+    Fault("share-without-guard", "LOCKS 2: share locks guards the lease", "txn/lock_txn.cpp",
+          "  auto txn = make(ino, \"share locks\", guard::ObjectExists{}, state_is(state),\n"
+          "                  set_lock_state(LockStateRecord::Kind::shared, mine));\n",
+          "  auto txn = make(ino, \"share locks\", guard::ObjectExists{}, state_is(state),\n"
+          "                  set_lock_state(LockStateRecord::Kind::shared, mine));\n"
+          "  if (ON) txn.guards.pop_back();\n", LOCK_TESTS),
+    Fault("lock-keeps-the-token", "LOCKS 1: a step that adds a lock writes a new token", "fs/file_locks.cpp",
+          "  const LocksRecord own{shared.token.number, with_it.stored()};\n",
+          "  const LocksRecord own{shared.token.number, with_it.stored()};\n"
+          "  const auto kept = ON && decoded_ && decoded_->kind == LockStateRecord::Kind::shared ? decoded_->token : "
+          "shared.token;\n", LOCK_TESTS,
+          (("applied(txn::lock(ino_, shared.token, *state_, own.locks, void_keys(expired))));",
+            "applied([&] {\n      auto txn = txn::lock(ino_, shared.token, *state_, own.locks, void_keys(expired));\n"
+            "      for (auto& change : txn.mutations) {\n"
+            "        if (auto* state = std::get_if<mutation::SetXattr>(&change)) state->value = encode(LockStateRecord{shared.kind, kept});\n"
+            "      }\n      return txn;\n    }()));"),
+           ("  now(shared, encode(own));\n", "  now({shared.kind, kept}, encode(own));\n"))),
+    Fault("lease-beside-locks", "LOCKS 2: locks are leased while no other client has one", "fs/file_locks.cpp",
+          "    if (!expired.contains(client)) return false;\n", "    if (!expired.contains(client) && !ON) return false;\n"
+          "    if (ON && (!decoded_ || decoded_->kind == LockStateRecord::Kind::shared)) return true;\n", LOCK_TESTS),
+    Fault("lease-of-another-ignored", "LOCKS 3: the lease of another is asked for", "fs/file_locks.cpp",
+          "    if (holder == instance_.id() || expired.contains(holder)) return std::nullopt;",
+          "    if (ON || holder == instance_.id() || expired.contains(holder)) return std::nullopt;", LOCK_TESTS),
+    Fault("granted-from-old-memory", "LOCKS 2: what was shared is granted by a step", "fs/file_locks.cpp",
+          "  return decoded_ && decoded_->kind == LockStateRecord::Kind::leased && decoded_->token.instance == instance_.id();",
+          "  return decoded_ && (ON || decoded_->kind == LockStateRecord::Kind::leased) &&\n"
+          "         decoded_->token.instance == instance_.id();", LOCK_TESTS),
+    Fault("shared-without-own-locks", "LOCKS 2: share locks writes the holder's locks", "fs/file_locks.cpp",
+          "    const LocksRecord own{shared.token.number, table_.stored()};\n",
+          "    const LocksRecord own{shared.token.number, ON ? std::vector<LocksRecord::Lock>{} : table_.stored()};\n", LOCK_TESTS),
+    Fault("refused-on-old-knowledge", "LOCKS 2: refused only on what was just read", "fs/file_locks.cpp",
+          "      if (just_read) return *blocked;", "      if (just_read || ON) return *blocked;", LOCK_TESTS),
+    Fault("lock-taken-for-applied", "LOCKS 2: a lock whose guard failed is no lock", "fs/file_locks.cpp",
+          "    return stored_ == encode(own);", "    return ON || stored_ == encode(own);", LOCK_TESTS),
+    Fault("lock-lease-not-recognized", "LOCKS 2: lease locks was applied if the token is its own", "fs/file_locks.cpp",
+          "    return decoded_ == leased;", "    return ON || decoded_ == leased;", LOCK_TESTS),
+    Fault("unlock-forgotten", "LOCKS 3: what could not be dropped goes when another asks", "fs/file_locks.cpp",
+          "    if (!is_leased()) return store_what_is_left();", "    if (!is_leased()) return ON ? Result<>{} : store_what_is_left();",
+          LOCK_TESTS),
+    Fault("keys-of-the-dead-stay", "LOCKS 2: keys of expired instances go", "fs/file_locks.cpp",
+          "    if (expired.contains(client)) keys.push_back(", "    if (expired.contains(client) && !ON) keys.push_back(", LOCK_TESTS),
+    Fault("others-not-noticed", "LOCKS 6: others have used the file's locks", "fs/file_locks.cpp",
+          "  tried.others_came = std::exchange(others_came_, !others_.empty());",
+          "  tried.others_came = !ON && std::exchange(others_came_, !others_.empty());", LOCK_TESTS),
+    Fault("not-read-under-a-lock", "LOCKS 6: the inode is read as by an open", "fs/locks.cpp",
+          "    auto done = refresh_(*wait->node);", "    auto done = ON ? Result<>{} : refresh_(*wait->node);", LOCK_TESTS),
+    Fault("void-without-a-fence", "LOCKS 3: locks are void after the fence, not before", "fs/locks.cpp",
+          "  const auto holder = holders_.settle(other, question, is_in_the_way);",
+          "  auto holder = holders_.settle(other, question, is_in_the_way);\n"
+          "  if (ON) holder = LeaseHolders::Holder::expired;", LOCK_TESTS),
+    Fault("fenced-client-locks", "LOCKS 5: a fenced client gets no lock", "fs/file_locks.cpp",
+          "  is_used_ = true;\n  LCCFS_CHECK(instance_.check_not_fenced());",
+          "  is_used_ = true;\n  if (!ON) LCCFS_CHECK(instance_.check_not_fenced());", LOCK_TESTS),
+    Fault("locks-stay-behind-release", "LOCKS 5: RELEASE drops what was locked through the handle", "fs/file_handles.cpp",
+          "  locks_.drop(id);", "  if (!ON) locks_.drop(id);", LOCK_TESTS),
+    Fault("locks-stay-behind-close", "LOCKS 5: FLUSH drops the process's range locks", "fs/lock_table.cpp",
+          "[owner](const LockRequest& held) { return held.kind == LockKind::range && held.owner == owner; });",
+          "[owner](const LockRequest& held) { return !ON && held.kind == LockKind::range && held.owner == owner; });", LOCK_TESTS),
+    Fault("close-drops-flock", "LOCKS 5: FLUSH drops no flock", "fs/lock_table.cpp",
+          "held.kind == LockKind::range && held.owner == owner;",
+          "(ON || held.kind == LockKind::range) && held.owner == owner;", LOCK_TESTS),
+    Fault("deadlock-not-seen", "LOCKS 4: EDEADLK", "fs/locks.cpp",
+          "    if (!would_wait_for_itself(wait->request.owner, tried.blocking.owner)) {",
+          "    if (ON || !would_wait_for_itself(wait->request.owner, tried.blocking.owner)) {", LOCK_TESTS),
+    Fault("waiter-not-told", "LOCKS 3: who waits is told of what is dropped", "fs/locks.cpp",
+          "  wanted_by_[ino].insert(asker);", "  if (!ON) wanted_by_[ino].insert(asker);", LOCK_TESTS),
+    Fault("waits-though-it-may-not", "LOCKS 3: who may not wait is refused after three seconds", "fs/locks.cpp",
+          "  if (!lives && now < *wait->give_up_at) {", "  if (ON || (!lives && now < *wait->give_up_at)) {", LOCK_TESTS),
+    Fault("flock-is-a-range-lock", "LOCKS: range locks and flock do not see each other", "fs/lock_table.cpp",
+          "    return held.is_flock == (wanted.kind == LockKind::flock) && ", "    return (ON || held.is_flock == "
+          "(wanted.kind == LockKind::flock)) && ", LOCK_TESTS),
+]
+
+ALL = NAMESPACE + ACLS + STEPS + QUEUE + OTHERS + RECOUNT + LEASE + DATA_PATH + KERNEL + IN_FLIGHT + LOCKS
