@@ -234,10 +234,10 @@ Locks::Pursuit Locks::pursue(InstanceId other, const Node& node, Ask ask) {
   {
     const Lock lock(mutex_);
     std::erase_if(pursuits_, [now](const auto& one) {
-      return !one.second.is_under_way && now - one.second.ended >= heard_lately;
+      return !one.second.is_under_way && now - one.second.ended.value_or(now) >= heard_lately;
     });
     auto& pursuit = pursuits_[{other, node->ino}];
-    const bool was_lately = pursuit.ended != std::chrono::nanoseconds{};
+    const bool was_lately = pursuit.ended.has_value();
     const bool is_enough =
         ask == Ask::unless_lately || (ask == Ask::to_be_told && told_by_.contains({other, node->ino}));
     if (pursuit.is_under_way || (was_lately && is_enough)) return pursuit;
@@ -263,7 +263,7 @@ void Locks::pursue_now(InstanceId other, const Node& node) {
     pursuit.is_under_way = false;
     pursuit.ended = instance_.clock().elapsed();
     if (holder && !has_expired) {
-      heard_[other] = pursuit.ended;
+      heard_[other] = *pursuit.ended;
       told_by_.insert({other, node->ino});
     }
   }

@@ -72,7 +72,8 @@ class Locks {
   /// Another client that is in the way is asked until it answers, or has expired.
   struct Pursuit {
     bool is_under_way = false;
-    std::chrono::nanoseconds began{}, ended{};
+    std::chrono::nanoseconds began{};
+    std::optional<std::chrono::nanoseconds> ended = std::nullopt;
   };
   /// Another client waits for locks of a file.
   struct Interest {

@@ -77,12 +77,14 @@ struct TwoMounts {
 
   /// Seconds pass, as a session counts them, until B is answered.
   Result<> after_a_while(std::future<Result<>> answer) {
-    while (!is_answered(answer)) {
-      volume.clock().advance(std::chrono::seconds(1));
-      fs_b().tick();
-      std::this_thread::yield();
-    }
+    while (!is_answered(answer)) pass_a_second();
     return answer.get();
+  }
+  void pass_a_second() {
+    volume.clock().advance(std::chrono::seconds(1));
+    fs_a().tick();
+    fs_b().tick();
+    std::this_thread::yield();
   }
 
   TestVolume volume;
@@ -476,10 +478,14 @@ TEST_CASE("two that have a shared flock and want it exclusive do not wait for ea
   const auto want_shared = [](const LockRequest& request) { return with(request, LockType::shared); };
   need(set_lock(two.fs_a(), want_shared(whole_file(two.on_a, me))));
   need(set_lock(two.fs_b(), want_shared(whole_file(two.on_b, me))));
-  auto upgrade = begin_lock(two.fs_a(), waiting(whole_file(two.on_a, me)));
-  need(two.after_a_while(begin_lock(two.fs_b(), waiting(whole_file(two.on_b, me)))));
-  need(unlock(two.fs_b(), whole_file(two.on_b, me)));
-  need(upgrade.get());
+  auto on_a = begin_lock(two.fs_a(), waiting(whole_file(two.on_a, me)));
+  auto on_b = begin_lock(two.fs_b(), waiting(whole_file(two.on_b, me)));
+  while (!is_answered(on_a) && !is_answered(on_b)) two.pass_a_second();
+  const bool a_was_first = is_answered(on_a);
+  need(a_was_first ? unlock(two.fs_a(), whole_file(two.on_a, me)) : unlock(two.fs_b(), whole_file(two.on_b, me)));
+  while (!is_answered(on_a) || !is_answered(on_b)) two.pass_a_second();
+  need(on_a.get());
+  need(on_b.get());
 }
 
 TEST_CASE("to ask for one's own locks drops none of them") {
