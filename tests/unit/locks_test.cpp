@@ -2,6 +2,7 @@
 // Locks of one file, asked for by several clients of a volume.
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <thread>
 
 #include "format/object_names.h"
@@ -77,14 +78,18 @@ struct TwoMounts {
 
   /// Seconds pass, as a session counts them, until B is answered.
   Result<> after_a_while(std::future<Result<>> answer) {
-    while (!is_answered(answer)) pass_a_second();
+    pass_time_until([&answer] { return is_answered(answer); });
     return answer.get();
   }
-  void pass_a_second() {
-    volume.clock().advance(std::chrono::seconds(1));
-    fs_a().tick();
-    fs_b().tick();
-    std::this_thread::yield();
+  void pass_time_until(const std::function<bool()>& is_so) {
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!is_so()) {
+      REQUIRE(std::chrono::steady_clock::now() < give_up);
+      volume.clock().advance(std::chrono::seconds(1));
+      fs_a().tick();
+      fs_b().tick();
+      std::this_thread::yield();
+    }
   }
 
   TestVolume volume;
@@ -480,10 +485,10 @@ TEST_CASE("two that have a shared flock and want it exclusive do not wait for ea
   need(set_lock(two.fs_b(), want_shared(whole_file(two.on_b, me))));
   auto on_a = begin_lock(two.fs_a(), waiting(whole_file(two.on_a, me)));
   auto on_b = begin_lock(two.fs_b(), waiting(whole_file(two.on_b, me)));
-  while (!is_answered(on_a) && !is_answered(on_b)) two.pass_a_second();
+  two.pass_time_until([&] { return is_answered(on_a) || is_answered(on_b); });
   const bool a_was_first = is_answered(on_a);
   need(a_was_first ? unlock(two.fs_a(), whole_file(two.on_a, me)) : unlock(two.fs_b(), whole_file(two.on_b, me)));
-  while (!is_answered(on_a) || !is_answered(on_b)) two.pass_a_second();
+  two.pass_time_until([&] { return is_answered(on_a) && is_answered(on_b); });
   need(on_a.get());
   need(on_b.get());
 }
@@ -507,4 +512,25 @@ TEST_CASE("an unlock that would leave more pieces than can be kept is refused, a
   CHECK(refusal(set_lock(two.fs_b(), exclusive(two.on_b, me, 1, 1))) == ErrorCode::would_block);
   need(unlock(two.fs_a(), exclusive(two.on_a, me, 0, 2)));
   need(set_lock(two.fs_b(), exclusive(two.on_b, me, 1, 1)));
+}
+
+TEST_CASE("a lock becomes a weaker one on a store that takes no more locks") {
+  TwoMounts two;
+  two.share();
+  need(set_lock(two.fs_a(), exclusive(two.on_a, me, 0, 9)));
+  two.a.client->set_hook([](const StepInfo& info) {
+    return info.step == "lock" ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
+  });
+  need(set_lock(two.fs_a(), shared(two.on_a, me, 0, 9)));
+  CHECK(refusal(set_lock(two.fs_a(), shared(two.on_a, me, 10, 19))) == ErrorCode::no_locks);
+  need(set_lock(two.fs_b(), shared(two.on_b, me, 0, 9)));
+}
+
+TEST_CASE("an unlock that the store could not do is done when another client asks") {
+  TwoMounts two;
+  two.share();
+  need(set_lock(two.fs_a(), exclusive(two.on_a, me, 0, 9)));
+  two.a.client->set_hook(once_on("unlock", Fault{Fault::Kind::fail, ErrorCode::no_space}));
+  need(unlock(two.fs_a(), exclusive(two.on_a, me, 0, 9)));
+  need(two.after_a_while(begin_lock(two.fs_b(), waiting(exclusive(two.on_b, me, 0, 9)))));
 }
