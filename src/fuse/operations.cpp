@@ -2,6 +2,7 @@
 #include "fuse/operations.h"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <memory>
 #include <string>
@@ -374,8 +375,7 @@ void release(fuse_req_t raw, fuse_ino_t, fuse_file_info* info) {
 /// Called by the receiving thread under a lock of libfuse's, in which nothing may be answered.
 void interrupt(fuse_req_t raw, void* ticket) {
   Serving& serving = serving_of(raw);
-  serving.pool.post(
-      [&serving, ticket = reinterpret_cast<std::uintptr_t>(ticket)] { serving.fs.interrupt_lock(ticket); });
+  serving.pool.post([&serving, ticket = std::bit_cast<std::uint64_t>(ticket)] { serving.fs.interrupt_lock(ticket); });
 }
 
 void set_lock(fuse_req_t raw, const char* operation, LockRequest wanted) {
@@ -383,7 +383,7 @@ void set_lock(fuse_req_t raw, const char* operation, LockRequest wanted) {
   Request request(raw, operation, serving.in_flight);
   if (wanted.waits) {
     wanted.ticket = ++serving.tickets;
-    fuse_req_interrupt_func(raw, interrupt, reinterpret_cast<void*>(wanted.ticket));
+    fuse_req_interrupt_func(raw, interrupt, std::bit_cast<void*>(wanted.ticket));
     // It may have come before: whom it is meant for is not known to the file system yet.
     if (fuse_req_interrupted(raw) != 0) return request.fail(EINTR);
   }
