@@ -11,6 +11,7 @@
 namespace lccfs::reclaim {
 
 using Kind = Assessment::Kind;
+using format::DecisionRecord;
 using format::QueueItem;
 
 namespace {
@@ -24,6 +25,7 @@ class DryRun {
     const auto began = clock_.elapsed();
     LCCFS_TRY(const auto super, objects::read_super(query_));
     object_size_bytes_ = super.record.object_size_bytes;
+    uuid_ = super.record.uuid;
     LCCFS_TRY(auto poll, poll_liveness(store_, {}));
     LCCFS_CHECK(store_.sync_fences());
     LCCFS_CHECK(name_the_unheard(poll));
@@ -86,20 +88,48 @@ class DryRun {
   }
 
   Result<> look_at_directory(Ino directory) {
+    LCCFS_CHECK(look_at_decisions(directory));
     return for_each_detached(query_, directory, [this](const format::DetachedKey& detached) -> Result<> {
       LCCFS_TRY(const auto verdict, horizon_->judge(detached.token));
       return verdict == Horizon::Verdict::not_retired ? Result<>() : look_at_inode(detached.ino);
     });
   }
 
+  /// What has moved, and still stands under its old name.
+  Result<> look_at_decisions(Ino directory) {
+    const auto look_at = [&](Token token, const std::string& key, const Bytes& value) -> Result<> {
+      LCCFS_TRY(const auto verdict, horizon_->judge(token));
+      if (verdict == Horizon::Verdict::not_retired) return {};
+      LCCFS_TRY(const auto decision, objects::decode_part<DecisionRecord>(format::inode_object(directory), key, value));
+      if (decision.kind != DecisionRecord::Kind::committed) return {};
+      LCCFS_TRY(const auto old_name, old_name_of(query_, uuid_, token, decision));
+      return old_name ? look_at_inode(old_name->record.ino) : Result<>();
+    };
+    return for_each_decision(query_, directory, [&](Token token, const std::string& key, const Bytes& value) {
+      return unless_damaged(look_at(token, key, value));
+    });
+  }
+
+  /// Damage is reported, and what else there is is looked at.
+  Result<> unless_damaged(Result<> done) {
+    if (done || !is_damage(done.error())) return done;
+    report_.damaged.push_back(done.error().context);
+    return {};
+  }
+
+  /// As it will be once its marks are settled.
+  Result<Assessment> assess(Ino ino) {
+    LCCFS_TRY(auto assessment, examine(query_, *horizon_, ino));
+    if (assessment.kind != Kind::settle_mark) return assessment;
+    for (const auto& marked : assessment.names.marked) LCCFS_CHECK(has_mark(query_, uuid_, marked));
+    assessment.kind = kind_once_settled(assessment);
+    return assessment;
+  }
+
   Result<> look_at_inode(Ino ino) {
     if (!seen_.insert(ino).second) return {};
-    auto assessment = examine(query_, *horizon_, ino);
-    if (!assessment && is_damage(assessment.error())) {
-      report_.damaged.push_back(assessment.error().context);
-      return {};
-    }
-    if (!assessment) return std::unexpected(std::move(assessment).error());
+    auto assessment = assess(ino);
+    if (!assessment) return unless_damaged(std::unexpected(std::move(assessment).error()));
     if (assessment->kind == Kind::lost_parent) report_.damaged.push_back(describe_lost_parent(*assessment).context);
     if (assessment->kind == Kind::trim) ++report_.inodes_corrected;
     if (assessment->kind == Kind::clear_names) report_.names_removed += assessment->names.total();
@@ -132,6 +162,7 @@ class DryRun {
   const CollectorOptions& options_;
   const Query query_ = objects::reader_of(store_);
   std::uint64_t object_size_bytes_ = 0;
+  format::VolumeUuid uuid_{};
   PassReport report_;
   std::optional<Horizon> horizon_;
   std::set<Ino> seen_;

@@ -72,18 +72,8 @@ Result<std::vector<objects::BackPointer>> doubles_of(Horizon& horizon, const Ino
 }
 
 Kind kind_of(const Assessment& assessment) {
-  const auto& inode = assessment.inode;
-  const bool named = assessment.names.total() > 0;
   if (!assessment.names.marked.empty()) return Kind::settle_mark;
-  if (inode.dead()) {
-    if (named) return Kind::clear_names;
-    // A dead directory's own d/ and x/ keys are handled first: the item that leads to them is in the queue.
-    return inode.has_detached || inode.has_decisions ? Kind::wait : Kind::reclaim;
-  }
-  // Directories go last (round.h): one that is not there while something needs it was lost by the store.
-  const bool parent_is_lost = inode.pointers.empty() || !assessment.names.missing_parents.empty();
-  if (!named) return parent_is_lost ? Kind::lost_parent : Kind::kill;
-  return trim_of(assessment).needed() ? Kind::trim : Kind::right;
+  return kind_once_settled(assessment);
 }
 
 /// Rule 4: an answer that rests on two reads, and is followed by no step that guards the first of them.
@@ -131,6 +121,20 @@ Result<Assessment> examine(const Query& query, Horizon& horizon, Ino ino) {
     }
     return assessment;
   }
+}
+
+Kind kind_once_settled(const Assessment& assessment) {
+  const auto& inode = assessment.inode;
+  const bool named = assessment.names.total() > 0;
+  if (inode.dead()) {
+    if (named) return Kind::clear_names;
+    // A dead directory's own d/ and x/ keys are handled first: the item that leads to them is in the queue.
+    return inode.has_detached || inode.has_decisions ? Kind::wait : Kind::reclaim;
+  }
+  // Directories go last (round.h): one that is not there while something needs it was lost by the store.
+  const bool parent_is_lost = inode.pointers.empty() || !assessment.names.missing_parents.empty();
+  if (!named) return parent_is_lost ? Kind::lost_parent : Kind::kill;
+  return trim_of(assessment).needed() ? Kind::trim : Kind::right;
 }
 
 Error describe_lost_parent(const Assessment& assessment) {

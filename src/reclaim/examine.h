@@ -63,6 +63,9 @@ struct Assessment {
 
 Result<Assessment> examine(const Query& query, Horizon& horizon, Ino ino);
 
+/// What of a `settle_mark` is left to be done once its marks are settled.
+Assessment::Kind kind_once_settled(const Assessment& assessment);
+
 /// What is said of a `lost_parent`: "<object>: <why>".
 Error describe_lost_parent(const Assessment& assessment);
 

@@ -57,6 +57,8 @@ Result<bool> Recount::take_step(const Assessment& assessment) const {
       return settle_seal(instance_, inode.ino, inode.state);
     case Kind::settle_mark: {
       const auto& marked = assessment.names.marked.front();
+      LCCFS_TRY(const bool there, has_mark(instance_.reader(), instance_.super().uuid, marked));
+      if (!there) return false;
       pace_.wait_for_turn();
       return settle_mark(instance_, txn::Name(instance_.super().uuid, marked.directory, marked.name),
                          {encode(marked.record), marked.record});

@@ -36,16 +36,11 @@ Result<bool> settle_mark(Instance& instance, const txn::Name& name, const txn::E
 }
 
 Result<bool> finish_move(Instance& instance, Token token, const DecisionRecord& committed) {
-  const txn::Name name(instance.super().uuid, committed.from, committed.name);
-  const auto object = format::inode_object(name.directory);
-  LCCFS_TRY(const auto directory,
-            objects::find_object(instance.reader(), {.object = object, .ranges = {}, .keys = {name.key}}));
-  if (!directory) return true;
-  const auto value = directory->keys.find(name.key);
-  if (value == directory->keys.end()) return true;
-  LCCFS_TRY(const auto record, objects::decode_part<format::EntryRecord>(object, name.key, value->second));
-  if (!record.mark || record.mark->token != token) return true;
-  return move_out(instance, name, {value->second, record});
+  const auto& uuid = instance.super().uuid;
+  LCCFS_TRY(const auto old_name, old_name_of(instance.reader(), uuid, token, committed));
+  if (!old_name) return true;
+  return move_out(instance, txn::Name(uuid, old_name->directory, old_name->name),
+                  {encode(old_name->record), old_name->record});
 }
 
 Result<bool> settle_seal(Instance& instance, Ino sealed, const StateRecord& seal) {

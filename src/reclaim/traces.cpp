@@ -12,15 +12,62 @@ Result<std::optional<Inode>> read_traces(const Query& query, Ino ino) {
   return inode;
 }
 
+namespace {
+
+/// A directory that is gone has none.
+Result<> for_each_key_there(const Query& query, Ino directory, const std::string& prefix,
+                            const std::function<Result<>(const std::string& key, const Bytes& value)>& work) {
+  auto all = objects::for_each_key(query, format::inode_object(directory), prefix, work);
+  if (!all && all.error().code == ErrorCode::not_found) return {};
+  return all;
+}
+
+}  // namespace
+
 Result<> for_each_detached(const Query& query, Ino directory,
                            const std::function<Result<>(const format::DetachedKey&)>& work) {
   const auto take = [&work](const std::string& key, const Bytes&) -> Result<> {
     const auto detached = format::parse_detached_key(key);
     return detached ? work(*detached) : Result<>();
   };
-  auto all = objects::for_each_key(query, format::inode_object(directory), "d/", take);
-  if (!all && all.error().code == ErrorCode::not_found) return {};
-  return all;
+  return for_each_key_there(query, directory, "d/", take);
+}
+
+Result<> for_each_decision(const Query& query, Ino directory,
+                           const std::function<Result<>(Token, const std::string& key, const Bytes& value)>& work) {
+  const auto take = [&work](const std::string& key, const Bytes& value) -> Result<> {
+    const auto token = format::parse_decision_key(key);
+    return token ? work(*token, key, value) : Result<>();
+  };
+  return for_each_key_there(query, directory, "x/", take);
+}
+
+Result<bool> has_mark(const Query& query, const format::VolumeUuid& uuid, const MarkedName& marked) {
+  const auto object = format::inode_object(marked.directory);
+  const auto entry_key = format::entry_key(uuid, marked.name);
+  const auto reverse_key = format::reverse_key(marked.record.ino, marked.name);
+  LCCFS_TRY(const auto found,
+            objects::find_object(query, {.object = object, .ranges = {}, .keys = {entry_key, reverse_key}}));
+  if (!found) return false;
+  const auto value = encode(marked.record);
+  const auto reverse = found->keys.find(reverse_key);
+  if (reverse == found->keys.end() || reverse->second != value) return false;
+  const auto entry = found->keys.find(entry_key);
+  if (entry != found->keys.end() && entry->second == value) return true;
+  return failure(ErrorCode::corrupt, object + ": " + entry_key + ": not as its reverse key has it");
+}
+
+Result<std::optional<MarkedName>> old_name_of(const Query& query, const format::VolumeUuid& uuid, Token token,
+                                              const format::DecisionRecord& committed) {
+  const auto object = format::inode_object(committed.from);
+  const auto key = format::entry_key(uuid, committed.name);
+  LCCFS_TRY(const auto directory, objects::find_object(query, {.object = object, .ranges = {}, .keys = {key}}));
+  if (!directory) return std::nullopt;
+  const auto value = directory->keys.find(key);
+  if (value == directory->keys.end()) return std::nullopt;
+  LCCFS_TRY(const auto record, objects::decode_part<format::EntryRecord>(object, key, value->second));
+  if (!record.mark || record.mark->token != token) return std::nullopt;
+  return MarkedName{committed.from, committed.name, record};
 }
 
 Result<MoveState> state_of_move(const Query& query, const format::EntryRecord::Mark& mark) {

@@ -25,6 +25,9 @@ Result<std::optional<Inode>> read_traces(const Query& query, Ino ino);
 /// Calls `work` with each `d/` key that the directory has, until it fails. A directory that is gone has none.
 Result<> for_each_detached(const Query& query, Ino directory,
                            const std::function<Result<>(const format::DetachedKey&)>& work);
+/// The same with `x/` keys.
+Result<> for_each_decision(const Query& query, Ino directory,
+                           const std::function<Result<>(Token, const std::string& key, const Bytes& value)>& work);
 
 /// What has become of the move that a mark announces. impossible: the directory that it leads to is gone.
 enum class MoveState { undecided, committed, cancelled, impossible };
@@ -36,6 +39,12 @@ struct MarkedName {
   std::string name;
   format::EntryRecord record;
 };
+/// Whether the name still has that mark. corrupt: its entry has another, or none: both are written together, so that is
+/// damage, and no step settles it.
+Result<bool> has_mark(const Query& query, const format::VolumeUuid& uuid, const MarkedName& marked);
+/// The old name of a move that is committed: nullopt if it is gone.
+Result<std::optional<MarkedName>> old_name_of(const Query& query, const format::VolumeUuid& uuid, Token token,
+                                              const format::DecisionRecord& committed);
 
 /// The names of an inode over the distinct parents of its back-pointers, each directory read at one version.
 struct Names {

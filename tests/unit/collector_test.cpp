@@ -536,6 +536,95 @@ TEST_CASE("a dry run says what a pass would do, and changes nothing") {
   need(mount->unmount());
 }
 
+/// A file f in the root that was to move to d/g; its client died before this step.
+struct CutMove {
+  explicit CutMove(const std::string& step) {
+    auto mount = volume.mount();
+    auto& fs = *mount.file_system;
+    f = make_file(fs, root_ino, "f");
+    d = make_dir(fs, root_ino, "d");
+    mount.client->set_hook(once_on(step, {Fault::Kind::not_applied_and_crash}));
+    static_cast<void>(fs.rename(root_ino, "f", d, "g", RenameMode::replace));
+    CHECK(mount.client->crashed());
+    volume.clock().advance(minutes(2));
+  }
+  CollectedVolume volume;
+  Ino f, d;
+};
+
+TEST_CASE("a dry run counts the file of a move that was cut, as the pass does that settles it") {
+  const std::string step = GENERATE("move entry in", "move entry out");
+  INFO("before " << step);
+  CutMove cut(step);
+  const auto said =
+      need(reclaim::dry_run(*cut.volume.new_client(), cut.volume.clock(), {.jobs = 1, .grace = seconds(0)}));
+  const auto done = cut.volume.collect();
+  CHECK(done.inodes_corrected == 1);
+  CHECK(said.inodes_corrected == done.inodes_corrected);
+  CHECK(said.inodes_removed == done.inodes_removed);
+  CHECK(said.damaged.empty());
+}
+
+TEST_CASE("a dry run finds a moved file by its decision alone") {
+  CutMove cut("move entry out");
+  cut.volume.cluster().with_objects([](scripted::Objects& objects) {
+    for (auto& [name, object] : objects.metadata()) {
+      if (!name.starts_with("Session.")) continue;
+      std::erase_if(object.keys, [](const auto& key_and_value) {
+        const auto item = format::decode<format::QueueItem>(key_and_value.second);
+        return item && item->kind != format::QueueItem::Kind::directory;
+      });
+    }
+  });
+  const auto said =
+      need(reclaim::dry_run(*cut.volume.new_client(), cut.volume.clock(), {.jobs = 1, .grace = seconds(0)}));
+  CHECK(said.inodes_corrected == 1);
+  cut.volume.collect();
+}
+
+TEST_CASE("a mark whose entry is damaged is named and left, and the pass continues with the rest") {
+  const std::string step = GENERATE("move entry in", "move entry out");
+  const bool is_noise = GENERATE(true, false);
+  INFO("before " << step << (is_noise ? ", noise" : ", without a mark"));
+  CutMove cut(step);
+  Bytes sound;
+  const auto set_entry = [&](const auto& change) {
+    cut.volume.cluster().with_objects([&](scripted::Objects& objects) {
+      for (auto& [key, value] : objects.metadata().at("Inode.1").keys) {
+        const auto entry = format::parse_entry_key(key);
+        if (entry && entry->name == "f") change(value);
+      }
+    });
+  };
+  set_entry([&](Bytes& value) {
+    sound = value;
+    auto plain = need(format::decode<format::EntryRecord>(value));
+    plain.mark.reset();
+    value = is_noise ? Bytes("noise") : encode(plain);
+  });
+  auto mount = cut.volume.mount();
+  make_file(*mount.file_system, cut.d, "beside");
+  need(mount->unlink(cut.d, "beside"));
+  need(mount->unmount());
+  const auto said =
+      need(reclaim::dry_run(*cut.volume.new_client(), cut.volume.clock(), {.jobs = 1, .grace = seconds(0)}));
+  CHECK_FALSE(said.damaged.empty());
+  TestCollector collector(cut.volume.cluster(), cut.volume.clock());
+  unsigned tries = 0;
+  collector.client().set_hook([&tries](const StepInfo& info) {
+    if (info.step == "clear mark" || info.step == "cancel move") ++tries;
+    return Fault{};
+  });
+  const auto report = collector.pass();
+  collector.end();
+  CHECK_FALSE(report.damaged.empty());
+  CHECK(report.inodes_removed == 1);
+  CHECK(report.items_left > 0);
+  CHECK(tries == 0);
+  set_entry([&](Bytes& value) { value = sound; });
+  CHECK(cut.volume.collect().damaged.empty());
+}
+
 TEST_CASE("a range of more numbers than any client takes is named as damage, by a dry run too") {
   CollectedVolume volume;
   TestCollector collector(volume.cluster(), volume.clock());
