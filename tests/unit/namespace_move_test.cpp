@@ -264,6 +264,34 @@ TEST_CASE("a damaged decision hides one name, not its directory") {
   CHECK(error_of(one.other->lookup(root_ino, "f")) == ErrorCode::corrupt);
 }
 
+TEST_CASE("a move that meets a full pool fails, and loses nothing though its mark cannot be cleared") {
+  OneMove one;
+  const Ino replaced = make_file(one.fs, one.d, "g");
+  bool full = true;
+  const auto when_full = [&full](const StepInfo& info) {
+    const bool fails = full && (info.step == "move entry in" || info.step == "clear mark");
+    return fails ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
+  };
+  one.mount.client->set_hook(when_full);
+  one.other.client->set_hook(when_full);
+  CHECK(error_of(one.move()) == ErrorCode::no_space);
+  for (auto* seen_by : {&one.fs, one.other.file_system.get()}) {
+    CHECK(one.is_at(*seen_by, root_ino, "f"));
+    CHECK(ino_of(*seen_by, one.d, "g") == replaced);
+  }
+  CHECK(error_of(one.move()) == ErrorCode::no_space);
+  CHECK(error_of(one.other->unlink(root_ino, "f")) == ErrorCode::no_space);
+  CHECK(one.is_at(*one.other.file_system, root_ino, "f"));
+  CHECK(problems(one.volume.cluster()).empty());
+  full = false;
+  need(one.move());
+  CHECK(one.is_at(*one.other.file_system, one.d, "g"));
+  CHECK_FALSE(one.is_at(*one.other.file_system, root_ino, "f"));
+  collect(one.volume.cluster(), one.volume.clock());
+  CHECK(problems(one.volume.cluster()).empty());
+  CHECK(one.is_at(one.fs, one.d, "g"));
+}
+
 TEST_CASE("a file is written through while it moves, and keeps its bytes") {
   TestVolume volume;
   auto mount = volume.mount();
