@@ -124,15 +124,30 @@ Result<> DirectoryReader::check_entries_have_reverse_keys(Ino directory, Sink& s
     keys.reserve(entries.size());
     for (const auto& [name, entry] : entries) keys.push_back(format::reverse_key(entry.ino, name));
     LCCFS_TRY(const auto values, values_of(store_, directory, std::move(keys)));
-    for (const auto& [name, entry] : entries) {
-      if (values.contains(format::reverse_key(entry.ino, name))) continue;
-      sink.report(
-          finding_on_name(Kind::reverse_key, directory, name, entry.ino, entry_text(name, entry.ino) + " has none"));
-      const Lock lock(mutex_);
-      unreversed_.emplace(directory, entry.ino);
-    }
+    for (const auto& entry : entries) check_reverse_key(directory, entry, values, sink);
     return {};
   });
+}
+
+/// `values`: of reverse keys. One that cannot be read is a finding by itself.
+void DirectoryReader::check_reverse_key(Ino directory, const NamedEntry& entry,
+                                        const std::map<std::string, Bytes>& values, Sink& sink) {
+  const Ino ino = entry.record.ino;
+  const auto report = [&](Kind kind, const char* why) {
+    sink.report(finding_on_name(kind, directory, entry.name, ino, entry_text(entry.name, ino) + why));
+  };
+  const auto reverse = values.find(format::reverse_key(ino, entry.name));
+  if (reverse == values.end()) {
+    report(Kind::reverse_key, " has none");
+    const Lock lock(mutex_);
+    unreversed_.emplace(directory, ino);
+    return;
+  }
+  const Bytes& value = reverse->second;
+  const bool sound = value == format::marker_value || format::marked_entry(value, ino);
+  if (sound && value != format::reverse_value(entry.record)) {
+    report(Kind::marks_differ, " has another mark than its reverse key");
+  }
 }
 
 Result<> DirectoryReader::check_reverse_keys_have_entries(Ino directory, Sink& sink) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <set>
 #include <span>
 #include <string>
@@ -32,7 +33,8 @@ class DirectoryReader {
   /// How many entries there are for each of these inodes.
   Result<std::vector<std::uint32_t>> count_names(Ino directory, std::span<const Ino> inodes);
 
-  /// Entries without reverse keys, and the other way round. From then on count_names knows of the former.
+  /// Entries without reverse keys, and the other way round; marks that differ. From then on count_names knows of the
+  /// first.
   Result<> check_reverse_keys(Ino directory, Sink& sink);
 
  private:
@@ -40,6 +42,8 @@ class DirectoryReader {
   Result<> for_each_key_page(Ino directory, const std::string& prefix,
                              const std::function<Result<>(const Keys&)>& work);
   Result<> check_entries_have_reverse_keys(Ino directory, Sink& sink);
+  void check_reverse_key(Ino directory, const NamedEntry& entry, const std::map<std::string, Bytes>& values,
+                         Sink& sink);
   Result<> check_reverse_keys_have_entries(Ino directory, Sink& sink);
   Result<std::vector<std::uint32_t>> count_some_names(Ino directory, std::span<const Ino> inodes);
 

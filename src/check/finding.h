@@ -28,6 +28,7 @@ struct Finding {
     wrong_type,          ///< an entry whose type is not its inode's. name, target
     reverse_key,         ///< an entry without its reverse key. name, target
     stray_reverse_key,   ///< a reverse key without its entry. name, target
+    marks_differ,        ///< an entry that has another mark than its reverse key, or one of them has none. name, target
     subdirectories,      ///< nsub is not the number of subdirectories. number: how many there are
     several_names,       ///< a directory with a further entry, or the root with one: this one is too much. `object` is
                          ///< the directory that holds it. name, target
@@ -97,6 +98,7 @@ inline constexpr KindTable<KindName> kind_names = {{
     {Kind::wrong_type, "wrong type"},
     {Kind::reverse_key, "reverse key"},
     {Kind::stray_reverse_key, "stray reverse key"},
+    {Kind::marks_differ, "different marks"},
     {Kind::subdirectories, "number of subdirectories"},
     {Kind::several_names, "directory with several names"},
     {Kind::unreachable, "unreachable"},

@@ -187,20 +187,20 @@ class InodeScan {
     const auto entry = decode<format::EntryRecord>(part);
     if (!entry) return;
     result_.entries += link(ino_, entry->ino, entry->type);
-    result_.names += name_link(entry->ino, parsed->hash);
+    result_.names += name_link(entry->ino, parsed->hash, entry->mark ? hash_of(part.value) : 0);
     if (entry->type == FileType::directory) ++result_.subdirectories;
   }
 
   void scan_reverse(const Part& part) {
     const auto reverse = format::parse_reverse_key(part.name);
-    if (reverse && facts_.super) {
-      result_.reverse += name_link(reverse->ino, format::name_hash(facts_.super->uuid, reverse->name));
-    }
-    if (reverse && part.value != format::marker_value) {
-      const auto entry = format::decode<format::EntryRecord>(part.value);
-      if (entry && entry->mark && entry->ino == reverse->ino) return;
-    }
-    scan_marker(part, reverse.has_value());
+    const bool marked = reverse && format::marked_entry(part.value, reverse->ino);
+    if (reverse) result_.reverse += name_link(reverse->ino, hash_of(reverse->name), marked ? hash_of(part.value) : 0);
+    if (!marked) scan_marker(part, reverse.has_value());
+  }
+
+  /// Of a name, or of what stands under it. Without Super no two are compared.
+  std::uint64_t hash_of(std::string_view text) const {
+    return facts_.super ? format::name_hash(facts_.super->uuid, text) : 0;
   }
 
   void scan_map(const Part& part) {

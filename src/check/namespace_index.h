@@ -52,8 +52,10 @@ constexpr std::uint64_t mix_bits(std::uint64_t first, std::uint64_t second) {
 constexpr LinkSum link(Ino directory, Ino ino, FileType type) {
   return {mix_bits(mix_bits(directory.value, ino.value), static_cast<std::uint64_t>(type)), 1};
 }
-/// That a directory names the inode by that name.
-constexpr LinkSum name_link(Ino ino, std::uint64_t name_hash) { return {mix_bits(ino.value, name_hash), 1}; }
+/// That a directory names the inode by that name, with that mark. 0: without one.
+constexpr LinkSum name_link(Ino ino, std::uint64_t name_hash, std::uint64_t mark_hash) {
+  return {mix_bits(mix_bits(ino.value, name_hash), mark_hash), 1};
+}
 
 // ---- inodes
 
@@ -92,7 +94,7 @@ struct DirectoryRecord {
   bool seen = false;          ///< otherwise it is only claimed: there is no such directory
   bool is_directory = false;  ///< seen, but attr cannot be read: perhaps
   bool has_detached = false;
-  bool names_differ = false;  ///< from the reverse keys
+  bool names_differ = false;  ///< from the reverse keys, or in their marks
   bool in_order = false;   ///< all plain inodes that claim it have one entry in it, but for those that lost their name
   bool lost_name = false;  ///< it is plain, and its parent does not name it
   bool reached = false;    ///< from the root

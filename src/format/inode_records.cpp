@@ -86,6 +86,14 @@ void fields(auto& io, Is<EntryRecord> auto& entry) {
 }
 LCCFS_RECORD(EntryRecord)
 
+Bytes reverse_value(const EntryRecord& entry) { return entry.mark ? encode(entry) : Bytes(marker_value); }
+
+std::optional<EntryRecord> marked_entry(std::string_view reverse_value, Ino ino) {
+  if (reverse_value == marker_value) return std::nullopt;
+  const auto entry = decode<EntryRecord>(reverse_value);
+  return entry && entry->mark && entry->ino == ino ? std::optional(*entry) : std::nullopt;
+}
+
 void fields(auto& io, Is<MapBlock::PartlyThere> auto& part) { io(part.object, part.units); }
 
 /// Each object once, in order, and none that the bits alone could say.

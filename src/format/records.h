@@ -222,6 +222,11 @@ struct LocksRecord {
 /// The value of a reverse key, a d/ key or a p/ key: there is nothing to say, but no value is ever empty.
 inline constexpr std::string_view marker_value = "\1";
 
+/// The value of the reverse key that belongs to an entry: a mark stands there, too.
+Bytes reverse_value(const EntryRecord& entry);
+/// The marked entry that the reverse key of an inode says there is; nullopt: without a mark, or not to be read.
+std::optional<EntryRecord> marked_entry(std::string_view reverse_value, Ino ino);
+
 /// What tells one process from all others of a host, with its number.
 struct ProcessRecord {
   std::string boot_id;              // of the kernel, since it was started

@@ -26,7 +26,7 @@ Result<Repair> Repairs::add_reverse_key(const Finding& finding) {
   LCCFS_TRY(const auto directory, objects_.read_keys(finding.object, {name.key, reverse.name}));
   const auto entry = directory ? directory->entry(name.key) : std::nullopt;
   if (!entry || entry->record.ino != finding.target || directory->value_of(reverse) != nullptr) return settled();
-  return put(*directory, reverse, Bytes(format::marker_value), "set");
+  return restore_entry(*directory, name, entry->record, "set");
 }
 
 /// The entry went and the reverse key stayed: if the inode still counts on a name here, that was damage. If the name
@@ -46,16 +46,15 @@ Result<Repair> Repairs::repair_stray_reverse_key(const Finding& finding) {
   if (!counts_on_it) return drop(*directory, reverse, "removed");
   LCCFS_TRY(const auto others, objects_.names_of(*target, finding.target));
   if (others.size() >= target->attr()->nlink) return drop(*directory, reverse, "removed");
+  const auto lost = entry_of(*names->value_of(reverse), finding.target, *target->attr());
   if (names->keys.contains(name.key)) {
     if (!others.empty() || orphans_ == Orphans::remove) return drop(*directory, reverse, "removed");
     // It keeps pointing here until it has its new name: a repair that is cut short finds the old one again.
-    const Holder here{finding.ino, finding.name, {finding.target, target->attr()->type, target->attr()->birth_token}};
-    LCCFS_TRY(auto adopted, adopt(*target, finding.target, finding.name, {here}));
+    LCCFS_TRY(auto adopted, adopt(*target, finding.target, finding.name, {{finding.ino, finding.name, lost}}));
     if (!adopted.done) return adopted;
     return drop(*directory, reverse, adopted.text);
   }
-  const format::EntryRecord restored{finding.target, target->attr()->type, target->attr()->birth_token};
-  return step(txn::put_entry(directory->as_read(), name, restored, std::nullopt), "its entry is there again");
+  return restore_entry(*directory, name, lost, "its entry is there again");
 }
 
 Result<Repair> Repairs::repair_type(const Finding& finding) {

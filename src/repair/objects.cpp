@@ -39,6 +39,12 @@ std::set<Ino> Object::parents() const {
   return all;
 }
 
+format::EntryRecord entry_of(const Bytes& reverse_value, Ino ino, const format::AttrRecord& attr) {
+  auto entry = format::marked_entry(reverse_value, ino).value_or(format::EntryRecord{ino, {}, attr.birth_token});
+  entry.type = attr.type;
+  return entry;
+}
+
 Result<std::optional<Object>> Objects::read(const MetaRead& read) {
   for (;;) {
     auto found = objects::find_object(objects::reader_of(store_), read, read.ranges.size());

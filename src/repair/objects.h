@@ -48,6 +48,9 @@ struct Holder {
   format::EntryRecord entry;
 };
 
+/// The entry that a reverse key of that inode belonged to. A plain one does not tell the token.
+format::EntryRecord entry_of(const Bytes& reverse_value, Ino ino, const format::AttrRecord& attr);
+
 class Objects {
  public:
   explicit Objects(ObjectStore& store) : store_(store) {}

@@ -117,7 +117,7 @@ namespace {
 constexpr char user_value_lead = 1;
 
 bool is_marker_key(const std::string& key) {
-  return format::parse_reverse_key(key) || format::parse_back_pointer_key(key) || format::parse_detached_key(key);
+  return format::parse_back_pointer_key(key) || format::parse_detached_key(key);
 }
 
 }  // namespace
@@ -126,6 +126,8 @@ Result<Repair> Repairs::derive_key(const Object& inode, Ino ino, const txn::Part
   const Bytes& value = inode.keys.at(part.name);
   if (part.name.starts_with("n/")) return repair_entry(inode, ino, part);
   if (part.name.starts_with("m/")) return rebuild_map_block(inode, ino, part);
+  if (part.name.starts_with("x/")) return derive_decision(inode, ino, part);
+  if (format::parse_reverse_key(part.name)) return derive_reverse_key(inode, ino, part);
   if (is_marker_key(part.name)) return put(inode, part, Bytes(format::marker_value), "the only value there is set");
   if (part.name.starts_with("u/")) {
     if (value.empty()) return drop(inode, part, "removed: there is no value");
@@ -133,6 +135,17 @@ Result<Repair> Repairs::derive_key(const Object& inode, Ino ino, const txn::Part
     return put(inode, part, user_value_lead + value.substr(1), "one byte corrected");
   }
   return drop(inode, part, "removed");
+}
+
+/// As its entry has it.
+Result<Repair> Repairs::derive_reverse_key(const Object& directory, Ino ino, const txn::Part& part) {
+  const auto reverse = *format::parse_reverse_key(part.name);
+  const auto name = name_of(ino, reverse.name);
+  LCCFS_TRY(const auto with_entry, objects_.read_keys(directory.name, {name.key}));
+  if (!with_entry || with_entry->version != directory.version) return changed_meanwhile();
+  const auto entry = with_entry->entry(name.key);
+  if (entry && entry->record.ino == reverse.ino) return restore_entry(directory, name, entry->record, "set anew");
+  return put(directory, part, Bytes(format::marker_value), "set, without an entry");
 }
 
 // ---- entries
@@ -173,14 +186,14 @@ Result<Repair> Repairs::entry_from_reverse_key(const Object& directory, Ino ino,
       continue;
     }
     auto& where = target->parents().contains(ino) ? pointing_back : others;
-    where.push_back({reverse->ino, target->attr()->type, target->attr()->birth_token});
+    where.push_back(entry_of(value, reverse->ino, *target->attr()));
   }
   const auto& candidates = pointing_back.empty() ? others : pointing_back;
   if (unreadable) return left("the type of the inode that it may have named cannot be read");
   if (candidates.size() > 1) return left("it may have named one of several inodes");
   if (candidates.empty()) return drop(directory, {name.key, true}, "removed: nothing tells which inode it named");
-  return step(txn::put_entry(directory.as_read(), name, candidates.front(), std::nullopt),
-              "written anew, for " + format::inode_object(candidates.front().ino));
+  return restore_entry(directory, name, candidates.front(),
+                       "written anew, for " + format::inode_object(candidates.front().ino));
 }
 
 // ---- the map

@@ -19,6 +19,7 @@ const Repairs::Row& Repairs::row_of(Kind kind) {
       {Kind::wrong_type, 6, &Repairs::repair_type},
       {Kind::reverse_key, 2, &Repairs::add_reverse_key},
       {Kind::stray_reverse_key, 3, &Repairs::repair_stray_reverse_key},
+      {Kind::marks_differ, 3, &Repairs::repair_marks},
       {Kind::subdirectories, 12, &Repairs::count_subdirectories},
       {Kind::several_names, 8, &Repairs::drop_further_name},
       {Kind::unreachable, 10, &Repairs::reconnect},

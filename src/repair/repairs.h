@@ -73,6 +73,7 @@ class Repairs {
   Result<Repair> derive_time(const Object& inode, const txn::Part& part);
   Result<Repair> void_lease(const Object& inode, Ino ino);
   Result<Repair> derive_key(const Object& inode, Ino ino, const txn::Part& part);
+  Result<Repair> derive_reverse_key(const Object& directory, Ino ino, const txn::Part& part);
   Result<Repair> repair_entry(const Object& directory, Ino ino, const txn::Part& part);
   Result<Repair> entry_from_reverse_key(const Object& directory, Ino ino, const txn::Name& name);
   Result<Repair> move_entry(const Object& directory, const txn::Part& part, const txn::Name& name);
@@ -93,6 +94,13 @@ class Repairs {
   enum class Way { to_root, to_lost_top, around };
   Result<Way> way_up(Ino directory);
   Result<Repair> count_subdirectories(const Finding& finding);
+  // moves.cpp: marks and decisions of renames across directories
+  Result<Repair> repair_marks(const Finding& finding);
+  Result<Repair> restore_entry(const Object& directory, const txn::Name& name, const format::EntryRecord& entry,
+                               std::string what);
+  Result<bool> lead_to_mark(const txn::Name& name, const format::EntryRecord& entry);
+  Result<Repair> derive_decision(const Object& directory, Ino ino, const txn::Part& part);
+  Result<std::optional<txn::Name>> marked_name(Ino ino, const format::EntryRecord::Mark& mark);
   // orphans.cpp
   Result<Repair> repair_orphan(const Finding& finding);
   Result<bool> has_content(const Object& inode, Ino ino);

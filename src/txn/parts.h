@@ -61,9 +61,8 @@ inline mutation::SetKey mark(std::string key) { return {std::move(key), Bytes(fo
 
 /// A mark stands in the reverse key, too: recount looks there.
 inline void add_name(MetaTxn& txn, const Name& name, const format::EntryRecord& entry) {
-  const auto value = encode(entry);
-  add(txn, mutation::SetKey{name.key, value},
-      mutation::SetKey{format::reverse_key(entry.ino, name.name), entry.mark ? value : Bytes(format::marker_value)});
+  add(txn, mutation::SetKey{name.key, encode(entry)},
+      mutation::SetKey{format::reverse_key(entry.ino, name.name), format::reverse_value(entry)});
 }
 inline void remove_name(MetaTxn& txn, const Name& name, Ino ino) {
   add(txn, mutation::RemoveKey{name.key}, mutation::RemoveKey{format::reverse_key(ino, name.name)});

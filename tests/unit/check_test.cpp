@@ -194,6 +194,40 @@ TEST_CASE("an entry without its reverse key, and a reverse key without its entry
   }
 }
 
+TEST_CASE("a mark that stands in the entry or in its reverse key alone is found, and another one there") {
+  HandMadeVolume volume;
+  const auto marked = [](std::uint64_t number) {
+    return encode(format::EntryRecord{file, FileType::regular, Token{me, file.value},
+                                      format::EntryRecord::Mark{Token{me, number}, root_ino}});
+  };
+  const auto set_keys = [&](const Bytes& entry, const Bytes& reverse) {
+    volume.edit("Inode.10", [&](MetaObject& o) {
+      if (!entry.empty()) o.keys[volume.key("file")] = entry;
+      o.keys["i/11/file"] = reverse;
+    });
+  };
+  SECTION("in both it is none") {
+    set_keys(marked(90), marked(90));
+    CHECK(volume.findings() == Findings{});
+  }
+  SECTION("in the entry") {
+    set_keys(marked(90), marker);
+    CHECK(volume.findings() == Findings{"different marks: Inode.10"});
+  }
+  SECTION("in the reverse key") {
+    set_keys({}, marked(90));
+    CHECK(volume.findings() == Findings{"different marks: Inode.10"});
+  }
+  SECTION("in both, of two moves") {
+    set_keys(marked(90), marked(91));
+    CHECK(volume.findings() == Findings{"different marks: Inode.10"});
+  }
+  SECTION("a reverse key that cannot be read is one finding, not two") {
+    set_keys(marked(90), "noise");
+    CHECK(volume.findings() == Findings{"corrupt: Inode.10"});
+  }
+}
+
 TEST_CASE("a count of subdirectories that is not their number is found") {
   HandMadeVolume volume;
   volume.set("Inode.10", "nsub", format::NumberRecord{2});

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Marks of renames across directories, and their decisions (docs/PROTOCOL.md section 6). Which name goes the collector
+// says; repairs see to it that it can. What was decided and lost, the new entry proves: it has the token of the move.
+// Without it both names stay, because no name is taken away on doubt.
+#include <algorithm>
+
+#include "repair/repairs.h"
+
+namespace lccfs::repair {
+
+using format::DecisionRecord;
+using format::EntryRecord;
+using format::QueueItem;
+
+namespace {
+
+Bytes committed(const txn::Name& old_name) {
+  return encode(DecisionRecord{DecisionRecord::Kind::committed, old_name.directory, old_name.name});
+}
+
+}  // namespace
+
+/// Of an entry and its reverse key, each has what the other has lost, if the same step has written both.
+Result<Repair> Repairs::repair_marks(const Finding& finding) {
+  const auto name = name_of(finding.ino, finding.name);
+  const txn::Part reverse{format::reverse_key(finding.target, finding.name), true};
+  LCCFS_TRY(const auto directory, objects_.read_keys(finding.object, {name.key, reverse.name}));
+  const auto entry = directory ? directory->entry(name.key) : std::nullopt;
+  const Bytes* value = directory ? directory->value_of(reverse) : nullptr;
+  if (!entry || entry->record.ino != finding.target || value == nullptr) return settled();
+  auto right = entry->record;
+  if (*value == format::reverse_value(right)) return settled();
+  const auto marked = format::marked_entry(*value, finding.target);
+  if (!right.mark && marked && marked->token == right.token) right.mark = marked->mark;
+  return restore_entry(*directory, name, right, right.mark ? "both have its mark" : "without a mark");
+}
+
+/// With its reverse key, and with what leads to its mark.
+Result<Repair> Repairs::restore_entry(const Object& directory, const txn::Name& name, const EntryRecord& entry,
+                                      std::string what) {
+  if (entry.mark) {
+    LCCFS_TRY(const bool led, lead_to_mark(name, entry));
+    if (!led) return changed_meanwhile();
+  }
+  return step(txn::put_entry(directory.as_read(), name, entry, std::nullopt), std::move(what));
+}
+
+/// Comes before the mark: a collector that finds neither item nor decision takes the move for cancelled. False: the
+/// other directory has changed meanwhile.
+Result<bool> Repairs::lead_to_mark(const txn::Name& name, const EntryRecord& entry) {
+  const auto& mark = *entry.mark;
+  const auto now = clock_.wall_time();
+  LCCFS_CHECK(
+      log_items({{QueueItem::Kind::inode, entry.ino, {}, now}, {QueueItem::Kind::directory, mark.to, {}, now}}));
+  const txn::Part decision{format::decision_key(mark.token), true};
+  LCCFS_TRY(const auto to, objects_.read_keys(format::inode_object(mark.to), {decision.name}));
+  if (!to) return true;
+  LCCFS_TRY(const auto new_names, objects_.names_in(mark.to, entry.ino));
+  const bool moved =
+      std::ranges::any_of(new_names, [&](const Holder& holder) { return holder.entry.token == mark.token; });
+  const Bytes* stored = to->value_of(decision);
+  if (!moved || (stored != nullptr && *stored == committed(name))) return true;
+  return objects_.change(txn::put_part(to->as_read(), decision, committed(name)));
+}
+
+/// Cancelled is what a seal's decision was, and a move's where nothing proves more: who still waits for it commits no
+/// more.
+Result<Repair> Repairs::derive_decision(const Object& directory, Ino ino, const txn::Part& part) {
+  const auto token = format::parse_decision_key(part.name);
+  if (!token) return drop(directory, part, "removed");
+  LCCFS_TRY(const auto with_entries, objects_.read_inode(ino, "n/"));
+  if (!with_entries || with_entries->version != directory.version) return changed_meanwhile();
+  for (const auto& [key, value] : with_entries->keys) {
+    const auto entry = with_entries->entry(key);
+    if (!entry || entry->record.token != *token) continue;
+    LCCFS_TRY(const auto old_name, marked_name(entry->record.ino, {*token, ino}));
+    if (old_name) return put(directory, part, committed(*old_name), "taken for committed: the new name is there");
+  }
+  return put(directory, part, encode(DecisionRecord{}), "taken for cancelled");
+}
+
+/// The name of that inode that has that mark, in its entry or in its reverse key.
+Result<std::optional<txn::Name>> Repairs::marked_name(Ino ino, const EntryRecord::Mark& mark) {
+  LCCFS_TRY(const auto inode, objects_.read_inode(ino, "p/"));
+  if (!inode) return std::nullopt;
+  for (const Ino parent : inode->parents()) {
+    LCCFS_TRY(const auto reverse, objects_.read_inode(parent, format::reverse_key(ino, "")));
+    if (!reverse) continue;
+    for (const auto& [key, value] : reverse->keys) {
+      const auto marked = format::marked_entry(value, ino);
+      if (marked && marked->mark == mark) return name_of(parent, format::parse_reverse_key(key)->name);
+    }
+    LCCFS_TRY(const auto names, objects_.names_in(parent, ino));
+    const auto found = std::ranges::find(names, std::optional(mark), [](const Holder& one) { return one.entry.mark; });
+    if (found != names.end()) return name_of(parent, found->name);
+  }
+  return std::nullopt;
+}
+
+}  // namespace lccfs::repair

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Repairs of renames across directories that were cut: which name stands in the end, whatever is damaged.
+#include "repair_volume.h"
+#include "support/collecting.h"
+
+namespace lccfs {
+namespace {
+
+using namespace test;
+using scripted::Objects;
+
+using Lines = std::vector<std::string>;
+
+/// A file f in the root that was to move to d/g; its client died before this step.
+struct MoveToRepair {
+  explicit MoveToRepair(const std::string& step) {
+    auto mount = volume.mount();
+    auto& fs = *mount.file_system;
+    f = make_file(fs, root_ino, "f");
+    d = make_dir(fs, root_ino, "d");
+    mount.client->set_hook(once_on(step, {Fault::Kind::not_applied_and_crash}));
+    static_cast<void>(fs.rename(root_ino, "f", d, "g", RenameMode::replace));
+    CHECK(mount.client->crashed());
+    volume.clock().advance(std::chrono::minutes(2));
+  }
+
+  /// Changes the value of the only key there that this is true of.
+  void change(Ino directory, const std::function<bool(const std::string&)>& is_meant,
+              const std::function<void(Bytes&)>& how) {
+    volume.cluster().with_objects([&](Objects& objects) {
+      unsigned met = 0;
+      for (auto& [key, value] : objects.metadata().at(format::inode_object(directory)).keys) {
+        if (!is_meant(key)) continue;
+        how(value);
+        ++met;
+      }
+      CHECK(met == 1);
+    });
+  }
+  void change_entry(const std::function<void(Bytes&)>& how) {
+    change(
+        root_ino,
+        [](const std::string& key) {
+          const auto entry = format::parse_entry_key(key);
+          return entry && entry->name == "f";
+        },
+        how);
+  }
+  void change_reverse_key(const std::function<void(Bytes&)>& how) {
+    change(
+        root_ino, [&](const std::string& key) { return key == format::reverse_key(f, "f"); }, how);
+  }
+  void change_decision(const std::function<void(Bytes&)>& how) {
+    change(
+        d, [](const std::string& key) { return format::parse_decision_key(key).has_value(); }, how);
+  }
+  void erase_keys(Ino directory, const std::function<bool(const std::string&)>& is_meant) {
+    volume.cluster().with_objects([&](Objects& objects) {
+      auto& keys = objects.metadata().at(format::inode_object(directory)).keys;
+      CHECK(std::erase_if(keys, [&](const auto& key_and_value) { return is_meant(key_and_value.first); }) == 1);
+    });
+  }
+
+  void repair() {
+    const auto told = need(try_repair(volume.new_client(), volume.clock()));
+    INFO("repaired:\n" << text_of(told.repaired) << "left:\n" << text_of(told.left));
+    CHECK(findings_of(volume.cluster()) == Lines{});
+    CHECK(told.report.left == 0);
+  }
+  /// Of the file, as a new client sees them.
+  Lines names() {
+    auto mount = volume.mount();
+    Lines found;
+    if (ino_of(*mount.file_system, root_ino, "f") == f) found.emplace_back("f");
+    if (ino_of(*mount.file_system, d, "g") == f) found.emplace_back("d/g");
+    const auto attributes = need(mount->get_attributes(f)).attributes;
+    CHECK(attributes.nlink == found.size());
+    need(mount->unmount());
+    return found;
+  }
+
+  TestVolume volume{small_objects()};
+  Ino f, d;
+};
+
+const std::string cancelled = "move entry in", committed = "move entry out";
+Lines names_after(const std::string& step) { return {step == committed ? "d/g" : "f"}; }
+
+void make_noise(Bytes& value) { value = "noise of some length"; }
+void make_marker(Bytes& value) { value = format::marker_value; }
+void take_mark(Bytes& value) {
+  auto entry = need(format::decode<format::EntryRecord>(value));
+  entry.mark.reset();
+  value = encode(entry);
+}
+
+TEST_CASE("a damaged entry or reverse key gets its mark back, and the file has the one name that was decided") {
+  struct OneDamage {
+    std::string what;
+    std::function<void(MoveToRepair&)> harm;
+  };
+  const std::vector<OneDamage> all{
+      {"nothing", [](MoveToRepair&) {}},
+      {"noise in the entry", [](MoveToRepair& m) { m.change_entry(make_noise); }},
+      {"an entry without its mark", [](MoveToRepair& m) { m.change_entry(take_mark); }},
+      {"no entry",
+       [](MoveToRepair& m) {
+         m.erase_keys(root_ino, [](const std::string& key) {
+           const auto entry = format::parse_entry_key(key);
+           return entry && entry->name == "f";
+         });
+       }},
+      {"an entry of another type",
+       [](MoveToRepair& m) {
+         m.change_entry([](Bytes& value) {
+           auto entry = need(format::decode<format::EntryRecord>(value));
+           entry.type = FileType::fifo;
+           value = encode(entry);
+         });
+       }},
+      {"noise in the reverse key", [](MoveToRepair& m) { m.change_reverse_key(make_noise); }},
+      {"a reverse key without its mark", [](MoveToRepair& m) { m.change_reverse_key(make_marker); }},
+      {"no reverse key",
+       [](MoveToRepair& m) {
+         m.erase_keys(root_ino, [&](const std::string& key) { return key == format::reverse_key(m.f, "f"); });
+       }},
+  };
+  for (const auto& step : {cancelled, committed}) {
+    for (const auto& damage : all) {
+      INFO(damage.what << ", before " << step);
+      MoveToRepair move(step);
+      damage.harm(move);
+      move.repair();
+      CHECK(move.names() == names_after(step));
+      CHECK(traces_left(move.volume.cluster()).empty());
+    }
+  }
+}
+
+TEST_CASE("a decision that cannot be read is committed if the new entry has its token, with any damage to the mark") {
+  const bool entry_too = GENERATE(true, false), reverse_key_too = GENERATE(true, false);
+  if (entry_too && reverse_key_too) return;  // nothing tells of the mark
+  MoveToRepair move(committed);
+  move.change_decision(make_noise);
+  if (entry_too) move.change_entry(make_noise);
+  if (reverse_key_too) move.change_reverse_key(make_noise);
+  move.repair();
+  CHECK(move.names() == Lines{"d/g"});
+}
+
+TEST_CASE("a decision that is lost with the mark in the entry comes back from the reverse key and the new entry") {
+  MoveToRepair move(committed);
+  move.change_entry(take_mark);
+  move.erase_keys(move.d, [](const std::string& key) { return format::parse_decision_key(key).has_value(); });
+  move.repair();
+  CHECK(move.names() == Lines{"d/g"});
+}
+
+TEST_CASE("where nothing proves what was decided, no name is taken away") {
+  MoveToRepair move(committed);
+  move.change_decision(make_noise);
+  auto mount = move.volume.mount();
+  need(mount->rename(move.d, "g", move.d, "other", RenameMode::replace));
+  need(mount->unmount());
+  move.repair();
+  auto after = move.volume.mount();
+  CHECK(ino_of(*after.file_system, root_ino, "f") == move.f);
+  CHECK(ino_of(*after.file_system, move.d, "other") == move.f);
+  CHECK(need(after->get_attributes(move.f)).attributes.nlink == 2);
+}
+
+TEST_CASE("a mark of an earlier life of the name is not believed") {
+  MoveToRepair move(cancelled);
+  move.change_entry([](Bytes& value) {
+    auto entry = need(format::decode<format::EntryRecord>(value));
+    entry.mark.reset();
+    ++entry.token.number;
+    value = encode(entry);
+  });
+  move.repair();
+  CHECK(move.names() == Lines{"f"});
+}
+
+TEST_CASE("repairs of moves may be cut at any step, and are done by the next") {
+  for (const auto& step : {cancelled, committed}) {
+    for (const auto& harm : std::vector<std::function<void(MoveToRepair&)>>{
+             [](MoveToRepair& m) { m.change_entry(take_mark); }, [](MoveToRepair& m) { m.change_entry(make_noise); },
+             [&](MoveToRepair& m) {
+               if (step == committed) m.change_decision(make_noise);
+               m.change_reverse_key(make_marker);
+             }}) {
+      for (unsigned n = 0;; ++n) {
+        INFO("before " << step << ", step " << n);
+        MoveToRepair move(step);
+        harm(move);
+        const auto client = move.volume.new_client();
+        const NthMutation fault(n, {Fault::Kind::not_applied_and_crash, ErrorCode::io});
+        client->set_hook(fault);
+        static_cast<void>(try_repair(client, move.volume.clock()));
+        if (!fault.reached()) break;
+        move.volume.clock().advance(std::chrono::seconds(61));
+        move.repair();
+        REQUIRE(move.names() == names_after(step));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lccfs
