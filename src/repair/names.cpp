@@ -111,12 +111,18 @@ Result<Repair> Repairs::add_back_pointer(const Finding& finding) {
   return point_back(*inode, names);
 }
 
+/// Who took a name away may be about to correct the count, and a name with a mark may be none: recount waits for both
+/// (docs/PROTOCOL.md section 5). Of directories it counts nothing.
 Result<Repair> Repairs::count_links(const Finding& finding) {
   LCCFS_TRY(const auto inode, objects_.read_inode(finding.ino, "p/"));
   auto attr = inode ? inode->attr() : std::nullopt;
   if (!attr) return settled();
   LCCFS_TRY(const auto names, objects_.names_of(*inode, finding.ino));
   if (names.empty() || names.size() == attr->nlink) return settled();
+  if (!inode->is(FileType::directory)) {
+    LCCFS_CHECK(log_items({{format::QueueItem::Kind::inode, finding.ino, {}, clock_.wall_time()}}));
+    return Repair{true, "left to the collector, which counts its names"};
+  }
   attr->nlink = static_cast<std::uint32_t>(names.size());
   return put(*inode, {xattr::attr}, encode(*attr), "nlink is " + std::to_string(names.size()));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Repairs of renames across directories that were cut: which name stands in the end, whatever is damaged.
+// Repairs of renames across directories that were cut: which name stands in the end, whatever is damaged. And link
+// counts that somebody is about to correct.
 #include "repair_volume.h"
 #include "support/collecting.h"
 
@@ -204,6 +205,36 @@ TEST_CASE("repairs of moves may be cut at any step, and are done by the next") {
       }
     }
   }
+}
+
+TEST_CASE("a link count is left to whoever took a name and is about to correct it") {
+  TestVolume volume(small_objects());
+  auto mount = volume.mount();
+  const Ino f = make_file(*mount.file_system, root_ino, "f");
+  need(mount->link(f, root_ino, "g"));
+  unsigned repairs = 0;
+  mount.client->set_hook(before("change attr", [&] {
+    // What explains the difference is lost: so it is found.
+    volume.cluster().with_objects([](Objects& objects) {
+      for (auto& [name, object] : objects.metadata()) {
+        if (name.starts_with("Session.")) object.keys.clear();
+      }
+    });
+    const auto found = findings_of(volume.cluster());
+    CHECK(std::ranges::count(found, "wrong links: " + format::inode_object(f)) == 1);
+    repair::RepairOptions options;
+    options.though_in_use = true;
+    need(repair::repair_volume(volume.new_client(), volume.clock(), options));
+    CHECK(findings_of(volume.cluster()) == Lines{});
+    ++repairs;
+  }));
+  need(mount->unlink(root_ino, "g"));
+  CHECK(repairs == 1);
+  volume.clock().advance(std::chrono::seconds(2));
+  CHECK(need(mount->get_attributes(f)).attributes.nlink == 1);
+  need(mount->unlink(root_ino, "f"));
+  need(mount->unmount());
+  CHECK(findings_of(volume.cluster()) == Lines{});
 }
 
 }  // namespace
