@@ -44,6 +44,7 @@ FILES = ("files_test",)
 DATA = ("files_test", "data_interleave_test", "every_cut_test")
 KERNEL_MODEL = ("kernel_test",)
 RANGES = ("ranges_test",)
+REPAIR = ("repair_test",)
 TIME = ("time_test",)
 HUNG = ("hung_objects_test",)
 ADMISSION = ("admission_test",)
@@ -950,4 +951,30 @@ LOCKS = [
           "(wanted.kind == LockKind::flock)) && ", LOCK_TESTS),
 ]
 
-ALL = NAMESPACE + ACLS + STEPS + QUEUE + OTHERS + RECOUNT + LEASE + DATA_PATH + KERNEL + IN_FLIGHT + LOCKS
+REPAIRS = [
+    Fault("damaged-mark-settled", "PROTOCOL 5, the queue: what cannot be read is named and left", "reclaim/recount.cpp",
+          "      if (!there) return false;", "      if (!there && !ON) return false;", COLLECTOR,
+          also=(("      LCCFS_TRY(const bool there, has_mark(instance_.reader(), instance_.super().uuid, marked));",
+                 "      LCCFS_TRY(const bool there, ON ? Result<bool>(true)\n"
+                 "                                     : has_mark(instance_.reader(), instance_.super().uuid, marked));"),)),
+    Fault("marks-not-compared", "FORMAT: the reverse key of a marked entry has the same value",
+          "check/directory_reader.cpp", "  if (sound && value != format::reverse_value(entry.record)) {",
+          "  if (!ON && sound && value != format::reverse_value(entry.record)) {", REPAIR),
+    Fault("repair-forgets-the-mark", "FORMAT: the reverse key of a marked entry has the same value",
+          "repair/objects.cpp", "  entry.type = attr.type;", "  entry.type = attr.type;\n  if (ON) entry.mark.reset();",
+          REPAIR),
+    Fault("repair-believes-any-mark", "PROTOCOL 6: a mark keeps the token of its entry", "repair/moves.cpp",
+          "marked && marked->token == right.token)", "marked && (ON || marked->token == right.token))", REPAIR),
+    Fault("repair-cancels-what-committed", "PROTOCOL 6: the new entry has the token of its move", "repair/moves.cpp",
+          "    if (old_name) return put(", "    if (old_name && !ON) return put(", REPAIR),
+    Fault("repair-commits-without-proof", "PROTOCOL 6: the new entry has the token of its move", "repair/moves.cpp",
+          "    if (!entry || entry->record.token != *token) continue;",
+          "    if (!entry || (entry->record.token != *token && !ON)) continue;", REPAIR),
+    Fault("repair-loses-the-decision", "PROTOCOL 6: a mark without a decision stands for a name", "repair/moves.cpp",
+          "  if (!moved || (stored", "  if (ON || !moved || (stored", REPAIR),
+    Fault("repair-counts-links", "PROTOCOL 5, recount: who takes a name corrects the count", "repair/names.cpp",
+          "  if (!inode->is(FileType::directory)) {\n    LCCFS_CHECK(log_items(",
+          "  if (!inode->is(FileType::directory) && !ON) {\n    LCCFS_CHECK(log_items(", REPAIR),
+]
+
+ALL = NAMESPACE + ACLS + STEPS + QUEUE + OTHERS + RECOUNT + LEASE + DATA_PATH + KERNEL + IN_FLIGHT + LOCKS + REPAIRS

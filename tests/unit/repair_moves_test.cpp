@@ -171,7 +171,7 @@ TEST_CASE("where nothing proves what was decided, no name is taken away") {
 }
 
 TEST_CASE("a mark of an earlier life of the name is not believed") {
-  MoveToRepair move(cancelled);
+  MoveToRepair move(committed);
   move.change_entry([](Bytes& value) {
     auto entry = need(format::decode<format::EntryRecord>(value));
     entry.mark.reset();
@@ -179,7 +179,7 @@ TEST_CASE("a mark of an earlier life of the name is not believed") {
     value = encode(entry);
   });
   move.repair();
-  CHECK(move.names() == Lines{"f"});
+  CHECK(move.names() == Lines{"f", "d/g"});
 }
 
 TEST_CASE("repairs of moves may be cut at any step, and are done by the next") {
