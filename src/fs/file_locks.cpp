@@ -43,6 +43,9 @@ LockRequest as_request(const LocksRecord::Lock& lock) {
   request.last = lock.last;
   return request;
 }
+
+/// The own key's value; empty: none.
+Bytes as_stored(const LocksRecord& own) { return own.locks.empty() ? Bytes() : encode(own); }
 }  // namespace
 
 bool FileLocks::are_local() const { return instance_.read_only() || !instance_.super().has(format::feature::locks); }
@@ -73,8 +76,8 @@ Result<> FileLocks::learn() {
       others[*client] = std::move(locks);
     }
   }
-  if (decoded && decoded->token.instance != instance_.id()) own_in_a_row_ = 0;
   const bool is_anothers = decoded && decoded->token.instance != instance_.id();
+  if (is_anothers) own_in_a_row_ = 0;
   if (!others_.empty() || !others.empty() || is_anothers) ++came_;
   state_ = decoded ? object->xattrs.at(format::xattr::locks) : Bytes();
   decoded_ = decoded;
@@ -266,7 +269,7 @@ Result<> FileLocks::store_what_is_left() {
     if (stored.locks == left.locks) return {};
     LCCFS_TRY(const bool done, applied(txn::unlock(ino_, {instance_.id(), left.number}, stored_, left.locks)));
     if (done) {
-      stored_ = left.locks.empty() ? Bytes() : encode(left);
+      stored_ = as_stored(left);
       return {};
     }
     state_.reset();
@@ -301,7 +304,7 @@ Result<> FileLocks::share() {
     const LocksRecord own{shared.token.number, table_.stored()};
     LCCFS_TRY(const bool done, applied(txn::share_locks(ino_, shared.token, *state_, own.locks)));
     if (done) {
-      now(shared, own.locks.empty() ? Bytes() : encode(own));
+      now(shared, as_stored(own));
       own_in_a_row_ = 0;
       return {};
     }

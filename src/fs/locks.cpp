@@ -24,6 +24,8 @@ constexpr std::size_t most_wanted = 4096;
 /// Where another client waits, locks that are dropped here are not taken again here for so long: it has farther to go.
 constexpr std::chrono::milliseconds head_start{10};
 
+Error waited_in_vain() { return {ErrorCode::interrupted, "a lock that was waited for"}; }
+
 LockHeld as_held(const Result<FileLocks::Tried>& tried) {
   const auto& lock = tried->blocking;
   return {lock.type, lock.first, lock.last, tried->what == What::blocked_here ? lock.pid : 0};
@@ -53,7 +55,7 @@ void Locks::begin(const LockRequest& request, Done done) {
   auto handle = files_.handle(request.handle);
   auto wait = std::make_shared<Wait>(request, std::move(done), handle ? std::move(handle->node) : nullptr);
   if (!wait->node) return finish(wait, failure(ErrorCode::bad_handle, "not an open file"));
-  const bool only_asks = std::holds_alternative<FileSystem::FindLockDone>(wait->done);
+  const bool only_asks = wait->only_asks();
   const bool is_late = request.type != LockType::none && !only_asks && gives_way(wait->node->ino);
   if (!only_asks && !is_late && wait->node->locks.set_at_once(request)) {
     if (request.type != LockType::exclusive) dropped(wait->node->ino);
@@ -71,8 +73,7 @@ void Locks::begin(const LockRequest& request, Done done) {
 }
 
 void Locks::unlock(const WaitRef& wait) {
-  const auto done = wait->node->locks.drop([&wait](LockTable& table) { table.set(wait->request); });
-  if (done && *done) dropped(wait->node->ino);
+  const auto done = drop_of(*wait->node, [&wait](LockTable& table) { table.set(wait->request); });
   if (!done) return finish(wait, std::unexpected(done.error()));
   finish(wait, std::nullopt);
 }
@@ -98,7 +99,6 @@ bool Locks::answer(const WaitRef& wait, Result<std::optional<LockHeld>> result) 
 
 /// Tried again where it was woken meanwhile: what has changed may have come after the look.
 void Locks::try_until_it_waits(const WaitRef& wait) {
-  const bool only_asks = std::holds_alternative<FileSystem::FindLockDone>(wait->done);
   for (;;) {
     {
       const Lock lock(mutex_);
@@ -106,8 +106,8 @@ void Locks::try_until_it_waits(const WaitRef& wait) {
       wait->blocked_by.reset();
     }
     auto& locks = wait->node->locks;
-    auto tried = only_asks ? locks.find(wait->request, expired_)
-                           : locks.lock(wait->request, expired_, !is_wanted_elsewhere(wait->node->ino));
+    auto tried = wait->only_asks() ? locks.find(wait->request, expired_)
+                                   : locks.lock(wait->request, expired_, !is_wanted_elsewhere(wait->node->ino));
     if (tried && tried->dropped_some) dropped(wait->node->ino);
     if (!tried) return finish(wait, std::unexpected(std::move(tried).error()));
     if (tried->what == What::granted) return granted(wait, *tried);
@@ -118,14 +118,14 @@ void Locks::try_until_it_waits(const WaitRef& wait) {
     wait->is_tried = false;
     return;
   }
-  finish(wait, failure(ErrorCode::interrupted, "a lock that was waited for"));
+  finish(wait, std::unexpected(waited_in_vain()));
 }
 
 void Locks::granted(const WaitRef& wait, const Tried& tried) {
-  const bool only_asks = std::holds_alternative<FileSystem::FindLockDone>(wait->done);
-  if (wait->request.type == LockType::shared && !only_asks) dropped(wait->node->ino);  // it may have been exclusive
+  if (wait->request.type == LockType::shared && !wait->only_asks())
+    dropped(wait->node->ino);  // it may have been exclusive
   if (tried.by != InstanceId{}) look_after(tried.by, wait->node);
-  if (only_asks || tried.came == 0) return finish(wait, std::nullopt);
+  if (wait->only_asks() || tried.came == 0) return finish(wait, std::nullopt);
   {
     const Lock lock(mutex_);
     wait->is_refreshing = true;
@@ -143,8 +143,7 @@ void Locks::refresh(const WaitRef& wait, const Tried& granted) {
   if (!granted.owner_had_some) {
     auto undone = wait->request;
     undone.type = LockType::none;
-    const auto dropped_it = wait->node->locks.drop([&undone](LockTable& table) { table.set(undone); });
-    if (dropped_it && *dropped_it) dropped(wait->node->ino);
+    static_cast<void>(drop_of(*wait->node, [&undone](LockTable& table) { table.set(undone); }));
   }
   if (!done) finish(wait, std::unexpected(std::move(done).error()));
   files_.let_go(Node(wait->node));
@@ -152,19 +151,18 @@ void Locks::refresh(const WaitRef& wait, const Tried& granted) {
 
 /// Its locks are in nobody's way, and cost each of ours a look at the file: when it is gone, they go.
 void Locks::look_after(InstanceId other, const Node& node) {
-  const auto now = instance_.clock().elapsed();
-  {
-    const Lock lock(mutex_);
-    const auto heard = heard_.find(other);
-    if (heard != heard_.end() && now - heard->second < look_after_every) return;
-  }
-  pursue(other, node, Ask::unless_lately);
+  if (!was_heard_within(look_after_every, other)) pursue(other, node, Ask::unless_lately);
+}
+
+bool Locks::was_heard_within(std::chrono::nanoseconds span, InstanceId other) {
+  const Lock lock(mutex_);
+  const auto heard = heard_.find(other);
+  return heard != heard_.end() && instance_.clock().elapsed() - heard->second < span;
 }
 
 /// F_GETLK tells what is in the way; of a client that cannot be asked, nobody knows.
 void Locks::refuse(const WaitRef& wait, const Tried& tried) {
-  const bool only_asks = std::holds_alternative<FileSystem::FindLockDone>(wait->done);
-  if (only_asks && tried.what != What::leased_by_other) return finish(wait, as_held(tried));
+  if (wait->only_asks() && tried.what != What::leased_by_other) return finish(wait, as_held(tried));
   finish(wait, failure(ErrorCode::would_block, format::inode_object(wait->node->ino)));
 }
 
@@ -214,12 +212,7 @@ bool Locks::must_wait_for_other(const WaitRef& wait, const Tried& tried) {
     return true;
   }
   if (!wait->give_up_at) wait->give_up_at = now + answer_wait;
-  bool lives = false;
-  if (tried.what == What::blocked_there) {
-    const Lock lock(mutex_);
-    const auto heard = heard_.find(tried.by);
-    lives = heard != heard_.end() && now - heard->second < heard_lately;
-  }
+  const bool lives = tried.what == What::blocked_there && was_heard_within(heard_lately, tried.by);
   if (!lives && now < *wait->give_up_at) {
     const auto pursuit =
         pursue(tried.by, wait->node, tried.what == What::leased_by_other ? Ask::now : Ask::unless_lately);
@@ -368,18 +361,22 @@ bool Locks::changed(Ino ino, InstanceId there) {
   return false;
 }
 
+Result<> Locks::drop_of(FileNode& node, const std::function<void(LockTable&)>& what) {
+  LCCFS_TRY(const bool had_some, node.locks.drop(what));
+  if (had_some) dropped(node.ino);
+  return {};
+}
+
 void Locks::drop_range_locks(HandleId handle, std::uint64_t owner) {
-  auto open = files_.handle(handle);
+  const auto open = files_.handle(handle);
   if (!open) return;
-  const auto done = open->node->locks.drop([owner](LockTable& table) { table.drop_range_locks(owner); });
-  if (done && *done) dropped(open->node->ino);
+  static_cast<void>(drop_of(*open->node, [owner](LockTable& table) { table.drop_range_locks(owner); }));
 }
 
 void Locks::drop(HandleId handle) {
-  auto open = files_.handle(handle);
+  const auto open = files_.handle(handle);
   if (!open) return;
-  const auto done = open->node->locks.drop([handle](LockTable& table) { table.drop(handle); });
-  if (done && *done) dropped(open->node->ino);
+  static_cast<void>(drop_of(*open->node, [handle](LockTable& table) { table.drop(handle); }));
 }
 
 /// Those that no thread tries now; the thread that does sees that they were interrupted.
@@ -393,7 +390,7 @@ void Locks::interrupt_where(const std::function<bool(const Wait&)>& which) {
       if (!std::exchange(wait->is_tried, true) || wait->is_refreshing) mine.push_back(wait);
     }
   }
-  for (const auto& wait : mine) finish(wait, failure(ErrorCode::interrupted, "a lock that was waited for"));
+  for (const auto& wait : mine) finish(wait, std::unexpected(waited_in_vain()));
 }
 
 void Locks::interrupt(std::uint64_t ticket) {

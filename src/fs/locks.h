@@ -67,6 +67,7 @@ class Locks {
     bool is_answered = false;
     std::optional<std::uint64_t> blocked_by = std::nullopt;  // an owner of this client
     std::optional<std::chrono::nanoseconds> give_up_at = std::nullopt;
+    bool only_asks() const { return std::holds_alternative<FileSystem::FindLockDone>(done); }
   };
   using WaitRef = std::shared_ptr<Wait>;
   /// Another client that is in the way is asked until it answers, or has expired.
@@ -100,6 +101,8 @@ class Locks {
   void finish(const WaitRef& wait, Result<std::optional<LockHeld>> result) EXCLUDES(mutex_);
   void wake(Ino ino) EXCLUDES(mutex_);
   void dropped(Ino ino);
+  Result<> drop_of(FileNode& node, const std::function<void(LockTable&)>& what);
+  bool was_heard_within(std::chrono::nanoseconds span, InstanceId other) EXCLUDES(mutex_);
   void tell(Ino ino, InstanceId client) EXCLUDES(mutex_);
   bool gives_way(Ino ino) EXCLUDES(mutex_);
   bool is_wanted_elsewhere(Ino ino) EXCLUDES(mutex_);
