@@ -7,6 +7,7 @@
 #include "reclaim/pace.h"
 #include "support/catch.h"
 #include "support/collecting.h"
+#include "support/cut_move.h"
 #include "support/file_calls.h"
 #include "support/namespace_calls.h"
 #include "support/test_volume.h"
@@ -536,29 +537,13 @@ TEST_CASE("a dry run says what a pass would do, and changes nothing") {
   need(mount->unmount());
 }
 
-/// A file f in the root that was to move to d/g; its client died before this step.
-struct CutMove {
-  explicit CutMove(const std::string& step) {
-    auto mount = volume.mount();
-    auto& fs = *mount.file_system;
-    f = make_file(fs, root_ino, "f");
-    d = make_dir(fs, root_ino, "d");
-    mount.client->set_hook(once_on(step, {Fault::Kind::not_applied_and_crash}));
-    static_cast<void>(fs.rename(root_ino, "f", d, "g", RenameMode::replace));
-    CHECK(mount.client->crashed());
-    volume.clock().advance(minutes(2));
-  }
-  CollectedVolume volume;
-  Ino f, d;
-};
-
 TEST_CASE("a dry run counts the file of a move that was cut, as the pass does that settles it") {
   const std::string step = GENERATE("move entry in", "move entry out");
   INFO("before " << step);
-  CutMove cut(step);
-  const auto said =
-      need(reclaim::dry_run(*cut.volume.new_client(), cut.volume.clock(), {.jobs = 1, .grace = seconds(0)}));
-  const auto done = cut.volume.collect();
+  CollectedVolume volume;
+  cut_move(volume, step);
+  const auto said = need(reclaim::dry_run(*volume.new_client(), volume.clock(), {.jobs = 1, .grace = seconds(0)}));
+  const auto done = volume.collect();
   CHECK(done.inodes_corrected == 1);
   CHECK(said.inodes_corrected == done.inodes_corrected);
   CHECK(said.inodes_removed == done.inodes_removed);
@@ -566,8 +551,9 @@ TEST_CASE("a dry run counts the file of a move that was cut, as the pass does th
 }
 
 TEST_CASE("a dry run finds a moved file by its decision alone") {
-  CutMove cut("move entry out");
-  cut.volume.cluster().with_objects([](scripted::Objects& objects) {
+  CollectedVolume volume;
+  cut_move(volume, "move entry out");
+  volume.cluster().with_objects([](scripted::Objects& objects) {
     for (auto& [name, object] : objects.metadata()) {
       if (!name.starts_with("Session.")) continue;
       std::erase_if(object.keys, [](const auto& key_and_value) {
@@ -576,20 +562,20 @@ TEST_CASE("a dry run finds a moved file by its decision alone") {
       });
     }
   });
-  const auto said =
-      need(reclaim::dry_run(*cut.volume.new_client(), cut.volume.clock(), {.jobs = 1, .grace = seconds(0)}));
+  const auto said = need(reclaim::dry_run(*volume.new_client(), volume.clock(), {.jobs = 1, .grace = seconds(0)}));
   CHECK(said.inodes_corrected == 1);
-  cut.volume.collect();
+  volume.collect();
 }
 
 TEST_CASE("a mark whose entry is damaged is named and left, and the pass continues with the rest") {
   const std::string step = GENERATE("move entry in", "move entry out");
   const bool is_noise = GENERATE(true, false);
   INFO("before " << step << (is_noise ? ", noise" : ", without a mark"));
-  CutMove cut(step);
+  CollectedVolume volume;
+  const auto [f, d] = cut_move(volume, step);
   Bytes sound;
   const auto set_entry = [&](const auto& change) {
-    cut.volume.cluster().with_objects([&](scripted::Objects& objects) {
+    volume.cluster().with_objects([&](scripted::Objects& objects) {
       for (auto& [key, value] : objects.metadata().at("Inode.1").keys) {
         const auto entry = format::parse_entry_key(key);
         if (entry && entry->name == "f") change(value);
@@ -602,14 +588,13 @@ TEST_CASE("a mark whose entry is damaged is named and left, and the pass continu
     plain.mark.reset();
     value = is_noise ? Bytes("noise") : encode(plain);
   });
-  auto mount = cut.volume.mount();
-  make_file(*mount.file_system, cut.d, "beside");
-  need(mount->unlink(cut.d, "beside"));
+  auto mount = volume.mount();
+  make_file(*mount.file_system, d, "beside");
+  need(mount->unlink(d, "beside"));
   need(mount->unmount());
-  const auto said =
-      need(reclaim::dry_run(*cut.volume.new_client(), cut.volume.clock(), {.jobs = 1, .grace = seconds(0)}));
+  const auto said = need(reclaim::dry_run(*volume.new_client(), volume.clock(), {.jobs = 1, .grace = seconds(0)}));
   CHECK_FALSE(said.damaged.empty());
-  TestCollector collector(cut.volume.cluster(), cut.volume.clock());
+  TestCollector collector(volume.cluster(), volume.clock());
   unsigned tries = 0;
   collector.client().set_hook([&tries](const StepInfo& info) {
     if (info.step == "clear mark" || info.step == "cancel move") ++tries;
@@ -622,7 +607,7 @@ TEST_CASE("a mark whose entry is damaged is named and left, and the pass continu
   CHECK(report.items_left > 0);
   CHECK(tries == 0);
   set_entry([&](Bytes& value) { value = sound; });
-  CHECK(cut.volume.collect().damaged.empty());
+  CHECK(volume.collect().damaged.empty());
 }
 
 TEST_CASE("a range of more numbers than any client takes is named as damage, by a dry run too") {

@@ -3,6 +3,7 @@
 // counts that somebody is about to correct.
 #include "repair_volume.h"
 #include "support/collecting.h"
+#include "support/cut_move.h"
 
 namespace lccfs {
 namespace {
@@ -12,17 +13,11 @@ using scripted::Objects;
 
 using Lines = std::vector<std::string>;
 
-/// A file f in the root that was to move to d/g; its client died before this step.
 struct MoveToRepair {
   explicit MoveToRepair(const std::string& step) {
-    auto mount = volume.mount();
-    auto& fs = *mount.file_system;
-    f = make_file(fs, root_ino, "f");
-    d = make_dir(fs, root_ino, "d");
-    mount.client->set_hook(once_on(step, {Fault::Kind::not_applied_and_crash}));
-    static_cast<void>(fs.rename(root_ino, "f", d, "g", RenameMode::replace));
-    CHECK(mount.client->crashed());
-    volume.clock().advance(std::chrono::minutes(2));
+    const auto cut = cut_move(volume, step);
+    f = cut.f;
+    d = cut.d;
   }
 
   /// Changes the value of the only key there that this is true of.
