@@ -36,8 +36,6 @@ class SuiteTest(MountTest):
     def judge(self, suite, complaints):
         """`complaints`: what the suite says about each of its cases, None if that passed."""
         known = KNOWN[suite]
-        for name, complaint in complaints.items():
-            print(f"{suite} {name}: {complaint or 'ok'}")
         self.assertTrue(complaints, f"{suite} says nothing")
         failed = {name: said for name, said in complaints.items() if said and name not in known}
         mended = [name for name in known if name in complaints and not complaints[name]]
@@ -157,6 +155,8 @@ STRESSORS = {
     # Of other classes:
     "aio": 20, "aiol": 20, "fault": 20, "msync": 20, "readahead": 20, "revio": 20, "seek": 20, "sendfile": 20,
 }
+# A second process of these waits for a file of the first one, for ever if that has done its part and removed it.
+OF_ONE_PROCESS = {"chmod", "chown"}
 # With --full ten times as often, and on a local store these, of which one is thousands of names or attributes.
 LARGE_STRESSORS = {"chdir": 1, "filename": 2, "link": 1, "symlink": 1, "xattr": 1}
 OPTIONS = {
@@ -178,7 +178,8 @@ class StressTest(SuiteTest):
         self.judge("stress-ng", {name: self.complaint(name, wanted[name]) for name in names})
 
     def complaint(self, name, times):
-        ended = run("stress-ng", f"--{name}", 2, f"--{name}-ops", times, *OPTIONS.get(name, []), "--verify",
+        processes = 1 if name in OF_ONE_PROCESS else 2
+        ended = run("stress-ng", f"--{name}", processes, f"--{name}-ops", times, *OPTIONS.get(name, []), "--verify",
                     "--seed", context.seed, "--timeout", 1000, "--metrics-brief", "--temp-path", self.mount.path,
                     check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         print(ended.stdout)
