@@ -74,7 +74,8 @@ class Matcher {
         if (special == check_.index.specials.end()) continue;
         sum += link(directory, entry.record.ino, entry.record.type);
         judge_entry(directory, entry, &special->second.summary);
-        remember_name(directory, entry);
+        LCCFS_TRY(const bool moved_away, has_moved_away(entry));
+        if (!moved_away) remember_name(directory, entry);
         const Lock lock(check_.index.mutex);
         ++special->second.names;
       }
@@ -242,6 +243,20 @@ class Matcher {
                         .object = format::inode_object(entry.record.ino),
                         .text = format::inode_object(directory) + " has it as \"" + entry.name + "\"",
                         .target = directory});
+  }
+
+  /// Of a directory: then this is no name, and not one of two. (Another inode may have several names, and what is
+  /// counted of one that moves does not matter: the queue leads to it.)
+  Result<bool> has_moved_away(const NamedEntry& entry) {
+    const auto& mark = entry.record.mark;
+    if (!mark || entry.record.type != FileType::directory) return false;
+    const auto key = format::decision_key(mark->token);
+    LCCFS_TRY(const auto found,
+              objects::find_object(objects::reader_of(check_.store),
+                                   {.object = format::inode_object(mark->to), .ranges = {}, .keys = {key}}));
+    if (!found || !found->keys.contains(key)) return false;
+    const auto decision = format::decode<format::DecisionRecord>(found->keys.at(key));
+    return decision && decision->kind == format::DecisionRecord::Kind::committed;
   }
 
   void remember_name(Ino directory, const NamedEntry& entry) {

@@ -78,6 +78,10 @@ void check_super(const Object& object, Sink& sink, VolumeFacts& facts) {
   facts.fences = check.needed_number(xattr::fences, format::decode_fence_number);
   check.refuse_other_xattrs({xattr::super, xattr::fences});
   for (const auto& [key, value] : keys_of(object)) {
+    if (key == format::rename_lock_key) {
+      static_cast<void>(check.decode<format::RenameLockRecord>({key, value, true}));
+      continue;
+    }
     const auto instance = format::parse_instance_key(key);
     if (!instance) {
       check.refuse({key, value, true});

@@ -53,6 +53,7 @@ std::string user_attribute_key(std::string_view name);  // u/<name>
 std::string map_key(std::uint64_t block);               // m/<16 hex digits>: in order of the blocks
 std::string locks_key(InstanceId instance);             // k/<instance>
 // Keys of Super and of session objects.
+inline constexpr const char* rename_lock_key = "rename";
 std::string instance_key(InstanceId instance);  // s/<instance>
 std::string queue_key(std::uint64_t number);    // q/<20 digits>
 

@@ -235,6 +235,15 @@ struct ProcessRecord {
   bool operator==(const ProcessRecord&) const = default;
 };
 
+/// Who may move a directory to another directory now; `rename` key on Super. No value of it is ever written twice.
+struct RenameLockRecord {
+  enum class Kind : std::uint8_t { free = 1, held = 2 };
+  Kind kind = Kind::free;
+  Token token;  // of the move that holds it, or held it last
+  Ino to;       // the directory to which that leads: whether it has committed, the decision x/<token> there says
+  bool operator==(const RenameLockRecord&) const = default;
+};
+
 struct InstanceRecord {  // s/ key on Super
   enum class State : std::uint8_t { live = 1, fenced = 2, ended = 3 };
   std::string host;

@@ -88,6 +88,14 @@ Result<SuperRecord> super_in(const std::map<std::string, Bytes>& xattrs) {
   return std::unexpected(std::move(damage));
 }
 
+void fields(auto& io, Is<RenameLockRecord> auto& lock) {
+  io.begin("rename lock").version();
+  io.enumeration(lock.kind, RenameLockRecord::Kind::held);
+  io(lock.token, lock.to);
+  io.require(lock.to.value != 0, "no directory");
+}
+LCCFS_RECORD(RenameLockRecord)
+
 void fields(auto& io, Is<ProcessRecord> auto& process) {
   io.string(process.boot_id, boot_id_limit_bytes);
   io(process.pid_namespace, process.start_ticks);

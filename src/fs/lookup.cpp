@@ -53,8 +53,8 @@ void Namespace::bring_up_to_date(std::map<Ino, Inode>& inodes) {
 Result<EntryReply> Namespace::lookup(Ino parent, const std::string& text) {
   if (text == ".") return lookup_by_number(parent);
   if (text == "..") {
-    LCCFS_TRY(const auto directory, metadata_.existing(parent));
-    return lookup_by_number(directory->parent ? directory->parent->parent : parent);
+    LCCFS_TRY(const auto above, reclaim::parent_of(instance_.reader(), parent));
+    return lookup_by_number(above.value_or(parent));
   }
   LCCFS_CHECK(check_name(text));
   const auto name = metadata_.name_in(parent, text);

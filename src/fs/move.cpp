@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 // rename across directories (P1, old -> X; P2, new -> Y or nothing): 5 writes one after the other, and one after the
-// answer. X is no directory.
+// answer. X is a directory: 2 more, and 1 more for Y.
 //
 //  # | object     | step                                                    | stop here leaves
 //  0 | Data.X.*,  | only if a file Y is replaced: write out what is         | the old names, and an X of which more is
 //    | Inode.X    | buffered of X, and its size, as in rename.cpp           | stored
 //  0 | Session.me | [log queue items] item X, directory items P1 and P2     | items that find nothing to do: a
 //    |            | where none is relied on, in one write                   | collector drops them
+//  L | Super      | X is a directory: [take rename lock] (rename_lock.h)    | the lock is held: taken over by whoever
+//    |            |                                                         | wants it, after 10 s
+//  - | Inode.*    | X is a directory: up from P2, by the rule for readers   |
+//    |            | of marks. X on the way: invalid                         |
+//  S | Inode.Y    | a directory Y: [seal] with t, as in rmdir               | both names, and Y sealed: settled as in
+//    |            |                                                         | rmdir
 //  1 | Inode.X    | [point to directory] guard live; back-pointer to P2;    | a back-pointer too many: recount drops
 //    |            | ctime                                                   | it, from item X
 //  2 | Inode.P1   | [mark entry] guard old's whole value; the same with     | both as they were, and a mark: the next
@@ -15,12 +21,16 @@
 //    |            |                                                         | from item X
 //  3 | Inode.P2   | [move entry in] guard open(P2), x/t absent, new as      | COMMIT. old is absent to all who read by
 //    |            | read; set both keys; Y replaced: set d/Y/t; x/t =       | the mark. Settled as after 2, or from
-//    |            | committed(P1, old); times                               | x/t, by a collector. Y as in rename.cpp
+//    |            | committed(P1, old); times. X is a directory, and there  | x/t, by a collector. Y as in rename.cpp
+//    |            | is no Y: nsub + 1, guarded. Only nsub changed: 3 again  |
 //  4 | Inode.P1   | [move entry out] guard the marked entry; remove both    | x/t, which a collector drops
-//    |            | keys; set d/X/t; times                                  |
+//    |            | keys; set d/X/t; times. X is a directory: nsub - 1,     |
+//    |            | guarded. Only nsub has changed: 4 again                 |
 //  5 | Inode.P2   | [remove decision] x/t; after the answer, once 4 is      | done; recount drops the back-pointer to
 //    |            | decided                                                 | P1, from d/X/t
-//  6 | Inode.Y    | [change attr] as in unlink                              | as in unlink
+//  U | Super      | X is a directory: [release rename lock]                 | done: nothing but the lock was left
+//  6 | Inode.Y    | a file Y: [change attr] as in unlink; a directory Y:    | as in unlink; a directory: as in rmdir
+//    |            | dead, left to recount                                   |
 //
 // 3 not applied: another instance has cancelled it, or P2 or new have changed. Then all starts over, or fails:
 //
@@ -29,7 +39,16 @@
 //    |            |                                                         | collector drops, from directory item P2
 //  4'| Inode.P2   | [remove decision] the own x/t, whether it is there or   | as after 1
 //    |            | not                                                     |
+//  S'| Inode.Y    | [unseal] guard sealed(t)                                | as after 0
+//  U'| Super      | [release rename lock]                                   | as after 0
 //  5'| Inode.X    | [drop back-pointer] if it fails                         | as after 0
+//
+// What became of 3 is not known: the mark, the seal and the lock stay. Whoever wants the lock next cancels x/t first, or
+// finds that 3 was applied.
+//
+// Why no directory ends below itself: a move that commits with t has walked up after L. Between its L and its 3 no other
+// directory has moved: who takes the lock from it has decided t before, and one from whom it took the lock was decided
+// before L. So what the walk has shown is so at the commit.
 //
 // How others read and settle the mark: src/reclaim/settle.h. Each try has a token of its own: whoever settles the mark
 // of an earlier one takes away no later one. The back-pointer is there for all tries with that X. While X points to P2
@@ -37,6 +56,9 @@
 // success if old, read again, is unchanged.
 #include "base/log.h"
 #include "fs/namespace.h"
+#include "fs/rename_lock.h"
+#include "reclaim/settle.h"
+#include "reclaim/traces.h"
 
 namespace lccfs {
 
@@ -55,10 +77,14 @@ class Namespace::Move {
   Result<bool> both_stand();
   Result<bool> refuse(ErrorCode code);
   Result<bool> onto(const Inode& moved, const Inode& replaced);
-  Result<bool> move(const Inode& moved, const Inode* replaced);
+  Result<bool> move_file(const Inode& moved, const Inode* replaced);
+  Result<bool> move_directory(const Inode& moved, const Inode* replaced);
+  Result<bool> move(const Inode& moved);
   Result<bool> prepare(const Inode& moved);
-  Result<bool> commit(const txn::Entry& marked, Token token, TimeSpec time);
+  Result<bool> commit(const txn::Entry& marked, TimeSpec time);
+  Result<bool> only_nsub_has_changed();
   void finish(const txn::Entry& marked, TimeSpec time);
+  Result<> finish_file(const txn::Entry& marked, TimeSpec time);
   void withdraw(const txn::Entry& marked);
   bool drop_pointer();
 
@@ -71,9 +97,11 @@ class Namespace::Move {
   format::BackPointerRecord pointer_;  // in it
   bool has_name_ = false;              // step 3 was applied
   bool may_have_name_ = false;         // step 3 may have been applied
+  Ino logged_;                         // the replaced directory whose item is in the queue
   // of this try
   std::chrono::nanoseconds sent_{};
   Entries from_entries_, to_entries_;
+  Token token_;
 };
 
 /// Whether both names were read just now, and the old one is still so: what is said of the two rests on that (rule 4).
@@ -104,37 +132,70 @@ Result<bool> Namespace::Move::prepare(const Inode& moved) {
   }
   metadata_.inodes.drop(moved.ino);
   if (!done_or_gone(step)) return std::unexpected(step.error());
+  pointing_.reset();  // certainly not
   return false;
 }
 
-/// Step 3. false: refused.
-Result<bool> Namespace::Move::commit(const txn::Entry& marked, Token token, TimeSpec time) {
-  const auto step = metadata_.run(txn::move_entry_in({from_, marked, to_, to_entry(), token, time, std::nullopt}));
-  metadata_.names.drop(to_);
-  if (!step) {
-    may_have_name_ = !certainly_not_applied(step.error());
-    return std::unexpected(step.error());
-  }
-  if (step->decided == Decided::refused) return false;
-  has_name_ = true;
-  const format::EntryRecord record{marked.record.ino, marked.record.type, token};
-  metadata_.names.put(to_, txn::Entry{encode(record), record}, sent_);
-  metadata_.directory_changed(to_.directory, step->version, time);
+/// Whether step 3 would be applied now: then it has read the new directory again.
+Result<bool> Namespace::Move::only_nsub_has_changed() {
+  const auto decision = format::decision_key(token_);
+  auto again = metadata_.read(to_.directory, {.extra_ranges = {}, .keys = {decision, to_.key}});
+  if (!again && again.error().code == ErrorCode::not_found) return false;
+  if (!again) return std::unexpected(std::move(again).error());
+  const bool is_open = again->live() && !again->sealed() && !again->keys.contains(decision);
+  if (!is_open || !as_expected(again->keys, {{{to_, to_entry()}}})) return false;
+  to_entries_.directory = std::make_shared<const Inode>(std::move(*again));
   return true;
+}
+
+/// Step 3. false: refused.
+Result<bool> Namespace::Move::commit(const txn::Entry& marked, TimeSpec time) {
+  const bool one_more = marked.record.type == FileType::directory && !to_entry();
+  for (Attempts tries(instance_);;) {
+    LCCFS_CHECK(tries.next());
+    std::optional<txn::SubdirectoryCount> nsub;
+    if (one_more) nsub = {to_entries_.directory->nsub_raw, to_entries_.directory->nsub + 1};
+    const auto step = metadata_.run(txn::move_entry_in({from_, marked, to_, to_entry(), token_, time, nsub}));
+    metadata_.names.drop(to_);
+    if (!step) {
+      may_have_name_ = !certainly_not_applied(step.error());
+      return std::unexpected(step.error());
+    }
+    if (step->decided == Decided::applied) {
+      has_name_ = true;
+      const format::EntryRecord record{marked.record.ino, marked.record.type, token_};
+      metadata_.names.put(to_, txn::Entry{encode(record), record}, sent_);
+      metadata_.directory_changed(to_.directory, step->version, time, nsub);
+      return true;
+    }
+    LCCFS_TRY(const bool again, nsub ? only_nsub_has_changed() : Result<bool>(false));
+    if (!again) return false;
+  }
 }
 
 /// Steps 4 and 5. It is renamed, whatever becomes of them: what is left undone the collector does.
 void Namespace::Move::finish(const txn::Entry& marked, TimeSpec time) {
-  const auto step = instance_.run(txn::move_entry_out(from_, marked, time));
-  if (!done_or_gone(step)) {
-    log::warning(describe(from_) + ": its mark is left to the collector: " + step.error().context);
-    return metadata_.inodes.drop(from_.directory);
+  Result<> out;
+  if (marked.record.type == FileType::directory) {
+    out = until_done(instance_, [&](bool) { return reclaim::move_out(instance_, from_, marked); });
+    metadata_.inodes.drop(from_.directory);
+  } else {
+    out = finish_file(marked, time);
   }
+  if (out) return namespace_.apply_later(txn::remove_decision(to_.directory, marked.record.mark->token));
+  log::warning(describe(from_) + ": its mark is left to the collector: " + out.error().context);
+  metadata_.inodes.drop(from_.directory);
+}
+
+/// Step 4, without a read.
+Result<> Namespace::Move::finish_file(const txn::Entry& marked, TimeSpec time) {
+  const auto step = instance_.run(txn::move_entry_out(from_, marked, time, std::nullopt));
+  if (!done_or_gone(step)) return std::unexpected(step.error());
   if (step && step->decided == Decided::applied) {
     metadata_.directory_changed(from_.directory, step->version, time);
     metadata_.names.put(from_, std::nullopt, sent_);
   }
-  namespace_.apply_later(txn::remove_decision(to_.directory, marked.record.mark->token));
+  return {};
 }
 
 /// By the owner of the mark, whose step 3 has certainly not been applied, and will not be sent again.
@@ -150,33 +211,63 @@ bool Namespace::Move::drop_pointer() {
   return done_or_gone(instance_.run_repeatable(txn::drop_back_pointer(*pointing_, pointer_)));
 }
 
-/// false: start over.
-Result<bool> Namespace::Move::move(const Inode& moved, const Inode* replaced) {
+/// Steps 1 to 5. false: start over.
+Result<bool> Namespace::Move::move(const Inode& moved) {
   LCCFS_TRY(const bool is_prepared, prepare(moved));
   if (!is_prepared) return false;
-  const Token token = instance_.next_token();
   const auto time = namespace_.wall_time();
-  const auto marked = txn::marked(*from_entry(), {token, to_.directory});
+  const auto marked = txn::marked(*from_entry(), {token_, to_.directory});
   metadata_.names.drop(from_);
   LCCFS_TRY(const auto step, metadata_.run(txn::mark_entry(from_, *from_entry(), marked)));
   if (step.decided == Decided::refused) return false;
-  const auto committed = commit(marked, token, time);
+  const auto committed = commit(marked, time);
   if (!committed && may_have_name_) return std::unexpected(committed.error());
   if (!committed || !*committed) {
     withdraw(marked);
     return committed;
   }
   finish(marked, time);
-  if (replaced != nullptr) namespace_.one_link_less(*replaced);
   return true;
+}
+
+Result<bool> Namespace::Move::move_file(const Inode& moved, const Inode* replaced) {
+  token_ = instance_.next_token();
+  LCCFS_TRY(const bool done, move(moved));
+  if (done && replaced != nullptr) namespace_.one_link_less(*replaced);
+  return done;
+}
+
+Result<bool> Namespace::Move::move_directory(const Inode& moved, const Inode* replaced) {
+  if (moved.sealed()) {
+    LCCFS_CHECK(namespace_.seals_.settle(moved));
+    return false;
+  }
+  token_ = instance_.next_token();
+  RenameLock lock(instance_, token_, to_.directory);
+  LCCFS_CHECK(lock.take());
+  LCCFS_TRY(const bool inside, reclaim::is_inside(instance_.reader(), to_.directory, moved.ino));
+  if (inside) return refuse(ErrorCode::invalid);
+  std::optional<format::StateRecord> seal;
+  if (replaced != nullptr) {
+    LCCFS_TRY(seal, namespace_.seals_.seal_empty({{{to_, to_entry()}}}, token_, logged_));
+    if (!seal) return false;
+  }
+  auto done = move(moved);
+  if (may_have_name_) lock.leave();
+  if (seal && has_name_) instance_.directory_is_gone(replaced->ino);
+  if (seal && !has_name_ && !may_have_name_) namespace_.seals_.take_back(*seal, replaced->ino);
+  return done;
 }
 
 /// Both names stand, for different inodes.
 Result<bool> Namespace::Move::onto(const Inode& moved, const Inode& replaced) {
   if (mode_ == RenameMode::no_replace) return refuse(ErrorCode::exists);
-  if (replaced.is_directory()) return refuse(ErrorCode::is_directory);
+  if (moved.is_directory() != replaced.is_directory()) {
+    return refuse(moved.is_directory() ? ErrorCode::not_directory : ErrorCode::is_directory);
+  }
+  if (moved.is_directory()) return move_directory(moved, &replaced);
   LCCFS_CHECK(namespace_.files_.store_before_naming(moved, sent_));
-  return move(moved, &replaced);
+  return move_file(moved, &replaced);
 }
 
 Result<bool> Namespace::Move::once(bool from_memory) {
@@ -189,10 +280,9 @@ Result<bool> Namespace::Move::once(bool from_memory) {
   }
   LCCFS_TRY(const auto moved, namespace_.seals_.target_of(from_, *from_entry()));
   if (!moved) return false;
-  if (moved->is_directory()) return refuse(ErrorCode::cross_device);
   LCCFS_TRY(const bool takes_names, namespace_.seals_.takes_names(to_entries_.directory));
   if (!takes_names) return false;
-  if (!to_entry()) return move(*moved, nullptr);
+  if (!to_entry()) return moved->is_directory() ? move_directory(*moved, nullptr) : move_file(*moved, nullptr);
   if (to_entry()->record.ino == moved->ino) {
     return mode_ == RenameMode::no_replace ? refuse(ErrorCode::exists) : both_stand();
   }

@@ -93,6 +93,7 @@ class Namespace {
   void end_background_step() EXCLUDES(background_mutex_);
 
   Result<EntryReply> lookup_by_number(Ino ino);
+  Result<Ino> parent_of(const Inode& directory, const KeyPage& further);
   Result<> move(txn::Name from, txn::Name to, RenameMode mode);
   Inode as_of_now(Inode read);
   void bring_up_to_date(std::map<Ino, Inode>& inodes);

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "fs/namespace.h"
+#include "reclaim/traces.h"
 
 namespace lccfs {
 
@@ -86,12 +87,21 @@ std::vector<DirectoryEntry> some_of(const std::vector<DirectoryEntry>& entries, 
 
 }  // namespace
 
+/// What a listing calls "..". A directory that has moved, or is about to, points back to more than one.
+Result<Ino> Namespace::parent_of(const Inode& directory, const KeyPage& further) {
+  if (directory.parent && further.entries.empty()) return directory.parent->parent;
+  LCCFS_TRY(const auto parent, reclaim::parent_of(instance_.reader(), directory.ino));
+  return parent.value_or(directory.ino);
+}
+
 /// "." and ".." stand at the front of the first page.
 Result<ListingPage> Namespace::read_page(Ino directory, std::uint64_t cookie, bool is_being_opened) {
   const bool from_start = cookie <= parent_cookie;
   ListingPage page{.read = true, .sent = now(), .after = from_start ? 0 : cookie, .entries = {}, .last = false};
   std::string after = from_start ? std::string() : format::entry_cursor_key(cookie);
-  LCCFS_TRY(auto view, metadata_.read_directory(directory, {.extra_ranges = {entries_after(after)}, .keys = {}}));
+  InodeParts parts{.extra_ranges = {entries_after(after)}, .keys = {}};
+  if (from_start) parts.extra_ranges.push_back({"p/", "", 1});
+  LCCFS_TRY(auto view, metadata_.read_directory(directory, parts));
   if (is_being_opened) LCCFS_CHECK(metadata_.check_not_removed(view));
   KeyPage keys = std::move(view.extra_ranges.front());
   LCCFS_CHECK(append_entries(page, metadata_, directory, keys));
@@ -105,7 +115,7 @@ Result<ListingPage> Namespace::read_page(Ino directory, std::uint64_t cookie, bo
   }
   page.last = !keys.more || keys.entries.empty();
   if (!from_start) return page;
-  const Ino parent = view.parent ? view.parent->parent : directory;
+  LCCFS_TRY(const Ino parent, parent_of(view, view.extra_ranges.back()));
   page.entries.insert(page.entries.begin(), {DirectoryEntry{".", directory, FileType::directory, self_cookie},
                                              DirectoryEntry{"..", parent, FileType::directory, parent_cookie}});
   return page;

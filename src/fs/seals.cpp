@@ -147,7 +147,6 @@ Result<std::optional<StateRecord>> Seals::seal_empty(std::span<const ExpectedEnt
   return seal;
 }
 
-/// By the owner of the seal, whose step in the parent has certainly not been applied, and will not be sent again.
 void Seals::take_back(const StateRecord& seal, Ino sealed) {
   const auto unsealed = reclaim::done_or_needless(instance_.run(txn::unseal(sealed, seal)));
   const auto removed = instance_.run_repeatable(txn::remove_decision(seal.parent, seal.token));

@@ -36,11 +36,12 @@ class Seals {
   /// false: start over.
   Result<bool> commit(const format::StateRecord& seal, std::shared_ptr<const Inode> parent,
                       std::span<const ExpectedEntry> expected, TimeSpec time, const CommitStep& step);
+  /// By the owner of the seal, whose step in the parent has certainly not been applied, and will not be sent again.
+  void take_back(const format::StateRecord& seal, Ino sealed);
 
  private:
   Result<> clear_dangling(const txn::Name& name, const txn::Entry& entry);
   Result<bool> really_has_entries(Ino directory, const KeyPage& page);
-  void take_back(const format::StateRecord& seal, Ino sealed);
 
   Instance& instance_;
   Metadata& metadata_;

@@ -149,7 +149,12 @@ Trim trim_of(const Assessment& assessment) {
   std::set<Ino> kept;
   for (const auto& pointer : assessment.inode.pointers) {
     const bool needed = assessment.names.by_parent.contains(pointer.parent) && kept.insert(pointer.parent).second;
-    if (!needed) trim.drop.push_back(pointer);
+    if (!needed) {
+      trim.drop.push_back(pointer);
+    } else if (assessment.inode.is_directory() && !pointer.key.empty() && kept.size() == 1) {
+      trim.drop.push_back(pointer);
+      trim.first = {pointer.parent, pointer.token};
+    }
   }
   const auto links = static_cast<std::uint32_t>(assessment.names.total());
   if (!assessment.inode.is_directory() && assessment.inode.attr.nlink != links) {

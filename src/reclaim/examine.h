@@ -69,10 +69,12 @@ Assessment::Kind kind_once_settled(const Assessment& assessment);
 /// What is said of a `lost_parent`: "<object>: <why>".
 Error describe_lost_parent(const Assessment& assessment);
 
-/// What a trim is to write: the back-pointers to drop, and `attr` if its link count is wrong.
+/// What a trim is to write: the back-pointers to drop, `attr` if its link count is wrong, and of a directory that has
+/// moved the back-pointer that becomes its first one, the xattr `parent`.
 struct Trim {
   std::vector<objects::BackPointer> drop;
   std::optional<format::AttrRecord> attr;
+  std::optional<format::BackPointerRecord> first;
   bool needed() const { return attr || !drop.empty(); }
 };
 Trim trim_of(const Assessment& assessment);

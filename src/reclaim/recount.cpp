@@ -86,7 +86,7 @@ Result<bool> Recount::drop(const Inode& inode, const Trim& trim) const {
   std::vector<std::string> keys;
   keys.reserve(trim.drop.size());
   for (const auto& pointer : trim.drop) keys.push_back(pointer.key);
-  return apply(txn::trim_links(inode.ino, inode.version, keys, trim.attr));
+  return apply(txn::trim_links(inode.ino, inode.version, keys, trim.attr, trim.first));
 }
 
 /// Out of directories that live: an inode that dies has no name, but for damage. An entry of one of those names that is

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "reclaim/settle.h"
 
+#include <algorithm>
+
 #include "reclaim/traces.h"
 #include "txn/namespace_txn.h"
 
@@ -16,20 +18,51 @@ Result<bool> done_or_needless(const Result<StepResult>& step) {
 
 namespace {
 
-Result<bool> move_out(Instance& instance, const txn::Name& name, const txn::Entry& entry) {
-  LCCFS_CHECK(instance.rely_on_directory(name.directory));
-  return done_or_needless(instance.run(txn::move_entry_out(name, entry, instance.clock().wall_time())));
+/// Refused, it is decided already.
+Result<> cancel(Instance& instance, const format::EntryRecord::Mark& mark) {
+  LCCFS_CHECK(instance.rely_on_directory(mark.to));
+  LCCFS_CHECK(done_or_needless(instance.run(txn::cancel_move(mark))));
+  return {};
+}
+
+/// As it stands now. nullopt: there is no such directory.
+Result<std::optional<objects::Object>> directory_of(Instance& instance, const txn::Name& name) {
+  return objects::find_object(
+      instance.reader(),
+      {.object = format::inode_object(name.directory), .xattrs = true, .ranges = {}, .keys = {name.key}});
 }
 
 }  // namespace
+
+Result<bool> move_out(Instance& instance, const txn::Name& name, const txn::Entry& marked) {
+  LCCFS_CHECK(instance.rely_on_directory(name.directory));
+  const auto now = instance.clock().wall_time();
+  if (marked.record.type != FileType::directory) {
+    return done_or_needless(instance.run(txn::move_entry_out(name, marked, now, std::nullopt)));
+  }
+  LCCFS_TRY(const auto directory, directory_of(instance, name));
+  if (!directory) return true;
+  const auto stands = directory->keys.find(name.key);
+  if (stands == directory->keys.end() || stands->second != marked.raw) return true;
+  LCCFS_TRY(const auto count, directory->needed<format::NumberRecord>(format::xattr::nsub));
+  const txn::SubdirectoryCount nsub{directory->xattrs.at(format::xattr::nsub),
+                                    count.value - std::min<std::uint64_t>(count.value, 1)};
+  const auto step = instance.run(txn::move_entry_out(name, marked, now, nsub));
+  if (step && step->decided == Decided::refused) return false;
+  return done_or_needless(step);
+}
+
+Result<> decide_move(Instance& instance, const format::EntryRecord::Mark& mark) {
+  LCCFS_TRY(const auto state, state_of_move(instance.reader(), mark));
+  return state == MoveState::undecided ? cancel(instance, mark) : Result<>();
+}
 
 Result<bool> settle_mark(Instance& instance, const txn::Name& name, const txn::Entry& entry) {
   const auto& mark = *entry.record.mark;
   LCCFS_TRY(const auto state, state_of_move(instance.reader(), mark));
   if (state == MoveState::committed) return move_out(instance, name, entry);
   if (state == MoveState::undecided) {
-    LCCFS_CHECK(instance.rely_on_directory(mark.to));
-    LCCFS_CHECK(done_or_needless(instance.run(txn::cancel_move(mark))));
+    LCCFS_CHECK(cancel(instance, mark));
     return false;
   }
   return done_or_needless(instance.run(txn::clear_mark(name, entry)));

@@ -24,7 +24,8 @@
 //  1 | Inode.P2   | [cancel move] guard x/t absent; x/t = cancelled. Then     | the mark's owner can commit no more
 //    |            | read P2 again                                             |
 //  2a| Inode.P1   | [move entry out] guard the marked entry; both keys        | done; x/t: its owner or a collector
-//    |            | removed; d/X/t; times                                     | drops it
+//    |            | removed; d/X/t; times; X is a directory: nsub - 1, guarded| drops it
+//    |            | as read with the entry. Only nsub has changed: 2a again   |
 //  2b| Inode.P1   | [clear mark] guard the marked entry; without its mark     | the same
 #pragma once
 
@@ -44,6 +45,12 @@ Result<bool> settle_seal(Instance& instance, Ino sealed, const format::StateReco
 /// One attempt, of an entry that has a mark. true: the entry does not stand there with that mark any more. Otherwise as
 /// settle_seal.
 Result<bool> settle_mark(Instance& instance, const txn::Name& name, const txn::Entry& entry);
+
+/// Of a committed move: the marked entry goes. As settle_mark.
+Result<bool> move_out(Instance& instance, const txn::Name& name, const txn::Entry& marked);
+
+/// Afterwards the move that the mark announces (it need not stand anywhere) has committed, or never will.
+Result<> decide_move(Instance& instance, const format::EntryRecord::Mark& mark);
 
 /// Of a committed move (its decision): the old name goes, if it still stands. As settle_mark.
 Result<bool> finish_move(Instance& instance, Token token, const format::DecisionRecord& committed);

@@ -126,6 +126,35 @@ Result<Names> count_names(const Query& query, const Inode& inode) {
   return names;
 }
 
+Result<std::optional<Ino>> parent_of(const Query& query, Ino directory) {
+  if (directory == root_ino) return std::nullopt;
+  std::optional<std::uint64_t> seen_without;
+  for (;;) {
+    LCCFS_TRY(const auto traces, read_traces(query, directory));
+    if (!traces) return std::nullopt;
+    std::set<Ino> parents;
+    for (const auto& pointer : traces->pointers) parents.insert(pointer.parent);
+    if (parents.size() == 1) return *parents.begin();  // every directory that names it is among them
+    LCCFS_TRY(const auto names, count_names(query, *traces));
+    if (!names.by_parent.empty()) return names.by_parent.begin()->first;
+    if (seen_without == traces->version) return std::nullopt;
+    seen_without = traces->version;
+  }
+}
+
+Result<bool> is_inside(const Query& query, Ino directory, Ino above) {
+  std::set<Ino> passed;
+  while (directory != above && directory != root_ino) {
+    if (!passed.insert(directory).second) {
+      return failure(ErrorCode::corrupt, format::inode_object(directory) + ": its path leads back to itself");
+    }
+    LCCFS_TRY(const auto parent, parent_of(query, directory));
+    if (!parent) return failure(ErrorCode::stale, format::inode_object(directory) + " has no name");
+    directory = *parent;
+  }
+  return directory == above;
+}
+
 Result<bool> has_a_name(const Query& query, Ino ino) {
   std::optional<std::uint64_t> seen_without;
   for (;;) {

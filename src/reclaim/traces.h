@@ -60,6 +60,13 @@ struct Names {
 };
 Result<Names> count_names(const Query& query, const Inode& inode);
 
+/// The directory that holds the name of a directory; 1 read if it points back to one only. nullopt: none does.
+Result<std::optional<Ino>> parent_of(const Query& query, Ino directory);
+
+/// Whether a directory is `above`, or below it. Under the rename lock (src/fs/rename_lock.h), or it may change
+/// meanwhile. stale: it was removed. 1 read for each directory on the way.
+Result<bool> is_inside(const Query& query, Ino directory, Ino above);
+
 /// Whether it has a name. A name that moves meanwhile may be missed in both directories: "none" is said of what was
 /// looked at twice, and did not change in between.
 Result<bool> has_a_name(const Query& query, Ino ino);

@@ -108,6 +108,7 @@ constexpr Place places[] = {
     {"Super", xattr::super, false, is<format::SuperRecord>},
     {"Super", xattr::fences, false, is_fence_number},
     {"Super", "s/", true, is<format::InstanceRecord>},
+    {"Super", format::rename_lock_key, true, is<format::RenameLockRecord>},
     {"Alloc", xattr::next, false, is_next_number},
     {"Session.", "q/", true, is<format::QueueItem>},
     {"Inode.", xattr::attr, false, is<format::AttrRecord>},

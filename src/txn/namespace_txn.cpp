@@ -167,15 +167,18 @@ MetaTxn move_entry_in(const Rename& rename) {
   const format::DecisionRecord committed{format::DecisionRecord::Kind::committed, rename.from.directory,
                                          rename.from.name};
   add(txn, mutation::SetKey{decision, encode(committed)});
+  if (rename.nsub) change_nsub(txn, *rename.nsub);
   touch_directory(txn, rename.now);
   return txn;
 }
 
-MetaTxn move_entry_out(const Name& name, const Entry& marked, TimeSpec now) {
+MetaTxn move_entry_out(const Name& name, const Entry& marked, TimeSpec now,
+                       const std::optional<SubdirectoryCount>& nsub) {
   auto txn = make(name.directory, "move entry out");
   guard_entry(txn, name, marked);
   remove_name(txn, name, marked.record.ino);
   detach(txn, marked.record.ino, marked.record.mark->token, std::nullopt);
+  if (nsub) change_nsub(txn, *nsub);
   touch_directory(txn, now);
   return txn;
 }

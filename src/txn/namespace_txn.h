@@ -80,9 +80,9 @@ struct Rename {
   const std::optional<Entry>& replaced;
   Token token;
   TimeSpec now;
-  std::optional<SubdirectoryCount> nsub;  ///< a directory is replaced: it is sealed by `token`
+  std::optional<SubdirectoryCount> nsub;  ///< of the directory of `to`, if it changes
 };
-/// One step, both names in one directory.
+/// One step, both names in one directory. A directory that is replaced is sealed by the same token, and nsub changes.
 MetaTxn rename_entries(const Rename& rename);
 /// Both names stay, and change their inodes.
 MetaTxn exchange_entries(const Name& first, const Entry& first_entry, const Name& second, const Entry& second_entry,
@@ -99,10 +99,12 @@ Entry marked(const Entry& entry, const format::EntryRecord::Mark& mark);
 MetaTxn mark_entry(const Name& name, const Entry& entry, const Entry& marked);
 /// The mark is taken off: what it announced can never commit.
 MetaTxn clear_mark(const Name& name, const Entry& marked);
-/// The commit, in the new directory: unless another instance has cancelled it. Of what is no directory: without nsub.
+/// The commit, in the new directory: unless another instance has cancelled it. A directory that is replaced is sealed by
+/// the same token; nsub changes if a directory moves to a free name.
 MetaTxn move_entry_in(const Rename& rename);
-/// After the commit, in the old directory.
-MetaTxn move_entry_out(const Name& name, const Entry& marked, TimeSpec now);
+/// After the commit, in the old directory. `nsub`: of that one, if a directory has moved.
+MetaTxn move_entry_out(const Name& name, const Entry& marked, TimeSpec now,
+                       const std::optional<SubdirectoryCount>& nsub);
 /// A settler's word: what the mark announces, and has not committed, never will.
 MetaTxn cancel_move(const format::EntryRecord::Mark& mark);
 

@@ -10,7 +10,8 @@ MetaTxn mark_unnamed_dead(Ino ino, std::uint64_t version) {
 }
 
 MetaTxn trim_links(Ino ino, std::uint64_t version, const std::vector<std::string>& back_pointer_keys,
-                   const std::optional<format::AttrRecord>& attr) {
+                   const std::optional<format::AttrRecord>& attr,
+                   const std::optional<format::BackPointerRecord>& first) {
   auto txn = make(ino, "trim links", guard::VersionIs{version});
   for (const auto& key : back_pointer_keys) {
     if (key.empty()) {
@@ -20,6 +21,7 @@ MetaTxn trim_links(Ino ino, std::uint64_t version, const std::vector<std::string
     }
   }
   if (attr) add(txn, set(xattr::attr, *attr));
+  if (first) add(txn, set(xattr::parent, *first));
   return txn;
 }
 

@@ -17,9 +17,10 @@ namespace lccfs::txn {
 /// It has no name, as of that version.
 MetaTxn mark_unnamed_dead(Ino ino, std::uint64_t version);
 
-/// Back-pointers that lead nowhere, by their keys (empty: the xattr `parent`), and the link count.
+/// Back-pointers that lead nowhere, by their keys (empty: the xattr `parent`), the link count, and what `parent` is now.
 MetaTxn trim_links(Ino ino, std::uint64_t version, const std::vector<std::string>& back_pointer_keys,
-                   const std::optional<format::AttrRecord>& attr);
+                   const std::optional<format::AttrRecord>& attr,
+                   const std::optional<format::BackPointerRecord>& first);
 
 /// Entries and reverse keys of a dead inode out of its parent.
 MetaTxn remove_dead_names(Ino directory, std::uint64_t version, const std::vector<std::string>& keys,

@@ -73,6 +73,23 @@ MetaTxn remove_instance_record(InstanceId instance, const Bytes& record) {
   return change_super("remove instance record", guard::KeyEquals{key, record}, mutation::RemoveKey{key});
 }
 
+MetaTxn take_rename_lock(const std::optional<Bytes>& read, const format::RenameLockRecord& held) {
+  auto txn = change_super("take rename lock", mutation::SetKey{format::rename_lock_key, encode(held)});
+  if (read) {
+    add(txn, guard::KeyEquals{format::rename_lock_key, *read});
+  } else {
+    add(txn, guard::KeyAbsent{format::rename_lock_key});
+  }
+  return txn;
+}
+
+MetaTxn release_rename_lock(const format::RenameLockRecord& held) {
+  auto released = held;
+  released.kind = format::RenameLockRecord::Kind::free;
+  return change_super("release rename lock", guard::KeyEquals{format::rename_lock_key, encode(held)},
+                      mutation::SetKey{format::rename_lock_key, encode(released)});
+}
+
 MetaTxn make_session(InstanceId instance) {
   return make(format::session_object(instance), "make session", mutation::CreateExclusive{});
 }

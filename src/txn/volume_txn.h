@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,11 @@ MetaTxn end_instance_record(InstanceId instance, const Bytes& live_record, const
 MetaTxn fence_instance_record(InstanceId instance, const Bytes& live_record, const Bytes& fenced_record,
                               std::uint64_t old_fences);
 MetaTxn remove_instance_record(InstanceId instance, const Bytes& record);
+
+/// From the value as read (nullopt: there was none) to one that was never there: run twice, it is done once. For
+/// Instance::run_repeatable: who is refused reads what is there.
+MetaTxn take_rename_lock(const std::optional<Bytes>& read, const format::RenameLockRecord& held);
+MetaTxn release_rename_lock(const format::RenameLockRecord& held);
 
 MetaTxn make_session(InstanceId instance);
 MetaTxn remove_session(InstanceId instance);

@@ -212,6 +212,23 @@ TEST_CASE("a rename across directories is 5 writes one after the other, and one 
                        "move entry out " + from, "remove decision " + to});
 }
 
+TEST_CASE(
+    "a rename of a directory to another costs two writes more, and reads: Super, both, and each directory above") {
+  Prepared p;
+  auto& fs = *p.fs.file_system;
+  const auto x = make_dir(fs, root_ino, "x"), d = make_dir(fs, root_ino, "d"), e = make_dir(fs, d, "e");
+  p.look_up({"x", "d"});
+  p.fs.client->reset_record();
+  need(fs.rename(root_ino, "x", e, "y", RenameMode::replace));
+  const auto from = format::inode_object(root_ino), to = format::inode_object(e), moved = format::inode_object(x);
+  auto trace = p.fs.client->trace();
+  std::erase_if(trace, [](const std::string& step) { return step.starts_with("log queue items Session."); });
+  CHECK(trace == Trace{"query " + to, "query Super", "take rename lock Super", "query " + to,
+                       "query " + format::inode_object(d), "point to directory " + moved, "mark entry " + from,
+                       "move entry in " + to, "query " + from, "move entry out " + from, "remove decision " + to,
+                       "release rename lock Super"});
+}
+
 TEST_CASE("rmdir is 1 read and 3 writes") {
   Prepared p;
   const auto d = make_dir(*p.fs.file_system, root_ino, "d");

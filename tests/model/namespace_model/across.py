@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""rename across directories: mark, decide, finish (docs/PLANNED.md section 1). In the protocol, not built
-yet."""
+"""rename across directories: mark, decide, finish; of a directory in turn (src/fs/move.cpp, src/fs/turns.cpp)."""
 
 from .directories import seal_empty, take_back
 from .files import one_name_less
@@ -8,35 +7,49 @@ from .reading import is_inside, unchanged
 from .rules import on
 from .settling import resolve, settle_seal
 from .steps import ATTEMPTS, key_token, log_directory, log_inode, numbered, read, repeatable
-from .store import TYPE, type_error
+from .store import CANCELLED, TYPE, type_error
 
 
 def rename_across(from_directory, old, to_directory, new, operation):
-    locked = False
-    result = "again"
     for attempt in range(ATTEMPTS):
         token = operation * 10 + attempt
         source = yield from resolve(from_directory, old, token)
         if source[0] != "there":
-            result = "ENOENT" if source[0] == "absent" else source[1]
-            break
+            return "ENOENT" if source[0] == "absent" else source[1]
         entry = source[1]
-        if TYPE[entry[0]] == "d":
-            if not locked:
-                yield ("lock",)
-                locked = True
-            inside = yield from is_inside(to_directory, entry[0])
-            if inside is None:
+        is_directory = TYPE[entry[0]] == "d"
+        if is_directory and on("TURNS"):
+            taken = yield from take_turn(token, to_directory)
+            if not taken:
                 continue
-            if inside:
-                result = "EINVAL"
-                break
-        result = yield from _try_across((from_directory, old, entry), (to_directory, new), token)
+        inside = False
+        if is_directory:
+            inside = yield from is_inside(to_directory, entry[0])
+        if inside:
+            same = yield from unchanged([(from_directory, old, entry)])
+            result = "EINVAL" if same else "again"
+        elif inside is None:
+            result = "again"
+        else:
+            result = yield from _try_across((from_directory, old, entry), (to_directory, new), token)
+        if is_directory and on("TURNS"):
+            yield ("swap turn", (token, to_directory, True), (token, to_directory, False))
         if result != "again":
-            break
-    if locked:
-        yield ("unlock",)
-    return "EAGAIN" if result == "again" else result
+            return result
+    return "EAGAIN"
+
+
+def take_turn(token, to_directory):
+    """Super: whose move of a directory it is. Whoever takes it from a move that is not over decides that one first."""
+    seen = yield ("read turn",)
+    if seen is not None and seen[2] and on("TURN_DECIDES"):
+        before, target, _ = seen
+        found = yield from read(target, "decision", before)
+        if found is not None and found[0] is None:
+            yield from log_directory(target, token)
+            yield from numbered(target, [("not decided", before)], [("decide", before, CANCELLED)])
+    reply = yield ("swap turn", seen, (token, to_directory, True))
+    return reply == "applied"
 
 
 def _try_across(source, target_name, token):

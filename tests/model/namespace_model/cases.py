@@ -8,6 +8,7 @@ from .worlds import WORLDS, is_built, operations_in, with_number
 
 RENAME_ACROSS = ("rename", 2, "a", 3, "b")
 RENAME_INSIDE = ("rename", 2, "a", 2, "b")
+INTO_EACH_OTHER = (("rename", 2, "a", 5, "c"), ("rename", 3, "b", 4, "c"))
 ONLY_REPEATS = {"faults": 1, "crashes": False, "lost_answers": False}
 ONE_PASS = {"collectors": 1, "passes": 1}
 
@@ -39,6 +40,8 @@ NEEDED = [
     ("OWN_BACK_POINTER", Case("a file", (("link", 2, "a", 3, "b"),) * 2, faults=1, **ONE_PASS)),
     ("KEEP_BACK_POINTER", Case("a file", (RENAME_ACROSS, ("link", 2, "a", 2, "b")))),
     ("DIRECTORY_ITEM_ACROSS", Case("two files apart", (RENAME_ACROSS,))),
+    ("TURNS", Case("two directories apart", INTO_EACH_OTHER)),
+    ("TURN_DECIDES", Case("two directories apart", INTO_EACH_OTHER)),
     ("TOMBSTONE_STAYS", Case("a file", (RENAME_ACROSS, ("unlink", 2, "a")), faults=1)),
     ("SETTLER_LOGS", Case("a file", (RENAME_ACROSS, ("unlink", 2, "a")), **ONE_PASS)),
     ("ONLY_WHEN_RETIRED", Case("a file", (("link", 2, "a", 3, "b"),), faults=1, lost_answers=False, **ONE_PASS)),

@@ -44,7 +44,7 @@ def pack(state):
         state.volume,
         _number(state.queue),
         processes,
-        state.lock,
+        state.turn,
         _number(state.answers),
         _number(state.earlier),
         state.passes,
@@ -53,9 +53,9 @@ def pack(state):
 
 
 def unpack(packed):
-    volume, queue, processes, lock, answers, earlier, passes, faults = packed
+    volume, queue, processes, turn, answers, earlier, passes, faults = packed
     processes = tuple([_parts[number] for number in processes])
-    return State(volume, _parts[queue], processes, lock, _parts[answers], _parts[earlier], passes, faults)
+    return State(volume, _parts[queue], processes, turn, _parts[answers], _parts[earlier], passes, faults)
 
 
 class Unending(Exception):

@@ -52,7 +52,7 @@ def next_request(kind, arguments, replies):
     try:
         request = next(running)
         while True:
-            if request[0] in ("log", "unlog", "unlock"):
+            if request[0] in ("log", "unlog"):
                 if answered == len(replies):
                     at_once.append(request)
                 request = running.send(None)

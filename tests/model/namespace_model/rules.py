@@ -48,6 +48,11 @@ MENDS = Mends(
             "PLANNED 1, step 0",
             "across: directory item P2 is logged, and leads to x/ keys as well",
         ),
+        "TURNS": ("PROTOCOL 6", "across: directories move one after the other, by the turn on Super"),
+        "TURN_DECIDES": (
+            "PROTOCOL 6",
+            "across: who takes the turn from a move that is not over decides that move first, then reads",
+        ),
         "TOMBSTONE_STAYS": ("PLANNED 1; PROTOCOL, rule 6", "x/t = cancelled stays until t is retired"),
         "SETTLER_LOGS": ("PROTOCOL 5, 6; PLANNED 1", "whoever settles logs a directory item of its own before it cancels"),
         "ONLY_WHEN_RETIRED": (

@@ -25,7 +25,7 @@ class State(NamedTuple):
     volume: tuple
     queue: frozenset
     processes: tuple
-    lock: int
+    turn: object  # the value on Super: (token, new directory, whether it is not over), or None
     answers: tuple  # of each operation, and of each lookup of the reader
     earlier: frozenset  # (a, b): operation a had ended when b began
     passes: int
@@ -62,7 +62,7 @@ class Cast:
             volume,
             frozenset(queue),
             tuple(processes),
-            0,
+            None,
             tuple(answers),
             frozenset(),
             self.case.passes,

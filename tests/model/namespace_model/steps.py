@@ -5,8 +5,9 @@
     ("read", ino, view, arguments, remember the version)   -> what the view shows, or None
     ("step", ino, guards, mutations, numbered) -> applied | refused | missing | unknown (a lost answer)
     ("own number", ino)                                    -> mine | other | missing
-    ("lock",)                                              -> taken, once the volume's rename lock is free
-    ("log", item), ("unlog", item), ("unlock",)            : at once, without an answer
+    ("read turn",)                                         -> what Super says of directories that move
+    ("swap turn", before, after)                           -> applied | refused
+    ("log", item), ("unlog", item)                         : at once, without an answer
 """
 
 from .rules import on

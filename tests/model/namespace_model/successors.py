@@ -84,9 +84,10 @@ class Successors:
             number = own_number(self.state.volume, request[1], self.cast.instance(i))
             volume = drop_numbers(self.state.volume, self.cast.instance(i), [request[1]])
             self.answer(i, number, f"reads its number in {request[1]}: {number}", volume=volume)
-        elif request[0] == "lock":
-            if self.state.lock == 0 or self.state.lock not in self.running:
-                self.answer(i, "taken", "takes the rename lock", lock=process.number())
+        elif request[0] == "read turn":
+            self.answer(i, self.state.turn, f"reads whose turn it is: {self.state.turn}")
+        elif request[0] == "swap turn":
+            self.swap_turn(i, request)
         else:
             self.step(i, process, request)
         self.crash(i, process, request)
@@ -98,6 +99,14 @@ class Successors:
         if remember:
             processes = replace(processes, i, process._replace(versions=process.versions | {ino}))
         self.answer(i, seen, f"reads {view} {arguments or ''} of {ino}: {seen}", processes=processes)
+
+    def swap_turn(self, i, request):
+        """Each value is there once, so that a step run again, or late, does nothing."""
+        _, before, after = request
+        if self.state.turn == before:
+            self.answer(i, "applied", f"Super: turn {before} -> {after}", turn=after)
+        else:
+            self.answer(i, "refused", f"Super: turn {before} -> {after}: refused")
 
     def step(self, i, process, request):
         reply, volume, processes = self.applied(i, request)
@@ -177,8 +186,6 @@ class Successors:
         while True:
             at_once, request = next_request(process.kind, process.arguments, replies)
             state = state._replace(queue=change_queue(state.queue, at_once))
-            if ("unlock",) in at_once:
-                state = state._replace(lock=0)
             if request[0] != "own number":
                 break
             number = own_number(state.volume, request[1], self.cast.instance(i))
