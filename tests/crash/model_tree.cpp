@@ -173,8 +173,6 @@ Result<> ModelTree::rename(Node& directory, Id to_directory, const Call& call) {
   const auto from = names.find(name_of(call.path));
   const auto to = other_names.find(name_of(call.other));
   if (from == names.end()) return failure(ErrorCode::not_found, call.path);
-  if (&names != &other_names && nodes_.at(from->second).is_directory())
-    return failure(ErrorCode::cross_device, call.path);
   if (to == other_names.end()) {
     if (call.kind == Kind::exchange) return failure(ErrorCode::not_found, call.other);
     other_names[name_of(call.other)] = from->second;
