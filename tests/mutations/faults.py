@@ -164,7 +164,9 @@ NAMESPACE = [
     Fault("failed-move-points-on", "PROTOCOL 6, a rename across directories: step 5'", "fs/move.cpp",
           "(pointing_ && !drop_pointer());", "(pointing_ && !ON && !drop_pointer());", LAST),
     Fault("one-token-for-all-tries", "PROTOCOL 6: each try of a move has a mark of its own", "fs/move.cpp",
-          "  const Token token = instance_.next_token();", "  const Token token = ON ? pointer_.token : instance_.next_token();",
+          "Move::move_file(const Inode& moved, const Inode* replaced) {\n  token_ = instance_.next_token();",
+          "Move::move_file(const Inode& moved, const Inode* replaced) {\n"
+          "  token_ = ON && token_.number != 0 ? token_ : instance_.next_token();",
           RACES),
     Fault("seal-logs-nothing", "PROTOCOL 6, rmdir: step 0, items of the directory and its parent", "fs/seals.cpp",
           "if (logged != ino) LCCFS_CHECK(", "if (logged != ino && !ON) LCCFS_CHECK(", CUT),
