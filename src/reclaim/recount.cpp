@@ -64,7 +64,7 @@ Result<bool> Recount::take_step(const Assessment& assessment) const {
                          {encode(marked.record), marked.record});
     }
     case Kind::wait:
-      return drop(assessment.inode, {assessment.doubles, std::nullopt});
+      return drop(assessment.inode, {assessment.doubles, std::nullopt, std::nullopt});
     case Kind::trim:
       return trim(assessment);
     case Kind::kill:

@@ -166,6 +166,11 @@ Result<> ModelTree::remove(Node& directory, const Call& call) {
   return {};
 }
 
+bool ModelTree::is_inside(Id id, Id above) const {
+  if (id == above) return true;
+  return std::ranges::any_of(nodes_.at(above).names, [&](const auto& entry) { return is_inside(id, entry.second); });
+}
+
 Result<> ModelTree::rename(Node& directory, Id to_directory, const Call& call) {
   Node& other_directory = nodes_.at(to_directory);
   if (!other_directory.is_directory()) return failure(ErrorCode::not_directory, call.other);
@@ -175,6 +180,7 @@ Result<> ModelTree::rename(Node& directory, Id to_directory, const Call& call) {
   if (from == names.end()) return failure(ErrorCode::not_found, call.path);
   if (to == other_names.end()) {
     if (call.kind == Kind::exchange) return failure(ErrorCode::not_found, call.other);
+    if (is_inside(to_directory, from->second)) return failure(ErrorCode::invalid, call.other);
     other_names[name_of(call.other)] = from->second;
     names.erase(name_of(call.path));
     return {};
@@ -189,6 +195,7 @@ Result<> ModelTree::rename(Node& directory, Id to_directory, const Call& call) {
   Node& replaced = nodes_.at(to->second);
   if (moved.is_directory() && !replaced.is_directory()) return failure(ErrorCode::not_directory, call.other);
   if (!moved.is_directory() && replaced.is_directory()) return failure(ErrorCode::is_directory, call.other);
+  if (is_inside(to_directory, from->second)) return failure(ErrorCode::invalid, call.other);
   if (!replaced.names.empty()) return failure(ErrorCode::not_empty, call.other);
   const Id replaced_id = to->second;
   to->second = from->second;

@@ -57,6 +57,7 @@ class ModelTree {
   Result<> link(Id id, const Call& call);
   unsigned names_of(Id id) const;
   Result<> remove(Node& directory, const Call& call);
+  bool is_inside(Id id, Id above) const;
   Result<> rename(Node& directory, Id to_directory, const Call& call);
   Result<std::string> change(Node& node, const Call& call) const;
   Result<std::string> change_bytes(Node& node, const Call& call) const;

@@ -47,6 +47,11 @@ std::vector<State> states() {
       made.push_back(std::move(state));
     }
   }
+  made.push_back({"a is an empty directory, b has one",
+                  {{.kind = Kind::mkdir, .path = "/d", .mode = 0700},
+                   {.kind = Kind::mkdir, .path = "/d/a", .mode = 0701},
+                   {.kind = Kind::mkdir, .path = "/d/b", .mode = 0702},
+                   {.kind = Kind::mkdir, .path = "/d/b/f", .mode = 0703}}});
   made.push_back({"a and b are one file",
                   {{.kind = Kind::mkdir, .path = "/d", .mode = 0700},
                    {.kind = Kind::mkfile, .path = "/d/a", .mode = 0601},
@@ -69,6 +74,7 @@ std::vector<Call> operations(std::uint32_t mode) {
       {.kind = Kind::rename, .path = "/d/b", .other = "/d/a"},
       {.kind = Kind::rename, .path = "/d/a", .other = "/d/c"},
       {.kind = Kind::rename, .path = "/d/a", .other = "/d/b/f"},
+      {.kind = Kind::rename, .path = "/d/b", .other = "/d/a/f"},
       {.kind = Kind::rename, .path = "/d/b/f", .other = "/d/a"},
       {.kind = Kind::rename_no_replace, .path = "/d/a", .other = "/d/b"},
       {.kind = Kind::exchange, .path = "/d/a", .other = "/d/b"},

@@ -424,12 +424,84 @@ std::vector<Scenario> moving() {
   };
 }
 
+std::vector<Scenario> moving_directories() {
+  const Act into = rename("/d/a", "/d/b/f"), out = rename("/d/b/f", "/d/a");
+  const Act directory_below = make_directory("/d/b/f", 0703), file_below = make_file("/d/b/f", 0603);
+  const Tree is_below = d(3, {"/d/b d702 3", "/d/b/f d701 2"}), is_out = d(4, {"/d/a d703 2", "/d/b d702 2"});
+  const auto moves = [&](std::string name, Act rival, bool rival_does_two = false) {
+    return Scenario{"move a directory, " + name,
+                    with({directory_a, directory_b}),
+                    into,
+                    is_below,
+                    {},
+                    std::move(rival),
+                    {},
+                    rival_does_two};
+  };
+  const auto replaces = [&](std::string name, Act rival) {
+    return Scenario{"move a directory over another, " + name,
+                    with({directory_a, directory_b, directory_below}),
+                    into,
+                    is_below,
+                    {},
+                    std::move(rival),
+                    {}};
+  };
+  const auto leaves = [&](std::string name, Act rival) {
+    return Scenario{
+        "move a directory out, " + name, with({directory_b, directory_below}), out, is_out, {}, std::move(rival), {}};
+  };
+  return {
+      moves("the same beside it", into),
+      moves("the other way beside it", rename("/d/b", "/d/a/f")),
+      moves("the new name made beside it", file_below),
+      moves("a directory of the new name made beside it", directory_below),
+      moves("another directory made beside both", make_directory("/d/b/c", 0704)),
+      moves("removed beside it", rmdir("/d/a")),
+      moves("moved elsewhere beside it", rename("/d/a", "/d/c")),
+      moves("moved elsewhere and made anew beside it", both(rename("/d/a", "/d/c"), make_directory("/d/a", 0704)),
+            true),
+      moves("a file made in it beside it", make_file("/d/a/f", 0604)),
+      moves("the new directory removed beside it", rmdir("/d/b")),
+      moves("the new directory renamed beside it", rename("/d/b", "/d/c")),
+      moves("and back beside it", out),
+      replaces("which is removed beside it", rmdir("/d/b/f")),
+      replaces("which is filled beside it", make_file("/d/b/f/x", 0604)),
+      replaces("which moves the other way beside it", out),
+      replaces("which moves elsewhere beside it", rename("/d/b/f", "/d/c")),
+      leaves("the old directory removed beside it", rmdir("/d/b")),
+      leaves("removed beside it", rmdir("/d/b/f")),
+      leaves("the new name made beside it", directory_a),
+      {"move a directory into itself",
+       with({directory_a}),
+       rename("/d/a", "/d/a/f"),
+       d(3, {"/d/a d701 2"}),
+       ErrorCode::invalid,
+       make_directory("/d/a/f", 0704),
+       {}},
+      {"move a directory over a full one",
+       with({directory_a, directory_b, directory_below, make_file("/d/b/f/x", 0604)}),
+       into,
+       d(4, {"/d/a d701 2", "/d/b d702 3", "/d/b/f d703 2", "/d/b/f/x f604 1"}),
+       ErrorCode::not_empty,
+       unlink("/d/b/f/x"),
+       {}},
+      {"move a directory over a file",
+       with({directory_a, directory_b, file_below}),
+       into,
+       d(4, {"/d/a d701 2", "/d/b d702 2", "/d/b/f f603 1"}),
+       ErrorCode::not_directory,
+       unlink("/d/b/f"),
+       {}},
+  };
+}
+
 }  // namespace
 
 const std::vector<Scenario>& scenarios() {
   static const std::vector<Scenario> all = [] {
     std::vector<Scenario> joined = making();
-    for (auto* more : {&linking, &removing, &renaming, &moving}) {
+    for (auto* more : {&linking, &removing, &renaming, &moving, &moving_directories}) {
       for (Scenario& scenario : more()) joined.push_back(std::move(scenario));
     }
     std::vector<Scenario> chosen;

@@ -198,8 +198,7 @@ std::vector<std::string> Paths::tree() {
   auto& lines = listing.lines;
   const auto root = file_system_.get_attributes(root_ino);
   if (!root) return {"/ " + root.error().context};
-  lines.push_back(line_of("/", root->attributes, root->attributes.nlink));
-  list(root_ino, "", listing);
+  list(root->attributes, "/", "", listing);
   std::map<Ino, unsigned> names;
   for (const auto& name : listing.others) ++names[name.attributes.ino];
   for (const auto& [attributes, path, rest] : listing.others) {
@@ -211,9 +210,10 @@ std::vector<std::string> Paths::tree() {
   return lines;
 }
 
-void Paths::list(Ino directory, const std::string& path, Listing& listing) {
+void Paths::list(const Attributes& directory, const std::string& line, const std::string& path, Listing& listing) {
   auto& lines = listing.lines;
-  const auto handle = file_system_.open_directory(directory);
+  unsigned links = 2;
+  const auto handle = file_system_.open_directory(directory.ino);
   if (!handle) return lines.push_back(path + ": open: " + handle.error().context);
   std::uint64_t cookie = 0;
   for (;;) {
@@ -223,10 +223,13 @@ void Paths::list(Ino directory, const std::string& path, Listing& listing) {
     cookie = page->back().cookie;
     for (const DirectoryEntry& entry : *page) {
       if (entry.name == "." || entry.name == "..") continue;
-      describe_entry(entry, directory, path + "/" + entry.name, listing);
+      if (entry.type == FileType::directory) ++links;
+      describe_entry(entry, directory.ino, path + "/" + entry.name, listing);
     }
   }
   file_system_.release_directory(*handle);
+  lines.push_back(line_of(line, directory, links) + xattrs_of(directory.ino));
+  if (directory.nlink < links) lines.push_back(line + ": its link count is " + std::to_string(directory.nlink));
 }
 
 void Paths::describe_entry(const DirectoryEntry& entry, Ino parent, const std::string& path, Listing& listing) {
@@ -238,8 +241,7 @@ void Paths::describe_entry(const DirectoryEntry& entry, Ino parent, const std::s
     lines.push_back(path + ": listed as another inode or type than lookup says");
   }
   if (attributes.type == FileType::directory) {
-    lines.push_back(line_of(path, attributes, attributes.nlink) + xattrs_of(attributes.ino));
-    return list(attributes.ino, path, listing);
+    return list(attributes, path, path, listing);
   }
   std::string rest;
   if (attributes.type == FileType::symlink) {

@@ -45,10 +45,10 @@ class Paths {
   Result<> sync_directory(const std::string& path);
   Result<std::string> read(HandleId handle, std::uint64_t offset, std::size_t size_bytes);
 
-  /// A line for each name that can be reached: path, type and mode, a directory's link count or how many names there
-  /// are of what is none (its link count may be higher until a collector comes), symlink's target, xattrs, a file's
-  /// bytes (runs_of); and for all that does not fit together: an entry without inode, an entry whose type is not the
-  /// inode's, a link count that is too low, an error.
+  /// A line for each name that can be reached: path, type and mode, how many links there are to a directory, or names
+  /// of what is none (the link count may be higher until a collector comes), symlink's target, xattrs, a file's bytes
+  /// (runs_of); and for all that does not fit together: an entry without inode, an entry whose type is not the inode's,
+  /// a link count that is too low, an error.
   std::vector<std::string> tree();
 
  private:
@@ -66,7 +66,7 @@ class Paths {
     std::vector<Name> others;  // of all but directories
   };
   Result<Place> place(const std::string& path);
-  void list(Ino directory, const std::string& path, Listing& listing);
+  void list(const Attributes& directory, const std::string& line, const std::string& path, Listing& listing);
   void describe_entry(const DirectoryEntry& entry, Ino parent, const std::string& path, Listing& listing);
   std::string xattrs_of(Ino ino);
   std::string bytes_of(Ino ino, std::uint64_t size_bytes);
