@@ -7,6 +7,7 @@ import ctypes
 import errno
 import mmap
 import os
+import signal
 import socket
 import stat
 import struct
@@ -276,27 +277,128 @@ class MoveTest(MountTest):
             self.assertEqual(os.stat(self.mount / place / name).st_nlink, 1)
 
 
-class NotYetTest(MountTest):
-    """What a later version brings is refused, and changes nothing."""
+class MoveDirectoryTest(MountTest):
+    """A directory moves from one directory to another, with all that is below it, and no directory ends below itself."""
 
     stores = ("local", "rados")
 
-    def test_a_directory_does_not_move_to_another_directory(self):
-        (self.mount / "d").mkdir()
-        (self.mount / "e").mkdir()
-        (self.mount / "e" / "file").write_text("x", encoding="utf-8")
-        self.assert_errno(errno.EXDEV, os.rename, self.mount / "e", self.mount / "d" / "e")
-        self.assertEqual((self.mount / "e" / "file").read_text(encoding="utf-8"), "x")
-        self.assertEqual(os.listdir(self.mount / "d"), [])
+    def setUp(self):
+        super().setUp()
+        self.other = self.volume.mount()
+        for name in "ab":
+            (self.mount / name).mkdir()
 
-    def test_mv_moves_directories_by_copying(self):
-        (self.mount / "d").mkdir()
-        (self.mount / "e").mkdir()
-        (self.mount / "e" / "file").write_text("x", encoding="utf-8")
-        run("mv", self.mount / "e", self.mount / "d")
-        self.assertEqual((self.mount / "d" / "e" / "file").read_text(encoding="utf-8"), "x")
-        self.assertEqual(os.listdir(self.mount.path), ["d"])
+    def test_a_directory_that_is_moved_is_at_once_elsewhere_with_all_that_is_in_it(self):
+        (self.mount / "a" / "x" / "y").mkdir(parents=True)
+        (self.mount / "a" / "x" / "y" / "file").write_text("kept", encoding="utf-8")
+        inode = os.stat(self.mount / "a" / "x").st_ino
+        run("mv", self.mount / "a" / "x", self.mount / "b" / "z")
+        self.assertEqual([os.stat(self.mount / name).st_nlink for name in ("a", "b", "b/z")], [2, 3, 3])
+        for mount in (self.other, self.mount):
+            self.assertEqual(os.listdir(mount / "a"), [])
+            self.assertEqual(os.stat(mount / "b" / "z").st_ino, inode)
+            self.assertEqual(os.stat(mount / "b" / "z" / "..").st_ino, os.stat(mount / "b").st_ino)
+            self.assertEqual((mount / "b" / "z" / "y" / "file").read_text(encoding="utf-8"), "kept")
+        os.rmdir(self.other / "a")
+        self.assertTrue(self.volume.is_valid())
 
+    def test_a_process_that_works_in_a_directory_that_another_client_moves_works_on_there(self):
+        (self.mount / "a" / "x").mkdir()
+        here = os.open(self.other / "a" / "x", os.O_DIRECTORY)
+        self.addCleanup(os.close, here)
+        os.rename(self.mount / "a" / "x", self.mount / "b" / "x")
+        os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=here))
+        self.assertEqual(os.listdir(self.mount / "b" / "x"), ["file"])
+        self.assertEqual(os.listdir(self.other / "b" / "x"), ["file"])
+        self.assertEqual(os.stat("..", dir_fd=here).st_ino, os.stat(self.mount / "b").st_ino)
+
+    def test_a_directory_replaces_an_empty_directory_elsewhere_and_no_other(self):
+        for name in ("a/x", "b/empty", "b/full", "b/full/y"):
+            (self.mount / name).mkdir()
+        (self.mount / "b" / "file").touch()
+        self.assert_errno(errno.ENOTEMPTY, os.rename, self.mount / "a" / "x", self.mount / "b" / "full")
+        self.assert_errno(errno.ENOTDIR, os.rename, self.mount / "a" / "x", self.mount / "b" / "file")
+        self.assert_errno(errno.EEXIST, renameat2, self.mount / "a" / "x", self.mount / "b" / "empty", RENAME_NOREPLACE)
+        self.assert_errno(errno.EINVAL, renameat2, self.mount / "a" / "x", self.mount / "b" / "empty", RENAME_EXCHANGE)
+        os.rename(self.mount / "a" / "x", self.mount / "b" / "empty")
+        self.assertEqual(os.listdir(self.other / "a"), [])
+        self.assertEqual(sorted(os.listdir(self.other / "b")), ["empty", "file", "full"])
+        self.assertEqual([os.stat(self.other / name).st_nlink for name in ("a", "b")], [2, 4])
+
+    def test_a_directory_does_not_move_into_itself(self):
+        (self.mount / "a" / "x").mkdir()
+        self.assert_errno(errno.EINVAL, os.rename, self.mount / "a", self.mount / "a" / "b")
+        self.assert_errno(errno.EINVAL, os.rename, self.mount / "a", self.mount / "a" / "x" / "b")
+        self.assert_errno(errno.ENOTEMPTY, os.rename, self.mount / "a" / "x", self.mount / "a")
+
+    def test_two_clients_that_move_two_directories_into_each_other_make_no_loop(self):
+        moved = 0
+        for number in range(100 if context.full else 20):
+            one, two = f"one {number}", f"two {number}"
+            for name in (one, two):
+                (self.mount / name).mkdir()
+            with concurrent.futures.ThreadPoolExecutor() as pool:
+                tries = [pool.submit(os.rename, self.mount / one, self.mount / two / "in"),
+                         pool.submit(os.rename, self.other / two, self.other / one / "in")]
+            errors = [work.exception() for work in tries]
+            self.assertEqual(sum(error is None for error in errors), 1, errors)
+            self.assertIn(next(error for error in errors if error).errno, (errno.EINVAL, errno.ENOENT))
+            moved += errors[0] is None
+            stays = two if errors[0] is None else one
+            for mount in (self.mount, self.other):
+                self.assertEqual(os.listdir(mount / stays), ["in"])
+                self.assertFalse((mount / (one if stays == two else two)).exists())
+        self.assertTrue(self.volume.is_valid())
+
+    def test_two_clients_that_move_the_same_directories_to_and_fro_lose_none(self):
+        names = [f"directory{i}" for i in range(5)]
+        for name in names:
+            (self.mount / "a" / name).mkdir()
+            (self.mount / "a" / name / "file").write_text(name, encoding="utf-8")
+
+        def move_all(mount, rounds):
+            for _ in range(rounds):
+                for name in names:
+                    for source, target in (("a", "b"), ("b", "a")):
+                        with contextlib.suppress(FileNotFoundError):
+                            os.rename(mount / source / name, mount / target / name)
+
+        rounds = 50 if context.full else 5
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            for one in [pool.submit(move_all, mount, rounds) for mount in (self.mount, self.other)]:
+                one.result()
+        self.assertEqual(sorted(os.listdir(self.other / "a") + os.listdir(self.other / "b")), sorted(names))
+        for name in names:
+            place = "a" if os.path.exists(self.other / "a" / name) else "b"
+            self.assertEqual((self.other / place / name / "file").read_text(encoding="utf-8"), name)
+        for place in "ab":
+            self.assertEqual(os.stat(self.other / place).st_nlink, 2 + len(os.listdir(self.other / place)))
+        self.assertTrue(self.volume.is_valid())
+
+    def test_a_client_that_is_killed_while_it_moves_directories_keeps_no_other_from_moving_them(self):
+        for number in range(3):
+            (self.mount / "a" / f"x{number}").mkdir()
+
+        def to_and_fro():
+            with contextlib.suppress(OSError):
+                while True:
+                    for source, target in (("a", "b"), ("b", "a")):
+                        for number in range(3):
+                            os.rename(self.mount / source / f"x{number}", self.mount / target / f"x{number}")
+
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            mover = pool.submit(to_and_fro)
+            wait_until(lambda: os.listdir(self.other / "b"), 20, "something has moved")
+            self.mount.may_die = True
+            self.mount.signal(signal.SIGKILL)
+            mover.result()
+        for number in range(3):
+            name = f"x{number}"
+            source, target = ("a", "b") if (self.other / "a" / name).exists() else ("b", "a")
+            os.rename(self.other / source / name, self.other / target / name)
+            self.assertFalse((self.other / source / name).exists())
+            self.assertTrue((self.other / target / name).is_dir())
+        self.assertTrue(self.volume.is_valid())
 
 
 class LimitsTest(MountTest):

@@ -16,7 +16,6 @@ from harness import MountTest, context, run, scaled
 CRATES = pathlib.Path("/usr/local/lib/lccfs-tests/bin")  # packaging/install-dependencies --tests puts them there
 KNOWN = {
     "pjdfstest": {
-        "rename::updates_link_parent": "a directory that moves to another directory answers EXDEV",
         "link::link_count_max": "it asks glibc for the limit, which knows none of a FUSE file system",
     },
     "stress-ng": {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""rename across directories: mark, decide, finish; of a directory in turn (src/fs/move.cpp, src/fs/turns.cpp)."""
+"""rename across directories: mark, decide, finish; of a directory in turn (src/fs/move.cpp, src/fs/rename_lock.h)."""
 
 from .directories import seal_empty, take_back
 from .files import one_name_less
