@@ -126,6 +126,22 @@ Result<Names> count_names(const Query& query, const Inode& inode) {
   return names;
 }
 
+namespace {
+
+/// The rule for readers of marks (docs/PROTOCOL.md section 6): a marked name whose move had not committed when its
+/// decision was read stands if it is unchanged after that.
+Result<bool> marks_are_unchanged(const Query& query, Ino ino, const Names& names) {
+  for (const auto& [parent, name, record] : names.marked) {
+    const auto key = format::reverse_key(ino, name);
+    LCCFS_TRY(const auto found,
+              objects::find_object(query, {.object = format::inode_object(parent), .ranges = {}, .keys = {key}}));
+    if (!found || !found->keys.contains(key) || found->keys.at(key) != encode(record)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 Result<std::optional<Ino>> parent_of(const Query& query, Ino directory) {
   if (directory == root_ino) return std::nullopt;
   std::optional<std::uint64_t> seen_without;
@@ -136,6 +152,8 @@ Result<std::optional<Ino>> parent_of(const Query& query, Ino directory) {
     for (const auto& pointer : traces->pointers) parents.insert(pointer.parent);
     if (parents.size() == 1) return *parents.begin();  // every directory that names it is among them
     LCCFS_TRY(const auto names, count_names(query, *traces));
+    LCCFS_TRY(const bool stand, marks_are_unchanged(query, directory, names));
+    if (!stand) continue;
     if (!names.by_parent.empty()) return names.by_parent.begin()->first;
     if (seen_without == traces->version) return std::nullopt;
     seen_without = traces->version;

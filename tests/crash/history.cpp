@@ -15,7 +15,7 @@ struct Progress {
   ModelTree tree;
   std::uint64_t done = 0;
   std::uint64_t in_part = 0;
-  std::map<std::size_t, ModelTree::Id> found{};
+  std::map<std::size_t, std::vector<ModelTree::Id>> found{};
 
   bool is_done(std::size_t i) const { return (done >> i & 1) != 0; }
   bool has_come_in_part(std::size_t i) const { return (in_part >> i & 1) != 0; }
@@ -52,11 +52,12 @@ class Search {
   }
 
   bool looks_up(std::size_t i, const Progress& now) {
-    if (now.found.contains(i)) return false;
-    const auto found = now.tree.look_up(history_[i].call);
+    const auto earlier = now.found.find(i);
+    const auto found =
+        now.tree.look_up(history_[i].call, earlier == now.found.end() ? std::vector<ModelTree::Id>() : earlier->second);
     if (!found) return false;
     Progress then = now;
-    then.found[i] = *found;
+    then.found[i].push_back(*found);
     return explains(then);
   }
 
@@ -88,7 +89,9 @@ class Search {
 
   static std::string text_of(const Progress& now) {
     std::string text = std::to_string(now.done) + " " + std::to_string(now.in_part);
-    for (const auto& [call, id] : now.found) text += " " + std::to_string(call) + ":" + std::to_string(id);
+    for (const auto& [call, ids] : now.found) {
+      for (const auto id : ids) text += " " + std::to_string(call) + ":" + std::to_string(id);
+    }
     return text + now.tree.text();
   }
 

@@ -537,14 +537,14 @@ class KernelPlay {
   }
 
   void change(Id id, const Call& call) {
-    tree_.perform_on(id, call);
+    tree_.perform_on({id}, call);
     file(id).put(tree_.bytes_of(id), now());
   }
 
   /// Writing and cutting take the capability away. One that another mount has set since the file was opened here is
   /// seen after a second; by a direct write of root's (all are), perhaps never.
   void take_capability(Id id, unsigned mount, bool passed_by_pages) {
-    tree_.perform_on(id, {.kind = Call::Kind::remove_xattr, .path = {}, .other = capability});
+    tree_.perform_on({id}, {.kind = Call::Kind::remove_xattr, .path = {}, .other = capability});
     capable_.erase(id);
     const auto seen = capability_seen_.find({id, mount});
     if (seen != capability_seen_.end() && (passed_by_pages || seen->second > now())) capability_unknown_.insert(id);

@@ -59,7 +59,7 @@ std::string ModelTree::perform(const Call& call) { return text_of_answer(act(cal
 Result<std::string> ModelTree::act(const Call& call) {
   if (call.kind == Kind::link) {
     LCCFS_TRY(const Id id, find(call.path));
-    return ok_after(link(id, call));
+    return ok_after(link(id, std::nullopt, call));
   }
   const auto found = find(changes_an_inode(call.kind) ? call.path : directory_of(call.path));
   if (!found) return std::unexpected(found.error());
@@ -81,18 +81,21 @@ std::vector<ModelTree::Id> ModelTree::files() const {
   return {ids.begin(), ids.end()};
 }
 
-std::optional<ModelTree::Id> ModelTree::look_up(const Call& call) const {
-  const bool wants_inode = changes_an_inode(call.kind) || call.kind == Kind::link;
-  const auto directory = directory_of(enters_what_moves(call) ? call.other : call.path);
+std::optional<ModelTree::Id> ModelTree::look_up(const Call& call, const std::vector<Id>& found) const {
+  const bool is_link = call.kind == Kind::link;
+  if (found.size() == (is_link ? 2 : 1)) return std::nullopt;
+  const bool wants_inode = (changes_an_inode(call.kind) || is_link) && found.empty();
+  const auto directory = directory_of(is_link || enters_what_moves(call) ? call.other : call.path);
   if (!wants_inode && stays(directory)) return std::nullopt;
-  const auto found = find(wants_inode ? call.path : directory);
-  return found ? std::optional(*found) : std::nullopt;
+  return id_of(wants_inode ? call.path : directory);
 }
 
-std::string ModelTree::perform_on(Id found, const Call& call, const std::string& answered) {
+std::string ModelTree::perform_on(const std::vector<Id>& all_found, const Call& call, const std::string& answered) {
+  const Id found = all_found.front();
   if (call.kind == Kind::link) {
     const bool was_too_late = names_of(found) == 0 && answered == describe(ErrorCode::not_found);
-    return was_too_late ? answered : text_of_answer(ok_after(link(found, call)));
+    const auto parent = all_found.size() > 1 ? std::optional(all_found[1]) : std::nullopt;
+    return was_too_late ? answered : text_of_answer(ok_after(link(found, parent, call)));
   }
   if (nodes_.at(found).is_directory() && nodes_.at(found).is_removed) return perform(call);  // the kernel looks again
   if (enters_what_moves(call)) {
@@ -134,9 +137,11 @@ Result<> ModelTree::make(Node& directory, const Call& call) {
   return {};
 }
 
-Result<> ModelTree::link(Id id, const Call& call) {
-  LCCFS_TRY(const Id parent, find(directory_of(call.other)));
-  Node& directory = nodes_.at(parent);
+Result<> ModelTree::link(Id id, std::optional<Id> parent, const Call& call) {
+  if (!parent || nodes_.at(*parent).is_removed) {  // the kernel looks again
+    LCCFS_TRY(parent, find(directory_of(call.other)));
+  }
+  Node& directory = nodes_.at(*parent);
   if (!directory.is_directory()) return failure(ErrorCode::not_directory, call.other);
   if (directory.names.contains(name_of(call.other))) return failure(ErrorCode::exists, call.other);
   if (nodes_.at(id).is_directory()) return failure(ErrorCode::not_permitted, call.path);

@@ -20,12 +20,12 @@ class ModelTree {
   /// "ok", or the meaning of the error, as text_of(Result) has it.
   std::string perform(const Call& call);
   /// A path is looked up before the call acts on what was found there: the directory of a name that is made or removed
-  /// (but for names in /d, where clients stay), or the inode that is changed. nullopt: nothing to look up, or nothing
-  /// found.
-  std::optional<Id> look_up(const Call& call) const;
+  /// (but for names in /d, where clients stay), or the inode that is changed; of a link the inode, and then that
+  /// directory. `found`: what was looked up already. nullopt: nothing is left to look up, or nothing found.
+  std::optional<Id> look_up(const Call& call, const std::vector<Id>& found = {}) const;
   /// The rest of the call, on what look_up found: perhaps it has no name any more. `answered`: what the real one says
   /// decides where two answers are right (a link of what has just lost its last name).
-  std::string perform_on(Id found, const Call& call, const std::string& answered = "ok");
+  std::string perform_on(const std::vector<Id>& found, const Call& call, const std::string& answered = "ok");
   std::optional<Id> id_of(const std::string& path) const;
   /// Of a file.
   const std::string& bytes_of(Id id) const { return nodes_.at(id).bytes; }
@@ -54,7 +54,7 @@ class ModelTree {
   Result<std::string> act(const Call& call);
   Result<> act_in(Id directory, const Call& call);
   Result<> make(Node& directory, const Call& call);
-  Result<> link(Id id, const Call& call);
+  Result<> link(Id id, std::optional<Id> parent, const Call& call);
   unsigned names_of(Id id) const;
   Result<> remove(Node& directory, const Call& call);
   bool is_inside(Id id, Id above) const;

@@ -2,6 +2,7 @@
 // rename of a directory to another directory: the tree stays a tree, counts stay exact, and "..", whoever comes between
 // its steps, and whoever finishes what a dead client has begun.
 #include <functional>
+#include <future>
 
 #include "support/catch.h"
 #include "support/collecting.h"
@@ -218,6 +219,32 @@ TEST_CASE("a dead client's move of a directory holds up the next one for some se
       CHECK(traces_left(two.volume.cluster()).empty());
     }
   }
+}
+
+TEST_CASE("a directory whose move is finished while another client walks past its mark is not taken for where it was") {
+  TwoTrees two;
+  std::promise<void> stands_still, may_finish;
+  two.mount.client->set_hook(before("move entry out", [&] {
+    stands_still.set_value();
+    may_finish.get_future().wait();
+  }));
+  auto first = std::async(std::launch::async, [&] { return two.a_below_d(); });
+  stands_still.get_future().wait();
+  unsigned looks = 0;
+  two.other.client->set_hook([&](const StepInfo& step) {
+    const bool asks = step.object == format::inode_object(two.d) && step.read != nullptr &&
+                      std::ranges::any_of(step.read->keys, [](const auto& key) { return key.starts_with("x/"); });
+    if (asks && ++looks == 2) {  // the first one decided the move: it has committed
+      may_finish.set_value();
+      need(first.get());
+      need(two.fs.unmount());
+    }
+    return Fault{};
+  });
+  CHECK(error_of(two.c_below_b()) == ErrorCode::invalid);
+  CHECK(looks >= 2);
+  two.other.client->set_hook(nullptr);
+  two.check_is_a_tree();
 }
 
 TEST_CASE("a rename lock that was taken or released twice, or without an answer, is taken once and free in the end") {
