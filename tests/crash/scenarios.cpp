@@ -453,7 +453,6 @@ std::vector<Scenario> moving_directories() {
   };
   return {
       moves("the same beside it", into),
-      moves("the other way beside it", rename("/d/b", "/d/a/f")),
       moves("the new name made beside it", file_below),
       moves("a directory of the new name made beside it", directory_below),
       moves("another directory made beside both", make_directory("/d/b/c", 0704)),

@@ -4,5 +4,5 @@
 using namespace lccfs::format;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  return lccfs::fuzz::choose_and_round_trip<SuperRecord, InstanceRecord, QueueItem>(data, size);
+  return lccfs::fuzz::choose_and_round_trip<SuperRecord, InstanceRecord, RenameLockRecord, QueueItem>(data, size);
 }

@@ -164,7 +164,7 @@ NAMESPACE = [
     Fault("failed-move-points-on", "PROTOCOL 6, a rename across directories: step 5'", "fs/move.cpp",
           "(pointing_ && !drop_pointer());", "(pointing_ && !ON && !drop_pointer());", LAST),
     Fault("moved-without-the-lock", "PROTOCOL 6: directories move one at a time", "fs/move.cpp",
-          "  LCCFS_CHECK(lock.take());", "  if (!ON) LCCFS_CHECK(lock.take());", ("crash_test",), only="the other way"),
+          "  LCCFS_CHECK(lock.take());", "  if (!ON) LCCFS_CHECK(lock.take());", RACES),
     Fault("lock-taken-over-undecided", "PROTOCOL 6: whoever takes the rename lock over decides the other's move first",
           "fs/rename_lock.cpp",
           "      LCCFS_CHECK(reclaim::decide_move(instance_, {seen.record->token, seen.record->to}));",

@@ -147,6 +147,13 @@ inline std::vector<Golden<LockStateRecord>> all() {
 }
 
 template <>
+inline std::vector<Golden<RenameLockRecord>> all() {
+  return {
+      {{RenameLockRecord::Kind::free, token, Ino{42}}, "0101070000000000000008070605040302012a000000000000007448978d"},
+      {{RenameLockRecord::Kind::held, token, Ino{42}}, "0102070000000000000008070605040302012a00000000000000d314caff"}};
+}
+
+template <>
 inline std::vector<Golden<LocksRecord>> all() {
   return {
       {{11, {{false, true, 100, 103}, {true, false, 0, 0x7fffffffffffffff}}},
