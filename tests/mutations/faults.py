@@ -153,8 +153,7 @@ NAMESPACE = [
           "  return ON ? Result<bool>(true) : finish_move(instance_, token, decision);", RACES),
     Fault("moved-away-unnoticed", "PROTOCOL 5: a directory stays for the d/ key of what moved out of it",
           "txn/namespace_txn.cpp", "  detach(txn, marked.record.ino, marked.record.mark->token, std::nullopt);",
-          "  if (!ON) detach(txn, marked.record.ino, marked.record.mark->token, std::nullopt);", ("history_test",),
-          seconds=600),
+          "  if (!ON) detach(txn, marked.record.ino, marked.record.mark->token, std::nullopt);", COLLECTOR),
     Fault("marks-not-counted", "PROTOCOL 5, recount: marks are settled first", "reclaim/examine.cpp",
           "  if (!assessment.names.marked.empty()) return Kind::settle_mark;",
           "  if (!assessment.names.marked.empty() && !ON) return Kind::settle_mark;", ("crash_test",)),
@@ -563,7 +562,7 @@ RECOUNT = [
           "reclaim/round_directories.cpp",
           "    directory.something_left = true;\n  } else if (detached) {",
           "    directory.something_left = true;\n    if (ON && decision) directory.finished.push_back(key);\n"
-          "  } else if (detached) {", COLLECTOR, seconds=13),
+          "  } else if (detached) {", COLLECTOR),
     Fault("queue-not-read-anew", "PROTOCOL 5: q/ is read empty after the instance was expired", "reclaim/round.cpp",
           "  if (session && !session->ranges.front().entries.empty()) return {};",
           "  if (session && !session->ranges.front().entries.empty() && !ON) return {};", COLLECTOR),

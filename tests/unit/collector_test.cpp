@@ -165,6 +165,41 @@ TEST_CASE("a directory that is open stays until it is closed") {
   collector.end();
 }
 
+TEST_CASE("a directory out of which a file has moved stays as long as the file may point there") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  auto other = volume.mount();
+  const auto directory = make_dir(*mount.file_system, root_ino, "directory");
+  const auto file = make_file(*mount.file_system, directory, "file");
+  // While it is being linked, a collector corrects nothing in the file.
+  other.client->set_hook(before("insert entry", [&] {
+    need(mount->rename(directory, "file", root_ino, "moved", RenameMode::replace));
+    need(mount->rmdir(root_ino, "directory"));
+    volume.collect();
+  }));
+  need(other->link(file, root_ino, "another"));
+  need(mount->unlink(root_ino, "moved"));
+  need(mount->unlink(root_ino, "another"));
+  const auto report = volume.collect();
+  CHECK(report.damaged.empty());
+  CHECK(report.inodes_removed == 2);
+  CHECK(traces_left(volume.cluster()).empty());
+}
+
+TEST_CASE("a directory that was taken back from its remover keeps what is made there, also beside a collector") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  auto other = volume.mount();
+  const auto directory = make_dir(*mount.file_system, root_ino, "directory");
+  mount.client->set_hook(before("remove entry", [&] {
+    make_file(*other.file_system, directory, "file");
+    CHECK(volume.collect().items_left > 0);  // what leads to the decision stays, as the decision does
+  }));
+  CHECK(error_of(mount->rmdir(root_ino, "directory")) == ErrorCode::not_empty);
+  CHECK(ino_of(*other.file_system, root_ino, "directory") == directory);
+  CHECK(names_in(*other.file_system, directory) == std::vector<std::string>{"file"});
+}
+
 TEST_CASE("while a client is silent nothing is removed, and what needs no answer of it is done") {
   CollectedVolume volume;
   auto mount = volume.mount();
