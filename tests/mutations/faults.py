@@ -241,7 +241,7 @@ NAMESPACE = [
           only=RMDIR),
     Fault("settler-logs-nothing", "PROTOCOL 6, settle a seal: the directory item of P first", "reclaim/settle.cpp",
           "  LCCFS_CHECK(instance.rely_on_directory(seal.parent));",
-          "  if (!ON) LCCFS_CHECK(instance.rely_on_directory(seal.parent));", CUT + PAIRS),
+          "  if (!ON) LCCFS_CHECK(instance.rely_on_directory(seal.parent));", COLLECTOR),
     Fault("settle-revives-the-removed", "PROTOCOL 6, settle a seal: d/X/t in P -> dead", "reclaim/settle.cpp",
           "  if (parent->keys.contains(detached)) return mark_dead();",
           "  if (parent->keys.contains(detached)) return ON ? unseal() : mark_dead();", PAIRS, only=RMDIR),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // The collector: what it removes, what it leaves, and what that costs.
 #include <algorithm>
+#include <future>
 #include <thread>
 
 #include "check/check.h"
@@ -198,6 +199,27 @@ TEST_CASE("a directory that was taken back from its remover keeps what is made t
   CHECK(error_of(mount->rmdir(root_ino, "directory")) == ErrorCode::not_empty);
   CHECK(ino_of(*other.file_system, root_ino, "directory") == directory);
   CHECK(names_in(*other.file_system, directory) == std::vector<std::string>{"file"});
+}
+
+TEST_CASE("what a client cancels when all is done already leaves nothing that no collector finds") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  auto other = volume.mount();
+  make_dir(*mount.file_system, root_ino, "directory");
+  std::future<Result<>> also_removed;
+  mount.client->set_hook(before("remove entry", [&] {
+    other.client->set_hook(once_on("cancel seal", {Fault::Kind::hold}));
+    also_removed = std::async(std::launch::async, [&] { return other->rmdir(root_ino, "directory"); });
+    CHECK(other.client->wait_for_held(1));
+  }));
+  need(mount->rmdir(root_ino, "directory"));
+  CHECK(volume.collect().inodes_removed == 1);
+  CHECK(traces_left(volume.cluster()).empty());
+  other.client->release();
+  CHECK(error_of(also_removed.get()) == ErrorCode::not_found);
+  CHECK(traces_left(volume.cluster()).size() == 1);
+  volume.collect();
+  CHECK(traces_left(volume.cluster()).empty());
 }
 
 TEST_CASE("while a client is silent nothing is removed, and what needs no answer of it is done") {
