@@ -41,5 +41,34 @@ def answered(actor, reply):
     return after if request_of(after) is not None else Actor("done")
 
 
+_programs = set()
+
+
+def runs_operations(kind):
+    """Of a program: its last argument is its operations, the one that runs and those to come."""
+    _programs.add(kind)
+    return kind
+
+
+def is_program(actor):
+    return actor.kind in _programs
+
+
+def moved_on(actor, reply):
+    """What is in the background starts again at its end, and an operation of a program where it says so."""
+    after = actor._replace(replies=actor.replies + (reply,))
+    request = request_of(after)
+    if request == ("again",):
+        return after._replace(replies=())
+    if request is not None:
+        return after
+    return next_operation(actor) if is_program(actor) else after._replace(replies=())
+
+
+def next_operation(actor):
+    *who, operations = actor.arguments
+    return actor._replace(arguments=(*who, operations[1:]), replies=()) if len(operations) > 1 else Actor("done")
+
+
 def replace(items, index, item):
     return items[:index] + (item,) + items[index + 1 :]

@@ -4,6 +4,8 @@ memory (memory.py), which waits until it can be done. ("store", step, what memor
 
 Operations follow src/fs/data_write.cpp, file_handles.cpp, lease.cpp, recalls.cpp, write_buffer.cpp."""
 
+from actors import runs_operations
+
 from .rules import on
 from .store import blocks_past
 
@@ -238,6 +240,7 @@ OPERATIONS = {
 }
 
 
+@runs_operations
 def program(me, who, operations):
     name, *arguments = operations[0]
     yield from OPERATIONS[name](me, f"{who}.{len(operations)}", *arguments)

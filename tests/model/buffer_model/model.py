@@ -4,7 +4,7 @@ waits; everything else may happen in any order."""
 
 from typing import NamedTuple
 
-from actors import Actor, request_of
+from actors import Actor, is_program, moved_on, request_of
 
 from . import clients, memory, store
 from .world import BLOCKS, Inode, Memory, World, is_fenced, lost, put, violation
@@ -54,26 +54,6 @@ def first_actors(case):
         for block in range(BLOCKS):
             actors += [Actor("running", clients.flusher, (client, block))] * 2
     return tuple(actors)
-
-
-def is_program(actor):
-    return actor.kind is clients.program
-
-
-def moved_on(actor, reply):
-    """What is in the background starts again at its end, and an operation where it says so."""
-    after = actor._replace(replies=actor.replies + (reply,))
-    request = request_of(after)
-    if request == ("again",):
-        return after._replace(replies=())
-    if request is not None:
-        return after
-    if not is_program(actor):
-        return after._replace(replies=())
-    me, who, operations = actor.arguments
-    if len(operations) == 1:
-        return Actor("done")
-    return after._replace(arguments=(me, who, operations[1:]), replies=())
 
 
 class BufferModel:

@@ -2,6 +2,7 @@
 """What clients do. Each `yield` is one moment: a step or a read of the inode, or something in the client's
 memory (memory.py), which waits until it can be done."""
 
+from actors import runs_operations
 
 from .world import FREE
 
@@ -65,6 +66,7 @@ def after_all(_me):
 OPERATIONS = {"lock": lock, "unlock": unlock, "close": close, "end": end, "after all": after_all}
 
 
+@runs_operations
 def program(me, operations):
     kind, *arguments = operations[0]
     return OPERATIONS[kind](me, *arguments)

@@ -8,7 +8,7 @@ time."""
 
 from typing import NamedTuple
 
-from actors import Actor, request_of
+from actors import Actor, is_program, moved_on, next_operation, request_of
 
 from . import clients, memory, store
 from .rules import on
@@ -196,26 +196,6 @@ def touched(world, client):
     if barred == world.barred:
         return world
     return world._replace(barred=barred, late=frozenset(run for run in world.late if not is_in(barred, run[0])))
-
-
-def is_program(actor):
-    return actor.kind is clients.program
-
-
-def moved_on(actor, reply):
-    """An answerer starts again at its end, and an operation where it says so."""
-    after = actor._replace(replies=actor.replies + (reply,))
-    request = request_of(after)
-    if request == ("again",):
-        return after._replace(replies=())
-    if request is not None:
-        return after
-    return next_operation(actor) if is_program(actor) else after._replace(replies=())
-
-
-def next_operation(actor):
-    me, operations = actor.arguments
-    return actor._replace(arguments=(me, operations[1:]), replies=()) if len(operations) > 1 else Actor("done")
 
 
 MODES = {FREE: "free", READ: "shared", WRITE: "exclusive"}
