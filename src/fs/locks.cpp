@@ -34,19 +34,6 @@ LockHeld as_held(const Result<FileLocks::Tried>& tried) {
 
 // ---- requests
 
-void Locks::post(ThreadPool::Work work) {
-  {
-    const Lock lock(mutex_);
-    ++tasks_;
-  }
-  threads_.post([this, work = std::move(work)]() mutable {
-    std::exchange(work, nullptr)();
-    const Lock lock(mutex_);
-    --tasks_;
-    changed_.notify_all();
-  });
-}
-
 void Locks::set(const LockRequest& request, FileSystem::LockDone done) { begin(request, std::move(done)); }
 
 void Locks::find(const LockRequest& request, FileSystem::FindLockDone done) { begin(request, std::move(done)); }
@@ -61,12 +48,12 @@ void Locks::begin(const LockRequest& request, Done done) {
     if (request.type != LockType::exclusive) dropped(wait->node->ino);
     return finish(wait, std::nullopt);
   }
-  if (request.type == LockType::none && !only_asks) return post([this, wait] { unlock(wait); });
+  if (request.type == LockType::none && !only_asks) return tasks_.post([this, wait] { unlock(wait); });
   {
     const Lock lock(mutex_);
     waits_.push_back(wait);
   }
-  post([this, wait, is_late] {
+  tasks_.post([this, wait, is_late] {
     if (is_late) instance_.clock().sleep_for(head_start);
     try_until_it_waits(wait);
   });
@@ -131,7 +118,7 @@ void Locks::granted(const WaitRef& wait, const Tried& tried) {
     wait->is_refreshing = true;
     if (!wait->request.waits && !wait->give_up_at) wait->give_up_at = instance_.clock().elapsed() + answer_wait;
   }
-  post([this, wait, tried] { refresh(wait, tried); });
+  tasks_.post([this, wait, tried] { refresh(wait, tried); });
 }
 
 /// What others have done under their locks is to be seen under this one. It may have to wait for who writes the file: a
@@ -236,7 +223,7 @@ Locks::Pursuit Locks::pursue(InstanceId other, const Node& node, Ask ask) {
     if (pursuit.is_under_way || (was_lately && is_enough)) return pursuit;
     pursuit = {.is_under_way = true, .began = now};
   }
-  post([this, other, node] { pursue_now(other, node); });
+  tasks_.post([this, other, node] { pursue_now(other, node); });
   return {.is_under_way = true, .began = now};
 }
 
@@ -276,7 +263,7 @@ void Locks::wake(Ino ino) {
     }
   }
   for (auto& [file, waits] : to_try) {
-    post([this, waits = std::move(waits)] {
+    tasks_.post([this, waits = std::move(waits)] {
       for (const auto& wait : waits) try_until_it_waits(wait);
     });
   }
@@ -295,9 +282,9 @@ void Locks::dropped(Ino ino) {
     }
     if (is_wanted_there) gives_way_until_[ino] = instance_.clock().elapsed() + head_start;
   }
-  for (const auto client : to_tell) post([this, client, ino] { tell(ino, client); });
+  for (const auto client : to_tell) tasks_.post([this, client, ino] { tell(ino, client); });
   if (!is_wanted_there) return wake(ino);
-  post([this, ino] {
+  tasks_.post([this, ino] {
     instance_.clock().sleep_for(head_start);
     wake(ino);
   });
@@ -417,8 +404,7 @@ void Locks::tick() {
 void Locks::end() {
   ending_ = true;
   interrupt_all();
-  Lock lock(mutex_);
-  changed_.wait(lock, [this]() REQUIRES(mutex_) { return tasks_ == 0; });
+  tasks_.wait();
 }
 
 }  // namespace lccfs

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <list>
 #include <map>
@@ -16,6 +15,7 @@
 #include <variant>
 
 #include "base/mutex.h"
+#include "base/tasks.h"
 #include "base/thread_pool.h"
 #include "fs/lease_holders.h"
 #include "fs/open_files.h"
@@ -86,7 +86,6 @@ class Locks {
 
   void begin(const LockRequest& request, Done done);
   void unlock(const WaitRef& wait);
-  void post(ThreadPool::Work work) EXCLUDES(mutex_);
   void try_until_it_waits(const WaitRef& wait);
   bool must_wait(const WaitRef& wait, const Tried& tried);
   bool must_wait_here(const WaitRef& wait, const Tried& tried) EXCLUDES(mutex_);
@@ -123,15 +122,14 @@ class Locks {
   ExpiredInstances expired_;
   std::atomic<bool> ending_ = false;
   Mutex mutex_;
-  std::condition_variable changed_;
   std::list<WaitRef> waits_ GUARDED_BY(mutex_);  // in the order in which they came
   std::map<std::pair<InstanceId, Ino>, Pursuit> pursuits_ GUARDED_BY(mutex_);
   std::map<InstanceId, std::chrono::nanoseconds> heard_ GUARDED_BY(mutex_);
   std::set<std::pair<InstanceId, Ino>> told_by_ GUARDED_BY(mutex_);  // who tells when locks of that file are dropped
   std::map<std::pair<Ino, InstanceId>, Interest> wanted_ GUARDED_BY(mutex_);
   std::map<Ino, std::chrono::nanoseconds> gives_way_until_ GUARDED_BY(mutex_);
-  unsigned tasks_ GUARDED_BY(mutex_) = 0;
   ThreadPool threads_;  // last: its threads use all of this. They wait for other clients, as no others of this mount do
+  Tasks tasks_{threads_};
 };
 
 }  // namespace lccfs
