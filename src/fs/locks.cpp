@@ -17,12 +17,7 @@ namespace {
 constexpr std::chrono::seconds answer_wait{3};
 /// A client that has answered is known to live, and is not asked again, for so long.
 constexpr std::chrono::seconds heard_lately{1};
-constexpr std::chrono::seconds tell_time_out{2};
 constexpr std::chrono::seconds look_after_every{60};
-/// Clients and files of which it is known that they wait: beyond, they look each second.
-constexpr std::size_t most_wanted = 4096;
-/// Where another client waits, locks that are dropped here are not taken again here for so long: it has farther to go.
-constexpr std::chrono::milliseconds head_start{10};
 
 Error waited_in_vain() { return {ErrorCode::interrupted, "a lock that was waited for"}; }
 
@@ -43,7 +38,7 @@ void Locks::begin(const LockRequest& request, Done done) {
   auto wait = std::make_shared<Wait>(request, std::move(done), handle ? std::move(handle->node) : nullptr);
   if (!wait->node) return finish(wait, failure(ErrorCode::bad_handle, "not an open file"));
   const bool only_asks = wait->only_asks();
-  const bool is_late = request.type != LockType::none && !only_asks && gives_way(wait->node->ino);
+  const bool is_late = request.type != LockType::none && !only_asks && wanted_.gives_way(wait->node->ino);
   if (!only_asks && !is_late && wait->node->locks.set_at_once(request)) {
     if (request.type != LockType::exclusive) dropped(wait->node->ino);
     return finish(wait, std::nullopt);
@@ -54,7 +49,7 @@ void Locks::begin(const LockRequest& request, Done done) {
     waits_.push_back(wait);
   }
   tasks_.post([this, wait, is_late] {
-    if (is_late) instance_.clock().sleep_for(head_start);
+    if (is_late) instance_.clock().sleep_for(WantedLocks::head_start);
     try_until_it_waits(wait);
   });
 }
@@ -94,7 +89,7 @@ void Locks::try_until_it_waits(const WaitRef& wait) {
     }
     auto& locks = wait->node->locks;
     auto tried = wait->only_asks() ? locks.find(wait->request, expired_)
-                                   : locks.lock(wait->request, expired_, !is_wanted_elsewhere(wait->node->ino));
+                                   : locks.lock(wait->request, expired_, !wanted_.has(wait->node->ino));
     if (tried && tried->dropped_some) dropped(wait->node->ino);
     if (!tried) return finish(wait, std::unexpected(std::move(tried).error()));
     if (tried->what == What::granted) return granted(wait, *tried);
@@ -271,72 +266,11 @@ void Locks::wake(Ino ino) {
 
 /// Locks of this file have gone: there, and here, somebody may have waited for it.
 void Locks::dropped(Ino ino) {
-  std::vector<InstanceId> to_tell;
-  bool is_wanted_there = false;
-  {
-    const Lock lock(mutex_);
-    for (auto one = wanted_.lower_bound({ino, {}}); one != wanted_.end() && one->first.first == ino; ++one) {
-      is_wanted_there = true;
-      one->second.tell_again = std::exchange(one->second.is_told, true);
-      if (!one->second.tell_again) to_tell.push_back(one->first.second);
-    }
-    if (is_wanted_there) gives_way_until_[ino] = instance_.clock().elapsed() + head_start;
-  }
-  for (const auto client : to_tell) tasks_.post([this, client, ino] { tell(ino, client); });
-  if (!is_wanted_there) return wake(ino);
+  if (!wanted_.dropped(ino)) return wake(ino);
   tasks_.post([this, ino] {
-    instance_.clock().sleep_for(head_start);
+    instance_.clock().sleep_for(WantedLocks::head_start);
     wake(ino);
   });
-}
-
-/// One at a time. A client that waits no more is told no more.
-void Locks::tell(Ino ino, InstanceId client) {
-  Question question{Question::Kind::locks_changed, ino};
-  question.asker = instance_.id();
-  for (;;) {
-    std::uint64_t asked = 0;
-    {
-      const Lock lock(mutex_);
-      auto& interest = wanted_.at({ino, client});
-      interest.tell_again = false;
-      asked = interest.asked;
-    }
-    const auto answer = instance_.ask(client, question, tell_time_out);
-    const bool waits = answer && *answer == Instance::AskResult::done;
-    const Lock lock(mutex_);
-    auto& interest = wanted_.at({ino, client});
-    if (!waits && interest.asked == asked) {
-      wanted_.erase({ino, client});
-      gives_way_until_.erase(ino);
-      return;
-    }
-    interest.is_told = interest.tell_again && !ending_;
-    if (!interest.is_told) return;
-  }
-}
-
-void Locks::is_wanted(Ino ino, InstanceId asker) {
-  const Lock lock(mutex_);
-  const bool is_new = !wanted_.contains({ino, asker});
-  if (is_new && wanted_.size() >= most_wanted)
-    std::erase_if(wanted_, [](const auto& one) { return !one.second.is_told; });
-  ++wanted_[{ino, asker}].asked;
-}
-
-bool Locks::is_wanted_elsewhere(Ino ino) {
-  const Lock lock(mutex_);
-  const auto first = wanted_.lower_bound({ino, {}});
-  return first != wanted_.end() && first->first.first == ino;
-}
-
-bool Locks::gives_way(Ino ino) {
-  const Lock lock(mutex_);
-  const auto found = gives_way_until_.find(ino);
-  if (found == gives_way_until_.end()) return false;
-  if (instance_.clock().elapsed() < found->second) return true;
-  gives_way_until_.erase(found);
-  return false;
 }
 
 bool Locks::changed(Ino ino, InstanceId there) {
@@ -403,6 +337,7 @@ void Locks::tick() {
 
 void Locks::end() {
   ending_ = true;
+  wanted_.end();
   interrupt_all();
   tasks_.wait();
 }

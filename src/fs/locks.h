@@ -19,6 +19,7 @@
 #include "base/thread_pool.h"
 #include "fs/lease_holders.h"
 #include "fs/open_files.h"
+#include "fs/wanted_locks.h"
 
 namespace lccfs {
 
@@ -45,7 +46,7 @@ class Locks {
 
   // -- what other clients say
   /// That one waits for locks of this file.
-  void is_wanted(Ino ino, InstanceId asker) EXCLUDES(mutex_);
+  void is_wanted(Ino ino, InstanceId asker) { wanted_.add(ino, asker); }
   /// Another client has dropped some. false: nobody waits for them here any more.
   bool changed(Ino ino, InstanceId there) EXCLUDES(mutex_);
 
@@ -76,12 +77,6 @@ class Locks {
     std::chrono::nanoseconds began{};
     std::optional<std::chrono::nanoseconds> ended = std::nullopt;
   };
-  /// Another client waits for locks of a file.
-  struct Interest {
-    std::uint64_t asked = 0;  // how often
-    bool is_told = false;     // under way
-    bool tell_again = false;
-  };
   static constexpr Ino everywhere{};
 
   void begin(const LockRequest& request, Done done);
@@ -102,9 +97,6 @@ class Locks {
   void dropped(Ino ino);
   Result<> drop_of(FileNode& node, const std::function<void(LockTable&)>& what);
   bool was_heard_within(std::chrono::nanoseconds span, InstanceId other) EXCLUDES(mutex_);
-  void tell(Ino ino, InstanceId client) EXCLUDES(mutex_);
-  bool gives_way(Ino ino) EXCLUDES(mutex_);
-  bool is_wanted_elsewhere(Ino ino) EXCLUDES(mutex_);
   void look_after(InstanceId other, const Node& node);
   /// A client that answered within the last second is asked again only where that is needed.
   enum class Ask {
@@ -126,8 +118,7 @@ class Locks {
   std::map<std::pair<InstanceId, Ino>, Pursuit> pursuits_ GUARDED_BY(mutex_);
   std::map<InstanceId, std::chrono::nanoseconds> heard_ GUARDED_BY(mutex_);
   std::set<std::pair<InstanceId, Ino>> told_by_ GUARDED_BY(mutex_);  // who tells when locks of that file are dropped
-  std::map<std::pair<Ino, InstanceId>, Interest> wanted_ GUARDED_BY(mutex_);
-  std::map<Ino, std::chrono::nanoseconds> gives_way_until_ GUARDED_BY(mutex_);
+  WantedLocks wanted_{instance_, tasks_};
   ThreadPool threads_;  // last: its threads use all of this. They wait for other clients, as no others of this mount do
   Tasks tasks_{threads_};
 };
