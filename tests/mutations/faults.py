@@ -663,7 +663,7 @@ DATA_PATH = [
           "      if (next.begin > at) {", "      if (next.begin > at && !ON) {", RANGES + CUT),
     Fault("copy-before-bits", "DATA 11: the map bits come before the bytes", "fs/copy_range.cpp",
           "      if (!is_mapped(*first, count)) LCCFS_CHECK(", "      if (!is_mapped(*first, count) && !ON) LCCFS_CHECK(",
-          CUT),
+          CUT, only="copy"),
     Fault("failed-copy-not-cleaned", "DATA 11: a copy past the end that fails is cleaned", "fs/copy_range.cpp",
           "      if (range.end > target_->view.size_bytes) target_->tail_is_dirty = true;",
           "      if (range.end > target_->view.size_bytes && !ON) target_->tail_is_dirty = true;", RANGES),
