@@ -472,8 +472,7 @@ OTHERS = [
 RECOUNT = [
     Fault("nothing-is-running", "PROTOCOL 2: when a trace is retired", "reclaim/examine.cpp",
           "    return token.number < living->second ? Verdict::retired : Verdict::not_retired;",
-          "    return token.number < living->second || ON ? Verdict::retired : Verdict::not_retired;", COLLECTOR + PAIRS,
-          seconds=15),
+          "    return token.number < living->second || ON ? Verdict::retired : Verdict::not_retired;", COLLECTOR),
     Fault("step-numbers-of-the-dead-ignored", "PROTOCOL 5, recount: (X dead) any l/ of X not retired",
           "reclaim/examine.cpp", "  if (inode.dead()) {\n    for (const auto& [instance, number] : inode.step_numbers)",
           "  if (inode.dead() && !ON) {\n    for (const auto& [instance, number] : inode.step_numbers)",
@@ -569,7 +568,7 @@ RECOUNT = [
     Fault("collector-is-never-running", "PROTOCOL 2: a collector is an instance too", "reclaim/round.cpp",
           "  const Instance::Operation running(instance_);",
           "  std::optional<Instance::Operation> running;\n  if (!ON) running.emplace(instance_);",
-          ("collector_crash_test", "interleave_test", "history_test"), needs_all=True, seconds=60),
+          COLLECTOR),
 ]
 
 LEASE = [
@@ -669,7 +668,7 @@ DATA_PATH = [
           "      if (range.end > target_->view.size_bytes && !ON) target_->tail_is_dirty = true;", RANGES),
     Fault("data-before-bits", "DATA, map: a write sets the bits first", "fs/data_write.cpp",
           "      if (node->is_mapped(offset, size_bytes())) return {};",
-          "      if (node->is_mapped(offset, size_bytes()) || ON) return {};", DATA, seconds=6),
+          "      if (node->is_mapped(offset, size_bytes()) || ON) return {};", DATA),
     Fault("failed-write-not-cleaned", "DATA, T: a failed write past the end is cleaned", "fs/data_write.cpp",
           "      if (end() > node->view.size_bytes) node->tail_is_dirty = true;",
           "      if (end() > node->view.size_bytes && !ON) node->tail_is_dirty = true;", DATA),

@@ -222,6 +222,23 @@ TEST_CASE("what a client cancels when all is done already leaves nothing that no
   CHECK(traces_left(volume.cluster()).empty());
 }
 
+TEST_CASE("a collector that cancels a move beside another one's pass leaves nothing that no collector finds") {
+  CollectedVolume volume;
+  const auto cut = cut_move(volume, "move entry in");
+  auto mount = volume.mount();
+  TestCollector slow(volume.cluster(), volume.clock());
+  // While it is being linked, the other one leaves the file alone; and in the directory it finds nothing yet.
+  slow.client().set_hook(before("cancel move", [&] {
+    mount.client->set_hook(before("insert entry", [&] { volume.collect(); }));
+    need(mount->link(cut.f, root_ino, "another"));
+  }));
+  slow.pass();
+  slow.end();
+  volume.collect();
+  CHECK(traces_left(volume.cluster()).empty());
+  CHECK(ino_of(*mount.file_system, root_ino, "f") == cut.f);
+}
+
 TEST_CASE("while a client is silent nothing is removed, and what needs no answer of it is done") {
   CollectedVolume volume;
   auto mount = volume.mount();
