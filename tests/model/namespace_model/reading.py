@@ -61,8 +61,7 @@ def has_a_name(ino):
 
 
 def is_inside(directory, ino):
-    """Whether `directory` is `ino` or below it; None: it changed meanwhile. Under the rename lock (not built
-    yet)."""
+    """Whether `directory` is `ino` or below it; None: it changed meanwhile. Under the rename lock."""
     for _ in range(6):
         if directory == ino:
             return True
