@@ -249,7 +249,9 @@ Result<bool> Namespace::Move::move_directory(const Inode& moved, const Inode* re
   if (inside) return refuse(ErrorCode::invalid);
   std::optional<format::StateRecord> seal;
   if (replaced != nullptr) {
-    LCCFS_TRY(seal, namespace_.seals_.seal_empty({{{to_, to_entry()}}}, token_, logged_));
+    auto sealed = namespace_.seals_.seal_empty({{{to_, to_entry()}}}, token_, logged_);
+    if (!sealed && sealed.error().code == ErrorCode::not_empty) return refuse(ErrorCode::not_empty);
+    LCCFS_TRY(seal, std::move(sealed));
     if (!seal) return false;
   }
   auto done = move(moved);

@@ -276,6 +276,15 @@ TEST_CASE("a directory moves over an empty one, which is gone then") {
   CHECK(traces_left(one.volume.cluster()).empty());
 }
 
+TEST_CASE("a directory that another client has renamed is not there, whatever stands under the new name") {
+  TwoParents one;
+  const auto y = make_dir(one.fs, one.b, "y");
+  need(one.fs.lookup(one.a, "x"));
+  need(one.other->rename(one.a, "x", one.a, "z", RenameMode::replace));
+  make_file(*one.other.file_system, y, "g");
+  CHECK(error_of(one.move()) == ErrorCode::not_found);
+}
+
 TEST_CASE("a directory that fills up is not replaced by one that moves") {
   for (const std::string step : {"seal", "point to directory", "mark entry", "move entry in"}) {
     TwoParents one;
