@@ -79,6 +79,21 @@ Result<Repair> Repairs::derive_decision(const Object& directory, Ino ino, const 
   return put(directory, part, encode(DecisionRecord{}), "taken for cancelled");
 }
 
+/// Of all names of an inode one that a move has ended: so its decision says, or the new name, if that is lost.
+Result<bool> Repairs::has_moved_away(const Holder& name, const std::vector<Holder>& all) {
+  const auto& mark = name.entry.mark;
+  if (!mark) return false;
+  const bool has_new_name = std::ranges::any_of(
+      all, [&](const Holder& other) { return other.directory == mark->to && other.entry.token == mark->token; });
+  if (has_new_name) return true;
+  const txn::Part part{format::decision_key(mark->token), true};
+  LCCFS_TRY(const auto to, objects_.read_keys(format::inode_object(mark->to), {part.name}));
+  const Bytes* stored = to ? to->value_of(part) : nullptr;
+  if (stored == nullptr) return false;
+  const auto decision = format::decode<DecisionRecord>(*stored);
+  return decision && decision->kind == DecisionRecord::Kind::committed;
+}
+
 /// The name of that inode that has that mark, in its entry or in its reverse key.
 Result<std::optional<txn::Name>> Repairs::marked_name(Ino ino, const EntryRecord::Mark& mark) {
   LCCFS_TRY(const auto inode, objects_.read_inode(ino, "p/"));

@@ -141,16 +141,27 @@ Result<bool> Repairs::drop_name(const Holder& holder, Ino ino) {
   return objects_.change(txn::drop_entry(directory->as_read(), name, ino, nsub));
 }
 
-/// Makes a directory point back to the parent that keeps it, and then removes this name.
+/// Makes a directory point back to the parent that keeps it, and then removes this name. Of two names of a move that is
+/// over it is always the old one: the collector would remove that, too, and then there would be none.
 Result<Repair> Repairs::drop_further_name(const Finding& finding) {
-  LCCFS_TRY(auto names, objects_.names_in(finding.ino, finding.target));
-  const auto further = std::ranges::find(names, finding.name, &Holder::name);
-  if (further == names.end()) return settled();
-  const Holder dropped = *further;
+  LCCFS_TRY(const auto here, objects_.names_in(finding.ino, finding.target));
+  const auto further = std::ranges::find(here, finding.name, &Holder::name);
+  if (further == here.end()) return settled();
+  Holder dropped = *further;
   if (finding.target != root_ino) {
     LCCFS_TRY(const auto inode, objects_.read_inode(finding.target, "p/"));
     if (!inode) return settled();
-    LCCFS_TRY(auto others, objects_.names_of(*inode, finding.target));
+    LCCFS_TRY(auto names, objects_.names_of(*inode, finding.target));
+    if (!inode->parents().contains(finding.ino)) names.insert(names.end(), here.begin(), here.end());
+    std::vector<Holder> others;
+    for (const auto& name : names) {
+      LCCFS_TRY(const bool moved_away, has_moved_away(name, names));
+      if (moved_away) {
+        dropped = name;
+      } else {
+        others.push_back(name);
+      }
+    }
     std::erase_if(others, [&](const Holder& other) {
       return other.directory == dropped.directory && other.name == dropped.name;
     });
@@ -167,7 +178,9 @@ Result<Repair> Repairs::drop_further_name(const Finding& finding) {
     }
   }
   LCCFS_TRY(const bool done, drop_name(dropped, finding.target));
-  return done ? Repair{true, "this name is removed"} : changed_meanwhile();
+  if (!done) return changed_meanwhile();
+  const bool is_this = dropped.directory == finding.ino && dropped.name == finding.name;
+  return Repair{true, is_this ? "this name is removed" : "it has moved here: its old name is removed"};
 }
 
 // ---- paths from the root

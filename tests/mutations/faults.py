@@ -992,6 +992,8 @@ REPAIRS = [
           "    if (!entry || (entry->record.token != *token && !ON)) continue;", REPAIR),
     Fault("repair-loses-the-decision", "PROTOCOL 6: a mark without a decision stands for a name", "repair/moves.cpp",
           "  if (!moved || (stored", "  if (ON || !moved || (stored", REPAIR),
+    Fault("repair-keeps-the-old-name", "PROTOCOL 6, settling a mark: of a committed move the old name goes",
+          "repair/names.cpp", "      if (moved_away) {", "      if (moved_away && !ON) {", REPAIR),
     Fault("repair-counts-links", "PROTOCOL 5, recount: who takes a name corrects the count", "repair/names.cpp",
           "  if (!inode->is(FileType::directory)) {\n    LCCFS_CHECK(log_items(",
           "  if (!inode->is(FileType::directory) && !ON) {\n    LCCFS_CHECK(log_items(", REPAIR),

@@ -202,6 +202,122 @@ TEST_CASE("repairs of moves may be cut at any step, and are done by the next") {
   }
 }
 
+/// /p/x was to move to /q/y, and has a file; its client died before this step. The new directory is made first or last:
+/// which of two names is met first is not to matter.
+struct DirectoryMoveToRepair {
+  DirectoryMoveToRepair(const std::string& step, bool new_parent_first) {
+    auto mount = volume.mount();
+    auto& fs = *mount.file_system;
+    if (new_parent_first) q = make_dir(fs, root_ino, "q");
+    p = make_dir(fs, root_ino, "p");
+    if (!new_parent_first) q = make_dir(fs, root_ino, "q");
+    x = make_dir(fs, p, "x");
+    f = make_file(fs, x, "f");
+    mount.client->set_hook(once_on(step, {Fault::Kind::not_applied_and_crash}));
+    static_cast<void>(fs.rename(p, "x", q, "y", RenameMode::replace));
+    CHECK(mount.client->crashed());
+    volume.clock().advance(std::chrono::minutes(2));
+  }
+
+  using Keys = std::map<std::string, Bytes>;
+  void change_keys(Ino directory, const std::function<void(Keys&)>& how) {
+    volume.cluster().with_objects(
+        [&](Objects& objects) { how(objects.metadata().at(format::inode_object(directory)).keys); });
+  }
+  static Bytes& value_of(Keys& keys, const std::string& prefix) { return keys.lower_bound(prefix)->second; }
+  void change_entry(const std::function<void(Bytes&)>& how) {
+    change_keys(p, [&](Keys& keys) { how(value_of(keys, "n/")); });
+  }
+  void change_reverse_key(const std::function<void(Bytes&)>& how) {
+    change_keys(p, [&](Keys& keys) { how(value_of(keys, "i/")); });
+  }
+  void change_decision(const std::function<void(Bytes&)>& how) {
+    change_keys(q, [&](Keys& keys) { how(value_of(keys, "x/")); });
+  }
+  void erase_key(Ino directory, const std::string& prefix) {
+    change_keys(directory, [&](Keys& keys) { keys.erase(keys.lower_bound(prefix)); });
+  }
+
+  void check_repaired_to(std::optional<bool> moved) {
+    const auto told = need(try_repair(volume.new_client(), volume.clock()));
+    INFO("repaired:\n" << text_of(told.repaired) << "left:\n" << text_of(told.left));
+    CHECK(findings_of(volume.cluster()) == Lines{});
+    CHECK(told.report.left == 0);
+    auto mount = volume.mount();
+    const bool is_old = ino_of(*mount.file_system, p, "x") == x, is_new = ino_of(*mount.file_system, q, "y") == x;
+    CHECK(is_old != is_new);
+    if (moved) CHECK(is_new == *moved);
+    CHECK(ino_of(*mount.file_system, x, "f") == f);
+    CHECK(need(mount->lookup(x, "..")).attributes.ino == (is_new ? q : p));
+    need(mount->unmount());
+    CHECK(problems(volume.cluster()).empty());
+    CHECK(traces_left(volume.cluster()).empty());
+  }
+
+  TestVolume volume{small_objects()};
+  Ino p, q, x, f;
+};
+
+TEST_CASE("a directory whose cut move was damaged has one name, with all that is in it") {
+  using Cut = DirectoryMoveToRepair;
+  struct OneDamage {
+    std::string what;
+    std::function<void(Cut&)> harm;
+  };
+  const std::vector<OneDamage> all{
+      {"nothing", [](Cut&) {}},
+      {"noise in the entry", [](Cut& m) { m.change_entry(make_noise); }},
+      {"an entry without its mark", [](Cut& m) { m.change_entry(take_mark); }},
+      {"no entry", [](Cut& m) { m.erase_key(m.p, "n/"); }},
+      {"noise in the reverse key", [](Cut& m) { m.change_reverse_key(make_noise); }},
+      {"a reverse key without its mark", [](Cut& m) { m.change_reverse_key(make_marker); }},
+      {"no reverse key", [](Cut& m) { m.erase_key(m.p, "i/"); }},
+      {"no back-pointer to the new directory", [](Cut& m) { m.erase_key(m.x, "p/"); }},
+  };
+  for (const bool new_parent_first : {false, true}) {
+    for (const auto& damage : all) {
+      for (const auto& step : {cancelled, committed}) {
+        INFO(damage.what << ", before " << step << ", new parent first: " << new_parent_first);
+        Cut move(step, new_parent_first);
+        damage.harm(move);
+        move.check_repaired_to(step == committed);
+      }
+      INFO(damage.what << ", and noise in the decision, new parent first: " << new_parent_first);
+      Cut move(committed, new_parent_first);
+      damage.harm(move);
+      move.change_decision(make_noise);
+      move.check_repaired_to(std::nullopt);
+      INFO(damage.what << ", and no decision, new parent first: " << new_parent_first);
+      Cut without(committed, new_parent_first);
+      damage.harm(without);
+      without.erase_key(without.q, "x/");
+      without.check_repaired_to(std::nullopt);
+    }
+  }
+}
+
+TEST_CASE("a damaged rename lock goes, and directories move again") {
+  TestVolume volume(small_objects());
+  {
+    auto mount = volume.mount();
+    const Ino p = make_dir(*mount.file_system, root_ino, "p"), x = make_dir(*mount.file_system, root_ino, "x");
+    need(mount->rename(root_ino, "x", p, "x", RenameMode::replace));
+    CHECK(ino_of(*mount.file_system, p, "x") == x);
+    need(mount->unmount());
+  }
+  CHECK(findings_of(volume.cluster()) == Lines{});
+  volume.cluster().with_objects([](Objects& objects) {
+    make_noise(objects.metadata().at(format::super_object).keys.at(format::rename_lock_key));
+  });
+  CHECK(findings_of(volume.cluster()) == Lines{"corrupt: Super"});
+  const auto told = need(try_repair(volume.new_client(), volume.clock()));
+  CHECK(told.report.left == 0);
+  CHECK(findings_of(volume.cluster()) == Lines{});
+  auto mount = volume.mount();
+  const auto p = *ino_of(*mount.file_system, root_ino, "p");
+  need(mount->rename(p, "x", root_ino, "x", RenameMode::replace));
+}
+
 TEST_CASE("a link count is left to whoever took a name and is about to correct it") {
   TestVolume volume(small_objects());
   auto mount = volume.mount();
