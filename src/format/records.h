@@ -235,7 +235,7 @@ struct ProcessRecord {
   bool operator==(const ProcessRecord&) const = default;
 };
 
-/// Who may move a directory to another directory now; `rename` key on Super. No value of it is ever written twice.
+/// Who may move a directory to another directory now; `rename` key on Super.
 struct RenameLockRecord {
   enum class Kind : std::uint8_t { free = 1, held = 2 };
   Kind kind = Kind::free;

@@ -19,8 +19,9 @@
 // keep the lock: not one that is stopped, nor one that does not know what became of its commit. Only where P2 cannot be
 // reached it is waited for.
 //
-// Each value of the key has a token, and is written once: 2 and 3 carry no step number. Who is refused, or has no
-// answer, reads what is there.
+// Each value of the key has a token, so 2 and 3 carry no step number: who is refused, or has no answer, reads what is
+// there. A value comes a second time only where 2 was applied, and the lock was taken over before the answer came: that
+// move was cancelled by then, and cannot commit under either.
 #pragma once
 
 #include <optional>

@@ -413,3 +413,50 @@ TEST_CASE("a damaged rename lock is an error that names it, and no move") {
   CHECK(again.error().context.starts_with("Super: rename"));
   one.check_is_at(true);
 }
+
+TEST_CASE("a rename lock that names what is no directory is taken over like any other") {
+  for (const bool is_a_file : {true, false}) {
+    TwoParents one;
+    const format::RenameLockRecord held{format::RenameLockRecord::Kind::held, Token{InstanceId{77}, 5},
+                                        is_a_file ? one.f : Ino{123456}};
+    one.volume.cluster().with_objects([&](scripted::Objects& objects) {
+      objects.metadata().at(format::super_object).keys[format::rename_lock_key] = encode(held);
+    });
+    need(one.move());
+    one.check_is_at(true);
+    one.volume.clock().advance(std::chrono::minutes(2));
+    collect(one.volume.cluster(), one.volume.clock());
+    CHECK(traces_left(one.volume.cluster()).empty());
+  }
+}
+
+TEST_CASE("a client that is fenced while it waits for the rename lock waits no longer") {
+  TwoTrees two;
+  two.other.client->set_hook(once_on("move entry in", {Fault::Kind::not_applied_and_crash}));
+  static_cast<void>(two.c_below_b());
+  const auto rescue = two.volume.new_client();
+  unsigned looks = 0;
+  two.mount.client->set_hook([&](const StepInfo& info) {
+    if (info.kind == StepKind::query && info.object == format::super_object && ++looks == 5) {
+      need(rescue->fence(two.mount.client->identity()));
+      static_cast<void>(rescue->query({.object = format::super_object, .ranges = {}, .keys = {}}));
+    }
+    return Fault{};
+  });
+  const auto began = two.volume.clock().elapsed();
+  CHECK(error_of(two.a_below_d()) == ErrorCode::fenced);
+  CHECK(looks == 5);
+  CHECK(two.volume.clock().elapsed() - began < std::chrono::seconds(1));
+}
+
+TEST_CASE("a damaged tree that leads back to itself is an error that names a directory, and no move") {
+  TwoTrees two;
+  two.volume.cluster().with_objects([&](scripted::Objects& objects) {
+    objects.metadata().at(format::inode_object(two.a)).xattrs.at(format::xattr::parent) =
+        encode(format::BackPointerRecord{two.b, Token{InstanceId{77}, 5}});
+  });
+  const auto moved = two.fs.rename(root_ino, "c", two.b, "c", RenameMode::replace);
+  CHECK(error_of(moved) == ErrorCode::corrupt);
+  CHECK(moved.error().context == format::inode_object(two.b) + ": its path leads back to itself");
+  CHECK(ino_of(two.fs, root_ino, "c") == two.c);
+}

@@ -296,6 +296,33 @@ TEST_CASE("a directory whose cut move was damaged has one name, with all that is
   }
 }
 
+TEST_CASE("repairs of a directory's cut move may be cut at any step, and are done by the next") {
+  using Cut = DirectoryMoveToRepair;
+  const std::vector<std::function<void(Cut&)>> harms{
+      [](Cut& m) { m.change_decision(make_noise); },
+      [](Cut& m) { m.change_entry(take_mark); },
+      [](Cut& m) { m.erase_key(m.x, "p/"); },
+      [](Cut& m) {
+        m.change_reverse_key(make_noise);
+        m.erase_key(m.q, "x/");
+      },
+  };
+  for (const auto& harm : harms) {
+    for (unsigned n = 0;; ++n) {
+      INFO("harm " << &harm - harms.data() << ", step " << n);
+      Cut move(committed, false);
+      harm(move);
+      const auto client = move.volume.new_client();
+      const NthMutation fault(n, {Fault::Kind::not_applied_and_crash, ErrorCode::io});
+      client->set_hook(fault);
+      static_cast<void>(try_repair(client, move.volume.clock()));
+      if (!fault.reached()) break;
+      move.volume.clock().advance(std::chrono::seconds(61));
+      move.check_repaired_to(std::nullopt);
+    }
+  }
+}
+
 TEST_CASE("a damaged rename lock goes, and directories move again") {
   TestVolume volume(small_objects());
   {
