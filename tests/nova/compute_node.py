@@ -65,8 +65,11 @@ class ImageService:
         about = self.get(context, image_id)
         with open(self._folder / "downloads", "a", encoding="utf-8") as downloads:
             downloads.write(f"{image_id} {self._host}\n")
-        time.sleep(about.get("slow_s", 0))
         with open(self._folder / image_id, "rb") as source, open(dest_path, "wb") as target:
+            target.write(source.read(1 << 20))
+            target.flush()
+            if about.get("slow_on", self._host) == self._host:
+                time.sleep(about.get("slow_s", 0))
             shutil.copyfileobj(source, target)
             target.flush()
             os.fsync(target.fileno())
@@ -396,6 +399,15 @@ class Node:
 
     def chown(self, path, uid, gid, recursive=False):
         nova.privsep.path.chown(path, uid, gid, recursive=recursive)
+
+    def chmod(self, path, mode):
+        nova.privsep.path.chmod(path, mode)
+
+    def write_file(self, path, content):
+        nova.privsep.path.writefile(path, "w", content)
+
+    def move_tree(self, source, target):
+        nova.privsep.path.move_tree(source, target)
 
     def touch(self, path):
         nova.privsep.path.utime(path)

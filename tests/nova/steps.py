@@ -208,6 +208,7 @@ class ImageCache(Story):
 
     def begin(self):
         self.add_images("slow", slow_s=2)
+        self.add_images("endless", slow_s=3600, slow_on=self.a.host)
         self.add_images("second", "third", "fourth", "fifth")
         self.site.add_image("packed", context.workdir / "image.qcow2", "qcow2")
         self.site.add_image("large", context.workdir / "large.qcow2", "qcow2")
@@ -319,6 +320,22 @@ class ImageCache(Story):
         self.b.run_image_cache_manager([self.left, self.right])
         equal(self._blank_templates(), [])
 
+    def a_download_that_died_with_its_nova_is_made_again_by_the_other_node(self):
+        self.a.begin("spawn", self.vm("endless"))
+        while not self.site.downloads("endless"):
+            time.sleep(0.05)
+        time.sleep(1)  # a part of it is there
+        self.a.stop()
+        vm = self.spawned(image="endless", node=self.b)
+        self.b.guest_io(vm, "read 0 1M")
+        equal(self.site.downloads("endless"), [self.a.host, self.b.host])
+
+    def what_it_left_is_no_obstacle_to_the_nova_that_starts_again(self):
+        self.a.start()
+        vm = self.spawned(image="endless")
+        self.a.guest_io(vm, "read 0 1M")
+        equal(len(self.site.downloads("endless")), 2)
+
     def _blank_templates(self):
         return [name for name in self.names_in(self.a, "_base") if name.startswith(("swap_", "ephemeral_"))]
 
@@ -409,6 +426,21 @@ class Disks(Story):
         owners = {os.stat(self.a.path / self.overlay["uuid"] / name).st_uid
                   for name in [".", *self.names_in(self.a, self.overlay["uuid"])]}
         equal(owners, {107})
+
+    def a_file_written_on_one_node_has_its_bytes_and_mode_on_the_other(self):
+        path = self.path(self.overlay["uuid"], "libvirt.xml")
+        for content in ["<domain/>", "<domain type='qemu'/>"]:
+            self.a.write_file(path, content)
+            self.a.chmod(path, 0o640)
+            equal(self.b.output("stat", "-c", "%a", path) + self.b.output("cat", path), "640\n" + content)
+
+    def a_folder_moved_into_another_one_is_whole_on_the_other_node(self):
+        swtpm = self.a.path / "swtpm" / self.overlay["uuid"] / "tpm2"
+        swtpm.mkdir(parents=True)
+        (swtpm / "permall").write_bytes(b"t" * 7000)
+        self.a.move_tree(str(swtpm.parent), self.path(self.overlay["uuid"], "swtpm"))
+        equal((self.b.path / self.overlay["uuid"] / "swtpm" / "tpm2" / "permall").read_bytes(), b"t" * 7000)
+        equal(self.names_in(self.b, "swtpm"), [])
 
     def a_touch_on_one_node_is_seen_on_the_other(self):
         path = self.a.path / self.overlay["uuid"] / "disk"
