@@ -12,6 +12,7 @@ import struct
 import subprocess
 import time
 
+import qemu
 from harness import Child, MountTest, context, run, wait_until
 
 F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW = 36, 37, 38
@@ -307,33 +308,13 @@ class SecondGuestTest(LockTest):
     """A guest's image is open in one QEMU at a time."""
 
     def start(self, mount):
-        return subprocess.Popen(
-            ["qemu-system-x86_64", "-accel", "tcg", "-m", "64", "-display", "none", "-nodefaults", "-S", "-qmp", "stdio",
-             "-drive", f"file={mount / 'disk'},format=raw,cache=none,if=virtio"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-    def quit(self, qemu):
-        _, errors = qemu.communicate('{"execute": "qmp_capabilities"}\n{"execute": "quit"}\n', timeout=60)
-        self.assertEqual(qemu.returncode, 0, errors)
-
-    def check_refused(self, mount):
-        second = self.start(mount)
-        _, errors = second.communicate(timeout=60)
-        self.assertNotEqual(second.returncode, 0)
-        self.assertIn("lock", errors)
+        return qemu.Qemu("-S", *qemu.drive(mount / "disk", "raw"))
 
     def test_a_guest_that_runs_on_one_mount_is_not_started_on_another(self):
         run("qemu-img", "create", "-f", "raw", self.mount / "disk", "64M")
         for first, second in [(self.mount, self.other), (self.other, self.mount), (self.mount, self.mount)]:
-            qemu = self.start(first)
-            self.assertIn("QMP", qemu.stdout.readline())
-            self.check_refused(second)
-            self.quit(qemu)
-        qemu = self.start(self.other)
-        self.assertIn("QMP", qemu.stdout.readline())
-        qemu.kill()
-        qemu.wait()
-        qemu.stdin.close(), qemu.stdout.close(), qemu.stderr.close()
-        qemu = self.start(self.mount)
-        self.assertIn("QMP", qemu.stdout.readline())
-        self.quit(qemu)
+            machine = self.start(first)
+            self.assertIn("lock", qemu.start_and_end(*qemu.drive(second / "disk", "raw")))
+            machine.quit()
+        self.start(self.other).kill()
+        self.start(self.mount).quit()
