@@ -99,7 +99,8 @@ void FileNode::believe_some_there() {
   const Lock lock(mutex);
   const auto object_size_bytes = instance_.super().object_size_bytes;
   const auto first = view.map.next_mapped(ObjectIndex{0});
-  if (!first || view.map.blocks_512(object_size_bytes, view.size_bytes) != 0) return;
+  const auto objects = format::object_count(object_size_bytes, view.size_bytes);
+  if (!first || first->value >= objects || view.map.blocks_512(object_size_bytes, view.size_bytes) != 0) return;
   note_there({*first, 0, 1, 0});
   if (!dirty_since) dirty_since = instance_.clock().elapsed();
 }

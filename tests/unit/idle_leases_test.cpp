@@ -399,3 +399,19 @@ TEST_CASE("a file whose writer has died without a sync occupies some space: arch
   need(other->fsync(handle, false));
   CHECK(need(other->get_attributes(file.ino)).attributes.blocks_512 != 0);
 }
+
+TEST_CASE("a file whose writer has died before its first sync occupies nothing: what was there is past its end") {
+  TestVolume volume(small_objects());
+  auto writer = volume.mount();
+  const auto file = create_file(*writer.file_system, "f");
+  need(write_with(O_DIRECT, *writer.file_system, file.handle, 0, "direct"));
+  writer.client->crash();
+  volume.clock().advance(seconds(61));
+  auto other = volume.mount();
+  SetAttributes size;
+  size.size_bytes = 4 * object_bytes;
+  need(other->set_attributes({}, file.ino, size));
+  const auto told = need(other->get_attributes(file.ino)).attributes;
+  CHECK(told.size_bytes == 4 * object_bytes);
+  CHECK(told.blocks_512 == 0);
+}
