@@ -81,12 +81,16 @@ Result<bool> FileNode::zero_range(ByteRange range) {
   std::vector<format::Extent> zeroed;
   for (const auto& part : mapped) {
     const auto object = format::data_object(ino, part.index);
-    if (part.length_bytes == format::bytes_within(object_size, part.index, size_bytes)) {
+    const auto bytes_of_file = format::bytes_within(object_size, part.index, size_bytes);
+    if (part.length_bytes == bytes_of_file) {
       instance_.store().remove_data(object, steps.next());
       removed.push_back(part.index);
     } else {
       instance_.store().zero_data(object, part.object_offset_bytes, part.length_bytes, steps.next());
-      zeroed.push_back(part);
+      auto& gone = zeroed.emplace_back(part);
+      // Past the end is nothing: the unit in which the file ends goes as a whole.
+      if (gone.object_offset_bytes + gone.length_bytes == bytes_of_file)
+        gone.length_bytes = object_size - gone.object_offset_bytes;
     }
   }
   LCCFS_CHECK(steps.wait());

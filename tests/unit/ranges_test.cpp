@@ -148,6 +148,20 @@ TEST_CASE("a hole over parts of objects zeros them, up to the end of the file re
   CHECK(size_of(fs, file.ino) == 4 * O + 100);
 }
 
+TEST_CASE("a hole up to the end of the file gives back the unit in which the file ends, too") {
+  TestVolume volume(small_objects());
+  auto mount = volume.mount();
+  auto& fs = *mount.file_system;
+  const auto file = file_of(fs, "f", 8292);
+  need(fallocate(fs, file, zero_range, 4096, 100 * O));
+  CHECK(blocks_of(fs, file.ino) == 8);
+  const auto other = file_of(fs, "g", 8292);
+  need(fallocate(fs, other, punch_hole, 4096, 4195));
+  CHECK(blocks_of(fs, other.ino) == 16);
+  need(fallocate(fs, other, punch_hole, 4096, 4196));
+  CHECK(blocks_of(fs, other.ino) == 8);
+}
+
 TEST_CASE("a hole where the file has none already, or past its end, is one step that proves the lease") {
   TestVolume volume(small_objects());
   auto mount = volume.mount();
