@@ -258,8 +258,17 @@ class RandomOperations:
             return
         self._note(f"copy from {'here' if source is self else 'partner'} {offset:#x} to", target, length)
         self._put(target, bytes(source._model[offset:offset + length]))
+        self._forget_untold_units(source, offset, target, length)
         self._expect_all(os.copy_file_range(source._either(), self._either(), length, offset, target), length)
         self._check_size()
+
+    def _forget_untold_units(self, source, offset, target, length):
+        """A copy of a whole object has that object's units, told or not."""
+        if (offset - target) % self._object_size == 0:
+            unit = self._fine_unit
+            first, end = -(-target // unit), -(-(target + length) // unit)
+            self._written -= {number for number in range(first, end)
+                              if number + (offset - target) // unit not in source._written}
 
     def _check_holes(self):
         """What lseek says is a hole has nothing but zeros. (Not so before a mapping's pages are written back.)"""
