@@ -312,6 +312,18 @@ class MoveDirectoryTest(MountTest):
         self.assertEqual(os.listdir(self.other / "b" / "x"), ["file"])
         self.assertEqual(os.stat("..", dir_fd=here).st_ino, os.stat(self.mount / "b").st_ino)
 
+    def test_a_directory_that_another_client_moved_above_what_it_was_in_is_found_by_its_new_path(self):
+        (self.mount / "a" / "x" / "y").mkdir(parents=True)
+        here = os.open(self.other / "a" / "x" / "y", os.O_DIRECTORY)
+        self.addCleanup(os.close, here)
+        os.rename(self.mount / "a" / "x" / "y", self.mount / "b" / "y")
+        os.rename(self.mount / "a" / "x", self.mount / "b" / "y" / "x")
+        # Until then the kernel has it below x, and answers ELOOP where x is looked for in it.
+        inode = os.stat(self.other / "b" / "y" / "x").st_ino
+        self.assertEqual(os.stat("x", dir_fd=here).st_ino, inode)
+        self.assertEqual(os.stat("..", dir_fd=here).st_ino, os.stat(self.other / "b").st_ino)
+        self.assertEqual(os.listdir(self.other / "a"), [])
+
     def test_a_directory_replaces_an_empty_directory_elsewhere_and_no_other(self):
         for name in ("a/x", "b/empty", "b/full", "b/full/y"):
             (self.mount / name).mkdir()
