@@ -94,6 +94,17 @@ Result<bool> Repairs::has_moved_away(const Holder& name, const std::vector<Holde
   return decision && decision->kind == DecisionRecord::Kind::committed;
 }
 
+/// Those that the collector will not take away.
+Result<std::vector<Holder>> Repairs::standing_names(const Object& inode, Ino ino) {
+  LCCFS_TRY(const auto all, objects_.names_of(inode, ino));
+  std::vector<Holder> standing;
+  for (const auto& name : all) {
+    LCCFS_TRY(const bool moved_away, has_moved_away(name, all));
+    if (!moved_away) standing.push_back(name);
+  }
+  return standing;
+}
+
 /// The name of that inode that has that mark, in its entry or in its reverse key.
 Result<std::optional<txn::Name>> Repairs::marked_name(Ino ino, const EntryRecord::Mark& mark) {
   LCCFS_TRY(const auto inode, objects_.read_inode(ino, "p/"));

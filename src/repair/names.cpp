@@ -44,7 +44,7 @@ Result<Repair> Repairs::repair_stray_reverse_key(const Finding& finding) {
   const bool counts_on_it = target && target->attr() && !target->is_dead() && target->parents().contains(finding.ino) &&
                             !lost_a_name_here(*directory, finding.target);
   if (!counts_on_it) return drop(*directory, reverse, "removed");
-  LCCFS_TRY(const auto others, objects_.names_of(*target, finding.target));
+  LCCFS_TRY(const auto others, standing_names(*target, finding.target));
   if (others.size() >= target->attr()->nlink) return drop(*directory, reverse, "removed");
   const auto lost = entry_of(*names->value_of(reverse), finding.target, *target->attr());
   if (names->keys.contains(name.key)) {
@@ -105,7 +105,7 @@ Result<Repair> Repairs::add_back_pointer(const Finding& finding) {
   LCCFS_TRY(const auto inode, objects_.read_inode(finding.ino, "p/"));
   if (names.empty() || !inode || inode->parents().contains(finding.target)) return settled();
   if (inode->is(FileType::directory)) {  // a further name is found by itself, and goes
-    LCCFS_TRY(const auto others, objects_.names_of(*inode, finding.ino));
+    LCCFS_TRY(const auto others, standing_names(*inode, finding.ino));
     if (!others.empty() || finding.ino == root_ino) return settled();
   }
   return point_back(*inode, names);

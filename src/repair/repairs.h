@@ -101,6 +101,7 @@ class Repairs {
   Result<bool> lead_to_mark(const txn::Name& name, const format::EntryRecord& entry);
   Result<Repair> derive_decision(const Object& directory, Ino ino, const txn::Part& part);
   Result<bool> has_moved_away(const Holder& name, const std::vector<Holder>& all);
+  Result<std::vector<Holder>> standing_names(const Object& inode, Ino ino);
   Result<std::optional<txn::Name>> marked_name(Ino ino, const format::EntryRecord::Mark& mark);
   // orphans.cpp
   Result<Repair> repair_orphan(const Finding& finding);

@@ -152,6 +152,13 @@ TEST_CASE("a decision that is lost with the mark in the entry comes back from th
   CHECK(move.names() == Lines{"d/g"});
 }
 
+TEST_CASE("a file that has moved gets its lost new entry back: its old name is none any more") {
+  MoveToRepair move(committed);
+  move.erase_keys(move.d, [](const std::string& key) { return format::parse_entry_key(key).has_value(); });
+  move.repair();
+  CHECK(move.names() == Lines{"d/g"});
+}
+
 TEST_CASE("where nothing proves what was decided, no name is taken away") {
   MoveToRepair move(committed);
   move.change_decision(make_noise);
@@ -234,8 +241,18 @@ struct DirectoryMoveToRepair {
   void change_decision(const std::function<void(Bytes&)>& how) {
     change_keys(q, [&](Keys& keys) { how(value_of(keys, "x/")); });
   }
+  /// If there is one.
+  void change_key(Ino directory, const std::string& prefix, const std::function<void(Keys&, Keys::iterator)>& how) {
+    change_keys(directory, [&](Keys& keys) {
+      const auto found = keys.lower_bound(prefix);
+      if (found != keys.end() && found->first.starts_with(prefix)) how(keys, found);
+    });
+  }
   void erase_key(Ino directory, const std::string& prefix) {
-    change_keys(directory, [&](Keys& keys) { keys.erase(keys.lower_bound(prefix)); });
+    change_key(directory, prefix, [](Keys& keys, Keys::iterator found) { keys.erase(found); });
+  }
+  void harm_key(Ino directory, const std::string& prefix) {
+    change_key(directory, prefix, [](Keys&, Keys::iterator found) { make_noise(found->second); });
   }
 
   void check_repaired_to(std::optional<bool> moved) {
@@ -273,6 +290,10 @@ TEST_CASE("a directory whose cut move was damaged has one name, with all that is
       {"a reverse key without its mark", [](Cut& m) { m.change_reverse_key(make_marker); }},
       {"no reverse key", [](Cut& m) { m.erase_key(m.p, "i/"); }},
       {"no back-pointer to the new directory", [](Cut& m) { m.erase_key(m.x, "p/"); }},
+      {"no new entry", [](Cut& m) { m.erase_key(m.q, "n/"); }},
+      {"noise in the new entry", [](Cut& m) { m.harm_key(m.q, "n/"); }},
+      {"no new reverse key", [](Cut& m) { m.erase_key(m.q, "i/"); }},
+      {"noise in the new reverse key", [](Cut& m) { m.harm_key(m.q, "i/"); }},
   };
   for (const bool new_parent_first : {false, true}) {
     for (const auto& damage : all) {
