@@ -31,7 +31,12 @@ CP = """#!/bin/sh
 [ ! -e "%s" ] && exec /bin/cp "$@"
 echo "cp: no" >&2; exit 1
 """
-IN_ITS_PLACE = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
+# What else is mounted here could not be unmounted elsewhere as long as this namespace had it, too.
+IN_ITS_PLACE = """mount --bind "$1" "$2" || exit
+findmnt -rno TARGET -t fuse.lccfs | grep -vxF "$2" | xargs -r umount -l
+shift 2
+exec "$@"
+"""
 
 
 class NodeError(Exception):
