@@ -30,7 +30,6 @@ from nova.network import model as network_model
 from nova.objects import migrate_data as migrate_data_objects
 from nova.tests.unit import fake_instance
 from nova.virt import fake as fake_virt
-from nova.virt import hardware  # noqa: F401  (registers what the driver looks at)
 from nova.virt import images
 from nova.virt import storage_users
 from nova.virt.disk import api as disk_api

@@ -7,7 +7,6 @@ The steps of a story build on each other, and go on if one fails. Stories run in
 import itertools
 import json
 import os
-import subprocess
 import time
 import uuid
 
@@ -434,11 +433,13 @@ class Disks(Story):
             self.a.chmod(path, 0o640)
             equal(self.b.output("stat", "-c", "%a", path) + self.b.output("cat", path), "640\n" + content)
 
-    def a_folder_moved_into_another_one_is_whole_on_the_other_node(self):
+    def a_folder_moved_into_another_one_is_the_same_on_the_other_node(self):
         swtpm = self.a.path / "swtpm" / self.overlay["uuid"] / "tpm2"
         swtpm.mkdir(parents=True)
         (swtpm / "permall").write_bytes(b"t" * 7000)
-        self.a.move_tree(str(swtpm.parent), self.path(self.overlay["uuid"], "swtpm"))
+        number = os.stat(swtpm).st_ino
+        self.a.move_tree(self.path("swtpm", self.overlay["uuid"]), self.path(self.overlay["uuid"], "swtpm"))
+        equal(os.stat(self.b.path / self.overlay["uuid"] / "swtpm" / "tpm2").st_ino, number)
         equal((self.b.path / self.overlay["uuid"] / "swtpm" / "tpm2" / "permall").read_bytes(), b"t" * 7000)
         equal(self.names_in(self.b, "swtpm"), [])
 
