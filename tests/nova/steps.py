@@ -287,8 +287,11 @@ class ImageCache(Story):
             self.a.cache_image(image)
             self.age(self.base(image), 3)
         instances = [self.left, self.right]
-        equal(at_once((self.a, "run_image_cache_manager", instances), (self.b, "run_image_cache_manager", instances)),
-              [None, None])
+        answers = at_once(*[(node, "run_image_cache_manager", instances) for node in [self.a, self.b]])
+        # Nova asks for a file's age before it has the lock: the other node may have removed it. The pass ends then.
+        check(all(answer is None or "FileNotFoundError" in str(answer) for answer in answers), answers)
+        for node in [self.a, self.b]:
+            node.run_image_cache_manager(instances)
         check(not {self.base("fourth"), self.base("fifth")} & set(self.names_in(self.a, "_base")))
 
     def a_guest_that_starts_while_the_other_node_cleans_up_keeps_its_image(self):
