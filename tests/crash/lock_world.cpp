@@ -113,6 +113,14 @@ void LockWorld::time_passes() {
   for (auto& [name, party] : parties_) {
     if (!party.store->crashed()) party.fs->tick();
   }
+  if (is_over_) let_all_arrive();
+}
+
+void LockWorld::let_all_arrive() {
+  for (auto& [name, party] : parties_) {
+    party.store->land_late_steps();
+    party.store->release_all();
+  }
 }
 
 Result<> LockWorld::await(std::future<Result<>> answer, const std::string& what) {
@@ -130,9 +138,11 @@ Result<> LockWorld::await(std::future<Result<>> answer, const std::string& what)
 void LockWorld::note(Party& party, const LockRequest& request, const Result<>& done) {
   if (party.store->crashed()) return;
   if (done) return model_.granted(party.name, request);
+  // After an error the owner has the weaker of both: less is an unlock, which never fails.
+  if (done.error().code == ErrorCode::io) return;
   model_.refused(party.name, request);
-  const bool may_be = done.error().code == ErrorCode::would_block || done.error().code == ErrorCode::io;
-  if (!may_be) model_.wrong(text_of(party.name, request) + ": " + done.error().context);
+  if (done.error().code != ErrorCode::would_block)
+    model_.wrong(text_of(party.name, request) + ": " + done.error().context);
 }
 
 void LockWorld::lock(Party& party, LockRequest request) {
@@ -271,14 +281,14 @@ void LockWorld::end() {
 }
 
 std::string LockWorld::conclude() {
-  for (auto& [name, party] : parties_) {
-    set_script(name, nullptr);
-    party.store->land_late_steps();
-  }
+  // A step that was begun before may be held only now.
+  for (auto& [name, party] : parties_) set_script(name, nullptr);
+  is_over_ = true;
+  let_all_arrive();
   probe_all();
   drop_all();
   take_all();
-  for (auto& [name, party] : parties_) party.store->land_late_steps();
+  let_all_arrive();
   expect_no_keys();
   end();
   return model_.all_wrong();

@@ -82,6 +82,7 @@ class LockWorld {
   void close(Party& party);
   void increment(Party& party);
   void time_passes();
+  void let_all_arrive();
   void probe(Party& party, LockRequest request);
   void probe_all();
   void drop_all();
@@ -96,6 +97,7 @@ class LockWorld {
   LockModel model_;
   std::atomic<unsigned> increments_ = 0;
   std::mutex time_mutex_;  // one at a time lets time pass
+  bool is_over_ = false;   // nothing is to stay in flight
   std::map<char, Party> parties_;
 };
 
