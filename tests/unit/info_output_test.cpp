@@ -14,7 +14,7 @@ VolumeInfo some_volume() {
   info.uuid = "01234567-89ab-cdef-0123-456789abcdef";
   info.label = "VM disks";
   info.format_version = 1;
-  info.incompat = 19;
+  info.incompat = 0x1000003;
   info.object_size_bytes = 4U << 20;
   info.grace_seconds = 60;
   info.birth_seconds = 1'700'000'000;
@@ -39,9 +39,9 @@ TEST_CASE("info shows the volume and each instance in lines for people") {
   const std::string text = as_text(some_volume());
   for (const char* part :
        {"01234567-89ab-cdef-0123-456789abcdef", "VM disks", "2023-11-14 22:13:20 UTC", "4.00 MiB",
-        "200 GiB in all, 1.50 GiB free", "compat 0x0, ro-compat 0x0, incompat 0x13 (space_units, moves, 0x10)",
-        "3 live: pid 4711 on alpha", "/mnt",
-        "1,234 items, the oldest 90 s old; 1,500 inodes, 3.00 GiB to be reclaimed"}) {
+        "200 GiB in all, 1.50 GiB free",
+        "compat 0x0, ro-compat 0x0, incompat 0x1000003 (space_units, moves, 0x1000000)", "3 live: pid 4711 on alpha",
+        "/mnt", "1,234 items, the oldest 90 s old; 1,500 inodes, 3.00 GiB to be reclaimed"}) {
     INFO(part);
     CHECK(text.find(part) != std::string::npos);
   }
@@ -50,7 +50,7 @@ TEST_CASE("info shows the volume and each instance in lines for people") {
 TEST_CASE("info as JSON holds the exact numbers") {
   const auto json = nlohmann::json::parse(cli::info_as_json(some_volume()));
   CHECK(json["object_size_bytes"] == 4194304);
-  CHECK(json["features"]["incompat"] == 19);
+  CHECK(json["features"]["incompat"] == 0x1000003);
   CHECK(json["features"]["names"] == nlohmann::json{"space_units", "moves"});
   CHECK(json["available_bytes"] == 1610612736);
   CHECK(json["backlog"]["items"] == 1234);
