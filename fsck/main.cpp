@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // lccfs-fsck: checks and repairs a volume.
-#include <unistd.h>
-
 #include <algorithm>
 #include <iostream>
 
 #include "base/program.h"
 #include "format/object_names.h"
 #include "fsck/options.h"
-#include "fsck/progress.h"
 #include "fsck/report.h"
+#include "options/progress.h"
 #include "repair/users.h"
 
 namespace lccfs::fsck {
 namespace {
+
+using options::ProgressBar;
 
 constexpr Program program{
     .name = "lccfs-fsck", .failed = exit_operational, .usage = exit_usage, .output_lost = exit_operational};
@@ -88,10 +88,10 @@ Result<> repair(const std::shared_ptr<ObjectStore>& store, const Command& comman
 int check_or_repair(const Command& command) {
   const auto store = open_volume(command);
   if (!store) return complain(program, store.error().context, program.failed);
-  const bool bar_wanted = !command.json && isatty(STDERR_FILENO) != 0;
-  const auto on_terminal = [](const std::string& text) { std::cerr << text << std::flush; };
-  ProgressBar bar(system_clock(), bar_wanted ? ProgressBar::Write(on_terminal) : nullptr);
-  const check::CheckOptions options{command.jobs, [&bar](const check::Progress& progress) { bar.show(progress); }};
+  ProgressBar bar(system_clock(), options::terminal(!command.json));
+  const check::CheckOptions options{command.jobs, [&bar](const check::Progress& progress) {
+                                      bar.show({progress.objects_done, progress.objects_expected});
+                                    }};
   const auto report = command.json ? json_report(std::cout) : text_report(std::cout);
   const auto started = system_clock().elapsed();
   Summary summary;

@@ -37,6 +37,7 @@ Result<Command> parse_command(const std::vector<std::string>& words) {
   line.flag("--json", command.json, "as JSON, for programs");
   line.flag("--force", command.force,
             "although the volume is mounted: what is found may\nonly be work in progress, and repairs may do harm");
+  line.configurable(options::CommandLine::Section::of_program, {"--jobs"});
   line.check([&]() -> Result<> {
     if (orphans && !repair) return failure(ErrorCode::invalid, "--orphans goes with --repair");
     command.what = repair ? Command::What::repair : Command::What::check;

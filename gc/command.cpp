@@ -36,19 +36,23 @@ Result<Command> parse_command(const std::vector<std::string>& words) {
   line.option("--rate", "OPS/S", options::number(command.operations_per_second, 0, UINT64_MAX),
               "at most so many changes of the store in a second\n(default: no limit)");
   line.option("--interval", "SECONDS", options::seconds(interval), "pause between two passes (default: 60)");
+  line.exclude("--interval", {"--once", "--dry-run"});
   line.option("--grace", "SECONDS", options::number(command.grace, 0, longest_grace_seconds),
               "leave alone what is younger than this\n(default: the volume's grace period)");
   line.flag("-f,--foreground", command.foreground, "stay in the foreground, and log to standard error");
+  line.configurable(options::CommandLine::Section::of_program, {"--jobs", "--rate", "--interval", "--grace"});
   line.check([&]() -> Result<> {
     const bool daemon = !once && !dry_run;
     if (command.json && daemon) return failure(ErrorCode::invalid, "--json goes with --once or --dry-run");
-    if (interval && !daemon) return failure(ErrorCode::invalid, "--interval does not go with --once or --dry-run");
     if (interval && interval->count() == 0) return failure(ErrorCode::invalid, "--interval must be longer than 0");
+    if (command.monitor.port && !daemon)
+      return failure(ErrorCode::invalid, "--metrics-port does not go with --once or --dry-run");
     command.what = dry_run ? Command::What::dry_run : once ? Command::What::once : Command::What::daemon;
     command.interval = interval.value_or(command.interval);
     command.foreground = command.foreground || !daemon;
     return {};
   });
+  daemon::add_monitor_options(line, command.monitor);
   daemon::add_log_options(line, command.log, command.foreground);
   LCCFS_TRY(command.answer, line.parse(words));
   return command;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "daemon/log_options.h"
+#include "daemon/monitor.h"
 #include "lccfs/volume_address.h"
 
 namespace lccfs::gc {
@@ -24,6 +25,7 @@ struct Command {
   std::optional<std::chrono::seconds> grace;  ///< nullopt: the volume's own
   bool json = false;
   bool foreground = false;
+  daemon::MonitorOptions monitor;
   daemon::LogOptions log;
 };
 

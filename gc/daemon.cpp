@@ -9,8 +9,9 @@
 
 namespace lccfs::gc {
 
-Daemon::Daemon(OpenStore open_store, Clock& clock, const WorkerOptions& options, std::chrono::nanoseconds interval)
-    : open_store_(std::move(open_store)), clock_(clock), options_(options), interval_(interval) {}
+Daemon::Daemon(OpenStore open_store, Clock& clock, const WorkerOptions& options, std::chrono::nanoseconds interval,
+               metrics::CollectorCounts& counts)
+    : open_store_(std::move(open_store)), clock_(clock), options_(options), interval_(interval), counts_(counts) {}
 
 Result<> Daemon::start() {
   LCCFS_TRY(std::shared_ptr<ObjectStore> store, open_store_());
@@ -42,7 +43,17 @@ bool Daemon::has_client() {
 
 void Daemon::pass(const std::stop_token& stop) {
   const auto report = worker_->collector().pass(stop);
-  if (!report) return log::warning("this pass has failed, the next one continues: " + report.error().context);
+  if (!report) {
+    counts_.failed();
+    return log::warning("this pass has failed, the next one continues: " + report.error().context);
+  }
+  counts_.passed({.inodes = report->inodes_removed,
+                  .data_objects = report->data_objects_removed,
+                  .bytes = report->bytes_freed,
+                  .items_left = report->items_left,
+                  .silent_clients = report->silent.size(),
+                  .damaged_objects = report->damaged.size()},
+                 clock_.wall_time().seconds);
   log::write(did_something(*report) ? log::Level::info : log::Level::debug, report_line(*report));
   for (const std::string& line : warnings_of(*report)) log::warning(line);
 }

@@ -8,6 +8,7 @@
 #include <stop_token>
 
 #include "gc/worker.h"
+#include "metrics/collector_counts.h"
 
 namespace lccfs::gc {
 
@@ -16,7 +17,9 @@ class Daemon {
   /// A new store client of the volume.
   using OpenStore = std::function<Result<std::shared_ptr<ObjectStore>>()>;
 
-  Daemon(OpenStore open_store, Clock& clock, const WorkerOptions& options, std::chrono::nanoseconds interval);
+  /// `counts` outlives the daemon.
+  Daemon(OpenStore open_store, Clock& clock, const WorkerOptions& options, std::chrono::nanoseconds interval,
+         metrics::CollectorCounts& counts);
 
   /// Connects, so that a start that must fail says so at once.
   Result<> start();
@@ -34,6 +37,7 @@ class Daemon {
   Clock& clock_;
   const WorkerOptions options_;
   const std::chrono::nanoseconds interval_;
+  metrics::CollectorCounts& counts_;
   std::unique_ptr<Worker> worker_;  // null: to be started at the next turn
 };
 

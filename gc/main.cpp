@@ -3,12 +3,16 @@
 #include <iostream>
 
 #include "base/log.h"
+#include "base/periodic.h"
 #include "base/program.h"
 #include "daemon/background.h"
 #include "daemon/end_signals.h"
+#include "daemon/monitor.h"
+#include "daemon/volume_source.h"
 #include "gc/command.h"
 #include "gc/daemon.h"
 #include "gc/report.h"
+#include "metrics/measured_store.h"
 
 namespace lccfs::gc {
 namespace {
@@ -59,14 +63,37 @@ int collect(const Command& command) {
   return stop.stop_requested() ? failed("interrupted") : status;
 }
 
+struct CollectorMetrics {
+  explicit CollectorMetrics(std::chrono::nanoseconds slow_after)
+      : store(system_clock(), {.family = "lccfs_store_operation",
+                               .noun = "store operation",
+                               .kinds = metrics::store_operation_kinds(),
+                               .slow_after = slow_after}) {}
+  metrics::Operations store;
+  metrics::CollectorCounts passes;
+};
+
 int collect_for_ever(const Command& command, daemon::Background& background) {
   daemon::EndSignals signals(program, daemon::EndSignals::Hangup::reopens_log);
-  const auto open = [&command]() -> Result<std::shared_ptr<ObjectStore>> { return open_store(command.address, {}); };
-  Daemon daemon(open, system_clock(), worker_options(command), command.interval);
+  CollectorMetrics metrics(command.monitor.slow_after);
+  daemon::Monitor monitor;
+  if (const auto listening = monitor.listen(command.monitor); !listening) return failed(listening.error().context);
+  const auto open = [&]() -> Result<std::shared_ptr<ObjectStore>> {
+    LCCFS_TRY(auto store, open_store(command.address, {}));
+    return metrics::measured(std::move(store), metrics.store);
+  };
+  Daemon daemon(open, system_clock(), worker_options(command), command.interval, metrics.passes);
   if (const auto started = daemon.start(); !started) return failed(started.error(), command.address);
   std::stop_source stop;
   signals.hold();
   signals.handle_with([&stop] { stop.request_stop(); });
+  monitor.serve({program.name, daemon::source_of(command.address), ""}, [&metrics](metrics::Exposition& page) {
+    metrics.store.write(page);
+    metrics.passes.write(page);
+  });
+  const std::jthread ticks = run_periodically(
+      system_clock(), [] { return std::chrono::seconds(1); },
+      [&metrics](const std::stop_token&) { return metrics.store.tick(), true; });
   background.ready();
   log::info("reclaiming what is removed from " + command.address.describe());
   const auto ended = daemon.run(stop.get_token());

@@ -13,6 +13,7 @@ step table in the sources puts into brackets is such a name. The indexes of oper
 docs/DATA.md lead to all files that have a step table, and to others only where the row says "reads only".
 Locks: a mutex is that of base/mutex.h, which clang checks.
 Tests: each test source has a target.
+Guide: docs/guide/operations.md has a row for each kind of finding.
 """
 
 import collections
@@ -239,8 +240,18 @@ def write_units(target, only_locks):
             print(target / name)
 
 
+# ---- what to do about each finding of fsck
+
+def kinds_without_advice():
+    kinds = re.findall(r'\{Kind::\w+, "([^"]+)"\}', (ROOT / "src/check/finding.h").read_text(encoding="utf-8"))
+    page = ROOT / "docs/guide/operations.md"
+    rows = re.findall(r"^\| `([^`]+)` \|", page.read_text(encoding="utf-8"), re.M)
+    for kind in sorted(set(kinds) ^ set(rows)):
+        yield f"{shown(page)}: a row for each kind of src/check/finding.h, and no other: {kind}"
+
+
 def check():
-    findings = [*wrong_layers(), *wrong_steps(), *wrong_index(), *other_locks(), *tests_without_a_target()]
+    findings = [*wrong_layers(), *kinds_without_advice(), *wrong_steps(), *wrong_index(), *other_locks(), *tests_without_a_target()]
     for finding in findings:
         print(finding)
     return len(findings) != 0

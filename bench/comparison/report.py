@@ -6,7 +6,7 @@ import dataclasses
 import statistics
 
 from comparison.meter import Sample
-from comparison.row import ALL, LCCFS
+from comparison.row import ALL, RIVALS
 
 FIELDS = [field.name for field in dataclasses.fields(Sample)]
 
@@ -47,7 +47,7 @@ class Medians:
             self.groups[sample.row] = sample.group
         self.rows = list(self.units)
         self.systems = [name for name in ALL if any(system == name for system, _ in self._samples)]
-        self.others = [name for name in self.systems if name != LCCFS]
+        self.others = [name for name in self.systems if RIVALS.get(name) in self.systems]
 
     def of(self, system, row, field):
         """None if there is none."""
@@ -56,8 +56,8 @@ class Medians:
         return statistics.median(known) if known else None
 
     def ratio(self, row, other):
-        """How many times as fast as the other LCCFS is."""
-        ours, theirs = (self.of(system, row, "figure") for system in (LCCFS, other))
+        """How many times as fast as the other ours is."""
+        ours, theirs = (self.of(system, row, "figure") for system in (RIVALS[other], other))
         if not ours or not theirs:
             return None
         return theirs / ours if self.units[row] == "s" else ours / theirs
@@ -84,7 +84,7 @@ def speed_table(medians):
         return [f"{row} ({medians.units[row]})",
                 *(number(medians.of(system, row, "figure")) for system in medians.systems),
                 *("" if ratio is None else f"{ratio:.2f}" for ratio in ratios)]
-    header = ["work", *medians.systems, *(f"LCCFS : {other}" for other in medians.others)]
+    header = ["work", *medians.systems, *(f"{RIVALS[other]} : {other}" for other in medians.others)]
     return table(header, map(line, medians.rows))
 
 
@@ -99,7 +99,7 @@ def cost_table(medians):
 
     def line(row):
         operation = {"IOPS": "an I/O", "MiB/s": "a MiB", "files/s": "a file", "transactions/s": "a transaction",
-                     "s": "all of it"}[medians.units[row]]
+                     "names/s": "a name", "s": "all of it"}[medians.units[row]]
         return [f"{row}, {operation}", *(cost(system, row) for system in medians.systems)]
     return table(["work", *medians.systems], map(line, medians.rows))
 
@@ -113,11 +113,12 @@ def print_tables(medians):
 
 # ---- chart
 
-COLOURS = {"ceph-fuse": "tab:orange", "librbd": "tab:blue", "RADOS": "tab:gray"}
+COLOURS = {"ceph-fuse": "tab:orange", "librbd": "tab:blue", "RADOS": "tab:gray", "host": "tab:green"}
 
 
 def draw_chart(medians, path):
-    """A line for each row, with a point for each competitor: right of 1, LCCFS is the faster one."""
+    """A line for each row, with a point for each competitor: right of 1, LCCFS is the faster one (beside the host: its
+    local store)."""
     import matplotlib  # only here: not every machine that measures draws
     matplotlib.use("Agg")
     from matplotlib import pyplot

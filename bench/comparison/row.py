@@ -7,9 +7,12 @@ import subprocess
 from collections.abc import Callable
 
 LCCFS, CEPH_FUSE, LIBRBD, RADOS = "LCCFS", "ceph-fuse", "librbd", "RADOS"
+LOCAL, HOST = "local store", "host"  # LCCFS on a folder, and the file system of that folder
 FILE_SYSTEMS = (LCCFS, CEPH_FUSE)
 WITH_IMAGES = (*FILE_SYSTEMS, LIBRBD)
-ALL = (*WITH_IMAGES, RADOS)
+NAMED = (*FILE_SYSTEMS, LOCAL, HOST)
+ALL = (*WITH_IMAGES, RADOS, LOCAL, HOST)
+RIVALS = {CEPH_FUSE: LCCFS, LIBRBD: LCCFS, RADOS: LCCFS, HOST: LOCAL}  # who is compared with which of ours
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 PROGRAM_LIMIT_S = 900

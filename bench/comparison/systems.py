@@ -3,10 +3,11 @@
 
 import json
 import os
+import pathlib
 import subprocess
 
 from comparison.meter import programs_cpu_s
-from comparison.row import CEPH_FUSE, LCCFS, LIBRBD, RADOS, Failed, run
+from comparison.row import CEPH_FUSE, HOST, LCCFS, LIBRBD, LOCAL, RADOS, Failed, run
 import harness
 
 POOL = "bench"
@@ -81,10 +82,14 @@ class FileSystem(System):
 class Lccfs(FileSystem):
     name = LCCFS
 
-    def __init__(self, sizes, cluster):
+    @classmethod
+    def on_cluster(cls, sizes, cluster):
+        return cls(sizes, harness.empty_address(cluster, POOL).as_client("admin"))
+
+    def __init__(self, sizes, volume):
         super().__init__(sizes)
         self._options = ()
-        self._volume = harness.empty_address(cluster, POOL).as_client("admin")
+        self._volume = volume
         self._mount = self._volume.mount("--create")
 
     @property
@@ -111,6 +116,34 @@ class Lccfs(FileSystem):
             finally:
                 if mount.process:
                     mount.process.kill()  # if a signal cut that short: its cluster is about to go
+
+
+class LocalStore(Lccfs):
+    """LCCFS without a cluster."""
+
+    name = LOCAL
+
+    def __init__(self, sizes, folder):
+        super().__init__(sizes, harness.Volume(["--local", folder / "local-store"]))
+
+
+class Host(FileSystem):
+    """A folder beside that of the local store. Its client is the kernel, in the programs that call it."""
+
+    name = HOST
+
+    def __init__(self, sizes, folder):
+        super().__init__(sizes)
+        self.path = folder / "host"
+        self.path.mkdir()
+
+    def remount(self):
+        """It cannot be: the kernel drops what it has cached, of all file systems."""
+        os.sync()
+        pathlib.Path("/proc/sys/vm/drop_caches").write_text("3\n", encoding="utf-8")
+
+    def close(self):
+        """Nothing runs."""
 
 
 class CephFuse(FileSystem):

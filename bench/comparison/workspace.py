@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import os
 import random
+import shutil
 
 from comparison.row import GIB, MIB, run
 
@@ -24,13 +25,16 @@ class Sizes:
     tree_files: int = 783
     listed_files: int = 10_000
     sources: int = 60
+    names: int = 4800  # of one row, by all processes
+    many_names: int = 20_000  # small files, in a tree
     transactions: int = 1000
 
 
 # To try the comparison itself: its figures say nothing.
 TINY = Sizes(image_mib=16, small_image_mib=8, copied_image_mib=8, buffered_mib=16, buffered_small_mib=1,
              largest_file_mib=16, many_files=4, falloc_gib=1, sparse_gib=1, qemu_bench_ios=50, tree_files=20,
-             listed_files=50, sources=3, transactions=10)
+             listed_files=50, sources=3, transactions=10, names=48,
+             many_names=40)
 
 SPARSE_EXTENTS = 64
 BLOCK = 4096
@@ -54,6 +58,13 @@ target_include_directories(program PRIVATE include)
 """
 
 
+def commit(root):
+    """All that is there, into a new repository."""
+    run("git", "-C", root, "init", "-q", "-b", "main")
+    run("git", "-C", root, "add", ".")
+    run("git", "-C", root, "-c", "user.name=bench", "-c", "user.email=bench@localhost", "commit", "-q", "-m", "sources")
+
+
 class Workspace:
     def __init__(self, folder, sizes, seconds):
         self.sizes = sizes
@@ -73,9 +84,33 @@ class Workspace:
 
     @functools.cached_property
     def archive(self):
-        path = self._folder / "tree.tar"
-        run("tar", "-cf", path, "-C", self.tree, ".")
+        return self._archive_of(self.tree)
+
+    def _archive_of(self, tree):
+        path = self._folder / f"{tree.name}.tar"
+        run("tar", "-cf", path, "-C", tree, ".")
         return path
+
+    @functools.cached_property
+    def many(self):
+        """A tree of files of 1 KiB, a hundred in each folder."""
+        root = self._folder / "many"
+        for number in range(self.sizes.many_names):
+            folder = root / f"d{number // 10_000}" / f"d{number // 100 % 100}"
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"f{number}").write_bytes(f"{number:1024}".encode())
+        return root
+
+    @functools.cached_property
+    def many_archive(self):
+        return self._archive_of(self.many)
+
+    @functools.cached_property
+    def many_repository(self):
+        root = self._folder / "many_repository"
+        shutil.copytree(self.many, root)
+        commit(root)
+        return root
 
     @functools.cached_property
     def image(self):
@@ -115,8 +150,5 @@ class Workspace:
                           for name in names), encoding="utf-8")
         (root / "src" / "main.c").write_text('#include "unit0.h"\nint main(void) { return unit0_0(0) == 0; }\n',
                                              encoding="utf-8")
-        run("git", "-C", root, "init", "-q", "-b", "main")
-        run("git", "-C", root, "add", ".")
-        run("git", "-C", root, "-c", "user.name=bench", "-c", "user.email=bench@localhost", "commit", "-q", "-m",
-            "sources")
+        commit(root)
         return root

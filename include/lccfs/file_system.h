@@ -158,6 +158,23 @@ class KernelCache {
 /// What a pass of the collector has done.
 struct GarbageReport {
   std::uint64_t inodes_removed = 0, data_objects_removed = 0, bytes_freed = 0;
+  std::uint64_t items_left = 0;     ///< of the queues, for a later pass
+  bool is_left_to_another = false;  ///< there was no pass
+};
+
+/// How often memory had what was wanted of it.
+struct CacheCounts {
+  std::uint64_t hits = 0, misses = 0;
+};
+
+/// For monitors: what a mount holds at this moment, and what it has counted since it began.
+struct MountCounts {
+  std::uint64_t open_files = 0, open_handles = 0;  ///< regular files
+  std::uint64_t leases = 0;
+  std::uint64_t leases_recalled = 0;  ///< questions of other clients that leases were to be given up or stored for
+  std::uint64_t dirty_bytes = 0;      ///< answered, and not yet in the store
+  std::uint64_t locks_waiting = 0;
+  CacheCounts names, inodes;
 };
 
 struct FileSystemOptions {
@@ -281,12 +298,16 @@ class FileSystem {
   virtual void forget(Ino ino) = 0;
   /// To be called about once a second: stores what has been dirty for 5 s, looks for other clients.
   virtual void tick() = 0;
+  /// Whether this client was fenced, as far as it has heard of it.
+  virtual bool fenced() const = 0;
   /// The volume's: how long what was removed is left alone at least.
   virtual std::chrono::seconds grace_period() const = 0;
   /// To be called about once a grace period, or not at all: a pass of the collector (docs/PROTOCOL.md section 5) on
   /// behalf of all clients, with few operations at a time; nothing if another collector has begun one within the
   /// period. By one thread at a time; stopped, it returns after the steps in flight. Not for read-only mounts.
   virtual Result<GarbageReport> collect_garbage(const std::stop_token& stop) = 0;
+  /// Never waits for the store.
+  virtual MountCounts counts() const = 0;
   /// Before the first operation; nullptr: none to tell. Returns when no call to the last one is under way.
   virtual void set_kernel_cache(KernelCache* cache) = 0;
   /// A clean end: nothing may be in flight. Stores what is dirty, releases leases, ends the instance.

@@ -18,6 +18,8 @@ struct MakeVolumeOptions {
   std::string label;
   std::uint32_t grace_seconds = 60;
   std::string data_pool;
+  /// For `lccfs load` alone: data objects may be there already, and no program but that one uses the volume before it.
+  bool to_be_loaded = false;
 };
 
 /// `invalid`: no volume can be made so. Looks at nothing but the options.

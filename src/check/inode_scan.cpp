@@ -92,7 +92,7 @@ class InodeScan {
     } else if (name == xattr::nsub) {
       nsub_ = number();
     } else if (name == xattr::lease) {
-      number();
+      return;  // whose record it is depends on the type
     } else if (name == xattr::fence) {
       if (!number()) return;
       const auto fence = format::decode_fence_number(part.value);
@@ -100,6 +100,8 @@ class InodeScan {
       result_.highest_fence = *fence;
     } else if (name == xattr::locks) {
       decode<format::LockStateRecord>(part);
+    } else if (name == xattr::taken) {
+      decode<format::TakenRecord>(part);
     } else if (name == xattr::atime || name == xattr::mtime || name == xattr::ctime || name == xattr::wtime) {
       decode<format::TimeRecord>(part);
     } else {
@@ -112,13 +114,28 @@ class InodeScan {
     regular || is(FileType::symlink) ? need(xattr::size) : refuse(xattr::size);
     is(FileType::directory) ? need(xattr::nsub) : refuse(xattr::nsub);
     if (!regular) {
-      for (const char* name : {xattr::wtime, xattr::lease, xattr::fence, xattr::locks}) refuse(name);
+      for (const char* name : {xattr::wtime, xattr::fence, xattr::locks, xattr::taken}) refuse(name);
     }
+    scan_lease();
     if (result_.summary.is_sealed() && !is(FileType::directory))
       corrupt_xattr(xattr::state, "sealed, and no directory");
     if (ino_ == root_ino && !is(FileType::directory)) corrupt_xattr(xattr::attr, "the root is no directory");
     if (size_bytes_ > format::file_size_limit_bytes) corrupt_xattr(xattr::size, "above the limit");
     scan_payload();
+  }
+
+  /// Held, or left lying by a client that is over: neither is a finding.
+  void scan_lease() {
+    const auto found = head_.xattrs.find(xattr::lease);
+    if (found == head_.xattrs.end()) return;
+    const Part part{found->first, found->second};
+    if (is(FileType::directory)) {
+      decode<format::DirectoryLeaseRecord>(part);
+    } else if (is(FileType::regular)) {
+      decode<format::NumberRecord>(part);
+    } else {
+      unknown(part);
+    }
   }
 
   void scan_payload() {
@@ -148,6 +165,8 @@ class InodeScan {
       scan_map(part);
     } else if (key.starts_with("k/") && may_have_map) {
       format::parse_locks_key(key) ? static_cast<void>(decode<format::LocksRecord>(part)) : unknown(part);
+    } else if (key.starts_with("o/") && may_have_map) {
+      scan_marker(part, format::parse_opener_key(key).has_value());
     } else if (may_have_names) {
       scan_directory_key(part);
     } else {

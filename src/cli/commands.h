@@ -2,8 +2,11 @@
 // The commands of lccfs. Each adds itself to the program's command line, and runs when the line was parsed.
 #pragma once
 
+#include <chrono>
 #include <string>
+#include <vector>
 
+#include "cli/place.h"
 #include "lccfs/volume.h"
 #include "options/command_line.h"
 
@@ -52,6 +55,19 @@ class Evict {
   std::uint64_t client_ = 0;
 };
 
+class Auth {
+ public:
+  explicit Auth(options::CommandLine& program);
+  Result<> run() const;
+
+ private:
+  Result<std::string> data_pool() const;
+
+  VolumeAddress address_;
+  std::string client_, data_pool_, keyring_;
+  bool read_only_ = false;
+};
+
 class Upgrade {
  public:
   explicit Upgrade(options::CommandLine& program);
@@ -60,6 +76,87 @@ class Upgrade {
  private:
   VolumeAddress address_;
   bool dry_run_ = false;
+};
+
+class Df {
+ public:
+  explicit Df(options::CommandLine& program);
+  Result<> run() const;
+
+ private:
+  Place place_;
+  bool json_ = false;
+};
+
+class Du {
+ public:
+  explicit Du(options::CommandLine& program);
+  Result<> run() const;
+
+ private:
+  Place place_;
+  bool summary_ = false, human_ = false, json_ = false;
+};
+
+class Stat {
+ public:
+  explicit Stat(options::CommandLine& program);
+  Result<> run() const;
+
+ private:
+  Place place_;
+  bool json_ = false;
+};
+
+class Dump {
+ public:
+  explicit Dump(options::CommandLine& program);
+  Result<> run() const;
+
+ private:
+  VolumeAddress address_;
+};
+
+class Load {
+ public:
+  explicit Load(options::CommandLine& program);
+  Result<> run() const;
+
+ private:
+  VolumeAddress address_;
+};
+
+class Doctor {
+ public:
+  explicit Doctor(options::CommandLine& program);
+  /// The status to exit with.
+  Result<int> run() const;
+
+ private:
+  VolumeAddress address_;
+  std::string peer_;
+  bool json_ = false;
+};
+
+class Top {
+ public:
+  explicit Top(options::CommandLine& program);
+  Result<> run() const;
+
+ private:
+  std::vector<std::string> wanted_;
+  std::chrono::nanoseconds interval_{std::chrono::seconds(1)};
+  bool once_ = false, json_ = false;
+};
+
+class LogLevel {
+ public:
+  explicit LogLevel(options::CommandLine& program);
+  Result<> run() const;
+
+ private:
+  std::string level_;
+  std::vector<std::string> wanted_;
 };
 
 // What `info` prints. Ages are told as of `now_seconds`.

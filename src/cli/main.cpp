@@ -24,23 +24,49 @@ Examples:
   lccfs info --local /srv/volume --json
   lccfs clients -c /etc/ceph/ceph.conf -p vms
   lccfs upgrade --local /srv/volume --dry-run
+  lccfs top
 
-Exit status: 0 done, 1 failed, 2 wrong usage.)"});
+Exit status: 0 done, 1 failed, 2 wrong usage; doctor has one more.)"});
   Mkfs mkfs(line);
   Info info(line);
   Clients clients(line);
   Evict evict(line);
+  Auth auth(line);
   Upgrade upgrade(line);
+  Df df(line);
+  Du du(line);
+  Stat stat(line);
+  Dump dump(line);
+  Load load(line);
+  Doctor doctor(line);
+  Top top(line);
+  LogLevel log(line);
   const auto text = line.parse(words);
   if (!text) return complain(program, text.error().context, program.usage);
   if (!text->empty()) return (std::cout << *text), EXIT_SUCCESS;
+  int status = EXIT_SUCCESS;
   const std::map<std::string, std::function<Result<>()>> commands{
-      {"mkfs", [&] { return mkfs.run(); }},       {"info", [&] { return info.run(); }},
-      {"clients", [&] { return clients.run(); }}, {"evict", [&] { return evict.run(); }},
+      {"mkfs", [&] { return mkfs.run(); }},
+      {"info", [&] { return info.run(); }},
+      {"clients", [&] { return clients.run(); }},
+      {"evict", [&] { return evict.run(); }},
+      {"auth", [&] { return auth.run(); }},
       {"upgrade", [&] { return upgrade.run(); }},
+      {"df", [&] { return df.run(); }},
+      {"doctor",
+       [&]() -> Result<> {
+         LCCFS_TRY(status, doctor.run());
+         return {};
+       }},
+      {"dump", [&] { return dump.run(); }},
+      {"load", [&] { return load.run(); }},
+      {"du", [&] { return du.run(); }},
+      {"stat", [&] { return stat.run(); }},
+      {"top", [&] { return top.run(); }},
+      {"log", [&] { return log.run(); }},
   };
   const auto done = commands.at(line.command())();
-  if (done) return EXIT_SUCCESS;
+  if (done) return status;
   print_error("lccfs " + line.command(), done.error().context);
   return program.failed;
 }

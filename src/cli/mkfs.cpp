@@ -24,6 +24,8 @@ A volume that is there already is never overwritten.)"});
               "how long the collector waits before it asks (default: 60)");
   line.option("--data-pool", "POOL", options::text(volume_.data_pool),
               "keep the files' bytes in this pool (may be erasure-coded)");
+  line.flag("--for-load", volume_.to_be_loaded,
+            "for lccfs load, which has to follow: the data objects\nof a volume whose metadata are lost may be there");
   line.check([this]() -> Result<> {
     if (!volume_.data_pool.empty() && !address_.local_directory.empty())
       return failure(ErrorCode::invalid, "--data-pool is for volumes in Ceph pools");

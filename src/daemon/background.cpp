@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/wait.h>
+#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -40,7 +41,10 @@ std::optional<int> Background::fork() {
 }
 
 void Background::ready() {
-  if (parent_fd_ < 0) return;
+  if (parent_fd_ < 0) {
+    sd_notify(0, "READY=1");
+    return;
+  }
   setsid();
   const bool moved = chdir("/") == 0;  // so that no other file system is kept busy
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -17,7 +17,7 @@ class Background {
   /// In the parent: waits until the child is ready or gone, and answers the status to exit with. In the child: nullopt.
   /// The child keeps its terminal until it is ready, for its error line.
   std::optional<int> fork();
-  /// In the child: the work has begun. Without a fork() before it: nothing.
+  /// In the child: the work has begun. Without a fork() before it: tells systemd so, if that waits for it.
   void ready();
 
  private:

@@ -3,18 +3,19 @@
 
 namespace lccfs::daemon {
 
-void add_log_options(options::CommandLine& line, LogOptions& values, const bool& foreground) {
+options::Store log_level(log::Level& level) {
   using log::Level;
+  return options::choice(
+      level, {{"debug", Level::debug}, {"info", Level::info}, {"warning", Level::warning}, {"error", Level::error}});
+}
+
+void add_log_options(options::CommandLine& line, LogOptions& values, const bool& foreground) {
   line.group("Log (default: syslog, or standard error with -f)");
   line.option("--log-file", "FILE", options::path(values.file), "log to this file; SIGHUP reopens it");
   line.flag("--log-syslog", values.to_syslog, "log to syslog, with -f too");
   line.exclude("--log-file", {"--log-syslog"});
-  line.option(
-      "--log-level", "LEVEL",
-      options::choice(
-          values.level,
-          {{"debug", Level::debug}, {"info", Level::info}, {"warning", Level::warning}, {"error", Level::error}}),
-      "debug, info, warning or error (default: info)");
+  line.option("--log-level", "LEVEL", log_level(values.level), "debug, info, warning or error (default: info)");
+  line.configurable(options::CommandLine::Section::of_program, {"--log-file", "--log-level"});
   line.check([&values, &foreground]() -> Result<> {
     values.to_syslog = values.to_syslog || (!foreground && values.file.empty());
     return {};

@@ -15,6 +15,8 @@ struct LogOptions {
   log::Level level = log::Level::info;
 };
 
+options::Store log_level(log::Level& level);
+
 /// --log-file, --log-syslog and --log-level. Without them: standard error in the foreground, syslog in the background.
 /// `foreground` is looked at after the rules that the line has already.
 void add_log_options(options::CommandLine& line, LogOptions& values, const bool& foreground);

@@ -143,6 +143,13 @@ void fields(auto& io, Is<LockStateRecord> auto& state) {
 }
 LCCFS_RECORD(LockStateRecord)
 
+void fields(auto& io, Is<DirectoryLeaseRecord> auto& lease) {
+  io.begin("directory lease").version();
+  io(lease.token);
+  io.require(lease.token.instance.value != 0, "no instance");
+}
+LCCFS_RECORD(DirectoryLeaseRecord)
+
 void fields(auto& io, Is<LocksRecord::Lock> auto& lock) {
   io(lock.is_flock, lock.is_exclusive, lock.first, lock.last);
   io.require(lock.first <= lock.last, "a lock of no bytes");
@@ -157,5 +164,12 @@ void fields(auto& io, Is<LocksRecord> auto& record) {
   io.require(out_of_order == record.locks.end(), "locks out of order");
 }
 LCCFS_RECORD(LocksRecord)
+
+void fields(auto& io, Is<TakenRecord> auto& taken) {
+  io.begin("taken").version();
+  io(taken.token);
+  io.require(taken.token.instance.value != 0, "no instance");
+}
+LCCFS_RECORD(TakenRecord)
 
 }  // namespace lccfs::format

@@ -121,6 +121,7 @@ constexpr Shape<InstanceId, InstanceId> step_number_shape{"l/*"};
 constexpr Shape<std::string, std::string> user_attribute_shape{"u/*"};
 constexpr Shape<std::uint64_t, Hash> map_shape{"m/*"};
 constexpr Shape<InstanceId, InstanceId> locks_shape{"k/*"};
+constexpr Shape<InstanceId, InstanceId> opener_shape{"o/*"};
 constexpr Shape<InstanceId, InstanceId> instance_shape{"s/*"};
 constexpr Shape<std::uint64_t, Digits> queue_shape{"q/*"};
 constexpr Shape<std::uint64_t, Digits> step_number_value_shape{"*"};
@@ -159,6 +160,7 @@ std::string step_number_key(InstanceId instance) { return step_number_shape.make
 std::string user_attribute_key(std::string_view name) { return user_attribute_shape.make(name); }
 std::string map_key(std::uint64_t block) { return map_shape.make(Hash{block}); }
 std::string locks_key(InstanceId instance) { return locks_shape.make(instance); }
+std::string opener_key(InstanceId instance) { return opener_shape.make(instance); }
 std::string instance_key(InstanceId instance) { return instance_shape.make(instance); }
 std::string queue_key(std::uint64_t number) { return queue_shape.make(Digits{number}); }
 std::string step_number_value(std::uint64_t number) { return step_number_value_shape.make(Digits{number}); }
@@ -181,6 +183,7 @@ std::optional<Token> parse_decision_key(std::string_view key) { return decision_
 std::optional<InstanceId> parse_step_number_key(std::string_view key) { return step_number_shape.parse(key); }
 std::optional<InstanceId> parse_instance_key(std::string_view key) { return instance_shape.parse(key); }
 std::optional<InstanceId> parse_locks_key(std::string_view key) { return locks_shape.parse(key); }
+std::optional<InstanceId> parse_opener_key(std::string_view key) { return opener_shape.parse(key); }
 std::optional<std::uint64_t> parse_queue_key(std::string_view key) { return queue_shape.parse(key); }
 std::optional<std::uint64_t> parse_map_key(std::string_view key) { return map_shape.parse(key); }
 std::optional<std::uint64_t> parse_step_number(std::string_view value) { return step_number_value_shape.parse(value); }

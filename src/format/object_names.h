@@ -52,6 +52,7 @@ std::string step_number_key(InstanceId instance);       // l/<instance>
 std::string user_attribute_key(std::string_view name);  // u/<name>
 std::string map_key(std::uint64_t block);               // m/<16 hex digits>: in order of the blocks
 std::string locks_key(InstanceId instance);             // k/<instance>
+std::string opener_key(InstanceId instance);            // o/<instance>
 // Keys of Super and of session objects.
 inline constexpr const char* rename_lock_key = "rename";
 std::string instance_key(InstanceId instance);  // s/<instance>
@@ -90,5 +91,6 @@ std::optional<InstanceId> parse_instance_key(std::string_view key);
 std::optional<std::uint64_t> parse_queue_key(std::string_view key);
 std::optional<std::uint64_t> parse_map_key(std::string_view key);
 std::optional<InstanceId> parse_locks_key(std::string_view key);
+std::optional<InstanceId> parse_opener_key(std::string_view key);
 
 }  // namespace lccfs::format

@@ -33,10 +33,12 @@ inline constexpr const char* atime = "atime";    // TimeRecord, each
 inline constexpr const char* mtime = "mtime";
 inline constexpr const char* ctime = "ctime";  // set by each change of attributes or names
 inline constexpr const char* wtime = "wtime";  // regular file: changed by the lease's holder; st_ctime is the later one
-inline constexpr const char* lease = "lease";  // regular file: NumberRecord, the instance that holds the write lease
+/// Regular file: NumberRecord, the instance that holds the write lease. Directory: DirectoryLeaseRecord.
+inline constexpr const char* lease = "lease";
 inline constexpr const char* fence =
     "fence";  // regular file: NumberRecord, number of the last fence before a take-over
 inline constexpr const char* locks = "locks";  // regular file: LockStateRecord
+inline constexpr const char* taken = "taken";  // regular file: TakenRecord, changes whenever the lease is taken
 inline constexpr const char* nsub = "nsub";    // directory: NumberRecord, how many subdirectories
 }  // namespace xattr
 
@@ -57,6 +59,8 @@ inline constexpr std::uint64_t space_units = 1;  // map blocks (m/) may be of re
 inline constexpr std::uint64_t moves = 2;        // marked entries, and committed decisions
 inline constexpr std::uint64_t acls = 4;         // POSIX ACLs, which say who may do what, and change with the mode
 inline constexpr std::uint64_t locks = 8;        // locks of files between clients
+inline constexpr std::uint64_t openers = 16;     // who has a file open, and `taken` for whose pages are right
+inline constexpr std::uint64_t directory_leases = 32;  // directories that one client alone may change
 }  // namespace feature
 
 struct SuperRecord {  // led by the 8 bytes "LCCFSvol"; the format version is the record's version byte's neighbour
@@ -205,6 +209,12 @@ struct LockStateRecord {
   bool operator==(const LockStateRecord&) const = default;
 };
 
+/// Who alone may change a directory (docs/NAMES.md).
+struct DirectoryLeaseRecord {
+  Token token;  ///< of the step that took it: the instance holds it, and no two tenures have the same
+  bool operator==(const DirectoryLeaseRecord&) const = default;
+};
+
 /// The value of a k/ key: the locks of one client's owners.
 struct LocksRecord {
   struct Lock {
@@ -219,7 +229,14 @@ struct LocksRecord {
   bool operator==(const LocksRecord&) const = default;
 };
 
-/// The value of a reverse key, a d/ key or a p/ key: there is nothing to say, but no value is ever empty.
+/// Changes whenever an instance takes a file's lease: while nobody holds it, bytes are what they were when it last was
+/// the same (docs/DATA.md section 9).
+struct TakenRecord {
+  Token token;
+  bool operator==(const TakenRecord&) const = default;
+};
+
+/// The value of a reverse key, a d/ key, a p/ key or an o/ key: there is nothing to say, but no value is ever empty.
 inline constexpr std::string_view marker_value = "\1";
 
 /// The value of the reverse key that belongs to an entry: a mark stands there, too.
@@ -274,13 +291,16 @@ struct Question {
     store_attributes = 2,
     share_locks = 3,    ///< to write the file's locks out, and to tell the asker when some of them go
     locks_changed = 4,  ///< some have gone. done: somebody there waits for them; busy: nobody does any more
+    file_opened = 5,    ///< store_attributes, and the asker has the file open: it is to be told of changes
+    file_changed = 6,   ///< by its lease's holder. done: it is open there; busy: it is not, and need not be told again
+    release_directory = 7,  ///< the directory's lease
   };
   Kind kind = Kind::release_lease;
   Ino ino;
   bool from_open = false;        // store_attributes: the asker opens the file, or has it open and reads its end
   std::vector<Ino> others = {};  // store_attributes: of these too, at most question_limit - 1
   std::uint64_t work = 0;        // what an earlier answer to this question has named
-  InstanceId asker = {};         // of questions about locks
+  InstanceId asker = {};         // from share_locks on
   bool operator==(const Question&) const = default;
 };
 inline constexpr std::uint32_t question_limit = 64;

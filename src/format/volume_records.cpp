@@ -36,6 +36,12 @@ LCCFS_RECORD(SuperRecord)
 Result<> check_features(const SuperRecord& super, bool read_only) {
   const auto unknown = [&super](FeatureMask mask) { return super.*mask & ~known_bits(mask); };
   const auto names = [&unknown](FeatureMask mask) { return feature_names(mask, unknown(mask)); };
+  if ((super.incompat & being_loaded) != 0) {
+    return failure(
+        ErrorCode::unsupported,
+        "the volume is to be loaded, or a load was cut short: run lccfs load, once more with the same dump; or "
+        "remove its objects and make it anew");
+  }
   if (unknown(&SuperRecord::incompat) != 0) {
     return failure(ErrorCode::unsupported, "the volume uses features that this version does not know (incompat " +
                                                names(&SuperRecord::incompat) + "): use a newer one");
@@ -136,9 +142,10 @@ void fields(auto& io, Is<Question> auto& question) {
       io.begin("question")
           .version(question.others.empty() && question.work == 0 ? record_version : version_with_others,
                    version_with_others);
-  io.enumeration(question.kind, Question::Kind::locks_changed);
+  using Kind = Question::Kind;
+  io.enumeration(question.kind, Kind::release_directory);
   io(question.ino, question.from_open);
-  if (question.kind >= Question::Kind::share_locks) io(question.asker);
+  if (question.kind >= Kind::share_locks && question.kind <= Kind::file_changed) io(question.asker);
   if (version != version_with_others) return;
   io.list(question.others, question_limit - 1, "too many inodes");
   io(question.work);

@@ -62,21 +62,38 @@ Result<> Namespace::set_mode_and_owner(const Caller& caller, const Inode& known,
     attr.gid = changes.gid.value_or(attr.gid);
     return {};
   };
-  LCCFS_TRY(const auto changed, or_stale(change_attr(instance_, known.ino, change, &known)));
+  LCCFS_TRY(const auto changed, or_stale(change_attr_of(known.ino, change, &known)));
   attr_changed(changed);
   return {};
 }
 
-Result<> Namespace::set_blind_times(Ino ino, const SetAttributes& changes) {
-  const auto time = wall_time();
-  LCCFS_TRY(const auto applied,
-            or_stale(instance_.run_repeatable(txn::set_times(ino, changes.atime, changes.mtime, time))));
-  metadata_.inodes.change(ino, applied.version, [&changes, time](Inode& view) {
-    view.ctime = time;
-    view.atime = changes.atime.value_or(view.atime);
-    view.mtime = changes.mtime.value_or(view.mtime);
+Result<Inode> Namespace::change_attr_of(Ino ino, const EditAttr& change, const Inode* known) {
+  return change_attr(instance_, ino, change, known, [this, ino](MetaTxn step) -> Result<StepResult> {
+    auto done = leases_.run(std::move(step));
+    if (done && done->decided == Decided::refused) LCCFS_CHECK(leases_.make_way(ino));
+    return done;
   });
-  return {};
+}
+
+Result<> Namespace::set_blind_times(const Inode& known, const SetAttributes& changes) {
+  for (Attempts tries(instance_);;) {
+    LCCFS_CHECK(tries.next());
+    const auto time = wall_time();
+    auto step = txn::set_times(known.ino, changes.atime, changes.mtime, time);
+    const auto applied = or_stale(known.is_directory() ? leases_.run_repeatable(std::move(step))
+                                                       : instance_.run_repeatable(std::move(step)));
+    if (!applied && applied.error().code == ErrorCode::guard_failed) {
+      LCCFS_CHECK(leases_.make_way(known.ino));
+      continue;
+    }
+    if (!applied) return std::unexpected(applied.error());
+    metadata_.inodes.change(known.ino, applied->version, [&changes, time](Inode& view) {
+      view.ctime = time;
+      view.atime = changes.atime.value_or(view.atime);
+      view.mtime = changes.mtime.value_or(view.mtime);
+    });
+    return {};
+  }
 }
 
 Result<AttributesReply> Namespace::set_attributes(const Caller& caller, Ino ino, const SetAttributes& changes) {
@@ -86,7 +103,7 @@ Result<AttributesReply> Namespace::set_attributes(const Caller& caller, Ino ino,
   LCCFS_CHECK(set_mode_and_owner(caller, *known, changes));
   if (changes.size_bytes || changes.atime || changes.mtime) {
     if (known->attr.type == FileType::regular) return files_.set_size_and_times(ino, changes);
-    LCCFS_CHECK(set_blind_times(ino, changes));
+    LCCFS_CHECK(set_blind_times(*known, changes));
   }
   return get_attributes(ino);
 }

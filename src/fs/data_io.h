@@ -13,6 +13,7 @@
 
 #include "base/mutex.h"
 #include "base/thread_pool.h"
+#include "fs/announcements.h"
 #include "fs/file_node.h"
 #include "fs/kernel_view.h"
 #include "fs/lease_holders.h"
@@ -26,6 +27,7 @@ struct DataIo {
   LeaseHolders& holders;
   KernelView& kernel;
   DirtyRoom& room;
+  Announcements& announcements;
   /// How old a mode may be that says whether a user's write clears setuid.
   const std::chrono::nanoseconds attributes_ttl;
 

@@ -103,7 +103,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
     if (!io.room.is_open() || size_bytes() == 0 || syncs_data() || (request.flags & O_DIRECT) != 0) return false;
     if (node->buffer->is_failing()) return false;
     const Lock lock(node->mutex);
-    return !node->is_shared;
+    return !node->is_used_elsewhere();
   }
 
   bool is_ready() {
@@ -234,6 +234,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
 
   /// A page that was read before the bytes were there is old: such pages are dropped before the write is answered.
   void answer_after_pages(Result<std::size_t> result) {
+    io.announcements.changed(*node);
     if (pages == DataIo::Pages::written) return done(std::move(result));
     io.kernel.drop_written_pages(
         node->ino, offset, size_bytes(),

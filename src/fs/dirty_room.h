@@ -38,6 +38,10 @@ class DirtyRoom {
   void give_back(std::uint64_t bytes) EXCLUDES(mutex_);
   /// Whether a buffer is to write out what it has been given, instead of waiting for more.
   bool is_short() const EXCLUDES(mutex_);
+  std::uint64_t used_bytes() const EXCLUDES(mutex_) {
+    const Lock lock(mutex_);
+    return used_bytes_;
+  }
 
   /// A buffer has bytes now, or none any more.
   void add(const std::shared_ptr<WriteBuffer>& buffer) EXCLUDES(mutex_);

@@ -97,18 +97,49 @@ Result<OpenReply> Files::open_node(const Caller& caller, const std::shared_ptr<F
 Result<> Files::empty(const Caller& caller, FileNode& node) {
   const AloneInGate alone(node.gate);
   LCCFS_CHECK(io_.clear_privileges(node, caller));
-  return node.truncate(0);
+  auto cut = node.truncate(0);
+  announcements_.changed(node);
+  return cut;
 }
 
 /// As an open makes it: what another client has written under its lock is seen under ours (docs/LOCKS.md section 6).
 Result<> Files::refresh(FileNode& node) {
+  kernel_.wait_for_changes(node.ino);
   auto view = read_told(node.ino, LeaseHolders::Ask::for_opening);
   if (!view) return std::unexpected(gone_is_stale(std::move(view).error()));
   node.learn(*view);
-  static_cast<void>(opened(*view, O_DIRECT));
-  bool leased_here = false;
-  kernel_.drop_attributes_unless(attributes_behind(*view, leased_here));
+  look_again(*view);
   return {};
+}
+
+/// Under a lock nothing is dropped behind a program's back: what others have done before is seen by then, and a kernel
+/// that is told to drop a size while it asks for it goes on with the one that it had (docs/DATA.md section 12).
+bool Files::is_put_off_by_lock(Ino ino) {
+  auto node = open_files_.existing(ino);
+  if (!node) return false;
+  const bool is_locked = node->locks.is_held();
+  if (is_locked) node->is_changed_under_lock = true;
+  open_files_.let_go(std::move(node));
+  return is_locked;
+}
+
+void Files::changed_elsewhere(Ino ino) {
+  kernel_.changed_elsewhere(ino, [this, ino] { return !is_put_off_by_lock(ino); });
+}
+
+void Files::look_again(const Inode& view) {
+  static_cast<void>(opened(view, O_DIRECT));
+  bool leased_here = false;
+  kernel_.drop_attributes_unless(attributes_behind(view, leased_here));
+}
+
+/// This client has lost its watch for a while: nobody could tell it what has changed.
+void Files::begin_anew() {
+  for (auto& node : open_files_.all()) {
+    if (node->opener_key->is_open()) changed_elsewhere(node->ino);
+    open_files_.let_go(std::move(node));
+  }
+  opener_keys_.begin_anew();
 }
 
 bool Files::is_written(const FileNode& node) {

@@ -185,6 +185,7 @@ FileLocks::Tried FileLocks::granted(const LockRequest& wanted) {
   Tried tried;
   tried.owner_had_some = table_.own(wanted) != nullptr;
   table_.set(wanted);
+  is_held_ = !table_.empty();
   if (!others_.empty()) tried.by = others_.begin()->first;
   if (came_ != seen_ || !others_.empty()) tried.came = came_;
   return tried;
@@ -206,6 +207,7 @@ Result<FileLocks::Tried> FileLocks::lock(const LockRequest& wanted, const Expire
     auto none = wanted;
     none.type = LockType::none;
     table_.set(none);
+    is_held_ = !table_.empty();
     tried.dropped_some = true;
     static_cast<void>(store_what_is_left());
   }
@@ -245,6 +247,7 @@ bool FileLocks::set_at_once(const LockRequest& wanted) {
   if (instance_.fenced() || !is_kept_here || !is_free || !has_room_for(wanted)) return false;
   is_used_ = true;
   table_.set(wanted);
+  is_held_ = !table_.empty();
   return true;
 }
 
@@ -286,6 +289,7 @@ Result<bool> FileLocks::drop(const std::function<void(LockTable&)>& what) {
     return failure(ErrorCode::no_locks, format::inode_object(ino_) + ": too many locks");
   }
   table_ = std::move(left);
+  is_held_ = !table_.empty();
   const auto done = store_what_is_left();
   const bool is_over = !done && (done.error().code == ErrorCode::fenced || done.error().code == ErrorCode::stale);
   if (!done && !is_over) {

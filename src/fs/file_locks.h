@@ -74,6 +74,8 @@ class FileLocks {
   Result<bool> drop(const std::function<void(LockTable&)>& what) EXCLUDES(mutex_);
   /// Another client asks: what memory has is stored, and what was dropped is gone.
   Result<> share() EXCLUDES(mutex_);
+  /// Whether somebody here has a lock. Never blocks.
+  bool is_held() const { return is_held_.load(); }
   /// Whether that client has locks here, or the lease. 1 read.
   Result<bool> is_used_by(InstanceId other) EXCLUDES(mutex_);
 
@@ -96,7 +98,7 @@ class FileLocks {
 
   const Ino ino_;
   Instance& instance_;
-  std::atomic<bool> is_used_ = false;
+  std::atomic<bool> is_used_ = false, is_held_ = false;
   Mutex mutex_;  // held over the store's answers: one step in flight
   LockTable table_ GUARDED_BY(mutex_);
   /// As of the last read or own step; nullopt: not known.

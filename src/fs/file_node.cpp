@@ -12,6 +12,7 @@
 #include "fs/file_node.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 #include "format/layout.h"
@@ -65,27 +66,28 @@ std::optional<Attributes> FileNode::acknowledged(const Inode& read) {
 
 void FileNode::born(Inode made) {
   const Lock lock(mutex);
-  kernel_.lease_taken(ino, 0);
+  kernel_.lease_taken(ino, {});
   take(std::move(made));
   lease_held = true;
 }
 
 void FileNode::unborn() {
   const Lock lock(mutex);
-  kernel_.lease_released(ino, 0);
+  kernel_.lease_released(ino, {});
   lease_held = false;
 }
 
 // ---- the lease
 
 /// Nothing is answered from memory, and nothing written, before the tail is clean.
-Result<> FileNode::taken(Inode inode, std::uint64_t unchanged_since) {
+Result<> FileNode::taken(Inode inode, const objects::BytesStamp& unchanged_since) {
   const auto size_bytes = inode.size_bytes;
   {
     const Lock lock(mutex);
+    for (const auto opener : inode.openers) add_opener(opener);
     take(std::move(inode));
   }
-  if (unchanged_since == 0) {
+  if (!unchanged_since.is_known()) {
     LCCFS_CHECK(cut_data(size_bytes));
     believe_some_there();
   }
@@ -110,7 +112,30 @@ Result<MetaTxn> FileNode::release_step() {
   LCCFS_CHECK(clean_tail());
   const Lock lock(mutex);
   covered_size_bytes = view.size_bytes;
-  return txn::release_lease(ino, instance_.id(), dirty_changes(true));
+  auto step = txn::release_lease(ino, instance_.id(), dirty_changes(true));
+  released_as_.reset();
+  if (!to_another_ || !opener_key->begin_release()) return step;
+  if (!view.taken) released_as_ = instance_.next_token();
+  return txn::with_opener(std::move(step), instance_.id(), released_as_);
+}
+
+void FileNode::add_opener(InstanceId opener) {
+  if (opener == instance_.id()) return;
+  openers[opener] = ++times_heard_;
+  is_told_of = true;
+}
+
+bool FileNode::is_used_elsewhere() const { return is_shared || is_told_of; }
+
+Result<> FileNode::release_to_another() {
+  {
+    const Lock lock(mutex);
+    to_another_ = true;
+  }
+  auto released = release();
+  const Lock lock(mutex);
+  to_another_ = false;
+  return released;
 }
 
 Result<> FileNode::release_at_any_price() {
@@ -135,7 +160,12 @@ void FileNode::lose_buffer(const Error& why) {
 }
 
 void FileNode::released(std::uint64_t version) {
-  kernel_.lease_released(ino, version);
+  view.version = version;
+  if (const auto token = std::exchange(released_as_, std::nullopt)) view.taken = token;
+  kernel_.lease_released(ino, version != 0 ? view.bytes_stamp() : objects::BytesStamp{});
+  opener_key->end_release(version != 0);
+  openers.clear();
+  is_told_of = false;
   stored_size_bytes = view.size_bytes;
   times_stored = times_changed;
   dirty_map_blocks.clear();
@@ -143,7 +173,6 @@ void FileNode::released(std::uint64_t version) {
   dirty_since.reset();
   idle_since.reset();
   view.lease.reset();
-  view.version = version;
 }
 
 // ---- what is to be stored

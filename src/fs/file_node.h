@@ -8,7 +8,9 @@
 // all of them.
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -19,6 +21,7 @@
 #include "fs/io_gate.h"
 #include "fs/kernel_view.h"
 #include "fs/lease.h"
+#include "fs/opener_key.h"
 #include "fs/write_buffer.h"
 #include "txn/file_txn.h"
 
@@ -31,12 +34,17 @@ class FileNode final : public Lease {
         locks(inode, instance),
         buffer(std::make_shared<WriteBuffer>(inode, instance.store(), instance.super().object_size_bytes,
                                              std::move(room))),
+        opener_key(std::make_shared<OpenerKey>(instance)),
         kernel_(kernel) {}
 
   IoGate gate;
   FileLocks locks;
+  /// Another client has told of a change while somebody here had a lock: the kernel is told once nobody has.
+  std::atomic<bool> is_changed_under_lock = false;
   /// What was written and is not in the store yet.
   const std::shared_ptr<WriteBuffer> buffer;
+  /// The key that says that this client has it open.
+  const std::shared_ptr<OpenerKey> opener_key;
 
   // -- what is known of the file
   /// With the lease: what was acknowledged, and stat answers. Without: the inode as it was last read; ino 0: not yet.
@@ -69,6 +77,15 @@ class FileNode final : public Lease {
   bool release_is_posted GUARDED_BY(mutex) = false;
   bool is_idle() const REQUIRES(mutex) { return lease_held && writers == 0; }
 
+  // -- announcements.h
+  /// Under the lease: other clients that have it open, and when that was heard of each last: numbers that never come
+  /// again, because an answer may come under the next lease.
+  std::map<InstanceId, std::uint64_t> openers GUARDED_BY(mutex);
+  std::atomic<bool> is_told_of = false;  // whether there are any; for the path of a write
+  void add_opener(InstanceId opener) REQUIRES(mutex);
+  /// Another client reads what is written here, or may: writes and closes wait for the store.
+  bool is_used_elsewhere() const REQUIRES(mutex);
+
   /// The inode was read anew: without the lease, the newest read is what is known of it.
   void learn(Inode read) EXCLUDES(mutex);
   /// Mode, owner, flags and ctime of it. Versions order what is read and what is changed here; times of two clients'
@@ -95,6 +112,9 @@ class FileNode final : public Lease {
   void set_units_there(ObjectIndex index, std::uint64_t units) REQUIRES(mutex);
   /// Stores what is buffered; and size, times and believed map bits if they are dirty. 0 steps if nothing is.
   Result<> store_dirty(bool with_times) EXCLUDES(step_mutex, mutex);
+  /// Releases the lease to another client: the same step tells it who has the file open here. The caller is alone in
+  /// the gate.
+  Result<> release_to_another() EXCLUDES(step_mutex, mutex);
   /// Releases the lease, though bytes may be lost that cannot be stored: the programs that have the file open here are
   /// told so. The caller is alone in the gate.
   Result<> release_at_any_price() EXCLUDES(step_mutex, mutex);
@@ -123,7 +143,7 @@ class FileNode final : public Lease {
   Result<> confirm_lease() EXCLUDES(step_mutex, mutex);
 
  private:
-  Result<> taken(Inode inode, std::uint64_t unchanged_since) REQUIRES(step_mutex) EXCLUDES(mutex) override;
+  Result<> taken(Inode inode, const objects::BytesStamp& unchanged_since) REQUIRES(step_mutex) EXCLUDES(mutex) override;
   Result<MetaTxn> release_step() REQUIRES(step_mutex) EXCLUDES(mutex) override;
   void released(std::uint64_t version) REQUIRES(step_mutex, mutex) override;
 
@@ -139,8 +159,11 @@ class FileNode final : public Lease {
   Result<> cut_data(std::uint64_t size_bytes) REQUIRES(step_mutex) EXCLUDES(mutex);
 
   KernelView& kernel_;
-  std::uint64_t cuts_ GUARDED_BY(mutex) = 0;          // how often the size was not raised, but set
-  std::uint64_t attr_version_ GUARDED_BY(mutex) = 0;  // as of which what is known of mode, owner and flags is right
+  std::uint64_t times_heard_ GUARDED_BY(mutex) = 0;
+  std::uint64_t cuts_ GUARDED_BY(mutex) = 0;            // how often the size was not raised, but set
+  bool to_another_ GUARDED_BY(mutex) = false;           // is it being released so
+  std::optional<Token> released_as_ GUARDED_BY(mutex);  // `taken`, where the step that releases the lease is to set it
+  std::uint64_t attr_version_ GUARDED_BY(mutex) = 0;    // as of which what is known of mode, owner and flags is right
 };
 
 }  // namespace lccfs

@@ -135,13 +135,23 @@ class MountedVolume final : public FileSystem {
     instance_->look_around();
     files_.tick();
   }
+  bool fenced() const override { return instance_->fenced(); }
   std::chrono::seconds grace_period() const override { return std::chrono::seconds(instance_->super().grace_seconds); }
   Result<GarbageReport> collect_garbage(const std::stop_token& stop) override {
     if (instance_->read_only()) return failure(ErrorCode::read_only, "a read-only mount collects nothing");
     if (!collector_) collector_.emplace(*instance_, reclaim::CollectorOptions{.jobs = 4, .grace = grace_period()});
-    if (collector_->another_is_at_work(grace_period())) return GarbageReport{};
+    if (collector_->another_is_at_work(grace_period())) return GarbageReport{.is_left_to_another = true};
     LCCFS_TRY(const auto pass, collector_->pass(stop));
-    return GarbageReport{pass.inodes_removed, pass.data_objects_removed, pass.bytes_freed};
+    return GarbageReport{.inodes_removed = pass.inodes_removed,
+                         .data_objects_removed = pass.data_objects_removed,
+                         .bytes_freed = pass.bytes_freed,
+                         .items_left = pass.items_left};
+  }
+  MountCounts counts() const override {
+    MountCounts counts;
+    files_.count(counts);
+    names_.count(counts);
+    return counts;
   }
   void set_kernel_cache(KernelCache* cache) override { files_.set_kernel_cache(cache); }
 

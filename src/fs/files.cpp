@@ -22,10 +22,15 @@ Files::Files(Instance& instance, ThreadPool& pool, const FileSystemOptions& opti
       holders_(instance),
       room_(std::make_shared<DirtyRoom>(options.dirty_limit_bytes, instance.clock())),
       open_files_(instance, holders_, kernel_, room_),
-      io_{instance, pool, holders_, kernel_, *room_, options.attributes_ttl},
+      announcements_(instance, open_files_),
+      io_{instance, pool, holders_, kernel_, *room_, announcements_, options.attributes_ttl},
       recalls_(instance, open_files_, kernel_),
       idle_leases_(open_files_, instance, *room_, options.idle_leases),
-      locks_(instance, open_files_, holders_, [this](FileNode& node) { return refresh(node); }) {
+      locks_(instance, open_files_, holders_, [this](FileNode& node) { return refresh(node); }),
+      opener_keys_(instance, open_files_, [this](const Inode& view) {
+        if (!is_put_off_by_lock(view.ino)) look_again(view);
+      }) {
+  instance.set_missed_handler([this] { begin_anew(); });
   instance.set_question_handler([this](const format::Question& question) { return answer(question); });
   look_at_space();
 }
@@ -34,8 +39,11 @@ Files::~Files() { stop_answering(); }
 
 void Files::stop_answering() {
   instance_.set_question_handler(nullptr);
+  instance_.set_missed_handler(nullptr);
   recalls_.wait();
   locks_.end();
+  opener_keys_.end();
+  announcements_.end();
   Lock lock(tasks_mutex_);
   tasks_changed_.wait(lock, [this]() REQUIRES(tasks_mutex_) { return tasks_ == 0; });
 }
@@ -43,9 +51,24 @@ void Files::stop_answering() {
 /// Waits for no step on the store.
 format::Answer Files::answer(const format::Question& question) {
   using Kind = format::Question::Kind;
+  using Answer = format::Answer::Kind;
+  if (question.kind == Kind::release_directory) {
+    format::Answer answer{Answer::busy};
+    directory_handler_.call([&](const auto& handler) { answer = handler(question); });
+    return answer;
+  }
   if (question.kind == Kind::locks_changed) {
-    using Answer = format::Answer::Kind;
     return {locks_.changed(question.ino, question.asker) ? Answer::done : Answer::busy};
+  }
+  if (question.kind == Kind::file_changed) {
+    changed_elsewhere(question.ino);
+    return {opener_keys_.is_open(question.ino) ? Answer::done : Answer::busy};
+  }
+  if (question.kind == Kind::file_opened) {
+    // Before it stores what is buffered: what is written from then on waits for the store, and is told.
+    auto node = open_files_.node(question.ino);
+    announcements_.opened(*node, question.asker);
+    open_files_.let_go(std::move(node));
   }
   if (question.kind == Kind::share_locks) locks_.is_wanted(question.ino, question.asker);
   return recalls_.answer(question);
@@ -161,8 +184,11 @@ Result<> Files::store_before_naming(const Inode& view, std::chrono::nanoseconds 
 void Files::attributes_changed(const Inode& view) {
   const auto node = open_files_.existing(view.ino);
   if (!node) return;
-  const Lock lock(node->mutex);
-  node->learn_attr(view);
+  {
+    const Lock lock(node->mutex);
+    node->learn_attr(view);
+  }
+  announcements_.changed(*node);
 }
 
 std::optional<bool> Files::has_capability(Ino ino) const {
@@ -198,12 +224,24 @@ void Files::post(ThreadPool::Work work) {
   });
 }
 
+void Files::count(MountCounts& counts) const {
+  open_files_.count(counts);
+  counts.leases_recalled = recalls_.begun();
+  counts.dirty_bytes = room_->used_bytes();
+  counts.locks_waiting = locks_.waiting();
+}
+
 void Files::tick() {
   const auto now = instance_.clock().elapsed();
   look_at_space();
   locks_.tick();
   idle_leases_.begin_count();
   for (auto& node : open_files_.all()) {
+    opener_keys_.see_to(node);
+    if (node->is_changed_under_lock && !node->locks.is_held()) {
+      node->is_changed_under_lock = false;
+      changed_elsewhere(node->ino);
+    }
     if (idle_leases_.see_to(node)) {
       open_files_.let_go(std::move(node));
       continue;
@@ -223,6 +261,7 @@ void Files::tick() {
     post([this, node] {
       auto stored = node->store_dirty(true);
       if (!stored) log::error(format::inode_object(node->ino) + ": storing it: " + stored.error().context);
+      announcements_.changed(*node);  // some may have failed to be stored when it was written
       const Lock lock(node->mutex);
       if (!stored && node->dirty_since) node->dirty_since = instance_.clock().elapsed();
       node->store_is_posted = false;

@@ -10,6 +10,7 @@
 
 #include "base/mutex.h"
 #include "base/thread_pool.h"
+#include "fs/announcements.h"
 #include "fs/data_io.h"
 #include "fs/idle_leases.h"
 #include "fs/inodes.h"
@@ -17,6 +18,7 @@
 #include "fs/lease_holders.h"
 #include "fs/locks.h"
 #include "fs/open_files.h"
+#include "fs/opener_keys.h"
 #include "fs/recalls.h"
 #include "instance/instance.h"
 #include "lccfs/file_system.h"
@@ -79,7 +81,11 @@ class Files {
   Locks& locks() { return locks_; }
   void forget(Ino ino) { kernel_.forget(ino); }
   void tick();
+  /// Sets what is of files, leases and locks.
+  void count(MountCounts& counts) const;
   void set_kernel_cache(KernelCache* cache) { kernel_.set(cache); }
+  /// Who answers questions about directories. Returns when the last one is no longer running.
+  void set_directory_handler(Instance::QuestionHandler handler) { directory_handler_.set(std::move(handler)); }
   Result<> release_everything();
   /// Other instances get no answer from now on; what they have asked for is done when it returns.
   void stop_answering();
@@ -96,6 +102,10 @@ class Files {
   Result<> empty(const Caller& caller, FileNode& node);
   OpenReply opened(const Inode& view, int flags);
   Result<> refresh(FileNode& node);
+  void look_again(const Inode& view);
+  bool is_put_off_by_lock(Ino ino);
+  void changed_elsewhere(Ino ino);
+  void begin_anew();
   static bool is_written(const FileNode& node);
   void clean_up_after(const std::shared_ptr<FileNode>& left, InstanceId holder);
   enum class Dirty { is_stored, may_stay };
@@ -107,6 +117,7 @@ class Files {
   Result<std::optional<Inode>> set_times_unleased(Ino ino, const SetAttributes& changes);
 
   Instance& instance_;
+  Exchangeable<Instance::QuestionHandler> directory_handler_;
   ThreadPool& pool_;
   const FileSystemOptions options_;
   KernelView kernel_;
@@ -118,10 +129,12 @@ class Files {
   Mutex tasks_mutex_;
   std::condition_variable tasks_changed_;
   unsigned tasks_ GUARDED_BY(tasks_mutex_) = 0;  // of ours on the pool, or in line for it
+  Announcements announcements_;
   DataIo io_;
   Recalls recalls_;
   IdleLeases idle_leases_;
   Locks locks_;
+  OpenerKeys opener_keys_;
 };
 
 }  // namespace lccfs

@@ -31,7 +31,7 @@ bool is_idle(const FileNode& node) {
 bool IdleLeases::may_keep(const FileNode& node) const {
   if (kept_ >= limit_ || !room_.is_open() || node.buffer->is_failing() || instance_.fenced()) return false;
   const Lock lock(node.mutex);
-  return !node.is_shared;
+  return !node.is_used_elsewhere();
 }
 
 bool IdleLeases::keep(FileNode& node) {

@@ -80,7 +80,7 @@ Result<Acl> stored_acl(Ino ino, const std::string& name, const Bytes& stored) {
 }
 
 Result<Inode> change_attr(Instance& instance, Ino ino, const std::function<Result<>(format::AttrRecord&)>& change,
-                          const Inode* known) {
+                          const Inode* known, const RunStep& on_directory) {
   InodeParts parts{.map = InodeParts::Map::whole};
   std::optional<Inode> view;
   if (known != nullptr) view = *known;
@@ -102,7 +102,9 @@ Result<Inode> change_attr(Instance& instance, Ino ino, const std::function<Resul
     const auto sent = instance.clock().elapsed();
     const auto now = instance.clock().wall_time();
     const auto lost_flags = view->attr.flags & ~attr.flags;
-    LCCFS_TRY(const auto result, instance.run(txn::change_attr(ino, {view->attr_raw, attr}, now, lost_flags, acl)));
+    auto step = txn::change_attr(ino, {view->attr_raw, attr}, now, lost_flags, acl);
+    const bool is_guarded = on_directory && view->is_directory();
+    LCCFS_TRY(const auto result, is_guarded ? on_directory(std::move(step)) : instance.run(std::move(step)));
     if (result.decided == Decided::applied) {
       if (result.version == 0) return read_inode_and_map(instance, ino);
       view->attr = attr;

@@ -34,8 +34,10 @@ Result<Acl> stored_acl(Ino ino, const std::string& name, const Bytes& stored);
 
 /// Changes `attr` under a guard on its old value, ctime with it (1 read unless `known` is still right, 1 write):
 /// `change` edits the record, and may be called again after a lost race. The key of a flag that goes goes, too. An
-/// access ACL changes with the mode; it is read first. Answers the inode as it is then.
+/// access ACL changes with the mode; it is read first. Answers the inode as it is then. A directory's step goes by way
+/// of `on_directory`, if there is one.
+using RunStep = std::function<Result<StepResult>(MetaTxn)>;
 Result<Inode> change_attr(Instance& instance, Ino ino, const std::function<Result<>(format::AttrRecord&)>& change,
-                          const Inode* known = nullptr);
+                          const Inode* known = nullptr, const RunStep& on_directory = {});
 
 }  // namespace lccfs

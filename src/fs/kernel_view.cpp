@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "fs/kernel_view.h"
 
+#include <utility>
+
 namespace lccfs {
 
 void KernelView::set(KernelCache* cache) {
@@ -50,13 +52,13 @@ bool KernelView::right_for(const Pages& pages, const Inode& view, Holder holder)
   if (!pages.may_be_held) return true;
   if (!pages.right || holder == Holder::another) return false;
   // Ours in memory and not in the store: it was released, and others may have come and gone since.
-  return pages.leased ? holder == Holder::me : pages.version == view.version;
+  return pages.leased ? holder == Holder::me : pages.stamp == view.bytes_stamp();
 }
 
-/// From now on. What another holds may change at any time without a new version.
+/// From now on. What another holds may change at any time under the same stamp.
 void KernelView::are_right(Pages& pages, const Inode& view, Holder holder) {
   pages.right = pages.leased ? holder == Holder::me : holder == Holder::nobody;
-  pages.version = view.version;
+  pages.stamp = view.bytes_stamp();
 }
 
 bool KernelView::opened(const Inode& view, Holder holder, bool buffered) {
@@ -91,36 +93,36 @@ void KernelView::closed(Ino ino) {
 void KernelView::mapped(Ino ino) {
   const Lock lock(mutex_);
   auto& pages = pages_[ino];
-  // Their version is not known: the next open drops them, unless the lease is ours.
+  // As of when they are right is not known: the next open drops them, unless the lease is ours.
   pages.right = pages.leased && (pages.right || !pages.may_be_held);
   pages.may_be_held = true;
   ++pages.buffered_handles;
   ++pages.opens;
 }
 
-void KernelView::lease_taken(Ino ino, std::uint64_t since_version) {
+void KernelView::lease_taken(Ino ino, const objects::BytesStamp& since) {
   const Lock lock(mutex_);
   auto& pages = pages_[ino];
   ++pages.leases;
   pages.leased = true;
-  pages.right = !pages.may_be_held || (pages.right && since_version != 0 && pages.version == since_version);
+  pages.right = !pages.may_be_held || (pages.right && since.is_known() && pages.stamp == since);
 }
 
-void KernelView::lease_released(Ino ino, std::uint64_t version) {
+void KernelView::lease_released(Ino ino, const objects::BytesStamp& left) {
   const Lock lock(mutex_);
   auto* pages = find(ino);
   if (pages == nullptr) return;
   ++pages->leases;
   pages->leased = false;
-  pages->right = pages->right && version != 0;
-  pages->version = version;
+  pages->right = pages->right && left.is_known();
+  pages->stamp = left;
   drop_if_needless(ino);
 }
 
-void KernelView::version_moved(Ino ino, std::uint64_t from, std::uint64_t to) {
+void KernelView::stamp_moved(Ino ino, const objects::BytesStamp& from, const objects::BytesStamp& to) {
   const Lock lock(mutex_);
   auto* pages = find(ino);
-  if (pages != nullptr && !pages->leased && pages->version == from) pages->version = to;
+  if (pages != nullptr && !pages->leased && pages->stamp == from) pages->stamp = to;
 }
 
 void KernelView::pages_are_wrong(Ino ino) {
@@ -172,6 +174,53 @@ void KernelView::drop_pages(Ino ino) {
 
 void KernelView::drop_pages_later(Ino ino) {
   page_threads_.post([this, ino] { drop_pages(ino); });
+}
+
+/// Counted before it is known whether it may go: who forbids it first, and then waits, has it behind him. The attributes
+/// wait for no page. One thread drops the pages of a file.
+void KernelView::changed_elsewhere(Ino ino, const std::function<bool()>& may_go) {
+  {
+    const Lock lock(mutex_);
+    ++dropping_attributes_[ino];
+  }
+  if (!may_go()) return end_attributes(ino);
+  bool is_first = false;
+  {
+    const Lock lock(mutex_);
+    is_first = !dropping_.contains(ino);
+    dropping_[ino] = !is_first;
+  }
+  if (is_first) page_threads_.post([this, ino] { drop_changed_pages(ino); });
+  page_threads_.post([this, ino] {
+    drop_attributes(ino);
+    end_attributes(ino);
+  });
+}
+
+void KernelView::end_attributes(Ino ino) {
+  const Lock lock(mutex_);
+  const auto under_way = dropping_attributes_.find(ino);
+  if (--under_way->second != 0) return;
+  dropping_attributes_.erase(under_way);
+  dropped_.notify_all();
+}
+
+void KernelView::wait_for_changes(Ino ino) {
+  Lock lock(mutex_);
+  dropped_.wait(
+      lock, [this, ino]() REQUIRES(mutex_) { return !dropping_.contains(ino) && !dropping_attributes_.contains(ino); });
+}
+
+void KernelView::drop_changed_pages(Ino ino) {
+  for (bool again = true; again;) {
+    drop_pages(ino);
+    const Lock lock(mutex_);
+    const auto under_way = dropping_.find(ino);
+    again = std::exchange(under_way->second, false);
+    if (again) continue;
+    dropping_.erase(under_way);
+    dropped_.notify_all();
+  }
 }
 
 KernelView::Pages* KernelView::find(Ino ino) {

@@ -3,7 +3,7 @@
 // What the kernel holds of each file, and when it has to drop it (docs/DATA.md section 9): the attributes that it was
 // told, and the pages that it has cached.
 //
-// Its pages are right as of a version of the inode, or, while the lease is ours, as of now: no other client changes the
+// Its pages are right as of a stamp of the inode, or, while the lease is ours, as of now: no other client changes the
 // bytes then, and what changes them here passes through this kernel. Attributes say nothing about pages: another client
 // may have put the times back, and a program may ask for attributes between a change and the next open.
 //
@@ -11,6 +11,7 @@
 // receives requests.
 #pragma once
 
+#include <condition_variable>
 #include <functional>
 #include <shared_mutex>
 #include <unordered_map>
@@ -44,17 +45,22 @@ class KernelView {
   void closed(Ino ino);
   /// A handle that is not buffered is mapped: it uses pages, too, from now on until it is closed.
   void mapped(Ino ino);
-  /// The lease is ours: the bytes have not changed since that version (0: not known).
-  void lease_taken(Ino ino, std::uint64_t since_version);
-  /// It is not ours any more; the inode was left at that version (0: not known).
-  void lease_released(Ino ino, std::uint64_t version);
+  /// The lease is ours: the bytes have not changed since they were as that stamp says.
+  void lease_taken(Ino ino, const objects::BytesStamp& since);
+  /// It is not ours any more; the inode was left so.
+  void lease_released(Ino ino, const objects::BytesStamp& left);
   /// An own step without the lease has left the bytes alone.
-  void version_moved(Ino ino, std::uint64_t from, std::uint64_t to);
+  void stamp_moved(Ino ino, const objects::BytesStamp& from, const objects::BytesStamp& to);
   /// The kernel has put something into its pages that the file has elsewhere: they go, later.
   void pages_are_wrong(Ino ino);
   /// A write has passed by the kernel's pages: they go, and then `done` is called, by this thread or another.
   void drop_written_pages(Ino ino, std::uint64_t offset_bytes, std::uint64_t size_bytes, ThreadPool::Work done);
   void drop_pages_later(Ino ino);
+  /// Another client has changed the file: attributes and pages go, as soon as may be, unless `may_go` forbids it. Many
+  /// such are one, if they come while pages are being dropped.
+  void changed_elsewhere(Ino ino, const std::function<bool()>& may_go) EXCLUDES(mutex_);
+  /// Returns when nothing that this began for the file is under way any more. Blocks.
+  void wait_for_changes(Ino ino) EXCLUDES(mutex_);
 
  private:
   /// What of a file's attributes decides whether the kernel's are still right.
@@ -68,7 +74,7 @@ class KernelView {
     bool may_be_held = false;
     bool leased = false;
     bool right = true;
-    std::uint64_t version = 0;  // not leased: as of which they are right
+    objects::BytesStamp stamp = {};  // not leased: as of which they are right
     unsigned buffered_handles = 0;
     std::uint64_t opens = 0, leases = 0;  // how often so far: tells whether anything came in between
   };
@@ -80,6 +86,8 @@ class KernelView {
   void drop_if_needless(Ino ino) REQUIRES(mutex_);
   bool may_hold_pages(Ino ino) EXCLUDES(mutex_);
   void drop_pages(Ino ino);
+  void drop_changed_pages(Ino ino) EXCLUDES(mutex_);
+  void end_attributes(Ino ino) EXCLUDES(mutex_);
   void drop_written_pages_now(Ino ino, std::uint64_t offset_bytes, std::uint64_t size_bytes) EXCLUDES(mutex_);
   void tell(const std::function<void(KernelCache&)>& what);
 
@@ -88,6 +96,10 @@ class KernelView {
   Mutex mutex_;  // never held over a call
   std::unordered_map<Ino, Told> told_ GUARDED_BY(mutex_);
   std::unordered_map<Ino, Pages> pages_ GUARDED_BY(mutex_);
+  // changed_elsewhere
+  std::unordered_map<Ino, bool> dropping_ GUARDED_BY(mutex_);  // pages; and once more after that
+  std::unordered_map<Ino, unsigned> dropping_attributes_ GUARDED_BY(mutex_);
+  std::condition_variable dropped_;
   // Apart from all others: the kernel may let these wait for pages that are being read, and reads may need the file
   // pool.
   ThreadPool page_threads_;

@@ -4,13 +4,15 @@
 //
 //  take       | object   | step                                                   | stop here leaves
 //  1          | Inode.X  | [take lease] guard lease absent, version as read;      | my lease, until I am expired
-//             |          | lease = me                                             |
+//             |          | lease = me, taken = a new token. The read tells the    |
+//             |          | openers, too: one that comes later changes the version |
 //
 //  take over  | object   | step                                                   | stop here leaves
 //  0          | Super    | the old holder has expired (fenced if gone); fences    |
 //             |          | synced                                                 |
 //  1          | Inode.X  | [take over lease] guard lease = old; lease = me,       | bytes past the size: 2 of the next
-//             |          | fence = the counter                                    |
+//             |          | fence = the counter (taken stays: nobody has believed  |
+//             |          | in bytes under it while the lease was held)            |
 //  2          | Inode.X  | read size and map anew                                 | the same
 //  3          | Data.X.* | cut the boundary object, remove mapped ones past it    | the same
 //
@@ -27,19 +29,33 @@ namespace lccfs {
 
 using Holder = LeaseHolders::Holder;
 
+Result<Inode> Lease::read() const {
+  return read_inode(instance_, ino,
+                    {.map = InodeParts::Map::whole, .openers = instance_.super().has(format::feature::openers)});
+}
+
+/// A mount from before the upgrade goes on with what it finds: else others would take old pages for right.
+std::optional<Token> Lease::next_taken(const Inode& read) const {
+  const bool has_it = read.taken || (read.is_regular() && instance_.super().has(format::feature::openers));
+  return has_it ? std::optional(instance_.next_token()) : std::nullopt;
+}
+
 Result<> Lease::ensure() {
   if (held()) return {};
   bool was_recalled = false;
   for (bool again = false;; again = true) {
     if (again) instance_.clock().sleep_for(std::chrono::milliseconds(1));
-    LCCFS_TRY(auto inode, read_inode_and_map(instance_, ino));
+    LCCFS_TRY(auto inode, read());
     LCCFS_CHECK(instance_.see_fence(inode.fence));
     // Ours, though memory does not say so: taken over just now, perhaps by a run of the step that seemed to fail.
-    if (inode.lease == instance_.id()) return adopt(std::move(inode), 0, was_recalled);
+    if (inode.lease == instance_.id()) return adopt(std::move(inode), {}, was_recalled);
     if (!inode.lease) {
-      auto taken = instance_.run_repeatable(txn::take_lease(ino, instance_.id(), inode.version));
+      const auto token = next_taken(inode);
+      auto taken = instance_.run_repeatable(txn::take_lease(ino, instance_.id(), inode.version, token));
       if (taken) {
-        const auto unchanged_since = std::exchange(inode.version, taken->version);
+        const auto unchanged_since = inode.bytes_stamp();
+        inode.version = taken->version;
+        inode.taken = token;
         return adopt(std::move(inode), unchanged_since, was_recalled);
       }
       if (taken.error().code != ErrorCode::guard_failed) return std::unexpected(std::move(taken).error());
@@ -72,13 +88,13 @@ Result<> Lease::take_over_from(InstanceId expired) {
 }
 
 Result<> Lease::adopt_own() {
-  auto inode = read_inode_and_map(instance_, ino);
+  auto inode = read();
   if (!inode) return inode.error().code == ErrorCode::not_found ? Result<>{} : std::unexpected(inode.error());
   if (inode->lease != instance_.id()) return {};
-  return adopt(std::move(*inode), 0, false);
+  return adopt(std::move(*inode), {}, false);
 }
 
-Result<> Lease::adopt(Inode inode, std::uint64_t unchanged_since, bool was_recalled) {
+Result<> Lease::adopt(Inode inode, const objects::BytesStamp& unchanged_since, bool was_recalled) {
   inode.lease = instance_.id();
   LCCFS_CHECK(taken(std::move(inode), unchanged_since));
   const Lock lock(mutex);

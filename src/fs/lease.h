@@ -42,9 +42,10 @@ class Lease {
   Result<> release() EXCLUDES(step_mutex, mutex);
 
  protected:
-  /// The lease is ours in the store, and this is the inode. What it covers has not changed since that version; 0:
-  /// its last holder may have left something behind. From now on memory is the truth, unless this fails.
-  virtual Result<> taken(Inode inode, std::uint64_t unchanged_since) REQUIRES(step_mutex) EXCLUDES(mutex) = 0;
+  /// The lease is ours in the store, and this is the inode. What it covers has not changed since that stamp; one that is
+  /// not known: its last holder may have left something behind. From now on memory is the truth, unless this fails.
+  virtual Result<> taken(Inode inode, const objects::BytesStamp& unchanged_since) REQUIRES(step_mutex)
+      EXCLUDES(mutex) = 0;
   /// The step that stores what is still to be stored, and removes the lease.
   virtual Result<MetaTxn> release_step() REQUIRES(step_mutex) EXCLUDES(mutex) = 0;
   /// It left the inode at that version. 0: not known, and perhaps it was an earlier run, or another client has taken it
@@ -55,8 +56,11 @@ class Lease {
   LeaseHolders& holders_;
 
  private:
+  Result<Inode> read() const;
+  std::optional<Token> next_taken(const Inode& read) const;
   Result<> take_over(InstanceId expired);
-  Result<> adopt(Inode inode, std::uint64_t unchanged_since, bool was_recalled) REQUIRES(step_mutex) EXCLUDES(mutex);
+  Result<> adopt(Inode inode, const objects::BytesStamp& unchanged_since, bool was_recalled) REQUIRES(step_mutex)
+      EXCLUDES(mutex);
   Result<> adopt_own() REQUIRES(step_mutex) EXCLUDES(mutex);
 };
 

@@ -12,18 +12,6 @@ namespace lccfs {
 using format::Question;
 
 namespace {
-/// Between two questions that were answered "busy": longer each time, because a holder that many ask answers so at
-/// once.
-class BusyPause {
- public:
-  std::chrono::nanoseconds next() {
-    return std::exchange(next_, std::min<std::chrono::nanoseconds>(2 * next_, longest));
-  }
-
- private:
-  static constexpr std::chrono::milliseconds longest{500};
-  std::chrono::nanoseconds next_ = std::chrono::milliseconds(20);
-};
 /// Of a question for attributes; of all that an answer about attributes waits for, asking again and looking included;
 /// and how long a holder that did not answer is not asked again: `ls -l` of a thousand of its files waits once or
 /// twice.
@@ -36,52 +24,11 @@ constexpr std::chrono::seconds names_wait{1};
 constexpr std::chrono::milliseconds least_wait{600};
 constexpr Ino all_of_them{};
 constexpr std::chrono::seconds silence_remembered_for{5};
-/// The watch of a dead process stands for half a minute, and hears the question: if it was of this host, the look after
-/// a first short one shows it. Too short to tell anything of a holder that lives.
-constexpr std::chrono::milliseconds first_time_out{1000};
-/// A question takes ten seconds of silence.
-constexpr ObservedSeries::Limits silence_limits{std::chrono::seconds(15), std::chrono::seconds(15)};
 
 }  // namespace
 
-/// Asks until the holder has answered "done", or has expired. Only a holder that watches all the time counts as silent.
-/// One that does not watch hears nothing, and is gone once it was absent for long enough.
-Result<LeaseHolders::Holder> LeaseHolders::settle(InstanceId holder, Question question, const StillHolds& still_holds) {
-  using Answer = Instance::AskResult;
-  auto& clock = instance_.clock();
-  ObservedSeries silence(silence_limits);
-  BusyPause busy_pause;
-  bool watches = false;
-  for (std::chrono::milliseconds time_out = first_time_out;; time_out = answer_timeout) {
-    const auto asked_at = clock.elapsed();
-    LCCFS_TRY(const auto asked, instance_.ask(holder, question, time_out));
-    const auto answer = asked.result;
-    if (answer == Answer::done) return Holder::answered;
-    question.work = std::max(question.work, asked.work);
-    const bool silent = answer == Answer::silent || (answer == Answer::nobody && watches);
-    if (!silent) silence.break_off();
-    const bool silent_for_long =
-        silent && time_out != first_time_out && silence.note(asked_at, clock.elapsed()) >= gone_after;
-    if (answer != Answer::busy) {
-      LCCFS_TRY(const auto seen, instance_.look_at(holder));
-      // A read-only mount fences no client: it answers what is stored.
-      if (seen == Instance::Seen::expired || instance_.read_only()) return Holder::expired;
-      watches = seen == Instance::Seen::watching;
-    }
-    if (silent_for_long) {
-      LCCFS_CHECK(instance_.evict(holder));
-      return Holder::expired;
-    }
-    clock.sleep_for(answer == Answer::busy ? busy_pause.next() : look_again_after);
-    // Only the present holder is asked: a request that waits in the gate of a former holder may itself be waiting for
-    // us (docs/COUNTEREXAMPLES.md C9).
-    LCCFS_TRY(const bool holds, still_holds());
-    if (!holds) return Holder::answered;
-  }
-}
-
 Result<LeaseHolders::Holder> LeaseHolders::settle(InstanceId holder, const Question& question) {
-  return settle(holder, question, [&]() -> Result<bool> {
+  return settle_holder(instance_, holder, question, [&]() -> Result<bool> {
     LCCFS_TRY(const auto now, read_inode(instance_, question.ino));
     return now.lease == holder;
   });

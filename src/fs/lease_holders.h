@@ -12,6 +12,7 @@
 #include "base/mutex.h"
 #include "base/thread_pool.h"
 #include "fs/inodes.h"
+#include "instance/holder.h"
 
 namespace lccfs {
 
@@ -19,14 +20,8 @@ class LeaseHolders {
  public:
   explicit LeaseHolders(Instance& instance) : instance_(instance) {}
 
-  enum class Holder {
-    answered,  ///< it has done what it was asked for, or holds the lease no more
-    expired,   ///< the lease is void, and can be taken expired
-  };
-  /// Asks until either is so, or until `still_holds` says no.
-  using StillHolds = std::function<Result<bool>()>;
-  Result<Holder> settle(InstanceId holder, format::Question question, const StillHolds& still_holds);
-  /// The same of the write lease.
+  using Holder = Settled;
+  /// Of the write lease: asks until the holder has answered, or has expired.
   Result<Holder> settle(InstanceId holder, const format::Question& question);
 
   enum class Ask {

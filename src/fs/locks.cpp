@@ -108,18 +108,36 @@ void Locks::granted(const WaitRef& wait, const Tried& tried) {
     dropped(wait->node->ino);  // it may have been exclusive
   if (tried.by != InstanceId{}) look_after(tried.by, wait->node);
   if (wait->only_asks() || tried.came == 0) return finish(wait, std::nullopt);
+  std::uint64_t number = 0;
   {
     const Lock lock(mutex_);
     wait->is_refreshing = true;
     if (!wait->request.waits && !wait->give_up_at) wait->give_up_at = instance_.clock().elapsed() + answer_wait;
+    number = ++last_refresh_;
+    refreshes_[wait->node->ino].insert(number);
   }
-  tasks_.post([this, wait, tried] { refresh(wait, tried); });
+  tasks_.post([this, wait, tried, number] { refresh(wait, tried, number); });
+}
+
+/// Of those that have begun by now. Their drops would take from a program that reads under this lock the size that its
+/// kernel is just asking for (docs/LOCKS.md section 6).
+void Locks::wait_for_others_of(Ino ino, std::uint64_t number) {
+  Lock lock(mutex_);
+  const auto mine = refreshes_.find(ino);
+  mine->second.erase(number);
+  if (mine->second.empty()) refreshes_.erase(mine);
+  refreshed_.notify_all();
+  refreshed_.wait(lock, [this, ino, last = last_refresh_]() REQUIRES(mutex_) {
+    const auto others = refreshes_.find(ino);
+    return others == refreshes_.end() || *others->second.begin() > last;
+  });
 }
 
 /// What others have done under their locks is to be seen under this one. It may have to wait for who writes the file: a
 /// caller who does not wait so long has no lock, unless he had one before.
-void Locks::refresh(const WaitRef& wait, const Tried& granted) {
+void Locks::refresh(const WaitRef& wait, const Tried& granted, std::uint64_t number) {
   auto done = refresh_(*wait->node);
+  wait_for_others_of(wait->node->ino, number);
   if (done) wait->node->locks.refreshed(granted.came);
   if (done && answer(wait, std::nullopt)) return;
   if (!granted.owner_had_some) {
@@ -229,7 +247,7 @@ void Locks::pursue_now(InstanceId other, const Node& node) {
     if (ending_) return false;
     return node->locks.is_used_by(other);
   };
-  const auto holder = holders_.settle(other, question, is_in_the_way);
+  const auto holder = settle_holder(instance_, other, question, is_in_the_way);
   const bool has_expired = holder && *holder == LeaseHolders::Holder::expired && !instance_.read_only();
   if (has_expired) expired_.add(other);
   {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <list>
 #include <map>
@@ -43,6 +44,10 @@ class Locks {
   void drop(HandleId handle);
   /// To be called about once a second: what waits is tried again.
   void tick();
+  std::size_t waiting() const EXCLUDES(mutex_) {
+    const Lock lock(mutex_);
+    return waits_.size();
+  }
 
   // -- what other clients say
   /// That one waits for locks of this file.
@@ -87,7 +92,8 @@ class Locks {
   bool must_wait_for_other(const WaitRef& wait, const Tried& tried) EXCLUDES(mutex_);
   bool would_wait_for_itself(std::uint64_t owner, std::uint64_t blocking) const REQUIRES(mutex_);
   void granted(const WaitRef& wait, const Tried& tried);
-  void refresh(const WaitRef& wait, const Tried& granted);
+  void refresh(const WaitRef& wait, const Tried& granted, std::uint64_t number);
+  void wait_for_others_of(Ino ino, std::uint64_t number) EXCLUDES(mutex_);
   void refuse(const WaitRef& wait, const Tried& tried);
   void interrupt_where(const std::function<bool(const Wait&)>& which);
   /// false: it was answered before.
@@ -113,11 +119,14 @@ class Locks {
   const Refresh refresh_;
   ExpiredInstances expired_;
   std::atomic<bool> ending_ = false;
-  Mutex mutex_;
+  mutable Mutex mutex_;
   std::list<WaitRef> waits_ GUARDED_BY(mutex_);  // in the order in which they came
   std::map<std::pair<InstanceId, Ino>, Pursuit> pursuits_ GUARDED_BY(mutex_);
   std::map<InstanceId, std::chrono::nanoseconds> heard_ GUARDED_BY(mutex_);
   std::set<std::pair<InstanceId, Ino>> told_by_ GUARDED_BY(mutex_);  // who tells when locks of that file are dropped
+  std::map<Ino, std::set<std::uint64_t>> refreshes_ GUARDED_BY(mutex_);  // under way
+  std::uint64_t last_refresh_ GUARDED_BY(mutex_) = 0;
+  std::condition_variable refreshed_;
   WantedLocks wanted_{instance_, tasks_};
   ThreadPool threads_;  // last: its threads use all of this. They wait for other clients, as no others of this mount do
   Tasks tasks_{threads_};

@@ -100,6 +100,15 @@ Result<Inode> Metadata::read_directory(Ino ino, const InodeParts& parts) {
   return failure(ErrorCode::not_directory, format::inode_object(ino) + " is no directory");
 }
 
+Result<Inode> Metadata::read_answer(Ino directory, const InodeParts& parts) {
+  for (Attempts attempts(instance_);;) {
+    LCCFS_CHECK(attempts.next());
+    LCCFS_TRY(auto view, read_directory(directory, parts));
+    LCCFS_TRY(const bool is_answer, leases_.may_answer_by(view));
+    if (is_answer) return view;
+  }
+}
+
 Result<std::shared_ptr<const Inode>> Metadata::existing(Ino ino) {
   if (auto held = in_memory(ino)) return held;
   LCCFS_TRY(auto view, read_existing(ino));
@@ -125,25 +134,39 @@ Result<> Metadata::check_not_removed(const Inode& view) {
   return {};
 }
 
-Result<Entries> Metadata::find(std::initializer_list<const txn::Name*> wanted, bool from_memory) {
+Result<Entries> Metadata::find(std::initializer_list<const txn::Name*> wanted, bool from_memory,
+                               std::span<const Ino> locked) {
   const Ino directory = (*wanted.begin())->directory;
-  Entries entries;
   if (from_memory && !instance_.fenced()) {
+    Entries entries;
     for (const auto* name : wanted) {
       if (auto hint = names.get(*name)) entries.found.push_back(std::move(*hint));
     }
     entries.directory = in_memory(directory);
     if (entries.found.size() == wanted.size()) return entries;
-    entries.found.clear();
   }
+  for (Attempts attempts(instance_);;) {
+    LCCFS_CHECK(attempts.next());
+    LCCFS_TRY(auto found, find_once(wanted, locked));
+    if (found) return std::move(*found);
+  }
+}
+
+/// nullopt: another client had its lease, and has no more: read again.
+Result<std::optional<Entries>> Metadata::find_once(std::initializer_list<const txn::Name*> wanted,
+                                                   std::span<const Ino> locked) {
+  const Ino directory = (*wanted.begin())->directory;
   InodeParts with_names;
   for (const auto* name : wanted) with_names.keys.push_back(name->key);
   const auto sent = instance_.clock().elapsed();
   LCCFS_TRY(auto view, read_directory(directory, with_names));
+  LCCFS_TRY(const bool is_answer, leases_.may_answer_by(view, locked));
+  if (!is_answer) return std::nullopt;
   LCCFS_CHECK(check_not_removed(view));
   if (view.nsub_raw.empty()) {
     return failure(ErrorCode::corrupt, format::inode_object(directory) + ": xattr nsub is missing");
   }
+  Entries entries;
   for (const auto* name : wanted) {
     LCCFS_TRY(auto entry, entry_in(view.keys, *name));
     if (entry && entry->record.mark) {
@@ -187,15 +210,17 @@ bool as_expected(const std::map<std::string, Bytes>& keys, std::span<const Expec
 }
 
 Result<bool> Metadata::unchanged(std::span<const ExpectedEntry> expected) {
-  MetaRead read_again{.object = format::inode_object(expected.front().name.directory), .ranges = {}, .keys = {}};
-  for (const auto& one : expected) read_again.keys.push_back(one.name.key);
-  const auto again = instance_.query(read_again);
-  if (again) return as_expected(again->keys, expected);
+  InodeParts names_again;
+  for (const auto& one : expected) names_again.keys.push_back(one.name.key);
+  const auto again = read_inode(instance_, expected.front().name.directory, names_again);
+  if (again) return !leases_.is_held_elsewhere(*again) && as_expected(again->keys, expected);
   if (again.error().code != ErrorCode::not_found) return std::unexpected(again.error());
   return false;
 }
 
 Result<StepResult> Metadata::run(MetaTxn txn) { return or_stale(instance_.run(std::move(txn))); }
+
+Result<StepResult> Metadata::run_on_directory(MetaTxn txn) { return or_stale(leases_.run(std::move(txn))); }
 
 void Metadata::directory_changed(Ino directory, std::uint64_t version, TimeSpec time,
                                  const std::optional<txn::SubdirectoryCount>& nsub) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "format/object_names.h"
+#include "fs/directory_leases.h"
 #include "fs/inodes.h"
 #include "fs/metadata_cache.h"
 #include "instance/instance.h"
@@ -41,7 +42,8 @@ bool as_expected(const std::map<std::string, Bytes>& keys, std::span<const Expec
 
 class Metadata {
  public:
-  explicit Metadata(Instance& instance) : names(instance.clock()), inodes(instance.clock()), instance_(instance) {}
+  Metadata(Instance& instance, DirectoryLeases& leases)
+      : names(instance.clock()), inodes(instance.clock()), instance_(instance), leases_(leases) {}
 
   txn::Name name_in(Ino directory, const std::string& text) const { return {instance_.super().uuid, directory, text}; }
 
@@ -56,6 +58,8 @@ class Metadata {
   Result<Inode> read_directory(Ino ino, const InodeParts& parts);
   /// From memory, else read. `stale`: it is gone.
   Result<std::shared_ptr<const Inode>> existing(Ino ino);
+  /// The same; no other client holds the directory's lease then.
+  Result<Inode> read_answer(Ino directory, const InodeParts& parts);
   /// A read that is under way.
   struct ReadAhead {
     Ino ino;
@@ -73,8 +77,10 @@ class Metadata {
 
   // -- entries
   /// Those of these names, of one directory; from memory if that is allowed and holds them all. `stale`: the directory
-  /// was removed.
-  Result<Entries> find(std::initializer_list<const txn::Name*> wanted, bool from_memory);
+  /// was removed. Read, they are an answer: no other client holds the directory's lease then. `locked`: as in
+  /// DirectoryLeases::may_answer_by.
+  Result<Entries> find(std::initializer_list<const txn::Name*> wanted, bool from_memory,
+                       std::span<const Ino> locked = {});
   /// An entry as it was read just now: what stands there by the rule for readers of marks. nullopt: it has moved away.
   Result<std::optional<txn::Entry>> standing(const txn::Name& name, txn::Entry entry);
   /// Whether the names, read again, are what they were (rule 4).
@@ -83,6 +89,8 @@ class Metadata {
   // -- own steps
   /// Instance::run for a step of an operation. `stale`: its object is gone.
   Result<StepResult> run(MetaTxn txn);
+  /// The same of what a directory's lease covers: refused while another client holds it.
+  Result<StepResult> run_on_directory(MetaTxn txn);
   /// A step on a directory's entries was applied, and left it at that version.
   void directory_changed(Ino directory, std::uint64_t version, TimeSpec time,
                          const std::optional<txn::SubdirectoryCount>& nsub = std::nullopt);
@@ -91,9 +99,11 @@ class Metadata {
   InodeCache inodes;
 
  private:
+  Result<std::optional<Entries>> find_once(std::initializer_list<const txn::Name*> wanted, std::span<const Ino> locked);
   Result<Inode> remember(const InodeCache::Ticket& ticket, Ino ino, Result<Inode> read);
 
   Instance& instance_;
+  DirectoryLeases& leases_;
 };
 
 /// For errors: the directory's object, and the name.

@@ -17,6 +17,7 @@
 #include "base/mutex.h"
 #include "fs/inodes.h"
 #include "lccfs/clock.h"
+#include "lccfs/file_system.h"
 #include "txn/namespace_txn.h"
 
 namespace lccfs {
@@ -70,7 +71,9 @@ class EntryCache {
   std::optional<Hint> get(const txn::Name& name) {
     const Lock lock(mutex_);
     const auto* seen = entries_.get({name.directory, name.name}, clock_.elapsed());
-    if (seen == nullptr || seen->sent + hint_ttl <= clock_.elapsed()) return std::nullopt;
+    const bool is_trusted = seen != nullptr && seen->sent + hint_ttl > clock_.elapsed();
+    ++(is_trusted ? counts_.hits : counts_.misses);
+    if (!is_trusted) return std::nullopt;
     return std::make_optional<Hint>(seen->hint);
   }
   /// For callers that read the name anyway: what stood there at the last look.
@@ -86,6 +89,11 @@ class EntryCache {
   void drop(const txn::Name& name) {
     const Lock lock(mutex_);
     entries_.drop({name.directory, name.name});
+  }
+  /// Of what was wanted for guarded steps.
+  CacheCounts counts() const {
+    const Lock lock(mutex_);
+    return counts_;
   }
 
  private:
@@ -103,7 +111,8 @@ class EntryCache {
   };
 
   Clock& clock_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
+  CacheCounts counts_ GUARDED_BY(mutex_);
   ExpiringMap<Key, Seen, KeyHash> entries_ GUARDED_BY(mutex_){limit};
 };
 
@@ -127,7 +136,12 @@ class InodeCache {
   std::shared_ptr<const Inode> get(Ino ino) {
     const Lock lock(mutex_);
     const auto* kept = inodes_.get(ino, clock_.elapsed());
+    ++(kept == nullptr ? counts_.misses : counts_.hits);
     return kept == nullptr ? nullptr : *kept;
+  }
+  CacheCounts counts() const {
+    const Lock lock(mutex_);
+    return counts_;
   }
 
   void put_read(const Ticket& ticket, const Inode& view) {
@@ -171,7 +185,8 @@ class InodeCache {
   std::uint64_t& changes(Ino ino) REQUIRES(mutex_) { return changes_[ino.value % stripes]; }
 
   Clock& clock_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
+  CacheCounts counts_ GUARDED_BY(mutex_);
   ExpiringMap<Ino, std::shared_ptr<const Inode>> inodes_ GUARDED_BY(mutex_){limit};
   std::array<std::uint64_t, stripes> changes_ GUARDED_BY(mutex_){};  // by inode: how many own changes there were
 };

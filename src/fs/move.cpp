@@ -142,7 +142,8 @@ Result<bool> Namespace::Move::only_nsub_has_changed() {
   auto again = metadata_.read(to_.directory, {.extra_ranges = {}, .keys = {decision, to_.key}});
   if (!again && again.error().code == ErrorCode::not_found) return false;
   if (!again) return std::unexpected(std::move(again).error());
-  const bool is_open = again->live() && !again->sealed() && !again->keys.contains(decision);
+  const bool is_open = again->live() && !again->sealed() && !again->keys.contains(decision) &&
+                       !namespace_.leases_.is_held_elsewhere(*again);
   if (!is_open || !as_expected(again->keys, {{{to_, to_entry()}}})) return false;
   to_entries_.directory = std::make_shared<const Inode>(std::move(*again));
   return true;
@@ -155,7 +156,8 @@ Result<bool> Namespace::Move::commit(const txn::Entry& marked, TimeSpec time) {
     LCCFS_CHECK(tries.next());
     std::optional<txn::SubdirectoryCount> nsub;
     if (one_more) nsub = {to_entries_.directory->nsub_raw, to_entries_.directory->nsub + 1};
-    const auto step = metadata_.run(txn::move_entry_in({from_, marked, to_, to_entry(), token_, time, nsub}));
+    const auto step =
+        metadata_.run_on_directory(txn::move_entry_in({from_, marked, to_, to_entry(), token_, time, nsub}));
     metadata_.names.drop(to_);
     if (!step) {
       may_have_name_ = !certainly_not_applied(step.error());
@@ -218,7 +220,7 @@ Result<bool> Namespace::Move::move(const Inode& moved) {
   const auto time = namespace_.wall_time();
   const auto marked = txn::marked(*from_entry(), {token_, to_.directory});
   metadata_.names.drop(from_);
-  LCCFS_TRY(const auto step, metadata_.run(txn::mark_entry(from_, *from_entry(), marked)));
+  LCCFS_TRY(const auto step, metadata_.run_on_directory(txn::mark_entry(from_, *from_entry(), marked)));
   if (step.decided == Decided::refused) return false;
   const auto committed = commit(marked, time);
   if (!committed && may_have_name_) return std::unexpected(committed.error());
@@ -274,8 +276,8 @@ Result<bool> Namespace::Move::onto(const Inode& moved, const Inode& replaced) {
 
 Result<bool> Namespace::Move::once(bool from_memory) {
   sent_ = namespace_.now();
-  LCCFS_TRY(from_entries_, namespace_.seals_.find_to_change({&from_}, from_memory));
-  LCCFS_TRY(to_entries_, namespace_.seals_.find_to_change({&to_}, from_memory));
+  LCCFS_TRY(from_entries_, namespace_.seals_.find_to_change({&from_}, from_memory, {{to_.directory}}));
+  LCCFS_TRY(to_entries_, namespace_.seals_.find_to_change({&to_}, from_memory, {{from_.directory}}));
   if (!from_entry()) {
     if (!from_entries_.fresh) return false;
     return std::unexpected(no_entry(from_));

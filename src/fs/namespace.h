@@ -23,8 +23,20 @@ namespace lccfs {
 class Namespace {
  public:
   Namespace(Instance& instance, Files& files, const FileSystemOptions& options)
-      : instance_(instance), files_(files), options_(options), metadata_(instance), seals_(instance, metadata_) {}
-  ~Namespace() { wait_for_background_steps(); }
+      : instance_(instance),
+        files_(files),
+        options_(options),
+        leases_(instance),
+        metadata_(instance, leases_),
+        seals_(instance, metadata_, leases_) {
+    files_.set_directory_handler([this](const format::Question& question) { return leases_.answer(question); });
+  }
+  ~Namespace() {
+    files_.set_directory_handler(nullptr);
+    wait_for_background_steps();
+  }
+  Namespace(const Namespace&) = delete;
+  Namespace& operator=(const Namespace&) = delete;
   /// Returns when no step is in flight after an answer any more (a moved inode's ctime): unmount's first act.
   void wait_for_background_steps();
 
@@ -54,6 +66,11 @@ class Namespace {
   Result<> remove_xattr(Ino ino, const std::string& name);
   Result<> sync_directory(Ino ino);
   void forget(Ino ino);
+  /// Sets what is of the caches.
+  void count(MountCounts& counts) const {
+    counts.names = metadata_.names.counts();
+    counts.inodes = metadata_.inodes.counts();
+  }
 
  private:
   class Make;    // create.cpp
@@ -107,7 +124,10 @@ class Namespace {
   using EditAttr = std::function<Result<>(format::AttrRecord&)>;
   Result<AttributesReply> directory_reply_for(const Inode& view);
   Result<> set_mode_and_owner(const Caller& caller, const Inode& known, const SetAttributes& changes);
-  Result<> set_blind_times(Ino ino, const SetAttributes& changes);
+  /// change_attr of an inode of any type.
+  Result<Inode> change_attr_of(Ino ino, const EditAttr& change, const Inode* known = nullptr);
+  Result<> set_blind_times(const Inode& known, const SetAttributes& changes);
+  Result<StepResult> run_on(const Inode& inode, MetaTxn step);
   Result<std::optional<Bytes>> read_attribute(Ino ino, const std::string& name);
   Result<> check_room_for(Ino ino, const std::string& name);
   Result<> explain_refusal(Ino ino, const std::string& name, XattrMode mode);
@@ -124,6 +144,7 @@ class Namespace {
   Instance& instance_;
   Files& files_;
   const FileSystemOptions options_;
+  DirectoryLeases leases_;
   Metadata metadata_;
   Seals seals_;
   DirectoriesInUse directories_;

@@ -30,7 +30,9 @@ void OpenFiles::let_go(Node&& node) {
   const Lock lock(mutex_);
   const Lock node_lock(node->mutex);
   // All references come from the table: two of them are the table's own and ours.
-  if (node.use_count() == 2 && node->handles == 0 && !node->lease_held) nodes_.erase(node->ino);
+  if (node.use_count() == 2 && node->handles == 0 && !node->lease_held && !node->opener_key->is_needed()) {
+    nodes_.erase(node->ino);
+  }
 }
 
 HandleId OpenFiles::add(const Node& node, int flags) {
@@ -39,6 +41,7 @@ HandleId OpenFiles::add(const Node& node, int flags) {
   const Lock node_lock(node->mutex);
   handles_[id] = {node, flags, !bypasses_pages(flags), node->errors_seen};
   ++node->handles;
+  if (!bypasses_pages(flags)) node->opener_key->opened();
   if (for_writing(flags)) {
     ++node->writers;
     node->idle_since.reset();
@@ -58,6 +61,7 @@ void OpenFiles::is_mapped(HandleId id) {
   const auto found = handles_.find(id);
   if (found == handles_.end() || std::exchange(found->second.uses_pages, true)) return;
   kernel_.mapped(found->second.node->ino);
+  found->second.node->opener_key->opened();
 }
 
 Result<> OpenFiles::late_error(HandleId id, Told told) {
@@ -73,12 +77,25 @@ Result<> OpenFiles::late_error(HandleId id, Told told) {
   return std::unexpected(*errors.last);
 }
 
+void OpenFiles::count(MountCounts& counts) const {
+  const Lock lock(mutex_);
+  counts.open_handles = handles_.size();
+  for (const auto& [ino, node] : nodes_) {
+    const Lock node_lock(node->mutex);
+    if (node->handles > 0) ++counts.open_files;
+    if (node->lease_held) ++counts.leases;
+  }
+}
+
 OpenFiles::Node OpenFiles::drop(HandleId id) {
   const Lock lock(mutex_);
   const auto dropped = handles_.extract(id);
   if (!dropped) return nullptr;
   const auto& [node, flags, uses_pages, errors_told] = dropped.mapped();
-  if (uses_pages) kernel_.closed(node->ino);
+  if (uses_pages) {
+    kernel_.closed(node->ino);
+    node->opener_key->closed();
+  }
   const Lock node_lock(node->mutex);
   --node->handles;
   if (for_writing(flags)) --node->writers;

@@ -51,6 +51,8 @@ class OpenFiles {
   /// Why a write that was answered could not be stored since this handle was opened, or was last told once. One that
   /// nobody was told of is told to the next that opens the file, too.
   Result<> late_error(HandleId id, Told told);
+  /// Sets what this knows of them: files, handles, leases.
+  void count(MountCounts& counts) const;
   /// The node to let go of; nullptr: no such handle.
   Node drop(HandleId id);
 

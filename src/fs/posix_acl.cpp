@@ -40,7 +40,7 @@ Result<> Namespace::set_acl(Ino ino, const std::string& name, const Bytes& value
   };
   if (is_mode) {
     LCCFS_TRY(const auto known, metadata_.existing(ino));
-    LCCFS_TRY(const auto changed, or_stale(change_attr(instance_, ino, edit, &*known)));
+    LCCFS_TRY(const auto changed, or_stale(change_attr_of(ino, edit, &*known)));
     attr_changed(changed);
     return {};
   }

@@ -129,6 +129,7 @@ Result<> DataIo::change_alone(FileNode& node, const Caller& caller, ByteRange ra
                               [done = std::move(done)]() mutable { done(true); });
     dropped.get();
   }
+  announcements.changed(node);
   return result;
 }
 

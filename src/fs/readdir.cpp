@@ -101,7 +101,7 @@ Result<ListingPage> Namespace::read_page(Ino directory, std::uint64_t cookie, bo
   std::string after = from_start ? std::string() : format::entry_cursor_key(cookie);
   InodeParts parts{.extra_ranges = {entries_after(after)}, .keys = {}};
   if (from_start) parts.extra_ranges.push_back({"p/", "", 1});
-  LCCFS_TRY(auto view, metadata_.read_directory(directory, parts));
+  LCCFS_TRY(auto view, metadata_.read_answer(directory, parts));
   if (is_being_opened) LCCFS_CHECK(metadata_.check_not_removed(view));
   KeyPage keys = std::move(view.extra_ranges.front());
   LCCFS_CHECK(append_entries(page, metadata_, directory, keys));

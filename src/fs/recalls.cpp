@@ -20,10 +20,13 @@ constexpr unsigned most_waiting_for_one = 16;
 constexpr unsigned most_waiting = 128;
 constexpr std::size_t most_remembered = 4096;
 
+bool only_stores(const Question& question) {
+  return question.kind == Question::Kind::store_attributes || question.kind == Question::Kind::file_opened;
+}
+
 /// An asker who only looks is not kept waiting by bytes that cannot be stored, nor are they lost for it.
 bool is_told_what_is_stored(const Question& question, const FileNode& node, const Error& why_not_more) {
-  return question.kind == Question::Kind::store_attributes && node.buffer->is_failing() &&
-         why_not_more.code != ErrorCode::fenced;
+  return only_stores(question) && node.buffer->is_failing() && why_not_more.code != ErrorCode::fenced;
 }
 }  // namespace
 
@@ -83,6 +86,7 @@ void Recalls::wait() {
 
 /// Does not block: what has to wait for the store has threads, and what waits for the file's reads and writes has none.
 void Recalls::begin(const Question& question) {
+  ++begun_;
   auto asked_for = files_.node(question.ino);
   if (question.kind == Question::Kind::share_locks) {
     return threads_.post([this, question, asked_for = std::move(asked_for)]() mutable {
@@ -94,7 +98,7 @@ void Recalls::begin(const Question& question) {
   bool keep = false;
   {
     const Lock lock(asked_for->mutex);
-    keep = question.kind == Question::Kind::store_attributes && asked_for->lease_held && asked_for->writers > 0;
+    keep = only_stores(question) && asked_for->lease_held && asked_for->writers > 0;
     asked_for->is_shared = asked_for->is_shared || (asked_for->lease_held && question.from_open);
   }
   if (keep) {
@@ -128,7 +132,7 @@ void Recalls::store_as_asked(const Question& question, std::shared_ptr<FileNode>
 /// learnt may have taken it. What is written once the gate is left is for the next question.
 void Recalls::release_as_asked(const Question& question, std::shared_ptr<FileNode>&& node) {
   auto done = node->find_own();
-  if (done) done = node->release();
+  if (done) done = node->release_to_another();
   if (!done && is_told_what_is_stored(question, *node, done.error())) {
     done = {};
   } else if (!done) {

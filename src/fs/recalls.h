@@ -4,6 +4,7 @@
 // once, or nearly: a holder that is silent for long is evicted. The work continues while the asker is told "busy".
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <map>
 #include <memory>
@@ -21,6 +22,8 @@ class Recalls {
       : instance_(instance), files_(files), kernel_(kernel) {}
 
   format::Answer answer(const format::Question& question);
+  /// How often something was begun for another client.
+  std::uint64_t begun() const { return begun_; }
   /// Returns when nothing that was asked for is under way any more.
   void wait() EXCLUDES(mutex_);
 
@@ -52,6 +55,7 @@ class Recalls {
   Instance& instance_;
   OpenFiles& files_;
   KernelView& kernel_;
+  std::atomic<std::uint64_t> begun_ = 0;
   Mutex mutex_;
   std::condition_variable changed_;
   std::map<Key, Line> under_way_ GUARDED_BY(mutex_);

@@ -64,7 +64,7 @@ void Namespace::Rename::begin_step() {
 
 /// false: refused.
 Result<bool> Namespace::Rename::run(MetaTxn txn) {
-  LCCFS_TRY(const auto step, namespace_.metadata_.run(std::move(txn)));
+  LCCFS_TRY(const auto step, namespace_.metadata_.run_on_directory(std::move(txn)));
   if (step.decided == Decided::refused) return false;
   namespace_.metadata_.directory_changed(from_.directory, step.version, time_);
   return true;

@@ -31,10 +31,11 @@ txn::SubdirectoryCount one_less(const Inode& directory) {
 
 }  // namespace
 
-Result<Entries> Seals::find_to_change(std::initializer_list<const txn::Name*> wanted, bool from_memory) {
+Result<Entries> Seals::find_to_change(std::initializer_list<const txn::Name*> wanted, bool from_memory,
+                                      std::initializer_list<Ino> locked) {
   for (Attempts attempts(instance_);;) {
     LCCFS_CHECK(attempts.next());
-    LCCFS_TRY(auto entries, metadata_.find(wanted, from_memory && attempts.first()));
+    LCCFS_TRY(auto entries, metadata_.find(wanted, from_memory && attempts.first(), std::span(locked)));
     if (entries.marked.empty()) return entries;
     for (const auto& [name, entry] : entries.marked) {
       LCCFS_CHECK(reclaim::settle_mark(instance_, *name, entry));
@@ -61,7 +62,7 @@ Result<> Seals::clear_dangling(const txn::Name& name, const txn::Entry& entry) {
   std::optional<txn::SubdirectoryCount> nsub;
   if (entry.record.type == FileType::directory) nsub = one_less(*entries->directory);
   log::warning(format::inode_object(name.directory) + ": removing the entry " + name.name + " of a missing inode");
-  const auto cleared = instance_.run(txn::clear_dangling_entry(name, entry, nsub));
+  const auto cleared = leases_.run(txn::clear_dangling_entry(name, entry, nsub));
   metadata_.names.drop(name);
   metadata_.inodes.drop(name.directory);
   LCCFS_CHECK(reclaim::done_or_needless(cleared));
@@ -123,6 +124,8 @@ Result<std::optional<StateRecord>> Seals::seal_empty(std::span<const ExpectedEnt
     LCCFS_CHECK(clear_dangling(name, entry));
     return std::nullopt;
   }
+  LCCFS_TRY(const bool is_answer, leases_.may_answer_by(*view, {&name.directory, 1}));
+  if (!is_answer) return std::nullopt;
   if (view->state.kind == StateRecord::Kind::sealed) {
     LCCFS_CHECK(settle(*view));
     return std::nullopt;
@@ -138,7 +141,7 @@ Result<std::optional<StateRecord>> Seals::seal_empty(std::span<const ExpectedEnt
   if (logged != ino) LCCFS_CHECK(instance_.log_inode_and_directories(ino, {&name.directory, 1}));
   logged = ino;
   const StateRecord seal{StateRecord::Kind::sealed, token, name.directory, name.name};
-  const auto step = instance_.run(txn::seal(ino, view->version, seal));
+  const auto step = leases_.run(txn::seal(ino, view->version, seal));
   metadata_.inodes.drop(ino);
   // Another client has removed it, and a collector was quick: the name is what decides.
   if (!step && step.error().code == ErrorCode::not_found) return std::nullopt;
@@ -168,7 +171,7 @@ Result<bool> Seals::commit(const StateRecord& seal, std::shared_ptr<const Inode>
       return std::unexpected(std::move(next).error());
     }
     const auto nsub = one_less(*parent);
-    const auto done = metadata_.run(step(nsub));
+    const auto done = metadata_.run_on_directory(step(nsub));
     if (!done) {
       if (certainly_not_applied(done.error())) take_back(seal, sealed);
       return std::unexpected(done.error());
@@ -179,7 +182,8 @@ Result<bool> Seals::commit(const StateRecord& seal, std::shared_ptr<const Inode>
       return true;
     }
     auto again = metadata_.read(seal.parent, wanted);
-    const bool only_nsub_moved = again && !again->keys.contains(decision) && as_expected(again->keys, expected);
+    const bool only_nsub_moved = again && !leases_.is_held_elsewhere(*again) && !again->keys.contains(decision) &&
+                                 as_expected(again->keys, expected);
     if (!only_nsub_moved) {
       take_back(seal, sealed);
       if (!again && again.error().code != ErrorCode::not_found) return std::unexpected(std::move(again).error());

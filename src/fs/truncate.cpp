@@ -134,11 +134,14 @@ Result<AttributesReply> Files::change_node(FileNode& node, const SetAttributes& 
     LCCFS_TRY(const auto changed, set_times_unleased(node.ino, changes));
     if (changed) return reply_for(*changed);
   }
-  {
+  const auto change_alone = [&]() -> Result<> {
     const AloneInGate alone(node.gate);
     if (changes.size_bytes) LCCFS_CHECK(node.truncate(*changes.size_bytes));
-    if (changes.atime || changes.mtime) LCCFS_CHECK(node.set_times(changes));
-  }
+    return changes.atime || changes.mtime ? node.set_times(changes) : Result<>{};
+  };
+  const auto changed = change_alone();
+  announcements_.changed(node);
+  LCCFS_CHECK(changed);
   LCCFS_CHECK(release_or_store(node, 0, Dirty::may_stay));
   return get_attributes(node.ino);
 }
@@ -160,8 +163,9 @@ Result<std::optional<Inode>> Files::set_times_unleased(Ino ino, const SetAttribu
         .size_bytes = {}, .atime = view.atime, .mtime = view.mtime, .wtime = view.wtime, .map_blocks = {}};
     LCCFS_TRY(const auto result, instance_.run(txn::change_unleased_file(ino, view.version, times)));
     if (result.decided == Decided::refused) continue;
-    kernel_.version_moved(ino, view.version, result.version);
+    const auto before = view.bytes_stamp();
     view.version = result.version;
+    kernel_.stamp_moved(ino, before, view.bytes_stamp());
     return view;
   }
 }

@@ -55,12 +55,13 @@ bool may_be_leftover(const format::ObjectName& name) {
 }
 
 /// `where` the store looks now: the pools that it has been told of.
-Result<> check_empty(ObjectStore& store, const std::string& where) {
+Result<> check_empty(ObjectStore& store, const std::string& where, bool with_data) {
   std::string cursor;
   do {
     LCCFS_TRY(const ListPage page, store.list(cursor));
     for (const std::string& name : page.names) {
       const auto known = format::parse_object_name(name);
+      if (with_data && known && std::holds_alternative<format::DataName>(*known)) continue;
       const auto place = where + " (" + quoted(name) + ")";
       if (!known) return refused("there are objects of another program " + place);
       if (!may_be_leftover(*known)) return refused("there are objects of a volume " + place + ", and no Super");
@@ -131,10 +132,10 @@ Result<> check_options(const MakeVolumeOptions& options) {
 Result<> make_volume(ObjectStore& store, Clock& clock, const MakeVolumeOptions& options) {
   LCCFS_CHECK(check_options(options));
   LCCFS_CHECK(check_no_volume(store));
-  LCCFS_CHECK(check_empty(store, "here"));
+  LCCFS_CHECK(check_empty(store, "here", options.to_be_loaded));
   if (!options.data_pool.empty()) {
     LCCFS_CHECK(store.use_data_pool(options.data_pool));
-    LCCFS_CHECK(check_empty(store, "in the data pool " + options.data_pool));
+    LCCFS_CHECK(check_empty(store, "in the data pool " + options.data_pool, options.to_be_loaded));
   }
 
   format::SuperRecord super;
@@ -145,6 +146,7 @@ Result<> make_volume(ObjectStore& store, Clock& clock, const MakeVolumeOptions& 
   super.grace_seconds = options.grace_seconds;
   super.birth = clock.wall_time();
   format::set_features(super, format::missing_features(super));
+  if (options.to_be_loaded) super.incompat |= format::being_loaded;
 
   LCCFS_CHECK(make_or_find_alloc(store));
   LCCFS_CHECK(make_or_find_root(store, clock));

@@ -66,6 +66,14 @@ Result<std::vector<std::string>> Namespace::list_xattrs(Ino ino) {
   return names;
 }
 
+/// A step on extended attributes, which a directory's lease covers.
+Result<StepResult> Namespace::run_on(const Inode& inode, MetaTxn step) {
+  if (!inode.is_directory()) return metadata_.run(std::move(step));
+  LCCFS_TRY(const auto done, metadata_.run_on_directory(std::move(step)));
+  if (done.decided == Decided::refused) LCCFS_CHECK(leases_.make_way(inode.ino));
+  return done;
+}
+
 /// Whether all names could still be listed with this one.
 Result<> Namespace::check_room_for(Ino ino, const std::string& name) {
   LCCFS_TRY(const auto others, list_xattrs(ino));
@@ -114,7 +122,7 @@ Result<> Namespace::set_attribute(Ino ino, const std::string& name, const Bytes&
       attribute.attr = txn::AttrChange{known->attr_raw, view.attr};
       view.attr_raw = encode(view.attr);
     }
-    LCCFS_TRY(const auto step, metadata_.run(txn::set_user_attribute(attribute)));
+    LCCFS_TRY(const auto step, run_on(*known, txn::set_user_attribute(attribute)));
     if (step.decided == Decided::refused) {
       LCCFS_CHECK(explain_refusal(ino, name, mode));
       continue;
@@ -139,7 +147,7 @@ Result<> Namespace::remove_with_flag(Ino ino, const std::string& name) {
     attr.flags &= ~flag;
     return {};
   };
-  LCCFS_TRY(const auto changed, or_stale(change_attr(instance_, ino, drop_flag)));
+  LCCFS_TRY(const auto changed, or_stale(change_attr_of(ino, drop_flag)));
   attr_changed(changed);
   return {};
 }
@@ -149,11 +157,18 @@ Result<> Namespace::remove_xattr(Ino ino, const std::string& name) {
   LCCFS_CHECK(check_attribute_name(name));
   if (is_acl(name)) return remove_acl(ino, name);
   if (format::own_flag_of(name) != 0) return remove_with_flag(ino, name);
-  const auto time = wall_time();
-  LCCFS_TRY(const auto step, metadata_.run(txn::remove_user_attribute(ino, name, time)));
-  if (step.decided == Decided::refused) return std::unexpected(no_attribute(ino, name));
-  metadata_.inodes.change(ino, step.version, [time](Inode& kept) { kept.ctime = time; });
-  return {};
+  LCCFS_TRY(const auto known, metadata_.existing(ino));
+  for (Attempts tries(instance_);;) {
+    LCCFS_CHECK(tries.next());
+    const auto time = wall_time();
+    LCCFS_TRY(const auto step, run_on(*known, txn::remove_user_attribute(ino, name, time)));
+    if (step.decided == Decided::refused) {
+      LCCFS_CHECK(explain_refusal(ino, name, XattrMode::replace));
+      continue;
+    }
+    metadata_.inodes.change(ino, step.version, [time](Inode& kept) { kept.ctime = time; });
+    return {};
+  }
 }
 
 }  // namespace lccfs

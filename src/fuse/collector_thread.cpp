@@ -21,28 +21,35 @@ void tell(const GarbageReport& report) {
             count_text(report.data_objects_removed) + " data objects, " + size_text(report.bytes_freed));
 }
 
-bool collect(FileSystem& fs, const std::stop_token& stop) {
+bool collect(FileSystem& fs, Clock& clock, metrics::CollectorCounts& counts, const std::stop_token& stop) {
   const auto report = fs.collect_garbage(stop);
+  if (report && report->is_left_to_another) return true;
   if (report) {
+    counts.passed({.inodes = report->inodes_removed,
+                   .data_objects = report->data_objects_removed,
+                   .bytes = report->bytes_freed,
+                   .items_left = report->items_left},
+                  clock.wall_time().seconds);
     tell(*report);
-  } else if (report.error().code == ErrorCode::fenced) {
-    return false;
-  } else {
-    log::warning("cannot reclaim what was removed, will try again: " + report.error().context);
+    return true;
   }
+  counts.failed();
+  if (report.error().code == ErrorCode::fenced) return false;
+  log::warning("cannot reclaim what was removed, will try again: " + report.error().context);
   return true;
 }
 
 }  // namespace
 
-std::jthread start_collector_thread(FileSystem& fs, Clock& clock) {
+std::jthread start_collector_thread(FileSystem& fs, Clock& clock, metrics::CollectorCounts& counts) {
   // From half a period to one and a half: mounts that were made together do not all come at once.
   const auto pause = [&fs, random = std::minstd_rand(std::random_device()())]() mutable -> std::chrono::nanoseconds {
     const auto period = std::max<std::chrono::milliseconds>(fs.grace_period(), shortest_period);
     std::uniform_int_distribution<std::int64_t> around(period.count() / 2, period.count() * 3 / 2);
     return std::chrono::milliseconds(around(random));
   };
-  return run_periodically(clock, pause, [&fs](const std::stop_token& stop) { return collect(fs, stop); });
+  return run_periodically(
+      clock, pause, [&fs, &clock, &counts](const std::stop_token& stop) { return collect(fs, clock, counts, stop); });
 }
 
 }  // namespace lccfs::fuse

@@ -5,12 +5,13 @@
 
 #include "lccfs/clock.h"
 #include "lccfs/file_system.h"
+#include "metrics/collector_counts.h"
 
 namespace lccfs::fuse {
 
 /// Every client helps to reclaim what was removed: calls the collector about once a grace period, until the client is
-/// fenced. `fs` outlives the thread, and is not unmounted before; the thread ends after the store operations that are
+/// fenced. `fs` and `counts` outlive the thread, and `fs` is not unmounted before; the thread ends after the store operations that are
 /// in flight.
-std::jthread start_collector_thread(FileSystem& fs, Clock& clock);
+std::jthread start_collector_thread(FileSystem& fs, Clock& clock, metrics::CollectorCounts& counts);
 
 }  // namespace lccfs::fuse

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "fuse/command.h"
 
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,6 +11,8 @@
 #include <cstring>
 #include <memory>
 
+#include "daemon/volume_source.h"
+#include "fuse/mount_lock.h"
 #include "fuse/mount_table.h"
 
 namespace lccfs::fuse {
@@ -21,8 +25,9 @@ constexpr const char* footer = R"(Examples:
   lccfs-fuse -p vms -n nova -m /mnt -o ro -f              read-only, in the foreground
   fusermount3 -u /mnt                                     unmount (or: umount /mnt)
 
-Options of -o: ro, nosuid, nodev, noexec, allow_other, nogc, entry_timeout=SECONDS, attr_timeout=SECONDS,
-readahead=SIZE, dirty_limit=SIZE, idle_leases=N.)";
+Options of -o: ro, nosuid, nodev, noexec, allow_other, nogc, subdir=PATH, end_when_fenced, entry_timeout=SECONDS,
+attr_timeout=SECONDS, readahead=SIZE, dirty_limit=SIZE, idle_leases=N, metrics_port=PORT, metrics_address=ADDRESS,
+slow_ms=MILLISECONDS.)";
 
 }  // namespace
 
@@ -38,30 +43,51 @@ Result<Command> parse_command(const std::vector<std::string>& words) {
   line.option("-m,--mountpoint", "DIRECTORY", options::path(command.mountpoint), "where to mount it");
   const auto add = [&command](const std::string& list) { return add_mount_options(list, command.options); };
   line.option("-o,--options", "LIST", add, "mount options, separated by commas", true);
+  line.configurable(options::CommandLine::Section::of_program, {"--options"});
   line.flag("--create", command.create, "make the volume first if there is none");
   line.flag("-f,--foreground", command.foreground, "stay in the foreground, and log to standard error");
   line.check([&command]() -> Result<> {
     if (!command.mountpoint.empty()) return {};
     return failure(ErrorCode::invalid, "where to mount it? Give -m DIRECTORY");
   });
+  daemon::add_monitor_options(line, command.options.monitor);
   daemon::add_log_options(line, command.log, command.foreground);
   LCCFS_TRY(command.answer, line.parse(words));
   return command;
 }
 
-std::string source_of(const VolumeAddress& address) {
-  if (!address.local_directory.empty()) return address.local_directory;
-  return address.pool + (address.pool_namespace.empty() ? "" : "/" + address.pool_namespace);
+std::string source_of(const VolumeAddress& address, const std::string& subdirectory) {
+  return daemon::source_of(address) + (subdirectory == "/" ? "" : ":" + subdirectory);
 }
 
-Result<std::string> check_mountpoint(const std::string& path) {
-  const auto free_of_fuse = [](const std::string& directory) -> Result<> {
+namespace {
+
+/// A mount that nothing serves any more answers ENOTCONN at once; one that is alive, or stuck, is not asked. Of statfs
+/// the kernel remembers no answer.
+bool is_dead(const MountEntry& entry, const std::string& path, const std::string& locks) {
+  struct statvfs values = {};
+  return entry.type == "fuse.lccfs" && MountLock::is_free(locks, entry.device) && statvfs(path.c_str(), &values) != 0 &&
+         errno == ENOTCONN;
+}
+
+std::unexpected<Error> busy(const std::string& directory, const std::string& type) {
+  return failure(ErrorCode::busy,
+                 directory + " is busy: " + type + " is mounted there; unmount it with: fusermount3 -u " + directory);
+}
+
+Result<> clear(const std::string& directory, const std::string& locks) {
+  for (;;) {
     const auto entry = mounted_at(directory);
     if (!entry || !entry->type.starts_with("fuse")) return {};
-    return failure(ErrorCode::busy, directory + " is busy: " + entry->type +
-                                        " is mounted there; unmount it with: fusermount3 -u " + directory);
-  };
-  LCCFS_CHECK(free_of_fuse(path));  // first: a mount whose program is gone or stuck answers nothing below
+    if (!is_dead(*entry, directory, locks) || umount2(directory.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) != 0)
+      return busy(directory, entry->type);
+  }
+}
+
+}  // namespace
+
+Result<std::string> check_mountpoint(const std::string& path, const std::string& locks) {
+  LCCFS_CHECK(clear(path, locks));  // first: a mount whose program is gone or stuck answers nothing below
   const std::unique_ptr<char, decltype(&std::free)> resolved(realpath(path.c_str(), nullptr), &std::free);
   if (!resolved && errno == ENOENT)
     return failure(ErrorCode::not_found, "the mountpoint " + path + " does not exist; make it with: mkdir -p " + path);
@@ -70,7 +96,7 @@ Result<std::string> check_mountpoint(const std::string& path) {
     return failure(ErrorCode::io, "the mountpoint " + path + " cannot be used: " + std::strerror(errno));
   if (!S_ISDIR(values.st_mode))
     return failure(ErrorCode::not_directory, path + " is not a directory; a volume is mounted on a directory");
-  LCCFS_CHECK(free_of_fuse(resolved.get()));
+  LCCFS_CHECK(clear(resolved.get(), locks));
   return std::string(resolved.get());
 }
 

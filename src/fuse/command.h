@@ -24,10 +24,12 @@ struct Command {
 /// The words after the program's name.
 Result<Command> parse_command(const std::vector<std::string>& words);
 
-/// What df and /proc/mounts show of a volume, and /etc/fstab has as its first word: POOL[/NAMESPACE], or a directory.
-std::string source_of(const VolumeAddress& address);
+/// What df and /proc/mounts show of a mount: its volume, and ":" with the directory of the volume that is mounted, if that
+/// is not its root.
+std::string source_of(const VolumeAddress& address, const std::string& subdirectory);
 
-/// The mountpoint without symbolic links, if something can be mounted there. The error says what to do.
-Result<std::string> check_mountpoint(const std::string& path);
+/// The mountpoint without symbolic links, if something can be mounted there. What a dead lccfs-fuse has left mounted
+/// there is taken away first, if that can be proven (`locks`: metrics::run_folder()). The error says what to do.
+Result<std::string> check_mountpoint(const std::string& path, const std::string& locks);
 
 }  // namespace lccfs::fuse

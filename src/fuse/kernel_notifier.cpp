@@ -17,7 +17,8 @@ void KernelNotifier::invalidate_page_range(Ino ino, std::uint64_t offset_bytes, 
 }
 
 void KernelNotifier::invalidate(Ino ino, off_t offset_bytes, off_t size_bytes) {
-  const int result = fuse_lowlevel_notify_inval_inode(session_, ino.value, offset_bytes, size_bytes);
+  const fuse_ino_t number = ino == root_ ? FUSE_ROOT_ID : ino.value;
+  const int result = fuse_lowlevel_notify_inval_inode(session_, number, offset_bytes, size_bytes);
   // ENOENT: it holds nothing of this inode. The others: the mount is ending, with all that the kernel held.
   if (result == 0 || result == -ENOENT || result == -ENODEV || result == -ENOTCONN) return;
   log::warning("inode " + std::to_string(ino.value) + ": the kernel did not drop what it holds, error " +

@@ -10,7 +10,8 @@ namespace lccfs::fuse {
 
 class KernelNotifier : public KernelCache {
  public:
-  explicit KernelNotifier(fuse_session* session) : session_(session) {}
+  /// `root`: the inode that the kernel knows as FUSE_ROOT_ID.
+  KernelNotifier(fuse_session* session, Ino root) : session_(session), root_(root) {}
 
   void invalidate_attributes(Ino ino) override;
   void invalidate_pages(Ino ino) override;
@@ -20,6 +21,7 @@ class KernelNotifier : public KernelCache {
   void invalidate(Ino ino, off_t offset_bytes, off_t size_bytes);
 
   fuse_session* const session_;  // mounted for as long as anybody calls: Session::close
+  const Ino root_;
 };
 
 }  // namespace lccfs::fuse

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// How often the kernel was told of each inode and has not forgotten it again. Bounded by what the kernel holds.
+// How often the kernel was told of each inode and has not forgotten it again, and below which directory on top of the
+// volume it was at the last time. Bounded by what the kernel holds.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +8,7 @@
 
 #include "base/mutex.h"
 #include "lccfs/types.h"
+#include "metrics/directories.h"
 
 namespace lccfs::fuse {
 
@@ -14,24 +16,35 @@ namespace lccfs::fuse {
 class LookupCounts {
  public:
   /// Before the answer that names the inode: the kernel may forget it before the answering call returns.
-  void add(Ino ino) {
+  void add(Ino ino, metrics::DirectoryTag directory) {
     const Lock lock(mutex_);
-    ++counts_[ino];
+    Known& known = known_[ino];
+    ++known.count;
+    known.directory = directory.value;
   }
   /// Answers whether the kernel knows nothing of the inode any more.
   bool drop(Ino ino, std::uint64_t count) {
     const Lock lock(mutex_);
-    const auto found = counts_.find(ino);
-    if (found == counts_.end()) return false;  // the root is known without a lookup, and never forgotten
-    found->second -= std::min(count, found->second);
-    if (found->second != 0) return false;
-    counts_.erase(found);
+    const auto found = known_.find(ino);
+    if (found == known_.end()) return false;  // the root is known without a lookup, and never forgotten
+    const std::uint64_t had = found->second.count;
+    if (had > count) return found->second.count = had - count, false;
+    known_.erase(found);
     return true;
+  }
+  metrics::DirectoryTag directory_of(Ino ino) const {
+    const Lock lock(mutex_);
+    const auto found = known_.find(ino);
+    if (found == known_.end()) return metrics::other_directories;
+    return {static_cast<std::uint16_t>(found->second.directory)};
   }
 
  private:
-  Mutex mutex_;
-  std::unordered_map<Ino, std::uint64_t> counts_ GUARDED_BY(mutex_);
+  struct Known {
+    std::uint64_t count : 48 = 0, directory : 16 = 0;
+  };
+  mutable Mutex mutex_;
+  std::unordered_map<Ino, Known> known_ GUARDED_BY(mutex_);
 };
 
 }  // namespace lccfs::fuse

@@ -9,12 +9,17 @@
 #include "base/program.h"
 #include "daemon/background.h"
 #include "daemon/end_signals.h"
+#include "daemon/monitor.h"
+#include "daemon/volume_source.h"
 #include "fuse/collector_thread.h"
 #include "fuse/command.h"
 #include "fuse/mount_lock.h"
+#include "fuse/mount_metrics.h"
 #include "fuse/mount_table.h"
 #include "fuse/session.h"
 #include "lccfs/volume.h"
+#include "metrics/measured_store.h"
+#include "metrics/run_folder.h"
 
 namespace lccfs::fuse {
 namespace {
@@ -39,10 +44,13 @@ FileSystemOptions file_system_options(const Command& command) {
   return options;
 }
 
-SessionOptions session_options(const Command& command) {
+SessionOptions session_options(const Command& command, std::shared_ptr<MountMetrics> metrics) {
   SessionOptions options;
+  options.metrics = std::move(metrics);
   options.mountpoint = command.mountpoint;
-  options.source = source_of(command.address);
+  options.source = source_of(command.address, command.options.subdirectory);
+  options.subdirectory = command.options.subdirectory;
+  options.end_when_fenced = command.options.end_when_fenced;
   options.read_only = command.options.read_only;
   options.no_suid = command.options.no_suid;
   options.no_dev = command.options.no_dev;
@@ -52,9 +60,10 @@ SessionOptions session_options(const Command& command) {
   return options;
 }
 
-Result<std::unique_ptr<FileSystem>> open_volume(const Command& command) {
-  LCCFS_TRY(std::shared_ptr<ObjectStore> store,
-            open_store(command.address, {.step_timeout = {}, .create = command.create}));
+/// What it measures outlives the file system.
+Result<std::unique_ptr<FileSystem>> open_volume(const Command& command, MountMetrics& metrics) {
+  LCCFS_TRY(auto opened, open_store(command.address, {.step_timeout = {}, .create = command.create}));
+  const std::shared_ptr<ObjectStore> store = metrics::measured(std::move(opened), metrics.store);
   const FileSystemOptions options = file_system_options(command);
   auto fs = mount_volume(store, system_clock(), options);
   if (fs || fs.error().code != ErrorCode::not_found) return fs;
@@ -68,7 +77,7 @@ Result<std::unique_ptr<FileSystem>> open_volume(const Command& command) {
 
 /// What umount.lccfs waits for, and that umount(8) calls it. A mount serves without them, too.
 std::optional<MountLock> lock_mount(const std::string& device, const std::string& mountpoint) {
-  auto lock = MountLock::take(MountLock::folder(), device);
+  auto lock = MountLock::take(metrics::run_folder(), device);
   if (!lock) {
     log::warning("umount(8) will not wait until everything is stored: " + lock.error().context);
     return std::nullopt;
@@ -81,20 +90,30 @@ std::optional<MountLock> lock_mount(const std::string& device, const std::string
   return std::move(*lock);
 }
 
+/// What the parts of a mount share, each from its beginning.
+struct Running {
+  std::shared_ptr<MountMetrics> metrics;
+  std::unique_ptr<daemon::Monitor> monitor;
+};
+
 Result<> serve(FileSystem& fs, const Command& command, daemon::Background& background, daemon::EndSignals& signals,
-               std::optional<MountLock>& mount_lock) {
-  LCCFS_TRY(const std::unique_ptr<Session> session, Session::mount(fs, system_clock(), session_options(command)));
+               std::optional<MountLock>& mount_lock, Running running) {
+  LCCFS_TRY(const std::unique_ptr<Session> session,
+            Session::mount(fs, system_clock(), session_options(command, running.metrics)));
   if (auto lock = lock_mount(session->device(), command.mountpoint)) mount_lock.emplace(std::move(*lock));
   signals.handle_with([&session] { session->end(); });
   std::jthread collector;
   if (command.options.collect_garbage && !command.options.read_only) {
-    collector = start_collector_thread(fs, system_clock());
+    collector = start_collector_thread(fs, system_clock(), running.metrics->collector);
   }
+  running.monitor->serve({program.name, daemon::source_of(command.address), command.mountpoint},
+                         [&](metrics::Exposition& page) { running.metrics->write(page, fs); });
   const Result<> served = session->serve([&] {
     log::info("mounted " + command.address.describe() + " on " + command.mountpoint);
     background.ready();
   });
   signals.handle_with([] {});
+  running.monitor.reset();
   if (geteuid() == 0) forget_umount_helper(command.mountpoint);
   return served;
 }
@@ -104,10 +123,15 @@ int mount_and_serve(const Command& command, daemon::Background& background) {
     return complain(program, opened.error().context, program.system_error);
   daemon::EndSignals signals(program, daemon::EndSignals::Hangup::reopens_log);
   std::optional<MountLock> mount_lock;  // released when all of the mount is gone
-  const auto fs = open_volume(command);
+  Running running{.metrics = std::make_shared<MountMetrics>(system_clock(), command.options.monitor.slow_after),
+                  .monitor = std::make_unique<daemon::Monitor>()};
+  if (const auto listening = running.monitor->listen(command.options.monitor); !listening)
+    return complain(program, listening.error().context, program.failed);
+  const auto metrics = running.metrics;  // until the store behind the file system is gone, too
+  const auto fs = open_volume(command, *metrics);
   if (!fs) return complain(program, fs.error().context, program.failed);
   signals.hold();
-  const Result<> served = serve(**fs, command, background, signals, mount_lock);
+  const Result<> served = serve(**fs, command, background, signals, mount_lock, std::move(running));
   const Result<> ended = (*fs)->unmount();
   if (!served) {
     log::error(served.error().context);
@@ -126,7 +150,7 @@ int run(const std::vector<std::string>& words) {
   auto command = parse_command(words);
   if (!command) return complain(program, command.error().context, program.usage);
   if (!command->answer.empty()) return (std::cout << command->answer), EXIT_SUCCESS;
-  auto mountpoint = check_mountpoint(command->mountpoint);
+  auto mountpoint = check_mountpoint(command->mountpoint, metrics::run_folder());
   if (!mountpoint) return complain(program, mountpoint.error().context, program.failed);
   command->mountpoint = *mountpoint;
   if (access("/dev/fuse", R_OK | W_OK) != 0)

@@ -8,7 +8,6 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -20,12 +19,6 @@ bool write_line(int fd, const std::string& line) {
 }
 
 }  // namespace
-
-std::string MountLock::folder() {
-  if (geteuid() == 0) return "/run/lccfs";
-  const char* own = std::getenv("XDG_RUNTIME_DIR");
-  return own == nullptr || *own != '/' ? "" : std::string(own) + "/lccfs";
-}
 
 /// It gets its name when it is locked: who finds it may wait for it.
 Result<MountLock> MountLock::take(const std::string& folder, const std::string& device) {
@@ -43,6 +36,11 @@ Result<MountLock> MountLock::take(const std::string& folder, const std::string& 
   const int error = errno;
   if (lock.fd_ >= 0) unlink(made.c_str());
   return failure(ErrorCode::io, name + ": " + std::strerror(error));
+}
+
+bool MountLock::is_free(const std::string& folder, const std::string& device) {
+  const MountLock file(open((folder + "/" + device).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  return file.fd_ >= 0 && flock(file.fd_, LOCK_SH | LOCK_NB) == 0;
 }
 
 MountLock::MountLock(MountLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}

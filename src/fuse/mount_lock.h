@@ -14,11 +14,12 @@ namespace lccfs::fuse {
 /// One thread.
 class MountLock {
  public:
-  /// Where such files are: root's below /run, another user's in $XDG_RUNTIME_DIR; empty: nowhere.
-  static std::string folder();
   /// Makes the file of the mount whose device is "major:minor", with this process's id. The number is free again as
   /// soon as the mount is gone, before its process is: what an earlier one has there is replaced, not changed.
+  /// `folder`: metrics::run_folder().
   static Result<MountLock> take(const std::string& folder, const std::string& device);
+  /// There is such a file of that mount, and its process is gone.
+  static bool is_free(const std::string& folder, const std::string& device);
   MountLock(MountLock&& other) noexcept;
   MountLock& operator=(MountLock&&) = delete;
   ~MountLock();

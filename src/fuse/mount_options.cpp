@@ -6,6 +6,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "fuse/subdirectory.h"
 #include "options/command_line.h"
 
 namespace lccfs::fuse {
@@ -29,6 +30,7 @@ constexpr std::array switches = {
     Switch{"nogc", &MountOptions::collect_garbage, false},
     Switch{"gc", &MountOptions::collect_garbage, true},
     Switch{"allow_other", &MountOptions::allow_other, true},
+    Switch{"end_when_fenced", &MountOptions::end_when_fenced, true},
 };
 
 // Said for mount(8), systemd and people, or true anyway (access times are never kept, permissions always checked).
@@ -53,11 +55,20 @@ Result<std::uint64_t> parse_readahead(const std::string& text) {
   return failure(ErrorCode::invalid, text + " is not a multiple of 4K, up to 1G");
 }
 
+Result<std::string> parse_subdirectory(const std::string& text) {
+  LCCFS_CHECK(names_in(text));
+  return text;
+}
+
 template <class Option, class Value>
 Result<> set(Option& option, const std::string& name, const Result<Value>& value) {
   if (!value) return failure(ErrorCode::invalid, name + ": " + value.error().context);
   option = static_cast<Option>(*value);
   return {};
+}
+
+Result<> said(const std::string& name, const Result<>& stored) {
+  return stored ? stored : failure(ErrorCode::invalid, name + ": " + stored.error().context);
 }
 
 Result<> add_word(const std::string& word, MountOptions& options) {
@@ -73,6 +84,10 @@ Result<> add_word(const std::string& word, MountOptions& options) {
     if (name == "attr_timeout") return set(options.attributes_ttl, name, options::parse_seconds(value));
     if (name == "dirty_limit") return set(options.dirty_limit_bytes, name, options::parse_size(value));
     if (name == "idle_leases") return set(options.idle_leases, name, options::parse_number(value, 0, most_idle_leases));
+    if (name == "subdir") return set(options.subdirectory, name, parse_subdirectory(value));
+    if (name == "metrics_port") return said(name, daemon::metrics_port(options.monitor)(value));
+    if (name == "metrics_address") return options.monitor.address = value, Result<>{};
+    if (name == "slow_ms") return said(name, daemon::slow_ms(options.monitor)(value));
     if (name == "readahead") return set(options.readahead_bytes, name, parse_readahead(value));
   }
   if (has_no_effect(word)) return {};

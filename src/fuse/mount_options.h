@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "daemon/monitor.h"
 #include "lccfs/result.h"
 
 namespace lccfs::fuse {
@@ -14,11 +15,14 @@ namespace lccfs::fuse {
 struct MountOptions {
   bool read_only = false, no_suid = false, no_dev = false, no_exec = false;
   bool allow_other = false;
-  bool collect_garbage = true;  ///< a read-only mount does not, whatever this says
+  bool end_when_fenced = false;
+  std::string subdirectory = "/";  ///< of the volume: what is mounted
+  bool collect_garbage = true;     ///< a read-only mount does not, whatever this says
   std::optional<std::chrono::nanoseconds> entry_ttl, attributes_ttl;
   std::uint64_t dirty_limit_bytes = 64 << 20;
   unsigned idle_leases = 4096;
   std::optional<std::uint64_t> readahead_bytes;
+  daemon::MonitorOptions monitor;
 };
 
 /// Adds a comma list to `options`; later words win. An unknown word is an error that names it.

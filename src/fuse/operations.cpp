@@ -16,6 +16,7 @@
 #include "fuse/kernel_channel.h"
 #include "fuse/request.h"
 #include "fuse/serving.h"
+#include "fuse/tagged_handle.h"
 
 namespace lccfs::fuse {
 namespace {
@@ -32,6 +33,8 @@ constexpr std::size_t shortest_entry_bytes = 32;
 
 Serving& serving_of(fuse_req_t request) { return *static_cast<Serving*>(fuse_req_userdata(request)); }
 
+Ino ino_of(fuse_req_t request, fuse_ino_t number) { return serving_of(request).ino_of(number); }
+
 Caller caller_of(fuse_req_t request) {
   const fuse_ctx* context = fuse_req_ctx(request);
   return {.uid = context->uid, .gid = context->gid, .umask = context->umask};
@@ -42,11 +45,20 @@ void refuse(fuse_req_t raw, int error_number) { fuse_reply_err(raw, error_number
 /// Runs `work(Serving&, Request)` on the pool: it may block on the store, which the receiving thread must not. It owns
 /// its arguments: libfuse uses their memory again as soon as the operation returns.
 template <class Work>
-void serve(fuse_req_t raw, const char* operation, Work work) {
+void serve(fuse_req_t raw, Kind kind, fuse_ino_t ino, Work work) {
   Serving& serving = serving_of(raw);
-  serving.pool.post([&serving, request = Request(raw, operation, serving.in_flight), work = std::move(work)]() mutable {
+  serving.pool.post([&serving, ino = ino_of(raw, ino), request = Request(raw, kind, ino_of(raw, ino), serving),
+                     work = std::move(work)]() mutable {
+    request.belongs_to(serving.directory_of(ino));
     work(serving, std::move(request));
   });
+}
+
+/// Of an open file, which says itself below which directory it is.
+Request request_of(fuse_req_t raw, Kind kind, fuse_ino_t ino, const fuse_file_info* info) {
+  Request request(raw, kind, ino_of(raw, ino), serving_of(raw));
+  request.belongs_to(directory_of(info));
+  return request;
 }
 
 void answer(Serving&, Request request, const Result<>& result) { request.finish(result); }
@@ -66,17 +78,18 @@ void answer(Serving&, Request request, const Result<std::string>& bytes) {
   request.answer(*bytes);
 }
 
-void answer(Serving& serving, Request request, const Result<EntryReply>& entry) {
+/// Of a name in `parent`.
+void answer_entry(Serving& serving, Request request, Ino parent, const std::string& name,
+                  const Result<EntryReply>& entry) {
   if (!entry) return request.fail(entry.error());
-  const Ino ino = entry->attributes.ino;
-  serving.lookups.add(ino);
-  if (!request.answer(entry_answer(*entry))) serving.forget(ino, 1);
+  request.belongs_to(serving.tell(parent, name, *entry));
+  if (!request.answer(entry_answer(*entry))) serving.forget(entry->attributes.ino, 1);
 }
 
 /// Runs `fs.method(arguments...)` on the pool, and answers what it says.
 template <class Method, class... Arguments>
-void call(fuse_req_t raw, const char* operation, Method method, Arguments... arguments) {
-  serve(raw, operation, [method, ... arguments = std::move(arguments)](Serving& serving, Request request) {
+void call(fuse_req_t raw, Kind kind, fuse_ino_t ino, Method method, Arguments... arguments) {
+  serve(raw, kind, ino, [method, ... arguments = std::move(arguments)](Serving& serving, Request request) {
     if constexpr (std::is_void_v<std::invoke_result_t<Method, FileSystem&, const Arguments&...>>) {
       (serving.fs.*method)(arguments...);
       request.finish({});
@@ -88,97 +101,117 @@ void call(fuse_req_t raw, const char* operation, Method method, Arguments... arg
 
 // Not the kernel's writeback cache: it never believes a size that another client changed. ACLs come with the umask,
 // which a default ACL stands in for: both are taken off here.
-void init(void*, fuse_conn_info* connection) {
+// File handles lead to any inode by its number: not where the mount is to show a part of the volume.
+void init(void* serving, fuse_conn_info* connection) {
+  constexpr unsigned by_handle = FUSE_CAP_EXPORT_SUPPORT;
   constexpr unsigned wanted = FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS |
-                              FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_EXPORT_SUPPORT |
-                              FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_POSIX_ACL |
-                              FUSE_CAP_DONT_MASK | FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS;
-  connection->want = wanted & connection->capable;
+                              FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_READDIRPLUS |
+                              FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK |
+                              FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS;
+  const bool shows_all = static_cast<Serving*>(serving)->root == root_ino;
+  connection->want = (shows_all ? wanted | by_handle : wanted) & connection->capable;
   connection->max_write = max_write_bytes;
   connection->max_background = max_background_requests;
 }
 
-void statfs(fuse_req_t raw, fuse_ino_t) { call(raw, "statfs", &FileSystem::usage); }
+void statfs(fuse_req_t raw, fuse_ino_t ino) { call(raw, Kind::statfs, ino, &FileSystem::usage); }
 
 // -- names
 
 void lookup(fuse_req_t raw, fuse_ino_t parent, const char* name) {
-  call(raw, "lookup", &FileSystem::lookup, Ino{parent}, std::string(name));
+  serve(raw, Kind::lookup, parent,
+        [parent = ino_of(raw, parent), name = std::string(name)](Serving& serving, Request request) {
+          answer_entry(serving, std::move(request), parent, name, serving.fs.lookup(parent, name));
+        });
 }
 
 void forget(fuse_req_t raw, fuse_ino_t ino, std::uint64_t count) {
-  serving_of(raw).forget(Ino{ino}, count);
+  serving_of(raw).forget(ino_of(raw, ino), count);
   fuse_reply_none(raw);
 }
 
 void forget_multi(fuse_req_t raw, std::size_t count, fuse_forget_data* forgotten) {
-  for (std::size_t i = 0; i < count; ++i) serving_of(raw).forget(Ino{forgotten[i].ino}, forgotten[i].nlookup);
+  for (std::size_t i = 0; i < count; ++i) serving_of(raw).forget(ino_of(raw, forgotten[i].ino), forgotten[i].nlookup);
   fuse_reply_none(raw);
 }
 
-void make_node(fuse_req_t raw, const char* operation, fuse_ino_t parent, const char* name, NewNode node) {
-  call(raw, operation, &FileSystem::make_node, caller_of(raw), Ino{parent}, std::string(name), std::move(node));
+void make_node(fuse_req_t raw, Kind kind, fuse_ino_t parent, const char* name, NewNode node) {
+  serve(raw, kind, parent,
+        [caller = caller_of(raw), parent = ino_of(raw, parent), name = std::string(name), node = std::move(node)](
+            Serving& serving, Request request) {
+          answer_entry(serving, std::move(request), parent, name, serving.fs.make_node(caller, parent, name, node));
+        });
 }
 
 void mknod(fuse_req_t raw, fuse_ino_t parent, const char* name, mode_t mode, dev_t device) {
   const std::optional<FileType> type = type_of(mode);
   if (!type) return refuse(raw, EINVAL);
-  make_node(raw, "mknod", parent, name, {.type = *type, .mode = mode & 07777, .rdev = device, .symlink_target = ""});
+  make_node(raw, Kind::mknod, parent, name,
+            {.type = *type, .mode = mode & 07777, .rdev = device, .symlink_target = ""});
 }
 
 void mkdir(fuse_req_t raw, fuse_ino_t parent, const char* name, mode_t mode) {
-  make_node(raw, "mkdir", parent, name,
+  make_node(raw, Kind::mkdir, parent, name,
             {.type = FileType::directory, .mode = mode & 07777, .rdev = 0, .symlink_target = ""});
 }
 
 void symlink(fuse_req_t raw, const char* target, fuse_ino_t parent, const char* name) {
-  make_node(raw, "symlink", parent, name,
+  make_node(raw, Kind::symlink, parent, name,
             {.type = FileType::symlink, .mode = 0777, .rdev = 0, .symlink_target = target});
 }
 
 void create(fuse_req_t raw, fuse_ino_t parent, const char* name, mode_t mode, fuse_file_info* info) {
-  serve(raw, "create",
-        [caller = caller_of(raw), parent = Ino{parent}, name = std::string(name), mode, flags = info->flags](
+  serve(raw, Kind::create, parent,
+        [caller = caller_of(raw), parent = ino_of(raw, parent), name = std::string(name), mode, flags = info->flags](
             Serving& serving, Request request) {
           const Result<CreateReply> made = serving.fs.create(caller, parent, name, mode & 07777, flags);
           if (!made) return request.fail(made.error());
-          const Ino ino = made->entry.attributes.ino;
-          serving.lookups.add(ino);
-          if (request.answer(create_answer(*made, flags))) return;
+          const auto directory = serving.tell(parent, name, made->entry);
+          request.belongs_to(directory);
+          CreateReply told = *made;
+          told.open.handle = tagged(made->open.handle, directory);
+          if (request.answer(create_answer(told, flags))) return;
           serving.fs.release(made->open.handle);
-          serving.forget(ino, 1);
+          serving.forget(made->entry.attributes.ino, 1);
         });
 }
 
 void unlink(fuse_req_t raw, fuse_ino_t parent, const char* name) {
-  call(raw, "unlink", &FileSystem::unlink, Ino{parent}, std::string(name));
+  call(raw, Kind::unlink, parent, &FileSystem::unlink, ino_of(raw, parent), std::string(name));
 }
 
 void rmdir(fuse_req_t raw, fuse_ino_t parent, const char* name) {
-  call(raw, "rmdir", &FileSystem::rmdir, Ino{parent}, std::string(name));
+  call(raw, Kind::rmdir, parent, &FileSystem::rmdir, ino_of(raw, parent), std::string(name));
 }
 
 void rename(fuse_req_t raw, fuse_ino_t parent, const char* name, fuse_ino_t new_parent, const char* new_name,
             unsigned flags) {
   const std::optional<RenameMode> mode = to_rename_mode(flags);
   if (!mode) return refuse(raw, EINVAL);
-  call(raw, "rename", &FileSystem::rename, Ino{parent}, std::string(name), Ino{new_parent}, std::string(new_name),
-       *mode);
+  call(raw, Kind::rename, parent, &FileSystem::rename, ino_of(raw, parent), std::string(name), ino_of(raw, new_parent),
+       std::string(new_name), *mode);
 }
 
 void link(fuse_req_t raw, fuse_ino_t ino, fuse_ino_t parent, const char* name) {
-  call(raw, "link", &FileSystem::link, Ino{ino}, Ino{parent}, std::string(name));
+  serve(raw, Kind::link, parent,
+        [ino = ino_of(raw, ino), parent = ino_of(raw, parent), name = std::string(name)](Serving& serving,
+                                                                                         Request request) {
+          answer_entry(serving, std::move(request), parent, name, serving.fs.link(ino, parent, name));
+        });
 }
 
-void readlink(fuse_req_t raw, fuse_ino_t ino) { call(raw, "readlink", &FileSystem::read_link, Ino{ino}); }
+void readlink(fuse_req_t raw, fuse_ino_t ino) {
+  call(raw, Kind::readlink, ino, &FileSystem::read_link, ino_of(raw, ino));
+}
 
 // -- directories
 
 void opendir(fuse_req_t raw, fuse_ino_t ino, fuse_file_info*) {
-  serve(raw, "opendir", [ino = Ino{ino}](Serving& serving, Request request) {
+  serve(raw, Kind::opendir, ino, [ino = ino_of(raw, ino)](Serving& serving, Request request) {
     const Result<HandleId> handle = serving.fs.open_directory(ino);
     if (!handle) return request.fail(handle.error());
-    if (!request.answer(open_directory_answer(*handle))) serving.fs.release_directory(*handle);
+    const auto told = tagged(*handle, serving.directory_of(ino));
+    if (!request.answer(open_directory_answer(told))) serving.fs.release_directory(*handle);
   });
 }
 
@@ -199,52 +232,54 @@ std::string pack(fuse_req_t raw, const std::vector<DirectoryEntry>& entries, std
   return packed;
 }
 
-void readdir(fuse_req_t raw, fuse_ino_t, std::size_t size_bytes, off_t cookie, fuse_file_info* info) {
-  serve(raw, "readdir", [raw, handle = HandleId{info->fh}, size_bytes, cookie](Serving& serving, Request request) {
-    const auto entries =
-        serving.fs.read_directory(handle, static_cast<std::uint64_t>(cookie), size_bytes / shortest_entry_bytes);
-    if (!entries) return request.fail(entries.error());
-    request.answer(pack(raw, *entries, size_bytes));
-  });
+void readdir(fuse_req_t raw, fuse_ino_t ino, std::size_t size_bytes, off_t cookie, fuse_file_info* info) {
+  serve(raw, Kind::readdir, ino,
+        [raw, handle = handle_of(info), size_bytes, cookie](Serving& serving, Request request) {
+          const auto entries =
+              serving.fs.read_directory(handle, static_cast<std::uint64_t>(cookie), size_bytes / shortest_entry_bytes);
+          if (!entries) return request.fail(entries.error());
+          request.answer(pack(raw, *entries, size_bytes));
+        });
 }
 
 /// The kernel holds an inode for each entry that it is told with attributes.
-void readdirplus(fuse_req_t raw, fuse_ino_t, std::size_t size_bytes, off_t cookie, fuse_file_info* info) {
-  serve(raw, "readdirplus", [handle = HandleId{info->fh}, size_bytes, cookie](Serving& serving, Request request) {
-    std::size_t used = 0;
-    const auto listed = serving.fs.read_directory_plus(
-        handle, static_cast<std::uint64_t>(cookie),
-        [&](const DirectoryEntry& entry) { return (used += listed_entry_bytes(entry)) <= size_bytes; });
-    if (!listed) return request.fail(listed.error());
-    std::string packed;
-    std::vector<Ino> told;
-    for (const ListedEntry& one : *listed) {
-      if (packed.size() + listed_entry_bytes(one.entry) > size_bytes) break;
-      packed += listed_entry_answer(one);
-      if (one.reply) told.push_back(one.entry.ino);
-    }
-    for (const Ino ino : told) serving.lookups.add(ino);
-    if (request.answer(packed)) return;
-    for (const Ino ino : told) serving.forget(ino, 1);
-  });
+void readdirplus(fuse_req_t raw, fuse_ino_t ino, std::size_t size_bytes, off_t cookie, fuse_file_info* info) {
+  serve(raw, Kind::readdirplus, ino,
+        [parent = ino_of(raw, ino), handle = handle_of(info), size_bytes, cookie](Serving& serving, Request request) {
+          std::size_t used = 0;
+          const auto listed = serving.fs.read_directory_plus(
+              handle, static_cast<std::uint64_t>(cookie),
+              [&](const DirectoryEntry& entry) { return (used += listed_entry_bytes(entry)) <= size_bytes; });
+          if (!listed) return request.fail(listed.error());
+          std::string packed;
+          std::vector<const ListedEntry*> told;
+          for (const ListedEntry& one : *listed) {
+            if (packed.size() + listed_entry_bytes(one.entry) > size_bytes) break;
+            packed += listed_entry_answer(one);
+            if (one.reply) told.push_back(&one);
+          }
+          for (const ListedEntry* one : told) serving.tell(parent, one->entry.name, *one->reply);
+          if (request.answer(packed)) return;
+          for (const ListedEntry* one : told) serving.forget(one->entry.ino, 1);
+        });
 }
 
-void releasedir(fuse_req_t raw, fuse_ino_t, fuse_file_info* info) {
-  call(raw, "releasedir", &FileSystem::release_directory, HandleId{info->fh});
+void releasedir(fuse_req_t raw, fuse_ino_t ino, fuse_file_info* info) {
+  call(raw, Kind::releasedir, ino, &FileSystem::release_directory, handle_of(info));
 }
 
 void fsyncdir(fuse_req_t raw, fuse_ino_t ino, int, fuse_file_info*) {
-  call(raw, "fsyncdir", &FileSystem::sync_directory, Ino{ino});
+  call(raw, Kind::fsyncdir, ino, &FileSystem::sync_directory, ino_of(raw, ino));
 }
 
 // -- attributes
 
 void getattr(fuse_req_t raw, fuse_ino_t ino, fuse_file_info*) {
-  call(raw, "getattr", &FileSystem::get_attributes, Ino{ino});
+  call(raw, Kind::getattr, ino, &FileSystem::get_attributes, ino_of(raw, ino));
 }
 
 void setattr(fuse_req_t raw, fuse_ino_t ino, struct stat* values, int to_set, fuse_file_info*) {
-  call(raw, "setattr", &FileSystem::set_attributes, caller_of(raw), Ino{ino},
+  call(raw, Kind::setattr, ino, &FileSystem::set_attributes, caller_of(raw), ino_of(raw, ino),
        to_changes(*values, to_set, serving_of(raw).clock.wall_time()));
 }
 
@@ -256,15 +291,16 @@ void answer_sized(Request request, std::string_view bytes, std::size_t size_byte
 }
 
 void getxattr(fuse_req_t raw, fuse_ino_t ino, const char* name, std::size_t size_bytes) {
-  if (serving_of(raw).fs.knows_no_xattr(Ino{ino}, name)) return refuse(raw, ENODATA);
-  serve(raw, "getxattr", [ino = Ino{ino}, name = std::string(name), size_bytes](Serving& serving, Request request) {
-    const Result<Bytes> value = serving.fs.get_xattr(ino, name);
-    value ? answer_sized(std::move(request), *value, size_bytes) : request.fail(value.error());
-  });
+  if (serving_of(raw).fs.knows_no_xattr(ino_of(raw, ino), name)) return refuse(raw, ENODATA);
+  serve(raw, Kind::getxattr, ino,
+        [ino = ino_of(raw, ino), name = std::string(name), size_bytes](Serving& serving, Request request) {
+          const Result<Bytes> value = serving.fs.get_xattr(ino, name);
+          value ? answer_sized(std::move(request), *value, size_bytes) : request.fail(value.error());
+        });
 }
 
 void listxattr(fuse_req_t raw, fuse_ino_t ino, std::size_t size_bytes) {
-  serve(raw, "listxattr", [ino = Ino{ino}, size_bytes](Serving& serving, Request request) {
+  serve(raw, Kind::listxattr, ino, [ino = ino_of(raw, ino), size_bytes](Serving& serving, Request request) {
     const auto names = serving.fs.list_xattrs(ino);
     if (!names) return request.fail(names.error());
     std::string joined;
@@ -276,98 +312,104 @@ void listxattr(fuse_req_t raw, fuse_ino_t ino, std::size_t size_bytes) {
 void setxattr(fuse_req_t raw, fuse_ino_t ino, const char* name, const char* value, std::size_t size_bytes, int flags) {
   const std::optional<XattrMode> mode = to_xattr_mode(flags & ~setgid_goes_flag);
   if (!mode) return refuse(raw, EINVAL);
-  call(raw, "setxattr", &FileSystem::set_xattr, Ino{ino}, std::string(name), Bytes(value, size_bytes), *mode,
-       (flags & setgid_goes_flag) != 0 ? SetgidBit::goes : SetgidBit::stays);
+  call(raw, Kind::setxattr, ino, &FileSystem::set_xattr, ino_of(raw, ino), std::string(name), Bytes(value, size_bytes),
+       *mode, (flags & setgid_goes_flag) != 0 ? SetgidBit::goes : SetgidBit::stays);
 }
 
 void removexattr(fuse_req_t raw, fuse_ino_t ino, const char* name) {
-  call(raw, "removexattr", &FileSystem::remove_xattr, Ino{ino}, std::string(name));
+  call(raw, Kind::removexattr, ino, &FileSystem::remove_xattr, ino_of(raw, ino), std::string(name));
 }
 
 // -- files. Reads and writes go from the receiving thread straight to the file system, which never blocks on them, and
 // are answered by the thread that completes them.
 
 void open(fuse_req_t raw, fuse_ino_t ino, fuse_file_info* info) {
-  serve(raw, "open", [caller = caller_of(raw), ino = Ino{ino}, flags = info->flags](Serving& serving, Request request) {
-    const Result<OpenReply> opened = serving.fs.open(caller, ino, flags);
-    if (!opened) return request.fail(opened.error());
-    if (!request.answer(open_answer(*opened, flags))) serving.fs.release(opened->handle);
-  });
+  serve(raw, Kind::open, ino,
+        [caller = caller_of(raw), ino = ino_of(raw, ino), flags = info->flags](Serving& serving, Request request) {
+          const Result<OpenReply> opened = serving.fs.open(caller, ino, flags);
+          if (!opened) return request.fail(opened.error());
+          OpenReply told = *opened;
+          told.handle = tagged(opened->handle, serving.directory_of(ino));
+          if (!request.answer(open_answer(told, flags))) serving.fs.release(opened->handle);
+        });
 }
 
-void read(fuse_req_t raw, fuse_ino_t, std::size_t size_bytes, off_t offset, fuse_file_info* info) {
+void read(fuse_req_t raw, fuse_ino_t ino, std::size_t size_bytes, off_t offset, fuse_file_info* info) {
   Serving& serving = serving_of(raw);
   auto buffer = std::make_unique_for_overwrite<char[]>(size_bytes);
   const std::span<char> target(buffer.get(), size_bytes);
   // The kernel names an owner of locks in every read but those that fill its pages. Whether the descriptor is a direct
   // one now says nothing: fcntl may have changed that after an open that passes by the pages.
-  if (info->lock_owner == 0) serving.fs.is_mapped(HandleId{info->fh});
+  if (info->lock_owner == 0) serving.fs.is_mapped(handle_of(info));
   serving.fs.read(
-      HandleId{info->fh}, static_cast<std::uint64_t>(offset), target,
-      [request = Request(raw, "read", serving.in_flight), buffer = std::move(buffer)](Result<std::size_t> got) mutable {
+      handle_of(info), static_cast<std::uint64_t>(offset), target,
+      [request = request_of(raw, Kind::read, ino, info), buffer = std::move(buffer)](Result<std::size_t> got) mutable {
         if (!got) return request.fail(got.error());
+        request.moved(*got);
         request.answer({buffer.get(), *got});
       });
 }
 
-void write(fuse_req_t raw, fuse_ino_t, const char* data, std::size_t size_bytes, off_t offset, fuse_file_info* info) {
+void write(fuse_req_t raw, fuse_ino_t ino, const char* data, std::size_t size_bytes, off_t offset,
+           fuse_file_info* info) {
   Serving& serving = serving_of(raw);
   WriteRequest write{.caller = caller_of(raw),
                      .offset_bytes = static_cast<std::uint64_t>(offset),
                      .bytes = serving.requests.keep(data, size_bytes),
                      .flags = info->flags,
                      .writes_back_pages = info->writepage != 0};
-  serving.fs.write(HandleId{info->fh}, std::move(write),
-                   [request = Request(raw, "write", serving.in_flight)](Result<std::size_t> written) mutable {
+  serving.fs.write(handle_of(info), std::move(write),
+                   [request = request_of(raw, Kind::write, ino, info)](Result<std::size_t> written) mutable {
                      if (!written) return request.fail(written.error());
+                     request.moved(*written);
                      request.answer(written_answer(*written));
                    });
 }
 
 /// Whatever becomes of the bytes, the process has closed a descriptor.
-void flush(fuse_req_t raw, fuse_ino_t, fuse_file_info* info) {
-  serve(raw, "flush", [handle = HandleId{info->fh}, owner = info->lock_owner](Serving& serving, Request request) {
+void flush(fuse_req_t raw, fuse_ino_t ino, fuse_file_info* info) {
+  serve(raw, Kind::flush, ino, [handle = handle_of(info), owner = info->lock_owner](Serving& serving, Request request) {
     const auto flushed = serving.fs.flush(handle);
     serving.fs.drop_range_locks(handle, owner);
     request.finish(flushed);
   });
 }
 
-void fsync(fuse_req_t raw, fuse_ino_t, int data_only, fuse_file_info* info) {
-  call(raw, "fsync", &FileSystem::fsync, HandleId{info->fh}, data_only != 0);
+void fsync(fuse_req_t raw, fuse_ino_t ino, int data_only, fuse_file_info* info) {
+  call(raw, Kind::fsync, ino, &FileSystem::fsync, handle_of(info), data_only != 0);
 }
 
-void fallocate(fuse_req_t raw, fuse_ino_t, int mode, off_t offset, off_t size_bytes, fuse_file_info* info) {
-  call(raw, "fallocate", &FileSystem::fallocate, caller_of(raw), HandleId{info->fh}, mode,
+void fallocate(fuse_req_t raw, fuse_ino_t ino, int mode, off_t offset, off_t size_bytes, fuse_file_info* info) {
+  call(raw, Kind::fallocate, ino, &FileSystem::fallocate, caller_of(raw), handle_of(info), mode,
        static_cast<std::uint64_t>(offset), static_cast<std::uint64_t>(size_bytes));
 }
 
 /// The kernel does the other ways by itself.
-void lseek(fuse_req_t raw, fuse_ino_t, off_t offset, int whence, fuse_file_info* info) {
+void lseek(fuse_req_t raw, fuse_ino_t ino, off_t offset, int whence, fuse_file_info* info) {
   const std::optional<SeekTo> what = to_seek(whence);
   if (!what) return refuse(raw, EINVAL);
-  serve(raw, "lseek",
-        [handle = HandleId{info->fh}, offset = static_cast<std::uint64_t>(offset), what = *what](Serving& serving,
-                                                                                                 Request request) {
+  serve(raw, Kind::lseek, ino,
+        [handle = handle_of(info), offset = static_cast<std::uint64_t>(offset), what = *what](Serving& serving,
+                                                                                              Request request) {
           const Result<std::uint64_t> found = serving.fs.seek(handle, offset, what);
           found ? static_cast<void>(request.answer(seek_answer(*found))) : request.fail(found.error());
         });
 }
 
-void copy_file_range(fuse_req_t raw, fuse_ino_t, off_t source_offset, fuse_file_info* source, fuse_ino_t,
+void copy_file_range(fuse_req_t raw, fuse_ino_t, off_t source_offset, fuse_file_info* source, fuse_ino_t ino,
                      off_t target_offset, fuse_file_info* target, std::size_t size_bytes, int flags) {
   if (flags != 0) return refuse(raw, EINVAL);
-  serve(raw, "copy_file_range",
-        [caller = caller_of(raw), source = HandleId{source->fh}, from = static_cast<std::uint64_t>(source_offset),
-         target = HandleId{target->fh}, to = static_cast<std::uint64_t>(target_offset),
+  serve(raw, Kind::copy_file_range, ino,
+        [caller = caller_of(raw), source = handle_of(source), from = static_cast<std::uint64_t>(source_offset),
+         target = handle_of(target), to = static_cast<std::uint64_t>(target_offset),
          size_bytes](Serving& serving, Request request) {
           const Result<std::uint64_t> copied = serving.fs.copy_file_range(caller, source, from, target, to, size_bytes);
           copied ? static_cast<void>(request.answer(written_answer(*copied))) : request.fail(copied.error());
         });
 }
 
-void release(fuse_req_t raw, fuse_ino_t, fuse_file_info* info) {
-  call(raw, "release", &FileSystem::release, HandleId{info->fh});
+void release(fuse_req_t raw, fuse_ino_t ino, fuse_file_info* info) {
+  call(raw, Kind::release, ino, &FileSystem::release, handle_of(info));
 }
 
 // -- locks. Those that wait are answered by whoever ends the wait.
@@ -378,9 +420,8 @@ void interrupt(fuse_req_t raw, void* ticket) {
   serving.pool.post([&serving, ticket = std::bit_cast<std::uint64_t>(ticket)] { serving.fs.interrupt_lock(ticket); });
 }
 
-void set_lock(fuse_req_t raw, const char* operation, LockRequest wanted) {
+void set_lock(Request request, fuse_req_t raw, LockRequest wanted) {
   Serving& serving = serving_of(raw);
-  Request request(raw, operation, serving.in_flight);
   if (wanted.waits) {
     wanted.ticket = ++serving.tickets;
     fuse_req_interrupt_func(raw, interrupt, std::bit_cast<void*>(wanted.ticket));
@@ -390,27 +431,27 @@ void set_lock(fuse_req_t raw, const char* operation, LockRequest wanted) {
   serving.fs.set_lock(wanted, [request = std::move(request)](const Result<>& done) mutable { request.finish(done); });
 }
 
-void getlk(fuse_req_t raw, fuse_ino_t, fuse_file_info* info, struct flock* values) {
+void getlk(fuse_req_t raw, fuse_ino_t ino, fuse_file_info* info, struct flock* values) {
   Serving& serving = serving_of(raw);
-  const auto wanted = to_lock_request(*values, HandleId{info->fh}, info->lock_owner);
+  const auto wanted = to_lock_request(*values, handle_of(info), info->lock_owner);
   if (!wanted) return refuse(raw, EINVAL);
-  serving.fs.find_lock(*wanted, [request = Request(raw, "getlk", serving.in_flight)](
+  serving.fs.find_lock(*wanted, [request = request_of(raw, Kind::getlk, ino, info)](
                                     const Result<std::optional<LockHeld>>& held) mutable {
     held ? static_cast<void>(request.answer(lock_answer(*held))) : request.fail(held.error());
   });
 }
 
-void setlk(fuse_req_t raw, fuse_ino_t, fuse_file_info* info, struct flock* values, int waits) {
-  auto wanted = to_lock_request(*values, HandleId{info->fh}, info->lock_owner);
+void setlk(fuse_req_t raw, fuse_ino_t ino, fuse_file_info* info, struct flock* values, int waits) {
+  auto wanted = to_lock_request(*values, handle_of(info), info->lock_owner);
   if (!wanted) return refuse(raw, EINVAL);
   wanted->waits = waits != 0;
-  set_lock(raw, "setlk", *wanted);
+  set_lock(request_of(raw, wanted->waits ? Kind::setlk_wait : Kind::setlk, ino, info), raw, *wanted);
 }
 
-void flock(fuse_req_t raw, fuse_ino_t, fuse_file_info* info, int operation) {
-  const auto wanted = to_flock_request(operation, HandleId{info->fh}, info->lock_owner);
+void flock(fuse_req_t raw, fuse_ino_t ino, fuse_file_info* info, int operation) {
+  const auto wanted = to_flock_request(operation, handle_of(info), info->lock_owner);
   if (!wanted) return refuse(raw, EINVAL);
-  set_lock(raw, "flock", *wanted);
+  set_lock(request_of(raw, wanted->waits ? Kind::flock_wait : Kind::flock, ino, info), raw, *wanted);
 }
 
 }  // namespace

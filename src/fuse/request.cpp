@@ -2,6 +2,8 @@
 #include "fuse/request.h"
 
 #include <cerrno>
+#include <charconv>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -17,38 +19,74 @@ bool is_for_the_log(ErrorCode code) {
          code == ErrorCode::timed_out;
 }
 
+metrics::Operations::Running begin(Serving& serving, Kind kind, Ino ino) {
+  char subject[32] = "inode ";
+  char* const digits = subject + std::strlen(subject);
+  const char* const end = std::to_chars(digits, subject + sizeof subject, ino.value).ptr;
+  return serving.metrics->operations.begin(static_cast<std::size_t>(kind), {subject, end});
+}
+
+metrics::Directories::Work work_of(Kind kind) {
+  using enum metrics::Directories::Work;
+  return kind == Kind::read ? read : kind == Kind::write ? write : other;
+}
+
 }  // namespace
 
-Request::Request(fuse_req_t request, const char* operation, std::atomic<std::size_t>& in_flight)
-    : request_(request), operation_(operation), in_flight_(in_flight) {
-  ++in_flight_;
+Request::Request(fuse_req_t request, Kind kind, Ino ino, Serving& serving)
+    : request_(request), serving_(serving), running_(begin(serving, kind, ino)) {
+  ++serving_.in_flight;
 }
 
 Request::Request(Request&& other) noexcept
-    : request_(std::exchange(other.request_, nullptr)), operation_(other.operation_), in_flight_(other.in_flight_) {}
+    : request_(std::exchange(other.request_, nullptr)),
+      serving_(other.serving_),
+      running_(other.running_),
+      moved_bytes_(other.moved_bytes_),
+      directory_(other.directory_) {}
 
 Request::~Request() {
-  if (request_ != nullptr) fail(EIO);
+  if (request_ == nullptr) return;
+  count(metrics::Outcome::failed);
+  reply_error(EIO);
+}
+
+/// Before the answer: whoever has it, and looks at the metrics then, finds it there.
+void Request::count(metrics::Outcome outcome) {
+  const std::size_t bytes = outcome == metrics::Outcome::done ? moved_bytes_ : 0;
+  const auto took = serving_.metrics->operations.end(running_, outcome, bytes);
+  serving_.metrics->directories.count(directory_, work_of(kind()), took, bytes);
 }
 
 // Counted down only after the answer: at zero the session may end.
 bool Request::answer(std::string_view body) {
+  count(metrics::Outcome::done);
   const bool taken = fuse_reply_buf(std::exchange(request_, nullptr), body.data(), body.size()) == 0;
-  --in_flight_;
+  --serving_.in_flight;
   return taken;
 }
 
-void Request::fail(int error_number) {
+void Request::reply_error(int error_number) {
   fuse_reply_err(std::exchange(request_, nullptr), error_number);
-  --in_flight_;
+  --serving_.in_flight;
+}
+
+void Request::fail(int error_number) {
+  count(metrics::Outcome::refused);
+  reply_error(error_number);
 }
 
 void Request::fail(const Error& error) {
-  if (is_for_the_log(error.code))
-    log::error(std::string(operation_) + ": " + describe(error.code) + ": " + error.context);
-  fail(errno_of(error.code));
+  const bool for_the_log = is_for_the_log(error.code);
+  if (for_the_log) log::error(std::string(name_of(kind())) + ": " + describe(error.code) + ": " + error.context);
+  count(for_the_log || error.code == ErrorCode::fenced ? metrics::Outcome::failed : metrics::Outcome::refused);
+  reply_error(errno_of(error.code));
 }
 
-void Request::finish(const Result<>& result) { result ? fail(0) : fail(result.error()); }
+void Request::finish(const Result<>& result) {
+  if (!result) return fail(result.error());
+  count(metrics::Outcome::done);
+  reply_error(0);
+}
 
 }  // namespace lccfs::fuse

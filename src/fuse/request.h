@@ -7,6 +7,8 @@
 #include <string_view>
 
 #include "fuse/fuse_api.h"
+#include "fuse/operation_kinds.h"
+#include "fuse/serving.h"
 #include "lccfs/file_system.h"
 
 namespace lccfs::fuse {
@@ -14,11 +16,15 @@ namespace lccfs::fuse {
 /// Each answering method uses it up; dropped without an answer it says EIO. Any thread, one at a time.
 class Request {
  public:
-  /// `in_flight` counts requests that are not answered; it outlives them. `operation`: for the log; a literal.
-  Request(fuse_req_t request, const char* operation, std::atomic<std::size_t>& in_flight);
+  /// `serving` counts requests that are not answered; it outlives them. `ino`: what is asked about, for the log.
+  Request(fuse_req_t request, Kind kind, Ino ino, Serving& serving);
   Request(Request&& other) noexcept;
   Request& operator=(Request&&) = delete;
   ~Request();
+
+  // -- for the metrics, before the answer
+  void belongs_to(metrics::DirectoryTag directory) { directory_ = directory; }
+  void moved(std::size_t bytes) { moved_bytes_ = bytes; }
 
   void fail(int error_number);
   void fail(const Error& error);
@@ -29,9 +35,15 @@ class Request {
   bool answer(std::string_view body);
 
  private:
+  void count(metrics::Outcome outcome);
+  void reply_error(int error_number);
+  Kind kind() const { return static_cast<Kind>(running_.kind); }
+
   fuse_req_t request_;
-  const char* operation_;
-  std::atomic<std::size_t>& in_flight_;
+  Serving& serving_;
+  metrics::Operations::Running running_;
+  std::size_t moved_bytes_ = 0;
+  metrics::DirectoryTag directory_ = metrics::other_directories;
 };
 
 }  // namespace lccfs::fuse

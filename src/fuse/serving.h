@@ -4,12 +4,16 @@
 
 #include <atomic>
 #include <cstddef>
+#include <memory>
+#include <string_view>
 
 #include "base/thread_pool.h"
 #include "fuse/fuse_api.h"
 #include "fuse/kernel_channel.h"
 #include "fuse/lookup_counts.h"
+#include "fuse/mount_metrics.h"
 #include "fuse/request_buffers.h"
+#include "fuse/top_directories.h"
 #include "lccfs/file_system.h"
 
 namespace lccfs::fuse {
@@ -17,15 +21,36 @@ namespace lccfs::fuse {
 struct Serving {
   FileSystem& fs;
   Clock& clock;
+  std::shared_ptr<MountMetrics> metrics;
+  TopDirectories top_directories;
   LookupCounts lookups;
   std::atomic<std::size_t> in_flight{0};
   Handshake handshake;
   RequestBuffers requests;
+  Ino root = root_ino;        // what the kernel's FUSE_ROOT_ID stands for; set before anything is served
   std::uint64_t tickets = 0;  // of locks that wait; the receiving thread's
   ThreadPool pool;            // last: its threads end before what they use
 
+  Ino ino_of(fuse_ino_t number) const { return number == FUSE_ROOT_ID ? root : Ino{number}; }
   void forget(Ino ino, std::uint64_t count) {
-    if (lookups.drop(ino, count)) fs.forget(ino);
+    if (!lookups.drop(ino, count)) return;
+    top_directories.forgotten(ino);
+    fs.forget(ino);
+  }
+  /// Below which directory on top of the mount the inode is, as far as the kernel was told.
+  metrics::DirectoryTag directory_of(Ino ino) const {
+    return ino == root ? metrics::top_itself : lookups.directory_of(ino);
+  }
+  /// The kernel is about to be told of it, by that name. Answers below which directory on top it is.
+  metrics::DirectoryTag tell(Ino parent, std::string_view name, const EntryReply& entry) {
+    const Ino ino = entry.attributes.ino;
+    const bool by_number = name == "." || name == "..";
+    const auto directory = by_number ? directory_of(ino)
+                           : parent == root && entry.attributes.type == FileType::directory
+                               ? top_directories.seen(ino, name)
+                               : directory_of(parent);
+    lookups.add(ino, directory);
+    return directory;
   }
 };
 

@@ -19,6 +19,7 @@
 #include "fuse/mount_table.h"
 #include "fuse/operations.h"
 #include "fuse/readahead.h"
+#include "fuse/subdirectory.h"
 
 namespace lccfs::fuse {
 namespace {
@@ -63,22 +64,32 @@ std::string mount_options(const SessionOptions& options) {
   return result;
 }
 
+/// Requests are counted whether anybody looks or not.
+SessionOptions with_metrics(SessionOptions options, Clock& clock) {
+  if (!options.metrics) options.metrics = std::make_shared<MountMetrics>(clock, std::chrono::nanoseconds(0));
+  return options;
+}
+
 }  // namespace
 
 Session::Session(FileSystem& fs, Clock& clock, const SessionOptions& options)
-    : options_(options),
+    : options_(with_metrics(options, clock)),
       serving_{.fs = fs,
                .clock = clock,
+               .metrics = options_.metrics,
+               .top_directories = TopDirectories(options_.metrics->directories),
                .lookups = {},
                .in_flight = {0},
                .handshake = {},
                .requests = {},
+               .root = root_ino,
                .tickets = 0,
                .pool = ThreadPool()},
       wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 Session::~Session() {
   if (notifier_) close();
+  if (subdirectory_) serving_.fs.release_directory(*subdirectory_);
   if (session_ != nullptr) fuse_session_destroy(session_);
   ::close(wake_fd_);
 }
@@ -89,7 +100,15 @@ Result<std::unique_ptr<Session>> Session::mount(FileSystem& fs, Clock& clock, co
   return session;
 }
 
+Result<> Session::hold_subdirectory() {
+  LCCFS_TRY(serving_.root, find_directory(serving_.fs, options_.subdirectory));
+  if (serving_.root == root_ino) return {};
+  LCCFS_TRY(subdirectory_, serving_.fs.open_directory(serving_.root));
+  return {};
+}
+
 Result<> Session::start() {
+  LCCFS_CHECK(hold_subdirectory());
   std::string program = "lccfs-fuse", flag = "-o", options = mount_options(options_);
   std::vector<char*> words = {program.data(), flag.data(), options.data()};
   fuse_args arguments = FUSE_ARGS_INIT(static_cast<int>(words.size()), words.data());
@@ -103,7 +122,7 @@ Result<> Session::start() {
   if (!use_kernel_channel(session_))
     log::warning("no shared mappings of O_DIRECT descriptors, and slow small writes: libfuse takes no channel of ours");
   if (const auto entry = mounted_at(options_.mountpoint)) device_ = entry->device;
-  notifier_.emplace(session_);
+  notifier_.emplace(session_, serving_.root);
   serving_.fs.set_kernel_cache(&*notifier_);
   return {};
 }
@@ -113,8 +132,12 @@ Result<> Session::serve(const std::function<void()>& ready) {
   const std::jthread ticks = run_periodically(
       serving_.clock, [] { return tick_period; },
       [this](const std::stop_token&) {
+        serving_.metrics->tick();
         serving_.fs.tick();
-        return true;
+        if (!options_.end_when_fenced || !serving_.fs.fenced()) return true;
+        log::warning("this client was fenced: the mount on " + options_.mountpoint + " ends");
+        end();
+        return false;
       });
   ready();
   for (;;) {
@@ -171,7 +194,7 @@ bool Session::is_mounted() const {
 }
 
 // An orderly unmount first: the kernel then writes back what programs have changed in mapped pages.
-void Session::end() {
+void Session::begin_to_end() {
   if (is_mounted() && umount2(options_.mountpoint.c_str(), UMOUNT_NOFOLLOW) != 0 && errno == EBUSY) {
     log::warning(options_.mountpoint + " is in use; those who use it lose it now");
     const int root = ::open(options_.mountpoint.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -182,6 +205,10 @@ void Session::end() {
   ending_ = true;
   serving_.fs.interrupt_all_locks();
   eventfd_write(wake_fd_, 1);
+}
+
+void Session::end() {
+  std::call_once(ends_, [this] { begin_to_end(); });
 }
 
 // The connection is cut before the file system is waited for: some of what is in flight may itself wait for the kernel

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -22,8 +23,11 @@ struct SessionOptions {
   std::string source;      ///< what df and /proc/mounts show
   bool read_only = false, no_suid = false, no_dev = false, no_exec = false;
   bool allow_other = true;
+  std::string subdirectory = "/";               ///< of the volume: what is mounted
+  bool end_when_fenced = false;                 ///< ends as end() does, once the client was fenced
   std::uint64_t readahead_bytes = 4U << 20;     ///< as many objects as it takes are read at once: one, by default
   std::chrono::milliseconds drain_limit{5000};  ///< how long end() lets those who keep using the mount do so
+  std::shared_ptr<MountMetrics> metrics;        ///< nullptr: nobody looks at them
 };
 
 class Session {
@@ -41,15 +45,18 @@ class Session {
   /// "major:minor", as MountEntry has it; empty: not known.
   const std::string& device() const { return device_; }
 
-  /// Unmounts, from any thread but the serving one. Users of a busy mount lose it within the drain limit.
+  /// Unmounts, from any thread but the serving one; more than once is once. Users of a busy mount lose it within the
+  /// drain limit.
   void end();
 
  private:
   Session(FileSystem& fs, Clock& clock, const SessionOptions& options);
   Result<> start();
+  Result<> hold_subdirectory();
   Result<> negotiate();
   Result<bool> serve_one();
   bool wait_for_requests();
+  void begin_to_end();
   bool past_drain_limit() const;
   bool is_mounted() const;
   void close();
@@ -58,6 +65,8 @@ class Session {
   Serving serving_;
   fuse_session* session_ = nullptr;
   std::optional<KernelNotifier> notifier_;
+  std::optional<HandleId> subdirectory_;  // open: a collector leaves it, if it is removed elsewhere
+  std::once_flag ends_;
   std::string device_;                          // as MountEntry has it: tells our mount from another at the same place
   const int wake_fd_;                           // an eventfd: the serving thread is to look at ending_
   std::chrono::nanoseconds drain_deadline_{0};  // set before ending_

@@ -64,6 +64,8 @@ class Answers {
 
   Exchangeable<QuestionHandler> question_handler;
   Exchangeable<OpenProbe> open_probe;  ///< none: nothing is open here
+  /// A watch was set again: questions that came in between were not heard. Must not block on the store.
+  Exchangeable<std::function<void()>> missed_handler;
 
   /// nullopt: there is no handler.
   std::optional<format::Answer> to(const format::Question& question);

@@ -96,8 +96,9 @@ class Instance {
   // -- answers.h
   using QuestionHandler = Answers::QuestionHandler;
   using OpenProbe = Answers::OpenProbe;
-  /// Both return when the old one is no longer running.
+  /// All return when the old one is no longer running.
   void set_question_handler(QuestionHandler handler) { answers_.question_handler.set(std::move(handler)); }
+  void set_missed_handler(std::function<void()> handler) { answers_.missed_handler.set(std::move(handler)); }
   void set_open_probe(OpenProbe probe) { answers_.open_probe.set(std::move(probe)); }
   std::optional<std::chrono::nanoseconds> last_poll() const { return answers_.last_poll(); }
 

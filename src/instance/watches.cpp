@@ -101,6 +101,7 @@ void OwnWatches::set_again(const std::string& object) {
     }
     const auto done = set(object);
     if (done) {
+      answers_.missed_handler.call([](const std::function<void()>& handler) { handler(); });
       const auto live = own_record_is_live();
       if (live && *live) return log::info("watch on " + object + " set again");
       if (live) return steps_.become_fenced("its record on Super is no longer live");

@@ -29,6 +29,7 @@ Ranges ranges_for(const InodeParts& parts) {
   Ranges result;
   auto& ranges = result.ranges;
   if (parts.traces) ranges = {{"p/", "", keys_at_once}, {"l/", "", keys_at_once}};
+  if (parts.openers) ranges.push_back({"o/", "", keys_at_once});
   if (parts.map == Map::whole) ranges.push_back({"m/", "", keys_at_once});
   result.whole = ranges.size();
   if (parts.map == Map::first_blocks) ranges.push_back({"m/", "", first_blocks});
@@ -58,8 +59,15 @@ Result<> decode_attributes(Inode& inode, const Object& object) {
   LCCFS_CHECK(time(xattr::mtime, inode.mtime));
   LCCFS_CHECK(time(xattr::ctime, inode.ctime));
   LCCFS_CHECK(time(xattr::wtime, inode.wtime));
-  LCCFS_TRY(const auto lease, object.optional<format::NumberRecord>(xattr::lease));
-  if (lease) inode.lease = InstanceId{lease->value};
+  if (inode.is_directory()) {
+    LCCFS_TRY(const auto held, object.optional<format::DirectoryLeaseRecord>(xattr::lease));
+    if (held) inode.directory_lease = held->token;
+  } else {
+    LCCFS_TRY(const auto lease, object.optional<format::NumberRecord>(xattr::lease));
+    if (lease) inode.lease = InstanceId{lease->value};
+  }
+  LCCFS_TRY(const auto taken, object.optional<format::TakenRecord>(xattr::taken));
+  if (taken) inode.taken = taken->token;
   if (inode.size_bytes > format::file_size_limit_bytes) {
     return failure(ErrorCode::corrupt, object.name + ": size too large");
   }
@@ -80,10 +88,15 @@ Result<> decode_xattrs(Inode& inode, Object& object, const InodeParts& parts) {
   return {};
 }
 
-/// A key of the map, a back-pointer, or a step number.
+/// A key of the map, a back-pointer, a step number, or an opener. Of the last none is needed: one that is damaged is left
+/// to lccfs-fsck.
 Result<> add_key(Inode& inode, const std::string& object, const std::string& key, const Bytes& value) {
   if (const auto pointer = format::parse_back_pointer_key(key)) {
     inode.pointers.push_back({pointer->parent, pointer->token, key});
+    return {};
+  }
+  if (key.starts_with("o/")) {
+    if (const auto opener = format::parse_opener_key(key)) inode.openers.push_back(*opener);
     return {};
   }
   if (const auto instance = format::parse_step_number_key(key)) {

@@ -21,6 +21,7 @@ struct InodeParts {
   std::vector<std::string> keys = {};
   /// `first_blocks` is all there is of most files; where it is not, the map is a part (Inode::map_is_whole).
   enum class Map { left_out, first_blocks, whole } map = Map::first_blocks;
+  bool openers = false;  ///< who has the file open
   /// All back-pointers and step numbers, and which kinds of keys a directory has; for the collector, which needs neither
   /// times nor nsub, fence and lease: they are left out.
   bool traces = false;
@@ -30,6 +31,15 @@ struct BackPointer {
   Ino parent;
   Token token;
   std::string key;  ///< empty: the xattr `parent`
+};
+
+/// As of when a file's bytes are known: they are the same under the same stamp, while no instance holds the lease. The
+/// token `taken` where the file has one; else the inode's version, which changes more often.
+struct BytesStamp {
+  std::optional<Token> taken = std::nullopt;
+  std::uint64_t version = 0;  ///< 0 with `taken`; without: not known
+  bool is_known() const { return taken || version != 0; }
+  bool operator==(const BytesStamp&) const = default;
 };
 
 struct Inode {
@@ -45,9 +55,12 @@ struct Inode {
   std::uint64_t nsub = 0;
   Bytes nsub_raw;
   TimeSpec atime, mtime, ctime, wtime;
-  std::optional<InstanceId> lease;
-  bool holder_is_expired = false;  ///< its holder was found to be expired
-  std::uint64_t fence = 0;         ///< number of the last fence before a take-over; 0: never
+  std::optional<InstanceId> lease;       ///< regular files: who writes it
+  std::optional<Token> directory_lease;  ///< directories: the tenure of who alone may change it
+  bool holder_is_expired = false;        ///< its holder was found to be expired
+  std::uint64_t fence = 0;               ///< number of the last fence before a take-over; 0: never
+  std::optional<Token> taken;            ///< of the step that took the lease last; nullopt: the file has no such xattr
+  std::vector<InstanceId> openers;       ///< if asked for; of o/ keys
   AllocationMap map;
   bool map_is_whole = true;
   Bytes payload;                      ///< if asked for
@@ -61,6 +74,7 @@ struct Inode {
 
   bool dead() const { return state.kind == format::StateRecord::Kind::dead; }
   bool sealed() const { return state.kind == format::StateRecord::Kind::sealed; }
+  BytesStamp bytes_stamp() const { return taken ? BytesStamp{taken} : BytesStamp{std::nullopt, version}; }
   bool live() const { return !dead(); }  ///< a sealed one, too
   bool is_regular() const { return attr.type == FileType::regular; }
   bool is_directory() const { return attr.type == FileType::directory; }

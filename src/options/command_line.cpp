@@ -13,7 +13,7 @@ namespace {
 /// The look of --help.
 class Look final : public CLI::Formatter {
  public:
-  explicit Look(std::string usage) : usage_(std::move(usage)) {}
+  explicit Look(std::string usage) : usage_(std::move(usage)) { label("Positionals", "Operands"); }
   std::string make_description(const CLI::App*) const override { return ""; }
   std::string make_usage(const CLI::App* app, std::string) const override {
     return "Usage: " + usage_ + "\n" + app->get_description() + "\n\n";
@@ -21,6 +21,11 @@ class Look final : public CLI::Formatter {
   /// CLI11 has two empty lines between groups.
   std::string make_group(std::string group, bool positional, std::vector<const CLI::Option*> options) const override {
     return CLI::Formatter::make_group(std::move(group), positional, std::move(options)).substr(1);
+  }
+
+  std::string make_positionals(const CLI::App* app) const override {
+    const auto operands = CLI::Formatter::make_positionals(app);
+    return operands.empty() ? "" : operands + "\n";
   }
 
   /// CLI11 repeats here what excludes what.
@@ -74,8 +79,26 @@ void CommandLine::option(const std::string& names, const std::string& value_name
   add(app_->add_option(names, help)->type_name(value_name), std::move(store), repeated);
 }
 
+void CommandLine::operand(const std::string& name, Store store, const std::string& help, Operand kind) {
+  // CLI11 takes a name without dashes for such a word; an option's own name in errors is what the help shows.
+  const bool is_repeated = kind == Operand::repeated;
+  CLI::Option* option = app_->add_option(name, help)->type_name("");
+  if (is_repeated) option->allow_extra_args();
+  add(option, std::move(store), is_repeated);
+  if (kind != Operand::needed) return;
+  check([option, name]() -> Result<> {  // CLI11's required() would not say which
+    return option->count() > 0 ? Result<>{} : failure(ErrorCode::invalid, name + " is missing");
+  });
+}
+
 void CommandLine::exclude(const std::string& name, std::initializer_list<const char*> others) {
   for (const char* other : others) app_->get_option(name)->excludes(app_->get_option(other));
+}
+
+void CommandLine::configurable(Section section, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    std::ranges::find(options_, app_->get_option(name), &Option::option)->section = section;
+  }
 }
 
 const CommandLine& CommandLine::given() const {
@@ -85,7 +108,8 @@ const CommandLine& CommandLine::given() const {
 
 Result<std::string> CommandLine::parse(std::vector<std::string> words) {
   const auto add_help = [](const CommandLine& line) {
-    line.app_->set_help_flag("-h,--help", "show this text")->group("Others");
+    const bool is_free = line.app_->get_option_no_throw("-h") == nullptr;  // of du it is another one, as everywhere
+    line.app_->set_help_flag(is_free ? "-h,--help" : "--help", "show this text")->group("Others");
     line.app_->formatter(std::make_shared<Look>(line.full_name() + " " + line.about_.usage));
   };
   add_help(*this);
@@ -120,7 +144,8 @@ std::unexpected<Error> CommandLine::wrong(std::string what) const {
 }
 
 Result<> CommandLine::expect_no_more_words() const {
-  const std::vector<std::string> left = app_->remaining();
+  std::vector<std::string> left = app_->remaining();
+  std::erase(left, "--");  // after it there are only operands
   const bool wants_command = !commands_.empty() && &given() == this;
   if (left.empty()) return wants_command ? wrong("which command?") : Result<>{};
   const std::string& word = left.front();
@@ -128,8 +153,30 @@ Result<> CommandLine::expect_no_more_words() const {
   return wrong((wants_command ? "there is no command '" : "unexpected argument '") + word + "'");
 }
 
+/// What the command line says goes before, and so does what does not go with it.
+Result<> CommandLine::set_default(const Default& entry) const {
+  if (!entry.section.empty() && entry.section != program_name()) return {};
+  const auto found = std::ranges::find_if(options_, [&entry](const Option& one) {
+    return one.section && one.option->get_name() == "--" + entry.key &&
+           (!entry.section.empty() || *one.section == Section::of_all);
+  });
+  if (found == options_.end()) {
+    return failure(ErrorCode::invalid, entry.place + ": there is no key '" + entry.key + "' " +
+                                           (entry.section.empty() ? "for all programs" : "in this section") +
+                                           "; lccfs.conf(5) lists them");
+  }
+  const auto is_given = [](const CLI::Option* option) { return option->count() > 0; };
+  if (is_given(found->option) && !found->repeated) return {};
+  if (std::ranges::any_of(found->option->get_excludes(), is_given)) return {};
+  if (const auto stored = found->store(entry.value); !stored)
+    return failure(ErrorCode::invalid, entry.place + ": " + entry.key + ": " + stored.error().context);
+  return {};
+}
+
 Result<> CommandLine::set_variables() const {
-  for (const auto& [option, store, repeated] : options_) {
+  LCCFS_TRY(const auto defaults, read_defaults());
+  for (const Default& entry : defaults) LCCFS_CHECK(set_default(entry));
+  for (const auto& [option, store, repeated, section] : options_) {
     const std::string name = option->get_name();
     if (option->count() > 1 && !repeated) return wrong(name + " is given more than once");
     for (const std::string& text : option->results()) {
@@ -144,7 +191,7 @@ Result<> CommandLine::set_variables() const {
   return {};
 }
 
-void add_address(CommandLine& line, VolumeAddress& address) {
+void add_address(CommandLine& line, VolumeAddress& address, FindVolume else_where) {
   constexpr const char* default_conf_file = "/etc/ceph/ceph.conf";
   line.group("Volume: a Ceph pool, or a local directory");
   line.option("-c,--conf", "FILE", path(address.conf_file), "Ceph configuration file (default: /etc/ceph/ceph.conf)");
@@ -154,7 +201,9 @@ void add_address(CommandLine& line, VolumeAddress& address) {
   line.option("--local", "DIRECTORY", path(address.local_directory),
               "keep the volume in this directory instead, without Ceph");
   line.exclude("--local", {"--conf", "--pool", "--namespace", "--id"});
-  line.check([&address]() -> Result<> {
+  line.configurable(CommandLine::Section::of_all, {"--conf", "--id"});
+  line.check([&address, else_where = std::move(else_where)]() -> Result<> {
+    if (address.local_directory.empty() && address.pool.empty() && else_where) LCCFS_CHECK(else_where(address));
     if (!address.local_directory.empty()) return {};
     if (address.pool.empty())
       return failure(ErrorCode::invalid, "which volume? Give -p POOL (with -c CEPH.CONF), or --local DIRECTORY");

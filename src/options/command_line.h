@@ -7,6 +7,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "base/text.h"
 #include "lccfs/result.h"
 #include "lccfs/volume_address.h"
+#include "options/defaults.h"
 
 namespace CLI {
 class App;
@@ -46,7 +48,14 @@ class CommandLine {
   void flag(const std::string& names, bool& given, const std::string& help);
   void option(const std::string& names, const std::string& value_name, Store store, const std::string& help,
               bool repeated = false);
+  /// A word that is no option, in the order of these calls; `name` is what the help shows, in capitals. Repeated: any
+  /// number of them, the last operand.
+  enum class Operand { optional, needed, repeated };
+  void operand(const std::string& name, Store store, const std::string& help, Operand kind = Operand::optional);
   void exclude(const std::string& name, std::initializer_list<const char*> others);
+  /// The file of defaults (lccfs.conf(5)) may set these options: in the section of the program, or for all programs.
+  enum class Section { of_program, of_all };
+  void configurable(Section section, std::initializer_list<const char*> names);
   /// What must be true of all values together: called in this order, when they are set.
   void check(std::function<Result<>()> rule) { rules_.push_back(std::move(rule)); }
 
@@ -61,6 +70,7 @@ class CommandLine {
     CLI::Option* option;
     Store store;
     bool repeated;
+    std::optional<Section> section = std::nullopt;  ///< nullopt: the file of defaults does not have it
   };
 
   void add(CLI::Option* option, Store store, bool repeated);
@@ -68,6 +78,8 @@ class CommandLine {
   std::unexpected<Error> wrong(std::string what) const;
   Result<> expect_no_more_words() const;
   Result<> set_variables() const;
+  Result<> set_default(const Default& entry) const;
+  const std::string& program_name() const { return parent_ == nullptr ? about_.name : parent_->about_.name; }
   std::string full_name() const { return (parent_ == nullptr ? "" : parent_->about_.name + " ") + about_.name; }
 
   const About about_;
@@ -79,8 +91,10 @@ class CommandLine {
   std::list<CommandLine> commands_;
 };
 
-/// -c, -p, -n, --id and --local. Relative paths are made absolute: programs change their directory.
-void add_address(CommandLine& line, VolumeAddress& address);
+/// -c, -p, -n, --id and --local. Relative paths are made absolute: programs change their directory. `else_where` tells
+/// which volume it is where neither a pool nor a directory is given: it sets those two and the namespace.
+using FindVolume = std::function<Result<>(VolumeAddress& address)>;
+void add_address(CommandLine& line, VolumeAddress& address, FindVolume else_where = nullptr);
 
 std::string absolute_path(const std::string& path);
 
@@ -97,6 +111,10 @@ Result<std::chrono::nanoseconds> parse_seconds(const std::string& text);
 template <class T>
 Store text(T& variable) {
   return [&variable](const std::string& text) -> Result<> { return variable = text, Result<>{}; };
+}
+/// All that are given.
+inline Store text_list(std::vector<std::string>& list) {
+  return [&list](const std::string& text) -> Result<> { return list.push_back(text), Result<>{}; };
 }
 template <class T>
 Store path(T& variable) {

@@ -27,9 +27,19 @@
 //    |            | removed; d/X/t; times; X is a directory: nsub - 1, guarded| drops it
 //    |            | as read with the entry. Only nsub has changed: 2a again   |
 //  2b| Inode.P1   | [clear mark] guard the marked entry; without its mark     | the same
+//
+// Settling the lease of a directory P that another instance holds (docs/NAMES.md). An instance that would read names in
+// P for an answer, or change something that the lease covers, does it; a collector never needs to.
+//
+//  # | object     | step                                                      | stop here leaves
+//  - |            | the holder is asked (kind "release directory") until it   |
+//    |            | has released it, or is expired: fenced, fences synced     |
+//  1 | Inode.P    | only then: [release directory lease] guard the tenure as  | done
+//    |            | read                                                      |
 #pragma once
 
 #include "format/records.h"
+#include "instance/holder.h"
 #include "instance/instance.h"
 #include "txn/namespace_txn.h"
 
@@ -45,6 +55,11 @@ Result<bool> settle_seal(Instance& instance, Ino sealed, const format::StateReco
 /// One attempt, of an entry that has a mark. true: the entry does not stand there with that mark any more. Otherwise as
 /// settle_seal.
 Result<bool> settle_mark(Instance& instance, const txn::Name& name, const txn::Entry& entry);
+
+/// Afterwards no instance but this one holds the directory's lease under that tenure; but for a read-only instance,
+/// which fences nobody. `give_up`: looked at between questions; why not to wait any longer.
+Result<> settle_directory_lease(Instance& instance, Ino directory, Token tenure,
+                                const std::function<Result<>()>& give_up = {});
 
 /// Of a committed move: the marked entry goes. As settle_mark.
 Result<bool> move_out(Instance& instance, const txn::Name& name, const txn::Entry& marked);

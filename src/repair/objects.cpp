@@ -105,6 +105,9 @@ Result<> Objects::for_each_name(const std::function<void(const std::string&)>& w
 }
 
 Result<bool> Objects::change(const MetaTxn& txn) {
+  const auto name = format::parse_object_name(txn.object);
+  const auto* inode = name ? std::get_if<format::InodeName>(&*name) : nullptr;
+  if (make_way_ && inode != nullptr) LCCFS_CHECK(make_way_(inode->ino));
   for (;;) {
     const auto applied = store_.apply(txn);
     if (applied) {

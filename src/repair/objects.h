@@ -75,6 +75,10 @@ class Objects {
   /// With the name of every object there is.
   Result<> for_each_name(const std::function<void(const std::string&)>& work);
 
+  /// Called with each inode before it is changed: makes way, if need be.
+  using MakeWay = std::function<Result<>(Ino)>;
+  void set_make_way(MakeWay make_way) { make_way_ = std::move(make_way); }
+
   /// Applies it. False: the object is no longer as it was read, and nothing was changed.
   Result<bool> change(const MetaTxn& txn);
 
@@ -96,6 +100,7 @@ class Objects {
 
   ObjectStore& store_;
   format::VolumeUuid uuid_{};
+  MakeWay make_way_;
   std::uint64_t changes_ = 0;
 };
 

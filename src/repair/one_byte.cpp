@@ -97,6 +97,10 @@ bool is_fence_number(std::string_view bytes) { return format::decode_fence_numbe
 
 bool is_next_number(std::string_view bytes) { return format::decode_next_number(bytes).has_value(); }
 
+bool is_lease(std::string_view bytes) {
+  return is<format::NumberRecord>(bytes) || is<format::DirectoryLeaseRecord>(bytes);
+}
+
 struct Place {
   std::string_view object;  // how its name starts
   std::string_view part;    // a key: how it starts
@@ -116,9 +120,10 @@ constexpr Place places[] = {
     {"Inode.", xattr::parent, false, is<format::BackPointerRecord>},
     {"Inode.", xattr::size, false, is_size},
     {"Inode.", xattr::nsub, false, is<format::NumberRecord>},
-    {"Inode.", xattr::lease, false, is<format::NumberRecord>},
+    {"Inode.", xattr::lease, false, is_lease},
     {"Inode.", xattr::fence, false, is_fence_number},
     {"Inode.", xattr::locks, false, is<format::LockStateRecord>},
+    {"Inode.", xattr::taken, false, is<format::TakenRecord>},
     {"Inode.", xattr::atime, false, is<format::TimeRecord>},
     {"Inode.", xattr::mtime, false, is<format::TimeRecord>},
     {"Inode.", xattr::ctime, false, is<format::TimeRecord>},

@@ -66,8 +66,12 @@ Result<Repair> Repairs::derive_xattr(const Object& inode, Ino ino, const std::st
   if (name == xattr::nsub)
     return count_subdirectories({.kind = Kind::subdirectories, .object = inode.name, .text = {}, .ino = ino});
   if (is_time(name)) return derive_time(inode, part);
+  if (name == xattr::lease && inode.is(FileType::directory)) {
+    return drop(inode, part, "removed: who needs it takes it anew");
+  }
   if (name == xattr::lease) return void_lease(inode, ino);
   if (name == xattr::locks) return drop(inode, part, "removed: those who had locks are gone");
+  if (name == xattr::taken) return drop(inode, part, "removed: cached pages are read anew");
   if (name == xattr::fence) {
     LCCFS_TRY(const auto super, objects_.read_keys(format::super_object, {}));
     const auto fences = super ? super->number(xattr::fences) : std::nullopt;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "repair/repairs.h"
 
+#include "reclaim/settle.h"
+
 namespace lccfs::repair {
 
 using check::Kind;
@@ -48,9 +50,20 @@ unsigned Repairs::rank(const Finding& finding) { return comes_first(finding) ? 0
 void Repairs::use(Instance& instance) {
   instance_ = &instance;
   lost_and_found_.emplace(instance, objects_);
+  objects_.set_make_way([this](Ino ino) { return make_way(ino); });
 }
 
 Result<Repair> Repairs::repair(const Finding& finding) { return (this->*row_of(finding.kind).repair)(finding); }
+
+/// A directory that a client holds: it releases it, or it is void. The step that was to be done finds the object changed
+/// then.
+Result<> Repairs::make_way(Ino ino) {
+  LCCFS_TRY(const auto object, objects_.read_keys(format::inode_object(ino), {}));
+  if (!object || !object->is(FileType::directory)) return {};
+  const auto lease = object->find<format::DirectoryLeaseRecord>(format::xattr::lease);
+  if (!lease) return {};
+  return reclaim::settle_directory_lease(*instance_, ino, lease->token);
+}
 
 Result<Repair> Repairs::refuse_newer(const Finding& finding) {
   return left(comes_first(finding) ? "use a newer lccfs-fsck"

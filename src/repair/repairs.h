@@ -53,6 +53,7 @@ class Repairs {
   };
   static const Row& row_of(check::Kind kind);
 
+  Result<> make_way(Ino ino);
   Result<Repair> refuse_newer(const Finding& finding);
   Result<Repair> step(const MetaTxn& txn, std::string what);
   Result<Repair> put(const Object& object, const txn::Part& part, const Bytes& value, std::string what);

@@ -17,11 +17,17 @@ MetaTxn with(MetaTxn txn, const FileChanges& changes) {
   return txn;
 }
 
+MetaTxn with_taken(MetaTxn txn, const std::optional<Token>& taken) {
+  if (taken) add(txn, set(xattr::taken, format::TakenRecord{*taken}));
+  return txn;
+}
+
 }  // namespace
 
-MetaTxn take_lease(Ino ino, InstanceId me, std::uint64_t version) {
-  return make(ino, "take lease", guard::ObjectExists{}, guard::XattrAbsent{xattr::lease}, guard::VersionIs{version},
-              set(xattr::lease, me.value));
+MetaTxn take_lease(Ino ino, InstanceId me, std::uint64_t version, const std::optional<Token>& taken) {
+  auto txn = make(ino, "take lease", guard::ObjectExists{}, guard::XattrAbsent{xattr::lease}, guard::VersionIs{version},
+                  set(xattr::lease, me.value));
+  return with_taken(std::move(txn), taken);
 }
 
 MetaTxn take_over_lease(Ino ino, InstanceId old_holder, InstanceId me, std::uint64_t fence) {
@@ -43,6 +49,21 @@ MetaTxn change_unleased_file(Ino ino, std::uint64_t version, const FileChanges& 
   auto txn = make(ino, "change unleased file", guard::ObjectExists{}, guard::XattrAbsent{xattr::lease},
                   guard::VersionIs{version});
   return with(std::move(txn), changes);
+}
+
+MetaTxn add_opener(Ino ino, InstanceId opener, const std::optional<Token>& taken) {
+  auto txn = make(ino, "add opener", guard::ObjectExists{});
+  if (taken) add(txn, guard::XattrAbsent{xattr::taken});
+  return with_opener(std::move(txn), opener, taken);
+}
+
+MetaTxn with_opener(MetaTxn txn, InstanceId opener, const std::optional<Token>& taken) {
+  add(txn, mark(format::opener_key(opener)));
+  return with_taken(std::move(txn), taken);
+}
+
+MetaTxn remove_opener(Ino ino, InstanceId opener) {
+  return make(ino, "remove opener", guard::ObjectExists{}, mutation::RemoveKey{format::opener_key(opener)});
 }
 
 }  // namespace lccfs::txn

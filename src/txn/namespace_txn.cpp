@@ -189,6 +189,31 @@ MetaTxn cancel_move(const format::EntryRecord::Mark& mark) {
               mutation::SetKey{decision, encode(format::DecisionRecord{})});
 }
 
+namespace {
+
+Bytes lease_of(Token tenure) { return encode(format::DirectoryLeaseRecord{tenure}); }
+
+}  // namespace
+
+MetaTxn under_lease(MetaTxn step, const std::optional<Token>& mine) {
+  if (mine) {
+    add(step, guard::XattrEquals{xattr::lease, lease_of(*mine)});
+  } else {
+    add(step, guard::XattrAbsent{xattr::lease});
+  }
+  return step;
+}
+
+MetaTxn take_directory_lease(Ino directory, std::uint64_t version, Token tenure) {
+  return make(directory, "take directory lease", guard::VersionIs{version}, state_is(StateRecord{}),
+              guard::XattrAbsent{xattr::lease}, mutation::SetXattr{xattr::lease, lease_of(tenure)});
+}
+
+MetaTxn release_directory_lease(Ino directory, Token tenure) {
+  return make(directory, "release directory lease", guard::XattrEquals{xattr::lease, lease_of(tenure)},
+              mutation::RemoveXattr{xattr::lease});
+}
+
 MetaTxn seal(Ino directory, std::uint64_t version, const StateRecord& sealed) {
   return make(directory, "seal", guard::VersionIs{version}, set(xattr::state, sealed));
 }

@@ -108,6 +108,15 @@ MetaTxn move_entry_out(const Name& name, const Entry& marked, TimeSpec now,
 /// A settler's word: what the mark announces, and has not committed, never will.
 MetaTxn cancel_move(const format::EntryRecord::Mark& mark);
 
+// -- the lease of a directory (docs/NAMES.md)
+
+/// A step on what the lease covers, while nobody holds it (nullopt), or it is held under that tenure.
+MetaTxn under_lease(MetaTxn step, const std::optional<Token>& mine);
+/// For Instance::run_repeatable: of a directory that nobody holds, live at that version.
+MetaTxn take_directory_lease(Ino directory, std::uint64_t version, Token tenure);
+/// For Instance::run_repeatable: of one's own, or of an instance that is expired. No tenure is ever the same again.
+MetaTxn release_directory_lease(Ino directory, Token tenure);
+
 /// Seals a directory that was seen empty at that version.
 MetaTxn seal(Ino directory, std::uint64_t version, const format::StateRecord& sealed);
 MetaTxn unseal(Ino directory, const format::StateRecord& sealed);

@@ -151,7 +151,7 @@ class KernelPlay {
       options.idle_leases = 100;
     }
     made.file_system = need(mount_volume(made.store, *made.clock, options));
-    made.store->set_hook([this](const StepInfo& step) { return before_step(step); });
+    made.store->set_hook([this, number = mounted_.size()](const StepInfo& step) { return before_step(step, number); });
     made.kernel = std::make_unique<KernelModel>(*made.file_system, world_.clock(), [this] { between(); });
     mounted_.push_back(std::move(made));
   }
@@ -176,13 +176,15 @@ class KernelPlay {
     resume_within();
   }
 
-  /// The same, before the store reads or writes a file's bytes: the file system is in the midst of a request.
-  Fault before_step(const StepInfo& step) {
+  /// The same, before the store reads or writes a file's bytes: the file system is in the midst of a request. Not where
+  /// another mount does it because it was asked to: who asks it, too, would wait for what waits here.
+  Fault before_step(const StepInfo& step, std::size_t mount) {
     if (is_refusing_ && step.step == "store size, times, map") {
       return is_stored_.exchange(true) ? Fault{Fault::Kind::fail, ErrorCode::no_space}
                                        : Fault{Fault::Kind::lost_answer_applied, ErrorCode::timed_out};
     }
     if (is_within_ || (step.kind != StepKind::read && step.kind != StepKind::write)) return {};
+    if (outermost_ == nullptr || mount_of(*outermost_) != mount) return {};
     const std::lock_guard turn(turn_);
     is_at_step_ = true;
     resume_within();

@@ -30,6 +30,7 @@ void parse_all(std::string_view text) {
   if (const auto number = parse_queue_key(text)) same(queue_key(*number));
   if (const auto block = parse_map_key(text)) same(map_key(*block));
   if (const auto instance = parse_locks_key(text)) same(locks_key(*instance));
+  if (const auto instance = parse_opener_key(text)) same(opener_key(*instance));
   if (const auto number = parse_step_number(text)) same(step_number_value(*number));
 }
 

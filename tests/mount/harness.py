@@ -22,6 +22,7 @@ import traceback
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+os.environ["LCCFS_CONFIG"] = ""  # /etc/lccfs/lccfs.conf is the machine's own
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 from ceph_cluster import Cluster, capability  # noqa: E402  (found by the line above)
 
@@ -228,6 +229,11 @@ class Mount:
 
     def log_text(self):
         return self.log.read_text(encoding="utf-8", errors="replace")[-4000:]
+
+    def lines_about_fences(self):
+        """But for looks for fences that were slow, where nothing answered."""
+        text = self.log.read_text(encoding="utf-8", errors="replace").replace(context.workdir.name, "")  # the test's name
+        return [line for line in text.splitlines() if "fenc" in line and "sync_fences" not in line]
 
     def resident_peak_kib(self):
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")

@@ -6,9 +6,10 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 
-from harness import MountTest, NOBODY, ROOT, as_user, context, output, run, wait_until
+from harness import MountTest, NOBODY, ROOT, as_user, context, mounted_below, output, run, wait_until
 
 HELPER = ROOT / "packaging" / "mount.lccfs"
 
@@ -53,15 +54,17 @@ class UpgradeTest(AdministrationTest):
         return self.volume.info()["features"]
 
     def test_a_volume_of_an_older_version_is_upgraded_while_it_is_mounted(self):
-        self.assertEqual(self.features()["names"], ["space_units", "moves", "acls", "locks"])
+        self.assertEqual(self.features()["names"],
+                         ["space_units", "moves", "acls", "locks", "openers", "directory_leases"])
         self.assertIn("nothing to do", self.upgrade())
         self.set_features(0)
         mount = self.volume.mount()
         (mount / "before").write_text("x", encoding="utf-8")
-        self.assertRegex(self.upgrade("--dry-run"), "^would upgrade .*: space_units, moves, acls, locks\n?$")
+        all_names = "space_units, moves, acls, locks, openers, directory_leases"
+        self.assertRegex(self.upgrade("--dry-run"), f"^would upgrade .*: {all_names}\n?$")
         self.assertEqual(self.features()["names"], [])
-        self.assertRegex(self.upgrade(), "^upgraded .*: space_units, moves, acls, locks\n?$")
-        self.assertEqual(self.features()["incompat"], 15)
+        self.assertRegex(self.upgrade(), f"^upgraded .*: {all_names}\n?$")
+        self.assertEqual(self.features()["incompat"], 63)
         self.assertIn("nothing to do", self.upgrade())
         (mount / "after").write_text("y", encoding="utf-8")
         mount.remount()
@@ -110,6 +113,68 @@ class ClientsTest(MountTest):
             self.assertEqual(done.returncode, 1 if wrong else 2)
             self.assertIn(says, done.stderr)
         self.assertEqual(len(self.clients()), 1)
+
+
+class ReturnTest(MountTest):
+    """What a service needs to bring a mount back."""
+
+    stores = ("local", "rados")
+
+    def test_what_a_killed_program_has_left_mounted_is_taken_away_by_the_next_one(self):
+        held = os.open(self.mount / "file", os.O_CREAT | os.O_WRONLY)
+        os.write(held, b"x")
+        os.fsync(held)
+        self.mount.may_die = True
+        self.mount.process.kill()
+        self.mount.process.wait()
+        self.assert_errno(errno.ENOTCONN, os.statvfs, self.mount.path)
+        run(context.bin / "lccfs-fuse", *self.volume.address, "-m", self.mount.path)
+        self.addCleanup(run, "fusermount3", "-u", "-z", self.mount.path, check=False)
+        self.assertEqual(mounted_below(self.mount.path), [str(self.mount.path)])
+        self.assertEqual((self.mount / "file").read_text(encoding="utf-8"), "x")
+        self.assert_errno(errno.ENOTCONN, os.close, held)
+        done = run(context.bin / "lccfs-fuse", *self.volume.address, "-m", self.mount.path, check=False,
+                   stderr=subprocess.PIPE)
+        self.assertEqual((done.returncode, len(done.stderr.splitlines())), (32, 1))
+        self.assertIn("is busy", done.stderr)  # that one lives
+        run("fusermount3", "-u", self.mount.path)
+
+    def test_a_mount_that_is_to_end_when_it_is_fenced_does_so(self):
+        if context.store == "local":
+            return  # there a fence ends the process
+        mount = self.volume.mount("-o", "end_when_fenced")
+        mount.may_die = True
+        held = os.open(mount / "file", os.O_CREAT | os.O_WRONLY)
+        self.volume.said("evict", "--client", str(mount.instance()))
+        self.assertEqual(mount.process.wait(60), 32)
+        self.assertFalse(mount.is_mounted())
+        self.assertNotEqual(self.errno_of(os.close, held), 0)
+
+    @staticmethod
+    def errno_of(function, *arguments):
+        try:
+            function(*arguments)
+        except OSError as error:
+            return error.errno
+        return 0
+
+    def test_systemd_is_told_when_it_is_ready(self):
+        waiting = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.addCleanup(waiting.close)
+        waiting.bind("\0lccfs-" + self.id())
+        waiting.settimeout(60)
+        point = self.scratch("mountpoint")
+        point.mkdir()
+        for program in [["lccfs-fuse", "-m", point], ["lccfs-gc"]]:
+            process = subprocess.Popen([context.bin / program[0], *self.volume.address, *program[1:], "-f"],
+                                       env=os.environ | {"NOTIFY_SOCKET": "@lccfs-" + self.id()})
+            try:
+                self.assertEqual(waiting.recv(100), b"READY=1")
+                if program[0] == "lccfs-fuse":
+                    self.assertTrue(os.path.ismount(point))
+            finally:
+                process.terminate()
+                self.assertEqual(process.wait(60), 0)
 
 
 class LogTest(AdministrationTest):
@@ -230,6 +295,30 @@ class MountProgramTest(AdministrationTest):
             self.assertLessEqual({"fuse.lccfs", "ro", "nodev"}, self.options())
             self.assert_errno(errno.EROFS, (self.inside / "new").touch)
             self.unmount()
+
+    def test_a_part_of_a_volume_is_mounted_by_the_kernels_name_of_the_type_too(self):
+        self.on_host("mount", "-t", "lccfs", "-o", "create", self.volume.address[1], self.point)
+        (self.inside / "part").mkdir()
+        (self.inside / "part" / "file").write_text("x", encoding="utf-8")
+        self.unmount()
+        self.on_host("mount", "-t", "fuse.lccfs", "-o", "subdir=/part,ro", self.volume.address[1], self.point)
+        self.assertEqual(os.listdir(self.inside), ["file"])
+        self.assertLessEqual({"fuse.lccfs", "ro"}, self.options())
+        shown = self.on_host("findmnt", "-n", "-o", "SOURCE", self.point, stdout=subprocess.PIPE).stdout
+        self.assertEqual(shown, f"{self.volume.address[1]}:/part\n")
+        self.unmount()
+        status, errors = self.refusal("mount", "-t", "lccfs", "-o", "subdir=/none", self.volume.address[1], self.point)
+        self.assertEqual((status, len(errors.splitlines())), (32, 1), errors)
+        self.assertIn("no directory /none", errors)
+
+    def test_what_a_dead_program_has_left_is_mounted_over_by_hand(self):
+        mount = ["mount", "-t", "lccfs", "-o", "create", self.volume.address[1], self.point]
+        self.on_host(*mount)
+        os.kill(self.volume.info()["instances"][0]["pid"], signal.SIGKILL)
+        self.on_host(*mount)
+        (self.inside / "file").write_text("x", encoding="utf-8")
+        self.assertEqual(len(self.on_host("findmnt", "-n", "-o", "FSTYPE", self.point, stdout=subprocess.PIPE)
+                             .stdout.split()), 1)
 
     def test_umount_calls_the_helper_that_waits(self):
         """It does so only for mounts of which its own table has an entry."""

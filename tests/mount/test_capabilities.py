@@ -4,6 +4,8 @@
 import errno
 import os
 import re
+import shlex
+import stat
 import struct
 import subprocess
 
@@ -16,7 +18,7 @@ EXIT_MOUNT_FAILURE = 32
 
 
 class KeyTest(MountTest):
-    """With a key of exactly the permissions that the documents name."""
+    """With a key of exactly the permissions that lccfs auth prints."""
 
     stores = ("rados",)
 
@@ -29,9 +31,20 @@ class KeyTest(MountTest):
         address = self.new_address(pool)
         volume = address.as_client(f"narrow-{address.namespace}")
         self._volumes.append(volume)
-        osd = capability("osd").replace("POOL", pool).replace("NAMESPACE", volume.namespace)
-        self.cluster.add_client(volume.address[-1], mon=capability("mon"), osd=osd)
+        self.add_client(volume)
         return volume
+
+    def auth(self, volume, *options, **settings):
+        """`lccfs auth` for the volume's client, run by the administrator."""
+        address = volume.as_client("admin").address
+        return run(context.bin / "lccfs", "auth", volume.address[-1], *address, *options, stdout=subprocess.PIPE, **settings)
+
+    def add_client(self, volume, *options):
+        """By the command that it prints, word for word."""
+        words = shlex.split(self.auth(volume, *options).stdout)
+        name = f"client.{volume.address[-1]}"
+        self.assertEqual(words[:6], ["ceph", "-c", str(self.cluster.conf), "auth", "get-or-create", name])
+        self.cluster.add_client(volume.address[-1], **dict(zip(words[6::2], words[7::2], strict=True)))
 
     def address_of_admin(self, pool):
         volume = self.new_address(pool).as_client("admin")
@@ -53,6 +66,109 @@ class KeyTest(MountTest):
             text = (ROOT / path).read_text(encoding="utf-8").replace("\\-", "-").replace("\\(ha", "^")
             for service in ["mon", "osd"]:
                 self.assertIn(f"{service} '{capability(service)}'", " ".join(text.split()), path)
+
+    def test_auth_prints_what_the_documents_say(self):
+        osd = capability("osd").replace("POOL", POOL).replace("NAMESPACE", self.volume.namespace)
+        words = shlex.split(self.auth(self.volume).stdout)[6:]
+        self.assertEqual(words, ["mon", capability("mon"), "osd", osd])
+
+    def refusal(self, program, volume, *options):
+        """Its one line, of a command that fails."""
+        done = run(context.bin / program[0], *program[1:], *volume.address, *options, check=False, capture_output=True,
+                   timeout_s=60)
+        print(done.stderr)
+        self.assertNotEqual(done.returncode, 0, program)
+        self.assertEqual((len(done.stderr.splitlines()), done.stdout), (1, ""), program)
+        return done.stderr
+
+    def test_a_key_to_read_reads_and_changes_nothing(self):
+        (self.mount / "file").write_bytes(b"bytes")
+        self.mount.unmount()
+        reader = self.volume.as_client(f"reader-{self.volume.namespace}")
+        self._volumes.append(reader)
+        self.add_client(reader, "--read-only")
+        self.assertEqual(reader.info()["instances"], [])
+        run(context.bin / "lccfs-fsck", *reader.address)
+        mount = reader.mount("-o", "ro")
+        self.assertEqual((mount / "file").read_bytes(), b"bytes")
+        self.assert_errno(errno.EROFS, (mount / "new").touch)
+        mount.unmount()
+        point = self.scratch("mountpoint")
+        point.mkdir()
+        self.refusal(["lccfs-fuse"], reader, "-m", point)
+        self.refusal(["lccfs-gc"], reader, "--once")
+        rados = ["rados", "-c", self.cluster.conf, "-n", f"client.{reader.address[-1]}", "-p", POOL, "-N", reader.namespace]
+        self.assertNotEqual(run(*rados, "rm", "Super", check=False).returncode, 0)
+        self.assertEqual(self.volume.info()["instances"], [])
+
+    def test_auth_knows_the_data_pool_and_asks_for_the_one_of_a_volume_to_be_made(self):
+        data = self.cluster.create_pool("auth-data", 1)
+        volume = self.new_address(POOL)
+        volume = volume.as_client(f"narrow-{volume.namespace}")
+        self._volumes.append(volume)
+        self.add_client(volume, "--data-pool", data)
+        volume.make("--data-pool", data)
+        mount = volume.mount()
+        (mount / "file").write_bytes(b"x" * 100_000)
+        self.assertIn(f"osd 'allow rw pool={POOL} namespace={volume.namespace}, allow rw pool={data} "
+                      f"namespace={volume.namespace}'", self.auth(volume).stdout)
+        self.assertEqual(self.auth(volume).stdout, self.auth(volume, "--data-pool", data).stdout)
+
+    def test_auth_makes_the_key_and_shows_it_to_nobody(self):
+        volume = self.new_address(POOL)
+        volume = volume.as_client(f"made-{volume.namespace}")
+        keyring = self.scratch("keyring")
+        done = self.auth(volume, "--make", keyring)
+        key = re.search(r"key = (\S+)", keyring.read_text(encoding="utf-8")).group(1)
+        self.assertEqual(stat.S_IMODE(keyring.stat().st_mode), 0o600)
+        self.assertNotIn(key, done.stdout)
+        with open(self.cluster.dir / "keyring", "a", encoding="utf-8") as all_keys:
+            all_keys.write(keyring.read_text(encoding="utf-8"))
+        volume.make()
+
+        def refused(*options, by="admin"):
+            done = run(context.bin / "lccfs", "auth", volume.address[-1], *volume.as_client(by).address, *options,
+                       check=False, capture_output=True)
+            print(done.stderr)
+            self.assertEqual((done.returncode, done.stdout, len(done.stderr.splitlines())), (1, "", 1))
+            self.assertNotIn(key, done.stderr)
+            return done.stderr
+
+        self.assertIn("File exists", refused("--make", keyring))
+        again = self.scratch("again")
+        self.assertIn("with other capabilities", refused("--read-only", "--make", again))
+        self.assertIn("may make no keys", refused("--make", again, by=volume.address[-1]))
+        self.assertFalse(again.exists())
+        self.auth(volume, "--make", again)
+        self.assertEqual(again.read_text(encoding="utf-8"), keyring.read_text(encoding="utf-8"))
+
+    def test_a_client_with_a_wrong_key_or_none_or_for_another_pool_is_refused_with_one_line(self):
+        other = self.cluster.create_pool("forbidden", 1)
+        key = re.search(rf"\[client\.{self.volume.address[-1]}\]\s+key = (\S+)",
+                        (self.cluster.dir / "keyring").read_text(encoding="utf-8")).group(1)
+        wrong = key[:24] + ("A" if key[24] != "A" else "B") + key[25:]
+        keyring, conf = self.scratch("keyring"), self.scratch("ceph.conf")
+        keyring.write_text(f"[client.{self.volume.address[-1]}]\n\tkey = {wrong}\n", encoding="utf-8")
+        conf.write_text(re.sub(r"keyring = .*", f"keyring = {keyring}",
+                               self.cluster.conf.read_text(encoding="utf-8"), count=1), encoding="utf-8")
+        address = self.volume.address
+        with_wrong_key = type(self.volume)([*("-c", conf), *address[2:]])
+        no_keyring = self.scratch("other.conf")
+        no_keyring.write_text(conf.read_text(encoding="utf-8").replace(str(keyring), "/nowhere"), encoding="utf-8")
+        without_key = type(self.volume)(["-c", no_keyring, *address[2:]])
+        elsewhere = type(self.volume)(["-c", address[1], "-p", other, *address[4:]])
+        point, log = self.scratch("mountpoint"), self.scratch("log")
+        point.mkdir()
+        programs = [["lccfs", "info"], ["lccfs", "mkfs"], ["lccfs-fuse", "-m", point, "--log-file", log, "--log-level", "debug"],
+                    ["lccfs-gc", "-f", "--log-file", log, "--log-level", "debug"], ["lccfs-fsck"]]
+        for volume, says in [(with_wrong_key, "refuses the key of client."), (without_key, "refuses the key of client."),
+                             (elsewhere, "does not permit this to our key")]:
+            for program in programs:
+                line = self.refusal(program, volume)
+                self.assertIn(says, line, program)
+                self.assertFalse(any(secret in line for secret in [key, wrong]))
+        written = log.read_text(encoding="utf-8")
+        self.assertFalse(any(secret in written for secret in [key, wrong]))
 
     def test_holes_and_copies_within_the_cluster_need_no_more(self):
         content = self.random.randbytes(9 << 20)

@@ -2,14 +2,17 @@
 """Direct and buffered I/O agree on one mount at once, and on another after close and open."""
 
 import collections
+import contextlib
 import fcntl
 import itertools
 import mmap
 import os
+import signal
 import time
 
 import aio
-from harness import Child, MountTest
+from fsx import KEEP_SIZE, PUNCH_HOLE, fallocate
+from harness import Child, MountTest, wait_until
 
 BLOCK = 4096
 APPENDED_PAGES = 256  # what the kernel sends as one request
@@ -313,3 +316,114 @@ class TwoMountsTest(MountTest):
         records = collections.Counter(found[at:at + size] for at in range(0, len(found), size))
         self.assertTrue(records == {b"a" * size: each, b"b" * size: each}, "records are torn, missing or twice there")
         self.assertTrue(log_there.read_bytes() == found)
+
+
+def close_dead(file):
+    """Of a mount whose process is gone."""
+    with contextlib.suppress(OSError):
+        os.close(file)
+
+
+class OpenOnTwoMountsTest(MountTest):
+    """What one changes, the other sees without opening the file again, though its attributes are good for an hour."""
+
+    stores = ("local", "rados")
+    LIMIT_S = 30
+
+    def setUp(self):
+        super().setUp()
+        self.other = self.volume.mount("-o", "attr_timeout=3600")
+        self.here, self.there = self.mount / "file", self.other / "file"
+        self.here.write_bytes(b"a" * (4 * BLOCK))
+        self.reader = self.open(self.there, os.O_RDONLY)
+        self.mapped = mmap.mmap(self.reader, 4 * BLOCK, prot=mmap.PROT_READ)
+        self.addCleanup(self.mapped.close)
+        self.assertEqual(self.mapped[:], b"a" * (4 * BLOCK))
+        self.writer = self.open(self.here, os.O_RDWR)
+
+    def open(self, path, flags):
+        file = os.open(path, flags)
+        self.addCleanup(os.close, file)
+        return file
+
+    def is_seen(self, offset, wanted):
+        end = offset + len(wanted)
+        wait_until(lambda: self.mapped[offset:end] == wanted, self.LIMIT_S, "the mapping shows it")
+        wait_until(lambda: os.pread(self.reader, len(wanted), offset) == wanted, self.LIMIT_S, "read(2) shows it")
+
+    def has_size(self, size):
+        wait_until(lambda: os.fstat(self.reader).st_size == size, self.LIMIT_S, "fstat(2) shows it")
+
+    def test_buffered_direct_and_mapped_writes_are_seen(self):
+        for fill in b"bcdef":
+            os.pwrite(self.writer, bytes([fill]) * BLOCK, 0)
+            self.is_seen(0, bytes([fill]) * BLOCK)
+            write_direct(self.here, BLOCK, fill)
+            self.is_seen(BLOCK, bytes([fill]) * BLOCK)
+            with mmap.mmap(self.writer, 4 * BLOCK) as mapped:
+                mapped[2 * BLOCK:3 * BLOCK] = bytes([fill]) * BLOCK
+                mapped.flush()
+            self.is_seen(2 * BLOCK, bytes([fill]) * BLOCK)
+
+    def test_a_file_that_is_cut_and_grows_is_seen(self):
+        for fill in b"bcd":
+            os.ftruncate(self.writer, BLOCK)
+            self.has_size(BLOCK)
+            os.ftruncate(self.writer, 3 * BLOCK)
+            self.has_size(3 * BLOCK)
+            self.is_seen(BLOCK, bytes(2 * BLOCK))
+            os.pwrite(self.writer, bytes([fill]) * BLOCK, 3 * BLOCK)
+            self.has_size(4 * BLOCK)
+            self.is_seen(3 * BLOCK, bytes([fill]) * BLOCK)
+
+    def test_a_hole_is_seen(self):
+        for fill in b"bcd":
+            os.pwrite(self.writer, bytes([fill]) * (2 * BLOCK), 0)
+            self.is_seen(0, bytes([fill]) * (2 * BLOCK))
+            fallocate(self.writer, PUNCH_HOLE | KEEP_SIZE, BLOCK, BLOCK)
+            self.is_seen(BLOCK, bytes(BLOCK))
+
+    def test_a_rewrite_by_a_program_that_opens_writes_and_closes_is_seen(self):
+        for fill in b"bcdef":
+            self.here.write_bytes(bytes([fill]) * (4 * BLOCK))
+            self.is_seen(0, bytes([fill]) * (4 * BLOCK))
+
+    def test_two_that_write_in_turn_see_each_other(self):
+        back = self.open(self.there, os.O_RDWR)
+        for turn in range(10):
+            os.pwrite([self.writer, back][turn % 2], bytes([100 + turn]) * BLOCK, 0)
+            self.is_seen(0, bytes([100 + turn]) * BLOCK)
+            wait_until(lambda fill=bytes([100 + turn]): os.pread(self.writer, BLOCK, 0) == fill * BLOCK, self.LIMIT_S,
+                       "the first mount shows it")
+
+    def test_a_reader_that_is_stopped_or_killed_delays_no_writer(self):
+        os.pwrite(self.writer, b"known", 0)
+        self.is_seen(0, b"known")
+        reader = self.volume.mount()
+        reader.may_die = True
+        file = os.open(reader / "file", os.O_RDONLY)
+        try:
+            mapped = mmap.mmap(file, BLOCK, prot=mmap.PROT_READ)
+            os.pwrite(self.writer, b"there", 0)
+            wait_until(lambda: mapped[:5] == b"there", self.LIMIT_S, "the third mount shows it")
+            mapped.close()
+            for number in (signal.SIGSTOP, signal.SIGKILL):
+                reader.signal(number)
+                for turn in range(100):
+                    os.pwrite(self.writer, b"%05d" % turn, 0)
+                self.is_seen(0, b"00099")
+        finally:
+            reader.signal(signal.SIGKILL)
+            close_dead(file)
+
+    def test_a_writer_that_is_killed_leaves_what_it_was_told_was_stored(self):
+        doomed = self.volume.mount()
+        doomed.may_die = True
+        file = os.open(doomed / "file", os.O_RDWR)
+        os.pwrite(file, b"before", 0)
+        os.fsync(file)
+        self.is_seen(0, b"before")
+        doomed.signal(signal.SIGKILL)
+        os.pwrite(self.writer, b"behind", 0)
+        self.is_seen(0, b"behind")
+        close_dead(file)

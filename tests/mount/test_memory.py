@@ -144,7 +144,7 @@ class StoreThatStandsStillTest(MountTest):
                 wanted = bytearray(self.FILE_BYTES)
                 wanted[0:shared.written[number] * distance:distance // length] = pieces
                 self.assertTrue(path.read_bytes() == wanted, path)
-        self.assertNotIn("fenc", self.mount.log_text())
+        self.assertEqual(self.mount.lines_about_fences(), [])
 
     def assert_small(self):
         print("resident peak", self.mount.resident_peak_kib(), "KiB", flush=True)

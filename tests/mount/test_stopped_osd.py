@@ -66,12 +66,14 @@ class StoppedOsdTest(MountTest):
                 time.sleep(1)
             self.assertTrue(all(fio.poll() is None for fio in load), "the OSD was not needed")
             self.assertIsNone(wanted.poll())
+            self.assertIn("slow store operation: write_data of Data.", self.mount.log_text())
+            self.assertIn("has not ended after", self.mount.log_text(), "what hangs is told of while it hangs")
         finally:
             self.cluster.continue_osd(STOPPED_OSD)
         self.assertEqual(wanted.wait(60), 0)
         self.assertEqual([fio.wait(120) for fio in load], [0] * len(load))
         for mount in mounts:
-            self.assertNotIn("fenc", mount.log_text())
+            self.assertEqual(mount.lines_about_fences(), [])
 
     def fio(self, block, depth):
         return subprocess.Popen([

@@ -49,8 +49,21 @@ TIME = ("time_test",)
 HUNG = ("hung_objects_test",)
 ADMISSION = ("admission_test",)
 LOCK_TESTS = ("locks_test", "locks_crash_test")
+OPENER_TESTS = ("openers_test", "openers_crash_test")
 
 NAMESPACE = [
+    # leases of directories (docs/NAMES.md)
+    Fault("directory-lease-not-guarded", "NAMES 1: a step on what a lease covers guards that nobody else holds it",
+          "txn/namespace_txn.cpp", "    add(step, guard::XattrAbsent{xattr::lease});\n  }\n  return step;",
+          "    if (!ON) add(step, guard::XattrAbsent{xattr::lease});\n  }\n  return step;", RACES),
+    Fault("answers-beside-a-directory-lease", "NAMES 2: a read that shows another's lease is no answer",
+          "fs/directory_leases.cpp", "  if (!tenure) return true;", "  if (!tenure || ON) return true;", RACES),
+    Fault("directory-lease-void-without-fence", "NAMES 2: the lease of an expired holder alone is removed",
+          "reclaim/settle.cpp", "  if (holder != Settled::expired || instance.read_only()) return {};",
+          "  if ((holder != Settled::expired && !ON) || instance.read_only()) return {};", RACES),
+    Fault("asked-for-a-directory-not-known", "NAMES 2: a lease that memory does not know is released when asked for",
+          "fs/directory_leases.cpp", "  if (!tenure || tenure->instance != instance_.id()) return {};",
+          "  if (ON || !tenure || tenure->instance != instance_.id()) return {};", RACES),
     Fault("lookup-trusts-the-number", "PROTOCOL 6, lookup: the inode read beside its entry counts if the entry is the "
           "same, token and all", "fs/lookup.cpp",
           "const bool is_the_same = last_seen && last_seen->raw == entry->raw;",
@@ -189,9 +202,9 @@ NAMESPACE = [
     Fault("seal-logs-nothing", "PROTOCOL 6, rmdir: step 0, items of the directory and its parent", "fs/seals.cpp",
           "if (logged != ino) LCCFS_CHECK(", "if (logged != ino && !ON) LCCFS_CHECK(", CUT),
     Fault("rmdir-without-seal", "PROTOCOL 6, rmdir: step 1, the seal", "fs/seals.cpp",
-          "const auto step = instance_.run(txn::seal(ino, view->version, seal));",
+          "const auto step = leases_.run(txn::seal(ino, view->version, seal));",
           "const auto step = ON ? Result<StepResult>(StepResult{}) "
-          ": instance_.run(txn::seal(ino, view->version, seal));", PAIRS, only=RMDIR),
+          ": leases_.run(txn::seal(ino, view->version, seal));", PAIRS, only=RMDIR),
     Fault("seal-without-version", "PROTOCOL 6, rmdir: step 1 guards the version at which it was empty",
           "txn/namespace_txn.cpp",
           '  return make(directory, "seal", guard::VersionIs{version}, set(xattr::state, sealed));',
@@ -443,7 +456,7 @@ OTHERS = [
           "  if (view->holder_is_expired && !instance_.read_only())",
           "  if (view->holder_is_expired && !instance_.read_only() && !ON)", ("files_test",)),
     # item 2
-    Fault("own-pause-counts-as-silence", "DATA: silent for 60 s of questions that were quick", "fs/lease_holders.cpp",
+    Fault("own-pause-counts-as-silence", "DATA: silent for 60 s of questions that were quick", "instance/holder.cpp",
           "constexpr ObservedSeries::Limits silence_limits{std::chrono::seconds(15), std::chrono::seconds(15)};",
           "const ObservedSeries::Limits silence_limits{std::chrono::seconds(ON ? 1000 : 15), "
           "std::chrono::seconds(ON ? 1000 : 15)};", ("time_test", "files_test"), must=TIME, only="an asker"),
@@ -573,15 +586,15 @@ RECOUNT = [
 
 LEASE = [
     Fault("take-without-version", "DATA: take guards the version as read", "txn/file_txn.cpp",
-          '  return make(ino, "take lease", guard::ObjectExists{}, guard::XattrAbsent{xattr::lease}, '
-          'guard::VersionIs{version},\n              set(xattr::lease, me.value));',
           '  auto txn = make(ino, "take lease", guard::ObjectExists{}, guard::XattrAbsent{xattr::lease}, '
-          'guard::VersionIs{version},\n              set(xattr::lease, me.value));\n'
-          '  if (ON) txn.guards.pop_back();\n  return txn;', DATA),
+          'guard::VersionIs{version},\n                  set(xattr::lease, me.value));',
+          '  auto txn = make(ino, "take lease", guard::ObjectExists{}, guard::XattrAbsent{xattr::lease}, '
+          'guard::VersionIs{version},\n                  set(xattr::lease, me.value));\n'
+          '  if (ON) txn.guards.pop_back();', DATA),
     Fault("take-what-is-held", "DATA: take guards lease absent", "fs/lease.cpp",
-          "    if (!inode.lease) {\n      auto taken = instance_.run_repeatable(",
+          "    if (!inode.lease) {\n      const auto token = ",
           "    if (inode.lease && ON) {\n      static_cast<void>(take_over(*inode.lease));\n      continue;\n    }\n"
-          "    if (!inode.lease) {\n      auto taken = instance_.run_repeatable(", DATA),
+          "    if (!inode.lease) {\n      const auto token = ", DATA),
     Fault("take-over-from-anybody", "DATA: take over guards lease is the old one", "txn/file_txn.cpp",
           '  return make(ino, "take over lease", guard::ObjectExists{}, lease_is(old_holder), '
           'set(xattr::lease, me.value),\n              set(xattr::fence, fence));',
@@ -602,8 +615,8 @@ LEASE = [
           "  if (ask != Ask::nobody && view.lease && *view.lease != instance_.id()) {",
           "  if (ask != Ask::nobody && !ON && view.lease && *view.lease != instance_.id()) {", DATA),
     Fault("found-lease-not-cleaned", "DATA: a lease that is found to be ours", "fs/lease.cpp",
-          "    if (inode.lease == instance_.id()) return adopt(std::move(inode), 0, was_recalled);",
-          "    const auto cleaned_as_of = ON ? inode.version : 0;\n"
+          "    if (inode.lease == instance_.id()) return adopt(std::move(inode), {}, was_recalled);",
+          "    const auto cleaned_as_of = ON ? inode.bytes_stamp() : objects::BytesStamp{};\n"
           "    if (inode.lease == instance_.id()) return adopt(std::move(inode), cleaned_as_of, was_recalled);", DATA),
     Fault("boundary-not-cut", "DATA: cut the boundary object", "fs/truncate.cpp",
           "  if (boundary_mapped) {", "  if (boundary_mapped && !ON) {", DATA),
@@ -726,9 +739,9 @@ DATA_PATH = [
           "  LCCFS_CHECK(io_.clear_privileges(node, caller));",
           "  if (!ON) LCCFS_CHECK(io_.clear_privileges(node, caller));", DATA),
     # item 6
-    Fault("pages-kept-whatever-version", "DATA: pages are right as of a version", "fs/kernel_view.cpp",
-          "  return pages.leased ? holder == Holder::me : pages.version == view.version;",
-          "  return ON || (pages.leased ? holder == Holder::me : pages.version == view.version);", DATA,
+    Fault("pages-kept-whatever-stamp", "DATA: pages are right as of a stamp", "fs/kernel_view.cpp",
+          "  return pages.leased ? holder == Holder::me : pages.stamp == view.bytes_stamp();",
+          "  return ON || (pages.leased ? holder == Holder::me : pages.stamp == view.bytes_stamp());", DATA,
           must=KERNEL_MODEL),
     # item 6
     Fault("pages-kept-beside-a-holder", "DATA: what another holds may change without a new version",
@@ -736,9 +749,8 @@ DATA_PATH = [
           "  if (!ON && (!pages.right || holder == Holder::another)) return false;", DATA, must=KERNEL_MODEL),
     Fault("lease-makes-pages-right", "DATA: the lease makes pages right that were so when it was taken",
           "fs/kernel_view.cpp",
-          "  pages.right = !pages.may_be_held || (pages.right && since_version != 0 && pages.version == since_version);",
-          "  pages.right = ON || !pages.may_be_held ||\n"
-          "                (pages.right && since_version != 0 && pages.version == since_version);", DATA),
+          "  pages.right = !pages.may_be_held || (pages.right && since.is_known() && pages.stamp == since);",
+          "  pages.right = ON || !pages.may_be_held || (pages.right && since.is_known() && pages.stamp == since);", DATA),
     # item 11
     Fault("direct-write-drops-no-pages", "DATA: pages of a direct write go before it is answered",
           "fs/data_write.cpp", "    if (pages == DataIo::Pages::written) return done(",
@@ -824,15 +836,15 @@ DATA_PATH = [
           "fs/files.cpp", "      room_->set_nearly_full(space->available_bytes < reserve);",
           "      room_->set_nearly_full(!ON && space->available_bytes < reserve);", FILES),
     Fault("looked-at-and-lost", "DATA, closed files: a look from elsewhere loses nothing", "fs/recalls.cpp",
-          "  return question.kind == Question::Kind::store_attributes && node.buffer->is_failing() &&",
-          "  return !ON && question.kind == Question::Kind::store_attributes && node.buffer->is_failing() &&", FILES),
+          "  return only_stores(question) && node.buffer->is_failing() &&",
+          "  return !ON && only_stores(question) && node.buffer->is_failing() &&", FILES),
     Fault("old-work-answers", "DATA, recall: work answers the questions that came before it", "fs/recalls.cpp",
           "first->may_be_joined = false;", "first->may_be_joined = ON;", FILES),
     Fault("released-and-remembered", "DATA, attributes: memory counts only if the inode says that the lease is ours",
           "fs/file_node.cpp", "  if (!lease_held || read.lease != instance_.id()) return std::nullopt;",
           "  if (!lease_held || (!ON && read.lease != instance_.id())) return std::nullopt;", FILES),
     Fault("shared-and-buffered", "DATA, buffer: nothing is buffered once another client has asked", "fs/data_write.cpp",
-          "    return !node->is_shared;", "    return ON || !node->is_shared;", FILES),
+          "    return !node->is_used_elsewhere();", "    return ON || !node->is_used_elsewhere();", FILES),
     Fault("direct-overtakes-the-buffer", "DATA, buffer: a direct write comes after what is buffered of its range",
           "fs/data_write.cpp", "    if (!node->buffer->has_any_of({offset, end()})) return {};",
           "    if (ON || !node->buffer->has_any_of({offset, end()})) return {};", FILES),
@@ -857,6 +869,70 @@ KERNEL = [
     Fault("only-writers-truncate", "open with O_TRUNC empties the file, O_RDONLY too", "fs/file_handles.cpp",
           "  if ((flags & O_TRUNC) != 0) {", "  if ((flags & O_TRUNC) != 0 && !(ON && !for_writing(flags))) {", (),
           must=KERNEL_MODEL),
+]
+
+# Who has a file open, and what its writers tell them (docs/DATA.md section 12).
+OPENERS = [
+    Fault("taken-stays", "DATA 9: each take of the lease changes `taken`", "fs/lease.cpp",
+          "      const auto token = next_taken(inode);", "      const auto token = ON ? inode.taken : next_taken(inode);",
+          OPENER_TESTS),
+    Fault("upgraded-volume-old-mount", "DATA 9: a mount from before the upgrade changes a `taken` that it finds",
+          "fs/lease.cpp", "  const bool has_it = read.taken || ", "  const bool has_it = (read.taken && !ON) || ", OPENER_TESTS),
+    Fault("taken-without-guard", "DATA 9: a late run brings no old `taken` back", "txn/file_txn.cpp",
+          "  if (taken) add(txn, guard::XattrAbsent{xattr::taken});", "  if (taken && !ON) add(txn, guard::XattrAbsent{xattr::taken});",
+          OPENER_TESTS),
+    Fault("keys-not-read", "DATA 12: whoever takes the lease reads the keys", "fs/file_node.cpp",
+          "    for (const auto opener : inode.openers) add_opener(opener);",
+          "    for (const auto opener : inode.openers) {\n      if (!ON) add_opener(opener);\n    }", OPENER_TESTS),
+    Fault("key-at-once", "DATA 12: the key comes after a second", "fs/opener_key.cpp",
+          " || now - since_ < written_after ||", " || (!ON && now - since_ < written_after) ||", OPENER_TESTS),
+    Fault("holder-writes-its-key", "DATA 12: no key while the lease is ours", "fs/opener_keys.cpp",
+          "node->opener_key->begin(node->held());", "node->opener_key->begin(!ON && node->held());", OPENER_TESTS),
+    Fault("direct-is-an-opener", "DATA 12: direct descriptors have no key", "fs/open_files.cpp",
+          "  if (!bypasses_pages(flags)) node->opener_key->opened();", "  if (ON || !bypasses_pages(flags)) node->opener_key->opened();",
+          OPENER_TESTS),
+    Fault("key-stays-after-close", "DATA 12: the key goes after the last close", "fs/opener_keys.cpp",
+          "  if (what == Todo::remove) remove(node);", "  if (what == Todo::remove && !ON) remove(node);", OPENER_TESTS),
+    Fault("holder-not-asked", "DATA 12: an opener that finds the lease held tells its holder", "fs/opener_keys.cpp",
+          "  if (view.lease && *view.lease != instance_.id()) {\n    LCCFS_CHECK(tell(",
+          "  if (!ON && view.lease && *view.lease != instance_.id()) {\n    LCCFS_CHECK(tell(", OPENER_TESTS),
+    Fault("opener-keeps-what-it-had", "DATA 12: an opener drops its pages once the holder has answered", "fs/opener_keys.cpp",
+          "  look_(view);", "  if (!ON) look_(view);", OPENER_TESTS),
+    Fault("opener-not-remembered", "DATA 12: a holder remembers an opener", "fs/files.cpp",
+          "    announcements_.opened(*node, question.asker);", "    if (!ON) announcements_.opened(*node, question.asker);", OPENER_TESTS),
+    Fault("buffered-beside-openers", "DATA 12: while openers are known, writes wait for the store", "fs/file_node.cpp",
+          "return is_shared || is_told_of;", "return is_shared || (is_told_of && !ON);", OPENER_TESTS),
+    Fault("write-not-told", "DATA 12: a write is told", "fs/data_write.cpp",
+          "    io.announcements.changed(*node);", "    if (!ON) io.announcements.changed(*node);", OPENER_TESTS),
+    Fault("cut-not-told", "DATA 12: a truncate is told", "fs/truncate.cpp",
+          "  announcements_.changed(node);", "  if (!ON) announcements_.changed(node);", OPENER_TESTS),
+    Fault("hole-not-told", "DATA 12: a hole is told", "fs/ranges.cpp",
+          "  announcements.changed(node);", "  if (!ON) announcements.changed(node);", OPENER_TESTS),
+    Fault("o-trunc-not-told", "DATA 12: O_TRUNC is told", "fs/file_handles.cpp",
+          "  announcements_.changed(node);", "  if (!ON) announcements_.changed(node);", OPENER_TESTS),
+    Fault("told-once", "DATA 12: what changes while a question is with an opener is told after it", "fs/announcements.cpp",
+          "    client.files[node.ino].is_due = true;\n    if (!std::exchange",
+          "    if (!(ON && client.is_told)) client.files[node.ino].is_due = true;\n    if (!std::exchange", OPENER_TESTS),
+    Fault("told-without-pause", "DATA 12: one client is told of one file once in 10 ms", "fs/announcements.cpp",
+          "      next->second.not_before = now + told_every;", "      next->second.not_before = ON ? now : now + told_every;", OPENER_TESTS),
+    Fault("silent-and-forgotten", "DATA 12: an opener that is silent is told again", "fs/announcements.cpp",
+          "  if (client.is_silent) client.files[ino].is_due = true;", "  if (client.is_silent && !ON) client.files[ino].is_due = true;",
+          OPENER_TESTS),
+    Fault("told-for-ever", "DATA 12: an opener that answers `not open` is forgotten", "fs/announcements.cpp",
+          "  if (answer == Heard::it_is_not) forget(", "  if (answer == Heard::it_is_not && !ON) forget(", OPENER_TESTS),
+    Fault("forgotten-for-ever", "DATA 12: an opener that has answered `not open` introduces itself again", "fs/opener_keys.cpp",
+          "  node->opener_key->is_forgotten();\n  node->opener_key->may_stand();",
+          "  if (!ON) node->opener_key->is_forgotten();\n  node->opener_key->may_stand();", OPENER_TESTS),
+    Fault("void-key-stays", "DATA 12: the key of an expired instance goes with the next writer", "fs/announcements.cpp",
+          "    static_cast<void>(instance_.run_repeatable(txn::remove_opener(ino, id)));",
+          "    if (!ON) static_cast<void>(instance_.run_repeatable(txn::remove_opener(ino, id)));", OPENER_TESTS),
+    Fault("missed-and-kept", "DATA 12: an opener that has lost its watch drops all", "instance/watches.cpp",
+          "      answers_.missed_handler.call(", "      if (!ON) answers_.missed_handler.call(", OPENER_TESTS),
+    Fault("no-key-with-the-release", "DATA 12: a client whose lease another one asks for writes its key with the release",
+          "fs/file_node.cpp", "  if (!to_another_ || !opener_key->begin_release()) return step;",
+          "  if (ON || !to_another_ || !opener_key->begin_release()) return step;", OPENER_TESTS),
+    Fault("changed-and-kept", "DATA 12: an opener that is told drops its attributes and pages", "fs/files.cpp",
+          "    changed_elsewhere(question.ino);", "    if (!ON) changed_elsewhere(question.ino);", OPENER_TESTS),
 ]
 
 # Which data requests are with librados (store/rados/admission.h): seen by its own test alone.
@@ -951,8 +1027,8 @@ LOCKS = [
     Fault("not-read-under-a-lock", "LOCKS 6: the inode is read as by an open", "fs/locks.cpp",
           "  auto done = refresh_(*wait->node);", "  auto done = ON ? Result<>{} : refresh_(*wait->node);", LOCK_TESTS),
     Fault("void-without-a-fence", "LOCKS 3: locks are void after the fence, not before", "fs/locks.cpp",
-          "  const auto holder = holders_.settle(other, question, is_in_the_way);",
-          "  auto holder = holders_.settle(other, question, is_in_the_way);\n"
+          "  const auto holder = settle_holder(instance_, other, question, is_in_the_way);",
+          "  auto holder = settle_holder(instance_, other, question, is_in_the_way);\n"
           "  if (ON) holder = LeaseHolders::Holder::expired;", LOCK_TESTS),
     Fault("fenced-client-locks", "LOCKS 5: a fenced client gets no lock", "fs/file_locks.cpp",
           "bool may_lease) {\n  LCCFS_CHECK(instance_.check_not_fenced());",
@@ -1008,4 +1084,4 @@ REPAIRS = [
           "  if (!inode->is(FileType::directory) && !ON) {\n    LCCFS_CHECK(log_items(", REPAIR),
 ]
 
-ALL = NAMESPACE + ACLS + STEPS + QUEUE + OTHERS + RECOUNT + LEASE + DATA_PATH + KERNEL + IN_FLIGHT + LOCKS + REPAIRS
+ALL = NAMESPACE + ACLS + STEPS + QUEUE + OTHERS + RECOUNT + LEASE + DATA_PATH + KERNEL + OPENERS + IN_FLIGHT + LOCKS + REPAIRS

@@ -40,7 +40,7 @@ TEST_CASE("a program whose version is no number knows no feature") {
 TEST_CASE("bits are named, and those without a name are told as a number") {
   CHECK(feature_names(&SuperRecord::incompat, 0).empty());
   CHECK(feature_names(&SuperRecord::incompat, feature::space_units) == "space_units");
-  CHECK(feature_names(&SuperRecord::incompat, feature::space_units | 0x20) == "space_units, 0x20");
+  CHECK(feature_names(&SuperRecord::incompat, feature::space_units | 0x1000) == "space_units, 0x1000");
   CHECK(feature_names(&SuperRecord::compat, std::uint64_t{1} << 63) == "0x8000000000000000");
 }
 

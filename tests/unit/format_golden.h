@@ -147,6 +147,16 @@ inline std::vector<Golden<LockStateRecord>> all() {
 }
 
 template <>
+inline std::vector<Golden<TakenRecord>> all() {
+  return {{{token}, "0107000000000000000807060504030201380324fa"}};
+}
+
+template <>
+inline std::vector<Golden<DirectoryLeaseRecord>> all() {
+  return {{{token}, "0107000000000000000807060504030201380324fa"}};
+}
+
+template <>
 inline std::vector<Golden<RenameLockRecord>> all() {
   return {
       {{RenameLockRecord::Kind::free, token, Ino{42}}, "0101070000000000000008070605040302012a000000000000007448978d"},
@@ -197,9 +207,16 @@ inline std::vector<Golden<Question>> all() {
   share.asker = InstanceId{7};
   auto changed = share;
   changed.kind = Question::Kind::locks_changed;
+  auto opened = share, told = share;
+  opened.kind = Question::Kind::file_opened;
+  opened.from_open = true;
+  told.kind = Question::Kind::file_changed;
   return {{{Question::Kind::store_attributes, Ino{42}, true}, "01022a0000000000000001c94c7ee3"},
+          {opened, "01052a00000000000000010700000000000000aeeaf9a6"},
+          {told, "01062a000000000000000007000000000000009b3a7c43"},
           {share, "01032a000000000000000007000000000000001c30b171"},
-          {changed, "01042a00000000000000000700000000000000cd3eae5d"}};
+          {changed, "01042a00000000000000000700000000000000cd3eae5d"},
+          {{Question::Kind::release_directory, Ino{42}}, "01072a0000000000000000e8c12ef9"}};
 }
 
 template <>

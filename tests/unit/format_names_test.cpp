@@ -113,6 +113,8 @@ TEST_CASE("a key that the format does not make is refused by every parser") {
                                  std::string("q/000000000000000000042"),
                                  std::string("k/0"),
                                  std::string("k/07"),
+                                 std::string("o/0"),
+                                 std::string("o/07"),
                                  std::string("m/1f"),
                                  std::string("m/000000000000001F"),
                                  std::string("m/-00000000000001f")}) {
@@ -127,13 +129,14 @@ TEST_CASE("a key that the format does not make is refused by every parser") {
     CHECK(!parse_queue_key(key));
     CHECK(!parse_map_key(key));
     CHECK(!parse_locks_key(key));
+    CHECK(!parse_opener_key(key));
     CHECK(!parse_step_number(key));
   }
 }
 
 TEST_CASE("random bytes are read as names and keys without fault, and what is taken is what the format makes") {
   std::mt19937_64 random(21);
-  const std::string alphabet = "SuperInodeDataSession.0123456789/nidxplmsq\xff ";
+  const std::string alphabet = "SuperInodeDataSession.0123456789/nidxplmksqo\xff ";
   const auto text = [&](std::string start) {
     const auto size = random() % 24;
     for (std::size_t i = 0; i < size; ++i) start += alphabet[random() % alphabet.size()];

@@ -6,10 +6,10 @@
 #include "support/catch.h"
 #include "unit/format_golden.h"
 
-#define EVERY_RECORD                                                                                               \
-  SuperRecord, NumberRecord, TimeRecord, AttrRecord, StateRecord, BackPointerRecord, EntryRecord, MapBlock,        \
-      DecisionRecord, LockStateRecord, LocksRecord, RenameLockRecord, InstanceRecord, QueueItem, Question, Answer, \
-      LivenessPoll, PollReply
+#define EVERY_RECORD                                                                                        \
+  SuperRecord, NumberRecord, TimeRecord, AttrRecord, StateRecord, BackPointerRecord, EntryRecord, MapBlock, \
+      DecisionRecord, LockStateRecord, DirectoryLeaseRecord, LocksRecord, TakenRecord, RenameLockRecord,    \
+      InstanceRecord, QueueItem, Question, Answer, LivenessPoll, PollReply
 
 namespace lccfs::format {
 namespace {

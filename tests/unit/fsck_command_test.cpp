@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// lccfs-fsck's words, lines, progress bar and exit status.
+// lccfs-fsck's words, lines and exit status.
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "fsck/options.h"
-#include "fsck/progress.h"
 #include "fsck/report.h"
 #include "support/catch.h"
-#include "support/fake_clock.h"
 
 namespace lccfs {
 namespace {
@@ -151,46 +149,6 @@ TEST_CASE("JSON without findings is a document, too") {
   std::ostringstream out;
   fsck::json_report(out)->end({});
   CHECK(nlohmann::json::parse(out.str())["findings"].empty());
-}
-
-TEST_CASE("the progress line has the rate and the time left, where they are known") {
-  CHECK(fsck::progress_line({600, 1200}, seconds(2)) ==
-        "[###############...............]  50%, 600 of 1200 objects, 300/s, 2 s left");
-  CHECK(fsck::progress_line({1, 1000}, seconds(10)).ends_with(" 0/s, 2 h 46 min left"));
-  CHECK(fsck::progress_line({100, 1000}, seconds(10)).ends_with(" 10/s, 1 min 30 s left"));
-  CHECK(fsck::progress_line({0, 1200}, seconds(2)) == "[..............................]   0%, 0 of 1200 objects");
-  CHECK(fsck::progress_line({600, 0}, seconds(2)) == "600 objects, 300/s");
-  CHECK(fsck::progress_line({1300, 1200}, seconds(2)) == "1300 objects, 650/s");
-}
-
-TEST_CASE("the bar is shown a few times a second, makes room for lines, and starts anew with another check") {
-  test::FakeClock clock;
-  std::vector<std::string> written;
-  fsck::ProgressBar bar(clock, [&](const std::string& text) { written.push_back(text); });
-  bar.clear();
-  CHECK(written.empty());
-  for (unsigned i = 0; i < 100; ++i) {
-    bar.show({i, 100});
-    clock.advance(milliseconds(10));
-  }
-  CHECK(written.size() == 5);
-  written.clear();
-  bar.clear();
-  bar.clear();
-  CHECK(written == std::vector<std::string>{"\r\x1b[K"});
-  clock.advance(seconds(9));
-  bar.show({100, 100});
-  CHECK(written.back().find(", 10/s") != std::string::npos);
-  clock.advance(seconds(1));
-  bar.show({1, 100});
-  CHECK(written.back().find("/s") == std::string::npos);
-}
-
-TEST_CASE("without a terminal there is no bar") {
-  test::FakeClock clock;
-  fsck::ProgressBar bar(clock, nullptr);
-  bar.show({1, 2});
-  bar.clear();
 }
 
 }  // namespace

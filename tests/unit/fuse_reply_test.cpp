@@ -19,6 +19,8 @@
 #include "fuse/kernel_channel.h"
 #include "fuse/lookup_counts.h"
 #include "fuse/request_buffers.h"
+#include "fuse/tagged_handle.h"
+#include "fuse/top_directories.h"
 #include "support/catch.h"
 
 using namespace lccfs;
@@ -240,9 +242,9 @@ TEST_CASE("create answers the new name and its handle") {
 
 TEST_CASE("an inode is forgotten when the kernel has given back every lookup") {
   LookupCounts counts;
-  counts.add(Ino{5});
-  counts.add(Ino{5});
-  counts.add(Ino{5});
+  counts.add(Ino{5}, metrics::other_directories);
+  counts.add(Ino{5}, metrics::other_directories);
+  counts.add(Ino{5}, metrics::other_directories);
   CHECK_FALSE(counts.drop(Ino{5}, 2));
   CHECK_FALSE(counts.drop(Ino{6}, 1));
   CHECK(counts.drop(Ino{5}, 1));
@@ -356,4 +358,30 @@ TEST_CASE("large writes keep the memory of their requests, a bounded number at o
   }
   CHECK(*kept.front().data == 's');
   CHECK(*kept.back().data == 'x');
+}
+
+TEST_CASE("the kernel's number for an open file has the handle and the directory that it counts for") {
+  for (const std::uint64_t handle : {std::uint64_t{1}, (std::uint64_t{1} << handle_bits) - 1}) {
+    for (const std::uint16_t directory : {std::uint16_t{0}, std::uint16_t{1}, std::uint16_t{0xffff}}) {
+      fuse_file_info info = {};
+      info.fh = tagged(HandleId{handle}, metrics::DirectoryTag{directory}).value;
+      CHECK(handle_of(&info) == HandleId{handle});
+      CHECK(directory_of(&info) == metrics::DirectoryTag{directory});
+    }
+  }
+}
+
+TEST_CASE("an inode belongs to the directory that it was found below last") {
+  metrics::Directories labels;
+  TopDirectories tops(labels);
+  LookupCounts counts;
+  const auto first = tops.seen(Ino{5}, "vm1"), second = tops.seen(Ino{6}, "vm2");
+  CHECK(tops.seen(Ino{5}, "renamed") == first);
+  CHECK(first != second);
+  counts.add(Ino{7}, first);
+  counts.add(Ino{7}, second);
+  CHECK(counts.directory_of(Ino{7}) == second);
+  CHECK(counts.directory_of(Ino{8}) == metrics::other_directories);
+  tops.forgotten(Ino{6});
+  CHECK(tops.seen(Ino{6}, "vm2") != second);
 }

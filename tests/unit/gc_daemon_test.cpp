@@ -59,12 +59,13 @@ class PlayedPauses final : public Clock {
 struct World {
   TestVolume volume;
   PlayedPauses pauses{volume.clock()};
+  metrics::CollectorCounts counts;
   std::vector<std::shared_ptr<ScriptedClient>> clients;
 
   Daemon::OpenStore open_store() {
     return [this]() -> Result<std::shared_ptr<ObjectStore>> { return clients.emplace_back(volume.new_client()); };
   }
-  Daemon daemon() { return {open_store(), pauses, {.grace = seconds(0)}, seconds(60)}; }
+  Daemon daemon() { return {open_store(), pauses, {.grace = seconds(0)}, seconds(60), counts}; }
   std::size_t instances() { return need(describe_volume(*volume.new_client())).instances.size(); }
   std::uint64_t backlog() { return need(describe_volume(*volume.new_client())).backlog.inodes; }
 
@@ -113,8 +114,9 @@ TEST_CASE("a daemon reclaims turn by turn, and leaves nothing of its own behind"
 TEST_CASE("a daemon without a volume says so at its start") {
   const auto cluster = ScriptedCluster::make();
   test::FakeClock clock;
-  Daemon daemon([&]() -> Result<std::shared_ptr<ObjectStore>> { return cluster->new_client(); }, clock, {},
-                seconds(60));
+  metrics::CollectorCounts counts;
+  Daemon daemon([&]() -> Result<std::shared_ptr<ObjectStore>> { return cluster->new_client(); }, clock, {}, seconds(60),
+                counts);
   const auto started = daemon.start();
   REQUIRE_FALSE(started);
   CHECK(started.error().code == ErrorCode::not_found);
@@ -137,6 +139,11 @@ TEST_CASE("a pass that fails is tried again at the next turn") {
   CHECK(left == 2);
   CHECK(world.backlog() == 0);
   CHECK(world.clients.size() == 1);
+  metrics::Exposition page;
+  world.counts.write(page);
+  CHECK(page.text().find("\nlccfs_collector_failures_total 1\n") != std::string::npos);
+  CHECK(page.text().find("\nlccfs_collector_passes_total 1\n") != std::string::npos);
+  CHECK(page.text().find("\nlccfs_collector_removed_inodes_total 2\n") != std::string::npos);
 }
 
 TEST_CASE("a run that fails leaves no instance of its own behind") {

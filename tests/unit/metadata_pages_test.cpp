@@ -193,6 +193,26 @@ TEST_CASE("whatever is damaged, no signal ends the process") {
   }
 }
 
+TEST_CASE("a page that says it is dirty, and an entry that reaches into the next, are refused") {
+  const Whole whole;
+  const bool dirty = GENERATE(true, false);
+  int refused = 0;
+  for (std::size_t page = 0; page < whole.content.size(); page += page_bytes) {
+    std::string content = whole.content;
+    constexpr char leaf = 2, dirty_bit = 0x10;
+    if (content[page + 10] != leaf || content[page + 12] == 16) continue;
+    const std::size_t entry = static_cast<unsigned char>(content[page + 16]) |
+                              std::size_t{static_cast<unsigned char>(content[page + 17])} << 8U;
+    content[dirty ? page + 10 : page + entry] ^= dirty ? dirty_bit : char{64};
+    whole.metadata.replace(content);
+    const int ended = use(whole.metadata.path());
+    INFO("page " << page / page_bytes << ": " << whole.metadata.said());
+    CHECK(ended < 2);  // some pages are free ones
+    refused += ended;
+  }
+  CHECK(refused > 10);
+}
+
 /// A page is damaged behind the back of who has the file open: nothing has looked at it again.
 TEST_CASE("a fault in a page ends the process by its status") {
   const Whole whole;

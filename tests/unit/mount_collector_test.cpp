@@ -82,9 +82,10 @@ TEST_CASE("a mount's collecting thread collects about once a grace period") {
   const Mount fs = volume.mount();
   leave_garbage(*fs.file_system);
   volume.clock().advance(seconds(21));
+  metrics::CollectorCounts counts;
   test::SimulatedTime time;
   test::SimulatedClock clock(time, {});
-  const auto collector = fuse::start_collector_thread(*fs.file_system, clock);
+  const auto collector = fuse::start_collector_thread(*fs.file_system, clock, counts);
   const auto collected = [&] { return has_asked(fs); };
   CHECK_FALSE(time.run_until(collected, seconds(9)));
   CHECK(time.run_until(collected, seconds(31)));
@@ -93,9 +94,10 @@ TEST_CASE("a mount's collecting thread collects about once a grace period") {
 TEST_CASE("a mount's collecting thread ends with the mount, whatever it waits for") {
   TestVolume volume(with_grace(1'000'000));
   const Mount fs = volume.mount();
+  metrics::CollectorCounts counts;
   test::SimulatedTime time;
   test::SimulatedClock clock(time, {});
-  { const auto collector = fuse::start_collector_thread(*fs.file_system, clock); }
+  { const auto collector = fuse::start_collector_thread(*fs.file_system, clock, counts); }
   need(fs->unmount());
 }
 

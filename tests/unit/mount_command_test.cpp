@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "daemon/volume_source.h"
 #include "fuse/command.h"
 #include "fuse/mount_lock.h"
 #include "fuse/mount_table.h"
@@ -114,6 +115,20 @@ TEST_CASE("time-outs of names and attributes are options") {
   CHECK_FALSE(parse_options("")->entry_ttl);
 }
 
+TEST_CASE("the metrics port is none unless given, and on this host alone unless told") {
+  const auto given = parse_options("metrics_port=9475,metrics_address=10.0.0.5,slow_ms=250");
+  CHECK(given->monitor.port == 9475);
+  CHECK(given->monitor.address == "10.0.0.5");
+  CHECK(given->monitor.slow_after == 250ms);
+  CHECK_FALSE(parse_options("")->monitor.port);
+  CHECK(parse_options("")->monitor.address == "127.0.0.1");
+  for (const char* word : {"metrics_port=0", "metrics_port=70000", "metrics_port=", "slow_ms=2s", "slow_ms=-1"}) {
+    const auto options = parse_options(word);
+    REQUIRE_FALSE(options);
+    CHECK(options.error().context.starts_with(std::string(word).substr(0, 7)));
+  }
+}
+
 TEST_CASE("how far the kernel reads ahead is an option, in whole pages") {
   CHECK(parse_options("readahead=16M")->readahead_bytes == 16U << 20);
   CHECK(parse_options("readahead=0")->readahead_bytes == 0U);
@@ -147,6 +162,18 @@ TEST_CASE("a mount collects garbage unless it is told not to") {
   CHECK(parse_options("nogc,gc")->collect_garbage);
 }
 
+TEST_CASE("a part of the volume is named by a path without dots") {
+  CHECK(parse_options("")->subdirectory == "/");
+  CHECK(parse_options("subdir=/a/b c")->subdirectory == "/a/b c");
+  for (const char* word :
+       {"subdir", "subdir=", "subdir=a", "subdir=/a/..", "subdir=/../a", "subdir=/./a", "subdir=/.."}) {
+    INFO(word);
+    const auto options = parse_options(word);
+    REQUIRE_FALSE(options);
+    CHECK(options.error().context.find("subdir") != std::string::npos);
+  }
+}
+
 TEST_CASE("what mount and systemd say for themselves has no effect") {
   const auto options = parse_options(
       "defaults,rw,_netdev,nofail,user,noauto,noatime,default_permissions,x-systemd.automount,comment=x,,relatime");
@@ -169,11 +196,12 @@ TEST_CASE("unknown mount options are refused by name") {
 TEST_CASE("a volume's source is what fstab has") {
   VolumeAddress address;
   address.pool = "vms";
-  CHECK(source_of(address) == "vms");
+  CHECK(source_of(address, "/") == "vms");
   address.pool_namespace = "nova";
-  CHECK(source_of(address) == "vms/nova");
+  CHECK(source_of(address, "/") == "vms/nova");
+  CHECK(source_of(address, "/a/b") == "vms/nova:/a/b");
   address.local_directory = "/srv/volume";
-  CHECK(source_of(address) == "/srv/volume");
+  CHECK(source_of(address, "/") == "/srv/volume");
 }
 
 TEST_CASE("the mount table tells the topmost mount of a directory") {
@@ -228,6 +256,10 @@ TEST_CASE("the lock of a mount is held until its process lets go of it, and says
   }
   CHECK(!is_held(first_fd));
   close(first_fd);
+  CHECK(MountLock::is_free(locks, "0:51"));
+  const auto third = MountLock::take(locks, "0:51");
+  CHECK_FALSE(MountLock::is_free(locks, "0:51"));
+  CHECK_FALSE(MountLock::is_free(locks, "0:52"));
   CHECK_FALSE(MountLock::take("", "0:51"));
   CHECK_FALSE(MountLock::take(locks, ""));
   CHECK_FALSE(MountLock::take(folder.path() / "missing" / "locks", "0:51"));
@@ -237,17 +269,17 @@ TEST_CASE("a directory is a mountpoint, full or empty, by way of links too") {
   const Folder folder;
   std::ofstream(folder.path() / "file") << "x";
   std::filesystem::create_directory_symlink(folder.path(), folder.path() / "link");
-  CHECK(*check_mountpoint(folder.path()) == std::filesystem::canonical(folder.path()));
-  CHECK(*check_mountpoint(folder.path() / "link") == std::filesystem::canonical(folder.path()));
+  CHECK(*check_mountpoint(folder.path(), "") == std::filesystem::canonical(folder.path()));
+  CHECK(*check_mountpoint(folder.path() / "link", "") == std::filesystem::canonical(folder.path()));
 }
 
 TEST_CASE("what cannot be mounted on is refused with what to do") {
   const Folder folder;
   std::ofstream(folder.path() / "file") << "x";
-  const auto missing = check_mountpoint(folder.path() / "missing");
+  const auto missing = check_mountpoint(folder.path() / "missing", "");
   REQUIRE_FALSE(missing);
   CHECK(missing.error().code == ErrorCode::not_found);
   CHECK(missing.error().context.find("mkdir") != std::string::npos);
-  CHECK(check_mountpoint(folder.path() / "file").error().code == ErrorCode::not_directory);
-  CHECK_FALSE(check_mountpoint(folder.path() / "file" / "below"));
+  CHECK(check_mountpoint(folder.path() / "file", "").error().code == ErrorCode::not_directory);
+  CHECK_FALSE(check_mountpoint(folder.path() / "file" / "below", ""));
 }

@@ -27,6 +27,9 @@ expect '<-m></a b><-p><1><-c></x y.conf><--id><vm><-o><ro,nosuid>' 1 '/a b' -s -
 expect '<-m></mnt><-p><vms><--log-file></l><--log-level><debug>' vms /mnt -o log-file=/l,log-level=debug
 expect '<-m></mnt><-p><vms><-o><*>' vms /mnt -o '*'
 expect '<-m></mnt><-p><vms><-o><ro>' vms /mnt -r -n -t lccfs
+expect '<-m></mnt><-p><vms><-n><nova><-o><subdir=/a/b c>' 'vms/nova:/a/b c' /mnt
+expect '<-m></mnt><-p><vms><-o><ro,subdir=/>' vms:/ /mnt -t fuse.lccfs -o ro
+expect '<-m></mnt><--local></srv/v:/a><-o><subdir=/b>' /srv/v:/a /mnt -o subdir=/b
 expect '' vms /mnt -f
 expect 'status 1' vms
 expect 'status 1' /srv/v /mnt -o conf=/x

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "options/command_line.h"
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <optional>
 
 #include "support/catch.h"
@@ -79,7 +82,7 @@ struct Line {
   std::string said;
 
   explicit Line(const std::vector<std::string>& words) {
-    options::CommandLine line({.name = "program", .usage = "[OPTION]...", .summary = "Works.", .footer = "Examples:"});
+    options::CommandLine line({.name = "lccfs-gc", .usage = "[OPTION]...", .summary = "Works.", .footer = "Examples:"});
     line.group("Work");
     line.option("-j,--jobs", "JOBS", options::number(jobs, 1, 9), "how many");
     line.option("--bytes", "SIZE", options::size(bytes, 7168), "how large");
@@ -87,9 +90,11 @@ struct Line {
     line.option("--level", "LEVEL", options::choice(level, {{"low", "l"}, {"high", "h"}}), "low or high");
     line.option("--label", "TEXT", options::text(label), "any");
     const auto add = [this](const std::string& text) -> Result<> { return all += text, Result<>{}; };
-    line.option("-o", "LIST", add, "more", true);
+    line.option("-o,--more", "LIST", add, "more", true);
     line.flag("-f,--fast", fast, "hurry");
     line.exclude("--fast", {"--pause"});
+    line.configurable(options::CommandLine::Section::of_program, {"--jobs", "--pause", "--more"});
+    line.configurable(options::CommandLine::Section::of_all, {"--label"});
     line.check(
         [this]() -> Result<> { return label == "bad" ? failure(ErrorCode::invalid, "the label is bad") : Result<>{}; });
     const auto parsed = line.parse(words);
@@ -100,7 +105,7 @@ struct Line {
 
 std::string error_of(const std::vector<std::string>& words) {
   std::string said = Line(words).said;
-  constexpr std::string_view hint = " (program --help)";
+  constexpr std::string_view hint = " (lccfs-gc --help)";
   REQUIRE(said.ends_with(hint));
   return said.substr(0, said.size() - hint.size());
 }
@@ -144,7 +149,7 @@ TEST_CASE("wrong words are named") {
 TEST_CASE("help and version are texts to print, whatever else is wrong") {
   const std::string help = Line({"-j", "many", "--help"}).said;
   CHECK(help ==
-        "Usage: program [OPTION]...\n"
+        "Usage: lccfs-gc [OPTION]...\n"
         "Works.\n"
         "\n"
         "Work:\n"
@@ -153,7 +158,7 @@ TEST_CASE("help and version are texts to print, whatever else is wrong") {
         "  --pause SECONDS             how long\n"
         "  --level LEVEL               low or high\n"
         "  --label TEXT                any\n"
-        "  -o LIST                     more\n"
+        "  -o,--more LIST              more\n"
         "  -f,--fast                   hurry\n"
         "\n"
         "Others:\n"
@@ -162,7 +167,7 @@ TEST_CASE("help and version are texts to print, whatever else is wrong") {
         "\n"
         "Examples:\n");
   CHECK(Line({"-h"}).said == help);
-  CHECK(Line({"--version"}).said.starts_with("program 0."));
+  CHECK(Line({"--version"}).said.starts_with("lccfs-gc 0."));
 }
 
 TEST_CASE("a program has commands with options of their own") {
@@ -187,6 +192,29 @@ TEST_CASE("a program has commands with options of their own") {
   CHECK(said({"walk", "--help"}).starts_with("walkUsage: p walk [--fast]\nWalks.\n"));
   const std::string help = said({"--help"});
   CHECK(help.find("  walk ") < help.find("  sit "));
+}
+
+TEST_CASE("a command takes words in their order, and any number of the last") {
+  const auto said = [](const std::vector<std::string>& words) {
+    options::CommandLine program({.name = "p", .usage = "COMMAND", .summary = "Works.", .footer = ""});
+    std::string first;
+    std::vector<std::string> others;
+    bool fast = false;
+    auto& walk = program.add_command({.name = "walk", .usage = "HOW [WHERE]...", .summary = "Walks.", .footer = ""});
+    walk.group("Walk");
+    walk.operand("HOW", options::choice<std::string>(first, {{"slowly", "slow"}, {"well", "well"}}), "the gait");
+    walk.operand("WHERE", options::text_list(others), "places", options::CommandLine::Operand::repeated);
+    walk.flag("--fast", fast, "runs");
+    const auto text = program.parse(words);
+    if (!text) return text.error().context;
+    for (const auto& one : others) first += " " + one;
+    return first + *text;
+  };
+  CHECK(said({"walk"}).empty());
+  CHECK(said({"walk", "slowly"}) == "slow");
+  CHECK(said({"walk", "well", "a", "--fast", "/b", "c:1"}) == "well a /b c:1");
+  CHECK(said({"walk", "backwards", "a"}) == "HOW: 'backwards' is not one of slowly, well (p walk --help)");
+  CHECK(said({"walk", "well", "--nonsense"}) == "there is no option '--nonsense' (p walk --help)");
 }
 
 TEST_CASE("an address is a pool with its cluster, or a directory") {
@@ -239,4 +267,151 @@ TEST_CASE("an address that is none is refused with one line") {
     CHECK_FALSE(address.error().context.empty());
     CHECK(address.error().context.find('\n') == std::string::npos);
   }
+}
+
+namespace {
+
+/// A file of defaults, for as long as it lives.
+class DefaultsFile {
+ public:
+  explicit DefaultsFile(const std::string& text) {
+    std::ofstream(path_) << text;
+    setenv("LCCFS_CONFIG", path_.c_str(), 1);
+  }
+  ~DefaultsFile() {
+    setenv("LCCFS_CONFIG", "", 1);
+    std::filesystem::remove(path_);
+  }
+  DefaultsFile(const DefaultsFile&) = delete;
+  DefaultsFile& operator=(const DefaultsFile&) = delete;
+  std::string place(unsigned line) const { return path_ + ":" + std::to_string(line) + ": "; }
+
+ private:
+  const std::string path_ = std::filesystem::temp_directory_path() / ("lccfs-defaults-" + std::to_string(getpid()));
+};
+
+}  // namespace
+
+TEST_CASE("the file of defaults sets what the command line does not") {
+  const DefaultsFile file(
+      "# for all\n"
+      "label = some words = and more \r\n"
+      "\n"
+      "[lccfs]\n"
+      "label=of another program\n"
+      "[lccfs-gc]\n"
+      "  jobs =5\n"
+      "pause = 2.5\n"
+      "; commas\n"
+      "more = a,b\n"
+      "[lccfs-fsck]\n"
+      "what-this-program-does-not-know = 1\n");
+  const Line none({});
+  CHECK((none.said.empty() && none.jobs == 5 && none.pause == 2500ms && none.all == "a,b"));
+  CHECK(none.label == "some words = and more");
+  CHECK(Line({"-j", "3"}).jobs == 3);
+  CHECK(Line({"--more", ",c"}).all == "a,b,c");  // those that may be given several times: after what is in the file
+  const Line fast({"--fast"});
+  CHECK((fast.fast && !fast.pause && fast.said.empty()));  // with which --pause does not go
+  CHECK(Line({"--label", "bad"}).said.starts_with("the label is bad"));
+}
+
+TEST_CASE("a section's own value goes before the one for all programs") {
+  const DefaultsFile file("label = all\n[lccfs-gc]\nlabel = own\n");
+  CHECK(Line({}).label == "own");
+}
+
+TEST_CASE("a bad line of the file of defaults is an error of one line, with file and line") {
+  struct Row {
+    const char* text;
+    unsigned line;
+    const char* says;
+  };
+  for (const Row& row :
+       {Row{"\n[lccfs-gc]\njob = 3\n", 3, "there is no key 'job' in this section; lccfs.conf(5) lists them"},
+        Row{"[lccfs-gc]\nbytes = 3\n", 2, "there is no key 'bytes' in this section; lccfs.conf(5) lists them"},
+        Row{"[lccfs-gc]\nfast = yes\n", 2, "there is no key 'fast' in this section; lccfs.conf(5) lists them"},
+        Row{"jobs = 3\n", 1, "there is no key 'jobs' for all programs; lccfs.conf(5) lists them"},
+        Row{"[lccfs-gc]\njobs = 10\n", 2, "jobs: 10 is not from 1 to 9"},
+        Row{"[lccfs-gc]\njobs\n", 2, "not of the form KEY = VALUE: jobs"},
+        Row{"[lccfs-gc]\n= 3\n", 2, "not of the form KEY = VALUE: = 3"},
+        Row{"[lccfs-gc]\njobs =\n", 2, "jobs needs a value"}, Row{"[lccfs-gc\n", 1, "a section is [PROGRAM]"},
+        Row{"[ceph]\n", 1, "there is no section [ceph]; lccfs.conf(5) lists them"}}) {
+    INFO(row.text);
+    const DefaultsFile file(row.text);
+    CHECK(Line({}).said == file.place(row.line) + row.says);
+  }
+  const DefaultsFile twice("label = a\nlabel = b\n");
+  CHECK(Line({}).said ==
+        twice.place(2) + "label is given a second time, after " + twice.place(1).substr(0, twice.place(1).size() - 2));
+  CHECK(Line({"--help"}).said.starts_with("Usage:"));
+}
+
+TEST_CASE("a file of defaults that is named must be there, and a file") {
+  for (const char* path : {"/nowhere/lccfs.conf", "/"}) {
+    INFO(path);
+    setenv("LCCFS_CONFIG", path, 1);
+    CHECK(Line({}).said.starts_with(std::string(path) + ": cannot be read"));
+  }
+  setenv("LCCFS_CONFIG", "", 1);
+  CHECK(Line({}).said.empty());
+}
+
+TEST_CASE("conf and id are defaults for all programs, and nothing to a local volume") {
+  const DefaultsFile file("conf = /x/ceph.conf\nid = nova\n");
+  CHECK(parse_address({"-p", "a"})->conf_file == "/x/ceph.conf");
+  CHECK(parse_address({"-p", "a"})->client_id == "nova");
+  CHECK(parse_address({"-p", "a", "--id", "b"})->client_id == "b");
+  const auto local = parse_address({"--local", "/v"});
+  REQUIRE(local);
+  CHECK(local->conf_file.empty());
+}
+
+TEST_CASE("a word without an option's name is needed where a command wants one") {
+  const auto said = [](const std::vector<std::string>& words) {
+    options::CommandLine program({.name = "p", .usage = "COMMAND", .summary = "Works.", .footer = ""});
+    std::string name;
+    auto& call = program.add_command({.name = "call", .usage = "NAME", .summary = "Calls.", .footer = ""});
+    call.operand("NAME", options::text(name), "whom", options::CommandLine::Operand::needed);
+    const auto text = program.parse(words);
+    return text ? name : text.error().context;
+  };
+  CHECK(said({"call", "me"}) == "me");
+  CHECK(said({"call"}) == "NAME is missing (p call --help)");
+  CHECK(said({"call", "me", "too"}) == "unexpected argument 'too' (p call --help)");
+}
+
+TEST_CASE("words without a name are taken in their order, and -h may be another option") {
+  std::string first, second;
+  bool human = false;
+  const auto parse = [&](const std::vector<std::string>& words) {
+    options::CommandLine line({.name = "program", .usage = "FIRST [SECOND]", .summary = "Works.", .footer = ""});
+    line.group("Words");
+    line.operand("FIRST", options::text(first), "the first");
+    line.operand("SECOND", options::text(second), "the second");
+    line.flag("-h,--human", human, "for people");
+    const auto parsed = line.parse(words);
+    return parsed ? *parsed : parsed.error().context;
+  };
+  CHECK(parse({"one", "-h", "--", "-two"}).empty());
+  CHECK((first == "one" && second == "-two" && human));
+  CHECK(parse({"one", "two", "three"}) == "unexpected argument 'three' (program --help)");
+  const auto help = parse({"--help"});
+  CHECK(help.contains("\n\nOperands:\n  FIRST "));
+  CHECK(help.contains("  --help  "));
+}
+
+TEST_CASE("a volume may be named by something else than its address") {
+  VolumeAddress address;
+  const auto parse = [&address](const std::vector<std::string>& words) {
+    address = {};
+    options::CommandLine line({.name = "program", .usage = "VOLUME", .summary = "Works.", .footer = ""});
+    options::add_address(line, address,
+                         [](VolumeAddress& found) -> Result<> { return found.pool = "found", Result<>{}; });
+    return line.parse(words).has_value();
+  };
+  CHECK((parse({"--id", "client.x"}) && address.pool == "found" && address.client_id == "x"));
+  CHECK(address.conf_file == "/etc/ceph/ceph.conf");
+  CHECK((parse({"-p", "given"}) && address.pool == "given"));
+  CHECK((parse({"--local", "/v"}) && address.pool.empty()));
 }

@@ -70,6 +70,7 @@ std::vector<Damage> damaged_xattrs() {
   all.push_back(noise_in("nsub", &SmallVolume::d, false));
   all.push_back(missing("nsub", &SmallVolume::d, false));
   all.push_back(noise_in("lease", &SmallVolume::file, false));
+  all.push_back(noise_in("lease", &SmallVolume::d, false));
   all.push_back(noise_in("fence", &SmallVolume::file, true));
   all.push_back(noise_in("attr", &SmallVolume::file, true, true));
   all.push_back(missing("attr", &SmallVolume::file, true, true));
@@ -88,6 +89,16 @@ std::vector<Damage> damaged_xattrs() {
   all.push_back({"a lock state that nobody can read",
                  [](SmallVolume& v, Objects& o) { object(o, v.file).xattrs["locks"] = "red"; },
                  [](const SmallVolume& v) { return "corrupt: " + inode(v.file); }});
+  all.push_back({"an opener's key with another value",
+                 [](SmallVolume& v, Objects& o) { object(o, v.file).keys["o/7"] = "red"; },
+                 [](const SmallVolume& v) { return "corrupt: " + inode(v.file); }});
+  all.push_back({"a symlink that an opener has open",
+                 [](SmallVolume& v, Objects& o) { object(o, v.link).keys["o/7"] = "\1"; },
+                 [](const SmallVolume& v) { return "unknown part: " + inode(v.link); }});
+  all.push_back({"a token of the lease that nobody can read",
+                 [](SmallVolume& v, Objects& o) { object(o, v.file).xattrs["taken"] = "red"; },
+                 [](const SmallVolume& v) { return "corrupt: " + inode(v.file); },
+                 [](const SmallVolume& v) { return Names{inode(v.file)}; }});
   all.push_back({"an xattr of other types", [](SmallVolume& v, Objects& o) { set_nsub(o, v.file, 0); },
                  [](const SmallVolume& v) { return "unknown part: " + inode(v.file); }});
   all.push_back({"a payload", [](SmallVolume& v, Objects& o) { object(o, v.file).payload = "red"; },

@@ -208,6 +208,7 @@ std::string damage(Objects& objects, Random& random) {
                                         "n/0000000000000007/new",
                                         "l/2",
                                         "k/1",
+                                        "o/1",
                                         "q/1"};
     object.keys[random.of(keys)] = random.one_in(2) ? Bytes(format::marker_value) : random.bytes(31);
   } else if (values.empty()) {

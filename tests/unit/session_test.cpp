@@ -35,8 +35,8 @@ bool can_mount() { return geteuid() == 0 && access("/dev/fuse", R_OK | W_OK) == 
 class Mount {
  public:
   explicit Mount(std::shared_ptr<ScriptedCluster> cluster = ScriptedCluster::make(),
-                 const FileSystemOptions& fs_options = {})
-      : cluster_(std::move(cluster)) {
+                 const FileSystemOptions& fs_options = {}, fuse::SessionOptions session_options = {})
+      : cluster_(std::move(cluster)), session_options_(std::move(session_options)) {
     std::string pattern = (std::filesystem::temp_directory_path() / "lccfs-session-XXXXXX").string();
     path_ = mkdtemp(pattern.data());
     if (!describe_volume(*client_)) need(make_volume(*client_, system_clock(), {}));
@@ -72,7 +72,7 @@ class Mount {
 
  private:
   fuse::SessionOptions options() const {
-    fuse::SessionOptions options;
+    fuse::SessionOptions options = session_options_;
     options.mountpoint = path_;
     options.source = "a,b";
     options.drain_limit = std::chrono::milliseconds(0);
@@ -80,6 +80,7 @@ class Mount {
   }
 
   std::shared_ptr<ScriptedCluster> cluster_;
+  const fuse::SessionOptions session_options_;
   std::shared_ptr<ScriptedClient> client_ = cluster_->new_client();
   std::string path_;
   std::unique_ptr<FileSystem> fs_;
@@ -374,6 +375,107 @@ TEST_CASE("a mount in use ends too, and its users are told") {
   CHECK(mount.end());
   CHECK(errno_after(pwrite(file.fd(), "y", 1, 0)) != 0);
   CHECK(errno_after(access(mount.path("f").c_str(), F_OK)) == ENOENT);  // the directory below is bare again
+}
+
+fuse::SessionOptions part(const std::string& subdirectory) {
+  fuse::SessionOptions options;
+  options.subdirectory = subdirectory;
+  return options;
+}
+
+/// By the file handle of that directory, changed to lead to another inode; as the kernel makes them.
+int errno_after_open_by_handle(const Mount& mount, const std::string& directory, std::uint64_t ino) {
+  alignas(file_handle) std::array<char, sizeof(file_handle) + MAX_HANDLE_SZ> bytes = {};
+  auto* handle = reinterpret_cast<file_handle*>(bytes.data());
+  handle->handle_bytes = MAX_HANDLE_SZ;
+  int mount_id = 0;
+  REQUIRE(name_to_handle_at(AT_FDCWD, directory.c_str(), handle, &mount_id, 0) == 0);
+  const std::array<std::uint32_t, 2> halves = {static_cast<std::uint32_t>(ino >> 32), static_cast<std::uint32_t>(ino)};
+  std::memcpy(bytes.data() + sizeof(file_handle), halves.data(), sizeof halves);
+  const File root(mount.path(), O_RDONLY | O_DIRECTORY);
+  const int fd = open_by_handle_at(root.fd(), handle, O_RDONLY);
+  const int error = errno_after(fd);
+  if (fd >= 0) ::close(fd);
+  return error;
+}
+
+TEST_CASE("a directory of the volume is mounted as a root of its own, out of which nothing leads") {
+  if (!can_mount()) return;
+  Mount whole;
+  REQUIRE(mkdir(whole.path("a").c_str(), 0755) == 0);
+  REQUIRE(mkdir(whole.path("a/b").c_str(), 0750) == 0);
+  REQUIRE(mkdir(whole.path("a/b/c").c_str(), 0755) == 0);
+  write_all(whole.path("a/b/f"), "below");
+  write_all(whole.path("outside"), "above");
+  struct stat root = {}, same = {};
+  REQUIRE(stat(whole.path("outside").c_str(), &same) == 0);
+  const std::uint64_t ino_of_outside = same.st_ino;
+  Mount mount(whole.cluster(), {}, part("//a/b/"));
+  CHECK(read_all(mount.path("f")) == "below");
+  REQUIRE(stat(mount.path().c_str(), &root) == 0);
+  REQUIRE(stat(whole.path("a/b").c_str(), &same) == 0);
+  CHECK(root.st_mode == (S_IFDIR | 0750));
+  CHECK(root.st_ino == same.st_ino);
+  REQUIRE(stat(mount.path("c/..").c_str(), &same) == 0);
+  CHECK(same.st_dev == root.st_dev);
+  CHECK(same.st_ino == root.st_ino);
+  CHECK(errno_after(access(mount.path("../outside").c_str(), F_OK)) == ENOENT);
+
+  CHECK(errno_after_open_by_handle(whole, whole.path("a"), ino_of_outside) == 0);
+  CHECK(errno_after_open_by_handle(mount, mount.path("c"), ino_of_outside) == ESTALE);
+  CHECK(chmod(mount.path().c_str(), 0711) == 0);
+  write_all(mount.path("g"), "made here");
+  CHECK(rename(mount.path("g").c_str(), mount.path("c/g").c_str()) == 0);
+  CHECK(setxattr(mount.path().c_str(), "user.x", "1", 1, 0) == 0);
+  CHECK(mount.end());
+  Mount again(whole.cluster());
+  CHECK(read_all(again.path("a/b/c/g")) == "made here");
+  REQUIRE(stat(again.path("a/b").c_str(), &same) == 0);
+  CHECK(same.st_mode == (S_IFDIR | 0711));
+}
+
+TEST_CASE(
+    "a mounted directory may move elsewhere; one that is removed there answers ESTALE, and is unmounted as ever") {
+  if (!can_mount()) return;
+  Mount whole;
+  REQUIRE(mkdir(whole.path("a").c_str(), 0755) == 0);
+  Mount mount(whole.cluster(), {}, part("/a"));
+  write_all(mount.path("f"), "1");
+  REQUIRE(rename(whole.path("a").c_str(), whole.path("b").c_str()) == 0);
+  write_all(mount.path("f"), "2");
+  CHECK(read_all(whole.path("b/f")) == "2");
+  REQUIRE(unlink(whole.path("b/f").c_str()) == 0);
+  REQUIRE(rmdir(whole.path("b").c_str()) == 0);
+  const int error = errno_after(open(mount.path("new").c_str(), O_WRONLY | O_CREAT, 0644));
+  CHECK((error == ESTALE || error == ENOENT));
+  CHECK(mount.end());
+  CHECK(whole.end());
+}
+
+TEST_CASE("what is no directory of the volume is not mounted") {
+  if (!can_mount()) return;
+  Mount whole;
+  write_all(whole.path("file"), "x");
+  REQUIRE(symlink("/", whole.path("link").c_str()) == 0);
+  const auto fs = need(mount_volume(whole.cluster()->new_client(), system_clock(), {}));
+  for (const char* path : {"/none", "/file", "/link", "/file/below", "/../..", "relative"}) {
+    INFO(path);
+    fuse::SessionOptions options = part(path);
+    options.mountpoint = whole.mountpoint();
+    CHECK_FALSE(fuse::Session::mount(*fs, system_clock(), options));
+  }
+  CHECK(fs->unmount());
+}
+
+TEST_CASE("a fenced mount that is to end does so by itself") {
+  if (!can_mount()) return;
+  fuse::SessionOptions options;
+  options.end_when_fenced = true;
+  Mount mount(ScriptedCluster::make({.lazy_fences = false}), {}, options);
+  write_all(mount.path("f"), "x");
+  need(mount.cluster()->new_client()->fence(mount.client().identity()));
+  CHECK(errno_after(mkdir(mount.path("d").c_str(), 0755)) == EIO);
+  CHECK_FALSE(mount.wait_for_end());
 }
 
 TEST_CASE("a fenced mount answers EIO until it is unmounted") {

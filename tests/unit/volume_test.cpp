@@ -115,6 +115,25 @@ TEST_CASE("a pool that holds a volume, parts of one, or another program's object
   CHECK(pool.client->counts().applies == 0);
 }
 
+TEST_CASE("for a load, a volume is made where data objects are, and nothing but a load takes it") {
+  MakeVolumeOptions for_load;
+  for_load.to_be_loaded = true;
+  EmptyPool pool;
+  need(pool.client->apply({"Data.7.0", "put", {}, {mutation::CreateExclusive{}}}));
+  CHECK_FALSE(make_volume(*pool.client, pool.clock, {}));
+  need(make_volume(*pool.client, pool.clock, for_load));
+  const auto info = describe_volume(*pool.client);
+  REQUIRE(!info);
+  CHECK(info.error().code == ErrorCode::unsupported);
+  CHECK(info.error().context.contains("run lccfs load"));
+  const auto started = Instance::start(pool.cluster->new_client(), pool.clock, {});
+  CHECK((!started && started.error().code == ErrorCode::unsupported));
+  CHECK_FALSE(upgrade_volume(*pool.client, UpgradeMode::set));
+  EmptyPool other;
+  need(other.client->apply({"Inode.7", "put", {}, {mutation::CreateExclusive{}}}));
+  CHECK_FALSE(make_volume(*other.client, other.clock, for_load));
+}
+
 TEST_CASE("who finds a volume's objects first says only what is true of Super") {
   EmptyPool pool;
   const bool super = GENERATE(true, false);

@@ -7,6 +7,7 @@
 
 #include <bit>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -20,7 +21,7 @@ namespace {
 constexpr std::uint32_t magic = 0xBEEFC0DE, data_version = 1;
 constexpr std::uint64_t no_page = ~std::uint64_t{0};
 constexpr std::size_t page_header_bytes = 16, node_header_bytes = 8, key_limit = 511;
-constexpr unsigned branch_page = 1, leaf_page = 2, overflow_page = 4, meta_page = 8, kinds = 0x2f;
+constexpr unsigned branch_page = 1, leaf_page = 2, overflow_page = 4, meta_page = 8;
 constexpr unsigned big_value = 1, table_value = 2;
 constexpr unsigned deepest = 32;
 // Pages at the end that one transaction took and gave back: it never wrote them.
@@ -122,6 +123,7 @@ class Walk {
     std::uint64_t child = 0;  // of a branch
     std::string_view value;   // of a leaf; its first page's number if it is big
     std::uint64_t size_bytes = 0;
+    std::size_t end = 0;  // in the page, and of the next node's begin
   };
 
   std::unexpected<Error> damaged(std::uint64_t page, const char* what) const {
@@ -153,7 +155,8 @@ class Walk {
       return file_.damaged("it is cut short: it ends before page " + std::to_string(number));
     const bool leaf = depth == 1;
     if (number_at<std::uint64_t>(bytes, 0) != number) return damaged(number, "is another one");
-    if ((number_at<std::uint16_t>(bytes, 10) & kinds) != (leaf ? leaf_page : branch_page))
+    // No other bit: LMDB would take a page that says it is dirty for memory of its own, and free it.
+    if (number_at<std::uint16_t>(bytes, 10) != (leaf ? leaf_page : branch_page))
       return damaged(number, "is of another kind");
     const std::size_t lower = number_at<std::uint16_t>(bytes, 12), upper = number_at<std::uint16_t>(bytes, 14);
     if (lower < page_header_bytes || lower % 2 != 0 || upper < lower || upper > page_size_)
@@ -162,15 +165,27 @@ class Walk {
     const std::size_t least = kind == Kind::free ? 0 : leaf ? 1 : 2;  // LMDB does not balance its own table
     if (count < least) return damaged(number, "has too few entries");
     std::string_view before;
+    std::map<std::size_t, std::size_t> places;  // where entries begin, and end
     for (std::size_t i = 0; i < count; ++i) {
-      const auto entry = node(bytes, number_at<std::uint16_t>(bytes, page_header_bytes + 2 * i), upper, leaf);
+      const std::size_t begin = number_at<std::uint16_t>(bytes, page_header_bytes + 2 * i);
+      const auto entry = node(bytes, begin, upper, leaf);
       if (!entry) return damaged(number, "has an entry outside of it");
+      places[begin] = entry->end;
       const bool compared = i > (leaf ? 0 : 1);  // the first key of a branch means "whatever is less"
       if (compared && !in_order(before, entry->key, kind)) return damaged(number, "has keys out of order");
       before = entry->key;
       LCCFS_CHECK(leaf ? value(number, *entry, kind) : page(entry->child, depth - 1, kind));
     }
-    return {};
+    return are_side_by_side(places, upper) ? Result<>() : damaged(number, "has entries that overlap");
+  }
+
+  /// From there to the end of the page, without a gap: LMDB moves them by their sizes.
+  bool are_side_by_side(const std::map<std::size_t, std::size_t>& places, std::size_t from) const {
+    for (const auto& [begin, end] : places) {
+      if (begin != from) return false;
+      from = end;
+    }
+    return from == page_size_;
   }
 
   static bool in_order(std::string_view before, std::string_view key, Kind kind) {
@@ -189,12 +204,15 @@ class Walk {
     node.key = page.substr(key, key_size);
     node.child = low | high << 16 | std::uint64_t{node.flags} << 32;
     node.size_bytes = low | high << 16;
+    node.end = even(key + key_size);
     if (!leaf) return node;
     const std::size_t in_page = (node.flags & big_value) != 0 ? sizeof(std::uint64_t) : node.size_bytes;
     if ((node.flags & ~(big_value | table_value)) != 0 || in_page > page.size() - key - key_size) return std::nullopt;
     node.value = page.substr(key + key_size, in_page);
+    node.end = even(key + key_size + in_page);
     return node;
   }
+  static std::size_t even(std::size_t bytes) { return bytes + bytes % 2; }
 
   Result<> value(std::uint64_t number, const Node& node, Kind kind) {
     std::string big;
@@ -223,7 +241,7 @@ class Walk {
     if (bytes.size() < buffer.size()) return damaged(first, "cannot be read whole");
     const std::uint64_t pages = number_at<std::uint32_t>(bytes, 12);
     if (number_at<std::uint64_t>(bytes, 0) != first || pages * page_size_ < needed ||
-        (number_at<std::uint16_t>(bytes, 10) & kinds) != overflow_page)
+        number_at<std::uint16_t>(bytes, 10) != overflow_page)
       return damaged(first, "is not the value that it should be");
     LCCFS_CHECK(take(first, pages));
     return buffer.substr(page_header_bytes);

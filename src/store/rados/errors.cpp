@@ -39,7 +39,7 @@ std::string explain(ErrorCode code, int status) {
     case ErrorCode::fenced:
       return "this client was fenced (its address is on the cluster's blocklist)";
     case ErrorCode::permission_denied:
-      return "the cluster does not permit this to our key";
+      return "the cluster does not permit this to our key; lccfs auth prints what a key needs";
     default:
       return reason(status);
   }

@@ -6,6 +6,8 @@
 // Always on, because nothing goes wrong here without them: size and map steps guard "lease is mine".
 #pragma once
 
+#include "../native_model.h"
+
 namespace lease_model {
 
 // clang-format off
@@ -89,11 +91,7 @@ enum Rule {
       rule_count
 };
 
-struct RuleText {
-  const char* name;
-  const char* needed_by;
-  const char* words;
-};
+using native_model::RuleText;
 extern const RuleText rule_texts[rule_count];
 
 bool on(Rule rule);

@@ -3,19 +3,12 @@
 // section 5), answers and content that fit a serial order, nobody stuck. In every state.
 #pragma once
 
-#include <string>
-#include <vector>
-
+#include "../native_model.h"
 #include "state.h"
 
 namespace lease_model {
 
-struct Outcome {
-  std::size_t states = 0;
-  bool cut = false;       // the limit of states was reached
-  std::string violation;  // empty: none was found
-  std::vector<std::string> trace;
-};
+using native_model::Outcome;
 
 Outcome explore(const Case& one, std::size_t most_states, bool with_trace);
 

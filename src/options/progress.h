@@ -3,18 +3,28 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/mutex.h"
-#include "check/check.h"
 #include "lccfs/clock.h"
 
-namespace lccfs::fsck {
+namespace lccfs::options {
+
+struct Progress {
+  std::uint64_t done = 0;
+  std::uint64_t expected = 0;  ///< 0: unknown
+  std::string_view unit = "objects";
+};
 
 /// "[#####.....]  50%, 600 of 1200 objects, 300/s, 2 s left"; without what is not known.
-std::string progress_line(const check::Progress& progress, std::chrono::nanoseconds since_start);
+std::string progress_line(const Progress& progress, std::chrono::nanoseconds since_start);
+
+/// Standard error, if people look at it and `wanted`: what a bar writes on. Otherwise nothing.
+std::function<void(const std::string&)> terminal(bool wanted);
 
 /// Any thread.
 class ProgressBar {
@@ -23,8 +33,8 @@ class ProgressBar {
   /// `write` puts text on the terminal. A bar without one shows nothing.
   ProgressBar(Clock& clock, Write write) : clock_(clock), write_(std::move(write)) {}
 
-  /// Shown a few times a second at most. Fewer objects than before: another check has begun.
-  void show(const check::Progress& progress);
+  /// Shown a few times a second at most. Fewer done than before: it has begun anew.
+  void show(const Progress& progress);
   /// Makes room for other lines; the bar comes back when it is shown the next time.
   void clear();
 
@@ -38,4 +48,4 @@ class ProgressBar {
   bool on_screen_ GUARDED_BY(mutex_) = false;
 };
 
-}  // namespace lccfs::fsck
+}  // namespace lccfs::options

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "fsck/progress.h"
+#include "options/progress.h"
+
+#include <unistd.h>
 
 #include <algorithm>
+#include <iostream>
 
-namespace lccfs::fsck {
+namespace lccfs::options {
 
 namespace {
 
@@ -19,9 +22,9 @@ std::string duration_text(std::uint64_t seconds) {
 
 }  // namespace
 
-std::string progress_line(const check::Progress& progress, std::chrono::nanoseconds since_start) {
-  const auto done = progress.objects_done;
-  const auto expected = progress.objects_expected;
+std::string progress_line(const Progress& progress, std::chrono::nanoseconds since_start) {
+  const auto done = progress.done;
+  const auto expected = progress.expected;
   const bool known = expected > 0 && done <= expected;  // statistics lag behind, or count a part of the objects only
   std::string line;
   if (known) {
@@ -30,7 +33,7 @@ std::string progress_line(const check::Progress& progress, std::chrono::nanoseco
     line = "[" + std::string(filled, '#') + std::string(bar_width - filled, '.') + "] " +
            std::string(3 - percent.size(), ' ') + percent + "%, ";
   }
-  line += std::to_string(done) + (known ? " of " + std::to_string(expected) : "") + " objects";
+  line += std::to_string(done) + (known ? " of " + std::to_string(expected) : "") + " " + std::string(progress.unit);
   const auto seconds = std::chrono::duration<double>(since_start).count();
   if (seconds < 1 || done == 0) return line;
   const double rate = static_cast<double>(done) / seconds;
@@ -40,12 +43,17 @@ std::string progress_line(const check::Progress& progress, std::chrono::nanoseco
   return line;
 }
 
-void ProgressBar::show(const check::Progress& progress) {
+std::function<void(const std::string&)> terminal(bool wanted) {
+  if (!wanted || isatty(STDERR_FILENO) == 0) return nullptr;
+  return [](const std::string& text) { std::cerr << text << std::flush; };
+}
+
+void ProgressBar::show(const Progress& progress) {
   if (!write_) return;
   const Lock lock(mutex_);
   const auto now = clock_.elapsed();
-  if (!shown_ || progress.objects_done < done_) started_ = now;
-  done_ = progress.objects_done;
+  if (!shown_ || progress.done < done_) started_ = now;
+  done_ = progress.done;
   if (shown_ && now - *shown_ < between_shows) return;
   shown_ = now;
   on_screen_ = true;
@@ -59,4 +67,4 @@ void ProgressBar::clear() {
   on_screen_ = false;
 }
 
-}  // namespace lccfs::fsck
+}  // namespace lccfs::options

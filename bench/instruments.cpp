@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// What the instruments add to one operation: CPU nanoseconds of the calling thread, least of some rounds, alone and with
+// another thread at it. For bench/monitoring.
+#include <time.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+#include <thread>
+
+#include "metrics/directories.h"
+#include "metrics/measured_store.h"
+#include "metrics/operations.h"
+
+using namespace lccfs;
+
+namespace {
+
+constexpr int rounds = 15, operations_in_a_round = 200'000;
+
+double cpu_nanoseconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
+}
+
+struct Instruments {
+  metrics::Operations operations{system_clock(),
+                                 {.family = "x",
+                                  .noun = "operation",
+                                  .kinds = metrics::store_operation_kinds(),
+                                  .slow_after = std::chrono::seconds(2)}};
+  metrics::Directories directories;
+  metrics::DirectoryTag tag = directories.add("vm");
+
+  double cost() {
+    double least = std::numeric_limits<double>::max();
+    for (int round = 0; round < rounds; ++round) {
+      const double began = cpu_nanoseconds();
+      for (int i = 0; i < operations_in_a_round; ++i) {
+        const auto running = operations.begin(3, "inode 4711");
+        const auto took = operations.end(running, metrics::Outcome::done, 4096);
+        directories.count(tag, metrics::Directories::Work::write, took, 4096);
+      }
+      least = std::min(least, (cpu_nanoseconds() - began) / operations_in_a_round);
+    }
+    return least;
+  }
+};
+
+}  // namespace
+
+int main() {
+  Instruments instruments;
+  std::printf("one thread: %.0f ns an operation\n", instruments.cost());
+  std::jthread other([&instruments] { instruments.cost(); });
+  std::printf("two threads: %.0f ns an operation\n", instruments.cost());
+  return 0;
+}

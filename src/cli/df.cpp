@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+
+namespace lccfs::cli {
+
+Df::Df(options::CommandLine& program) {
+  auto& line = program.add_command({.name = "df",
+                                    .usage = "{VOLUME | PATH} [--json]",
+                                    .summary = "Shows how much space a volume has, as statfs(2) on a mount does.",
+                                    .footer = R"(Examples:
+  lccfs df -c /etc/ceph/ceph.conf -p vms
+  lccfs df /mnt/vms
+  lccfs df --local /srv/volume --json
+
+The space is the pool's, and shared with all that is in it. Objects are those of the whole pool, too.)"});
+  add_place(line, place_, "PATH", "instead of VOLUME: any path on a mount of it");
+  line.group("Output");
+  line.flag("--json", json_, "as JSON, for programs");
+}
+
+Result<> Df::run() const {
+  LCCFS_TRY(const auto volume, open_to_look(place_.address));
+  LCCFS_TRY(const auto capacity, volume.store->capacity());
+  std::cout << (json_ ? df_as_json(capacity) : df_as_text(capacity, place_.address.describe()));
+  return {};
+}
+
+}  // namespace lccfs::cli

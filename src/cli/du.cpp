@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <iostream>
+
+#include "base/program.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "options/progress.h"
+
+namespace lccfs::cli {
+
+Du::Du(options::CommandLine& program) {
+  auto& line = program.add_command({.name = "du",
+                                    .usage = "[VOLUME] PATH [OPTION]...",
+                                    .summary = "Shows what a directory occupies, from what is stored of it.",
+                                    .footer = R"(Examples:
+  lccfs du -sh /mnt/vms/instances
+  lccfs du -p vms -n nova /instances/_base
+  lccfs du --local /srv/volume / --json
+
+With a VOLUME the path is one within it, and nothing needs to be mounted. Without one it is on a mount; the
+cluster is then that of -c and --id. A file with several names counts once. What a client has written and
+not stored yet, a few seconds' worth, is not counted: it is not asked.)"});
+  add_place(line, place_, "PATH", "a directory or file");
+  line.group("Output");
+  line.flag("-s,--summarize", summary_, "one line for all of it");
+  line.flag("-h,--human-readable", human_, "sizes with units, not in KiB");
+  line.flag("--json", json_, "as JSON, for programs; sizes in bytes");
+}
+
+Result<> Du::run() const {
+  LCCFS_TRY(const auto volume, open_to_look(place_.address));
+  LCCFS_TRY(const Ino start, inode_of(volume, place_));
+  options::ProgressBar bar(system_clock(), options::terminal(!json_));
+  std::uint64_t damaged = 0;
+  survey::UsageOptions how;
+  how.on_progress = [&bar](std::uint64_t inodes) { bar.show({inodes, 0, "inodes"}); };
+  how.on_damage = [&](const std::string& what) {
+    bar.clear();
+    print_error("lccfs du", what);
+    ++damaged;
+  };
+  const auto directories = survey::measure_usage(*volume.store, volume.super, start, how);
+  bar.clear();
+  if (!directories) return std::unexpected(directories.error());
+  const DuOutput output{place_.path.empty() ? "/" : place_.path, summary_, human_};
+  std::cout << (json_ ? du_as_json(*directories, output) : du_as_text(*directories, output));
+  if (damaged == 0) return {};
+  return failure(ErrorCode::corrupt, count_text(damaged) + " damaged parts are not counted; lccfs-fsck tells more");
+}
+
+}  // namespace lccfs::cli

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "survey/dump.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iostream>
+
+#include "base/program.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "options/progress.h"
+#include "survey/load.h"
+
+namespace lccfs::cli {
+
+Dump::Dump(options::CommandLine& program) {
+  auto& line = program.add_command({.name = "dump",
+                                    .usage = "VOLUME > FILE",
+                                    .summary = "Writes the metadata of a volume as lines of JSON. Changes nothing.",
+                                    .footer = R"(Examples:
+  lccfs dump -c /etc/ceph/ceph.conf -p vms | zstd > vms.dump.zst
+  lccfs dump --local /srv/volume > volume.dump
+
+It has what is stored: all inodes with a path, their attributes, names, ACLs and allocation maps, and no bytes
+of files. Nobody should change the volume meanwhile: otherwise not all of it is of one moment, and a volume
+loaded from it may need lccfs-fsck --repair.)"});
+  options::add_address(line, address_);
+}
+
+Result<> Dump::run() const {
+  LCCFS_TRY(const auto volume, open_to_look(address_));
+  options::ProgressBar bar(system_clock(), options::terminal(isatty(STDOUT_FILENO) == 0));
+  survey::DumpOptions how;
+  how.on_line = [](const std::string& line) -> Result<> {
+    if (std::cout << line) return {};
+    return failure(ErrorCode::io, "cannot write the dump");
+  };
+  how.on_progress = [&bar](std::uint64_t inodes) { bar.show({inodes, 0, "inodes"}); };
+  how.on_damage = [&bar](const std::string& what) {
+    bar.clear();
+    print_error("lccfs dump", what);
+  };
+  const auto left_out = survey::dump_volume(*volume.store, volume.super, system_clock(), how);
+  bar.clear();
+  if (!left_out) return std::unexpected(left_out.error());
+  if (*left_out == 0) return {};
+  return failure(ErrorCode::corrupt,
+                 count_text(*left_out) + " damaged parts are not in the dump; lccfs-fsck tells more");
+}
+
+Load::Load(options::CommandLine& program) {
+  auto& line = program.add_command({.name = "load",
+                                    .usage = "VOLUME < FILE",
+                                    .summary = "Puts the metadata of a dump into an empty volume.",
+                                    .footer = R"(Examples:
+  lccfs mkfs -c /etc/ceph/ceph.conf -p restored
+  lccfs load -c /etc/ceph/ceph.conf -p restored < vms.dump
+
+Inodes keep their numbers. So where data objects of the dumped volume are in the new one's pool and namespace,
+the files have their bytes again; the others read as zeros (lccfs mkfs --for-load makes a volume where data
+objects are). All of the dump is checked before anything is changed. A load that was cut short leaves a volume
+that no program takes: run it again, with the same dump.)"});
+  options::add_address(line, address_);
+}
+
+Result<> Load::run() const {
+  struct stat input = {};
+  if (fstat(STDIN_FILENO, &input) != 0 || !S_ISREG(input.st_mode))
+    return failure(ErrorCode::invalid,
+                   "standard input is no file: the dump is read twice, so it cannot come by a pipe");
+  std::ifstream dump("/dev/stdin");
+  if (!dump) return failure(ErrorCode::io, "cannot read standard input");
+  LCCFS_TRY(const auto store, open_store(address_, {.step_timeout = step_timeout}));
+  options::ProgressBar bar(system_clock(), options::terminal(true));
+  survey::LoadOptions how;
+  how.on_progress = [&bar](std::uint64_t done, std::uint64_t expected) { bar.show({done, expected, "lines"}); };
+  const auto loaded = survey::load_volume(*store, dump, how);
+  bar.clear();
+  if (!loaded) return std::unexpected(loaded.error());
+  std::cout << "loaded " << count_text(loaded->inodes) << " inodes into the volume at "
+            << printable(address_.describe()) << "\n";
+  if (loaded->left_out != 0)
+    print_error("lccfs load", count_text(loaded->left_out) + " damaged parts were not in the dump");
+  return {};
+}
+
+}  // namespace lccfs::cli

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// What the commands that look at a volume print. Pure functions; names may hold any bytes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lccfs/object_store.h"
+#include "survey/inode_facts.h"
+#include "survey/usage.h"
+
+namespace lccfs::cli {
+
+std::string df_as_text(const Capacity& capacity, const std::string& volume);
+std::string df_as_json(const Capacity& capacity);
+
+struct DuOutput {
+  std::string path;  ///< of the first directory
+  bool summary = false;
+  bool human = false;  ///< sizes with units; else in KiB
+};
+/// A line for each directory after those below it.
+std::string du_as_text(const std::vector<survey::DirectoryUsage>& directories, const DuOutput& how);
+std::string du_as_json(const std::vector<survey::DirectoryUsage>& directories, const DuOutput& how);
+
+/// Times are UTC.
+std::string stat_as_text(const survey::InodeFacts& facts, std::uint64_t object_size_bytes);
+std::string stat_as_json(const survey::InodeFacts& facts, std::uint64_t object_size_bytes);
+
+}  // namespace lccfs::cli

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "cli/own_mounts.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <sstream>
+#include <vector>
+
+#include "cli/diagnosis.h"
+#include "lccfs/clock.h"
+
+namespace lccfs::cli {
+
+namespace {
+
+constexpr std::chrono::milliseconds between_looks{20};
+constexpr std::chrono::seconds longest_mount{60}, longest_unmount{60};
+constexpr int cannot_execute = 127;
+
+std::unexpected<Error> not_done(const std::string& what) {
+  return failure(ErrorCode::io, what + ": " + strerror(errno));
+}
+
+/// That of this program's own installation, if there is one.
+std::string mounting_program() {
+  std::error_code error;
+  const auto own = std::filesystem::read_symlink("/proc/self/exe", error);
+  const auto beside = own.parent_path() / "lccfs-fuse";
+  return !error && access(beside.c_str(), X_OK) == 0 ? beside.string() : "lccfs-fuse";
+}
+
+std::vector<std::string> mount_words(const VolumeAddress& address, const std::string& path) {
+  std::vector<std::string> words{mounting_program()};
+  if (!address.local_directory.empty()) {
+    words.insert(words.end(), {"--local", address.local_directory});
+  } else {
+    words.insert(words.end(), {"-c", address.conf_file, "-p", address.pool, "--id", address.client_id});
+    if (!address.pool_namespace.empty()) words.insert(words.end(), {"-n", address.pool_namespace});
+  }
+  words.insert(words.end(), {"-m", path, "-f"});
+  return words;
+}
+
+/// Closes it at the end.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() { close(fd_); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+ private:
+  const int fd_;
+};
+
+/// In a session of its own: a Ctrl-C at the terminal ends this program, which then unmounts.
+pid_t start(const std::vector<std::string>& words, int log) {
+  std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
+  for (const auto& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child != 0) return child;
+  // From here on only what may be called after a fork with threads.
+  setsid();
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) _exit(cannot_execute);
+  const int input = open("/dev/null", O_RDONLY);
+  dup2(input, STDIN_FILENO);
+  dup2(log, STDOUT_FILENO);
+  dup2(log, STDERR_FILENO);
+  execvp(arguments.front(), arguments.data());
+  _exit(cannot_execute);
+}
+
+dev_t device_of(const std::string& path) {
+  struct stat found = {};
+  return stat(path.c_str(), &found) == 0 ? found.st_dev : 0;
+}
+
+enum class Unmount { if_unused, at_once };
+
+/// Does nothing where nothing is mounted.
+void unmount(const std::string& path, Unmount how) {
+  const bool at_once = how == Unmount::at_once;
+  if (umount2(path.c_str(), UMOUNT_NOFOLLOW | (at_once ? MNT_DETACH : 0)) == 0 || errno != EPERM) return;
+  const char* const words[] = {"fusermount3", at_once ? "-uzq" : "-uq", path.c_str(), nullptr};
+  pid_t helper = 0;
+  if (posix_spawnp(&helper, words[0], nullptr, nullptr, const_cast<char* const*>(words), environ) == 0)
+    waitpid(helper, nullptr, 0);
+}
+
+/// Whether it has ended.
+bool has_ended(pid_t process) { return waitpid(process, nullptr, WNOHANG) == process; }
+
+/// Of what the program wrote, and 4 KiB of it at most.
+std::string last_line_in(int log) {
+  std::array<char, 4096> bytes{};
+  const auto end = lseek(log, 0, SEEK_END);
+  const auto size = pread(log, bytes.data(), bytes.size(), std::max<off_t>(0, end - static_cast<off_t>(bytes.size())));
+  std::istringstream text(std::string(bytes.data(), static_cast<std::size_t>(std::max<ssize_t>(0, size))));
+  std::string last;
+  for (std::string line; std::getline(text, line);) last = line.empty() ? last : line;
+  return last.empty() ? "it said nothing" : last;
+}
+
+}  // namespace
+
+Result<PrivateFolder> PrivateFolder::make() {
+  const char* chosen = std::getenv("TMPDIR");
+  std::string path = std::string(chosen == nullptr || *chosen == 0 ? "/tmp" : chosen) + "/lccfs-doctor-XXXXXX";
+  if (mkdtemp(path.data()) == nullptr) return not_done("cannot make a folder " + path);
+  return PrivateFolder(std::move(path));
+}
+
+PrivateFolder::~PrivateFolder() {
+  if (!path_.empty()) rmdir(path_.c_str());
+}
+
+Result<OwnMount> OwnMount::make(const VolumeAddress& address, const std::string& folder, const std::string& name) {
+  const std::string path = folder + "/" + name;
+  const int log = memfd_create("lccfs-fuse", MFD_CLOEXEC);
+  const Descriptor keep(log);
+  if (mkdir(path.c_str(), S_IRWXU) != 0) return not_done("cannot make " + path);
+  const dev_t before = device_of(path);
+  const pid_t process = start(mount_words(address, path), log);
+  if (process < 0) {
+    rmdir(path.c_str());
+    return not_done("cannot start lccfs-fuse");
+  }
+  const auto end = system_clock().elapsed() + longest_mount;
+  while (device_of(path) == before) {
+    const bool ended = has_ended(process);
+    if (!ended && system_clock().elapsed() < end && !Interruption::is_wanted()) {
+      system_clock().sleep_for(between_looks);
+      continue;
+    }
+    const auto why = last_line_in(log);
+    const OwnMount taken_away(path, ended ? -1 : process);
+    return failure(ErrorCode::io, "lccfs-fuse " + std::string(ended ? "has ended: " : "does not mount: ") + why);
+  }
+  return OwnMount(path, process);
+}
+
+OwnMount::~OwnMount() {
+  if (path_.empty()) return;
+  if (process_ > 0) end_process();
+  unmount(path_, Unmount::at_once);  // of a program that was ended before it served
+  rmdir(path_.c_str());
+}
+
+/// A mount that is just being made, or looked at, is not unmounted by one signal: so it is tried until the program, which
+/// stores everything first, has ended.
+void OwnMount::end_process() const {
+  kill(process_, SIGTERM);
+  const auto end = system_clock().elapsed() + longest_unmount;
+  bool ended = has_ended(process_);
+  for (; !ended && system_clock().elapsed() < end; ended = has_ended(process_)) {
+    unmount(path_, Unmount::if_unused);
+    system_clock().sleep_for(between_looks);
+  }
+  if (!ended) {
+    kill(process_, SIGKILL);
+    waitpid(process_, nullptr, 0);
+  }
+}
+
+}  // namespace lccfs::cli

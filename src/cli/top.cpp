@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/running.h"
+#include "cli/top_table.h"
+#include "lccfs/clock.h"
+
+namespace lccfs::cli {
+namespace {
+
+/// 0: standard output is no terminal.
+std::size_t terminal_lines() {
+  winsize size{};
+  if (::isatty(STDOUT_FILENO) == 0 || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
+  return std::max<std::size_t>(size.ws_row, 4);
+}
+
+/// Those that have ended meanwhile are left out from then on.
+TopTable look_again(std::vector<RunningProgram>& programs, Clock& clock, std::chrono::nanoseconds& last_look) {
+  const auto now = clock.elapsed();
+  TopTable table;
+  std::erase_if(programs, [&](RunningProgram& program) {
+    auto page = look_at(program.place);
+    if (!page) return true;
+    add_mount(table, program.page, *page, now - last_look);
+    program.page = std::move(*page);
+    return false;
+  });
+  last_look = now;
+  return table;
+}
+
+}  // namespace
+
+Top::Top(options::CommandLine& program) {
+  auto& line = program.add_command({.name = "top",
+                                    .usage = "[MOUNTPOINT|PID|ADDRESS:PORT]... [OPTION]...",
+                                    .summary = "Shows what mounts are doing, and the directories on top of them.",
+                                    .footer = R"(Examples:
+  lccfs top                                  all mounts of this host, every second, until Ctrl-C
+  lccfs top /var/lib/nova/instances --once
+  lccfs top 10.0.0.5:9475 --json             one of another host, by its metrics port
+
+Rates are of the time between two looks; latencies are means. SLOW counts since the mount began.
+A mount of this host is seen by its owner, and by root if it is root's.)"});
+  line.group("What to look at");
+  line.operand("MOUNT", options::text_list(wanted_), "mountpoints, process ids, or addresses with their metrics port",
+               options::CommandLine::Operand::repeated);
+  line.group("Output");
+  line.option("--interval", "SECONDS", options::seconds(interval_), "between two looks (default: 1)");
+  line.flag("--once", once_, "one table, and end");
+  line.flag("--json", json_, "as JSON, for programs: one line for each look");
+  line.check([this]() -> Result<> {
+    if (interval_.count() > 0) return {};
+    return failure(ErrorCode::invalid, "--interval must be longer than 0");
+  });
+}
+
+Result<> Top::run() const {
+  LCCFS_TRY(auto programs, find_running(wanted_));
+  auto last_look = system_clock().elapsed();
+  const std::size_t lines = terminal_lines();
+  const bool repaints = lines != 0 && !json_ && !once_;
+  do {
+    system_clock().sleep_for(interval_);
+    const TopTable table = look_again(programs, system_clock(), last_look);
+    if (programs.empty()) return failure(ErrorCode::not_found, "what was looked at has ended");
+    if (json_) {
+      std::cout << json_text(top_as_json(table), -1) << "\n" << std::flush;
+    } else {
+      std::cout << (repaints ? "\x1b[H\x1b[2J" : "")
+                << top_as_text(table, lines != 0 ? Colours::terminal : Colours::none, repaints ? lines - 1 : 0)
+                << std::flush;
+    }
+  } while (!once_ && std::cout.good());
+  return {};
+}
+
+}  // namespace lccfs::cli

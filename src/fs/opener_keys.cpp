@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+//  open   | object   | step, a second after the open                              | stop here leaves
+//  1      | Inode.X  | [add opener] o/<me>; where the file has no `taken`: guard  | a key: void once I am expired; a
+//         |          | that, and set it                                           | holder that asks is told that it is
+//         |          |                                                            | not open, and the key goes
+//  2      | Inode.X  | read: another holds the lease: it is asked (file_opened)   | the same: that one tells nothing, the
+//         |          |                                                            | next one does
+//  -      | memory   | pages and attributes go, unless they are right             |
+//
+//  close  | object   | step, a second after the last close                        | stop here leaves
+//  1      | Inode.X  | [remove opener] o/<me>; nobody waits for it                | a key, as above
+//
+// Without the feature `openers`, and on a read-only mount: nothing. [release lease] adds the key, too, where the file
+// stays open (file_node.cpp). Keys of others, once they are expired, go by whoever would tell them (announcements.cpp).
+#include "fs/opener_keys.h"
+
+#include <algorithm>
+
+#include "txn/file_txn.h"
+
+namespace lccfs {
+
+using format::Question;
+
+namespace {
+constexpr std::chrono::seconds holder_time_out{2};
+constexpr unsigned most_busy_answers = 10;
+constexpr std::chrono::milliseconds first_busy_pause{20}, longest_busy_pause{500};
+}  // namespace
+
+void OpenerKeys::see_to(const OpenFiles::Node& node) {
+  const auto what = node->opener_key->begin(node->held());
+  if (what == Todo::add) add(node);
+  if (what == Todo::remove) remove(node);
+  if (what == Todo::introduce) post(Todo::introduce, node->ino);
+}
+
+void OpenerKeys::post(Todo what, Ino ino) {
+  tasks_.post([this, what, ino] { what == Todo::add ? read_again(ino) : introduce(ino); });
+}
+
+/// No thread waits for the step: the object may not answer. What memory knows of `taken` may be old, and is read then.
+void OpenerKeys::add(const OpenFiles::Node& node) {
+  std::optional<Token> taken;
+  {
+    const Lock lock(node->mutex);
+    if (!node->view.taken) taken = instance_.next_token();
+  }
+  instance_.store().apply_async(txn::add_opener(node->ino, instance_.id(), taken),
+                                [link = link_, key = node->opener_key, ino = node->ino](Result<Applied> applied) {
+                                  key->added(applied.has_value());
+                                  const bool is_old_news = !applied && applied.error().code == ErrorCode::guard_failed;
+                                  const Lock lock(link->mutex);
+                                  if (link->keys == nullptr || (!applied && !is_old_news))
+                                    return key->ended(Todo::add, false);
+                                  link->keys->post(is_old_news ? Todo::add : Todo::introduce, ino);
+                                });
+}
+
+void OpenerKeys::remove(const OpenFiles::Node& node) {
+  instance_.store().apply_async(txn::remove_opener(node->ino, instance_.id()),
+                                [key = node->opener_key](const Result<Applied>& removed) {
+                                  const bool is_gone = removed || removed.error().code == ErrorCode::not_found;
+                                  key->ended(Todo::remove, is_gone);
+                                });
+}
+
+void OpenerKeys::read_again(Ino ino) {
+  auto node = files_.node(ino);
+  auto view = read_inode_and_map(instance_, ino);
+  if (view) node->learn(std::move(*view));
+  node->opener_key->ended(Todo::add, false);
+  files_.let_go(std::move(node));
+}
+
+void OpenerKeys::introduce(Ino ino) {
+  auto node = files_.node(ino);
+  const auto done = introduce_now(*node);
+  node->opener_key->ended(Todo::introduce, done.has_value());
+  files_.let_go(std::move(node));
+}
+
+/// The order is what counts: a holder that has not read the key is found by the read that comes after it; what it has
+/// changed before it knew of us goes with the pages that are dropped after its answer.
+Result<> OpenerKeys::introduce_now(FileNode& node) {
+  LCCFS_TRY(auto view, read_inode_and_map(instance_, node.ino));
+  if (view.lease && *view.lease != instance_.id()) {
+    LCCFS_CHECK(tell(*view.lease, node.ino));
+    LCCFS_TRY(view, read_inode_and_map(instance_, node.ino));
+  }
+  LCCFS_CHECK(instance_.see_fence(view.fence));
+  node.learn(view);
+  look_(view);
+  return {};
+}
+
+/// A holder that says nothing is tried again later: nobody waits for this, and nobody is fenced for it.
+Result<> OpenerKeys::tell(InstanceId holder, Ino ino) {
+  Question question{Question::Kind::file_opened, ino, true};
+  question.asker = instance_.id();
+  std::chrono::milliseconds pause = first_busy_pause;
+  for (unsigned asked = 0; asked < most_busy_answers; ++asked) {
+    LCCFS_TRY(const auto answer, instance_.ask(holder, question, holder_time_out));
+    if (answer == Instance::AskResult::done) return {};
+    if (answer != Instance::AskResult::busy) break;
+    question.work = std::max(question.work, answer.work);
+    instance_.clock().sleep_for(pause);
+    pause = std::min(2 * pause, longest_busy_pause);
+  }
+  return failure(ErrorCode::timed_out, "instance " + std::to_string(holder.value) + " does not answer");
+}
+
+bool OpenerKeys::is_open(Ino ino) {
+  auto node = files_.existing(ino);
+  if (node && node->opener_key->is_open()) return true;
+  if (!node) node = files_.node(ino);
+  node->opener_key->is_forgotten();
+  node->opener_key->may_stand();
+  files_.let_go(std::move(node));
+  return false;
+}
+
+void OpenerKeys::begin_anew() {
+  for (auto& node : files_.all()) {
+    node->opener_key->is_forgotten();
+    files_.let_go(std::move(node));
+  }
+}
+
+void OpenerKeys::end() {
+  {
+    const Lock lock(link_->mutex);
+    link_->keys = nullptr;
+  }
+  tasks_.wait();
+}
+
+}  // namespace lccfs

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Another instance that holds something: it is asked until it has given it back, or has expired (docs/DATA.md section
+// 3). Blocking; not for threads that answer questions.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <utility>
+
+#include "instance/instance.h"
+
+namespace lccfs {
+
+/// Between two questions that were answered "busy": longer each time, because a holder that many ask answers so at
+/// once.
+class BusyPause {
+ public:
+  std::chrono::nanoseconds next() {
+    return std::exchange(next_, std::min<std::chrono::nanoseconds>(2 * next_, longest));
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds longest{500};
+  std::chrono::nanoseconds next_ = std::chrono::milliseconds(20);
+};
+
+enum class Settled {
+  answered,  ///< it has done what it was asked for, or holds it no more
+  expired,   ///< what it holds is void
+};
+/// Asks until either is so, or until `still_holds` says no, or why not.
+using StillHolds = std::function<Result<bool>()>;
+Result<Settled> settle_holder(Instance& instance, InstanceId holder, format::Question question,
+                              const StillHolds& still_holds);
+
+}  // namespace lccfs

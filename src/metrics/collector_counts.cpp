@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "metrics/collector_counts.h"
+
+namespace lccfs::metrics {
+
+void CollectorCounts::passed(const CollectedInPass& pass, std::int64_t wall_seconds) {
+  ++passes_;
+  inodes_ += pass.inodes;
+  data_objects_ += pass.data_objects;
+  bytes_ += pass.bytes;
+  items_left_ = pass.items_left;
+  silent_clients_ = pass.silent_clients;
+  damaged_objects_ = pass.damaged_objects;
+  last_pass_ = static_cast<std::uint64_t>(wall_seconds);
+}
+
+void CollectorCounts::write(Exposition& page) const {
+  const auto one = [&page](const char* name, Exposition::Type type, const char* help, std::uint64_t value) {
+    page.family(name, type, help);
+    page.sample({}, value);
+  };
+  using enum Exposition::Type;
+  one("lccfs_collector_passes_total", counter, "Passes that this program's collector has ended.", passes_);
+  one("lccfs_collector_failures_total", counter, "Passes that ended with an error.", failures_);
+  one("lccfs_collector_removed_inodes_total", counter, "Inodes removed.", inodes_);
+  one("lccfs_collector_removed_objects_total", counter, "Data objects removed.", data_objects_);
+  one("lccfs_collector_removed_bytes_total", counter, "Bytes given back.", bytes_);
+  one("lccfs_collector_backlog_items", gauge, "Items of the queues that the last pass left for later.", items_left_);
+  one("lccfs_collector_silent_clients", gauge, "Clients that did not answer the last pass.", silent_clients_);
+  one("lccfs_collector_damaged_objects", gauge, "Damaged objects that the last pass met.", damaged_objects_);
+  one("lccfs_collector_last_pass_timestamp_seconds", gauge, "When the last pass ended; 0: there was none.", last_pass_);
+}
+
+}  // namespace lccfs::metrics

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// load: the dump is checked as a whole before the first step. While the feature bit `being_loaded` is set, every program
+// refuses the volume, mounts, collectors and fsck among them; and load may be run again, with the same dump.
+//
+//  # | object  | step                                                              | stop here leaves
+//  1 | Super   | [set features] guard: its version, at which no instance has a    | a volume that only load takes
+//    |         | record; sets being_loaded                                         |
+//  2 | Inode.X | [drop object] what an earlier run, or mkfs, left of it            | the same
+//  3 | Inode.X | [load inode] create: without names                                | the same
+//  4 | Inode.P | [load entries] once all that they name is there                   | the same
+//  5 | Inode.X | [put part] `attr` of a file whose names are not its link count   | the same
+//  6 | Alloc   | [take numbers] next is above all that the dump's volume gave,    | the same
+//    |         | and above those of all data objects that are there: they may be   |
+//    |         | of files that were made after the dump                            |
+//  7 | Super   | [set features] guard: its version; takes being_loaded away       | COMMIT: a volume
+#include "survey/load.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "base/mutex.h"
+#include "base/parallel.h"
+#include "format/features.h"
+#include "format/object_names.h"
+#include "objects/object.h"
+#include "survey/dump_lines.h"
+#include "survey/ino_set.h"
+#include "txn/repair_txn.h"
+#include "txn/volume_txn.h"
+
+namespace lccfs::survey {
+
+namespace {
+
+constexpr std::size_t inodes_of_a_batch = 1024;
+constexpr std::size_t pages_of_a_batch = 64;
+
+std::unexpected<Error> not_empty(const std::string& why) {
+  return failure(ErrorCode::exists,
+                 why + ": only a volume that lccfs mkfs has just made can be loaded; nothing was changed");
+}
+
+/// Calls `work` with each line and its number.
+Result<std::uint64_t> for_each_line(std::istream& dump, const std::function<Result<>(const DumpLine&)>& work) {
+  dump.clear();
+  dump.seekg(0);
+  DumpReader reader;
+  std::uint64_t number = 0;
+  const auto at_line = [&number](const Error& error) {
+    return failure(error.code, "line " + std::to_string(number) + " of the dump: " + error.context);
+  };
+  for (std::string line; std::getline(dump, line);) {
+    ++number;
+    const auto read = reader.read(line);
+    if (!read) return at_line(read.error());
+    if (const auto worked = work(*read); !worked) return at_line(worked.error());
+  }
+  if (dump.bad()) return failure(ErrorCode::io, "cannot read the dump");
+  return number;
+}
+
+// ---- the dump
+
+/// What a whole dump must be, before anything is changed.
+class DumpCheck {
+ public:
+  Result<> look_at(const DumpLine& line) {
+    if (end_) return wrong_line("there should be no line after the last one");
+    return std::visit([this](const auto& one) { return look_at_one(one); }, line);
+  }
+  /// After the last line.
+  Result<> finish(std::uint64_t lines) const {
+    if (end_) return {};
+    return failure(ErrorCode::invalid,
+                   "line " + std::to_string(lines + 1) + " of the dump: it is cut short: the last line is missing");
+  }
+  const DumpHeader& header() const { return *header_; }
+  const DumpEnd& end() const { return *end_; }
+
+ private:
+  static std::unexpected<Error> wrong_line(const std::string& why) { return failure(ErrorCode::invalid, why); }
+
+  Result<> look_at_one(const DumpHeader& header) {
+    if (header_) return wrong_line("a second first line");
+    header_ = header;
+    return {};
+  }
+  Result<> look_at_one(const txn::LoadedInode& inode) {
+    if (!header_) return wrong_line("the first line is missing");
+    if ((inodes_ == 0) != (inode.ino == root_ino)) return wrong_line("the root is not the first inode");
+    if (inode.ino.value >= header_->next_number && inode.ino != root_ino)
+      return wrong_line("an inode number that was not given");
+    if (!seen_.insert(inode.ino)) return wrong_line("the inode has a line already");
+    if (inode.attr.type == FileType::directory) directories_.insert(inode.ino);
+    ++inodes_;
+    return {};
+  }
+  Result<> look_at_one(const DumpedEntries& entries) {
+    if (!directories_.contains(entries.directory)) return wrong_line("its directory has no line before it");
+    for (const auto& name : entries.names) {
+      if (!seen_.contains(name.ino)) return wrong_line("it names an inode that has no line before it");
+      if (directories_.contains(name.ino) != (name.type == FileType::directory)) return wrong_line("a wrong type");
+    }
+    return {};
+  }
+  Result<> look_at_one(const DumpEnd& end) {
+    if (inodes_ == 0 || end.inodes != inodes_) return wrong_line("the number of inodes is wrong");
+    end_ = end;
+    return {};
+  }
+
+  std::optional<DumpHeader> header_;
+  std::optional<DumpEnd> end_;
+  InoSet seen_, directories_;
+  std::uint64_t inodes_ = 0;
+};
+
+// ---- the volume
+
+struct Target {
+  format::SuperRecord super;
+  std::uint64_t version = 0;  ///< of Super
+  std::uint64_t next_number = 0;
+};
+
+bool is_being_loaded(const format::SuperRecord& super) { return (super.incompat & format::being_loaded) != 0; }
+
+Result<> check_no_inodes(ObjectStore& store, bool being_loaded) {
+  std::string cursor;
+  do {
+    LCCFS_TRY(const ListPage page, store.list(cursor));
+    for (const auto& name : page.names) {
+      const auto parsed = format::parse_object_name(name);
+      if (!parsed) continue;
+      const auto* inode = std::get_if<format::InodeName>(&*parsed);
+      const bool further_inode = inode != nullptr && inode->ino != root_ino && !being_loaded;
+      if (further_inode || std::holds_alternative<format::SessionName>(*parsed))
+        return not_empty(std::string("there is ").append(name).append(" in the volume"));
+    }
+    cursor = page.next_cursor;
+  } while (!cursor.empty());
+  if (being_loaded) return {};
+  LCCFS_TRY(const auto root,
+            objects::read_object(objects::reader_of(store),
+                                 {.object = format::inode_object(root_ino), .ranges = {{"", "", 1}}, .keys = {}}));
+  return root.ranges.front().entries.empty() ? Result<>() : not_empty("the volume's root is not empty");
+}
+
+Result<Target> find_target(ObjectStore& store, const DumpHeader& header) {
+  const auto query = objects::reader_of(store);
+  const auto super = objects::find_object(
+      query, {.object = format::super_object, .xattrs = true, .ranges = {{"s/", "", 1}}, .keys = {}});
+  if (!super) return std::unexpected(super.error());
+  if (!*super) return failure(ErrorCode::not_found, "there is no volume here: make one with lccfs mkfs");
+  Target target;
+  target.version = (*super)->version;
+  LCCFS_TRY(target.super, (*super)->needed<format::SuperRecord>(format::xattr::super));
+  const bool being_loaded = is_being_loaded(target.super);
+  auto known = target.super;
+  known.incompat &= ~format::being_loaded;
+  LCCFS_CHECK(format::check_features(known, false));
+  if (!(*super)->ranges.front().entries.empty()) return not_empty("the volume is in use, or was");
+  if (target.super.object_size_bytes != header.object_size_bytes)
+    return failure(ErrorCode::invalid, "the dump is of a volume with objects of " +
+                                           std::to_string(header.object_size_bytes) + " bytes, this one has " +
+                                           std::to_string(target.super.object_size_bytes) +
+                                           ": make it with lccfs mkfs --object-size; nothing was changed");
+  if (!target.super.data_pool.empty()) LCCFS_CHECK(store.use_data_pool(target.super.data_pool));
+  LCCFS_CHECK(check_no_inodes(store, being_loaded));
+  LCCFS_TRY(const auto alloc,
+            objects::read_object(query, {.object = format::alloc_object, .xattrs = true, .ranges = {}, .keys = {}}));
+  LCCFS_TRY(const auto next, alloc.needed<format::NumberRecord>(format::xattr::next));
+  target.next_number = next.value;
+  return target;
+}
+
+class Loading {
+ public:
+  Loading(ObjectStore& store, Target target, const LoadOptions& options)
+      : store_(store), target_(std::move(target)), options_(options) {}
+
+  Result<> begin() {
+    if (is_being_loaded(target_.super)) return {};
+    auto super = target_.super;
+    super.incompat |= format::being_loaded;
+    return put_super(super);
+  }
+
+  Result<> take(const DumpLine& line) {
+    if (const auto* inode = std::get_if<txn::LoadedInode>(&line)) {
+      if (inode->attr.type != FileType::directory && inode->attr.nlink != 1) linked_[inode->ino] = {inode->attr, 0};
+      inodes_.push_back(*inode);
+      ++loaded_;
+      if (inodes_.size() >= inodes_of_a_batch) return put_inodes();
+    } else if (const auto* entries = std::get_if<DumpedEntries>(&line)) {
+      return take_entries(*entries);
+    }
+    return {};
+  }
+
+  /// After the last line.
+  Result<> end(std::uint64_t next_number) {
+    LCCFS_CHECK(put_entries());
+    LCCFS_CHECK(put_links());
+    LCCFS_TRY(const auto above_all, check_nothing_else_is_there());
+    next_number = std::max(next_number, above_all);
+    if (next_number > target_.next_number)
+      LCCFS_CHECK(store_.apply(txn::take_numbers(target_.next_number, next_number - target_.next_number)));
+    auto super = target_.super;
+    super.incompat &= ~format::being_loaded;
+    return put_super(super);
+  }
+
+ private:
+  struct Page {
+    DumpedEntries entries;
+    std::uint64_t subdirectories = 0;  // of the directory, with those of this page
+  };
+  struct Linked {
+    format::AttrRecord attr;
+    std::uint32_t names = 0;
+  };
+
+  /// The store may run a step twice, and answer that of the second run.
+  Result<> put_super(const format::SuperRecord& super) {
+    const auto applied = store_.apply(txn::set_features(target_.version, super));
+    if (applied) target_.version = applied->version;
+    if (applied) target_.super = super;
+    if (applied || applied.error().code != ErrorCode::guard_failed)
+      return applied ? Result<>() : std::unexpected(applied.error());
+    LCCFS_TRY(const auto found,
+              objects::read_object(objects::reader_of(store_),
+                                   {.object = format::super_object, .xattrs = true, .ranges = {}, .keys = {}}));
+    LCCFS_TRY(const auto now, found.needed<format::SuperRecord>(format::xattr::super));
+    if (now != super) return failure(ErrorCode::busy, "somebody else has changed the volume meanwhile");
+    target_.version = found.version;
+    target_.super = super;
+    return {};
+  }
+
+  Result<> take_entries(const DumpedEntries& entries) {
+    if (waiting_.contains(entries.directory) || pages_.size() >= pages_of_a_batch) LCCFS_CHECK(put_entries());
+    auto& subdirectories = subdirectories_[entries.directory];
+    for (const auto& name : entries.names) {
+      if (name.type == FileType::directory) ++subdirectories;
+      if (const auto linked = linked_.find(name.ino); linked != linked_.end()) ++linked->second.names;
+    }
+    waiting_.insert(entries.directory);
+    pages_.push_back({entries, subdirectories});
+    return {};
+  }
+
+  /// The first error of steps side by side.
+  template <class Work>
+  Result<> in_parallel(std::size_t count, const Work& work) {
+    Mutex mutex;
+    Result<> first;
+    for_each_in_parallel(count, options_.jobs, [&](std::size_t i) {
+      const Result<> done = work(i);
+      const Lock lock(mutex);
+      if (!done && first) first = done;
+    });
+    return first;
+  }
+
+  Result<> put_inodes() {
+    LCCFS_CHECK(in_parallel(inodes_.size(), [this](std::size_t i) { return put_inode(inodes_[i]); }));
+    inodes_.clear();
+    return {};
+  }
+
+  Result<> put_entries() {
+    LCCFS_CHECK(put_inodes());
+    const auto put_page = [this](std::size_t i) -> Result<> {
+      const auto& [entries, subdirectories] = pages_[i];
+      LCCFS_CHECK(
+          store_.apply(txn::load_entries(target_.super.uuid, entries.directory, entries.names, subdirectories)));
+      return {};
+    };
+    LCCFS_CHECK(in_parallel(pages_.size(), put_page));
+    pages_.clear();
+    waiting_.clear();
+    return {};
+  }
+
+  Result<> put_inode(const txn::LoadedInode& inode) {
+    const auto made = store_.apply(txn::load_inode(inode));
+    if (made) return {};
+    if (made.error().code != ErrorCode::exists) return std::unexpected(made.error());
+    LCCFS_TRY(const auto version, version_of(inode.ino));
+    LCCFS_CHECK(store_.apply(txn::drop_object({format::inode_object(inode.ino), version})));
+    LCCFS_CHECK(store_.apply(txn::load_inode(inode)));
+    return {};
+  }
+
+  Result<std::uint64_t> version_of(Ino ino) {
+    LCCFS_TRY(const auto found, store_.query({.object = format::inode_object(ino), .ranges = {}, .keys = {}}));
+    return found.version;
+  }
+
+  /// A dump of a volume in use may have met a link that was just made or removed.
+  Result<> put_links() {
+    for (auto& [ino, linked] : linked_) {
+      if (linked.names == linked.attr.nlink || linked.names == 0) continue;
+      linked.attr.nlink = linked.names;
+      LCCFS_TRY(const auto version, version_of(ino));
+      LCCFS_CHECK(store_.apply(
+          txn::put_part({format::inode_object(ino), version}, {format::xattr::attr, false}, encode(linked.attr))));
+    }
+    return {};
+  }
+
+  /// No inode of an earlier load, of another dump. Answers a number above those of all data objects.
+  Result<std::uint64_t> check_nothing_else_is_there() {
+    std::uint64_t found = 0, above_all = 0;
+    std::string cursor;
+    do {
+      LCCFS_TRY(const ListPage page, store_.list(cursor));
+      for (const auto& name : page.names) {
+        const auto parsed = format::parse_object_name(name);
+        if (!parsed) continue;
+        found += std::holds_alternative<format::InodeName>(*parsed) ? 1 : 0;
+        const auto* data = std::get_if<format::DataName>(&*parsed);
+        if (data != nullptr && data->ino.value < format::numbers_end - 1)
+          above_all = std::max(above_all, data->ino.value + 1);
+      }
+      cursor = page.next_cursor;
+    } while (!cursor.empty());
+    if (found == loaded_) return above_all;
+    return failure(ErrorCode::exists, "there are " + std::to_string(found) + " inodes in the volume, and " +
+                                          std::to_string(loaded_) +
+                                          " in the dump: another dump was loaded before; make the volume anew");
+  }
+
+  ObjectStore& store_;
+  Target target_;
+  const LoadOptions& options_;
+  std::vector<txn::LoadedInode> inodes_;
+  std::vector<Page> pages_;
+  std::set<Ino> waiting_;  // directories of pages_
+  std::map<Ino, std::uint64_t> subdirectories_;
+  std::map<Ino, Linked> linked_;
+  std::uint64_t loaded_ = 0;
+};
+
+}  // namespace
+
+Result<Loaded> load_volume(ObjectStore& store, std::istream& dump, const LoadOptions& options) {
+  DumpCheck check;
+  std::uint64_t done = 0, lines = 0;
+  const auto tell = [&] { options.on_progress(++done, 2 * lines); };
+  LCCFS_TRY(lines, for_each_line(dump, [&](const DumpLine& line) -> Result<> {
+              tell();
+              return check.look_at(line);
+            }));
+  LCCFS_CHECK(check.finish(lines));
+  LCCFS_TRY(const auto target, find_target(store, check.header()));
+  Loading loading(store, target, options);
+  LCCFS_CHECK(loading.begin());
+  LCCFS_CHECK(for_each_line(dump, [&](const DumpLine& line) -> Result<> {
+    tell();
+    return loading.take(line);
+  }));
+  LCCFS_CHECK(loading.end(check.header().next_number));
+  return Loaded{check.end().inodes, check.end().left_out};
+}
+
+}  // namespace lccfs::survey

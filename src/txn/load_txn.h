@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// The transactions of `lccfs load` (src/survey/load.h), on a volume that no instance uses. Pure functions. Run twice,
+// each leaves the same.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "format/records.h"
+#include "lccfs/object_store.h"
+#include "txn/namespace_txn.h"
+
+namespace lccfs::txn {
+
+/// The token of all traces that a load leaves: of no instance, so that they are retired.
+inline constexpr Token token_of_load{InstanceId{0}, 1};
+
+struct LoadedInode {
+  Ino ino;
+  format::AttrRecord attr;
+  TimeSpec atime, mtime, ctime;
+  std::uint64_t size_bytes = 0;  ///< regular files and symlinks
+  std::string symlink_target = {};
+  std::set<Ino> parents = {};                                 ///< directories that name it
+  std::map<std::uint64_t, format::MapBlock> map_blocks = {};  ///< regular files
+  std::map<std::string, Bytes> attributes = {};               ///< extended ones; `attr` has their flags
+};
+/// Without names. It must not be there.
+MetaTxn load_inode(const LoadedInode& inode);
+
+struct LoadedName {
+  std::string name;
+  Ino ino;
+  FileType type = FileType::regular;
+};
+/// Names of a directory that is there; `nsub` with those of them that are directories.
+MetaTxn load_entries(const format::VolumeUuid& uuid, Ino directory, const std::vector<LoadedName>& names,
+                     std::uint64_t nsub);
+
+}  // namespace lccfs::txn

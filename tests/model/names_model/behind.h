@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// What goes on beside the programs: what a client does behind its answers and for others, crashes, steps that are
+// applied after a crash, and a collector.
+#pragma once
+
+#include "state.h"
+
+namespace names_model {
+
+/// All that may come next.
+void successors(const State& state, Successors& out);
+
+}  // namespace names_model

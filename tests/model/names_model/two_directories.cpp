@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// link and rename into another directory: always step by step (src/fs/link.cpp, src/fs/move.cpp), also beside held
+// directories. Left out: what is taken back after a refusal (a back-pointer may stay, which a collector corrects), and
+// moves of directories. A move whose commit was refused answers "again": it begins anew with another token.
+#include <algorithm>
+
+#include "log.h"
+#include "rules.h"
+#include "turn.h"
+
+namespace names_model {
+
+/// A directory in which a step by step change is about to be made: it is held, known and its log is stored; or it was
+/// read, and nobody else has it. false: that is all for this turn.
+bool Turn::may_change(int directory) {
+  if (holds(directory)) {
+    if (has(mine_.removed, directory) && on(removed_takes_none)) {
+      say(no_entry);
+      return false;
+    }
+    return !waits_for_recall(directory) && !(on(step_drains) && has_records(mine_, directory));
+  }
+  has_read(state_, client_, directory);
+  if (!is_there(state_.inode[directory])) {
+    say(no_entry);
+    return false;
+  }
+  if (in_conflict(directory, false)) return false;
+  if (state_.inode[directory].state == sealed) {
+    static_cast<void>(settles_seal(directory));
+    return false;
+  }
+  return true;
+}
+
+// ---- link
+
+/// Which inode gets another name. It is an operation of its own: the kernel has looked the name up before.
+bool Turn::resolve_source() {
+  u8 ino = 0;
+  if (holds(directory_)) {
+    if (!knows(directory_, operation_.name)) return false;
+    ino = mine_.memory[directory_][operation_.name];
+  } else {
+    has_read(state_, client_, directory_);
+    if (in_conflict(directory_, true) || settles_mark(directory_, operation_.name, starting)) return false;
+    ino = state_.inode[directory_].entry[operation_.name];
+  }
+  if (ino == 0) {
+    say(no_entry);
+    return false;
+  }
+  state_.linked[number_] = ino;
+  return true;
+}
+
+void Turn::start_link() {
+  if (state_.linked[number_] == 0 && !resolve_source()) return;
+  const auto ino = state_.linked[number_];
+  if (!may_change(other_)) return;
+  if (holds(other_)) {
+    if (!knows(other_, operation_.to)) return;
+  } else if (settles_mark(other_, operation_.to, starting) || takes_lease(other_)) {
+    return;
+  }
+  const auto there = holds(other_) ? mine_.memory[other_][operation_.to] : state_.inode[other_].entry[operation_.to];
+  if (there != 0) return say(exists);
+  if (!is_stored(state_, ino)) {
+    const bool will_be = std::any_of(mine_.log, mine_.log + mine_.records, [&](const Record& record) {
+      return record.kind == insertion && record.ino == ino;
+    });
+    return will_be ? void() : say(no_entry);
+  }
+  if (state_.inode[ino].state != live) return say(no_entry);
+  if (on(link_ends_privacy)) mine_.own &= static_cast<Inodes>(~bit(ino));
+  me_.ino = ino;
+  me_.guards_own = holds(other_) ? 2 : 0;
+  me_.keeps = 1;
+  go(me_.pointed != 0 ? change_entry : point_to, "has the inode");
+}
+
+void Turn::linked(bool applied) {
+  if (!applied) {
+    me_.phase = starting;
+    return;
+  }
+  if (holds(other_) && me_.keeps != 0) learn(other_, operation_.to, me_.ino);
+  kernel_learns(other_, operation_.to, me_.ino);
+  answer(ok);
+}
+
+// ---- move
+
+/// false: that is all for this turn.
+bool Turn::hold_both() {
+  if (holds(directory_) == holds(other_) || !on(move_both)) return true;
+  const int missing_one = holds(directory_) ? other_ : directory_;
+  for (int name = 0; name < names; ++name) {
+    if (settles_mark(missing_one, name, starting)) return false;
+  }
+  me_.ino = static_cast<u8>(missing_one);
+  go(take, "takes the other lease, too");
+  return false;
+}
+
+/// What both names lead to. false: that is all for this turn.
+bool Turn::see_both(u8& moved, u8& replaced) {
+  const auto see = [&](int directory, int name, u8& ino) {
+    if (holds(directory)) {
+      if (!knows(directory, name)) return false;
+      ino = mine_.memory[directory][name];
+      return true;
+    }
+    if (settles_mark(directory, name, starting)) return false;
+    ino = state_.inode[directory].entry[name];
+    return true;
+  };
+  return see(directory_, operation_.name, moved) && see(other_, operation_.to, replaced);
+}
+
+void Turn::start_move() {
+  if (!may_change(directory_) || !may_change(other_)) return;
+  if (!hold_both()) return;
+  if (!holds(directory_) && (takes_lease(directory_) || takes_lease(other_))) return;
+  u8 ino = 0, replaced = 0;
+  if (!see_both(ino, replaced)) return;
+  if (ino == 0) return say(no_entry);
+  if (ino == replaced) return say(ok);
+  if (!is_stored(state_, ino)) return;
+  if (replaced != 0 && on(barrier_step) && insertions_elsewhere(mine_, other_, mine_.records)) return;
+  if (on(link_ends_privacy)) mine_.own &= static_cast<Inodes>(~bit(ino));
+  me_.ino = ino;
+  me_.other = replaced;
+  me_.guards_own = static_cast<u8>((holds(directory_) ? 1 : 0) | (holds(other_) ? 2 : 0));
+  me_.keeps = 1;
+  go(point_to, "has read both names");
+}
+
+void Turn::moved() {
+  if (holds(directory_) && me_.keeps != 0) learn(directory_, operation_.name, 0);
+  if (holds(other_) && me_.keeps != 0) learn(other_, operation_.to, me_.ino);
+  kernel_renames(directory_, operation_.name, other_, operation_.to);
+  answer(ok);
+}
+
+}  // namespace names_model

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// The small server, and its client.
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "metrics/http_client.h"
+#include "metrics/http_server.h"
+#include "support/catch.h"
+
+using namespace lccfs;
+using namespace lccfs::metrics;
+
+namespace {
+
+class Folder {
+ public:
+  Folder() {
+    std::string path = (std::filesystem::temp_directory_path() / "lccfs-http-XXXXXX").string();
+    REQUIRE(mkdtemp(path.data()));
+    path_ = path;
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  const std::string& path() const { return path_; }
+  HttpPlace place(const std::string& name) const { return {.socket = path_ + "/" + name, .address = "", .port = 0}; }
+
+ private:
+  std::string path_;
+};
+
+HttpAnswer echo(const HttpRequest& request) {
+  if (request.path == "/refused") return {403, "not for you\n"};
+  return {200, request.method + " " + request.path + " " + request.body + (request.from_owner ? " owner" : " other")};
+}
+
+/// A port that is free at this moment.
+std::uint16_t listen_somewhere(HttpServer& server) {
+  for (std::uint16_t port = 42'000; port < 42'200; ++port) {
+    if (server.listen_on_port("127.0.0.1", port)) return port;
+  }
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("a server answers on its socket and on its port, and knows which it was") {
+  const Folder folder;
+  HttpServer server;
+  REQUIRE(server.listen_on_socket(folder.path() + "/run", "1.sock"));
+  const std::uint16_t port = listen_somewhere(server);
+  server.serve(echo);
+  CHECK(http_ask(folder.place("run/1.sock"), "PUT", "/x", "body") == "PUT /x body owner");
+  CHECK(http_ask({.socket = "", .address = "127.0.0.1", .port = port}, "GET", "/x") == "GET /x  other");
+  struct stat values = {};
+  REQUIRE(stat((folder.path() + "/run/1.sock").c_str(), &values) == 0);
+  CHECK((values.st_mode & 07777) == 0600);
+}
+
+TEST_CASE("what a server refuses is an error with its words") {
+  const Folder folder;
+  HttpServer server;
+  REQUIRE(server.listen_on_socket(folder.path(), "1.sock"));
+  server.serve(echo);
+  const auto refused = http_ask(folder.place("1.sock"), "GET", "/refused");
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().context == "not for you\n");
+}
+
+TEST_CASE("a port that is taken, and an address that is none, are errors of one line") {
+  HttpServer first, second;
+  const std::uint16_t port = listen_somewhere(first);
+  const auto taken = second.listen_on_port("127.0.0.1", port);
+  REQUIRE_FALSE(taken);
+  CHECK(taken.error().code == ErrorCode::busy);
+  CHECK(taken.error().context ==
+        "cannot listen on 127.0.0.1 port " + std::to_string(port) + ": another program does; choose another port");
+  const auto nowhere = second.listen_on_port("localhost", port);
+  REQUIRE_FALSE(nowhere);
+  CHECK(nowhere.error().code == ErrorCode::invalid);
+}
+
+TEST_CASE("what says no HTTP does not keep a server from answering others") {
+  const Folder folder;
+  HttpServer server;
+  REQUIRE(server.listen_on_socket(folder.path(), "1.sock"));
+  server.serve(echo);
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  std::strcpy(address.sun_path, (folder.path() + "/1.sock").c_str());
+  const int silent = socket(AF_UNIX, SOCK_STREAM, 0), loud = socket(AF_UNIX, SOCK_STREAM, 0);
+  REQUIRE(connect(silent, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  REQUIRE(connect(loud, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  const std::string noise(20'000, '\xff');
+  CHECK(send(loud, noise.data(), noise.size(), MSG_NOSIGNAL) > 0);
+  CHECK(http_ask(folder.place("1.sock"), "GET", "/x") == "GET /x  owner");
+  const std::string too_long(100'000, 'x');
+  CHECK_FALSE(http_ask(folder.place("1.sock"), "PUT", "/x", too_long));
+  CHECK(http_ask(folder.place("1.sock"), "GET", "/x") == "GET /x  owner");
+  close(silent);
+  close(loud);
+}
+
+TEST_CASE("a server that is gone has taken its socket away") {
+  const Folder folder;
+  {
+    HttpServer server;
+    REQUIRE(server.listen_on_socket(folder.path(), "1.sock"));
+    server.serve(echo);
+  }
+  CHECK(std::filesystem::is_empty(folder.path()));
+  const auto nobody = http_ask(folder.place("1.sock"), "GET", "/x");
+  REQUIRE_FALSE(nobody);
+  CHECK(nobody.error().code == ErrorCode::not_found);
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// What `lccfs top` makes of two looks at an endpoint.
+#include <nlohmann/json.hpp>
+
+#include "cli/metrics_page.h"
+#include "cli/top_table.h"
+#include "support/catch.h"
+
+using namespace lccfs;
+using namespace lccfs::cli;
+using namespace std::chrono_literals;
+
+namespace {
+
+MetricsPage parsed(std::string_view text) {
+  auto page = MetricsPage::parse(text);
+  REQUIRE(page);
+  return std::move(*page);
+}
+
+constexpr const char* before = R"(lccfs_info{program="lccfs-fuse",mountpoint="/mnt"} 1
+lccfs_operation_duration_seconds_count{operation="read"} 100
+lccfs_operation_duration_seconds_sum{operation="read"} 1
+lccfs_operation_read_bytes_total 0
+lccfs_directory_duration_seconds_count{directory="vm1",work="read"} 100
+lccfs_directory_duration_seconds_sum{directory="vm1",work="read"} 1
+lccfs_directory_duration_seconds_count{directory="idle",work="read"} 7
+)";
+constexpr const char* after = R"(lccfs_info{program="lccfs-fuse",mountpoint="/mnt"} 1
+lccfs_operation_duration_seconds_count{operation="read"} 300
+lccfs_operation_duration_seconds_sum{operation="read"} 1.5
+lccfs_operation_duration_seconds_count{operation="lookup"} 50
+lccfs_operation_read_bytes_total 4194304
+lccfs_operation_in_flight 3
+lccfs_operation_slow_total{operation="read"} 2
+lccfs_directory_duration_seconds_count{directory="vm1",work="read"} 300
+lccfs_directory_duration_seconds_sum{directory="vm1",work="read"} 1.5
+lccfs_directory_duration_seconds_count{directory="idle",work="read"} 7
+lccfs_directory_duration_seconds_count{directory="new",work="write"} 10
+lccfs_directory_duration_seconds_sum{directory="new",work="write"} 0.1
+)";
+
+TopTable table() {
+  TopTable result;
+  add_mount(result, parsed(before), parsed(after), 2s);
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("metrics are read with their labels, whatever these hold") {
+  const auto page = parsed("# HELP a b\na{x=\"q\\\"\\\\,}=\",y=\"2\"} 1.5\na{x=\"z\"} 2\nb 3e+02\n");
+  CHECK(page.sum("a") == 3.5);
+  CHECK(page.sum("a", {{"x", "q\"\\,}="}}) == 1.5);
+  CHECK(page.sum("a", {{"x", "none"}}) == 0);
+  CHECK(page.sum("b") == 300);
+  CHECK(page.sum("c") == 0);
+  CHECK(page.values_of("a", "x") == std::vector<std::string>{"q\"\\,}=", "z"});
+}
+
+TEST_CASE("what is no metrics is refused, whatever bytes it holds") {
+  for (const char* text : {"<html>", "a{", "a{x", "a{x=", "a{x=\"", "a{x=\"\\", "a{x=\"1\"", "a{x=\"1\"}", "a ", "a x",
+                           "\xff\xfe", "{}"}) {
+    INFO(text);
+    CHECK_FALSE(MetricsPage::parse(text));
+  }
+}
+
+TEST_CASE("rates are per second between two looks, and latencies means") {
+  const auto rows = table();
+  REQUIRE(rows.mounts.size() == 1);
+  const TopRow& mount = rows.mounts.front();
+  CHECK(mount.name == "/mnt");
+  CHECK(mount.reads == 100);
+  CHECK(mount.others == 25);
+  CHECK(mount.read_bytes == 2097152);
+  CHECK(mount.read_ms == 2.5);
+  CHECK_FALSE(mount.write_ms);
+  CHECK(mount.in_flight == 3);
+  CHECK(mount.slow == 2);
+}
+
+TEST_CASE("directories that did something are listed, the busiest first") {
+  const auto rows = table();
+  REQUIRE(rows.directories.size() == 2);
+  CHECK(rows.directories[0].name == "vm1");
+  CHECK(rows.directories[1].name == "new");
+  CHECK(rows.directories[1].writes == 5);
+}
+
+TEST_CASE("a counter that has begun anew counts from zero") {
+  TopTable rows;
+  add_mount(rows, parsed(after), parsed(before), 1s);
+  CHECK(rows.mounts.front().reads == 100);
+}
+
+TEST_CASE("the table has colours on a terminal alone, and no more lines than are wanted") {
+  const std::string plain = top_as_text(table(), Colours::none, 0);
+  CHECK(plain.find('\x1b') == std::string::npos);
+  CHECK(plain.find("vm1") != std::string::npos);
+  CHECK(top_as_text(table(), Colours::terminal, 0).find('\x1b') != std::string::npos);
+  const std::string cut = top_as_text(table(), Colours::none, 4);
+  CHECK(std::ranges::count(cut, '\n') == 4);
+  CHECK(cut.find("new") == std::string::npos);
+}
+
+TEST_CASE("for programs there is all of it as JSON") {
+  const auto json = top_as_json(table());
+  CHECK(json["mounts"][0]["reads_per_second"] == 100.0);
+  CHECK(json["mounts"][0]["write_milliseconds"].is_null());
+  CHECK(json["directories"][1]["name"] == "new");
+}
