@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -73,6 +74,7 @@ long count() {
     errno = 0;
     if (pwrite(fd, record, kBlock, place(number)) != kBlock || fsync(fd) != 0) fail("writing", number);
     dprintf(STDOUT_FILENO, "%s %c %ld\n", disk, kind, number);
+    tcdrain(STDOUT_FILENO);  // who kills the machine finds at most one record that was not told
     const long older = kind != 'r' ? number / 2 : number < kAround ? 0 : number - kAround + 1;
     if (!is_there(older)) fail("another record in the place of", older);
   }

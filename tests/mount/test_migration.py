@@ -81,6 +81,7 @@ class WritingGuestTest(MountTest):
     stores = ("local", "rados")
     limit_s = 300
     cache = "none"
+    qcow2_states = (0,)  # of qemu-img check(1)
 
     def setUp(self):
         super().setUp()
@@ -110,7 +111,7 @@ class WritingGuestTest(MountTest):
         print("acknowledged:", acknowledged, flush=True)
         for disk, image_format in DISKS.items():
             if image_format == "qcow2":
-                run("qemu-img", "check", mount / disk)
+                self.assertIn(run("qemu-img", "check", mount / disk, check=False).returncode, self.qcow2_states)
             raw = self.scratch(f"{disk}.raw")
             run("qemu-img", "convert", "-f", image_format, "-O", "raw", mount / disk, raw)
             with open(raw, "rb") as image:
@@ -169,6 +170,10 @@ class MigrationTest(WritingGuestTest):
 
 class DeadHostTest(WritingGuestTest):
     """The locks of who died stand until it is fenced."""
+
+    # QEMU counts a cluster before it refers to it: one that is killed in between leaves it leaked (3), but never a
+    # corrupt image (2).
+    qcow2_states = (0, 3)
 
     def check_starts_after_the_death_of(self, there, limit_s):
         running = self.start(there)
