@@ -44,8 +44,8 @@ bool is_entry_for(const std::map<std::string, Bytes>& values, const std::string&
 Result<> DirectoryReader::for_each_key_page(Ino directory, const std::string& prefix,
                                             const std::function<Result<>(const Keys&)>& work) {
   const auto work_on = [&work](const KeyPage& page) { return work(page.entries); };
-  const auto done =
-      objects::for_each_page(objects::reader_of(store_), format::inode_object(directory), prefix, work_on);
+  const auto done = objects::for_each_page(objects::reader_of(store_), format::inode_object(directory),
+                                           {prefix, "", objects::keys_at_once}, work_on);
   return !done && done.error().code == ErrorCode::not_found ? Result<>() : done;
 }
 

@@ -10,7 +10,9 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <utility>
 
+#include "base/descriptor.h"
 #include "cli/doctor_checks.h"
 #include "lccfs/clock.h"
 
@@ -28,29 +30,24 @@ std::unexpected<Error> wrong(const std::string& what) { return failure(ErrorCode
 class File {
  public:
   static Result<File> open(const std::string& path, int flags) {
-    const int fd = ::open(path.c_str(), flags | O_CLOEXEC, 0600);
-    if (fd < 0) return failed("open");
-    return File(fd);
+    Descriptor descriptor(::open(path.c_str(), flags | O_CLOEXEC, 0600));
+    if (!descriptor) return failed("open");
+    return File(std::move(descriptor));
   }
-  File(File&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
-  File& operator=(File&&) = delete;
-  ~File() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int fd() const { return fd_; }
+  int fd() const { return descriptor_.get(); }
 
   Result<> write(const char* bytes, std::size_t size_bytes, off_t offset) const {
-    const auto written = pwrite(fd_, bytes, size_bytes, offset);
+    const auto written = pwrite(fd(), bytes, size_bytes, offset);
     if (written < 0) return failed("write");
     return written == static_cast<ssize_t>(size_bytes) ? Result<>() : wrong("a short write");
   }
   /// As many bytes, all of which are that one.
   Result<> expect(char byte, std::size_t size_bytes, off_t offset) const;
-  Result<> sync() const { return fsync(fd_) == 0 ? Result<>() : failed("fsync"); }
+  Result<> sync() const { return fsync(fd()) == 0 ? Result<>() : failed("fsync"); }
 
  private:
-  explicit File(int fd) : fd_(fd) {}
-  int fd_;
+  explicit File(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
+  Descriptor descriptor_;
 };
 
 /// Aligned as direct I/O needs it.
@@ -68,7 +65,7 @@ class Buffer {
 
 Result<> File::expect(char byte, std::size_t size_bytes, off_t offset) const {
   Buffer buffer;
-  const auto bytes = pread(fd_, buffer.data(), size_bytes, offset);
+  const auto bytes = pread(fd(), buffer.data(), size_bytes, offset);
   if (bytes < 0) return failed("read");
   if (bytes != static_cast<ssize_t>(size_bytes)) return wrong("a short read");
   if (std::string_view(buffer.data(), size_bytes) != std::string(size_bytes, byte))

@@ -20,6 +20,7 @@
 #include <sstream>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "cli/diagnosis.h"
 #include "lccfs/clock.h"
 
@@ -54,18 +55,6 @@ std::vector<std::string> mount_words(const VolumeAddress& address, const std::st
   words.insert(words.end(), {"-m", path, "-f"});
   return words;
 }
-
-/// Closes it at the end.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() { close(fd_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
- private:
-  const int fd_;
-};
 
 /// In a session of its own: a Ctrl-C at the terminal ends this program, which then unmounts.
 pid_t start(const std::vector<std::string>& words, int log) {
@@ -134,11 +123,10 @@ PrivateFolder::~PrivateFolder() {
 
 Result<OwnMount> OwnMount::make(const VolumeAddress& address, const std::string& folder, const std::string& name) {
   const std::string path = folder + "/" + name;
-  const int log = memfd_create("lccfs-fuse", MFD_CLOEXEC);
-  const Descriptor keep(log);
+  const Descriptor log(memfd_create("lccfs-fuse", MFD_CLOEXEC));
   if (mkdir(path.c_str(), S_IRWXU) != 0) return not_done("cannot make " + path);
   const dev_t before = device_of(path);
-  const pid_t process = start(mount_words(address, path), log);
+  const pid_t process = start(mount_words(address, path), log.get());
   if (process < 0) {
     rmdir(path.c_str());
     return not_done("cannot start lccfs-fuse");
@@ -150,7 +138,7 @@ Result<OwnMount> OwnMount::make(const VolumeAddress& address, const std::string&
       system_clock().sleep_for(between_looks);
       continue;
     }
-    const auto why = last_line_in(log);
+    const auto why = last_line_in(log.get());
     const OwnMount taken_away(path, ended ? -1 : process);
     return failure(ErrorCode::io, "lccfs-fuse " + std::string(ended ? "has ended: " : "does not mount: ") + why);
   }

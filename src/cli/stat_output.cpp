@@ -84,7 +84,7 @@ class StatText {
     show_content();
     line("atime", with_nanoseconds(inode_.atime));
     line("mtime", with_nanoseconds(inode_.mtime));
-    line("ctime", with_nanoseconds(std::max(inode_.ctime, inode_.wtime)));
+    line("ctime", with_nanoseconds(inode_.shown_ctime()));
     line("birth", with_nanoseconds(inode_.attr.birth) + ", by step " + token_text(inode_.attr.birth_token));
     show_names();
     for (const auto& attribute : facts_.attributes)
@@ -231,7 +231,7 @@ std::string stat_as_json(const InodeFacts& facts, std::uint64_t object_size_byte
                {"occupied_bytes", inode.map.blocks_512(object_size_bytes, inode.size_bytes) * sector_bytes},
                {"atime", time_json(inode.atime)},
                {"mtime", time_json(inode.mtime)},
-               {"ctime", time_json(std::max(inode.ctime, inode.wtime))},
+               {"ctime", time_json(inode.shown_ctime())},
                {"birth", time_json(inode.attr.birth)},
                {"names", names_of_json(facts)}};
   json["attributes"] = Json::object();

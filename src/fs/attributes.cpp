@@ -68,11 +68,8 @@ Result<> Namespace::set_mode_and_owner(const Caller& caller, const Inode& known,
 }
 
 Result<Inode> Namespace::change_attr_of(Ino ino, const EditAttr& change, const Inode* known) {
-  return change_attr(instance_, ino, change, known, [this, ino](MetaTxn step) -> Result<StepResult> {
-    auto done = leases_.run(std::move(step));
-    if (done && done->decided == Decided::refused) LCCFS_CHECK(leases_.make_way(ino));
-    return done;
-  });
+  return change_attr(instance_, ino, change, known,
+                     [this, ino](MetaTxn step) { return leases_.run_or_make_way(ino, std::move(step)); });
 }
 
 Result<> Namespace::set_blind_times(const Inode& known, const SetAttributes& changes) {

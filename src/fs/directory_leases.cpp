@@ -43,6 +43,12 @@ Result<bool> DirectoryLeases::may_answer_by(const Inode& directory, std::span<co
   return instance_.read_only();
 }
 
+Result<StepResult> DirectoryLeases::run_or_make_way(Ino directory, MetaTxn step) {
+  auto done = run(std::move(step));
+  if (done && done->decided == Decided::refused) LCCFS_CHECK(make_way(directory));
+  return done;
+}
+
 Result<> DirectoryLeases::make_way(Ino directory) {
   for (;;) {
     LCCFS_TRY(const auto now, or_stale(read_inode(instance_, directory)));

@@ -27,6 +27,8 @@ class DirectoryLeases {
   /// holds it.
   Result<StepResult> run(MetaTxn step) { return instance_.run(guarded(std::move(step))); }
   Result<Applied> run_repeatable(MetaTxn step) { return instance_.run_repeatable(guarded(std::move(step))); }
+  /// `run`, and after a refusal `make_way`: the step may be tried again.
+  Result<StepResult> run_or_make_way(Ino directory, MetaTxn step);
   /// Whether answers may rest on that read of a directory. false: another client held it, and does so no more: read
   /// again. `locked`: further directories that the kernel keeps locked for the same call. stale: one of them is asked
   /// for meanwhile, which waits for this call.

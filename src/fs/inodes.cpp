@@ -46,7 +46,7 @@ Attributes attributes_of(const Inode& view, std::uint64_t object_size_bytes) {
   attributes.blocks_512 = view.map.blocks_512(object_size_bytes, view.size_bytes);
   attributes.atime = view.atime;
   attributes.mtime = view.mtime;
-  attributes.ctime = std::max(view.ctime, view.wtime);
+  attributes.ctime = view.shown_ctime();
   return attributes;
 }
 

@@ -17,6 +17,7 @@
 
 #include <algorithm>
 
+#include "instance/holder.h"
 #include "txn/file_txn.h"
 
 namespace lccfs {
@@ -26,7 +27,6 @@ using format::Question;
 namespace {
 constexpr std::chrono::seconds holder_time_out{2};
 constexpr unsigned most_busy_answers = 10;
-constexpr std::chrono::milliseconds first_busy_pause{20}, longest_busy_pause{500};
 }  // namespace
 
 void OpenerKeys::see_to(const OpenFiles::Node& node) {
@@ -99,14 +99,13 @@ Result<> OpenerKeys::introduce_now(FileNode& node) {
 Result<> OpenerKeys::tell(InstanceId holder, Ino ino) {
   Question question{Question::Kind::file_opened, ino, true};
   question.asker = instance_.id();
-  std::chrono::milliseconds pause = first_busy_pause;
+  BusyPause busy_pause;
   for (unsigned asked = 0; asked < most_busy_answers; ++asked) {
     LCCFS_TRY(const auto answer, instance_.ask(holder, question, holder_time_out));
     if (answer == Instance::AskResult::done) return {};
     if (answer != Instance::AskResult::busy) break;
     question.work = std::max(question.work, answer.work);
-    instance_.clock().sleep_for(pause);
-    pause = std::min(2 * pause, longest_busy_pause);
+    instance_.clock().sleep_for(busy_pause.next());
   }
   return failure(ErrorCode::timed_out, "instance " + std::to_string(holder.value) + " does not answer");
 }

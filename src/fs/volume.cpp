@@ -19,6 +19,7 @@
 #include "format/object_names.h"
 #include "format/records.h"
 #include "fs/clients.h"
+#include "objects/object.h"
 #include "objects/super.h"
 #include "reclaim/collector.h"
 #include "txn/volume_txn.h"
@@ -56,19 +57,14 @@ bool may_be_leftover(const format::ObjectName& name) {
 
 /// `where` the store looks now: the pools that it has been told of.
 Result<> check_empty(ObjectStore& store, const std::string& where, bool with_data) {
-  std::string cursor;
-  do {
-    LCCFS_TRY(const ListPage page, store.list(cursor));
-    for (const std::string& name : page.names) {
-      const auto known = format::parse_object_name(name);
-      if (with_data && known && std::holds_alternative<format::DataName>(*known)) continue;
-      const auto place = where + " (" + quoted(name) + ")";
-      if (!known) return refused("there are objects of another program " + place);
-      if (!may_be_leftover(*known)) return refused("there are objects of a volume " + place + ", and no Super");
-    }
-    cursor = page.next_cursor;
-  } while (!cursor.empty());
-  return {};
+  return objects::for_each_object(store, [&where, with_data](const std::string& name) -> Result<> {
+    const auto known = format::parse_object_name(name);
+    if (with_data && known && std::holds_alternative<format::DataName>(*known)) return {};
+    const auto place = where + " (" + quoted(name) + ")";
+    if (!known) return refused("there are objects of another program " + place);
+    if (!may_be_leftover(*known)) return refused("there are objects of a volume " + place + ", and no Super");
+    return {};
+  });
 }
 
 /// Also one whose Super cannot be read: nothing of it is made anew.

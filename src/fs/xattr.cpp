@@ -69,9 +69,7 @@ Result<std::vector<std::string>> Namespace::list_xattrs(Ino ino) {
 /// A step on extended attributes, which a directory's lease covers.
 Result<StepResult> Namespace::run_on(const Inode& inode, MetaTxn step) {
   if (!inode.is_directory()) return metadata_.run(std::move(step));
-  LCCFS_TRY(const auto done, metadata_.run_on_directory(std::move(step)));
-  if (done.decided == Decided::refused) LCCFS_CHECK(leases_.make_way(inode.ino));
-  return done;
+  return or_stale(leases_.run_or_make_way(inode.ino, std::move(step)));
 }
 
 /// Whether all names could still be listed with this one.

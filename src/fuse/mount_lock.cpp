@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <utility>
 
 namespace lccfs::fuse {
 namespace {
@@ -29,26 +28,20 @@ Result<MountLock> MountLock::take(const std::string& folder, const std::string& 
   mkdir(folder.c_str(), 0755);
   unlink(made.c_str());
   MountLock lock(open(made.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (lock.fd_ >= 0 && flock(lock.fd_, LOCK_EX | LOCK_NB) == 0 && write_line(lock.fd_, pid + "\n") &&
+  if (lock.file_ && flock(lock.file_.get(), LOCK_EX | LOCK_NB) == 0 && write_line(lock.file_.get(), pid + "\n") &&
       rename(made.c_str(), name.c_str()) == 0) {
     return lock;
   }
   const int error = errno;
-  if (lock.fd_ >= 0) unlink(made.c_str());
+  if (lock.file_) unlink(made.c_str());
   return failure(ErrorCode::io, name + ": " + std::strerror(error));
 }
 
 bool MountLock::is_free(const std::string& folder, const std::string& device) {
   const MountLock file(open((folder + "/" + device).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-  return file.fd_ >= 0 && flock(file.fd_, LOCK_SH | LOCK_NB) == 0;
+  return file.file_ && flock(file.file_.get(), LOCK_SH | LOCK_NB) == 0;
 }
 
-MountLock::MountLock(MountLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-
-MountLock::~MountLock() {
-  if (fd_ >= 0) close(fd_);
-}
-
-void MountLock::stored() { [[maybe_unused]] const bool written = write_line(fd_, "stored\n"); }
+void MountLock::stored() { [[maybe_unused]] const bool written = write_line(file_.get(), "stored\n"); }
 
 }  // namespace lccfs::fuse

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "base/descriptor.h"
 #include "lccfs/result.h"
 
 namespace lccfs::fuse {
@@ -20,16 +21,13 @@ class MountLock {
   static Result<MountLock> take(const std::string& folder, const std::string& device);
   /// There is such a file of that mount, and its process is gone.
   static bool is_free(const std::string& folder, const std::string& device);
-  MountLock(MountLock&& other) noexcept;
-  MountLock& operator=(MountLock&&) = delete;
-  ~MountLock();
 
   /// Everything is in the store.
   void stored();
 
  private:
-  explicit MountLock(int fd) : fd_(fd) {}
-  int fd_;
+  explicit MountLock(int fd) : file_(fd) {}
+  Descriptor file_;
 };
 
 }  // namespace lccfs::fuse

@@ -14,6 +14,8 @@
 #include <cstring>
 #include <memory>
 
+#include "base/descriptor.h"
+
 namespace lccfs::metrics {
 
 namespace http = boost::beast::http;
@@ -37,24 +39,21 @@ std::unexpected<Error> cannot_ask(const HttpPlace& place, int error) {
 class Connected {
  public:
   explicit Connected(int family) : descriptor_(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0)) {}
-  ~Connected() { ::close(descriptor_); }
-  Connected(const Connected&) = delete;
-  Connected& operator=(const Connected&) = delete;
 
   bool connect(const sockaddr* address, socklen_t size, std::chrono::seconds patience) const {
     const timeval limit{.tv_sec = patience.count(), .tv_usec = 0};
-    ::setsockopt(descriptor_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    ::setsockopt(descriptor_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-    return ::connect(descriptor_, address, size) == 0;
+    ::setsockopt(descriptor_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    ::setsockopt(descriptor_.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    return ::connect(descriptor_.get(), address, size) == 0;
   }
   bool send(const std::string& text) const {
-    return ::send(descriptor_, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
+    return ::send(descriptor_.get(), text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
   }
   /// All until its end; false: errno says why not.
   bool receive(std::string& all) const {
     char part[65536];
     for (;;) {
-      const ssize_t got = ::recv(descriptor_, part, sizeof part, 0);
+      const ssize_t got = ::recv(descriptor_.get(), part, sizeof part, 0);
       if (got <= 0) return got == 0;
       all.append(part, static_cast<std::size_t>(got));
       if (all.size() > most_answer_bytes) return errno = EFBIG, false;
@@ -62,7 +61,7 @@ class Connected {
   }
 
  private:
-  const int descriptor_;
+  const Descriptor descriptor_;
 };
 
 Result<std::string> exchange(const HttpPlace& place, const std::string& request, std::chrono::seconds patience) {

@@ -3,6 +3,7 @@
 // runs. Any thread; what is read is a value.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <optional>
@@ -73,6 +74,8 @@ struct Inode {
   bool has_detached = false, has_decisions = false, has_entries = false;
 
   bool dead() const { return state.kind == format::StateRecord::Kind::dead; }
+  /// What stat shows: of the changes of attributes, and of the writes.
+  TimeSpec shown_ctime() const { return std::max(ctime, wtime); }
   bool sealed() const { return state.kind == format::StateRecord::Kind::sealed; }
   BytesStamp bytes_stamp() const { return taken ? BytesStamp{taken} : BytesStamp{std::nullopt, version}; }
   bool live() const { return !dead(); }  ///< a sealed one, too

@@ -95,9 +95,8 @@ Result<std::optional<Object>> find_object(const Query& query, MetaRead read, std
   return std::unexpected(std::move(object).error());
 }
 
-Result<> for_each_page(const Query& query, const std::string& object, const std::string& prefix,
+Result<> for_each_page(const Query& query, const std::string& object, KeyRange range,
                        const std::function<Result<>(const KeyPage&)>& work) {
-  KeyRange range{prefix, "", keys_at_once};
   for (bool more = true; more;) {
     LCCFS_TRY(const auto read, read_object(query, {.object = object, .ranges = {range}, .keys = {}}));
     const auto& page = read.ranges.front();
@@ -110,10 +109,20 @@ Result<> for_each_page(const Query& query, const std::string& object, const std:
 
 Result<> for_each_key(const Query& query, const std::string& object, const std::string& prefix,
                       const std::function<Result<>(const std::string&, const Bytes&)>& work) {
-  return for_each_page(query, object, prefix, [&work](const KeyPage& page) -> Result<> {
+  return for_each_page(query, object, {prefix, "", keys_at_once}, [&work](const KeyPage& page) -> Result<> {
     for (const auto& [key, value] : page.entries) LCCFS_CHECK(work(key, value));
     return {};
   });
+}
+
+Result<> for_each_object(ObjectStore& store, const std::function<Result<>(const std::string&)>& work) {
+  std::string cursor;
+  do {
+    LCCFS_TRY(ListPage page, store.list(cursor));
+    for (const auto& name : page.names) LCCFS_CHECK(work(name));
+    cursor = std::move(page.next_cursor);
+  } while (!cursor.empty());
+  return {};
 }
 
 }  // namespace lccfs::objects

@@ -68,12 +68,15 @@ Result<Object> read_object(const Query& query, MetaRead read, std::size_t whole_
 /// The same; nullopt: there is no such object.
 Result<std::optional<Object>> find_object(const Query& query, MetaRead read, std::size_t whole_ranges = 0);
 
-/// Calls `work` with the keys of that prefix, page by page, until it fails: what is added or removed meanwhile may be
-/// missed. Blocks.
-Result<> for_each_page(const Query& query, const std::string& object, const std::string& prefix,
+/// Calls `work` with the keys of that range, page by page to its end, until it fails: what is added or removed meanwhile
+/// may be missed. Blocks.
+Result<> for_each_page(const Query& query, const std::string& object, KeyRange range,
                        const std::function<Result<>(const KeyPage&)>& work);
-/// The same, key by key.
+/// The same of a prefix, key by key.
 Result<> for_each_key(const Query& query, const std::string& object, const std::string& prefix,
                       const std::function<Result<>(const std::string& key, const Bytes& value)>& work);
+
+/// Calls `work` with the name of each object in the store, until it fails. Blocks.
+Result<> for_each_object(ObjectStore& store, const std::function<Result<>(const std::string& name)>& work);
 
 }  // namespace lccfs::objects

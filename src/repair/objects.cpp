@@ -95,13 +95,8 @@ Result<std::vector<Holder>> Objects::names_of(const Object& inode, Ino ino) {
 }
 
 Result<> Objects::for_each_name(const std::function<void(const std::string&)>& work) {
-  std::string cursor;
-  do {
-    LCCFS_TRY(ListPage page, store_.list(cursor));
-    std::ranges::for_each(page.names, work);
-    cursor = std::move(page.next_cursor);
-  } while (!cursor.empty());
-  return {};
+  return objects::for_each_object(store_,
+                                  [&work](const std::string& name) -> Result<> { return work(name), Result<>{}; });
 }
 
 Result<bool> Objects::change(const MetaTxn& txn) {

@@ -75,7 +75,7 @@ class Dumping {
     line.attr = inode.attr;
     line.atime = inode.atime;
     line.mtime = inode.mtime;
-    line.ctime = std::max(inode.ctime, inode.wtime);
+    line.ctime = inode.shown_ctime();
     if (inode.is_regular()) line.size_bytes = inode.size_bytes;
     if (inode.is_regular()) line.map_blocks = inode.map.blocks();
     if (inode.attr.type == FileType::symlink) {
@@ -93,19 +93,19 @@ class Dumping {
 
   Result<std::map<std::string, Bytes>> attributes_of(const objects::Inode& inode) const {
     std::map<std::string, Bytes> attributes;
-    const KeyPage* page = inode.extra_ranges.data();
-    objects::Object next;
-    for (;;) {
-      for (const auto& [key, value] : page->entries) {
+    const auto add = [&attributes](const KeyPage& page) -> Result<> {
+      for (const auto& [key, value] : page.entries) {
         if (key.size() > 2 && !value.empty()) attributes[key.substr(2)] = value.substr(1);
       }
-      if (!page->more || page->entries.empty()) return attributes;
-      MetaRead read{.object = format::inode_object(inode.ino),
-                    .ranges = {{"u/", page->entries.back().first, attributes_of_a_read}},
-                    .keys = {}};
-      LCCFS_TRY(next, objects::read_object(query_, std::move(read)));
-      page = next.ranges.data();
+      return {};
+    };
+    const auto& first = inode.extra_ranges.front();
+    LCCFS_CHECK(add(first));
+    if (first.more && !first.entries.empty()) {
+      const KeyRange rest{"u/", first.entries.back().first, attributes_of_a_read};
+      LCCFS_CHECK(objects::for_each_page(query_, format::inode_object(inode.ino), rest, add));
     }
+    return attributes;
   }
 
   /// The directories that name it, of those to which it points back.

@@ -65,16 +65,13 @@ std::string path_of_directory(const Query& query, Ino directory) {
 
 Result<std::vector<AttributeFacts>> attributes_of(const Query& query, Ino ino) {
   std::vector<AttributeFacts> attributes;
-  const auto object = format::inode_object(ino);
-  KeyRange range{"u/", "", attributes_at_once};
-  for (bool more = true; more;) {
-    LCCFS_TRY(const auto read, objects::read_object(query, {.object = object, .ranges = {range}, .keys = {}}));
-    const auto& page = read.ranges.front();
+  const KeyRange range{"u/", "", attributes_at_once};
+  const auto add = [&](const KeyPage& page) -> Result<> {
     for (const auto& [key, value] : page.entries)
       attributes.push_back({key.substr(range.prefix.size()), value.empty() ? 0 : value.size() - 1});
-    more = page.more && !page.entries.empty();
-    if (more) range.after = page.entries.back().first;
-  }
+    return {};
+  };
+  LCCFS_CHECK(objects::for_each_page(query, format::inode_object(ino), range, add));
   return attributes;
 }
 
@@ -82,10 +79,11 @@ Result<DirectoryFacts> directory_facts(const Query& query, Ino ino) {
   DirectoryFacts facts;
   const auto object = format::inode_object(ino);
   const auto count = [&](const char* prefix, std::uint64_t& counted) {
-    return objects::for_each_page(query, object, prefix, [&](const KeyPage& page) -> Result<> {
-      counted += page.entries.size();
-      return {};
-    });
+    return objects::for_each_page(query, object, {prefix, "", objects::keys_at_once},
+                                  [&](const KeyPage& page) -> Result<> {
+                                    counted += page.entries.size();
+                                    return {};
+                                  });
   };
   const auto add_name = [&](const std::string& key, const Bytes& value) -> Result<> {
     LCCFS_TRY(const auto entry, objects::decode_part<format::EntryRecord>(object, key, value));

@@ -131,19 +131,14 @@ struct Target {
 bool is_being_loaded(const format::SuperRecord& super) { return (super.incompat & format::being_loaded) != 0; }
 
 Result<> check_no_inodes(ObjectStore& store, bool being_loaded) {
-  std::string cursor;
-  do {
-    LCCFS_TRY(const ListPage page, store.list(cursor));
-    for (const auto& name : page.names) {
-      const auto parsed = format::parse_object_name(name);
-      if (!parsed) continue;
-      const auto* inode = std::get_if<format::InodeName>(&*parsed);
-      const bool further_inode = inode != nullptr && inode->ino != root_ino && !being_loaded;
-      if (further_inode || std::holds_alternative<format::SessionName>(*parsed))
-        return not_empty(std::string("there is ").append(name).append(" in the volume"));
-    }
-    cursor = page.next_cursor;
-  } while (!cursor.empty());
+  LCCFS_CHECK(objects::for_each_object(store, [being_loaded](const std::string& name) -> Result<> {
+    const auto parsed = format::parse_object_name(name);
+    if (!parsed) return {};
+    const auto* inode = std::get_if<format::InodeName>(&*parsed);
+    const bool further_inode = inode != nullptr && inode->ino != root_ino && !being_loaded;
+    if (!further_inode && !std::holds_alternative<format::SessionName>(*parsed)) return {};
+    return not_empty(std::string("there is ").append(name).append(" in the volume"));
+  }));
   if (being_loaded) return {};
   LCCFS_TRY(const auto root,
             objects::read_object(objects::reader_of(store),
@@ -318,19 +313,15 @@ class Loading {
   /// No inode of an earlier load, of another dump. Answers a number above those of all data objects.
   Result<std::uint64_t> check_nothing_else_is_there() {
     std::uint64_t found = 0, above_all = 0;
-    std::string cursor;
-    do {
-      LCCFS_TRY(const ListPage page, store_.list(cursor));
-      for (const auto& name : page.names) {
-        const auto parsed = format::parse_object_name(name);
-        if (!parsed) continue;
-        found += std::holds_alternative<format::InodeName>(*parsed) ? 1 : 0;
-        const auto* data = std::get_if<format::DataName>(&*parsed);
-        if (data != nullptr && data->ino.value < format::numbers_end - 1)
-          above_all = std::max(above_all, data->ino.value + 1);
-      }
-      cursor = page.next_cursor;
-    } while (!cursor.empty());
+    LCCFS_CHECK(objects::for_each_object(store_, [&](const std::string& name) -> Result<> {
+      const auto parsed = format::parse_object_name(name);
+      if (!parsed) return {};
+      found += std::holds_alternative<format::InodeName>(*parsed) ? 1 : 0;
+      const auto* data = std::get_if<format::DataName>(&*parsed);
+      if (data != nullptr && data->ino.value < format::numbers_end - 1)
+        above_all = std::max(above_all, data->ino.value + 1);
+      return {};
+    }));
     if (found == loaded_) return above_all;
     return failure(ErrorCode::exists, "there are " + std::to_string(found) + " inodes in the volume, and " +
                                           std::to_string(loaded_) +

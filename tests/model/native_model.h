@@ -13,8 +13,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
@@ -28,6 +30,31 @@ struct Outcome {
   std::string violation;  // empty: none was found
   std::vector<std::string> trace;
 };
+
+/// 128 bits: two states are taken for one with a chance of about one in 10^25 for each pair.
+struct Digest {
+  std::uint64_t first, second;
+  bool operator==(const Digest&) const = default;
+};
+
+struct DigestHash {
+  std::size_t operator()(const Digest& digest) const { return digest.first; }
+};
+
+/// `State` is plain memory without padding that differs.
+template <class State>
+Digest digest_of(const State& state) {
+  std::uint64_t words[(sizeof(State) + 7) / 8] = {};
+  std::memcpy(words, &state, sizeof(State));
+  Digest digest{0x9E3779B97F4A7C15ULL, 0xC2B2AE3D27D4EB4FULL};
+  for (const auto word : words) {
+    digest.first = (digest.first ^ word) * 0xff51afd7ed558ccdULL;
+    digest.first ^= digest.first >> 32;
+    digest.second = (digest.second + word) * 0xc4ceb9fe1a85ec53ULL;
+    digest.second ^= digest.second >> 29;
+  }
+  return digest;
+}
 
 struct RuleText {
   const char* name;

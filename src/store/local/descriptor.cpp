@@ -12,10 +12,6 @@
 #include "store/common/errors.h"
 
 namespace lccfs::local {
-Descriptor::~Descriptor() {
-  if (number_ >= 0) ::close(number_);
-}
-
 Error system_error(const std::string& what, Outcome outcome) { return system_error(errno, what, outcome); }
 
 Error system_error(int number, const std::string& what, Outcome outcome) {

@@ -2,7 +2,6 @@
 #include "search.h"
 
 #include <algorithm>
-#include <cstring>
 #include <unordered_set>
 
 #include "successors.h"
@@ -11,28 +10,9 @@ namespace lease_model {
 
 namespace {
 
-/// 128 bits: two states are taken for one with a chance of about one in 10^25 for each pair.
-struct Digest {
-  std::uint64_t first, second;
-  bool operator==(const Digest&) const = default;
-};
-
-struct DigestHash {
-  std::size_t operator()(const Digest& digest) const { return digest.first; }
-};
-
-Digest digest_of(const State& state) {
-  std::uint64_t words[sizeof(State) / 8];
-  std::memcpy(words, &state, sizeof(State));
-  Digest digest{0x9E3779B97F4A7C15ULL, 0xC2B2AE3D27D4EB4FULL};
-  for (const auto word : words) {
-    digest.first = (digest.first ^ word) * 0xff51afd7ed558ccdULL;
-    digest.first ^= digest.first >> 32;
-    digest.second = (digest.second + word) * 0xc4ceb9fe1a85ec53ULL;
-    digest.second ^= digest.second >> 29;
-  }
-  return digest;
-}
+using native_model::Digest;
+using native_model::digest_of;
+using native_model::DigestHash;
 
 /// Somebody is in the middle of something, and nobody can continue.
 bool somebody_is_stuck(const State& state) {
