@@ -61,7 +61,7 @@ Result<std::string> mountpoint_of(const std::string& path, const VolumeAddress& 
       place.address.pool_namespace != address.pool_namespace) {
     return failure(ErrorCode::invalid, path + " is on a mount of another volume: " + place.address.describe());
   }
-  if (*place.ino != root_ino) return failure(ErrorCode::invalid, path + " is not where the volume is mounted");
+  if (*place.ino != root_ino) return failure(ErrorCode::invalid, path + " is not where the volume's root is mounted");
   return path;
 }
 

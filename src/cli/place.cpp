@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <iterator>
 
 #include "cli/commands.h"
@@ -27,16 +28,28 @@ std::optional<std::string> source_of_device(dev_t device) {
   return mnt_fs_get_source(mount);
 }
 
+constexpr const char* before_part = ":/";
+
+/// A directory's own name may have ":/" in it: what is a directory decides.
+std::string directory_in(const std::string& source) {
+  std::error_code error;
+  for (auto end = source.size(); end != std::string::npos; end = source.rfind(before_part, end - 1)) {
+    if (std::filesystem::is_directory(source.substr(0, end), error)) return source.substr(0, end);
+  }
+  return source.substr(0, source.find(before_part));
+}
+
 }  // namespace
 
 void set_volume_of_source(const std::string& source, VolumeAddress& address) {
   if (source.starts_with('/')) {
-    address.local_directory = source;
+    address.local_directory = directory_in(source);
     return;
   }
-  const auto slash = source.find('/');
-  address.pool = source.substr(0, slash);
-  address.pool_namespace = slash == std::string::npos ? "" : source.substr(slash + 1);
+  const std::string volume = source.substr(0, source.find(before_part));
+  const auto slash = volume.find('/');
+  address.pool = volume.substr(0, slash);
+  address.pool_namespace = slash == std::string::npos ? "" : volume.substr(slash + 1);
 }
 
 Result<> find_mounted(Place& place) {

@@ -20,7 +20,8 @@ struct Place {
   std::optional<Ino> ino;  ///< known already, where the path is on a mount
 };
 
-/// What a mount of a volume says of it in the mount table: POOL, POOL/NAMESPACE, or a local directory.
+/// What a mount of a volume says of it in the mount table: POOL, POOL/NAMESPACE, or a local directory; and ":/PATH" where
+/// a part of the volume is mounted, which says nothing about the volume.
 void set_volume_of_source(const std::string& source, VolumeAddress& address);
 
 /// Of a path on a mount: sets pool and namespace, or the directory, and the inode. invalid: it is on none.

@@ -113,6 +113,20 @@ class SpaceTest(ToolsTest):
         self.assertEqual(said["bytes"], wanted)
         self.assertRegex(self.on_mount("du", "-sh", self.mount / "deep" / "file-3"), r"^1\d\d KiB\t/")
 
+    def test_a_path_on_a_mounted_part_is_a_place_in_the_whole_volume(self):
+        self.make_tree()
+        part = self.volume.mount("-o", "subdir=/deep")
+        self.assertEqual(json.loads(self.on_mount("df", part.path, "--json"))["total_bytes"],
+                         json.loads(self.on_volume("df", "--json"))["total_bytes"])
+        occupied = [json.loads(self.on_mount("du", "-s", path, "--json"))["bytes"]
+                    for path in (part.path, self.mount / "deep")]
+        self.assertEqual(occupied[0], occupied[1])
+        for inside, whole in [("", "/deep"), ("file-3", "/deep/file-3")]:
+            self.assertEqual(json.loads(self.on_mount("stat", part / inside, "--json"))["inode"],
+                             json.loads(self.on_volume("stat", whole, "--json"))["inode"])
+        said = self.on_volume("doctor", "--peer", part.path, status=1)
+        self.assertIn("is not where the volume's root is mounted", said)
+
     def test_a_place_that_is_none_is_refused_in_one_line(self):
         for words, says, status in [((["/etc"]), "is on no mounted volume", 2), ([], "which volume?", 2),
                                     (["/no/such"], "No such file", 2)]:

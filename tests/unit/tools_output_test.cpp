@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // What lccfs df, du, stat and doctor print, and what doctor makes of a cluster and a host.
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -67,6 +68,25 @@ TEST_CASE("a mount's source is the volume's address") {
   CHECK((address.pool == "vms" && address.pool_namespace.empty()));
   cli::set_volume_of_source("/srv/volume", address);
   CHECK(address.local_directory == "/srv/volume");
+}
+
+TEST_CASE("a mounted part of a volume is none of its address") {
+  VolumeAddress address;
+  cli::set_volume_of_source("vms:/guests/one", address);
+  CHECK((address.pool == "vms" && address.pool_namespace.empty()));
+  cli::set_volume_of_source("vms/nova:/a:/b", address);
+  CHECK((address.pool == "vms" && address.pool_namespace == "nova"));
+  std::string folder = "/tmp/lccfs-place-XXXXXX";
+  REQUIRE(mkdtemp(folder.data()) != nullptr);
+  const std::string volume = folder + "/odd:/volume";
+  std::filesystem::create_directories(volume);
+  for (const std::string& source : {volume, volume + ":/a", volume + ":/a:/b"}) {
+    cli::set_volume_of_source(source, address);
+    CHECK(address.local_directory == volume);
+  }
+  std::filesystem::remove_all(folder);
+  cli::set_volume_of_source("/is/gone:/a:/b", address);
+  CHECK(address.local_directory == "/is/gone");
 }
 
 TEST_CASE("the doctor's lines say what to change, and the status is that of the worst") {
