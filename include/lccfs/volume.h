@@ -25,9 +25,9 @@ struct MakeVolumeOptions {
 /// `invalid`: no volume can be made so. Looks at nothing but the options.
 Result<> check_options(const MakeVolumeOptions& options);
 
-/// Makes an empty volume. `exists`: there is one, or the pool holds objects that are not ours; nothing was changed.
+/// Makes an empty volume, and answers its UUID. `exists`: there is one, or the pool holds objects that are not ours; nothing was changed.
 /// Steps (src/fs/volume.cpp): Alloc, Inode.1, then Super (commit); cut short before, it may just be run again.
-Result<> make_volume(ObjectStore& store, Clock& clock, const MakeVolumeOptions& options);
+Result<std::string> make_volume(ObjectStore& store, Clock& clock, const MakeVolumeOptions& options);
 
 struct InstanceInfo {
   std::uint64_t number = 0;
@@ -70,10 +70,10 @@ Result<std::vector<InstanceInfo>> describe_clients(ObjectStore& store);
 Result<InstanceInfo> evict_client(std::shared_ptr<ObjectStore> store, Clock& clock, std::uint64_t number);
 
 enum class UpgradeMode { only_tell, set };
-/// Sets the features that this program knows and the volume has not, in one step, and answers their names; empty: there
+/// Sets the features that this program knows and the volume has not, in one step, and answers their names; none: there
 /// was nothing to do. Blocks; starts no instance. unsupported: live instances do not know them (one line that names
 /// each, and says what to do), or this version does not know all that the volume uses; nothing was changed. not_found:
 /// there is no volume. An error whose outcome is unknown: it may have been done; to be run again.
-Result<std::string> upgrade_volume(ObjectStore& store, UpgradeMode mode);
+Result<std::vector<std::string>> upgrade_volume(ObjectStore& store, UpgradeMode mode);
 
 }  // namespace lccfs

@@ -33,7 +33,7 @@ Result<> Clients::run() const {
 
 Evict::Evict(options::CommandLine& program) {
   auto& line = program.add_command({.name = "evict",
-                                    .usage = "VOLUME --client NUMBER",
+                                    .usage = "VOLUME --client NUMBER [--json]",
                                     .summary = "Bars one client from a volume for good.",
                                     .footer = R"(Examples:
   lccfs evict -c /etc/ceph/ceph.conf -p vms --client 4711
@@ -45,6 +45,8 @@ A client that has died needs no evicting: whoever needs what it held fences it.)
   options::add_address(line, address_);
   line.group("Whom");
   line.option("--client", "NUMBER", options::number(client_, 1, UINT64_MAX), "as lccfs clients shows it");
+  line.group("Output");
+  line.flag("--json", json_, "as JSON, for programs");
   line.check([this]() -> Result<> {
     if (client_ != 0) return {};
     return failure(ErrorCode::invalid, "--client is missing: the number of the client, as lccfs clients shows it");
@@ -54,8 +56,7 @@ A client that has died needs no evicting: whoever needs what it held fences it.)
 Result<> Evict::run() const {
   LCCFS_TRY(auto store, open_store(address_, {.step_timeout = step_timeout}));
   LCCFS_TRY(const auto client, evict_client(std::move(store), system_clock(), client_));
-  const auto text = client_as_text(client);
-  std::cout << (client.is_live ? "evicted " + text : "nothing to do: " + text) << "\n";
+  std::cout << (json_ ? evicted_as_json(client) : evicted_as_text(client));
   return {};
 }
 

@@ -23,6 +23,7 @@ class Mkfs {
  private:
   VolumeAddress address_;
   MakeVolumeOptions volume_;
+  bool json_ = false;
 };
 
 class Info {
@@ -53,6 +54,7 @@ class Evict {
  private:
   VolumeAddress address_;
   std::uint64_t client_ = 0;
+  bool json_ = false;
 };
 
 class Auth {
@@ -75,7 +77,7 @@ class Upgrade {
 
  private:
   VolumeAddress address_;
-  bool dry_run_ = false;
+  bool dry_run_ = false, json_ = false;
 };
 
 class Df {
@@ -124,6 +126,7 @@ class Load {
 
  private:
   VolumeAddress address_;
+  bool json_ = false;
 };
 
 class Doctor {
@@ -162,8 +165,11 @@ class LogLevel {
 // What `info` prints. Ages are told as of `now_seconds`.
 std::string info_as_text(const VolumeInfo& info, std::int64_t now_seconds);
 std::string info_as_json(const VolumeInfo& info);
-// What `clients` and `evict` print: a line, without its end; and all of them.
+// What `clients` prints: a line, without its end; and all of them.
 std::string client_as_text(const InstanceInfo& client);
 std::string clients_as_json(const std::vector<InstanceInfo>& clients);
+// What `evict` prints; `client` is what it was before.
+std::string evicted_as_text(const InstanceInfo& client);
+std::string evicted_as_json(const InstanceInfo& client);
 
 }  // namespace lccfs::cli

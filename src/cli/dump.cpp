@@ -10,6 +10,7 @@
 #include "base/program.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/output.h"
 #include "options/progress.h"
 #include "survey/load.h"
 
@@ -52,7 +53,7 @@ Result<> Dump::run() const {
 
 Load::Load(options::CommandLine& program) {
   auto& line = program.add_command({.name = "load",
-                                    .usage = "VOLUME < FILE",
+                                    .usage = "VOLUME [--json] < FILE",
                                     .summary = "Puts the metadata of a dump into an empty volume.",
                                     .footer = R"(Examples:
   lccfs mkfs -c /etc/ceph/ceph.conf -p restored
@@ -63,6 +64,8 @@ the files have their bytes again; the others read as zeros (lccfs mkfs --for-loa
 objects are). All of the dump is checked before anything is changed. A load that was cut short leaves a volume
 that no program takes: run it again, with the same dump.)"});
   options::add_address(line, address_);
+  line.group("Output");
+  line.flag("--json", json_, "as JSON, for programs");
 }
 
 Result<> Load::run() const {
@@ -79,8 +82,7 @@ Result<> Load::run() const {
   const auto loaded = survey::load_volume(*store, dump, how);
   bar.clear();
   if (!loaded) return std::unexpected(loaded.error());
-  std::cout << "loaded " << count_text(loaded->inodes) << " inodes into the volume at "
-            << printable(address_.describe()) << "\n";
+  std::cout << (json_ ? loaded_as_json(*loaded) : loaded_as_text(*loaded, address_.describe()));
   if (loaded->left_out != 0)
     print_error("lccfs load", count_text(loaded->left_out) + " damaged parts were not in the dump");
   return {};

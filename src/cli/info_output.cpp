@@ -66,18 +66,15 @@ nlohmann::ordered_json presence_json(const std::optional<Presence>& presence) {
   return *presence == Presence::absent ? "absent" : "dead";
 }
 
+nlohmann::ordered_json instance_json(const InstanceInfo& one) {
+  return {{"number", one.number},   {"state", one.state},      {"presence", presence_json(one.presence)},
+          {"host", one.host},       {"pid", one.pid},          {"since", one.since_seconds},
+          {"version", one.version}, {"mount_id", one.mount_id}};
+}
+
 nlohmann::ordered_json instances_json(const std::vector<InstanceInfo>& instances) {
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
-  for (const InstanceInfo& one : instances) {
-    json.push_back({{"number", one.number},
-                    {"state", one.state},
-                    {"presence", presence_json(one.presence)},
-                    {"host", one.host},
-                    {"pid", one.pid},
-                    {"since", one.since_seconds},
-                    {"version", one.version},
-                    {"mount_id", one.mount_id}});
-  }
+  for (const InstanceInfo& one : instances) json.push_back(instance_json(one));
   return json;
 }
 
@@ -147,6 +144,15 @@ std::string client_as_text(const InstanceInfo& client) {
 
 std::string clients_as_json(const std::vector<InstanceInfo>& clients) {
   return json_text(instances_json(clients), 2) + "\n";
+}
+
+std::string evicted_as_text(const InstanceInfo& client) {
+  return (client.is_live ? "evicted " : "nothing to do: ") + client_as_text(client) + "\n";
+}
+
+std::string evicted_as_json(const InstanceInfo& client) {
+  const nlohmann::ordered_json json = {{"evicted", client.is_live}, {"client", instance_json(client)}};
+  return json_text(json, 2) + "\n";
 }
 
 }  // namespace lccfs::cli

@@ -2,8 +2,8 @@
 #include <iostream>
 
 #include "base/program.h"
-#include "base/text.h"
 #include "cli/commands.h"
+#include "cli/output.h"
 
 namespace lccfs::cli {
 
@@ -26,6 +26,8 @@ A volume that is there already is never overwritten.)"});
               "keep the files' bytes in this pool (may be erasure-coded)");
   line.flag("--for-load", volume_.to_be_loaded,
             "for lccfs load, which has to follow: the data objects\nof a volume whose metadata are lost may be there");
+  line.group("Output");
+  line.flag("--json", json_, "as JSON, for programs");
   line.check([this]() -> Result<> {
     if (!volume_.data_pool.empty() && !address_.local_directory.empty())
       return failure(ErrorCode::invalid, "--data-pool is for volumes in Ceph pools");
@@ -35,8 +37,8 @@ A volume that is there already is never overwritten.)"});
 
 Result<> Mkfs::run() const {
   LCCFS_TRY(const auto store, open_store(address_, {.step_timeout = step_timeout, .create = true}));
-  LCCFS_CHECK(make_volume(*store, system_clock(), volume_));
-  std::cout << "made a volume at " << printable(address_.describe()) << "\n";
+  LCCFS_TRY(const auto uuid, make_volume(*store, system_clock(), volume_));
+  std::cout << (json_ ? made_as_json(uuid, volume_) : made_as_text(address_.describe()));
   if (const Result<> told = store->announce(); !told) print_error("lccfs mkfs", told.error().context);
   return {};
 }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// What the commands that look at a volume print. Pure functions; names may hold any bytes.
+// What the commands print that look at a volume, make one or change one. Pure functions; names may hold any bytes.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "lccfs/object_store.h"
+#include "lccfs/volume.h"
 #include "survey/inode_facts.h"
+#include "survey/load.h"
 #include "survey/usage.h"
 
 namespace lccfs::cli {
@@ -26,5 +28,13 @@ std::string du_as_json(const std::vector<survey::DirectoryUsage>& directories, c
 /// Times are UTC.
 std::string stat_as_text(const survey::InodeFacts& facts, std::uint64_t object_size_bytes);
 std::string stat_as_json(const survey::InodeFacts& facts, std::uint64_t object_size_bytes);
+
+// Of a volume that `mkfs` has made, `upgrade` has upgraded, or would, and `load` has filled; `volume` is its address.
+std::string made_as_text(const std::string& volume);
+std::string made_as_json(const std::string& uuid, const MakeVolumeOptions& options);
+std::string upgrade_as_text(const std::vector<std::string>& features, bool dry_run, const std::string& volume);
+std::string upgrade_as_json(const std::vector<std::string>& features, bool dry_run);
+std::string loaded_as_text(const survey::Loaded& loaded, const std::string& volume);
+std::string loaded_as_json(const survey::Loaded& loaded);
 
 }  // namespace lccfs::cli

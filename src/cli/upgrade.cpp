@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include <iostream>
 
-#include "base/text.h"
 #include "cli/commands.h"
+#include "cli/output.h"
 
 namespace lccfs::cli {
 
 Upgrade::Upgrade(options::CommandLine& program) {
   auto& line = program.add_command({.name = "upgrade",
-                                    .usage = "VOLUME [--dry-run]",
+                                    .usage = "VOLUME [--dry-run] [--json]",
                                     .summary = "Sets the features that this version knows and the volume has not.",
                                     .footer = R"(Examples:
   lccfs upgrade -c /etc/ceph/ceph.conf -p vms --dry-run
@@ -19,17 +19,14 @@ features are named, and nothing is changed. Mounts use the features once they ar
   options::add_address(line, address_);
   line.group("What to do");
   line.flag("--dry-run", dry_run_, "only tell what would be done");
+  line.group("Output");
+  line.flag("--json", json_, "as JSON, for programs");
 }
 
 Result<> Upgrade::run() const {
   LCCFS_TRY(const auto store, open_store(address_, {.step_timeout = step_timeout}));
   LCCFS_TRY(const auto features, upgrade_volume(*store, dry_run_ ? UpgradeMode::only_tell : UpgradeMode::set));
-  const auto volume = "the volume at " + printable(address_.describe());
-  if (features.empty()) {
-    std::cout << "nothing to do: " << volume << " has all features that this version knows\n";
-  } else {
-    std::cout << (dry_run_ ? "would upgrade " : "upgraded ") << volume << ": " << features << "\n";
-  }
+  std::cout << (json_ ? upgrade_as_json(features, dry_run_) : upgrade_as_text(features, dry_run_, address_.describe()));
   return {};
 }
 

@@ -52,18 +52,24 @@ Result<> check_all_know(const KeyPage& records, const std::vector<Feature>& feat
                                              "and mount again (lccfs-gc removes those that have died)");
 }
 
+std::vector<std::string> each_name_of(const std::vector<Feature>& features) {
+  std::vector<std::string> names;
+  for (const auto& feature : features) names.emplace_back(feature.name);
+  return names;
+}
+
 }  // namespace
 
-Result<std::string> upgrade_volume(ObjectStore& store, UpgradeMode mode) {
+Result<std::vector<std::string>> upgrade_volume(ObjectStore& store, UpgradeMode mode) {
   std::optional<Error> unknown;
-  std::string names;
+  std::vector<std::string> names;
   for (;;) {
     LCCFS_TRY(const auto super, objects::read_super(objects::reader_of(store), objects::Instances::all));
     LCCFS_CHECK(format::check_features(super.record, false));
     const auto missing = format::missing_features(super.record);
     if (missing.empty()) return names;
     if (unknown) return std::unexpected(*unknown);
-    names = format::names_of(missing);
+    names = each_name_of(missing);
     LCCFS_CHECK(check_all_know(super.ranges.front(), missing));
     if (mode == UpgradeMode::only_tell) return names;
     auto upgraded = super.record;

@@ -125,7 +125,7 @@ Result<> check_options(const MakeVolumeOptions& options) {
   return {};
 }
 
-Result<> make_volume(ObjectStore& store, Clock& clock, const MakeVolumeOptions& options) {
+Result<std::string> make_volume(ObjectStore& store, Clock& clock, const MakeVolumeOptions& options) {
   LCCFS_CHECK(check_options(options));
   LCCFS_CHECK(check_no_volume(store));
   LCCFS_CHECK(check_empty(store, "here", options.to_be_loaded));
@@ -146,7 +146,8 @@ Result<> make_volume(ObjectStore& store, Clock& clock, const MakeVolumeOptions& 
 
   LCCFS_CHECK(make_or_find_alloc(store));
   LCCFS_CHECK(make_or_find_root(store, clock));
-  return make_super(store, super);
+  LCCFS_CHECK(make_super(store, super));
+  return text_of(super.uuid);
 }
 
 Result<VolumeInfo> describe_volume(ObjectStore& store) {

@@ -62,10 +62,13 @@ class UpgradeTest(AdministrationTest):
         (mount / "before").write_text("x", encoding="utf-8")
         all_names = "space_units, moves, acls, locks, openers, directory_leases"
         self.assertRegex(self.upgrade("--dry-run"), f"^would upgrade .*: {all_names}\n?$")
+        self.assertEqual(json.loads(self.upgrade("--dry-run", "--json")),
+                         {"upgraded": False, "features": all_names.split(", ")})
         self.assertEqual(self.features()["names"], [])
         self.assertRegex(self.upgrade(), f"^upgraded .*: {all_names}\n?$")
         self.assertEqual(self.features()["incompat"], 63)
         self.assertIn("nothing to do", self.upgrade())
+        self.assertEqual(json.loads(self.upgrade("--json")), {"upgraded": False, "features": []})
         (mount / "after").write_text("y", encoding="utf-8")
         mount.remount()
         self.assertEqual(sorted(os.listdir(mount.path)), ["after", "before"])
@@ -104,6 +107,8 @@ class ClientsTest(MountTest):
         (other / "file").write_text("x", encoding="utf-8")
         said = self.volume.said("evict", "--client", str(evicted["number"]))
         self.assertIn("nothing to do: ", said)
+        said = json.loads(self.volume.said("evict", "--client", str(evicted["number"]), "--json"))
+        self.assertEqual((said["evicted"], said["client"]["pid"]), (False, evicted["pid"]))
         self.mount.remount()
         self.assertEqual(os.listdir(self.mount.path), ["file"])
 

@@ -10,7 +10,7 @@ import socket
 import stat
 import subprocess
 
-from harness import MountTest, ROOT, context, digest, mounted_below, pattern_bytes, run, wait_until
+from harness import MountTest, ROOT, context, digest, empty_address, mounted_below, pattern_bytes, run, wait_until
 
 MIB = 1 << 20
 ODD_NAME = b"new\nline \xff \"quoted\" \\"
@@ -83,6 +83,15 @@ class ToolsTest(MountTest):
                     {key: os.getxattr(path, key, follow_symlinks=False)
                      for key in os.listxattr(path, follow_symlinks=False)})
         return facts
+
+
+class MkfsTest(ToolsTest):
+    def test_what_was_made_is_told_to_programs(self):
+        address = empty_address()
+        said = json.loads(self.tool("mkfs", *address.address, "--object-size", "64K", "--label", "VM disks", "--json"))
+        info = address.info()
+        self.assertEqual((said["uuid"], said["label"]), (info["uuid"], "VM disks"))
+        self.assertEqual(said["object_size_bytes"], info["object_size_bytes"])
 
 
 class SpaceTest(ToolsTest):
@@ -186,9 +195,9 @@ class DumpTest(ToolsTest):
             run(context.bin / "lccfs", "dump", *self.volume.address, stdout=file)
         return path
 
-    def load(self, volume, dump, status=0):
+    def load(self, volume, dump, *words, status=0):
         with open(dump, "rb") as file:
-            return self.tool("load", *volume.address, stdin=file, status=status)
+            return self.tool("load", *volume.address, *words, stdin=file, status=status)
 
     def test_a_loaded_volume_has_the_same_tree(self):
         self.make_tree()
@@ -259,7 +268,8 @@ class DumpTest(ToolsTest):
         self.load(other_size, self.scratch("volume.dump"), status=1)
         self.assertIn("objects of 65536 bytes", self.errors)
         run(context.bin / "lccfs-fsck", *empty.address)
-        self.load(empty, self.scratch("volume.dump"))
+        said = json.loads(self.load(empty, self.scratch("volume.dump"), "--json"))
+        self.assertEqual(said, {"inodes": 14, "left_out": 0})
 
     def test_a_load_that_is_killed_is_run_again(self):
         folder = self.mount / "many"

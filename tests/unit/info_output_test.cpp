@@ -110,3 +110,15 @@ TEST_CASE("info says of a live client whether it is there") {
   CHECK(as_text(info).find("3 live by its record, but dead: ") != std::string::npos);
   CHECK(presence() == "dead");
 }
+
+TEST_CASE("evict says what the client was, and whether there was anything to do") {
+  auto client = some_volume().instances.front();
+  const auto json = [&] { return nlohmann::json::parse(cli::evicted_as_json(client)); };
+  CHECK(cli::evicted_as_text(client).starts_with("nothing to do: 3 live: pid 4711 on alpha"));
+  CHECK(json()["evicted"] == false);
+  client.is_live = true;
+  CHECK(cli::evicted_as_text(client).starts_with("evicted 3 live: pid 4711 on alpha"));
+  CHECK(json()["evicted"] == true);
+  CHECK(json()["client"]["number"] == 3);
+  CHECK(nlohmann::json::array({json()["client"]}) == nlohmann::json::parse(cli::clients_as_json({client})));
+}

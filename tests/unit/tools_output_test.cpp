@@ -60,6 +60,26 @@ TEST_CASE("du has a line for each directory after those below it, and odd names 
       (json["bytes"] == 5000 && json["directories"].size() == 4 && json["directories"][0]["path"] == "/a/b\\x0a\\xff"));
 }
 
+TEST_CASE("what was made, upgraded or loaded is told in a line, and as JSON") {
+  using nlohmann::json;
+  CHECK(cli::made_as_text("-p \x1b") == "made a volume at -p \\x1b\n");
+  const auto made = json::parse(cli::made_as_json("0123", {.label = "VM disks", .data_pool = "fast"}));
+  CHECK((made["uuid"] == "0123" && made["label"] == "VM disks" && made["data_pool"] == "fast"));
+  CHECK((made["object_size_bytes"] == 4194304 && made["grace_seconds"] == 60 && made["to_be_loaded"] == false));
+
+  CHECK(cli::upgrade_as_text({"acls", "locks"}, false, "-p vms") == "upgraded the volume at -p vms: acls, locks\n");
+  CHECK(cli::upgrade_as_text({"acls"}, true, "-p vms") == "would upgrade the volume at -p vms: acls\n");
+  CHECK(cli::upgrade_as_text({}, false, "-p vms").starts_with("nothing to do: the volume at -p vms has all features"));
+  CHECK(json::parse(cli::upgrade_as_json({"acls", "locks"}, false)) ==
+        json{{"upgraded", true}, {"features", {"acls", "locks"}}});
+  CHECK(json::parse(cli::upgrade_as_json({"acls"}, true)) ==
+        json{{"upgraded", false}, {"features", json::array({"acls"})}});
+  CHECK(json::parse(cli::upgrade_as_json({}, false)) == json{{"upgraded", false}, {"features", json::array()}});
+
+  CHECK(cli::loaded_as_text({.inodes = 1234}, "-p vms") == "loaded 1,234 inodes into the volume at -p vms\n");
+  CHECK(json::parse(cli::loaded_as_json({.inodes = 1234, .left_out = 2})) == json{{"inodes", 1234}, {"left_out", 2}});
+}
+
 TEST_CASE("a mount's source is the volume's address") {
   VolumeAddress address;
   cli::set_volume_of_source("vms/nova/x", address);

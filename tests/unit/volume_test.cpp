@@ -28,9 +28,9 @@ struct EmptyPool {
 
 TEST_CASE("a new volume is as it was asked for, and can be used") {
   EmptyPool pool;
-  need(make_volume(*pool.client, pool.clock, {1U << 20, "images", 90, "fast"}));
+  const std::string uuid = need(make_volume(*pool.client, pool.clock, {1U << 20, "images", 90, "fast"}));
   const VolumeInfo info = need(describe_volume(*pool.client));
-  CHECK(info.uuid.size() == 36);
+  CHECK((info.uuid == uuid && uuid.size() == 36));
   CHECK(info.label == "images");
   CHECK(info.data_pool == "fast");
   CHECK(info.format_version == format::format_version);
