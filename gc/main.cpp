@@ -13,6 +13,7 @@
 #include "gc/daemon.h"
 #include "gc/report.h"
 #include "metrics/measured_store.h"
+#include "options/progress.h"
 
 namespace lccfs::gc {
 namespace {
@@ -57,7 +58,11 @@ int collect(const Command& command) {
   std::stop_source stop;
   signals.hold();
   signals.handle_with([&stop] { stop.request_stop(); });
-  const auto report = collect_once(store, system_clock(), worker_options(command), stop.get_token());
+  options::ProgressBar bar(system_clock(), options::terminal(!command.json));
+  WorkerOptions how = worker_options(command);
+  how.on_progress = [&bar](std::uint64_t removed) { bar.show({removed, 0, "objects removed"}); };
+  const auto report = collect_once(store, system_clock(), how, stop.get_token());
+  bar.clear();
   if (!report) return failed(report.error(), command.address);
   const int status = print_report(command, *report);
   return stop.stop_requested() ? failed("interrupted") : status;

@@ -16,7 +16,8 @@ constexpr int most_passes = 8;
 reclaim::CollectorOptions collector_options(const WorkerOptions& options, std::chrono::seconds grace_of_volume) {
   return {.jobs = options.jobs,
           .operations_per_second = options.operations_per_second,
-          .grace = options.grace.value_or(grace_of_volume)};
+          .grace = options.grace.value_or(grace_of_volume),
+          .on_progress = options.on_progress};
 }
 
 Result<PassReport> run_passes(Worker& worker, const std::stop_token& stop) {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -16,6 +17,8 @@ struct WorkerOptions {
   unsigned jobs = 16;
   std::uint64_t operations_per_second = 0;    ///< 0: no limit
   std::optional<std::chrono::seconds> grace;  ///< nullopt: the volume's own
+  /// As CollectorOptions has it.
+  std::function<void(std::uint64_t objects_removed)> on_progress = nullptr;
 };
 
 class Worker {

@@ -19,6 +19,7 @@ Result<PassReport> Collector::pass(const std::stop_token& stop) {
   const auto began = instance_.clock().elapsed();
   PassReport report;
   Tally tally;
+  tally.on_progress = options_.on_progress;
   Pace pace(instance_.clock(), options_.jobs, options_.operations_per_second, stop);
   const Recount recount(instance_, pace, tally, stop);
   bool more = true;

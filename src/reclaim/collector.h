@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -24,6 +25,8 @@ struct CollectorOptions {
   unsigned jobs = 16;                       ///< store operations in flight
   std::uint64_t operations_per_second = 0;  ///< of those that change something; 0: no limit
   std::chrono::seconds grace{60};           ///< items of live instances that are younger are left alone
+  /// What this pass has removed, inodes and data objects: on its threads, but on one at a time.
+  std::function<void(std::uint64_t objects_removed)> on_progress = nullptr;
 };
 
 /// A client that a pass met.

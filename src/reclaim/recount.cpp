@@ -162,6 +162,7 @@ Result<bool> Recount::remove_data(const Inode& file) const {
       const ObjectIndex index{block * MapBlock::objects + i};
       const auto bytes = file.map.bytes_there(index, instance_.super().object_size_bytes, file.size_bytes);
       pace_.enter();
+      tally_.tell();  // not in the completion: it waits for nobody
       instance_.store().remove_data(format::data_object(file.ino, index),
                                     [this, bytes, done = steps.next()](Result<> removed) mutable {
                                       pace_.leave();
@@ -187,6 +188,7 @@ Result<bool> Recount::remove(const Assessment& dead, TimeSpec logged) const {
   if (!data_gone) return false;
   LCCFS_TRY(const bool removed, apply(txn::remove_dead_inode(inode.ino, inode.version)));
   if (removed) ++tally_.inodes_removed;
+  tally_.tell();
   return removed;
 }
 

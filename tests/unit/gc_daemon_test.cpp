@@ -10,7 +10,9 @@
 
 #include "base/log.h"
 #include "lccfs/volume.h"
+#include "options/progress.h"
 #include "support/catch.h"
+#include "support/file_calls.h"
 #include "support/test_volume.h"
 
 namespace lccfs {
@@ -156,6 +158,38 @@ TEST_CASE("a run that fails leaves no instance of its own behind") {
   });
   CHECK_FALSE(gc::collect_once(client, world.volume.clock(), {.grace = seconds(0)}, {}));
   CHECK(world.instances() == instances);
+}
+
+TEST_CASE("a run that somebody looks at shows how many objects it has removed, and never fewer than before") {
+  const unsigned jobs = GENERATE(1U, 16U);
+  World world;
+  constexpr std::uint64_t data_objects = 200;
+  {
+    const auto mount = world.volume.mount();
+    const auto file = test::create_file(*mount.file_system, "f");
+    for (std::uint64_t i = 0; i < data_objects; ++i)
+      need(test::write_at(*mount.file_system, file.handle, i << 22, "x"));
+    test::close_file(*mount.file_system, file.handle);
+    need(mount->unlink(root_ino, "f"));
+    need(mount->unmount());
+  }
+  world.leave_garbage();
+  std::vector<std::string> terminal;
+  options::ProgressBar bar(world.volume.clock(), [&](const std::string& text) { terminal.push_back(text); });
+  std::vector<std::uint64_t> told;
+  const auto show = [&](std::uint64_t removed) {
+    told.push_back(removed);
+    world.volume.clock().advance(std::chrono::milliseconds(50));
+    bar.show({removed, 0, "objects removed"});
+  };
+  const auto store = world.volume.new_client();
+  const auto report =
+      need(gc::collect_once(store, world.volume.clock(), {.jobs = jobs, .grace = seconds(0), .on_progress = show}, {}));
+  CHECK((report.data_objects_removed == data_objects && report.inodes_removed == 3));
+  CHECK(std::ranges::is_sorted(told));
+  if (jobs == 1) CHECK(told.back() == data_objects + 3);  // of several, one that finds another telling passes by
+  REQUIRE(terminal.size() > 10);
+  CHECK(terminal.back().contains(" objects removed, "));
 }
 
 TEST_CASE("a daemon that was fenced continues as a new client") {
