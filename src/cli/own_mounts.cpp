@@ -82,13 +82,10 @@ dev_t device_of(const std::string& path) {
   return stat(path.c_str(), &found) == 0 ? found.st_dev : 0;
 }
 
-enum class Unmount { if_unused, at_once };
-
 /// Does nothing where nothing is mounted.
-void unmount(const std::string& path, Unmount how) {
-  const bool at_once = how == Unmount::at_once;
-  if (umount2(path.c_str(), UMOUNT_NOFOLLOW | (at_once ? MNT_DETACH : 0)) == 0 || errno != EPERM) return;
-  const char* const words[] = {"fusermount3", at_once ? "-uzq" : "-uq", path.c_str(), nullptr};
+void unmount_at_once(const std::string& path) {
+  if (umount2(path.c_str(), UMOUNT_NOFOLLOW | MNT_DETACH) == 0 || errno != EPERM) return;
+  const char* const words[] = {"fusermount3", "-uzq", path.c_str(), nullptr};
   pid_t helper = 0;
   if (posix_spawnp(&helper, words[0], nullptr, nullptr, const_cast<char* const*>(words), environ) == 0)
     waitpid(helper, nullptr, 0);
@@ -148,20 +145,16 @@ Result<OwnMount> OwnMount::make(const VolumeAddress& address, const std::string&
 OwnMount::~OwnMount() {
   if (path_.empty()) return;
   if (process_ > 0) end_process();
-  unmount(path_, Unmount::at_once);  // of a program that was ended before it served
+  unmount_at_once(path_);  // of a program that had to be killed
   rmdir(path_.c_str());
 }
 
-/// A mount that is just being made, or looked at, is not unmounted by one signal: so it is tried until the program, which
-/// stores everything first, has ended.
+/// The program stores everything first.
 void OwnMount::end_process() const {
   kill(process_, SIGTERM);
   const auto end = system_clock().elapsed() + longest_unmount;
   bool ended = has_ended(process_);
-  for (; !ended && system_clock().elapsed() < end; ended = has_ended(process_)) {
-    unmount(path_, Unmount::if_unused);
-    system_clock().sleep_for(between_looks);
-  }
+  for (; !ended && system_clock().elapsed() < end; ended = has_ended(process_)) system_clock().sleep_for(between_looks);
   if (!ended) {
     kill(process_, SIGKILL);
     waitpid(process_, nullptr, 0);

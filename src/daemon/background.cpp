@@ -12,10 +12,22 @@
 
 namespace lccfs::daemon {
 
+namespace {
+
+volatile pid_t waited_for = 0;
+
+void pass_on(int signal) { kill(waited_for, signal); }
+
+}  // namespace
+
 int Background::status_of(int child) const {
   int status = 0;
   if (waitpid(child, &status, 0) != child) return program_.system_error;
   if (WIFEXITED(status)) return WEXITSTATUS(status);
+  if (WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGINT) {
+    std::fprintf(stderr, "%s: interrupted\n", program_.name);
+    return program_.interrupted;
+  }
   std::fprintf(stderr, "%s: ended by signal %d before it was ready\n", program_.name, WTERMSIG(status));
   return program_.internal_error;
 }
@@ -29,7 +41,17 @@ int Background::wait_until_ready(int child_fd, int child) const {
 std::optional<int> Background::fork() {
   int fds[2];
   if (pipe2(fds, O_CLOEXEC) != 0) return program_.system_error;
+  // A SIGTERM comes to one process alone, mostly the parent. It waits until that can pass it on.
+  sigset_t sigterm, before;
+  sigemptyset(&sigterm);
+  sigaddset(&sigterm, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &sigterm, &before);
   const pid_t child = ::fork();
+  if (child > 0) {
+    waited_for = child;
+    std::signal(SIGTERM, pass_on);
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (child < 0) return program_.system_error;
   if (child > 0) {
     ::close(fds[1]);

@@ -14,7 +14,8 @@ class Background {
  public:
   explicit Background(const Program& program) : program_(program) {}
 
-  /// In the parent: waits until the child is ready or gone, and answers the status to exit with. In the child: nullopt.
+  /// In the parent: waits until the child is ready or gone, and answers the status to exit with; a SIGTERM goes to the
+  /// child. In the child: nullopt.
   /// The child keeps its terminal until it is ready, for its error line.
   std::optional<int> fork();
   /// In the child: the work has begun. Without a fork() before it: tells systemd so, if that waits for it.

@@ -51,28 +51,22 @@ void EndSignals::handle_with(std::function<void()> handler) {
   changed_.notify_all();
 }
 
-/// The first that ends something.
-int EndSignals::next_signal() {
+void EndSignals::watch() {
   const sigset_t awaited = set_of({SIGTERM, SIGINT, SIGHUP, stop_signal});
-  for (;;) {
-    int signal = 0;
+  for (int signal = 0;;) {
     sigwait(&awaited, &signal);
-    if (signal != SIGHUP || hangup_ == Hangup::ends) return signal;
-    {
-      const Lock lock(mutex_);
-      if (!held_) return signal;
+    if (signal == stop_signal) return;
+    Lock lock(mutex_);
+    if (!held_) {
+      std::fprintf(stderr, "%s: interrupted\n", program_.name);
+      _exit(program_.interrupted);
     }
+    if (signal != SIGHUP || hangup_ == Hangup::ends) return end(lock);
     log::reopen();
   }
 }
 
-void EndSignals::watch() {
-  if (next_signal() == stop_signal) return;
-  Lock lock(mutex_);
-  if (!held_) {
-    std::fprintf(stderr, "%s: interrupted\n", program_.name);
-    _exit(program_.interrupted);
-  }
+void EndSignals::end(Lock& lock) {
   changed_.wait(lock, [this]() REQUIRES(mutex_) { return handler_ || stopping_; });
   if (stopping_) return;
   // The next one is not asked for its patience; a log that is rotated now is no reason to end at once.
@@ -83,6 +77,7 @@ void EndSignals::watch() {
   const sigset_t stop = set_of({stop_signal});
   int signal = 0;
   sigwait(&stop, &signal);  // stays, as the one thread that takes the next signal
+  lock.lock();
 }
 
 }  // namespace lccfs::daemon

@@ -30,7 +30,7 @@ class EndSignals {
 
  private:
   void watch();
-  int next_signal();
+  void end(Lock& lock) REQUIRES(mutex_);
 
   const Program program_;
   const Hangup hangup_;

@@ -96,10 +96,12 @@ struct Running {
   std::unique_ptr<daemon::Monitor> monitor;
 };
 
-Result<> serve(FileSystem& fs, const Command& command, daemon::Background& background, daemon::EndSignals& signals,
-               std::optional<MountLock>& mount_lock, Running running) {
+/// false: a signal came before the mount was ready, and it has ended.
+Result<bool> serve(FileSystem& fs, const Command& command, daemon::Background& background, daemon::EndSignals& signals,
+                   std::optional<MountLock>& mount_lock, Running running) {
+  // While nothing is mounted, a signal need not wait for the store, which may be away.
   LCCFS_TRY(const std::unique_ptr<Session> session,
-            Session::mount(fs, system_clock(), session_options(command, running.metrics)));
+            Session::mount(fs, system_clock(), session_options(command, running.metrics), [&] { signals.hold(); }));
   if (auto lock = lock_mount(session->device(), command.mountpoint)) mount_lock.emplace(std::move(*lock));
   signals.handle_with([&session] { session->end(); });
   std::jthread collector;
@@ -108,14 +110,17 @@ Result<> serve(FileSystem& fs, const Command& command, daemon::Background& backg
   }
   running.monitor->serve({program.name, daemon::source_of(command.address), command.mountpoint},
                          [&](metrics::Exposition& page) { running.metrics->write(page, fs); });
+  bool was_ready = false;
   const Result<> served = session->serve([&] {
+    was_ready = true;
     log::info("mounted " + command.address.describe() + " on " + command.mountpoint);
     background.ready();
   });
   signals.handle_with([] {});
   running.monitor.reset();
   if (geteuid() == 0) forget_umount_helper(command.mountpoint);
-  return served;
+  LCCFS_CHECK(served);
+  return was_ready;
 }
 
 int mount_and_serve(const Command& command, daemon::Background& background) {
@@ -130,8 +135,7 @@ int mount_and_serve(const Command& command, daemon::Background& background) {
   const auto metrics = running.metrics;  // until the store behind the file system is gone, too
   const auto fs = open_volume(command, *metrics);
   if (!fs) return complain(program, fs.error().context, program.failed);
-  signals.hold();
-  const Result<> served = serve(**fs, command, background, signals, mount_lock, std::move(running));
+  const auto served = serve(**fs, command, background, signals, mount_lock, std::move(running));
   const Result<> ended = (*fs)->unmount();
   if (!served) {
     log::error(served.error().context);
@@ -142,6 +146,7 @@ int mount_and_serve(const Command& command, daemon::Background& background) {
     return program.failed;
   }
   if (mount_lock) mount_lock->stored();
+  if (!*served) return complain(program, "interrupted", program.interrupted);
   log::info("unmounted " + command.mountpoint);
   return EXIT_SUCCESS;
 }

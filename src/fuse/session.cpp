@@ -94,9 +94,10 @@ Session::~Session() {
   ::close(wake_fd_);
 }
 
-Result<std::unique_ptr<Session>> Session::mount(FileSystem& fs, Clock& clock, const SessionOptions& options) {
+Result<std::unique_ptr<Session>> Session::mount(FileSystem& fs, Clock& clock, const SessionOptions& options,
+                                                const std::function<void()>& about_to_mount) {
   std::unique_ptr<Session> session(new Session(fs, clock, options));
-  LCCFS_CHECK(session->start());
+  LCCFS_CHECK(session->start(about_to_mount));
   return session;
 }
 
@@ -107,8 +108,9 @@ Result<> Session::hold_subdirectory() {
   return {};
 }
 
-Result<> Session::start() {
+Result<> Session::start(const std::function<void()>& about_to_mount) {
   LCCFS_CHECK(hold_subdirectory());
+  about_to_mount();
   std::string program = "lccfs-fuse", flag = "-o", options = mount_options(options_);
   std::vector<char*> words = {program.data(), flag.data(), options.data()};
   fuse_args arguments = FUSE_ARGS_INIT(static_cast<int>(words.size()), words.data());
@@ -127,8 +129,16 @@ Result<> Session::start() {
   return {};
 }
 
+// Also after an error: end() may be waiting for the kernel, which waits for us.
 Result<> Session::serve(const std::function<void()>& ready) {
-  LCCFS_CHECK(negotiate());
+  Result<> served = serve_all(ready);
+  close();
+  return served;
+}
+
+Result<> Session::serve_all(const std::function<void()>& ready) {
+  LCCFS_TRY(const bool is_mounted, negotiate());
+  if (!is_mounted) return {};
   const std::jthread ticks = run_periodically(
       serving_.clock, [] { return tick_period; },
       [this](const std::stop_token&) {
@@ -142,15 +152,15 @@ Result<> Session::serve(const std::function<void()>& ready) {
   ready();
   for (;;) {
     LCCFS_TRY(const bool more, serve_one());
-    if (!more) break;
+    if (!more) return {};
   }
-  close();
-  return {};
 }
 
-/// The kernel's first request settles what the two speak; what is mounted answers nobody before.
-Result<> Session::negotiate() {
+/// The kernel's first request settles what the two speak; what is mounted answers nobody before. false: end() came
+/// first.
+Result<bool> Session::negotiate() {
   LCCFS_TRY(const bool more, serve_one());
+  if (!more && end_wanted_) return false;
   if (!more) return failure(ErrorCode::io, options_.mountpoint + " was unmounted before it was ready");
   const auto readahead = set_readahead(device_, options_.readahead_bytes);
   if (!readahead) log::warning(readahead.error().context);
@@ -158,7 +168,7 @@ Result<> Session::negotiate() {
   const int fd = fuse_session_fd(session_);
   if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) != 0)
     return failure(ErrorCode::io, std::string("/dev/fuse: ") + std::strerror(errno));
-  return {};
+  return true;
 }
 
 Result<bool> Session::serve_one() {
@@ -208,6 +218,7 @@ void Session::begin_to_end() {
 }
 
 void Session::end() {
+  end_wanted_ = true;
   std::call_once(ends_, [this] { begin_to_end(); });
 }
 

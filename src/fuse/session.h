@@ -32,14 +32,16 @@ struct SessionOptions {
 
 class Session {
  public:
-  /// Mounts. `fs` and `clock` outlive the session.
-  static Result<std::unique_ptr<Session>> mount(FileSystem& fs, Clock& clock, const SessionOptions& options);
+  /// Mounts. `fs` and `clock` outlive the session. `about_to_mount` is called before anything is mounted, when the store
+  /// is asked for nothing more.
+  static Result<std::unique_ptr<Session>> mount(
+      FileSystem& fs, Clock& clock, const SessionOptions& options, const std::function<void()>& about_to_mount = [] {});
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  /// Serves the kernel until the mount has ended; nothing is in flight then. `ready` is called once: from then on the
-  /// mount answers.
+  /// Serves the kernel until the mount has ended; nothing is in flight then, and nothing is mounted. `ready` is called
+  /// once: from then on the mount answers. It is not called if end() was called early enough: that is no error.
   Result<> serve(const std::function<void()>& ready);
 
   /// "major:minor", as MountEntry has it; empty: not known.
@@ -51,9 +53,10 @@ class Session {
 
  private:
   Session(FileSystem& fs, Clock& clock, const SessionOptions& options);
-  Result<> start();
+  Result<> start(const std::function<void()>& about_to_mount);
   Result<> hold_subdirectory();
-  Result<> negotiate();
+  Result<> serve_all(const std::function<void()>& ready);
+  Result<bool> negotiate();
   Result<bool> serve_one();
   bool wait_for_requests();
   void begin_to_end();
@@ -70,7 +73,8 @@ class Session {
   std::string device_;                          // as MountEntry has it: tells our mount from another at the same place
   const int wake_fd_;                           // an eventfd: the serving thread is to look at ending_
   std::chrono::nanoseconds drain_deadline_{0};  // set before ending_
-  std::atomic<bool> ending_{false};
+  std::atomic<bool> end_wanted_{false};         // end() was called
+  std::atomic<bool> ending_{false};             // and has done its part
   bool closed_ = false;
 };
 

@@ -15,10 +15,12 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <future>
 #include <thread>
 
+#include "fuse/mount_table.h"
 #include "lccfs/volume.h"
 #include "support/acls.h"
 #include "support/catch.h"
@@ -365,6 +367,70 @@ TEST_CASE("an unmount from outside ends the session") {
   write_all(mount.path("f"), "x");
   REQUIRE(umount2(mount.mountpoint().c_str(), 0) == 0);
   CHECK(mount.wait_for_end());
+}
+
+/// Mounted, and not served yet; `act` is called in between, and may leave a thread to it.
+using Act = std::function<std::jthread(fuse::Session& session, const std::string& path)>;
+Result<> serve_after(bool& was_ready, const Act& act) {
+  const auto cluster = ScriptedCluster::make();
+  need(make_volume(*cluster->new_client(), system_clock(), {}));
+  const auto fs = need(mount_volume(cluster->new_client(), system_clock(), {}));
+  fuse::SessionOptions options;
+  options.mountpoint = (std::filesystem::temp_directory_path() / "lccfs-session-XXXXXX").string();
+  options.source = "a,b";
+  options.drain_limit = std::chrono::milliseconds(0);
+  REQUIRE(mkdtemp(options.mountpoint.data()) != nullptr);
+  bool told = false;
+  const auto session = need(fuse::Session::mount(*fs, system_clock(), options, [&] {
+    told = true;
+    CHECK_FALSE(fuse::mounted_at(options.mountpoint));
+  }));
+  CHECK(told);
+  REQUIRE(fuse::mounted_at(options.mountpoint));
+  std::jthread acting = act(*session, options.mountpoint);
+  Result<> served = session->serve([&] { was_ready = true; });
+  if (acting.joinable()) acting.join();
+  CHECK_FALSE(fuse::mounted_at(options.mountpoint));
+  need(fs->unmount());
+  std::filesystem::remove(options.mountpoint);
+  return served;
+}
+
+TEST_CASE("a session that is to end before it serves ends cleanly, and was never ready") {
+  if (!can_mount()) return;
+  bool was_ready = false;
+  CHECK(serve_after(was_ready, [](fuse::Session& session, const std::string&) {
+    session.end();
+    return std::jthread();
+  }));
+  CHECK_FALSE(was_ready);
+}
+
+TEST_CASE("a session that is to end while somebody waits for its first answer ends cleanly") {
+  if (!can_mount()) return;
+  bool was_ready = false;
+  std::jthread looking;
+  CHECK(serve_after(was_ready, [&](fuse::Session& session, const std::string& path) {
+    std::promise<void> begun;
+    looking = std::jthread([&begun, path] {
+      begun.set_value();
+      struct stat values = {};
+      stat(path.c_str(), &values);
+    });
+    begun.get_future().wait();
+    return std::jthread([&session] { session.end(); });
+  }));
+}
+
+TEST_CASE("what others have unmounted before it was ready is an error") {
+  if (!can_mount()) return;
+  bool was_ready = false;
+  const auto served = serve_after(was_ready, [](fuse::Session&, const std::string& path) {
+    REQUIRE(umount2(path.c_str(), UMOUNT_NOFOLLOW) == 0);
+    return std::jthread();
+  });
+  REQUIRE_FALSE(served);
+  CHECK(served.error().context.contains("was unmounted before it was ready"));
 }
 
 TEST_CASE("a mount in use ends too, and its users are told") {
