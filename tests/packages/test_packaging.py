@@ -47,6 +47,8 @@ class InstalledTest(unittest.TestCase):
         self.assertEqual(programs - pages, set())
         completed = {path.name for path in (self.folder / "usr/share/bash-completion/completions").iterdir()}
         self.assertEqual({name for name in programs if "mount" not in name}, completed)
+        first_line = self.zsh_completion().read_text(encoding="utf-8").splitlines()[0]
+        self.assertEqual(set(first_line.split()), completed | {"#compdef"})
 
     def test_systemd_finds_nothing_wrong_with_the_units(self):
         units = self.folder / "usr/lib/systemd/system"
@@ -64,6 +66,9 @@ class InstalledTest(unittest.TestCase):
                 about_ours = [line for line in done.stderr.splitlines() if "lccfs" in line]
                 self.assertEqual((done.returncode, about_ours), (0, []))
 
+    def zsh_completion(self):
+        return self.folder / "usr/share/zsh/site-functions/_lccfs"
+
     def complete(self, *words):
         """What bash offers for the last word."""
         script = """
@@ -71,22 +76,54 @@ class InstalledTest(unittest.TestCase):
             . "$1"; shift
             COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}
             _lccfs "$1" && printf '%s\\n' "${COMPREPLY[@]}" """
-        completion = self.folder / "usr/share/bash-completion/completions/lccfs"
-        done = subprocess.run(["bash", "-c", script, "bash", completion, *words], check=True, capture_output=True, text=True,
+        return self.said("bash", script, self.folder / "usr/share/bash-completion/completions/lccfs", *words)
+
+    def complete_in_zsh(self, *words):
+        """The same of zsh, which itself leaves what does not begin so."""
+        script = """
+            compadd() { shift; print -rl -- ${(M)@:#$PREFIX*} }
+            compset() { PREFIX=${PREFIX#${~2}} }
+            _files() { print -r -- "files$*" }
+            completion=$1; shift
+            words=("$@") CURRENT=$# PREFIX=${@[-1]}
+            . $completion """
+        return self.said("zsh", script, self.zsh_completion(), *words)
+
+    def said(self, shell, script, *words):
+        done = subprocess.run([shell, "-c", script, shell, *words], check=True, capture_output=True, text=True,
                               env=os.environ | {"PATH": f"{context.bin}:{os.environ['PATH']}"})
         self.assertEqual(done.stderr, "")
         return set(done.stdout.split())
 
-    def test_bash_completes_commands_and_options_of_each(self):
-        self.assertLessEqual({"mkfs", "info", "auth", "upgrade"}, self.complete("lccfs", ""))
-        self.assertEqual(self.complete("lccfs", "mk"), {"mkfs"})
-        self.assertLessEqual({"--json", "--pool", "--help"}, self.complete("lccfs", "info", "-"))
-        self.assertEqual(self.complete("lccfs", "info", "--js"), {"--json"})
-        self.assertEqual(self.complete("lccfs", "mkfs", "--obj"), {"--object-size"})
-        self.assertEqual(self.complete("lccfs-fuse", "--mountp"), {"--mountpoint"})
-        self.assertEqual(self.complete("lccfs-gc", "-p", "x", "--dr"), {"--dry-run"})
-        self.assertEqual(self.complete("lccfs-fsck", "--re"), {"--repair"})
-        self.assertEqual(self.complete("lccfs-gc", "--log-level", "w"), {"warning"})
+    def test_shells_complete_commands_and_options_of_each(self):
+        for complete in (self.complete, self.complete_in_zsh):
+            with self.subTest(complete.__name__):
+                self.assertLessEqual({"mkfs", "info", "auth", "upgrade"}, complete("lccfs", ""))
+                self.assertEqual(complete("lccfs", "mk"), {"mkfs"})
+                self.assertLessEqual({"--json", "--pool", "--help"}, complete("lccfs", "info", "-"))
+                for command in ("info", "mkfs", "evict", "upgrade", "load"):
+                    self.assertEqual(complete("lccfs", command, "--js"), {"--json"})
+                self.assertEqual(complete("lccfs", "mkfs", "--obj"), {"--object-size"})
+                self.assertEqual(complete("lccfs-fuse", "--mountp"), {"--mountpoint"})
+                self.assertEqual(complete("lccfs-gc", "-p", "x", "--dr"), {"--dry-run"})
+                self.assertEqual(complete("lccfs-fsck", "--re"), {"--repair"})
+                self.assertEqual(complete("lccfs-gc", "--log-level", "w"), {"warning"})
+                self.assertEqual(complete("lccfs-gc", "-p", "x", "--local", "/no/such"),
+                                 {"files-/"} if complete == self.complete_in_zsh else set())
+
+    def test_zsh_takes_values_behind_an_equals_sign(self):
+        self.assertEqual(self.complete_in_zsh("lccfs-gc", "--log-level=w"), {"warning"})
+        self.assertEqual(self.complete_in_zsh("lccfs-fuse", "--conf=/e"), {"files"})
+
+    def test_zsh_finds_its_completion_for_all_programs(self):
+        script = """
+            fpath=($1 $fpath)
+            autoload -Uz compinit
+            compinit -u -D
+            print -rl -- $_comps[lccfs] $_comps[lccfs-fuse] $_comps[lccfs-gc] $_comps[lccfs-fsck] """
+        done = subprocess.run(["zsh", "-fc", script, "zsh", self.zsh_completion().parent], check=True, capture_output=True,
+                              text=True)
+        self.assertEqual((done.stdout.split(), done.stderr), (["_lccfs"] * 4, ""))
 
 
 class InStepTest(unittest.TestCase):
