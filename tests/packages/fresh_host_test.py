@@ -15,6 +15,8 @@ from places import ROOT, context
 
 GUIDE = ROOT / "docs" / "guide" / "ten-minutes.md"
 RECOVERY_LIMIT_S = 180
+# What a cluster that nobody has told otherwise does with a new pool; the tests' own clusters are smaller.
+AS_CEPH_HAS_IT = {"osd pool default size": 3, "osd pool default min size": 2, "osd pool default pg autoscale mode": "on"}
 
 
 def blocks():
@@ -33,10 +35,10 @@ def setUpModule():
     global package, cluster, admin, node  # what a module's tests share
     package = next((ROOT / "build-deb").glob("lccfs_*.deb"))
     folder = tempfile.mkdtemp(prefix="lccfs-packages-")
-    cluster = Cluster(folder)
+    cluster = Cluster(folder, conf=AS_CEPH_HAS_IT)
     unittest.addModuleCleanup(shutil.rmtree, folder)
     unittest.addModuleCleanup(cluster.stop)
-    cluster.start()
+    cluster.start(osds=3)
     admin, node = FreshHost("lccfs-admin"), FreshHost("lccfs-node")
     for host in [admin, node]:
         unittest.addModuleCleanup(host.stop)
@@ -49,7 +51,7 @@ def setUpModule():
         admin.run(script)
     keyring = "/etc/ceph/ceph.client.lccfs.keyring"
     node.put(f"{admin.root}{keyring}", keyring)
-    for heading in ["On each host that mounts", "A collector", "A mount that comes back by itself"]:
+    for heading in ["On each host that mounts", "A collector", "A mount that comes back by itself", "Is all right?"]:
         for script in guide.pop(heading):
             node.run(script)
         if heading == "On each host that mounts":
@@ -83,6 +85,21 @@ class GuideTest(unittest.TestCase):
             node.run("umount /mnt/part")
         refused = node.run("mount -t lccfs vms:/guests/.. /mnt/part", check=False)
         self.assertEqual((refused.returncode, len(refused.stderr.splitlines())), (1, 1))
+
+
+    def test_the_mount_comes_before_nova_and_libvirt_by_the_names_that_their_packages_have(self):
+        listed = node.output("cd $(mktemp -d) && apt-get download -qq nova-compute libvirt-daemon-system && "
+                             "for package in *.deb; do dpkg-deb -c $package; done")
+        packaged = set(re.findall(r"/([\w-]+\.service)$", listed, re.M))
+        before = set(node.output("systemctl show -P Before lccfs@vms").split())
+        self.assertLessEqual({"nova-compute.service", "libvirtd.service", "libvirt-guests.service"}, packaged & before)
+
+    def test_the_doctor_finds_nothing_to_change(self):
+        for peer in ["", "--peer /mnt/lccfs"]:
+            said = json.loads(node.output(f"lccfs doctor -p vms --json {peer}"))
+            self.assertEqual([one for one in said["checks"] if one["verdict"] != "ok"], [])
+            self.assertLessEqual({"store", "fence", "pool vms, copies", "clock", "migration"},
+                                 {one["name"] for one in said["checks"]})
 
 
 class RecoveryTest(unittest.TestCase):
