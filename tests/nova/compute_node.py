@@ -42,6 +42,7 @@ from oslo_concurrency import lockutils
 from oslo_log import log as logging
 
 import guests
+import guide
 
 CONF = nova.conf.CONF
 NO_NETWORK = network_model.NetworkInfo([])
@@ -102,14 +103,13 @@ class Node:
     def _configure(self, host, address, instances_path):
         CONF([], project="nova", default_config_files=[])
         for group, name, value in [
-                (None, "host", host), (None, "my_ip", address), (None, "instances_path", instances_path),
-                (None, "state_path", str(self._shared / host)), (None, "default_ephemeral_format", "ext4"),
-                ("libvirt", "virt_type", "qemu"), ("libvirt", "cpu_mode", "none"), ("libvirt", "images_type", "qcow2"),
-                ("libvirt", "snapshots_directory", os.path.join(instances_path, "snapshots")),
-                ("libvirt", "remote_filesystem_transport", "ssh"), ("libvirt", "inject_partition", -2),
-                ("vnc", "enabled", False), ("workarounds", "skip_cpu_compare_on_dest", True),
+                (None, "host", host), (None, "my_ip", address), (None, "state_path", str(self._shared / host)),
+                (None, "default_ephemeral_format", "ext4"), ("libvirt", "virt_type", "qemu"),
+                ("libvirt", "cpu_mode", "none"), ("libvirt", "inject_partition", -2), ("vnc", "enabled", False), ("workarounds", "skip_cpu_compare_on_dest", True),
                 ("oslo_concurrency", "lock_path", str(self._shared / host))]:
             CONF.set_override(name, value, group=group)
+        for section, name, value in guide.settings(instances_path):  # Nova takes no key and no value that it does not know
+            CONF.set_override(name, value, group=None if section == "DEFAULT" else section)
         nova.conf.neutron.register_dynamic_opts(CONF)
         nova.conf.devices.register_dynamic_opts(CONF)
         nova.privsep.sys_admin_pctxt.set_client_mode(False)
@@ -392,6 +392,10 @@ class Node:
 
     def disk_cachemode(self):
         return self.driver.disk_cachemode
+
+    def setting(self, section, name):
+        value = CONF[name] if section == "DEFAULT" else CONF[section][name]
+        return ",".join(value) if isinstance(value, list) else str(value)
 
     def fs_info(self):
         return libvirt_utils.get_fs_info(CONF.instances_path)

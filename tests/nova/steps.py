@@ -10,6 +10,7 @@ import os
 import time
 import uuid
 
+import guide
 from harness import context, digest, output, run
 from nodes import ComputeNode, NodeError, at_once
 
@@ -86,6 +87,11 @@ class Story:
 
 class SharedStorage(Story):
     """What Nova asks of its instances_path."""
+
+    def nova_knows_each_setting_of_the_guide_and_takes_its_value(self):
+        wanted = guide.settings(str(self.site.instances))
+        check({"instances_path", "images_type", "disk_cachemodes", "hw_disk_discard"} <= {name for _, name, _ in wanted})
+        equal([(section, name, self.a.setting(section, name)) for section, name, _ in wanted], wanted)
 
     def direct_io_is_supported_so_that_guests_disks_bypass_the_page_cache(self):
         equal([self.a.supports_direct_io(), self.b.disk_cachemode()], [True, "none"])
