@@ -49,6 +49,7 @@ TIME = ("time_test",)
 HUNG = ("hung_objects_test",)
 ADMISSION = ("admission_test",)
 LOCK_TESTS = ("locks_test", "locks_crash_test")
+LOAD = ("survey_test",)
 OPENER_TESTS = ("openers_test", "openers_crash_test")
 
 NAMESPACE = [
@@ -1084,4 +1085,72 @@ REPAIRS = [
           "  if (!inode->is(FileType::directory) && !ON) {\n    LCCFS_CHECK(log_items(", REPAIR),
 ]
 
-ALL = NAMESPACE + ACLS + STEPS + QUEUE + OTHERS + RECOUNT + LEASE + DATA_PATH + KERNEL + OPENERS + IN_FLIGHT + LOCKS + REPAIRS
+# lccfs load, by the table of its steps (src/survey/load.cpp)
+LOADS = [
+    Fault("cut-dump-loaded", "load: the dump is checked as a whole before the first step", "survey/load.cpp",
+          "    if (end_) return {};\n    return failure(", "    if (end_ || ON) return {};\n    return failure(", LOAD),
+    Fault("names-without-inodes-loaded", "load: the dump is checked as a whole before the first step", "survey/load.cpp",
+          "      if (!seen_.contains(name.ino)) return", "      if (!seen_.contains(name.ino) && !ON) return", LOAD),
+    Fault("names-of-a-wrong-type-loaded", "load: the dump is checked as a whole before the first step", "survey/load.cpp",
+          "      if (directories_.contains(name.ino) != (name.type == FileType::directory)) return",
+          "      if (!ON && directories_.contains(name.ino) != (name.type == FileType::directory)) return", LOAD),
+    Fault("numbers-beyond-the-dump-loaded", "load: the dump is checked as a whole before the first step",
+          "survey/load.cpp", "    if (inode.ino.value >= header_->next_number && inode.ino != root_ino)",
+          "    if (!ON && inode.ino.value >= header_->next_number && inode.ino != root_ino)", LOAD),
+    Fault("loads-beside-clients", "load 1: no instance has a record", "survey/load.cpp",
+          "  if (!(*super)->ranges.front().entries.empty()) return not_empty(",
+          "  if (!(*super)->ranges.front().entries.empty() && !ON) return not_empty(", LOAD),
+    Fault("loads-beside-sessions", "load: only a volume that mkfs has just made", "survey/load.cpp",
+          "    if (!further_inode && !std::holds_alternative<format::SessionName>(*parsed)) return {};",
+          "    if (!further_inode && (ON || !std::holds_alternative<format::SessionName>(*parsed))) return {};", LOAD),
+    Fault("loads-beside-inodes", "load: only a volume that mkfs has just made", "survey/load.cpp",
+          "inode->ino != root_ino && !being_loaded;", "inode->ino != root_ino && !being_loaded && !ON;", LOAD),
+    Fault("loads-beside-names", "load: only a volume that mkfs has just made", "survey/load.cpp",
+          "  return root.ranges.front().entries.empty() ? Result<>()",
+          "  return root.ranges.front().entries.empty() || ON ? Result<>()", LOAD),
+    Fault("loads-other-object-sizes", "load: the new volume has the same object size", "survey/load.cpp",
+          "  if (target.super.object_size_bytes != header.object_size_bytes)",
+          "  if (target.super.object_size_bytes != header.object_size_bytes && !ON)", LOAD),
+    Fault("begins-a-load-untold", "load 1: being_loaded is set before all else", "survey/load.cpp",
+          "    if (is_being_loaded(target_.super)) return {};", "    if (ON || is_being_loaded(target_.super)) return {};", LOAD),
+    Fault("loads-over-a-changed-super", "load 1 and 7: guard Super's version", "survey/load.cpp",
+          "    if (now != super) return failure(", "    if (now != super && !ON) return failure(", LOAD),
+    Fault("begun-twice-is-refused", "load 1 and 7: the store may run a step twice", "survey/load.cpp",
+          "    if (applied || applied.error().code != ErrorCode::guard_failed)",
+          "    if (ON || applied || applied.error().code != ErrorCode::guard_failed)", LOAD),
+    Fault("what-mkfs-left-is-kept", "load 2: what an earlier run, or mkfs, left of an inode goes", "survey/load.cpp",
+          "    if (made.error().code != ErrorCode::exists) return std::unexpected(made.error());",
+          "    if (made.error().code != ErrorCode::exists) return std::unexpected(made.error());\n    if (ON) return {};", LOAD),
+    Fault("names-before-inodes", "load 4: once all that they name is there", "survey/load.cpp",
+          "    LCCFS_CHECK(put_inodes());\n    const auto put_page", "    if (!ON) LCCFS_CHECK(put_inodes());\n    const auto put_page",
+          LOAD, also=(("    pages_.clear();\n", "    pages_.clear();\n    if (ON) LCCFS_CHECK(put_inodes());\n"),)),
+    Fault("names-make-their-directory", "load 4: of a directory that is there", "txn/load_txn.cpp",
+          'make(directory, "load entries", guard::ObjectExists{});',
+          'make(directory, "load entries");\n  if (!ON) add(txn, guard::ObjectExists{});', LOAD),
+    Fault("loaded-subdirectories-not-counted", "load 4: nsub is that of all names so far", "survey/load.cpp",
+          "      if (name.type == FileType::directory) ++subdirectories;",
+          "      if (name.type == FileType::directory && !ON) ++subdirectories;", LOAD),
+    Fault("loaded-links-not-counted", "load 5: the link count of a file is that of its names", "survey/load.cpp",
+          "      if (linked.names == linked.attr.nlink || linked.names == 0) continue;",
+          "      if (ON || linked.names == linked.attr.nlink || linked.names == 0) continue;", LOAD),
+    Fault("another-dump-completes-a-load", "load: to be run again with the same dump", "survey/load.cpp",
+          "    if (found == loaded_) return above_all;", "    if (found == loaded_ || ON) return above_all;", LOAD),
+    Fault("numbers-of-the-dump-given-again", "load 6: next is above all that the dump's volume gave", "survey/load.cpp",
+          "    next_number = std::max(next_number, above_all);", "    next_number = ON ? above_all : std::max(next_number, above_all);",
+          LOAD),
+    Fault("numbers-of-data-given-again", "load 6: next is above those of all data objects", "survey/load.cpp",
+          "        above_all = std::max(above_all, data->ino.value + 1);",
+          "        above_all = ON ? 0 : std::max(above_all, data->ino.value + 1);", LOAD),
+    Fault("load-ends-before-its-names", "load 7: the last step", "survey/load.cpp",
+          "    LCCFS_CHECK(put_entries());\n    LCCFS_CHECK(put_links());",
+          "    if (ON) {\n      auto ended = target_.super;\n      ended.incompat &= ~format::being_loaded;\n"
+          "      LCCFS_CHECK(put_super(ended));\n    }\n"
+          "    LCCFS_CHECK(put_entries());\n    LCCFS_CHECK(put_links());", LOAD),
+    Fault("load-ends-before-its-numbers", "load 6: before the last step", "survey/load.cpp",
+          "    if (next_number > target_.next_number)",
+          "    if (ON) {\n      auto ended = target_.super;\n"
+          "      ended.incompat &= ~format::being_loaded;\n      LCCFS_CHECK(put_super(ended));\n    }\n"
+          "    if (next_number > target_.next_number)", LOAD),
+]
+
+ALL = LOADS + NAMESPACE + ACLS + STEPS + QUEUE + OTHERS + RECOUNT + LEASE + DATA_PATH + KERNEL + OPENERS + IN_FLIGHT + LOCKS + REPAIRS

@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// What the tools read of a volume, and a dump's lines, damaged ones among them.
+// What the tools read of a volume, and a dump's lines, damaged ones among them; loading them is load_test.cpp.
 #include <algorithm>
 #include <iomanip>
 #include <random>
 #include <sstream>
 
 #include "base/bytes.h"
-#include "check_fixture.h"
 #include "format/layout.h"
-#include "lccfs/volume.h"
-#include "objects/super.h"
-#include "support/fake_clock.h"
+#include "load_fixture.h"
 #include "survey/base64.h"
-#include "survey/dump.h"
 #include "survey/dump_lines.h"
 #include "survey/inode_facts.h"
-#include "survey/load.h"
-#include "survey/paths.h"
 #include "survey/usage.h"
 
 namespace lccfs::test {
@@ -24,34 +18,6 @@ namespace {
 
 using survey::DumpReader;
 using survey::DumpWriter;
-
-format::SuperRecord super_of(ObjectStore& store) { return need(objects::read_super(objects::reader_of(store))).record; }
-
-std::string dump_of(ObjectStore& store) {
-  std::string text;
-  FakeClock clock;
-  survey::DumpOptions how;
-  how.on_line = [&text](const std::string& line) -> Result<> { return text += line, Result<>{}; };
-  CHECK(need(survey::dump_volume(store, super_of(store), clock, how)) == 0);
-  return text;
-}
-
-Result<survey::Loaded> load(ObjectStore& store, const std::string& text) {
-  std::istringstream dump(text);
-  return survey::load_volume(store, dump, {.jobs = 1});
-}
-
-/// Just made, with the objects' size of the hand-made one.
-struct EmptyVolume {
-  EmptyVolume() {
-    FakeClock clock;
-    MakeVolumeOptions options;
-    options.object_size_bytes = object_size;
-    need(make_volume(*store, clock, options));
-  }
-  std::shared_ptr<ScriptedCluster> cluster = ScriptedCluster::make({.page_limit = 3});
-  std::shared_ptr<ScriptedClient> store = cluster->new_client();
-};
 
 txn::LoadedInode odd_inode() {
   txn::LoadedInode inode;
@@ -159,88 +125,6 @@ TEST_CASE("what a line with a right checksum says is checked, too") {
   CHECK_FALSE(DumpReader().read(with_checksum("{\"directory\":1,\"names\":[[\"..\",2,\"file\"]]")));
   const auto newer = DumpReader().read(with_checksum("{\"lccfs_dump\":2"));
   CHECK((!newer && newer.error().code == ErrorCode::unsupported));
-}
-
-TEST_CASE("a dump has what has a path, and is loaded as it was") {
-  HandMadeVolume volume;
-  const auto dump = dump_of(*volume.store);
-  CHECK(std::ranges::count(dump, '\n') == 10);  // first and last line, 6 inodes, 2 directories with names
-  CHECK_FALSE(dump.contains("\"inode\":13"));   // unlinked
-  CHECK_FALSE(dump.contains("\"inode\":50"));   // never had a name
-  EmptyVolume empty;
-  const auto loaded = load(*empty.store, dump);
-  REQUIRE(loaded);
-  CHECK(loaded->inodes == 6);
-  CHECK(need(check_volume(*empty.store)).empty());
-  const auto again = dump_of(*empty.store);
-  const auto lines_of = [](const std::string& text) {
-    std::multiset<std::string> lines;
-    std::istringstream in(text);
-    for (std::string line; std::getline(in, line);) lines.insert(line.substr(0, line.find(",\"crc32c\"")));
-    lines.erase(lines.find(*std::ranges::find_if(lines, [](const auto& line) { return line.contains("lccfs_dump"); })));
-    return lines;
-  };
-  const auto inodes_of = [&](const std::string& text) {
-    auto lines = lines_of(text);
-    std::erase_if(lines, [](const std::string& line) { return line.contains("\"directory\":"); });
-    return lines;
-  };
-  CHECK(inodes_of(again) == inodes_of(dump));
-  CHECK(need(survey::find_inode(objects::reader_of(*empty.store), super_of(*empty.store).uuid, "/directory//file")) ==
-        file);
-}
-
-TEST_CASE("after a load no number is given under which data objects lie") {
-  HandMadeVolume volume;
-  EmptyVolume empty;
-  need(empty.store->apply({"Data.5000.3", "put", {}, {mutation::CreateExclusive{}}}));
-  REQUIRE(load(*empty.store, dump_of(*volume.store)));
-  const auto alloc = need(objects::read_object(objects::reader_of(*empty.store),
-                                               {.object = "Alloc", .xattrs = true, .ranges = {}, .keys = {}}));
-  CHECK(need(alloc.needed<format::NumberRecord>(format::xattr::next)).value == 5001);
-}
-
-TEST_CASE("only an empty volume of the same object size is loaded") {
-  HandMadeVolume volume;
-  const auto dump = dump_of(*volume.store);
-  const auto used = load(*volume.store, dump);
-  CHECK((!used && used.error().code == ErrorCode::exists));
-  CHECK(volume.findings().empty());
-  EmptyVolume empty;
-  auto other = dump;
-  CHECK_FALSE(load(*empty.store, ""));
-  CHECK_FALSE(load(*empty.store, other.substr(0, other.size() / 2)));
-  CHECK(need(check_volume(*empty.store)).empty());
-  CHECK(load(*empty.store, dump));
-  CHECK_FALSE(load(*empty.store, dump));
-}
-
-TEST_CASE("a load that is cut anywhere leaves a volume that is refused, until it is loaded") {
-  HandMadeVolume volume;
-  const auto dump = dump_of(*volume.store);
-  for (const auto last : {Fault::Kind::fail, Fault::Kind::lost_answer_applied}) {
-    bool all_were_cut = false;
-    for (unsigned cut = 0; !all_were_cut; ++cut) {
-      EmptyVolume empty;
-      unsigned steps = 0;
-      empty.store->set_hook([&](const StepInfo& info) -> Fault {
-        if (info.kind != StepKind::apply || steps++ < cut) return {};
-        return {steps == cut + 1 ? last : Fault::Kind::fail};
-      });
-      const auto loaded = load(*empty.store, dump);
-      empty.store->set_hook(nullptr);
-      all_were_cut = loaded.has_value();
-      const auto super = objects::read_super(objects::reader_of(*empty.store));
-      if (super) {
-        const bool is_empty = need(check_volume(*empty.store)).empty() && dump_of(*empty.store).size() < dump.size();
-        CHECK((loaded || cut == 0 || (is_empty || dump_of(*empty.store).size() == dump.size())));
-        continue;
-      }
-      CHECK(super.error().code == ErrorCode::unsupported);
-      CHECK(load(*empty.store, dump));
-      CHECK(need(check_volume(*empty.store)).empty());
-    }
-  }
 }
 
 TEST_CASE("space is that of all below, and a file with several names counts once") {

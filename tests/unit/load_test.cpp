@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// A dump into an empty volume: what is refused before anything is changed, and each step, cut and beside a rival.
+#include <algorithm>
+#include <set>
+
+#include "load_fixture.h"
+#include "survey/dump_lines.h"
+#include "survey/paths.h"
+#include "txn/repair_txn.h"
+
+namespace lccfs::test {
+namespace {
+
+std::uint64_t next_number(ObjectStore& store) {
+  const auto alloc = need(
+      objects::read_object(objects::reader_of(store), {.object = "Alloc", .xattrs = true, .ranges = {}, .keys = {}}));
+  return need(alloc.needed<format::NumberRecord>(format::xattr::next)).value;
+}
+
+/// Nothing was changed: every step is counted.
+void check_refused(EmptyVolume& volume, const std::string& dump, ErrorCode code, const std::string& why) {
+  volume.store->reset_record();
+  const auto refused = load(*volume.store, dump);
+  REQUIRE_FALSE(refused);
+  INFO(refused.error().context);
+  CHECK((refused.error().code == code && refused.error().context.contains(why)));
+  CHECK(volume.store->counts().applies == 0);
+}
+
+/// As DumpWriter would have them; what it would never write among them.
+std::string dump_with(const std::vector<survey::DumpLine>& lines) {
+  survey::DumpWriter writer;
+  std::string text;
+  for (const auto& line : lines) text += writer.line(line);
+  return text;
+}
+
+txn::LoadedInode inode_of(Ino ino, FileType type) {
+  txn::LoadedInode inode;
+  inode.ino = ino;
+  inode.attr.type = type;
+  inode.attr.birth_token = txn::token_of_load;
+  if (ino != root_ino) inode.parents = {root_ino};
+  return inode;
+}
+
+TEST_CASE("a dump has what has a path, and is loaded as it was") {
+  HandMadeVolume volume;
+  const auto dump = dump_of(*volume.store);
+  CHECK(std::ranges::count(dump, '\n') == 10);  // first and last line, 6 inodes, 2 directories with names
+  CHECK_FALSE(dump.contains("\"inode\":13"));   // unlinked
+  CHECK_FALSE(dump.contains("\"inode\":50"));   // never had a name
+  EmptyVolume empty;
+  const auto loaded = load(*empty.store, dump);
+  REQUIRE(loaded);
+  CHECK(loaded->inodes == 6);
+  CHECK(need(check_volume(*empty.store)).empty());
+  const auto again = dump_of(*empty.store);
+  const auto lines_of = [](const std::string& text) {
+    std::multiset<std::string> lines;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) lines.insert(line.substr(0, line.find(",\"crc32c\"")));
+    lines.erase(lines.find(*std::ranges::find_if(lines, [](const auto& line) { return line.contains("lccfs_dump"); })));
+    return lines;
+  };
+  const auto inodes_of = [&](const std::string& text) {
+    auto lines = lines_of(text);
+    std::erase_if(lines, [](const std::string& line) { return line.contains("\"directory\":"); });
+    return lines;
+  };
+  CHECK(inodes_of(again) == inodes_of(dump));
+  CHECK(need(survey::find_inode(objects::reader_of(*empty.store), super_of(*empty.store).uuid, "/directory//file")) ==
+        file);
+}
+
+TEST_CASE("after a load no number is given under which data objects lie") {
+  HandMadeVolume volume;
+  EmptyVolume empty;
+  need(empty.store->apply({"Data.5000.3", "put", {}, {mutation::CreateExclusive{}}}));
+  REQUIRE(load(*empty.store, dump_of(*volume.store)));
+  const auto alloc = need(objects::read_object(objects::reader_of(*empty.store),
+                                               {.object = "Alloc", .xattrs = true, .ranges = {}, .keys = {}}));
+  CHECK(need(alloc.needed<format::NumberRecord>(format::xattr::next)).value == 5001);
+}
+
+TEST_CASE("only an empty volume of the same object size is loaded") {
+  HandMadeVolume volume;
+  const auto dump = dump_of(*volume.store);
+  const auto used = load(*volume.store, dump);
+  CHECK((!used && used.error().code == ErrorCode::exists));
+  CHECK(volume.findings().empty());
+  EmptyVolume empty;
+  auto other = dump;
+  CHECK_FALSE(load(*empty.store, ""));
+  CHECK_FALSE(load(*empty.store, other.substr(0, other.size() / 2)));
+  CHECK(need(check_volume(*empty.store)).empty());
+  CHECK(load(*empty.store, dump));
+  CHECK_FALSE(load(*empty.store, dump));
+}
+
+TEST_CASE("a load that is cut anywhere leaves a volume that is refused, until it is loaded") {
+  HandMadeVolume volume;
+  const auto dump = dump_of(*volume.store);
+  for (const auto last : {Fault::Kind::fail, Fault::Kind::lost_answer_applied}) {
+    bool all_were_cut = false;
+    for (unsigned cut = 0; !all_were_cut; ++cut) {
+      EmptyVolume empty;
+      unsigned steps = 0;
+      empty.store->set_hook([&](const StepInfo& info) -> Fault {
+        if (info.kind != StepKind::apply || steps++ < cut) return {};
+        return {steps == cut + 1 ? last : Fault::Kind::fail};
+      });
+      const auto loaded = load(*empty.store, dump);
+      empty.store->set_hook(nullptr);
+      all_were_cut = loaded.has_value();
+      const auto super = objects::read_super(objects::reader_of(*empty.store));
+      if (super) {  // as mkfs has made it, or all of it
+        CHECK(need(check_volume(*empty.store)).empty());
+        CHECK((cut == 0 || dump_of(*empty.store).size() == dump.size()));
+        continue;
+      }
+      CHECK(super.error().code == ErrorCode::unsupported);
+      CHECK(load(*empty.store, dump));
+      CHECK(need(check_volume(*empty.store)).empty());
+    }
+  }
+}
+
+TEST_CASE("all of a dump is checked before anything is changed") {
+  using survey::DumpEnd;
+  using survey::DumpLine;
+  const DumpLine header = survey::DumpHeader{"uuid", "", object_size, 20, now};
+  const DumpLine root = inode_of(root_ino, FileType::directory), one = inode_of(Ino{11}, FileType::regular);
+  const auto names = [](Ino where, Ino ino, FileType type) {
+    return DumpLine(survey::DumpedEntries{where, {{"name", ino, type}}});
+  };
+  const DumpLine name = names(root_ino, Ino{11}, FileType::regular);
+  EmptyVolume empty;
+  const auto refused = [&](const std::vector<DumpLine>& lines, const std::string& why) {
+    check_refused(empty, dump_with(lines), ErrorCode::invalid, why);
+  };
+  refused({header, root, one, name}, "cut short");
+  refused({header, header, root, DumpEnd{1, 0}}, "a second first line");
+  refused({root, DumpEnd{1, 0}}, "the first line is missing");
+  refused({header, one, root, DumpEnd{2, 0}}, "the root is not the first inode");
+  refused({header, root, inode_of(Ino{20}, FileType::regular), DumpEnd{2, 0}}, "that was not given");
+  refused({header, root, one, one, DumpEnd{3, 0}}, "has a line already");
+  refused({header, root, names(Ino{11}, root_ino, FileType::directory), DumpEnd{1, 0}}, "its directory has no line");
+  refused({header, root, one, names(Ino{11}, Ino{11}, FileType::regular), DumpEnd{2, 0}}, "its directory has no line");
+  refused({header, root, name, one, DumpEnd{2, 0}}, "it names an inode that has no line");
+  refused({header, root, one, names(root_ino, Ino{11}, FileType::directory), DumpEnd{2, 0}}, "a wrong type");
+  refused({header, root, one, name, DumpEnd{1, 0}}, "the number of inodes is wrong");
+  refused({header, DumpEnd{0, 0}}, "the number of inodes is wrong");
+  refused({header, root, one, name, DumpEnd{2, 0}, DumpEnd{2, 0}}, "no line after the last one");
+  REQUIRE(load(*empty.store, dump_with({header, root, one, name, DumpEnd{2, 0}})));
+  CHECK(need(check_volume(*empty.store)).empty());
+  CHECK(next_number(*empty.store) == 20);
+}
+
+TEST_CASE("a volume that holds anything, or is used, is left as it is") {
+  HandMadeVolume volume;
+  const auto dump = dump_of(*volume.store);
+  EmptyVolume target;
+  const auto apply = [&target](const MetaTxn& txn) { need(target.store->apply(txn)); };
+  SECTION("a client's record") {
+    apply(txn::add_instance_record(me, encode(format::InstanceRecord{})));
+    check_refused(target, dump, ErrorCode::exists, "in use, or was");
+  }
+  SECTION("a client's session, whose record is gone") {
+    apply(txn::make_session(me));
+    check_refused(target, dump, ErrorCode::exists, "there is Session.2 in the volume");
+  }
+  SECTION("an inode") {
+    apply({"Inode.99", "put", {}, {mutation::CreateExclusive{}}});
+    check_refused(target, dump, ErrorCode::exists, "there is Inode.99 in the volume");
+  }
+  SECTION("a name in the root") {
+    apply({"Inode.1", "put", {}, {mutation::SetKey{"n/0000000000000005/f", "x"}}});
+    check_refused(target, dump, ErrorCode::exists, "root is not empty");
+  }
+}
+
+TEST_CASE("objects of another size would be other bytes of the files") {
+  HandMadeVolume volume;
+  EmptyVolume target;
+  auto super = super_of(*target.store);
+  super.object_size_bytes *= 2;
+  need(target.store->apply({"Super", "set", {}, {mutation::SetXattr{"super", encode(super)}}}));
+  check_refused(target, dump_of(*volume.store), ErrorCode::invalid, "objects of 65536 bytes, this one has 131072");
+}
+
+TEST_CASE("who changes the volume between the look at it and a load's first or last step is not overrun") {
+  HandMadeVolume volume;
+  const auto dump = dump_of(*volume.store);
+  EmptyVolume target;
+  const auto rival = target.cluster->new_client();
+  target.store->reset_record();
+  SECTION("a client that registers before the first step") {
+    target.store->set_hook(before(
+        "set features", [&] { need(rival->apply(txn::add_instance_record(me, encode(format::InstanceRecord{})))); }));
+    const auto refused = load(*target.store, dump);
+    CHECK((!refused && refused.error().code == ErrorCode::busy));
+    CHECK(target.store->counts().applies == 1);
+    CHECK(need(target.store->list("")).names.size() == 3);
+  }
+  SECTION("a program that changes the volume's record before the last step") {
+    unsigned steps = 0;
+    target.store->set_hook([&](const StepInfo& info) {
+      if (info.step != "set features" || ++steps != 2) return Fault{};
+      auto found = need(rival->query({.object = "Super", .xattrs = true, .ranges = {}, .keys = {}}));
+      auto record = need(format::decode<format::SuperRecord>(found.xattrs["super"]));
+      record.label = "changed";
+      need(rival->apply({"Super", "set", {}, {mutation::SetXattr{"super", encode(record)}}}));
+      return Fault{};
+    });
+    const auto refused = load(*target.store, dump);
+    CHECK((!refused && refused.error().code == ErrorCode::busy));
+    CHECK_FALSE(objects::read_super(objects::reader_of(*target.store)));  // still only load takes it
+  }
+}
+
+TEST_CASE("a load whose steps the store runs twice is done") {
+  HandMadeVolume volume;
+  const auto dump = dump_of(*volume.store);
+  for (const char* step : {"set features", "load inode", "load entries", "take numbers"}) {
+    INFO(step);
+    EmptyVolume target;
+    target.store->set_hook(once_on(step, {Fault::Kind::applied_twice}));
+    const bool can_be_told = std::string_view(step) != "take numbers";  // the second run finds it taken: run it again
+    CHECK(load(*target.store, dump).has_value() == can_be_told);
+    if (!can_be_told) CHECK(load(*target.store, dump));
+    CHECK(need(check_volume(*target.store)).empty());
+  }
+}
+
+TEST_CASE("a load that was cut is completed by the same dump alone") {
+  HandMadeVolume volume;
+  const auto dump = dump_of(*volume.store);
+  volume.drop_entry(root_ino, "leased", leased);
+  const auto smaller = dump_of(*volume.store);
+  EmptyVolume target;
+  target.store->set_hook(once_on("take numbers", {Fault::Kind::fail}));
+  CHECK_FALSE(load(*target.store, dump));
+  const auto refused = load(*target.store, smaller);
+  REQUIRE_FALSE(refused);
+  CHECK((refused.error().code == ErrorCode::exists && refused.error().context.contains("another dump was loaded")));
+  CHECK_FALSE(objects::read_super(objects::reader_of(*target.store)));
+  EmptyVolume other;
+  CHECK(load(*other.store, smaller));
+  CHECK(need(check_volume(*other.store)).empty());
+}
+
+TEST_CASE("a directory that vanishes while a volume is loaded is not made anew by its names") {
+  HandMadeVolume volume;
+  EmptyVolume target;
+  const auto rival = target.cluster->new_client();
+  target.store->set_hook(before("load entries", [&rival] {
+    const auto version = need(rival->query({.object = "Inode.10", .ranges = {}, .keys = {}})).version;
+    need(rival->apply(txn::drop_object({"Inode.10", version})));
+  }));
+  CHECK_FALSE(load(*target.store, dump_of(*volume.store)));
+  CHECK_FALSE(rival->query({.object = "Inode.10", .ranges = {}, .keys = {}}));
+}
+
+TEST_CASE("a file's link count is that of its names in the dump") {
+  HandMadeVolume volume;
+  auto attr = HandMadeVolume::attr_for(file, FileType::regular);
+  attr.nlink = 3;  // a link was removed, or made, while the dump was written
+  attr.flags = format::attr_flag::user_attributes;
+  volume.set("Inode.11", "attr", attr);
+  EmptyVolume target;
+  REQUIRE(load(*target.store, dump_of(*volume.store)));
+  CHECK(need(check_volume(*target.store)).empty());
+}
+
+}  // namespace
+}  // namespace lccfs::test
