@@ -56,28 +56,31 @@ void EndSignals::watch() {
   for (int signal = 0;;) {
     sigwait(&awaited, &signal);
     if (signal == stop_signal) return;
-    Lock lock(mutex_);
-    if (!held_) {
-      std::fprintf(stderr, "%s: interrupted\n", program_.name);
-      _exit(program_.interrupted);
+    {
+      const Lock lock(mutex_);
+      if (!held_) {
+        std::fprintf(stderr, "%s: interrupted\n", program_.name);
+        _exit(program_.interrupted);
+      }
     }
-    if (signal != SIGHUP || hangup_ == Hangup::ends) return end(lock);
+    if (signal != SIGHUP || hangup_ == Hangup::ends) return end();
     log::reopen();
   }
 }
 
-void EndSignals::end(Lock& lock) {
-  changed_.wait(lock, [this]() REQUIRES(mutex_) { return handler_ || stopping_; });
-  if (stopping_) return;
-  // The next one is not asked for its patience; a log that is rotated now is no reason to end at once.
-  const sigset_t ends = hangup_ == Hangup::ends ? set_of({SIGTERM, SIGINT, SIGHUP}) : set_of({SIGTERM, SIGINT});
-  pthread_sigmask(SIG_UNBLOCK, &ends, nullptr);
-  handler_();
-  lock.unlock();
+void EndSignals::end() {
+  {
+    Lock lock(mutex_);
+    changed_.wait(lock, [this]() REQUIRES(mutex_) { return handler_ || stopping_; });
+    if (stopping_) return;
+    // The next one is not asked for its patience; a log that is rotated now is no reason to end at once.
+    const sigset_t ends = hangup_ == Hangup::ends ? set_of({SIGTERM, SIGINT, SIGHUP}) : set_of({SIGTERM, SIGINT});
+    pthread_sigmask(SIG_UNBLOCK, &ends, nullptr);
+    handler_();
+  }
   const sigset_t stop = set_of({stop_signal});
   int signal = 0;
   sigwait(&stop, &signal);  // stays, as the one thread that takes the next signal
-  lock.lock();
 }
 
 }  // namespace lccfs::daemon

@@ -30,7 +30,7 @@ class EndSignals {
 
  private:
   void watch();
-  void end(Lock& lock) REQUIRES(mutex_);
+  void end();
 
   const Program program_;
   const Hangup hangup_;

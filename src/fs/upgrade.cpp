@@ -54,6 +54,7 @@ Result<> check_all_know(const KeyPage& records, const std::vector<Feature>& feat
 
 std::vector<std::string> each_name_of(const std::vector<Feature>& features) {
   std::vector<std::string> names;
+  names.reserve(features.size());
   for (const auto& feature : features) names.emplace_back(feature.name);
   return names;
 }
