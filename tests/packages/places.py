@@ -6,6 +6,8 @@ import os
 import pathlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+SPEC = ROOT / "packaging" / "lccfs.spec"
+MACROS_OF_FEDORA = ROOT / "tests" / "packages" / "fedora.macros"
 PAGES = sorted(path for path in (ROOT / "docs" / "man").iterdir() if path.suffix in (".5", ".8"))
 os.environ["LCCFS_CONFIG"] = ""  # /etc/lccfs/lccfs.conf is the machine's own
 

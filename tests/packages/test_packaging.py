@@ -10,11 +10,10 @@ import subprocess
 import tempfile
 import unittest
 
-from places import ROOT, context
+from places import MACROS_OF_FEDORA, ROOT, SPEC, context
 
 MACROS = {"_sbindir": "/usr/sbin", "_mandir": "/usr/share/man", "_unitdir": "/usr/lib/systemd/system",
           "_datadir": "/usr/share", "_docdir": "/usr/share/doc", "_sysconfdir": "/etc"}
-SPEC = ROOT / "packaging" / "lccfs.spec"
 
 
 class InstalledTest(unittest.TestCase):
@@ -136,10 +135,7 @@ class InStepTest(unittest.TestCase):
         self.assertEqual(re.search(r"^\* .* - (\S+)-1$", spec, re.M)[1], version)
 
     def test_rpm_reads_the_spec(self):
-        done = subprocess.run(["rpmspec", "-P", "--define", "systemd_requires %{nil}", "--define", "cmake cmake",
-                               "--define", "cmake_build true", "--define", "cmake_install true", "--define", "_unitdir /u",
-                               "--define", "systemd_post() true", "--define", "systemd_preun() true",
-                               "--define", "systemd_postun() true", SPEC], check=False, capture_output=True, text=True)
+        done = subprocess.run(["rpmspec", "--load", MACROS_OF_FEDORA, "-P", SPEC], check=False, capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_what_the_packages_need_to_build_is_what_the_tree_installs(self):
