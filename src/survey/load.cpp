@@ -146,6 +146,14 @@ Result<> check_no_inodes(ObjectStore& store, bool being_loaded) {
   return root.ranges.front().entries.empty() ? Result<>() : not_empty("the volume's root is not empty");
 }
 
+Result<std::uint64_t> read_next_number(ObjectStore& store) {
+  LCCFS_TRY(const auto alloc,
+            objects::read_object(objects::reader_of(store),
+                                 {.object = format::alloc_object, .xattrs = true, .ranges = {}, .keys = {}}));
+  LCCFS_TRY(const auto next, alloc.needed<format::NumberRecord>(format::xattr::next));
+  return next.value;
+}
+
 Result<Target> find_target(ObjectStore& store, const DumpHeader& header) {
   const auto query = objects::reader_of(store);
   const auto super = objects::find_object(
@@ -167,10 +175,7 @@ Result<Target> find_target(ObjectStore& store, const DumpHeader& header) {
                                            ": make it with lccfs mkfs --object-size; nothing was changed");
   if (!target.super.data_pool.empty()) LCCFS_CHECK(store.use_data_pool(target.super.data_pool));
   LCCFS_CHECK(check_no_inodes(store, being_loaded));
-  LCCFS_TRY(const auto alloc,
-            objects::read_object(query, {.object = format::alloc_object, .xattrs = true, .ranges = {}, .keys = {}}));
-  LCCFS_TRY(const auto next, alloc.needed<format::NumberRecord>(format::xattr::next));
-  target.next_number = next.value;
+  LCCFS_TRY(target.next_number, read_next_number(store));
   return target;
 }
 
@@ -204,8 +209,7 @@ class Loading {
     LCCFS_CHECK(put_links());
     LCCFS_TRY(const auto above_all, check_nothing_else_is_there());
     next_number = std::max(next_number, above_all);
-    if (next_number > target_.next_number)
-      LCCFS_CHECK(store_.apply(txn::take_numbers(target_.next_number, next_number - target_.next_number)));
+    if (next_number > target_.next_number) LCCFS_CHECK(take_numbers(next_number));
     auto super = target_.super;
     super.incompat &= ~format::being_loaded;
     return put_super(super);
@@ -236,6 +240,15 @@ class Loading {
     target_.version = found.version;
     target_.super = super;
     return {};
+  }
+
+  /// The same.
+  Result<> take_numbers(std::uint64_t next_number) {
+    const auto taken = store_.apply(txn::take_numbers(target_.next_number, next_number - target_.next_number));
+    if (taken) return {};
+    if (taken.error().code != ErrorCode::guard_failed) return std::unexpected(taken.error());
+    LCCFS_TRY(const auto now, read_next_number(store_));
+    return now == next_number ? Result<>() : failure(ErrorCode::busy, "somebody else gives numbers of the volume");
   }
 
   Result<> take_entries(const DumpedEntries& entries) {

@@ -1147,10 +1147,13 @@ LOADS = [
           "      LCCFS_CHECK(put_super(ended));\n    }\n"
           "    LCCFS_CHECK(put_entries());\n    LCCFS_CHECK(put_links());", LOAD),
     Fault("load-ends-before-its-numbers", "load 6: before the last step", "survey/load.cpp",
-          "    if (next_number > target_.next_number)",
+          "    if (next_number > target_.next_number) LCCFS_CHECK(",
           "    if (ON) {\n      auto ended = target_.super;\n"
           "      ended.incompat &= ~format::being_loaded;\n      LCCFS_CHECK(put_super(ended));\n    }\n"
-          "    if (next_number > target_.next_number)", LOAD),
+          "    if (next_number > target_.next_number) LCCFS_CHECK(", LOAD),
+    Fault("numbers-taken-twice-are-refused", "load 6: the store may run a step twice", "survey/load.cpp",
+          "    if (taken.error().code != ErrorCode::guard_failed) return",
+          "    if (ON || taken.error().code != ErrorCode::guard_failed) return", LOAD),
 ]
 
 ALL = LOADS + NAMESPACE + ACLS + STEPS + QUEUE + OTHERS + RECOUNT + LEASE + DATA_PATH + KERNEL + OPENERS + IN_FLIGHT + LOCKS + REPAIRS
