@@ -10,7 +10,6 @@
 #include "daemon/background.h"
 #include "daemon/end_signals.h"
 #include "daemon/monitor.h"
-#include "daemon/volume_source.h"
 #include "fuse/collector_thread.h"
 #include "fuse/command.h"
 #include "fuse/mount_lock.h"
@@ -106,7 +105,7 @@ Result<> serve(FileSystem& fs, const Command& command, daemon::Background& backg
   if (command.options.collect_garbage && !command.options.read_only) {
     collector = start_collector_thread(fs, system_clock(), running.metrics->collector);
   }
-  running.monitor->serve({program.name, daemon::source_of(command.address), command.mountpoint},
+  running.monitor->serve({program.name, command.address.source(), command.mountpoint},
                          [&](metrics::Exposition& page) { running.metrics->write(page, fs); });
   const Result<> served = session->serve([&] {
     log::info("mounted " + command.address.describe() + " on " + command.mountpoint);
