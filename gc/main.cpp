@@ -8,7 +8,6 @@
 #include "daemon/background.h"
 #include "daemon/end_signals.h"
 #include "daemon/monitor.h"
-#include "daemon/volume_source.h"
 #include "gc/command.h"
 #include "gc/daemon.h"
 #include "gc/report.h"
@@ -92,7 +91,7 @@ int collect_for_ever(const Command& command, daemon::Background& background) {
   std::stop_source stop;
   signals.hold();
   signals.handle_with([&stop] { stop.request_stop(); });
-  monitor.serve({program.name, daemon::source_of(command.address), ""}, [&metrics](metrics::Exposition& page) {
+  monitor.serve({program.name, command.address.source(), ""}, [&metrics](metrics::Exposition& page) {
     metrics.store.write(page);
     metrics.passes.write(page);
   });

@@ -21,6 +21,13 @@ struct VolumeAddress {
 
   /// As a user would type it, for messages and logs.
   std::string describe() const;
+
+  /// What df, /proc/mounts and the metrics show of a volume, and /etc/fstab has as its first word: POOL[/NAMESPACE], or
+  /// a directory.
+  std::string source() const {
+    if (!local_directory.empty()) return local_directory;
+    return pool + (pool_namespace.empty() ? "" : "/" + pool_namespace);
+  }
 };
 
 struct StoreOptions {

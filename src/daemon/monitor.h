@@ -29,7 +29,7 @@ options::Store slow_ms(MonitorOptions& values);
 /// Who is looked at.
 struct Monitored {
   std::string program;     ///< "lccfs-fuse"
-  std::string volume;      ///< volume_source.h
+  std::string volume;      ///< VolumeAddress::source()
   std::string mountpoint;  ///< empty: it mounts nothing
 };
 

@@ -11,7 +11,6 @@
 #include <cstring>
 #include <memory>
 
-#include "daemon/volume_source.h"
 #include "fuse/mount_lock.h"
 #include "fuse/mount_table.h"
 
@@ -57,7 +56,7 @@ Result<Command> parse_command(const std::vector<std::string>& words) {
 }
 
 std::string source_of(const VolumeAddress& address, const std::string& subdirectory) {
-  return daemon::source_of(address) + (subdirectory == "/" ? "" : ":" + subdirectory);
+  return address.source() + (subdirectory == "/" ? "" : ":" + subdirectory);
 }
 
 namespace {

@@ -14,7 +14,7 @@ namespace lccfs::fuse {
 namespace {
 
 constexpr std::uint64_t direct_io_allow_mmap = std::uint64_t{1} << 36;  // since Linux 6.6
-constexpr std::uint64_t wanted = FUSE_HANDLE_KILLPRIV_V2 | FUSE_SETXATTR_EXT | direct_io_allow_mmap;
+constexpr std::uint64_t wanted_flags = FUSE_HANDLE_KILLPRIV_V2 | FUSE_SETXATTR_EXT | direct_io_allow_mmap;
 
 Handshake& handshake_of(void* userdata) { return static_cast<Serving*>(userdata)->handshake; }
 
@@ -53,7 +53,7 @@ Offer offered_by(std::string_view request) {
   if (header.opcode != FUSE_INIT) return {};
   std::memcpy(&init, request.data() + sizeof header, sizeof init);
   if ((init.flags & FUSE_INIT_EXT) == 0) init.flags2 = 0;
-  const std::uint64_t flags = (init.flags | std::uint64_t{init.flags2} << 32) & wanted;
+  const std::uint64_t flags = (init.flags | std::uint64_t{init.flags2} << 32) & wanted_flags;
   return flags == 0 ? Offer{} : Offer{header.unique, flags};
 }
 

@@ -10,7 +10,6 @@
 #include "daemon/background.h"
 #include "daemon/end_signals.h"
 #include "daemon/monitor.h"
-#include "daemon/volume_source.h"
 #include "fuse/collector_thread.h"
 #include "fuse/command.h"
 #include "fuse/mount_lock.h"
@@ -108,7 +107,7 @@ Result<bool> serve(FileSystem& fs, const Command& command, daemon::Background& b
   if (command.options.collect_garbage && !command.options.read_only) {
     collector = start_collector_thread(fs, system_clock(), running.metrics->collector);
   }
-  running.monitor->serve({program.name, daemon::source_of(command.address), command.mountpoint},
+  running.monitor->serve({program.name, command.address.source(), command.mountpoint},
                          [&](metrics::Exposition& page) { running.metrics->write(page, fs); });
   bool was_ready = false;
   const Result<> served = session->serve([&] {

@@ -51,7 +51,7 @@ Request::~Request() {
   reply_error(EIO);
 }
 
-/// Before the answer: whoever has it, and looks at the metrics then, finds it there.
+/// Before the answer: a program that has it, and looks at the metrics then, finds it there.
 void Request::count(metrics::Outcome outcome) {
   const std::size_t bytes = outcome == metrics::Outcome::done ? moved_bytes_ : 0;
   const auto took = serving_.metrics->operations.end(running_, outcome, bytes);

@@ -30,7 +30,7 @@ class RequestBuffers {
   class Spare {
    public:
     ~Spare();
-    /// Memory to go on with, or none: then libfuse allocates it. nullopt: many are kept already.
+    /// Memory to continue with, or none: then libfuse allocates it. nullopt: many are kept already.
     std::optional<void*> begin_keeping() EXCLUDES(mutex_);
     void end_keeping(void* memory) EXCLUDES(mutex_);
 

@@ -24,7 +24,7 @@ void CollectorCounts::write(Exposition& page) const {
   one("lccfs_collector_failures_total", counter, "Passes that ended with an error.", failures_);
   one("lccfs_collector_removed_inodes_total", counter, "Inodes removed.", inodes_);
   one("lccfs_collector_removed_objects_total", counter, "Data objects removed.", data_objects_);
-  one("lccfs_collector_removed_bytes_total", counter, "Bytes given back.", bytes_);
+  one("lccfs_collector_removed_bytes_total", counter, "Bytes freed.", bytes_);
   one("lccfs_collector_backlog_items", gauge, "Items of the queues that the last pass left for later.", items_left_);
   one("lccfs_collector_silent_clients", gauge, "Clients that did not answer the last pass.", silent_clients_);
   one("lccfs_collector_damaged_objects", gauge, "Damaged objects that the last pass met.", damaged_objects_);

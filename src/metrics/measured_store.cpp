@@ -74,7 +74,7 @@ class MeasuredStore final : public ObjectStore {
  public:
   MeasuredStore(std::shared_ptr<ObjectStore> store, Operations& operations)
       : store_(std::move(store)), operations_(operations) {}
-  /// Before what completions use: the store behind waits for those in flight.
+  /// Before what completions use: the measured store waits for those in flight.
   ~MeasuredStore() override { store_.reset(); }
 
   void apply_async(MetaTxn txn, ApplyDone done) override {

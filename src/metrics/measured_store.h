@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// A store with instruments: each call goes to the store behind, and is counted and timed on its way.
+// A store with instruments: each call goes to the store that it measures, and is counted and timed on its way.
 #pragma once
 
 #include <memory>

@@ -43,7 +43,7 @@ class DumpWriter {
 
 class DumpReader {
  public:
-  /// The next line, without its end. invalid: why it is none of a dump (not in that place).
+  /// The next line, without its end. invalid: why it is no line of a dump, or not in that place.
   Result<DumpLine> read(std::string_view line);
 
  private:

@@ -31,7 +31,7 @@ struct WalkedPage {
 /// One thread.
 class TreeWalk {
  public:
-  /// What cannot be read of the volume, in one line. The walk goes on without it.
+  /// What cannot be read of the volume, in one line. The walk continues without it.
   using OnDamage = std::function<void(const std::string&)>;
   /// Called by the thread of `run`; enters the directories below.
   using OnPage = std::function<Result<>(const WalkedPage&)>;

@@ -24,7 +24,8 @@ struct AccessAclChange {
   Bytes old_stored;
   Bytes changed;
 };
-/// Changes `attr`, ctime and the access ACL, under guards on the old values; what the lost flags are of goes on the way.
+/// Changes `attr`, ctime and the access ACL, under guards on the old values; removes on the way what the lost flags
+/// stand for.
 MetaTxn change_attr(Ino ino, const AttrChange& attr, TimeSpec ctime, std::uint32_t lost_flags,
                     const std::optional<AccessAclChange>& acl);
 

@@ -283,7 +283,7 @@ TEST_CASE("collectors that come once in a minute or two fence who has died, too"
 
 /// What a holder does not answer in time, and what it does not answer after the asker's own pause, is no minute of
 /// silence: the asker stands still between two of its questions, whenever those are. Meanwhile the holder is there,
-/// gives back what was asked for, and takes it again.
+/// releases what was asked for, and takes it again.
 TEST_CASE("an asker that stood still between two questions does not take the holder for silent all the while") {
   if (line_to_replay()) return;
   for (int begins_behind = 0; begins_behind < 15; ++begins_behind) {

@@ -116,8 +116,8 @@ std::vector<std::string> left_over(ScriptedCluster& cluster) {
   std::set<std::string> named{format::super_object, format::alloc_object, format::inode_object(root_ino)};
   std::vector<std::string> left;
   cluster.with_objects([&](scripted::Objects& objects) {
-    for (const auto& [name, object] : objects.metadata()) {
-      for (const auto& [key, value] : object.keys) {
+    for (const auto& [name, stored] : objects.metadata()) {
+      for (const auto& [key, value] : stored.keys) {
         if (format::parse_entry_key(key)) {
           const auto entry = need(format::decode<format::EntryRecord>(value));
           named.insert(format::inode_object(entry.ino));
@@ -126,7 +126,7 @@ std::vector<std::string> left_over(ScriptedCluster& cluster) {
         if (key.starts_with("d/") || key.starts_with("x/") || key.starts_with("s/")) left.push_back(name + " " + key);
       }
     }
-    for (const auto& [name, object] : objects.metadata()) {
+    for (const auto& [name, stored] : objects.metadata()) {
       if (!named.contains(name)) left.push_back(name);
     }
   });

@@ -293,7 +293,7 @@ class RandomOperations:
                 raise Mismatch(f"hole after {data} said to begin at {at}, size {len(self._model)}{self._history()}")
 
     def _check_blocks(self):
-        """Not less than is not zero, not more than the units that were written since they were last given back."""
+        """Not less than is not zero, not more than the units that were written since they were last freed."""
         if self._resumes:
             return
         self._fsync()

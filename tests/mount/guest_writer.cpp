@@ -2,7 +2,7 @@
 // guest_writer DISK...: runs in a guest, on disks below /dev that nobody else writes. On each disk three processes
 // write one record of 4 KiB after the other, and tell each on standard output once fsync(2) has returned for it:
 // "vda a 17". Records a and b stay where they are; those of r go around in a few blocks. Each write is followed by a
-// read of an older record. They go on after the records that they find there, and tell how many ("vda a found 17").
+// read of an older record. They continue after the records that they find there, and tell how many ("vda a found 17").
 // test_migration.py knows where records are.
 
 #include <fcntl.h>

@@ -110,7 +110,7 @@ class Blocks(Storm):
             block = found[number * self.BLOCK_BYTES:][:self.BLOCK_BYTES]
             generations = self.may_be.get(number, [0])
             stands = [one for one in generations if self.block(number, one) == block]
-            expect(stands, f"block {number} is none of {generations}: {block[:24]!r}")
+            expect(stands, f"block {number} is not one of {generations}: {block[:24]!r}")
             self.may_be[number] = stands
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What two compute nodes do with their instances on one volume. Each method is a step; its name says what must hold.
 
-The steps of a story build on each other, and go on if one fails. Stories run in the order of STORIES.
+The steps of a story build on each other, and continue if one fails. Stories run in the order of STORIES.
 """
 
 import itertools
@@ -747,7 +747,7 @@ class Snapshots(Story):
 
 
 class Evacuation(Story):
-    """Node A dies with all that is on it, and B goes on with its guests."""
+    """Node A dies with all that is on it, and B continues with its guests."""
 
     def begin(self):
         self.guest = self.spawned()

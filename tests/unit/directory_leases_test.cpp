@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// The leases of directories (docs/NAMES.md): what they keep others from, and how they are given back.
+// The leases of directories (docs/NAMES.md): what they keep others from, and how they are released.
 #include <fcntl.h>
 
 #include "support/acls.h"

@@ -240,7 +240,7 @@ TEST_CASE("create answers the new name and its handle") {
   CHECK(part<fuse_open_out>(bytes, sizeof(fuse_entry_out)).fh == 9);
 }
 
-TEST_CASE("an inode is forgotten when the kernel has given back every lookup") {
+TEST_CASE("an inode is forgotten when the kernel has forgotten every lookup") {
   LookupCounts counts;
   counts.add(Ino{5}, metrics::other_directories);
   counts.add(Ino{5}, metrics::other_directories);

@@ -250,7 +250,7 @@ TEST_CASE("a file that another client begins to write beside a link is stored be
   CHECK(read_elsewhere(volume, ino) == "written meanwhile");
 }
 
-TEST_CASE("a link goes on with what is stored if the client that writes the file says nothing, and fences nobody") {
+TEST_CASE("a link continues with what is stored if the client that writes the file says nothing, and fences nobody") {
   TestVolume volume;
   auto writer = volume.mount(closing());
   auto other = volume.mount(closing());

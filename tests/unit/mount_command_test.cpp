@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "daemon/volume_source.h"
 #include "fuse/command.h"
 #include "fuse/mount_lock.h"
 #include "fuse/mount_table.h"

@@ -148,7 +148,7 @@ TEST_CASE("a hole over parts of objects zeros them, up to the end of the file re
   CHECK(size_of(fs, file.ino) == 4 * O + 100);
 }
 
-TEST_CASE("a hole up to the end of the file gives back the unit in which the file ends, too") {
+TEST_CASE("a hole up to the end of the file frees the unit in which the file ends, too") {
   TestVolume volume(small_objects());
   auto mount = volume.mount();
   auto& fs = *mount.file_system;

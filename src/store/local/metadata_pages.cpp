@@ -24,7 +24,7 @@ constexpr std::size_t page_header_bytes = 16, node_header_bytes = 8, key_limit =
 constexpr unsigned branch_page = 1, leaf_page = 2, overflow_page = 4, meta_page = 8;
 constexpr unsigned big_value = 1, table_value = 2;
 constexpr unsigned deepest = 32;
-// Pages at the end that one transaction took and gave back: it never wrote them.
+// Pages at the end that one transaction took and freed again: it never wrote them.
 constexpr std::uint64_t most_unwritten_bytes = 256U << 20;
 
 struct TableRoot {

@@ -74,10 +74,11 @@ Result<> enable(librados::IoCtx& pool) {
 
 Result<> check_may_fence(Connection& connection) {
   if (may_bar_nobody(connection, Nonce::of_a_client)) return {};
-  return failure(ErrorCode::permission_denied,
-                 std::string("our key may not fence clients that are gone, which whoever writes must; ceph auth caps "
-                             "sets what it needs: mon '") +
-                     mon_capability + "' osd '" + osd_capability + "'");
+  return failure(
+      ErrorCode::permission_denied,
+      std::string("our key may not fence clients that are gone, which every client that writes must; ceph auth caps "
+                  "sets what it needs: mon '") +
+          mon_capability + "' osd '" + osd_capability + "'");
 }
 
 bool reaches_beyond_volume(Connection& connection) {

@@ -182,7 +182,7 @@ class Behind {
     }
     if (on(tell_kernel)) forget_attributes(state, directory);
     lose(state, directory);
-    add(state, "gives back " + name_of(directory));
+    add(state, "releases " + name_of(directory));
   }
 
   void lose(State& state, int directory) const {

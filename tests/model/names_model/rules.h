@@ -30,7 +30,7 @@ namespace names_model {
   X(take_live, "create in C x rmdir C", \
     "only a live directory is leased") \
   X(drain, "create x lookup", \
-    "a directory is given back only with its log stored") \
+    "a directory is released only with its log stored") \
   X(fence, "unlink, create; the holder dies; a collector", \
     "who relies on a fence syncs it, and reads after that") \
   X(step_number, "step by step: create x unlink, a step twice", \
@@ -80,7 +80,7 @@ namespace names_model {
   X(recheck_not_empty, "step by step: rmdir x rename, create in it", \
     "ENOTEMPTY is answered only if the name, read again, is unchanged") \
   X(tell_kernel, "kernel: lookup of a missing name x create", \
-    "before a directory is given back the kernel drops its names, and the attributes of private inodes") \
+    "before a directory is released the kernel drops its names, and the attributes of private inodes") \
   X(short_when_asked, "kernel: lookups while asked x create", \
     "once a directory is asked for, replies carry no long time-outs") \
   X(hold_back_after_telling, "kernel: create x create", \
