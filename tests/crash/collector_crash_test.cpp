@@ -42,7 +42,7 @@ struct Leftovers {
     auto made = std::make_unique<World>(base);
     World& world = *made;
     Client a = world.mount();
-    a.prepare(scenario, false);
+    a.prepare(scenario, Memory::cold);
     const NthMutation hook(n, {Fault::Kind::applied_and_crash});
     a.store().set_hook(hook);
     a.perform(scenario.operation);
@@ -53,7 +53,7 @@ struct Leftovers {
     auto made = std::make_unique<World>(base);
     World& world = *made;
     Client a = world.mount();
-    a.prepare(scenario, false);
+    a.prepare(scenario, Memory::cold);
     a.perform(scenario.operation);
     a.unmount();
     return made;
@@ -191,7 +191,7 @@ struct Expected {
       World world(base);
       Client a = world.mount();
       Client b = world.mount();
-      a.prepare(scenario, false);
+      a.prepare(scenario, Memory::cold);
       Outcome outcome;
       if (operation_first) outcome.operation = a.perform(scenario.operation);
       outcome.rival = b.perform(scenario.rival);
@@ -203,7 +203,7 @@ struct Expected {
     }
     World world(base);
     Client a = world.mount();
-    a.prepare(scenario, false);
+    a.prepare(scenario, Memory::cold);
     alone.operation = a.perform(scenario.operation);
     a.unmount();
     alone.tree = world.tree();
@@ -217,12 +217,12 @@ struct Expected {
 TEST_CASE("a collector that works at any step of an operation does not touch what that operation does") {
   for (const Scenario& scenario : scenarios()) {
     const Expected expected(scenario);
-    for (const bool warm : {false, true}) {
+    for (const Memory memory : all_memories) {
       for (unsigned n = 0;; ++n) {
-        INFO(scenario.name << (warm ? ", warm" : "") << ": the collector acts before step " << n);
+        INFO(scenario.name << describe(memory) << ": the collector acts before step " << n);
         World world(expected.base);
-        Client a = world.mount();
-        a.prepare(scenario, warm);
+        Client a = world.mount(memory);
+        a.prepare(scenario, memory);
         TestCollector collector(world.cluster(), world.clock());
         ActBefore collector_acts(world, n, [&] { collector.pass(); });
         a.store().set_hook(collector_acts.hook());
@@ -249,7 +249,7 @@ TEST_CASE("an operation that falls into any step of a collector's work on what a
       World world(expected.base);
       Client a = world.mount();
       Client b = world.mount();
-      a.prepare(scenario, false);
+      a.prepare(scenario, Memory::cold);
       Outcome outcome{a.perform(scenario.operation), {}, {}};
       TestCollector collector(world.cluster(), world.clock());
       ActBefore rival_acts(world, n, [&] { outcome.rival = b.perform(scenario.rival); });
@@ -321,7 +321,7 @@ TEST_CASE("watches that lapse at any step of a collector's, after a late answer,
       INFO(scenario.name << ": watches lapse before the collector's step " << n);
       World world(expected.base);
       Client a = world.mount();
-      a.prepare(scenario, false);
+      a.prepare(scenario, Memory::cold);
       Outcome outcome{a.perform(scenario.operation), {}, {}};
       Lapse lapse(world);
       TestCollector collector(world.cluster(), lapse);
@@ -359,7 +359,7 @@ TEST_CASE("a step that is run again after a collector has worked is refused, and
       World world(expected.base);
       Client a = world.mount();
       Client b = world.mount();
-      a.prepare(scenario, false);
+      a.prepare(scenario, Memory::cold);
       TestCollector collector(world.cluster(), world.clock());
       const NthMutation hook(n, {Fault::Kind::run_again_later});
       a.store().set_hook(hook);

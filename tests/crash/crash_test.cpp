@@ -30,8 +30,8 @@ struct CaseCounter {
 
 /// A scenario, and what it gives when nothing goes wrong.
 struct Expectation {
-  Expectation(const Scenario& of_scenario, bool is_warm)
-      : scenario(of_scenario), warm(is_warm), base(scenario), before(World(base).tree()) {
+  Expectation(const Scenario& of_scenario, Memory of_memory)
+      : scenario(of_scenario), memory(of_memory), base(scenario), before(World(base).tree()) {
     alone = serial(true, false, false);
     operation_then_rival = serial(true, true, false);
     rival_then_operation = serial(false, true, true);
@@ -44,12 +44,12 @@ struct Expectation {
     Client a = world.mount();
     Client b = world.mount();
     if (operation_first) {
-      a.prepare(scenario, false);
+      a.prepare(scenario, Memory::cold);
       outcome.operation = a.perform(scenario.operation);
     }
     if (with_rival) outcome.rival = b.perform(scenario.rival);
     if (operation_last) {
-      a.prepare(scenario, false);
+      a.prepare(scenario, Memory::cold);
       outcome.operation = a.perform(scenario.operation);
     }
     a.unmount();
@@ -59,7 +59,7 @@ struct Expectation {
   }
 
   const Scenario& scenario;
-  const bool warm;
+  const Memory memory;
   const World base;
   const Tree before;
   Outcome alone, operation_then_rival, rival_then_operation, rival_only;
@@ -94,11 +94,11 @@ const char* describe(Landing landing) {
 
 /// The operation's client dies at its n-th change. false: it has no so many.
 bool cut(const Expectation& expected, unsigned n, Fault::Kind kind, Landing landing) {
-  INFO(expected.scenario.name << (expected.warm ? ", warm: " : ": ") << lccfs::describe(kind) << describe(landing)
+  INFO(expected.scenario.name << describe(expected.memory) << ": " << lccfs::describe(kind) << describe(landing)
                               << ", change " << n);
   World world(expected.base);
-  Client a = world.mount();
-  a.prepare(expected.scenario, expected.warm);
+  Client a = world.mount(expected.memory);
+  a.prepare(expected.scenario, expected.memory);
   const NthMutation hook(n, {kind});
   a.store().set_hook(hook);
   a.perform(expected.scenario.operation);
@@ -123,7 +123,7 @@ bool cut(const Expectation& expected, unsigned n, Fault::Kind kind, Landing land
   land_at(Landing::before_the_rival);
   expect_before_or_after();
 
-  Client b = world.mount();
+  Client b = world.mount(expected.memory);
   Outcome outcome{dead, b.perform(expected.scenario.rival), {}};
   b.unmount();
   land_at(Landing::after_the_rival);
@@ -141,15 +141,15 @@ Cuts cut_and_fault(const Expectation& expected, unsigned n, unsigned m, Fault::K
   INFO(expected.scenario.name << ": crash after change " << n << ", then the rival: " << lccfs::describe(rivals)
                               << ", change " << m);
   World world(expected.base);
-  Client a = world.mount();
-  a.prepare(expected.scenario, expected.warm);
+  Client a = world.mount(expected.memory);
+  a.prepare(expected.scenario, expected.memory);
   const NthMutation first(n, {Fault::Kind::applied_and_crash});
   a.store().set_hook(first);
   a.perform(expected.scenario.operation);
   a.bury();
   if (!first.reached()) return Cuts::no_n;
   world.let_a_minute_pass();
-  Client b = world.mount();
+  Client b = world.mount(expected.memory);
   const NthMutation second(m, {rivals});
   b.store().set_hook(second);
   Outcome outcome{dead, b.perform(expected.scenario.rival), {}};
@@ -177,11 +177,11 @@ Cuts cut_and_fault(const Expectation& expected, unsigned n, unsigned m, Fault::K
 /// The store runs the n-th change twice, or loses its answer, and nobody dies. Perhaps the same client continues with
 /// what it remembers.
 bool repeat(const Expectation& expected, unsigned n, Fault::Kind kind, bool continues) {
-  INFO(expected.scenario.name << (expected.warm ? ", warm: " : ": ") << lccfs::describe(kind) << ", change " << n
+  INFO(expected.scenario.name << describe(expected.memory) << ": " << lccfs::describe(kind) << ", change " << n
                               << (continues ? ", then the rival's operation by the same client" : ""));
   World world(expected.base);
-  Client a = world.mount();
-  a.prepare(expected.scenario, expected.warm);
+  Client a = world.mount(expected.memory);
+  a.prepare(expected.scenario, expected.memory);
   const NthMutation hook(n, {kind});
   a.store().set_hook(hook);
   Outcome outcome{a.perform(expected.scenario.operation), not_done, {}};
@@ -206,12 +206,12 @@ void conclude(const Expectation& expected, World& world, Outcome outcome, Client
 
 /// The n-th change is applied; the rival acts; then the store runs the change again, and answers.
 bool run_again(const Expectation& expected, unsigned n) {
-  INFO(expected.scenario.name << (expected.warm ? ", warm: " : ": ") << "change " << n
-                              << " is run again after the rival");
+  INFO(expected.scenario.name << describe(expected.memory) << ": "
+                              << "change " << n << " is run again after the rival");
   World world(expected.base);
-  Client a = world.mount();
-  Client b = world.mount();
-  a.prepare(expected.scenario, expected.warm);
+  Client a = world.mount(expected.memory);
+  Client b = world.mount(expected.memory);
+  a.prepare(expected.scenario, expected.memory);
   const NthMutation hook(n, {Fault::Kind::run_again_later});
   a.store().set_hook(hook);
   auto result = std::async(std::launch::async, [&] { return a.perform(expected.scenario.operation); });
@@ -228,11 +228,12 @@ bool run_again(const Expectation& expected, unsigned n) {
 
 /// The rival does all of its operation right before the n-th step, reads included.
 bool race(const Expectation& expected, unsigned n) {
-  INFO(expected.scenario.name << (expected.warm ? ", warm: " : ": ") << "the rival acts before step " << n);
+  INFO(expected.scenario.name << describe(expected.memory) << ": "
+                              << "the rival acts before step " << n);
   World world(expected.base);
-  Client a = world.mount();
-  Client b = world.mount();
-  a.prepare(expected.scenario, expected.warm);
+  Client a = world.mount(expected.memory);
+  Client b = world.mount(expected.memory);
+  a.prepare(expected.scenario, expected.memory);
   Outcome outcome{not_done, not_done, {}};
   std::atomic<unsigned> seen = 0;
   a.store().set_hook([&](const StepInfo&) {
@@ -251,7 +252,7 @@ const std::vector<Expectation>& expectations() {
   static const std::vector<Expectation> all = [] {
     std::vector<Expectation> made;
     for (const Scenario& scenario : scenarios()) {
-      for (const bool warm : {false, true}) made.emplace_back(scenario, warm);
+      for (const Memory memory : all_memories) made.emplace_back(scenario, memory);
     }
     return made;
   }();
@@ -260,7 +261,7 @@ const std::vector<Expectation>& expectations() {
 
 TEST_CASE("uncut, each operation does what it should") {
   for (const Expectation& expected : expectations()) {
-    if (expected.warm) continue;
+    if (expected.memory != Memory::cold) continue;
     INFO(expected.scenario.name);
     const auto& error = expected.scenario.error;
     CHECK(expected.alone.operation == (error ? lccfs::describe(*error) : "ok"));
@@ -287,7 +288,7 @@ TEST_CASE("a dead client's last step that lands late makes its operation happen 
 
 TEST_CASE("what a dead client left is dealt with by one who dies himself, or whose steps are repeated") {
   for (const Expectation& expected : expectations()) {
-    if (expected.warm || expected.scenario.rival_does_two) continue;
+    if (expected.memory == Memory::warm || expected.scenario.rival_does_two) continue;
     for (const auto kind : {Fault::Kind::not_applied_and_crash, Fault::Kind::applied_and_crash,
                             Fault::Kind::applied_twice, Fault::Kind::lost_answer_applied}) {
       Cuts last = Cuts::both;
@@ -312,6 +313,8 @@ TEST_CASE("a step that is run twice, or whose answer is lost, changes nothing of
 
 TEST_CASE("a step that is run again after another client acted leaves what some order of the two would") {
   for (const Expectation& expected : expectations()) {
+    // The rival asks for a directory whose object does not answer before it is done: interleave_test has such orders.
+    if (expected.memory == Memory::leased) continue;
     for (unsigned n = 0; run_again(expected, n); ++n) continue;
   }
 }

@@ -18,7 +18,8 @@ constexpr unsigned most_calls = 3;
 Play draw_play(const DrawnHistories& histories, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   Play play;
-  play.warm = random() % 2 == 0;
+  play.memory = all_memories[random() % std::size(all_memories)];
+  play.holder = static_cast<unsigned>(random() % histories.clients);
   for (unsigned client = 0; client < histories.clients; ++client) {
     const auto choice = histories.choice(client);
     auto& calls = play.calls.emplace_back();

@@ -211,7 +211,7 @@ bool crash_in(const Start& start, const std::vector<Part>& parts, Writes writes,
               Fault::Kind kind) {
   World world(start.world);
   Client client = world.mount(writes);
-  client.prepare(false);
+  client.prepare(Memory::cold);
   OpenFiles files(client.paths());
   Expected expected(start.model);
   const NthMutation hook(n.value_or(0), {n ? kind : Fault::Kind::none});

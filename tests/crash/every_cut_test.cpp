@@ -27,8 +27,9 @@ struct CaseCounter {
 } cases;
 
 /// What else there is while the operation runs.
-enum class Beside { nothing, a_warm_memory, a_reader, a_writer };
-constexpr Beside all_besides[] = {Beside::nothing, Beside::a_warm_memory, Beside::a_reader, Beside::a_writer};
+enum class Beside { nothing, a_warm_memory, a_reader, a_writer, its_leases, leases_elsewhere };
+constexpr Beside all_besides[] = {Beside::nothing,  Beside::a_warm_memory, Beside::a_reader,
+                                  Beside::a_writer, Beside::its_leases,    Beside::leases_elsewhere};
 
 const char* describe(Beside beside) {
   switch (beside) {
@@ -40,25 +41,37 @@ const char* describe(Beside beside) {
       return ", a open elsewhere";
     case Beside::a_writer:
       return ", a written elsewhere";
+    case Beside::its_leases:
+      return ", which holds the directories";
+    case Beside::leases_elsewhere:
+      return ", the directories held elsewhere";
   }
   return "?";
 }
 
-/// Another client that has a open, and perhaps holds its lease.
+Memory memory_of_client(Beside beside) {
+  if (beside == Beside::its_leases) return Memory::leased;
+  return beside == Beside::a_warm_memory ? Memory::warm : Memory::cold;
+}
+
+/// Another client that has a open, and perhaps holds its lease; or that holds the directories.
 class OtherClient {
  public:
-  OtherClient(World& world, Beside beside) : client_(world.mount()) {
+  OtherClient(World& world, Beside beside)
+      : client_(world.mount(beside == Beside::leases_elsewhere ? Memory::leased : Memory::cold)) {
+    if (beside == Beside::leases_elsewhere) client_.prepare(Memory::leased);
+    if (beside == Beside::leases_elsewhere) return;
     handle_ = need(client_.paths().open("/d/a", O_RDWR));
-    if (beside == Beside::a_writer) need(client_.paths().write(handle_, 0, std::string(20, 'w')));
+    if (beside == Beside::a_writer) need(client_.paths().write(*handle_, 0, std::string(20, 'w')));
   }
   void end() {
-    client_.paths().close(handle_);
+    if (handle_) client_.paths().close(*handle_);
     client_.unmount();
   }
 
  private:
   Client client_;
-  HandleId handle_;
+  std::optional<HandleId> handle_;
 };
 
 const char* describe(Writes writes) {
@@ -91,13 +104,14 @@ std::optional<std::string> cut_at(Stage& stage, const Start& start, const Call& 
   World world(start.world);
   std::unique_ptr<OtherClient> other;
   std::vector<Performed> history;
-  if (beside == Beside::a_reader || beside == Beside::a_writer) other = std::make_unique<OtherClient>(world, beside);
+  const bool is_alone = memory_of_client(beside) != Memory::cold || beside == Beside::nothing;
+  if (!is_alone) other = std::make_unique<OtherClient>(world, beside);
   if (beside == Beside::a_writer) {
     const Call written{.kind = Call::Kind::write, .path = "/d/a", .offset_bytes = 0, .size_bytes = 20, .letter = 'w'};
     history.push_back({.client = 1, .call = written, .result = "ok", .begin = 0, .end = 1});
   }
-  Client client = world.mount(writes);
-  client.prepare(beside == Beside::a_warm_memory);
+  Client client = world.mount(writes, memory_of_client(beside));
+  client.prepare(memory_of_client(beside));
   const NthMutation hook(n, {with.kind});
   client.store().set_hook([&](const StepInfo& info) {
     const bool before = hook.reached();

@@ -21,6 +21,9 @@ constexpr unsigned most_free_steps = 12;
 constexpr unsigned faulty_orders_of_a_pair = 16;
 constexpr unsigned collected_orders_of_a_pair = 4;
 
+constexpr std::pair<Memory, unsigned> memories_of_a_pair[] = {
+    {Memory::cold, 0}, {Memory::warm, 0}, {Memory::leased, 0}, {Memory::leased, 1}};
+
 /// Printed at the end, so that a suite that shrinks is seen.
 struct CaseCounter {
   std::size_t pairs = 0, orders = 0, faulty = 0, collected = 0;
@@ -56,9 +59,9 @@ void for_each_pair(Interleaver& interleaver, bool with_collector,
     Stage stage(start);
     for (std::size_t i = 0; i < firsts.size(); ++i) {
       for (std::size_t j = i; j < seconds.size(); ++j) {
-        for (const bool warm : {false, true}) {
+        for (const auto& [memory, holder] : memories_of_a_pair) {
           if (!is_drawn(number++)) continue;
-          const Pair pair{stage, state.name, {{{firsts[i]}, {seconds[j]}}, warm, with_collector}, number};
+          const Pair pair{stage, state.name, {{{firsts[i]}, {seconds[j]}}, memory, holder, with_collector}, number};
           if (!is_wanted(line_of(state.name, pair.play, {}))) continue;
           const auto schedule = replay ? schedule_in(*replay, state.name, pair.play) : std::nullopt;
           if (schedule && !goes_right(interleaver, pair, follow(*schedule))) return;

@@ -50,7 +50,7 @@ std::optional<std::string> run_again(Stage& stage, const Start& start, const Cal
   World world(start.world);
   Client a = world.mount();
   Client b = world.mount();
-  a.prepare(false);
+  a.prepare(Memory::cold);
   test::TestCollector collector(world.cluster(), world.clock());
   const NthMutation hook(n, {Fault::Kind::run_again_later});
   a.store().set_hook(hook);

@@ -19,8 +19,8 @@ std::vector<Act> acts_of(const std::vector<Call>& calls) { return {calls.begin()
 
 /// A client with its calls, and how they went.
 struct Actor {
-  Actor(World& world, unsigned number, const std::vector<Call>& its_calls)
-      : client(std::make_unique<Client>(world.mount())) {
+  Actor(World& world, unsigned number, const std::vector<Call>& its_calls, Memory memory)
+      : client(std::make_unique<Client>(world.mount(memory))) {
     for (const Call& call : its_calls) performed.push_back({number, call, {}});
   }
 
@@ -66,7 +66,8 @@ void Start::lose_inode(const std::string& path) {
 }
 
 std::string text_of(const Play& play) {
-  std::string text = play.warm ? "warm" : "cold";
+  std::string text = play.memory == Memory::cold ? "cold" : "warm";
+  if (play.memory == Memory::leased) text = std::string(1, static_cast<char>('A' + play.holder)) + " holds";
   for (std::size_t i = 0; i < play.calls.size(); ++i) {
     text += std::string("; ") + static_cast<char>('A' + i) + ":";
     for (const Call& call : play.calls[i]) text += " " + text_of(call) + ",";
@@ -82,10 +83,11 @@ std::string Stage::play(const Play& play, Interleaver& interleaver, const Interl
   std::vector<Interleaver::Lane> lanes;
   std::atomic<unsigned> now = 0;
   for (unsigned i = 0; i < play.calls.size(); ++i) {
-    auto& actor = *actors.emplace_back(std::make_unique<Actor>(world, i, play.calls[i]));
-    actor.client->prepare(play.warm);
+    auto& actor = *actors.emplace_back(std::make_unique<Actor>(world, i, play.calls[i], play.memory));
+    actor.client->prepare(play.memory == Memory::cold ? Memory::cold : Memory::warm);
     lanes.push_back({&actor.client->store(), [&actor, &now] { actor.act(now); }});
   }
+  if (play.memory == Memory::leased) actors[play.holder]->client->prepare(Memory::leased);
   std::unique_ptr<test::TestCollector> collector;
   if (play.with_collector) {
     collector = std::make_unique<test::TestCollector>(world.cluster(), world.clock());

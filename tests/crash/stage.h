@@ -25,7 +25,8 @@ struct Start {
 
 struct Play {
   std::vector<std::vector<Call>> calls;  ///< of each client, one after the other
-  bool warm = false;                     ///< the clients have looked at everything before
+  Memory memory = Memory::cold;          ///< of the clients; only one of them can hold the directories
+  unsigned holder = 0;                   ///< which one that is
   bool with_collector = false;           ///< one more client, whose lane is the last
 };
 std::string text_of(const Play& play);

@@ -19,30 +19,48 @@ namespace lccfs::crash {
 using test::need;
 
 namespace {
-FileSystemOptions options_of(Writes writes) {
+constexpr unsigned lookups_that_take_a_lease = 4;
+
+FileSystemOptions options_of(Writes writes, Memory memory) {
   FileSystemOptions options;
+  if (memory == Memory::leased) options.lease_after_changes = 1;
   if (writes != Writes::wait) options.dirty_limit_bytes = 1 << 20;
   if (writes == Writes::outlive_closes) options.idle_leases = 100;
   return options;
 }
 }  // namespace
 
-Client::Client(ScriptedCluster& cluster, Clock& clock, Writes writes)
+const char* describe(Memory memory) {
+  if (memory == Memory::cold) return "";
+  return memory == Memory::warm ? ", warm" : ", leased";
+}
+
+Client::Client(ScriptedCluster& cluster, Clock& clock, Writes writes, Memory memory)
     : writes_(writes),
       store_(cluster.new_client()),
-      file_system_(need(mount_volume(store_, clock, options_of(writes)))),
+      file_system_(need(mount_volume(store_, clock, options_of(writes, memory)))),
       paths_(*file_system_) {}
 
-void Client::prepare(bool warm) {
+void Client::prepare(Memory memory) {
   static_cast<void>(paths_.stay_at("/d"));  // if it is there
-  if (!warm) return;
+  if (memory == Memory::cold) return;
+  for (const char* directory : {"/", "/d/", "/d/a/", "/d/b/"}) {
+    for (unsigned i = 0; memory == Memory::leased && i < lookups_that_take_a_lease; ++i) {
+      static_cast<void>(paths_.find(directory + std::string("none")));
+    }
+  }
   paths_.tree();
+  if (memory == Memory::leased) {
+    const auto root =
+        need(store_->query({.object = format::inode_object(root_ino), .xattrs = true, .ranges = {}, .keys = {}}));
+    CHECK(root.xattrs.contains(format::xattr::lease));
+  }
   // Names that are not there, too: what is remembered of them is the client's own.
   for (const char* name : {"/d/a", "/d/b", "/d/c"}) static_cast<void>(paths_.find(name));
 }
 
-void Client::prepare(const Scenario& scenario, bool warm) {
-  prepare(warm);
+void Client::prepare(const Scenario& scenario, Memory memory) {
+  prepare(memory);
   if (scenario.held_open) open_file_ = need(paths_.open(*scenario.held_open, O_RDWR));
 }
 

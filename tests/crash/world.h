@@ -17,17 +17,24 @@ namespace lccfs::crash {
 /// Whether a write is answered before the store has it; and if so, whether a close is, too.
 enum class Writes { are_buffered, outlive_closes, wait };
 
+/// What a client remembers when it begins: nothing; all there is, as hints; or that, and it holds the directories. Of
+/// the last kind are clients that take a directory's lease with their first change of it.
+enum class Memory { cold, warm, leased };
+constexpr Memory all_memories[] = {Memory::cold, Memory::warm, Memory::leased};
+/// "" if it is cold.
+const char* describe(Memory memory);
+
 /// A mounted client that dies, or unmounts.
 class Client {
  public:
-  Client(ScriptedCluster& cluster, Clock& clock, Writes writes);
+  Client(ScriptedCluster& cluster, Clock& clock, Writes writes, Memory memory = Memory::cold);
 
   ScriptedClient& store() { return *store_; }
   test::Paths& paths() { return paths_; }
-  /// It stays at /d, and has looked at all there is (`warm`).
-  void prepare(bool warm);
+  /// It stays at /d, and remembers.
+  void prepare(Memory memory);
   /// The same, and opens what the scenario wants open.
-  void prepare(const Scenario& scenario, bool warm);
+  void prepare(const Scenario& scenario, Memory memory);
   /// "ok", or the meaning of the error.
   std::string perform(const Act& act);
   std::string perform(const Call& call);
@@ -73,9 +80,11 @@ class World {
   /// The same world as it was, for a case of its own.
   explicit World(const World& base);
 
-  Client mount(Writes writes) { return Client(*cluster_, clock_, writes); }
+  Client mount(Writes writes, Memory memory = Memory::cold) { return Client(*cluster_, clock_, writes, memory); }
   /// What the first writes outlives its closes, the second's writes wait for the store, and so on.
-  Client mount() { return mount(mounts_++ % 2 == 0 ? Writes::outlive_closes : Writes::wait); }
+  Client mount(Memory memory = Memory::cold) {
+    return mount(mounts_++ % 2 == 0 ? Writes::outlive_closes : Writes::wait, memory);
+  }
   /// The tree as a new client sees it; the invariants are checked before anybody mends anything.
   Tree tree();
   /// Long enough for whoever is gone to be taken for gone.
