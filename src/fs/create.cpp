@@ -6,7 +6,8 @@
 //  0 | Session.me | [log queue items] range intent, long since durable         | numbers that are never used
 //  1 | Inode.X    | [create inode] exclusive; attributes; parent (P, token);   | X without a name: a collector removes
 //    |            | the ACLs that P hands down, for which P is read first;     | it, from the range intent
-//    |            | create-and-open: lease = me, "may exist" bit of object 0   |
+//    |            | create-and-open: lease = me, "may exist" bit of object 0;  |
+//    |            | mkdir: its lease, with t as the tenure                     |
 //  2 | Inode.P    | [insert entry] guard open(P), the name absent; set both    | COMMIT
 //    |            | keys; times; mkdir: nsub + 1, guarded as read              |
 //  3 | Inode.X    | [remove new inode] only if 2 was refused: as 1 left it     | before it: as after 1
@@ -72,6 +73,7 @@ Inode view_of(const txn::NewInode& made, std::uint64_t version, std::chrono::nan
   if (view.is_directory()) view.nsub_raw = encode(format::NumberRecord{0});
   view.atime = view.mtime = view.ctime = made.time;
   view.lease = made.lease;
+  view.directory_lease = made.directory_lease;
   for (const auto& [block, bits] : made.map_blocks) view.map.set_block(block, bits);
   return view;
 }
@@ -133,6 +135,7 @@ Result<> Namespace::Make::make_inode(const Inode& parent) {
     inode.lease = instance_.id();
     inode.map_blocks = first_object_may_exist();
   }
+  if (node_.type == FileType::directory && namespace_.leases_.takes_leases()) inode.directory_lease = token;
   inode.symlink_target = node_.symlink_target;
   const auto sent = namespace_.now();
   const auto created = instance_.run_repeatable(txn::create_inode(inode));
@@ -152,6 +155,7 @@ Result<> Namespace::Make::make_inode(const Inode& parent) {
   made_ = view_of(inode, version, sent);
   ticket_ = metadata_.inodes.begin(inode.ino);
   if (with_lease_) namespace_.files_.born(*made_);
+  if (made_->directory_lease) namespace_.leases_.held.born(made_->ino, token, version);
   return {};
 }
 
@@ -189,6 +193,7 @@ Result<Inode> Namespace::Make::run() {
   const DirectoriesInUse::Making making(namespace_.directories_, name_.directory);
   if (const auto named = until_done(instance_, [this](bool first) { return name_once(first); }); !named) {
     if (made_ && with_lease_) namespace_.files_.unborn(made_->ino);
+    if (made_) namespace_.leases_.forget(made_->ino);
     if (made_ && may_have_name_) leave_to_collector(made_->ino);
     if (made_ && !may_have_name_) remove_never_named();
     return std::unexpected(named.error());
@@ -207,7 +212,7 @@ Result<EntryReply> Namespace::make_node(const Caller& caller, Ino parent, const 
 /// The file that has the name already. nullopt: it has just gone.
 Result<std::optional<CreateReply>> Namespace::open_existing(const Caller& caller, const txn::Name& name, int flags) {
   const auto sent = now();
-  LCCFS_TRY(const auto entries, metadata_.find({&name}, false));
+  LCCFS_TRY(const auto entries, metadata_.find({&name}, Metadata::Trust::in_leases));
   const auto& entry = entries.found.front();
   if (!entry) return std::nullopt;
   if (entry->record.type == FileType::directory) return failure(ErrorCode::is_directory, describe(name));

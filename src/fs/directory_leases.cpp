@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 //  settle the lease of another   | src/reclaim/settle.h
+//  a lease from birth            | src/fs/create.cpp
+//
+//  take       | object   | step                                                   | stop here leaves
+//  1          | Inode.P  | [take directory lease] guard the version after a step  | a lease that nobody's memory knows of: who
+//             |          | or a read of ours; live; no lease; lease = this tenure | meets it releases it, or settles it
 //
 //  release    | object   | step                                                   | stop here leaves
+//  -          |          | nothing is answered from memory any more               |
 //  1          | Inode.P  | [release directory lease] guard the tenure; lease      | done
 //             |          | removed                                                |
 //
 // A lease that the store says is ours, where memory knows of no such tenure, is released by whoever meets it: a question,
-// or an operation of ours.
+// or an operation of ours. Leases that are held at an unmount stay in the store: they are void then.
 #include "fs/directory_leases.h"
 
 #include <algorithm>
@@ -22,14 +28,65 @@ namespace lccfs {
 
 namespace {
 constexpr std::chrono::milliseconds answer_busy_within{500};
+/// Well below the minute after which a client that stands still may be fenced.
+constexpr std::chrono::seconds believed_for{5};
 /// Well below the threads that an instance answers questions with (OwnWatches::question_threads_), beside Recalls'.
 constexpr unsigned most_waiting_questions = 64;
 }  // namespace
+
+DirectoryLeases::DirectoryLeases(Instance& instance, unsigned after_changes)
+    : instance_(instance),
+      after_changes_(instance.super().has(format::feature::directory_leases) && !instance.read_only() ? after_changes
+                                                                                                      : 0),
+      activity_(instance.clock(), after_changes_) {}
+
+MetaTxn DirectoryLeases::guarded(MetaTxn step) const {
+  const auto object = format::parse_object_name(step.object);
+  const auto mine = held.tenure_of(std::get<format::InodeName>(object.value()).ino);
+  return txn::under_lease(std::move(step), mine);
+}
+
+// ---- taken here
+
+void DirectoryLeases::was_changed(Ino directory, std::uint64_t version) {
+  if (!takes_leases() || version == 0 || held.tenure_of(directory)) return;
+  if (activity_.changed(directory)) take(directory, version);
+}
+
+void DirectoryLeases::was_looked_up(const Inode& directory) {
+  if (!takes_leases() || directory.directory_lease || directory.sealed() || !directory.live()) return;
+  if (activity_.looked_up(directory.ino)) take(directory.ino, directory.version);
+}
+
+/// Asked for meanwhile, it is not to be held any more: memory has forgotten the tenure then.
+void DirectoryLeases::take(Ino directory, std::uint64_t version) {
+  const Token tenure = instance_.next_token();
+  if (!held.begin(directory, tenure)) return;
+  const auto taken = instance_.run_repeatable(txn::take_directory_lease(directory, version, tenure));
+  if (taken && held.take_effect(directory, tenure, taken->version)) return;
+  held.end(directory, tenure);
+  if (!taken) return;
+  if (const auto released = settle_own(directory, tenure); !released) {
+    log::debug(format::inode_object(directory) + ": its lease stays: " + released.error().context);
+  }
+}
+
+void DirectoryLeases::heard_from_store(std::chrono::nanoseconds sent) {
+  auto last = heard_.load();
+  while (last < sent && !heard_.compare_exchange_weak(last, sent)) continue;
+}
+
+bool DirectoryLeases::may_answer_from_memory() const {
+  return !instance_.fenced() && instance_.clock().elapsed() - heard_.load() < believed_for;
+}
+
+// ---- in the way
 
 Result<bool> DirectoryLeases::may_answer_by(const Inode& directory, std::span<const Ino> locked) {
   const auto tenure = directory.directory_lease;
   if (!tenure) return true;
   if (tenure->instance == instance_.id()) {
+    if (held.knows_of(directory.ino, *tenure)) return true;
     LCCFS_CHECK(settle_own(directory.ino, *tenure));
     return false;
   }
@@ -69,6 +126,7 @@ Result<> DirectoryLeases::settle_own(Ino directory, Token tenure) {
 format::Answer DirectoryLeases::answer(const format::Question& question) {
   using format::Answer;
   const Ino directory = question.ino;
+  activity_.asked_for(directory);
   Lock lock(mutex_);
   auto& under_way = under_way_[directory];
   if (!under_way) {
@@ -85,7 +143,14 @@ format::Answer DirectoryLeases::answer(const format::Question& question) {
   return {recall->succeeded ? Answer::Kind::done : Answer::Kind::busy};
 }
 
+/// One that is being taken meanwhile is released by who takes it. A tenure that memory knows is released without a read,
+/// which might wait behind a step of ours that hangs.
 Result<> DirectoryLeases::release_as_asked(Ino directory) {
+  if (const auto mine = held.leave(directory)) {
+    LCCFS_CHECK(settle_own(directory, *mine));
+    held.end(directory, *mine);
+    return {};
+  }
   const auto now = read_inode(instance_, directory);
   if (!now && now.error().code == ErrorCode::not_found) return {};
   if (!now) return std::unexpected(now.error());

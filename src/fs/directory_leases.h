@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// The leases of directories (docs/NAMES.md): the guard on each step on what a lease covers, and the leases of other
-// clients, which stand in the way of an answer. Any thread; what answers a Result blocks on the store, and may wait for
-// another client.
+// The leases of directories (docs/NAMES.md): the guard on each step on what a lease covers, when one is taken, and the
+// leases of other clients, which stand in the way of an answer. Any thread; what answers a Result blocks on the store,
+// and may wait for another client.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <map>
 #include <memory>
@@ -12,6 +14,8 @@
 
 #include "base/mutex.h"
 #include "base/thread_pool.h"
+#include "fs/directory_activity.h"
+#include "fs/held_directories.h"
 #include "fs/inodes.h"
 #include "txn/namespace_txn.h"
 
@@ -19,8 +23,28 @@ namespace lccfs {
 
 class DirectoryLeases {
  public:
-  explicit DirectoryLeases(Instance& instance) : instance_(instance) {}
+  /// `after_changes`: how many changes of a directory within some seconds make it worth a lease; 0: none is taken.
+  DirectoryLeases(Instance& instance, unsigned after_changes);
   ~DirectoryLeases() { wait(); }
+
+  /// What is known of those that are held.
+  HeldDirectories held;
+
+  // -- leases of this client
+  bool takes_leases() const { return after_changes_ != 0; }
+  /// nullopt: it is not held here.
+  std::optional<Token> tenure_of(Ino directory) const { return held.tenure_of(directory); }
+  /// An own step has changed it, or a lookup has read it, which nobody holds; it was at that version then. Its lease is
+  /// taken, if that was often enough lately: 1 write.
+  void was_changed(Ino directory, std::uint64_t version);
+  void was_looked_up(const Inode& directory);
+  /// A step or a read of this client, sent then, was answered well: it was not fenced before.
+  void heard_from_store(std::chrono::nanoseconds sent);
+  /// Whether what is held may be answered from memory: not by a client that was fenced, nor by one that has heard
+  /// nothing for seconds. It may have stood still, and another may have what it believes to hold.
+  bool may_answer_from_memory() const;
+  /// A directory that is gone, or that a collector is about to remove.
+  void forget(Ino directory) { held.end(directory); }
 
   // -- steps and answers of this client
   /// Instance::run, and run_repeatable, of a step on what the directory's lease covers: refused while another client
@@ -53,12 +77,16 @@ class DirectoryLeases {
     bool succeeded = false;
   };
 
-  MetaTxn guarded(MetaTxn step) const { return txn::under_lease(std::move(step), std::nullopt); }
+  MetaTxn guarded(MetaTxn step) const;
+  void take(Ino directory, std::uint64_t version);
   Result<> settle_own(Ino directory, Token tenure);
   Result<> release_as_asked(Ino directory);
   void end(Ino directory, const Result<>& done) EXCLUDES(mutex_);
 
   Instance& instance_;
+  const unsigned after_changes_;
+  std::atomic<std::chrono::nanoseconds> heard_{};
+  DirectoryActivity activity_;
   Mutex mutex_;
   std::condition_variable changed_;
   std::map<Ino, std::shared_ptr<Recall>> under_way_ GUARDED_BY(mutex_);

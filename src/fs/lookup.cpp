@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// lookup: reads only. An answer that rests on two reads is given after the first, done again, is unchanged (rule 4).
+// lookup: reads only; of a directory that is held here (docs/NAMES.md) the entry is known without. An answer that rests on two reads is given after the first, done again, is unchanged (rule 4).
 //
 //  - | Inode.P | entry of the name               | absent -> no such name
 //  - | Inode.X | the inode                       | live or sealed -> it
@@ -50,6 +50,21 @@ void Namespace::bring_up_to_date(std::map<Ino, Inode>& inodes) {
   files_.bring_up_to_date(inodes, [this](const std::vector<Ino>& wanted) { return metadata_.read_many(wanted); });
 }
 
+/// `ahead`: a read of its inode that is under way, if it may be used.
+Result<std::optional<txn::Entry>> Namespace::entry_for_lookup(const txn::Name& name,
+                                                              std::optional<Metadata::ReadAhead>& ahead) {
+  if (const auto held = metadata_.find_held({&name})) return held->found.front();
+  const auto last_seen = metadata_.names.last_seen(name);
+  if (last_seen) ahead.emplace(metadata_.read_ahead(last_seen->record.ino));
+  auto entries = metadata_.find({&name}, Metadata::Trust::in_nothing);
+  if (!entries && entries.error().code == ErrorCode::stale) return std::nullopt;
+  if (!entries) return std::unexpected(std::move(entries).error());
+  leases_.was_looked_up(*entries->directory);
+  auto& entry = entries->found.front();
+  if (!entry || !last_seen || last_seen->raw != entry->raw) ahead.reset();
+  return std::move(entry);
+}
+
 Result<EntryReply> Namespace::lookup(Ino parent, const std::string& text) {
   if (text == ".") return lookup_by_number(parent);
   if (text == "..") {
@@ -61,15 +76,11 @@ Result<EntryReply> Namespace::lookup(Ino parent, const std::string& text) {
   for (Attempts attempts(instance_);;) {
     LCCFS_CHECK(attempts.next());
     const auto sent = now();
-    const auto last_seen = metadata_.names.last_seen(name);
     std::optional<Metadata::ReadAhead> ahead;
-    if (last_seen) ahead.emplace(metadata_.read_ahead(last_seen->record.ino));
-    const auto entries = metadata_.find({&name}, false);
-    if (!entries && entries.error().code != ErrorCode::stale) return std::unexpected(entries.error());
-    if (!entries || !entries->found.front()) return std::unexpected(no_entry(name));
-    const auto& entry = entries->found.front();
-    const bool is_the_same = last_seen && last_seen->raw == entry->raw;
-    auto inode = is_the_same ? metadata_.finish(*ahead) : metadata_.read(entry->record.ino);
+    LCCFS_TRY(const auto entry, entry_for_lookup(name, ahead));
+    if (!entry) return std::unexpected(no_entry(name));
+    if (const auto held = held_attributes(entry->record.ino)) return entry_reply(*held, sent);
+    auto inode = ahead ? metadata_.finish(*ahead) : metadata_.read(entry->record.ino);
     if (inode && inode->live()) return entry_reply_for(as_of_now(std::move(*inode)), sent);
     if (!inode && inode.error().code != ErrorCode::not_found) return std::unexpected(std::move(inode).error());
     LCCFS_TRY(const bool dangling, metadata_.unchanged({{{name, entry}}}));

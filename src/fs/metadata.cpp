@@ -28,8 +28,15 @@ Result<std::optional<txn::Entry>> entry_in(const std::map<std::string, Bytes>& k
 
 std::shared_ptr<const Inode> Metadata::in_memory(Ino ino) { return instance_.fenced() ? nullptr : inodes.get(ino); }
 
+std::shared_ptr<const Inode> Metadata::held_directory(Ino ino) {
+  if (!leases_.may_answer_from_memory() || !leases_.tenure_of(ino)) return nullptr;
+  auto held = inodes.get(ino);
+  return held && held->directory_lease == leases_.tenure_of(ino) ? held : nullptr;
+}
+
 Result<Inode> Metadata::remember(const InodeCache::Ticket& ticket, Ino ino, Result<Inode> read) {
   if (read) {
+    leases_.heard_from_store(ticket.sent);
     inodes.put_read(ticket, *read);
   } else {
     inodes.drop(ino);
@@ -134,10 +141,24 @@ Result<> Metadata::check_not_removed(const Inode& view) {
   return {};
 }
 
-Result<Entries> Metadata::find(std::initializer_list<const txn::Name*> wanted, bool from_memory,
+/// Looked at once more after the names: the lease covers both.
+std::optional<Entries> Metadata::find_held(std::initializer_list<const txn::Name*> wanted) {
+  Entries entries;
+  entries.fresh = true;
+  entries.directory = held_directory((*wanted.begin())->directory);
+  auto known = entries.directory ? leases_.held.find(wanted) : std::nullopt;
+  if (!known) return std::nullopt;
+  entries.found = std::move(*known);
+  return entries;
+}
+
+Result<Entries> Metadata::find(std::initializer_list<const txn::Name*> wanted, Trust trust,
                                std::span<const Ino> locked) {
   const Ino directory = (*wanted.begin())->directory;
-  if (from_memory && !instance_.fenced()) {
+  if (trust != Trust::in_nothing) {
+    if (auto held = find_held(wanted)) return std::move(*held);
+  }
+  if (trust == Trust::in_hints && !instance_.fenced()) {
     Entries entries;
     for (const auto* name : wanted) {
       if (auto hint = names.get(*name)) entries.found.push_back(std::move(*hint));
@@ -159,6 +180,7 @@ Result<std::optional<Entries>> Metadata::find_once(std::initializer_list<const t
   InodeParts with_names;
   for (const auto* name : wanted) with_names.keys.push_back(name->key);
   const auto sent = instance_.clock().elapsed();
+  const auto kept_as = leases_.held.begin_read(directory);
   LCCFS_TRY(auto view, read_directory(directory, with_names));
   LCCFS_TRY(const bool is_answer, leases_.may_answer_by(view, locked));
   if (!is_answer) return std::nullopt;
@@ -169,6 +191,7 @@ Result<std::optional<Entries>> Metadata::find_once(std::initializer_list<const t
   Entries entries;
   for (const auto* name : wanted) {
     LCCFS_TRY(auto entry, entry_in(view.keys, *name));
+    if (kept_as) leases_.held.keep(*kept_as, *name, entry, view.version);
     if (entry && entry->record.mark) {
       names.drop(*name);
       entries.marked.emplace_back(name, *entry);
@@ -220,7 +243,27 @@ Result<bool> Metadata::unchanged(std::span<const ExpectedEntry> expected) {
 
 Result<StepResult> Metadata::run(MetaTxn txn) { return or_stale(instance_.run(std::move(txn))); }
 
-Result<StepResult> Metadata::run_on_directory(MetaTxn txn) { return or_stale(leases_.run(std::move(txn))); }
+Result<StepResult> Metadata::run_on_directory(MetaTxn txn, std::initializer_list<const txn::Name*> changed) {
+  const auto sent = instance_.clock().elapsed();
+  auto step = or_stale(leases_.run(std::move(txn)));
+  const bool is_applied = step && step->decided == Decided::applied;
+  if (is_applied) leases_.heard_from_store(sent);
+  for (const auto* name : changed) {
+    if (!is_applied) leases_.held.doubt(*name);
+  }
+  return step;
+}
+
+void Metadata::name_changed(const txn::Name& name, EntryCache::Hint changed, std::chrono::nanoseconds sent,
+                            std::uint64_t version) {
+  leases_.held.changed(name, changed, version);
+  names.put(name, std::move(changed), sent);
+}
+
+void Metadata::name_in_doubt(const txn::Name& name) {
+  leases_.held.doubt(name);
+  names.drop(name);
+}
 
 void Metadata::directory_changed(Ino directory, std::uint64_t version, TimeSpec time,
                                  const std::optional<txn::SubdirectoryCount>& nsub) {
@@ -230,6 +273,7 @@ void Metadata::directory_changed(Ino directory, std::uint64_t version, TimeSpec 
     view.nsub = nsub->changed;
     view.nsub_raw = encode(format::NumberRecord{nsub->changed});
   });
+  leases_.was_changed(directory, version);
 }
 
 std::string describe(const txn::Name& name) { return format::inode_object(name.directory) + ": " + name.name; }

@@ -43,13 +43,15 @@ bool as_expected(const std::map<std::string, Bytes>& keys, std::span<const Expec
 class Metadata {
  public:
   Metadata(Instance& instance, DirectoryLeases& leases)
-      : names(instance.clock()), inodes(instance.clock()), instance_(instance), leases_(leases) {}
+      : names(instance.clock()), inodes(instance.clock(), leases.held), instance_(instance), leases_(leases) {}
 
   txn::Name name_in(Ino directory, const std::string& text) const { return {instance_.super().uuid, directory, text}; }
 
   // -- inodes
   /// nullptr: not in memory.
   std::shared_ptr<const Inode> in_memory(Ino ino);
+  /// Of a directory that is held here, for an answer. nullptr: as above.
+  std::shared_ptr<const Inode> held_directory(Ino ino);
   /// Reads the inode; memory holds it from then on.
   Result<Inode> read(Ino ino, const InodeParts& parts = {});
   /// The same. `stale`: it is gone.
@@ -76,11 +78,18 @@ class Metadata {
   Result<> check_not_removed(const Inode& view);
 
   // -- entries
-  /// Those of these names, of one directory; from memory if that is allowed and holds them all. `stale`: the directory
-  /// was removed. Read, they are an answer: no other client holds the directory's lease then. `locked`: as in
+  /// Of one directory that is held here. nullopt: it is not, or memory does not know all of them.
+  std::optional<Entries> find_held(std::initializer_list<const txn::Name*> wanted);
+  /// How far memory is trusted.
+  enum class Trust {
+    in_nothing,  ///< read
+    in_leases,   ///< what is held here is so: an answer may rest on it
+    in_hints,    ///< also in what was seen within a second: a guarded step may be tried
+  };
+  /// Those of these names, of one directory; from memory if that is trusted and has them all. `stale`: the directory was
+  /// removed. `fresh`: they are an answer; no other client holds the directory's lease. `locked`: as in
   /// DirectoryLeases::may_answer_by.
-  Result<Entries> find(std::initializer_list<const txn::Name*> wanted, bool from_memory,
-                       std::span<const Ino> locked = {});
+  Result<Entries> find(std::initializer_list<const txn::Name*> wanted, Trust trust, std::span<const Ino> locked = {});
   /// An entry as it was read just now: what stands there by the rule for readers of marks. nullopt: it has moved away.
   Result<std::optional<txn::Entry>> standing(const txn::Name& name, txn::Entry entry);
   /// Whether the names, read again, are what they were (rule 4).
@@ -89,8 +98,14 @@ class Metadata {
   // -- own steps
   /// Instance::run for a step of an operation. `stale`: its object is gone.
   Result<StepResult> run(MetaTxn txn);
-  /// The same of what a directory's lease covers: refused while another client holds it.
-  Result<StepResult> run_on_directory(MetaTxn txn);
+  /// The same of what a directory's lease covers, and that changes these names in it: refused while another client holds
+  /// it. Unless it was applied, memory knows of these names no more.
+  Result<StepResult> run_on_directory(MetaTxn txn, std::initializer_list<const txn::Name*> changed);
+  /// By such a step, after which the directory has that version.
+  void name_changed(const txn::Name& name, EntryCache::Hint changed, std::chrono::nanoseconds sent,
+                    std::uint64_t version);
+  /// A step may change it, or may have.
+  void name_in_doubt(const txn::Name& name);
   /// A step on a directory's entries was applied, and left it at that version.
   void directory_changed(Ino directory, std::uint64_t version, TimeSpec time,
                          const std::optional<txn::SubdirectoryCount>& nsub = std::nullopt);

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/mutex.h"
+#include "fs/held_directories.h"
 #include "fs/inodes.h"
 #include "lccfs/clock.h"
 #include "lccfs/file_system.h"
@@ -116,7 +117,8 @@ class EntryCache {
   ExpiringMap<Key, Seen, KeyHash> entries_ GUARDED_BY(mutex_){limit};
 };
 
-/// Inodes without their maps. All threads see changes by own steps at once, whatever reads are in flight: a reader
+/// Inodes without their maps, for guarded steps: for a second, and directories that are held here for as long as that (a
+/// read under another tenure does not count). All threads see changes by own steps at once, whatever reads are in flight: a reader
 /// takes a ticket first, and a read that an own change has overtaken is not kept.
 class InodeCache {
  public:
@@ -125,7 +127,7 @@ class InodeCache {
     std::uint64_t changes = 0;
   };
 
-  explicit InodeCache(Clock& clock) : clock_(clock) {}
+  InodeCache(Clock& clock, const HeldDirectories& held) : clock_(clock), held_(held) {}
 
   Ticket begin(Ino ino) {
     const Lock lock(mutex_);
@@ -135,9 +137,11 @@ class InodeCache {
   /// nullptr: not in memory.
   std::shared_ptr<const Inode> get(Ino ino) {
     const Lock lock(mutex_);
-    const auto* kept = inodes_.get(ino, clock_.elapsed());
-    ++(kept == nullptr ? counts_.misses : counts_.hits);
-    return kept == nullptr ? nullptr : *kept;
+    const auto now = clock_.elapsed();
+    const auto* kept = inodes_.get(ino, now);
+    const bool is_trusted = kept != nullptr && ((*kept)->sent + hint_ttl > now || is_held(**kept));
+    ++(is_trusted ? counts_.hits : counts_.misses);
+    return is_trusted ? *kept : nullptr;
   }
   CacheCounts counts() const {
     const Lock lock(mutex_);
@@ -150,12 +154,13 @@ class InodeCache {
     const auto* kept = inodes_.get(view.ino, clock_.elapsed());
     if (kept != nullptr && (*kept)->version > view.version) return;
     auto copy = std::make_shared<Inode>(view);
+    copy->sent = ticket.sent;
     copy->map = {};
     copy->map_is_whole = !view.is_regular();
     copy->payload.clear();
     copy->extra_ranges.clear();
     copy->keys.clear();
-    inodes_.put(view.ino, std::move(copy), ticket.sent + hint_ttl, clock_.elapsed());
+    inodes_.put(view.ino, std::move(copy), ticket.sent + kept_for, clock_.elapsed());
   }
 
   /// An own step changed a few fields, and left the object at that version (0: not known). nullopt: the step is on its
@@ -181,10 +186,16 @@ class InodeCache {
  private:
   static constexpr std::size_t limit = 50'000;
   static constexpr std::size_t stripes = 1024;
+  static constexpr std::chrono::hours kept_for{1};
+
+  bool is_held(const Inode& view) const {
+    return view.directory_lease && held_.tenure_of(view.ino) == view.directory_lease;
+  }
 
   std::uint64_t& changes(Ino ino) REQUIRES(mutex_) { return changes_[ino.value % stripes]; }
 
   Clock& clock_;
+  const HeldDirectories& held_;
   mutable Mutex mutex_;
   CacheCounts counts_ GUARDED_BY(mutex_);
   ExpiringMap<Ino, std::shared_ptr<const Inode>> inodes_ GUARDED_BY(mutex_){limit};

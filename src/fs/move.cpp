@@ -157,7 +157,7 @@ Result<bool> Namespace::Move::commit(const txn::Entry& marked, TimeSpec time) {
     std::optional<txn::SubdirectoryCount> nsub;
     if (one_more) nsub = {to_entries_.directory->nsub_raw, to_entries_.directory->nsub + 1};
     const auto step =
-        metadata_.run_on_directory(txn::move_entry_in({from_, marked, to_, to_entry(), token_, time, nsub}));
+        metadata_.run_on_directory(txn::move_entry_in({from_, marked, to_, to_entry(), token_, time, nsub}), {&to_});
     metadata_.names.drop(to_);
     if (!step) {
       may_have_name_ = !certainly_not_applied(step.error());
@@ -166,7 +166,7 @@ Result<bool> Namespace::Move::commit(const txn::Entry& marked, TimeSpec time) {
     if (step->decided == Decided::applied) {
       has_name_ = true;
       const format::EntryRecord record{marked.record.ino, marked.record.type, token_};
-      metadata_.names.put(to_, txn::Entry{encode(record), record}, sent_);
+      metadata_.name_changed(to_, txn::Entry{encode(record), record}, sent_, step->version);
       metadata_.directory_changed(to_.directory, step->version, time, nsub);
       return true;
     }
@@ -219,8 +219,8 @@ Result<bool> Namespace::Move::move(const Inode& moved) {
   if (!is_prepared) return false;
   const auto time = namespace_.wall_time();
   const auto marked = txn::marked(*from_entry(), {token_, to_.directory});
-  metadata_.names.drop(from_);
-  LCCFS_TRY(const auto step, metadata_.run_on_directory(txn::mark_entry(from_, *from_entry(), marked)));
+  metadata_.name_in_doubt(from_);  // until it is read without a mark: what it leads to is decided elsewhere
+  LCCFS_TRY(const auto step, metadata_.run_on_directory(txn::mark_entry(from_, *from_entry(), marked), {&from_}));
   if (step.decided == Decided::refused) return false;
   const auto committed = commit(marked, time);
   if (!committed && may_have_name_) return std::unexpected(committed.error());
@@ -258,7 +258,10 @@ Result<bool> Namespace::Move::move_directory(const Inode& moved, const Inode* re
   }
   auto done = move(moved);
   if (may_have_name_) lock.leave();
-  if (seal && has_name_) instance_.directory_is_gone(replaced->ino);
+  if (seal && has_name_) {
+    namespace_.leases_.forget(replaced->ino);
+    instance_.directory_is_gone(replaced->ino);
+  }
   if (seal && !has_name_ && !may_have_name_) namespace_.seals_.take_back(*seal, replaced->ino);
   return done;
 }

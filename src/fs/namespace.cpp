@@ -59,11 +59,11 @@ Result<bool> Namespace::insert_entry(const txn::Name& name, const format::EntryR
                                      const std::optional<txn::SubdirectoryCount>& nsub, bool& may_be_there) {
   const auto sent = now();
   const auto time = wall_time();
-  const auto step = metadata_.run_on_directory(txn::insert_entry(name, entry, time, nsub));
+  const auto step = metadata_.run_on_directory(txn::insert_entry(name, entry, time, nsub), {&name});
   may_be_there = !step && !certainly_not_applied(step.error());
   if (!step) return std::unexpected(step.error());
   if (step->decided == Decided::refused) return false;
-  metadata_.names.put(name, txn::Entry{encode(entry), entry}, sent);
+  metadata_.name_changed(name, txn::Entry{encode(entry), entry}, sent, step->version);
   metadata_.directory_changed(name.directory, step->version, time, nsub);
   return true;
 }

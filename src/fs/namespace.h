@@ -26,7 +26,7 @@ class Namespace {
       : instance_(instance),
         files_(files),
         options_(options),
-        leases_(instance),
+        leases_(instance, options.lease_after_changes),
         metadata_(instance, leases_),
         seals_(instance, metadata_, leases_) {
     files_.set_directory_handler([this](const format::Question& question) { return leases_.answer(question); });
@@ -110,6 +110,7 @@ class Namespace {
   void end_background_step() EXCLUDES(background_mutex_);
 
   Result<EntryReply> lookup_by_number(Ino ino);
+  Result<std::optional<txn::Entry>> entry_for_lookup(const txn::Name& name, std::optional<Metadata::ReadAhead>& ahead);
   Result<Ino> parent_of(const Inode& directory, const KeyPage& further);
   Result<> move(txn::Name from, txn::Name to, RenameMode mode);
   Inode as_of_now(Inode read);
@@ -121,6 +122,8 @@ class Namespace {
   Result<ListingPage> list_some(HandleId id, std::uint64_t cookie, const HowMany& how_many);
 
   // -- attributes.cpp, xattr.cpp
+  /// Of a directory that is held here, as it was read within the attribute time-out. nullopt: read it.
+  std::optional<AttributesReply> held_attributes(Ino ino);
   using EditAttr = std::function<Result<>(format::AttrRecord&)>;
   Result<AttributesReply> directory_reply_for(const Inode& view);
   Result<> set_mode_and_owner(const Caller& caller, const Inode& known, const SetAttributes& changes);

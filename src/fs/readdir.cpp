@@ -33,8 +33,31 @@ constexpr std::uint64_t parent_cookie = 2;
 
 KeyRange entries_after(const std::string& key) { return {"n/", key, page_entries}; }
 
+/// Entries of a directory, as one read has shown them.
+struct ReadEntries {
+  Ino directory;
+  std::uint64_t version = 0;
+  std::string after;  // the key with which the read began
+  KeyPage keys;
+  std::optional<HeldDirectories::Ticket> kept_as;
+};
+
+/// A directory that is held here need not be read for these again.
+void keep_entries(Metadata& metadata, HeldDirectories& held, const ReadEntries& read) {
+  if (!read.kept_as) return;
+  for (const auto& [key, value] : read.keys.entries) {
+    const auto parsed = format::parse_entry_key(key);
+    const auto record = format::decode<format::EntryRecord>(value);
+    if (!parsed || !record) return;
+    held.keep(*read.kept_as, metadata.name_in(read.directory, parsed->name), txn::Entry{value, *record}, read.version);
+  }
+  const bool is_last = !read.keys.more || read.keys.entries.empty();
+  held.keep_range(*read.kept_as, read.after, is_last ? std::string() : read.keys.entries.back().first);
+}
+
 /// What is no entry, or a damaged one, is left out: the others can be listed all the same. So is what has moved away.
-Result<> append_entries(ListingPage& page, Metadata& metadata, Ino directory, const KeyPage& keys) {
+Result<> append_entries(ListingPage& page, Metadata& metadata, const ReadEntries& read) {
+  const auto& [directory, version, after, keys, kept_as] = read;
   std::string first_left_out;
   std::size_t left_out = 0;
   for (const auto& [key, value] : keys.entries) {
@@ -101,17 +124,22 @@ Result<ListingPage> Namespace::read_page(Ino directory, std::uint64_t cookie, bo
   std::string after = from_start ? std::string() : format::entry_cursor_key(cookie);
   InodeParts parts{.extra_ranges = {entries_after(after)}, .keys = {}};
   if (from_start) parts.extra_ranges.push_back({"p/", "", 1});
+  auto kept_as = leases_.held.begin_read(directory);
   LCCFS_TRY(auto view, metadata_.read_answer(directory, parts));
   if (is_being_opened) LCCFS_CHECK(metadata_.check_not_removed(view));
-  KeyPage keys = std::move(view.extra_ranges.front());
-  LCCFS_CHECK(append_entries(page, metadata_, directory, keys));
+  ReadEntries read{directory, view.version, after, std::move(view.extra_ranges.front()), kept_as};
+  const auto& keys = read.keys;
+  keep_entries(metadata_, leases_.held, read);
+  LCCFS_CHECK(append_entries(page, metadata_, read));
   while (keys.more && !keys.entries.empty() && !drop_last_group(page.entries)) {
     after = keys.entries.back().first;
+    kept_as = leases_.held.begin_read(directory);
     LCCFS_TRY(
         auto rest,
         instance_.query({.object = format::inode_object(directory), .ranges = {entries_after(after)}, .keys = {}}));
-    keys = std::move(rest.ranges.front());
-    LCCFS_CHECK(append_entries(page, metadata_, directory, keys));
+    read = {directory, rest.version, after, std::move(rest.ranges.front()), kept_as};
+    keep_entries(metadata_, leases_.held, read);
+    LCCFS_CHECK(append_entries(page, metadata_, read));
   }
   page.last = !keys.more || keys.entries.empty();
   if (!from_start) return page;
@@ -139,6 +167,7 @@ void Namespace::release_directory(HandleId handle) { directories_.release(handle
 /// Forgotten first: a make that begins after the look reads the directory, and one before it is seen.
 bool Namespace::needs_directory(Ino ino) {
   metadata_.inodes.drop(ino);
+  leases_.forget(ino);
   for (const auto& pointer : directories_.in_doubt(ino)) look_again_at(pointer);
   return directories_.is_open(ino) || directories_.is_parent_of_new(ino);
 }

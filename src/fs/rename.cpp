@@ -45,6 +45,7 @@ class Namespace::Rename {
   Result<bool> run(MetaTxn txn);
   void begin_step();
   void has_name(const txn::Name& name, const txn::Entry& entry);
+  void has_gone(const txn::Name& name) { namespace_.metadata_.name_changed(name, std::nullopt, sent_, version_); }
 
   Namespace& namespace_;
   const txn::Name from_, to_;
@@ -55,6 +56,7 @@ class Namespace::Rename {
   Entries entries_;
   Token token_;
   TimeSpec time_;
+  std::uint64_t version_ = 0;  // of the directory, after the step
 };
 
 void Namespace::Rename::begin_step() {
@@ -64,16 +66,17 @@ void Namespace::Rename::begin_step() {
 
 /// false: refused.
 Result<bool> Namespace::Rename::run(MetaTxn txn) {
-  LCCFS_TRY(const auto step, namespace_.metadata_.run_on_directory(std::move(txn)));
+  LCCFS_TRY(const auto step, namespace_.metadata_.run_on_directory(std::move(txn), {&from_, &to_}));
   if (step.decided == Decided::refused) return false;
-  namespace_.metadata_.directory_changed(from_.directory, step.version, time_);
+  version_ = step.version;
+  namespace_.metadata_.directory_changed(from_.directory, version_, time_);
   return true;
 }
 
 /// The inode of that entry has this name now.
 void Namespace::Rename::has_name(const txn::Name& name, const txn::Entry& entry) {
   const format::EntryRecord record{entry.record.ino, entry.record.type, token_};
-  namespace_.metadata_.names.put(name, txn::Entry{encode(record), record}, sent_);
+  namespace_.metadata_.name_changed(name, txn::Entry{encode(record), record}, sent_, version_);
   namespace_.change_ctime_later(record.ino, time_);
 }
 
@@ -93,7 +96,7 @@ Result<bool> Namespace::Rename::move(const Inode* replaced_file) {
   LCCFS_TRY(const bool done,
             run(txn::rename_entries({from_, *from_entry(), to_, to_entry(), token_, time_, std::nullopt})));
   if (!done) return false;
-  namespace_.metadata_.names.put(from_, std::nullopt, sent_);
+  has_gone(from_);
   has_name(to_, *from_entry());
   if (replaced_file != nullptr) namespace_.one_link_less(*replaced_file);
   return true;
@@ -109,9 +112,10 @@ Result<bool> Namespace::Rename::replace_directory() {
   const auto step = [this](const txn::SubdirectoryCount& nsub) {
     return txn::rename_entries({from_, *from_entry(), to_, to_entry(), token_, time_, nsub});
   };
-  LCCFS_TRY(const bool done, namespace_.seals_.commit(*seal, entries_.directory, expected, time_, step));
+  LCCFS_TRY(const auto done, namespace_.seals_.commit(*seal, entries_.directory, expected, time_, step));
   if (!done) return false;
-  namespace_.metadata_.names.put(from_, std::nullopt, sent_);
+  version_ = *done;
+  has_gone(from_);
   has_name(to_, *from_entry());
   return true;
 }

@@ -53,12 +53,12 @@ Result<> Namespace::rmdir(Ino parent, const std::string& text) {
     LCCFS_TRY(const auto seal, seals_.seal_empty(expected, token, logged));
     if (!seal) continue;
     const auto time = wall_time();
-    LCCFS_TRY(const bool committed,
+    LCCFS_TRY(const auto committed,
               seals_.commit(*seal, entries.directory, expected, time, [&](const txn::SubdirectoryCount& nsub) {
                 return txn::remove_entry(name, *entry, token, time, nsub);
               }));
     if (!committed) continue;
-    metadata_.names.put(name, std::nullopt, sent);
+    metadata_.name_changed(name, std::nullopt, sent, *committed);
     return {};
   }
 }

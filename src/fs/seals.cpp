@@ -35,7 +35,8 @@ Result<Entries> Seals::find_to_change(std::initializer_list<const txn::Name*> wa
                                       std::initializer_list<Ino> locked) {
   for (Attempts attempts(instance_);;) {
     LCCFS_CHECK(attempts.next());
-    LCCFS_TRY(auto entries, metadata_.find(wanted, from_memory && attempts.first(), std::span(locked)));
+    const auto trust = from_memory && attempts.first() ? Metadata::Trust::in_hints : Metadata::Trust::in_nothing;
+    LCCFS_TRY(auto entries, metadata_.find(wanted, trust, std::span(locked)));
     if (entries.marked.empty()) return entries;
     for (const auto& [name, entry] : entries.marked) {
       LCCFS_CHECK(reclaim::settle_mark(instance_, *name, entry));
@@ -54,7 +55,7 @@ Result<std::shared_ptr<const Inode>> Seals::target_of(const txn::Name& name, con
 }
 
 Result<> Seals::clear_dangling(const txn::Name& name, const txn::Entry& entry) {
-  const auto entries = metadata_.find({&name}, false);
+  const auto entries = metadata_.find({&name}, Metadata::Trust::in_nothing);
   if (!entries && entries.error().code == ErrorCode::stale) return {};
   if (!entries) return std::unexpected(entries.error());
   const auto& again = entries->found.front();
@@ -63,7 +64,7 @@ Result<> Seals::clear_dangling(const txn::Name& name, const txn::Entry& entry) {
   if (entry.record.type == FileType::directory) nsub = one_less(*entries->directory);
   log::warning(format::inode_object(name.directory) + ": removing the entry " + name.name + " of a missing inode");
   const auto cleared = leases_.run(txn::clear_dangling_entry(name, entry, nsub));
-  metadata_.names.drop(name);
+  metadata_.name_in_doubt(name);
   metadata_.inodes.drop(name.directory);
   LCCFS_CHECK(reclaim::done_or_needless(cleared));
   return {};
@@ -159,8 +160,9 @@ void Seals::take_back(const StateRecord& seal, Ino sealed) {
   }
 }
 
-Result<bool> Seals::commit(const StateRecord& seal, std::shared_ptr<const Inode> parent,
-                           std::span<const ExpectedEntry> expected, TimeSpec time, const CommitStep& step) {
+Result<std::optional<std::uint64_t>> Seals::commit(const StateRecord& seal, std::shared_ptr<const Inode> parent,
+                                                   std::span<const ExpectedEntry> expected, TimeSpec time,
+                                                   const CommitStep& step) {
   const Ino sealed = expected.front().entry->record.ino;
   const auto decision = format::decision_key(seal.token);
   InodeParts wanted{.extra_ranges = {}, .keys = {decision}};
@@ -171,15 +173,20 @@ Result<bool> Seals::commit(const StateRecord& seal, std::shared_ptr<const Inode>
       return std::unexpected(std::move(next).error());
     }
     const auto nsub = one_less(*parent);
-    const auto done = metadata_.run_on_directory(step(nsub));
+    const auto done = metadata_.run_on_directory(step(nsub), {});
+    const bool is_applied = done && done->decided == Decided::applied;
+    for (const auto& one : expected) {
+      if (!is_applied) metadata_.name_in_doubt(one.name);
+    }
     if (!done) {
       if (certainly_not_applied(done.error())) take_back(seal, sealed);
       return std::unexpected(done.error());
     }
-    if (done->decided == Decided::applied) {
+    if (is_applied) {
       metadata_.directory_changed(seal.parent, done->version, time, nsub);
+      leases_.forget(sealed);
       instance_.directory_is_gone(sealed);
-      return true;
+      return done->version;
     }
     auto again = metadata_.read(seal.parent, wanted);
     const bool only_nsub_moved = again && !leases_.is_held_elsewhere(*again) && !again->keys.contains(decision) &&
@@ -187,7 +194,7 @@ Result<bool> Seals::commit(const StateRecord& seal, std::shared_ptr<const Inode>
     if (!only_nsub_moved) {
       take_back(seal, sealed);
       if (!again && again.error().code != ErrorCode::not_found) return std::unexpected(std::move(again).error());
-      return false;
+      return std::nullopt;
     }
     parent = std::make_shared<const Inode>(std::move(*again));
   }

@@ -35,9 +35,10 @@ class Seals {
   Result<std::optional<format::StateRecord>> seal_empty(std::span<const ExpectedEntry> expected, Token token,
                                                         Ino& logged);
   /// Runs the parent's step of the directory that seal_empty sealed, and takes the seal back if it is not applied.
-  /// false: start over.
-  Result<bool> commit(const format::StateRecord& seal, std::shared_ptr<const Inode> parent,
-                      std::span<const ExpectedEntry> expected, TimeSpec time, const CommitStep& step);
+  /// The parent's version after it (0: not known); nullopt: start over.
+  Result<std::optional<std::uint64_t>> commit(const format::StateRecord& seal, std::shared_ptr<const Inode> parent,
+                                              std::span<const ExpectedEntry> expected, TimeSpec time,
+                                              const CommitStep& step);
   /// By the owner of the seal, whose step in the parent has certainly not been applied, and will not be sent again.
   void take_back(const format::StateRecord& seal, Ino sealed);
 

@@ -32,9 +32,10 @@ Result<> Namespace::unlink(Ino parent, const std::string& text) {
     LCCFS_CHECK(instance_.rely_on_directory(parent));
     const auto time = wall_time();
     LCCFS_TRY(const auto step,
-              metadata_.run_on_directory(txn::remove_entry(name, *entry, instance_.next_token(), time, std::nullopt)));
+              metadata_.run_on_directory(txn::remove_entry(name, *entry, instance_.next_token(), time, std::nullopt),
+                                         {&name}));
     if (step.decided == Decided::refused) continue;
-    metadata_.names.put(name, std::nullopt, sent);
+    metadata_.name_changed(name, std::nullopt, sent, step.version);
     metadata_.directory_changed(parent, step.version, time);
     one_link_less(*target);
     return {};

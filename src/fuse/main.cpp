@@ -32,12 +32,16 @@ constexpr Program program{.name = "lccfs-fuse",
                           .internal_error = 4,
                           .interrupted = 8};
 
+/// docs/NAMES.md section 3.
+constexpr unsigned lease_after_changes = 4;
+
 FileSystemOptions file_system_options(const Command& command) {
   FileSystemOptions options;
   options.read_only = command.options.read_only;
   options.mount_id = command.mountpoint;
   options.dirty_limit_bytes = command.options.dirty_limit_bytes;
   options.idle_leases = command.options.idle_leases;
+  options.lease_after_changes = command.options.holds_directories ? lease_after_changes : 0;
   options.entry_ttl = command.options.entry_ttl.value_or(options.entry_ttl);
   options.attributes_ttl = command.options.attributes_ttl.value_or(options.attributes_ttl);
   return options;

@@ -21,6 +21,7 @@ struct MountOptions {
   std::optional<std::chrono::nanoseconds> entry_ttl, attributes_ttl;
   std::uint64_t dirty_limit_bytes = 64 << 20;
   unsigned idle_leases = 4096;
+  bool holds_directories = true;
   std::optional<std::uint64_t> readahead_bytes;
   daemon::MonitorOptions monitor;
 };

@@ -42,6 +42,7 @@ MetaTxn create_inode(const NewInode& inode) {
     add(txn, set(xattr::size, inode.symlink_target.size()), mutation::SetPayload{inode.symlink_target});
   }
   if (inode.lease) add(txn, set(xattr::lease, inode.lease->value));
+  if (inode.directory_lease) add(txn, set(xattr::lease, format::DirectoryLeaseRecord{*inode.directory_lease}));
   set_map(txn, inode.map_blocks);
   for (const auto& [name, value] : inode.attributes) add(txn, set_attribute(name, value));
   return txn;

@@ -43,6 +43,7 @@ struct NewInode {
   std::string symlink_target;
   std::map<std::uint64_t, format::MapBlock> map_blocks = {};  ///< regular files: of the allocation map
   std::map<std::string, Bytes> attributes = {};               ///< extended ones; `attr` has their flags
+  std::optional<Token> directory_lease = std::nullopt;        ///< directories: the tenure
 };
 /// For Instance::run_repeatable: a caller that gets `exists` for a new number compares the birth token.
 MetaTxn create_inode(const NewInode& inode);

@@ -181,9 +181,15 @@ TEST_CASE("what mount and systemd say for themselves has no effect") {
   CHECK_FALSE(options->no_suid);
 }
 
+TEST_CASE("whether directories are held is an option") {
+  CHECK(parse_options("")->holds_directories);
+  CHECK_FALSE(parse_options("names=sync")->holds_directories);
+  CHECK(parse_options("names=sync,names=leased")->holds_directories);
+}
+
 TEST_CASE("unknown mount options are refused by name") {
-  for (const char* word : {"sync", "RO", "ro=1", "entry_timeout", "entry_timeout=", "attr_timeout=x", "fsname=x",
-                           "writeback_cache", "remount", "allow_root", " ro"}) {
+  for (const char* word : {"names=", "names=none", "sync", "RO", "ro=1", "entry_timeout", "entry_timeout=",
+                           "attr_timeout=x", "fsname=x", "writeback_cache", "remount", "allow_root", " ro"}) {
     INFO(word);
     const auto options = parse_options(std::string("ro,") + word);
     REQUIRE_FALSE(options);

@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Directories that are held here: when their leases are taken, what is answered from memory, and when no more.
+#include <algorithm>
+#include <future>
+
+#include "fs/held_directories.h"
+#include "support/catch.h"
+#include "support/file_calls.h"
+#include "support/namespace_calls.h"
+#include "support/test_volume.h"
+
+using namespace lccfs;
+using namespace lccfs::test;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+namespace {
+
+FileSystemOptions holding(unsigned after_changes = 4) {
+  FileSystemOptions options;
+  options.lease_after_changes = after_changes;
+  return options;
+}
+
+std::optional<Token> lease_of(ScriptedCluster& cluster, Ino directory) {
+  const auto object = inode_object_of(cluster, directory);
+  const auto lease = object->xattrs.find(format::xattr::lease);
+  if (lease == object->xattrs.end()) return std::nullopt;
+  return need(format::decode<format::DirectoryLeaseRecord>(lease->second)).token;
+}
+
+/// A client that holds directories, and one that never does.
+struct Two {
+  TestVolume volume;
+  Mount visitor = volume.mount();
+  Mount holder = volume.mount(holding());
+
+  FileSystem& fs() { return *holder.file_system; }
+  FileSystem& other() { return *visitor.file_system; }
+  bool is_held(Ino directory) { return lease_of(volume.cluster(), directory).has_value(); }
+  /// One of the visitor's, held by the holder.
+  Ino held_directory() {
+    const auto directory = make_dir(other(), root_ino, "d");
+    for (const char* name : {"1", "2", "3", "4"}) make_file(fs(), directory, name);
+    REQUIRE(is_held(directory));
+    need(fs().lookup(directory, "1"));  // its attributes and names are read under the lease
+    holder.client->reset_record();
+    return directory;
+  }
+  ~Two() { CHECK(problems(volume.cluster()).empty()); }
+};
+
+constexpr Ino directory{70};
+constexpr Token first{InstanceId{7}, 1}, second{InstanceId{7}, 2};
+
+txn::Name name_of(const char* text) { return {format::VolumeUuid{}, directory, text}; }
+txn::Entry entry_of(Ino ino) {
+  const format::EntryRecord record{ino, FileType::regular, {InstanceId{7}, ino.value}};
+  return {encode(record), record};
+}
+/// What is known of that name: nothing, that it is missing (0), or its inode.
+std::optional<Ino> known(HeldDirectories& held, const txn::Name& name) {
+  const auto found = held.find({&name});
+  if (!found) return std::nullopt;
+  return found->front() ? found->front()->record.ino : Ino{};
+}
+HeldDirectories::Ticket read_begins(HeldDirectories& held) { return held.begin_read(directory).value(); }
+
+}  // namespace
+
+TEST_CASE("of a name what the newest version of its directory shows counts, whatever comes in first") {
+  HeldDirectories held;
+  held.born(directory, first, 10);
+  const auto name = name_of("a");
+  const auto read = read_begins(held);
+  held.changed(name, entry_of(Ino{5}), 13);
+  held.changed(name, std::nullopt, 12);
+  held.keep(read, name, std::nullopt, 11);
+  CHECK(known(held, name) == Ino{5});
+  held.keep(read_begins(held), name, std::nullopt, 14);
+  CHECK(known(held, name) == Ino{});
+}
+
+TEST_CASE("a step that came before the lease was taken tells nothing under it") {
+  HeldDirectories held;
+  REQUIRE(held.begin(directory, first));
+  REQUIRE(held.take_effect(directory, first, 10));
+  held.changed(name_of("a"), entry_of(Ino{5}), 9);
+  CHECK_FALSE(known(held, name_of("a")));
+}
+
+TEST_CASE("what was read in another tenure, or while the lease was taken, is not kept") {
+  HeldDirectories held;
+  held.born(directory, first, 10);
+  const auto earlier = read_begins(held);
+  held.end(directory);
+  REQUIRE(held.begin(directory, second));
+  CHECK_FALSE(held.begin_read(directory));
+  REQUIRE(held.take_effect(directory, second, 20));
+  held.keep(earlier, name_of("a"), entry_of(Ino{5}), 21);
+  held.keep_range(earlier, "", "");
+  CHECK_FALSE(known(held, name_of("a")));
+}
+
+TEST_CASE("a name in doubt is known again by a read that was sent after the doubt, and not by an entry with a mark") {
+  HeldDirectories held;
+  held.born(directory, first, 10);
+  const auto name = name_of("a");
+  const auto before = read_begins(held);
+  held.doubt(name);
+  const auto after = read_begins(held);
+  held.keep(before, name, entry_of(Ino{5}), 11);
+  CHECK_FALSE(known(held, name));
+  held.keep(after, name, txn::marked(entry_of(Ino{5}), {second, Ino{71}}), 12);
+  CHECK_FALSE(known(held, name));
+  held.keep(read_begins(held), name, entry_of(Ino{5}), 12);
+  CHECK(known(held, name) == Ino{5});
+}
+
+TEST_CASE("between the names of a listing from its beginning none is missing, and after them all may be there") {
+  HeldDirectories held;
+  REQUIRE(held.begin(directory, first));
+  REQUIRE(held.take_effect(directory, first, 10));
+  std::vector<txn::Name> names{name_of("a"), name_of("b"), name_of("c"), name_of("d")};
+  std::ranges::sort(names, {}, &txn::Name::key);
+  const auto read = read_begins(held);
+  held.keep(read, names[1], entry_of(Ino{5}), 10);
+  held.keep_range(read, names[2].key, "");  // not from the beginning
+  CHECK_FALSE(known(held, names[0]));
+  held.keep_range(read, "", names[2].key);
+  CHECK(known(held, names[0]) == Ino{});
+  CHECK(known(held, names[1]) == Ino{5});
+  CHECK_FALSE(known(held, names[3]));
+  held.keep_range(read, names[2].key, "");
+  CHECK(known(held, names[3]) == Ino{});
+}
+
+TEST_CASE("a directory that is given up while its lease is taken is not held when that is done") {
+  HeldDirectories held;
+  REQUIRE(held.begin(directory, first));
+  CHECK(held.knows_of(directory, first));
+  CHECK_FALSE(held.leave(directory));
+  CHECK_FALSE(held.take_effect(directory, first, 10));
+  CHECK_FALSE(held.tenure_of(directory));
+}
+
+TEST_CASE("a directory that is about to be given up is held to the end, and known no more") {
+  HeldDirectories held;
+  held.born(directory, first, 10);
+  CHECK(held.leave(directory) == first);
+  CHECK_FALSE(known(held, name_of("a")));
+  CHECK(held.tenure_of(directory) == first);
+  CHECK_FALSE(held.begin(directory, second));
+  held.end(directory, first);
+  CHECK_FALSE(held.tenure_of(directory));
+}
+
+TEST_CASE("the fourth change of a directory within ten seconds takes its lease, with one write") {
+  Two t;
+  const auto d = make_dir(t.other(), root_ino, "d");
+  for (const char* name : {"1", "2", "3"}) make_file(t.fs(), d, name);
+  CHECK_FALSE(t.is_held(d));
+  t.holder.client->reset_record();
+  make_file(t.fs(), d, "4");
+  CHECK(t.holder.client->trace().back() == "take directory lease " + format::inode_object(d));
+  CHECK(t.holder.client->counts().applies == 3);
+  CHECK(t.is_held(d));
+}
+
+TEST_CASE("changes over a longer time do not take a lease") {
+  Two t;
+  const auto d = make_dir(t.other(), root_ino, "d");
+  for (const char* name : {"1", "2", "3", "4", "5", "6"}) {
+    make_file(t.fs(), d, name);
+    t.volume.clock().advance(seconds(4));
+  }
+  CHECK_FALSE(t.is_held(d));
+}
+
+TEST_CASE("the sixteenth lookup in a directory takes its lease") {
+  Two t;
+  const auto d = make_dir(t.other(), root_ino, "d");
+  make_file(t.other(), d, "f");
+  for (int i = 0; i < 15; ++i) need(t.fs().lookup(d, "f"));
+  CHECK_FALSE(t.is_held(d));
+  need(t.fs().lookup(d, "f"));
+  CHECK(t.is_held(d));
+}
+
+TEST_CASE("a directory is born with its maker's lease, and known to be empty") {
+  Two t;
+  const auto d = make_dir(t.fs(), root_ino, "d");
+  CHECK(t.is_held(d));
+  t.holder.client->reset_record();
+  CHECK(error_of(t.fs().lookup(d, "none")) == ErrorCode::not_found);
+  need(t.fs().get_attributes(d));
+  CHECK(t.holder.client->counts() == StepCounts{});
+  make_file(t.fs(), d, "f");
+  CHECK(t.holder.client->counts() == StepCounts{.applies = 2});
+}
+
+TEST_CASE(
+    "a client that takes no leases makes directories without, and so does one that only reads, or an old volume") {
+  Two t;
+  CHECK_FALSE(t.is_held(make_dir(t.other(), root_ino, "d")));
+  auto options = holding(1);
+  options.read_only = true;
+  auto reader = t.volume.mount(options);
+  make_file(t.other(), root_ino, "f");
+  for (int i = 0; i < 100; ++i) need(reader->lookup(root_ino, "f"));
+  CHECK_FALSE(t.is_held(root_ino));
+}
+
+TEST_CASE("in a directory that is held lookups of missing names and of held directories read nothing, of a file 1") {
+  Two t;
+  const auto d = t.held_directory();
+  const auto sub = make_dir(t.fs(), d, "sub");
+  CHECK(names_in(t.fs(), d).size() == 5);
+  t.holder.client->reset_record();
+  CHECK(error_of(t.fs().lookup(d, "none")) == ErrorCode::not_found);
+  CHECK(ino_of(t.fs(), d, "sub") == sub);
+  CHECK(t.holder.client->counts() == StepCounts{});
+  need(t.fs().lookup(d, "1"));
+  CHECK(t.holder.client->counts() == StepCounts{.queries = 1});
+}
+
+TEST_CASE("in a directory that is held a missing name is read once, if the directory was not listed") {
+  Two t;
+  const auto d = t.held_directory();
+  CHECK(error_of(t.fs().lookup(d, "none")) == ErrorCode::not_found);
+  CHECK(t.holder.client->counts() == StepCounts{.queries = 1});
+  CHECK(error_of(t.fs().lookup(d, "none")) == ErrorCode::not_found);
+  CHECK(t.holder.client->counts() == StepCounts{.queries = 1});
+}
+
+TEST_CASE("what a holder has changed, it knows: also long after") {
+  Two t;
+  const auto d = t.held_directory();
+  make_file(t.fs(), d, "a");
+  need(t.fs().rename(d, "a", d, "b", RenameMode::replace));
+  need(t.fs().unlink(d, "2"));
+  t.volume.clock().advance(std::chrono::minutes(10));
+  need(t.fs().get_attributes(root_ino));  // it hears from the store
+  need(t.fs().lookup(d, "1"));
+  t.holder.client->reset_record();
+  CHECK(error_of(t.fs().lookup(d, "a")) == ErrorCode::not_found);
+  CHECK(error_of(t.fs().lookup(d, "2")) == ErrorCode::not_found);
+  CHECK(t.holder.client->counts() == StepCounts{});
+  CHECK(ino_of(t.fs(), d, "b"));
+  CHECK(t.holder.client->counts() == StepCounts{.queries = 1});
+}
+
+TEST_CASE("a change in a directory that is held needs no read, and guards the tenure") {
+  Two t;
+  const auto d = t.held_directory();
+  CHECK(names_in(t.fs(), d).size() == 4);
+  t.volume.clock().advance(seconds(3));
+  t.holder.client->reset_record();
+  make_dir(t.fs(), d, "sub");
+  need(t.fs().unlink(d, "1"));
+  CHECK(t.holder.client->counts().queries == 1);  // of the inode that loses its name
+}
+
+TEST_CASE("what another client does in a directory that is held makes the holder release it, and is seen there") {
+  Two t;
+  const auto d = t.held_directory();
+  need(t.fs().lookup(d, "2"));
+  SECTION("a lookup") { CHECK(ino_of(t.other(), d, "1")); }
+  SECTION("a new name") {
+    make_file(t.other(), d, "new");
+    CHECK(ino_of(t.fs(), d, "new"));
+  }
+  SECTION("a removal") {
+    need(t.other().unlink(d, "2"));
+    CHECK_FALSE(ino_of(t.fs(), d, "2"));
+  }
+  SECTION("a rename") {
+    need(t.other().rename(d, "2", d, "5", RenameMode::replace));
+    CHECK_FALSE(ino_of(t.fs(), d, "2"));
+    CHECK(ino_of(t.fs(), d, "5"));
+  }
+  SECTION("a listing") { CHECK(names_in(t.other(), d).size() == 4); }
+  CHECK_FALSE(t.is_held(d));
+  CHECK(t.visitor.client->counts().fences == 0);
+}
+
+TEST_CASE("a directory that another client has asked for is left alone for a second, and longer each time") {
+  Two t;
+  const auto d = t.held_directory();
+  const auto change_often = [&] {
+    for (const char* name : {"a", "b", "c", "d", "e"}) make_file(t.fs(), d, name);
+    for (const char* name : {"a", "b", "c", "d", "e"}) need(t.fs().unlink(d, name));
+  };
+  need(t.other().lookup(d, "1"));
+  change_often();
+  CHECK_FALSE(t.is_held(d));
+  t.volume.clock().advance(milliseconds(1100));
+  change_often();
+  CHECK(t.is_held(d));
+  need(t.other().lookup(d, "1"));
+  t.volume.clock().advance(milliseconds(1100));
+  change_often();
+  CHECK_FALSE(t.is_held(d));
+  t.volume.clock().advance(milliseconds(1100));
+  change_often();
+  CHECK(t.is_held(d));
+}
+
+TEST_CASE("a lease that is asked for while it is taken is not held: what another client changes then is seen") {
+  Two t;
+  const auto d = make_dir(t.other(), root_ino, "d");
+  for (const char* name : {"1", "2", "3"}) make_file(t.fs(), d, name);
+  SECTION("before the step") {
+    t.holder.client->set_hook(before("take directory lease", [&] { make_file(t.other(), d, "between"); }));
+    make_file(t.fs(), d, "4");
+    CHECK_FALSE(t.is_held(d));
+  }
+  SECTION("after it") {
+    t.holder.client->set_hook([&](const StepInfo& info) {
+      if (info.step != "take directory lease") return Fault{};
+      return Fault{Fault::Kind::hold};
+    });
+    auto made = std::async(std::launch::async, [&] { make_file(t.fs(), d, "4"); });
+    REQUIRE(t.holder.client->wait_for_held(1));
+    t.holder.client->set_hook({});
+    CHECK_FALSE(ino_of(t.other(), d, "between"));
+    t.holder.client->release_all();
+    made.get();
+    make_file(t.other(), d, "between");
+  }
+  CHECK(ino_of(t.fs(), d, "between"));
+}
+
+TEST_CASE("a step under a lease that was released meanwhile is refused, and done anew") {
+  Two t;
+  const auto d = t.held_directory();
+  need(t.fs().lookup(d, "2"));
+  t.holder.client->set_hook(
+      before("remove entry", [&] { need(t.other().rename(d, "2", d, "3", RenameMode::replace)); }));
+  CHECK(error_of(t.fs().unlink(d, "2")) == ErrorCode::not_found);
+}
+
+TEST_CASE("a lost answer leaves the name in doubt: it is read again") {
+  Two t;
+  const auto d = t.held_directory();
+  need(t.fs().lookup(d, "2"));
+  t.holder.client->set_hook(once_on("remove entry", {Fault::Kind::lost_answer_applied}));
+  need(t.fs().unlink(d, "2"));
+  need(t.fs().get_attributes(d));  // read anew
+  t.holder.client->reset_record();
+  CHECK(error_of(t.fs().lookup(d, "2")) == ErrorCode::not_found);
+  CHECK(t.holder.client->counts() == StepCounts{.queries = 1});
+}
+
+TEST_CASE("a step under a tenure that is over does nothing: another client may hold the directory by then") {
+  Two t;
+  const auto d = t.held_directory();
+  auto next = t.volume.mount(holding(1));
+  t.holder.client->set_hook(before("insert entry", [&] {
+    make_file(*next.file_system, d, "first");  // takes the lease
+    CHECK(names_in(*next.file_system, d).size() == 5);
+  }));
+  const auto made = make_file(t.fs(), d, "late");
+  CHECK(ino_of(*next.file_system, d, "late") == made);
+}
+
+TEST_CASE("a holder that has heard nothing from the store for seconds asks it before it answers") {
+  Two t;
+  const auto d = t.held_directory();
+  need(t.fs().lookup(d, "1"));
+  CHECK(names_in(t.fs(), d).size() == 4);
+  t.volume.clock().advance(seconds(6));
+  t.holder.client->reset_record();
+  CHECK(error_of(t.fs().lookup(d, "none")) == ErrorCode::not_found);
+  CHECK(t.holder.client->counts() == StepCounts{.queries = 1});
+}
+
+TEST_CASE("a holder that was fenced answers nothing from memory, once it has stood still for seconds") {
+  Two t;
+  const auto d = t.held_directory();
+  CHECK(names_in(t.fs(), d).size() == 4);
+  t.volume.clock().advance(seconds(6));
+  need(t.visitor.client->fence(t.holder.client->identity()));
+  need(
+      t.visitor.client->query({.object = format::inode_object(d), .ranges = {}, .keys = {}}));  // the store hears of it
+  CHECK(error_of(t.fs().lookup(d, "none")) == ErrorCode::fenced);
+}
+
+TEST_CASE("a move from a directory that is held is seen by all at once, also by its own lookups") {
+  Two t;
+  const auto d = t.held_directory();
+  const auto e = make_dir(t.other(), root_ino, "e");
+  CHECK(names_in(t.fs(), d).size() == 4);
+  std::optional<Ino> new_there, old_here;
+  t.holder.client->set_hook(before("move entry out", [&] {
+    new_there = ino_of(t.other(), e, "moved");
+    old_here = ino_of(t.fs(), d, "1");
+  }));
+  need(t.fs().rename(d, "1", e, "moved", RenameMode::replace));
+  CHECK(new_there);
+  CHECK_FALSE(old_here);
+  CHECK_FALSE(ino_of(t.fs(), d, "1"));
+  CHECK(ino_of(t.fs(), e, "moved") == new_there);
+}
+
+TEST_CASE("a directory that is held is removed by its holder, and by another client") {
+  Two t;
+  const auto d = make_dir(t.fs(), root_ino, "d");
+  make_file(t.fs(), d, "f");
+  const bool by_holder = GENERATE(true, false);
+  auto& fs = by_holder ? t.fs() : t.other();
+  CHECK(error_of(fs.rmdir(root_ino, "d")) == ErrorCode::not_empty);
+  need(t.fs().unlink(d, "f"));
+  need(fs.rmdir(root_ino, "d"));
+  CHECK(error_of(t.fs().make_node({}, d, "late", {FileType::regular, 0644, 0, {}})) == ErrorCode::stale);
+  CHECK_FALSE(ino_of(t.fs(), root_ino, "d"));
+}
+
+TEST_CASE("attributes of a directory that is held are those of its last change, and no older than the time-out") {
+  Two t;
+  const auto d = t.held_directory();
+  make_dir(t.fs(), d, "sub");
+  t.holder.client->reset_record();
+  auto reply = need(t.fs().get_attributes(d));
+  CHECK(reply.attributes.nlink == 3);
+  SetAttributes closed;
+  closed.mode = 0700;
+  need(t.fs().set_attributes({}, d, closed));
+  CHECK(need(t.fs().get_attributes(d)).attributes.mode == 0700);
+  t.volume.clock().advance(milliseconds(1500));
+  t.holder.client->reset_record();
+  reply = need(t.fs().get_attributes(d));
+  CHECK(reply.attributes_ttl == seconds(1));
+  CHECK(t.holder.client->counts() == StepCounts{.queries = 1});
+}
+
+TEST_CASE("leases stay in the store at an unmount, and are void then") {
+  Two t;
+  const auto d = t.held_directory();
+  t.holder.client->reset_record();
+  need(t.fs().unmount());
+  t.holder.file_system.reset();
+  CHECK(t.is_held(d));
+  CHECK(names_in(t.other(), d).size() == 4);
+  CHECK_FALSE(t.is_held(d));
+  CHECK(t.visitor.client->counts().fences == 0);
+}
