@@ -135,7 +135,9 @@ Result<> Namespace::Make::make_inode(const Inode& parent) {
     inode.lease = instance_.id();
     inode.map_blocks = first_object_may_exist();
   }
-  if (node_.type == FileType::directory && namespace_.leases_.takes_leases()) inode.directory_lease = token;
+  if (node_.type == FileType::directory && namespace_.leases_.takes_leases() && namespace_.leases_.held.has_room()) {
+    inode.directory_lease = token;
+  }
   inode.symlink_target = node_.symlink_target;
   const auto sent = namespace_.now();
   const auto created = instance_.run_repeatable(txn::create_inode(inode));
@@ -193,7 +195,7 @@ Result<Inode> Namespace::Make::run() {
   const DirectoriesInUse::Making making(namespace_.directories_, name_.directory);
   if (const auto named = until_done(instance_, [this](bool first) { return name_once(first); }); !named) {
     if (made_ && with_lease_) namespace_.files_.unborn(made_->ino);
-    if (made_) namespace_.leases_.forget(made_->ino);
+    if (made_) namespace_.leases_.held.end(made_->ino);
     if (made_ && may_have_name_) leave_to_collector(made_->ino);
     if (made_ && !may_have_name_) remove_never_named();
     return std::unexpected(named.error());

@@ -4,8 +4,8 @@
 //  a lease from birth            | src/fs/create.cpp
 //
 //  take       | object   | step                                                   | stop here leaves
-//  1          | Inode.P  | [take directory lease] guard the version after a step  | a lease that nobody's memory knows of: who
-//             |          | or a read of ours; live; no lease; lease = this tenure | meets it releases it, or settles it
+//  1          | Inode.P  | [take directory lease] guard live, no lease; lease =   | a lease that nobody's memory knows of: who
+//             |          | this tenure                                            | meets it releases it, or settles it
 //
 //  release    | object   | step                                                   | stop here leaves
 //  -          |          | nothing is answered from memory any more               |
@@ -28,14 +28,25 @@ namespace lccfs {
 
 namespace {
 constexpr std::chrono::milliseconds answer_busy_within{500};
-/// Well below the minute after which a client that stands still may be fenced.
-constexpr std::chrono::seconds believed_for{5};
+/// How old the word of Super may be on which memory answers, and when it is asked again.
+constexpr std::chrono::seconds believed_for{5}, asked_again_after{2};
+/// A holder that has died keeps others waiting until it is fenced: so none holds what it does not use.
+constexpr std::chrono::seconds kept_unused_for{10};
+constexpr std::size_t released_at_once = 64;
 /// Well below the threads that an instance answers questions with (OwnWatches::question_threads_), beside Recalls'.
 constexpr unsigned most_waiting_questions = 64;
+
+bool shows_live(const Result<MetaSnapshot>& super, const std::string& key) {
+  const auto found = super ? super->keys.find(key) : std::map<std::string, Bytes>::const_iterator{};
+  if (!super || found == super->keys.end()) return false;
+  const auto record = format::decode<format::InstanceRecord>(found->second);
+  return record && record->state == format::InstanceRecord::State::live;
+}
 }  // namespace
 
 DirectoryLeases::DirectoryLeases(Instance& instance, unsigned after_changes)
-    : instance_(instance),
+    : held(instance.clock()),
+      instance_(instance),
       after_changes_(instance.super().has(format::feature::directory_leases) && !instance.read_only() ? after_changes
                                                                                                       : 0),
       activity_(instance.clock(), after_changes_) {}
@@ -48,56 +59,82 @@ MetaTxn DirectoryLeases::guarded(MetaTxn step) const {
 
 // ---- taken here
 
-void DirectoryLeases::was_changed(Ino directory, std::uint64_t version) {
-  if (!takes_leases() || version == 0 || held.tenure_of(directory)) return;
-  if (activity_.changed(directory)) take(directory, version);
+void DirectoryLeases::was_changed(Ino directory) {
+  if (!takes_leases() || held.tenure_of(directory)) return;
+  if (activity_.changed(directory)) take(directory);
 }
 
 void DirectoryLeases::was_looked_up(const Inode& directory) {
   if (!takes_leases() || directory.directory_lease || directory.sealed() || !directory.live()) return;
-  if (activity_.looked_up(directory.ino)) take(directory.ino, directory.version);
+  if (activity_.looked_up(directory.ino)) take(directory.ino);
 }
 
 /// Asked for meanwhile, it is not to be held any more: memory has forgotten the tenure then.
-void DirectoryLeases::take(Ino directory, std::uint64_t version) {
+void DirectoryLeases::take(Ino directory) {
   const Token tenure = instance_.next_token();
   if (!held.begin(directory, tenure)) return;
-  const auto taken = instance_.run_repeatable(txn::take_directory_lease(directory, version, tenure));
-  if (taken && held.take_effect(directory, tenure, taken->version)) return;
+  const auto taken = instance_.run(txn::take_directory_lease(directory, tenure));
+  const bool is_applied = taken && taken->decided == Decided::applied;
+  if (is_applied && taken->version != 0 && held.take_effect(directory, tenure, taken->version)) return;
   held.end(directory, tenure);
-  if (!taken) return;
+  if (!is_applied) return;
   if (const auto released = settle_own(directory, tenure); !released) {
     log::debug(format::inode_object(directory) + ": its lease stays: " + released.error().context);
   }
 }
 
-void DirectoryLeases::heard_from_store(std::chrono::nanoseconds sent) {
-  auto last = heard_.load();
-  while (last < sent && !heard_.compare_exchange_weak(last, sent)) continue;
+void DirectoryLeases::release_unused() {
+  const Lock lock(mutex_);
+  for (const Ino directory : held.unused_for(kept_unused_for, released_at_once)) release(directory);
 }
 
-bool DirectoryLeases::may_answer_from_memory() const {
-  return !instance_.fenced() && instance_.clock().elapsed() - heard_.load() < believed_for;
+// ---- whether this client may still answer
+
+bool DirectoryLeases::may_answer_from_memory() {
+  if (instance_.fenced()) return false;
+  const auto is_known_for = [this](auto time) {
+    return instance_.clock().elapsed() - belief_->live_at.load() < std::chrono::nanoseconds(time);
+  };
+  if (!is_known_for(asked_again_after) && !belief_->is_asking.exchange(true)) ask_super();
+  return is_known_for(believed_for);
+}
+
+/// Every fence is marked there before anybody relies on it.
+void DirectoryLeases::ask_super() {
+  const auto key = format::instance_key(instance_.id());
+  instance_.query_async({.object = format::super_object, .ranges = {}, .keys = {key}},
+                        [belief = belief_, key, sent = instance_.clock().elapsed()](const Result<MetaSnapshot>& super) {
+                          if (shows_live(super, key)) belief->live_at = sent;
+                          belief->is_asking = false;
+                        });
 }
 
 // ---- in the way
 
-Result<bool> DirectoryLeases::may_answer_by(const Inode& directory, std::span<const Ino> locked) {
+Result<bool> DirectoryLeases::may_answer_by(const Inode& directory) {
   const auto tenure = directory.directory_lease;
-  if (!tenure) return true;
+  if (!tenure || held.knows_of(directory.ino, *tenure)) return true;
   if (tenure->instance == instance_.id()) {
-    if (held.knows_of(directory.ino, *tenure)) return true;
     LCCFS_CHECK(settle_own(directory.ino, *tenure));
     return false;
   }
-  const auto give_up = [this, locked]() -> Result<> {
-    const Lock lock(mutex_);
-    const auto is_asked_for = [this](Ino one) REQUIRES(mutex_) { return under_way_.contains(one); };
-    if (std::ranges::none_of(locked, is_asked_for)) return {};
-    return failure(ErrorCode::stale, "another client waits for a directory of this call");
-  };
-  LCCFS_CHECK(reclaim::settle_directory_lease(instance_, directory.ino, *tenure, give_up));
+  LCCFS_CHECK(settle(directory.ino, *tenure));
   return instance_.read_only();
+}
+
+/// An expired holder is asked once, however many directories it has left.
+Result<> DirectoryLeases::settle(Ino directory, Token tenure) {
+  bool is_expired = false;
+  {
+    const Lock lock(mutex_);
+    is_expired = expired_.contains(tenure.instance);
+  }
+  if (is_expired) return reclaim::remove_void_lease(instance_, directory, tenure);
+  LCCFS_TRY(const auto holder, reclaim::settle_directory_lease(instance_, directory, tenure));
+  if (holder != Settled::expired) return {};
+  const Lock lock(mutex_);
+  expired_.insert(tenure.instance);
+  return {};
 }
 
 Result<StepResult> DirectoryLeases::run_or_make_way(Ino directory, MetaTxn step) {
@@ -121,31 +158,34 @@ Result<> DirectoryLeases::settle_own(Ino directory, Token tenure) {
   return std::unexpected(released.error());
 }
 
-// ---- questions
+// ---- releases
 
 format::Answer DirectoryLeases::answer(const format::Question& question) {
   using format::Answer;
-  const Ino directory = question.ino;
-  activity_.asked_for(directory);
+  activity_.asked_for(question.ino);
   Lock lock(mutex_);
-  auto& under_way = under_way_[directory];
-  if (!under_way) {
-    under_way = std::make_shared<Recall>();
-    threads_.post([this, directory] { end(directory, release_as_asked(directory)); });
-  }
-  const auto recall = under_way;
+  const auto asked_for = release(question.ino);
   if (waiting_ < most_waiting_questions) {
     ++waiting_;
-    const auto is_finished = [&recall] { return recall->finished; };
+    const auto is_finished = [&asked_for] { return asked_for->finished; };
     instance_.clock().wait_for(changed_, lock, answer_busy_within, is_finished);
     --waiting_;
   }
-  return {recall->succeeded ? Answer::Kind::done : Answer::Kind::busy};
+  return {asked_for->succeeded ? Answer::Kind::done : Answer::Kind::busy};
+}
+
+std::shared_ptr<DirectoryLeases::Release> DirectoryLeases::release(Ino directory) {
+  auto& under_way = under_way_[directory];
+  if (!under_way) {
+    under_way = std::make_shared<Release>();
+    threads_.post([this, directory] { end(directory, release_now(directory)); });
+  }
+  return under_way;
 }
 
 /// One that is being taken meanwhile is released by who takes it. A tenure that memory knows is released without a read,
 /// which might wait behind a step of ours that hangs.
-Result<> DirectoryLeases::release_as_asked(Ino directory) {
+Result<> DirectoryLeases::release_now(Ino directory) {
   if (const auto mine = held.leave(directory)) {
     LCCFS_CHECK(settle_own(directory, *mine));
     held.end(directory, *mine);
@@ -160,11 +200,11 @@ Result<> DirectoryLeases::release_as_asked(Ino directory) {
 }
 
 void DirectoryLeases::end(Ino directory, const Result<>& done) {
-  if (!done) log::error(format::inode_object(directory) + ": asked for by another client: " + done.error().context);
+  if (!done) log::error(format::inode_object(directory) + ": its lease is not released: " + done.error().context);
   const Lock lock(mutex_);
-  const auto recall = under_way_.extract(directory).mapped();
-  recall->finished = true;
-  recall->succeeded = done.has_value();
+  const auto release = under_way_.extract(directory).mapped();
+  release->finished = true;
+  release->succeeded = done.has_value();
   changed_.notify_all();
 }
 

@@ -10,7 +10,7 @@
 #include <condition_variable>
 #include <map>
 #include <memory>
-#include <span>
+#include <set>
 
 #include "base/mutex.h"
 #include "base/thread_pool.h"
@@ -32,19 +32,15 @@ class DirectoryLeases {
 
   // -- leases of this client
   bool takes_leases() const { return after_changes_ != 0; }
-  /// nullopt: it is not held here.
-  std::optional<Token> tenure_of(Ino directory) const { return held.tenure_of(directory); }
-  /// An own step has changed it, or a lookup has read it, which nobody holds; it was at that version then. Its lease is
-  /// taken, if that was often enough lately: 1 write.
-  void was_changed(Ino directory, std::uint64_t version);
+  /// An own step has changed it, or a lookup has read it. If nobody holds it, its lease is taken, if that was often
+  /// enough lately: 1 write.
+  void was_changed(Ino directory);
   void was_looked_up(const Inode& directory);
-  /// A step or a read of this client, sent then, was answered well: it was not fenced before.
-  void heard_from_store(std::chrono::nanoseconds sent);
-  /// Whether what is held may be answered from memory: not by a client that was fenced, nor by one that has heard
-  /// nothing for seconds. It may have stood still, and another may have what it believes to hold.
-  bool may_answer_from_memory() const;
-  /// A directory that is gone, or that a collector is about to remove.
-  void forget(Ino directory) { held.end(directory); }
+  /// Whether what is held may be answered from memory: Super has shown lately that this client is not fenced. A client
+  /// that stood still may not know, and another may have what it believes to hold. Never blocks; has Super read.
+  bool may_answer_from_memory();
+  /// Releases some that were not used for long. Never blocks.
+  void release_unused() EXCLUDES(mutex_);
 
   // -- steps and answers of this client
   /// Instance::run, and run_repeatable, of a step on what the directory's lease covers: refused while another client
@@ -54,44 +50,53 @@ class DirectoryLeases {
   /// `run`, and after a refusal `make_way`: the step may be tried again.
   Result<StepResult> run_or_make_way(Ino directory, MetaTxn step);
   /// Whether answers may rest on that read of a directory. false: another client held it, and does so no more: read
-  /// again. `locked`: further directories that the kernel keeps locked for the same call. stale: one of them is asked
-  /// for meanwhile, which waits for this call.
-  Result<bool> may_answer_by(const Inode& directory, std::span<const Ino> locked = {});
-  /// Of a second read, for an answer that rests on two: whether another client holds it.
-  bool is_held_elsewhere(const Inode& directory) const {
-    return directory.directory_lease && directory.directory_lease->instance != instance_.id();
+  /// again.
+  Result<bool> may_answer_by(const Inode& directory);
+  /// Of a second read, for an answer that rests on two, or for a step that is tried again: whether nobody's lease is in
+  /// the way.
+  bool is_free_or_ours(const Inode& directory) const {
+    const auto& tenure = directory.directory_lease;
+    return !tenure || held.knows_of(directory.ino, *tenure);
   }
   /// After a refusal: no other client holds the directory any more.
   Result<> make_way(Ino directory);
 
   // -- questions of others (docs/DATA.md section 3: answered at once, or nearly)
   format::Answer answer(const format::Question& question) EXCLUDES(mutex_);
-  /// Returns when nothing that was asked for is under way any more.
+  /// Returns when no release is under way any more.
   void wait() EXCLUDES(mutex_);
 
  private:
-  /// What was asked for. A question joins it as long as it has not ended: the lease that it was asked for is released
-  /// by its end.
-  struct Recall {
+  /// A question joins a release as long as it has not ended: the lease that it was asked for is released by its end.
+  struct Release {
     bool finished = false;
     bool succeeded = false;
   };
+  /// As of when Super has shown this client's record live.
+  struct Belief {
+    std::atomic<std::chrono::nanoseconds> live_at{};
+    std::atomic<bool> is_asking = false;
+  };
 
   MetaTxn guarded(MetaTxn step) const;
-  void take(Ino directory, std::uint64_t version);
+  void take(Ino directory);
+  void ask_super();
+  Result<> settle(Ino directory, Token tenure);
   Result<> settle_own(Ino directory, Token tenure);
-  Result<> release_as_asked(Ino directory);
+  std::shared_ptr<Release> release(Ino directory) REQUIRES(mutex_);
+  Result<> release_now(Ino directory);
   void end(Ino directory, const Result<>& done) EXCLUDES(mutex_);
 
   Instance& instance_;
   const unsigned after_changes_;
-  std::atomic<std::chrono::nanoseconds> heard_{};
+  const std::shared_ptr<Belief> belief_ = std::make_shared<Belief>();  // reads that are under way have it, too
   DirectoryActivity activity_;
   Mutex mutex_;
   std::condition_variable changed_;
-  std::map<Ino, std::shared_ptr<Recall>> under_way_ GUARDED_BY(mutex_);
-  unsigned waiting_ GUARDED_BY(mutex_) = 0;  // question threads
-  ThreadPool threads_;                       // last: they use all of this
+  std::map<Ino, std::shared_ptr<Release>> under_way_ GUARDED_BY(mutex_);
+  std::set<InstanceId> expired_ GUARDED_BY(mutex_);  // holders that were found so, fences synced: it is final
+  unsigned waiting_ GUARDED_BY(mutex_) = 0;          // question threads
+  ThreadPool threads_;                               // last: they use all of this
 };
 
 }  // namespace lccfs

@@ -134,6 +134,7 @@ class MountedVolume final : public FileSystem {
   void tick() override {
     instance_->look_around();
     files_.tick();
+    names_.tick();
   }
   bool fenced() const override { return instance_->fenced(); }
   std::chrono::seconds grace_period() const override { return std::chrono::seconds(instance_->super().grace_seconds); }
@@ -160,6 +161,7 @@ class MountedVolume final : public FileSystem {
     LCCFS_CHECK(files_.release_everything());
     files_.stop_answering();
     LCCFS_CHECK(files_.release_everything());  // what a last question has stirred up
+    names_.wait_for_background_steps();
     return instance_->end();
   }
 

@@ -2,20 +2,53 @@
 #include "fs/held_directories.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace lccfs {
 
 namespace {
-/// Names and directories. A name takes about 200 bytes.
-constexpr std::size_t most_known = 300'000;
+/// Of all directories; one takes about 200 bytes and its own length.
+constexpr std::size_t most_names = 300'000;
+/// Beyond, no further ones are taken.
+constexpr std::size_t most_directories = 50'000;
 }  // namespace
+
+// ---- leases
+
+const HeldDirectories::Directory* HeldDirectories::find(Ino directory) const {
+  const auto found = directories_.find(directory);
+  return found == directories_.end() ? nullptr : &found->second;
+}
+
+HeldDirectories::Directory& HeldDirectories::add(Ino directory, Token tenure) {
+  if (const auto old = directories_.find(directory); old != directories_.end()) erase(old);
+  auto& added = directories_[directory];
+  added.tenure = tenure;
+  added.used_at = clock_.elapsed();
+  added.place = used_.insert(used_.end(), directory);
+  return added;
+}
+
+void HeldDirectories::erase(Directories::iterator directory) {
+  names_ -= directory->second.names.size();
+  used_.erase(directory->second.place);
+  directories_.erase(directory);
+}
+
+void HeldDirectories::use(Directory& directory) {
+  directory.used_at = clock_.elapsed();
+  used_.splice(used_.end(), used_, directory.place);
+}
+
+bool HeldDirectories::has_room() const {
+  const Lock lock(mutex_);
+  return directories_.size() < most_directories;
+}
 
 bool HeldDirectories::begin(Ino directory, Token tenure) {
   const Lock lock(mutex_);
-  const bool is_new = directories_.try_emplace(directory, Directory{.tenure = tenure, .used = ++uses_}).second;
-  if (is_new) make_room();
-  return is_new;
+  if (directories_.size() >= most_directories || directories_.contains(directory)) return false;
+  add(directory, tenure);
+  return true;
 }
 
 bool HeldDirectories::take_effect(Ino directory, Token tenure, std::uint64_t version) {
@@ -29,10 +62,10 @@ bool HeldDirectories::take_effect(Ino directory, Token tenure, std::uint64_t ver
 
 void HeldDirectories::born(Ino directory, Token tenure, std::uint64_t version) {
   const Lock lock(mutex_);
-  directories_.insert_or_assign(
-      directory,
-      Directory{.tenure = tenure, .state = State::held, .since = version, .is_known_whole = true, .used = ++uses_});
-  make_room();
+  auto& added = add(directory, tenure);
+  added.state = State::held;
+  added.since = version;
+  added.is_known_whole = true;
 }
 
 std::optional<Token> HeldDirectories::leave(Ino directory) {
@@ -43,8 +76,7 @@ std::optional<Token> HeldDirectories::leave(Ino directory) {
     erase(found);
     return std::nullopt;
   }
-  names_ -= found->second.names.size();
-  found->second.names.clear();
+  empty(found->second);
   found->second.state = State::leaving;
   return found->second.tenure;
 }
@@ -61,45 +93,49 @@ void HeldDirectories::end(Ino directory) {
   if (found != directories_.end()) erase(found);
 }
 
-void HeldDirectories::erase(std::unordered_map<Ino, Directory>::iterator directory) {
-  names_ -= directory->second.names.size();
-  directories_.erase(directory);
-}
-
-/// Those that were not used for long are forgotten. Their leases stay, until somebody meets them.
-void HeldDirectories::make_room() {
-  while (names_ + directories_.size() > most_known) {
-    const auto used = [](const auto& one) { return one.second.used; };
-    erase(std::ranges::min_element(directories_, {}, used));
+std::vector<Ino> HeldDirectories::unused_for(std::chrono::nanoseconds time, std::size_t most) const {
+  const Lock lock(mutex_);
+  std::vector<Ino> unused;
+  for (const Ino ino : used_) {
+    const auto* directory = find(ino);
+    if (unused.size() == most || directory->used_at + time > clock_.elapsed()) break;
+    if (directory->state == State::held) unused.push_back(ino);
   }
+  return unused;
 }
 
 std::optional<Token> HeldDirectories::tenure_of(Ino directory) const {
   const Lock lock(mutex_);
-  const auto found = directories_.find(directory);
-  if (found == directories_.end() || found->second.state == State::is_being_taken) return std::nullopt;
-  return found->second.tenure;
+  const auto* found = find(directory);
+  if (found == nullptr || found->state == State::is_being_taken) return std::nullopt;
+  return found->tenure;
 }
 
 bool HeldDirectories::knows_of(Ino directory, Token tenure) const {
   const Lock lock(mutex_);
-  const auto found = directories_.find(directory);
-  return found != directories_.end() && found->second.tenure == tenure;
+  const auto* found = find(directory);
+  return found != nullptr && found->tenure == tenure;
+}
+
+bool HeldDirectories::is_held(Ino directory, Token tenure) const {
+  const Lock lock(mutex_);
+  const auto* found = find(directory);
+  return found != nullptr && found->tenure == tenure && found->state == State::held;
 }
 
 // ---- names
 
-HeldDirectories::Directory* HeldDirectories::held(Ino directory) {
+HeldDirectories::Directory* HeldDirectories::held_in(Ino directory, Token tenure) {
   const auto found = directories_.find(directory);
   const bool is_held = found != directories_.end() && found->second.state == State::held;
-  return is_held ? &found->second : nullptr;
+  return is_held && found->second.tenure == tenure ? &found->second : nullptr;
 }
 
 std::optional<HeldDirectories::Ticket> HeldDirectories::begin_read(Ino directory) const {
   const Lock lock(mutex_);
-  const auto found = directories_.find(directory);
-  if (found == directories_.end() || found->second.state != State::held) return std::nullopt;
-  return Ticket{directory, found->second.tenure, found->second.doubts};
+  const auto* found = find(directory);
+  if (found == nullptr || found->state != State::held) return std::nullopt;
+  return Ticket{directory, found->tenure, found->doubts};
 }
 
 HeldDirectories::NameKnown& HeldDirectories::at(Directory& directory, const std::string& key) {
@@ -119,49 +155,91 @@ void HeldDirectories::doubt(Directory& directory, const std::string& key) {
   at(directory, key).in_doubt = ++directory.doubts;
 }
 
-void HeldDirectories::keep(const Ticket& ticket, const txn::Name& name, Known known, std::uint64_t version) {
-  const Lock lock(mutex_);
-  auto* directory = held(ticket.directory);
-  if (directory == nullptr || directory->tenure != ticket.tenure) return;
-  if (known && known->record.mark) return doubt(*directory, name.key);
-  const auto found = directory->names.find(name.key);
-  if (found != directory->names.end() && found->second.in_doubt) {
+/// Nothing is known of any name there; what reads that are under way show is not kept, because of doubts that are
+/// forgotten.
+void HeldDirectories::empty(Directory& directory) {
+  names_ -= directory.names.size();
+  directory.names.clear();
+  directory.is_known_whole = false;
+  directory.known_up_to.clear();
+  directory.emptied_at = ++directory.doubts;
+}
+
+void HeldDirectories::make_room() {
+  for (auto oldest = used_.begin(); names_ > most_names && oldest != used_.end(); ++oldest) {
+    empty(directories_.at(*oldest));
+  }
+}
+
+void HeldDirectories::keep_one(Directory& directory, const Ticket& ticket, const std::string& key, Known known,
+                               std::uint64_t version) {
+  if (known && known->record.mark) return doubt(directory, key);
+  const auto found = directory.names.find(key);
+  if (found != directory.names.end() && found->second.in_doubt) {
     if (*found->second.in_doubt > ticket.doubts) return;
     found->second.in_doubt.reset();
     found->second.version = 0;
   }
-  put(*directory, name.key, std::move(known), version);
+  put(directory, key, std::move(known), version);
+}
+
+void HeldDirectories::keep(const Ticket& ticket, const std::string& key, Known known, std::uint64_t version) {
+  const Lock lock(mutex_);
+  auto* directory = held_in(ticket.directory, ticket.tenure);
+  if (directory == nullptr || directory->emptied_at > ticket.doubts) return;
+  keep_one(*directory, ticket, key, std::move(known), version);
   make_room();
 }
 
-void HeldDirectories::keep_range(const Ticket& ticket, const std::string& after, const std::string& last) {
+void HeldDirectories::keep(const Ticket& ticket, const Page& page) {
   const Lock lock(mutex_);
-  auto* directory = held(ticket.directory);
-  if (directory == nullptr || directory->tenure != ticket.tenure || after > directory->known_up_to) return;
-  if (last.empty()) directory->is_known_whole = true;
-  directory->known_up_to = std::max(directory->known_up_to, last);
+  auto* directory = held_in(ticket.directory, ticket.tenure);
+  if (directory == nullptr || directory->emptied_at > ticket.doubts) return;
+  use(*directory);
+  auto shown = page.entries.begin();
+  std::vector<std::string> missing;
+  for (auto name = directory->names.upper_bound(page.after); name != directory->names.end(); ++name) {
+    if (!page.last.empty() && name->first > page.last) break;
+    while (shown != page.entries.end() && shown->first < name->first) ++shown;
+    if (shown == page.entries.end() || shown->first != name->first) missing.push_back(name->first);
+  }
+  for (const auto& key : missing) keep_one(*directory, ticket, key, std::nullopt, page.version);
+  for (const auto& [key, entry] : page.entries) keep_one(*directory, ticket, key, entry, page.version);
+  if (page.after <= directory->known_up_to) {
+    if (page.last.empty()) directory->is_known_whole = true;
+    directory->known_up_to = std::max(directory->known_up_to, page.last);
+  }
+  make_room();
 }
 
 void HeldDirectories::changed(const txn::Name& name, Known known, std::uint64_t version) {
   const Lock lock(mutex_);
-  auto* directory = held(name.directory);
-  if (directory == nullptr) return;
-  if (version == 0) return doubt(*directory, name.key);
-  if (version > directory->since) put(*directory, name.key, std::move(known), version);
+  const auto found = directories_.find(name.directory);
+  if (found == directories_.end() || found->second.state != State::held) return;
+  auto& directory = found->second;
+  use(directory);
+  if (version == 0) {
+    doubt(directory, name.key);
+  } else if (version > directory.since) {
+    put(directory, name.key, std::move(known), version);
+  }
   make_room();
 }
 
 void HeldDirectories::doubt(const txn::Name& name) {
   const Lock lock(mutex_);
-  if (auto* directory = held(name.directory)) doubt(*directory, name.key);
+  const auto found = directories_.find(name.directory);
+  if (found == directories_.end() || found->second.state != State::held) return;
+  doubt(found->second, name.key);
+  make_room();
 }
 
-std::optional<std::vector<HeldDirectories::Known>> HeldDirectories::find(
-    std::initializer_list<const txn::Name*> names) {
+std::optional<std::vector<HeldDirectories::Known>> HeldDirectories::find(std::initializer_list<const txn::Name*> names,
+                                                                         Token tenure) {
   const Lock lock(mutex_);
-  auto* directory = held((*names.begin())->directory);
+  auto* directory = held_in((*names.begin())->directory, tenure);
   if (directory == nullptr) return std::nullopt;
-  directory->used = ++uses_;
+  use(*directory);
   std::vector<Known> all;
   for (const auto* name : names) {
     const auto found = directory->names.find(name->key);

@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// What memory knows of the directories whose leases are ours (docs/NAMES.md section 3). Under a lease nobody else changes
+// What memory knows of the directories whose leases are ours (docs/NAMES.md section 4). Under a lease nobody else changes
 // names, so what was read since it was taken, and what own steps have changed, is so. Of a name the knowledge of the
 // newest version of the directory counts, whichever thread comes with it first. Any thread; never blocks.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <initializer_list>
+#include <list>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
+#include "lccfs/clock.h"
 #include "txn/namespace_txn.h"
 
 namespace lccfs {
@@ -22,10 +27,13 @@ class HeldDirectories {
  public:
   using Known = std::optional<txn::Entry>;  ///< nullopt: there is no such name
 
-  /// A step that takes the lease is about to be sent. false: there is one already, or it is held.
+  explicit HeldDirectories(Clock& clock) : clock_(clock) {}
+
+  /// A step that takes the lease is about to be sent. false: there is one already, it is held, or there is no room.
   bool begin(Ino directory, Token tenure) EXCLUDES(mutex_);
   /// That step was applied, and left the directory at that version. false: it is not to be held any more.
   bool take_effect(Ino directory, Token tenure, std::uint64_t version) EXCLUDES(mutex_);
+  bool has_room() const EXCLUDES(mutex_);
   /// A directory made here, with its lease: it is known to be empty.
   void born(Ino directory, Token tenure, std::uint64_t version) EXCLUDES(mutex_);
   /// Nothing is known of it from now on. Answers the tenure, which stays until `end`; nullopt: it is not held, nor about
@@ -33,11 +41,15 @@ class HeldDirectories {
   std::optional<Token> leave(Ino directory) EXCLUDES(mutex_);
   void end(Ino directory, Token tenure) EXCLUDES(mutex_);
   void end(Ino directory) EXCLUDES(mutex_);
+  /// At most so many that were not used for so long.
+  std::vector<Ino> unused_for(std::chrono::nanoseconds time, std::size_t most) const EXCLUDES(mutex_);
 
-  /// The tenure under which it is held; nullopt: it is not.
+  /// The tenure that a step on it guards; nullopt: it is not held.
   std::optional<Token> tenure_of(Ino directory) const EXCLUDES(mutex_);
-  /// Whether memory knows of that tenure: it is held, or is about to be.
+  /// Whether memory knows of that tenure: it is held, about to be, or about to be released.
   bool knows_of(Ino directory, Token tenure) const EXCLUDES(mutex_);
+  /// Whether answers may rest on what was read of it in that tenure.
+  bool is_held(Ino directory, Token tenure) const EXCLUDES(mutex_);
 
   // -- names
   /// Of a read that is about to be sent. What it shows may be kept only under the same tenure, and of a name only if
@@ -50,15 +62,20 @@ class HeldDirectories {
   /// nullopt: it is not held, and nothing may be kept.
   std::optional<Ticket> begin_read(Ino directory) const EXCLUDES(mutex_);
   /// As the read showed it, at that version.
-  void keep(const Ticket& ticket, const txn::Name& name, Known known, std::uint64_t version) EXCLUDES(mutex_);
-  /// All names with keys after `after`, up to `last`, were kept by that read (last empty: all).
-  void keep_range(const Ticket& ticket, const std::string& after, const std::string& last) EXCLUDES(mutex_);
+  void keep(const Ticket& ticket, const std::string& key, Known known, std::uint64_t version) EXCLUDES(mutex_);
+  /// All names with keys after `after`, up to `last` (empty: to the end), as one read showed them.
+  struct Page {
+    std::string after, last;
+    std::uint64_t version = 0;
+    std::vector<std::pair<std::string, txn::Entry>> entries;  // by key, in their order
+  };
+  void keep(const Ticket& ticket, const Page& page) EXCLUDES(mutex_);
   /// An own step left the name so, and the directory at that version. 0: not known; the name is in doubt then.
   void changed(const txn::Name& name, Known known, std::uint64_t version) EXCLUDES(mutex_);
-  /// A step may change it, or may have: it is to be read again.
+  /// A step may have changed it: it is to be read again.
   void doubt(const txn::Name& name) EXCLUDES(mutex_);
-  /// Of names in one directory. nullopt: it is not held, or not all of them are known.
-  std::optional<std::vector<Known>> find(std::initializer_list<const txn::Name*> names) EXCLUDES(mutex_);
+  /// Of names in one directory. nullopt: it is not held in that tenure, or not all of them are known.
+  std::optional<std::vector<Known>> find(std::initializer_list<const txn::Name*> names, Token tenure) EXCLUDES(mutex_);
 
  private:
   enum class State { is_being_taken, held, leaving };
@@ -72,23 +89,33 @@ class HeldDirectories {
     State state = State::is_being_taken;
     std::uint64_t since = 0;  // the version that the take left
     std::map<std::string, NameKnown> names = {};
-    bool is_known_whole = false;
-    std::string known_up_to = {};  // or else all names with keys up to this one are known
+    std::string known_up_to = {};  // all names with keys up to this one are known
+    bool is_known_whole = false;   // or all there are
     std::uint64_t doubts = 0;
-    std::uint64_t used = 0;
+    std::uint64_t emptied_at = 0;  // so many doubts: what was read before is not kept
+    std::chrono::nanoseconds used_at{0};
+    std::list<Ino>::iterator place = {};  // in used_
   };
+  using Directories = std::unordered_map<Ino, Directory>;
 
-  Directory* held(Ino directory) REQUIRES(mutex_);
+  const Directory* find(Ino directory) const REQUIRES(mutex_);
+  Directory* held_in(Ino directory, Token tenure) REQUIRES(mutex_);
+  Directory& add(Ino directory, Token tenure) REQUIRES(mutex_);
+  void use(Directory& directory) REQUIRES(mutex_);
+  void keep_one(Directory& directory, const Ticket& ticket, const std::string& key, Known known, std::uint64_t version)
+      REQUIRES(mutex_);
   void put(Directory& directory, const std::string& key, Known known, std::uint64_t version) REQUIRES(mutex_);
   void doubt(Directory& directory, const std::string& key) REQUIRES(mutex_);
   NameKnown& at(Directory& directory, const std::string& key) REQUIRES(mutex_);
+  void empty(Directory& directory) REQUIRES(mutex_);
   void make_room() REQUIRES(mutex_);
-  void erase(std::unordered_map<Ino, Directory>::iterator directory) REQUIRES(mutex_);
+  void erase(Directories::iterator directory) REQUIRES(mutex_);
 
+  Clock& clock_;
   mutable Mutex mutex_;
-  std::unordered_map<Ino, Directory> directories_ GUARDED_BY(mutex_);
+  Directories directories_ GUARDED_BY(mutex_);
+  std::list<Ino> used_ GUARDED_BY(mutex_);    // the one that was used last comes last
   std::size_t names_ GUARDED_BY(mutex_) = 0;  // of all directories
-  std::uint64_t uses_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace lccfs

@@ -85,6 +85,7 @@ Result<EntryReply> Namespace::lookup(Ino parent, const std::string& text) {
     if (!inode && inode.error().code != ErrorCode::not_found) return std::unexpected(std::move(inode).error());
     LCCFS_TRY(const bool dangling, metadata_.unchanged({{{name, entry}}}));
     if (dangling) return std::unexpected(no_entry(name));
+    metadata_.name_in_doubt(name);
   }
 }
 

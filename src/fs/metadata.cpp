@@ -29,14 +29,13 @@ Result<std::optional<txn::Entry>> entry_in(const std::map<std::string, Bytes>& k
 std::shared_ptr<const Inode> Metadata::in_memory(Ino ino) { return instance_.fenced() ? nullptr : inodes.get(ino); }
 
 std::shared_ptr<const Inode> Metadata::held_directory(Ino ino) {
-  if (!leases_.may_answer_from_memory() || !leases_.tenure_of(ino)) return nullptr;
-  auto held = inodes.get(ino);
-  return held && held->directory_lease == leases_.tenure_of(ino) ? held : nullptr;
+  auto view = inodes.get(ino);
+  const bool is_held = view && view->directory_lease && leases_.held.is_held(ino, *view->directory_lease);
+  return is_held && leases_.may_answer_from_memory() ? view : nullptr;
 }
 
 Result<Inode> Metadata::remember(const InodeCache::Ticket& ticket, Ino ino, Result<Inode> read) {
   if (read) {
-    leases_.heard_from_store(ticket.sent);
     inodes.put_read(ticket, *read);
   } else {
     inodes.drop(ino);
@@ -141,19 +140,18 @@ Result<> Metadata::check_not_removed(const Inode& view) {
   return {};
 }
 
-/// Looked at once more after the names: the lease covers both.
 std::optional<Entries> Metadata::find_held(std::initializer_list<const txn::Name*> wanted) {
   Entries entries;
   entries.fresh = true;
   entries.directory = held_directory((*wanted.begin())->directory);
-  auto known = entries.directory ? leases_.held.find(wanted) : std::nullopt;
+  if (!entries.directory) return std::nullopt;
+  auto known = leases_.held.find(wanted, *entries.directory->directory_lease);
   if (!known) return std::nullopt;
   entries.found = std::move(*known);
   return entries;
 }
 
-Result<Entries> Metadata::find(std::initializer_list<const txn::Name*> wanted, Trust trust,
-                               std::span<const Ino> locked) {
+Result<Entries> Metadata::find(std::initializer_list<const txn::Name*> wanted, Trust trust) {
   const Ino directory = (*wanted.begin())->directory;
   if (trust != Trust::in_nothing) {
     if (auto held = find_held(wanted)) return std::move(*held);
@@ -168,21 +166,21 @@ Result<Entries> Metadata::find(std::initializer_list<const txn::Name*> wanted, T
   }
   for (Attempts attempts(instance_);;) {
     LCCFS_CHECK(attempts.next());
-    LCCFS_TRY(auto found, find_once(wanted, locked));
+    LCCFS_TRY(auto found, find_once(wanted));
     if (found) return std::move(*found);
   }
 }
 
 /// nullopt: another client had its lease, and has no more: read again.
-Result<std::optional<Entries>> Metadata::find_once(std::initializer_list<const txn::Name*> wanted,
-                                                   std::span<const Ino> locked) {
+Result<std::optional<Entries>> Metadata::find_once(std::initializer_list<const txn::Name*> wanted) {
   const Ino directory = (*wanted.begin())->directory;
   InodeParts with_names;
   for (const auto* name : wanted) with_names.keys.push_back(name->key);
   const auto sent = instance_.clock().elapsed();
   const auto kept_as = leases_.held.begin_read(directory);
   LCCFS_TRY(auto view, read_directory(directory, with_names));
-  LCCFS_TRY(const bool is_answer, leases_.may_answer_by(view, locked));
+  if (kept_as && view.directory_lease != kept_as->tenure) leases_.held.end(directory, kept_as->tenure);
+  LCCFS_TRY(const bool is_answer, leases_.may_answer_by(view));
   if (!is_answer) return std::nullopt;
   LCCFS_CHECK(check_not_removed(view));
   if (view.nsub_raw.empty()) {
@@ -191,7 +189,7 @@ Result<std::optional<Entries>> Metadata::find_once(std::initializer_list<const t
   Entries entries;
   for (const auto* name : wanted) {
     LCCFS_TRY(auto entry, entry_in(view.keys, *name));
-    if (kept_as) leases_.held.keep(*kept_as, *name, entry, view.version);
+    if (kept_as) leases_.held.keep(*kept_as, name->key, entry, view.version);
     if (entry && entry->record.mark) {
       names.drop(*name);
       entries.marked.emplace_back(name, *entry);
@@ -236,7 +234,7 @@ Result<bool> Metadata::unchanged(std::span<const ExpectedEntry> expected) {
   InodeParts names_again;
   for (const auto& one : expected) names_again.keys.push_back(one.name.key);
   const auto again = read_inode(instance_, expected.front().name.directory, names_again);
-  if (again) return !leases_.is_held_elsewhere(*again) && as_expected(again->keys, expected);
+  if (again) return leases_.is_free_or_ours(*again) && as_expected(again->keys, expected);
   if (again.error().code != ErrorCode::not_found) return std::unexpected(again.error());
   return false;
 }
@@ -244,12 +242,10 @@ Result<bool> Metadata::unchanged(std::span<const ExpectedEntry> expected) {
 Result<StepResult> Metadata::run(MetaTxn txn) { return or_stale(instance_.run(std::move(txn))); }
 
 Result<StepResult> Metadata::run_on_directory(MetaTxn txn, std::initializer_list<const txn::Name*> changed) {
-  const auto sent = instance_.clock().elapsed();
   auto step = or_stale(leases_.run(std::move(txn)));
   const bool is_applied = step && step->decided == Decided::applied;
-  if (is_applied) leases_.heard_from_store(sent);
   for (const auto* name : changed) {
-    if (!is_applied) leases_.held.doubt(*name);
+    if (!is_applied) name_in_doubt(*name);
   }
   return step;
 }
@@ -273,7 +269,7 @@ void Metadata::directory_changed(Ino directory, std::uint64_t version, TimeSpec 
     view.nsub = nsub->changed;
     view.nsub_raw = encode(format::NumberRecord{nsub->changed});
   });
-  leases_.was_changed(directory, version);
+  leases_.was_changed(directory);
 }
 
 std::string describe(const txn::Name& name) { return format::inode_object(name.directory) + ": " + name.name; }

@@ -87,9 +87,8 @@ class Metadata {
     in_hints,    ///< also in what was seen within a second: a guarded step may be tried
   };
   /// Those of these names, of one directory; from memory if that is trusted and has them all. `stale`: the directory was
-  /// removed. `fresh`: they are an answer; no other client holds the directory's lease. `locked`: as in
-  /// DirectoryLeases::may_answer_by.
-  Result<Entries> find(std::initializer_list<const txn::Name*> wanted, Trust trust, std::span<const Ino> locked = {});
+  /// removed. `fresh`: they are an answer; no other client holds the directory's lease.
+  Result<Entries> find(std::initializer_list<const txn::Name*> wanted, Trust trust);
   /// An entry as it was read just now: what stands there by the rule for readers of marks. nullopt: it has moved away.
   Result<std::optional<txn::Entry>> standing(const txn::Name& name, txn::Entry entry);
   /// Whether the names, read again, are what they were (rule 4).
@@ -114,7 +113,7 @@ class Metadata {
   InodeCache inodes;
 
  private:
-  Result<std::optional<Entries>> find_once(std::initializer_list<const txn::Name*> wanted, std::span<const Ino> locked);
+  Result<std::optional<Entries>> find_once(std::initializer_list<const txn::Name*> wanted);
   Result<Inode> remember(const InodeCache::Ticket& ticket, Ino ino, Result<Inode> read);
 
   Instance& instance_;

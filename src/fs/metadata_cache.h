@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 // What memory holds of entries and inodes. It saves reads before guarded steps, for a second, and no answer rests on
-// it: an old entry costs a refused guard. Trust starts when a read is *sent*. Any thread.
+// it, but for inodes of directories that are held here (held_directories.h): an old entry costs a refused guard. Trust
+// starts when a read is *sent*. Any thread.
 #pragma once
 
 #include <array>
@@ -189,7 +190,7 @@ class InodeCache {
   static constexpr std::chrono::hours kept_for{1};
 
   bool is_held(const Inode& view) const {
-    return view.directory_lease && held_.tenure_of(view.ino) == view.directory_lease;
+    return view.directory_lease && held_.is_held(view.ino, *view.directory_lease);
   }
 
   std::uint64_t& changes(Ino ino) REQUIRES(mutex_) { return changes_[ino.value % stripes]; }

@@ -143,7 +143,7 @@ Result<bool> Namespace::Move::only_nsub_has_changed() {
   if (!again && again.error().code == ErrorCode::not_found) return false;
   if (!again) return std::unexpected(std::move(again).error());
   const bool is_open = again->live() && !again->sealed() && !again->keys.contains(decision) &&
-                       !namespace_.leases_.is_held_elsewhere(*again);
+                       namespace_.leases_.is_free_or_ours(*again);
   if (!is_open || !as_expected(again->keys, {{{to_, to_entry()}}})) return false;
   to_entries_.directory = std::make_shared<const Inode>(std::move(*again));
   return true;
@@ -158,7 +158,6 @@ Result<bool> Namespace::Move::commit(const txn::Entry& marked, TimeSpec time) {
     if (one_more) nsub = {to_entries_.directory->nsub_raw, to_entries_.directory->nsub + 1};
     const auto step =
         metadata_.run_on_directory(txn::move_entry_in({from_, marked, to_, to_entry(), token_, time, nsub}), {&to_});
-    metadata_.names.drop(to_);
     if (!step) {
       may_have_name_ = !certainly_not_applied(step.error());
       return std::unexpected(step.error());
@@ -219,8 +218,9 @@ Result<bool> Namespace::Move::move(const Inode& moved) {
   if (!is_prepared) return false;
   const auto time = namespace_.wall_time();
   const auto marked = txn::marked(*from_entry(), {token_, to_.directory});
-  metadata_.name_in_doubt(from_);  // until it is read without a mark: what it leads to is decided elsewhere
+  metadata_.names.drop(from_);
   LCCFS_TRY(const auto step, metadata_.run_on_directory(txn::mark_entry(from_, *from_entry(), marked), {&from_}));
+  metadata_.name_in_doubt(from_);  // what it leads to is decided elsewhere from now on
   if (step.decided == Decided::refused) return false;
   const auto committed = commit(marked, time);
   if (!committed && may_have_name_) return std::unexpected(committed.error());
@@ -259,7 +259,7 @@ Result<bool> Namespace::Move::move_directory(const Inode& moved, const Inode* re
   auto done = move(moved);
   if (may_have_name_) lock.leave();
   if (seal && has_name_) {
-    namespace_.leases_.forget(replaced->ino);
+    namespace_.leases_.held.end(replaced->ino);
     instance_.directory_is_gone(replaced->ino);
   }
   if (seal && !has_name_ && !may_have_name_) namespace_.seals_.take_back(*seal, replaced->ino);
@@ -279,8 +279,8 @@ Result<bool> Namespace::Move::onto(const Inode& moved, const Inode& replaced) {
 
 Result<bool> Namespace::Move::once(bool from_memory) {
   sent_ = namespace_.now();
-  LCCFS_TRY(from_entries_, namespace_.seals_.find_to_change({&from_}, from_memory, {{to_.directory}}));
-  LCCFS_TRY(to_entries_, namespace_.seals_.find_to_change({&to_}, from_memory, {{from_.directory}}));
+  LCCFS_TRY(from_entries_, namespace_.seals_.find_to_change({&from_}, from_memory));
+  LCCFS_TRY(to_entries_, namespace_.seals_.find_to_change({&to_}, from_memory));
   if (!from_entry()) {
     if (!from_entries_.fresh) return false;
     return std::unexpected(no_entry(from_));

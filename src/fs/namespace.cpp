@@ -106,8 +106,11 @@ void Namespace::look_again_at(const PointerInDoubt& in_doubt) {
 }
 
 void Namespace::wait_for_background_steps() {
-  Lock lock(background_mutex_);
-  background_done_.wait(lock, [this]() REQUIRES(background_mutex_) { return in_background_ == 0; });
+  {
+    Lock lock(background_mutex_);
+    background_done_.wait(lock, [this]() REQUIRES(background_mutex_) { return in_background_ == 0; });
+  }
+  leases_.wait();
 }
 
 void Namespace::forget(Ino ino) { metadata_.inodes.drop(ino); }

@@ -37,7 +37,8 @@ class Namespace {
   }
   Namespace(const Namespace&) = delete;
   Namespace& operator=(const Namespace&) = delete;
-  /// Returns when no step is in flight after an answer any more (a moved inode's ctime): unmount's first act.
+  /// Returns when no step is in flight after an answer any more (a moved inode's ctime; a directory's lease that is
+  /// released).
   void wait_for_background_steps();
 
   Result<EntryReply> lookup(Ino parent, const std::string& name);
@@ -65,6 +66,7 @@ class Namespace {
   Result<> set_xattr(Ino ino, const std::string& name, const Bytes& value, XattrMode mode, SetgidBit setgid);
   Result<> remove_xattr(Ino ino, const std::string& name);
   Result<> sync_directory(Ino ino);
+  void tick() { leases_.release_unused(); }
   void forget(Ino ino);
   /// Sets what is of the caches.
   void count(MountCounts& counts) const {

@@ -33,31 +33,21 @@ constexpr std::uint64_t parent_cookie = 2;
 
 KeyRange entries_after(const std::string& key) { return {"n/", key, page_entries}; }
 
-/// Entries of a directory, as one read has shown them.
-struct ReadEntries {
-  Ino directory;
-  std::uint64_t version = 0;
-  std::string after;  // the key with which the read began
-  KeyPage keys;
-  std::optional<HeldDirectories::Ticket> kept_as;
-};
-
-/// A directory that is held here need not be read for these again.
-void keep_entries(Metadata& metadata, HeldDirectories& held, const ReadEntries& read) {
-  if (!read.kept_as) return;
-  for (const auto& [key, value] : read.keys.entries) {
-    const auto parsed = format::parse_entry_key(key);
+/// A directory that is held here need not be read for these again. Damaged keys are left to who reads them.
+void keep_entries(HeldDirectories& held, const HeldDirectories::Ticket& ticket, std::string after, const KeyPage& keys,
+                  std::uint64_t version) {
+  HeldDirectories::Page page{.after = std::move(after), .last = {}, .version = version, .entries = {}};
+  if (keys.more && !keys.entries.empty()) page.last = keys.entries.back().first;
+  for (const auto& [key, value] : keys.entries) {
     const auto record = format::decode<format::EntryRecord>(value);
-    if (!parsed || !record) return;
-    held.keep(*read.kept_as, metadata.name_in(read.directory, parsed->name), txn::Entry{value, *record}, read.version);
+    if (!record) return;
+    page.entries.emplace_back(key, txn::Entry{value, *record});
   }
-  const bool is_last = !read.keys.more || read.keys.entries.empty();
-  held.keep_range(*read.kept_as, read.after, is_last ? std::string() : read.keys.entries.back().first);
+  held.keep(ticket, page);
 }
 
 /// What is no entry, or a damaged one, is left out: the others can be listed all the same. So is what has moved away.
-Result<> append_entries(ListingPage& page, Metadata& metadata, const ReadEntries& read) {
-  const auto& [directory, version, after, keys, kept_as] = read;
+Result<> append_entries(ListingPage& page, Metadata& metadata, Ino directory, const KeyPage& keys) {
   std::string first_left_out;
   std::size_t left_out = 0;
   for (const auto& [key, value] : keys.entries) {
@@ -127,19 +117,18 @@ Result<ListingPage> Namespace::read_page(Ino directory, std::uint64_t cookie, bo
   auto kept_as = leases_.held.begin_read(directory);
   LCCFS_TRY(auto view, metadata_.read_answer(directory, parts));
   if (is_being_opened) LCCFS_CHECK(metadata_.check_not_removed(view));
-  ReadEntries read{directory, view.version, after, std::move(view.extra_ranges.front()), kept_as};
-  const auto& keys = read.keys;
-  keep_entries(metadata_, leases_.held, read);
-  LCCFS_CHECK(append_entries(page, metadata_, read));
+  KeyPage keys = std::move(view.extra_ranges.front());
+  if (kept_as) keep_entries(leases_.held, *kept_as, after, keys, view.version);
+  LCCFS_CHECK(append_entries(page, metadata_, directory, keys));
   while (keys.more && !keys.entries.empty() && !drop_last_group(page.entries)) {
     after = keys.entries.back().first;
     kept_as = leases_.held.begin_read(directory);
     LCCFS_TRY(
         auto rest,
         instance_.query({.object = format::inode_object(directory), .ranges = {entries_after(after)}, .keys = {}}));
-    read = {directory, rest.version, after, std::move(rest.ranges.front()), kept_as};
-    keep_entries(metadata_, leases_.held, read);
-    LCCFS_CHECK(append_entries(page, metadata_, read));
+    keys = std::move(rest.ranges.front());
+    if (kept_as) keep_entries(leases_.held, *kept_as, after, keys, rest.version);
+    LCCFS_CHECK(append_entries(page, metadata_, directory, keys));
   }
   page.last = !keys.more || keys.entries.empty();
   if (!from_start) return page;
@@ -167,7 +156,7 @@ void Namespace::release_directory(HandleId handle) { directories_.release(handle
 /// Forgotten first: a make that begins after the look reads the directory, and one before it is seen.
 bool Namespace::needs_directory(Ino ino) {
   metadata_.inodes.drop(ino);
-  leases_.forget(ino);
+  leases_.held.end(ino);
   for (const auto& pointer : directories_.in_doubt(ino)) look_again_at(pointer);
   return directories_.is_open(ino) || directories_.is_parent_of_new(ino);
 }

@@ -31,12 +31,11 @@ txn::SubdirectoryCount one_less(const Inode& directory) {
 
 }  // namespace
 
-Result<Entries> Seals::find_to_change(std::initializer_list<const txn::Name*> wanted, bool from_memory,
-                                      std::initializer_list<Ino> locked) {
+Result<Entries> Seals::find_to_change(std::initializer_list<const txn::Name*> wanted, bool from_memory) {
   for (Attempts attempts(instance_);;) {
     LCCFS_CHECK(attempts.next());
     const auto trust = from_memory && attempts.first() ? Metadata::Trust::in_hints : Metadata::Trust::in_nothing;
-    LCCFS_TRY(auto entries, metadata_.find(wanted, trust, std::span(locked)));
+    LCCFS_TRY(auto entries, metadata_.find(wanted, trust));
     if (entries.marked.empty()) return entries;
     for (const auto& [name, entry] : entries.marked) {
       LCCFS_CHECK(reclaim::settle_mark(instance_, *name, entry));
@@ -125,7 +124,7 @@ Result<std::optional<StateRecord>> Seals::seal_empty(std::span<const ExpectedEnt
     LCCFS_CHECK(clear_dangling(name, entry));
     return std::nullopt;
   }
-  LCCFS_TRY(const bool is_answer, leases_.may_answer_by(*view, {&name.directory, 1}));
+  LCCFS_TRY(const bool is_answer, leases_.may_answer_by(*view));
   if (!is_answer) return std::nullopt;
   if (view->state.kind == StateRecord::Kind::sealed) {
     LCCFS_CHECK(settle(*view));
@@ -184,12 +183,12 @@ Result<std::optional<std::uint64_t>> Seals::commit(const StateRecord& seal, std:
     }
     if (is_applied) {
       metadata_.directory_changed(seal.parent, done->version, time, nsub);
-      leases_.forget(sealed);
+      leases_.held.end(sealed);
       instance_.directory_is_gone(sealed);
       return done->version;
     }
     auto again = metadata_.read(seal.parent, wanted);
-    const bool only_nsub_moved = again && !leases_.is_held_elsewhere(*again) && !again->keys.contains(decision) &&
+    const bool only_nsub_moved = again && leases_.is_free_or_ours(*again) && !again->keys.contains(decision) &&
                                  as_expected(again->keys, expected);
     if (!only_nsub_moved) {
       take_back(seal, sealed);

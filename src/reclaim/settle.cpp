@@ -34,17 +34,20 @@ Result<std::optional<objects::Object>> directory_of(Instance& instance, const tx
 
 }  // namespace
 
-Result<> settle_directory_lease(Instance& instance, Ino directory, Token tenure,
-                                const std::function<Result<>()>& give_up) {
+Result<Settled> settle_directory_lease(Instance& instance, Ino directory, Token tenure) {
   const auto still_holds = [&]() -> Result<bool> {
-    if (give_up) LCCFS_CHECK(give_up());
     const auto now = objects::read_inode(instance.reader(), directory);
     if (!now && now.error().code != ErrorCode::not_found) return std::unexpected(now.error());
     return now && now->directory_lease == tenure;
   };
   const format::Question question{format::Question::Kind::release_directory, directory};
   LCCFS_TRY(const auto holder, settle_holder(instance, tenure.instance, question, still_holds));
-  if (holder != Settled::expired || instance.read_only()) return {};
+  if (holder == Settled::expired) LCCFS_CHECK(remove_void_lease(instance, directory, tenure));
+  return holder;
+}
+
+Result<> remove_void_lease(Instance& instance, Ino directory, Token tenure) {
+  if (instance.read_only()) return {};
   const auto released = instance.run_repeatable(txn::release_directory_lease(directory, tenure));
   const auto by_another = [](ErrorCode code) {
     return code == ErrorCode::guard_failed || code == ErrorCode::not_found;

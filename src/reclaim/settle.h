@@ -57,9 +57,11 @@ Result<bool> settle_seal(Instance& instance, Ino sealed, const format::StateReco
 Result<bool> settle_mark(Instance& instance, const txn::Name& name, const txn::Entry& entry);
 
 /// Afterwards no instance but this one holds the directory's lease under that tenure; but for a read-only instance,
-/// which fences nobody. `give_up`: looked at between questions; why not to wait any longer.
-Result<> settle_directory_lease(Instance& instance, Ino directory, Token tenure,
-                                const std::function<Result<>()>& give_up = {});
+/// which fences nobody. Answers what became of the holder.
+Result<Settled> settle_directory_lease(Instance& instance, Ino directory, Token tenure);
+/// The last step of that, of a holder that is known to be expired, since fences were synced. A read-only instance does
+/// nothing.
+Result<> remove_void_lease(Instance& instance, Ino directory, Token tenure);
 
 /// Of a committed move: the marked entry goes. As settle_mark.
 Result<bool> move_out(Instance& instance, const txn::Name& name, const txn::Entry& marked);

@@ -62,7 +62,8 @@ Result<> Repairs::make_way(Ino ino) {
   if (!object || !object->is(FileType::directory)) return {};
   const auto lease = object->find<format::DirectoryLeaseRecord>(format::xattr::lease);
   if (!lease) return {};
-  return reclaim::settle_directory_lease(*instance_, ino, lease->token);
+  LCCFS_CHECK(reclaim::settle_directory_lease(*instance_, ino, lease->token));
+  return {};
 }
 
 Result<Repair> Repairs::refuse_newer(const Finding& finding) {

@@ -205,9 +205,9 @@ MetaTxn under_lease(MetaTxn step, const std::optional<Token>& mine) {
   return step;
 }
 
-MetaTxn take_directory_lease(Ino directory, std::uint64_t version, Token tenure) {
-  return make(directory, "take directory lease", guard::VersionIs{version}, state_is(StateRecord{}),
-              guard::XattrAbsent{xattr::lease}, mutation::SetXattr{xattr::lease, lease_of(tenure)});
+MetaTxn take_directory_lease(Ino directory, Token tenure) {
+  return make(directory, "take directory lease", state_is(StateRecord{}), guard::XattrAbsent{xattr::lease},
+              mutation::SetXattr{xattr::lease, lease_of(tenure)});
 }
 
 MetaTxn release_directory_lease(Ino directory, Token tenure) {

@@ -113,8 +113,8 @@ MetaTxn cancel_move(const format::EntryRecord::Mark& mark);
 
 /// A step on what the lease covers, while nobody holds it (nullopt), or it is held under that tenure.
 MetaTxn under_lease(MetaTxn step, const std::optional<Token>& mine);
-/// For Instance::run_repeatable: of a directory that nobody holds, live at that version.
-MetaTxn take_directory_lease(Ino directory, std::uint64_t version, Token tenure);
+/// Of a live directory that nobody holds.
+MetaTxn take_directory_lease(Ino directory, Token tenure);
 /// For Instance::run_repeatable: of one's own, or of an instance that is expired. No tenure is ever the same again.
 MetaTxn release_directory_lease(Ino directory, Token tenure);
 

@@ -5,6 +5,7 @@
 
 #include "fs/held_directories.h"
 #include "support/catch.h"
+#include "support/fake_clock.h"
 #include "support/file_calls.h"
 #include "support/namespace_calls.h"
 #include "support/test_volume.h"
@@ -60,7 +61,8 @@ txn::Entry entry_of(Ino ino) {
 }
 /// What is known of that name: nothing, that it is missing (0), or its inode.
 std::optional<Ino> known(HeldDirectories& held, const txn::Name& name) {
-  const auto found = held.find({&name});
+  const auto tenure = held.tenure_of(directory);
+  const auto found = tenure ? held.find({&name}, *tenure) : std::nullopt;
   if (!found) return std::nullopt;
   return found->front() ? found->front()->record.ino : Ino{};
 }
@@ -69,20 +71,22 @@ HeldDirectories::Ticket read_begins(HeldDirectories& held) { return held.begin_r
 }  // namespace
 
 TEST_CASE("of a name what the newest version of its directory shows counts, whatever comes in first") {
-  HeldDirectories held;
+  FakeClock clock;
+  HeldDirectories held(clock);
   held.born(directory, first, 10);
   const auto name = name_of("a");
   const auto read = read_begins(held);
   held.changed(name, entry_of(Ino{5}), 13);
   held.changed(name, std::nullopt, 12);
-  held.keep(read, name, std::nullopt, 11);
+  held.keep(read, name.key, std::nullopt, 11);
   CHECK(known(held, name) == Ino{5});
-  held.keep(read_begins(held), name, std::nullopt, 14);
+  held.keep(read_begins(held), name.key, std::nullopt, 14);
   CHECK(known(held, name) == Ino{});
 }
 
 TEST_CASE("a step that came before the lease was taken tells nothing under it") {
-  HeldDirectories held;
+  FakeClock clock;
+  HeldDirectories held(clock);
   REQUIRE(held.begin(directory, first));
   REQUIRE(held.take_effect(directory, first, 10));
   held.changed(name_of("a"), entry_of(Ino{5}), 9);
@@ -90,53 +94,73 @@ TEST_CASE("a step that came before the lease was taken tells nothing under it") 
 }
 
 TEST_CASE("what was read in another tenure, or while the lease was taken, is not kept") {
-  HeldDirectories held;
+  FakeClock clock;
+  HeldDirectories held(clock);
   held.born(directory, first, 10);
   const auto earlier = read_begins(held);
   held.end(directory);
   REQUIRE(held.begin(directory, second));
   CHECK_FALSE(held.begin_read(directory));
   REQUIRE(held.take_effect(directory, second, 20));
-  held.keep(earlier, name_of("a"), entry_of(Ino{5}), 21);
-  held.keep_range(earlier, "", "");
+  held.keep(earlier, name_of("a").key, entry_of(Ino{5}), 21);
+  held.keep(earlier, {.after = "", .last = "", .version = 21, .entries = {}});
   CHECK_FALSE(known(held, name_of("a")));
 }
 
 TEST_CASE("a name in doubt is known again by a read that was sent after the doubt, and not by an entry with a mark") {
-  HeldDirectories held;
+  FakeClock clock;
+  HeldDirectories held(clock);
   held.born(directory, first, 10);
   const auto name = name_of("a");
   const auto before = read_begins(held);
   held.doubt(name);
   const auto after = read_begins(held);
-  held.keep(before, name, entry_of(Ino{5}), 11);
+  held.keep(before, name.key, entry_of(Ino{5}), 11);
   CHECK_FALSE(known(held, name));
-  held.keep(after, name, txn::marked(entry_of(Ino{5}), {second, Ino{71}}), 12);
+  held.keep(after, name.key, txn::marked(entry_of(Ino{5}), {second, Ino{71}}), 12);
   CHECK_FALSE(known(held, name));
-  held.keep(read_begins(held), name, entry_of(Ino{5}), 12);
+  held.keep(read_begins(held), name.key, entry_of(Ino{5}), 12);
   CHECK(known(held, name) == Ino{5});
 }
 
 TEST_CASE("between the names of a listing from its beginning none is missing, and after them all may be there") {
-  HeldDirectories held;
+  FakeClock clock;
+  HeldDirectories held(clock);
   REQUIRE(held.begin(directory, first));
   REQUIRE(held.take_effect(directory, first, 10));
   std::vector<txn::Name> names{name_of("a"), name_of("b"), name_of("c"), name_of("d")};
   std::ranges::sort(names, {}, &txn::Name::key);
   const auto read = read_begins(held);
-  held.keep(read, names[1], entry_of(Ino{5}), 10);
-  held.keep_range(read, names[2].key, "");  // not from the beginning
+  held.keep(read, {.after = names[2].key, .last = "", .version = 10, .entries = {}});  // not from the beginning
   CHECK_FALSE(known(held, names[0]));
-  held.keep_range(read, "", names[2].key);
+  held.keep(read, {.after = "", .last = names[2].key, .version = 10, .entries = {{names[1].key, entry_of(Ino{5})}}});
   CHECK(known(held, names[0]) == Ino{});
   CHECK(known(held, names[1]) == Ino{5});
   CHECK_FALSE(known(held, names[3]));
-  held.keep_range(read, names[2].key, "");
+  held.keep(read, {.after = names[2].key, .last = "", .version = 10, .entries = {}});
   CHECK(known(held, names[3]) == Ino{});
 }
 
+TEST_CASE("a name that a newer listing does not show is missing, unless it is newer or in doubt since") {
+  FakeClock clock;
+  HeldDirectories held(clock);
+  held.born(directory, first, 10);
+  const auto older = name_of("older"), newer = name_of("newer"), doubted = name_of("doubted");
+  held.changed(older, entry_of(Ino{5}), 11);
+  const auto read = read_begins(held);
+  held.changed(newer, entry_of(Ino{6}), 13);
+  held.changed(doubted, entry_of(Ino{7}), 0);
+  held.keep(read, {.after = "", .last = "", .version = 12, .entries = {}});
+  CHECK(known(held, older) == Ino{});
+  CHECK(known(held, newer) == Ino{6});
+  CHECK_FALSE(known(held, doubted));
+  held.keep(read_begins(held), {.after = "", .last = "", .version = 14, .entries = {}});
+  CHECK(known(held, doubted) == Ino{});
+}
+
 TEST_CASE("a directory that is given up while its lease is taken is not held when that is done") {
-  HeldDirectories held;
+  FakeClock clock;
+  HeldDirectories held(clock);
   REQUIRE(held.begin(directory, first));
   CHECK(held.knows_of(directory, first));
   CHECK_FALSE(held.leave(directory));
@@ -145,7 +169,8 @@ TEST_CASE("a directory that is given up while its lease is taken is not held whe
 }
 
 TEST_CASE("a directory that is about to be given up is held to the end, and known no more") {
-  HeldDirectories held;
+  FakeClock clock;
+  HeldDirectories held(clock);
   held.born(directory, first, 10);
   CHECK(held.leave(directory) == first);
   CHECK_FALSE(known(held, name_of("a")));
@@ -254,7 +279,7 @@ TEST_CASE("a change in a directory that is held needs no read, and guards the te
   Two t;
   const auto d = t.held_directory();
   CHECK(names_in(t.fs(), d).size() == 4);
-  t.volume.clock().advance(seconds(3));
+  t.volume.clock().advance(milliseconds(1500));
   t.holder.client->reset_record();
   make_dir(t.fs(), d, "sub");
   need(t.fs().unlink(d, "1"));
@@ -306,29 +331,15 @@ TEST_CASE("a directory that another client has asked for is left alone for a sec
   CHECK(t.is_held(d));
 }
 
-TEST_CASE("a lease that is asked for while it is taken is not held: what another client changes then is seen") {
+TEST_CASE("what another client changes before a lease is taken, and once it is, is seen") {
   Two t;
   const auto d = make_dir(t.other(), root_ino, "d");
   for (const char* name : {"1", "2", "3"}) make_file(t.fs(), d, name);
-  SECTION("before the step") {
-    t.holder.client->set_hook(before("take directory lease", [&] { make_file(t.other(), d, "between"); }));
-    make_file(t.fs(), d, "4");
-    CHECK_FALSE(t.is_held(d));
-  }
-  SECTION("after it") {
-    t.holder.client->set_hook([&](const StepInfo& info) {
-      if (info.step != "take directory lease") return Fault{};
-      return Fault{Fault::Kind::hold};
-    });
-    auto made = std::async(std::launch::async, [&] { make_file(t.fs(), d, "4"); });
-    REQUIRE(t.holder.client->wait_for_held(1));
-    t.holder.client->set_hook({});
-    CHECK_FALSE(ino_of(t.other(), d, "between"));
-    t.holder.client->release_all();
-    made.get();
-    make_file(t.other(), d, "between");
-  }
+  t.holder.client->set_hook(before("take directory lease", [&] { make_file(t.other(), d, "between"); }));
+  make_file(t.fs(), d, "4");
   CHECK(ino_of(t.fs(), d, "between"));
+  make_file(t.other(), d, "later");
+  CHECK(ino_of(t.fs(), d, "later"));
 }
 
 TEST_CASE("a step under a lease that was released meanwhile is refused, and done anew") {
@@ -364,26 +375,88 @@ TEST_CASE("a step under a tenure that is over does nothing: another client may h
   CHECK(ino_of(*next.file_system, d, "late") == made);
 }
 
-TEST_CASE("a holder that has heard nothing from the store for seconds asks it before it answers") {
+TEST_CASE("a holder that stood still, and was fenced, answers nothing from memory, whatever else it reads first") {
   Two t;
   const auto d = t.held_directory();
-  need(t.fs().lookup(d, "1"));
+  const auto elsewhere = make_file(t.other(), root_ino, "elsewhere");
   CHECK(names_in(t.fs(), d).size() == 4);
-  t.volume.clock().advance(seconds(6));
+  t.holder.client->set_deaf(true);
+  t.holder.client->lose_watches();
+  t.volume.clock().advance(seconds(61));
+  make_file(t.other(), d, "new");
+  CHECK(t.visitor.client->counts().fences == 1);
+  t.holder.client->set_deaf(false);
+  static_cast<void>(t.fs().get_attributes(elsewhere));  // of an object that nobody has touched since the fence
+  CHECK(error_of(t.fs().lookup(d, "new")) == ErrorCode::fenced);
+}
+
+TEST_CASE("a holder asks Super every few seconds whether it is fenced, and the directory where Super does not answer") {
+  Two t;
+  const auto d = t.held_directory();
+  CHECK(names_in(t.fs(), d).size() == 4);
+  t.volume.clock().advance(seconds(3));
   t.holder.client->reset_record();
   CHECK(error_of(t.fs().lookup(d, "none")) == ErrorCode::not_found);
   CHECK(t.holder.client->counts() == StepCounts{.queries = 1});
+  t.volume.clock().advance(seconds(6));
+  t.holder.client->set_hook(
+      [](const StepInfo& info) { return info.object == "Super" ? Fault{Fault::Kind::hold} : Fault{}; });
+  t.holder.client->reset_record();
+  CHECK(error_of(t.fs().lookup(d, "none")) == ErrorCode::not_found);
+  CHECK(t.holder.client->counts() == StepCounts{.queries = 2});
+  t.holder.client->set_hook({});
+  t.holder.client->release_all();
 }
 
-TEST_CASE("a holder that was fenced answers nothing from memory, once it has stood still for seconds") {
+TEST_CASE("a name that is looked up while it is about to be moved away is not known afterwards") {
   Two t;
   const auto d = t.held_directory();
-  CHECK(names_in(t.fs(), d).size() == 4);
-  t.volume.clock().advance(seconds(6));
-  need(t.visitor.client->fence(t.holder.client->identity()));
-  need(
-      t.visitor.client->query({.object = format::inode_object(d), .ranges = {}, .keys = {}}));  // the store hears of it
-  CHECK(error_of(t.fs().lookup(d, "none")) == ErrorCode::fenced);
+  const auto e = make_dir(t.other(), root_ino, "e");
+  t.holder.client->set_hook(before("mark entry", [&] { CHECK(ino_of(t.fs(), d, "1")); }));
+  need(t.fs().rename(d, "1", e, "moved", RenameMode::replace));
+  CHECK_FALSE(ino_of(t.fs(), d, "1"));
+}
+
+TEST_CASE("a lease whose answer was lost is not held, and stands in no way") {
+  Two t;
+  const auto d = make_dir(t.other(), root_ino, "d");
+  const auto kind = GENERATE(Fault::Kind::lost_answer_applied, Fault::Kind::applied_twice);
+  t.holder.client->set_hook(once_on("take directory lease", {kind}));
+  for (const char* name : {"1", "2", "3", "4"}) make_file(t.fs(), d, name);
+  for (const char* name : {"1", "2", "3", "4"}) need(t.fs().unlink(d, name));
+  need(t.fs().rmdir(root_ino, "d"));
+}
+
+TEST_CASE("a directory that is not used for ten seconds is released") {
+  Two t;
+  const auto d = t.held_directory();
+  t.volume.clock().advance(seconds(9));
+  t.fs().tick();
+  need(t.fs().lookup(d, "1"));
+  t.volume.clock().advance(seconds(9));
+  t.fs().tick();
+  CHECK(t.is_held(d));
+  t.volume.clock().advance(seconds(2));
+  t.fs().tick();
+  need(t.fs().unmount());
+  CHECK_FALSE(t.is_held(d));
+}
+
+TEST_CASE("the leases of a client that has ended cost the next one a question once, and a read-only one nothing more") {
+  Two t;
+  std::vector<Ino> made;
+  for (const char* name : {"a", "b", "c"}) made.push_back(make_dir(t.fs(), root_ino, name));
+  need(t.fs().unmount());
+  t.holder.file_system.reset();
+  FileSystemOptions looks_only;
+  looks_only.read_only = true;
+  auto reader = t.volume.mount(looks_only);
+  for (const Ino directory : made) CHECK(names_in(*reader.file_system, directory).empty());
+  CHECK(reader.client->counts().notifies <= 1);
+  t.visitor.client->reset_record();
+  for (const Ino directory : made) CHECK(names_in(t.other(), directory).empty());
+  CHECK(t.visitor.client->counts().notifies <= 1);
+  CHECK(t.visitor.client->counts().applies == 3);
 }
 
 TEST_CASE("a move from a directory that is held is seen by all at once, also by its own lookups") {
