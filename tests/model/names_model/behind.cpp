@@ -108,18 +108,7 @@ class Behind {
       const bool taken = one.phase == read_what_is_held || one.phase == read_parents || one.phase == bury;
       const bool in_doubt =
           one.repeats != 0 && (one.phase == take || one.phase == take_over || one.phase == take_empty);
-      const bool in_between = (one.phase == cancel_mark || one.phase == end_mark) && one.back == read_what_is_held;
-      if (taken || in_doubt || in_between) return true;
-    }
-    return false;
-  }
-
-  bool is_moving(int directory) const {
-    for (int thread = 0; thread < plan.programs; ++thread) {
-      const auto& one = before_.thread[thread];
-      if (!is_of(thread, client_) || one.phase < set_mark || one.phase > cancel_own) continue;
-      const int operation = plan.first[thread] + one.next;
-      if (before_.directory[operation] == directory || before_.other_directory[operation] == directory) return true;
+      if (taken || in_doubt) return true;
     }
     return false;
   }
@@ -169,7 +158,6 @@ class Behind {
       return record.kind == directory_removal && record.ino == directory;
     });
     if (removal_waits && on(removal_stored_first)) return;
-    if (on(move_keeps) && is_moving(directory)) return;
     const bool was_removed = has(its_.removed, directory);
     if (!is_stored(before_, directory) && !was_removed) return;
     State state = before_;
@@ -182,7 +170,7 @@ class Behind {
     }
     if (on(tell_kernel)) forget_attributes(state, directory);
     lose(state, directory);
-    add(state, "releases " + name_of(directory));
+    add(state, "gives back " + name_of(directory));
   }
 
   void lose(State& state, int directory) const {
@@ -436,16 +424,17 @@ class Collector {
 void evict(const State& before, int client, Successors& out) {
   State state = before;
   --state.evictions;
-  state.client[client].is_over = 1;
-  put(out, state, name_of_client(client), " is evicted, and does not know");
+  state.client[client].is_over = state.client[client].stood_still = 1;
+  put(out, state, name_of_client(client), " stands still, is evicted, and does not know");
 }
 
 }  // namespace
 
 void successors(const State& state, Successors& out) {
   for (int thread = 0; thread < plan.programs; ++thread) {
-    const bool is_alive = state.client[plan.client_of_thread(thread)].is_alive != 0;
-    if (is_alive && state.thread[thread].next < plan.length(thread)) play(state, thread, out);
+    const auto& client = state.client[plan.client_of_thread(thread)];
+    if (client.is_alive != 0 && client.is_told == 0 && state.thread[thread].next < plan.length(thread))
+      play(state, thread, out);
   }
   for (int client = 0; client < most_clients; ++client) {
     const bool takes_part = std::any_of(plan.now->programs.begin(), plan.now->programs.end(),
@@ -455,6 +444,7 @@ void successors(const State& state, Successors& out) {
       late_steps(state, client, out);
       continue;
     }
+    if (state.client[client].is_told != 0) continue;
     Behind(state, client, out).work();
     if (state.crashes != 0 && has(plan.now->may_crash, client)) crash(state, client, out);
     if (state.evictions != 0 && state.client[client].is_over == 0) evict(state, client, out);

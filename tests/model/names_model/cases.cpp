@@ -166,7 +166,47 @@ void links_and_moves(std::vector<Case>& all) {
   all.push_back(with_leases(one_client("move from a held directory x lookups", child_and_file, {create_b, move_a_b},
                                        {lookup_a}, {lookup_b_in_c}),
                             always));
+  all.push_back(
+      two("move out of C, rmdir C x lookup in C", all_there, {move_a_in_c_a, rmdir_c}, {lookup_a_in_c, lookup_a}));
   all.push_back(collected(two("move x unlink; a collector", child_and_file, {move_a_b}, {unlink_b_in_c}), 2));
+}
+
+/// A client that holds both directories of a move, one of them, or neither (leases are taken or not, in all ways).
+void moves_without_log(std::vector<Case>& all) {
+  const auto slice = [&](Case one) { all.push_back(one_by_one(without_log(std::move(one)))); };
+  const auto perhaps_held = [](Case one) { return with_leases(std::move(one), perhaps); };
+  slice(one_client("no log: move from a held directory x lookups", child_and_file, {create_b, move_a_b}, {lookup_a},
+                   {lookup_b_in_c}));
+  slice(perhaps_held(one_client("no log: move, any held x lookups", child_and_file, {move_a_b}, {lookup_a, lookup_a},
+                                {lookup_b_in_c})));
+  slice(perhaps_held(one_client("no log: move, any held x lookups there", child_and_file, {move_a_b},
+                                {lookup_b_in_c, lookup_b_in_c}, {lookup_a})));
+  slice(perhaps_held(one_client("no log: move, any held x lookups of both", child_and_file, {move_a_b},
+                                {lookup_a, lookup_b_in_c}, {lookup_b_in_c, lookup_a})));
+  slice(perhaps_held(one_client("no log: move over a file, any held x lookups of both", all_there, {move_a_a},
+                                {lookup_a_in_c, lookup_a}, {lookup_a, lookup_a_in_c})));
+  slice(perhaps_held(one_client("no log: move, any held x create under the old name", child_and_file, {move_a_b},
+                                {create_a, lookup_a}, {lookup_b_in_c})));
+  slice(perhaps_held(one_client("no log: move, any held x unlink, lookup", child_and_file, {move_a_b},
+                                {lookup_a, unlink_a}, {lookup_b_in_c})));
+  slice(with_leases(one_client("no log: move into a directory that another holds", child_and_file, {move_a_b},
+                               {lookup_b_in_c}, {create_a_in_c, lookup_b_in_c}),
+                    perhaps, always));
+  slice(with_leases(one_client("no log: move from a directory that another wants", child_and_file, {move_a_b},
+                               {lookup_a}, {create_a, lookup_a}),
+                    perhaps, always));
+  slice(with_leases(
+      three("no log: a mark, then a take", child_and_file, {move_a_b}, {create_b, lookup_a}, {lookup_b_in_c}), perhaps,
+      always));
+  slice(with_leases(three("no log: a mark, then a take of the target", child_and_file, {move_a_b},
+                          {create_a_in_c, lookup_b_in_c}, {lookup_a}),
+                    perhaps, always));
+  slice(both_take(two("no log: move x move back", child_and_file, {move_a_a, lookup_a}, {move_a_in_c_a, lookup_a})));
+  slice(twice(perhaps_held(one_client("no log: move, any held x lookups of both, a step twice", child_and_file,
+                                      {move_a_b}, {lookup_a, lookup_b_in_c}, {lookup_a}))));
+  slice(dies(with_leases(two("no log: move; the mover dies; create, lookups", child_and_file, {move_a_b, lookup_a},
+                             {create_a, lookup_b_in_c}),
+                         perhaps, perhaps)));
 }
 
 void open_files(std::vector<Case>& all) {
@@ -191,6 +231,17 @@ void lease_without_log(std::vector<Case>& all) {
   slice(dies(both_take(
       two("no log: rmdir C, lookup x create in C; a death", with_child, {rmdir_c, lookup_c}, {create_a_in_c}))));
   slice(evicted(two("no log: create x lookup, unlink; an eviction", empty, {create_a}, {lookup_a, unlink_a})));
+  slice(twice(one_client("no log: create x lookup of one client, a step twice", empty, {create_b, create_a}, {lookup_a},
+                         {lookup_a})));
+  slice(twice(one_client("no log: rename x lookups of one client, a step twice", with_file, {create_b, rename_a_b},
+                         {lookup_a, lookup_b}, {lookup_b})));
+  slice(evicted(two("no log: lookups x create; an eviction", empty, {create_b, lookup_a, lookup_a}, {create_a})));
+  slice(evicted(both_take(two("no log: rename, lookup x unlink, create; an eviction", with_file, {rename_a_b, lookup_b},
+                              {unlink_b, create_a}))));
+  slice(evicted(both_take(two("no log: rmdir x rename, create in it; an eviction", with_child, {lookup_a, rmdir_c},
+                              {rename_c_b, create_a_in_c}))));
+  slice(evicted(both_take(two("no log: move, lookups x create; an eviction", child_and_file, {move_a_b, lookup_a},
+                              {create_a, lookup_b_in_c}))));
   slice(
       twice(both_take(two("no log: create, unlink x create, a step twice", empty, {create_a, unlink_a}, {create_a}))));
 
@@ -226,9 +277,6 @@ void lease_without_log(std::vector<Case>& all) {
                                         {rename_a_b, lookup_a}, {create_a}, {unlink_a}))));
   slice(one_by_one(one_client("one by one: lookup x rename of one client", with_file, {rename_a_b},
                               {lookup_a, lookup_b}, {lookup_b})));
-  slice(one_by_one(with_leases(
-      three("one by one: a mark, then a take", child_and_file, {move_a_b}, {create_b, lookup_a}, {lookup_b_in_c}),
-      never, always)));
   slice(dies(
       kernel(two("kernel: lookup, unlink; the holder dies", with_file, {lookup_a, unlink_a}, {lookup_a, create_a}))));
 }
@@ -242,6 +290,7 @@ std::vector<Case> named_cases() {
   removed_directories(all);
   links_and_moves(all);
   open_files(all);
+  moves_without_log(all);
   lease_without_log(all);
   // The log, and a kernel that keeps names.
   all.push_back(kernel(

@@ -172,7 +172,8 @@ Lost what_may_be_lost(const State& state) {
   Lost lost;
   for (int number = 0; number < plan.operations(); ++number) {
     const auto& client = state.client[plan.client_of(number)];
-    if (client.is_alive != 0 && client.is_over == 0) {
+    const bool was_answered_by_evicted = !plan.now->has_log && has(state.done, number);
+    if (client.is_alive != 0 && (client.is_over == 0 || was_answered_by_evicted)) {
       lost.fixed |= bit(number);
       continue;
     }

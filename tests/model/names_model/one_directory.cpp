@@ -160,6 +160,9 @@ void Turn::remove_directory_in_log(u8 ino) {
   }
   if (holds(ino)) {
     if (waits_for_recall(ino)) return;
+    for (int name = 0; name < names; ++name) {
+      if (on(know_all_names) && !knows(ino, name)) return;
+    }
     if (std::any_of(mine_.memory[ino], mine_.memory[ino] + names, [](u8 entry) { return entry != 0; }))
       return say(not_empty);
     mine_.removed |= bit(ino);
@@ -197,8 +200,8 @@ void Turn::from_store() {
   if (in_conflict(directory_, !changes)) return;
   if (!changes) return reads_from_store();
   if (inode.state == sealed) return static_cast<void>(settles_seal(directory_));
-  if (settles_mark(directory_, operation_.name, starting)) return;
-  if (operation_.kind == op_rename && settles_mark(directory_, operation_.to, starting)) return;
+  if (settles_mark(directory_, operation_.name)) return;
+  if (operation_.kind == op_rename && settles_mark(directory_, operation_.to)) return;
   if (takes_lease(directory_)) return;
   me_.guards_own = 0;
   me_.keeps = 0;
@@ -213,18 +216,25 @@ void Turn::from_store() {
   go(operation_.kind == op_rmdir ? read_child : change_entry, "has read the name");
 }
 
+/// A name with a mark: the decision tells whether it stands. true: the turn is over.
+bool Turn::reads_marked(int directory, int name) {
+  const auto mark = state_.inode[directory].mark[name];
+  if (mark == 0) return false;
+  me_.ino = state_.inode[directory].entry[name];
+  me_.other = mark;
+  me_.awaited = state_.other_directory[mark - 1];
+  go(read_decision, "has read a marked name");
+  return true;
+}
+
 void Turn::reads_from_store() {
   const auto& inode = state_.inode[directory_];
   if (plan.now->has_kernel && inode.state == live && takes_lease(directory_)) return;
   const auto ino = inode.entry[operation_.name];
   if (ino != 0 && operation_.kind == op_lookup && operation_.name == 2) me_.child = ino;
   if (ino == 0) return say(no_entry);
+  if (reads_marked(directory_, operation_.name)) return;
   me_.ino = ino;
-  if (const auto mark = inode.mark[operation_.name]; mark != 0) {
-    me_.other = mark;
-    me_.awaited = state_.other_directory[mark - 1];
-    return go(read_decision, "has read a marked name");
-  }
   if (operation_.kind == op_lookup) return say(static_cast<u8>(found + ino));
   if (operation_.kind == op_open) mine_.open |= bit(ino);
   go(operation_.kind == op_chmod ? change_attributes : read_attributes, "has looked the name up");
@@ -256,12 +266,12 @@ void Turn::read_child_directory() {
   if (!by_lease && holds(ino) && on(own_child_stored) && has_records(mine_, ino)) return;
   if (!is_there(inode)) return go(starting, "the child is gone");
   for (int name = 0; name < names; ++name) {
-    if (settles_mark(ino, name, starting)) return;
+    if (settles_mark(ino, name)) return;
   }
   if (inode.state == sealed) return static_cast<void>(settles_seal(ino));
   if ((on(seal_unleased) || by_lease) && in_conflict(ino, false)) return;
   if (!is_empty(inode)) {
-    const bool is_sure = holds(directory_) || !on(recheck_not_empty);
+    const bool is_sure = (plan.now->has_log && holds(directory_)) || !on(recheck_not_empty);
     return is_sure ? say(not_empty) : go(read_name_again, "the child is not empty");
   }
   me_.snapshot = me_.ino;

@@ -30,7 +30,7 @@ namespace names_model {
   X(take_live, "create in C x rmdir C", \
     "only a live directory is leased") \
   X(drain, "create x lookup", \
-    "a directory is released only with its log stored") \
+    "a directory is given back only with its log stored") \
   X(fence, "unlink, create; the holder dies; a collector", \
     "who relies on a fence syncs it, and reads after that") \
   X(step_number, "step by step: create x unlink, a step twice", \
@@ -80,7 +80,7 @@ namespace names_model {
   X(recheck_not_empty, "step by step: rmdir x rename, create in it", \
     "ENOTEMPTY is answered only if the name, read again, is unchanged") \
   X(tell_kernel, "kernel: lookup of a missing name x create", \
-    "before a directory is released the kernel drops its names, and the attributes of private inodes") \
+    "before a directory is given back the kernel drops its names, and the attributes of private inodes") \
   X(short_when_asked, "kernel: lookups while asked x create", \
     "once a directory is asked for, replies carry no long time-outs") \
   X(hold_back_after_telling, "kernel: create x create", \
@@ -94,12 +94,21 @@ begins again") \
     "what was read is kept only if nothing has changed that name here since the read was sent") \
   X(keep_same_tenure, "one by one: lookup in an earlier tenure", \
     "... and only in the tenure in which it was sent") \
-  X(settle_marks, "a mark, then a take: move x lookup", \
-    "a holder settles the marks that it finds, before it knows the name") \
-  X(move_both, "move from a held directory x lookups", \
-    "a move holds both directories or neither") \
-  X(move_keeps, "move from a held directory x lookups", \
-    "... and gives neither back between its mark and its answer") \
+  X(keep_no_marked, "a mark, then a take: move x lookup", \
+    "a holder keeps nothing of a name that has a mark: who changes it settles the mark, others read it each time") \
+  X(forget_marked, "no log: move from a held directory x lookups", \
+    "a holder forgets a name that it marks, before it commits the move") \
+  X(forget_once_marked, "no log: move, any held x lookups", \
+    "... and does so once the mark is there: a read before that may show the name without it, and is kept") \
+  X(know_all_names, "move out of C, rmdir C x lookup in C", \
+    "what a holder says to be empty has no name that it does not know") \
+  X(hide_target, "no log: move, any held x lookups of both, a step twice", \
+    "while the commit of a move is under way the new name is read each time, and is not kept") \
+  X(move_both, "kernel: move into a held directory x lookups", \
+    "where the kernel keeps names, a move holds both directories or neither: the kernel answers the new name on its \
+own, and takes the old one's time-out along") \
+  X(hear_first, "no log: lookups x create; an eviction", \
+    "a holder that stood still answers nothing from memory before it has heard from the store") \
   X(link_ends_privacy, "create, link x chmod, stat", \
     "link and move end the privacy of an inode before it has the new name") \
   X(open_not_dropped, "create, open, unlink", \

@@ -97,6 +97,7 @@ struct Client {
   Inodes own;             // private inodes: the kernel keeps their attributes
   Inodes late_inodes;     // of a crashed client: their writes are on the way
   u8 is_alive, is_over;
+  u8 stood_still, is_told;  // of an evicted client: it stood still until then; it has heard that it is fenced
   Clients knows_over;
   u8 records;
   Record log[most_records];
@@ -122,7 +123,8 @@ struct Thread {
   u8 repeats, late, made, pointed;  // `late`: of a crashed client: a step is on the way
   u8 guards_own;  // its step guards "lease is mine": bit 0 the directory, 1 the other; 2, 3: of an earlier tenure
   u8 keeps;       // what is read or changed now is still to be kept in memory
-  u8 outcome, settles_name, back;
+  u8 outcome, settles_name;
+  u8 unused;
 };
 
 struct State {

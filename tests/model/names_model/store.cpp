@@ -97,6 +97,11 @@ class Step {
         directory_(state.directory[number_]),
         other_(state.other_directory[number_]) {}
 
+  bool is_barred() const {
+    const int ino = thread_.phase == make_inode ? first_made + number_ : object();
+    return has(state_.inode[ino].barred, client_);
+  }
+
   bool run() {
     if (thread_.phase == make_inode) {
       return create_inode(state_, client_, number_, directory_, plan.now->takes[client_] != never);
@@ -137,9 +142,6 @@ class Step {
     if (!on(guard_lease)) return true;
     if (on(guard_tenure) && has(thread_.guards_own, which + 2)) return false;
     return inode.lease == (has(thread_.guards_own, which) ? client_ + 1 : 0);
-  }
-  bool absent_or_own(const Inode& inode) const {
-    return !on(guard_lease) || inode.lease == 0 || inode.lease == client_ + 1;
   }
   bool snapshot_stands(int ino) const { return thread_.snapshot_stands != 0 && thread_.snapshot == ino; }
 
@@ -255,11 +257,11 @@ class Step {
       case commit_move:
         return commit(inode);
       case move_out:
-        if (!absent_or_own(inode) || inode.mark[operation_.name] != number_ + 1) return false;
+        if (inode.mark[operation_.name] != number_ + 1) return false;
         leave(inode, operation_.name, number_);
         return true;
       case clear_mark:
-        if (!absent_or_own(inode) || inode.mark[operation_.name] != number_ + 1) return false;
+        if (inode.mark[operation_.name] != number_ + 1) return false;
         inode.mark[operation_.name] = 0;
         return true;
       case cancel_own:
@@ -288,7 +290,7 @@ class Step {
 
   bool settle_mark(Inode& inode) {
     const int name = thread_.settles_name;
-    if (!absent_or_own(inode) || inode.mark[name] != thread_.other) return false;
+    if (inode.mark[name] != thread_.other) return false;
     if (thread_.outcome != 0) {
       leave(inode, name, thread_.other - 1);
     } else {
@@ -314,5 +316,10 @@ class Step {
 }  // namespace
 
 bool run_step(State& state, int thread) { return Step(state, thread).run(); }
+
+bool step_is_barred(const State& state, int thread) {
+  State same = state;
+  return Step(same, thread).is_barred();
+}
 
 }  // namespace names_model

@@ -68,5 +68,7 @@ bool create_inode(State& state, int client, int operation, int directory, bool i
 
 /// The step of the thread's phase. false: refused, nothing was changed.
 bool run_step(State& state, int thread);
+/// ... for the fence of its client.
+bool step_is_barred(const State& state, int thread);
 
 }  // namespace names_model

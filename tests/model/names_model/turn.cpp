@@ -160,22 +160,46 @@ void hold(State& state, int client, int directory) {
   std::memset(its.memory[directory], 0, names);
 }
 
-void Turn::learn(int directory, int name, u8 ino) {
-  mine_.memory[directory][name] = ino;
-  mine_.known[directory] |= bit(name);
+void Turn::outdate_reads(int directory, int name) {
   if (!on(keep_if_unchanged)) return;
   for (int thread = 0; thread < plan.programs; ++thread) {
     auto& its = state_.thread[thread];
-    if (plan.client_of_thread(thread) != client_ || its.phase != name_is_read || its.settles_name != name) continue;
-    if (state_.directory[plan.first[thread] + its.next] == directory) its.keeps = 0;
+    const bool reads_it = its.phase == name_is_read && its.awaited == directory && its.settles_name == name;
+    if (plan.client_of_thread(thread) == client_ && reads_it) its.keeps = 0;
   }
+}
+
+void Turn::learn(int directory, int name, u8 ino) {
+  mine_.memory[directory][name] = ino;
+  mine_.known[directory] |= bit(name);
+  outdate_reads(directory, name);
+}
+
+void Turn::forget(int directory, int name) {
+  mine_.memory[directory][name] = 0;
+  mine_.known[directory] &= static_cast<u8>(~bit(name));
+  outdate_reads(directory, name);
+}
+
+/// By another program of this client, whose commit may be applied, and was not answered yet.
+bool Turn::is_moved_to(int directory, int name) const {
+  if (!on(hide_target)) return false;
+  for (int thread = 0; thread < plan.programs; ++thread) {
+    if (plan.client_of_thread(thread) != client_ || state_.thread[thread].phase != commit_move) continue;
+    const int move = plan.first[thread] + state_.thread[thread].next;
+    if (state_.other_directory[move] == directory && plan.operation(move).to == name) return true;
+  }
+  return false;
 }
 
 /// Of a directory that is held here. false: it is being read, and that is all for this turn.
 bool Turn::knows(int directory, int name) {
-  if (has(mine_.known[directory], name)) return true;
+  if (has(mine_.known[directory], name) && !is_moved_to(directory, name)) return true;
   has_read(state_, client_, directory);
-  if (on(settle_marks) && settles_mark(directory, name, starting)) return false;
+  if (on(keep_no_marked)) {
+    const bool stays = !changes_names(operation_.kind);
+    if (stays ? reads_marked(directory, name) : settles_mark(directory, name)) return false;
+  }
   me_.outcome = state_.inode[directory].entry[name];
   me_.awaited = static_cast<u8>(directory);
   me_.settles_name = static_cast<u8>(name);
@@ -184,10 +208,14 @@ bool Turn::knows(int directory, int name) {
   return false;
 }
 
+/// What may not be kept answers a lookup all the same.
 void Turn::keep_name() {
-  if (holds(me_.awaited) && me_.keeps != 0) {
+  const bool may_be_kept = holds(me_.awaited) && me_.keeps != 0 && !is_moved_to(me_.awaited, me_.settles_name);
+  if (may_be_kept) {
     mine_.memory[me_.awaited][me_.settles_name] = me_.outcome;
     mine_.known[me_.awaited] |= bit(me_.settles_name);
+  } else if (operation_.kind == op_lookup && !plan.now->has_kernel) {
+    return say(me_.outcome != 0 ? static_cast<u8>(found + me_.outcome) : u8{no_entry});
   }
   go(starting, "has the answer");
 }
@@ -287,15 +315,11 @@ void Turn::read_taken() {
   has_read(state_, client_, taken);
   u8 before[names];
   std::memcpy(before, mine_.memory[taken], names);
-  if (!plan.now->learns_one_by_one && on(settle_marks)) {
-    for (int name = 0; name < names; ++name) {
-      if (settles_mark(taken, name, read_what_is_held)) return;
-    }
-  }
   hold(state_, client_, taken);
-  if (!plan.now->learns_one_by_one) {
-    std::memcpy(mine_.memory[taken], on(read_after_take) ? state_.inode[taken].entry : before, names);
-    mine_.known[taken] = all_names;
+  for (int name = 0; name < names && !plan.now->learns_one_by_one; ++name) {
+    if (state_.inode[taken].mark[name] != 0 && on(keep_no_marked)) continue;
+    mine_.memory[taken][name] = on(read_after_take) ? state_.inode[taken].entry[name] : before[name];
+    mine_.known[taken] |= bit(name);
   }
   go(starting, "reads what it holds");
 }
@@ -312,14 +336,13 @@ bool Turn::settles_seal(int directory) {
   return true;
 }
 
-/// A marked name is settled by who wants to change or to keep it. true: the turn is over.
-bool Turn::settles_mark(int directory, int name, u8 back) {
+/// A marked name is settled by who wants to change it. true: the turn is over.
+bool Turn::settles_mark(int directory, int name) {
   const auto mark = state_.inode[directory].mark[name];
   if (mark == 0) return false;
   me_.awaited = static_cast<u8>(directory);
   me_.settles_name = static_cast<u8>(name);
   me_.other = mark;
-  me_.back = back;
   go(cancel_mark, "settles a mark");
   return true;
 }
@@ -348,6 +371,10 @@ void Turn::take_a_step() {
                                       "cancel move",
                                       "settle mark"};
   const std::string name = words[me_.phase];
+  if (step_is_barred(state_, index_)) {
+    mine_.is_told = 1;
+    return put(name + ", refused: it is fenced");
+  }
   if (me_.repeats != 0) {
     const bool applied = on(step_number) || run_step(state_, index_);
     me_.repeats = 0;
@@ -409,13 +436,14 @@ void Turn::continue_after(bool applied) {
       if (!applied) break;
       me_.pointed = 1;
       me_.phase = operation_.kind == op_link ? change_entry : set_mark;
+      if (operation_.kind == op_move) about_to_mark();
       return;
     case set_mark:
       if (!applied) break;
-      me_.phase = commit_move;
-      return;
+      return marked();
     case commit_move:
-      me_.phase = applied ? move_out : cancel_own;
+      if (applied) return committed();
+      me_.phase = cancel_own;
       return;
     case move_out:
       return moved();
@@ -426,9 +454,6 @@ void Turn::continue_after(bool applied) {
       return answer(again);
     case cancel_mark:
       me_.phase = end_mark;
-      return;
-    case end_mark:
-      me_.phase = me_.back;
       return;
     default:
       break;
@@ -467,7 +492,17 @@ void Turn::play_phase() {
   }
 }
 
+/// A client that stood still believes nothing of its memory before it has heard from the store. true: the turn is over.
+bool Turn::hears_of_fence() {
+  const bool would_believe = holds(directory_) || (two_directories(operation_.kind) && holds(other_));
+  if (plan.now->has_log || mine_.stood_still == 0 || !would_believe || !on(hear_first)) return false;
+  mine_.is_told = 1;
+  put("reads, and hears that it is fenced");
+  return true;
+}
+
 void Turn::start() {
+  if (hears_of_fence()) return;
   if (directory_ == 0 || (two_directories(operation_.kind) && other_ == 0)) return say(no_entry);
   if (synchronizes()) return;
   if (operation_.kind == op_link) return start_link();

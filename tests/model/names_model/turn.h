@@ -30,6 +30,7 @@ class Turn {
   void continue_after(bool applied);
   void play_phase();
   void wait_for_holder();
+  bool hears_of_fence();
   void start();
   void answer(u8 result);
   void refuse(u8 result);
@@ -39,10 +40,14 @@ class Turn {
   bool in_conflict(int directory, bool reads_only);
   void ask_for(int directory, int holder);
   bool settles_seal(int directory);
-  bool settles_mark(int directory, int name, u8 back);
+  bool settles_mark(int directory, int name);
   bool takes_lease(int directory);
+  void outdate_reads(int directory, int name);
   void learn(int directory, int name, u8 ino);
+  void forget(int directory, int name);
+  bool is_moved_to(int directory, int name) const;
   bool knows(int directory, int name);
+  bool reads_marked(int directory, int name);
   bool waits_for_recall(int directory) const;
   bool holds(int directory) const { return has(mine_.holds, directory); }
   void kernel_learns(int directory, int name, u8 ino);
@@ -74,7 +79,11 @@ class Turn {
   bool hold_both();
   bool see_both(u8& moved, u8& replaced);
   void linked(bool applied);
+  void about_to_mark();
+  void marked();
+  void committed();
   void moved();
+  void guard(int which);
 
   State state_;
   const int index_, client_, number_;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 // link and rename into another directory: always step by step (src/fs/link.cpp, src/fs/move.cpp), also beside held
-// directories. Left out: what is taken back after a refusal (a back-pointer may stay, which a collector corrects), and
-// moves of directories. A move whose commit was refused answers "again": it begins anew with another token.
+// directories. Left out: what is taken back after a refusal (a back-pointer may stay, which a collector corrects), moves
+// of directories, and that decisions are removed: so who has read one need not read the marked name again. A move whose
+// commit was refused answers "again": it begins anew with another token.
 #include <algorithm>
 
 #include "log.h"
@@ -44,7 +45,7 @@ bool Turn::resolve_source() {
     ino = mine_.memory[directory_][operation_.name];
   } else {
     has_read(state_, client_, directory_);
-    if (in_conflict(directory_, true) || settles_mark(directory_, operation_.name, starting)) return false;
+    if (in_conflict(directory_, true) || settles_mark(directory_, operation_.name)) return false;
     ino = state_.inode[directory_].entry[operation_.name];
   }
   if (ino == 0) {
@@ -61,7 +62,7 @@ void Turn::start_link() {
   if (!may_change(other_)) return;
   if (holds(other_)) {
     if (!knows(other_, operation_.to)) return;
-  } else if (settles_mark(other_, operation_.to, starting) || takes_lease(other_)) {
+  } else if (settles_mark(other_, operation_.to) || takes_lease(other_)) {
     return;
   }
   const auto there = holds(other_) ? mine_.memory[other_][operation_.to] : state_.inode[other_].entry[operation_.to];
@@ -94,11 +95,8 @@ void Turn::linked(bool applied) {
 
 /// false: that is all for this turn.
 bool Turn::hold_both() {
-  if (holds(directory_) == holds(other_) || !on(move_both)) return true;
+  if (!plan.now->has_kernel || holds(directory_) == holds(other_) || !on(move_both)) return true;
   const int missing_one = holds(directory_) ? other_ : directory_;
-  for (int name = 0; name < names; ++name) {
-    if (settles_mark(missing_one, name, starting)) return false;
-  }
   me_.ino = static_cast<u8>(missing_one);
   go(take, "takes the other lease, too");
   return false;
@@ -112,7 +110,7 @@ bool Turn::see_both(u8& moved, u8& replaced) {
       ino = mine_.memory[directory][name];
       return true;
     }
-    if (settles_mark(directory, name, starting)) return false;
+    if (settles_mark(directory, name)) return false;
     ino = state_.inode[directory].entry[name];
     return true;
   };
@@ -122,7 +120,8 @@ bool Turn::see_both(u8& moved, u8& replaced) {
 void Turn::start_move() {
   if (!may_change(directory_) || !may_change(other_)) return;
   if (!hold_both()) return;
-  if (!holds(directory_) && (takes_lease(directory_) || takes_lease(other_))) return;
+  if (!holds(directory_) && takes_lease(directory_)) return;
+  if (!holds(other_) && takes_lease(other_)) return;
   u8 ino = 0, replaced = 0;
   if (!see_both(ino, replaced)) return;
   if (ino == 0) return say(no_entry);
@@ -132,14 +131,35 @@ void Turn::start_move() {
   if (on(link_ends_privacy)) mine_.own &= static_cast<Inodes>(~bit(ino));
   me_.ino = ino;
   me_.other = replaced;
-  me_.guards_own = static_cast<u8>((holds(directory_) ? 1 : 0) | (holds(other_) ? 2 : 0));
-  me_.keeps = 1;
   go(point_to, "has read both names");
 }
 
+/// As the lease is when the step is sent. `which`: 0 for the old directory, 1 for the new one.
+void Turn::guard(int which) {
+  const bool is_own = holds(which == 0 ? directory_ : other_);
+  me_.guards_own &= static_cast<u8>(~(bit(which) | bit(which + 2)));
+  if (is_own) me_.guards_own |= static_cast<u8>(bit(which));
+}
+
+void Turn::about_to_mark() {
+  if (on(forget_marked) && !on(forget_once_marked)) forget(directory_, operation_.name);
+  guard(0);
+}
+
+/// From now on the decision tells what the old name leads to, and memory does not.
+void Turn::marked() {
+  if (on(forget_marked) && on(forget_once_marked)) forget(directory_, operation_.name);
+  guard(1);
+  me_.phase = commit_move;
+}
+
+void Turn::committed() {
+  const bool is_same_tenure = has(me_.guards_own, 1) && !has(me_.guards_own, 3);
+  if (holds(other_) && (is_same_tenure || !on(keep_same_tenure))) learn(other_, operation_.to, me_.ino);
+  me_.phase = move_out;
+}
+
 void Turn::moved() {
-  if (holds(directory_) && me_.keeps != 0) learn(directory_, operation_.name, 0);
-  if (holds(other_) && me_.keeps != 0) learn(other_, operation_.to, me_.ino);
   kernel_renames(directory_, operation_.name, other_, operation_.to);
   answer(ok);
 }
