@@ -111,15 +111,15 @@ void DirectoryLeases::ask_super() {
 
 // ---- in the way
 
-Result<bool> DirectoryLeases::may_answer_by(const Inode& directory) {
-  const auto tenure = directory.directory_lease;
-  if (!tenure || held.knows_of(directory.ino, *tenure)) return true;
-  if (tenure->instance == instance_.id()) {
-    LCCFS_CHECK(settle_own(directory.ino, *tenure));
-    return false;
-  }
-  LCCFS_CHECK(settle(directory.ino, *tenure));
-  return instance_.read_only();
+Result<> DirectoryLeases::make_way(const Inode& directory) {
+  if (is_free_or_ours(directory)) return {};
+  const auto tenure = *directory.directory_lease;
+  return tenure.instance == instance_.id() ? settle_own(directory.ino, tenure) : settle(directory.ino, tenure);
+}
+
+Result<> DirectoryLeases::make_way(Ino directory) {
+  LCCFS_TRY(const auto now, or_stale(read_inode(instance_, directory)));
+  return make_way(now);
 }
 
 /// An expired holder is asked once, however many directories it has left.
@@ -141,14 +141,6 @@ Result<StepResult> DirectoryLeases::run_or_make_way(Ino directory, MetaTxn step)
   auto done = run(std::move(step));
   if (done && done->decided == Decided::refused) LCCFS_CHECK(make_way(directory));
   return done;
-}
-
-Result<> DirectoryLeases::make_way(Ino directory) {
-  for (;;) {
-    LCCFS_TRY(const auto now, or_stale(read_inode(instance_, directory)));
-    LCCFS_TRY(const bool is_free, may_answer_by(now));
-    if (is_free) return {};
-  }
 }
 
 Result<> DirectoryLeases::settle_own(Ino directory, Token tenure) {

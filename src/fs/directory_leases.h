@@ -49,16 +49,14 @@ class DirectoryLeases {
   Result<Applied> run_repeatable(MetaTxn step) { return instance_.run_repeatable(guarded(std::move(step))); }
   /// `run`, and after a refusal `make_way`: the step may be tried again.
   Result<StepResult> run_or_make_way(Ino directory, MetaTxn step);
-  /// Whether answers may rest on that read of a directory. false: another client held it, and does so no more: read
-  /// again.
-  Result<bool> may_answer_by(const Inode& directory);
-  /// Of a second read, for an answer that rests on two, or for a step that is tried again: whether nobody's lease is in
-  /// the way.
+  /// Whether a step on that directory, as it was read, would not be refused for its lease.
   bool is_free_or_ours(const Inode& directory) const {
     const auto& tenure = directory.directory_lease;
     return !tenure || held.knows_of(directory.ino, *tenure);
   }
-  /// After a refusal: no other client holds the directory any more.
+  /// Afterwards nobody holds it under the tenure that was read, in the way of our steps.
+  Result<> make_way(const Inode& directory);
+  /// After a refusal: the same of what stands there now.
   Result<> make_way(Ino directory);
 
   // -- questions of others (docs/DATA.md section 3: answered at once, or nearly)

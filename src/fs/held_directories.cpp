@@ -212,6 +212,21 @@ void HeldDirectories::keep(const Ticket& ticket, const Page& page) {
   make_room();
 }
 
+std::optional<Token> HeldDirectories::hide(std::span<const txn::Name* const> names) {
+  const Lock lock(mutex_);
+  const auto found = directories_.find(names.front()->directory);
+  if (found == directories_.end() || found->second.state != State::held) return std::nullopt;
+  for (const auto* name : names) found->second.hidden.insert(name->key);
+  return found->second.tenure;
+}
+
+void HeldDirectories::show(std::span<const txn::Name* const> names, Token tenure) {
+  const Lock lock(mutex_);
+  const auto found = directories_.find(names.front()->directory);
+  if (found == directories_.end() || found->second.tenure != tenure) return;
+  for (const auto* name : names) found->second.hidden.extract(name->key);
+}
+
 void HeldDirectories::changed(const txn::Name& name, Known known, std::uint64_t version) {
   const Lock lock(mutex_);
   const auto found = directories_.find(name.directory);
@@ -242,6 +257,7 @@ std::optional<std::vector<HeldDirectories::Known>> HeldDirectories::find(std::in
   use(*directory);
   std::vector<Known> all;
   for (const auto* name : names) {
+    if (directory->hidden.contains(name->key)) return std::nullopt;
     const auto found = directory->names.find(name->key);
     if (found != directory->names.end()) {
       if (found->second.in_doubt) return std::nullopt;

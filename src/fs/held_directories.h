@@ -11,6 +11,7 @@
 #include <list>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -70,6 +71,10 @@ class HeldDirectories {
     std::vector<std::pair<std::string, txn::Entry>> entries;  // by key, in their order
   };
   void keep(const Ticket& ticket, const Page& page) EXCLUDES(mutex_);
+  /// From before a step that changes them is sent, until memory says what it left: they are not found here. Answers the
+  /// tenure, for `show`; nullopt: it is not held.
+  std::optional<Token> hide(std::span<const txn::Name* const> names) EXCLUDES(mutex_);
+  void show(std::span<const txn::Name* const> names, Token tenure) EXCLUDES(mutex_);
   /// An own step left the name so, and the directory at that version. 0: not known; the name is in doubt then.
   void changed(const txn::Name& name, Known known, std::uint64_t version) EXCLUDES(mutex_);
   /// A step may have changed it: it is to be read again.
@@ -89,6 +94,7 @@ class HeldDirectories {
     State state = State::is_being_taken;
     std::uint64_t since = 0;  // the version that the take left
     std::map<std::string, NameKnown> names = {};
+    std::multiset<std::string> hidden = {};
     std::string known_up_to = {};  // all names with keys up to this one are known
     bool is_known_whole = false;   // or all there are
     std::uint64_t doubts = 0;

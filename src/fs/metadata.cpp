@@ -106,15 +106,6 @@ Result<Inode> Metadata::read_directory(Ino ino, const InodeParts& parts) {
   return failure(ErrorCode::not_directory, format::inode_object(ino) + " is no directory");
 }
 
-Result<Inode> Metadata::read_answer(Ino directory, const InodeParts& parts) {
-  for (Attempts attempts(instance_);;) {
-    LCCFS_CHECK(attempts.next());
-    LCCFS_TRY(auto view, read_directory(directory, parts));
-    LCCFS_TRY(const bool is_answer, leases_.may_answer_by(view));
-    if (is_answer) return view;
-  }
-}
-
 Result<std::shared_ptr<const Inode>> Metadata::existing(Ino ino) {
   if (auto held = in_memory(ino)) return held;
   LCCFS_TRY(auto view, read_existing(ino));
@@ -164,24 +155,12 @@ Result<Entries> Metadata::find(std::initializer_list<const txn::Name*> wanted, T
     entries.directory = in_memory(directory);
     if (entries.found.size() == wanted.size()) return entries;
   }
-  for (Attempts attempts(instance_);;) {
-    LCCFS_CHECK(attempts.next());
-    LCCFS_TRY(auto found, find_once(wanted));
-    if (found) return std::move(*found);
-  }
-}
-
-/// nullopt: another client had its lease, and has no more: read again.
-Result<std::optional<Entries>> Metadata::find_once(std::initializer_list<const txn::Name*> wanted) {
-  const Ino directory = (*wanted.begin())->directory;
   InodeParts with_names;
   for (const auto* name : wanted) with_names.keys.push_back(name->key);
   const auto sent = instance_.clock().elapsed();
   const auto kept_as = leases_.held.begin_read(directory);
   LCCFS_TRY(auto view, read_directory(directory, with_names));
   if (kept_as && view.directory_lease != kept_as->tenure) leases_.held.end(directory, kept_as->tenure);
-  LCCFS_TRY(const bool is_answer, leases_.may_answer_by(view));
-  if (!is_answer) return std::nullopt;
   LCCFS_CHECK(check_not_removed(view));
   if (view.nsub_raw.empty()) {
     return failure(ErrorCode::corrupt, format::inode_object(directory) + ": xattr nsub is missing");
@@ -234,7 +213,7 @@ Result<bool> Metadata::unchanged(std::span<const ExpectedEntry> expected) {
   InodeParts names_again;
   for (const auto& one : expected) names_again.keys.push_back(one.name.key);
   const auto again = read_inode(instance_, expected.front().name.directory, names_again);
-  if (again) return leases_.is_free_or_ours(*again) && as_expected(again->keys, expected);
+  if (again) return as_expected(again->keys, expected);
   if (again.error().code != ErrorCode::not_found) return std::unexpected(again.error());
   return false;
 }

@@ -60,8 +60,6 @@ class Metadata {
   Result<Inode> read_directory(Ino ino, const InodeParts& parts);
   /// From memory, else read. `stale`: it is gone.
   Result<std::shared_ptr<const Inode>> existing(Ino ino);
-  /// The same; no other client holds the directory's lease then.
-  Result<Inode> read_answer(Ino directory, const InodeParts& parts);
   /// A read that is under way.
   struct ReadAhead {
     Ino ino;
@@ -87,7 +85,7 @@ class Metadata {
     in_hints,    ///< also in what was seen within a second: a guarded step may be tried
   };
   /// Those of these names, of one directory; from memory if that is trusted and has them all. `stale`: the directory was
-  /// removed. `fresh`: they are an answer; no other client holds the directory's lease.
+  /// removed. `fresh`: they are an answer.
   Result<Entries> find(std::initializer_list<const txn::Name*> wanted, Trust trust);
   /// An entry as it was read just now: what stands there by the rule for readers of marks. nullopt: it has moved away.
   Result<std::optional<txn::Entry>> standing(const txn::Name& name, txn::Entry entry);
@@ -95,6 +93,23 @@ class Metadata {
   Result<bool> unchanged(std::span<const ExpectedEntry> expected);
 
   // -- own steps
+  /// Around a step that changes these names of one directory, until memory has been told what it left. Meanwhile they
+  /// are read: the store may have the change, and others may have seen it there.
+  class Changing {
+   public:
+    Changing(Metadata& metadata, std::vector<const txn::Name*> names)
+        : held_(metadata.leases_.held), names_(std::move(names)), tenure_(held_.hide(names_)) {}
+    ~Changing() {
+      if (tenure_) held_.show(names_, *tenure_);
+    }
+    Changing(const Changing&) = delete;
+    Changing& operator=(const Changing&) = delete;
+
+   private:
+    HeldDirectories& held_;
+    const std::vector<const txn::Name*> names_;
+    const std::optional<Token> tenure_;
+  };
   /// Instance::run for a step of an operation. `stale`: its object is gone.
   Result<StepResult> run(MetaTxn txn);
   /// The same of what a directory's lease covers, and that changes these names in it: refused while another client holds
@@ -113,7 +128,6 @@ class Metadata {
   InodeCache inodes;
 
  private:
-  Result<std::optional<Entries>> find_once(std::initializer_list<const txn::Name*> wanted);
   Result<Inode> remember(const InodeCache::Ticket& ticket, Ino ino, Result<Inode> read);
 
   Instance& instance_;

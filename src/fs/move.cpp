@@ -152,6 +152,7 @@ Result<bool> Namespace::Move::only_nsub_has_changed() {
 /// Step 3. false: refused.
 Result<bool> Namespace::Move::commit(const txn::Entry& marked, TimeSpec time) {
   const bool one_more = marked.record.type == FileType::directory && !to_entry();
+  const Metadata::Changing changing(metadata_, {&to_});
   for (Attempts tries(instance_);;) {
     LCCFS_CHECK(tries.next());
     std::optional<txn::SubdirectoryCount> nsub;

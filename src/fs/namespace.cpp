@@ -59,6 +59,7 @@ Result<bool> Namespace::insert_entry(const txn::Name& name, const format::EntryR
                                      const std::optional<txn::SubdirectoryCount>& nsub, bool& may_be_there) {
   const auto sent = now();
   const auto time = wall_time();
+  const Metadata::Changing changing(metadata_, {&name});
   const auto step = metadata_.run_on_directory(txn::insert_entry(name, entry, time, nsub), {&name});
   may_be_there = !step && !certainly_not_applied(step.error());
   if (!step) return std::unexpected(step.error());

@@ -115,7 +115,7 @@ Result<ListingPage> Namespace::read_page(Ino directory, std::uint64_t cookie, bo
   InodeParts parts{.extra_ranges = {entries_after(after)}, .keys = {}};
   if (from_start) parts.extra_ranges.push_back({"p/", "", 1});
   auto kept_as = leases_.held.begin_read(directory);
-  LCCFS_TRY(auto view, metadata_.read_answer(directory, parts));
+  LCCFS_TRY(auto view, metadata_.read_directory(directory, parts));
   if (is_being_opened) LCCFS_CHECK(metadata_.check_not_removed(view));
   KeyPage keys = std::move(view.extra_ranges.front());
   if (kept_as) keep_entries(leases_.held, *kept_as, after, keys, view.version);

@@ -81,6 +81,7 @@ void Namespace::Rename::has_name(const txn::Name& name, const txn::Entry& entry)
 }
 
 Result<bool> Namespace::Rename::exchange() {
+  const Metadata::Changing changing(namespace_.metadata_, {&from_, &to_});
   begin_step();
   LCCFS_TRY(const bool done, run(txn::exchange_entries(from_, *from_entry(), to_, *to_entry(), token_, time_)));
   if (!done) return false;
@@ -91,6 +92,7 @@ Result<bool> Namespace::Rename::exchange() {
 
 /// To a free name, or over a file.
 Result<bool> Namespace::Rename::move(const Inode* replaced_file) {
+  const Metadata::Changing changing(namespace_.metadata_, {&from_, &to_});
   if (replaced_file != nullptr) LCCFS_CHECK(namespace_.instance_.rely_on_directory(to_.directory));
   begin_step();
   LCCFS_TRY(const bool done,
@@ -109,6 +111,7 @@ Result<bool> Namespace::Rename::replace_directory() {
   LCCFS_TRY(const auto seal, namespace_.seals_.seal_empty(expected, token_, logged_));
   if (!seal) return false;
   time_ = namespace_.wall_time();
+  const Metadata::Changing changing(namespace_.metadata_, {&from_, &to_});
   const auto step = [this](const txn::SubdirectoryCount& nsub) {
     return txn::rename_entries({from_, *from_entry(), to_, to_entry(), token_, time_, nsub});
   };

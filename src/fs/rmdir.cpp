@@ -53,6 +53,7 @@ Result<> Namespace::rmdir(Ino parent, const std::string& text) {
     LCCFS_TRY(const auto seal, seals_.seal_empty(expected, token, logged));
     if (!seal) continue;
     const auto time = wall_time();
+    const Metadata::Changing changing(metadata_, {&name});
     LCCFS_TRY(const auto committed,
               seals_.commit(*seal, entries.directory, expected, time, [&](const txn::SubdirectoryCount& nsub) {
                 return txn::remove_entry(name, *entry, token, time, nsub);

@@ -36,6 +36,10 @@ Result<Entries> Seals::find_to_change(std::initializer_list<const txn::Name*> wa
     LCCFS_CHECK(attempts.next());
     const auto trust = from_memory && attempts.first() ? Metadata::Trust::in_hints : Metadata::Trust::in_nothing;
     LCCFS_TRY(auto entries, metadata_.find(wanted, trust));
+    if (entries.directory && !leases_.is_free_or_ours(*entries.directory)) {
+      LCCFS_CHECK(leases_.make_way(*entries.directory));
+      continue;
+    }
     if (entries.marked.empty()) return entries;
     for (const auto& [name, entry] : entries.marked) {
       LCCFS_CHECK(reclaim::settle_mark(instance_, *name, entry));
@@ -62,6 +66,7 @@ Result<> Seals::clear_dangling(const txn::Name& name, const txn::Entry& entry) {
   std::optional<txn::SubdirectoryCount> nsub;
   if (entry.record.type == FileType::directory) nsub = one_less(*entries->directory);
   log::warning(format::inode_object(name.directory) + ": removing the entry " + name.name + " of a missing inode");
+  const Metadata::Changing changing(metadata_, {&name});
   const auto cleared = leases_.run(txn::clear_dangling_entry(name, entry, nsub));
   metadata_.name_in_doubt(name);
   metadata_.inodes.drop(name.directory);
@@ -124,8 +129,10 @@ Result<std::optional<StateRecord>> Seals::seal_empty(std::span<const ExpectedEnt
     LCCFS_CHECK(clear_dangling(name, entry));
     return std::nullopt;
   }
-  LCCFS_TRY(const bool is_answer, leases_.may_answer_by(*view));
-  if (!is_answer) return std::nullopt;
+  if (!leases_.is_free_or_ours(*view)) {
+    LCCFS_CHECK(leases_.make_way(*view));
+    return std::nullopt;
+  }
   if (view->state.kind == StateRecord::Kind::sealed) {
     LCCFS_CHECK(settle(*view));
     return std::nullopt;

@@ -31,6 +31,7 @@ Result<> Namespace::unlink(Ino parent, const std::string& text) {
     if (target->is_directory()) return failure(ErrorCode::is_directory, describe(name));
     LCCFS_CHECK(instance_.rely_on_directory(parent));
     const auto time = wall_time();
+    const Metadata::Changing changing(metadata_, {&name});
     LCCFS_TRY(const auto step,
               metadata_.run_on_directory(txn::remove_entry(name, *entry, instance_.next_token(), time, std::nullopt),
                                          {&name}));
