@@ -28,8 +28,8 @@
 //    |            | as read with the entry. Only nsub has changed: 2a again   |
 //  2b| Inode.P1   | [clear mark] guard the marked entry; without its mark     | the same
 //
-// Settling the lease of a directory P that another instance holds (docs/NAMES.md). An instance that would read names in
-// P for an answer, or change something that the lease covers, does it; a collector never needs to.
+// Settling the lease of a directory P that another instance holds (docs/NAMES.md). An instance that would change
+// something that the lease covers does it; a collector never needs to.
 //
 //  # | object     | step                                                      | stop here leaves
 //  - |            | the holder is asked (kind "release directory") until it   |
