@@ -11,7 +11,7 @@
 //    |            | and P, in one write                                     |
 //  1 | Inode.Y    | [seal] only a directory Y, as in rmdir                  | both names, and Y sealed: settled as in
 //    |            |                                                         | rmdir
-//  2 | Inode.P    | [rename entries] guard the whole values of both         | COMMIT. Y replaced: Y without a name,
+//  2 | Inode.P    | [rename entries] guard the whole values of both         | COMMIT. Y replaced: Y has a name less,
 //    |            | entries, or new's absence; a directory Y: x/t absent,   | which a collector removes, from d/Y/t
 //    |            | nsub - 1, guarded. Move the keys; Y replaced: set       |
 //    |            | d/Y/t; times                                            |
