@@ -11,9 +11,9 @@
 //    |            | and P, in one write                                     |
 //  1 | Inode.Y    | [seal] only a directory Y, as in rmdir                  | both names, and Y sealed: settled as in
 //    |            |                                                         | rmdir
-//  2 | Inode.P    | [rename entries] guard the whole values of both         | COMMIT. Y replaced: Y has a name less,
-//    |            | entries, or new's absence; a directory Y: x/t absent,   | which a collector removes, from d/Y/t
-//    |            | nsub - 1, guarded. Move the keys; Y replaced: set       |
+//  2 | Inode.P    | [rename entries] guard the whole values of both         | COMMIT. Y replaced: Y has a name less: a
+//    |            | entries, or new's absence; a directory Y: x/t absent,   | collector removes it, or corrects its
+//    |            | nsub - 1, guarded. Move the keys; Y replaced: set       | nlink, from item P and d/Y/t
 //    |            | d/Y/t; times                                            |
 //  2'| Inode.P    | RENAME_EXCHANGE: [exchange entries], the same guards    | COMMIT, and nothing else is left
 //  3 | Inode.Y    | a file Y: [change attr] as in unlink; a directory Y:    | as in unlink; a directory: as after 2
