@@ -37,7 +37,7 @@ void DirectoryActivity::asked_for(Ino directory) {
 DirectoryActivity::Uses& DirectoryActivity::uses_of(Ino directory) {
   const auto now = clock_.elapsed();
   if (auto* uses = uses_.get(directory, now)) return *uses;
-  uses_.put(directory, {now, 0, 0}, now + counted_for, now);
+  uses_.put(directory, {}, now + counted_for, now);
   return *uses_.get(directory, now);
 }
 
@@ -47,7 +47,7 @@ bool DirectoryActivity::is_due(Ino directory, Uses& uses) {
     if (now < pause->asked_at + pause->pause) return false;
     pause->taken_at = now;
   }
-  uses = {now, 0, 0};
+  uses = {};
   return true;
 }
 

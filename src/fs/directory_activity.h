@@ -22,7 +22,6 @@ class DirectoryActivity {
 
  private:
   struct Uses {
-    std::chrono::nanoseconds since{0};
     unsigned changes = 0, lookups = 0;
   };
   struct Pause {
