@@ -106,6 +106,15 @@ const Space spaces[sweep_count] = {
        one.programs[1].client = 0;
        one.programs[2].client = 1;
      }},
+    {"no log, two programs of one client, an eviction", &one_client, 1, 2, 1,
+     [](Case& one) {
+       one.has_log = false;
+       one.learns_one_by_one = one.takes[1] == never;
+       one.takes[0] = perhaps;
+       one.evictions = 1;
+       one.programs[1].client = 0;
+       one.programs[2].client = 1;
+     }},
     {"no log, an eviction", &two_places, 2, 1, 0,
      [](Case& one) {
        one.has_log = false;
