@@ -75,4 +75,4 @@ class NativeModel:
             print(f"{self.name:10} {rule:28} {self._section}: {words}")
 
 
-NATIVE_MODELS = (NativeModel("lease", 9, "7"), NativeModel("names", 18, "directory leases"))
+NATIVE_MODELS = (NativeModel("lease", 9, "7"), NativeModel("names", 19, "directory leases"))

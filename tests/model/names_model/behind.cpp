@@ -193,7 +193,9 @@ class Behind {
       const bool is_second = state.other_directory[operation] == directory && has(its.guards_own, 1);
       if (is_first) its.guards_own |= bit(2);
       if (is_second) its.guards_own |= bit(3);
-      if ((reads_it || is_first || is_second) && on(keep_same_tenure)) its.keeps = 0;
+      if (!on(keep_same_tenure)) continue;
+      if (reads_it || (is_first && !two_directories(plan.operation(operation).kind))) its.keeps = 0;
+      if (is_second) its.keeps &= static_cast<u8>(~2U);
     }
   }
 

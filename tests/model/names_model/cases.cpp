@@ -235,6 +235,24 @@ void lease_without_log(std::vector<Case>& all) {
                          {lookup_a})));
   slice(twice(one_client("no log: rename x lookups of one client, a step twice", with_file, {create_b, rename_a_b},
                          {lookup_a, lookup_b}, {lookup_b})));
+  slice(twice(one_client("no log: create x unlink, lookup of one client, a step twice", empty, {create_b, create_a},
+                         {unlink_a, lookup_a}, {lookup_a})));
+  slice(twice(one_client("no log: unlink x lookup, create of one client, a step twice", with_file, {create_b, unlink_a},
+                         {lookup_a, create_a}, {lookup_a, lookup_a})));
+  slice(twice(one_client("no log: rename x create, lookup of one client, a step twice", with_file, {rename_a_b},
+                         {create_a, lookup_b}, {lookup_a, lookup_b})));
+  slice(twice(one_client("no log: rename x rename back of one client, a step twice", with_file, {rename_a_b},
+                         {lookup_b, rename_b_a}, {lookup_a, lookup_b})));
+  slice(twice(one_client("no log: rmdir x lookup of one client, a step twice", with_child, {create_b, rmdir_c},
+                         {lookup_c}, {lookup_c})));
+  slice(twice(one_client("no log: link x lookup of one client, a step twice", child_and_file, {create_a_in_c, link_a_b},
+                         {lookup_b_in_c}, {lookup_b_in_c})));
+  slice(twice(one_client("no log: move x unlink, lookup there, a step twice", child_and_file, {create_a_in_c, move_a_b},
+                         {unlink_b_in_c, lookup_b_in_c}, {lookup_b_in_c})));
+  slice(twice(one_client("no log: create x move of one client, a step twice", with_child, {create_a},
+                         {move_a_b, lookup_a}, {lookup_a, lookup_b_in_c})));
+  slice(evicted(one_client("no log: create x lookup of one client; an eviction", empty, {create_b, create_a},
+                           {lookup_a, lookup_a}, {lookup_a, unlink_a})));
   slice(evicted(two("no log: lookups x create; an eviction", empty, {create_b, lookup_a, lookup_a}, {create_a})));
   slice(evicted(both_take(two("no log: rename, lookup x unlink, create; an eviction", with_file, {rename_a_b, lookup_b},
                               {unlink_b, create_a}))));

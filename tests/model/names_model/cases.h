@@ -13,7 +13,7 @@ struct Sweep {
   std::vector<Case> cases;
 };
 
-constexpr int sweep_count = 18;
+constexpr int sweep_count = 19;
 
 /// All combinations of some operations, from several beginnings.
 Sweep sweep(int number);

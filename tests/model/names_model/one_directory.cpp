@@ -72,12 +72,15 @@ void Turn::from_memory() {
   if (has(mine_.removed, directory_) && on(removed_takes_none)) return say(no_entry);
   const bool changes = changes_names(operation_.kind);
   if (changes && (waits_for_recall(directory_) || is_being_removed(state_, client_, directory_))) return;
+  const bool renames = operation_.kind == op_rename;
+  if (changes && (is_hidden(directory_, operation_.name) || (renames && is_hidden(directory_, operation_.to))))
+    return change_as_stored();
   if (!knows(directory_, operation_.name)) return;
-  if (operation_.kind == op_rename && !knows(directory_, operation_.to)) return;
+  if (renames && !knows(directory_, operation_.to)) return;
   const auto ino = mine_.memory[directory_][operation_.name];
   if (!changes) return reads_from_memory(ino);
   if (plan.now->has_log) return change_in_log(ino);
-  change_by_steps(ino);
+  change_by_steps(ino, mine_.memory[directory_][operation_.to]);
 }
 
 void Turn::reads_from_memory(u8 ino) {
@@ -176,17 +179,26 @@ void Turn::remove_directory_in_log(u8 ino) {
   say(ok);
 }
 
+/// Another program changes such a name now.
+void Turn::change_as_stored() {
+  has_read(state_, client_, directory_);
+  if (settles_mark(directory_, operation_.name)) return;
+  if (operation_.kind == op_rename && settles_mark(directory_, operation_.to)) return;
+  const auto* const entry = state_.inode[directory_].entry;
+  change_by_steps(entry[operation_.name], entry[operation_.to]);
+}
+
 /// As without a lease, but that it need not be read: what is known is right.
-void Turn::change_by_steps(u8 ino) {
+void Turn::change_by_steps(u8 ino, u8 replaced) {
   me_.guards_own = 1;
-  me_.keeps = 1;
+  me_.keeps = 3;
   if (operation_.kind == op_create || operation_.kind == op_mkdir) {
     if (ino != 0) return say(exists);
     return go(me_.made != 0 ? change_entry : make_inode, "knows that the name is free");
   }
   if (ino == 0) return say(no_entry);
   me_.ino = ino;
-  me_.other = operation_.kind == op_rename ? mine_.memory[directory_][operation_.to] : 0;
+  me_.other = operation_.kind == op_rename ? replaced : 0;
   go(operation_.kind == op_rmdir ? read_child : change_entry, "knows the name");
 }
 
@@ -287,11 +299,10 @@ void Turn::changed_entry(bool applied) {
   }
   const bool inserts = kind == op_create || kind == op_mkdir;
   const auto made = static_cast<u8>(first_made + number_);
-  if (holds(directory_) && me_.keeps != 0) {
-    learn(directory_, operation_.name, inserts ? made : 0);
-    if (kind == op_rename) learn(directory_, operation_.to, me_.ino);
-  }
-  if (inserts && holds(directory_) && me_.keeps != 0 && mine_.asked[directory_] == 0) mine_.own |= bit(made);
+  const bool keeps_name = holds(directory_) && has(me_.keeps, 0);
+  if (keeps_name) learn(directory_, operation_.name, inserts ? made : 0);
+  if (kind == op_rename && holds(directory_) && has(me_.keeps, 1)) learn(directory_, operation_.to, me_.ino);
+  if (inserts && keeps_name && plan.now->readers_ask() && mine_.asked[directory_] == 0) mine_.own |= bit(made);
   if (inserts) {
     kernel_learns(directory_, operation_.name, made);
   } else if (kind == op_rename) {

@@ -24,7 +24,8 @@ namespace names_model {
   X(guard_tenure, "one by one: rename, lookup x create of one client x unlink", \
     "... and of the very tenure in which the step was built") \
   X(ask, "create x lookup", \
-    "who finds another's lease asks for the directory, and reads again") \
+    "who finds another's lease asks for the directory, and reads again: without a log or a kernel that keeps names only \
+who changes it, else who reads it, too") \
   X(read_after_take, "rename x unlink, lookup", \
     "what a holder knows it has read after the take") \
   X(take_live, "create in C x rmdir C", \
@@ -103,7 +104,12 @@ begins again") \
   X(know_all_names, "move out of C, rmdir C x lookup in C", \
     "what a holder says to be empty has no name that it does not know") \
   X(hide_target, "no log: move, any held x lookups of both, a step twice", \
-    "while the commit of a move is under way the new name is read each time, and is not kept") \
+    "while the commit of a move is under way the new name is read each time") \
+  X(hide, "no log: create x lookup of one client, a step twice", \
+    "from before a step that changes names is sent until its answer is here these names are read each time: others, who \
+ask nobody, may have seen the change") \
+  X(newest_counts, "no log: create x unlink, lookup of one client, a step twice", \
+    "of a name the newest step counts: an earlier one whose answer comes later tells nothing of it") \
   X(move_both, "kernel: move into a held directory x lookups", \
     "where the kernel keeps names, a move holds both directories or neither: the kernel answers the new name on its \
 own, and takes the old one's time-out along") \

@@ -68,6 +68,9 @@ struct Case {
   bool learns_one_by_one = false;  // a holder knows no name before it has read it; else it lists at once
   u8 crashes = 0, may_crash = 1;   // `may_crash`: clients, of one program each
   u8 repeats = 0, evictions = 0, collections = 0;
+
+  /// Else memory never says anything but what the store says at that moment, and who only reads asks nobody.
+  bool readers_ask() const { return has_log || has_kernel; }
 };
 
 enum InodeState : u8 { missing, live, dead, sealed };
@@ -122,7 +125,7 @@ struct Thread {
   u8 snapshot, snapshot_stands;     // a version that a step guards
   u8 repeats, late, made, pointed;  // `late`: of a crashed client: a step is on the way
   u8 guards_own;  // its step guards "lease is mine": bit 0 the directory, 1 the other; 2, 3: of an earlier tenure
-  u8 keeps;       // what is read or changed now is still to be kept in memory
+  u8 keeps;       // still to be kept in memory: bit 0: what is read, or changed under the name; bit 1: the new name
   u8 outcome, settles_name;
   u8 unused;
 };

@@ -17,7 +17,8 @@ const Some two_places{create_a,      unlink_a,      rename_a_b,    lookup_a,    
                       move_a_b,      move_a_a,      create_a_in_c, unlink_a_in_c, rmdir_c,
                       lookup_a_in_c, lookup_b_in_c, link_a_in_c_b, move_a_in_c_a};
 const Some attributes{create_a, create_b, stat_a, chmod_a, stat_b, chmod_b, lookup_a, fsync_p};
-const Some one_client{create_a, unlink_a, rename_a_b, lookup_a, lookup_b, move_a_b, lookup_b_in_c};
+const Some one_client{create_a, unlink_a, rename_a_b, lookup_a,      lookup_b,
+                      move_a_b, link_a_b, rmdir_c,    lookup_b_in_c, lookup_c};
 const Some with_open{create_a, open_a, close_it, unlink_a, rename_b_a, create_b};
 constexpr auto all_there = static_cast<Beginning>(with_file_in_child | with_file);
 
@@ -102,6 +103,15 @@ const Space spaces[sweep_count] = {
        one.learns_one_by_one = one.takes[1] == never;
        one.takes[0] = perhaps;
        one.repeats = 1;
+       one.programs[1].client = 0;
+       one.programs[2].client = 1;
+     }},
+    {"no log, two programs of one client, an eviction", &one_client, 1, 2, 1,
+     [](Case& one) {
+       one.has_log = false;
+       one.learns_one_by_one = one.takes[1] == never;
+       one.takes[0] = perhaps;
+       one.evictions = 1;
        one.programs[1].client = 0;
        one.programs[2].client = 1;
      }},

@@ -181,20 +181,51 @@ void Turn::forget(int directory, int name) {
   outdate_reads(directory, name);
 }
 
-/// By another program of this client, whose commit may be applied, and was not answered yet.
-bool Turn::is_moved_to(int directory, int name) const {
-  if (!on(hide_target)) return false;
+/// Whether the step that a program of this client has on the way changes, or marks, that name of a directory that is
+/// held, in the tenure that it guards. Answers the bit of `keeps`: 1 for its name, 2 for its new name; 0: it does not.
+u8 Turn::step_changes(int thread, int directory, int name) const {
+  const auto& its = state_.thread[thread];
+  const bool changes = its.phase == change_entry || its.phase == set_mark || its.phase == commit_move;
+  if (plan.client_of_thread(thread) != client_ || !changes) return 0;
+  const int number = plan.first[thread] + its.next;
+  const auto& operation = plan.operation(number);
+  const bool is_there = two_directories(operation.kind) && its.phase != set_mark;
+  if ((is_there ? state_.other_directory : state_.directory)[number] != directory) return 0;
+  const int guarded = is_there ? 1 : 0;
+  if (!has(its.guards_own, guarded) || has(its.guards_own, guarded + 2)) return 0;
+  const bool is_name = !is_there && operation.name == name;
+  const bool is_new_name = (is_there || operation.kind == op_rename) && operation.to == name;
+  return static_cast<u8>((is_name ? 1 : 0) | (is_new_name ? 2 : 0));
+}
+
+/// By a step that may be applied, and was not answered yet.
+bool Turn::is_hidden(int directory, int name) const {
   for (int thread = 0; thread < plan.programs; ++thread) {
-    if (plan.client_of_thread(thread) != client_ || state_.thread[thread].phase != commit_move) continue;
-    const int move = plan.first[thread] + state_.thread[thread].next;
-    if (state_.other_directory[move] == directory && plan.operation(move).to == name) return true;
+    const auto phase = state_.thread[thread].phase;
+    const bool hides = phase == commit_move ? on(hide_target) : phase == change_entry && on(hide);
+    if (hides && step_changes(thread, directory, name) != 0) return true;
   }
   return false;
 }
 
+/// Its step was applied: earlier ones, of which the answer comes later, say nothing of these names any more.
+void Turn::outdate_answers() {
+  if (!on(newest_counts)) return;
+  for (int thread = 0; thread < plan.programs; ++thread) {
+    auto& its = state_.thread[thread];
+    if (thread == index_ || its.repeats == 0) continue;
+    for (const int directory : {directory_, other_}) {
+      for (int name = 0; name < names; ++name) {
+        if (step_changes(index_, directory, name) == 0) continue;
+        its.keeps &= static_cast<u8>(~step_changes(thread, directory, name));
+      }
+    }
+  }
+}
+
 /// Of a directory that is held here. false: it is being read, and that is all for this turn.
 bool Turn::knows(int directory, int name) {
-  if (has(mine_.known[directory], name) && !is_moved_to(directory, name)) return true;
+  if (has(mine_.known[directory], name) && !is_hidden(directory, name)) return true;
   has_read(state_, client_, directory);
   if (on(keep_no_marked)) {
     const bool stays = !changes_names(operation_.kind);
@@ -208,13 +239,16 @@ bool Turn::knows(int directory, int name) {
   return false;
 }
 
-/// What may not be kept answers a lookup all the same.
+/// What may not be kept, or is hidden, answers a lookup all the same.
 void Turn::keep_name() {
-  const bool may_be_kept = holds(me_.awaited) && me_.keeps != 0 && !is_moved_to(me_.awaited, me_.settles_name);
+  const bool may_be_kept = holds(me_.awaited) && me_.keeps != 0;
   if (may_be_kept) {
     mine_.memory[me_.awaited][me_.settles_name] = me_.outcome;
     mine_.known[me_.awaited] |= bit(me_.settles_name);
-  } else if (operation_.kind == op_lookup && !plan.now->has_kernel) {
+  }
+  const bool is_visible = may_be_kept && !is_hidden(me_.awaited, me_.settles_name);
+  if (!is_visible && operation_.kind == op_lookup && !plan.now->has_kernel) {
+    if (me_.outcome != 0 && operation_.name == 2) me_.child = me_.outcome;
     return say(me_.outcome != 0 ? static_cast<u8>(found + me_.outcome) : u8{no_entry});
   }
   go(starting, "has the answer");
@@ -238,6 +272,7 @@ void Turn::ask_for(int directory, int holder) {
 /// It was read just now, and its lease is another's: that is dealt with first. false: it is nobody's, or does not
 /// matter.
 bool Turn::in_conflict(int directory, bool reads_only) {
+  if (reads_only && !plan.now->readers_ask()) return false;
   const int holder = state_.inode[directory].lease - 1;
   if (holder < 0 || holder == client_) return false;
   auto& its = state_.client[holder];
@@ -383,6 +418,7 @@ void Turn::take_a_step() {
   }
   const State before = state_;
   const bool applied = run_step(state_, index_);
+  if (applied) outdate_answers();
   const State after = state_;
   if (applied && before.repeats != 0 && before.thread[index_].phase != make_inode) {
     --state_.repeats;

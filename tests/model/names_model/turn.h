@@ -45,7 +45,9 @@ class Turn {
   void outdate_reads(int directory, int name);
   void learn(int directory, int name, u8 ino);
   void forget(int directory, int name);
-  bool is_moved_to(int directory, int name) const;
+  u8 step_changes(int thread, int directory, int name) const;
+  bool is_hidden(int directory, int name) const;
+  void outdate_answers();
   bool knows(int directory, int name);
   bool reads_marked(int directory, int name);
   bool waits_for_recall(int directory) const;
@@ -64,7 +66,8 @@ class Turn {
   void change_in_log(u8 ino);
   void insert_in_log(u8 ino);
   void remove_directory_in_log(u8 ino);
-  void change_by_steps(u8 ino);
+  void change_as_stored();
+  void change_by_steps(u8 ino, u8 replaced);
   void from_store();
   void reads_from_store();
   void read_child_directory();
@@ -77,7 +80,7 @@ class Turn {
   bool resolve_source();
   bool may_change(int directory);
   bool hold_both();
-  bool see_both(u8& moved, u8& replaced);
+  bool see(int directory, int name, u8& ino);
   void linked(bool applied);
   void about_to_mark();
   void marked();

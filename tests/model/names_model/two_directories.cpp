@@ -35,19 +35,29 @@ bool Turn::may_change(int directory) {
   return true;
 }
 
+/// What a name leads to. false: that is all for this turn.
+bool Turn::see(int directory, int name, u8& ino) {
+  if (holds(directory) && !is_hidden(directory, name)) {
+    if (!knows(directory, name)) return false;
+    ino = mine_.memory[directory][name];
+    return true;
+  }
+  has_read(state_, client_, directory);
+  if (settles_mark(directory, name)) return false;
+  ino = state_.inode[directory].entry[name];
+  return true;
+}
+
 // ---- link
 
 /// Which inode gets another name. It is an operation of its own: the kernel has looked the name up before.
 bool Turn::resolve_source() {
   u8 ino = 0;
-  if (holds(directory_)) {
-    if (!knows(directory_, operation_.name)) return false;
-    ino = mine_.memory[directory_][operation_.name];
-  } else {
+  if (!holds(directory_)) {
     has_read(state_, client_, directory_);
-    if (in_conflict(directory_, true) || settles_mark(directory_, operation_.name)) return false;
-    ino = state_.inode[directory_].entry[operation_.name];
+    if (in_conflict(directory_, true)) return false;
   }
+  if (!see(directory_, operation_.name, ino)) return false;
   if (ino == 0) {
     say(no_entry);
     return false;
@@ -60,12 +70,9 @@ void Turn::start_link() {
   if (state_.linked[number_] == 0 && !resolve_source()) return;
   const auto ino = state_.linked[number_];
   if (!may_change(other_)) return;
-  if (holds(other_)) {
-    if (!knows(other_, operation_.to)) return;
-  } else if (settles_mark(other_, operation_.to) || takes_lease(other_)) {
-    return;
-  }
-  const auto there = holds(other_) ? mine_.memory[other_][operation_.to] : state_.inode[other_].entry[operation_.to];
+  u8 there = 0;
+  if (!see(other_, operation_.to, there)) return;
+  if (!holds(other_) && takes_lease(other_)) return;
   if (there != 0) return say(exists);
   if (!is_stored(state_, ino)) {
     const bool will_be = std::any_of(mine_.log, mine_.log + mine_.records, [&](const Record& record) {
@@ -77,7 +84,7 @@ void Turn::start_link() {
   if (on(link_ends_privacy)) mine_.own &= static_cast<Inodes>(~bit(ino));
   me_.ino = ino;
   me_.guards_own = holds(other_) ? 2 : 0;
-  me_.keeps = 1;
+  me_.keeps = 3;
   go(me_.pointed != 0 ? change_entry : point_to, "has the inode");
 }
 
@@ -86,7 +93,7 @@ void Turn::linked(bool applied) {
     me_.phase = starting;
     return;
   }
-  if (holds(other_) && me_.keeps != 0) learn(other_, operation_.to, me_.ino);
+  if (holds(other_) && has(me_.keeps, 1)) learn(other_, operation_.to, me_.ino);
   kernel_learns(other_, operation_.to, me_.ino);
   answer(ok);
 }
@@ -102,28 +109,13 @@ bool Turn::hold_both() {
   return false;
 }
 
-/// What both names lead to. false: that is all for this turn.
-bool Turn::see_both(u8& moved, u8& replaced) {
-  const auto see = [&](int directory, int name, u8& ino) {
-    if (holds(directory)) {
-      if (!knows(directory, name)) return false;
-      ino = mine_.memory[directory][name];
-      return true;
-    }
-    if (settles_mark(directory, name)) return false;
-    ino = state_.inode[directory].entry[name];
-    return true;
-  };
-  return see(directory_, operation_.name, moved) && see(other_, operation_.to, replaced);
-}
-
 void Turn::start_move() {
   if (!may_change(directory_) || !may_change(other_)) return;
   if (!hold_both()) return;
   if (!holds(directory_) && takes_lease(directory_)) return;
   if (!holds(other_) && takes_lease(other_)) return;
   u8 ino = 0, replaced = 0;
-  if (!see_both(ino, replaced)) return;
+  if (!see(directory_, operation_.name, ino) || !see(other_, operation_.to, replaced)) return;
   if (ino == 0) return say(no_entry);
   if (ino == replaced) return say(ok);
   if (!is_stored(state_, ino)) return;
@@ -150,12 +142,14 @@ void Turn::about_to_mark() {
 void Turn::marked() {
   if (on(forget_marked) && on(forget_once_marked)) forget(directory_, operation_.name);
   guard(1);
+  me_.keeps = 3;
   me_.phase = commit_move;
 }
 
 void Turn::committed() {
   const bool is_same_tenure = has(me_.guards_own, 1) && !has(me_.guards_own, 3);
-  if (holds(other_) && (is_same_tenure || !on(keep_same_tenure))) learn(other_, operation_.to, me_.ino);
+  if (holds(other_) && has(me_.keeps, 1) && (is_same_tenure || !on(keep_same_tenure)))
+    learn(other_, operation_.to, me_.ino);
   me_.phase = move_out;
 }
 
