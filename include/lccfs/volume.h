@@ -25,7 +25,8 @@ struct MakeVolumeOptions {
 /// `invalid`: no volume can be made so. Looks at nothing but the options.
 Result<> check_options(const MakeVolumeOptions& options);
 
-/// Makes an empty volume, and answers its UUID. `exists`: there is one, or the pool holds objects that are not ours; nothing was changed.
+/// Makes an empty volume, and answers its UUID. `exists`: there is one, or the pool holds objects that are not ours;
+/// nothing was changed.
 /// Steps (src/fs/volume.cpp): Alloc, Inode.1, then Super (commit); cut short before, it may just be run again.
 Result<std::string> make_volume(ObjectStore& store, Clock& clock, const MakeVolumeOptions& options);
 

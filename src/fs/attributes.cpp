@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// getattr: 1 read (of a sealed directory 2; of one that is held here none for a second) readlink: 1 read. fsync of a directory: none. setattr, one step for each
-// kind, and 1 read for the answer:
+// getattr: 1 read (of a sealed directory 2; of one that is held here none for a second). readlink: 1 read. fsync of a
+// directory: none. setattr, one step for each kind, and 1 read for the answer:
 //
 //  # | object  | step                                                                | stop here leaves
 //  - | Inode.X | [change attr] mode, owner: guard `attr` as read; attr, ctime        | COMMIT of this part

@@ -78,7 +78,7 @@ void DirectoryLeases::take(Ino directory) {
   if (is_applied && taken->version != 0 && held.take_effect(directory, tenure, taken->version)) return;
   held.end(directory, tenure);
   if (!is_applied) return;
-  if (const auto released = settle_own(directory, tenure); !released) {
+  if (const auto released = reclaim::end_directory_lease(instance_, directory, tenure); !released) {
     log::debug(format::inode_object(directory) + ": its lease stays: " + released.error().context);
   }
 }
@@ -114,7 +114,8 @@ void DirectoryLeases::ask_super() {
 Result<> DirectoryLeases::make_way(const Inode& directory) {
   if (is_free_or_ours(directory)) return {};
   const auto tenure = *directory.directory_lease;
-  return tenure.instance == instance_.id() ? settle_own(directory.ino, tenure) : settle(directory.ino, tenure);
+  return tenure.instance == instance_.id() ? reclaim::end_directory_lease(instance_, directory.ino, tenure)
+                                           : settle(directory.ino, tenure);
 }
 
 Result<> DirectoryLeases::make_way(Ino directory) {
@@ -129,7 +130,7 @@ Result<> DirectoryLeases::settle(Ino directory, Token tenure) {
     const Lock lock(mutex_);
     is_expired = expired_.contains(tenure.instance);
   }
-  if (is_expired) return reclaim::remove_void_lease(instance_, directory, tenure);
+  if (is_expired) return reclaim::end_directory_lease(instance_, directory, tenure);
   LCCFS_TRY(const auto holder, reclaim::settle_directory_lease(instance_, directory, tenure));
   if (holder != Settled::expired) return {};
   const Lock lock(mutex_);
@@ -141,13 +142,6 @@ Result<StepResult> DirectoryLeases::run_or_make_way(Ino directory, MetaTxn step)
   auto done = run(std::move(step));
   if (done && done->decided == Decided::refused) LCCFS_CHECK(make_way(directory));
   return done;
-}
-
-Result<> DirectoryLeases::settle_own(Ino directory, Token tenure) {
-  const auto released = instance_.run_repeatable(txn::release_directory_lease(directory, tenure));
-  const bool was_needless = !released && released.error().code == ErrorCode::guard_failed;
-  if (was_needless || done_or_gone(released)) return {};
-  return std::unexpected(released.error());
 }
 
 // ---- releases
@@ -179,7 +173,7 @@ std::shared_ptr<DirectoryLeases::Release> DirectoryLeases::release(Ino directory
 /// which might wait behind a step of ours that hangs.
 Result<> DirectoryLeases::release_now(Ino directory) {
   if (const auto mine = held.leave(directory)) {
-    LCCFS_CHECK(settle_own(directory, *mine));
+    LCCFS_CHECK(reclaim::end_directory_lease(instance_, directory, *mine));
     held.end(directory, *mine);
     return {};
   }
@@ -188,7 +182,7 @@ Result<> DirectoryLeases::release_now(Ino directory) {
   if (!now) return std::unexpected(now.error());
   const auto tenure = now->directory_lease;
   if (!tenure || tenure->instance != instance_.id()) return {};
-  return settle_own(directory, *tenure);
+  return reclaim::end_directory_lease(instance_, directory, *tenure);
 }
 
 void DirectoryLeases::end(Ino directory, const Result<>& done) {

@@ -80,7 +80,6 @@ class DirectoryLeases {
   void take(Ino directory);
   void ask_super();
   Result<> settle(Ino directory, Token tenure);
-  Result<> settle_own(Ino directory, Token tenure);
   std::shared_ptr<Release> release(Ino directory) REQUIRES(mutex_);
   Result<> release_now(Ino directory);
   void end(Ino directory, const Result<>& done) EXCLUDES(mutex_);

@@ -42,11 +42,11 @@ Result<Settled> settle_directory_lease(Instance& instance, Ino directory, Token 
   };
   const format::Question question{format::Question::Kind::release_directory, directory};
   LCCFS_TRY(const auto holder, settle_holder(instance, tenure.instance, question, still_holds));
-  if (holder == Settled::expired) LCCFS_CHECK(remove_void_lease(instance, directory, tenure));
+  if (holder == Settled::expired) LCCFS_CHECK(end_directory_lease(instance, directory, tenure));
   return holder;
 }
 
-Result<> remove_void_lease(Instance& instance, Ino directory, Token tenure) {
+Result<> end_directory_lease(Instance& instance, Ino directory, Token tenure) {
   if (instance.read_only()) return {};
   const auto released = instance.run_repeatable(txn::release_directory_lease(directory, tenure));
   const auto by_another = [](ErrorCode code) {

@@ -59,9 +59,9 @@ Result<bool> settle_mark(Instance& instance, const txn::Name& name, const txn::E
 /// Afterwards no instance but this one holds the directory's lease under that tenure; but for a read-only instance,
 /// which fences nobody. Answers what became of the holder.
 Result<Settled> settle_directory_lease(Instance& instance, Ino directory, Token tenure);
-/// The last step of that, of a holder that is known to be expired, since fences were synced. A read-only instance does
-/// nothing.
-Result<> remove_void_lease(Instance& instance, Ino directory, Token tenure);
+/// The last step of that: of a holder that is known to be expired, since fences were synced, or of a lease of our own. A
+/// read-only instance does nothing.
+Result<> end_directory_lease(Instance& instance, Ino directory, Token tenure);
 
 /// Of a committed move: the marked entry goes. As settle_mark.
 Result<bool> move_out(Instance& instance, const txn::Name& name, const txn::Entry& marked);
