@@ -4,7 +4,7 @@
 //  0          | Data.X.* | write out what is buffered (write_buffer.cpp)          | what no fsync covered is lost
 //  1          | Inode.X  | [release lease] (lease.cpp)                            | done
 //
-// Before it: my lease, and a file of which the store has less than was answered; taken over when I have expired.
+// Before 0, the store has my lease, and less of the file than was answered. If I expire, the lease is taken over.
 #include "fs/idle_leases.h"
 
 #include <algorithm>
