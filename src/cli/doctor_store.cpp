@@ -82,7 +82,7 @@ void check_clients(Diagnosis& diagnosis, ObjectStore& store, Clock& clock) {
     diagnosis.warn("clocks of clients", "began later than it is here now: " + fast, "let chrony or ntp keep the time");
 }
 
-/// One notify to all: who does not answer keeps collectors waiting.
+/// One notify to all: an instance that does not answer makes collectors wait.
 void check_answers(Diagnosis& diagnosis, ObjectStore& store) {
   const auto poll = poll_liveness(store, {});
   if (!poll) return diagnosis.fail("notify", poll.error().context, about_keys);

@@ -60,7 +60,7 @@ bool IdleLeases::see_to(const OpenFiles::Node& node) {
     if (!node->is_idle()) return false;
     if (!node->idle_since) node->idle_since = now;
     ++kept_;
-    // Its release may stand in line behind objects that do not answer: what is dirty does not wait with it.
+    // Its release may wait for objects that do not answer: what is dirty does not wait with it.
     if (node->release_is_posted && node->dirty_since) return false;
   }
   begin_release(node, now - released_after);
@@ -100,7 +100,7 @@ void IdleLeases::release(FileNode& node) {
   node.release_is_posted = false;
 }
 
-/// It is tried again; until nobody is to be expected any more who would be told of the error.
+/// It is tried again, until no program is to be expected any more that could be told of the error.
 void IdleLeases::not_released(FileNode& node, const Error& why) {
   log::error(format::inode_object(node.ino) + ": storing it after it was closed: " + why.context);
   const auto now = instance_.clock().elapsed();
