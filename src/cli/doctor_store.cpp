@@ -74,7 +74,8 @@ void check_clients(Diagnosis& diagnosis, ObjectStore& store, Clock& clock) {
     if (client.since_seconds > clock.wall_time().seconds + some_seconds) add_word(fast, name);
   }
   if (!gone.empty()) {
-    diagnosis.warn("clients", "not seen now: " + gone, "if they are dead, whoever needs what they held fences them");
+    diagnosis.warn("clients", "not seen now: " + gone,
+                   "if they are dead, the next client that needs what they held fences them");
   } else {
     diagnosis.ok("clients", std::to_string(clients->size()) + " known, each that should live is seen");
   }
