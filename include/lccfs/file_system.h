@@ -32,7 +32,7 @@ namespace lccfs {
 struct Caller {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
-  std::uint32_t umask = 0;  ///< of who makes a name
+  std::uint32_t umask = 0;  ///< of the process that makes a name
 };
 
 struct Attributes {
@@ -142,7 +142,7 @@ struct LockHeld {
 enum class SeekTo { data, hole };
 enum class RenameMode { replace, no_replace, exchange };
 enum class XattrMode { create_or_replace, create, replace };
-/// Of who sets an access ACL and is neither in the file's group nor privileged, the kernel wants it to go.
+/// The kernel wants the bit to go if a process without privileges, and outside the file's group, sets an access ACL.
 enum class SetgidBit { stays, goes };
 
 /// What the file system tells the kernel. The kernel waits for pages that are being read or written back, so no thread

@@ -236,7 +236,7 @@ class ObjectStore {
   virtual Result<Capacity> capacity() = 0;
   /// Data objects are from now on in this pool (docs/FORMAT.md, Super). To be called before the first data operation.
   virtual Result<> use_data_pool(const std::string& name) = 0;
-  /// Lets the store's administration know what holds the volume; the error names the command for somebody who may.
+  /// Lets the store's administration know what holds the volume; the error names the command for a person who may.
   virtual Result<> announce() { return {}; }
 
   // -- watch and notify
@@ -256,7 +256,7 @@ class ObjectStore {
   /// seconds for an object that all clients watch.
   virtual void look_at_watchers(const std::string& object) { static_cast<void>(object); }
   /// Bars that client for good. What the caller reads of an object after it returns can no longer be changed by it.
-  /// `permission_denied`, with the command for somebody who may: this client may not fence; or its key permits more
+  /// `permission_denied`, with the command for a person who may: this client may not fence; or its key permits more
   /// than the volume needs, and it has never seen that client watch. (The writer of the identity could otherwise use
   /// this client's key.)
   virtual Result<> fence(const Bytes& identity) = 0;

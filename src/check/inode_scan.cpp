@@ -124,7 +124,7 @@ class InodeScan {
     scan_payload();
   }
 
-  /// Held, or left lying by a client that is over: neither is a finding.
+  /// Held, or left by an instance that is expired: neither is a finding.
   void scan_lease() {
     const auto found = head_.xattrs.find(xattr::lease);
     if (found == head_.xattrs.end()) return;

@@ -123,11 +123,9 @@ Result<std::optional<Object>> read_needed(ObjectStore& store, Sink& sink, const 
 
 /// What looks like damage may be a feature that this version does not know.
 Result<> expect_known_features(const Object& super) {
-  const auto found = super.xattrs.find(xattr::super);
-  if (found == super.xattrs.end()) return {};
-  const auto record = format::decode<format::SuperRecord>(found->second);
-  if (record) return format::check_features(*record, false);
-  return record.error().code == ErrorCode::unsupported ? Result<>(std::unexpected(record.error())) : Result<>();
+  const auto record = super.optional<format::SuperRecord>(xattr::super);
+  if (!record && record.error().code == ErrorCode::unsupported) return std::unexpected(record.error());
+  return record && *record ? format::check_features(**record, false) : Result<>();
 }
 
 }  // namespace
@@ -149,8 +147,8 @@ void QueueIndex::add(const format::QueueItem& item) {
 
 bool QueueIndex::leads_to(Ino ino) const {
   if (inodes_.contains(ino)) return true;
-  const auto behind = ranges_.upper_bound(ino);
-  return behind != ranges_.begin() && ino < std::prev(behind)->second;
+  const auto next = ranges_.upper_bound(ino);
+  return next != ranges_.begin() && ino < std::prev(next)->second;
 }
 
 Result<> read_volume_facts(ObjectStore& store, Sink& sink, VolumeFacts& facts) {

@@ -44,7 +44,7 @@ Auth::Auth(options::CommandLine& program) {
   lccfs auth lccfs -p vms --make /etc/ceph/ceph.client.lccfs.keyring
 
 The key permits what mounts, collectors, checks and repairs of this volume need, and nothing else.
---id is who looks, and makes it: a client that may.)"});
+--id names the client that looks the pools up and makes the key: it must be one that may.)"});
   line.operand("CLIENT", options::text(client_), "the client's name, with or without \"client.\"",
                options::CommandLine::Operand::needed);
   options::add_address(line, address_);

@@ -41,7 +41,7 @@ Evict::Evict(options::CommandLine& program) {
 
 When it returns, nothing that the client still sends takes effect. What the client has not synced is lost.
 Its mount answers EIO until it is unmounted and mounted again; on a local volume its program is ended.
-A client that has died needs no evicting: whoever needs what it held fences it.)"});
+A client that has died needs no evicting: the next client that needs what it held fences it.)"});
   options::add_address(line, address_);
   line.group("Whom");
   line.option("--client", "NUMBER", options::number(client_, 1, UINT64_MAX), "as lccfs clients shows it");

@@ -74,7 +74,8 @@ void check_clients(Diagnosis& diagnosis, ObjectStore& store, Clock& clock) {
     if (client.since_seconds > clock.wall_time().seconds + some_seconds) add_word(fast, name);
   }
   if (!gone.empty()) {
-    diagnosis.warn("clients", "not seen now: " + gone, "if they are dead, whoever needs what they held fences them");
+    diagnosis.warn("clients", "not seen now: " + gone,
+                   "if they are dead, the next client that needs what they held fences them");
   } else {
     diagnosis.ok("clients", std::to_string(clients->size()) + " known, each that should live is seen");
   }
@@ -82,7 +83,7 @@ void check_clients(Diagnosis& diagnosis, ObjectStore& store, Clock& clock) {
     diagnosis.warn("clocks of clients", "began later than it is here now: " + fast, "let chrony or ntp keep the time");
 }
 
-/// One notify to all: who does not answer keeps collectors waiting.
+/// One notify to all: an instance that does not answer makes collectors wait.
 void check_answers(Diagnosis& diagnosis, ObjectStore& store) {
   const auto poll = poll_liveness(store, {});
   if (!poll) return diagnosis.fail("notify", poll.error().context, about_keys);

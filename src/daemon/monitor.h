@@ -26,7 +26,7 @@ void add_monitor_options(options::CommandLine& line, MonitorOptions& values);
 options::Store metrics_port(MonitorOptions& values);
 options::Store slow_ms(MonitorOptions& values);
 
-/// Who is looked at.
+/// The program that is looked at.
 struct Monitored {
   std::string program;     ///< "lccfs-fuse"
   std::string volume;      ///< VolumeAddress::source()

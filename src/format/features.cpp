@@ -25,12 +25,12 @@ std::optional<std::vector<std::uint64_t>> parse_version(std::string_view text) {
   const char* const end = at + text.size();
   for (;;) {
     std::uint64_t number = 0;
-    const auto [behind, error] = std::from_chars(at, end, number);
+    const auto [rest, error] = std::from_chars(at, end, number);
     if (error != std::errc{}) return std::nullopt;
     numbers.push_back(number);
-    if (behind == end) return numbers;
-    if (*behind != '.') return std::nullopt;
-    at = behind + 1;
+    if (rest == end) return numbers;
+    if (*rest != '.') return std::nullopt;
+    at = rest + 1;
   }
 }
 

@@ -57,9 +57,9 @@ inline constexpr std::uint32_t grace_default_seconds = 60;
 namespace feature {
 inline constexpr std::uint64_t space_units = 1;  // map blocks (m/) may be of record version 2
 inline constexpr std::uint64_t moves = 2;        // marked entries, and committed decisions
-inline constexpr std::uint64_t acls = 4;         // POSIX ACLs, which say who may do what, and change with the mode
+inline constexpr std::uint64_t acls = 4;         // POSIX ACLs, which change with the mode
 inline constexpr std::uint64_t locks = 8;        // locks of files between clients
-inline constexpr std::uint64_t openers = 16;     // who has a file open, and `taken` for whose pages are right
+inline constexpr std::uint64_t openers = 16;     // which clients have a file open, and `taken`: pages that are right
 inline constexpr std::uint64_t directory_leases = 32;  // directories that one client alone may change
 }  // namespace feature
 
@@ -198,7 +198,7 @@ struct DecisionRecord {
   bool operator==(const DecisionRecord&) const = default;
 };
 
-/// Who keeps the locks of a file (docs/LOCKS.md). The xattr stays as long as the inode.
+/// Where the locks of a file stand (docs/LOCKS.md). The xattr stays as long as the inode.
 struct LockStateRecord {
   enum class Kind : std::uint8_t {
     leased = 1,  ///< the token's instance, in its memory; nobody else has any
@@ -252,7 +252,7 @@ struct ProcessRecord {
   bool operator==(const ProcessRecord&) const = default;
 };
 
-/// Who may move a directory to another directory now; `rename` key on Super.
+/// The move that may move a directory to another directory now; `rename` key on Super.
 struct RenameLockRecord {
   enum class Kind : std::uint8_t { free = 1, held = 2 };
   Kind kind = Kind::free;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-//  a key that is over | object  | step                                               | stop here leaves
-//  -                  | Super   | nobody watches there: its record (fenced if gone)  | the key
-//  1                  | Inode.X | [remove opener] o/<the expired one>                | done
+//  the key of an opener | object  | step                                               | stop here leaves
+//  that does not watch  |         |                                                    |
+//  -                    | Super   | read its record; fence it if it is gone            | the key
+//  1                    | Inode.X | if it is expired: [remove opener] its key          | done
 #include "fs/announcements.h"
 
 #include <algorithm>

@@ -4,9 +4,9 @@
 // directory: none. setattr, one step for each kind, and 1 read for the answer:
 //
 //  # | object  | step                                                                | stop here leaves
-//  - | Inode.X | [change attr] mode, owner: guard `attr` as read; attr, ctime        | COMMIT of this part
-//    |         | also where it takes setuid and setgid bits away (chown, truncate);   |
-//    |         | an access ACL with the mode: guard its key as read, 1 read more      |
+//  - | Inode.X | [change attr] mode, owner, or setuid and setgid bits that a chown   | COMMIT of this part
+//    |         | or truncate clears: guard `attr` as read; attr, ctime; a mode with  |
+//    |         | an access ACL: guard its key as read, 1 read more                   |
 //  - | Inode.X | [set times] of anything but a regular file: blind, with ctime       | COMMIT of this part
 //  - |         | size and times of a regular file: under its lease (Files)           |
 #include "fs/mode_bits.h"

@@ -2,8 +2,8 @@
 //
 // copy_file_range. Objects that line up are copied by the store, the rest is read and written by us. In parts: for each
 // the source's gate is entered as a read and left before the target's is entered alone, so that copies in opposite
-// directions do not wait for each other. What else is done to the source meanwhile may be in the copy, or not; what is
-// cut off it may be zeros there.
+// directions do not wait for each other. Other changes to the source meanwhile may be in the copy or not; what is cut
+// off the source may be zeros in the copy.
 //
 //  copy | object   | step                                                       | stop here leaves
 //  1    | Data.S.* | write out what is buffered (write_buffer.cpp)              | the same as a write

@@ -10,7 +10,7 @@
 namespace lccfs {
 
 namespace {
-// Whoever looks for data mostly finds it in the first object: the questions double up to this many in flight.
+// Data is mostly found in the first object: the questions double up to this many in flight.
 constexpr std::size_t most_questions_in_flight = 16;
 }  // namespace
 

@@ -14,7 +14,7 @@ namespace lccfs {
 
 class DataMap {
  public:
-  /// From memory under the lease; else the inode is read, and whoever holds its lease stores its size first.
+  /// From memory under the lease; else the inode is read, and the holder of its lease stores its size first.
   static Result<DataMap> of(DataIo& io, FileNode& node);
 
   std::uint64_t size_bytes() const { return size_bytes_; }

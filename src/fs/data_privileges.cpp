@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// What a write, or a truncate at open, takes away. The kernel leaves it to the file system (FUSE_HANDLE_KILLPRIV_V2).
+// Privileges that a write, or a truncate at open, clears. The kernel leaves this to the file system
+// (FUSE_HANDLE_KILLPRIV_V2).
 //
 //  # | object  | step                                                                     | stop here leaves
-//  - | Inode.X | [change attr] before the data: guard `attr` as known; setuid, setgid and | the same bytes, without the
-//    |         | the capability's flag and key go; ctime                                  | privileges
+//  - | Inode.X | [change attr] before the data: guard `attr` as known; clear setuid,      | the same bytes, without the
+//    |         | setgid, and the capability's flag and key; ctime                         | privileges
 #include "fs/data_io.h"
 #include "fs/mode_bits.h"
 

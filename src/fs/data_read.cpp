@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 // Reading. With the lease, memory knows size and map: one store read for each mapped object touched, none for holes.
-// What is buffered is laid over what the store has: it is copied first, so that nothing is missed that reaches the store
-// meanwhile.
-// Without it, the inode as it was last read is a guess: bytes found where it says so are the file's; wherever it says
-// "end of file" or "hole", and wherever bytes are missing, the inode is read again, and the read starts over if it has
-// changed meanwhile (else a read beside a truncate returns zeros that never were).
+// What is buffered replaces what the store has. It is copied before the store is asked, so that bytes that reach the
+// store meanwhile are not missed.
+// Without the lease, the inode as it was last read is a guess. Bytes found where the inode says so are the file's.
+// Where it says "end of file" or "hole", and where bytes are missing, the inode is read again, and if it has changed,
+// the read starts over. (Else a read beside a truncate would return zeros that were never in the file.)
 #include <algorithm>
 #include <cstring>
 
@@ -126,7 +126,7 @@ struct ReadOp : std::enable_shared_from_this<ReadOp> {
     io.pool.post([op = shared_from_this()] { op->refresh_and_retry(); });
   }
 
-  /// On the pool: reads the inode again; unchanged under bytes that were missing, they are zeros; else starts over.
+  /// On the pool: reads the inode again. If it is unchanged, the missing bytes are zeros; if not, the read starts over.
   void refresh_and_retry() {
     using Ask = LeaseHolders::Ask;
     auto view = io.holders.read_current(node->ino, meets_end() ? Ask::for_reading : Ask::nobody);

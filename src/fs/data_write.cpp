@@ -6,13 +6,13 @@
 //  0      | Inode.X  | the lease (lease.cpp), once                  | my lease, until I am expired
 //  1      | Inode.X  | [store size, times, map] "may exist" bits of | bits that promise nothing
 //         |          | the objects, if not set                      |
-//  -      | memory   | buffered: the bytes; written out later, as   | the old bytes: no fsync covered the new ones
-//         |          | write_buffer.cpp has it, and no 2 and 3      |
+//  -      | memory   | if buffered: the bytes, instead of 2 and 3;  | the old bytes: no fsync covered the new ones
+//         |          | written out later (write_buffer.cpp)         |
 //  2      | Data.X.* | write (all extents together)                 | below the size: old, new or torn bytes, as on a
 //         |          |                                              | disk; past it: cut at the take-over
 //  -      | memory   | size and times, stored at fsync, flush,      | growth that no fsync covered is lost
 //         |          | release                                      |
-//  3      | Inode.X  | [store size, times, map] O_DSYNC: size and   | the same: the write is not answered yet
+//  3      | Inode.X  | [store size, times, map] O_DSYNC: size and   | as 2: the write has no answer yet
 //         |          | map, if dirty; O_SYNC: times too             |
 #include <fcntl.h>
 
@@ -224,8 +224,8 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
     finish(std::unexpected(cleaned ? *parts.error() : cleaned.error()));
   }
 
-  /// Leaves the gate first: dropping a page waits for a read of it, and that read may stand in the gate behind a
-  /// request that waits for this write.
+  /// Leaves the gate first: dropping a page waits for a read of it, and that read may wait in the gate for a request
+  /// that waits for this write.
   void finish(Result<std::size_t> result) {
     leave();
     if (alone) return done(std::move(result));

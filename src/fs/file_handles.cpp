@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Handles of files. A flush is what each close of a descriptor sends, a release the last.
+// Handles of files. The kernel sends a flush for each close of a descriptor, and a release after the last one.
 //
 //  open           | object   | step                                                | stop here leaves
-//  -              | Inode.X  | read; another holds the lease: it stores its size   |
-//                 |          | first, or has expired                               |
-//  1              | Inode.X  | O_TRUNC: privileges go (data_privileges.cpp)        | all bytes, and no setuid bit
+//  -              | Inode.X  | read; if another instance holds the lease, it       |
+//                 |          | stores its size first, or is expired                |
+//  1              | Inode.X  | O_TRUNC: clear privileges (data_privileges.cpp)     | all bytes, and no setuid bit
 //  2, 3           |          | O_TRUNC: truncate to 0 (truncate.cpp)               |
-//  after          |          | a holder has expired: take over, release (lease.cpp)|
+//  later          |          | the holder is expired: take over, release, both in  |
+//                 |          | lease.cpp                                           |
 //
 //  fsync          | object   | step                                                | stop here leaves
-//  0              | Data.X.* | write out what is buffered                          | the same: it is not answered yet
-//  1              | Inode.X  | store (file_node.cpp): size, believed bits and, but | the same: it is not answered yet
-//                 |          | for fdatasync, times, if dirty                      |
+//  0              | Data.X.* | write out what is buffered                          | nothing is promised: the fsync
+//                 |          |                                                     | has no answer yet
+//  1              | Inode.X  | store what is dirty (file_node.cpp): size, believed | the same
+//                 |          | bits and, except for fdatasync, times               |
 //
 //  flush, release | object   | step                                                | stop here leaves
 //  0              | Data.X.* | write out what is buffered                          | what no fsync covered is lost
-//  1              | Inode.X  | another handle writes: store, if dirty; if none     | growth that no fsync covered is lost
+//  1              | Inode.X  | another handle writes: store what is dirty; none    | growth that no fsync covered is lost
 //                 |          | does: release the lease, if it is held              |
 #include "base/log.h"
 #include "format/object_names.h"
@@ -112,8 +114,8 @@ Result<> Files::refresh(FileNode& node) {
   return {};
 }
 
-/// Under a lock nothing is dropped behind a program's back: what others have done before is seen by then, and a kernel
-/// that is told to drop a size while it asks for it goes on with the one that it had (docs/DATA.md section 12).
+/// Under a lock the kernel drops nothing: earlier changes of others were seen when the lock was granted, and a kernel
+/// that is told to drop a size while it asks for it continues with the old size (docs/DATA.md section 12).
 bool Files::is_put_off_by_lock(Ino ino) {
   auto node = open_files_.existing(ino);
   if (!node) return false;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Each step guards a whole value that never comes back; after a failed guard the inode is read, and tells whether the
-// step was applied.
+// Each step guards a whole value that never comes back. If a guard fails, the inode is read: it tells whether the step
+// was applied.
 //
 //  lock           | object  | step                                                    | stop here leaves
 //  1 (alone)      | Inode.X | [lease locks] guard `locks` as read; `locks` =          | a lease without locks, until I
-//                 |         | leased(me, n), own key and those of the expired go      | am expired, or give it away
+//                 |         | leased(me, n); remove own key and those of expired ones | am expired, or share it
 //  1 (others)     | Inode.X | [lock] guard `locks` as known; `locks` = shared(me, n), | my lock, until I am expired
-//                 |         | own key = mine with the new one, those of the expired   |
-//                 |         | go                                                      |
+//                 |         | own key = my locks with the new one; remove those of    |
+//                 |         | expired instances                                       |
 //
 //  unlock         | object  | step                                                    | stop here leaves
 //  1              | Inode.X | [unlock] guard own key as written; own key = what is    | my lock, until I am expired, or

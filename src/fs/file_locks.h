@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 // The locks of one file, of this client's owners and, as far as they are known, of all others (docs/LOCKS.md sections 1
-// and 2). The step table is on top of file_locks.cpp. Blocks on the store, and on no other client: whoever is in the
-// way is named to the caller. Not for completions, nor for the thread that receives requests.
+// and 2). The step table is on top of file_locks.cpp. Blocks on the store, and on no other client: the caller is told
+// which client has a lock in conflict. Not for completions, nor for the thread that receives requests.
 #pragma once
 
 #include <atomic>
@@ -99,7 +99,7 @@ class FileLocks {
   const Ino ino_;
   Instance& instance_;
   std::atomic<bool> is_used_ = false, is_held_ = false;
-  Mutex mutex_;  // held over the store's answers: one step in flight
+  Mutex mutex_;  // held until the store answers: one step in flight
   LockTable table_ GUARDED_BY(mutex_);
   /// As of the last read or own step; nullopt: not known.
   std::optional<Bytes> state_ GUARDED_BY(mutex_);

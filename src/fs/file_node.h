@@ -4,8 +4,8 @@
 // that are still to be stored (docs/DATA.md section 2).
 //
 // Locks, in this order: the gate; `step_mutex` (lease.h); the table of open files (open_files.h); `mutex`, never held
-// over a step; `KernelView::mutex_` (not `cache_mutex_`, which comes before all short locks). docs/ARCHITECTURE.md has
-// all of them.
+// during a step; `KernelView::mutex_` (not `cache_mutex_`, which comes before all short locks). docs/ARCHITECTURE.md
+// has all of them.
 #pragma once
 
 #include <atomic>
@@ -64,7 +64,7 @@ class FileNode final : public Lease {
   /// When the mode, owner and flags were read that are known: they change without the lease.
   std::chrono::nanoseconds attr_sent GUARDED_BY(mutex){0};
 
-  // -- who uses it
+  // -- handles and opens that use it
   std::uint64_t last_write_end GUARDED_BY(mutex) = 0;  // where a sequential writer continues
   unsigned handles GUARDED_BY(mutex) = 0, writers GUARDED_BY(mutex) = 0;
   unsigned openings GUARDED_BY(mutex) = 0;          // opens that have begun: they are going to read the inode
@@ -112,8 +112,8 @@ class FileNode final : public Lease {
   void set_units_there(ObjectIndex index, std::uint64_t units) REQUIRES(mutex);
   /// Stores what is buffered; and size, times and believed map bits if they are dirty. 0 steps if nothing is.
   Result<> store_dirty(bool with_times) EXCLUDES(step_mutex, mutex);
-  /// Releases the lease to another client: the same step tells it who has the file open here. The caller is alone in
-  /// the gate.
+  /// Releases the lease to another client: the same step tells it that the file is open here, if it is. The caller is
+  /// alone in the gate.
   Result<> release_to_another() EXCLUDES(step_mutex, mutex);
   /// Releases the lease, though bytes may be lost that cannot be stored: the programs that have the file open here are
   /// told so. The caller is alone in the gate.

@@ -84,7 +84,7 @@ class Files {
   /// Sets what is of files, leases and locks.
   void count(MountCounts& counts) const;
   void set_kernel_cache(KernelCache* cache) { kernel_.set(cache); }
-  /// Who answers questions about directories. Returns when the last one is no longer running.
+  /// The function that answers questions about directories. Returns when the last one is no longer running.
   void set_directory_handler(Instance::QuestionHandler handler) { directory_handler_.set(std::move(handler)); }
   Result<> release_everything();
   /// Other instances get no answer from now on; what they have asked for is done when it returns.

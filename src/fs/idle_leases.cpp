@@ -4,7 +4,7 @@
 //  0          | Data.X.* | write out what is buffered (write_buffer.cpp)          | what no fsync covered is lost
 //  1          | Inode.X  | [release lease] (lease.cpp)                            | done
 //
-// Before it: my lease, and a file of which the store has less than was answered; taken over when I have expired.
+// Before 0, the store has my lease, and less of the file than was answered. If I expire, the lease is taken over.
 #include "fs/idle_leases.h"
 
 #include <algorithm>
@@ -60,7 +60,7 @@ bool IdleLeases::see_to(const OpenFiles::Node& node) {
     if (!node->is_idle()) return false;
     if (!node->idle_since) node->idle_since = now;
     ++kept_;
-    // Its release may stand in line behind objects that do not answer: what is dirty does not wait with it.
+    // Its release may wait for objects that do not answer: what is dirty does not wait with it.
     if (node->release_is_posted && node->dirty_since) return false;
   }
   begin_release(node, now - released_after);
@@ -100,7 +100,7 @@ void IdleLeases::release(FileNode& node) {
   node.release_is_posted = false;
 }
 
-/// It is tried again; until nobody is to be expected any more who would be told of the error.
+/// It is tried again, until no program is to be expected any more that could be told of the error.
 void IdleLeases::not_released(FileNode& node, const Error& why) {
   log::error(format::inode_object(node.ino) + ": storing it after it was closed: " + why.context);
   const auto now = instance_.clock().elapsed();

@@ -36,7 +36,8 @@ class IdleLeases {
   Result<> release_all();
 
  private:
-  /// Each may wait for an object that does not answer. What is idle behind them is released when somebody asks for it.
+  /// Each may wait for an object that does not answer. If all do, other idle leases are released only when another
+  /// client asks for them.
   static constexpr unsigned most_releases = 32;
 
   void begin_release(const OpenFiles::Node& node, std::chrono::nanoseconds idle_until);

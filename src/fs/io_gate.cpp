@@ -32,8 +32,8 @@ void IoGate::leave(Kind kind, ByteRange range) {
 void IoGate::end_write(const ByteRange& range) {
   writes_.erase(std::ranges::find(writes_, range));
   // It was let in before all of them that it overlaps: nothing passes those.
-  for (Waiter& behind : line_) {
-    if (behind.kind == Kind::write && range.overlaps(behind.range)) --behind.overlapped;
+  for (Waiter& later : line_) {
+    if (later.kind == Kind::write && range.overlaps(later.range)) --later.overlapped;
   }
 }
 

@@ -176,8 +176,8 @@ void KernelView::drop_pages_later(Ino ino) {
   page_threads_.post([this, ino] { drop_pages(ino); });
 }
 
-/// Counted before it is known whether it may go: who forbids it first, and then waits, has it behind him. The attributes
-/// wait for no page. One thread drops the pages of a file.
+/// Counted before `may_go` is asked: a thread that forbids it first, and then waits, waits for this one, too. The
+/// attributes wait for no page. One thread drops the pages of a file.
 void KernelView::changed_elsewhere(Ino ino, const std::function<bool()>& may_go) {
   {
     const Lock lock(mutex_);

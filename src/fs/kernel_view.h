@@ -93,7 +93,7 @@ class KernelView {
 
   std::shared_mutex cache_mutex_;  // shared by calls to the kernel; exclusive where it is set or taken away
   KernelCache* cache_ = nullptr;
-  Mutex mutex_;  // never held over a call
+  Mutex mutex_;  // never held during a call
   std::unordered_map<Ino, Told> told_ GUARDED_BY(mutex_);
   std::unordered_map<Ino, Pages> pages_ GUARDED_BY(mutex_);
   // changed_elsewhere

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Every step guards "lease is mine", "lease is the old one" or the version: after a failed guard the inode is read.
+// Every step guards "lease is mine", "lease is the old one" or the version. If a guard fails, the inode is read again.
 //
 //  take       | object   | step                                                   | stop here leaves
 //  1          | Inode.X  | [take lease] guard lease absent, version as read;      | my lease, until I am expired
-//             |          | lease = me, taken = a new token. The read tells the    |
-//             |          | openers, too: one that comes later changes the version |
+//             |          | lease = me, taken = a new token. (The read has found   |
+//             |          | the openers; a later one changes the version.)         |
 //
 //  take over  | object   | step                                                   | stop here leaves
-//  0          | Super    | the old holder has expired (fenced if gone); fences    |
-//             |          | synced                                                 |
-//  1          | Inode.X  | [take over lease] guard lease = old; lease = me,       | bytes past the size: 2 of the next
-//             |          | fence = the counter (taken stays: nobody has believed  |
-//             |          | in bytes under it while the lease was held)            |
+//  0          | Super    | the old holder is expired (fenced first if it is       |
+//             |          | gone); sync fences                                     |
+//  1          | Inode.X  | [take over lease] guard lease = old; lease = me,       | bytes past the size: the next take-over
+//             |          | fence = the counter (taken stays: while the lease was  | cuts them
+//             |          | held, no client took pages under it for right)         |
 //  2          | Inode.X  | read size and map anew                                 | the same
 //  3          | Data.X.* | cut the boundary object, remove mapped ones past it    | the same
 //
@@ -34,7 +34,7 @@ Result<Inode> Lease::read() const {
                     {.map = InodeParts::Map::whole, .openers = instance_.super().has(format::feature::openers)});
 }
 
-/// A mount from before the upgrade goes on with what it finds: else others would take old pages for right.
+/// A mount that began before the upgrade renews a `taken` that it finds: else others would take old pages for right.
 std::optional<Token> Lease::next_taken(const Inode& read) const {
   const bool has_it = read.taken || (read.is_regular() && instance_.super().has(format::feature::openers));
   return has_it ? std::optional(instance_.next_token()) : std::nullopt;

@@ -19,10 +19,10 @@ class Lease {
   Lease& operator=(const Lease&) = delete;
 
   const Ino ino;
-  /// Held over the store's answer to a step that takes or releases the lease, or stores what it covers: one such step
-  /// in flight per inode. Not for completions, nor for the thread that receives requests.
+  /// Held during a step that takes or releases the lease, or stores what it covers: one such step in flight per inode.
+  /// Not for completions, nor for the thread that receives requests.
   Mutex step_mutex;
-  mutable Mutex mutex;  // after step_mutex; held over no step
+  mutable Mutex mutex;  // after step_mutex; held during no step
   bool lease_held GUARDED_BY(mutex) = false;
   /// Another client had the present lease before, or has opened the file since: it may read what is stored at any time.
   bool is_shared GUARDED_BY(mutex) = false;
@@ -42,14 +42,15 @@ class Lease {
   Result<> release() EXCLUDES(step_mutex, mutex);
 
  protected:
-  /// The lease is ours in the store, and this is the inode. What it covers has not changed since that stamp; one that is
-  /// not known: its last holder may have left something behind. From now on memory is the truth, unless this fails.
+  /// The lease is ours in the store, and this is the inode. What it covers has not changed since that stamp. If the
+  /// stamp is not known, the last holder may have left bytes past the end. From now on memory is the truth, unless this
+  /// fails.
   virtual Result<> taken(Inode inode, const objects::BytesStamp& unchanged_since) REQUIRES(step_mutex)
       EXCLUDES(mutex) = 0;
   /// The step that stores what is still to be stored, and removes the lease.
   virtual Result<MetaTxn> release_step() REQUIRES(step_mutex) EXCLUDES(mutex) = 0;
-  /// It left the inode at that version. 0: not known, and perhaps it was an earlier run, or another client has taken it
-  /// over.
+  /// It left the inode at that version. 0: not known; perhaps an earlier run of the step did it, or another client has
+  /// taken the lease over.
   virtual void released(std::uint64_t version) REQUIRES(step_mutex, mutex) = 0;
 
   Instance& instance_;

@@ -19,8 +19,8 @@ constexpr std::chrono::seconds brief_time_out{2};
 constexpr std::chrono::seconds brief_wait{3};
 /// All that a lookup or a page of a listing waits for holders.
 constexpr std::chrono::seconds names_wait{1};
-/// A holder that is at work says so after half a second: who has less time to wait does not ask, and takes no silence
-/// for an answer.
+/// A holder that is at work says so after half a second: a caller that has less time does not ask, so that it never
+/// takes too short a wait for silence.
 constexpr std::chrono::milliseconds least_wait{600};
 constexpr Ino all_of_them{};
 constexpr std::chrono::seconds silence_remembered_for{5};

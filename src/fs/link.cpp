@@ -3,21 +3,20 @@
 // link (X, P, name): 3 writes and the read of the answer, one after the other.
 //
 //  # | object     | step                                                       | stop here leaves
-//  0 | Data.X.*,  | only if an instance holds the lease of X: it writes out    | an X of which more is stored
-//    | Inode.X    | what is buffered, and its size (file_node.cpp), if it      |
-//    |            | answers within seconds                                     |
+//  0 | Data.X.*,  | only if an instance holds the lease of X, and answers      | an X of which more is stored
+//    | Inode.X    | within seconds: it writes out what is buffered, and stores |
+//    |            | the size (file_node.cpp)                                   |
 //  0 | Session.me | [log queue items] inode item X                             | an item that finds nothing to do
-//  1 | Inode.X    | [add link] guard live, attr as read, and the lease absent  | a count and a back-pointer too many,
-//    |            | if 0 found none; nlink + 1, ctime; back-pointer (P, token) | which a collector corrects, from the
-//    |            |                                                            | item
+//  1 | Inode.X    | [add link] guard live, attr as read, and the lease absent  | nlink and back-pointers too many: a
+//    |            | if 0 found none; nlink + 1, ctime; back-pointer (P, token) | collector corrects both, from the item
 //  2 | Inode.P    | [insert entry] guard open(P), the name absent; set both    | COMMIT
 //    |            | keys; times                                                |
-//  3 | Inode.X    | [take back link] only if 2 was refused: nlink - 1, without | before it: as after 1
+//  3 | Inode.X    | [take back link] only if 2 was refused: nlink - 1, remove  | as after 0
 //    |            | that back-pointer                                          |
 //
-// While it runs, and as long as X may point to P without a name there, P is not removed: a collector asks
-// (docs/PROTOCOL.md section 5). X cannot die after 1 either, whatever becomes of its other names: the back-pointer is
-// not retired before this operation is.
+// While the link runs, and as long as X may point to P without a name there, no collector removes P: it asks this
+// client first (docs/PROTOCOL.md section 5). After 1, X cannot die either, even if it loses its other names: the
+// back-pointer is not retired before this operation is.
 #include "base/log.h"
 #include "fs/namespace.h"
 
@@ -53,8 +52,8 @@ class Namespace::Link {
 
 namespace {
 
-/// Whoever came by a path that leads elsewhere by now is told `stale`: the kernel looks it up again. Who has it open may
-/// have come by the descriptor, for which there is nothing to look up.
+/// A caller that came by a path that leads elsewhere by now is told `stale`: the kernel looks the path up again. One
+/// that has it open may have come by the descriptor, for which there is nothing to look up.
 Result<> check_linkable(const Inode& inode, bool is_open) {
   const auto object = format::inode_object(inode.ino);
   if (inode.is_directory()) return failure(ErrorCode::not_permitted, object + ": a directory has one name");

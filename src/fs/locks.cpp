@@ -133,8 +133,8 @@ void Locks::wait_for_others_of(Ino ino, std::uint64_t number) {
   });
 }
 
-/// What others have done under their locks is to be seen under this one. It may have to wait for who writes the file: a
-/// caller who does not wait so long has no lock, unless he had one before.
+/// What others have done under their locks has to be seen under this one. This may have to wait for the client that
+/// writes the file: a caller that does not wait so long has no lock, unless it had one before.
 void Locks::refresh(const WaitRef& wait, const Tried& granted, std::uint64_t number) {
   auto done = refresh_(*wait->node);
   wait_for_others_of(wait->node->ino, number);
@@ -349,7 +349,7 @@ void Locks::tick() {
       if (wait->is_refreshing && wait->give_up_at && now >= *wait->give_up_at) late.push_back(wait);
     }
   }
-  for (const auto& wait : late) finish(wait, failure(ErrorCode::would_block, "who writes the file does not answer"));
+  for (const auto& wait : late) finish(wait, failure(ErrorCode::would_block, "the file's writer does not answer"));
   wake(everywhere);
 }
 

@@ -123,7 +123,7 @@ class Locks {
   std::list<WaitRef> waits_ GUARDED_BY(mutex_);  // in the order in which they came
   std::map<std::pair<InstanceId, Ino>, Pursuit> pursuits_ GUARDED_BY(mutex_);
   std::map<InstanceId, std::chrono::nanoseconds> heard_ GUARDED_BY(mutex_);
-  std::set<std::pair<InstanceId, Ino>> told_by_ GUARDED_BY(mutex_);  // who tells when locks of that file are dropped
+  std::set<std::pair<InstanceId, Ino>> told_by_ GUARDED_BY(mutex_);  // clients that tell of dropped locks of that file
   std::map<Ino, std::set<std::uint64_t>> refreshes_ GUARDED_BY(mutex_);  // under way
   std::uint64_t last_refresh_ GUARDED_BY(mutex_) = 0;
   std::condition_variable refreshed_;

@@ -8,10 +8,10 @@
 //    | Inode.X    | buffered of X, and its size, as in rename.cpp           | stored
 //  0 | Session.me | [log queue items] item X, directory items P1 and P2     | items that find nothing to do: a
 //    |            | where none is relied on, in one write                   | collector drops them
-//  L | Super      | X is a directory: [take rename lock] (rename_lock.h)    | the lock is held: taken over by whoever
-//    |            |                                                         | wants it, after 10 s
-//  - | Inode.*    | X is a directory: up from P2, by the rule for readers   |
-//    |            | of marks. X on the way: invalid                         |
+//  L | Super      | X is a directory: [take rename lock] (rename_lock.h)    | the lock is held: the next move of a
+//    |            |                                                         | directory takes it over, after 10 s
+//  - | Inode.*    | X is a directory: walk up from P2, by the reader rule   |
+//    |            | (PROTOCOL section 6). X on the way: invalid             |
 //  S | Inode.Y    | a directory Y: [seal] with t, as in rmdir               | both names, and Y sealed: settled as in
 //    |            |                                                         | rmdir
 //  1 | Inode.X    | [point to directory] guard live; back-pointer to P2;    | a back-pointer too many: recount drops
@@ -19,20 +19,21 @@
 //  2 | Inode.P1   | [mark entry] guard old's whole value; the same with     | both as they were, and a mark: the next
 //    |            | mark(t, P2), in the entry and in the reverse key        | change of old settles it, else recount,
 //    |            |                                                         | from item X
-//  3 | Inode.P2   | [move entry in] guard open(P2), x/t absent, new as      | COMMIT. old is absent to all who read by
-//    |            | read; set both keys; Y replaced: set d/Y/t; x/t =       | the mark. Settled as after 2, or from
-//    |            | committed(P1, old); times. X is a directory, and there  | x/t, by a collector. Y as in rename.cpp
+//  3 | Inode.P2   | [move entry in] guard open(P2), x/t absent, new as      | COMMIT. By the reader rule, old is
+//    |            | read; set both keys; Y replaced: set d/Y/t; x/t =       | absent. Settled as after 2, or from x/t,
+//    |            | committed(P1, old); times. X is a directory, and there  | by a collector. Y as in rename.cpp
 //    |            | is no Y: nsub + 1, guarded. Only nsub changed: 3 again  |
 //  4 | Inode.P1   | [move entry out] guard the marked entry; remove both    | x/t, which a collector drops
 //    |            | keys; set d/X/t; times. X is a directory: nsub - 1,     |
 //    |            | guarded. Only nsub has changed: 4 again                 |
 //  5 | Inode.P2   | [remove decision] x/t; after the answer, once 4 is      | done; recount drops the back-pointer to
 //    |            | decided                                                 | P1, from d/X/t
-//  U | Super      | X is a directory: [release rename lock]                 | done: nothing but the lock was left
+//  U | Super      | X is a directory: [release rename lock]                 | done
 //  6 | Inode.Y    | a file Y: [change attr] as in unlink; a directory Y:    | as in unlink; a directory: as in rmdir
 //    |            | dead, left to recount                                   |
 //
-// 3 not applied: another instance has cancelled it, or P2 or new have changed. Then all starts over, or fails:
+// 3 not applied: another instance has cancelled it, or P2 or new have changed. Then the operation starts over, or
+// fails:
 //
 //  # | object     | step                                                    | stop here leaves
 //  3'| Inode.P1   | [clear mark] guard the marked entry                     | as after 1, and perhaps x/t, which a
@@ -41,17 +42,17 @@
 //    |            | not                                                     |
 //  S'| Inode.Y    | [unseal] guard sealed(t)                                | as after 0
 //  U'| Super      | [release rename lock]                                   | as after 0
-//  5'| Inode.X    | [drop back-pointer] if it fails                         | as after 0
+//  5'| Inode.X    | [drop back-pointer] if the operation fails              | as after 0
 //
-// What became of 3 is not known: the mark, the seal and the lock stay. Whoever wants the lock next cancels x/t first, or
-// finds that 3 was applied.
+// The outcome of 3 is not known: the mark, the seal and the lock stay. The next instance that wants the lock cancels
+// x/t first, or finds that 3 was applied.
 //
-// Why no directory ends below itself: a move that commits with t has walked up after L. Between its L and its 3 no other
-// directory has moved: who takes the lock from it has decided t before, and one from whom it took the lock was decided
-// before L. So what the walk has shown is so at the commit.
+// Why no directory ends below itself: a move that commits with t has walked up after L. Between its L and its 3 no
+// other directory has moved: a move that takes the lock from it has decided t before, and a move from which it took the
+// lock was decided before L. So what the walk has found still holds at the commit.
 //
-// How others read and settle the mark: src/reclaim/settle.h. Each try has a token of its own: whoever settles the mark
-// of an earlier one takes away no later one. The back-pointer is there for all tries with that X. While X points to P2
+// How other instances read and settle the mark: src/reclaim/settle.h. Each try has a token of its own: so settling the
+// mark of an earlier try never removes a later one. The back-pointer serves all tries with that X. While X points to P2
 // without a name there, P2 is not removed (docs/PROTOCOL.md section 5). The same inode under both names: no step,
 // success if old, read again, is unchanged.
 #include "base/log.h"
@@ -205,7 +206,7 @@ void Namespace::Move::withdraw(const txn::Entry& marked) {
   const auto cleared = instance_.run(txn::clear_mark(from_, marked));
   const auto removed = instance_.run_repeatable(txn::remove_decision(to_.directory, marked.record.mark->token));
   if (!done_or_gone(cleared) || !done_or_gone(removed))
-    log::warning(describe(from_) + ": its mark is left to whoever comes next");
+    log::warning(describe(from_) + ": its mark is left to the next change of the name");
   metadata_.inodes.drop(from_.directory);
 }
 

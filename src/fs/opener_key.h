@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Of one file that is open here: the key o/<me> on its inode object, which tells whoever takes the write lease that
-// this client is to be told of changes (docs/DATA.md section 12). Memory only; opener_keys.h does the steps. Any
+// Of one file that is open here: the key o/<me> on its inode object, which says to the next holder of the write lease
+// that this client is to be told of changes (docs/DATA.md section 12). Memory only; opener_keys.h does the steps. Any
 // thread; nothing blocks.
 #pragma once
 
@@ -26,7 +26,7 @@ class OpenerKey {
   enum class Todo {
     nothing,
     add,        ///< the key; followed by `added`
-    introduce,  ///< the key stands: who holds the lease is to be told
+    introduce,  ///< the key stands: the holder of the lease is to be told
     remove,
   };
   /// What is due now; anything but `nothing` is followed by `ended`.

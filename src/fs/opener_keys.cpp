@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 //  open   | object   | step, a second after the open                              | stop here leaves
-//  1      | Inode.X  | [add opener] o/<me>; where the file has no `taken`: guard  | a key: void once I am expired; a
-//         |          | that, and set it                                           | holder that asks is told that it is
-//         |          |                                                            | not open, and the key goes
-//  2      | Inode.X  | read: another holds the lease: it is asked (file_opened)   | the same: that one tells nothing, the
-//         |          |                                                            | next one does
-//  -      | memory   | pages and attributes go, unless they are right             |
+//  1      | Inode.X  | [add opener] o/<me>; if the file has no `taken`: guard     | a key: void once I am expired. If I
+//         |          | that, and set it                                           | live, a holder that tells me hears
+//         |          |                                                            | "not open", and I remove the key
+//  2      | Inode.X  | read; if another instance holds the lease, ask it          | the same: this holder does not know
+//         |          | (file_opened)                                              | me, the next one does
+//  -      | memory   | drop pages and attributes, unless they are right           |
 //
 //  close  | object   | step, a second after the last close                        | stop here leaves
-//  1      | Inode.X  | [remove opener] o/<me>; nobody waits for it                | a key, as above
+//  1      | Inode.X  | [remove opener] o/<me>; no request waits for it            | a key, as above
 //
-// Without the feature `openers`, and on a read-only mount: nothing. [release lease] adds the key, too, where the file
-// stays open (file_node.cpp). Keys of others, once they are expired, go by whoever would tell them (announcements.cpp).
+// Without the feature `openers`, and on a read-only mount, there are no such steps. [release lease] adds the key, too,
+// if the file stays open (file_node.cpp). The key of an expired instance is removed by the next one that would tell it
+// of a change (announcements.cpp).
 #include "fs/opener_keys.h"
 
 #include <algorithm>

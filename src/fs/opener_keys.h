@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Writes and removes the keys that say which clients have a file open (docs/DATA.md section 12), behind all requests.
-// The step table is on top of opener_keys.cpp. Any thread; nothing blocks, but `end`.
+// Writes and removes the keys that say which clients have a file open (docs/DATA.md section 12). No request waits for
+// it. The step table is on top of opener_keys.cpp. Any thread; nothing blocks, but `end`.
 #pragma once
 
 #include <functional>

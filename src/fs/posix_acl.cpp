@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 // POSIX ACLs, the extended attributes system.posix_acl_access and system.posix_acl_default: get 1 read, none if memory
-// knows that there is none; set and remove 1 write. Who may do what by them the kernel decides; that the mode and the
-// access ACL say the same is seen to here, and in [change attr] for chmod (inodes.cpp).
+// knows that there is none; set and remove 1 write. The kernel decides by them which access is allowed. That the mode
+// and the access ACL agree is ensured here, and in [change attr] for chmod (inodes.cpp).
 //
 //  # | object  | step                                                                                        | then
 //  - | Inode.X | [set user attribute] guard `attr` as known; the key, its flag, ctime; an access ACL's mode  | COMMIT
-//  - | Inode.X | [change attr] remove, and an access ACL that a mode says as well: guard `attr` as known;    | COMMIT
-//    |         | the mode, ctime; the flag and its key go                                                    |
+//  - | Inode.X | [change attr] to remove one, or to set an access ACL that says no more than a mode: guard   | COMMIT
+//    |         | `attr` as known; the mode, ctime; remove the flag and its key                               |
 //
-// Programs that know no ACL would neither keep them in step nor keep anybody out: on a volume that has not the feature
-// nobody sets one. One that is there all the same was set after `lccfs upgrade`: chmod changes it, and new inodes
-// inherit it, whatever this instance knew when it started.
+// Programs that know no ACLs would neither keep them in agreement with the mode, nor enforce them: so on a volume
+// without the feature none is set. If there is one all the same, it was set after `lccfs upgrade`: chmod changes it,
+// and new inodes inherit it, also where this instance began before the upgrade.
 #include "fs/mode_bits.h"
 #include "fs/namespace.h"
 

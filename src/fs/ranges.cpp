@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// fallocate: room past the end, holes, zeros. Many objects go in parts, each alone in the gate: others get in between.
+// fallocate: room past the end, holes, zeros. Many objects are changed in parts, each alone in the gate: other requests
+// run between the parts.
 //
 //  punch, zero | object   | step                                                   | stop here leaves
 //  0           | Data.X.* | write out what is buffered (write_buffer.cpp)          | the same as a write
 //  1           | Inode.X  | the lease (lease.cpp), privileges (data_privileges.cpp)| my lease, no setuid bit
-//  2           | Data.X.* | below the size: remove whole ones that may exist, zero | old bytes or zeros, as on a
-//              |          | parts of others                                        | disk
+//  2           | Data.X.* | below the size: remove whole objects that may exist,   | old bytes or zeros, as on a
+//              |          | zero parts of others                                   | disk
 //  3           | Inode.X  | [store size, times, map] if 2 left out an object: a    | the same
 //              |          | holder that was evicted learns of it                   |
 //  -           | memory   | "believed there" bits and times, stored later          | bits of objects that are gone
@@ -15,7 +16,7 @@
 //  room        | object   | step                                                   | stop here leaves
 //  0           | -        | the store tells how much room there is                 | nothing
 //  1           | Inode.X  | the lease, privileges                                  | my lease, no setuid bit
-//  2           | Inode.X  | but with KEEP_SIZE: grow (truncate.cpp)                | done
+//  2           | Inode.X  | without KEEP_SIZE: grow (truncate.cpp)                 | done
 #include <fcntl.h>
 
 #include <algorithm>
@@ -158,7 +159,7 @@ Result<bool> zero_and_note(FileNode& node, ByteRange range) {
   return continues;
 }
 
-/// `grows`: the file ends behind them at least, as soon as they are zeros.
+/// `grows`: once they are zeros, the file ends at their end or later.
 Result<> zero_in_parts(DataIo& io, FileNode& node, const Caller& caller, ByteRange range, bool grows) {
   const auto object_size = io.instance.super().object_size_bytes;
   for (bool continues = true; continues && range.begin < range.end;) {

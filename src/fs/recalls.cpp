@@ -24,7 +24,7 @@ bool only_stores(const Question& question) {
   return question.kind == Question::Kind::store_attributes || question.kind == Question::Kind::file_opened;
 }
 
-/// An asker who only looks is not kept waiting by bytes that cannot be stored, nor are they lost for it.
+/// An asker that only reads does not wait for bytes that cannot be stored, and they are not lost for it.
 bool is_told_what_is_stored(const Question& question, const FileNode& node, const Error& why_not_more) {
   return only_stores(question) && node.buffer->is_failing() && why_not_more.code != ErrorCode::fenced;
 }
@@ -114,7 +114,7 @@ void Recalls::begin(const Question& question) {
   });
 }
 
-/// Who asks from now on waits for the next work.
+/// Later questions wait for the next work.
 void Recalls::take_no_more(const Question& question) {
   const Lock lock(mutex_);
   under_way_.at(key_of(question)).first->may_be_joined = false;

@@ -70,7 +70,7 @@ void RenameLock::release() {
   is_held_ = false;
   const auto released = instance_.run_repeatable(txn::release_rename_lock(mine_));
   if (released || released.error().code == ErrorCode::guard_failed) return;
-  log::warning("the rename lock is left to whoever wants it next: " + released.error().context);
+  log::warning("the rename lock is left to the next move that wants it: " + released.error().context);
 }
 
 }  // namespace lccfs

@@ -4,21 +4,21 @@
 //
 //  # | object     | step                                                    | stop here leaves
 //  - | Inode.X    | read version and entries; [clear dangling entry] of     |
-//    |            | dangling ones; any left -> re-read the name unchanged   |
-//    |            | -> not empty                                            |
+//    |            | dangling ones. Others are left, and the name, read      |
+//    |            | again, is unchanged: not empty                          |
 //  0 | Session.me | [log queue items] items X and directory P, in one write | items that find nothing to do: a
 //    |            |                                                         | collector drops them
 //  1 | Inode.X    | [seal] guard that version; state = sealed(t, P, name)   | X has its name, is empty, and takes no
 //    |            |                                                         | names. The next insert into X, rmdir or
-//    |            |                                                         | replacement of X settles it: X is live
-//    |            |                                                         | again. Else a collector does, from item X
+//    |            |                                                         | replacement of X settles the seal, or a
+//    |            |                                                         | collector, from item X: X is live again
 //  2 | Inode.P    | [remove entry] guard the entry's whole value, x/t       | COMMIT. X sealed, without a name: stale.
 //    |            | absent; remove both keys; set d/X/t; nsub - 1, guarded; | A collector marks it dead and removes it,
 //    |            | times                                                   | from item X or d/X/t
 //  3 | Inode.X    | dead: left to recount                                   |
 //
-// 2 certainly not applied: 2 again if only nsub has changed. Else the seal is taken back; if another instance has
-// cancelled it, or the name has changed, all starts over.
+// 2 certainly not applied: if only nsub has changed, 2 again. Otherwise the seal is taken back; and if another instance
+// had cancelled it, or the name has changed, the operation starts over.
 //
 //  # | object     | step                                                    | stop here leaves
 //  3'| Inode.X    | [unseal] guard sealed(t)                                | as after 0, and perhaps x/t, which a
@@ -26,7 +26,7 @@
 //  4'| Inode.P    | [remove decision] the own x/t, whether it is there or   | as after 0
 //    |            | not                                                     |
 //
-// What became of 2 is not known (fenced meanwhile, for example): the seal stays, as after 1 or 2.
+// The outcome of 2 is not known (the client was fenced, for example): the seal stays, as after 1 or 2.
 #include "fs/namespace.h"
 
 namespace lccfs {

@@ -7,7 +7,7 @@
 // clear a dangling name (P, name -> X, which is gone or dead; invariant V):
 //
 //  # | object  | step                                                             | stop here leaves
-//  - | Inode.P | the entry again: changed -> start over                           | nothing
+//  - | Inode.P | read the entry again; if it has changed, start over              | nothing
 //  1 | Inode.P | [clear dangling entry] guard the entry's whole value; remove     | done
 //    |         | both keys; X was a directory: nsub - 1, guarded as read          |
 #include "fs/seals.h"
@@ -162,7 +162,7 @@ void Seals::take_back(const StateRecord& seal, Ino sealed) {
   const auto removed = instance_.run_repeatable(txn::remove_decision(seal.parent, seal.token));
   metadata_.inodes.drop(sealed);
   if (!unsealed || !done_or_gone(removed)) {
-    log::warning(format::inode_object(sealed) + ": its seal is left to whoever comes next");
+    log::warning(format::inode_object(sealed) + ": its seal is left to the next change there");
   }
 }
 

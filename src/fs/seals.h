@@ -21,7 +21,7 @@ class Seals {
   Seals(Instance& instance, Metadata& metadata, DirectoryLeases& leases)
       : instance_(instance), metadata_(metadata), leases_(leases) {}
 
-  /// Metadata::find for who would change something there: none of the names is marked.
+  /// Metadata::find for operations that change something there: none of the names is marked.
   Result<Entries> find_to_change(std::initializer_list<const txn::Name*> wanted, bool from_memory);
   /// The inode of an entry, from memory or read. nullptr: it is gone, and so is its name now: start over.
   Result<std::shared_ptr<const Inode>> target_of(const txn::Name& name, const txn::Entry& entry);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Size and times that a program sets, and what a truncate cuts.
+// Size and times that a program sets, and the bytes that a truncate cuts.
 //
 //  truncate   | object   | step                                                   | stop here leaves
 //  0          | Inode.X  | the lease (lease.cpp), if it is not held               |
@@ -14,7 +14,7 @@
 //  set times  | object   | step                                                   | stop here leaves
 //  1          | Inode.X  | [change unleased file] guard lease absent, version as  | done
 //             |          | read; times                                            |
-//  or         | memory   | the lease is held, or a writer is here: stored later   | times that no fsync covered
+//  1'         | memory   | the lease is held, or a writer is here: stored later   | times that no fsync covered are lost
 #include <set>
 
 #include "base/completions.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Setting the features that a volume has not. An instance that has registered before is seen here, and must know them.
-// One that registers later finds `super` changed (src/instance/instance.cpp), reads it again, and starts only if it
-// knows them.
+// Sets the features that a volume does not have yet. An instance that has registered before is seen here, and must know
+// them. One that registers later finds `super` changed (src/instance/instance.cpp), reads it again, and starts only if
+// it knows the features.
 //
 //  upgrade | object | step                                           | stop here leaves
 //  1       | Super  | read it with all instance records, at one      | nothing

@@ -27,9 +27,9 @@ class WantedLocks {
   bool has(Ino ino) EXCLUDES(mutex_);
   /// Whether another client has its head start now.
   bool gives_way(Ino ino) EXCLUDES(mutex_);
-  /// Locks of this file have gone: who waits is told. false: nobody does.
+  /// Locks of this file were dropped: tells the clients that wait. false: none does.
   bool dropped(Ino ino) EXCLUDES(mutex_);
-  /// Who was told is told nothing more.
+  /// No client is told anything more.
   void end() EXCLUDES(mutex_);
 
  private:

@@ -109,7 +109,7 @@ class WriteBuffer : public std::enable_shared_from_this<WriteBuffer> {
   ObjectStore& store_;
   const std::uint64_t object_size_bytes_, unit_bytes_;
   const std::shared_ptr<DirtyRoom> room_;
-  mutable Mutex mutex_;  // held over no call but the room's
+  mutable Mutex mutex_;  // held during no call but the room's
   std::condition_variable changed_;
   Units units_ GUARDED_BY(mutex_);                     // by number
   std::set<std::uint64_t> unsent_ GUARDED_BY(mutex_);  // those with dirty bytes, not on their way, that have not failed

@@ -4,13 +4,13 @@
 // after the first one, 1 read more.
 //
 //  # | object  | step                                                                                        | then
-//  - | Inode.X | [set user attribute] guard the key as the mode asks; the key, ctime. The first of an inode, | COMMIT
-//    |         | and what has a flag of its own always: `attr` as read, its flags in the same step           |
-//  - | Inode.X | [remove user attribute] guard the key is there; remove it, ctime. What has a flag of its    | COMMIT
-//    |         | own, by [change attr]: `attr` as read, without the flag                                     |
+//  - | Inode.X | [set user attribute] guard the key as the mode asks; the key, ctime. If it sets a flag too  | COMMIT
+//    |         | (below): guard `attr` as read, and set the flag in the same step                            |
+//  - | Inode.X | [remove user attribute] guard the key is there; remove it, ctime. If it has a flag of its   | COMMIT
+//    |         | own: [change attr] instead, guard `attr` as read; remove key and flag                       |
 //
-// security.capability and the ACLs (posix_acl.cpp) have flags of their own, which go with their keys. user_attributes
-// stays once it is set.
+// The first key of an inode sets the flag user_attributes, which stays. security.capability and the ACLs
+// (posix_acl.cpp) have flags of their own, which are set and removed with their keys.
 #include "fs/namespace.h"
 #include "txn/attribute_txn.h"
 

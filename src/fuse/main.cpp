@@ -135,7 +135,7 @@ int mount_and_serve(const Command& command, daemon::Background& background) {
                   .monitor = std::make_unique<daemon::Monitor>()};
   if (const auto listening = running.monitor->listen(command.options.monitor); !listening)
     return complain(program, listening.error().context, program.failed);
-  const auto metrics = running.metrics;  // until the store behind the file system is gone, too
+  const auto metrics = running.metrics;  // until the store of the file system is gone, too
   const auto fs = open_volume(command, *metrics);
   if (!fs) return complain(program, fs.error().context, program.failed);
   const auto served = serve(**fs, command, background, signals, mount_lock, std::move(running));

@@ -19,7 +19,7 @@ bool write_line(int fd, const std::string& line) {
 
 }  // namespace
 
-/// It gets its name when it is locked: who finds it may wait for it.
+/// It gets its name when it is locked: a program that finds it may wait for it.
 Result<MountLock> MountLock::take(const std::string& folder, const std::string& device) {
   if (folder.empty()) return failure(ErrorCode::not_found, "XDG_RUNTIME_DIR is not set");
   if (device.empty()) return failure(ErrorCode::not_found, "the mount table does not show the mount");

@@ -43,7 +43,7 @@ enum class Kind : std::uint8_t {
   release,
   getlk,
   setlk,
-  setlk_wait,  ///< those that wait until whoever has the lock drops it
+  setlk_wait,  ///< those that wait until the lock is free
   flock,
   flock_wait,
 };

@@ -412,7 +412,7 @@ void release(fuse_req_t raw, fuse_ino_t ino, fuse_file_info* info) {
   call(raw, Kind::release, ino, &FileSystem::release, handle_of(info));
 }
 
-// -- locks. Those that wait are answered by whoever ends the wait.
+// -- locks. A request that waits is answered by the thread that ends the wait.
 
 /// Called by the receiving thread under a lock of libfuse's, in which nothing may be answered.
 void interrupt(fuse_req_t raw, void* ticket) {

@@ -206,7 +206,7 @@ bool Session::is_mounted() const {
 // An orderly unmount first: the kernel then writes back what programs have changed in mapped pages.
 void Session::begin_to_end() {
   if (is_mounted() && umount2(options_.mountpoint.c_str(), UMOUNT_NOFOLLOW) != 0 && errno == EBUSY) {
-    log::warning(options_.mountpoint + " is in use; those who use it lose it now");
+    log::warning(options_.mountpoint + " is in use; the programs that use it lose it now");
     const int root = ::open(options_.mountpoint.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     syncfs(root);
     ::close(root);

@@ -9,7 +9,8 @@
 //          |              | (lccfs upgrade), read and check it again |
 //  3       | Session.<me> | [make session]                           | the same
 //  4       | both         | watch                                    | the same
-//  5       | Super        | read the own record: still live?         | if fenced meanwhile: no step
+//  5       | Super        | read the own record: if it is not live,  | the same
+//          |              | the start fails                          |
 //  6       | Session.<me> | [log queue items] range intent           | the same
 //  A read-only one that may not take a number does none of these, and has nothing to end.
 //

@@ -132,7 +132,7 @@ Result<Others::Seen> Others::look_again_at(const Member& member) {
 Result<Others::Seen> Others::look_at(InstanceId whom) {
   LCCFS_TRY(const auto found, read_record(whom));
   if (!found.record || found.record->state != InstanceRecord::State::live) {
-    LCCFS_CHECK(sync_fences(found.fences));  // who finds no record cannot know under which number it went
+    LCCFS_CHECK(sync_fences(found.fences));  // without a record, the number of its fence is not known
     return Seen::expired;
   }
   LCCFS_TRY(const auto standing, look_for(whom, *found.record));

@@ -55,7 +55,7 @@ class Directories {
     std::atomic<std::uint16_t> tag{0};  // of its present directory; 0: it has none
   };
   bool is_shown(unsigned place) const { return place < first_own || counts_[place].tag != 0; }
-  /// Who had it before has it no more.
+  /// The place's last user loses it.
   void take_name(unsigned place, std::string_view name) REQUIRES(mutex_);
   template <class Write>
   void write_each(Write write) const REQUIRES(mutex_);

@@ -30,10 +30,10 @@ using LocalProtocol = asio::local::stream_protocol;
 
 namespace {
 
-/// Who says nothing for so long, or takes nothing, is let go.
+/// A connection that sends or takes nothing for so long is closed.
 constexpr std::chrono::seconds patience{10};
 constexpr std::size_t most_body_bytes = 4096;
-/// Beyond these, who comes is sent away: the descriptors are the mount's, too.
+/// Further connections are closed at once: the descriptors are the mount's, too.
 constexpr unsigned most_connections = 64;
 
 /// One connection, from its first request to its end. Lives as long as something of it is under way.

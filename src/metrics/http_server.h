@@ -34,7 +34,7 @@ class HttpServer {
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  // -- before `serve`: who connects already waits
+  // -- before `serve`: a client that connects before that waits
   /// `address`: of this host, in numbers. The error says in one line what to do.
   Result<> listen_on_port(const std::string& address, std::uint16_t port);
   /// A socket for its owner alone, in a folder that is made if it is missing; what has that name goes.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// A place is free, being taken, or says since when it is in use. Who takes it writes the subject first, then the time;
-// a reader reads the time, the subject, and the time again: the same time means that the subject is of that use. All
-// loads acquire and all stores release, which is what makes that order hold.
+// A place is free, being taken, or says since when it is in use. The thread that takes it writes the subject first,
+// then the time; a reader reads the time, the subject, and the time again: the same time means that the subject is of
+// that use. All loads acquire and all stores release, which is what makes that order hold.
 #include "metrics/in_flight.h"
 
 #include <algorithm>

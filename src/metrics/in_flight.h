@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// What is under way at this moment: a table that those who begin and end something never wait for, so that a ticker can
-// tell what hangs while it hangs.
+// What is under way at this moment: a table for which no thread that begins or ends something ever waits, and in which
+// a ticker sees what hangs while it hangs.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ class InFlight {
   static constexpr std::size_t longest_subject = 40;
   std::uint32_t begin(std::chrono::nanoseconds now, unsigned kind, std::string_view subject);
   void end(std::uint32_t place);
-  /// Its subject; by who began it, before its end.
+  /// Its subject. For the caller of `begin`, before `end`.
   std::string subject(std::uint32_t place) const;
 
   struct Seen {

@@ -30,7 +30,7 @@ enum Kind : std::size_t {
 };
 
 using Moves = OperationKind::Moves;
-// A notify waits for those who watch.
+// A notify waits for all watchers.
 constexpr std::array<OperationKind, kinds> all_kinds = {{{"apply"},
                                                          {"query"},
                                                          {"read_data", Moves::out},

@@ -44,7 +44,7 @@ class Operations {
   };
   Operations(Clock& clock, const About& about);
 
-  /// One that is under way. Whoever began it ends it, once.
+  /// One that is under way. The code that began it ends it, once.
   struct Running {
     std::int64_t began_ns = 0;
     std::uint32_t place = InFlight::no_place;

@@ -22,7 +22,7 @@ struct InodeParts {
   std::vector<std::string> keys = {};
   /// `first_blocks` is all there is of most files; where it is not, the map is a part (Inode::map_is_whole).
   enum class Map { left_out, first_blocks, whole } map = Map::first_blocks;
-  bool openers = false;  ///< who has the file open
+  bool openers = false;  ///< the instances that have the file open
   /// All back-pointers and step numbers, and which kinds of keys a directory has; for the collector, which needs neither
   /// times nor nsub, fence and lease: they are left out.
   bool traces = false;
@@ -56,8 +56,8 @@ struct Inode {
   std::uint64_t nsub = 0;
   Bytes nsub_raw;
   TimeSpec atime, mtime, ctime, wtime;
-  std::optional<InstanceId> lease;       ///< regular files: who writes it
-  std::optional<Token> directory_lease;  ///< directories: the tenure of who alone may change it
+  std::optional<InstanceId> lease;       ///< regular files: the instance that writes it
+  std::optional<Token> directory_lease;  ///< directories: the tenure of its holder
   bool holder_is_expired = false;        ///< its holder was found to be expired
   std::uint64_t fence = 0;               ///< number of the last fence before a take-over; 0: never
   std::optional<Token> taken;            ///< of the step that took the lease last; nullopt: the file has no such xattr

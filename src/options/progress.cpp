@@ -25,7 +25,7 @@ std::string duration_text(std::uint64_t seconds) {
 std::string progress_line(const Progress& progress, std::chrono::nanoseconds since_start) {
   const auto done = progress.done;
   const auto expected = progress.expected;
-  const bool known = expected > 0 && done <= expected;  // statistics lag behind, or count a part of the objects only
+  const bool known = expected > 0 && done <= expected;  // statistics come late, or count a part of the objects only
   std::string line;
   if (known) {
     const auto filled = static_cast<std::size_t>(done * bar_width / expected);

@@ -109,8 +109,8 @@ Result<Assessment> examine(const Query& query, Horizon& horizon, Ino ino) {
       return assessment;
     }
     LCCFS_TRY(assessment.names, count_names(query, assessment.inode));
-    // Whoever has taken a name away, and is still at it, corrects the link count by one: not after us. And a move that
-    // is under way is its owner's.
+    // An instance that has removed a name, and is still running that operation, corrects the link count by one: it must
+    // not do so after us. And a move that is under way is its owner's.
     LCCFS_TRY(const auto removals, judge(horizon, assessment.names.removals));
     if (removals == Horizon::Verdict::retired_since_now) continue;
     if (removals == Horizon::Verdict::not_retired) return assessment;

@@ -5,8 +5,8 @@
 //  case                  | object     | step                                         | stop here leaves
 //  live X, wrong links   | Inode.X    | [trim links] guard version; nlink and        | done
 //                        |            | back-pointers corrected                      |
-//  X waits               | the same   | the same, of retired back-pointers to one    | the same, fewer keys
-//                        |            | directory all but one; nlink stays           |
+//  X waits for a later   | Inode.X    | [trim links] guard version; of the retired   | the same, fewer keys
+//  pass                  |            | back-pointers to one directory keep one      |
 //  live X without a name | Inode.X    | [mark unnamed dead] guard version            | dead X, found by the same item
 //  sealed X              | settle.h   |                                              |
 //  X with a marked name  | settle.h   |                                              |
@@ -18,10 +18,10 @@
 //  - it has none         | Data.X.*   | removed where "may exist" is set             | the same, fewer objects
 //                        | Inode.X    | [remove dead inode] guard version            | gone
 //
-// A directory is emptied by force (it lost its name by damage, or a repair was told to remove orphans) only by d/ keys:
-// it stays until each child was dealt with, so that none is left that points to what is not there.
+// If a dead directory has entries (it lost its name by damage, or a repair was told to remove orphans), each becomes a
+// d/ key. The directory stays until each child was handled: so no child is left that points to a missing directory.
 //
-// What leads to X (a queue item, a d/ key) goes after all that. Several collectors may do it at once. Any thread;
+// What leads to X (a queue item, a d/ key) is removed after all that. Several collectors may do it at once. Any thread;
 // blocks.
 #pragma once
 
@@ -42,7 +42,7 @@ struct Tally {
   std::atomic<std::uint64_t> names_removed{0}, inodes_corrected{0};
   std::function<void(std::uint64_t objects_removed)> on_progress = nullptr;
 
-  /// By one thread at a time: who looks sees no fewer than before.
+  /// By one thread at a time: a reader never sees fewer than before.
   void tell() {
     if (!on_progress || telling_.test_and_set()) return;
     on_progress(inodes_removed + data_objects_removed);

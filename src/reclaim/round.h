@@ -3,25 +3,26 @@
 // One round of a pass: one liveness poll, and what can be done under it (docs/PROTOCOL.md section 5).
 //
 //  # | object       | step                                                          | stop here leaves
-//  - | Super        | the records; then all are asked; those that are gone are      |
-//    |              | fenced                                                        |
+//  - | Super        | read the records; then ask all instances; fence those that    |
+//    |              | are gone                                                      |
 //  0 | ...          | of instances that are expired, range and inode items:         | all of it can be done again
 //    |              | recount, but no directory is removed yet                      |
-//  - | Session.*    | *then* the q/ of all, page by page; young items are left      |
+//  - | Session.*    | *then* read all q/ keys, page by page; leave young items      |
 //    |              | alone                                                         |
-//  1 | ...          | directory items: the d/, x/ and l/ keys there, of a committed | all of it can be done again
-//    |              | x/ what is left to do (settle.h); inode items: recount        |
-//  2 | Inode.P      | [remove traces] d/ keys whose inodes were dealt with, x/ and  | keys that find nothing to do
-//    |              | l/ that are retired                                           |
-//  3 | Session.<it> | [drop queue items] those that were dealt with                 | items that find nothing to do
+//  1 | ...          | directory items: recount of each d/ key; a committed x/ is    | all of it can be done again
+//    |              | finished (settle.h). Inode items: recount                     |
+//  2 | Inode.P      | [remove traces] d/ keys whose inodes were handled; x/ and l/  | keys that find nothing to do
+//    |              | keys that are retired                                         |
+//  3 | Session.<it> | [drop queue items] those that were handled                    | items that find nothing to do
 //  4 | Session.<it> | [remove session] if the instance is expired, and q/ was read  | a record without a session: the
 //    |              | empty since                                                   | next round does 5
 //  5 | Super        | [remove instance record]                                      | done
 //
-// A directory is removed when nothing that lives points to it without having a name, nor ever will: recount takes a
-// directory that is not there for lost by the store. What expired instances made in it was dealt with in 0 (if another
-// has expired since, the directory stays for the next round). A live instance answers that it is open while something
-// there is being made in it, or is in doubt; otherwise it forgets it (PROTOCOL.md section 5).
+// A directory is removed when no live inode points to it without a name there, and none ever will: recount takes a
+// missing directory for one that the store has lost. What expired instances made in it was handled in 0 (if another
+// instance has expired since, the directory stays for the next round). A live instance that makes something in the
+// directory, or has a name there in doubt, answers that it is open; otherwise the instance forgets it (PROTOCOL.md
+// section 5).
 #pragma once
 
 #include <map>

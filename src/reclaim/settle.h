@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Settling the seal sealed(t, P, name) of a directory X (docs/PROTOCOL.md section 6). An instance that wants to change
-// something in X does it, and so does a collector once t is retired.
+// Settling the seal sealed(t, P, name) of a directory X (docs/PROTOCOL.md section 6). It is done by an instance that
+// wants to change something in X, and by a collector once t is retired.
 //
 //  # | object     | step                                                      | stop here leaves
 //  - | Inode.P    | read. d/X/t there, or x/t = committed: 2, dead.           |
@@ -13,7 +13,7 @@
 //  P is gone: X has a name somewhere -> live, none -> dead.
 //
 // Settling the mark mark(t, P2) of an entry P1/old -> X, which a rename across directories has set (src/fs/move.cpp).
-// An instance that wants to change something under that name does it, and so does a collector, from item X or from the
+// It is done by an instance that wants to change something under that name, and by a collector, from item X or from the
 // x/ key in P2.
 //
 //  # | object     | step                                                      | stop here leaves
@@ -28,8 +28,8 @@
 //    |            | as read with the entry. Only nsub has changed: 2a again   |
 //  2b| Inode.P1   | [clear mark] guard the marked entry; without its mark     | the same
 //
-// Settling the lease of a directory P that another instance holds (docs/NAMES.md). An instance that would change
-// something that the lease covers does it; a collector never needs to.
+// Settling the lease of a directory P that another instance holds (docs/NAMES.md). It is done by an instance that wants
+// to change something that the lease covers; a collector never needs to.
 //
 //  # | object     | step                                                      | stop here leaves
 //  - |            | the holder is asked (kind "release directory") until it   |

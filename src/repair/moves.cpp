@@ -63,7 +63,7 @@ Result<bool> Repairs::lead_to_mark(const txn::Name& name, const EntryRecord& ent
   return objects_.change(txn::put_part(to->as_read(), decision, committed(name)));
 }
 
-/// Cancelled is what a seal's decision was, and a move's where nothing proves more: who still waits for it commits no
+/// A seal's decision was "cancelled", and so counts a move's without proof: an owner that still waits for it commits no
 /// more.
 Result<Repair> Repairs::derive_decision(const Object& directory, Ino ino, const txn::Part& part) {
   const auto token = format::parse_decision_key(part.name);

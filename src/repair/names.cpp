@@ -111,8 +111,8 @@ Result<Repair> Repairs::add_back_pointer(const Finding& finding) {
   return point_back(*inode, names);
 }
 
-/// Who took a name away may be about to correct the count, and a name with a mark may be none: recount waits for both
-/// (docs/PROTOCOL.md section 5). Of directories it counts nothing.
+/// An instance that has removed a name may be about to correct the count, and a name with a mark may be none: recount
+/// waits for both (docs/PROTOCOL.md section 5). Of directories it counts nothing.
 Result<Repair> Repairs::count_links(const Finding& finding) {
   LCCFS_TRY(const auto inode, objects_.read_inode(finding.ino, "p/"));
   auto attr = inode ? inode->attr() : std::nullopt;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// All that is known of one inode, as it is stored, and who says that it is open there. Blocking; any thread.
+// All that is known of one inode, as it is stored, and which instances say that it is open there. Blocking; any thread.
 #pragma once
 
 #include <map>

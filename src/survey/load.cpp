@@ -9,11 +9,12 @@
 //  2 | Inode.X | [drop object] what an earlier run, or mkfs, left of it            | the same
 //  3 | Inode.X | [load inode] create: without names                                | the same
 //  4 | Inode.P | [load entries] once all that they name is there                   | the same
-//  5 | Inode.X | [put part] `attr` of a file whose names are not its link count   | the same
-//  6 | Alloc   | [take numbers] next is above all that the dump's volume gave,    | the same
-//    |         | and above those of all data objects that are there: they may be   |
-//    |         | of files that were made after the dump                            |
-//  7 | Super   | [set features] guard: its version; takes being_loaded away       | COMMIT: a volume
+//  5 | Inode.X | [put part] `attr` of a file that has more or fewer names than it | the same
+//    |         | says                                                              |
+//  6 | Alloc   | [take numbers] next is above all numbers that the dump's volume  | the same
+//    |         | has used, and above those of all data objects that are there:     |
+//    |         | these may belong to files that were made after the dump           |
+//  7 | Super   | [set features] guard: its version; clears being_loaded           | COMMIT: a volume
 #include "survey/load.h"
 
 #include <algorithm>

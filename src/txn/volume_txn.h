@@ -33,7 +33,7 @@ MetaTxn fence_instance_record(InstanceId instance, const Bytes& live_record, con
 MetaTxn remove_instance_record(InstanceId instance, const Bytes& record);
 
 /// From the value as read (nullopt: there was none) to one that was never there: run twice, it is done once. For
-/// Instance::run_repeatable: who is refused reads what is there.
+/// Instance::run_repeatable: if it is refused, the caller reads what is there.
 MetaTxn take_rename_lock(const std::optional<Bytes>& read, const format::RenameLockRecord& held);
 MetaTxn release_rename_lock(const format::RenameLockRecord& held);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// What the models in C++ have in common: their command line, which tests/model/native.py calls.
+// What the models in C++ have in common: rules that can be switched off, and the command line, which
+// tests/model/native.py calls.
 //
 //   MODEL rules                            the rules that can be switched off
 //   MODEL cases LIMIT [RULE]               the named cases, each up to LIMIT states; RULE is switched off
@@ -62,6 +63,14 @@ struct RuleText {
   const char* words;
 };
 
+// For a model's list of its rules, X(name, needed_by, words): the names of an enum, and the texts.
+#define NATIVE_MODEL_NAME(name, needed_by, words) name,
+#define NATIVE_MODEL_TEXT(name, needed_by, words) {#name, needed_by, words},
+
+inline int rule_off = -1;  // none
+inline void switch_off(int rule) { rule_off = rule; }
+inline bool is_on(int rule) { return rule != rule_off; }
+
 struct Tally {
   std::size_t tried = 0, all = 0, states = 0, violations = 0, cut = 0;
 
@@ -92,7 +101,7 @@ class Program {
                        number(4));
     }
     if (command == "cases" && (words.size() == 2 || words.size() == 3)) {
-      if (words.size() == 3) Model::switch_off(rule_named(words[2]));
+      if (words.size() == 3) switch_off(rule_named(words[2]));
       run_all(Model::named_cases(), number(1), for_ever);
       return 0;
     }
@@ -154,7 +163,7 @@ class Program {
     Tally tally;
     tally.all = std::size(Model::rules);
     for (int rule = 0; rule < static_cast<int>(tally.all); ++rule) {
-      Model::switch_off(rule);
+      switch_off(rule);
       const auto outcome = Model::explore(case_of(rule), limit, false);
       if (outcome.violation.empty()) std::printf("   without %s: nothing goes wrong\n", Model::rules[rule].name);
       tally.add(outcome);
@@ -165,7 +174,7 @@ class Program {
   }
 
   static int run_trace(int rule, std::size_t limit) {
-    Model::switch_off(rule);
+    switch_off(rule);
     const auto one = case_of(rule);
     show(one, Model::explore(one, limit, true));
     return 0;

@@ -443,7 +443,7 @@ OTHERS = [
           "barred = ON ? Result<>{} : store_.fence(found.record->identity);",
           ("instance_test",)),
     Fault("fence-not-synced", "PROTOCOL 2: whoever relies on a fence first syncs fences", "instance/others.cpp",
-          "    LCCFS_CHECK(sync_fences(found.fences));  // who finds no record cannot know under which number it went",
+          "    LCCFS_CHECK(sync_fences(found.fences));  // without a record, the number of its fence is not known",
           "    if (!ON) LCCFS_CHECK(sync_fences(found.fences));", UNIT),
     Fault("fence-number-not-seen", "DATA: the fence number", "instance/others.cpp",
           "  if (number <= fences_seen_.load()) return {};", "  if (number <= fences_seen_.load() || ON) return {};",

@@ -85,15 +85,15 @@ struct TwoMounts {
     });
     return has;
   }
-  /// B has it open, and its key stands, and whoever holds the lease knows.
+  /// B has it open, its key stands, and the holder of the lease knows.
   HandleId open_on_b(int flags = O_RDONLY) {
     const auto handle = open_again(fs_b(), ino, flags);
-    wait_until([&] { return has_looked_behind_its_key(); });
+    wait_until([&] { return has_read_after_its_key(); });
     for (int i = 0; i < 3; ++i) tick();
     forget();
     return handle;
   }
-  bool has_looked_behind_its_key() {
+  bool has_read_after_its_key() {
     bool has_added = false;
     for (const auto& step : b.client->trace()) {
       if (has_added && step.starts_with("query ")) return true;
@@ -250,13 +250,6 @@ TEST_CASE("what changes while a question is with an opener is told after it") {
   TwoMounts two;
   two.open_on_b();
   const auto writer = open_again(two.fs_a(), two.ino, O_RDWR);
-  two.write_on_a(writer);
-  two.b_is_told();
-  two.wait_until([&] {
-    two.forget();
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    return two.questions_of(two.a) == 0;
-  });
   two.a.client->set_hook(before("notify", [&] { two.write_on_a(writer); }));
   two.write_on_a(writer);
   two.wait_until([&] { return two.questions_of(two.a) == 2; }, false);
@@ -305,32 +298,37 @@ TEST_CASE("who loses the lease to another client, and has the file open, has its
   CHECK(need(read_at(two.fs_a(), on_a, 0, 4)) == "ours");
 }
 
-TEST_CASE("a client that has closed the file is not told again, and one that has opened it again is") {
+TEST_CASE("a client that has closed the file is not told again") {
   TwoMounts two;
   const auto reader = two.open_on_b();
   const auto writer = open_again(two.fs_a(), two.ino, O_RDWR);
   two.write_on_a(writer);
   two.b_is_told();
   close_file(two.fs_b(), reader);
-  two.wait_until(
-      [&] {
-        two.a.client->reset_record();
-        for (int i = 0; i < 20; ++i) {
-          two.write_on_a(writer);
-          std::this_thread::sleep_for(std::chrono::milliseconds(2));
-        }
-        return two.questions_of(two.a) == 0;
-      },
-      false);
-  open_again(two.fs_b(), two.ino, O_RDONLY);
-  two.wait_until([&] {
-    two.tick();
-    two.kernel_b.forget();
-    two.a.client->reset_record();
+  std::atomic<unsigned> questions = 0;
+  two.a.client->set_hook([&](const StepInfo& info) {
+    if (info.step != "notify") return Fault{};
     two.write_on_a(writer);
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    return two.questions_of(two.a) != 0 && two.kernel_b.has_dropped_all();
+    ++questions;
+    return Fault{};
   });
+  two.write_on_a(writer);
+  two.wait_until([&] { return questions >= 2; }, false);  // of what was written before the first was answered
+  need(two.a->unmount());                                 // it tells first what is still to be told
+  CHECK(questions == 2);
+  two.a.client->set_hook(nullptr);
+}
+
+TEST_CASE("a client that has closed the file, and opens it again, is told again") {
+  TwoMounts two;
+  close_file(two.fs_b(), two.open_on_b());
+  const auto writer = open_again(two.fs_a(), two.ino, O_RDWR);
+  two.write_on_a(writer);
+  two.wait_until([&] { return two.questions_of(two.a) != 0 && two.keys().empty(); });
+  two.open_on_b();
+  two.write_on_a(writer);
+  two.b_is_told();
+  CHECK(two.questions_of(two.a) != 0);
 }
 
 TEST_CASE("a client that is stopped delays no writer, and drops what it holds once it continues") {
@@ -341,31 +339,26 @@ TEST_CASE("a client that is stopped delays no writer, and drops what it holds on
   two.b.client->set_deaf(true);
   two.write_on_a(writer);
   close_file(two.fs_a(), writer);
-  two.wait_until([&] { return two.questions_of(two.a) != 0; }, false);
-  std::this_thread::sleep_for(std::chrono::milliseconds(5));  // it is silent by now
+  two.wait_until([&] { return two.questions_of(two.a) > 1; }, false);  // so the first had no answer
   CHECK_FALSE(two.kernel_b.has_dropped_all());
   two.b.client->set_deaf(false);
   two.wait_until([&] { return two.kernel_b.has_dropped_all(); });
 }
 
-TEST_CASE("a client that has died delays no writer, and its key goes by whoever would tell it") {
+TEST_CASE("a client that has died delays no writer, and the writer removes its key and tells it no more") {
   TwoMounts two({}, {.deaths_are_seen = true});
   two.open_on_b();
   const auto writer = open_again(two.fs_a(), two.ino, O_RDWR);
   two.b.client->crash();
   two.write_on_a(writer);
   two.wait_until([&] { return two.keys().empty(); }, false);
-  two.wait_until(
-      [&] {
-        two.a.client->reset_record();
-        two.write_on_a(writer);
-        std::this_thread::sleep_for(std::chrono::milliseconds(2));
-        return two.questions_of(two.a) == 0;
-      },
-      false);
+  two.a.client->reset_record();
+  for (int i = 0; i < 20; ++i) two.write_on_a(writer);
+  need(two.a->unmount());  // it tells first what is still to be told
+  CHECK(two.questions_of(two.a) == 0);
 }
 
-TEST_CASE("a client that was unmounted leaves a key that nobody heeds, and the next writer removes it") {
+TEST_CASE("a client that was unmounted leaves a key that no client heeds, and the next writer removes it") {
   TwoMounts two;
   two.open_on_b();
   two.b->set_kernel_cache(nullptr);

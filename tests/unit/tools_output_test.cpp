@@ -90,7 +90,7 @@ TEST_CASE("a mount's source is the volume's address") {
   CHECK(address.local_directory == "/srv/volume");
 }
 
-TEST_CASE("a mounted part of a volume is none of its address") {
+TEST_CASE("a mounted part of a volume does not belong to its address") {
   VolumeAddress address;
   cli::set_volume_of_source("vms:/guests/one", address);
   CHECK((address.pool == "vms" && address.pool_namespace.empty()));

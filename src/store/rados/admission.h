@@ -79,7 +79,7 @@ class Admission {
   };
 
   bool goes_at_once(const Line& line) const REQUIRES(mutex_);
-  void send_off(Line& line, Request request) REQUIRES(mutex_);  // not held over its `send`
+  void send_off(Line& line, Request request) REQUIRES(mutex_);  // not held during its `send`
   void note_sent(Line& line, const Amount& request) REQUIRES(mutex_);
   void note_answered(Line& line, const Amount& request) REQUIRES(mutex_);
   void look_after(Line& line) REQUIRES(mutex_);

@@ -15,7 +15,6 @@ struct Model {
   static constexpr auto& rules = lease_model::rule_texts;
   static constexpr int sweep_count = lease_model::sweep_count;
 
-  static void switch_off(int rule) { lease_model::switch_off(rule); }
   static auto named_cases() { return lease_model::named_cases(); }
   static auto sweep(int number) { return lease_model::sweep(number); }
   static auto explore(const Case& one, std::size_t limit, bool with_trace) {

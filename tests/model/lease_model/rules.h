@@ -84,19 +84,10 @@ namespace lease_model {
     "... and fences who is gone before it removes anything")
 // clang-format on
 
-enum Rule {
-#define LEASE_MODEL_NAME(name, number, words) name,
-  LEASE_MODEL_RULES(LEASE_MODEL_NAME)
-#undef LEASE_MODEL_NAME
-      rule_count
-};
+enum Rule { LEASE_MODEL_RULES(NATIVE_MODEL_NAME) };
 
-using native_model::RuleText;
-extern const RuleText rule_texts[rule_count];
+inline constexpr native_model::RuleText rule_texts[] = {LEASE_MODEL_RULES(NATIVE_MODEL_TEXT)};
 
-bool on(Rule rule);
-
-/// -1: all rules are on.
-void switch_off(int rule);
+inline bool on(Rule rule) { return native_model::is_on(rule); }
 
 }  // namespace lease_model

@@ -14,7 +14,6 @@ struct Model {
   static constexpr auto& rules = names_model::rule_texts;
   static constexpr int sweep_count = names_model::sweep_count;
 
-  static void switch_off(int rule) { names_model::switch_off(rule); }
   static auto named_cases() { return names_model::named_cases(); }
   static auto sweep(int number) { return names_model::sweep(number); }
   static auto explore(const Case& one, std::size_t limit, bool with_trace) {

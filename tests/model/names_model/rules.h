@@ -4,7 +4,7 @@
 // goes wrong without it, what it says.
 //
 // Always on, because nothing goes wrong here without them: a batch guards "lease is mine", and its number (rule 5 of
-// docs/PROTOCOL.md). Once fences are synced before a successor reads, no batch of a holder that is over can be applied;
+// docs/PROTOCOL.md). Once fences are synced before a successor reads, no batch of an expired holder can be applied;
 // and a batch that is applied twice under one lease does the same thing twice. Both are for real life: a batch that is
 // refused tells a holder that it was fenced, and the number decides a step of which the answer is lost.
 //
@@ -31,7 +31,7 @@ who changes it, else who reads it, too") \
   X(take_live, "create in C x rmdir C", \
     "only a live directory is leased") \
   X(drain, "create x lookup", \
-    "a directory is given back only with its log stored") \
+    "a directory is released only with its log stored") \
   X(fence, "unlink, create; the holder dies; a collector", \
     "who relies on a fence syncs it, and reads after that") \
   X(step_number, "step by step: create x unlink, a step twice", \
@@ -81,7 +81,7 @@ who changes it, else who reads it, too") \
   X(recheck_not_empty, "step by step: rmdir x rename, create in it", \
     "ENOTEMPTY is answered only if the name, read again, is unchanged") \
   X(tell_kernel, "kernel: lookup of a missing name x create", \
-    "before a directory is given back the kernel drops its names, and the attributes of private inodes") \
+    "before a directory is released the kernel drops its names, and the attributes of private inodes") \
   X(short_when_asked, "kernel: lookups while asked x create", \
     "once a directory is asked for, replies carry no long time-outs") \
   X(hold_back_after_telling, "kernel: create x create", \
@@ -123,19 +123,10 @@ own, and takes the old one's time-out along") \
     "a collector asks who has an inode open before it removes it")
 // clang-format on
 
-enum Rule {
-#define NAMES_MODEL_NAME(name, needed_by, words) name,
-  NAMES_MODEL_RULES(NAMES_MODEL_NAME)
-#undef NAMES_MODEL_NAME
-      rule_count
-};
+enum Rule { NAMES_MODEL_RULES(NATIVE_MODEL_NAME) };
 
-using native_model::RuleText;
-extern const RuleText rule_texts[rule_count];
+inline constexpr native_model::RuleText rule_texts[] = {NAMES_MODEL_RULES(NATIVE_MODEL_TEXT)};
 
-bool on(Rule rule);
-
-/// -1: all rules are on.
-void switch_off(int rule);
+inline bool on(Rule rule) { return native_model::is_on(rule); }
 
 }  // namespace names_model

@@ -5,7 +5,7 @@
 #include <deque>
 #include <unordered_set>
 
-#include "behind.h"
+#include "background.h"
 #include "history.h"
 #include "invariants.h"
 

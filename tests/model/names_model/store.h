@@ -41,7 +41,7 @@ enum Phase : u8 {
 };
 constexpr bool is_step(u8 phase) { return phase > starting && phase <= last_step; }
 
-/// All who are over.
+/// All clients that are expired.
 Clients those_over(const State& state);
 
 /// Something has changed there: no version that was read before stands any more.

@@ -288,7 +288,7 @@ bool Turn::in_conflict(int directory, bool reads_only) {
     if (reads_only) return false;
     me_.ino = static_cast<u8>(directory);
     me_.other = static_cast<u8>(holder + 1);
-    go(take_over, "the holder is over");
+    go(take_over, "the holder is expired");
     return true;
   }
   if (reads_only && !on(ask)) return false;
@@ -302,7 +302,7 @@ void Turn::wait_for_holder() {
   if (holder.is_over != 0) {
     mine_.knows_over |= static_cast<Clients>(bit(me_.holder));
     holder.asked[me_.awaited] &= static_cast<Clients>(~bit(client_));
-    return go(starting, "the holder is over");
+    return go(starting, "the holder is expired");
   }
   if (!on(fence) && holder.is_alive == 0) return go(starting, "the holder is silent");
   if (!has(holder.asked[me_.awaited], client_)) return go(starting, "was answered");

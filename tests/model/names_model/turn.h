@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 // What a program does next. A turn is one read or one step on the store, or something that needs neither; all that
-// other programs, other clients and the work behind the answers may do comes between two turns.
+// other programs, other clients and the work in the background may do comes between two turns.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// What goes on beside the programs: what a client does behind its answers and for others, crashes, steps that are
+// What happens beside the programs: what a client does after its answers and for others, crashes, steps that are
 // applied after a crash, and a collector.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "behind.h"
+#include "background.h"
 
 #include <algorithm>
 #include <cstring>
@@ -21,15 +21,15 @@ std::string name_of_client(int client) { return plan.with_labels ? "c" + std::to
 
 bool is_of(int thread, int client) { return plan.client_of_thread(thread) == client; }
 
-// ---- a client behind its answers
+// ---- a client after its answers
 
-class Behind {
+class Background {
  public:
-  Behind(const State& before, int client, Successors& out)
+  Background(const State& before, int client, Successors& out)
       : before_(before),
         its_(before.client[client]),
         client_(client),
-        who_(name_of_client(client) + " behind: "),
+        who_(name_of_client(client) + " in the background: "),
         out_(out) {}
 
   void work() {
@@ -170,7 +170,7 @@ class Behind {
     }
     if (on(tell_kernel)) forget_attributes(state, directory);
     lose(state, directory);
-    add(state, "gives back " + name_of(directory));
+    add(state, "releases " + name_of(directory));
   }
 
   void lose(State& state, int directory) const {
@@ -447,7 +447,7 @@ void successors(const State& state, Successors& out) {
       continue;
     }
     if (state.client[client].is_told != 0) continue;
-    Behind(state, client, out).work();
+    Background(state, client, out).work();
     if (state.crashes != 0 && has(plan.now->may_crash, client)) crash(state, client, out);
     if (state.evictions != 0 && state.client[client].is_over == 0) evict(state, client, out);
   }
