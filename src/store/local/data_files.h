@@ -14,14 +14,14 @@
 
 namespace lccfs::local {
 
-/// What is left to do until a change of a file is durable.
+/// What is left to do until changes of an object are durable.
 struct Unsynced {
   Descriptor file;         ///< empty: its bytes need no sync
   bool directory = false;  ///< its name has come or gone
-};
 
-/// One descriptor for two changes of the same file: the earlier one, which hears of every error of a sync since then.
-void share_descriptor(Unsynced& earlier, Unsynced& later);
+  /// Takes over what a later change of the object has left. However many there are, one descriptor is kept.
+  void add(Unsynced later);
+};
 
 class DataFiles {
  public:
@@ -39,8 +39,7 @@ class DataFiles {
   Result<Unsynced> copy(const std::string& source, const std::string& target) const;
   Result<std::vector<DataExtent>> extents(const std::string& object, std::uint64_t offset,
                                           std::uint64_t size_bytes) const;
-  /// Makes several changes of one object durable.
-  Result<> sync(const std::string& object, std::span<const Unsynced> changes) const;
+  Result<> sync(const std::string& object, const Unsynced& changes) const;
 
   /// Names in one of the `fan_out` directories; the number of the first one from `directory` on that exists, or `end`,
   /// is put there.
