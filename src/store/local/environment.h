@@ -56,6 +56,9 @@ class Transaction {
   MDB_dbi raw(Table table) const;
 
  protected:
+  using Cursor = std::unique_ptr<MDB_cursor, void (*)(MDB_cursor*)>;
+  Result<Cursor> open_cursor(Table table) const;
+
   Environment& environment_;
   MDB_txn* transaction_;
 
@@ -73,28 +76,6 @@ class WriteTransaction final : public Transaction {
   Result<> remove_all(Table table, std::string_view prefix);
   /// Durable when it succeeds; no_space and quota_exceeded: nothing is.
   Result<> commit();
-};
-
-/// Walks a table in byte order of its keys.
-class Cursor {
- public:
-  static Result<Cursor> open(const Transaction& transaction, Table table);
-  Cursor(Cursor&& other) noexcept : cursor_(std::exchange(other.cursor_, nullptr)) {}
-  ~Cursor();
-
-  Result<bool> seek(std::string_view key);  ///< to the first key not below; false: there is none
-  Result<bool> next();
-  std::string_view key() const { return key_; }  ///< good until the next move
-  std::string_view value() const { return value_; }
-  Result<> remove();
-
- private:
-  explicit Cursor(MDB_cursor* cursor) : cursor_(cursor) {}
-  Result<bool> move(MDB_val key, MDB_cursor_op operation);
-
-  MDB_cursor* cursor_;
-  std::string key_, before_;  // copies: what is removed is overwritten in its page
-  std::string_view value_;
 };
 
 class Environment {
