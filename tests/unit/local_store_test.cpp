@@ -506,7 +506,7 @@ TEST_CASE("A fence ends no process that does not hold the client's file") {
   CHECK(::kill(bystander.pid(), 0) == 0);
 }
 
-TEST_CASE("A client that lives but is not in the table of clients any more is fenced") {
+TEST_CASE("A client that lives, but whose file is gone, is fenced") {
   const TemporaryDirectory directory;
   const auto store = open_volume(directory.path());
   REQUIRE(store->apply(set("Inode.1", "k", "before")).has_value());

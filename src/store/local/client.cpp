@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -38,6 +39,11 @@ Client::~Client() {
   watches_.stop();
   ::unlinkat(clients_, (identity_.id + socket_suffix).c_str(), 0);
   ::unlinkat(clients_, identity_.id.c_str(), 0);
+}
+
+bool Client::has_its_file() const {
+  struct stat status {};
+  return ::fstat(lock_.get(), &status) == 0 && status.st_nlink != 0;
 }
 
 bool Client::begin_step() {

@@ -2,6 +2,9 @@
 //
 // A store client of this process: its file in clients/, locked for as long as it lives (the kernel unlocks it when the
 // process dies, however), and its steps in flight. Any thread.
+//
+// A client without that file is fenced: others take it for dead. Each of its transactions looks, within LMDB's lock; so
+// who has found no file, and had the lock since, sees no further change of it. The first one bars the client.
 #pragma once
 
 #include <condition_variable>
@@ -30,6 +33,7 @@ class Client {
 
   const ClientIdentity& identity() const { return identity_; }
   Watches& watches() { return watches_; }
+  bool has_its_file() const;
 
   /// false: fenced; no step may be begun. Each one begun is to be ended once it has been answered.
   bool begin_step();

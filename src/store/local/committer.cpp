@@ -3,8 +3,6 @@
 
 #include <utility>
 
-#include "store/local/client_table.h"
-
 namespace lccfs::local {
 namespace {
 
@@ -60,8 +58,7 @@ Result<std::vector<Answer>> Committer::commit_together(std::span<const Item> ite
   std::vector<Answer> answers;
   bool changed = false;
   for (const Item& item : items) {
-    LCCFS_TRY(const bool member, is_client(*transaction, item.step.client().identity().id));
-    if (!member) {
+    if (!item.step.client().has_its_file()) {
       answers.push_back(fenced_failure());
       continue;
     }

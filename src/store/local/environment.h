@@ -29,14 +29,14 @@ namespace lccfs::local {
 
 class Environment;
 
+/// A volume that an older program has used has a table `clients`, too.
 enum class Table {
   objects,  ///< <object> -> its MetaHead
   keys,     ///< <object> NUL <omap key> -> value
   volume,   ///< "version" -> the last version handed out
-  clients,  ///< <client id> -> its identity; not there: fenced or gone
   watches,  ///< <object> NUL <client id> "." <number of the watch> -> "1"
 };
-inline constexpr std::array table_names = {"objects", "keys", "volume", "clients", "watches"};
+inline constexpr std::array table_names = {"objects", "keys", "volume", "watches"};
 
 /// A read of one moment.
 class Transaction {

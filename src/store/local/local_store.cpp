@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "base/log.h"
-#include "store/local/client_table.h"
 #include "store/local/metadata_table.h"
 #include "store/local/volume.h"
+#include "store/local/watch_table.h"
 
 namespace lccfs {
 namespace local {
@@ -218,18 +218,14 @@ class LocalStore final : public ObjectStore {
 
   Result<MetaSnapshot> query_now(const MetaRead& read) {
     LCCFS_TRY(const auto transaction, volume_->environment().begin_read());
-    LCCFS_TRY(const bool member, is_client(*transaction, client_->identity().id));
-    if (!member && !volume_->read_only()) return fenced_failure();
     return local::query(*transaction, read);
   }
 
   Result<> record_watch(const std::string& object, std::uint64_t number) {
-    const std::string& id = client_->identity().id;
     LCCFS_TRY(const auto transaction, volume_->environment().begin_write());
-    LCCFS_TRY(const bool member, is_client(*transaction, id));
-    if (!member) return fenced_failure();
+    if (!client_->has_its_file()) return fenced_failure();
     LCCFS_CHECK(check_object(*transaction, object, "watch"));
-    LCCFS_CHECK(add_watch(*transaction, object, id, number));
+    LCCFS_CHECK(add_watch(*transaction, object, client_->identity().id, number));
     return transaction->commit();
   }
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
-#include "store/local/client_table.h"
+#include "store/local/watch_table.h"
 
 namespace lccfs::local {
 
@@ -64,33 +64,37 @@ Result<std::shared_ptr<Client>> Volume::enter() {
   const int files = directory_.clients.get();
   if (read_only()) return Client::look_on(files);
   LCCFS_TRY(const auto transaction, environment_->begin_write());
-  LCCFS_CHECK(remove_dead_files(files));
-  LCCFS_TRY(const auto ids, client_ids(*transaction));
-  for (const std::string& id : ids) {
-    LCCFS_TRY(const bool alive, is_alive(files, id));
-    if (!alive) LCCFS_CHECK(remove_client(*transaction, id));
-  }
+  LCCFS_CHECK(clear_away(*transaction, {}));
   LCCFS_TRY(auto client, Client::enter(files));
   LCCFS_CHECK(expect_no_onlooker(directory_));
-  LCCFS_CHECK(add_client(*transaction, client->identity().id, encode(client->identity())));
   LCCFS_CHECK(transaction->commit());
   const Lock lock(mutex_);
   clients_.emplace(client->identity().id, client);
   return client;
 }
 
-Result<> Volume::unregister_client(const std::string& id) {
+/// What dead clients have left, and the watches of one that has ended or is fenced.
+Result<> Volume::clear_away(WriteTransaction& transaction, const std::string& ended_client) {
+  const int files = directory_.clients.get();
+  LCCFS_CHECK(remove_dead_files(files));
+  return remove_watches(transaction, [&](const std::string& id) -> Result<bool> {
+    if (id == ended_client) return true;
+    LCCFS_TRY(const bool alive, is_alive(files, id));
+    return !alive;
+  });
+}
+
+Result<> Volume::clear_away(const std::string& ended_client) {
   LCCFS_TRY(const auto transaction, environment_->begin_write());
-  LCCFS_CHECK(remove_dead_files(directory_.clients.get()));
-  LCCFS_CHECK(remove_client(*transaction, id));
+  LCCFS_CHECK(clear_away(*transaction, ended_client));
   return transaction->commit();
 }
 
 void Volume::leave(const Client& client) {
   if (read_only()) return;
   const std::string& id = client.identity().id;
-  // One that stays in the table is cleared away by the next client that enters.
-  if (const auto left = unregister_client(id); !left) log::warning("leave the volume: " + left.error().context);
+  // Watches that stay are cleared away by the next client that enters.
+  if (const auto left = clear_away(id); !left) log::warning("leave the volume: " + left.error().context);
   const Lock lock(mutex_);
   clients_.erase(id);
 }
@@ -110,7 +114,7 @@ Result<> Volume::fence(const ClientIdentity& identity) {
     LCCFS_CHECK(kill_client(directory_.clients.get(), identity));
     environment_->drop_dead_readers();
   }
-  return unregister_client(identity.id);
+  return clear_away(identity.id);
 }
 
 }  // namespace lccfs::local
