@@ -76,42 +76,29 @@ class LocalStore final : public ObjectStore {
 
   // -- data objects
   void read_data(std::string object, std::uint64_t offset, std::span<char> target, ReadDone done) override {
-    Step step(client_);
-    if (!step) return done(fenced_failure());
-    if (auto named = check_object_name(object); !named) return done(std::unexpected(std::move(named).error()));
-    volume_->data().read(
-        object, offset, target,
-        [step = std::move(step), done = std::move(done)](Result<std::size_t> size) mutable { done(std::move(size)); });
+    if (auto ends = begin(object, std::move(done))) volume_->data().read(object, offset, target, std::move(ends));
   }
 
   void write_data(std::string object, std::uint64_t offset, SharedBytes bytes, DataDone done) override {
-    change_data(
-        object, [=](const DataFiles& files) { return files.write(object, offset, bytes); }, std::move(done));
+    change_data(object, std::move(done), [=](const DataFiles& files) { return files.write(object, offset, bytes); });
   }
   void truncate_data(std::string object, std::uint64_t size_bytes, DataDone done) override {
-    change_data(
-        object, [=](const DataFiles& files) { return files.truncate(object, size_bytes); }, std::move(done));
+    change_data(object, std::move(done), [=](const DataFiles& files) { return files.truncate(object, size_bytes); });
   }
   void remove_data(std::string object, DataDone done) override {
-    change_data(
-        object, [=](const DataFiles& files) { return files.remove(object); }, std::move(done));
+    change_data(object, std::move(done), [=](const DataFiles& files) { return files.remove(object); });
   }
   void zero_data(std::string object, std::uint64_t offset, std::uint64_t size_bytes, DataDone done) override {
-    change_data(
-        object, [=](const DataFiles& files) { return files.zero(object, offset, size_bytes); }, std::move(done));
+    change_data(object, std::move(done),
+                [=](const DataFiles& files) { return files.zero(object, offset, size_bytes); });
   }
   void copy_data(std::string source, std::string target, DataDone done) override {
     if (auto named = check_object_name(source); !named) return done(std::unexpected(std::move(named).error()));
-    change_data(
-        target, [=](const DataFiles& files) { return files.copy(source, target); }, std::move(done));
+    change_data(target, std::move(done), [=](const DataFiles& files) { return files.copy(source, target); });
   }
   void data_extents(std::string object, std::uint64_t offset, std::uint64_t size_bytes, ExtentsDone done) override {
-    Step step(client_);
-    if (!step) return done(fenced_failure());
-    if (auto named = check_object_name(object); !named) return done(std::unexpected(std::move(named).error()));
-    volume_->data().extents(
-        object, offset, size_bytes,
-        [step = std::move(step), done = std::move(done)](auto found) mutable { done(std::move(found)); });
+    if (auto ends = begin(object, std::move(done)))
+      volume_->data().extents(object, offset, size_bytes, std::move(ends));
   }
 
   // -- the volume
@@ -229,14 +216,20 @@ class LocalStore final : public ObjectStore {
     return transaction->commit();
   }
 
-  void change_data(const std::string& object, DataQueue::Change change, DataDone done) {
-    if (auto allowed = check_may_write(object); !allowed) return done(std::unexpected(allowed.error()));
+  /// Begins a step on a data object: its completion, which ends it. Empty: it is refused, and answered.
+  template <class Answer>
+  std::move_only_function<void(Answer)> begin(const std::string& object, std::move_only_function<void(Answer)> done) {
     Step step(client_);
-    if (!step) return done(fenced_failure());
-    if (auto named = check_object_name(object); !named) return done(std::unexpected(std::move(named).error()));
-    volume_->data().change(
-        object, std::move(change),
-        [step = std::move(step), done = std::move(done)](Result<> result) mutable { done(std::move(result)); });
+    auto allowed = step ? check_object_name(object) : fenced_failure();
+    if (allowed)
+      return [step = std::move(step), done = std::move(done)](Answer answer) mutable { done(std::move(answer)); };
+    done(std::unexpected(std::move(allowed).error()));
+    return nullptr;
+  }
+
+  void change_data(const std::string& object, DataDone done, DataQueue::Change change) {
+    if (auto allowed = check_may_write(object); !allowed) return done(std::unexpected(allowed.error()));
+    if (auto ends = begin(object, std::move(done))) volume_->data().change(object, std::move(change), std::move(ends));
   }
 
   Result<ListPage> list_metadata(const std::string& after, bool alone) {
