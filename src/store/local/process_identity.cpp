@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "store/local/process_identity.h"
 
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
@@ -68,17 +66,13 @@ Result<bool> holds_lock(pid_t pid, int file) {
 }  // namespace
 
 Result<ClientIdentity> make_identity() {
-  std::array<unsigned char, id_digits / 2> random{};
-  if (::getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size()))
-    return std::unexpected(system_error("make a client id"));
   ClientIdentity identity;
-  for (const unsigned char byte : random) {
-    identity.id += "0123456789abcdef"[byte >> 4];
-    identity.id += "0123456789abcdef"[byte & 15];
-  }
+  std::ifstream("/proc/sys/kernel/random/uuid") >> identity.id;
+  std::erase(identity.id, '-');
   identity.pid = ::getpid();
   identity.start_ticks = start_ticks_of(identity.pid);
-  if (identity.start_ticks == 0) return failure(ErrorCode::io, "cannot read this process's start time from /proc");
+  if (identity.id.size() != id_digits || identity.start_ticks == 0)
+    return failure(ErrorCode::io, "cannot read a new id and this process's start time from /proc");
   return identity;
 }
 
