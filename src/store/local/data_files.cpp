@@ -95,38 +95,23 @@ void Unsynced::add(Unsynced later) {
   file = std::move(later.file);
 }
 
-Result<std::size_t> DataFiles::read(const std::string& object, std::uint64_t offset, std::span<char> target) const {
+Result<std::size_t> DataFiles::read(const std::string& object, std::uint64_t offset, std::span<char> target,
+                                    int flags) const {
+  // A check asks of nearly every file whether there is a byte past its end: that needs no open.
+  struct stat seen {};
+  if (target.size() == 1 && ::fstatat(data_, path_of(object).c_str(), &seen, 0) == 0 &&
+      offset >= static_cast<std::uint64_t>(seen.st_size))
+    return 0;
   LCCFS_TRY(const auto file, open_existing(data_, object, O_RDONLY));
   std::size_t done = 0;
   while (file && done < target.size()) {
-    const ssize_t size =
-        ::pread(file->get(), target.data() + done, target.size() - done, static_cast<off_t>(offset + done));
+    const iovec rest{target.data() + done, target.size() - done};
+    const ssize_t size = ::preadv2(file->get(), &rest, 1, static_cast<off_t>(offset + done), flags);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0) return std::unexpected(system_error("read " + object));
     if (size == 0) break;
     done += static_cast<std::size_t>(size);
   }
-  return done;
-}
-
-std::optional<std::size_t> DataFiles::read_cached(const std::string& object, std::uint64_t offset,
-                                                  std::span<char> target) const {
-  // A check asks of nearly every file whether there is a byte past its end: that needs no open.
-  const auto path = path_of(object);
-  struct stat seen {};
-  if (target.size() == 1 && ::fstatat(data_, path.c_str(), &seen, 0) == 0 &&
-      offset >= static_cast<std::uint64_t>(seen.st_size))
-    return 0;
-  const Descriptor file(::openat(data_, path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) return errno == ENOENT ? std::optional<std::size_t>(0) : std::nullopt;
-  const iovec vector{target.data(), target.size()};
-  const ssize_t size = ::preadv2(file.get(), &vector, 1, static_cast<off_t>(offset), RWF_NOWAIT);
-  if (size < 0) return std::nullopt;
-  const auto done = static_cast<std::size_t>(size);
-  if (done == target.size()) return done;
-  struct stat status {};  // shorter: the file's end, or where the cache ends?
-  if (::fstat(file.get(), &status) != 0 || offset + done < static_cast<std::uint64_t>(status.st_size))
-    return std::nullopt;
   return done;
 }
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,9 +27,8 @@ class DataFiles {
   /// `data`: the directory; open for longer than this.
   explicit DataFiles(int data) : data_(data) {}
 
-  Result<std::size_t> read(const std::string& object, std::uint64_t offset, std::span<char> target) const;
-  /// Only if it can be had without waiting for a disk.
-  std::optional<std::size_t> read_cached(const std::string& object, std::uint64_t offset, std::span<char> target) const;
+  /// `flags`: of preadv2(2). RWF_NOWAIT: io, unless the bytes can be had without waiting for a disk.
+  Result<std::size_t> read(const std::string& object, std::uint64_t offset, std::span<char> target, int flags) const;
   Result<Unsynced> write(const std::string& object, std::uint64_t offset, const SharedBytes& bytes) const;
   Result<Unsynced> truncate(const std::string& object, std::uint64_t size_bytes) const;
   Result<Unsynced> remove(const std::string& object) const;

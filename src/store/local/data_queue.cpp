@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "store/local/data_queue.h"
 
+#include <sys/uio.h>
+
 #include <utility>
 
 namespace lccfs::local {
@@ -14,10 +16,10 @@ constexpr std::size_t cached_read_limit_bytes = 128U << 10;
 void DataQueue::read(const std::string& object, std::uint64_t offset, std::span<char> target,
                      ObjectStore::ReadDone done) {
   if (target.size() <= cached_read_limit_bytes && !would_wait(object)) {
-    if (const auto size = files_.read_cached(object, offset, target)) return done(*size);
+    if (const auto size = files_.read(object, offset, target, RWF_NOWAIT)) return done(*size);
   }
   line_up(object, {false, [this, object, offset, target, done = std::move(done)]() mutable {
-                     done(files_.read(object, offset, target));
+                     done(files_.read(object, offset, target, 0));
                    }});
 }
 
