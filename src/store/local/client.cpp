@@ -18,6 +18,12 @@ Result<std::vector<std::string>> client_files(int clients) {
   return names;
 }
 
+Result<bool> is_locked(const Descriptor& file, const std::string& id) {
+  if (::flock(file.get(), LOCK_SH | LOCK_NB) == 0) return false;  // shared: those that only look never meet each other
+  if (errno == EWOULDBLOCK) return true;
+  return std::unexpected(system_error("look at the lock of client " + id));
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Client>> Client::enter(int clients) {
@@ -76,27 +82,21 @@ std::unexpected<Error> fenced_failure() { return failure(ErrorCode::fenced, "thi
 
 Result<bool> is_alive(int clients, const std::string& id) {
   const Descriptor file(::openat(clients, id.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file && errno == ENOENT) return false;
-  if (!file) return std::unexpected(system_error("open the client file " + id));
-  if (::flock(file.get(), LOCK_SH | LOCK_NB) == 0) return false;  // shared: those that only look never meet each other
-  if (errno == EWOULDBLOCK) return true;
-  return std::unexpected(system_error("look at the lock of client " + id));
+  if (file) return is_locked(file, id);
+  return errno == ENOENT ? Result<bool>(false) : std::unexpected(system_error("open the client file " + id));
 }
 
 Result<> kill_client(int clients, const ClientIdentity& identity) {
   const Descriptor file(::openat(clients, identity.id.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file && errno == ENOENT) return {};
-  const std::string what = "wait for the end of client " + identity.id;
-  if (!file) return std::unexpected(system_error(what));
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    if (::flock(file.get(), LOCK_SH | LOCK_NB) == 0) return {};
-    if (errno != EWOULDBLOCK && errno != EINTR) return std::unexpected(system_error(what));
-    LCCFS_TRY(const bool signalled, kill_process(identity, file.get()));
-    if (!signalled) continue;  // gone since we looked, or not to be seen from here
-    while (::flock(file.get(), LOCK_SH) != 0)
-      if (errno != EINTR) return std::unexpected(system_error(what));
-    return {};
-  }
+  if (!file) return std::unexpected(system_error("open the client file " + identity.id));
+  LCCFS_TRY(bool alive, is_locked(file, identity.id));
+  if (!alive) return {};
+  LCCFS_TRY(const bool killed, kill_process(identity, file.get()));
+  while (killed && ::flock(file.get(), LOCK_SH) != 0)
+    if (errno != EINTR) return std::unexpected(system_error("wait for the end of client " + identity.id));
+  LCCFS_TRY(alive, is_locked(file, identity.id));  // else it may have ended by itself, or is not to be seen from here
+  if (!alive) return {};
   return failure(ErrorCode::busy, "client " + identity.id + " lives, but its process " + std::to_string(identity.pid) +
                                       " is not to be seen from here (another PID namespace?): end it by hand");
 }

@@ -37,7 +37,7 @@ Error lmdb_error(int code, const std::string& what) {
     case MDB_PAGE_NOTFOUND:
       return {ErrorCode::corrupt, context, Outcome::definite};
     default:
-      return code > 0 ? system_error(code, what) : Error{ErrorCode::io, context, Outcome::definite};
+      return code > 0 ? system_error(what, Outcome::definite, code) : Error{ErrorCode::io, context, Outcome::definite};
   }
 }
 

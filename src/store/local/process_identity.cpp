@@ -53,7 +53,8 @@ Result<bool> holds_lock(pid_t pid, int file) {
   std::error_code error;
   std::filesystem::directory_iterator descriptors(process / "fd", error);
   if (error)
-    return std::unexpected(system_error(error.value(), "look at what process " + std::to_string(pid) + " has open"));
+    return std::unexpected(
+        system_error("look at what process " + std::to_string(pid) + " has open", Outcome::definite, error.value()));
   for (; !error && descriptors != std::filesystem::directory_iterator(); descriptors.increment(error)) {
     struct stat found {};
     if (::stat(descriptors->path().c_str(), &found) != 0) continue;
