@@ -9,8 +9,9 @@
 #include "store/local/watch_table.h"
 
 namespace lccfs::local {
+namespace {
 
-struct Volume::OpenVolumes {
+struct OpenVolumes {
   struct Open {
     std::unique_ptr<Volume> volume;
     std::size_t users = 0;
@@ -28,10 +29,12 @@ struct Volume::OpenVolumes {
   }
 };
 
-Volume::OpenVolumes& Volume::open_volumes() {
+OpenVolumes& open_volumes() {
   static OpenVolumes volumes;
   return volumes;
 }
+
+}  // namespace
 
 Result<std::shared_ptr<Volume>> Volume::open(const std::string& path, bool create) {
   LCCFS_TRY(auto directory, open_directory(path, create));

@@ -39,8 +39,6 @@ class Volume {
   DataQueue& data() { return data_; }
 
  private:
-  struct OpenVolumes;
-  static OpenVolumes& open_volumes();
   Volume(Directory directory, Descriptor onlooker, std::unique_ptr<Environment> environment);
   Result<> clear_away(WriteTransaction& transaction, const std::string& ended_client);
   Result<> clear_away(const std::string& ended_client);
