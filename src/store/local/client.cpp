@@ -7,16 +7,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <vector>
 
 namespace lccfs::local {
 namespace {
-
-Result<std::vector<std::string>> client_files(int clients) {
-  LCCFS_TRY(auto names, names_in(clients, ".", "list the clients"));
-  std::erase_if(names, [](const std::string& name) { return name.ends_with(socket_suffix); });
-  return names;
-}
 
 Result<bool> is_locked(const Descriptor& file, const std::string& id) {
   if (::flock(file.get(), LOCK_SH | LOCK_NB) == 0) return false;  // shared: those that only look never meet each other
@@ -101,25 +94,21 @@ Result<> kill_client(int clients, const ClientIdentity& identity) {
                                       " is not to be seen from here (another PID namespace?): end it by hand");
 }
 
-Result<> expect_nobody(int clients, const std::string& path) {
-  LCCFS_TRY(const auto ids, client_files(clients));
-  for (const std::string& id : ids) {
-    LCCFS_TRY(const bool alive, is_alive(clients, id));
-    if (alive)
-      return failure(ErrorCode::busy,
-                     path + ": it can only be read here, and is in use: it can be read so while nobody uses it");
+Result<std::set<std::string>> living_clients(int clients) {
+  LCCFS_TRY(const auto names, names_in(clients, ".", "list the clients"));
+  std::set<std::string> living;
+  for (const std::string& name : names) {
+    if (name.ends_with(socket_suffix)) continue;
+    LCCFS_TRY(const bool alive, is_alive(clients, name));
+    if (alive) living.insert(name);
   }
-  return {};
+  return living;
 }
 
-Result<> remove_dead_files(int clients) {
-  LCCFS_TRY(const auto ids, client_files(clients));
-  for (const std::string& id : ids) {
-    LCCFS_TRY(const bool alive, is_alive(clients, id));
-    if (alive) continue;
-    ::unlinkat(clients, (id + socket_suffix).c_str(), 0);  // before its file: a socket without one would never be found
-    ::unlinkat(clients, id.c_str(), 0);
-  }
+Result<> remove_dead_files(int clients, const std::set<std::string>& living) {
+  LCCFS_TRY(const auto names, names_in(clients, ".", "list the clients"));
+  for (const std::string& name : names)
+    if (!living.contains(name.substr(0, name.find('.')))) ::unlinkat(clients, name.c_str(), 0);
   return {};
 }
 

@@ -9,6 +9,7 @@
 
 #include <condition_variable>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -22,7 +23,7 @@ namespace lccfs::local {
 
 class Client {
  public:
-  /// Makes and locks the file, within a write transaction: between the two it looks dead (remove_dead_files).
+  /// Makes and locks the file, within a write transaction: between the two it looks dead (living_clients).
   /// `clients`: the directory; open for longer than the client.
   static Result<std::shared_ptr<Client>> enter(int clients);
   /// One that may not write: it has no file, and no other knows of it.
@@ -84,9 +85,9 @@ Result<bool> is_alive(int clients, const std::string& id);
 /// Kills the client's process and returns when its lock is free. Not for clients of this process. permission_denied:
 /// the process that it names does not hold that lock.
 Result<> kill_client(int clients, const ClientIdentity& identity);
-/// busy: some client holds its lock. `path`: the volume's.
-Result<> expect_nobody(int clients, const std::string& path);
-/// Removes what dead clients have left in the directory. Within a write transaction.
-Result<> remove_dead_files(int clients);
+/// Ids of those that live.
+Result<std::set<std::string>> living_clients(int clients);
+/// Removes what the others have left in the directory. Within the write transaction in which one saw who lives.
+Result<> remove_dead_files(int clients, const std::set<std::string>& living);
 
 }  // namespace lccfs::local

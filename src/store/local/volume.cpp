@@ -48,7 +48,10 @@ Result<std::shared_ptr<Volume>> Volume::open(const std::string& path, bool creat
   Descriptor onlooker;
   if (directory.read_only) {
     LCCFS_TRY(onlooker, show_onlooker(directory));
-    LCCFS_CHECK(expect_nobody(directory.clients.get(), path));
+    LCCFS_TRY(const auto living, living_clients(directory.clients.get()));
+    if (!living.empty())
+      return failure(ErrorCode::busy,
+                     path + ": it can only be read here, and is in use: it can be read so while nobody uses it");
   }
   LCCFS_TRY(auto environment,
             Environment::open(directory.metadata_path, {.create = create, .read_only = directory.read_only}));
@@ -78,13 +81,10 @@ Result<std::shared_ptr<Client>> Volume::enter() {
 
 /// What dead clients have left, and the watches of one that has ended or is fenced.
 Result<> Volume::clear_away(WriteTransaction& transaction, const std::string& ended_client) {
-  const int files = directory_.clients.get();
-  LCCFS_CHECK(remove_dead_files(files));
-  return remove_watches(transaction, [&](const std::string& id) -> Result<bool> {
-    if (id == ended_client) return true;
-    LCCFS_TRY(const bool alive, is_alive(files, id));
-    return !alive;
-  });
+  LCCFS_TRY(auto living, living_clients(directory_.clients.get()));
+  LCCFS_CHECK(remove_dead_files(directory_.clients.get(), living));
+  living.erase(ended_client);
+  return remove_watches_but(transaction, living);
 }
 
 Result<> Volume::clear_away(const std::string& ended_client) {

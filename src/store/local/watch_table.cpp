@@ -25,16 +25,13 @@ Result<> remove_watch(WriteTransaction& transaction, const std::string& object, 
   return transaction.remove(Table::watches, watch_key(object, id, number));
 }
 
-Result<> remove_watches(WriteTransaction& transaction, const std::function<Result<bool>(const std::string& id)>& of) {
-  std::vector<std::string> watches;
+Result<> remove_watches_but(WriteTransaction& transaction, const std::set<std::string>& ids) {
+  std::vector<std::string> others;
   LCCFS_CHECK(transaction.walk(Table::watches, {}, {}, [&](auto key, auto) {  // a small table: two for each client
-    watches.emplace_back(key);
+    if (!ids.contains(std::string(id_of_watch(key)))) others.emplace_back(key);
     return true;
   }));
-  for (const std::string& watch : watches) {
-    LCCFS_TRY(const bool chosen, of(std::string(id_of_watch(watch))));
-    if (chosen) LCCFS_CHECK(transaction.remove(Table::watches, watch));
-  }
+  for (const std::string& watch : others) LCCFS_CHECK(transaction.remove(Table::watches, watch));
   return {};
 }
 

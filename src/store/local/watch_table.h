@@ -2,7 +2,7 @@
 // Which client watches what. It is in LMDB, so that every process finds it.
 #pragma once
 
-#include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,8 +16,8 @@ Result<> add_watch(WriteTransaction& transaction, const std::string& object, con
                    std::uint64_t number);
 Result<> remove_watch(WriteTransaction& transaction, const std::string& object, const std::string& id,
                       std::uint64_t number);
-/// All watches of those clients.
-Result<> remove_watches(WriteTransaction& transaction, const std::function<Result<bool>(const std::string& id)>& of);
+/// All but those of these clients.
+Result<> remove_watches_but(WriteTransaction& transaction, const std::set<std::string>& ids);
 /// Ids of the clients that watch the object, each once, dead ones among them.
 Result<std::vector<std::string>> watchers(const Transaction& transaction, const std::string& object);
 
