@@ -45,16 +45,16 @@ bool Client::has_its_file() const {
   return ::fstat(lock_.get(), &status) == 0 && status.st_nlink != 0;
 }
 
-bool Client::begin_step() {
+Step Client::begin_step() {
   const Lock lock(mutex_);
-  if (barred_) return false;
+  if (barred_) return {};
   ++steps_;
-  return true;
+  return {this, {shared_from_this()}};
 }
 
-void Client::end_step() {
-  const Lock lock(mutex_);
-  if (--steps_ == 0) all_ended_.notify_all();
+void EndStep::operator()(Client* of_step) const {
+  const Lock lock(of_step->mutex_);
+  if (--of_step->steps_ == 0) of_step->all_ended_.notify_all();
 }
 
 void Client::bar() {

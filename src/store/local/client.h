@@ -21,7 +21,15 @@
 
 namespace lccfs::local {
 
-class Client {
+class Client;
+struct EndStep {
+  std::shared_ptr<Client> client;
+  void operator()(Client* of_step) const;
+};
+/// A client's step in flight.
+using Step = std::unique_ptr<Client, EndStep>;
+
+class Client : public std::enable_shared_from_this<Client> {
  public:
   /// Makes and locks the file, within a write transaction: between the two it looks dead (living_clients).
   /// `clients`: the directory; open for longer than the client.
@@ -36,15 +44,15 @@ class Client {
   Watches& watches() { return watches_; }
   bool has_its_file() const;
 
-  /// false: fenced; no step may be begun. Each one begun is to be ended once it has been answered.
-  bool begin_step();
-  void end_step();
+  /// Empty: fenced. To be held until it has been answered.
+  Step begin_step();
   /// From now on no step begins, and the watches are lost.
   void bar();
   /// Returns when no step is in flight.
   void wait_for_steps();
 
  private:
+  friend EndStep;
   Client(int clients, ClientIdentity identity) : clients_(clients), identity_(std::move(identity)) {}
 
   const int clients_;
@@ -55,25 +63,6 @@ class Client {
   std::condition_variable all_ended_;
   bool barred_ GUARDED_BY(mutex_) = false;
   std::size_t steps_ GUARDED_BY(mutex_) = 0;
-};
-
-/// Holds a step open; empty: the client is fenced.
-class Step {
- public:
-  explicit Step(std::shared_ptr<Client> client) : client_(client->begin_step() ? std::move(client) : nullptr) {}
-  Step(Step&&) = default;
-  Step& operator=(Step&& other) noexcept {
-    std::swap(client_, other.client_);
-    return *this;
-  }
-  ~Step() {
-    if (client_) client_->end_step();
-  }
-  explicit operator bool() const { return client_ != nullptr; }
-  Client& client() const { return *client_; }
-
- private:
-  std::shared_ptr<Client> client_;
 };
 
 std::unexpected<Error> fenced_failure();

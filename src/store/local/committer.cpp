@@ -58,7 +58,7 @@ Result<std::vector<Answer>> Committer::commit_together(std::span<const Item> ite
   std::vector<Answer> answers;
   bool changed = false;
   for (const Item& item : items) {
-    if (!item.step.client().has_its_file()) {
+    if (!item.step->has_its_file()) {
       answers.push_back(fenced_failure());
       continue;
     }
@@ -80,7 +80,7 @@ void Committer::finish(Batch batch, std::vector<Answer> answers) {
   }
   for (std::size_t i = 0; i < batch.items.size(); ++i) {
     Item item = std::move(batch.items[i]);
-    if (!answers[i] && answers[i].error().code == ErrorCode::fenced) item.step.client().bar();
+    if (!answers[i] && answers[i].error().code == ErrorCode::fenced) item.step->bar();
     item.done(std::move(answers[i]));
   }
   for (auto& read : batch.reads) read();

@@ -59,13 +59,13 @@ class LocalStore final : public ObjectStore {
   // -- metadata objects
   void apply_async(MetaTxn txn, ApplyDone done) override {
     if (auto allowed = check_may_write(txn.object); !allowed) return done(std::unexpected(allowed.error()));
-    Step step(client_);
+    Step step = client_->begin_step();
     if (!step) return done(fenced_failure());
     volume_->committer().submit(std::move(step), std::move(txn), std::move(done));
   }
 
   void query_async(MetaRead read, QueryDone done) override {
-    Step step(client_);
+    Step step = client_->begin_step();
     if (!step) return done(fenced_failure());
     const std::string object = read.object;
     Committer::Read work = [this, step = std::move(step), read = std::move(read), done = std::move(done)]() mutable {
@@ -139,7 +139,7 @@ class LocalStore final : public ObjectStore {
   // -- watch and notify
   Result<std::unique_ptr<Watch>> watch(const std::string& object, std::shared_ptr<WatchHandler> handler) override {
     LCCFS_CHECK(check_may_write(object));
-    const Step step(client_);
+    const Step step = client_->begin_step();
     if (!step) return fenced_failure();
     const std::uint64_t number = client_->watches().add(object, std::move(handler));
     if (auto recorded = record_watch(object, number); !recorded) {
@@ -193,7 +193,7 @@ class LocalStore final : public ObjectStore {
   }
 
   Result<> check_not_fenced() {
-    if (!Step(client_)) return fenced_failure();
+    if (!client_->begin_step()) return fenced_failure();
     return {};
   }
 
@@ -219,7 +219,7 @@ class LocalStore final : public ObjectStore {
   /// Begins a step on a data object: its completion, which ends it. Empty: it is refused, and answered.
   template <class Answer>
   std::move_only_function<void(Answer)> begin(const std::string& object, std::move_only_function<void(Answer)> done) {
-    Step step(client_);
+    Step step = client_->begin_step();
     auto allowed = step ? check_object_name(object) : fenced_failure();
     if (allowed)
       return [step = std::move(step), done = std::move(done)](Answer answer) mutable { done(std::move(answer)); };
