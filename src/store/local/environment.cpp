@@ -22,27 +22,23 @@ constexpr unsigned reader_slots = 4096;
 constexpr std::uint64_t reserve_bytes = 16U << 20;
 constexpr std::size_t key_limit_bytes = 511;  // LMDB's
 
-Error lmdb_error(int code, const std::string& what) {
+std::unexpected<Error> lmdb_failure(int code, const std::string& what) {
   const std::string context = what + ": " + ::mdb_strerror(code);
   switch (code) {
     case MDB_MAP_FULL:
     case MDB_TXN_FULL:
-      return {ErrorCode::no_space, context, Outcome::definite};
+      return failure(ErrorCode::no_space, context);
     case MDB_READERS_FULL:
-      return {ErrorCode::busy, context, Outcome::definite};
+      return failure(ErrorCode::busy, context);
     case MDB_VERSION_MISMATCH:
-      return {ErrorCode::unsupported, context, Outcome::definite};
+      return failure(ErrorCode::unsupported, context);
     case MDB_INVALID:
     case MDB_CORRUPTED:
     case MDB_PAGE_NOTFOUND:
-      return {ErrorCode::corrupt, context, Outcome::definite};
+      return failure(ErrorCode::corrupt, context);
     default:
-      return code > 0 ? system_error(what, Outcome::definite, code) : Error{ErrorCode::io, context, Outcome::definite};
+      return code > 0 ? std::unexpected(system_error(what, Outcome::definite, code)) : failure(ErrorCode::io, context);
   }
-}
-
-std::unexpected<Error> lmdb_failure(int code, const std::string& what) {
-  return std::unexpected(lmdb_error(code, what));
 }
 
 MDB_val as_value(std::string_view bytes) { return {bytes.size(), const_cast<char*>(bytes.data())}; }
@@ -143,11 +139,12 @@ Result<> WriteTransaction::remove_all(Table table, std::string_view prefix) {
 Result<> WriteTransaction::commit() {
   const int code = ::mdb_txn_commit(std::exchange(transaction_, nullptr));
   if (code == 0) return {};
-  Error error = lmdb_error(code, "commit metadata");
+  auto failed = lmdb_failure(code, "commit metadata");
+  Error& error = failed.error();
   // Pages are written before the page that makes them count, so a full disk is found in time. Of anything else LMDB
   // does not say how far it came.
   if (error.code != ErrorCode::no_space && error.code != ErrorCode::quota_exceeded) error.outcome = Outcome::unknown;
-  return std::unexpected(std::move(error));
+  return failed;
 }
 
 // ---- the environment

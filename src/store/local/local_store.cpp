@@ -199,7 +199,7 @@ class LocalStore final : public ObjectStore {
 
   static Result<> check_object(const Transaction& transaction, const std::string& object, const std::string& what) {
     LCCFS_CHECK(check_object_name(object));
-    LCCFS_TRY(const bool there, object_exists(transaction, object));
+    LCCFS_TRY(const auto there, transaction.get(Table::objects, object));
     return there ? Result<>{} : failure(ErrorCode::not_found, what + " " + object + ": no such object");
   }
 
@@ -234,8 +234,11 @@ class LocalStore final : public ObjectStore {
 
   Result<ListPage> list_metadata(const std::string& after, bool alone) {
     LCCFS_TRY(const auto transaction, volume_->environment().begin_read());
-    LCCFS_TRY(auto names, object_names(*transaction, after, names_per_page));
-    ListPage page{std::move(names), alone ? "" : data_cursor(0, DataFiles::fan_out)};
+    ListPage page{{}, alone ? "" : data_cursor(0, DataFiles::fan_out)};
+    LCCFS_CHECK(transaction->walk(Table::objects, {}, after, [&](auto name, auto) {
+      page.names.emplace_back(name);
+      return page.names.size() < names_per_page;
+    }));
     if (page.names.size() == names_per_page) page.next_cursor = (alone ? 'M' : 'm') + page.names.back();
     return page;
   }
