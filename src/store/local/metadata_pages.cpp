@@ -62,11 +62,16 @@ class File {
                    path_ + ": " + what + ": the volume's metadata is damaged; restore it from a copy");
   }
   std::uint64_t size_bytes() const { return size_bytes_; }
-  /// As much of `target` as there is.
-  Result<std::string_view> read(std::uint64_t offset, std::string& target) const {
-    const ssize_t size = ::pread(descriptor_.get(), target.data(), target.size(), static_cast<off_t>(offset));
-    if (size < 0) return std::unexpected(system_error("read " + path_));
-    return std::string_view(target).substr(0, static_cast<std::size_t>(size));
+  std::unexpected<Error> cut_within(const std::string& what) const {
+    return damaged("it is cut short: it ends within " + what);
+  }
+  /// `what` lies there.
+  Result<std::string> read(std::uint64_t offset, std::size_t size, const std::string& what) const {
+    std::string bytes(size, '\0');
+    const ssize_t there = ::pread(descriptor_.get(), bytes.data(), size, static_cast<off_t>(offset));
+    if (there < 0) return std::unexpected(system_error("read " + path_));
+    if (static_cast<std::size_t>(there) < size) return cut_within(what);
+    return bytes;
   }
 
  private:
@@ -78,10 +83,8 @@ class File {
 };
 
 Result<Meta> read_meta(const File& file, std::uint64_t offset, std::uint64_t number) {
-  std::string buffer(page_header_bytes + sizeof(Meta), '\0');
-  LCCFS_TRY(const auto bytes, file.read(offset, buffer));
   const std::string name = "page " + std::to_string(number);
-  if (bytes.size() < buffer.size()) return file.damaged("it ends within " + name);
+  LCCFS_TRY(const auto bytes, file.read(offset, page_header_bytes + sizeof(Meta), name));
   const auto meta = number_at<Meta>(bytes, page_header_bytes);
   if (meta.magic != magic || (number_at<std::uint16_t>(bytes, 10) & meta_page) == 0)
     return file.damaged(name + " is not the head of an LMDB file");
@@ -146,10 +149,7 @@ class Walk {
 
   Result<> page(std::uint64_t number, unsigned depth, Kind kind) {
     LCCFS_CHECK(take(number, 1));
-    std::string buffer(page_size_, '\0');
-    LCCFS_TRY(const auto bytes, file_.read(number * page_size_, buffer));
-    if (bytes.size() < page_size_)
-      return file_.damaged("it is cut short: it ends before page " + std::to_string(number));
+    LCCFS_TRY(const auto bytes, file_.read(number * page_size_, page_size_, "page " + std::to_string(number)));
     const bool leaf = depth == 1;
     if (number_at<std::uint64_t>(bytes, 0) != number) return damaged(number, "is another one");
     // No other bit: LMDB would take a page that says it is dirty for memory of its own, and free it.
@@ -230,17 +230,15 @@ class Walk {
   Result<std::string> big_value_of(std::uint64_t first, std::uint64_t size_bytes, bool wanted) {
     if (first > meta_.last_page) return damaged(first, "is outside of the file");
     const std::uint64_t needed = page_header_bytes + size_bytes;
-    if (file_.size_bytes() < first * page_size_ + needed)
-      return file_.damaged("it is cut short: it ends within the value at page " + std::to_string(first));
-    std::string buffer(wanted ? needed : page_header_bytes, '\0');
-    LCCFS_TRY(const auto bytes, file_.read(first * page_size_, buffer));
-    if (bytes.size() < buffer.size()) return damaged(first, "cannot be read whole");
+    const std::string what = "the value at page " + std::to_string(first);
+    if (file_.size_bytes() < first * page_size_ + needed) return file_.cut_within(what);
+    LCCFS_TRY(const auto bytes, file_.read(first * page_size_, wanted ? needed : page_header_bytes, what));
     const std::uint64_t pages = number_at<std::uint32_t>(bytes, 12);
     if (number_at<std::uint64_t>(bytes, 0) != first || pages * page_size_ < needed ||
         number_at<std::uint16_t>(bytes, 10) != overflow_page)
       return damaged(first, "is not the value that it should be");
     LCCFS_CHECK(take(first, pages));
-    return buffer.substr(page_header_bytes);
+    return bytes.substr(page_header_bytes);
   }
 
   /// Pages that LMDB would write over: none of them may be in use. A list: how many, then their numbers.
