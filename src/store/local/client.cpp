@@ -85,13 +85,15 @@ Result<> kill_client(int clients, const ClientIdentity& identity) {
   if (!file) return std::unexpected(system_error("open the client file " + identity.id));
   LCCFS_TRY(bool alive, is_locked(file, identity.id));
   if (!alive) return {};
-  LCCFS_TRY(const bool killed, kill_process(identity, file.get()));
+  LCCFS_TRY(const bool killed, kill_holder(identity.pid, file.get()));
   while (killed && ::flock(file.get(), LOCK_SH) != 0)
     if (errno != EINTR) return std::unexpected(system_error("wait for the end of client " + identity.id));
-  LCCFS_TRY(alive, is_locked(file, identity.id));  // else it may have ended by itself, or is not to be seen from here
+  LCCFS_TRY(alive, is_locked(file, identity.id));  // else it may have ended by itself
   if (!alive) return {};
-  return failure(ErrorCode::busy, "client " + identity.id + " lives, but its process " + std::to_string(identity.pid) +
-                                      " is not to be seen from here (another PID namespace?): end it by hand");
+  return failure(
+      ErrorCode::permission_denied,
+      "client " + identity.id + " lives, but process " + std::to_string(identity.pid) +
+          " does not hold its lock, or is not to be seen from here (another PID namespace?): end it by hand");
 }
 
 Result<std::set<std::string>> living_clients(int clients) {

@@ -72,7 +72,7 @@ std::unexpected<Error> fenced_failure();
 /// Whether a process holds the lock of that client.
 Result<bool> is_alive(int clients, const std::string& id);
 /// Kills the client's process and returns when its lock is free. Not for clients of this process. permission_denied:
-/// the process that it names does not hold that lock.
+/// the process that it names does not hold that lock, as far as can be seen from here.
 Result<> kill_client(int clients, const ClientIdentity& identity);
 /// Ids of those that live.
 Result<std::set<std::string>> living_clients(int clients);

@@ -91,21 +91,14 @@ Result<ClientIdentity> decode_identity(const Bytes& bytes) {
   return identity;
 }
 
-Result<bool> kill_process(const ClientIdentity& identity, int locked_file) {
-  const Descriptor process(::pidfd_open(identity.pid, 0));
+Result<bool> kill_holder(pid_t pid, int locked_file) {
+  const Descriptor process(::pidfd_open(pid, 0));
   if (!process && errno == ESRCH) return false;
-  const std::string what = "kill process " + std::to_string(identity.pid);
+  const std::string what = "kill process " + std::to_string(pid);
   if (!process) return std::unexpected(system_error(what));
-  if (start_ticks_of(identity.pid) != identity.start_ticks)
-    return false;  // looked at after pidfd_open: it pins the pid
-  const auto proven = holds_lock(identity.pid, locked_file);
-  if (!proven && proven.error().code == ErrorCode::not_found) return false;
-  if (!proven) return std::unexpected(proven.error());
-  if (!*proven) {
-    if (start_ticks_of(identity.pid) != identity.start_ticks) return false;
-    return failure(ErrorCode::permission_denied, what + ": it does not hold the lock of client " + identity.id +
-                                                     " that it is recorded for: nothing was ended");
-  }
+  const auto holds = holds_lock(pid, locked_file);  // looked at after pidfd_open: it pins the process
+  if (!holds && holds.error().code == ErrorCode::not_found) return false;
+  if (!holds || !*holds) return holds;
   if (::pidfd_send_signal(process.get(), SIGKILL, nullptr, 0) != 0 && errno != ESRCH)
     return std::unexpected(system_error(what));
   return true;
