@@ -72,7 +72,10 @@ Transaction::Transaction(Environment& environment, MDB_txn* transaction)
     : environment_(environment), transaction_(transaction), using_pages_(environment.shown_file_) {}
 
 Transaction::~Transaction() {
-  if (transaction_) environment_.release(transaction_);
+  if (!transaction_) return;
+  ::mdb_txn_reset(transaction_);
+  const Lock lock(environment_.mutex_);
+  environment_.idle_readers_.push_back(transaction_);
 }
 
 MDB_dbi Transaction::raw(Table table) const { return environment_.tables_[static_cast<std::size_t>(table)]; }
@@ -223,12 +226,6 @@ Result<std::unique_ptr<Transaction>> Environment::begin_read() {
     return lmdb_failure(code, "read metadata");
   }
   return std::make_unique<Transaction>(*this, reader);
-}
-
-void Environment::release(MDB_txn* reader) {
-  ::mdb_txn_reset(reader);
-  const Lock lock(mutex_);
-  idle_readers_.push_back(reader);
 }
 
 Result<std::unique_ptr<WriteTransaction>> Environment::begin_write() {

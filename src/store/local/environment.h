@@ -107,7 +107,6 @@ class Environment {
       : environment_(environment), file_(std::move(file)), shown_file_(printable(file_)) {}
   int open_handles(MDB_txn* transaction, unsigned flags);
   Result<> open_tables(bool read_only);
-  void release(MDB_txn* reader);
 
   MDB_env* const environment_;
   const std::string file_, shown_file_;

@@ -16,7 +16,6 @@ struct ClientIdentity {
   std::string id;  ///< 32 hex digits, random
   pid_t pid = 0;
   std::uint64_t start_ticks = 0;  ///< since boot, from /proc/PID/stat; older programs want it
-  bool operator==(const ClientIdentity&) const = default;
 };
 
 /// A new client of this process.
