@@ -245,18 +245,22 @@ class DescriptorLimit {
   rlimit before_{};
 };
 
-TEST_CASE("Any number of writes of one object wait for its sync with few descriptors") {
+TEST_CASE("Any number of writes of one object wait for its sync with few descriptors, be it made anew in between") {
+  const bool made_anew = GENERATE(false, true);
   const TemporaryDirectory directory;
   const auto store = open_volume(directory.path());
   const DescriptorLimit limit(200);
   constexpr unsigned writes = 20'000;
   constexpr char byte = 'x';
   std::vector<std::future<Result<>>> answers;
-  for (unsigned number = 0; number < writes; ++number) {
+  const auto next_answer = [&] {
     auto answer = std::make_shared<std::promise<Result<>>>();
     answers.push_back(answer->get_future());
-    store->write_data("Data.3.0", 2 * number, {nullptr, &byte, 1},
-                      [answer](Result<> written) { answer->set_value(std::move(written)); });
+    return [answer](Result<> changed) { answer->set_value(std::move(changed)); };
+  };
+  for (unsigned number = 0; number < writes; ++number) {
+    store->write_data("Data.3.0", 2 * number, {nullptr, &byte, 1}, next_answer());
+    if (made_anew && number % 20 == 0) store->remove_data("Data.3.0", next_answer());
   }
   unsigned refused = 0;
   for (auto& answer : answers) refused += answer.get() ? 0 : 1;
@@ -502,7 +506,7 @@ TEST_CASE("A fence ends no process that does not hold the client's file") {
   CHECK(::kill(bystander.pid(), 0) == 0);
 }
 
-TEST_CASE("A client that lives but is not in the table of clients any more is fenced") {
+TEST_CASE("A client that lives, but whose file is gone, is fenced") {
   const TemporaryDirectory directory;
   const auto store = open_volume(directory.path());
   REQUIRE(store->apply(set("Inode.1", "k", "before")).has_value());

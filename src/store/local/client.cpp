@@ -3,18 +3,18 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <vector>
 
 namespace lccfs::local {
 namespace {
 
-Result<std::vector<std::string>> client_files(int clients) {
-  LCCFS_TRY(auto names, names_in(clients, ".", "list the clients"));
-  std::erase_if(names, [](const std::string& name) { return name.ends_with(socket_suffix); });
-  return names;
+Result<bool> is_locked(const Descriptor& file, const std::string& id) {
+  if (::flock(file.get(), LOCK_SH | LOCK_NB) == 0) return false;  // shared: those that only look never meet each other
+  if (errno == EWOULDBLOCK) return true;
+  return std::unexpected(system_error("look at the lock of client " + id));
 }
 
 }  // namespace
@@ -40,16 +40,21 @@ Client::~Client() {
   ::unlinkat(clients_, identity_.id.c_str(), 0);
 }
 
-bool Client::begin_step() {
-  const Lock lock(mutex_);
-  if (barred_) return false;
-  ++steps_;
-  return true;
+bool Client::has_its_file() const {
+  struct stat status {};
+  return ::fstat(lock_.get(), &status) == 0 && status.st_nlink != 0;
 }
 
-void Client::end_step() {
+Step Client::begin_step() {
   const Lock lock(mutex_);
-  if (--steps_ == 0) all_ended_.notify_all();
+  if (barred_) return {};
+  ++steps_;
+  return {this, {shared_from_this()}};
+}
+
+void EndStep::operator()(Client* of_step) const {
+  const Lock lock(of_step->mutex_);
+  if (--of_step->steps_ == 0) of_step->all_ended_.notify_all();
 }
 
 void Client::bar() {
@@ -70,50 +75,42 @@ std::unexpected<Error> fenced_failure() { return failure(ErrorCode::fenced, "thi
 
 Result<bool> is_alive(int clients, const std::string& id) {
   const Descriptor file(::openat(clients, id.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file && errno == ENOENT) return false;
-  if (!file) return std::unexpected(system_error("open the client file " + id));
-  if (::flock(file.get(), LOCK_SH | LOCK_NB) == 0) return false;  // shared: those that only look never meet each other
-  if (errno == EWOULDBLOCK) return true;
-  return std::unexpected(system_error("look at the lock of client " + id));
+  if (file) return is_locked(file, id);
+  return errno == ENOENT ? Result<bool>(false) : std::unexpected(system_error("open the client file " + id));
 }
 
 Result<> kill_client(int clients, const ClientIdentity& identity) {
   const Descriptor file(::openat(clients, identity.id.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file && errno == ENOENT) return {};
-  const std::string what = "wait for the end of client " + identity.id;
-  if (!file) return std::unexpected(system_error(what));
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    if (::flock(file.get(), LOCK_SH | LOCK_NB) == 0) return {};
-    if (errno != EWOULDBLOCK && errno != EINTR) return std::unexpected(system_error(what));
-    LCCFS_TRY(const bool signalled, kill_process(identity, file.get()));
-    if (!signalled) continue;  // gone since we looked, or not to be seen from here
-    while (::flock(file.get(), LOCK_SH) != 0)
-      if (errno != EINTR) return std::unexpected(system_error(what));
-    return {};
-  }
-  return failure(ErrorCode::busy, "client " + identity.id + " lives, but its process " + std::to_string(identity.pid) +
-                                      " is not to be seen from here (another PID namespace?): end it by hand");
+  if (!file) return std::unexpected(system_error("open the client file " + identity.id));
+  LCCFS_TRY(bool alive, is_locked(file, identity.id));
+  if (!alive) return {};
+  LCCFS_TRY(const bool killed, kill_holder(identity.pid, file.get()));
+  while (killed && ::flock(file.get(), LOCK_SH) != 0)
+    if (errno != EINTR) return std::unexpected(system_error("wait for the end of client " + identity.id));
+  LCCFS_TRY(alive, is_locked(file, identity.id));  // else it may have ended by itself
+  if (!alive) return {};
+  return failure(
+      ErrorCode::permission_denied,
+      "client " + identity.id + " lives, but process " + std::to_string(identity.pid) +
+          " does not hold its lock, or is not to be seen from here (another PID namespace?): end it by hand");
 }
 
-Result<> expect_nobody(int clients, const std::string& path) {
-  LCCFS_TRY(const auto ids, client_files(clients));
-  for (const std::string& id : ids) {
-    LCCFS_TRY(const bool alive, is_alive(clients, id));
-    if (alive)
-      return failure(ErrorCode::busy,
-                     path + ": it can only be read here, and is in use: it can be read so while nobody uses it");
+Result<std::set<std::string>> living_clients(int clients) {
+  LCCFS_TRY(const auto names, names_in(clients, ".", "list the clients"));
+  std::set<std::string> living;
+  for (const std::string& name : names) {
+    if (name.ends_with(socket_suffix)) continue;
+    LCCFS_TRY(const bool alive, is_alive(clients, name));
+    if (alive) living.insert(name);
   }
-  return {};
+  return living;
 }
 
-Result<> remove_dead_files(int clients) {
-  LCCFS_TRY(const auto ids, client_files(clients));
-  for (const std::string& id : ids) {
-    LCCFS_TRY(const bool alive, is_alive(clients, id));
-    if (alive) continue;
-    ::unlinkat(clients, (id + socket_suffix).c_str(), 0);  // before its file: a socket without one would never be found
-    ::unlinkat(clients, id.c_str(), 0);
-  }
+Result<> remove_dead_files(int clients, const std::set<std::string>& living) {
+  LCCFS_TRY(const auto names, names_in(clients, ".", "list the clients"));
+  for (const std::string& name : names)
+    if (!living.contains(name.substr(0, name.find('.')))) ::unlinkat(clients, name.c_str(), 0);
   return {};
 }
 

@@ -2,10 +2,14 @@
 //
 // A store client of this process: its file in clients/, locked for as long as it lives (the kernel unlocks it when the
 // process dies, however), and its steps in flight. Any thread.
+//
+// A client without that file is fenced: others take it for dead. Each of its transactions looks, within LMDB's lock; so
+// who has found no file, and had the lock since, sees no further change of it. The first one bars the client.
 #pragma once
 
 #include <condition_variable>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -17,9 +21,17 @@
 
 namespace lccfs::local {
 
-class Client {
+class Client;
+struct EndStep {
+  std::shared_ptr<Client> client;
+  void operator()(Client* of_step) const;
+};
+/// A client's step in flight.
+using Step = std::unique_ptr<Client, EndStep>;
+
+class Client : public std::enable_shared_from_this<Client> {
  public:
-  /// Makes and locks the file, within a write transaction: between the two it looks dead (remove_dead_files).
+  /// Makes and locks the file, within a write transaction: between the two it looks dead (living_clients).
   /// `clients`: the directory; open for longer than the client.
   static Result<std::shared_ptr<Client>> enter(int clients);
   /// One that may not write: it has no file, and no other knows of it.
@@ -30,16 +42,17 @@ class Client {
 
   const ClientIdentity& identity() const { return identity_; }
   Watches& watches() { return watches_; }
+  bool has_its_file() const;
 
-  /// false: fenced; no step may be begun. Each one begun is to be ended once it has been answered.
-  bool begin_step();
-  void end_step();
+  /// Empty: fenced. To be held until it has been answered.
+  Step begin_step();
   /// From now on no step begins, and the watches are lost.
   void bar();
   /// Returns when no step is in flight.
   void wait_for_steps();
 
  private:
+  friend EndStep;
   Client(int clients, ClientIdentity identity) : clients_(clients), identity_(std::move(identity)) {}
 
   const int clients_;
@@ -52,25 +65,6 @@ class Client {
   std::size_t steps_ GUARDED_BY(mutex_) = 0;
 };
 
-/// Holds a step open; empty: the client is fenced.
-class Step {
- public:
-  explicit Step(std::shared_ptr<Client> client) : client_(client->begin_step() ? std::move(client) : nullptr) {}
-  Step(Step&&) = default;
-  Step& operator=(Step&& other) noexcept {
-    std::swap(client_, other.client_);
-    return *this;
-  }
-  ~Step() {
-    if (client_) client_->end_step();
-  }
-  explicit operator bool() const { return client_ != nullptr; }
-  Client& client() const { return *client_; }
-
- private:
-  std::shared_ptr<Client> client_;
-};
-
 std::unexpected<Error> fenced_failure();
 
 // ---- the clients of any process, by their files
@@ -78,11 +72,11 @@ std::unexpected<Error> fenced_failure();
 /// Whether a process holds the lock of that client.
 Result<bool> is_alive(int clients, const std::string& id);
 /// Kills the client's process and returns when its lock is free. Not for clients of this process. permission_denied:
-/// the process that it names does not hold that lock.
+/// the process that it names does not hold that lock, as far as can be seen from here.
 Result<> kill_client(int clients, const ClientIdentity& identity);
-/// busy: some client holds its lock. `path`: the volume's.
-Result<> expect_nobody(int clients, const std::string& path);
-/// Removes what dead clients have left in the directory. Within a write transaction.
-Result<> remove_dead_files(int clients);
+/// Ids of those that live.
+Result<std::set<std::string>> living_clients(int clients);
+/// Removes what the others have left in the directory. Within the write transaction in which one saw who lives.
+Result<> remove_dead_files(int clients, const std::set<std::string>& living);
 
 }  // namespace lccfs::local

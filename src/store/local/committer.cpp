@@ -3,8 +3,6 @@
 
 #include <utility>
 
-#include "store/local/client_table.h"
-
 namespace lccfs::local {
 namespace {
 
@@ -60,8 +58,7 @@ Result<std::vector<Answer>> Committer::commit_together(std::span<const Item> ite
   std::vector<Answer> answers;
   bool changed = false;
   for (const Item& item : items) {
-    LCCFS_TRY(const bool member, is_client(*transaction, item.step.client().identity().id));
-    if (!member) {
+    if (!item.step->has_its_file()) {
       answers.push_back(fenced_failure());
       continue;
     }
@@ -83,7 +80,7 @@ void Committer::finish(Batch batch, std::vector<Answer> answers) {
   }
   for (std::size_t i = 0; i < batch.items.size(); ++i) {
     Item item = std::move(batch.items[i]);
-    if (!answers[i] && answers[i].error().code == ErrorCode::fenced) item.step.client().bar();
+    if (!answers[i] && answers[i].error().code == ErrorCode::fenced) item.step->bar();
     item.done(std::move(answers[i]));
   }
   for (auto& read : batch.reads) read();

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <set>
 #include <utility>
 
 namespace lccfs::local {
@@ -79,48 +78,40 @@ Result<std::vector<DataExtent>> extents_of(int file, const std::string& object, 
   return found;
 }
 
-}  // namespace
-
-void share_descriptor(Unsynced& earlier, Unsynced& later) {
-  struct stat one {};
-  struct stat two {};
-  if (!earlier.file || !later.file || ::fstat(earlier.file.get(), &one) != 0 || ::fstat(later.file.get(), &two) != 0)
-    return;
-  if (one.st_dev == two.st_dev && one.st_ino == two.st_ino) later.file = std::exchange(earlier.file, {});
+bool is_same(const Descriptor& one, const Descriptor& other) {
+  struct stat seen {};
+  struct stat seen_other {};
+  return ::fstat(one.get(), &seen) == 0 && ::fstat(other.get(), &seen_other) == 0 && seen.st_dev == seen_other.st_dev &&
+         seen.st_ino == seen_other.st_ino;
 }
 
-Result<std::size_t> DataFiles::read(const std::string& object, std::uint64_t offset, std::span<char> target) const {
+}  // namespace
+
+void Unsynced::add(Unsynced later) {
+  directory |= later.directory;
+  // Of one file the earlier descriptor stays: it hears of every error of a sync since then.
+  if (!later.file || (file && is_same(file, later.file))) return;
+  directory |= static_cast<bool>(file);  // a file whose name is gone needs no sync, but its name does
+  file = std::move(later.file);
+}
+
+Result<std::size_t> DataFiles::read(const std::string& object, std::uint64_t offset, std::span<char> target,
+                                    int flags) const {
+  // A check asks of nearly every file whether there is a byte past its end: that needs no open.
+  struct stat seen {};
+  if (target.size() == 1 && ::fstatat(data_, path_of(object).c_str(), &seen, 0) == 0 &&
+      offset >= static_cast<std::uint64_t>(seen.st_size))
+    return 0;
   LCCFS_TRY(const auto file, open_existing(data_, object, O_RDONLY));
   std::size_t done = 0;
   while (file && done < target.size()) {
-    const ssize_t size =
-        ::pread(file->get(), target.data() + done, target.size() - done, static_cast<off_t>(offset + done));
+    const iovec rest{target.data() + done, target.size() - done};
+    const ssize_t size = ::preadv2(file->get(), &rest, 1, static_cast<off_t>(offset + done), flags);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0) return std::unexpected(system_error("read " + object));
     if (size == 0) break;
     done += static_cast<std::size_t>(size);
   }
-  return done;
-}
-
-std::optional<std::size_t> DataFiles::read_cached(const std::string& object, std::uint64_t offset,
-                                                  std::span<char> target) const {
-  // A check asks of nearly every file whether there is a byte past its end: that needs no open.
-  const auto path = path_of(object);
-  struct stat seen {};
-  if (target.size() == 1 && ::fstatat(data_, path.c_str(), &seen, 0) == 0 &&
-      offset >= static_cast<std::uint64_t>(seen.st_size))
-    return 0;
-  const Descriptor file(::openat(data_, path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) return errno == ENOENT ? std::optional<std::size_t>(0) : std::nullopt;
-  const iovec vector{target.data(), target.size()};
-  const ssize_t size = ::preadv2(file.get(), &vector, 1, static_cast<off_t>(offset), RWF_NOWAIT);
-  if (size < 0) return std::nullopt;
-  const auto done = static_cast<std::size_t>(size);
-  if (done == target.size()) return done;
-  struct stat status {};  // shorter: the file's end, or where the cache ends?
-  if (::fstat(file.get(), &status) != 0 || offset + done < static_cast<std::uint64_t>(status.st_size))
-    return std::nullopt;
   return done;
 }
 
@@ -204,16 +195,10 @@ Result<std::vector<DataExtent>> DataFiles::extents(const std::string& object, st
   return extents_of(file->get(), object, {offset, size_bytes});
 }
 
-Result<> DataFiles::sync(const std::string& object, std::span<const Unsynced> changes) const {
-  std::set<std::pair<dev_t, ino_t>> synced;  // the file may have been removed and made anew in between
-  for (const Unsynced& change : changes) {
-    if (!change.file) continue;
-    struct stat status {};
-    if (::fstat(change.file.get(), &status) != 0) return std::unexpected(system_error("sync " + object));
-    if (!synced.emplace(status.st_dev, status.st_ino).second) continue;
-    if (::fdatasync(change.file.get()) != 0) return std::unexpected(system_error("sync " + object, Outcome::unknown));
-  }
-  if (std::ranges::none_of(changes, &Unsynced::directory)) return {};
+Result<> DataFiles::sync(const std::string& object, const Unsynced& changes) const {
+  if (changes.file && ::fdatasync(changes.file.get()) != 0)
+    return std::unexpected(system_error("sync " + object, Outcome::unknown));
+  if (!changes.directory) return {};
   const Descriptor directory(::openat(data_, directory_of(object).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory && errno == ENOENT) return {};  // nothing was ever in it
   if (!directory) return std::unexpected(system_error("sync the directory of " + object, Outcome::unknown));

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,23 +13,22 @@
 
 namespace lccfs::local {
 
-/// What is left to do until a change of a file is durable.
+/// What is left to do until changes of an object are durable.
 struct Unsynced {
   Descriptor file;         ///< empty: its bytes need no sync
   bool directory = false;  ///< its name has come or gone
-};
 
-/// One descriptor for two changes of the same file: the earlier one, which hears of every error of a sync since then.
-void share_descriptor(Unsynced& earlier, Unsynced& later);
+  /// Takes over what a later change of the object has left. However many there are, one descriptor is kept.
+  void add(Unsynced later);
+};
 
 class DataFiles {
  public:
   /// `data`: the directory; open for longer than this.
   explicit DataFiles(int data) : data_(data) {}
 
-  Result<std::size_t> read(const std::string& object, std::uint64_t offset, std::span<char> target) const;
-  /// Only if it can be had without waiting for a disk.
-  std::optional<std::size_t> read_cached(const std::string& object, std::uint64_t offset, std::span<char> target) const;
+  /// `flags`: of preadv2(2). RWF_NOWAIT: io, unless the bytes can be had without waiting for a disk.
+  Result<std::size_t> read(const std::string& object, std::uint64_t offset, std::span<char> target, int flags) const;
   Result<Unsynced> write(const std::string& object, std::uint64_t offset, const SharedBytes& bytes) const;
   Result<Unsynced> truncate(const std::string& object, std::uint64_t size_bytes) const;
   Result<Unsynced> remove(const std::string& object) const;
@@ -39,8 +37,7 @@ class DataFiles {
   Result<Unsynced> copy(const std::string& source, const std::string& target) const;
   Result<std::vector<DataExtent>> extents(const std::string& object, std::uint64_t offset,
                                           std::uint64_t size_bytes) const;
-  /// Makes several changes of one object durable.
-  Result<> sync(const std::string& object, std::span<const Unsynced> changes) const;
+  Result<> sync(const std::string& object, const Unsynced& changes) const;
 
   /// Names in one of the `fan_out` directories; the number of the first one from `directory` on that exists, or `end`,
   /// is put there.

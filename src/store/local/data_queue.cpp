@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "store/local/data_queue.h"
 
+#include <sys/uio.h>
+
 #include <utility>
 
 namespace lccfs::local {
@@ -14,33 +16,29 @@ constexpr std::size_t cached_read_limit_bytes = 128U << 10;
 void DataQueue::read(const std::string& object, std::uint64_t offset, std::span<char> target,
                      ObjectStore::ReadDone done) {
   if (target.size() <= cached_read_limit_bytes && !would_wait(object)) {
-    if (const auto size = files_.read_cached(object, offset, target)) return done(*size);
+    if (const auto size = files_.read(object, offset, target, RWF_NOWAIT)) return done(*size);
   }
-  line_up(
-      object,
-      {false, [this, object, offset, target, done = std::move(done)]() mutable {
-         auto size = files_.read(object, offset, target);
-         return Made{{}, [done = std::move(done), size = std::move(size)](Result<>) mutable { done(std::move(size)); }};
-       }});
+  line_up(object, {false, [this, object, offset, target, done = std::move(done)]() mutable {
+                     done(files_.read(object, offset, target, 0));
+                   }});
 }
 
 void DataQueue::extents(const std::string& object, std::uint64_t offset, std::uint64_t size_bytes,
                         ObjectStore::ExtentsDone done) {
   line_up(object, {false, [this, object, offset, size_bytes, done = std::move(done)]() mutable {
-                     auto found = files_.extents(object, offset, size_bytes);
-                     return Made{{}, [done = std::move(done), found = std::move(found)](Result<>) mutable {
-                                   done(std::move(found));
-                                 }};
+                     done(files_.extents(object, offset, size_bytes));
                    }});
 }
 
 void DataQueue::change(const std::string& object, Change change, ObjectStore::DataDone done) {
-  line_up(object, {true, [this, change = std::move(change), done = std::move(done)]() mutable {
+  line_up(object, {true, [this, object, change = std::move(change), done = std::move(done)]() mutable {
                      auto changed = change(files_);
-                     if (changed) return Made{std::move(*changed), std::move(done)};
-                     return Made{{}, [done = std::move(done), error = std::move(changed).error()](Result<>) mutable {
-                                   done(std::unexpected(std::move(error)));
-                                 }};
+                     if (!changed) return done(std::unexpected(std::move(changed).error()));
+                     // Before the next turn starts, which may rest on this one (a file that was made).
+                     const Lock lock(mutex_);
+                     Object& changing = objects_.at(object);
+                     changing.unsynced.add(std::move(*changed));
+                     changing.to_sync.push_back(std::move(done));
                    }});
 }
 
@@ -69,9 +67,8 @@ void DataQueue::start_turns(const std::string& name, Object& object) {
 }
 
 void DataQueue::take(const std::string& name, Turn turn) {
-  Made made = turn.make();
-  turn.make = nullptr;  // lets go of the bytes
-  std::optional<Made> answered;
+  turn.run();
+  turn.run = nullptr;  // lets go of the bytes
   bool sync_here = false;
   {
     const Lock lock(mutex_);
@@ -81,19 +78,11 @@ void DataQueue::take(const std::string& name, Turn turn) {
     } else {
       --object.reading;
     }
-    if (!made.unsynced) {
-      answered = std::move(made);
-    } else {
-      // Of thousands of changes that wait for a sync each would else keep a descriptor, and a process has few.
-      if (!object.to_sync.empty()) share_descriptor(*object.to_sync.back().unsynced, *made.unsynced);
-      // Before the next turn starts, which may rest on this one (a file that was made).
-      object.to_sync.push_back(std::move(made));
-      sync_here = !std::exchange(object.syncing, true);  // else the syncing thread takes this one with the next round
-    }
+    // Else there is nothing to sync, or the syncing thread takes it with the next round.
+    sync_here = !object.to_sync.empty() && !std::exchange(object.syncing, true);
     start_turns(name, object);
   }
   if (sync_here) sync(name);
-  if (answered) answered->done({});
 }
 
 void DataQueue::sync(const std::string& name) {
@@ -101,12 +90,10 @@ void DataQueue::sync(const std::string& name) {
   Object& object = objects_.at(name);  // stays while `syncing` is set
   while (!object.to_sync.empty()) {
     auto round = std::exchange(object.to_sync, {});
+    const auto unsynced = std::exchange(object.unsynced, {});
     lock.unlock();
-    std::vector<Unsynced> changes;
-    changes.reserve(round.size());
-    for (Made& each : round) changes.push_back(std::move(*each.unsynced));
-    const auto synced = files_.sync(name, changes);
-    for (Made& each : round) each.done(synced);
+    const auto synced = files_.sync(name, unsynced);
+    for (auto& done : round) done(synced);
     round.clear();
     lock.lock();
   }

@@ -9,7 +9,6 @@
 
 #include <deque>
 #include <functional>
-#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -35,20 +34,16 @@ class DataQueue {
   const DataFiles& files() const { return files_; }
 
  private:
-  /// What is left to do after a turn.
-  struct Made {
-    std::optional<Unsynced> unsynced;  // to be synced before `done` is called
-    ObjectStore::DataDone done;
-  };
   struct Turn {
     bool is_change = false;
-    std::move_only_function<Made()> make;
+    std::move_only_function<void()> run;
   };
   struct Object {
     std::deque<Turn> line;
     unsigned reading = 0;
     bool changing = false;
-    std::vector<Made> to_sync;
+    Unsynced unsynced;                           // what the changes have left that wait for the next sync,
+    std::vector<ObjectStore::DataDone> to_sync;  // and their completions
     bool syncing = false;
   };
 

@@ -5,16 +5,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <memory>
 #include <system_error>
 
 #include "store/common/errors.h"
 
 namespace lccfs::local {
-Error system_error(const std::string& what, Outcome outcome) { return system_error(errno, what, outcome); }
 
-Error system_error(int number, const std::string& what, Outcome outcome) {
+Error system_error(const std::string& what, Outcome outcome, int number) {
   return {meaning_of(number), what + ": " + std::generic_category().message(number), outcome};
 }
 

@@ -2,6 +2,7 @@
 // What the system's errors mean, and what is done with open directories.
 #pragma once
 
+#include <cerrno>
 #include <string>
 #include <vector>
 
@@ -11,8 +12,7 @@
 namespace lccfs::local {
 
 /// The error of a system call that has just failed: errno's meaning, and its text after `what`.
-[[nodiscard]] Error system_error(const std::string& what, Outcome outcome = Outcome::definite);
-[[nodiscard]] Error system_error(int number, const std::string& what, Outcome outcome = Outcome::definite);
+[[nodiscard]] Error system_error(const std::string& what, Outcome outcome = Outcome::definite, int number = errno);
 
 /// What is in the directory `name` of `directory`, but "." and "..".
 Result<std::vector<std::string>> names_in(int directory, const std::string& name, const std::string& what);

@@ -3,7 +3,7 @@
 // The directory of a local volume:
 //
 //   lccfs-local        marker: "LCCFS local store, layout 1\n". It comes first; the rest is made when it is missing.
-//   metadata/          the LMDB environment: environment.h, metadata_table.h, client_table.h
+//   metadata/          the LMDB environment: environment.h, metadata_table.h, watch_table.h
 //   data/<2 hex>/<object name>   one sparse file for each data object, spread by a hash of the name: data_files.h
 //   clients/<id>       locked by its client for as long as it lives; <id>.sock beside it: client.h, watches.h
 #pragma once

@@ -22,27 +22,23 @@ constexpr unsigned reader_slots = 4096;
 constexpr std::uint64_t reserve_bytes = 16U << 20;
 constexpr std::size_t key_limit_bytes = 511;  // LMDB's
 
-Error lmdb_error(int code, const std::string& what) {
+std::unexpected<Error> lmdb_failure(int code, const std::string& what) {
   const std::string context = what + ": " + ::mdb_strerror(code);
   switch (code) {
     case MDB_MAP_FULL:
     case MDB_TXN_FULL:
-      return {ErrorCode::no_space, context, Outcome::definite};
+      return failure(ErrorCode::no_space, context);
     case MDB_READERS_FULL:
-      return {ErrorCode::busy, context, Outcome::definite};
+      return failure(ErrorCode::busy, context);
     case MDB_VERSION_MISMATCH:
-      return {ErrorCode::unsupported, context, Outcome::definite};
+      return failure(ErrorCode::unsupported, context);
     case MDB_INVALID:
     case MDB_CORRUPTED:
     case MDB_PAGE_NOTFOUND:
-      return {ErrorCode::corrupt, context, Outcome::definite};
+      return failure(ErrorCode::corrupt, context);
     default:
-      return code > 0 ? system_error(code, what) : Error{ErrorCode::io, context, Outcome::definite};
+      return code > 0 ? std::unexpected(system_error(what, Outcome::definite, code)) : failure(ErrorCode::io, context);
   }
-}
-
-std::unexpected<Error> lmdb_failure(int code, const std::string& what) {
-  return std::unexpected(lmdb_error(code, what));
 }
 
 MDB_val as_value(std::string_view bytes) { return {bytes.size(), const_cast<char*>(bytes.data())}; }
@@ -76,7 +72,10 @@ Transaction::Transaction(Environment& environment, MDB_txn* transaction)
     : environment_(environment), transaction_(transaction), using_pages_(environment.shown_file_) {}
 
 Transaction::~Transaction() {
-  if (transaction_) environment_.release(transaction_);
+  if (!transaction_) return;
+  ::mdb_txn_reset(transaction_);
+  const Lock lock(environment_.mutex_);
+  environment_.idle_readers_.push_back(transaction_);
 }
 
 MDB_dbi Transaction::raw(Table table) const { return environment_.tables_[static_cast<std::size_t>(table)]; }
@@ -90,14 +89,26 @@ Result<std::optional<std::string_view>> Transaction::get(Table table, std::strin
   return as_view(value);
 }
 
+Result<Transaction::Cursor> Transaction::open_cursor(Table table) const {
+  MDB_cursor* cursor = nullptr;
+  if (const int code = ::mdb_cursor_open(transaction_, raw(table), &cursor)) return lmdb_failure(code, "read metadata");
+  return Cursor(cursor, ::mdb_cursor_close);
+}
+
 Result<> Transaction::walk(Table table, std::string_view prefix, std::string_view after, const Work& work) const {
-  LCCFS_TRY(auto cursor, Cursor::open(*this, table));
-  LCCFS_TRY(bool found, cursor.seek(std::max(prefix, after)));
-  while (found && cursor.key().starts_with(prefix)) {
-    if (cursor.key() > after && !work(cursor.key(), cursor.value())) return {};
-    LCCFS_TRY(found, cursor.next());
+  LCCFS_TRY(const Cursor cursor, open_cursor(table));
+  MDB_val at = as_value(std::max(prefix, after)), value{};
+  int code = ::mdb_cursor_get(cursor.get(), &at, &value, at.mv_size == 0 ? MDB_FIRST : MDB_SET_RANGE);
+  std::string_view before;
+  while (code == 0 && as_view(at).starts_with(prefix)) {
+    const auto key = as_view(at);
+    if (key <= before)  // keys rise: in a damaged table a walk could else go round for ever
+      return failure(ErrorCode::corrupt, "the metadata is damaged: its keys are out of order");
+    if (key > after && !work(key, as_view(value))) return {};
+    before = key;
+    code = ::mdb_cursor_get(cursor.get(), &at, &value, MDB_NEXT);
   }
-  return {};
+  return code == 0 || code == MDB_NOTFOUND ? Result<>() : lmdb_failure(code, "read metadata");
 }
 
 WriteTransaction::~WriteTransaction() { ::mdb_txn_abort(std::exchange(transaction_, nullptr)); }
@@ -118,61 +129,25 @@ Result<> WriteTransaction::remove(Table table, std::string_view key) {
 }
 
 Result<> WriteTransaction::remove_all(Table table, std::string_view prefix) {
-  LCCFS_TRY(auto cursor, Cursor::open(*this, table));
+  LCCFS_TRY(const Cursor cursor, open_cursor(table));
   for (;;) {
-    LCCFS_TRY(const bool found, cursor.seek(prefix));
-    if (!found || !cursor.key().starts_with(prefix)) return {};
-    LCCFS_CHECK(cursor.remove());
+    MDB_val at = as_value(prefix), value{};
+    int code = ::mdb_cursor_get(cursor.get(), &at, &value, MDB_SET_RANGE);
+    if (code == MDB_NOTFOUND || (code == 0 && !as_view(at).starts_with(prefix))) return {};
+    if (code == 0) code = ::mdb_cursor_del(cursor.get(), 0);
+    if (code) return lmdb_failure(code, "remove metadata");
   }
 }
 
 Result<> WriteTransaction::commit() {
   const int code = ::mdb_txn_commit(std::exchange(transaction_, nullptr));
   if (code == 0) return {};
-  Error error = lmdb_error(code, "commit metadata");
+  auto failed = lmdb_failure(code, "commit metadata");
+  Error& error = failed.error();
   // Pages are written before the page that makes them count, so a full disk is found in time. Of anything else LMDB
   // does not say how far it came.
   if (error.code != ErrorCode::no_space && error.code != ErrorCode::quota_exceeded) error.outcome = Outcome::unknown;
-  return std::unexpected(std::move(error));
-}
-
-// ---- cursors
-
-Result<Cursor> Cursor::open(const Transaction& transaction, Table table) {
-  MDB_cursor* cursor = nullptr;
-  if (const int code = ::mdb_cursor_open(transaction.raw(), transaction.raw(table), &cursor))
-    return lmdb_failure(code, "read metadata");
-  return Cursor(cursor);
-}
-
-Cursor::~Cursor() {
-  if (cursor_) ::mdb_cursor_close(cursor_);
-}
-
-Result<bool> Cursor::seek(std::string_view key) { return move(as_value(key), key.empty() ? MDB_FIRST : MDB_SET_RANGE); }
-
-/// Keys rise: in a damaged table a walk could else go round for ever.
-Result<bool> Cursor::next() {
-  before_.swap(key_);
-  LCCFS_TRY(const bool found, move({}, MDB_NEXT));
-  if (found && key_ <= before_)
-    return failure(ErrorCode::corrupt, "the metadata is damaged: its keys are out of order");
-  return found;
-}
-
-Result<bool> Cursor::move(MDB_val key, MDB_cursor_op operation) {
-  MDB_val value{};
-  const int code = ::mdb_cursor_get(cursor_, &key, &value, operation);
-  if (code == MDB_NOTFOUND) return false;
-  if (code) return lmdb_failure(code, "read metadata");
-  key_.assign(as_view(key));
-  value_ = as_view(value);
-  return true;
-}
-
-Result<> Cursor::remove() {
-  if (const int code = ::mdb_cursor_del(cursor_, 0)) return lmdb_failure(code, "remove metadata");
-  return {};
+  return failed;
 }
 
 // ---- the environment
@@ -251,12 +226,6 @@ Result<std::unique_ptr<Transaction>> Environment::begin_read() {
     return lmdb_failure(code, "read metadata");
   }
   return std::make_unique<Transaction>(*this, reader);
-}
-
-void Environment::release(MDB_txn* reader) {
-  ::mdb_txn_reset(reader);
-  const Lock lock(mutex_);
-  idle_readers_.push_back(reader);
 }
 
 Result<std::unique_ptr<WriteTransaction>> Environment::begin_write() {

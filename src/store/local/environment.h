@@ -29,14 +29,14 @@ namespace lccfs::local {
 
 class Environment;
 
+/// A volume that an older program has used has a table `clients`, too.
 enum class Table {
   objects,  ///< <object> -> its MetaHead
   keys,     ///< <object> NUL <omap key> -> value
   volume,   ///< "version" -> the last version handed out
-  clients,  ///< <client id> -> its identity; not there: fenced or gone
   watches,  ///< <object> NUL <client id> "." <number of the watch> -> "1"
 };
-inline constexpr std::array table_names = {"objects", "keys", "volume", "clients", "watches"};
+inline constexpr std::array table_names = {"objects", "keys", "volume", "watches"};
 
 /// A read of one moment.
 class Transaction {
@@ -56,6 +56,9 @@ class Transaction {
   MDB_dbi raw(Table table) const;
 
  protected:
+  using Cursor = std::unique_ptr<MDB_cursor, void (*)(MDB_cursor*)>;
+  Result<Cursor> open_cursor(Table table) const;
+
   Environment& environment_;
   MDB_txn* transaction_;
 
@@ -73,28 +76,6 @@ class WriteTransaction final : public Transaction {
   Result<> remove_all(Table table, std::string_view prefix);
   /// Durable when it succeeds; no_space and quota_exceeded: nothing is.
   Result<> commit();
-};
-
-/// Walks a table in byte order of its keys.
-class Cursor {
- public:
-  static Result<Cursor> open(const Transaction& transaction, Table table);
-  Cursor(Cursor&& other) noexcept : cursor_(std::exchange(other.cursor_, nullptr)) {}
-  ~Cursor();
-
-  Result<bool> seek(std::string_view key);  ///< to the first key not below; false: there is none
-  Result<bool> next();
-  std::string_view key() const { return key_; }  ///< good until the next move
-  std::string_view value() const { return value_; }
-  Result<> remove();
-
- private:
-  explicit Cursor(MDB_cursor* cursor) : cursor_(cursor) {}
-  Result<bool> move(MDB_val key, MDB_cursor_op operation);
-
-  MDB_cursor* cursor_;
-  std::string key_, before_;  // copies: what is removed is overwritten in its page
-  std::string_view value_;
 };
 
 class Environment {
@@ -126,7 +107,6 @@ class Environment {
       : environment_(environment), file_(std::move(file)), shown_file_(printable(file_)) {}
   int open_handles(MDB_txn* transaction, unsigned flags);
   Result<> open_tables(bool read_only);
-  void release(MDB_txn* reader);
 
   MDB_env* const environment_;
   const std::string file_, shown_file_;

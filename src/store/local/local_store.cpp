@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "base/log.h"
-#include "store/local/client_table.h"
 #include "store/local/metadata_table.h"
 #include "store/local/volume.h"
+#include "store/local/watch_table.h"
 
 namespace lccfs {
 namespace local {
@@ -59,13 +59,13 @@ class LocalStore final : public ObjectStore {
   // -- metadata objects
   void apply_async(MetaTxn txn, ApplyDone done) override {
     if (auto allowed = check_may_write(txn.object); !allowed) return done(std::unexpected(allowed.error()));
-    Step step(client_);
+    Step step = client_->begin_step();
     if (!step) return done(fenced_failure());
     volume_->committer().submit(std::move(step), std::move(txn), std::move(done));
   }
 
   void query_async(MetaRead read, QueryDone done) override {
-    Step step(client_);
+    Step step = client_->begin_step();
     if (!step) return done(fenced_failure());
     const std::string object = read.object;
     Committer::Read work = [this, step = std::move(step), read = std::move(read), done = std::move(done)]() mutable {
@@ -76,42 +76,29 @@ class LocalStore final : public ObjectStore {
 
   // -- data objects
   void read_data(std::string object, std::uint64_t offset, std::span<char> target, ReadDone done) override {
-    Step step(client_);
-    if (!step) return done(fenced_failure());
-    if (auto named = check_object_name(object); !named) return done(std::unexpected(std::move(named).error()));
-    volume_->data().read(
-        object, offset, target,
-        [step = std::move(step), done = std::move(done)](Result<std::size_t> size) mutable { done(std::move(size)); });
+    if (auto ends = begin(object, std::move(done))) volume_->data().read(object, offset, target, std::move(ends));
   }
 
   void write_data(std::string object, std::uint64_t offset, SharedBytes bytes, DataDone done) override {
-    change_data(
-        object, [=](const DataFiles& files) { return files.write(object, offset, bytes); }, std::move(done));
+    change_data(object, std::move(done), [=](const DataFiles& files) { return files.write(object, offset, bytes); });
   }
   void truncate_data(std::string object, std::uint64_t size_bytes, DataDone done) override {
-    change_data(
-        object, [=](const DataFiles& files) { return files.truncate(object, size_bytes); }, std::move(done));
+    change_data(object, std::move(done), [=](const DataFiles& files) { return files.truncate(object, size_bytes); });
   }
   void remove_data(std::string object, DataDone done) override {
-    change_data(
-        object, [=](const DataFiles& files) { return files.remove(object); }, std::move(done));
+    change_data(object, std::move(done), [=](const DataFiles& files) { return files.remove(object); });
   }
   void zero_data(std::string object, std::uint64_t offset, std::uint64_t size_bytes, DataDone done) override {
-    change_data(
-        object, [=](const DataFiles& files) { return files.zero(object, offset, size_bytes); }, std::move(done));
+    change_data(object, std::move(done),
+                [=](const DataFiles& files) { return files.zero(object, offset, size_bytes); });
   }
   void copy_data(std::string source, std::string target, DataDone done) override {
     if (auto named = check_object_name(source); !named) return done(std::unexpected(std::move(named).error()));
-    change_data(
-        target, [=](const DataFiles& files) { return files.copy(source, target); }, std::move(done));
+    change_data(target, std::move(done), [=](const DataFiles& files) { return files.copy(source, target); });
   }
   void data_extents(std::string object, std::uint64_t offset, std::uint64_t size_bytes, ExtentsDone done) override {
-    Step step(client_);
-    if (!step) return done(fenced_failure());
-    if (auto named = check_object_name(object); !named) return done(std::unexpected(std::move(named).error()));
-    volume_->data().extents(
-        object, offset, size_bytes,
-        [step = std::move(step), done = std::move(done)](auto found) mutable { done(std::move(found)); });
+    if (auto ends = begin(object, std::move(done)))
+      volume_->data().extents(object, offset, size_bytes, std::move(ends));
   }
 
   // -- the volume
@@ -152,7 +139,7 @@ class LocalStore final : public ObjectStore {
   // -- watch and notify
   Result<std::unique_ptr<Watch>> watch(const std::string& object, std::shared_ptr<WatchHandler> handler) override {
     LCCFS_CHECK(check_may_write(object));
-    const Step step(client_);
+    const Step step = client_->begin_step();
     if (!step) return fenced_failure();
     const std::uint64_t number = client_->watches().add(object, std::move(handler));
     if (auto recorded = record_watch(object, number); !recorded) {
@@ -206,47 +193,52 @@ class LocalStore final : public ObjectStore {
   }
 
   Result<> check_not_fenced() {
-    if (!Step(client_)) return fenced_failure();
+    if (!client_->begin_step()) return fenced_failure();
     return {};
   }
 
   static Result<> check_object(const Transaction& transaction, const std::string& object, const std::string& what) {
     LCCFS_CHECK(check_object_name(object));
-    LCCFS_TRY(const bool there, object_exists(transaction, object));
+    LCCFS_TRY(const auto there, transaction.get(Table::objects, object));
     return there ? Result<>{} : failure(ErrorCode::not_found, what + " " + object + ": no such object");
   }
 
   Result<MetaSnapshot> query_now(const MetaRead& read) {
     LCCFS_TRY(const auto transaction, volume_->environment().begin_read());
-    LCCFS_TRY(const bool member, is_client(*transaction, client_->identity().id));
-    if (!member && !volume_->read_only()) return fenced_failure();
     return local::query(*transaction, read);
   }
 
   Result<> record_watch(const std::string& object, std::uint64_t number) {
-    const std::string& id = client_->identity().id;
     LCCFS_TRY(const auto transaction, volume_->environment().begin_write());
-    LCCFS_TRY(const bool member, is_client(*transaction, id));
-    if (!member) return fenced_failure();
+    if (!client_->has_its_file()) return fenced_failure();
     LCCFS_CHECK(check_object(*transaction, object, "watch"));
-    LCCFS_CHECK(add_watch(*transaction, object, id, number));
+    LCCFS_CHECK(add_watch(*transaction, object, client_->identity().id, number));
     return transaction->commit();
   }
 
-  void change_data(const std::string& object, DataQueue::Change change, DataDone done) {
+  /// Begins a step on a data object: its completion, which ends it. Empty: it is refused, and answered.
+  template <class Answer>
+  std::move_only_function<void(Answer)> begin(const std::string& object, std::move_only_function<void(Answer)> done) {
+    Step step = client_->begin_step();
+    auto allowed = step ? check_object_name(object) : fenced_failure();
+    if (allowed)
+      return [step = std::move(step), done = std::move(done)](Answer answer) mutable { done(std::move(answer)); };
+    done(std::unexpected(std::move(allowed).error()));
+    return nullptr;
+  }
+
+  void change_data(const std::string& object, DataDone done, DataQueue::Change change) {
     if (auto allowed = check_may_write(object); !allowed) return done(std::unexpected(allowed.error()));
-    Step step(client_);
-    if (!step) return done(fenced_failure());
-    if (auto named = check_object_name(object); !named) return done(std::unexpected(std::move(named).error()));
-    volume_->data().change(
-        object, std::move(change),
-        [step = std::move(step), done = std::move(done)](Result<> result) mutable { done(std::move(result)); });
+    if (auto ends = begin(object, std::move(done))) volume_->data().change(object, std::move(change), std::move(ends));
   }
 
   Result<ListPage> list_metadata(const std::string& after, bool alone) {
     LCCFS_TRY(const auto transaction, volume_->environment().begin_read());
-    LCCFS_TRY(auto names, object_names(*transaction, after, names_per_page));
-    ListPage page{std::move(names), alone ? "" : data_cursor(0, DataFiles::fan_out)};
+    ListPage page{{}, alone ? "" : data_cursor(0, DataFiles::fan_out)};
+    LCCFS_CHECK(transaction->walk(Table::objects, {}, after, [&](auto name, auto) {
+      page.names.emplace_back(name);
+      return page.names.size() < names_per_page;
+    }));
     if (page.names.size() == names_per_page) page.next_cursor = (alone ? 'M' : 'm') + page.names.back();
     return page;
   }

@@ -6,8 +6,8 @@
 //   apply     committer.h: group commit into LMDB (environment.h, metadata_table.h)
 //   query     a read of mapped memory by the calling thread, or after the client's own transactions in flight
 //   data      data_queue.h: sparse files (data_files.h)
-//   clients   client.h: a locked file each; client_table.h; a fence is SIGKILL
-//   watches   watches.h: a socket each
+//   clients   client.h: a locked file each; a fence is SIGKILL
+//   watches   watches.h: a socket each; watch_table.h
 #pragma once
 
 #include <memory>

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <bit>
 #include <cstring>
 #include <map>
@@ -50,7 +51,9 @@ class File {
  public:
   static Result<File> open(const std::string& path) {
     File file(path, ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file.descriptor_) return std::unexpected(system_error(path));
+    struct stat status {};
+    if (!file.descriptor_ || ::fstat(file.descriptor_.get(), &status) != 0) return std::unexpected(system_error(path));
+    file.size_bytes_ = static_cast<std::uint64_t>(status.st_size);
     return file;
   }
 
@@ -58,16 +61,17 @@ class File {
     return failure(ErrorCode::corrupt,
                    path_ + ": " + what + ": the volume's metadata is damaged; restore it from a copy");
   }
-  Result<std::uint64_t> size() const {
-    struct stat status {};
-    if (::fstat(descriptor_.get(), &status) != 0) return std::unexpected(system_error(path_));
-    return static_cast<std::uint64_t>(status.st_size);
+  std::uint64_t size_bytes() const { return size_bytes_; }
+  std::unexpected<Error> cut_within(const std::string& what) const {
+    return damaged("it is cut short: it ends within " + what);
   }
-  /// As much of `target` as there is.
-  Result<std::string_view> read(std::uint64_t offset, std::string& target) const {
-    const ssize_t size = ::pread(descriptor_.get(), target.data(), target.size(), static_cast<off_t>(offset));
-    if (size < 0) return std::unexpected(system_error("read " + path_));
-    return std::string_view(target).substr(0, static_cast<std::size_t>(size));
+  /// `what` lies there.
+  Result<std::string> read(std::uint64_t offset, std::size_t size, const std::string& what) const {
+    std::string bytes(size, '\0');
+    const ssize_t there = ::pread(descriptor_.get(), bytes.data(), size, static_cast<off_t>(offset));
+    if (there < 0) return std::unexpected(system_error("read " + path_));
+    if (static_cast<std::size_t>(there) < size) return cut_within(what);
+    return bytes;
   }
 
  private:
@@ -75,13 +79,12 @@ class File {
 
   std::string path_;
   Descriptor descriptor_;
+  std::uint64_t size_bytes_ = 0;
 };
 
 Result<Meta> read_meta(const File& file, std::uint64_t offset, std::uint64_t number) {
-  std::string buffer(page_header_bytes + sizeof(Meta), '\0');
-  LCCFS_TRY(const auto bytes, file.read(offset, buffer));
   const std::string name = "page " + std::to_string(number);
-  if (bytes.size() < buffer.size()) return file.damaged("it ends within " + name);
+  LCCFS_TRY(const auto bytes, file.read(offset, page_header_bytes + sizeof(Meta), name));
   const auto meta = number_at<Meta>(bytes, page_header_bytes);
   if (meta.magic != magic || (number_at<std::uint16_t>(bytes, 10) & meta_page) == 0)
     return file.damaged(name + " is not the head of an LMDB file");
@@ -91,15 +94,12 @@ Result<Meta> read_meta(const File& file, std::uint64_t offset, std::uint64_t num
   return meta;
 }
 
-struct Metas {
-  Meta first, second;
-};
-
-Result<Metas> read_metas(const File& file) {
+/// There are two: the last transactions write them in turn.
+Result<std::array<Meta, 2>> read_metas(const File& file) {
   LCCFS_TRY(const Meta first, read_meta(file, 0, 0));
   LCCFS_TRY(const Meta second, read_meta(file, first.free.pad, 1));
   if (first.free.pad != second.free.pad) return file.damaged("pages 0 and 1 have different page sizes");
-  return Metas{first, second};
+  return std::array{first, second};
 }
 
 /// Walks all tables of one moment.
@@ -149,10 +149,7 @@ class Walk {
 
   Result<> page(std::uint64_t number, unsigned depth, Kind kind) {
     LCCFS_CHECK(take(number, 1));
-    std::string buffer(page_size_, '\0');
-    LCCFS_TRY(const auto bytes, file_.read(number * page_size_, buffer));
-    if (bytes.size() < page_size_)
-      return file_.damaged("it is cut short: it ends before page " + std::to_string(number));
+    LCCFS_TRY(const auto bytes, file_.read(number * page_size_, page_size_, "page " + std::to_string(number)));
     const bool leaf = depth == 1;
     if (number_at<std::uint64_t>(bytes, 0) != number) return damaged(number, "is another one");
     // No other bit: LMDB would take a page that says it is dirty for memory of its own, and free it.
@@ -225,7 +222,7 @@ class Walk {
       if (kind != Kind::main || bytes.size() != sizeof(TableRoot)) return damaged(number, "has a wrong table");
       return table(number_at<TableRoot>(bytes, 0), Kind::named);
     }
-    if (kind == Kind::free) note_free(number, bytes);
+    if (kind == Kind::free) free_.emplace_back(number, bytes);
     return {};
   }
 
@@ -233,21 +230,16 @@ class Walk {
   Result<std::string> big_value_of(std::uint64_t first, std::uint64_t size_bytes, bool wanted) {
     if (first > meta_.last_page) return damaged(first, "is outside of the file");
     const std::uint64_t needed = page_header_bytes + size_bytes;
-    LCCFS_TRY(const auto file_size, file_.size());
-    if (file_size < first * page_size_ + needed)
-      return file_.damaged("it is cut short: it ends within the value at page " + std::to_string(first));
-    std::string buffer(wanted ? needed : page_header_bytes, '\0');
-    LCCFS_TRY(const auto bytes, file_.read(first * page_size_, buffer));
-    if (bytes.size() < buffer.size()) return damaged(first, "cannot be read whole");
+    const std::string what = "the value at page " + std::to_string(first);
+    if (file_.size_bytes() < first * page_size_ + needed) return file_.cut_within(what);
+    LCCFS_TRY(const auto bytes, file_.read(first * page_size_, wanted ? needed : page_header_bytes, what));
     const std::uint64_t pages = number_at<std::uint32_t>(bytes, 12);
     if (number_at<std::uint64_t>(bytes, 0) != first || pages * page_size_ < needed ||
         number_at<std::uint16_t>(bytes, 10) != overflow_page)
       return damaged(first, "is not the value that it should be");
     LCCFS_CHECK(take(first, pages));
-    return buffer.substr(page_header_bytes);
+    return bytes.substr(page_header_bytes);
   }
-
-  void note_free(std::uint64_t number, std::string_view bytes) { free_.push_back({number, std::string(bytes)}); }
 
   /// Pages that LMDB would write over: none of them may be in use. A list: how many, then their numbers.
   Result<> free_pages() {
@@ -275,25 +267,23 @@ class Walk {
 
 Result<> check_metadata_header(const std::string& path) {
   LCCFS_TRY(const File file, File::open(path));
-  LCCFS_TRY(const Metas metas, read_metas(file));
-  LCCFS_TRY(const auto size, file.size());
-  for (const Meta& meta : {metas.first, metas.second}) {
-    if (meta.last_page < 1 || meta.last_page > (size + most_unwritten_bytes) / meta.free.pad)
-      return file.damaged("it is cut short: it has " + std::to_string(size) + " bytes, and its last page is number " +
-                          std::to_string(meta.last_page));
+  LCCFS_TRY(const auto metas, read_metas(file));
+  for (const Meta& meta : metas) {
+    if (meta.last_page < 1 || meta.last_page > (file.size_bytes() + most_unwritten_bytes) / meta.free.pad)
+      return file.damaged("it is cut short: it has " + std::to_string(file.size_bytes()) +
+                          " bytes, and its last page is number " + std::to_string(meta.last_page));
   }
   return {};
 }
 
 Result<> check_metadata_pages(const std::string& path, std::uint64_t number) {
   LCCFS_TRY(const File file, File::open(path));
-  LCCFS_TRY(const Metas metas, read_metas(file));
-  const Meta& meta = metas.first.transaction == number ? metas.first : metas.second;
+  LCCFS_TRY(const auto metas, read_metas(file));
+  const Meta& meta = metas[metas[0].transaction == number ? 0 : 1];
   if (meta.transaction != number) return {};  // written over twice since: the writer has looked
-  LCCFS_TRY(const auto size, file.size());
   const std::uint64_t wanted = (meta.last_page + 1) * meta.free.pad;
   // A file that ends early is whole if what is missing was never written: then nothing leads there.
-  if (wanted > checked_whole_bytes && size >= wanted) return {};
+  if (wanted > checked_whole_bytes && file.size_bytes() >= wanted) return {};
   return Walk(file, meta).run();
 }
 

@@ -146,19 +146,4 @@ Result<MetaSnapshot> query(const Transaction& transaction, const MetaRead& read)
   return snapshot;
 }
 
-Result<bool> object_exists(const Transaction& transaction, const std::string& object) {
-  LCCFS_TRY(const auto stored, transaction.get(Table::objects, object));
-  return stored.has_value();
-}
-
-Result<std::vector<std::string>> object_names(const Transaction& transaction, const std::string& after,
-                                              std::size_t limit) {
-  std::vector<std::string> names;
-  LCCFS_CHECK(transaction.walk(Table::objects, {}, after, [&](auto name, auto) {
-    names.emplace_back(name);
-    return names.size() < limit;
-  }));
-  return names;
-}
-
 }  // namespace lccfs::local

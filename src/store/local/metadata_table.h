@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "lccfs/object_store.h"
 #include "lccfs/result.h"
@@ -23,11 +22,5 @@ using Answer = Result<Applied>;
 Result<Answer> apply(WriteTransaction& transaction, const MetaTxn& txn, bool growth_allowed);
 
 Result<MetaSnapshot> query(const Transaction& transaction, const MetaRead& read);
-
-Result<bool> object_exists(const Transaction& transaction, const std::string& object);
-
-/// Names of metadata objects after `after`, at most `limit`.
-Result<std::vector<std::string>> object_names(const Transaction& transaction, const std::string& after,
-                                              std::size_t limit);
 
 }  // namespace lccfs::local

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "store/local/process_identity.h"
 
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
@@ -55,7 +53,8 @@ Result<bool> holds_lock(pid_t pid, int file) {
   std::error_code error;
   std::filesystem::directory_iterator descriptors(process / "fd", error);
   if (error)
-    return std::unexpected(system_error(error.value(), "look at what process " + std::to_string(pid) + " has open"));
+    return std::unexpected(
+        system_error("look at what process " + std::to_string(pid) + " has open", Outcome::definite, error.value()));
   for (; !error && descriptors != std::filesystem::directory_iterator(); descriptors.increment(error)) {
     struct stat found {};
     if (::stat(descriptors->path().c_str(), &found) != 0) continue;
@@ -68,17 +67,13 @@ Result<bool> holds_lock(pid_t pid, int file) {
 }  // namespace
 
 Result<ClientIdentity> make_identity() {
-  std::array<unsigned char, id_digits / 2> random{};
-  if (::getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size()))
-    return std::unexpected(system_error("make a client id"));
   ClientIdentity identity;
-  for (const unsigned char byte : random) {
-    identity.id += "0123456789abcdef"[byte >> 4];
-    identity.id += "0123456789abcdef"[byte & 15];
-  }
+  std::ifstream("/proc/sys/kernel/random/uuid") >> identity.id;
+  std::erase(identity.id, '-');
   identity.pid = ::getpid();
   identity.start_ticks = start_ticks_of(identity.pid);
-  if (identity.start_ticks == 0) return failure(ErrorCode::io, "cannot read this process's start time from /proc");
+  if (identity.id.size() != id_digits || identity.start_ticks == 0)
+    return failure(ErrorCode::io, "cannot read a new id and this process's start time from /proc");
   return identity;
 }
 
@@ -96,21 +91,14 @@ Result<ClientIdentity> decode_identity(const Bytes& bytes) {
   return identity;
 }
 
-Result<bool> kill_process(const ClientIdentity& identity, int locked_file) {
-  const Descriptor process(::pidfd_open(identity.pid, 0));
+Result<bool> kill_holder(pid_t pid, int locked_file) {
+  const Descriptor process(::pidfd_open(pid, 0));
   if (!process && errno == ESRCH) return false;
-  const std::string what = "kill process " + std::to_string(identity.pid);
+  const std::string what = "kill process " + std::to_string(pid);
   if (!process) return std::unexpected(system_error(what));
-  if (start_ticks_of(identity.pid) != identity.start_ticks)
-    return false;  // looked at after pidfd_open: it pins the pid
-  const auto proven = holds_lock(identity.pid, locked_file);
-  if (!proven && proven.error().code == ErrorCode::not_found) return false;
-  if (!proven) return std::unexpected(proven.error());
-  if (!*proven) {
-    if (start_ticks_of(identity.pid) != identity.start_ticks) return false;
-    return failure(ErrorCode::permission_denied, what + ": it does not hold the lock of client " + identity.id +
-                                                     " that it is recorded for: nothing was ended");
-  }
+  const auto holds = holds_lock(pid, locked_file);  // looked at after pidfd_open: it pins the process
+  if (!holds && holds.error().code == ErrorCode::not_found) return false;
+  if (!holds || !*holds) return holds;
   if (::pidfd_send_signal(process.get(), SIGKILL, nullptr, 0) != 0 && errno != ESRCH)
     return std::unexpected(system_error(what));
   return true;

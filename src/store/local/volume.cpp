@@ -6,11 +6,12 @@
 #include <utility>
 
 #include "base/log.h"
-#include "store/local/client_table.h"
+#include "store/local/watch_table.h"
 
 namespace lccfs::local {
+namespace {
 
-struct Volume::OpenVolumes {
+struct OpenVolumes {
   struct Open {
     std::unique_ptr<Volume> volume;
     std::size_t users = 0;
@@ -28,10 +29,12 @@ struct Volume::OpenVolumes {
   }
 };
 
-Volume::OpenVolumes& Volume::open_volumes() {
+OpenVolumes& open_volumes() {
   static OpenVolumes volumes;
   return volumes;
 }
+
+}  // namespace
 
 Result<std::shared_ptr<Volume>> Volume::open(const std::string& path, bool create) {
   LCCFS_TRY(auto directory, open_directory(path, create));
@@ -45,7 +48,10 @@ Result<std::shared_ptr<Volume>> Volume::open(const std::string& path, bool creat
   Descriptor onlooker;
   if (directory.read_only) {
     LCCFS_TRY(onlooker, show_onlooker(directory));
-    LCCFS_CHECK(expect_nobody(directory.clients.get(), path));
+    LCCFS_TRY(const auto living, living_clients(directory.clients.get()));
+    if (!living.empty())
+      return failure(ErrorCode::busy,
+                     path + ": it can only be read here, and is in use: it can be read so while nobody uses it");
   }
   LCCFS_TRY(auto environment,
             Environment::open(directory.metadata_path, {.create = create, .read_only = directory.read_only}));
@@ -64,33 +70,34 @@ Result<std::shared_ptr<Client>> Volume::enter() {
   const int files = directory_.clients.get();
   if (read_only()) return Client::look_on(files);
   LCCFS_TRY(const auto transaction, environment_->begin_write());
-  LCCFS_CHECK(remove_dead_files(files));
-  LCCFS_TRY(const auto ids, client_ids(*transaction));
-  for (const std::string& id : ids) {
-    LCCFS_TRY(const bool alive, is_alive(files, id));
-    if (!alive) LCCFS_CHECK(remove_client(*transaction, id));
-  }
+  LCCFS_CHECK(clear_away(*transaction, {}));
   LCCFS_TRY(auto client, Client::enter(files));
   LCCFS_CHECK(expect_no_onlooker(directory_));
-  LCCFS_CHECK(add_client(*transaction, client->identity().id, encode(client->identity())));
   LCCFS_CHECK(transaction->commit());
   const Lock lock(mutex_);
   clients_.emplace(client->identity().id, client);
   return client;
 }
 
-Result<> Volume::unregister_client(const std::string& id) {
+/// What dead clients have left, and the watches of one that has ended or is fenced.
+Result<> Volume::clear_away(WriteTransaction& transaction, const std::string& ended_client) {
+  LCCFS_TRY(auto living, living_clients(directory_.clients.get()));
+  LCCFS_CHECK(remove_dead_files(directory_.clients.get(), living));
+  living.erase(ended_client);
+  return remove_watches_but(transaction, living);
+}
+
+Result<> Volume::clear_away(const std::string& ended_client) {
   LCCFS_TRY(const auto transaction, environment_->begin_write());
-  LCCFS_CHECK(remove_dead_files(directory_.clients.get()));
-  LCCFS_CHECK(remove_client(*transaction, id));
+  LCCFS_CHECK(clear_away(*transaction, ended_client));
   return transaction->commit();
 }
 
 void Volume::leave(const Client& client) {
   if (read_only()) return;
   const std::string& id = client.identity().id;
-  // One that stays in the table is cleared away by the next client that enters.
-  if (const auto left = unregister_client(id); !left) log::warning("leave the volume: " + left.error().context);
+  // Watches that stay are cleared away by the next client that enters.
+  if (const auto left = clear_away(id); !left) log::warning("leave the volume: " + left.error().context);
   const Lock lock(mutex_);
   clients_.erase(id);
 }
@@ -110,7 +117,7 @@ Result<> Volume::fence(const ClientIdentity& identity) {
     LCCFS_CHECK(kill_client(directory_.clients.get(), identity));
     environment_->drop_dead_readers();
   }
-  return unregister_client(identity.id);
+  return clear_away(identity.id);
 }
 
 }  // namespace lccfs::local

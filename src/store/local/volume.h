@@ -39,10 +39,9 @@ class Volume {
   DataQueue& data() { return data_; }
 
  private:
-  struct OpenVolumes;
-  static OpenVolumes& open_volumes();
   Volume(Directory directory, Descriptor onlooker, std::unique_ptr<Environment> environment);
-  Result<> unregister_client(const std::string& id);
+  Result<> clear_away(WriteTransaction& transaction, const std::string& ended_client);
+  Result<> clear_away(const std::string& ended_client);
   std::shared_ptr<Client> sibling(const std::string& id);
 
   const Directory directory_;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "store/local/watches.h"
 
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -10,7 +9,6 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <list>
 #include <optional>
 #include <utility>
 
@@ -57,7 +55,10 @@ bool send(const Descriptor& socket, const Bytes& packet) {
 /// nullopt: there comes none.
 std::optional<Bytes> receive(const Descriptor& socket) {
   Bytes packet(packet_limit_bytes, '\0');
-  const ssize_t size = ::recv(socket.get(), packet.data(), packet.size(), 0);
+  ssize_t size = 0;
+  do {
+    size = ::recv(socket.get(), packet.data(), packet.size(), 0);
+  } while (size < 0 && errno == EINTR);
   if (size <= 0) return std::nullopt;
   packet.resize(static_cast<std::size_t>(size));
   return packet;
@@ -159,35 +160,29 @@ void Watches::deliver(const std::string& object, const Bytes& payload, std::shar
 
 namespace {
 
-/// One client that was asked.
-struct Asked {
-  Descriptor socket;
-  std::optional<std::uint64_t> silent;  // of its watches; nullopt: not even told how many there are
-};
-
-enum class Reached { yes, dead, no };
-
-Reached ask(Asked& asked, int clients, const std::string& id, const Bytes& question, Moment deadline) {
-  asked.socket = make_socket();
-  if (!asked.socket) return Reached::no;
-  limit_waits(asked.socket, SO_SNDTIMEO, left_until(deadline));
-  if (at_address(::connect, asked.socket, clients, id) != 0)
-    return errno == ECONNREFUSED || errno == ENOENT ? Reached::dead : Reached::no;
-  return send(asked.socket, question) ? Reached::yes : Reached::no;
+/// nullopt: that client is dead. None: it cannot be reached.
+std::optional<Descriptor> ask(int clients, const std::string& id, const Bytes& question, Moment deadline) {
+  Descriptor socket = make_socket();
+  if (!socket) return socket;
+  limit_waits(socket, SO_SNDTIMEO, left_until(deadline));
+  if (at_address(::connect, socket, clients, id) == 0) return send(socket, question) ? std::move(socket) : Descriptor();
+  if (errno == ECONNREFUSED || errno == ENOENT) return std::nullopt;
+  return Descriptor();
 }
 
-/// false: nothing comes from it any more.
-bool take_reply(Asked& asked, NotifyReply& reply) {
-  const auto packet = receive(asked.socket);
-  if (!packet) return false;
-  if (!asked.silent) {
-    std::uint64_t& count = asked.silent.emplace(0);
-    std::from_chars(packet->data(), packet->data() + packet->size(), count);
-  } else {
-    reply.answers.push_back(packet->substr(1));
-    --*asked.silent;
+/// What comes after the deadline is not waited for; what had come before it is taken.
+void take_replies(const Descriptor& socket, Moment deadline, NotifyReply& reply) {
+  const auto next = [&] {
+    limit_waits(socket, SO_RCVTIMEO, left_until(deadline));
+    return receive(socket);
+  };
+  unsigned silent = 1;  // not even told how many watches there are
+  if (const auto count = next()) {
+    std::from_chars(count->data(), count->data() + count->size(), silent);
+    for (std::optional<Bytes> answer; silent > 0 && (answer = next()); --silent)
+      reply.answers.push_back(answer->substr(1));
   }
-  return asked.silent != 0U;
+  reply.silent += silent;  // if it died, the caller looks whether it still watches
 }
 
 }  // namespace
@@ -195,29 +190,12 @@ bool take_reply(Asked& asked, NotifyReply& reply) {
 NotifyReply ask_clients(int clients, const std::vector<std::string>& ids, const std::string& object,
                         const Bytes& payload, std::chrono::milliseconds timeout) {
   const Moment deadline = std::chrono::steady_clock::now() + timeout;
-  NotifyReply reply;
-  const auto end = [&reply](const Asked& asked) { reply.silent += static_cast<unsigned>(asked.silent.value_or(1)); };
   const std::string question = object + '\0' + payload;
-  std::list<Asked> all;
-  for (const std::string& id : ids) {
-    Asked asked;
-    const Reached reached = ask(asked, clients, id, question, deadline);
-    if (reached == Reached::yes) all.push_back(std::move(asked));
-    if (reached == Reached::no) ++reply.silent;
-  }
-  while (!all.empty() && std::chrono::steady_clock::now() < deadline) {
-    std::vector<pollfd> waiting;
-    for (const Asked& asked : all) waiting.push_back({asked.socket.get(), POLLIN, 0});
-    const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(left_until(deadline)).count();
-    if (::poll(waiting.data(), waiting.size(), static_cast<int>(milliseconds)) <= 0) continue;
-    auto next = waiting.begin();
-    std::erase_if(all, [&](Asked& asked) {
-      if (!(next++)->revents || take_reply(asked, reply)) return false;
-      end(asked);  // if it died, the caller looks whether it still watches
-      return true;
-    });
-  }
-  std::ranges::for_each(all, end);
+  std::vector<Descriptor> asked;
+  for (const std::string& id : ids)
+    if (auto socket = ask(clients, id, question, deadline)) asked.push_back(std::move(*socket));
+  NotifyReply reply;
+  for (const Descriptor& socket : asked) take_replies(socket, deadline, reply);
   return reply;
 }
 
