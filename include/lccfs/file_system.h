@@ -191,6 +191,10 @@ struct FileSystemOptions {
   /// How many changes of a directory within some seconds make this client take its lease (docs/NAMES.md), or four times
   /// as many lookups; new directories then have it from birth. 0: no directory is ever held.
   unsigned lease_after_changes = 0;
+  /// Names in directories that are held are changed before the store has it: what was answered, and neither fsync nor a
+  /// second has stored, may be lost with this client. Then each directory is as after some first part of what was
+  /// answered on it.
+  bool names_behind = false;
   std::string mount_id;  ///< for the instance record; the mountpoint
 };
 

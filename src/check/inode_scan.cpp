@@ -100,6 +100,8 @@ class InodeScan {
       result_.highest_fence = *fence;
     } else if (name == xattr::locks) {
       decode<format::LockStateRecord>(part);
+    } else if (name == xattr::behind) {
+      decode<format::DirectoryLeaseRecord>(part);
     } else if (name == xattr::taken) {
       decode<format::TakenRecord>(part);
     } else if (name == xattr::atime || name == xattr::mtime || name == xattr::ctime || name == xattr::wtime) {

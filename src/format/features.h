@@ -31,6 +31,7 @@ inline constexpr std::array all_features{
     Feature{"locks", &SuperRecord::incompat, feature::locks, "0.3.0"},
     Feature{"openers", &SuperRecord::incompat, feature::openers, "0.4.0"},
     Feature{"directory_leases", &SuperRecord::incompat, feature::directory_leases, "0.4.0"},
+    Feature{"names_behind", &SuperRecord::incompat, feature::names_behind, "0.5.0"},
 };
 
 /// In SuperRecord::incompat, and in no volume that is used: `lccfs load` has not ended. No feature: only check_features

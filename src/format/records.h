@@ -35,6 +35,8 @@ inline constexpr const char* ctime = "ctime";  // set by each change of attribut
 inline constexpr const char* wtime = "wtime";  // regular file: changed by the lease's holder; st_ctime is the later one
 /// Regular file: NumberRecord, the instance that holds the write lease. Directory: DirectoryLeaseRecord.
 inline constexpr const char* lease = "lease";
+/// Directory: DirectoryLeaseRecord, the same as in `lease` while its holder may write names behind, or an old one.
+inline constexpr const char* behind = "behind";
 inline constexpr const char* fence =
     "fence";  // regular file: NumberRecord, number of the last fence before a take-over
 inline constexpr const char* locks = "locks";  // regular file: LockStateRecord
@@ -61,6 +63,7 @@ inline constexpr std::uint64_t acls = 4;         // POSIX ACLs, which change wit
 inline constexpr std::uint64_t locks = 8;        // locks of files between clients
 inline constexpr std::uint64_t openers = 16;     // which clients have a file open, and `taken`: pages that are right
 inline constexpr std::uint64_t directory_leases = 32;  // directories that one client alone may change
+inline constexpr std::uint64_t names_behind = 64;      // ... and whose names it may write behind
 }  // namespace feature
 
 struct SuperRecord {  // led by the 8 bytes "LCCFSvol"; the format version is the record's version byte's neighbour

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 // getattr: 1 read (of a sealed directory 2; of one that is held here none for a second). readlink: 1 read. fsync of a
-// directory: none. setattr, one step for each kind, and 1 read for the answer:
+// directory: what was answered and is not stored (name_log.cpp). setattr, one step for each kind, and 1 read for the answer:
 //
 //  # | object  | step                                                                | stop here leaves
 //  - | Inode.X | [change attr] mode, owner, or setuid and setgid bits that a chown   | COMMIT of this part
@@ -123,7 +123,17 @@ Result<std::string> Namespace::read_link(Ino ino) {
   return failure(ErrorCode::invalid, format::inode_object(ino) + " is no symlink");
 }
 
-/// Every step that was answered is durable.
-Result<> Namespace::sync_directory(Ino) { return instance_.check_not_fenced(); }
+/// Its names, and the last name that it was given.
+Result<> Namespace::sync_directory(Ino ino) {
+  const auto synced = leases_.log.sync(ino);
+  LCCFS_CHECK(instance_.check_not_fenced());
+  return synced;
+}
+
+Result<> Namespace::sync_name_of(Ino ino) {
+  const auto synced = leases_.log.sync_name_of(ino);
+  if (!synced) LCCFS_CHECK(instance_.check_not_fenced());
+  return synced;
+}
 
 }  // namespace lccfs

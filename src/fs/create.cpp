@@ -10,7 +10,10 @@
 //    |            | mkdir: its lease, with t as the tenure                     |
 //  2 | Inode.P    | [insert entry] guard open(P), the name absent; set both    | COMMIT
 //    |            | keys; times; mkdir: nsub + 1, guarded as read              |
-//  3 | Inode.X    | [remove new inode] only if 2 was refused: as 1 left it     | before it: as after 1
+//  3 | Inode.X    | [remove new inode] only if 2 was refused; guard: unchanged | before it: as after 0
+//
+// Where names are written behind (docs/NAMES.md section 5), and X is no directory, the answer comes after 1, and 2 is part
+// of a batch (name_log.cpp).
 //
 // While it runs, and as long as the name of X is in doubt, P is not removed: a collector asks (docs/PROTOCOL.md section
 // 5).
@@ -51,7 +54,7 @@ void inherit(const Acl& default_acl, txn::NewInode& made) {
   for (const auto& [name, value] : made.attributes) made.attr.flags |= format::flags_of(name);
 }
 
-/// Who makes a file and opens it is about to write it: the bit promises nothing (docs/DATA.md section 1), and the first
+/// A client that makes a file and opens it is about to write it: the bit promises nothing (docs/DATA.md section 1), and the first
 /// write needs no step for it.
 std::map<std::uint64_t, format::MapBlock> first_object_may_exist() {
   format::MapBlock first;
@@ -74,6 +77,7 @@ Inode view_of(const txn::NewInode& made, std::uint64_t version, std::chrono::nan
   view.atime = view.mtime = view.ctime = made.time;
   view.lease = made.lease;
   view.directory_lease = made.directory_lease;
+  view.names_behind = made.names_behind;
   for (const auto& [block, bits] : made.map_blocks) view.map.set_block(block, bits);
   return view;
 }
@@ -92,6 +96,7 @@ class Namespace::Make {
   Result<bool> name_once(bool from_memory);
   Result<> make_inode(const Inode& parent);
   Result<> set_permissions(const Inode& parent, txn::NewInode& inode);
+  Result<bool> name_behind(const Entries& entries);
   Result<bool> insert_entry(const Inode& parent);
   void remove_never_named();
   void leave_to_collector(Ino ino);
@@ -103,6 +108,7 @@ class Namespace::Make {
   const txn::Name& name_;
   const NewNode& node_;
   const bool with_lease_;
+  const std::shared_ptr<const KeptBehind> kept_ = namespace_.keep_behind(name_.directory);
   std::optional<Inode> made_;  // the inode of step 1
   InodeCache::Ticket ticket_;
   bool may_have_name_ = false;  // step 2 may have been applied
@@ -137,6 +143,7 @@ Result<> Namespace::Make::make_inode(const Inode& parent) {
   }
   if (node_.type == FileType::directory && namespace_.leases_.takes_leases() && namespace_.leases_.held.has_room()) {
     inode.directory_lease = token;
+    inode.names_behind = namespace_.leases_.writes_behind();
   }
   inode.symlink_target = node_.symlink_target;
   const auto sent = namespace_.now();
@@ -158,6 +165,7 @@ Result<> Namespace::Make::make_inode(const Inode& parent) {
   ticket_ = metadata_.inodes.begin(inode.ino);
   if (with_lease_) namespace_.files_.born(*made_);
   if (made_->directory_lease) namespace_.leases_.held.born(made_->ino, token, version);
+  if (made_->names_behind) namespace_.leases_.held.may_write_behind(made_->ino, token);
   return {};
 }
 
@@ -174,6 +182,20 @@ void Namespace::Make::remove_never_named() {
   leave_to_collector(made_->ino);
 }
 
+/// Step 2, behind the answer. A directory's name changes a count that others guard. false: step by step.
+Result<bool> Namespace::Make::name_behind(const Entries& entries) {
+  if (node_.type == FileType::directory) return false;
+  const auto time = namespace_.wall_time();
+  const format::EntryRecord entry{made_->ino, node_.type, made_->attr.birth_token};
+  return metadata_.change_behind({entries,
+                                  {{name_, entries.found.front(), txn::Entry{encode(entry), entry}}},
+                                  txn::insert_entry(name_, entry, time, std::nullopt),
+                                  time,
+                                  made_->ino,
+                                  false,
+                                  kept_});
+}
+
 /// Step 2. false: refused.
 Result<bool> Namespace::Make::insert_entry(const Inode& parent) {
   std::optional<txn::SubdirectoryCount> nsub;
@@ -183,10 +205,12 @@ Result<bool> Namespace::Make::insert_entry(const Inode& parent) {
 
 /// false: start over.
 Result<bool> Namespace::Make::name_once(bool from_memory) {
-  LCCFS_TRY(const auto parent, namespace_.directory_with_room_for(name_, from_memory));
-  if (!parent) return false;
-  if (!made_) LCCFS_CHECK(make_inode(*parent));
-  return insert_entry(*parent);
+  LCCFS_TRY(const auto entries, namespace_.directory_with_room_for(name_, from_memory));
+  if (!entries) return false;
+  const auto& parent = *entries->directory;
+  if (!made_) LCCFS_CHECK(make_inode(parent));
+  LCCFS_TRY(const bool is_named, name_behind(*entries));
+  return is_named ? true : insert_entry(parent);
 }
 
 Result<Inode> Namespace::Make::run() {
@@ -220,6 +244,7 @@ Result<std::optional<CreateReply>> Namespace::open_existing(const Caller& caller
   if (entry->record.type == FileType::directory) return failure(ErrorCode::is_directory, describe(name));
   // The kernel looks the name up again, finds the symlink, and follows it.
   if (entry->record.type != FileType::regular) return failure(ErrorCode::stale, "no longer a regular file");
+  if ((flags & O_TRUNC) != 0) LCCFS_CHECK(store_additions());
   const auto opened = files_.open(caller, entry->record.ino, flags);
   if (!opened && opened.error().code == ErrorCode::stale) {
     metadata_.inodes.drop(entry->record.ino);

@@ -4,11 +4,15 @@
 //  a lease from birth            | src/fs/create.cpp
 //
 //  take       | object   | step                                                   | stop here leaves
-//  1          | Inode.P  | [take directory lease] guard live, no lease; lease =   | a lease that nobody's memory knows of: who
-//             |          | this tenure                                            | meets it releases it, or settles it
+//  1          | Inode.P  | [take directory lease] guard live, no lease; lease =   | a lease unknown to memory: the next operation
+//             |          | this tenure                                            | or question that meets it here releases it
+//
+//  behind     | object   | step                                                   | stop here leaves
+//  1          | Inode.P  | [write names behind] guard the tenure; behind = it     | done: readers ask for nothing
 //
 //  release    | object   | step                                                   | stop here leaves
 //  -          |          | nothing is answered from memory any more               |
+//  -          | Inode.P  | what was answered is stored (name_log.cpp)             | a prefix of what was answered
 //  1          | Inode.P  | [release directory lease] guard the tenure; lease      | done
 //             |          | removed                                                |
 //
@@ -36,6 +40,10 @@ constexpr std::size_t released_at_once = 64;
 /// Well below the threads that an instance answers questions with (OwnWatches::question_threads_), beside Recalls'.
 constexpr unsigned most_waiting_questions = 64;
 
+Ino directory_of(const MetaTxn& step) {
+  return std::get<format::InodeName>(format::parse_object_name(step.object).value()).ino;
+}
+
 bool shows_live(const Result<MetaSnapshot>& super, const std::string& key) {
   const auto found = super ? super->keys.find(key) : std::map<std::string, Bytes>::const_iterator{};
   if (!super || found == super->keys.end()) return false;
@@ -44,38 +52,60 @@ bool shows_live(const Result<MetaSnapshot>& super, const std::string& key) {
 }
 }  // namespace
 
-DirectoryLeases::DirectoryLeases(Instance& instance, unsigned after_changes)
+DirectoryLeases::DirectoryLeases(Instance& instance, unsigned after_changes, bool names_behind)
     : held(instance.clock()),
+      log(instance, held),
       instance_(instance),
       after_changes_(instance.super().has(format::feature::directory_leases) && !instance.read_only() ? after_changes
                                                                                                       : 0),
+      writes_behind_(names_behind && after_changes_ != 0 && instance.super().has(format::feature::names_behind)),
       activity_(instance.clock(), after_changes_) {}
 
 MetaTxn DirectoryLeases::guarded(MetaTxn step) const {
-  const auto object = format::parse_object_name(step.object);
-  const auto mine = held.tenure_of(std::get<format::InodeName>(object.value()).ino);
-  return txn::under_lease(std::move(step), mine);
+  return txn::under_lease(std::move(step), held.tenure_of(directory_of(step)));
+}
+
+Result<StepResult> DirectoryLeases::run(MetaTxn step) {
+  LCCFS_CHECK(log.store(directory_of(step)));
+  return instance_.run(guarded(std::move(step)));
+}
+
+Result<Applied> DirectoryLeases::run_repeatable(MetaTxn step) {
+  LCCFS_CHECK(log.store(directory_of(step)));
+  return instance_.run_repeatable(guarded(std::move(step)));
 }
 
 // ---- taken here
 
 void DirectoryLeases::was_changed(Ino directory) {
-  if (!takes_leases() || held.tenure_of(directory)) return;
-  if (activity_.changed(directory)) take(directory);
+  if (!takes_leases()) return;
+  const auto mine = held.tenure_of(directory);
+  if (mine && (!writes_behind_ || held.writes_behind(directory))) return;
+  if (!activity_.changed(directory)) return;
+  if (!mine) return take(directory, writes_behind_);
+  announce_names_behind(directory, *mine);
 }
 
 void DirectoryLeases::was_looked_up(const Inode& directory) {
   if (!takes_leases() || directory.directory_lease || directory.sealed() || !directory.live()) return;
-  if (activity_.looked_up(directory.ino)) take(directory.ino);
+  if (activity_.looked_up(directory.ino)) take(directory.ino, false);
+}
+
+void DirectoryLeases::announce_names_behind(Ino directory, Token tenure) {
+  const auto step = instance_.run(txn::write_names_behind(directory, tenure));
+  if (step && step->decided == Decided::applied) held.may_write_behind(directory, tenure);
 }
 
 /// Asked for meanwhile, it is not to be held any more: memory has forgotten the tenure then.
-void DirectoryLeases::take(Ino directory) {
+void DirectoryLeases::take(Ino directory, bool names_behind) {
   const Token tenure = instance_.next_token();
   if (!held.begin(directory, tenure)) return;
-  const auto taken = instance_.run(txn::take_directory_lease(directory, tenure));
+  const auto taken = instance_.run(txn::take_directory_lease(directory, tenure, names_behind));
   const bool is_applied = taken && taken->decided == Decided::applied;
-  if (is_applied && taken->version != 0 && held.take_effect(directory, tenure, taken->version)) return;
+  if (is_applied && taken->version != 0 && held.take_effect(directory, tenure, taken->version)) {
+    if (names_behind) held.may_write_behind(directory, tenure);
+    return;
+  }
   held.end(directory, tenure);
   if (!is_applied) return;
   if (const auto released = reclaim::end_directory_lease(instance_, directory, tenure); !released) {
@@ -118,6 +148,13 @@ Result<> DirectoryLeases::make_way(const Inode& directory) {
                                            : settle(directory.ino, tenure);
 }
 
+bool DirectoryLeases::has_answered_more(const Inode& directory) {
+  if (!directory.names_behind || directory.directory_lease->instance == instance_.id()) return false;
+  if (!instance_.read_only()) return true;
+  const Lock lock(mutex_);
+  return !expired_.contains(directory.directory_lease->instance);
+}
+
 Result<> DirectoryLeases::make_way(Ino directory) {
   LCCFS_TRY(const auto now, or_stale(read_inode(instance_, directory)));
   return make_way(now);
@@ -133,6 +170,10 @@ Result<> DirectoryLeases::settle(Ino directory, Token tenure) {
   if (is_expired) return reclaim::end_directory_lease(instance_, directory, tenure);
   LCCFS_TRY(const auto holder, reclaim::settle_directory_lease(instance_, directory, tenure));
   if (holder != Settled::expired) return {};
+  if (instance_.read_only()) {  // it may only have been silent
+    LCCFS_TRY(const auto seen, instance_.look_at(tenure.instance));
+    if (seen != Instance::Seen::expired) return {};
+  }
   const Lock lock(mutex_);
   expired_.insert(tenure.instance);
   return {};
@@ -170,9 +211,10 @@ std::shared_ptr<DirectoryLeases::Release> DirectoryLeases::release(Ino directory
 }
 
 /// One that is being taken meanwhile is released by who takes it. A tenure that memory knows is released without a read,
-/// which might wait behind a step of ours that hangs.
+/// which might wait for a step of ours that hangs.
 Result<> DirectoryLeases::release_now(Ino directory) {
   if (const auto mine = held.leave(directory)) {
+    LCCFS_CHECK(log.store(directory));
     LCCFS_CHECK(reclaim::end_directory_lease(instance_, directory, *mine));
     held.end(directory, *mine);
     return {};

@@ -17,6 +17,7 @@
 #include "fs/directory_activity.h"
 #include "fs/held_directories.h"
 #include "fs/inodes.h"
+#include "fs/name_log.h"
 #include "txn/namespace_txn.h"
 
 namespace lccfs {
@@ -24,14 +25,18 @@ namespace lccfs {
 class DirectoryLeases {
  public:
   /// `after_changes`: how many changes of a directory within some seconds make it worth a lease; 0: none is taken.
-  DirectoryLeases(Instance& instance, unsigned after_changes);
+  /// `names_behind`: changes of names are answered before they are stored, where the volume has that feature.
+  DirectoryLeases(Instance& instance, unsigned after_changes, bool names_behind);
   ~DirectoryLeases() { wait(); }
 
   /// What is known of those that are held.
   HeldDirectories held;
+  /// What was answered there, and is not stored yet.
+  NameLog log;
 
   // -- leases of this client
   bool takes_leases() const { return after_changes_ != 0; }
+  bool writes_behind() const { return writes_behind_; }
   /// An own step has changed it, or a lookup has read it. If nobody holds it, its lease is taken, if that was often
   /// enough lately: 1 write.
   void was_changed(Ino directory);
@@ -44,9 +49,9 @@ class DirectoryLeases {
 
   // -- steps and answers of this client
   /// Instance::run, and run_repeatable, of a step on what the directory's lease covers: refused while another client
-  /// holds it.
-  Result<StepResult> run(MetaTxn step) { return instance_.run(guarded(std::move(step))); }
-  Result<Applied> run_repeatable(MetaTxn step) { return instance_.run_repeatable(guarded(std::move(step))); }
+  /// holds it. What was answered there before is stored first.
+  Result<StepResult> run(MetaTxn step);
+  Result<Applied> run_repeatable(MetaTxn step);
   /// `run`, and after a refusal `make_way`: the step may be tried again.
   Result<StepResult> run_or_make_way(Ino directory, MetaTxn step);
   /// Whether a step on that directory, as it was read, would not be refused for its lease.
@@ -54,6 +59,8 @@ class DirectoryLeases {
     const auto& tenure = directory.directory_lease;
     return !tenure || held.knows_of(directory.ino, *tenure);
   }
+  /// Whether what was read of its names may not be what its holder has answered.
+  bool has_answered_more(const Inode& directory) EXCLUDES(mutex_);
   /// Afterwards nobody holds it under the tenure that was read, in the way of our steps.
   Result<> make_way(const Inode& directory);
   /// After a refusal: the same of what stands there now.
@@ -77,7 +84,8 @@ class DirectoryLeases {
   };
 
   MetaTxn guarded(MetaTxn step) const;
-  void take(Ino directory);
+  void take(Ino directory, bool names_behind);
+  void announce_names_behind(Ino directory, Token tenure);
   void ask_super();
   Result<> settle(Ino directory, Token tenure);
   std::shared_ptr<Release> release(Ino directory) REQUIRES(mutex_);
@@ -86,6 +94,7 @@ class DirectoryLeases {
 
   Instance& instance_;
   const unsigned after_changes_;
+  const bool writes_behind_;
   const std::shared_ptr<Belief> belief_ = std::make_shared<Belief>();  // reads that are under way have it, too
   DirectoryActivity activity_;
   Mutex mutex_;

@@ -2,6 +2,8 @@
 // The facade: which part answers which operation. What an operation does stands in the file named after it.
 #include "lccfs/file_system.h"
 
+#include <fcntl.h>
+
 #include <utility>
 
 #include "base/log.h"
@@ -35,7 +37,12 @@ class MountedVolume final : public FileSystem {
   Result<CreateReply> create(const Caller& caller, Ino parent, const std::string& name, std::uint32_t mode,
                              int flags) override {
     const Instance::Operation running(*instance_);
-    return names_.create(caller, parent, name, mode, flags);
+    auto created = names_.create(caller, parent, name, mode, flags);
+    if (!created || (flags & O_DSYNC) == 0) return created;
+    const auto stored = names_.sync_name_of(created->entry.attributes.ino);
+    if (stored) return created;
+    files_.release(created->open.handle);
+    return std::unexpected(stored.error());
   }
   Result<EntryReply> link(Ino ino, Ino parent, const std::string& name) override {
     const Instance::Operation running(*instance_);
@@ -72,6 +79,7 @@ class MountedVolume final : public FileSystem {
   Result<AttributesReply> get_attributes(Ino ino) override { return names_.get_attributes(ino); }
   Result<AttributesReply> set_attributes(const Caller& caller, Ino ino, const SetAttributes& changes) override {
     const Instance::Operation running(*instance_);
+    if (changes.size_bytes) LCCFS_CHECK(names_.store_additions());
     return names_.set_attributes(caller, ino, changes);
   }
   Result<Bytes> get_xattr(Ino ino, const std::string& name) override { return names_.get_xattr(ino, name); }
@@ -87,7 +95,11 @@ class MountedVolume final : public FileSystem {
   }
 
   // -- files
-  Result<OpenReply> open(const Caller& caller, Ino ino, int flags) override { return files_.open(caller, ino, flags); }
+  Result<OpenReply> open(const Caller& caller, Ino ino, int flags) override {
+    if ((flags & O_DSYNC) != 0) LCCFS_CHECK(names_.sync_name_of(ino));
+    if ((flags & O_TRUNC) != 0) LCCFS_CHECK(names_.store_additions());
+    return files_.open(caller, ino, flags);
+  }
   void is_mapped(HandleId handle) override { files_.is_mapped(handle); }
   void read(HandleId handle, std::uint64_t offset, std::span<char> target, ReadDone done) override {
     files_.read(handle, offset, target, std::move(done));
@@ -96,7 +108,11 @@ class MountedVolume final : public FileSystem {
     files_.write(handle, std::move(request), std::move(done));
   }
   Result<> flush(HandleId handle) override { return files_.flush(handle); }
-  Result<> fsync(HandleId handle, bool data_only) override { return files_.fsync(handle, data_only); }
+  Result<> fsync(HandleId handle, bool data_only) override {
+    LCCFS_CHECK(files_.fsync(handle, data_only));
+    const auto ino = files_.ino_of(handle);
+    return ino ? names_.sync_name_of(*ino) : Result<>();
+  }
   void release(HandleId handle) override { files_.release(handle); }
   void set_lock(const LockRequest& request, LockDone done) override { files_.locks().set(request, std::move(done)); }
   void find_lock(const LockRequest& request, FindLockDone done) override {
@@ -132,9 +148,9 @@ class MountedVolume final : public FileSystem {
     files_.forget(ino);
   }
   void tick() override {
+    names_.tick();  // first: it does not wait
     instance_->look_around();
     files_.tick();
-    names_.tick();
   }
   bool fenced() const override { return instance_->fenced(); }
   std::chrono::seconds grace_period() const override { return std::chrono::seconds(instance_->super().grace_seconds); }
@@ -157,11 +173,13 @@ class MountedVolume final : public FileSystem {
   void set_kernel_cache(KernelCache* cache) override { files_.set_kernel_cache(cache); }
 
   Result<> unmount() override {
+    const auto names_stored = names_.store_names();
     names_.wait_for_background_steps();
     LCCFS_CHECK(files_.release_everything());
     files_.stop_answering();
     LCCFS_CHECK(files_.release_everything());  // what a last question has stirred up
     names_.wait_for_background_steps();
+    LCCFS_CHECK(names_stored);
     return instance_->end();
   }
 

@@ -127,6 +127,11 @@ AttributesReply Files::reply_for(const Inode& view) {
 
 // ---- what the namespace operations use
 
+std::optional<Ino> Files::ino_of(HandleId handle) const {
+  const auto open = open_files_.handle(handle);
+  return open ? std::optional(open->node->ino) : std::nullopt;
+}
+
 bool Files::is_open(Ino ino) const {
   const auto node = open_files_.existing(ino);
   if (!node) return false;

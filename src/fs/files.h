@@ -34,6 +34,8 @@ class Files {
   /// stat's answer for an inode just read: memory knows better while the lease is ours. TTL 0 while another holds it.
   AttributesReply reply_for(const Inode& view);
   bool is_open(Ino ino) const;
+  /// nullopt: no such handle.
+  std::optional<Ino> ino_of(HandleId handle) const;
   /// Whether its lease is ours.
   bool holds(Ino ino) const;
   /// For a collector: also while an open is reading the inode, so that one that began before the inode died counts; and

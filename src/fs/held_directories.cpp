@@ -60,6 +60,11 @@ bool HeldDirectories::take_effect(Ino directory, Token tenure, std::uint64_t ver
   return true;
 }
 
+void HeldDirectories::may_write_behind(Ino directory, Token tenure) {
+  const Lock lock(mutex_);
+  if (auto* held = held_in(directory, tenure)) held->writes_behind = true;
+}
+
 void HeldDirectories::born(Ino directory, Token tenure, std::uint64_t version) {
   const Lock lock(mutex_);
   auto& added = add(directory, tenure);
@@ -87,10 +92,13 @@ void HeldDirectories::end(Ino directory, Token tenure) {
   if (found != directories_.end() && found->second.tenure == tenure) erase(found);
 }
 
-void HeldDirectories::end(Ino directory) {
+bool HeldDirectories::end(Ino directory) {
   const Lock lock(mutex_);
   const auto found = directories_.find(directory);
-  if (found != directories_.end()) erase(found);
+  if (found == directories_.end()) return true;
+  if (found->second.logged != 0) return false;
+  erase(found);
+  return true;
 }
 
 std::vector<Ino> HeldDirectories::unused_for(std::chrono::nanoseconds time, std::size_t most) const {
@@ -99,7 +107,7 @@ std::vector<Ino> HeldDirectories::unused_for(std::chrono::nanoseconds time, std:
   for (const Ino ino : used_) {
     const auto* directory = find(ino);
     if (unused.size() == most || directory->used_at + time > clock_.elapsed()) break;
-    if (directory->state == State::held) unused.push_back(ino);
+    if (directory->state != State::is_being_taken) unused.push_back(ino);
   }
   return unused;
 }
@@ -115,6 +123,12 @@ bool HeldDirectories::knows_of(Ino directory, Token tenure) const {
   const Lock lock(mutex_);
   const auto* found = find(directory);
   return found != nullptr && found->tenure == tenure;
+}
+
+bool HeldDirectories::writes_behind(Ino directory) const {
+  const Lock lock(mutex_);
+  const auto* found = find(directory);
+  return found != nullptr && found->writes_behind;
 }
 
 bool HeldDirectories::is_held(Ino directory, Token tenure) const {
@@ -146,7 +160,7 @@ HeldDirectories::NameKnown& HeldDirectories::at(Directory& directory, const std:
 
 void HeldDirectories::put(Directory& directory, const std::string& key, Known known, std::uint64_t version) {
   auto& name = at(directory, key);
-  if (name.in_doubt || name.version > version) return;
+  if (name.in_doubt || name.logged != 0 || name.version > version) return;
   name.known = std::move(known);
   name.version = version;
 }
@@ -155,11 +169,10 @@ void HeldDirectories::doubt(Directory& directory, const std::string& key) {
   at(directory, key).in_doubt = ++directory.doubts;
 }
 
-/// Nothing is known of any name there; what reads that are under way show is not kept, because of doubts that are
-/// forgotten.
+/// Nothing is known of any name there but what is not stored yet; what reads that are under way show is not kept, because
+/// of doubts that are forgotten.
 void HeldDirectories::empty(Directory& directory) {
-  names_ -= directory.names.size();
-  directory.names.clear();
+  names_ -= std::erase_if(directory.names, [](const auto& name) { return name.second.logged == 0; });
   directory.is_known_whole = false;
   directory.known_up_to.clear();
   directory.emptied_at = ++directory.doubts;
@@ -212,19 +225,71 @@ void HeldDirectories::keep(const Ticket& ticket, const Page& page) {
   make_room();
 }
 
-std::optional<Token> HeldDirectories::hide(std::span<const txn::Name* const> names) {
+void HeldDirectories::hide(std::span<const txn::Name* const> names) {
   const Lock lock(mutex_);
-  const auto found = directories_.find(names.front()->directory);
-  if (found == directories_.end() || found->second.state != State::held) return std::nullopt;
-  for (const auto* name : names) found->second.hidden.insert(name->key);
-  return found->second.tenure;
+  auto& hidden = hidden_[names.front()->directory];
+  for (const auto* name : names) hidden.insert(name->key);
 }
 
-void HeldDirectories::show(std::span<const txn::Name* const> names, Token tenure) {
+void HeldDirectories::show(std::span<const txn::Name* const> names) {
   const Lock lock(mutex_);
-  const auto found = directories_.find(names.front()->directory);
+  const auto hidden = hidden_.find(names.front()->directory);
+  for (const auto* name : names) hidden->second.extract(name->key);
+  if (hidden->second.empty()) hidden_.erase(hidden);
+}
+
+bool HeldDirectories::is_hidden(const txn::Name& name) const {
+  const auto hidden = hidden_.find(name.directory);
+  return hidden != hidden_.end() && hidden->second.contains(name.key);
+}
+
+void HeldDirectories::pause(Ino directory) {
+  const Lock lock(mutex_);
+  paused_.insert(directory);
+}
+
+void HeldDirectories::resume(Ino directory) {
+  const Lock lock(mutex_);
+  paused_.extract(directory);
+}
+
+bool HeldDirectories::change(Token tenure, std::span<const Change> changes, const std::function<std::uint64_t()>& log) {
+  const Lock lock(mutex_);
+  const Ino ino = changes.front().name.directory;
+  auto* directory = held_in(ino, tenure);
+  if (directory == nullptr || !directory->writes_behind || paused_.contains(ino)) return false;
+  const auto raw = [](const Known& entry) { return entry ? entry->raw : Bytes(); };
+  const bool are_as_expected = std::ranges::all_of(changes, [&](const Change& change) REQUIRES(mutex_) {
+    const auto now = known(*directory, change.name);
+    return now && raw(*now) == raw(change.expected);
+  });
+  if (!are_as_expected) return false;
+  const auto number = log();
+  for (const auto& change : changes) {
+    auto& name = at(*directory, change.name.key);
+    name.known = change.changed;
+    if (name.logged == 0) ++directory->logged;
+    name.logged = number;
+  }
+  use(*directory);
+  make_room();
+  return true;
+}
+
+void HeldDirectories::stored(Ino directory, Token tenure, std::span<const std::string> keys, std::uint64_t up_to,
+                             std::uint64_t version) {
+  const Lock lock(mutex_);
+  const auto found = directories_.find(directory);
   if (found == directories_.end() || found->second.tenure != tenure) return;
-  for (const auto* name : names) found->second.hidden.extract(name->key);
+  for (const auto& key : keys) {
+    const auto name = found->second.names.find(key);
+    if (name == found->second.names.end() || name->second.logged == 0 || name->second.logged > up_to) continue;
+    name->second.logged = 0;
+    name->second.version = version;
+    --found->second.logged;
+    if (version == 0) doubt(found->second, key);
+  }
+  make_room();
 }
 
 void HeldDirectories::changed(const txn::Name& name, Known known, std::uint64_t version) {
@@ -257,18 +322,22 @@ std::optional<std::vector<HeldDirectories::Known>> HeldDirectories::find(std::in
   use(*directory);
   std::vector<Known> all;
   for (const auto* name : names) {
-    if (directory->hidden.contains(name->key)) return std::nullopt;
-    const auto found = directory->names.find(name->key);
-    if (found != directory->names.end()) {
-      if (found->second.in_doubt) return std::nullopt;
-      all.push_back(found->second.known);
-    } else if (directory->is_known_whole || name->key <= directory->known_up_to) {
-      all.emplace_back(std::nullopt);
-    } else {
-      return std::nullopt;
-    }
+    auto one = known(*directory, *name);
+    if (!one) return std::nullopt;
+    all.push_back(std::move(*one));
   }
   return all;
+}
+
+/// nullopt: memory cannot say.
+std::optional<HeldDirectories::Known> HeldDirectories::known(const Directory& directory, const txn::Name& name) const {
+  if (is_hidden(name)) return std::nullopt;
+  const auto found = directory.names.find(name.key);
+  if (found != directory.names.end()) {
+    return found->second.in_doubt ? std::nullopt : std::optional<Known>(found->second.known);
+  }
+  const bool is_known_missing = directory.is_known_whole || name.key <= directory.known_up_to;
+  return is_known_missing ? std::optional<Known>(std::in_place) : std::nullopt;
 }
 
 }  // namespace lccfs

@@ -2,11 +2,13 @@
 //
 // What memory knows of the directories whose leases are ours (docs/NAMES.md section 4). Under a lease nobody else changes
 // names, so what was read since it was taken, and what own steps have changed, is so. Of a name the knowledge of the
-// newest version of the directory counts, whichever thread comes with it first. Any thread; never blocks.
+// newest version of the directory counts, whichever thread comes with it first; before all what was answered, and is not
+// stored yet (name_log.h). Any thread; never blocks.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <list>
 #include <map>
@@ -34,6 +36,8 @@ class HeldDirectories {
   bool begin(Ino directory, Token tenure) EXCLUDES(mutex_);
   /// That step was applied, and left the directory at that version. false: it is not to be held any more.
   bool take_effect(Ino directory, Token tenure, std::uint64_t version) EXCLUDES(mutex_);
+  /// The store says that its names may be written behind.
+  void may_write_behind(Ino directory, Token tenure) EXCLUDES(mutex_);
   bool has_room() const EXCLUDES(mutex_);
   /// A directory made here, with its lease: it is known to be empty.
   void born(Ino directory, Token tenure, std::uint64_t version) EXCLUDES(mutex_);
@@ -41,14 +45,16 @@ class HeldDirectories {
   /// to be any more.
   std::optional<Token> leave(Ino directory) EXCLUDES(mutex_);
   void end(Ino directory, Token tenure) EXCLUDES(mutex_);
-  void end(Ino directory) EXCLUDES(mutex_);
-  /// At most so many that were not used for so long.
+  /// The same, unless some of its names are not stored yet: false.
+  bool end(Ino directory) EXCLUDES(mutex_);
+  /// At most so many that were not used for so long, and those whose release has failed.
   std::vector<Ino> unused_for(std::chrono::nanoseconds time, std::size_t most) const EXCLUDES(mutex_);
 
   /// The tenure that a step on it guards; nullopt: it is not held.
   std::optional<Token> tenure_of(Ino directory) const EXCLUDES(mutex_);
   /// Whether memory knows of that tenure: it is held, about to be, or about to be released.
   bool knows_of(Ino directory, Token tenure) const EXCLUDES(mutex_);
+  bool writes_behind(Ino directory) const EXCLUDES(mutex_);
   /// Whether answers may rest on what was read of it in that tenure.
   bool is_held(Ino directory, Token tenure) const EXCLUDES(mutex_);
 
@@ -71,14 +77,30 @@ class HeldDirectories {
     std::vector<std::pair<std::string, txn::Entry>> entries;  // by key, in their order
   };
   void keep(const Ticket& ticket, const Page& page) EXCLUDES(mutex_);
-  /// From before a step that changes them is sent, until memory says what it left: they are not found here. Answers the
-  /// tenure, for `show`; nullopt: it is not held.
-  std::optional<Token> hide(std::span<const txn::Name* const> names) EXCLUDES(mutex_);
-  void show(std::span<const txn::Name* const> names, Token tenure) EXCLUDES(mutex_);
+  /// From before a step that changes them is sent, until memory says what it left: they are not found here, nor changed.
+  /// All are in one directory, whether that is held or not.
+  void hide(std::span<const txn::Name* const> names) EXCLUDES(mutex_);
+  void show(std::span<const txn::Name* const> names) EXCLUDES(mutex_);
+  /// From before it is read, to be sealed as empty, until that has ended: no name in it is changed here.
+  void pause(Ino directory) EXCLUDES(mutex_);
+  void resume(Ino directory) EXCLUDES(mutex_);
   /// An own step left the name so, and the directory at that version. 0: not known; the name is in doubt then.
   void changed(const txn::Name& name, Known known, std::uint64_t version) EXCLUDES(mutex_);
   /// A step may have changed it: it is to be read again.
   void doubt(const txn::Name& name) EXCLUDES(mutex_);
+  /// A change of names of one directory that is answered before it is stored.
+  struct Change {
+    const txn::Name& name;
+    const Known& expected;
+    Known changed;
+  };
+  /// If it may be written behind, and all names are known to be as expected: `log` puts the change into the log, and
+  /// answers its number there; it must not block. false: nothing has changed.
+  bool change(Token tenure, std::span<const Change> changes, const std::function<std::uint64_t()>& log)
+      EXCLUDES(mutex_);
+  /// Of these names, what was logged up to that number is stored, and left the directory at that version (0: not known).
+  void stored(Ino directory, Token tenure, std::span<const std::string> keys, std::uint64_t up_to,
+              std::uint64_t version) EXCLUDES(mutex_);
   /// Of names in one directory. nullopt: it is not held in that tenure, or not all of them are known.
   std::optional<std::vector<Known>> find(std::initializer_list<const txn::Name*> names, Token tenure) EXCLUDES(mutex_);
 
@@ -88,13 +110,15 @@ class HeldDirectories {
     Known known;
     std::uint64_t version = 0;
     std::optional<std::uint64_t> in_doubt;  // since that many doubts; what it was then counts no more
+    std::uint64_t logged = 0;               // the number of its last change that is not stored; 0: it is as stored
   };
   struct Directory {
     Token tenure;
     State state = State::is_being_taken;
     std::uint64_t since = 0;  // the version that the take left
+    bool writes_behind = false;
     std::map<std::string, NameKnown> names = {};
-    std::multiset<std::string> hidden = {};
+    std::size_t logged = 0;        // of these, how many are not stored yet
     std::string known_up_to = {};  // all names with keys up to this one are known
     bool is_known_whole = false;   // or all there are
     std::uint64_t doubts = 0;
@@ -105,6 +129,8 @@ class HeldDirectories {
   using Directories = std::unordered_map<Ino, Directory>;
 
   const Directory* find(Ino directory) const REQUIRES(mutex_);
+  bool is_hidden(const txn::Name& name) const REQUIRES(mutex_);
+  std::optional<Known> known(const Directory& directory, const txn::Name& name) const REQUIRES(mutex_);
   Directory* held_in(Ino directory, Token tenure) REQUIRES(mutex_);
   Directory& add(Ino directory, Token tenure) REQUIRES(mutex_);
   void use(Directory& directory) REQUIRES(mutex_);
@@ -122,6 +148,8 @@ class HeldDirectories {
   Directories directories_ GUARDED_BY(mutex_);
   std::list<Ino> used_ GUARDED_BY(mutex_);    // the one that was used last comes last
   std::size_t names_ GUARDED_BY(mutex_) = 0;  // of all directories
+  std::map<Ino, std::multiset<std::string>> hidden_ GUARDED_BY(mutex_);
+  std::multiset<Ino> paused_ GUARDED_BY(mutex_);
 };
 
 }  // namespace lccfs

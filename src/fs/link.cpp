@@ -116,8 +116,8 @@ bool Namespace::Link::take_back() {
 
 /// false: start over.
 Result<bool> Namespace::Link::name_once(bool from_memory) {
-  LCCFS_TRY(const auto parent, namespace_.directory_with_room_for(name_, from_memory));
-  if (!parent) return false;
+  LCCFS_TRY(const auto entries, namespace_.directory_with_room_for(name_, from_memory));
+  if (!entries) return false;
   if (!counted_) {
     LCCFS_TRY(const bool is_counted, count_name(from_memory));
     if (!is_counted) return false;

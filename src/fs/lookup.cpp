@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// lookup: reads only; of a directory that is held here (docs/NAMES.md) the entry is known without. An answer that rests on two reads is given after the first, done again, is unchanged (rule 4).
+// lookup: reads only; of a directory that is held here (docs/NAMES.md) the entry is known without a read. An answer that
+// rests on two reads is given after the first, done again, is unchanged (rule 4).
 //
 //  - | Inode.P | entry of the name               | absent -> no such name
 //  - | Inode.X | the inode                       | live or sealed -> it
@@ -9,8 +10,8 @@
 //    |         | asked, and X read again         | second, as it is stored
 //
 // In a directory that was removed there are no names. What would change some there answers `stale`: the kernel then
-// looks the whole path up anew, and finds what stands there now. (To a lookup it must not be said: mkdir(2) and the
-// like pass that on to the program.)
+// looks the whole path up anew, and finds what stands there now. (A lookup must not answer `stale`: mkdir(2) would pass
+// it on to the program.)
 //
 // "." and "..": an inode by its number, for callers with a file handle: 1 read, and 2 to see that it has a name; else
 // stale.
@@ -23,6 +24,21 @@
 
 namespace lccfs {
 
+/// Where it seems to have none, the holders of its directories may have answered that it has.
+Result<bool> Namespace::has_a_name(Ino ino) {
+  LCCFS_TRY(const bool has_one, reclaim::has_a_name(instance_.reader(), ino));
+  if (has_one) return true;
+  LCCFS_TRY(const auto traces, read_inode(instance_, ino, {.traces = true}));
+  bool was_asked = false;
+  for (const auto& pointer : traces.pointers) {
+    const auto directory = read_inode(instance_, pointer.parent);
+    if (!directory || !leases_.has_answered_more(*directory)) continue;
+    LCCFS_CHECK(leases_.make_way(*directory));
+    was_asked = true;
+  }
+  return was_asked ? reclaim::has_a_name(instance_.reader(), ino) : Result<bool>(false);
+}
+
 /// What a file handle leads to (open_by_handle_at(2), NFS). An inode that lost its last name may still say that it has
 /// links: its names are counted.
 Result<EntryReply> Namespace::lookup_by_number(Ino ino) {
@@ -31,7 +47,8 @@ Result<EntryReply> Namespace::lookup_by_number(Ino ino) {
   LCCFS_TRY(const auto view, metadata_.read_existing(ino));
   LCCFS_CHECK(metadata_.check_not_removed(view));
   if (ino != root_ino && !files_.is_open(ino) && !directories_.is_open(ino)) {
-    LCCFS_TRY(const bool named, reclaim::has_a_name(instance_.reader(), ino));
+    LCCFS_CHECK(store_names());
+    LCCFS_TRY(const bool named, has_a_name(ino));
     if (!named) return gone();
   }
   return entry_reply_for(as_of_now(view), sent);

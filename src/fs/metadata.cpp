@@ -45,7 +45,19 @@ Result<Inode> Metadata::remember(const InodeCache::Ticket& ticket, Ino ino, Resu
 
 Result<Inode> Metadata::read(Ino ino, const InodeParts& parts) {
   const auto ticket = inodes.begin(ino);
+  LCCFS_CHECK(leases_.log.store(ino));
   return remember(ticket, ino, read_inode(instance_, ino, parts));
+}
+
+/// What is answered after the ticket was taken makes it void.
+Metadata::ReadAhead Metadata::read_ahead(Ino ino) {
+  const auto ticket = inodes.begin(ino);
+  if (const auto stored = leases_.log.store(ino); !stored) {
+    std::promise<Result<Inode>> failed;
+    failed.set_value(std::unexpected(stored.error()));
+    return {ino, ticket, failed.get_future()};
+  }
+  return {ino, ticket, lccfs::read_ahead(instance_, ino)};
 }
 
 Result<Inode> Metadata::finish(ReadAhead& ahead) {
@@ -75,11 +87,13 @@ std::map<Ino, Inode> Metadata::read_many(const std::vector<Ino>& wanted) {
   };
   for (const Ino ino : wanted) {
     if (!fall_to(most_in_flight - 1)) break;
+    const auto ticket = inodes.begin(ino);
+    if (leases_.log.has(ino)) continue;  // it may be long before that is stored
     {
       const Lock lock(reads->mutex);
       ++reads->in_flight;
     }
-    objects::read_inode_async(instance_.reader(), ino, {}, [reads, ticket = inodes.begin(ino)](Result<Inode> read) {
+    objects::read_inode_async(instance_.reader(), ino, {}, [reads, ticket](Result<Inode> read) {
       const Lock lock(reads->mutex);
       --reads->in_flight;
       reads->answered.emplace_back(ticket, std::move(read));
@@ -142,6 +156,17 @@ std::optional<Entries> Metadata::find_held(std::initializer_list<const txn::Name
   return entries;
 }
 
+Result<Metadata::NamesRead> Metadata::read_names(Ino directory, const InodeParts& parts) {
+  for (Attempts attempts(instance_);;) {
+    LCCFS_CHECK(attempts.next());
+    const auto kept_as = leases_.held.begin_read(directory);
+    LCCFS_TRY(auto view, read_directory(directory, parts));
+    const bool is_answer = !leases_.has_answered_more(view) || (instance_.read_only() && !attempts.first());
+    if (is_answer) return NamesRead{std::move(view), kept_as};
+    LCCFS_CHECK(leases_.make_way(view));
+  }
+}
+
 Result<Entries> Metadata::find(std::initializer_list<const txn::Name*> wanted, Trust trust) {
   const Ino directory = (*wanted.begin())->directory;
   if (trust != Trust::in_nothing) {
@@ -157,9 +182,9 @@ Result<Entries> Metadata::find(std::initializer_list<const txn::Name*> wanted, T
   }
   InodeParts with_names;
   for (const auto* name : wanted) with_names.keys.push_back(name->key);
-  const auto sent = instance_.clock().elapsed();
-  const auto kept_as = leases_.held.begin_read(directory);
-  LCCFS_TRY(auto view, read_directory(directory, with_names));
+  LCCFS_TRY(auto read, read_names(directory, with_names));
+  auto& [view, kept_as] = read;
+  const auto sent = view.sent;
   if (kept_as && view.directory_lease != kept_as->tenure) leases_.held.end(directory, kept_as->tenure);
   LCCFS_CHECK(check_not_removed(view));
   if (view.nsub_raw.empty()) {
@@ -212,9 +237,9 @@ bool as_expected(const std::map<std::string, Bytes>& keys, std::span<const Expec
 Result<bool> Metadata::unchanged(std::span<const ExpectedEntry> expected) {
   InodeParts names_again;
   for (const auto& one : expected) names_again.keys.push_back(one.name.key);
-  const auto again = read_inode(instance_, expected.front().name.directory, names_again);
-  if (again) return as_expected(again->keys, expected);
-  if (again.error().code != ErrorCode::not_found) return std::unexpected(again.error());
+  const auto again = read_names(expected.front().name.directory, names_again);
+  if (again) return as_expected(again->view.keys, expected);
+  if (again.error().code != ErrorCode::stale) return std::unexpected(again.error());
   return false;
 }
 
@@ -227,6 +252,26 @@ Result<StepResult> Metadata::run_on_directory(MetaTxn txn, std::initializer_list
     if (!is_applied) name_in_doubt(*name);
   }
   return step;
+}
+
+Result<bool> Metadata::change_behind(ChangeBehind change) {
+  const auto& directory = change.entries.directory;
+  const bool may_be_behind = leases_.writes_behind() && directory && directory->directory_lease &&
+                             change.entries.fresh && leases_.held.writes_behind(directory->ino);
+  if (!may_be_behind) return false;
+  LCCFS_CHECK(leases_.log.wait_for_room(directory->ino));
+  if (!leases_.may_answer_from_memory()) return false;
+  const auto now = instance_.clock().elapsed();
+  NameLog::Record record{std::move(change.step), {}, change.named, change.removes, std::move(change.kept)};
+  for (const auto& name : change.names) record.keys.push_back(name.name.key);
+  const auto tenure = *directory->directory_lease;
+  const bool is_logged = leases_.held.change(
+      tenure, change.names, [&] { return leases_.log.add(directory->ino, tenure, std::move(record)); });
+  if (!is_logged) return false;
+  for (const auto& name : change.names) names.put(name.name, name.changed, now);
+  inodes.change(directory->ino, std::nullopt, [&change](Inode& view) { view.mtime = view.ctime = change.time; });
+  leases_.log.send_if_many(directory->ino);
+  return true;
 }
 
 void Metadata::name_changed(const txn::Name& name, EntryCache::Hint changed, std::chrono::nanoseconds sent,

@@ -66,7 +66,7 @@ class Metadata {
     InodeCache::Ticket ticket;
     std::future<Result<Inode>> inode;
   };
-  ReadAhead read_ahead(Ino ino) { return {ino, inodes.begin(ino), lccfs::read_ahead(instance_, ino)}; }
+  ReadAhead read_ahead(Ino ino);
   Result<Inode> finish(ReadAhead& ahead);
   /// Reads these, 32 at once. Left out are those that are gone, and those that the store does not show within a second.
   std::map<Ino, Inode> read_many(const std::vector<Ino>& wanted);
@@ -84,6 +84,14 @@ class Metadata {
     in_leases,   ///< what is held here is so: an answer may rest on it
     in_hints,    ///< also in what was seen within a second: a guarded step may be tried
   };
+  /// A directory with keys of its names, and how memory may keep these.
+  struct NamesRead {
+    Inode view;
+    std::optional<HeldDirectories::Ticket> kept_as;
+  };
+  /// read_directory, for an answer about names: a holder that may have answered more than is stored is asked first. (A
+  /// read-only mount fences none that says nothing: it then answers what is stored.)
+  Result<NamesRead> read_names(Ino directory, const InodeParts& parts);
   /// Those of these names, of one directory; from memory if that is trusted and has them all. `stale`: the directory was
   /// removed. `fresh`: they are an answer.
   Result<Entries> find(std::initializer_list<const txn::Name*> wanted, Trust trust);
@@ -98,18 +106,30 @@ class Metadata {
   class Changing {
    public:
     Changing(Metadata& metadata, std::vector<const txn::Name*> names)
-        : held_(metadata.leases_.held), names_(std::move(names)), tenure_(held_.hide(names_)) {}
-    ~Changing() {
-      if (tenure_) held_.show(names_, *tenure_);
+        : held_(metadata.leases_.held), names_(std::move(names)) {
+      held_.hide(names_);
     }
+    ~Changing() { held_.show(names_); }
     Changing(const Changing&) = delete;
     Changing& operator=(const Changing&) = delete;
 
    private:
     HeldDirectories& held_;
     const std::vector<const txn::Name*> names_;
-    const std::optional<Token> tenure_;
   };
+  /// The same change, answered before it is stored. Its step is on a directory that was found, and on these names in it.
+  struct ChangeBehind {
+    const Entries& entries;
+    std::vector<HeldDirectories::Change> names;
+    MetaTxn step;
+    TimeSpec time;
+    std::optional<Ino> named;          ///< the inode that gets a new name
+    bool removes = false;              ///< an inode loses one
+    std::shared_ptr<const void> kept;  ///< let go when it is stored
+  };
+  /// false: it has to be done step by step, for the directory is not held so, or things have changed. Waits where too
+  /// much is not stored yet.
+  Result<bool> change_behind(ChangeBehind change);
   /// Instance::run for a step of an operation. `stale`: its object is gone.
   Result<StepResult> run(MetaTxn txn);
   /// The same of what a directory's lease covers, and that changes these names in it: refused while another client holds

@@ -220,10 +220,14 @@ Result<bool> Namespace::Move::move(const Inode& moved) {
   if (!is_prepared) return false;
   const auto time = namespace_.wall_time();
   const auto marked = txn::marked(*from_entry(), {token_, to_.directory});
+  LCCFS_CHECK(namespace_.store_additions());
   metadata_.names.drop(from_);
-  LCCFS_TRY(const auto step, metadata_.run_on_directory(txn::mark_entry(from_, *from_entry(), marked), {&from_}));
-  metadata_.name_in_doubt(from_);  // what it leads to is decided elsewhere from now on
-  if (step.decided == Decided::refused) return false;
+  {
+    const Metadata::Changing changing(metadata_, {&from_});
+    LCCFS_TRY(const auto step, metadata_.run_on_directory(txn::mark_entry(from_, *from_entry(), marked), {&from_}));
+    metadata_.name_in_doubt(from_);  // what it leads to is decided elsewhere from now on
+    if (step.decided == Decided::refused) return false;
+  }
   const auto committed = commit(marked, time);
   if (!committed && may_have_name_) return std::unexpected(committed.error());
   if (!committed || !*committed) {
@@ -252,7 +256,9 @@ Result<bool> Namespace::Move::move_directory(const Inode& moved, const Inode* re
   LCCFS_TRY(const bool inside, reclaim::is_inside(instance_.reader(), to_.directory, moved.ino));
   if (inside) return refuse(ErrorCode::invalid);
   std::optional<format::StateRecord> seal;
+  std::optional<Seals::NoChangesBehind> none;
   if (replaced != nullptr) {
+    none.emplace(namespace_.leases_.held, replaced->ino);
     auto sealed = namespace_.seals_.seal_empty({{{to_, to_entry()}}}, token_, logged_);
     if (!sealed && sealed.error().code == ErrorCode::not_empty) return refuse(ErrorCode::not_empty);
     LCCFS_TRY(seal, std::move(sealed));

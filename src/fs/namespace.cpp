@@ -9,6 +9,11 @@
 
 namespace lccfs {
 
+namespace {
+/// Steps after answers, beyond which renames wait.
+constexpr unsigned most_in_background = 256;
+}  // namespace
+
 AttributesReply Namespace::reply_for(const Inode& view) {
   if (view.attr.type == FileType::regular) return files_.reply_for(view);
   return {attributes_of(view, instance_.super().object_size_bytes), options_.attributes_ttl};
@@ -27,11 +32,16 @@ void Namespace::attr_changed(const Inode& changed) {
   files_.attributes_changed(changed);
 }
 
+void Namespace::lost_its_only_name(Ino ino) {
+  files_.lost_a_name(ino);
+  metadata_.inodes.drop(ino);
+}
+
 /// The last step of unlink, and of a rename over a file. The name is gone whether this succeeds or not: after a failure
 /// recount does it.
 void Namespace::one_link_less(const Inode& inode) {
+  if (is_gone_with_its_name(inode)) return lost_its_only_name(inode.ino);
   files_.lost_a_name(inode.ino);
-  if (inode.attr.nlink <= 1 && !files_.is_open(inode.ino)) return metadata_.inodes.drop(inode.ino);
   const auto take_one = [](format::AttrRecord& attr) -> Result<> {
     if (attr.nlink > 0) --attr.nlink;
     return {};
@@ -42,16 +52,15 @@ void Namespace::one_link_less(const Inode& inode) {
   metadata_.inodes.drop(inode.ino);
 }
 
-Result<std::shared_ptr<const Inode>> Namespace::directory_with_room_for(const txn::Name& name, bool from_memory) {
+Result<std::optional<Entries>> Namespace::directory_with_room_for(const txn::Name& name, bool from_memory) {
   LCCFS_TRY(auto entries, seals_.find_to_change({&name}, from_memory));
-  const auto& parent = entries.directory;
-  LCCFS_TRY(const bool takes_names, seals_.takes_names(parent));
-  if (!takes_names) return nullptr;
+  LCCFS_TRY(const bool takes_names, seals_.takes_names(entries.directory));
+  if (!takes_names) return std::nullopt;
   const auto& taken = entries.found.front();
-  if (!taken) return parent;
-  if (!entries.fresh) return nullptr;
+  if (!taken) return entries;
+  if (!entries.fresh) return std::nullopt;
   LCCFS_TRY(const auto target, seals_.target_of(name, *taken));
-  if (!target) return nullptr;
+  if (!target) return std::nullopt;
   return failure(ErrorCode::exists, format::inode_object(name.directory) + ": there is an entry " + name.name);
 }
 
@@ -70,6 +79,11 @@ Result<bool> Namespace::insert_entry(const txn::Name& name, const format::EntryR
 }
 
 void Namespace::change_ctime_later(Ino moved, TimeSpec time) {
+  {
+    Lock lock(background_mutex_);
+    const auto are_few = [this]() REQUIRES(background_mutex_) { return in_background_ < most_in_background; };
+    background_done_.wait(lock, are_few);
+  }
   metadata_.inodes.change(moved, std::nullopt, [time](Inode& view) { view.ctime = time; });
   apply_later(txn::set_ctime(moved, time));
 }
@@ -94,7 +108,7 @@ void Namespace::apply_later(MetaTxn txn) {
   });
 }
 
-/// The operation is over, so its step takes effect no more: what a read does not show was taken back, by a collector
+/// The operation has ended, so its step takes effect no more: what a read does not show was taken back, by a collector
 /// as a rule, or never was there.
 void Namespace::look_again_at(const PointerInDoubt& in_doubt) {
   begin_background_step();

@@ -26,7 +26,7 @@ class Namespace {
       : instance_(instance),
         files_(files),
         options_(options),
-        leases_(instance, options.lease_after_changes),
+        leases_(instance, options.lease_after_changes, options.names_behind),
         metadata_(instance, leases_),
         seals_(instance, metadata_, leases_) {
     files_.set_directory_handler([this](const format::Question& question) { return leases_.answer(question); });
@@ -66,7 +66,15 @@ class Namespace {
   Result<> set_xattr(Ino ino, const std::string& name, const Bytes& value, XattrMode mode, SetgidBit setgid);
   Result<> remove_xattr(Ino ino, const std::string& name);
   Result<> sync_directory(Ino ino);
-  void tick() { leases_.release_unused(); }
+  /// What was answered is stored: the last name that the inode was given (for fsync: io if it is lost); what adds
+  /// names; all.
+  Result<> sync_name_of(Ino ino);
+  Result<> store_additions() { return leases_.log.store_additions(); }
+  Result<> store_names() { return leases_.log.store_all(); }
+  void tick() {
+    leases_.log.send_all();
+    leases_.release_unused();
+  }
   void forget(Ino ino);
   /// Sets what is of the caches.
   void count(MountCounts& counts) const {
@@ -83,6 +91,18 @@ class Namespace {
   std::chrono::nanoseconds now() const { return instance_.clock().elapsed(); }
   TimeSpec wall_time() const { return instance_.clock().wall_time(); }
 
+  /// What a change keeps until it is stored: its tokens are not retired, and no collector removes the directory.
+  struct KeptBehind {
+    KeptBehind(Instance& instance, DirectoriesInUse& directories, Ino directory)
+        : running(instance), making(directories, directory) {}
+    const Instance::Operation running;
+    const DirectoriesInUse::Making making;
+  };
+  /// Before the first token of the operation is drawn.
+  std::shared_ptr<const KeptBehind> keep_behind(Ino directory) {
+    return leases_.writes_behind() ? std::make_shared<const KeptBehind>(instance_, directories_, directory) : nullptr;
+  }
+
   // -- namespace.cpp: answers, and what own steps have changed
   AttributesReply reply_for(const Inode& view);
   /// `sent`: when the read of the entry was.
@@ -95,9 +115,12 @@ class Namespace {
   std::chrono::nanoseconds entry_ttl(std::chrono::nanoseconds sent) const;
   /// An own step changed `attr` and ctime.
   void attr_changed(const Inode& changed);
+  /// Whether an inode that loses a name has none then, and nobody here has it open: nothing is to be done with it.
+  bool is_gone_with_its_name(const Inode& inode) const { return inode.attr.nlink <= 1 && !files_.is_open(inode.ino); }
+  void lost_its_only_name(Ino ino);
   void one_link_less(const Inode& inode);
-  /// Where a new name may be inserted. nullptr: start over. exists: the name is taken.
-  Result<std::shared_ptr<const Inode>> directory_with_room_for(const txn::Name& name, bool from_memory);
+  /// Where a new name may be inserted. nullopt: start over. exists: the name is taken.
+  Result<std::optional<Entries>> directory_with_room_for(const txn::Name& name, bool from_memory);
   /// The commit of what makes a name. false: refused. `may_be_there`: set to whether a failed step may have made it.
   Result<bool> insert_entry(const txn::Name& name, const format::EntryRecord& entry,
                             const std::optional<txn::SubdirectoryCount>& nsub, bool& may_be_there);
@@ -112,6 +135,7 @@ class Namespace {
   void end_background_step() EXCLUDES(background_mutex_);
 
   Result<EntryReply> lookup_by_number(Ino ino);
+  Result<bool> has_a_name(Ino ino);
   Result<std::optional<txn::Entry>> entry_for_lookup(const txn::Name& name, std::optional<Metadata::ReadAhead>& ahead);
   Result<Ino> parent_of(const Inode& directory, const KeyPage& further);
   Result<> move(txn::Name from, txn::Name to, RenameMode mode);
@@ -149,10 +173,10 @@ class Namespace {
   Instance& instance_;
   Files& files_;
   const FileSystemOptions options_;
-  DirectoryLeases leases_;
+  DirectoriesInUse directories_;
+  DirectoryLeases leases_;  // what is in its log keeps some of these
   Metadata metadata_;
   Seals seals_;
-  DirectoriesInUse directories_;
 
   Mutex background_mutex_;
   std::condition_variable background_done_;

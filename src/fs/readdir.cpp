@@ -114,20 +114,17 @@ Result<ListingPage> Namespace::read_page(Ino directory, std::uint64_t cookie, bo
   std::string after = from_start ? std::string() : format::entry_cursor_key(cookie);
   InodeParts parts{.extra_ranges = {entries_after(after)}, .keys = {}};
   if (from_start) parts.extra_ranges.push_back({"p/", "", 1});
-  auto kept_as = leases_.held.begin_read(directory);
-  LCCFS_TRY(auto view, metadata_.read_directory(directory, parts));
+  LCCFS_TRY(auto read, metadata_.read_names(directory, parts));
+  auto& [view, kept_as] = read;
   if (is_being_opened) LCCFS_CHECK(metadata_.check_not_removed(view));
   KeyPage keys = std::move(view.extra_ranges.front());
   if (kept_as) keep_entries(leases_.held, *kept_as, after, keys, view.version);
   LCCFS_CHECK(append_entries(page, metadata_, directory, keys));
   while (keys.more && !keys.entries.empty() && !drop_last_group(page.entries)) {
     after = keys.entries.back().first;
-    kept_as = leases_.held.begin_read(directory);
-    LCCFS_TRY(
-        auto rest,
-        instance_.query({.object = format::inode_object(directory), .ranges = {entries_after(after)}, .keys = {}}));
-    keys = std::move(rest.ranges.front());
-    if (kept_as) keep_entries(leases_.held, *kept_as, after, keys, rest.version);
+    LCCFS_TRY(auto rest, metadata_.read_names(directory, {.extra_ranges = {entries_after(after)}, .keys = {}}));
+    keys = std::move(rest.view.extra_ranges.front());
+    if (rest.kept_as) keep_entries(leases_.held, *rest.kept_as, after, keys, rest.view.version);
     LCCFS_CHECK(append_entries(page, metadata_, directory, keys));
   }
   page.last = !keys.more || keys.entries.empty();
@@ -156,7 +153,7 @@ void Namespace::release_directory(HandleId handle) { directories_.release(handle
 /// Forgotten first: a make that begins after the look reads the directory, and one before it is seen.
 bool Namespace::needs_directory(Ino ino) {
   metadata_.inodes.drop(ino);
-  leases_.held.end(ino);
+  if (!leases_.held.end(ino)) return true;
   for (const auto& pointer : directories_.in_doubt(ino)) look_again_at(pointer);
   return directories_.is_open(ino) || directories_.is_parent_of_new(ino);
 }

@@ -4,21 +4,24 @@
 //
 //  # | object     | step                                                    | stop here leaves
 //  0 | Data.X.*,  | a file X that replaces a file: write out what is        | the old names, and an X of which more is
-//    | Inode.X    | buffered, and its size (file_node.cpp): no crash leaves | stored
-//    |            | its new name with less than X had                       |
+//    | Inode.X    | buffered, and its size (file_node.cpp): after a crash   | stored
+//    |            | the new name has all that X had                         |
 //  0 | Session.me | [log queue items] only if Y is replaced: directory item | items that find nothing to do: a
 //    |            | P, if none is relied on already; a directory Y: items Y | collector drops them
 //    |            | and P, in one write                                     |
 //  1 | Inode.Y    | [seal] only a directory Y, as in rmdir                  | both names, and Y sealed: settled as in
 //    |            |                                                         | rmdir
-//  2 | Inode.P    | [rename entries] guard the whole values of both         | COMMIT. Y replaced: Y has a name less: a
-//    |            | entries, or new's absence; a directory Y: x/t absent,   | collector removes it, or corrects its
+//  2 | Inode.P    | [rename entries] guard the whole values of both         | COMMIT. Y replaced: it has one name less;
+//    |            | entries, or new's absence; a directory Y: x/t absent,   | a collector removes it, or corrects its
 //    |            | nsub - 1, guarded. Move the keys; Y replaced: set       | nlink, from item P and d/Y/t
 //    |            | d/Y/t; times                                            |
 //  2'| Inode.P    | RENAME_EXCHANGE: [exchange entries], the same guards    | COMMIT, and nothing else is left
 //  3 | Inode.Y    | a file Y: [change attr] as in unlink; a directory Y:    | as in unlink; a directory: as after 2
 //    |            | dead, left to recount                                   |
 //  - | Inode.X    | [set ctime], not waited for; exchange: of both inodes   | an old ctime, which stays
+//
+// Where names are written behind (docs/NAMES.md section 5), and nothing is replaced, or a file that needs no step 3, the
+// answer comes after 0, and 2 is part of a batch (name_log.cpp). No exchange.
 //
 // 2 not applied, and Y a directory: the seal is taken back, as in rmdir. The same inode under both names: no step,
 // success if one read shows both. Every entry written carries t.
@@ -41,6 +44,7 @@ class Namespace::Rename {
   Result<bool> onto_other(const Inode& moved, const Inode& replaced);
   Result<bool> exchange();
   Result<bool> move(const Inode* replaced_file);
+  Result<bool> move_behind(const MetaTxn& step, const Inode* replaced_file);
   Result<bool> replace_directory();
   Result<bool> run(MetaTxn txn);
   void begin_step();
@@ -50,6 +54,7 @@ class Namespace::Rename {
   Namespace& namespace_;
   const txn::Name from_, to_;
   const RenameMode mode_;
+  const std::shared_ptr<const KeptBehind> kept_ = namespace_.keep_behind(from_.directory);
   Ino logged_;  // the replaced directory whose item is in the queue
   // of this try
   std::chrono::nanoseconds sent_{};
@@ -90,13 +95,35 @@ Result<bool> Namespace::Rename::exchange() {
   return true;
 }
 
+/// The same, behind the answer. false: step by step.
+Result<bool> Namespace::Rename::move_behind(const MetaTxn& step, const Inode* replaced_file) {
+  if (replaced_file != nullptr && !namespace_.is_gone_with_its_name(*replaced_file)) return false;
+  const format::EntryRecord record{from_entry()->record.ino, from_entry()->record.type, token_};
+  LCCFS_TRY(const bool is_behind,
+            namespace_.metadata_.change_behind(
+                {entries_,
+                 {{from_, from_entry(), std::nullopt}, {to_, to_entry(), txn::Entry{encode(record), record}}},
+                 step,
+                 time_,
+                 record.ino,
+                 replaced_file != nullptr,
+                 kept_}));
+  if (!is_behind) return false;
+  namespace_.change_ctime_later(record.ino, time_);
+  if (replaced_file != nullptr) namespace_.lost_its_only_name(replaced_file->ino);
+  return true;
+}
+
 /// To a free name, or over a file.
 Result<bool> Namespace::Rename::move(const Inode* replaced_file) {
-  const Metadata::Changing changing(namespace_.metadata_, {&from_, &to_});
   if (replaced_file != nullptr) LCCFS_CHECK(namespace_.instance_.rely_on_directory(to_.directory));
   begin_step();
-  LCCFS_TRY(const bool done,
-            run(txn::rename_entries({from_, *from_entry(), to_, to_entry(), token_, time_, std::nullopt})));
+  auto step = txn::rename_entries({from_, *from_entry(), to_, to_entry(), token_, time_, std::nullopt});
+  LCCFS_TRY(const bool is_behind, move_behind(step, replaced_file));
+  if (is_behind) return true;
+  if (replaced_file != nullptr) LCCFS_CHECK(namespace_.store_additions());
+  const Metadata::Changing changing(namespace_.metadata_, {&from_, &to_});
+  LCCFS_TRY(const bool done, run(std::move(step)));
   if (!done) return false;
   has_gone(from_);
   has_name(to_, *from_entry());
@@ -106,6 +133,8 @@ Result<bool> Namespace::Rename::move(const Inode* replaced_file) {
 
 Result<bool> Namespace::Rename::replace_directory() {
   if (!entries_.directory) return false;
+  LCCFS_CHECK(namespace_.store_additions());
+  const Seals::NoChangesBehind none(namespace_.leases_.held, to_entry()->record.ino);
   begin_step();
   const std::vector<ExpectedEntry> expected{{to_, to_entry()}, {from_, from_entry()}};
   LCCFS_TRY(const auto seal, namespace_.seals_.seal_empty(expected, token_, logged_));

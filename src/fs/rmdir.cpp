@@ -48,8 +48,10 @@ Result<> Namespace::rmdir(Ino parent, const std::string& text) {
       if (!target) continue;
       return failure(ErrorCode::not_directory, describe(name));
     }
+    LCCFS_CHECK(store_additions());
     const Token token = instance_.next_token();
     const std::vector<ExpectedEntry> expected{{name, entry}};
+    const Seals::NoChangesBehind none(leases_.held, entry->record.ino);
     LCCFS_TRY(const auto seal, seals_.seal_empty(expected, token, logged));
     if (!seal) continue;
     const auto time = wall_time();

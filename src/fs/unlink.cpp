@@ -10,6 +10,9 @@
 //  2 | Inode.X    | [change attr] nlink - 1, ctime, if nlink > 1, or this      | done; a collector removes X, from
 //    |            | client has X open                                          | d/X/t, if no name is left and no
 //    |            |                                                            | client has it open
+//
+// Where names are written behind (docs/NAMES.md section 5), and there is no step 2, the answer comes after 0, and 1 is
+// part of a batch (name_log.cpp).
 #include "fs/namespace.h"
 
 namespace lccfs {
@@ -17,6 +20,7 @@ namespace lccfs {
 Result<> Namespace::unlink(Ino parent, const std::string& text) {
   LCCFS_CHECK(check_change(options_, text));
   const auto name = metadata_.name_in(parent, text);
+  const auto kept = keep_behind(parent);
   for (Attempts tries(instance_);;) {
     LCCFS_CHECK(tries.next());
     const auto sent = now();
@@ -31,10 +35,18 @@ Result<> Namespace::unlink(Ino parent, const std::string& text) {
     if (target->is_directory()) return failure(ErrorCode::is_directory, describe(name));
     LCCFS_CHECK(instance_.rely_on_directory(parent));
     const auto time = wall_time();
+    auto removal = txn::remove_entry(name, *entry, instance_.next_token(), time, std::nullopt);
+    if (is_gone_with_its_name(*target)) {
+      LCCFS_TRY(const bool is_behind,
+                metadata_.change_behind({entries, {{name, entry, std::nullopt}}, removal, time, {}, true, kept}));
+      if (is_behind) {
+        lost_its_only_name(target->ino);
+        return {};
+      }
+    }
+    LCCFS_CHECK(store_additions());
     const Metadata::Changing changing(metadata_, {&name});
-    LCCFS_TRY(const auto step,
-              metadata_.run_on_directory(txn::remove_entry(name, *entry, instance_.next_token(), time, std::nullopt),
-                                         {&name}));
+    LCCFS_TRY(const auto step, metadata_.run_on_directory(std::move(removal), {&name}));
     if (step.decided == Decided::refused) continue;
     metadata_.name_changed(name, std::nullopt, sent, step.version);
     metadata_.directory_changed(parent, step.version, time);

@@ -41,7 +41,8 @@ FileSystemOptions file_system_options(const Command& command) {
   options.mount_id = command.mountpoint;
   options.dirty_limit_bytes = command.options.dirty_limit_bytes;
   options.idle_leases = command.options.idle_leases;
-  options.lease_after_changes = command.options.holds_directories ? lease_after_changes : 0;
+  options.lease_after_changes = command.options.names == Names::sync ? 0 : lease_after_changes;
+  options.names_behind = command.options.names == Names::behind;
   options.entry_ttl = command.options.entry_ttl.value_or(options.entry_ttl);
   options.attributes_ttl = command.options.attributes_ttl.value_or(options.attributes_ttl);
   return options;

@@ -55,11 +55,11 @@ Result<std::uint64_t> parse_readahead(const std::string& text) {
   return failure(ErrorCode::invalid, text + " is not a multiple of 4K, up to 1G");
 }
 
-/// Whether directories are held.
-Result<bool> parse_names(const std::string& text) {
-  if (text == "leased") return true;
-  if (text == "sync") return false;
-  return failure(ErrorCode::invalid, text + " is neither leased nor sync");
+Result<Names> parse_names(const std::string& text) {
+  if (text == "behind") return Names::behind;
+  if (text == "leased") return Names::leased;
+  if (text == "sync") return Names::sync;
+  return failure(ErrorCode::invalid, text + " is neither behind nor leased nor sync");
 }
 
 Result<std::string> parse_subdirectory(const std::string& text) {
@@ -91,7 +91,7 @@ Result<> add_word(const std::string& word, MountOptions& options) {
     if (name == "attr_timeout") return set(options.attributes_ttl, name, options::parse_seconds(value));
     if (name == "dirty_limit") return set(options.dirty_limit_bytes, name, options::parse_size(value));
     if (name == "idle_leases") return set(options.idle_leases, name, options::parse_number(value, 0, most_idle_leases));
-    if (name == "names") return set(options.holds_directories, name, parse_names(value));
+    if (name == "names") return set(options.names, name, parse_names(value));
     if (name == "subdir") return set(options.subdirectory, name, parse_subdirectory(value));
     if (name == "metrics_port") return said(name, daemon::metrics_port(options.monitor)(value));
     if (name == "metrics_address") return options.monitor.address = value, Result<>{};

@@ -12,6 +12,13 @@
 
 namespace lccfs::fuse {
 
+/// How changes of names are stored, and whether directories are held (docs/NAMES.md).
+enum class Names {
+  sync,    ///< before the answer, none is held
+  leased,  ///< before the answer
+  behind,  ///< after it, where the directory is held
+};
+
 struct MountOptions {
   bool read_only = false, no_suid = false, no_dev = false, no_exec = false;
   bool allow_other = false;
@@ -21,7 +28,7 @@ struct MountOptions {
   std::optional<std::chrono::nanoseconds> entry_ttl, attributes_ttl;
   std::uint64_t dirty_limit_bytes = 64 << 20;
   unsigned idle_leases = 4096;
-  bool holds_directories = true;
+  Names names = Names::leased;
   std::optional<std::uint64_t> readahead_bytes;
   daemon::MonitorOptions monitor;
 };

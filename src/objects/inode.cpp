@@ -62,6 +62,8 @@ Result<> decode_attributes(Inode& inode, const Object& object) {
   if (inode.is_directory()) {
     LCCFS_TRY(const auto held, object.optional<format::DirectoryLeaseRecord>(xattr::lease));
     if (held) inode.directory_lease = held->token;
+    LCCFS_TRY(const auto behind, object.optional<format::DirectoryLeaseRecord>(xattr::behind));
+    inode.names_behind = behind && held && behind->token == held->token;
   } else {
     LCCFS_TRY(const auto lease, object.optional<format::NumberRecord>(xattr::lease));
     if (lease) inode.lease = InstanceId{lease->value};

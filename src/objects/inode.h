@@ -58,6 +58,7 @@ struct Inode {
   TimeSpec atime, mtime, ctime, wtime;
   std::optional<InstanceId> lease;       ///< regular files: the instance that writes it
   std::optional<Token> directory_lease;  ///< directories: the tenure of its holder
+  bool names_behind = false;             ///< the holder may have answered changes of names that are not stored
   bool holder_is_expired = false;        ///< its holder was found to be expired
   std::uint64_t fence = 0;               ///< number of the last fence before a take-over; 0: never
   std::optional<Token> taken;            ///< of the step that took the lease last; nullopt: the file has no such xattr

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "txn/namespace_txn.h"
 
+#include <algorithm>
+
 #include "txn/parts.h"
 
 namespace lccfs::txn {
@@ -43,6 +45,7 @@ MetaTxn create_inode(const NewInode& inode) {
   }
   if (inode.lease) add(txn, set(xattr::lease, inode.lease->value));
   if (inode.directory_lease) add(txn, set(xattr::lease, format::DirectoryLeaseRecord{*inode.directory_lease}));
+  if (inode.names_behind) add(txn, set(xattr::behind, format::DirectoryLeaseRecord{*inode.directory_lease}));
   set_map(txn, inode.map_blocks);
   for (const auto& [name, value] : inode.attributes) add(txn, set_attribute(name, value));
   return txn;
@@ -205,9 +208,37 @@ MetaTxn under_lease(MetaTxn step, const std::optional<Token>& mine) {
   return step;
 }
 
-MetaTxn take_directory_lease(Ino directory, Token tenure) {
-  return make(directory, "take directory lease", state_is(StateRecord{}), guard::XattrAbsent{xattr::lease},
-              mutation::SetXattr{xattr::lease, lease_of(tenure)});
+MetaTxn take_directory_lease(Ino directory, Token tenure, bool names_behind) {
+  auto txn = make(directory, "take directory lease", state_is(StateRecord{}), guard::XattrAbsent{xattr::lease},
+                  mutation::SetXattr{xattr::lease, lease_of(tenure)});
+  if (names_behind) add(txn, mutation::SetXattr{xattr::behind, lease_of(tenure)});
+  return txn;
+}
+
+MetaTxn write_names_behind(Ino directory, Token tenure) {
+  return make(directory, "write names behind", guard::XattrEquals{xattr::lease, lease_of(tenure)},
+              mutation::SetXattr{xattr::behind, lease_of(tenure)});
+}
+
+MetaTxn store_names(Ino directory, std::span<const MetaTxn* const> changes) {
+  std::map<std::string, Mutation> keys, xattrs;
+  const auto keep = [&](const Mutation& mutation) {
+    std::visit(
+        [&](const auto& one) {
+          if constexpr (requires { one.key; }) {
+            keys.insert_or_assign(one.key, mutation);
+          } else if constexpr (requires { one.name; }) {
+            xattrs.insert_or_assign(one.name, mutation);
+          }
+        },
+        mutation);
+  };
+  for (const auto* change : changes) std::ranges::for_each(change->mutations, keep);
+  auto txn = make(directory, "store names", state_is(StateRecord{}));
+  for (auto* parts : {&keys, &xattrs}) {
+    for (auto& [name, mutation] : *parts) txn.mutations.push_back(std::move(mutation));
+  }
+  return txn;
 }
 
 MetaTxn release_directory_lease(Ino directory, Token tenure) {

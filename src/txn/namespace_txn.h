@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "format/records.h"
@@ -44,6 +45,7 @@ struct NewInode {
   std::map<std::uint64_t, format::MapBlock> map_blocks = {};  ///< regular files: of the allocation map
   std::map<std::string, Bytes> attributes = {};               ///< extended ones; `attr` has their flags
   std::optional<Token> directory_lease = std::nullopt;        ///< directories: the tenure
+  bool names_behind = false;                                  ///< under it, names may be written behind
 };
 /// For Instance::run_repeatable: a caller that gets `exists` for a new number compares the birth token.
 MetaTxn create_inode(const NewInode& inode);
@@ -111,10 +113,15 @@ MetaTxn cancel_move(const format::EntryRecord::Mark& mark);
 
 // -- the lease of a directory (docs/NAMES.md)
 
+/// What several steps on a live directory leave together, the later ones counting; without their guards.
+MetaTxn store_names(Ino directory, std::span<const MetaTxn* const> changes);
+/// The holder may answer changes of names before they are stored: others ask it before they read some.
+MetaTxn write_names_behind(Ino directory, Token tenure);
+
 /// A step on what the lease covers, while nobody holds it (nullopt), or it is held under that tenure.
 MetaTxn under_lease(MetaTxn step, const std::optional<Token>& mine);
-/// Of a live directory that nobody holds.
-MetaTxn take_directory_lease(Ino directory, Token tenure);
+/// Of a live directory that nobody holds; with `names_behind`, names may be written behind from then on.
+MetaTxn take_directory_lease(Ino directory, Token tenure, bool names_behind);
 /// For Instance::run_repeatable: of one's own, or of an instance that is expired. No tenure is ever the same again.
 MetaTxn release_directory_lease(Ino directory, Token tenure);
 

@@ -27,9 +27,9 @@ struct CaseCounter {
 } cases;
 
 /// What else there is while the operation runs.
-enum class Beside { nothing, a_warm_memory, a_reader, a_writer, its_leases, leases_elsewhere };
-constexpr Beside all_besides[] = {Beside::nothing,  Beside::a_warm_memory, Beside::a_reader,
-                                  Beside::a_writer, Beside::its_leases,    Beside::leases_elsewhere};
+enum class Beside { nothing, a_warm_memory, a_reader, a_writer, its_leases, its_log, leases_elsewhere };
+constexpr Beside all_besides[] = {Beside::nothing,    Beside::a_warm_memory, Beside::a_reader,        Beside::a_writer,
+                                  Beside::its_leases, Beside::its_log,       Beside::leases_elsewhere};
 
 const char* describe(Beside beside) {
   switch (beside) {
@@ -43,6 +43,8 @@ const char* describe(Beside beside) {
       return ", a written elsewhere";
     case Beside::its_leases:
       return ", which holds the directories";
+    case Beside::its_log:
+      return ", which writes names behind";
     case Beside::leases_elsewhere:
       return ", the directories held elsewhere";
   }
@@ -51,6 +53,7 @@ const char* describe(Beside beside) {
 
 Memory memory_of_client(Beside beside) {
   if (beside == Beside::its_leases) return Memory::leased;
+  if (beside == Beside::its_log) return Memory::behind;
   return beside == Beside::a_warm_memory ? Memory::warm : Memory::cold;
 }
 

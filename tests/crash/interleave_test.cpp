@@ -21,8 +21,9 @@ constexpr unsigned most_free_steps = 12;
 constexpr unsigned faulty_orders_of_a_pair = 16;
 constexpr unsigned collected_orders_of_a_pair = 4;
 
-constexpr std::pair<Memory, unsigned> memories_of_a_pair[] = {
-    {Memory::cold, 0}, {Memory::warm, 0}, {Memory::leased, 0}, {Memory::leased, 1}};
+constexpr std::pair<Memory, unsigned> memories_of_a_pair[] = {{Memory::cold, 0},   {Memory::warm, 0},
+                                                              {Memory::leased, 0}, {Memory::leased, 1},
+                                                              {Memory::behind, 0}, {Memory::behind, 1}};
 
 /// Printed at the end, so that a suite that shrinks is seen.
 struct CaseCounter {
@@ -75,6 +76,8 @@ void for_each_pair(Interleaver& interleaver, bool with_collector,
 TEST_CASE("two operations whose steps fall between each other's come out as one after the other") {
   Interleaver one_after_the_other(std::chrono::seconds(10));
   for_each_pair(one_after_the_other, false, [](Interleaver& interleaver, const Pair& pair) {
+    // What a client does behind its answers comes when it comes: these orders are drawn.
+    if (pair.play.memory == Memory::behind) return true;
     ++cases.pairs;
     Enumeration orders;
     do {

@@ -151,6 +151,7 @@ class KernelPlay {
       options.idle_leases = 100;
     }
     options.lease_after_changes = 1 + mounted_.size() % 2;  // directories are held, and go to and fro
+    options.names_behind = true;
     made.file_system = need(mount_volume(made.store, *made.clock, options));
     made.store->set_hook([this, number = mounted_.size()](const StepInfo& step) { return before_step(step, number); });
     made.kernel = std::make_unique<KernelModel>(*made.file_system, world_.clock(), [this] { between(); });

@@ -67,7 +67,8 @@ void Start::lose_inode(const std::string& path) {
 
 std::string text_of(const Play& play) {
   std::string text = play.memory == Memory::cold ? "cold" : "warm";
-  if (play.memory == Memory::leased) text = std::string(1, static_cast<char>('A' + play.holder)) + " holds";
+  if (holds_directories(play.memory)) text = std::string(1, static_cast<char>('A' + play.holder)) + " holds";
+  if (play.memory == Memory::behind) text += " and writes behind";
   for (std::size_t i = 0; i < play.calls.size(); ++i) {
     text += std::string("; ") + static_cast<char>('A' + i) + ":";
     for (const Call& call : play.calls[i]) text += " " + text_of(call) + ",";
@@ -87,7 +88,7 @@ std::string Stage::play(const Play& play, Interleaver& interleaver, const Interl
     actor.client->prepare(play.memory == Memory::cold ? Memory::cold : Memory::warm);
     lanes.push_back({&actor.client->store(), [&actor, &now] { actor.act(now); }});
   }
-  if (play.memory == Memory::leased) actors[play.holder]->client->prepare(Memory::leased);
+  if (holds_directories(play.memory)) actors[play.holder]->client->prepare(play.memory);
   std::unique_ptr<test::TestCollector> collector;
   if (play.with_collector) {
     collector = std::make_unique<test::TestCollector>(world.cluster(), world.clock());

@@ -23,7 +23,8 @@ constexpr unsigned lookups_that_take_a_lease = 4;
 
 FileSystemOptions options_of(Writes writes, Memory memory) {
   FileSystemOptions options;
-  if (memory == Memory::leased) options.lease_after_changes = 1;
+  if (holds_directories(memory)) options.lease_after_changes = 1;
+  options.names_behind = memory == Memory::behind;
   if (writes != Writes::wait) options.dirty_limit_bytes = 1 << 20;
   if (writes == Writes::outlive_closes) options.idle_leases = 100;
   return options;
@@ -32,11 +33,13 @@ FileSystemOptions options_of(Writes writes, Memory memory) {
 
 const char* describe(Memory memory) {
   if (memory == Memory::cold) return "";
-  return memory == Memory::warm ? ", warm" : ", leased";
+  if (memory == Memory::warm) return ", warm";
+  return memory == Memory::leased ? ", leased" : ", behind";
 }
 
 Client::Client(ScriptedCluster& cluster, Clock& clock, Writes writes, Memory memory)
     : writes_(writes),
+      memory_(memory),
       store_(cluster.new_client()),
       file_system_(need(mount_volume(store_, clock, options_of(writes, memory)))),
       paths_(*file_system_) {}
@@ -45,12 +48,10 @@ void Client::prepare(Memory memory) {
   static_cast<void>(paths_.stay_at("/d"));  // if it is there
   if (memory == Memory::cold) return;
   for (const char* directory : {"/", "/d/", "/d/a/", "/d/b/"}) {
-    for (unsigned i = 0; memory == Memory::leased && i < lookups_that_take_a_lease; ++i) {
-      static_cast<void>(paths_.find(directory + std::string("none")));
-    }
+    if (holds_directories(memory)) hold(directory);
   }
   paths_.tree();
-  if (memory == Memory::leased) {
+  if (holds_directories(memory)) {
     const auto root =
         need(store_->query({.object = format::inode_object(root_ino), .xattrs = true, .ranges = {}, .keys = {}}));
     CHECK(root.xattrs.contains(format::xattr::lease));
@@ -59,14 +60,34 @@ void Client::prepare(Memory memory) {
   for (const char* name : {"/d/a", "/d/b", "/d/c"}) static_cast<void>(paths_.find(name));
 }
 
+/// Names are written behind where some were changed under the lease.
+void Client::hold(const char* directory) {
+  const auto none = directory + std::string("none");
+  for (unsigned i = 0; i < lookups_that_take_a_lease; ++i) static_cast<void>(paths_.find(none));
+  if (memory_ != Memory::behind || !paths_.make_file(none, 0600)) return;
+  need(paths_.unlink(none));
+  need(paths_.sync_directory(none.substr(0, std::max<std::size_t>(1, none.rfind('/')))));
+}
+
 void Client::prepare(const Scenario& scenario, Memory memory) {
   prepare(memory);
   if (scenario.held_open) open_file_ = need(paths_.open(*scenario.held_open, O_RDWR));
 }
 
-std::string Client::perform(const Call& call) { return call.perform(paths_); }
+std::string Client::perform(const Call& call) { return stored(call.perform(paths_)); }
 
-std::string Client::perform(const Act& act) { return text_of(act(paths_)); }
+std::string Client::perform(const Act& act) { return stored(text_of(act(paths_))); }
+
+/// The result of a call that changes names wherever the set-up has directories.
+std::string Client::stored(std::string result) {
+  if (memory_ != Memory::behind) return result;
+  for (const char* directory : {"/", "/d", "/d/a", "/d/b"}) {
+    if (const auto synced = paths_.sync_directory(directory); !synced && synced.error().code == ErrorCode::fenced) {
+      return text_of(synced);
+    }
+  }
+  return result;
+}
 
 void Client::unmount() {
   if (open_file_) file_system_->release(*open_file_);

@@ -18,9 +18,11 @@ namespace lccfs::crash {
 enum class Writes { are_buffered, outlive_closes, wait };
 
 /// What a client remembers when it begins: nothing; all there is, as hints; or that, and it holds the directories. Of
-/// the last kind are clients that take a directory's lease with their first change of it.
-enum class Memory { cold, warm, leased };
-constexpr Memory all_memories[] = {Memory::cold, Memory::warm, Memory::leased};
+/// the last kinds are clients that take a directory's lease with their first change of it; the very last answer changes
+/// of names before they are stored, and have done each operation when they have stored what they answered.
+enum class Memory { cold, warm, leased, behind };
+constexpr Memory all_memories[] = {Memory::cold, Memory::warm, Memory::leased, Memory::behind};
+constexpr bool holds_directories(Memory memory) { return memory == Memory::leased || memory == Memory::behind; }
 /// "" if it is cold.
 const char* describe(Memory memory);
 
@@ -50,7 +52,11 @@ class Client {
   bool may_have_lost_bytes() const { return !has_left_in_peace_ && writes_ == Writes::outlive_closes; }
 
  private:
+  void hold(const char* directory);
+  std::string stored(std::string result);
+
   Writes writes_;
+  Memory memory_;
   bool has_left_in_peace_ = false;
   std::shared_ptr<ScriptedClient> store_;
   std::unique_ptr<FileSystem> file_system_;

@@ -22,7 +22,8 @@ import traceback
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-os.environ["LCCFS_CONFIG"] = ""  # /etc/lccfs/lccfs.conf is the machine's own
+# /etc/lccfs/lccfs.conf is the machine's own. LCCFS_TEST_CONFIG names one with which all mounts are tried.
+os.environ["LCCFS_CONFIG"] = os.environ.get("LCCFS_TEST_CONFIG", "")
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 from ceph_cluster import Cluster, capability  # noqa: E402  (found by the line above)
 

@@ -55,18 +55,18 @@ class UpgradeTest(AdministrationTest):
 
     def test_a_volume_of_an_older_version_is_upgraded_while_it_is_mounted(self):
         self.assertEqual(self.features()["names"],
-                         ["space_units", "moves", "acls", "locks", "openers", "directory_leases"])
+                         ["space_units", "moves", "acls", "locks", "openers", "directory_leases", "names_behind"])
         self.assertIn("nothing to do", self.upgrade())
         self.set_features(0)
         mount = self.volume.mount()
         (mount / "before").write_text("x", encoding="utf-8")
-        all_names = "space_units, moves, acls, locks, openers, directory_leases"
+        all_names = "space_units, moves, acls, locks, openers, directory_leases, names_behind"
         self.assertRegex(self.upgrade("--dry-run"), f"^would upgrade .*: {all_names}\n?$")
         self.assertEqual(json.loads(self.upgrade("--dry-run", "--json")),
                          {"upgraded": False, "features": all_names.split(", ")})
         self.assertEqual(self.features()["names"], [])
         self.assertRegex(self.upgrade(), f"^upgraded .*: {all_names}\n?$")
-        self.assertEqual(self.features()["incompat"], 63)
+        self.assertEqual(self.features()["incompat"], 127)
         self.assertIn("nothing to do", self.upgrade())
         self.assertEqual(json.loads(self.upgrade("--json")), {"upgraded": False, "features": []})
         (mount / "after").write_text("y", encoding="utf-8")

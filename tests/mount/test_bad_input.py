@@ -73,7 +73,7 @@ class CommandLineTest(BadInputTest):
     def test_help_and_version_are_given(self):
         for program in ["lccfs", "lccfs-fuse"]:
             self.assertIn("mkfs" if program == "lccfs" else "--create", output(context.bin / program, "--help"))
-            self.assertIn("0.4.0", output(context.bin / program, "--version"))
+            self.assertIn("0.5.0", output(context.bin / program, "--version"))
 
     def test_output_that_cannot_be_written_is_no_success(self):
         volume = self.new_volume()

@@ -182,9 +182,10 @@ TEST_CASE("what mount and systemd say for themselves has no effect") {
 }
 
 TEST_CASE("whether directories are held is an option") {
-  CHECK(parse_options("")->holds_directories);
-  CHECK_FALSE(parse_options("names=sync")->holds_directories);
-  CHECK(parse_options("names=sync,names=leased")->holds_directories);
+  CHECK(parse_options("")->names == Names::leased);
+  CHECK(parse_options("names=sync")->names == Names::sync);
+  CHECK(parse_options("names=behind")->names == Names::behind);
+  CHECK(parse_options("names=sync,names=leased")->names == Names::leased);
 }
 
 TEST_CASE("unknown mount options are refused by name") {

@@ -76,10 +76,10 @@ TEST_CASE("a dry run tells what an upgrade would do, and changes nothing") {
 }
 
 TEST_CASE("a live client of a version that does not know the features is named, and nothing is changed") {
-  const std::string version = GENERATE("0.1.0", "", "a fork", "0.4.0\n");
+  const std::string version = GENERATE("0.1.0", "", "a fork", "0.5.0\n");
   OldVolume volume({.page_limit = 2});
   for (std::uint64_t number = 800; number < 805; ++number)
-    volume.add_client("0.4.0", InstanceRecord::State::live, number);
+    volume.add_client("0.5.0", InstanceRecord::State::live, number);
   volume.add_client(version);
   const auto refused = volume.upgrade();
   REQUIRE(!refused);
@@ -116,7 +116,7 @@ TEST_CASE("a client's record that cannot be read is refused by name") {
 TEST_CASE("who registers between the look at all clients and the step is seen") {
   OldVolume volume;
   const bool old = GENERATE(true, false);
-  volume.admin->set_hook(test::before("set features", [&volume, old] { volume.add_client(old ? "0.1.0" : "0.4.0"); }));
+  volume.admin->set_hook(test::before("set features", [&volume, old] { volume.add_client(old ? "0.1.0" : "0.5.0"); }));
   const auto upgraded = volume.upgrade();
   CHECK(upgraded.has_value() == !old);
   CHECK(volume.is_upgraded() == !old);

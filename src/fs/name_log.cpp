@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// names that were changed under a lease of ours (create.cpp, unlink.cpp, rename.cpp), behind the answers:
+//
+//  # | object  | step                                                                | stop here leaves
+//  1 | Inode.P | [store names] guard the tenure; what the first changes of P that    | COMMIT of these. What comes after them is
+//    |         | are not stored leave of its entries and times; d/X/t for each inode | lost: P is as it was after a prefix of
+//    |         | that lost its name here                                             | what was answered on it
+//
+// Before a removal is sent, what was added before it in other directories is stored: whoever copies and then removes
+// keeps one of the two. Such waiting always leads to older records, and the oldest waits for none.
+//
+// A batch that failed is sent again: under the lease nobody else changes these entries, and it does the same again. A
+// late run of it is refused by its number, as of any step (rule 5). One that is refused has lost its lease: this client
+// was fenced.
+#include "fs/name_log.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "format/object_names.h"
+#include "txn/namespace_txn.h"
+
+namespace lccfs {
+
+namespace {
+constexpr std::size_t most_in_batch = 512;
+constexpr std::size_t many = 64;
+/// Beyond, changes wait.
+constexpr std::size_t most_of_directory = 2048, most_of_all = 4096;
+
+/// One that fails so often for another reason than space is not stored any more.
+constexpr unsigned most_failures = 10;
+
+bool is_for_space(const Error& error) {
+  return error.code == ErrorCode::no_space || error.code == ErrorCode::quota_exceeded;
+}
+
+Error lost_error(Ino directory) {
+  return {ErrorCode::io, format::inode_object(directory) + ": changes of names that were answered are lost",
+          Outcome::definite};
+}
+}  // namespace
+
+NameLog::~NameLog() {
+  Lock lock(mutex_);
+  is_ending_ = true;
+  changed_.wait(lock, [this]() REQUIRES(mutex_) { return in_flight_ == 0; });
+  if (size_ != 0) log::warning(std::to_string(size_) + " changes of names were answered, and are lost");
+}
+
+std::uint64_t NameLog::add(Ino directory, Token tenure, Record record) {
+  const Lock lock(mutex_);
+  const auto number = ++last_;
+  if (record.named) {
+    adds_.emplace(number, directory);
+    last_names_[*record.named] = {number, directory};
+  }
+  auto& its = directories_[directory];
+  its.tenure = tenure;
+  its.records.push_back({number, std::move(record)});
+  ++size_;
+  return number;
+}
+
+// ---- batches
+
+void NameLog::want(Ino directory, std::uint64_t up_to) {
+  auto& its = directories_.at(directory);
+  its.wanted_to = std::max(its.wanted_to, up_to);
+  if (its.is_wanted()) waiting_.insert(directory);
+}
+
+std::optional<NameLog::Place> NameLog::added_elsewhere(Ino directory) const {
+  const auto found = std::ranges::find_if(adds_, [directory](const Place& added) { return added.second != directory; });
+  return found == adds_.end() ? std::nullopt : std::optional(*found);
+}
+
+/// Those that can be sent now. One that waits for an addition elsewhere makes that wanted.
+std::vector<NameLog::Batch> NameLog::take_batches() {
+  std::vector<Batch> batches;
+  if (is_ending_) return batches;
+  std::vector<Ino> to_try(waiting_.begin(), waiting_.end());
+  while (!to_try.empty()) {
+    const Ino ino = to_try.back();
+    to_try.pop_back();
+    auto& directory = directories_.at(ino);
+    if (!directory.is_wanted()) continue;
+    if (auto batch = next_batch(ino, directory)) {
+      batches.push_back(std::move(*batch));
+    } else if (const auto blocker = blocker_of(ino, directory)) {
+      want(blocker->second, blocker->first);
+      to_try.push_back(blocker->second);
+    }
+  }
+  return batches;
+}
+
+/// Of a directory whose next record may not be sent: what has to be stored first.
+std::optional<NameLog::Place> NameLog::blocker_of(Ino ino, const Directory& directory) const {
+  const auto elsewhere = added_elsewhere(ino);
+  const auto& [number, record] = directory.records.front();
+  return record.removes && elsewhere && elsewhere->first < number ? elsewhere : std::nullopt;
+}
+
+/// nullopt: its next record has to wait.
+std::optional<NameLog::Batch> NameLog::next_batch(Ino ino, Directory& directory) {
+  const auto elsewhere = added_elsewhere(ino);
+  Batch batch{.directory = ino, .tenure = directory.tenure};
+  std::vector<const MetaTxn*> changes;
+  for (const auto& [number, record] : directory.records) {
+    if (number > directory.wanted_to || changes.size() == most_in_batch) break;
+    if (record.removes && elsewhere && elsewhere->first < number) break;
+    batch.up_to = number;
+    batch.keys.insert(batch.keys.end(), record.keys.begin(), record.keys.end());
+    changes.push_back(&record.change);
+  }
+  if (changes.empty()) return std::nullopt;
+  directory.in_flight = changes.size();
+  waiting_.erase(ino);
+  ++in_flight_;
+  batch.step = txn::under_lease(txn::store_names(ino, changes), directory.tenure);
+  return batch;
+}
+
+void NameLog::send(std::vector<Batch> batches) {
+  for (auto& batch : batches) {
+    auto step = std::move(batch.step);
+    instance_.run_async(std::move(step), [this, batch = std::move(batch)](const Result<StepResult>& result) {
+      answered(batch, result);
+    });
+  }
+}
+
+/// The first records of a directory are stored, or lost.
+void NameLog::remove(Ino ino, std::size_t how_many, std::vector<Record>& removed) {
+  auto& records = directories_.at(ino).records;
+  for (; how_many > 0; --how_many) {
+    auto& [number, record] = records.front();
+    if (record.named) {
+      adds_.erase({number, ino});
+      const auto last = last_names_.find(*record.named);
+      if (last != last_names_.end() && last->second.first == number) last_names_.erase(last);
+    }
+    removed.push_back(std::move(record));
+    records.pop_front();
+    --size_;
+  }
+  if (!records.empty()) return;
+  waiting_.erase(ino);
+  directories_.erase(ino);
+}
+
+/// All that the log has of it.
+void NameLog::lose(Ino directory, std::vector<Record>& removed) {
+  const auto& records = directories_.at(directory).records;
+  lost_[directory] = {records.back().number, false};
+  for (const auto& [number, record] : records) {
+    if (record.named && last_names_.at(*record.named).first == number) lost_names_.insert(*record.named);
+  }
+  remove(directory, records.size(), removed);
+}
+
+/// So do those that wait for it. They are sent again when somebody wants it.
+void NameLog::fail(Ino directory, const Error& error) {
+  std::vector<Ino> failed{directory};
+  for (std::size_t i = 0; i < failed.size(); ++i) {
+    auto& its = directories_.at(failed[i]);
+    its.failure = error;
+    ++its.failures;
+    its.wanted_to = 0;
+    waiting_.erase(failed[i]);
+    for (const Ino waits : waiting_) {
+      const auto blocker = blocker_of(waits, directories_.at(waits));
+      if (blocker && blocker->second == failed[i]) failed.push_back(waits);
+    }
+    for (const Ino blocked : failed) waiting_.erase(blocked);
+  }
+}
+
+/// Whether what the log has of the directory will never be stored.
+bool NameLog::is_lost(Ino directory, const Result<StepResult>& result) const {
+  if (result) return result->decided == Decided::refused;
+  const auto& error = result.error();
+  if (error.code == ErrorCode::fenced || error.code == ErrorCode::not_found) return true;
+  const Lock lock(mutex_);
+  return !is_for_space(error) && directories_.at(directory).failures >= most_failures;
+}
+
+std::vector<NameLog::Record> NameLog::settle(const Batch& batch, const Result<StepResult>& result, bool is_lost) {
+  const Lock lock(mutex_);
+  auto& directory = directories_.at(batch.directory);
+  const auto sent = std::exchange(directory.in_flight, 0);
+  std::vector<Record> removed;
+  if (result && result->decided == Decided::applied) {
+    directory.failures = 0;
+    const bool is_more_wanted = directory.wanted_to > batch.up_to && directory.records.size() > sent;
+    remove(batch.directory, sent, removed);
+    if (is_more_wanted) want(batch.directory, 0);
+  } else if (is_lost) {
+    lose(batch.directory, removed);
+  } else {
+    fail(batch.directory, result.error());
+  }
+  if (!instance_.fenced()) return removed;
+  std::vector<Ino> others;
+  for (const auto& [ino, other] : directories_) {
+    if (other.in_flight == 0) others.push_back(ino);
+  }
+  for (const Ino ino : others) lose(ino, removed);
+  return removed;
+}
+
+void NameLog::report(Ino directory, const Result<StepResult>& result, bool is_lost, std::size_t how_many) {
+  const auto why = result ? "its lease is gone" : result.error().context;
+  const auto object = format::inode_object(directory);
+  if (is_lost) {
+    log::error(object + ": " + std::to_string(how_many) + " changes of names were answered, and are lost: " + why);
+  } else {
+    log::error(object + ": changes of names are not stored yet: " + why);
+  }
+}
+
+/// Memory is told first: who finds nothing in the log finds it in memory, as stored. The records end, with what they
+/// keep, before the end of the log may come.
+void NameLog::answered(const Batch& batch, const Result<StepResult>& result) {
+  const bool is_applied = result && result->decided == Decided::applied;
+  if (is_applied) held_.stored(batch.directory, batch.tenure, batch.keys, batch.up_to, result->version);
+  const bool is_lost = !is_applied && this->is_lost(batch.directory, result);
+  if (is_lost) held_.end(batch.directory, batch.tenure);
+  auto removed = settle(batch, result, is_lost);
+  if (!is_applied) report(batch.directory, result, is_lost, removed.size());
+  removed.clear();
+  std::vector<Batch> next;
+  {
+    const Lock lock(mutex_);
+    --in_flight_;
+    next = take_batches();
+    changed_.notify_all();
+  }
+  send(std::move(next));
+}
+
+void NameLog::send_if_many(Ino directory) {
+  std::vector<Batch> batches;
+  {
+    const Lock lock(mutex_);
+    const auto found = directories_.find(directory);
+    if (found == directories_.end() || found->second.records.size() < found->second.in_flight + many) return;
+    want(directory, last_);
+    batches = take_batches();
+  }
+  send(std::move(batches));
+}
+
+void NameLog::send_all() {
+  if (size_ == 0) return;
+  std::vector<Batch> batches;
+  {
+    const Lock lock(mutex_);
+    for (const auto& [ino, directory] : directories_) want(ino, last_);
+    batches = take_batches();
+  }
+  send(std::move(batches));
+}
+
+// ---- waiting for the store
+
+bool NameLog::has(Ino directory) const {
+  if (size_ == 0) return false;
+  const Lock lock(mutex_);
+  return directories_.contains(directory);
+}
+
+/// A failure of a batch that is sent meanwhile is the answer.
+Result<> NameLog::wait(Lock& lock, Ino directory, std::uint64_t up_to) {
+  std::optional<unsigned> failures;
+  for (;;) {
+    const auto found = directories_.find(directory);
+    if (found == directories_.end() || found->second.records.front().number > up_to) return {};
+    auto& its = found->second;
+    if (failures && its.failures > *failures) return std::unexpected(*its.failure);
+    failures = its.failures;
+    if (is_ending_) return failure(ErrorCode::io, "the mount ends");
+    if (its.wanted_to < up_to) {
+      want(directory, up_to);
+      auto batches = take_batches();
+      lock.unlock();
+      send(std::move(batches));
+      lock.lock();
+    } else {
+      changed_.wait(lock);
+    }
+  }
+}
+
+/// All are tried; the first failure is the answer.
+Result<> NameLog::wait_for_all(Lock& lock, const std::map<Ino, std::uint64_t>& wanted) {
+  for (const auto& [directory, up_to] : wanted) want(directory, up_to);
+  auto batches = take_batches();
+  lock.unlock();
+  send(std::move(batches));
+  lock.lock();
+  Result<> all;
+  for (const auto& [directory, up_to] : wanted) {
+    auto stored = wait(lock, directory, up_to);
+    if (all && !stored) all = std::move(stored);
+  }
+  return all;
+}
+
+Result<> NameLog::store(Ino directory) {
+  if (size_ == 0) return {};
+  Lock lock(mutex_);
+  return wait(lock, directory, last_);
+}
+
+Result<> NameLog::store_additions() {
+  if (size_ == 0) return {};
+  Lock lock(mutex_);
+  std::map<Ino, std::uint64_t> last_additions;
+  for (const auto& [number, directory] : adds_) last_additions[directory] = number;
+  return wait_for_all(lock, last_additions);
+}
+
+Result<> NameLog::store_all() {
+  if (size_ == 0) return {};
+  Lock lock(mutex_);
+  std::map<Ino, std::uint64_t> all;
+  for (const auto& [ino, directory] : directories_) all[ino] = directory.records.back().number;
+  return wait_for_all(lock, all);
+}
+
+Result<> NameLog::sync(Ino directory) {
+  {
+    Lock lock(mutex_);
+    const auto found = directories_.find(directory);
+    const auto first = found == directories_.end() ? last_ + 1 : found->second.records.front().number;
+    LCCFS_CHECK(wait(lock, directory, last_));
+    const auto lost = lost_.find(directory);
+    const bool is_new = lost != lost_.end() && (lost->second.up_to >= first || !lost->second.is_told);
+    if (is_new) {
+      lost->second.is_told = true;
+      return std::unexpected(lost_error(directory));
+    }
+  }
+  return sync_name_of(directory);
+}
+
+Result<> NameLog::sync_name_of(Ino inode) {
+  Lock lock(mutex_);
+  if (const auto last = last_names_.find(inode); last != last_names_.end()) {
+    const auto [number, directory] = last->second;
+    LCCFS_CHECK(wait(lock, directory, number));
+    const auto lost = lost_.find(directory);
+    if (lost == lost_.end() || lost->second.up_to < number) return {};
+    lost_names_.erase(inode);
+    return std::unexpected(lost_error(directory));
+  }
+  if (lost_names_.erase(inode) == 0) return {};
+  return failure(ErrorCode::io, format::inode_object(inode) + ": the last name that it was given is lost");
+}
+
+Result<> NameLog::wait_for_room(Ino directory) {
+  if (size_ >= most_of_all) return store_all();
+  {
+    const Lock lock(mutex_);
+    const auto found = directories_.find(directory);
+    if (found == directories_.end() || found->second.records.size() < most_of_directory) return {};
+  }
+  return store(directory);
+}
+
+}  // namespace lccfs

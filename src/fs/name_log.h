@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// The log of names: changes in directories that are held here, answered and not stored yet (docs/NAMES.md section 5).
+// It stores them in batches, one transaction on the directory for the first of its changes, one batch of a directory at
+// a time. Any thread; those that answer a Result wait for the store.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/mutex.h"
+#include "fs/held_directories.h"
+#include "instance/instance.h"
+
+namespace lccfs {
+
+class NameLog {
+ public:
+  NameLog(Instance& instance, HeldDirectories& held) : instance_(instance), held_(held) {}
+  /// What is not stored by then is lost.
+  ~NameLog();
+  NameLog(const NameLog&) = delete;
+  NameLog& operator=(const NameLog&) = delete;
+
+  struct Record {
+    MetaTxn change;                    ///< on the directory; memory has seen to its guards
+    std::vector<std::string> keys;     ///< of the names
+    std::optional<Ino> named;          ///< the inode that has a new name
+    bool removes = false;              ///< an inode has a name less
+    std::shared_ptr<const void> kept;  ///< let go when it is stored
+  };
+  /// The number of the change. Never blocks: the mutex of what is held is held.
+  std::uint64_t add(Ino directory, Token tenure, Record record) EXCLUDES(mutex_);
+  /// Sends what is there, if that is much. Does not wait.
+  void send_if_many(Ino directory) EXCLUDES(mutex_);
+  /// Sends all. Does not wait.
+  void send_all() EXCLUDES(mutex_);
+  /// Waits where too much is not stored yet.
+  Result<> wait_for_room(Ino directory) EXCLUDES(mutex_);
+
+  bool has(Ino directory) const EXCLUDES(mutex_);
+  /// Afterwards what was logged before is stored, or lost: of that directory; what adds names, wherever; all.
+  Result<> store(Ino directory) EXCLUDES(mutex_);
+  Result<> store_additions() EXCLUDES(mutex_);
+  Result<> store_all() EXCLUDES(mutex_);
+  /// For fsync: it is stored. io: it is lost; told to all that wait, or else once. Of that directory, its own name
+  /// included; the last name that the inode was given.
+  Result<> sync(Ino directory) EXCLUDES(mutex_);
+  Result<> sync_name_of(Ino inode) EXCLUDES(mutex_);
+
+ private:
+  struct Logged {
+    std::uint64_t number = 0;
+    Record record;
+  };
+  struct Directory {
+    Token tenure;
+    std::deque<Logged> records = {};
+    std::size_t in_flight = 0;    // so many of the first
+    std::uint64_t wanted_to = 0;  // what is to be sent
+    unsigned failures = 0;
+    std::optional<Error> failure = std::nullopt;  // of the last batch
+    bool is_wanted() const { return in_flight == 0 && records.front().number <= wanted_to; }
+  };
+  struct Lost {
+    std::uint64_t up_to = 0;
+    bool is_told = false;
+  };
+  struct Batch {
+    Ino directory;
+    Token tenure;
+    std::uint64_t up_to = 0;
+    std::vector<std::string> keys = {};
+    MetaTxn step = {};
+  };
+  using Place = std::pair<std::uint64_t, Ino>;  // of a record: its number, and its directory
+
+  void want(Ino directory, std::uint64_t up_to) REQUIRES(mutex_);
+  std::vector<Batch> take_batches() REQUIRES(mutex_);
+  std::optional<Place> added_elsewhere(Ino directory) const REQUIRES(mutex_);
+  std::optional<Batch> next_batch(Ino ino, Directory& directory) REQUIRES(mutex_);
+  std::optional<Place> blocker_of(Ino ino, const Directory& directory) const REQUIRES(mutex_);
+  void send(std::vector<Batch> batches) EXCLUDES(mutex_);
+  void answered(const Batch& batch, const Result<StepResult>& result) EXCLUDES(mutex_);
+  bool is_lost(Ino directory, const Result<StepResult>& result) const EXCLUDES(mutex_);
+  std::vector<Record> settle(const Batch& batch, const Result<StepResult>& result, bool is_lost) EXCLUDES(mutex_);
+  static void report(Ino directory, const Result<StepResult>& result, bool is_lost, std::size_t how_many);
+  void fail(Ino directory, const Error& error) REQUIRES(mutex_);
+  void lose(Ino directory, std::vector<Record>& removed) REQUIRES(mutex_);
+  void remove(Ino ino, std::size_t how_many, std::vector<Record>& removed) REQUIRES(mutex_);
+  Result<> wait(Lock& lock, Ino directory, std::uint64_t up_to) REQUIRES(mutex_);
+  Result<> wait_for_all(Lock& lock, const std::map<Ino, std::uint64_t>& wanted) REQUIRES(mutex_);
+
+  Instance& instance_;
+  HeldDirectories& held_;
+  mutable Mutex mutex_;
+  std::condition_variable changed_;
+  std::map<Ino, Directory> directories_ GUARDED_BY(mutex_);  // those with records
+  std::set<Ino> waiting_ GUARDED_BY(mutex_);                 // those of which a batch is wanted, and not on its way
+  std::set<Place> adds_ GUARDED_BY(mutex_);                  // the records that add a name
+  std::map<Ino, Place> last_names_ GUARDED_BY(mutex_);       // of inodes: the record that has named them last
+  std::map<Ino, Lost> lost_ GUARDED_BY(mutex_);              // by directory
+  std::set<Ino> lost_names_ GUARDED_BY(mutex_);              // inodes whose last name was lost; to be told
+  std::uint64_t last_ GUARDED_BY(mutex_) = 0;
+  unsigned in_flight_ GUARDED_BY(mutex_) = 0;  // batches
+  bool is_ending_ GUARDED_BY(mutex_) = false;
+  std::atomic<std::size_t> size_ = 0;  // records: most callers find none
+};
+
+}  // namespace lccfs

@@ -1,0 +1,502 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Names that are changed before the store has it: what that costs, when it is stored, and what others see of it.
+#include <fcntl.h>
+
+#include <future>
+
+#include "fs/held_directories.h"
+#include "support/catch.h"
+#include "support/collecting.h"
+#include "support/fake_clock.h"
+#include "support/file_calls.h"
+#include "support/namespace_calls.h"
+#include "support/test_volume.h"
+
+using namespace lccfs;
+using namespace lccfs::test;
+using std::chrono::seconds;
+
+namespace {
+
+using Trace = std::vector<std::string>;
+
+FileSystemOptions behind() {
+  FileSystemOptions options;
+  options.lease_after_changes = 4;
+  options.names_behind = true;
+  return options;
+}
+
+std::string on(const char* step, Ino ino) { return std::string(step) + " " + format::inode_object(ino); }
+
+/// One that writes names behind, in two directories of its own, and another client.
+struct Behind {
+  TestVolume volume;
+  Mount visitor = volume.mount();
+  Mount holder = volume.mount(behind());
+  Ino d = make_dir(fs(), root_ino, "d"), e = make_dir(fs(), root_ino, "e");
+
+  Behind() {
+    for (const Ino where : {d, e}) {  // its attributes are in memory, and a collector knows of it
+      make_file(fs(), where, "0");
+      need(fs().unlink(where, "0"));
+      need(fs().sync_directory(where));
+    }
+    need(fs().lookup(root_ino, "d"));
+    store().reset_record();
+  }
+  FileSystem& fs() { return *holder.file_system; }
+  FileSystem& other() { return *visitor.file_system; }
+  ScriptedClient& store() { return *holder.client; }
+  bool is_stored(Ino where, const std::string& name) {
+    const auto object = inode_object_of(volume.cluster(), where);
+    return std::ranges::any_of(object->keys, [&name](const auto& key) {
+      const auto parsed = format::parse_entry_key(key.first);
+      return parsed && parsed->name == name;
+    });
+  }
+  /// Batches on that directory are held back.
+  void hold_batches_of(Ino where) {
+    store().set_hook([object = format::inode_object(where)](const StepInfo& info) {
+      return info.step == "store names" && info.object == object ? Fault{Fault::Kind::hold} : Fault{};
+    });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a new file costs the write of its inode, and its other names nothing, before the answer") {
+  Behind b;
+  const auto file = make_file(b.fs(), b.d, "a");
+  CHECK(b.store().trace() == Trace{on("create inode", file)});
+  b.store().reset_record();
+  need(b.fs().rename(b.d, "a", b.d, "b", RenameMode::replace));
+  CHECK(ino_of(b.fs(), b.d, "b") == file);
+  CHECK_FALSE(ino_of(b.fs(), b.d, "a"));
+  b.store().reset_record();
+  need(b.fs().unlink(b.d, "b"));
+  CHECK(b.store().counts().applies == 0);
+  CHECK_FALSE(ino_of(b.fs(), b.d, "b"));
+}
+
+TEST_CASE("what fsync of a directory stores is one step, whatever was done there") {
+  Behind b;
+  for (const char* name : {"1", "2", "3", "4", "5"}) make_file(b.fs(), b.d, name);
+  need(b.fs().unlink(b.d, "2"));
+  need(b.fs().rename(b.d, "3", b.d, "4", RenameMode::replace));
+  CHECK_FALSE(b.is_stored(b.d, "1"));
+  b.store().reset_record();
+  need(b.fs().sync_directory(b.d));
+  CHECK(b.store().trace() == Trace{on("store names", b.d)});
+  for (const char* name : {"1", "4", "5"}) CHECK(b.is_stored(b.d, name));
+  for (const char* name : {"2", "3"}) CHECK_FALSE(b.is_stored(b.d, name));
+  CHECK(names_in(b.fs(), b.d) == std::vector<std::string>{"1", "4", "5"});
+}
+
+TEST_CASE("fsync of a file stores its name, and so does an open for synchronous writes") {
+  Behind b;
+  const auto made = need(b.fs().create({}, b.d, "a", 0644, O_RDWR | O_CREAT));
+  CHECK_FALSE(b.is_stored(b.d, "a"));
+  need(b.fs().fsync(made.open.handle, false));
+  CHECK(b.is_stored(b.d, "a"));
+  const auto synchronous = need(b.fs().create({}, b.d, "b", 0644, O_RDWR | O_CREAT | O_DSYNC));
+  CHECK(b.is_stored(b.d, "b"));
+  for (const auto handle : {made.open.handle, synchronous.open.handle}) b.fs().release(handle);
+}
+
+TEST_CASE("what nobody has stored a tick stores, and an unmount") {
+  Behind b;
+  make_file(b.fs(), b.d, "a");
+  b.fs().tick();
+  CHECK(b.is_stored(b.d, "a"));
+  make_file(b.fs(), b.e, "b");
+  need(b.fs().unmount());
+  CHECK(b.is_stored(b.e, "b"));
+}
+
+TEST_CASE("many changes of one directory are stored while others are answered") {
+  Behind b;
+  for (unsigned i = 0; i < 64; ++i) make_file(b.fs(), b.d, std::to_string(i));
+  CHECK(b.is_stored(b.d, "0"));
+}
+
+TEST_CASE("another client's lookup, listing and change find what was answered") {
+  Behind b;
+  const auto file = make_file(b.fs(), b.d, "a");
+  CHECK(ino_of(b.other(), b.d, "a") == file);
+  make_file(b.fs(), b.e, "b");
+  SECTION("a listing") { CHECK(names_in(b.other(), b.e) == std::vector<std::string>{"b"}); }
+  SECTION("a lookup of a name that was removed") {
+    need(b.fs().sync_directory(b.e));
+    need(b.fs().unlink(b.e, "b"));
+    CHECK_FALSE(ino_of(b.other(), b.e, "b"));
+  }
+  SECTION("a removal") { need(b.other().unlink(b.e, "b")); }
+  SECTION("a file that is to be made anew") {
+    const auto again = b.other().create({}, b.e, "b", 0644, O_RDWR | O_CREAT | O_EXCL);
+    CHECK(error_of(again) == ErrorCode::exists);
+  }
+  CHECK(problems(b.volume.cluster()).empty());
+}
+
+TEST_CASE("so it is in a directory whose lease was taken for its changes, and in one that was only read before") {
+  Behind b;
+  const auto f = make_dir(b.other(), root_ino, "f");
+  make_file(b.other(), f, "1");
+  SECTION("changes") {
+    for (const char* name : {"2", "3", "4", "5"}) make_file(b.fs(), f, name);
+  }
+  SECTION("lookups, and changes") {
+    for (unsigned i = 0; i < 16; ++i) need(b.fs().lookup(f, "1"));
+    for (const char* name : {"2", "3", "4", "5"}) make_file(b.fs(), f, name);
+  }
+  b.store().reset_record();
+  const auto file = make_file(b.fs(), f, "6");
+  CHECK_FALSE(b.is_stored(f, "6"));
+  CHECK(ino_of(b.other(), f, "6") == file);
+}
+
+TEST_CASE("who looks into a directory that was only read by its holder asks for nothing") {
+  Behind b;
+  const auto f = make_dir(b.other(), root_ino, "f");
+  make_file(b.other(), f, "a");
+  for (unsigned i = 0; i < 16; ++i) need(b.fs().lookup(f, "a"));
+  b.visitor.client->reset_record();
+  CHECK(ino_of(b.other(), f, "a"));
+  CHECK(b.visitor.client->counts().notifies == 0);
+}
+
+TEST_CASE("a directory is stored in the order of its changes, up to where its client died") {
+  Behind b;
+  make_file(b.fs(), b.d, "a");
+  make_file(b.fs(), b.d, "b");
+  need(b.fs().sync_directory(b.d));
+  need(b.fs().unlink(b.d, "a"));
+  need(b.fs().rename(b.d, "b", b.d, "c", RenameMode::replace));
+  b.store().crash();
+  CHECK(names_in(b.other(), b.d) == std::vector<std::string>{"a", "b"});
+}
+
+TEST_CASE("a removal is stored after what was added before it elsewhere") {
+  Behind b;
+  make_file(b.fs(), b.d, "a");
+  need(b.fs().sync_directory(b.d));
+  make_file(b.fs(), b.e, "copy of a");
+  need(b.fs().unlink(b.d, "a"));
+  b.store().reset_record();
+  SECTION("by fsync") { need(b.fs().sync_directory(b.d)); }
+  SECTION("by a tick") { b.fs().tick(); }
+  SECTION("because another client asks") { CHECK_FALSE(ino_of(b.other(), b.d, "a")); }
+  auto stored = b.store().trace();
+  std::erase_if(stored, [](const std::string& step) { return !step.starts_with("store names"); });
+  CHECK(stored == Trace{on("store names", b.e), on("store names", b.d)});
+}
+
+TEST_CASE("a removal that is done step by step comes after what was added before it elsewhere, too") {
+  Behind b;
+  const auto file = make_file(b.fs(), b.d, "a");
+  need(b.fs().link(file, b.d, "b"));
+  make_file(b.fs(), b.e, "copy of a");
+  b.store().reset_record();
+  need(b.fs().unlink(b.d, "a"));
+  const auto trace = b.store().trace();
+  const auto stored = std::ranges::find(trace, on("store names", b.e));
+  REQUIRE(stored != trace.end());
+  CHECK(std::find(stored, trace.end(), on("remove entry", b.d)) != trace.end());
+}
+
+TEST_CASE("nor does a file get another size before what was added elsewhere is stored") {
+  Behind b;
+  const auto file = make_file(b.fs(), b.d, "a");
+  make_file(b.fs(), b.e, "copy of a");
+  SetAttributes cut;
+  cut.size_bytes = 0;
+  need(b.fs().set_attributes({}, file, cut));
+  CHECK(b.is_stored(b.e, "copy of a"));
+}
+
+TEST_CASE("a file is found by its number before its name is stored") {
+  Behind b;
+  const auto file = make_file(b.fs(), b.d, "a");
+  need(b.fs().lookup(file, "."));
+}
+
+namespace {
+
+/// A directory that is held and known to be empty, and a name in it.
+struct Held {
+  FakeClock clock;
+  HeldDirectories held{clock};
+  const Ino p{70};
+  const Token tenure{InstanceId{7}, 1};
+  const txn::Name name{format::VolumeUuid{}, p, "a"};
+  const format::EntryRecord record{Ino{5}, FileType::regular, {InstanceId{7}, 5}};
+  const HeldDirectories::Known none;
+
+  Held() {
+    held.born(p, tenure, 10);
+    held.may_write_behind(p, tenure);
+  }
+  bool add() {
+    return held.change(tenure, {{{name, none, txn::Entry{encode(record), record}}}}, [] { return 1; });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("no name is changed in memory while its directory is to be sealed, or a step is changing it") {
+  Held h;
+  h.held.pause(h.p);
+  CHECK_FALSE(h.add());
+  h.held.resume(h.p);
+  h.held.hide({{&h.name}});
+  CHECK_FALSE(h.add());
+  h.held.show({{&h.name}});
+  CHECK(h.add());
+}
+
+TEST_CASE("what a read shows of a name that was changed since it was sent is not kept") {
+  Held h;
+  auto& [clock, held, p, tenure, name, record, none] = h;
+  const auto ticket = held.begin_read(p).value();
+  REQUIRE(h.add());
+  held.keep(ticket, name.key, std::nullopt, 12);
+  const auto known = held.find({&name}, tenure);
+  REQUIRE(known);
+  CHECK(known->front());
+  CHECK_FALSE(held.end(p));  // a collector that asks leaves it
+  held.stored(p, tenure, {{name.key}}, 1, 13);
+  held.keep(held.begin_read(p).value(), name.key, std::nullopt, 14);
+  CHECK_FALSE(held.find({&name}, tenure)->front());
+  CHECK(held.end(p));
+}
+
+TEST_CASE("what was answered is stored before the directory is changed step by step") {
+  Behind b;
+  make_file(b.fs(), b.d, "a");
+  b.store().reset_record();
+  SECTION("a new directory") { make_dir(b.fs(), b.d, "sub"); }
+  SECTION("its mode") {
+    SetAttributes closed;
+    closed.mode = 0700;
+    need(b.fs().set_attributes({}, b.d, closed));
+  }
+  SECTION("a move") { need(b.fs().rename(b.d, "a", b.e, "a", RenameMode::replace)); }
+  const auto trace = b.store().trace();
+  CHECK(std::ranges::count(trace, on("store names", b.d)) == 1);
+  CHECK(names_in(b.fs(), b.d).size() + names_in(b.fs(), b.e).size() >= 1);
+  CHECK(problems(b.volume.cluster()).empty());
+}
+
+TEST_CASE("no name comes to be in a directory that is being removed") {
+  Behind b;
+  std::future<bool> made;
+  b.store().set_hook(before("seal", [&] {
+    made = std::async(std::launch::async, [&b] {
+      return b.fs().make_node({}, b.e, "late", {FileType::regular, 0644, 0, {}}).has_value();
+    });
+  }));
+  const bool is_removed = b.fs().rmdir(root_ino, "e").has_value();
+  CHECK(made.get() != is_removed);
+  CHECK(problems(b.volume.cluster()).empty());
+}
+
+TEST_CASE("a batch that fails is told to who waits for it, and sent again") {
+  Behind b;
+  make_file(b.fs(), b.d, "a");
+  b.store().set_hook(once_on("store names", {Fault::Kind::fail, ErrorCode::no_space}));
+  CHECK(error_of(b.fs().sync_directory(b.d)) == ErrorCode::no_space);
+  CHECK(ino_of(b.fs(), b.d, "a"));
+  need(b.fs().sync_directory(b.d));
+}
+
+TEST_CASE("who waits for additions elsewhere is told that these cannot be stored") {
+  Behind b;
+  make_file(b.fs(), b.d, "a");
+  need(b.fs().sync_directory(b.d));
+  make_file(b.fs(), b.e, "b");
+  need(b.fs().unlink(b.d, "a"));
+  b.store().set_hook(once_on("store names", {Fault::Kind::fail, ErrorCode::no_space}));
+  CHECK(error_of(b.fs().sync_directory(b.d)) == ErrorCode::no_space);
+  need(b.fs().sync_directory(b.d));
+  CHECK(b.is_stored(b.e, "b"));
+  CHECK_FALSE(b.is_stored(b.d, "a"));
+}
+
+TEST_CASE("a batch that is run twice, or whose answer is lost, leaves what it should") {
+  Behind b;
+  make_file(b.fs(), b.d, "a");
+  const auto kind =
+      GENERATE(Fault::Kind::applied_twice, Fault::Kind::lost_answer_applied, Fault::Kind::lost_answer_not_applied);
+  b.store().set_hook(once_on("store names", {kind}));
+  need(b.fs().sync_directory(b.d));
+  need(b.fs().unlink(b.d, "a"));
+  CHECK_FALSE(ino_of(b.fs(), b.d, "a"));
+  need(b.fs().sync_directory(b.d));
+  CHECK_FALSE(b.is_stored(b.d, "a"));
+  CHECK(names_in(b.other(), b.d).empty());
+}
+
+TEST_CASE("a change of a name whose last change is on its way is kept in its order") {
+  Behind b;
+  make_file(b.fs(), b.d, "a");
+  b.hold_batches_of(b.d);
+  b.fs().tick();
+  REQUIRE(b.store().wait_for_held(1));
+  need(b.fs().rename(b.d, "a", b.d, "b", RenameMode::replace));
+  const auto second = make_file(b.fs(), b.d, "a");
+  b.store().set_hook(nullptr);
+  b.store().release_all();
+  CHECK(ino_of(b.fs(), b.d, "a") == second);
+  need(b.fs().sync_directory(b.d));
+  CHECK(names_in(b.other(), b.d) == std::vector<std::string>{"a", "b"});
+}
+
+TEST_CASE("a lease that is lost takes with it what was not stored, and fsync says so") {
+  Behind b;
+  make_file(b.fs(), b.d, "a");
+  b.volume.cluster().with_objects([&](scripted::Objects& objects) {
+    objects.metadata().at(format::inode_object(b.d)).xattrs.erase(format::xattr::lease);
+  });
+  CHECK(error_of(b.fs().sync_directory(b.d)) == ErrorCode::io);
+  CHECK_FALSE(ino_of(b.fs(), b.d, "a"));
+  need(b.fs().sync_directory(b.d));
+}
+
+TEST_CASE("fsync of a file whose name is lost says so, while it waits and afterwards") {
+  Behind b;
+  const auto file = need(b.fs().create({}, b.d, "a", 0644, O_RDWR | O_CREAT));
+  b.volume.cluster().with_objects([&](scripted::Objects& objects) {
+    objects.metadata().at(format::inode_object(b.d)).xattrs.erase(format::xattr::lease);
+  });
+  SECTION("while it waits") {}
+  SECTION("afterwards") { b.fs().tick(); }
+  CHECK(error_of(b.fs().fsync(file.open.handle, false)) == ErrorCode::io);
+  b.fs().release(file.open.handle);
+}
+
+TEST_CASE("nor does an open that cuts a file come before what was added elsewhere") {
+  Behind b;
+  const auto file = make_file(b.fs(), b.d, "a");
+  SECTION("by its number") {
+    make_file(b.fs(), b.e, "copy of a");
+    b.fs().release(need(b.fs().open({}, file, O_RDWR | O_TRUNC)).handle);
+  }
+  SECTION("by its name") {
+    make_file(b.fs(), b.e, "copy of a");
+    b.fs().release(need(b.fs().create({}, b.d, "a", 0644, O_RDWR | O_CREAT | O_TRUNC)).open.handle);
+  }
+  CHECK(b.is_stored(b.e, "copy of a"));
+}
+
+TEST_CASE("a file that is opened while its last name is taken away keeps its link count until the store knows") {
+  Behind b;
+  const auto file = make_file(b.fs(), b.d, "a");
+  need(b.fs().sync_directory(b.d));
+  HandleId handle{};
+  b.store().set_hook(before("log queue items", [&] { handle = need(b.fs().open({}, file, O_RDWR)).handle; }));
+  need(b.fs().unlink(b.d, "a"));
+  CHECK(b.store().counts().applies <= 2);  // of which none is on the inode
+  b.fs().release(handle);
+}
+
+TEST_CASE("a removal that waits for an addition that comes in meanwhile is stored without a tick") {
+  Behind b;
+  make_file(b.fs(), b.d, "old");
+  need(b.fs().sync_directory(b.d));
+  make_file(b.fs(), b.e, "1");
+  make_file(b.fs(), b.d, "2");
+  b.hold_batches_of(b.e);
+  auto first = std::async(std::launch::async, [&b] { return b.fs().sync_directory(b.e); });
+  REQUIRE(b.store().wait_for_held(1));
+  make_file(b.fs(), b.e, "3");
+  need(b.fs().unlink(b.d, "old"));
+  auto second = std::async(std::launch::async, [&b] { return b.fs().sync_directory(b.d); });
+  b.store().set_hook(nullptr);
+  b.store().release_all();
+  need(first.get());
+  need(second.get());
+  CHECK(b.is_stored(b.e, "3"));
+  CHECK_FALSE(b.is_stored(b.d, "old"));
+}
+
+TEST_CASE("a directory that cannot be stored fails no other, and no unmount loses bytes for it") {
+  Behind b;
+  make_file(b.fs(), b.d, "a");
+  const auto file = make_file(b.fs(), b.e, "b");
+  b.store().set_hook([object = format::inode_object(b.d)](const StepInfo& info) {
+    return info.step == "store names" && info.object == object ? Fault{Fault::Kind::fail, ErrorCode::no_space}
+                                                               : Fault{};
+  });
+  need(b.fs().sync_directory(b.e));
+  b.fs().tick();
+  const auto open = need(b.fs().open({}, file, O_RDWR));
+  need(write_at(b.fs(), open.handle, 0, "bytes"));
+  b.fs().release(open.handle);
+  CHECK(error_of(b.fs().unmount()) == ErrorCode::no_space);
+  CHECK(need(b.other().lookup(b.e, "b")).attributes.size_bytes == 5);
+}
+
+TEST_CASE("what the store refuses again and again is lost, and its directory is read anew") {
+  Behind b;
+  make_file(b.fs(), b.d, "a");
+  b.store().set_hook([](const StepInfo& info) {
+    return info.step == "store names" ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
+  });
+  for (unsigned i = 0; i < 12; ++i) b.fs().tick();
+  b.store().set_hook(nullptr);
+  CHECK_FALSE(ino_of(b.fs(), b.d, "a"));
+  CHECK(error_of(b.fs().sync_directory(b.d)) == ErrorCode::io);
+  make_file(b.fs(), b.d, "b");
+  need(b.fs().sync_directory(b.d));
+  CHECK(b.is_stored(b.d, "b"));
+}
+
+TEST_CASE("a collector leaves alone a file whose name is not stored yet, and removes what was unlinked once that is") {
+  Behind b;
+  const auto file = make_file(b.fs(), b.d, "a");
+  const auto gone = make_file(b.fs(), b.d, "b");
+  need(b.fs().unlink(b.d, "b"));
+  collect(b.volume.cluster(), b.volume.clock());
+  CHECK(inode_object_of(b.volume.cluster(), file));
+  need(b.fs().sync_directory(b.d));
+  for (unsigned pass = 0; pass < 3; ++pass) collect(b.volume.cluster(), b.volume.clock());
+  CHECK(ino_of(b.other(), b.d, "a") == file);
+  CHECK_FALSE(inode_object_of(b.volume.cluster(), gone));
+}
+
+TEST_CASE("a file that is open, or has another name, loses a name step by step") {
+  Behind b;
+  const auto open = need(b.fs().create({}, b.d, "a", 0644, O_RDWR | O_CREAT));
+  need(b.fs().unlink(b.d, "a"));
+  CHECK(need(b.fs().get_attributes(open.entry.attributes.ino)).attributes.nlink == 0);
+  b.fs().release(open.open.handle);
+  const auto file = make_file(b.fs(), b.d, "b");
+  need(b.fs().link(file, b.e, "b"));
+  need(b.fs().unlink(b.d, "b"));
+  CHECK(need(b.fs().lookup(b.e, "b")).attributes.nlink == 1);
+}
+
+TEST_CASE("the directory's times tell of what was answered") {
+  Behind b;
+  const auto before = need(b.fs().get_attributes(b.d)).attributes.mtime;
+  b.volume.clock().advance(seconds(3));
+  make_file(b.fs(), b.d, "a");
+  CHECK(before < need(b.fs().get_attributes(b.d)).attributes.mtime);
+  CHECK(before < need(b.fs().lookup(root_ino, "d")).attributes.mtime);
+}
+
+TEST_CASE("a volume without the feature has its names stored before the answer") {
+  TestVolume volume;
+  volume.cluster().with_objects([](scripted::Objects& objects) {
+    auto& raw = objects.metadata().at(format::super_object).xattrs.at(format::xattr::super);
+    auto super = need(format::decode<format::SuperRecord>(raw));
+    super.incompat &= ~format::feature::names_behind;
+    raw = encode(super);
+  });
+  auto holder = volume.mount(behind());
+  const auto d = make_dir(*holder.file_system, root_ino, "d");
+  holder.client->reset_record();
+  const auto file = make_file(*holder.file_system, d, "a");
+  CHECK(holder.client->trace() == Trace{on("create inode", file), on("insert entry", d)});
+}
