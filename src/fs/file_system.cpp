@@ -218,6 +218,9 @@ Result<std::unique_ptr<FileSystem>> mount_volume(std::shared_ptr<ObjectStore> st
         "this client may only read the volume: it is no recorded user of it, nobody asks it what it has open, and what "
         "is removed elsewhere while it is open here may answer ESTALE");
   }
+  if (options.names_behind && !instance->super().has(format::feature::names_behind)) {
+    log::warning("the volume has no feature \"names_behind\": names are stored before the answer; see lccfs upgrade");
+  }
   return std::make_unique<MountedVolume>(std::move(instance), options);
 }
 

@@ -30,7 +30,7 @@ constexpr std::size_t many = 64;
 constexpr std::size_t most_of_directory = 2048, most_of_all = 4096;
 
 /// One that fails so often for another reason than space is not stored any more.
-constexpr unsigned most_failures = 10;
+constexpr unsigned most_failed_tries = 10;
 
 bool is_for_space(const Error& error) {
   return error.code == ErrorCode::no_space || error.code == ErrorCode::quota_exceeded;
@@ -184,7 +184,7 @@ bool NameLog::is_lost(Ino directory, const Result<StepResult>& result) const {
   const auto& error = result.error();
   if (error.code == ErrorCode::fenced || error.code == ErrorCode::not_found) return true;
   const Lock lock(mutex_);
-  return !is_for_space(error) && directories_.at(directory).failures >= most_failures;
+  return !is_for_space(error) && directories_.at(directory).failed_tries == most_failed_tries;
 }
 
 std::vector<NameLog::Record> NameLog::settle(const Batch& batch, const Result<StepResult>& result, bool is_lost) {
@@ -193,13 +193,14 @@ std::vector<NameLog::Record> NameLog::settle(const Batch& batch, const Result<St
   const auto sent = std::exchange(directory.in_flight, 0);
   std::vector<Record> removed;
   if (result && result->decided == Decided::applied) {
-    directory.failures = 0;
+    directory.failed_tries = 0;
     const bool is_more_wanted = directory.wanted_to > batch.up_to && directory.records.size() > sent;
     remove(batch.directory, sent, removed);
     if (is_more_wanted) want(batch.directory, 0);
   } else if (is_lost) {
     lose(batch.directory, removed);
   } else {
+    ++directory.failed_tries;
     fail(batch.directory, result.error());
   }
   if (!instance_.fenced()) return removed;
@@ -211,7 +212,14 @@ std::vector<NameLog::Record> NameLog::settle(const Batch& batch, const Result<St
   return removed;
 }
 
+/// Of tries that fail, the first.
 void NameLog::report(Ino directory, const Result<StepResult>& result, bool is_lost, std::size_t how_many) {
+  const auto is_first = [this, directory] {
+    const Lock lock(mutex_);
+    const auto found = directories_.find(directory);
+    return found == directories_.end() || found->second.failed_tries == 1;
+  };
+  if (!is_lost && !is_first()) return;
   const auto why = result ? "its lease is gone" : result.error().context;
   const auto object = format::inode_object(directory);
   if (is_lost) {
@@ -273,70 +281,86 @@ bool NameLog::has(Ino directory) const {
 }
 
 /// A failure of a batch that is sent meanwhile is the answer.
-Result<> NameLog::wait(Lock& lock, Ino directory, std::uint64_t up_to) {
+Result<> NameLog::wait(Ino directory, std::uint64_t up_to) {
   std::optional<unsigned> failures;
   for (;;) {
-    const auto found = directories_.find(directory);
-    if (found == directories_.end() || found->second.records.front().number > up_to) return {};
-    auto& its = found->second;
-    if (failures && its.failures > *failures) return std::unexpected(*its.failure);
-    failures = its.failures;
-    if (is_ending_) return failure(ErrorCode::io, "the mount ends");
-    if (its.wanted_to < up_to) {
+    std::vector<Batch> batches;
+    {
+      Lock lock(mutex_);
+      const auto found = directories_.find(directory);
+      if (found == directories_.end() || found->second.records.front().number > up_to) return {};
+      auto& its = found->second;
+      if (failures && its.failures > *failures) return std::unexpected(*its.failure);
+      failures = its.failures;
+      if (is_ending_) return failure(ErrorCode::io, "the mount ends");
+      if (its.wanted_to >= up_to) {
+        changed_.wait(lock);
+        continue;
+      }
       want(directory, up_to);
-      auto batches = take_batches();
-      lock.unlock();
-      send(std::move(batches));
-      lock.lock();
-    } else {
-      changed_.wait(lock);
+      batches = take_batches();
     }
+    send(std::move(batches));
   }
 }
 
-/// All are tried; the first failure is the answer.
-Result<> NameLog::wait_for_all(Lock& lock, const std::map<Ino, std::uint64_t>& wanted) {
-  for (const auto& [directory, up_to] : wanted) want(directory, up_to);
-  auto batches = take_batches();
-  lock.unlock();
+/// All are sent before the first is waited for; the first failure is the answer.
+Result<> NameLog::wait_for_all(const std::map<Ino, std::uint64_t>& wanted) {
+  std::vector<Batch> batches;
+  {
+    const Lock lock(mutex_);
+    for (const auto& [directory, up_to] : wanted) {
+      if (directories_.contains(directory)) want(directory, up_to);
+    }
+    batches = take_batches();
+  }
   send(std::move(batches));
-  lock.lock();
   Result<> all;
   for (const auto& [directory, up_to] : wanted) {
-    auto stored = wait(lock, directory, up_to);
+    auto stored = wait(directory, up_to);
     if (all && !stored) all = std::move(stored);
   }
   return all;
 }
 
-Result<> NameLog::store(Ino directory) {
-  if (size_ == 0) return {};
-  Lock lock(mutex_);
-  return wait(lock, directory, last_);
+std::uint64_t NameLog::last() const {
+  const Lock lock(mutex_);
+  return last_;
 }
+
+Result<> NameLog::store(Ino directory) { return size_ == 0 ? Result<>() : wait(directory, last()); }
 
 Result<> NameLog::store_additions() {
   if (size_ == 0) return {};
-  Lock lock(mutex_);
   std::map<Ino, std::uint64_t> last_additions;
-  for (const auto& [number, directory] : adds_) last_additions[directory] = number;
-  return wait_for_all(lock, last_additions);
+  {
+    const Lock lock(mutex_);
+    for (const auto& [number, directory] : adds_) last_additions[directory] = number;
+  }
+  return wait_for_all(last_additions);
 }
 
 Result<> NameLog::store_all() {
   if (size_ == 0) return {};
-  Lock lock(mutex_);
   std::map<Ino, std::uint64_t> all;
-  for (const auto& [ino, directory] : directories_) all[ino] = directory.records.back().number;
-  return wait_for_all(lock, all);
+  {
+    const Lock lock(mutex_);
+    for (const auto& [ino, directory] : directories_) all[ino] = directory.records.back().number;
+  }
+  return wait_for_all(all);
 }
 
 Result<> NameLog::sync(Ino directory) {
+  std::uint64_t first = 0, up_to = 0;
   {
-    Lock lock(mutex_);
+    const Lock lock(mutex_);
     const auto found = directories_.find(directory);
-    const auto first = found == directories_.end() ? last_ + 1 : found->second.records.front().number;
-    LCCFS_CHECK(wait(lock, directory, last_));
+    up_to = last_;
+    first = found == directories_.end() ? last_ + 1 : found->second.records.front().number;
+  }
+  LCCFS_CHECK(wait(directory, up_to));
+  {
+    const Lock lock(mutex_);
     const auto lost = lost_.find(directory);
     const bool is_new = lost != lost_.end() && (lost->second.up_to >= first || !lost->second.is_told);
     if (is_new) {
@@ -348,17 +372,19 @@ Result<> NameLog::sync(Ino directory) {
 }
 
 Result<> NameLog::sync_name_of(Ino inode) {
-  Lock lock(mutex_);
-  if (const auto last = last_names_.find(inode); last != last_names_.end()) {
-    const auto [number, directory] = last->second;
-    LCCFS_CHECK(wait(lock, directory, number));
-    const auto lost = lost_.find(directory);
-    if (lost == lost_.end() || lost->second.up_to < number) return {};
-    lost_names_.erase(inode);
-    return std::unexpected(lost_error(directory));
+  Place last;
+  {
+    const Lock lock(mutex_);
+    const auto found = last_names_.find(inode);
+    if (found == last_names_.end()) {
+      if (lost_names_.erase(inode) == 0) return {};
+      return failure(ErrorCode::io, format::inode_object(inode) + ": the last name that it was given is lost");
+    }
+    last = found->second;
   }
-  if (lost_names_.erase(inode) == 0) return {};
-  return failure(ErrorCode::io, format::inode_object(inode) + ": the last name that it was given is lost");
+  LCCFS_CHECK(wait(last.second, last.first));
+  const Lock lock(mutex_);
+  return lost_names_.contains(inode) ? std::unexpected(lost_error(last.second)) : Result<>();
 }
 
 Result<> NameLog::wait_for_room(Ino directory) {

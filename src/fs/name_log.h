@@ -52,7 +52,7 @@ class NameLog {
   Result<> store(Ino directory) EXCLUDES(mutex_);
   Result<> store_additions() EXCLUDES(mutex_);
   Result<> store_all() EXCLUDES(mutex_);
-  /// For fsync: it is stored. io: it is lost; told to all that wait, or else once. Of that directory, its own name
+  /// For fsync: it is stored. io: it is lost; told to all that wait, and once afterwards. Of that directory, its own name
   /// included; the last name that the inode was given.
   Result<> sync(Ino directory) EXCLUDES(mutex_);
   Result<> sync_name_of(Ino inode) EXCLUDES(mutex_);
@@ -65,10 +65,11 @@ class NameLog {
   struct Directory {
     Token tenure;
     std::deque<Logged> records = {};
-    std::size_t in_flight = 0;    // so many of the first
-    std::uint64_t wanted_to = 0;  // what is to be sent
-    unsigned failures = 0;
-    std::optional<Error> failure = std::nullopt;  // of the last batch
+    std::size_t in_flight = 0;                    // so many of the first
+    std::uint64_t wanted_to = 0;                  // what is to be sent
+    unsigned failed_tries = 0;                    // of its batches, since one was applied
+    unsigned failures = 0;                        // of these, and of those that it had to wait for
+    std::optional<Error> failure = std::nullopt;  // the last
     bool is_wanted() const { return in_flight == 0 && records.front().number <= wanted_to; }
   };
   struct Lost {
@@ -93,12 +94,13 @@ class NameLog {
   void answered(const Batch& batch, const Result<StepResult>& result) EXCLUDES(mutex_);
   bool is_lost(Ino directory, const Result<StepResult>& result) const EXCLUDES(mutex_);
   std::vector<Record> settle(const Batch& batch, const Result<StepResult>& result, bool is_lost) EXCLUDES(mutex_);
-  static void report(Ino directory, const Result<StepResult>& result, bool is_lost, std::size_t how_many);
+  void report(Ino directory, const Result<StepResult>& result, bool is_lost, std::size_t how_many) EXCLUDES(mutex_);
   void fail(Ino directory, const Error& error) REQUIRES(mutex_);
   void lose(Ino directory, std::vector<Record>& removed) REQUIRES(mutex_);
   void remove(Ino ino, std::size_t how_many, std::vector<Record>& removed) REQUIRES(mutex_);
-  Result<> wait(Lock& lock, Ino directory, std::uint64_t up_to) REQUIRES(mutex_);
-  Result<> wait_for_all(Lock& lock, const std::map<Ino, std::uint64_t>& wanted) REQUIRES(mutex_);
+  std::uint64_t last() const EXCLUDES(mutex_);
+  Result<> wait(Ino directory, std::uint64_t up_to) EXCLUDES(mutex_);
+  Result<> wait_for_all(const std::map<Ino, std::uint64_t>& wanted) EXCLUDES(mutex_);
 
   Instance& instance_;
   HeldDirectories& held_;

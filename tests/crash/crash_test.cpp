@@ -321,6 +321,8 @@ TEST_CASE("a step that is run again after another client acted leaves what some 
 
 TEST_CASE("an operation into which another client's falls comes out as before it or after it") {
   for (const Expectation& expected : expectations()) {
+    // The rival asks for a directory whose batch is on its way, and would wait for it here: so does interleave_test.
+    if (expected.memory == Memory::behind) continue;
     for (unsigned n = 0; race(expected, n); ++n) continue;
   }
 }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 
+#include "base/mutex.h"
 #include "format/object_names.h"
 #include "support/collecting.h"
 #include "support/hooks.h"
@@ -26,17 +27,18 @@ struct Actor {
 
   /// `now`: the steps of all clients so far.
   void act(const std::atomic<unsigned>& now) {
-    for (at_call = 0; at_call < performed.size(); ++at_call) {
-      auto& one = performed[at_call];
-      one.result = client->perform(one.call);
-      if (client->store().crashed()) {
-        performed.resize(at_call + 1);
-        return;
-      }
-      one.end = now;
+    for (std::size_t number = 0; number < performed.size(); ++number) {
+      const auto result = client->perform(performed[number].call);
+      const Lock lock(mutex);
+      performed[number].result = result;
+      if (client->store().crashed()) return performed.resize(number + 1);
+      performed[number].end = now;
+      ++at_call;
     }
   }
+  /// One of its threads does: while a call is under way, or after an answer.
   void does_a_step(unsigned now) {
+    const Lock lock(mutex);
     if (at_call < performed.size() && performed[at_call].begin == Performed::never) performed[at_call].begin = now;
   }
   void end() {
@@ -47,6 +49,7 @@ struct Actor {
   std::unique_ptr<Client> client;
   std::vector<Performed> performed;
   std::size_t at_call = 0;
+  Mutex mutex;  // guards what is written of the calls
 };
 
 }  // namespace

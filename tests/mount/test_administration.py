@@ -316,10 +316,18 @@ class MountProgramTest(AdministrationTest):
         self.assertEqual((status, len(errors.splitlines())), (32, 1), errors)
         self.assertIn("no directory /none", errors)
 
+    def is_dead(self):
+        try:
+            os.stat(self.inside)
+            return False
+        except OSError as error:
+            return error.errno == errno.ENOTCONN
+
     def test_what_a_dead_program_has_left_is_mounted_over_by_hand(self):
         mount = ["mount", "-t", "lccfs", "-o", "create", self.volume.address[1], self.point]
         self.on_host(*mount)
         os.kill(self.volume.info()["instances"][0]["pid"], signal.SIGKILL)
+        wait_until(self.is_dead, 60, "the kernel has seen that the program is gone")
         self.on_host(*mount)
         (self.inside / "file").write_text("x", encoding="utf-8")
         self.assertEqual(len(self.on_host("findmnt", "-n", "-o", "FSTYPE", self.point, stdout=subprocess.PIPE)
