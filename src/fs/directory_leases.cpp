@@ -62,7 +62,8 @@ DirectoryLeases::DirectoryLeases(Instance& instance, unsigned after_changes, boo
       activity_(instance.clock(), after_changes_) {}
 
 MetaTxn DirectoryLeases::guarded(MetaTxn step) const {
-  return txn::under_lease(std::move(step), held.tenure_of(directory_of(step)));
+  const auto mine = held.tenure_of(directory_of(step));
+  return txn::under_lease(std::move(step), mine);
 }
 
 Result<StepResult> DirectoryLeases::run(MetaTxn step) {
