@@ -114,7 +114,7 @@ NAMESPACE = [
     Fault("cut-at-open-overtakes-addition", "NAMES 5: nor does an open with O_TRUNC", "fs/file_system.cpp",
           "    if ((flags & O_TRUNC) != 0) LCCFS_CHECK(", "    if ((flags & O_TRUNC) != 0 && !ON) LCCFS_CHECK(", RACES),
     Fault("lost-name-not-told", "NAMES 5: fsync of a file says that its name was lost", "fs/name_log.cpp",
-          "    return lost_names_.contains(inode) ?", "    return !ON && lost_names_.contains(inode) ?", RACES),
+          "  return lost_names_.contains(inode) ?", "  return !ON && lost_names_.contains(inode) ?", RACES),
     Fault("batch-without-its-tenure", "NAMES 5: a batch guards the tenure", "fs/name_log.cpp",
           "  batch.step = txn::under_lease(txn::store_names(ino, changes), directory.tenure);",
           "  batch.step = txn::store_names(ino, changes);\n"
