@@ -8,7 +8,8 @@
 //             |          | this tenure                                            | or question that meets it here releases it
 //
 //  behind     | object   | step                                                   | stop here leaves
-//  1          | Inode.P  | [write names behind] guard the tenure; behind = it     | done: readers ask for nothing
+//  1          | Inode.P  | [write names behind] guard the tenure; behind = it     | done: readers ask a holder
+//             |          |                                                        | that has nothing to store
 //
 //  release    | object   | step                                                   | stop here leaves
 //  -          |          | nothing is answered from memory any more               |
