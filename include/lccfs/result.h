@@ -60,6 +60,11 @@ using Result = std::expected<T, Error>;
   return std::unexpected(Error{code, std::move(context), outcome});
 }
 
+/// The store is full, or a quota of it is reached.
+inline bool is_out_of_space(const Error& error) {
+  return error.code == ErrorCode::no_space || error.code == ErrorCode::quota_exceeded;
+}
+
 /// A stable, human-readable name of the code ("no space left").
 const char* describe(ErrorCode code);
 

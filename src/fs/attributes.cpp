@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 // getattr: 1 read (of a sealed directory 2; of one that is held here none for a second). readlink: 1 read. fsync of a
-// directory: what was answered and is not stored (name_log.cpp). setattr, one step for each kind, and 1 read for the answer:
+// directory: what was answered and is not stored (name_log.cpp). setattr, one step for each kind, and 1 read for the
+// answer:
 //
 //  # | object  | step                                                                | stop here leaves
 //  - | Inode.X | [change attr] mode, owner, or setuid and setgid bits that a chown   | COMMIT of this part
@@ -131,6 +132,7 @@ Result<> Namespace::sync_directory(Ino ino) {
 }
 
 Result<> Namespace::sync_name_of(Ino ino) {
+  if (!leases_.writes_behind()) return {};
   const auto synced = leases_.log.sync_name_of(ino);
   if (!synced) LCCFS_CHECK(instance_.check_not_fenced());
   return synced;

@@ -12,8 +12,8 @@
 //    |            | keys; times; mkdir: nsub + 1, guarded as read              |
 //  3 | Inode.X    | [remove new inode] only if 2 was refused; guard: unchanged | before it: as after 0
 //
-// Where names are written behind (docs/NAMES.md section 5), and X is no directory, the answer comes after 1, and 2 is part
-// of a batch (name_log.cpp).
+// Where names are written behind (docs/NAMES.md section 5), and X is no directory, the answer comes after 1, and 2 is
+// part of a batch (name_log.cpp).
 //
 // While it runs, and as long as the name of X is in doubt, P is not removed: a collector asks (docs/PROTOCOL.md section
 // 5).
@@ -54,8 +54,8 @@ void inherit(const Acl& default_acl, txn::NewInode& made) {
   for (const auto& [name, value] : made.attributes) made.attr.flags |= format::flags_of(name);
 }
 
-/// A client that makes a file and opens it is about to write it: the bit promises nothing (docs/DATA.md section 1), and the first
-/// write needs no step for it.
+/// A client that makes a file and opens it is about to write it: the bit promises nothing (docs/DATA.md section 1), and
+/// the first write needs no step for it.
 std::map<std::uint64_t, format::MapBlock> first_object_may_exist() {
   format::MapBlock first;
   first.may_exist.set(0);
@@ -184,7 +184,7 @@ void Namespace::Make::remove_never_named() {
 
 /// Step 2, behind the answer. A directory's name changes a count that others guard. false: step by step.
 Result<bool> Namespace::Make::name_behind(const Entries& entries) {
-  if (node_.type == FileType::directory) return false;
+  if (node_.type == FileType::directory || !metadata_.may_change_behind(entries)) return false;
   const auto time = namespace_.wall_time();
   const format::EntryRecord entry{made_->ino, node_.type, made_->attr.birth_token};
   return metadata_.change_behind({entries,

@@ -4,8 +4,8 @@
 //  a lease from birth            | src/fs/create.cpp
 //
 //  take       | object   | step                                                   | stop here leaves
-//  1          | Inode.P  | [take directory lease] guard live, no lease; lease =   | a lease unknown to memory: the next operation
-//             |          | this tenure                                            | or question that meets it here releases it
+//  1          | Inode.P  | [take directory lease] guard live, no lease; lease =   | a lease unknown to memory: the next
+//             |          | this tenure                                            | operation or question here releases it
 //
 //  behind     | object   | step                                                   | stop here leaves
 //  1          | Inode.P  | [write names behind] guard the tenure; behind = it     | done: readers ask a holder
@@ -41,10 +41,6 @@ constexpr std::size_t released_at_once = 64;
 /// Well below the threads that an instance answers questions with (OwnWatches::question_threads_), beside Recalls'.
 constexpr unsigned most_waiting_questions = 64;
 
-Ino directory_of(const MetaTxn& step) {
-  return std::get<format::InodeName>(format::parse_object_name(step.object).value()).ino;
-}
-
 bool shows_live(const Result<MetaSnapshot>& super, const std::string& key) {
   const auto found = super ? super->keys.find(key) : std::map<std::string, Bytes>::const_iterator{};
   if (!super || found == super->keys.end()) return false;
@@ -62,19 +58,22 @@ DirectoryLeases::DirectoryLeases(Instance& instance, unsigned after_changes, boo
       writes_behind_(names_behind && after_changes_ != 0 && instance.super().has(format::feature::names_behind)),
       activity_(instance.clock(), after_changes_) {}
 
-MetaTxn DirectoryLeases::guarded(MetaTxn step) const {
-  const auto mine = held.tenure_of(directory_of(step));
-  return txn::under_lease(std::move(step), mine);
+/// The log first: what stands in it may end with the lease.
+Result<MetaTxn> DirectoryLeases::guarded(MetaTxn step) {
+  const auto object = format::parse_object_name(step.object);
+  const Ino directory = std::get<format::InodeName>(object.value()).ino;
+  LCCFS_CHECK(log.store(directory));
+  return txn::under_lease(std::move(step), held.tenure_of(directory));
 }
 
 Result<StepResult> DirectoryLeases::run(MetaTxn step) {
-  LCCFS_CHECK(log.store(directory_of(step)));
-  return instance_.run(guarded(std::move(step)));
+  LCCFS_TRY(auto guarded_step, guarded(std::move(step)));
+  return instance_.run(std::move(guarded_step));
 }
 
 Result<Applied> DirectoryLeases::run_repeatable(MetaTxn step) {
-  LCCFS_CHECK(log.store(directory_of(step)));
-  return instance_.run_repeatable(guarded(std::move(step)));
+  LCCFS_TRY(auto guarded_step, guarded(std::move(step)));
+  return instance_.run_repeatable(std::move(guarded_step));
 }
 
 // ---- taken here

@@ -83,7 +83,7 @@ class DirectoryLeases {
     std::atomic<bool> is_asking = false;
   };
 
-  MetaTxn guarded(MetaTxn step) const;
+  Result<MetaTxn> guarded(MetaTxn step);
   void take(Ino directory, bool names_behind);
   void announce_names_behind(Ino directory, Token tenure);
   void ask_super();

@@ -125,7 +125,7 @@ Result<bool> FileLocks::applied(MetaTxn txn) {
   if (done.error().code == ErrorCode::guard_failed) return false;
   state_.reset();
   decoded_.reset();
-  if (done.error().code == ErrorCode::no_space || done.error().code == ErrorCode::quota_exceeded) {
+  if (is_out_of_space(done.error())) {
     return failure(ErrorCode::no_locks, format::inode_object(ino_) + ": " + done.error().context);
   }
   return std::unexpected(gone_is_stale(std::move(done).error()));

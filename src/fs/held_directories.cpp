@@ -169,8 +169,8 @@ void HeldDirectories::doubt(Directory& directory, const std::string& key) {
   at(directory, key).in_doubt = ++directory.doubts;
 }
 
-/// Nothing is known of any name there but what is not stored yet; what reads that are under way show is not kept, because
-/// of doubts that are forgotten.
+/// Nothing is known of any name there but what is not stored yet; what reads that are under way show is not kept,
+/// because of doubts that are forgotten.
 void HeldDirectories::empty(Directory& directory) {
   names_ -= std::erase_if(directory.names, [](const auto& name) { return name.second.logged == 0; });
   directory.is_known_whole = false;

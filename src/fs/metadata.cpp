@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <utility>
 
+#include "base/completions.h"
 #include "fs/attempts.h"
 #include "reclaim/traces.h"
 
@@ -53,9 +54,9 @@ Result<Inode> Metadata::read(Ino ino, const InodeParts& parts) {
 Metadata::ReadAhead Metadata::read_ahead(Ino ino) {
   const auto ticket = inodes.begin(ino);
   if (const auto stored = leases_.log.store(ino); !stored) {
-    std::promise<Result<Inode>> failed;
-    failed.set_value(std::unexpected(stored.error()));
-    return {ino, ticket, failed.get_future()};
+    auto [answer, done] = promised<Result<Inode>>();
+    done(std::unexpected(stored.error()));
+    return {ino, ticket, std::move(answer)};
   }
   return {ino, ticket, lccfs::read_ahead(instance_, ino)};
 }
@@ -254,11 +255,14 @@ Result<StepResult> Metadata::run_on_directory(MetaTxn txn, std::initializer_list
   return step;
 }
 
+bool Metadata::may_change_behind(const Entries& entries) const {
+  const auto& directory = entries.directory;
+  return leases_.writes_behind() && directory && directory->directory_lease && entries.fresh &&
+         leases_.held.writes_behind(directory->ino);
+}
+
 Result<bool> Metadata::change_behind(ChangeBehind change) {
   const auto& directory = change.entries.directory;
-  const bool may_be_behind = leases_.writes_behind() && directory && directory->directory_lease &&
-                             change.entries.fresh && leases_.held.writes_behind(directory->ino);
-  if (!may_be_behind) return false;
   LCCFS_CHECK(leases_.log.wait_for_room(directory->ino));
   if (!leases_.may_answer_from_memory()) return false;
   const auto now = instance_.clock().elapsed();
@@ -303,8 +307,7 @@ Error no_entry(const txn::Name& name) {
 }
 
 bool certainly_not_applied(const Error& error) {
-  const bool can_tell =
-      error.code == ErrorCode::stale || error.code == ErrorCode::no_space || error.code == ErrorCode::quota_exceeded;
+  const bool can_tell = error.code == ErrorCode::stale || is_out_of_space(error);
   return can_tell && error.outcome == Outcome::definite;
 }
 

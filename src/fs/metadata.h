@@ -117,7 +117,9 @@ class Metadata {
     HeldDirectories& held_;
     const std::vector<const txn::Name*> names_;
   };
-  /// The same change, answered before it is stored. Its step is on a directory that was found, and on these names in it.
+  /// Whether the directory that was found is held so that changes of its names may be answered before they are stored.
+  bool may_change_behind(const Entries& entries) const;
+  /// Such a change. Its step is on a directory that was found, and on these names in it.
   struct ChangeBehind {
     const Entries& entries;
     std::vector<HeldDirectories::Change> names;
@@ -127,8 +129,8 @@ class Metadata {
     bool removes = false;              ///< an inode loses one
     std::shared_ptr<const void> kept;  ///< let go when it is stored
   };
-  /// false: it has to be done step by step, for the directory is not held so, or things have changed. Waits where too
-  /// much is not stored yet.
+  /// If that may be. false: it has to be done step by step, for things have changed. Waits where too much is not stored
+  /// yet.
   Result<bool> change_behind(ChangeBehind change);
   /// Instance::run for a step of an operation. `stale`: its object is gone.
   Result<StepResult> run(MetaTxn txn);

@@ -32,10 +32,6 @@ constexpr std::size_t most_of_directory = 2048, most_of_all = 4096;
 /// One that fails so often for another reason than space is not stored any more.
 constexpr unsigned most_failed_tries = 10;
 
-bool is_for_space(const Error& error) {
-  return error.code == ErrorCode::no_space || error.code == ErrorCode::quota_exceeded;
-}
-
 Error lost_error(Ino directory) {
   return {ErrorCode::io, format::inode_object(directory) + ": changes of names that were answered are lost",
           Outcome::definite};
@@ -184,7 +180,7 @@ bool NameLog::is_lost(Ino directory, const Result<StepResult>& result) const {
   const auto& error = result.error();
   if (error.code == ErrorCode::fenced || error.code == ErrorCode::not_found) return true;
   const Lock lock(mutex_);
-  return !is_for_space(error) && directories_.at(directory).failed_tries == most_failed_tries;
+  return !is_out_of_space(error) && directories_.at(directory).failed_tries == most_failed_tries;
 }
 
 std::vector<NameLog::Record> NameLog::settle(const Batch& batch, const Result<StepResult>& result, bool is_lost) {
@@ -249,27 +245,38 @@ void NameLog::answered(const Batch& batch, const Result<StepResult>& result) {
   send(std::move(next));
 }
 
-void NameLog::send_if_many(Ino directory) {
+void NameLog::send_up_to(const Places& wanted) {
   std::vector<Batch> batches;
   {
     const Lock lock(mutex_);
-    const auto found = directories_.find(directory);
-    if (found == directories_.end() || found->second.records.size() < found->second.in_flight + many) return;
-    want(directory, last_);
+    for (const auto& [directory, up_to] : wanted) {
+      if (directories_.contains(directory)) want(directory, up_to);
+    }
     batches = take_batches();
   }
   send(std::move(batches));
 }
 
-void NameLog::send_all() {
-  if (size_ == 0) return;
-  std::vector<Batch> batches;
+NameLog::Places NameLog::newest() const {
+  Places newest;
+  const Lock lock(mutex_);
+  for (const auto& [ino, directory] : directories_) newest[ino] = directory.records.back().number;
+  return newest;
+}
+
+void NameLog::send_if_many(Ino directory) {
+  std::uint64_t newest = 0;
   {
     const Lock lock(mutex_);
-    for (const auto& [ino, directory] : directories_) want(ino, last_);
-    batches = take_batches();
+    const auto found = directories_.find(directory);
+    if (found == directories_.end() || found->second.records.size() < found->second.in_flight + many) return;
+    newest = found->second.records.back().number;
   }
-  send(std::move(batches));
+  send_up_to({{directory, newest}});
+}
+
+void NameLog::send_all() {
+  if (size_ != 0) send_up_to(newest());
 }
 
 // ---- waiting for the store
@@ -284,12 +291,11 @@ bool NameLog::has(Ino directory) const {
 Result<> NameLog::wait(Ino directory, std::uint64_t up_to) {
   std::optional<unsigned> failures;
   for (;;) {
-    std::vector<Batch> batches;
     {
       Lock lock(mutex_);
       const auto found = directories_.find(directory);
       if (found == directories_.end() || found->second.records.front().number > up_to) return {};
-      auto& its = found->second;
+      const auto& its = found->second;
       if (failures && its.failures > *failures) return std::unexpected(*its.failure);
       failures = its.failures;
       if (is_ending_) return failure(ErrorCode::io, "the mount ends");
@@ -297,24 +303,14 @@ Result<> NameLog::wait(Ino directory, std::uint64_t up_to) {
         changed_.wait(lock);
         continue;
       }
-      want(directory, up_to);
-      batches = take_batches();
     }
-    send(std::move(batches));
+    send_up_to({{directory, up_to}});
   }
 }
 
 /// All are sent before the first is waited for; the first failure is the answer.
-Result<> NameLog::wait_for_all(const std::map<Ino, std::uint64_t>& wanted) {
-  std::vector<Batch> batches;
-  {
-    const Lock lock(mutex_);
-    for (const auto& [directory, up_to] : wanted) {
-      if (directories_.contains(directory)) want(directory, up_to);
-    }
-    batches = take_batches();
-  }
-  send(std::move(batches));
+Result<> NameLog::wait_for_all(const Places& wanted) {
+  send_up_to(wanted);
   Result<> all;
   for (const auto& [directory, up_to] : wanted) {
     auto stored = wait(directory, up_to);
@@ -332,7 +328,7 @@ Result<> NameLog::store(Ino directory) { return size_ == 0 ? Result<>() : wait(d
 
 Result<> NameLog::store_additions() {
   if (size_ == 0) return {};
-  std::map<Ino, std::uint64_t> last_additions;
+  Places last_additions;
   {
     const Lock lock(mutex_);
     for (const auto& [number, directory] : adds_) last_additions[directory] = number;
@@ -340,15 +336,7 @@ Result<> NameLog::store_additions() {
   return wait_for_all(last_additions);
 }
 
-Result<> NameLog::store_all() {
-  if (size_ == 0) return {};
-  std::map<Ino, std::uint64_t> all;
-  {
-    const Lock lock(mutex_);
-    for (const auto& [ino, directory] : directories_) all[ino] = directory.records.back().number;
-  }
-  return wait_for_all(all);
-}
+Result<> NameLog::store_all() { return size_ == 0 ? Result<>() : wait_for_all(newest()); }
 
 Result<> NameLog::sync(Ino directory) {
   std::uint64_t first = 0, up_to = 0;

@@ -84,6 +84,7 @@ class NameLog {
     MetaTxn step = {};
   };
   using Place = std::pair<std::uint64_t, Ino>;  // of a record: its number, and its directory
+  using Places = std::map<Ino, std::uint64_t>;  // one for each directory
 
   void want(Ino directory, std::uint64_t up_to) REQUIRES(mutex_);
   std::vector<Batch> take_batches() REQUIRES(mutex_);
@@ -100,7 +101,10 @@ class NameLog {
   void remove(Ino ino, std::size_t how_many, std::vector<Record>& removed) REQUIRES(mutex_);
   std::uint64_t last() const EXCLUDES(mutex_);
   Result<> wait(Ino directory, std::uint64_t up_to) EXCLUDES(mutex_);
-  Result<> wait_for_all(const std::map<Ino, std::uint64_t>& wanted) EXCLUDES(mutex_);
+  Result<> wait_for_all(const Places& wanted) EXCLUDES(mutex_);
+  /// What is there up to these records.
+  void send_up_to(const Places& wanted) EXCLUDES(mutex_);
+  Places newest() const EXCLUDES(mutex_);
 
   Instance& instance_;
   HeldDirectories& held_;

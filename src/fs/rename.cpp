@@ -97,6 +97,7 @@ Result<bool> Namespace::Rename::exchange() {
 
 /// The same, behind the answer. false: step by step.
 Result<bool> Namespace::Rename::move_behind(const MetaTxn& step, const Inode* replaced_file) {
+  if (!namespace_.metadata_.may_change_behind(entries_)) return false;
   if (replaced_file != nullptr && !namespace_.is_gone_with_its_name(*replaced_file)) return false;
   const format::EntryRecord record{from_entry()->record.ino, from_entry()->record.type, token_};
   LCCFS_TRY(const bool is_behind,

@@ -36,7 +36,7 @@ Result<> Namespace::unlink(Ino parent, const std::string& text) {
     LCCFS_CHECK(instance_.rely_on_directory(parent));
     const auto time = wall_time();
     auto removal = txn::remove_entry(name, *entry, instance_.next_token(), time, std::nullopt);
-    if (is_gone_with_its_name(*target)) {
+    if (is_gone_with_its_name(*target) && metadata_.may_change_behind(entries)) {
       LCCFS_TRY(const bool is_behind,
                 metadata_.change_behind({entries, {{name, entry, std::nullopt}}, removal, time, {}, true, kept}));
       if (is_behind) {

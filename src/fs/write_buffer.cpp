@@ -257,9 +257,7 @@ void WriteBuffer::answered(std::uint64_t number, Result<> written) {
 void WriteBuffer::take_back(Unit& unit) {
   ++errors_.count;
   errors_.last = unit.error;
-  if (unit.error->code == ErrorCode::no_space || unit.error->code == ErrorCode::quota_exceeded) {
-    room_->set_refused(true);
-  }
+  if (is_out_of_space(*unit.error)) room_->set_refused(true);
   if (!std::exchange(failing_, true)) {
     log::error(format::inode_object(ino_) + ": what was written is not in the store yet: " + unit.error->context);
   }

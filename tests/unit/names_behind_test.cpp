@@ -55,10 +55,10 @@ struct Behind {
       return parsed && parsed->name == name;
     });
   }
-  /// Batches on that directory are held back.
-  void hold_batches_of(Ino where) {
-    store().set_hook([object = format::inode_object(where)](const StepInfo& info) {
-      return info.step == "store names" && info.object == object ? Fault{Fault::Kind::hold} : Fault{};
+  /// To each batch on that directory.
+  void happens_to_batches_of(Ino where, Fault fault) {
+    store().set_hook([object = format::inode_object(where), fault](const StepInfo& info) {
+      return info.step == "store names" && info.object == object ? fault : Fault{};
     });
   }
 };
@@ -340,7 +340,7 @@ TEST_CASE("a batch that is run twice, or whose answer is lost, leaves what it sh
 TEST_CASE("a change of a name whose last change is on its way is kept in its order") {
   Behind b;
   make_file(b.fs(), b.d, "a");
-  b.hold_batches_of(b.d);
+  b.happens_to_batches_of(b.d, {Fault::Kind::hold});
   b.fs().tick();
   REQUIRE(b.store().wait_for_held(1));
   need(b.fs().rename(b.d, "a", b.d, "b", RenameMode::replace));
@@ -406,7 +406,7 @@ TEST_CASE("a removal that waits for an addition that comes in meanwhile is store
   need(b.fs().sync_directory(b.d));
   make_file(b.fs(), b.e, "1");
   make_file(b.fs(), b.d, "2");
-  b.hold_batches_of(b.e);
+  b.happens_to_batches_of(b.e, {Fault::Kind::hold});
   auto first = std::async(std::launch::async, [&b] { return b.fs().sync_directory(b.e); });
   REQUIRE(b.store().wait_for_held(1));
   make_file(b.fs(), b.e, "3");
@@ -424,10 +424,7 @@ TEST_CASE("a directory that cannot be stored fails no other, and no unmount lose
   Behind b;
   make_file(b.fs(), b.d, "a");
   const auto file = make_file(b.fs(), b.e, "b");
-  b.store().set_hook([object = format::inode_object(b.d)](const StepInfo& info) {
-    return info.step == "store names" && info.object == object ? Fault{Fault::Kind::fail, ErrorCode::no_space}
-                                                               : Fault{};
-  });
+  b.happens_to_batches_of(b.d, {Fault::Kind::fail, ErrorCode::no_space});
   need(b.fs().sync_directory(b.e));
   b.fs().tick();
   const auto open = need(b.fs().open({}, file, O_RDWR));
@@ -440,9 +437,7 @@ TEST_CASE("a directory that cannot be stored fails no other, and no unmount lose
 TEST_CASE("what the store refuses again and again is lost, and its directory is read anew") {
   Behind b;
   make_file(b.fs(), b.d, "a");
-  b.store().set_hook([](const StepInfo& info) {
-    return info.step == "store names" ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
-  });
+  b.happens_to_batches_of(b.d, {Fault::Kind::fail, ErrorCode::io});
   for (unsigned i = 0; i < 12; ++i) b.fs().tick();
   b.store().set_hook(nullptr);
   CHECK_FALSE(ino_of(b.fs(), b.d, "a"));

@@ -146,7 +146,7 @@ Result<> WriteTransaction::commit() {
   Error& error = failed.error();
   // Pages are written before the page that makes them count, so a full disk is found in time. Of anything else LMDB
   // does not say how far it came.
-  if (error.code != ErrorCode::no_space && error.code != ErrorCode::quota_exceeded) error.outcome = Outcome::unknown;
+  if (!is_out_of_space(error)) error.outcome = Outcome::unknown;
   return failed;
 }
 
