@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// getattr: 1 read (of a sealed directory 2; of one that is held here none for a second). readlink: 1 read. fsync of a
-// directory: what was answered and is not stored (name_log.cpp). setattr, one step for each kind, and 1 read for the
-// answer:
+// getattr: 1 read (of a sealed directory 2; of one that is held here none for a second; of an unshared inode none).
+// readlink: 1 read. fsync of a directory: what was answered and is not stored (name_log.cpp). setattr, one step for each
+// kind, and 1 read for the answer; of an inode that the store does not have yet (unstored_inodes.h), none:
 //
 //  # | object  | step                                                                | stop here leaves
 //  - | Inode.X | [change attr] mode, owner, or setuid and setgid bits that a chown   | COMMIT of this part
@@ -55,8 +55,23 @@ std::optional<AttributesReply> Namespace::held_attributes(Ino ino) {
   return reply;
 }
 
+/// While its lease is ours, memory has its size; what is kept is as of before.
+std::optional<AttributesReply> Namespace::unshared_attributes(Ino ino) {
+  const bool is_written = files_.holds(ino);
+  const auto known = metadata_.unshared(ino);
+  if (!known || !known->is_regular()) return known ? std::optional(reply_for(*known)) : std::nullopt;
+  Inode view = *known;
+  view.lease = is_written ? std::optional(instance_.id()) : std::nullopt;
+  return reply_for(view);
+}
+
+std::optional<AttributesReply> Namespace::attributes_from_memory(Ino ino) {
+  if (auto held = held_attributes(ino)) return held;
+  return unshared_attributes(ino);
+}
+
 Result<AttributesReply> Namespace::get_attributes(Ino ino) {
-  if (const auto held = held_attributes(ino)) return *held;
+  if (const auto known = attributes_from_memory(ino)) return *known;
   if (const auto held = metadata_.in_memory(ino); held && !held->is_directory()) return files_.get_attributes(ino);
   LCCFS_TRY(const auto view, metadata_.read_existing(ino, {.map = InodeParts::Map::whole}));
   if (view.is_directory()) return directory_reply_for(view);
@@ -80,12 +95,51 @@ Result<> Namespace::set_mode_and_owner(const Caller& caller, const Inode& known,
   return {};
 }
 
+/// A mode that an access ACL has to follow is the store's.
+Result<std::optional<Inode>> Namespace::change_unstored(const Inode& known, const EditAttr& change) {
+  Inode changed = known;
+  Result<> allowed;
+  changed.ctime = wall_time();
+  const bool is_done = instance_.unstored().edit(known.ino, [&](MetaTxn& create) {
+    changed.attr = txn::attr_of(create);
+    if ((changed.attr.flags & format::attr_flag::access_acl) != 0) return false;
+    allowed = change(changed.attr);
+    if (allowed) txn::change_new_inode(create, {.attr = changed.attr, .ctime = changed.ctime});
+    return true;
+  });
+  LCCFS_CHECK(allowed);
+  if (!is_done) return std::nullopt;
+  changed.attr_raw = encode(changed.attr);
+  changed.version = 0;
+  return changed;
+}
+
 Result<Inode> Namespace::change_attr_of(Ino ino, const EditAttr& change, const Inode* known) {
+  if (known != nullptr) {
+    LCCFS_TRY(auto changed, change_unstored(*known, change));
+    if (changed) return std::move(*changed);
+  }
   return change_attr(instance_, ino, change, known,
                      [this, ino](MetaTxn step) { return leases_.run_or_make_way(ino, std::move(step)); });
 }
 
 Result<> Namespace::set_blind_times(const Inode& known, const SetAttributes& changes) {
+  const auto changed_at = [this, &changes, &known](TimeSpec time, std::optional<std::uint64_t> version) {
+    metadata_.inodes.change(known.ino, version, [&changes, time](Inode& view) {
+      view.ctime = time;
+      view.atime = changes.atime.value_or(view.atime);
+      view.mtime = changes.mtime.value_or(view.mtime);
+    });
+  };
+  const txn::NewInodeChange times{.atime = changes.atime, .mtime = changes.mtime, .ctime = wall_time()};
+  const bool is_unstored = instance_.unstored().edit(known.ino, [&times](MetaTxn& create) {
+    txn::change_new_inode(create, times);
+    return true;
+  });
+  if (is_unstored) {
+    changed_at(times.ctime, std::nullopt);
+    return {};
+  }
   for (Attempts tries(instance_);;) {
     LCCFS_CHECK(tries.next());
     const auto time = wall_time();
@@ -97,11 +151,7 @@ Result<> Namespace::set_blind_times(const Inode& known, const SetAttributes& cha
       continue;
     }
     if (!applied) return std::unexpected(applied.error());
-    metadata_.inodes.change(known.ino, applied->version, [&changes, time](Inode& view) {
-      view.ctime = time;
-      view.atime = changes.atime.value_or(view.atime);
-      view.mtime = changes.mtime.value_or(view.mtime);
-    });
+    changed_at(time, applied->version);
     return {};
   }
 }
@@ -112,8 +162,12 @@ Result<AttributesReply> Namespace::set_attributes(const Caller& caller, Ino ino,
   LCCFS_CHECK(check_changes(*known, changes));
   LCCFS_CHECK(set_mode_and_owner(caller, *known, changes));
   if (changes.size_bytes || changes.atime || changes.mtime) {
-    if (known->attr.type == FileType::regular) return files_.set_size_and_times(ino, changes);
-    LCCFS_CHECK(set_blind_times(*known, changes));
+    if (known->attr.type == FileType::regular) {
+      LCCFS_TRY(const auto reply, files_.set_size_and_times(ino, changes));
+      if (reply) return *reply;
+    } else {
+      LCCFS_CHECK(set_blind_times(*known, changes));
+    }
   }
   return get_attributes(ino);
 }

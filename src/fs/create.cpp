@@ -12,8 +12,8 @@
 //    |            | keys; times; mkdir: nsub + 1, guarded as read              |
 //  3 | Inode.X    | [remove new inode] only if 2 was refused; guard: unchanged | before it: as after 0
 //
-// Where names are written behind (docs/NAMES.md section 5), and X is no directory, the answer comes after 1, and 2 is
-// part of a batch (name_log.cpp).
+// Where names are written behind (docs/NAMES.md section 5), and X is no directory, the answer comes first; then 1, with
+// what was changed of X meanwhile (unstored_inodes.h), and 2 as part of a batch (name_log.cpp).
 //
 // While it runs, and as long as the name of X is in doubt, P is not removed: a collector asks (docs/PROTOCOL.md section
 // 5).
@@ -95,9 +95,12 @@ class Namespace::Make {
  private:
   Result<bool> name_once(bool from_memory);
   Result<> make_inode(const Inode& parent);
+  bool may_be_behind(const Entries& entries) const;
+  Result<> store_inode();
   Result<> set_permissions(const Inode& parent, txn::NewInode& inode);
   Result<bool> name_behind(const Entries& entries);
   Result<bool> insert_entry(const Inode& parent);
+  void unmake();
   void remove_never_named();
   void leave_to_collector(Ino ino);
 
@@ -110,6 +113,8 @@ class Namespace::Make {
   const bool with_lease_;
   const std::shared_ptr<const KeptBehind> kept_ = namespace_.keep_behind(name_.directory);
   std::optional<Inode> made_;  // the inode of step 1
+  bool is_stored_ = false;     // step 1 is applied
+  bool may_be_stored_ = false;
   InodeCache::Ticket ticket_;
   bool may_have_name_ = false;  // step 2 may have been applied
 };
@@ -146,26 +151,23 @@ Result<> Namespace::Make::make_inode(const Inode& parent) {
     inode.names_behind = namespace_.leases_.writes_behind();
   }
   inode.symlink_target = node_.symlink_target;
-  const auto sent = namespace_.now();
-  const auto created = instance_.run_repeatable(txn::create_inode(inode));
-  std::uint64_t version = created ? created->version : 0;
-  if (!created) {
-    // An earlier run of the step may have made it, whatever the answer of the last one: the birth token decides.
-    const auto there = read_inode(instance_, inode.ino);
-    if (!there && there.error().code != ErrorCode::not_found) leave_to_collector(inode.ino);
-    if (!there) {
-      return std::unexpected(created.error().code == ErrorCode::exists ? there.error() : created.error());
-    }
-    if (there->attr.birth_token != token) {
-      return failure(ErrorCode::corrupt, format::inode_object(inode.ino) + ": its number was handed out twice");
-    }
-    version = there->version;
-  }
-  made_ = view_of(inode, version, sent);
+  instance_.unstored().add(inode.ino, txn::create_inode(inode));
+  made_ = view_of(inode, 0, namespace_.now());
   ticket_ = metadata_.inodes.begin(inode.ino);
+  return {};
+}
+
+Result<> Namespace::Make::store_inode() {
+  if (is_stored_) return {};
+  const auto version = instance_.store_inode(made_->ino);
+  may_be_stored_ = !version && version.error().outcome == Outcome::unknown;
+  if (!version) return std::unexpected(version.error());
+  is_stored_ = true;
+  made_->version = *version;
   if (with_lease_) namespace_.files_.born(*made_);
-  if (made_->directory_lease) namespace_.leases_.held.born(made_->ino, token, version);
-  if (made_->names_behind) namespace_.leases_.held.may_write_behind(made_->ino, token);
+  if (!made_->directory_lease) return {};
+  namespace_.leases_.held.born(made_->ino, *made_->directory_lease, made_->version);
+  if (made_->names_behind) namespace_.leases_.held.may_write_behind(made_->ino, *made_->directory_lease);
   return {};
 }
 
@@ -176,15 +178,23 @@ void Namespace::Make::leave_to_collector(Ino ino) {
 
 /// Step 3. Cut short, or refused, it leaves an inode without a name: an item says so.
 void Namespace::Make::remove_never_named() {
+  if (!is_stored_) return;
   const auto removed = instance_.run_repeatable(txn::remove_new_inode(made_->ino, made_->version));
   if (done_or_gone(removed)) return;
   log::warning(format::inode_object(made_->ino) + ": left to the collector: " + removed.error().context);
   leave_to_collector(made_->ino);
 }
 
-/// Step 2, behind the answer. A directory's name changes a count that others guard. false: step by step.
+/// A directory's name changes a count that others guard. What may find no room is told to who makes it.
+bool Namespace::Make::may_be_behind(const Entries& entries) const {
+  return node_.type != FileType::directory && metadata_.may_change_behind(entries) && namespace_.files_.has_room() &&
+         !instance_.unstored().is_failing();
+}
+
+/// Steps 1 and 2, behind the answer. false: step by step.
 Result<bool> Namespace::Make::name_behind(const Entries& entries) {
-  if (node_.type == FileType::directory || !metadata_.may_change_behind(entries)) return false;
+  if (is_stored_ || !may_be_behind(entries)) return false;
+  if (with_lease_) namespace_.files_.born(*made_);
   const auto time = namespace_.wall_time();
   const format::EntryRecord entry{made_->ino, node_.type, made_->attr.birth_token};
   return metadata_.change_behind({entries,
@@ -210,7 +220,21 @@ Result<bool> Namespace::Make::name_once(bool from_memory) {
   const auto& parent = *entries->directory;
   if (!made_) LCCFS_CHECK(make_inode(parent));
   LCCFS_TRY(const bool is_named, name_behind(*entries));
-  return is_named ? true : insert_entry(parent);
+  if (is_named) {
+    metadata_.inodes.put_unshared(ticket_, *made_, {parent.ino, *parent.directory_lease});
+    return true;
+  }
+  LCCFS_CHECK(store_inode());
+  return insert_entry(parent);
+}
+
+/// Nothing of it was answered.
+void Namespace::Make::unmake() {
+  if (with_lease_) namespace_.files_.unborn(made_->ino);
+  namespace_.leases_.held.end(made_->ino);
+  instance_.unstored().forget(made_->ino);
+  if (may_have_name_ || may_be_stored_) return leave_to_collector(made_->ino);
+  remove_never_named();
 }
 
 Result<Inode> Namespace::Make::run() {
@@ -218,13 +242,10 @@ Result<Inode> Namespace::Make::run() {
   LCCFS_CHECK(check_node(node_));
   const DirectoriesInUse::Making making(namespace_.directories_, name_.directory);
   if (const auto named = until_done(instance_, [this](bool first) { return name_once(first); }); !named) {
-    if (made_ && with_lease_) namespace_.files_.unborn(made_->ino);
-    if (made_) namespace_.leases_.held.end(made_->ino);
-    if (made_ && may_have_name_) leave_to_collector(made_->ino);
-    if (made_ && !may_have_name_) remove_never_named();
+    if (made_) unmake();
     return std::unexpected(named.error());
   }
-  metadata_.inodes.put_read(ticket_, *made_);
+  if (is_stored_) metadata_.inodes.put_read(ticket_, *made_);
   return *made_;
 }
 

@@ -24,7 +24,8 @@ class DirtyRoom {
   bool is_used() const { return limit_bytes_ != 0; }
   /// Whether writes may be answered before the store has them. Not while the volume is nearly full: then they wait, and
   /// closes too, so that what does not fit is told to the program that writes it.
-  bool is_open() const { return is_used() && !is_nearly_full_ && !was_refused_; }
+  bool is_open() const { return is_used() && !is_full(); }
+  bool is_full() const { return is_nearly_full_ || was_refused_; }
   void set_nearly_full(bool is_nearly_full) { is_nearly_full_ = is_nearly_full; }
   /// The last write of all was refused for want of space, or was not.
   void set_refused(bool was_refused) {

@@ -173,6 +173,7 @@ void FileNode::released(std::uint64_t version) {
   dirty_since.reset();
   idle_since.reset();
   view.lease.reset();
+  stored_handler_.call([this](const StoredHandler& tell) REQUIRES(mutex) { tell(view, attr_version_); });
 }
 
 // ---- what is to be stored

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -29,13 +30,19 @@ namespace lccfs {
 
 class FileNode final : public Lease {
  public:
-  FileNode(Ino inode, Instance& instance, LeaseHolders& holders, KernelView& kernel, std::shared_ptr<DirtyRoom> room)
+  /// Is told of a file as it is in the store, with nobody writing it; and as of which version its mode, owner, flags and
+  /// ctime are known. Must not block.
+  using StoredHandler = std::function<void(const Inode& file, std::uint64_t attr_version)>;
+
+  FileNode(Ino inode, Instance& instance, LeaseHolders& holders, KernelView& kernel, std::shared_ptr<DirtyRoom> room,
+           Exchangeable<StoredHandler>& stored_handler)
       : Lease(inode, instance, holders),
         locks(inode, instance),
         buffer(std::make_shared<WriteBuffer>(inode, instance.store(), instance.super().object_size_bytes,
                                              std::move(room))),
         opener_key(std::make_shared<OpenerKey>(instance)),
-        kernel_(kernel) {}
+        kernel_(kernel),
+        stored_handler_(stored_handler) {}
 
   IoGate gate;
   FileLocks locks;
@@ -159,6 +166,7 @@ class FileNode final : public Lease {
   Result<> cut_data(std::uint64_t size_bytes) REQUIRES(step_mutex) EXCLUDES(mutex);
 
   KernelView& kernel_;
+  Exchangeable<StoredHandler>& stored_handler_;
   std::uint64_t times_heard_ GUARDED_BY(mutex) = 0;
   std::uint64_t cuts_ GUARDED_BY(mutex) = 0;            // how often the size was not raised, but set
   bool to_another_ GUARDED_BY(mutex) = false;           // is it being released so

@@ -290,10 +290,11 @@ void Files::clean_up_after(const std::shared_ptr<FileNode>& left, InstanceId hol
   });
 }
 
-/// While writes are answered before the store has them, those that find no room must be told in time.
+/// While writes and names are answered before the store has them, those that find no room must be told in time.
 void Files::look_at_space() {
   const auto now = instance_.clock().elapsed();
-  if (!room_->is_used() || now < look_at_space_at_.load() || is_looking_at_space_.exchange(true)) return;
+  const bool is_needed = room_->is_used() || options_.names_behind;
+  if (!is_needed || now < look_at_space_at_.load() || is_looking_at_space_.exchange(true)) return;
   look_at_space_at_ = now + look_at_space_every;
   post([this] {
     const auto space = instance_.store().capacity();

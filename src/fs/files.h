@@ -67,8 +67,8 @@ class Files {
 
   // -- lccfs/file_system.h
   Result<AttributesReply> get_attributes(Ino ino);
-  /// Size and times of a regular file (mode and owner are the namespace's).
-  Result<AttributesReply> set_size_and_times(Ino ino, const SetAttributes& changes);
+  /// Size and times of a regular file (mode and owner are the namespace's). Answers what they are then, if it knows.
+  Result<std::optional<AttributesReply>> set_size_and_times(Ino ino, const SetAttributes& changes);
   Result<OpenReply> open(const Caller& caller, Ino ino, int flags);
   void is_mapped(HandleId handle) { open_files_.is_mapped(handle); }
   void read(HandleId handle, std::uint64_t offset, std::span<char> target, FileSystem::ReadDone done);
@@ -88,6 +88,10 @@ class Files {
   void set_kernel_cache(KernelCache* cache) { kernel_.set(cache); }
   /// The function that answers questions about directories. Returns when the last one is no longer running.
   void set_directory_handler(Instance::QuestionHandler handler) { directory_handler_.set(std::move(handler)); }
+  /// The function that is told of files when they are stored, and their leases released. As above.
+  void set_stored_handler(FileNode::StoredHandler handler) { open_files_.stored_handler.set(std::move(handler)); }
+  /// Whether what is answered before the store has it is likely to find room there.
+  bool has_room() const { return !room_->is_full(); }
   Result<> release_everything();
   /// Other instances get no answer from now on; what they have asked for is done when it returns.
   void stop_answering();
@@ -115,7 +119,7 @@ class Files {
   void post(ThreadPool::Work work) EXCLUDES(tasks_mutex_);
   void look_at_space();
   // truncate.cpp
-  Result<AttributesReply> change_node(FileNode& node, const SetAttributes& changes);
+  Result<std::optional<AttributesReply>> change_node(FileNode& node, const SetAttributes& changes);
   Result<std::optional<Inode>> set_times_unleased(Ino ino, const SetAttributes& changes);
 
   Instance& instance_;

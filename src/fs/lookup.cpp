@@ -14,7 +14,7 @@
 // it on to the program.)
 //
 // "." and "..": an inode by its number, for callers with a file handle: 1 read, and 2 to see that it has a name; else
-// stale.
+// stale. Where names are written behind, 1 more: what the holder of its directory has answered of it is stored first.
 //
 // Where memory knows which inode had the name, it is read together with the entry. That is as good as read after it if
 // the entry is still the same one, token and all: then the name was this inode's all the time since memory learnt of
@@ -39,12 +39,27 @@ Result<bool> Namespace::has_a_name(Ino ino) {
   return was_asked ? reclaim::has_a_name(instance_.reader(), ino) : Result<bool>(false);
 }
 
+/// Another client may keep it to itself, with changes that are not stored. Whether that was asked.
+Result<bool> Namespace::share(const Inode& view) {
+  const bool may_be_unshared = instance_.super().has(format::feature::names_behind) && !view.is_directory() &&
+                               view.parent && !metadata_.unshared(view.ino);
+  if (!may_be_unshared) return false;
+  const auto directory = read_inode(instance_, view.parent->parent);
+  if (!directory || !leases_.has_answered_more(*directory)) return false;
+  LCCFS_CHECK(leases_.make_way(*directory));
+  return true;
+}
+
 /// What a file handle leads to (open_by_handle_at(2), NFS). An inode that lost its last name may still say that it has
 /// links: its names are counted.
 Result<EntryReply> Namespace::lookup_by_number(Ino ino) {
   const auto gone = [ino] { return failure(ErrorCode::stale, format::inode_object(ino) + " has no name"); };
   const auto sent = now();
-  LCCFS_TRY(const auto view, metadata_.read_existing(ino));
+  LCCFS_TRY(auto view, metadata_.read_existing(ino));
+  LCCFS_TRY(const bool was_shared, share(view));
+  if (was_shared) {
+    LCCFS_TRY(view, metadata_.read_existing(ino));
+  }
   LCCFS_CHECK(metadata_.check_not_removed(view));
   if (ino != root_ino && !files_.is_open(ino) && !directories_.is_open(ino)) {
     LCCFS_CHECK(store_names());
@@ -96,7 +111,7 @@ Result<EntryReply> Namespace::lookup(Ino parent, const std::string& text) {
     std::optional<Metadata::ReadAhead> ahead;
     LCCFS_TRY(const auto entry, entry_for_lookup(name, ahead));
     if (!entry) return std::unexpected(no_entry(name));
-    if (const auto held = held_attributes(entry->record.ino)) return entry_reply(*held, sent);
+    if (const auto known = attributes_from_memory(entry->record.ino)) return entry_reply(*known, sent);
     auto inode = ahead ? metadata_.finish(*ahead) : metadata_.read(entry->record.ino);
     if (inode && inode->live()) return entry_reply_for(as_of_now(std::move(*inode)), sent);
     if (!inode && inode.error().code != ErrorCode::not_found) return std::unexpected(std::move(inode).error());

@@ -35,6 +35,11 @@ std::shared_ptr<const Inode> Metadata::held_directory(Ino ino) {
   return is_held && leases_.may_answer_from_memory() ? view : nullptr;
 }
 
+std::shared_ptr<const Inode> Metadata::unshared(Ino ino) {
+  auto view = inodes.unshared(ino);
+  return view && leases_.may_answer_from_memory() ? view : nullptr;
+}
+
 Result<Inode> Metadata::remember(const InodeCache::Ticket& ticket, Ino ino, Result<Inode> read) {
   if (read) {
     inodes.put_read(ticket, *read);

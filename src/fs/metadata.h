@@ -52,6 +52,8 @@ class Metadata {
   std::shared_ptr<const Inode> in_memory(Ino ino);
   /// Of a directory that is held here, for an answer. nullptr: as above.
   std::shared_ptr<const Inode> held_directory(Ino ino);
+  /// Of an inode that nobody else has come by, for an answer. nullptr: it may be shared, or is not in memory.
+  std::shared_ptr<const Inode> unshared(Ino ino);
   /// Reads the inode; memory holds it from then on.
   Result<Inode> read(Ino ino, const InodeParts& parts = {});
   /// The same. `stale`: it is gone.

@@ -121,6 +121,9 @@ class EntryCache {
 /// Inodes without their maps, for guarded steps: for a second, and directories that are held here for as long as that (a
 /// read under another tenure does not count). All threads see changes by own steps at once, whatever reads are in flight: a reader
 /// takes a ticket first, and a read that an own change has overtaken is not kept.
+///
+/// And *unshared* inodes, with their maps: they were made here, under a tenure of the directory that has their only name,
+/// and nobody else has come by that name: readers ask for it (docs/NAMES.md section 5). Answers rest on these, too.
 class InodeCache {
  public:
   struct Ticket {
@@ -140,9 +143,16 @@ class InodeCache {
     const Lock lock(mutex_);
     const auto now = clock_.elapsed();
     const auto* kept = inodes_.get(ino, now);
-    const bool is_trusted = kept != nullptr && ((*kept)->sent + hint_ttl > now || is_held(**kept));
+    const bool is_trusted =
+        kept != nullptr && (kept->view->sent + hint_ttl > now || is_held(*kept->view) || is_unshared(*kept));
     ++(is_trusted ? counts_.hits : counts_.misses);
-    return is_trusted ? *kept : nullptr;
+    return is_trusted ? kept->view : nullptr;
+  }
+  /// nullptr: it is shared, as far as is known.
+  std::shared_ptr<const Inode> unshared(Ino ino) {
+    const Lock lock(mutex_);
+    const auto* kept = inodes_.get(ino, clock_.elapsed());
+    return kept != nullptr && is_unshared(*kept) ? kept->view : nullptr;
   }
   CacheCounts counts() const {
     const Lock lock(mutex_);
@@ -153,15 +163,39 @@ class InodeCache {
     const Lock lock(mutex_);
     if (ticket.changes != changes(view.ino)) return;
     const auto* kept = inodes_.get(view.ino, clock_.elapsed());
-    if (kept != nullptr && (*kept)->version > view.version) return;
-    auto copy = std::make_shared<Inode>(view);
-    copy->sent = ticket.sent;
-    copy->map = {};
-    copy->map_is_whole = !view.is_regular();
-    copy->payload.clear();
-    copy->extra_ranges.clear();
-    copy->keys.clear();
-    inodes_.put(view.ino, std::move(copy), ticket.sent + kept_for, clock_.elapsed());
+    if (kept != nullptr && kept->view->version > view.version) return;
+    put(ticket.sent, view, kept != nullptr ? kept->home : std::nullopt);
+  }
+  /// An inode that was made here, and whose only name is in that directory since.
+  struct Home {
+    Ino directory;
+    Token tenure;
+  };
+  void put_unshared(const Ticket& ticket, const Inode& view, const Home& home) {
+    const Lock lock(mutex_);
+    if (ticket.changes == changes(view.ino)) put(ticket.sent, view, home);
+  }
+  /// It is about to get a name elsewhere.
+  void share(Ino ino) {
+    const Lock lock(mutex_);
+    ++changes(ino);
+    if (auto* kept = inodes_.get(ino, clock_.elapsed())) kept->home.reset();
+  }
+  /// A file as it is in the store, with nobody writing it. `attr_version`: of its mode, owner, flags and ctime.
+  void stored(const Inode& file, std::uint64_t attr_version) {
+    const Lock lock(mutex_);
+    auto* kept = inodes_.get(file.ino, clock_.elapsed());
+    if (kept == nullptr || !kept->home) return;
+    ++changes(file.ino);
+    if (file.version == 0 || !may_keep_map(file)) return inodes_.drop(file.ino);
+    auto merged = std::make_shared<Inode>(file);
+    if (attr_version <= kept->view->version) {
+      merged->attr = kept->view->attr;
+      merged->attr_raw = kept->view->attr_raw;
+      merged->ctime = kept->view->ctime;
+    }
+    merged->sent = kept->view->sent;
+    kept->view = std::move(merged);
   }
 
   /// An own step changed a few fields, and left the object at that version (0: not known). nullopt: the step is on its
@@ -171,11 +205,11 @@ class InodeCache {
     ++changes(ino);
     auto* kept = inodes_.get(ino, clock_.elapsed());
     if (kept == nullptr) return;
-    if (version && *version <= (*kept)->version) return inodes_.drop(ino);  // steps came back in another order
-    auto edited = std::make_shared<Inode>(**kept);
+    if (version && *version <= kept->view->version) return inodes_.drop(ino);  // steps came back in another order
+    auto edited = std::make_shared<Inode>(*kept->view);
     edit(*edited);
     edited->version = version.value_or(edited->version);
-    *kept = std::move(edited);
+    kept->view = std::move(edited);
   }
 
   void drop(Ino ino) {
@@ -185,12 +219,34 @@ class InodeCache {
   }
 
  private:
+  struct Kept {
+    std::shared_ptr<const Inode> view;
+    std::optional<Home> home;  // of an unshared inode, while that tenure stands
+  };
   static constexpr std::size_t limit = 50'000;
   static constexpr std::size_t stripes = 1024;
   static constexpr std::chrono::hours kept_for{1};
 
+  void put(std::chrono::nanoseconds sent, const Inode& view, std::optional<Home> home) REQUIRES(mutex_) {
+    auto copy = std::make_shared<Inode>(view);
+    copy->sent = sent;
+    if (!may_keep_map(view)) home.reset();
+    if (!home) copy->map = {};
+    copy->map_is_whole = home || !view.is_regular();
+    copy->payload.clear();
+    copy->extra_ranges.clear();
+    copy->keys.clear();
+    inodes_.put(view.ino, {std::move(copy), home}, sent + kept_for, clock_.elapsed());
+  }
+
+  /// A small file's.
+  static bool may_keep_map(const Inode& view) { return view.map_is_whole && view.map.blocks().size() <= 1; }
+
   bool is_held(const Inode& view) const {
     return view.directory_lease && held_.is_held(view.ino, *view.directory_lease);
+  }
+  bool is_unshared(const Kept& kept) const {
+    return kept.home && held_.is_held(kept.home->directory, kept.home->tenure);
   }
 
   std::uint64_t& changes(Ino ino) REQUIRES(mutex_) { return changes_[ino.value % stripes]; }
@@ -199,7 +255,7 @@ class InodeCache {
   const HeldDirectories& held_;
   mutable Mutex mutex_;
   CacheCounts counts_ GUARDED_BY(mutex_);
-  ExpiringMap<Ino, std::shared_ptr<const Inode>> inodes_ GUARDED_BY(mutex_){limit};
+  ExpiringMap<Ino, Kept> inodes_ GUARDED_BY(mutex_){limit};
   std::array<std::uint64_t, stripes> changes_ GUARDED_BY(mutex_){};  // by inode: how many own changes there were
 };
 

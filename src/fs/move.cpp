@@ -125,6 +125,7 @@ Result<bool> Namespace::Move::prepare(const Inode& moved) {
   LCCFS_CHECK(instance_.log_inode_and_directories(moved.ino, std::array{from_.directory, to_.directory}));
   const auto time = namespace_.wall_time();
   pointing_ = moved.ino;
+  metadata_.inodes.share(moved.ino);
   pointer_ = {to_.directory, instance_.next_token()};
   const auto step = instance_.run(txn::point_to_directory(moved.ino, pointer_, time));
   if (step && step->decided == Decided::applied) {

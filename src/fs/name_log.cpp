@@ -3,6 +3,8 @@
 // names that were changed under a lease of ours (create.cpp, unlink.cpp, rename.cpp), behind the answers:
 //
 //  # | object  | step                                                                | stop here leaves
+//  0 | Inode.X | the inodes that get names, where they are not stored yet            | inodes without names: a collector removes
+//    |         | (unstored_inodes.h)                                                 | them, from the range intent
 //  1 | Inode.P | [store names] guard the tenure; what the first changes of P that    | COMMIT of these. What comes after them is
 //    |         | are not stored leave of its entries and times; d/X/t for each inode | lost: P is as it was after a prefix of
 //    |         | that lost its name here                                             | what was answered on it
@@ -26,6 +28,8 @@ namespace lccfs {
 namespace {
 constexpr std::size_t most_in_batch = 512;
 constexpr std::size_t many = 64;
+/// So many of these wait: what was made last is likely to be changed still, before its inode is stored.
+constexpr std::size_t kept_back = 8;
 /// Beyond, changes wait.
 constexpr std::size_t most_of_directory = 2048, most_of_all = 4096;
 
@@ -109,6 +113,7 @@ std::optional<NameLog::Batch> NameLog::next_batch(Ino ino, Directory& directory)
     if (record.removes && elsewhere && elsewhere->first < number) break;
     batch.up_to = number;
     batch.keys.insert(batch.keys.end(), record.keys.begin(), record.keys.end());
+    if (record.named) batch.named.push_back(*record.named);
     changes.push_back(&record.change);
   }
   if (changes.empty()) return std::nullopt;
@@ -121,11 +126,18 @@ std::optional<NameLog::Batch> NameLog::next_batch(Ino ino, Directory& directory)
 
 void NameLog::send(std::vector<Batch> batches) {
   for (auto& batch : batches) {
-    auto step = std::move(batch.step);
-    instance_.run_async(std::move(step), [this, batch = std::move(batch)](const Result<StepResult>& result) {
-      answered(batch, result);
+    const auto named = std::move(batch.named);
+    instance_.when_stored(named, [this, batch = std::move(batch)](const Result<>& stored) mutable {
+      if (!stored) return answered(batch, std::unexpected(stored.error()));
+      send_step(std::move(batch));
     });
   }
+}
+
+void NameLog::send_step(Batch batch) {
+  auto step = std::move(batch.step);
+  instance_.run_async(std::move(step),
+                      [this, batch = std::move(batch)](const Result<StepResult>& result) { answered(batch, result); });
 }
 
 /// The first records of a directory are stored, or lost.
@@ -265,14 +277,16 @@ NameLog::Places NameLog::newest() const {
 }
 
 void NameLog::send_if_many(Ino directory) {
-  std::uint64_t newest = 0;
+  std::uint64_t up_to = 0;
   {
     const Lock lock(mutex_);
     const auto found = directories_.find(directory);
-    if (found == directories_.end() || found->second.records.size() < found->second.in_flight + many) return;
-    newest = found->second.records.back().number;
+    if (found == directories_.end()) return;
+    const auto& records = found->second.records;
+    if (records.size() < found->second.in_flight + many + kept_back) return;
+    up_to = records[records.size() - 1 - kept_back].number;
   }
-  send_up_to({{directory, newest}});
+  send_up_to({{directory, up_to}});
 }
 
 void NameLog::send_all() {

@@ -81,6 +81,7 @@ class NameLog {
     Token tenure;
     std::uint64_t up_to = 0;
     std::vector<std::string> keys = {};
+    std::vector<Ino> named = {};  // stored before it is
     MetaTxn step = {};
   };
   using Place = std::pair<std::uint64_t, Ino>;  // of a record: its number, and its directory
@@ -92,6 +93,7 @@ class NameLog {
   std::optional<Batch> next_batch(Ino ino, Directory& directory) REQUIRES(mutex_);
   std::optional<Place> blocker_of(Ino ino, const Directory& directory) const REQUIRES(mutex_);
   void send(std::vector<Batch> batches) EXCLUDES(mutex_);
+  void send_step(Batch batch) EXCLUDES(mutex_);
   void answered(const Batch& batch, const Result<StepResult>& result) EXCLUDES(mutex_);
   bool is_lost(Ino directory, const Result<StepResult>& result) const EXCLUDES(mutex_);
   std::vector<Record> settle(const Batch& batch, const Result<StepResult>& result, bool is_lost) EXCLUDES(mutex_);

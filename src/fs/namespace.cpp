@@ -24,7 +24,8 @@ std::chrono::nanoseconds Namespace::entry_ttl(std::chrono::nanoseconds sent) con
 }
 
 void Namespace::attr_changed(const Inode& changed) {
-  metadata_.inodes.change(changed.ino, changed.version, [&changed](Inode& view) {
+  const auto version = changed.version != 0 ? std::optional(changed.version) : std::nullopt;  // 0: it is not stored yet
+  metadata_.inodes.change(changed.ino, version, [&changed](Inode& view) {
     view.attr = changed.attr;
     view.attr_raw = changed.attr_raw;
     view.ctime = changed.ctime;
@@ -85,6 +86,11 @@ void Namespace::change_ctime_later(Ino moved, TimeSpec time) {
     background_done_.wait(lock, are_few);
   }
   metadata_.inodes.change(moved, std::nullopt, [time](Inode& view) { view.ctime = time; });
+  const bool is_unstored = instance_.unstored().edit(moved, [time](MetaTxn& create) {
+    txn::change_new_inode(create, {.ctime = time});
+    return true;
+  });
+  if (is_unstored) return;
   apply_later(txn::set_ctime(moved, time));
 }
 

@@ -30,9 +30,12 @@ class Namespace {
         metadata_(instance, leases_),
         seals_(instance, metadata_, leases_) {
     files_.set_directory_handler([this](const format::Question& question) { return leases_.answer(question); });
+    files_.set_stored_handler(
+        [this](const Inode& file, std::uint64_t attr_version) { metadata_.inodes.stored(file, attr_version); });
   }
   ~Namespace() {
     files_.set_directory_handler(nullptr);
+    files_.set_stored_handler(nullptr);
     wait_for_background_steps();
   }
   Namespace(const Namespace&) = delete;
@@ -135,6 +138,7 @@ class Namespace {
   void end_background_step() EXCLUDES(background_mutex_);
 
   Result<EntryReply> lookup_by_number(Ino ino);
+  Result<bool> share(const Inode& view);
   Result<bool> has_a_name(Ino ino);
   Result<std::optional<txn::Entry>> entry_for_lookup(const txn::Name& name, std::optional<Metadata::ReadAhead>& ahead);
   Result<Ino> parent_of(const Inode& directory, const KeyPage& further);
@@ -153,6 +157,12 @@ class Namespace {
   using EditAttr = std::function<Result<>(format::AttrRecord&)>;
   Result<AttributesReply> directory_reply_for(const Inode& view);
   Result<> set_mode_and_owner(const Caller& caller, const Inode& known, const SetAttributes& changes);
+  /// Of an inode that nobody else has come by. nullopt: read it.
+  std::optional<AttributesReply> unshared_attributes(Ino ino);
+  /// What is held here, or unshared.
+  std::optional<AttributesReply> attributes_from_memory(Ino ino);
+  /// change_attr of an inode that the store does not have yet. nullopt: it has, or may have.
+  Result<std::optional<Inode>> change_unstored(const Inode& known, const EditAttr& change);
   /// change_attr of an inode of any type.
   Result<Inode> change_attr_of(Ino ino, const EditAttr& change, const Inode* known = nullptr);
   Result<> set_blind_times(const Inode& known, const SetAttributes& changes);

@@ -8,7 +8,7 @@ namespace lccfs {
 OpenFiles::Node OpenFiles::node(Ino ino) {
   const Lock lock(mutex_);
   auto& found = nodes_[ino];
-  if (!found) found = std::make_shared<FileNode>(ino, instance_, holders_, kernel_, room_);
+  if (!found) found = std::make_shared<FileNode>(ino, instance_, holders_, kernel_, room_, stored_handler);
   return found;
 }
 

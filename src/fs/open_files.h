@@ -35,6 +35,9 @@ class OpenFiles {
   OpenFiles(Instance& instance, LeaseHolders& holders, KernelView& kernel, std::shared_ptr<DirtyRoom> room)
       : instance_(instance), holders_(holders), kernel_(kernel), room_(std::move(room)) {}
 
+  /// Where the nodes tell of files that are stored.
+  Exchangeable<FileNode::StoredHandler> stored_handler;
+
   using Node = std::shared_ptr<FileNode>;
   /// Made if there is none. To be followed by let_go.
   Node node(Ino ino);

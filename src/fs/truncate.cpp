@@ -116,7 +116,7 @@ Result<> FileNode::set_times(const SetAttributes& changes) {
   return {};
 }
 
-Result<AttributesReply> Files::set_size_and_times(Ino ino, const SetAttributes& changes) {
+Result<std::optional<AttributesReply>> Files::set_size_and_times(Ino ino, const SetAttributes& changes) {
   auto node = open_files_.node(ino);
   auto reply = change_node(*node, changes);
   open_files_.let_go(std::move(node));
@@ -124,7 +124,7 @@ Result<AttributesReply> Files::set_size_and_times(Ino ino, const SetAttributes& 
   return reply;
 }
 
-Result<AttributesReply> Files::change_node(FileNode& node, const SetAttributes& changes) {
+Result<std::optional<AttributesReply>> Files::change_node(FileNode& node, const SetAttributes& changes) {
   bool wants_lease = changes.size_bytes.has_value();
   {
     const Lock lock(node.mutex);
@@ -143,7 +143,7 @@ Result<AttributesReply> Files::change_node(FileNode& node, const SetAttributes& 
   announcements_.changed(node);
   LCCFS_CHECK(changed);
   LCCFS_CHECK(release_or_store(node, 0, Dirty::may_stay));
-  return get_attributes(node.ino);
+  return std::nullopt;
 }
 
 /// Of a file whose lease this client does not need. nullopt: the lease is to be taken over first.
@@ -166,6 +166,7 @@ Result<std::optional<Inode>> Files::set_times_unleased(Ino ino, const SetAttribu
     const auto before = view.bytes_stamp();
     view.version = result.version;
     kernel_.stamp_moved(ino, before, view.bytes_stamp());
+    open_files_.stored_handler.call([&view](const auto& tell) { tell(view, view.version); });
     return view;
   }
 }

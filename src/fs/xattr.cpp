@@ -42,8 +42,9 @@ bool Namespace::knows_no_xattr(Ino ino, std::string_view name) {
   if (name == format::attribute::capability) return files_.has_capability(ino) == false;
   if (!is_acl(name)) return false;
   const auto held = metadata_.in_memory(ino);
-  const bool is_new = held && now() - held->sent <= options_.attributes_ttl;
-  return is_new && (held->attr.flags & format::own_flag_of(name)) == 0;
+  const bool is_old = held && now() - held->sent > options_.attributes_ttl;
+  if (!held || (is_old && !metadata_.unshared(ino))) return false;
+  return (held->attr.flags & format::own_flag_of(name)) == 0;
 }
 
 Result<Bytes> Namespace::get_xattr(Ino ino, const std::string& name) {

@@ -44,7 +44,8 @@ Result<> done_or(ErrorCode code, const Result<Applied>& applied) {
 
 }  // namespace
 
-Instance::Instance(std::shared_ptr<ObjectStore> store, Clock& clock) : store_(std::move(store)), clock_(clock) {}
+Instance::Instance(std::shared_ptr<ObjectStore> store, Clock& clock)
+    : store_(std::make_unique<UnstoredInodes>(std::move(store))), clock_(clock) {}
 
 Result<std::unique_ptr<Instance>> Instance::start(std::shared_ptr<ObjectStore> store, Clock& clock,
                                                   const InstanceOptions& options) {

@@ -25,6 +25,7 @@
 #include "instance/others.h"
 #include "instance/queue.h"
 #include "instance/steps.h"
+#include "instance/unstored_inodes.h"
 #include "instance/watches.h"
 #include "lccfs/clock.h"
 #include "lccfs/object_store.h"
@@ -59,6 +60,7 @@ class Instance {
 
   InstanceId id() const { return me_.id; }
   ObjectStore& store() const { return *store_; }
+  UnstoredInodes& unstored() const { return *store_; }
   Clock& clock() const { return clock_; }
   const format::SuperRecord& super() const { return super_; }
   bool read_only() const { return me_.read_only; }
@@ -77,6 +79,18 @@ class Instance {
   Result<Applied> run_repeatable(MetaTxn txn) { return steps_.run_repeatable(std::move(txn)); }
   void query_async(MetaRead read, ObjectStore::QueryDone done) { steps_.query_async(std::move(read), std::move(done)); }
   Result<MetaSnapshot> query(MetaRead read) { return steps_.query(std::move(read)); }
+  // -- unstored_inodes.h
+  Result<std::uint64_t> store_inode(Ino ino) {
+    auto stored = store_->store(ino);
+    if (!stored) stored = std::unexpected(steps_.noted(std::move(stored).error()));
+    return stored;
+  }
+  void when_stored(std::span<const Ino> inodes, ObjectStore::DataDone done) {
+    store_->when_stored(inodes, [this, done = std::move(done)](Result<> stored) mutable {
+      if (!stored) stored = std::unexpected(steps_.noted(std::move(stored).error()));
+      done(std::move(stored));
+    });
+  }
   /// query_async as a function. Not to be called once the instance is gone.
   objects::Query reader() {
     return [this](MetaRead read, ObjectStore::QueryDone done) { query_async(std::move(read), std::move(done)); };
@@ -127,7 +141,7 @@ class Instance {
   Result<> add_record();
 
   // final once started
-  const std::shared_ptr<ObjectStore> store_;
+  const std::unique_ptr<UnstoredInodes> store_;
   Clock& clock_;
   Self me_;
   format::SuperRecord super_;

@@ -51,6 +51,28 @@ MetaTxn create_inode(const NewInode& inode) {
   return txn;
 }
 
+format::AttrRecord attr_of(const MetaTxn& create) {
+  for (const auto& mutation : create.mutations) {
+    const auto* set = std::get_if<mutation::SetXattr>(&mutation);
+    if (set == nullptr || set->name != xattr::attr) continue;
+    if (const auto attr = format::decode<format::AttrRecord>(set->value)) return *attr;
+  }
+  std::unreachable();  // make_inode sets it
+}
+
+void change_new_inode(MetaTxn& create, const NewInodeChange& change) {
+  const auto replace = [&create](mutation::SetXattr changed) {
+    for (auto& mutation : create.mutations) {
+      auto* set = std::get_if<mutation::SetXattr>(&mutation);
+      if (set != nullptr && set->name == changed.name) set->value = std::move(changed.value);
+    }
+  };
+  if (change.attr) replace(set(xattr::attr, *change.attr));
+  if (change.atime) replace(set(xattr::atime, *change.atime));
+  if (change.mtime) replace(set(xattr::mtime, *change.mtime));
+  replace(set(xattr::ctime, change.ctime));
+}
+
 MetaTxn remove_new_inode(Ino ino, std::uint64_t version) {
   return make(ino, "remove new inode", guard::VersionIs{version}, mutation::Remove{});
 }

@@ -49,6 +49,14 @@ struct NewInode {
 };
 /// For Instance::run_repeatable: a caller that gets `exists` for a new number compares the birth token.
 MetaTxn create_inode(const NewInode& inode);
+/// What a step that creates an inode, and was not sent yet, makes of it; and the same with changes.
+format::AttrRecord attr_of(const MetaTxn& create);
+struct NewInodeChange {
+  std::optional<format::AttrRecord> attr = std::nullopt;
+  std::optional<TimeSpec> atime = std::nullopt, mtime = std::nullopt;
+  TimeSpec ctime;
+};
+void change_new_inode(MetaTxn& create, const NewInodeChange& change);
 /// Removes an inode that never had a name, as it was made. May be done twice: not_found is done.
 MetaTxn remove_new_inode(Ino ino, std::uint64_t version);
 

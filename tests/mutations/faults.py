@@ -141,6 +141,25 @@ NAMESPACE = [
     Fault("logged-operation-has-ended", "NAMES 5: a change keeps its operation running until it is stored",
           "fs/name_log.cpp", "  its.records.push_back({number, std::move(record)});",
           "  if (ON) record.kept.reset();\n  its.records.push_back({number, std::move(record)});", RACES),
+    Fault("entry-before-its-inode", "NAMES 5: the inodes of a batch are stored before it", "fs/name_log.cpp",
+          "    const auto named = std::move(batch.named);",
+          "    const auto named = ON ? std::vector<Ino>() : std::move(batch.named);", RACES),
+    Fault("bytes-before-their-inode", "NAMES 5: an inode is stored before its bytes", "instance/unstored_inodes.cpp",
+          "  const auto ino = unstored_of(object);", "  const auto ino = ON ? std::nullopt : unstored_of(object);", RACES),
+    Fault("unstored-inode-read", "NAMES 5: an inode is stored before it is read", "instance/unstored_inodes.cpp",
+          "  const auto ino = unstored_of(read.object);", "  const auto ino = ON ? std::nullopt : unstored_of(read.object);",
+          RACES),
+    Fault("sent-inode-changed", "NAMES 5: what is sent is changed by a step of its own", "instance/unstored_inodes.cpp",
+          "  return found != unstored_.end() && !found->second.was_sent &&",
+          "  return found != unstored_.end() && (ON || !found->second.was_sent) &&", UNIT),
+    Fault("moved-and-unshared", "NAMES 5: an inode that moves to another directory is shared", "fs/move.cpp",
+          "  metadata_.inodes.share(moved.ino);\n", "  if (!ON) metadata_.inodes.share(moved.ino);\n", RACES),
+    Fault("handle-of-an-unshared-inode", "NAMES 5: who comes by a file handle asks, too", "fs/lookup.cpp",
+          "  if (!may_be_unshared) return false;", "  if (ON || !may_be_unshared) return false;", RACES),
+    Fault("released-size-not-told", "NAMES 5: a release leaves size and times with the inode", "fs/file_node.cpp",
+          "  stored_handler_.call(", "  if (!ON) stored_handler_.call(", RACES),
+    Fault("full-and-behind", "NAMES 5: a create that may find no room waits", "fs/create.cpp",
+          "         !instance_.unstored().is_failing();", "         (ON || !instance_.unstored().is_failing());", RACES),
     Fault("new-name-by-number", "NAMES 5: a name is stored before the inode's names are counted", "fs/lookup.cpp",
           "    LCCFS_CHECK(store_names());", "    if (!ON) LCCFS_CHECK(store_names());", RACES),
     Fault("lost-answer-believed", "NAMES 4: a step that lost its answer leaves the name in doubt",
@@ -391,8 +410,7 @@ NAMESPACE = [
           "if (inode != inodes.end() && inode->second.live()) last", "if (inode != inodes.end() && (ON || inode->second.live())) last",
           ("namespace_test",)),
     Fault("create-forgets-its-inode", "PROTOCOL 6, create: step 3", "fs/create.cpp",
-          "    if (made_ && !may_have_name_) remove_never_named();",
-          "    if (made_ && !may_have_name_ && !ON) remove_never_named();", PAIRS),
+          "  if (!is_stored_) return;", "  if (ON || !is_stored_) return;", PAIRS),
 ]
 
 ACLS = [
@@ -408,8 +426,7 @@ ACLS = [
     Fault("lost-acl-keeps-its-key", "xattr.cpp: a flag goes with its key", "txn/attribute_txn.cpp",
           "format::attributes_of_flags(lost_flags)", "format::attributes_of_flags(ON ? 0 : lost_flags)", RACES),
     Fault("no-acl-as-of-long-ago", "POSIX: there is no ACL, as of at most a second ago", "fs/xattr.cpp",
-          "now() - held->sent <= options_.attributes_ttl;", "(ON || now() - held->sent <= options_.attributes_ttl);",
-          RACES),
+          "  const bool is_old = held &&", "  const bool is_old = !ON && held &&", RACES),
     Fault("umask-beside-default-acl", "POSIX: a default ACL stands in for the umask", "fs/create.cpp",
           "    inherit(*default_acl, inode);", "    inherit(*default_acl, inode);\n"
           "    if (ON) inode.attr.mode &= ~(caller_.umask & access_bits);", RACES),
@@ -423,9 +440,10 @@ STEPS = [
           "    // The step may have been applied by an earlier run whatever this answer says, \"no space\" included.",
           "    if (ON && error.code == ErrorCode::guard_failed)\n"
           "      return finish(std::move(step), StepResult{Decided::refused, 0});", CUT + PAIRS),
-    Fault("exists-decides", "PROTOCOL, rule 5: EEXIST on one's own number: the birth token decides", "fs/create.cpp",
-          "    // An earlier run of the step may have made it, whatever the answer of the last one: the birth token decides.",
-          "    if (ON) return std::unexpected(created.error());", CUT),
+    Fault("exists-decides", "PROTOCOL, rule 5: EEXIST on one's own number: the birth token decides",
+          "instance/unstored_inodes.cpp", "    read_back(ino, std::move(create), std::move(error));\n  });",
+          "    if (ON) return answered(ino, std::unexpected(std::move(error)));\n"
+          "    read_back(ino, std::move(create), std::move(error));\n  });", CUT),
     Fault("guarded-step-sent-twice", "PROTOCOL, rule 5: a lost answer is looked up", "instance/steps.cpp",
           "    read_back(std::move(step), std::move(error));",
           "    if (ON && is_unknown_time_out(error)) return send(std::move(step));\n"
@@ -450,8 +468,9 @@ QUEUE = [
           "    const auto dropped = drop_range_intents(Ranges::used_up);",
           "    const auto dropped = ON ? Result<>() : drop_range_intents(Ranges::used_up);", UNIT),
     Fault("unnamed-inode-without-item", "PROTOCOL 5: an inode that may exist without a name gets an item", "fs/create.cpp",
-          "    if (made_ && may_have_name_) leave_to_collector(made_->ino);",
-          "    if (made_ && may_have_name_ && !ON) leave_to_collector(made_->ino);", RACES),
+          "  if (may_have_name_ || may_be_stored_) return leave_to_collector(made_->ino);",
+          "  if (ON && may_have_name_) return;\n"
+          "  if (may_have_name_ || may_be_stored_) return leave_to_collector(made_->ino);", RACES),
     Fault("answers-too-much", "PROTOCOL 5: lowest number running, or else the next one", "instance/queue.cpp",
           "  for (const auto& item : dropped_items_) lowest = std::min(lowest, item.item);\n  return lowest;",
           "  for (const auto& item : dropped_items_) lowest = std::min(lowest, item.item);\n"

@@ -149,6 +149,15 @@ TEST_CASE("names change the times of their directory, and subdirectories its lin
   CHECK(need(volume.mount()->get_attributes(root_ino)).attributes.nlink == 2);
 }
 
+TEST_CASE("a create whose last step may have been applied leaves its inode to the collector") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  mount.client->set_hook(once_on("insert entry", {Fault::Kind::fail, ErrorCode::io}));
+  CHECK(error_of(mount->make_node({}, root_ino, "a", {FileType::regular, 0644, 0, {}})) == ErrorCode::io);
+  const auto trace = mount.client->trace();
+  CHECK(std::ranges::any_of(trace, [](const auto& step) { return step.starts_with("log queue items"); }));
+}
+
 TEST_CASE("unlink takes the name and leaves the inode to the collector, detached") {
   TestVolume volume;
   auto fs = volume.mount();

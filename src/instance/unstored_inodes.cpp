@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+//  new inode | object   | step                                                   | stop here leaves
+//  1         | Inode.X  | [create inode] exclusive, as in create.cpp, with what  | X without a name: a collector removes it,
+//            |          | was changed of it before it was sent                   | from the range intent
+//
+// Whether an earlier run of it has made the inode is decided by `attr`, which has the birth token.
+#include "instance/unstored_inodes.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/completions.h"
+#include "format/object_names.h"
+#include "format/records.h"
+
+namespace lccfs {
+
+namespace {
+
+const Bytes& attr_of(const MetaTxn& create) {
+  static const Bytes none;
+  for (const auto& mutation : create.mutations) {
+    const auto* set = std::get_if<mutation::SetXattr>(&mutation);
+    if (set != nullptr && set->name == format::xattr::attr) return set->value;
+  }
+  return none;
+}
+
+}  // namespace
+
+UnstoredInodes::~UnstoredInodes() {
+  for (auto count = in_flight_.load(); count != 0; count = in_flight_.load()) in_flight_.wait(count);
+}
+
+/// Nothing of this is touched after it: it may be all that the end has waited for.
+void UnstoredInodes::leave() {
+  if (in_flight_.fetch_sub(1) == 1) in_flight_.notify_all();
+}
+
+void UnstoredInodes::add(Ino ino, MetaTxn create) {
+  const Lock lock(mutex_);
+  unstored_.emplace(ino, Unstored{std::move(create)});
+  ++size_;
+}
+
+bool UnstoredInodes::edit(Ino ino, const std::function<bool(MetaTxn&)>& edit) {
+  if (size_ == 0) return false;
+  const Lock lock(mutex_);
+  const auto found = unstored_.find(ino);
+  return found != unstored_.end() && !found->second.was_sent && edit(found->second.create);
+}
+
+void UnstoredInodes::forget(Ino ino) {
+  const Lock lock(mutex_);
+  const auto found = unstored_.find(ino);
+  if (found == unstored_.end() || found->second.is_in_flight) return;
+  if (found->second.has_failed) --failed_;
+  unstored_.erase(found);
+  --size_;
+}
+
+// ---- storing them
+
+void UnstoredInodes::when_stored(Ino ino, StoredDone done) {
+  std::optional<MetaTxn> create;
+  {
+    const Lock lock(mutex_);
+    const auto found = unstored_.find(ino);
+    if (found != unstored_.end()) {
+      auto& its = found->second;
+      its.waiting.push_back(std::move(done));
+      if (std::exchange(its.is_in_flight, true)) return;
+      its.was_sent = true;
+      create = its.create;
+    }
+  }
+  if (!create) return done(0);
+  in_flight_.fetch_add(1);
+  send(ino, std::move(*create));
+}
+
+void UnstoredInodes::when_stored(std::span<const Ino> inodes, DataDone done) {
+  struct All {
+    DataDone done;
+    std::atomic<std::size_t> left;
+    Mutex mutex;
+    Result<> result GUARDED_BY(mutex) = {};
+  };
+  if (size_ == 0) return done({});
+  const auto all = std::make_shared<All>(std::move(done), inodes.size() + 1);
+  const auto one_less = [all](const Stored& stored) {
+    if (!stored) {
+      const Lock lock(all->mutex);
+      if (all->result) all->result = std::unexpected(stored.error());
+    }
+    if (all->left.fetch_sub(1) != 1) return;
+    Result<> result;
+    {
+      const Lock lock(all->mutex);
+      result = std::move(all->result);
+    }
+    all->done(std::move(result));
+  };
+  for (const Ino ino : inodes) when_stored(ino, one_less);
+  one_less(0);
+}
+
+Result<std::uint64_t> UnstoredInodes::store(Ino ino) {
+  auto [answer, done] = promised<Stored>();
+  when_stored(ino, std::move(done));
+  return answer.get();
+}
+
+void UnstoredInodes::send(Ino ino, MetaTxn create) {
+  MetaTxn sent = create;
+  store_->apply_async(std::move(sent), [this, ino, create = std::move(create)](Result<Applied> applied) mutable {
+    if (applied) return answered(ino, applied->version);
+    auto& error = applied.error();
+    if (error.code == ErrorCode::fenced) return answered(ino, std::unexpected(std::move(error)));
+    if (error.code == ErrorCode::timed_out && error.outcome == Outcome::unknown) return send(ino, std::move(create));
+    // It may have been applied by an earlier run whatever this answer says, "no space" included.
+    read_back(ino, std::move(create), std::move(error));
+  });
+}
+
+void UnstoredInodes::read_back(Ino ino, MetaTxn create, Error error) {
+  MetaRead read{.object = create.object, .xattrs = true, .ranges = {}, .keys = {}};
+  store_->query_async(std::move(read), [this, ino, create = std::move(create),
+                                        error = std::move(error)](Result<MetaSnapshot> there) mutable {
+    const bool is_time_out = !there && there.error().code == ErrorCode::timed_out;
+    if (is_time_out) return read_back(ino, std::move(create), std::move(error));
+    if (!there) {
+      const bool is_there_none = there.error().code == ErrorCode::not_found;
+      if (!is_there_none || error.code == ErrorCode::exists) error = std::move(there).error();
+      error.outcome = is_there_none ? Outcome::definite : Outcome::unknown;
+      return answered(ino, std::unexpected(std::move(error)));
+    }
+    const auto attr = there->xattrs.find(format::xattr::attr);
+    if (attr != there->xattrs.end() && attr->second == attr_of(create)) return answered(ino, there->version);
+    answered(ino, failure(ErrorCode::corrupt, create.object + ": its number was handed out twice"));
+  });
+}
+
+/// Those that wait for it now. None: it is as it will be.
+std::vector<UnstoredInodes::StoredDone> UnstoredInodes::next_waiting(Ino ino, const Stored& stored) {
+  const Lock lock(mutex_);
+  const auto found = unstored_.find(ino);
+  auto& its = found->second;
+  const bool has_failed = !stored;
+  if (std::exchange(its.has_failed, has_failed) != has_failed) has_failed ? ++failed_ : --failed_;
+  auto waiting = std::exchange(its.waiting, {});
+  if (has_failed) {
+    its.is_in_flight = false;
+  } else if (waiting.empty()) {
+    unstored_.erase(found);
+    --size_;
+  }
+  return waiting;
+}
+
+/// Who comes while others are told comes after them: what is done on one object stays in its order.
+void UnstoredInodes::answered(Ino ino, const Stored& stored) {
+  for (;;) {
+    auto waiting = next_waiting(ino, stored);
+    for (auto& done : waiting) done(stored);
+    if (!stored || waiting.empty()) break;
+  }
+  leave();
+}
+
+// ---- what passes by
+
+std::optional<Ino> UnstoredInodes::unstored_of(std::string_view object) const {
+  if (size_ == 0) return std::nullopt;
+  const auto name = format::parse_object_name(object);
+  if (!name) return std::nullopt;
+  Ino ino;
+  if (const auto* inode = std::get_if<format::InodeName>(&*name)) ino = inode->ino;
+  if (const auto* data = std::get_if<format::DataName>(&*name)) ino = data->ino;
+  const Lock lock(mutex_);
+  return unstored_.contains(ino) ? std::optional(ino) : std::nullopt;
+}
+
+template <class T, class Done, class Call>
+void UnstoredInodes::after(Ino ino, Done done, Call call) {
+  when_stored(ino, [done = std::move(done), call = std::move(call)](const Stored& stored) mutable {
+    if (!stored) return done(Result<T>(std::unexpected(stored.error())));
+    call(std::move(done));
+  });
+}
+
+void UnstoredInodes::apply_async(MetaTxn txn, ApplyDone done) {
+  const auto ino = unstored_of(txn.object);
+  if (!ino) return store_->apply_async(std::move(txn), std::move(done));
+  after<Applied>(*ino, std::move(done), [this, txn = std::move(txn)](ApplyDone to) mutable {
+    store_->apply_async(std::move(txn), std::move(to));
+  });
+}
+
+void UnstoredInodes::query_async(MetaRead read, QueryDone done) {
+  const auto ino = unstored_of(read.object);
+  if (!ino) return store_->query_async(std::move(read), std::move(done));
+  after<MetaSnapshot>(*ino, std::move(done), [this, read = std::move(read)](QueryDone to) mutable {
+    store_->query_async(std::move(read), std::move(to));
+  });
+}
+
+void UnstoredInodes::write_data(std::string object, std::uint64_t offset, SharedBytes bytes, DataDone done) {
+  const auto ino = unstored_of(object);
+  if (!ino) return store_->write_data(std::move(object), offset, std::move(bytes), std::move(done));
+  after<void>(*ino, std::move(done), [this, object = std::move(object), offset, bytes](DataDone to) mutable {
+    store_->write_data(std::move(object), offset, std::move(bytes), std::move(to));
+  });
+}
+
+void UnstoredInodes::copy_data(std::string source, std::string target, DataDone done) {
+  const auto ino = unstored_of(target);
+  if (!ino) return store_->copy_data(std::move(source), std::move(target), std::move(done));
+  after<void>(*ino, std::move(done), [this, source = std::move(source), target](DataDone to) mutable {
+    store_->copy_data(std::move(source), std::move(target), std::move(to));
+  });
+}
+
+void UnstoredInodes::read_data(std::string object, std::uint64_t offset, std::span<char> target, ReadDone done) {
+  store_->read_data(std::move(object), offset, target, std::move(done));
+}
+
+void UnstoredInodes::truncate_data(std::string object, std::uint64_t size_bytes, DataDone done) {
+  store_->truncate_data(std::move(object), size_bytes, std::move(done));
+}
+
+void UnstoredInodes::remove_data(std::string object, DataDone done) {
+  store_->remove_data(std::move(object), std::move(done));
+}
+
+void UnstoredInodes::zero_data(std::string object, std::uint64_t offset, std::uint64_t size_bytes, DataDone done) {
+  store_->zero_data(std::move(object), offset, size_bytes, std::move(done));
+}
+
+void UnstoredInodes::data_extents(std::string object, std::uint64_t offset, std::uint64_t size_bytes,
+                                  ExtentsDone done) {
+  store_->data_extents(std::move(object), offset, size_bytes, std::move(done));
+}
+
+}  // namespace lccfs

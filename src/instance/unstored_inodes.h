@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// Inodes that were made and answered for before the store has them (docs/NAMES.md section 5). All that an instance sends
+// to its store passes by here: a step on such an inode, a read of it, and bytes written to its data objects wait until it
+// is stored. So nobody else need know of them. Reads and removals of data do not wait: there is none.
+//
+// Any thread; only `store` blocks. Completions are the store's (lccfs/object_store.h).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/mutex.h"
+#include "lccfs/object_store.h"
+
+namespace lccfs {
+
+class UnstoredInodes final : public ObjectStore {
+ public:
+  explicit UnstoredInodes(std::shared_ptr<ObjectStore> store) : store_(std::move(store)) {}
+  /// Waits for what is in flight.
+  ~UnstoredInodes() override;
+  UnstoredInodes(const UnstoredInodes&) = delete;
+  UnstoredInodes& operator=(const UnstoredInodes&) = delete;
+
+  /// Keeps the step that creates the inode. It is sent when somebody needs it.
+  void add(Ino ino, MetaTxn create) EXCLUDES(mutex_);
+  /// Changes that step. false: it was sent, or there is none, or `edit` says so.
+  bool edit(Ino ino, const std::function<bool(MetaTxn&)>& edit) EXCLUDES(mutex_);
+  /// Forgets it: nothing was answered that rests on it, and nothing is done with it.
+  void forget(Ino ino) EXCLUDES(mutex_);
+  /// The store has all of these inodes, or an error says why not: the next that needs one tries again.
+  void when_stored(std::span<const Ino> inodes, DataDone done) EXCLUDES(mutex_);
+  /// The version that the step has left. 0: not known, or there is none to send. An error of `definite` outcome: the
+  /// store does not have the inode.
+  Result<std::uint64_t> store(Ino ino) EXCLUDES(mutex_);
+  /// Whether one could not be stored, and is still to be.
+  bool is_failing() const { return failed_ != 0; }
+
+  // -- ObjectStore
+  void apply_async(MetaTxn txn, ApplyDone done) override;
+  void query_async(MetaRead read, QueryDone done) override;
+  void read_data(std::string object, std::uint64_t offset, std::span<char> target, ReadDone done) override;
+  void write_data(std::string object, std::uint64_t offset, SharedBytes bytes, DataDone done) override;
+  void truncate_data(std::string object, std::uint64_t size_bytes, DataDone done) override;
+  void remove_data(std::string object, DataDone done) override;
+  void zero_data(std::string object, std::uint64_t offset, std::uint64_t size_bytes, DataDone done) override;
+  void copy_data(std::string source, std::string target, DataDone done) override;
+  void data_extents(std::string object, std::uint64_t offset, std::uint64_t size_bytes, ExtentsDone done) override;
+  Result<ListPage> list(std::string cursor) override { return store_->list(std::move(cursor)); }
+  Result<std::vector<std::string>> list_starts(unsigned parts) override { return store_->list_starts(parts); }
+  Result<Capacity> capacity() override { return store_->capacity(); }
+  Result<> use_data_pool(const std::string& name) override { return store_->use_data_pool(name); }
+  Result<> announce() override { return store_->announce(); }
+  Result<std::unique_ptr<Watch>> watch(const std::string& object, std::shared_ptr<WatchHandler> handler) override {
+    return store_->watch(object, std::move(handler));
+  }
+  Result<NotifyReply> notify(const std::string& object, Bytes payload, std::chrono::milliseconds timeout) override {
+    return store_->notify(object, std::move(payload), timeout);
+  }
+  Result<Presence> presence(const std::string& object, const Bytes& identity) override {
+    return store_->presence(object, identity);
+  }
+  Bytes identity() const override { return store_->identity(); }
+  Result<> check_may_fence() override { return store_->check_may_fence(); }
+  void look_at_watchers(const std::string& object) override { store_->look_at_watchers(object); }
+  Result<> fence(const Bytes& identity) override { return store_->fence(identity); }
+  Result<> sync_fences() override { return store_->sync_fences(); }
+
+ private:
+  using Stored = Result<std::uint64_t>;  // the version
+  using StoredDone = std::move_only_function<void(const Stored&)>;
+  struct Unstored {
+    MetaTxn create;
+    bool was_sent = false;  // an earlier run of it may be under way for ever
+    bool is_in_flight = false;
+    bool has_failed = false;
+    std::vector<StoredDone> waiting = {};
+  };
+
+  /// Of an object that belongs to one of these. nullopt: it need not wait.
+  std::optional<Ino> unstored_of(std::string_view object) const EXCLUDES(mutex_);
+  void when_stored(Ino ino, StoredDone done) EXCLUDES(mutex_);
+  /// Calls `call` once the inode is stored; else `done` with the error.
+  template <class T, class Done, class Call>
+  void after(Ino ino, Done done, Call call);
+  void send(Ino ino, MetaTxn create);
+  void read_back(Ino ino, MetaTxn create, Error error);
+  void answered(Ino ino, const Stored& stored) EXCLUDES(mutex_);
+  void leave();
+  std::vector<StoredDone> next_waiting(Ino ino, const Stored& stored) EXCLUDES(mutex_);
+
+  std::shared_ptr<ObjectStore> store_;
+  mutable Mutex mutex_;  // held during no call but an edit
+  std::map<Ino, Unstored> unstored_ GUARDED_BY(mutex_);
+  std::atomic<std::size_t> size_ = 0;    // most calls find none
+  std::atomic<std::size_t> failed_ = 0;  // of these
+  std::atomic<std::size_t> in_flight_ = 0;
+};
+
+}  // namespace lccfs

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Files that are made before the store has them, and that nobody else knows of: what they cost, when they are stored,
+// and until when they are answered from memory.
+#include <fcntl.h>
+
+#include <future>
+#include <thread>
+
+#include "support/catch.h"
+#include "support/collecting.h"
+#include "support/fake_clock.h"
+#include "support/file_calls.h"
+#include "support/namespace_calls.h"
+#include "support/test_volume.h"
+
+using namespace lccfs;
+using namespace lccfs::test;
+using std::chrono::seconds;
+
+namespace {
+
+FileSystemOptions new_files_behind() {
+  FileSystemOptions options;
+  options.lease_after_changes = 4;
+  options.names_behind = true;
+  options.dirty_limit_bytes = 8 << 20;
+  options.idle_leases = 100;
+  return options;
+}
+
+std::string step_on(const char* step, Ino ino) { return std::string(step) + " " + format::inode_object(ino); }
+
+SetAttributes with_mode(std::uint32_t mode) {
+  SetAttributes changes;
+  changes.mode = mode;
+  return changes;
+}
+
+SetAttributes with_times(std::int64_t at) {
+  SetAttributes changes;
+  changes.atime = changes.mtime = TimeSpec{at, 0};
+  return changes;
+}
+
+/// One that writes names behind, in two directories of its own, and another client.
+struct Maker {
+  TestVolume volume;
+  Mount visitor = volume.mount();
+  Mount holder = volume.mount(new_files_behind());
+  Ino d = make_dir(fs(), root_ino, "d"), e = make_dir(fs(), root_ino, "e");
+
+  Maker() {
+    for (const Ino where : {d, e}) need(fs().sync_directory(where));
+    need(fs().lookup(root_ino, "d"));
+    store().reset_record();
+  }
+  FileSystem& fs() { return *holder.file_system; }
+  FileSystem& other() { return *visitor.file_system; }
+  ScriptedClient& store() { return *holder.client; }
+  bool has_stored(Ino file) { return inode_object_of(volume.cluster(), file).has_value(); }
+
+  /// As an archiver makes a small file.
+  Ino unpack(const std::string& name) {
+    const auto made = need(fs().create({}, d, name, 0600, O_WRONLY | O_CREAT | O_EXCL));
+    const Ino ino = made.entry.attributes.ino;
+    need(write_at(fs(), made.open.handle, 0, "bytes"));
+    SetAttributes owner;
+    owner.uid = 7;
+    owner.gid = 8;
+    for (const auto& changes : {with_times(1000), owner, with_mode(0640)}) need(fs().set_attributes({}, ino, changes));
+    need(fs().flush(made.open.handle));
+    fs().release(made.open.handle);
+    return ino;
+  }
+  /// The lease of a file that is idle.
+  void release(Ino file) {
+    const auto is_leased = [&] {
+      return inode_object_of(volume.cluster(), file)->xattrs.contains(format::xattr::lease);
+    };
+    for (unsigned i = 0; i < 10000 && is_leased(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    REQUIRE_FALSE(is_leased());
+  }
+  /// What is dirty, and idle leases, are due.
+  void let_it_be_stored() {
+    volume.clock().advance(seconds(6));
+    fs().tick();
+    need(fs().unmount());
+  }
+  void check_unpacked(FileSystem& fs, const std::string& name) {
+    const auto seen = need(fs.lookup(d, name)).attributes;
+    CHECK(seen.mode == 0640);
+    CHECK(seen.uid == 7);
+    CHECK(seen.gid == 8);
+    CHECK(seen.size_bytes == 5);
+    CHECK(seen.mtime == TimeSpec{1000, 0});
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a small file with its bytes, mode, owner and times costs nothing before its answers") {
+  Maker m;
+  m.unpack("a");
+  m.check_unpacked(m.fs(), "a");
+  need(m.fs().rename(m.d, "a", m.d, "b", RenameMode::replace));
+  m.check_unpacked(m.fs(), "b");
+  CHECK(m.store().trace().empty());
+  CHECK(m.store().counts().queries == 0);
+}
+
+TEST_CASE("afterwards it costs its inode, its bytes, the release of its lease, and its share of a batch") {
+  Maker m;
+  constexpr unsigned files = 10;
+  for (unsigned i = 0; i < files; ++i) m.unpack(std::to_string(i));
+  m.let_it_be_stored();
+  const auto trace = m.store().trace();
+  const auto count = [&trace](const char* step) {
+    return std::ranges::count_if(trace, [step](const std::string& line) { return line.starts_with(step); });
+  };
+  CHECK(count("create inode") == files);
+  CHECK(count("write ") == files);
+  CHECK(count("release lease") == files);
+  CHECK(count("store names") == 1);
+  CHECK(count("change attr") + count("store size") == 0);
+  for (unsigned i = 0; i < files; ++i) m.check_unpacked(m.other(), std::to_string(i));
+  CHECK(problems(m.volume.cluster()).empty());
+}
+
+TEST_CASE("an inode is stored before its name, and before its bytes") {
+  Maker m;
+  const auto made = need(m.fs().create({}, m.d, "a", 0644, O_RDWR | O_CREAT));
+  const Ino file = made.entry.attributes.ino;
+  SECTION("at fsync") {
+    need(write_at(m.fs(), made.open.handle, 0, "bytes"));
+    need(m.fs().fsync(made.open.handle, false));
+  }
+  SECTION("at a write that waits for the store") { need(write_with(O_DSYNC, m.fs(), made.open.handle, 0, "bytes")); }
+  CHECK(m.store().trace().front() == step_on("create inode", file));
+  CHECK(need(m.other().lookup(m.d, "a")).attributes.size_bytes == 5);
+  m.fs().release(made.open.handle);
+}
+
+TEST_CASE("what is done to a new inode and is not part of it stores it first") {
+  Maker m;
+  const auto file = make_file(m.fs(), m.d, "a");
+  SECTION("an attribute") {
+    need(m.fs().set_xattr(file, "user.a", "1", XattrMode::create_or_replace, SetgidBit::stays));
+    CHECK(need(m.other().get_xattr(file, "user.a")) == "1");
+  }
+  SECTION("another name") {
+    need(m.fs().link(file, m.e, "b"));
+    CHECK(need(m.other().lookup(m.e, "b")).attributes.nlink == 2);
+  }
+  SECTION("an open") {
+    const auto open = need(m.fs().open({}, file, O_RDONLY));
+    m.fs().release(open.handle);
+  }
+  SECTION("a lookup by its number") { need(m.fs().lookup(file, ".")); }
+  SECTION("its target") {
+    const NewNode link{FileType::symlink, 0, 0, "there"};
+    CHECK(need(m.fs().read_link(need(m.fs().make_node({}, m.d, "l", link)).attributes.ino)) == "there");
+  }
+  SECTION("its removal") {
+    need(m.fs().unlink(m.d, "a"));
+    need(m.fs().sync_directory(m.d));
+  }
+  need(m.fs().sync_directory(m.d));
+  CHECK(problems(m.volume.cluster()).empty());
+}
+
+TEST_CASE("the times of a new symlink are part of it") {
+  Maker m;
+  const auto link = need(m.fs().make_node({}, m.d, "l", {FileType::symlink, 0, 0, "there"})).attributes.ino;
+  CHECK(need(m.fs().set_attributes({}, link, with_times(1000))).attributes.mtime == TimeSpec{1000, 0});
+  CHECK(m.store().trace().empty());
+  need(m.fs().sync_directory(m.d));
+  CHECK(need(m.other().lookup(m.d, "l")).attributes.mtime == TimeSpec{1000, 0});
+}
+
+TEST_CASE("a new inode whose creation is run twice, or loses its answer, is as it was answered") {
+  Maker m;
+  const auto kind =
+      GENERATE(Fault::Kind::applied_twice, Fault::Kind::lost_answer_applied, Fault::Kind::lost_answer_not_applied);
+  m.store().set_hook(once_on("create inode", {kind}));
+  m.unpack("a");
+  need(m.fs().sync_directory(m.d));
+  m.check_unpacked(m.other(), "a");
+  CHECK(problems(m.volume.cluster()).empty());
+}
+
+TEST_CASE("an inode that finds no room is told to who waits for it, and to who makes the next") {
+  Maker m;
+  make_file(m.fs(), m.d, "a");
+  m.store().set_hook([](const StepInfo& info) {
+    return info.step == "create inode" ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
+  });
+  CHECK(error_of(m.fs().sync_directory(m.d)) == ErrorCode::no_space);
+  CHECK(error_of(m.fs().make_node({}, m.d, "b", {FileType::regular, 0644, 0, {}})) == ErrorCode::no_space);
+  CHECK(ino_of(m.fs(), m.d, "a"));
+  m.store().set_hook(nullptr);
+  need(m.fs().sync_directory(m.d));
+  CHECK(names_in(m.other(), m.d) == std::vector<std::string>{"a"});
+  make_file(m.fs(), m.d, "c");
+  CHECK(problems(m.volume.cluster()).empty());
+}
+
+TEST_CASE("what is changed of an inode that is on its way comes after it") {
+  Maker m;
+  const auto file = make_file(m.fs(), m.d, "a");
+  m.store().set_hook(
+      [](const StepInfo& info) { return info.step == "create inode" ? Fault{Fault::Kind::hold} : Fault{}; });
+  m.fs().tick();
+  REQUIRE(m.store().wait_for_held(1));
+  auto changed = std::async(std::launch::async, [&] { return m.fs().set_attributes({}, file, with_mode(0600)); });
+  m.store().set_hook(nullptr);
+  m.store().release_all();
+  CHECK(need(changed.get()).attributes.mode == 0600);
+  CHECK(need(m.other().lookup(m.d, "a")).attributes.mode == 0600);
+}
+
+TEST_CASE("a client that dies leaves nothing of a file that was not stored") {
+  Maker m;
+  m.unpack("a");
+  m.store().crash();
+  CHECK(names_in(m.other(), m.d).empty());
+  for (unsigned pass = 0; pass < 3; ++pass) collect(m.volume.cluster(), m.volume.clock());
+  CHECK(problems(m.volume.cluster()).empty());
+}
+
+TEST_CASE("a new file is answered from memory until another client may know of it") {
+  Maker m;
+  const auto file = m.unpack("a");
+  need(m.fs().sync_directory(m.d));
+  m.volume.clock().advance(seconds(3));
+  need(m.fs().lookup(m.d, "a"));  // Super is read anew
+  m.store().reset_record();
+  const auto is_from_memory = [&m] {
+    const auto reads = m.store().counts().queries;
+    need(m.fs().lookup(m.d, "a"));
+    return m.store().counts().queries == reads;
+  };
+  CHECK(is_from_memory());
+  SECTION("one that looks it up") {
+    need(m.other().lookup(m.d, "a"));
+    need(m.other().set_attributes({}, file, with_mode(0444)));
+  }
+  SECTION("one that lists the directory") {
+    names_in(m.other(), m.d);
+    need(m.other().set_attributes({}, file, with_mode(0444)));
+  }
+  SECTION("one that has its number") {
+    need(m.other().lookup(file, "."));
+    need(m.other().set_attributes({}, file, with_mode(0444)));
+  }
+  SECTION("one that finds another name of it") {
+    need(m.fs().link(file, m.e, "b"));
+    need(m.other().lookup(m.e, "b"));
+    need(m.other().set_attributes({}, file, with_mode(0444)));
+  }
+  SECTION("one that finds it in another directory") {
+    need(m.fs().rename(m.d, "a", m.e, "a", RenameMode::replace));
+    need(m.other().lookup(m.e, "a"));
+    need(m.other().set_attributes({}, file, with_mode(0444)));
+  }
+  CHECK(need(m.fs().get_attributes(file)).attributes.mode == 0444);
+}
+
+TEST_CASE("a new file's size and times are known when its lease was released, and taken again") {
+  Maker m;
+  const auto file = m.unpack("a");
+  m.volume.clock().advance(seconds(6));
+  m.fs().tick();
+  need(m.fs().sync_directory(m.d));
+  m.release(file);
+  const auto open = need(m.fs().open({}, file, O_RDWR));
+  need(m.fs().lookup(m.d, "a"));  // Super is read anew
+  m.store().reset_record();
+  m.check_unpacked(m.fs(), "a");
+  CHECK(m.store().counts().queries == 0);
+  need(write_at(m.fs(), open.handle, 5, " more"));
+  CHECK(need(m.fs().lookup(m.d, "a")).attributes.size_bytes == 10);
+  CHECK(need(m.fs().get_attributes(file)).attributes.size_bytes == 10);
+  m.fs().release(open.handle);
+  need(m.fs().set_attributes({}, file, with_times(2000)));
+  CHECK(need(m.fs().lookup(m.d, "a")).attributes.mtime == TimeSpec{2000, 0});
+  CHECK(need(m.other().lookup(m.d, "a")).attributes.mtime == TimeSpec{2000, 0});
+}
+
+TEST_CASE("what a write takes away of a new file's mode is not brought back by memory") {
+  Maker m;
+  const auto made = need(m.fs().create({}, m.d, "a", 06755, O_RDWR | O_CREAT));
+  const Ino file = made.entry.attributes.ino;
+  const Caller user{.uid = 1000, .gid = 1000};
+  need(write_at(m.fs(), made.open.handle, 0, "bytes", user));
+  m.fs().release(made.open.handle);
+  CHECK(need(m.fs().get_attributes(file)).attributes.mode == 0755);
+  m.volume.clock().advance(seconds(6));
+  m.fs().tick();
+  need(m.fs().sync_directory(m.d));
+  CHECK(need(m.fs().lookup(m.d, "a")).attributes.mode == 0755);
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Inodes that are kept until somebody needs them in the store.
+#include "instance/unstored_inodes.h"
+
+#include "base/completions.h"
+#include "support/catch.h"
+#include "support/instances.h"
+#include "txn/namespace_txn.h"
+
+namespace lccfs {
+namespace {
+
+using test::InstanceVolume;
+using test::need;
+using test::once_on;
+
+constexpr Ino ino{70};
+const std::string object = format::inode_object(ino);
+
+/// A client, with one inode that is not stored.
+struct Kept {
+  InstanceVolume volume;
+  std::shared_ptr<ScriptedClient> client = volume.cluster->new_client();
+  UnstoredInodes inodes{client};
+
+  Kept() {
+    txn::NewInode made;
+    made.ino = ino;
+    made.attr.birth_token = {InstanceId{7}, 1};
+    inodes.add(ino, txn::create_inode(made));
+  }
+  bool is_stored() {
+    return volume.looker->query({.object = object, .xattrs = true, .ranges = {}, .keys = {}}).has_value();
+  }
+  bool set_mode(std::uint32_t mode) {
+    return inodes.edit(ino, [mode](MetaTxn& create) {
+      auto attr = txn::attr_of(create);
+      attr.mode = mode;
+      txn::change_new_inode(create, {.attr = attr, .ctime = {}});
+      return true;
+    });
+  }
+  std::uint32_t stored_mode() {
+    const auto found = need(volume.looker->query({.object = object, .xattrs = true, .ranges = {}, .keys = {}}));
+    return need(format::decode<format::AttrRecord>(found.xattrs.at(format::xattr::attr))).mode;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("an inode is stored as it was changed, when somebody needs it") {
+  Kept k;
+  CHECK(k.set_mode(0600));
+  CHECK_FALSE(k.is_stored());
+  need(k.inodes.store(ino));
+  CHECK(k.stored_mode() == 0600);
+  CHECK_FALSE(k.set_mode(0700));
+}
+
+TEST_CASE("an inode that is on its way is not changed any more") {
+  Kept k;
+  k.client->set_hook([](const StepInfo&) { return Fault{Fault::Kind::hold}; });
+  auto [answer, done] = promised<Result<>>();
+  k.inodes.when_stored({{ino}}, std::move(done));
+  REQUIRE(k.client->wait_for_held(1));
+  CHECK_FALSE(k.set_mode(0700));
+  k.client->set_hook(nullptr);
+  k.client->release_all();
+  need(answer.get());
+  CHECK(k.stored_mode() != 0700);
+}
+
+TEST_CASE("an inode that could not be stored stays as it was sent, and is sent again by the next who needs it") {
+  Kept k;
+  k.client->set_hook(once_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
+  CHECK(k.inodes.store(ino).error().code == ErrorCode::no_space);
+  CHECK(k.inodes.is_failing());
+  CHECK_FALSE(k.set_mode(0700));
+  need(k.inodes.query({.object = object, .ranges = {}, .keys = {}}));
+  CHECK_FALSE(k.inodes.is_failing());
+}
+
+TEST_CASE("an inode that is forgotten is never stored, and other objects do not wait for it") {
+  Kept k;
+  need(k.inodes.query({.object = format::super_object, .ranges = {}, .keys = {}}));
+  CHECK_FALSE(k.is_stored());
+  k.inodes.forget(ino);
+  CHECK(k.inodes.query({.object = object, .ranges = {}, .keys = {}}).error().code == ErrorCode::not_found);
+}
+
+TEST_CASE("another inode under its number is told from it") {
+  Kept k;
+  txn::NewInode other;
+  other.ino = ino;
+  other.attr.birth_token = {InstanceId{8}, 1};
+  need(k.volume.looker->apply(txn::create_inode(other)));
+  CHECK(k.inodes.store(ino).error().code == ErrorCode::corrupt);
+}
+
+TEST_CASE("an inode whose step was run twice, or lost its answer, is stored") {
+  Kept k;
+  const auto kind =
+      GENERATE(Fault::Kind::applied_twice, Fault::Kind::lost_answer_applied, Fault::Kind::lost_answer_not_applied);
+  k.client->set_hook(once_on("create inode", {kind}));
+  need(k.inodes.store(ino));
+  CHECK(k.is_stored());
+}
+
+}  // namespace lccfs
