@@ -14,6 +14,8 @@
 //  3 | Inode.X    | [take back link] only if 2 was refused: nlink - 1, remove  | as after 0
 //    |            | that back-pointer                                          |
 //
+// The count comes before the name: where it is too low, a file with a name looks removed (docs/COUNTEREXAMPLES.md C34).
+//
 // While the link runs, and as long as X may point to P without a name there, no collector removes P: it asks this
 // client first (docs/PROTOCOL.md section 5). After 1, X cannot die either, even if it loses its other names: the
 // back-pointer is not retired before this operation is.
