@@ -35,7 +35,7 @@ struct ListingPage {
 struct DirectoryHandle {
   explicit DirectoryHandle(Ino directory) : ino(directory) {}
   const Ino ino;
-  Mutex mutex;  // held while a page is read: one at a time for one handle
+  Mutex mutex;  // held while a page is read, and a client in its way is asked: one at a time for one handle
   bool listed GUARDED_BY(mutex) = false;
   ListingPage page GUARDED_BY(mutex);
 };

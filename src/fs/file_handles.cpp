@@ -15,6 +15,9 @@
 //                 |          |                                                     | has no answer yet
 //  1              | Inode.X  | store what is dirty (file_node.cpp): size, believed | the same
 //                 |          | bits and, except for fdatasync, times               |
+//  2              | Inode.P  | names=behind, and the name that X was given last is | the same
+//                 |          | not stored: [store names] (name_log.cpp): that      |
+//                 |          | name, and what was answered before it in P          |
 //
 //  flush, release | object   | step                                                | stop here leaves
 //  0              | Data.X.* | write out what is buffered                          | what no fsync covered is lost

@@ -3,16 +3,18 @@
 // link (X, P, name): 3 writes and the read of the answer, one after the other.
 //
 //  # | object     | step                                                       | stop here leaves
-//  0 | Data.X.*,  | only if an instance holds the lease of X, and answers      | an X of which more is stored
+//  W | Data.X.*,  | only if an instance holds the lease of X, and answers      | an X of which more is stored
 //    | Inode.X    | within seconds: it writes out what is buffered, and stores |
 //    |            | the size (file_node.cpp)                                   |
 //  0 | Session.me | [log queue items] inode item X                             | an item that finds nothing to do
 //  1 | Inode.X    | [add link] guard live, attr as read, and the lease absent  | nlink and back-pointers too many: a
-//    |            | if 0 found none; nlink + 1, ctime; back-pointer (P, token) | collector corrects both, from the item
+//    |            | if W found none; nlink + 1, ctime; back-pointer (P, token) | collector corrects both, from the item
 //  2 | Inode.P    | [insert entry] guard open(P), the name absent; set both    | COMMIT
 //    |            | keys; times                                                |
 //  3 | Inode.X    | [take back link] only if 2 was refused: nlink - 1, remove  | as after 0
 //    |            | that back-pointer                                          |
+//
+// The count comes before the name: where it is too low, a file with a name looks removed (docs/COUNTEREXAMPLES.md C34).
 //
 // While the link runs, and as long as X may point to P without a name there, no collector removes P: it asks this
 // client first (docs/PROTOCOL.md section 5). After 1, X cannot die either, even if it loses its other names: the

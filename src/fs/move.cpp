@@ -4,7 +4,7 @@
 // answer. X is a directory: 2 more, and 1 more for Y.
 //
 //  # | object     | step                                                    | stop here leaves
-//  0 | Data.X.*,  | only if a file Y is replaced: write out what is         | the old names, and an X of which more is
+//  W | Data.X.*,  | only if a file Y is replaced: write out what is         | the old names, and an X of which more is
 //    | Inode.X    | buffered of X, and its size, as in rename.cpp           | stored
 //  0 | Session.me | [log queue items] item X, directory items P1 and P2     | items that find nothing to do: a
 //    |            | where none is relied on, in one write                   | collector drops them

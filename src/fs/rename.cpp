@@ -3,7 +3,7 @@
 // rename inside one directory (P, old -> X, new -> Y or nothing): 1 write.
 //
 //  # | object     | step                                                    | stop here leaves
-//  0 | Data.X.*,  | a file X that replaces a file: write out what is        | the old names, and an X of which more is
+//  W | Data.X.*,  | a file X that replaces a file: write out what is        | the old names, and an X of which more is
 //    | Inode.X    | buffered, and its size (file_node.cpp): after a crash   | stored
 //    |            | the new name has all that X had                         |
 //  0 | Session.me | [log queue items] only if Y is replaced: directory item | items that find nothing to do: a
@@ -18,10 +18,12 @@
 //  2'| Inode.P    | RENAME_EXCHANGE: [exchange entries], the same guards    | COMMIT, and nothing else is left
 //  3 | Inode.Y    | a file Y: [change attr] as in unlink; a directory Y:    | as in unlink; a directory: as after 2
 //    |            | dead, left to recount                                   |
-//  - | Inode.X    | [set ctime], not waited for; exchange: of both inodes   | an old ctime, which stays
+//  - | Inode.X    | [set ctime], not waited for; exchange: of both inodes   | an old ctime, which stays. Where 2 comes
+//    |            |                                                         | behind the answer, this may come first:
+//    |            |                                                         | the old name, with the new ctime
 //
 // Where names are written behind (docs/NAMES.md section 5), and nothing is replaced, or a file that needs no step 3, the
-// answer comes after 0, and 2 is part of a batch (name_log.cpp). No exchange.
+// answer comes after W and 0, and 2 is part of a batch (name_log.cpp). No exchange.
 //
 // 2 not applied, and Y a directory: the seal is taken back, as in rmdir. The same inode under both names: no step,
 // success if one read shows both. Every entry written carries t.
