@@ -34,6 +34,12 @@ format::AttrRecord without_what_is_taken(format::AttrRecord attr, const Caller& 
   return attr;
 }
 
+void set_times_of(Inode& view, const txn::AttributeChange& times) {
+  view.atime = times.atime.value_or(view.atime);
+  view.mtime = times.mtime.value_or(view.mtime);
+  view.ctime = times.ctime;
+}
+
 }  // namespace
 
 /// A directory that was removed while it is open has no links, also before a collector has marked it.
@@ -80,6 +86,25 @@ Result<AttributesReply> Namespace::get_attributes(Ino ino) {
   return reply_for(view);
 }
 
+/// Of a directory that is held here, behind the answer. nullopt inside: an access ACL has to follow. false: step by step.
+Result<bool> Namespace::change_directory_behind(const Inode& known, const EditAttr& change) {
+  if (!known.is_directory()) return false;
+  Result<> allowed;
+  const auto time = wall_time();
+  const auto edit = [&](Inode& view) -> std::optional<MetaTxn> {
+    if ((view.attr.flags & format::attr_flag::access_acl) != 0) return std::nullopt;
+    allowed = change(view.attr);
+    if (!allowed) return std::nullopt;
+    auto step = txn::change_attr(view.ino, {view.attr_raw, view.attr}, time, 0, std::nullopt);
+    view.attr_raw = encode(view.attr);
+    view.ctime = time;
+    return step;
+  };
+  LCCFS_TRY(const bool is_behind, metadata_.change_directory_behind(known.ino, edit, keep_behind(known.ino)));
+  LCCFS_CHECK(allowed);
+  return is_behind;
+}
+
 Result<> Namespace::set_mode_and_owner(const Caller& caller, const Inode& known, const SetAttributes& changes) {
   const bool changes_none = !changes.mode && !changes.uid && !changes.gid;
   if (changes_none && without_what_is_taken(known.attr, caller, changes) == known.attr) return {};
@@ -90,6 +115,8 @@ Result<> Namespace::set_mode_and_owner(const Caller& caller, const Inode& known,
     attr.gid = changes.gid.value_or(attr.gid);
     return {};
   };
+  LCCFS_TRY(const bool is_behind, change_directory_behind(known, change));
+  if (is_behind) return {};
   LCCFS_TRY(const auto changed, or_stale(change_attr_of(known.ino, change, &known)));
   attr_changed(changed);
   return {};
@@ -115,7 +142,7 @@ Result<std::optional<Inode>> Namespace::change_unstored(const Inode& known, cons
 }
 
 Result<Inode> Namespace::change_attr_of(Ino ino, const EditAttr& change, const Inode* known) {
-  if (known != nullptr) {
+  if (known != nullptr && !known->is_directory()) {  // what a directory's log has of it comes later than its creation
     LCCFS_TRY(auto changed, change_unstored(*known, change));
     if (changed) return std::move(*changed);
   }
@@ -123,23 +150,28 @@ Result<Inode> Namespace::change_attr_of(Ino ino, const EditAttr& change, const I
                      [this, ino](MetaTxn step) { return leases_.run_or_make_way(ino, std::move(step)); });
 }
 
-Result<> Namespace::set_blind_times(const Inode& known, const SetAttributes& changes) {
-  const auto changed_at = [this, &changes, &known](TimeSpec time, std::optional<std::uint64_t> version) {
-    metadata_.inodes.change(known.ino, version, [&changes, time](Inode& view) {
-      view.ctime = time;
-      view.atime = changes.atime.value_or(view.atime);
-      view.mtime = changes.mtime.value_or(view.mtime);
-    });
-  };
-  const txn::NewInodeChange times{.atime = changes.atime, .mtime = changes.mtime, .ctime = wall_time()};
+/// Of an inode that the store does not have yet, or a directory that is held here. false: by a step of its own.
+Result<bool> Namespace::set_times_behind(const Inode& known, const txn::AttributeChange& times) {
+  if (known.is_directory()) {
+    const auto edit = [&times](Inode& view) -> std::optional<MetaTxn> {
+      set_times_of(view, times);
+      return txn::set_times(view.ino, times.atime, times.mtime, times.ctime);
+    };
+    return metadata_.change_directory_behind(known.ino, edit, keep_behind(known.ino));
+  }
   const bool is_unstored = instance_.unstored().edit(known.ino, [&times](MetaTxn& create) {
     txn::change_new_inode(create, times);
     return true;
   });
-  if (is_unstored) {
-    changed_at(times.ctime, std::nullopt);
-    return {};
-  }
+  if (is_unstored)
+    metadata_.inodes.change(known.ino, std::nullopt, [&times](Inode& view) { set_times_of(view, times); });
+  return is_unstored;
+}
+
+Result<> Namespace::set_blind_times(const Inode& known, const SetAttributes& changes) {
+  const txn::AttributeChange times{.atime = changes.atime, .mtime = changes.mtime, .ctime = wall_time()};
+  LCCFS_TRY(const bool is_behind, set_times_behind(known, times));
+  if (is_behind) return {};
   for (Attempts tries(instance_);;) {
     LCCFS_CHECK(tries.next());
     const auto time = wall_time();
@@ -151,7 +183,8 @@ Result<> Namespace::set_blind_times(const Inode& known, const SetAttributes& cha
       continue;
     }
     if (!applied) return std::unexpected(applied.error());
-    changed_at(time, applied->version);
+    const txn::AttributeChange done{.atime = changes.atime, .mtime = changes.mtime, .ctime = time};
+    metadata_.inodes.change(known.ino, applied->version, [&done](Inode& view) { set_times_of(view, done); });
     return {};
   }
 }

@@ -12,8 +12,8 @@
 //    |            | keys; times; mkdir: nsub + 1, guarded as read              |
 //  3 | Inode.X    | [remove new inode] only if 2 was refused; guard: unchanged | before it: as after 0
 //
-// Where names are written behind (docs/NAMES.md section 5), and X is no directory, the answer comes first; then 1, with
-// what was changed of X meanwhile (unstored_inodes.h), and 2 as part of a batch (name_log.cpp).
+// Where names are written behind (docs/NAMES.md section 5) the answer comes first; then 1, with what was changed of X
+// meanwhile (unstored_inodes.h), and 2 as part of a batch (name_log.cpp).
 //
 // While it runs, and as long as the name of X is in doubt, P is not removed: a collector asks (docs/PROTOCOL.md section
 // 5).
@@ -96,6 +96,7 @@ class Namespace::Make {
   Result<bool> name_once(bool from_memory);
   Result<> make_inode(const Inode& parent);
   bool may_be_behind(const Entries& entries) const;
+  void is_born();
   Result<> store_inode();
   Result<> set_permissions(const Inode& parent, txn::NewInode& inode);
   Result<bool> name_behind(const Entries& entries);
@@ -164,10 +165,7 @@ Result<> Namespace::Make::store_inode() {
   if (!version) return std::unexpected(version.error());
   is_stored_ = true;
   made_->version = *version;
-  if (with_lease_) namespace_.files_.born(*made_);
-  if (!made_->directory_lease) return {};
-  namespace_.leases_.held.born(made_->ino, *made_->directory_lease, made_->version);
-  if (made_->names_behind) namespace_.leases_.held.may_write_behind(made_->ino, *made_->directory_lease);
+  is_born();
   return {};
 }
 
@@ -185,24 +183,34 @@ void Namespace::Make::remove_never_named() {
   leave_to_collector(made_->ino);
 }
 
-/// A directory's name changes a count that others guard. What may find no room is told to who makes it.
+/// What may find no room is told to who makes it. A directory is held by who makes it.
 bool Namespace::Make::may_be_behind(const Entries& entries) const {
-  return node_.type != FileType::directory && metadata_.may_change_behind(entries) && namespace_.files_.has_room() &&
-         !instance_.unstored().is_failing();
+  return metadata_.may_change_behind(entries) && namespace_.files_.has_room() && !instance_.unstored().is_failing() &&
+         (node_.type != FileType::directory || made_->names_behind);
+}
+
+/// Memory knows of it: before anybody can find it.
+void Namespace::Make::is_born() {
+  if (with_lease_) namespace_.files_.born(*made_);
+  if (!made_->directory_lease) return;
+  namespace_.leases_.held.born(made_->ino, *made_->directory_lease, made_->version);
+  if (made_->names_behind) namespace_.leases_.held.may_write_behind(made_->ino, *made_->directory_lease);
 }
 
 /// Steps 1 and 2, behind the answer. false: step by step.
 Result<bool> Namespace::Make::name_behind(const Entries& entries) {
   if (is_stored_ || !may_be_behind(entries)) return false;
-  if (with_lease_) namespace_.files_.born(*made_);
+  is_born();
+  const bool is_directory = node_.type == FileType::directory;
   const auto time = namespace_.wall_time();
   const format::EntryRecord entry{made_->ino, node_.type, made_->attr.birth_token};
   return metadata_.change_behind({entries,
                                   {{name_, entries.found.front(), txn::Entry{encode(entry), entry}}},
                                   txn::insert_entry(name_, entry, time, std::nullopt),
                                   time,
-                                  made_->ino,
-                                  false,
+                                  {.named = made_->ino,
+                                   .made = is_directory ? std::optional(made_->ino) : std::nullopt,
+                                   .subdirectories = is_directory ? 1 : 0},
                                   kept_});
 }
 

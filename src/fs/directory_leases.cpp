@@ -16,6 +16,9 @@
 //  -          | Inode.P  | what was answered is stored (name_log.cpp)             | a prefix of what was answered
 //  1          | Inode.P  | [release directory lease] guard the tenure; lease      | done
 //             |          | removed                                                |
+//  1'         | Inode.P  | P was removed here (rmdir.cpp), and that is stored:    | done: a collector removes it
+//             |          | [mark removed directory dead] guard the tenure; dead,  |
+//             |          | lease removed                                          |
 //
 // A lease that the store says is ours, where memory knows of no such tenure, is released by whoever meets it: a question,
 // or an operation of ours. Leases that are held at an unmount stay in the store: they are void then.
@@ -168,7 +171,7 @@ Result<> DirectoryLeases::settle(Ino directory, Token tenure) {
     const Lock lock(mutex_);
     is_expired = expired_.contains(tenure.instance);
   }
-  if (is_expired) return reclaim::end_directory_lease(instance_, directory, tenure);
+  if (is_expired) return reclaim::end_lease_of_expired(instance_, directory, tenure);
   LCCFS_TRY(const auto holder, reclaim::settle_directory_lease(instance_, directory, tenure));
   if (holder != Settled::expired) return {};
   if (instance_.read_only()) {  // it may only have been silent
@@ -216,7 +219,10 @@ std::shared_ptr<DirectoryLeases::Release> DirectoryLeases::release(Ino directory
 Result<> DirectoryLeases::release_now(Ino directory) {
   if (const auto mine = held.leave(directory)) {
     LCCFS_CHECK(log.store(directory));
-    LCCFS_CHECK(reclaim::end_directory_lease(instance_, directory, *mine));
+    LCCFS_CHECK(log.store_attributes());
+    LCCFS_TRY(const bool is_removed, store_removal(directory));
+    LCCFS_CHECK(is_removed ? reclaim::end_removed_directory(instance_, directory, *mine)
+                           : reclaim::end_directory_lease(instance_, directory, *mine));
     held.end(directory, *mine);
     return {};
   }
@@ -226,6 +232,14 @@ Result<> DirectoryLeases::release_now(Ino directory) {
   const auto tenure = now->directory_lease;
   if (!tenure || tenure->instance != instance_.id()) return {};
   return reclaim::end_directory_lease(instance_, directory, *tenure);
+}
+
+/// Whether it was removed: the store knows it then. (What is lost leaves it as it was.)
+Result<bool> DirectoryLeases::store_removal(Ino directory) {
+  const auto parent = held.removed_from(directory);
+  if (!parent) return false;
+  LCCFS_CHECK(log.store(*parent));
+  return held.is_removal_stored(directory);
 }
 
 void DirectoryLeases::end(Ino directory, const Result<>& done) {

@@ -90,6 +90,7 @@ class DirectoryLeases {
   Result<> settle(Ino directory, Token tenure);
   std::shared_ptr<Release> release(Ino directory) REQUIRES(mutex_);
   Result<> release_now(Ino directory);
+  Result<bool> store_removal(Ino directory);
   void end(Ino directory, const Result<>& done) EXCLUDES(mutex_);
 
   Instance& instance_;

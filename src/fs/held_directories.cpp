@@ -82,8 +82,33 @@ std::optional<Token> HeldDirectories::leave(Ino directory) {
     return std::nullopt;
   }
   empty(found->second);
-  found->second.state = State::leaving;
+  if (found->second.state != State::removed) found->second.state = State::leaving;
   return found->second.tenure;
+}
+
+std::optional<Ino> HeldDirectories::removed_from(Ino directory) const {
+  const Lock lock(mutex_);
+  const auto* found = find(directory);
+  if (found == nullptr || found->state != State::removed) return std::nullopt;
+  return found->removed_from;
+}
+
+void HeldDirectories::removal_stored(Ino directory) {
+  const Lock lock(mutex_);
+  const auto found = directories_.find(directory);
+  if (found != directories_.end()) found->second.is_removal_stored = true;
+}
+
+void HeldDirectories::removal_lost(Ino directory) {
+  const Lock lock(mutex_);
+  const auto found = directories_.find(directory);
+  if (found != directories_.end() && found->second.state == State::removed) found->second.state = State::held;
+}
+
+bool HeldDirectories::is_removal_stored(Ino directory) const {
+  const Lock lock(mutex_);
+  const auto* found = find(directory);
+  return found != nullptr && found->is_removal_stored;
 }
 
 void HeldDirectories::end(Ino directory, Token tenure) {
@@ -253,19 +278,34 @@ void HeldDirectories::resume(Ino directory) {
   paused_.extract(directory);
 }
 
-bool HeldDirectories::change(Token tenure, std::span<const Change> changes, const std::function<std::uint64_t()>& log) {
+bool HeldDirectories::is_empty(Ino ino) const {
+  const auto* directory = find(ino);
+  if (directory == nullptr || directory->state != State::held || !directory->is_known_whole) return false;
+  if (paused_.contains(ino) || hidden_.contains(ino)) return false;
+  return std::ranges::none_of(directory->names,
+                              [](const auto& name) { return name.second.known || name.second.in_doubt; });
+}
+
+bool HeldDirectories::change(const Changes& changes, const std::function<std::uint64_t()>& log) {
   const Lock lock(mutex_);
-  const Ino ino = changes.front().name.directory;
-  auto* directory = held_in(ino, tenure);
-  if (directory == nullptr || !directory->writes_behind || paused_.contains(ino)) return false;
+  auto* directory = held_in(changes.directory, changes.tenure);
+  if (directory == nullptr || !directory->writes_behind || paused_.contains(changes.directory)) return false;
+  if (changes.removed && !is_empty(*changes.removed)) return false;
+  const auto& other = changes.while_held;
+  if (other && held_in(other->directory, other->token) == nullptr) return false;
   const auto raw = [](const Known& entry) { return entry ? entry->raw : Bytes(); };
-  const bool are_as_expected = std::ranges::all_of(changes, [&](const Change& change) REQUIRES(mutex_) {
+  const bool are_as_expected = std::ranges::all_of(changes.names, [&](const Change& change) REQUIRES(mutex_) {
     const auto now = known(*directory, change.name);
     return now && raw(*now) == raw(change.expected);
   });
   if (!are_as_expected) return false;
   const auto number = log();
-  for (const auto& change : changes) {
+  if (changes.removed) {
+    auto& removed = directories_.at(*changes.removed);
+    removed.state = State::removed;
+    removed.removed_from = changes.directory;
+  }
+  for (const auto& change : changes.names) {
     auto& name = at(*directory, change.name.key);
     name.known = change.changed;
     if (name.logged == 0) ++directory->logged;

@@ -44,6 +44,12 @@ class HeldDirectories {
   /// Nothing is known of it from now on. Answers the tenure, which stays until `end`; nullopt: it is not held, nor about
   /// to be any more.
   std::optional<Token> leave(Ino directory) EXCLUDES(mutex_);
+  /// Of one that was removed behind the answer: the directory that had its name. nullopt: it was not.
+  std::optional<Ino> removed_from(Ino directory) const EXCLUDES(mutex_);
+  /// That removal is stored, or lost: then the directory is held as before.
+  void removal_stored(Ino directory) EXCLUDES(mutex_);
+  void removal_lost(Ino directory) EXCLUDES(mutex_);
+  bool is_removal_stored(Ino directory) const EXCLUDES(mutex_);
   void end(Ino directory, Token tenure) EXCLUDES(mutex_);
   /// The same, unless some of its names are not stored yet: false.
   bool end(Ino directory) EXCLUDES(mutex_);
@@ -94,10 +100,21 @@ class HeldDirectories {
     const Known& expected;
     Known changed;
   };
-  /// If it may be written behind, and all names are known to be as expected: `log` puts the change into the log, and
-  /// answers its number there; it must not block. false: nothing has changed.
-  bool change(Token tenure, std::span<const Change> changes, const std::function<std::uint64_t()>& log)
-      EXCLUDES(mutex_);
+  struct Tenure {
+    Ino directory;
+    Token token;
+  };
+  struct Changes {
+    Ino directory;
+    Token tenure;
+    std::span<const Change> names = {};
+    std::optional<Ino> removed = std::nullopt;        ///< a directory that loses its name
+    std::optional<Tenure> while_held = std::nullopt;  ///< another that has to be held, too
+  };
+  /// If it may be written behind, all names are known to be as expected, and the directory that is removed is held here
+  /// and known to be empty: `log` puts the change into the log, and answers its number there; it must not block. false:
+  /// nothing has changed.
+  bool change(const Changes& changes, const std::function<std::uint64_t()>& log) EXCLUDES(mutex_);
   /// Of these names, what was logged up to that number is stored, and left the directory at that version (0: not known).
   void stored(Ino directory, Token tenure, std::span<const std::string> keys, std::uint64_t up_to,
               std::uint64_t version) EXCLUDES(mutex_);
@@ -105,7 +122,7 @@ class HeldDirectories {
   std::optional<std::vector<Known>> find(std::initializer_list<const txn::Name*> names, Token tenure) EXCLUDES(mutex_);
 
  private:
-  enum class State { is_being_taken, held, leaving };
+  enum class State { is_being_taken, held, leaving, removed };
   struct NameKnown {
     Known known;
     std::uint64_t version = 0;
@@ -117,6 +134,8 @@ class HeldDirectories {
     State state = State::is_being_taken;
     std::uint64_t since = 0;  // the version that the take left
     bool writes_behind = false;
+    Ino removed_from = {};
+    bool is_removal_stored = false;
     std::map<std::string, NameKnown> names = {};
     std::size_t logged = 0;        // of these, how many are not stored yet
     std::string known_up_to = {};  // all names with keys up to this one are known
@@ -130,6 +149,8 @@ class HeldDirectories {
 
   const Directory* find(Ino directory) const REQUIRES(mutex_);
   bool is_hidden(const txn::Name& name) const REQUIRES(mutex_);
+  /// Whether it can be removed: it is held, and has no name, nor will it get one by a step that is on its way.
+  bool is_empty(Ino directory) const REQUIRES(mutex_);
   std::optional<Known> known(const Directory& directory, const txn::Name& name) const REQUIRES(mutex_);
   Directory* held_in(Ino directory, Token tenure) REQUIRES(mutex_);
   Directory& add(Ino directory, Token tenure) REQUIRES(mutex_);

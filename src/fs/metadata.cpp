@@ -134,6 +134,7 @@ Result<std::shared_ptr<const Inode>> Metadata::existing(Ino ino) {
 
 Result<bool> Metadata::was_removed(const Inode& view) {
   using Kind = format::StateRecord::Kind;
+  if (leases_.held.removed_from(view.ino)) return true;
   if (view.state.kind != Kind::sealed) return !view.live();
   const auto key = format::detached_key(view.ino, view.state.token);
   const auto parent = instance_.query({.object = format::inode_object(view.state.parent), .ranges = {}, .keys = {key}});
@@ -251,7 +252,12 @@ Result<bool> Metadata::unchanged(std::span<const ExpectedEntry> expected) {
 
 Result<StepResult> Metadata::run(MetaTxn txn) { return or_stale(instance_.run(std::move(txn))); }
 
+/// A name is changed here that a removal behind the answer has not seen: either it sees that the name is hidden, or this
+/// sees the removal.
 Result<StepResult> Metadata::run_on_directory(MetaTxn txn, std::initializer_list<const txn::Name*> changed) {
+  if (changed.size() != 0 && leases_.held.removed_from((*changed.begin())->directory)) {
+    return StepResult{Decided::refused, 0};
+  }
   auto step = or_stale(leases_.run(std::move(txn)));
   const bool is_applied = step && step->decided == Decided::applied;
   for (const auto* name : changed) {
@@ -266,21 +272,51 @@ bool Metadata::may_change_behind(const Entries& entries) const {
          leases_.held.writes_behind(directory->ino);
 }
 
+/// Memory's directory and the log change together: so they have its changes in one order.
 Result<bool> Metadata::change_behind(ChangeBehind change) {
-  const auto& directory = change.entries.directory;
-  LCCFS_CHECK(leases_.log.wait_for_room(directory->ino));
+  const Ino directory = change.entries.directory->ino;
+  LCCFS_CHECK(leases_.log.wait_for_room(directory));
   if (!leases_.may_answer_from_memory()) return false;
   const auto now = instance_.clock().elapsed();
-  NameLog::Record record{std::move(change.step), {}, change.named, change.removes, std::move(change.kept)};
-  for (const auto& name : change.names) record.keys.push_back(name.name.key);
-  const auto tenure = *directory->directory_lease;
-  const bool is_logged = leases_.held.change(
-      tenure, change.names, [&] { return leases_.log.add(directory->ino, tenure, std::move(record)); });
+  const auto tenure = *change.entries.directory->directory_lease;
+  bool is_logged = false;
+  inodes.change(directory, std::nullopt, [&](Inode& view) {
+    NameLog::Record record{std::move(change.step), {}, change.what, std::move(change.kept)};
+    for (const auto& name : change.names) record.keys.push_back(name.name.key);
+    is_logged = leases_.held.change({directory, tenure, change.names, change.what.removed},
+                                    [&] { return leases_.log.add(directory, tenure, std::move(record)); });
+    if (!is_logged) return;
+    view.mtime = view.ctime = change.time;
+    if (change.what.subdirectories == 0) return;
+    view.nsub += static_cast<std::uint64_t>(change.what.subdirectories);
+    view.nsub_raw = encode(format::NumberRecord{view.nsub});
+  });
   if (!is_logged) return false;
   for (const auto& name : change.names) names.put(name.name, name.changed, now);
-  inodes.change(directory->ino, std::nullopt, [&change](Inode& view) { view.mtime = view.ctime = change.time; });
-  leases_.log.send_if_many(directory->ino);
+  leases_.log.send_if_many(directory);
   return true;
+}
+
+Result<bool> Metadata::change_directory_behind(Ino directory, const EditDirectory& edit,
+                                               const std::shared_ptr<const void>& kept) {
+  const auto home = leases_.writes_behind() ? inodes.home_of(directory) : std::nullopt;
+  if (!home) return false;
+  LCCFS_CHECK(leases_.log.wait_for_room(directory));
+  if (!leases_.may_answer_from_memory()) return false;
+  bool is_logged = false;
+  inodes.change(directory, std::nullopt, [&](Inode& view) {
+    if (!view.directory_lease) return;
+    Inode edited = view;
+    auto step = edit(edited);
+    if (!step) return;
+    NameLog::Record record{std::move(*step), {}, {.is_of_attributes = true}, kept};
+    const HeldDirectories::Tenure of_home{home->directory, home->tenure};
+    is_logged =
+        leases_.held.change({.directory = directory, .tenure = *view.directory_lease, .while_held = of_home},
+                            [&] { return leases_.log.add(directory, *view.directory_lease, std::move(record)); });
+    if (is_logged) view = std::move(edited);
+  });
+  return is_logged;
 }
 
 void Metadata::name_changed(const txn::Name& name, EntryCache::Hint changed, std::chrono::nanoseconds sent,

@@ -127,13 +127,17 @@ class Metadata {
     std::vector<HeldDirectories::Change> names;
     MetaTxn step;
     TimeSpec time;
-    std::optional<Ino> named;          ///< the inode that gets a new name
-    bool removes = false;              ///< an inode loses one
+    NameLog::What what;
     std::shared_ptr<const void> kept;  ///< let go when it is stored
   };
   /// If that may be. false: it has to be done step by step, for things have changed. Waits where too much is not stored
   /// yet.
   Result<bool> change_behind(ChangeBehind change);
+  /// The same of the attributes of a directory that is held here, and unshared: `edit` changes them, and answers the
+  /// step. nullopt: it cannot say.
+  using EditDirectory = std::function<std::optional<MetaTxn>(Inode&)>;
+  Result<bool> change_directory_behind(Ino directory, const EditDirectory& edit,
+                                       const std::shared_ptr<const void>& kept);
   /// Instance::run for a step of an operation. `stale`: its object is gone.
   Result<StepResult> run(MetaTxn txn);
   /// The same of what a directory's lease covers, and that changes these names in it: refused while another client holds

@@ -175,6 +175,12 @@ class InodeCache {
     const Lock lock(mutex_);
     if (ticket.changes == changes(view.ino)) put(ticket.sent, view, home);
   }
+  /// nullopt: it is shared, as far as is known.
+  std::optional<Home> home_of(Ino ino) {
+    const Lock lock(mutex_);
+    const auto* kept = inodes_.get(ino, clock_.elapsed());
+    return kept != nullptr ? kept->home : std::nullopt;
+  }
   /// It is about to get a name elsewhere.
   void share(Ino ino) {
     const Lock lock(mutex_);

@@ -126,6 +126,7 @@ Result<bool> Namespace::Move::prepare(const Inode& moved) {
   const auto time = namespace_.wall_time();
   pointing_ = moved.ino;
   metadata_.inodes.share(moved.ino);
+  LCCFS_CHECK(namespace_.leases_.log.store(moved.ino));
   pointer_ = {to_.directory, instance_.next_token()};
   const auto step = instance_.run(txn::point_to_directory(moved.ino, pointer_, time));
   if (step && step->decided == Decided::applied) {

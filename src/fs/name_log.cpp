@@ -5,12 +5,18 @@
 //  # | object  | step                                                                | stop here leaves
 //  0 | Inode.X | the inodes that get names, where they are not stored yet            | inodes without names: a collector removes
 //    |         | (unstored_inodes.h)                                                 | them, from the range intent
+//  0 | Session | [log queue items] if an inode loses a name: directory item P, if    | an item that finds nothing to do
+//    |         | none is relied on already                                           |
 //  1 | Inode.P | [store names] guard the tenure; what the first changes of P that    | COMMIT of these. What comes after them is
 //    |         | are not stored leave of its entries and times; d/X/t for each inode | lost: P is as it was after a prefix of
 //    |         | that lost its name here                                             | what was answered on it
 //
 // Before a removal is sent, what was added before it in other directories is stored: whoever copies and then removes
-// keeps one of the two. Such waiting always leads to older records, and the oldest waits for none.
+// keeps one of the two. Before the removal of a directory, what was changed in it; before what is changed in a new
+// directory, its name. Such waiting always leads to older records, and the oldest waits for none.
+//
+// The count of subdirectories is not the holder's alone: a move that another client has begun may change it. So a batch
+// that changes it reads it first, and guards it: 1 read more, and again where it has changed.
 //
 // A batch that failed is sent again: under the lease nobody else changes these entries, and it does the same again. A
 // late run of it is refused by its number, as of any step (rule 5). One that is refused has lost its lease: this client
@@ -21,6 +27,7 @@
 
 #include "base/log.h"
 #include "format/object_names.h"
+#include "fs/inodes.h"
 #include "txn/namespace_txn.h"
 
 namespace lccfs {
@@ -52,10 +59,12 @@ NameLog::~NameLog() {
 std::uint64_t NameLog::add(Ino directory, Token tenure, Record record) {
   const Lock lock(mutex_);
   const auto number = ++last_;
-  if (record.named) {
+  if (record.what.named) {
     adds_.emplace(number, directory);
-    last_names_[*record.named] = {number, directory};
+    last_names_[*record.what.named] = {number, directory};
   }
+  if (record.what.made) unnamed_[*record.what.made] = {number, directory};
+  if (record.what.is_of_attributes) attributes_.emplace(number, directory);
   auto& its = directories_[directory];
   its.tenure = tenure;
   its.records.push_back({number, std::move(record)});
@@ -96,31 +105,42 @@ std::vector<NameLog::Batch> NameLog::take_batches() {
   return batches;
 }
 
+/// nullopt: it waits for none.
+std::optional<NameLog::Place> NameLog::to_be_stored_before(Ino ino, const Logged& logged,
+                                                           const std::optional<Place>& elsewhere) const {
+  const auto& what = logged.record.what;
+  if (const auto name = unnamed_.find(ino); name != unnamed_.end()) return name->second;
+  const auto removed = what.removed ? directories_.find(*what.removed) : directories_.end();
+  if (removed != directories_.end()) return Place{removed->second.records.back().number, removed->first};
+  if (what.removes && elsewhere && elsewhere->first < logged.number) return elsewhere;
+  return std::nullopt;
+}
+
 /// Of a directory whose next record may not be sent: what has to be stored first.
 std::optional<NameLog::Place> NameLog::blocker_of(Ino ino, const Directory& directory) const {
-  const auto elsewhere = added_elsewhere(ino);
-  const auto& [number, record] = directory.records.front();
-  return record.removes && elsewhere && elsewhere->first < number ? elsewhere : std::nullopt;
+  return to_be_stored_before(ino, directory.records.front(), added_elsewhere(ino));
 }
 
 /// nullopt: its next record has to wait.
 std::optional<NameLog::Batch> NameLog::next_batch(Ino ino, Directory& directory) {
-  const auto elsewhere = added_elsewhere(ino);
   Batch batch{.directory = ino, .tenure = directory.tenure};
-  std::vector<const MetaTxn*> changes;
-  for (const auto& [number, record] : directory.records) {
-    if (number > directory.wanted_to || changes.size() == most_in_batch) break;
-    if (record.removes && elsewhere && elsewhere->first < number) break;
+  const auto elsewhere = added_elsewhere(ino);
+  for (const auto& logged : directory.records) {
+    const auto& [number, record] = logged;
+    if (number > directory.wanted_to || batch.changes.size() == most_in_batch) break;
+    if (to_be_stored_before(ino, logged, elsewhere)) break;
     batch.up_to = number;
     batch.keys.insert(batch.keys.end(), record.keys.begin(), record.keys.end());
-    if (record.named) batch.named.push_back(*record.named);
-    changes.push_back(&record.change);
+    if (record.what.named) batch.named.push_back(*record.what.named);
+    if (record.what.removed) batch.removed.push_back(*record.what.removed);
+    batch.removes = batch.removes || record.what.removes;
+    batch.subdirectories += record.what.subdirectories;
+    batch.changes.push_back(&record.change);
   }
-  if (changes.empty()) return std::nullopt;
-  directory.in_flight = changes.size();
+  if (batch.changes.empty()) return std::nullopt;
+  directory.in_flight = batch.changes.size();
   waiting_.erase(ino);
   ++in_flight_;
-  batch.step = txn::under_lease(txn::store_names(ino, changes), directory.tenure);
   return batch;
 }
 
@@ -129,15 +149,43 @@ void NameLog::send(std::vector<Batch> batches) {
     const auto named = std::move(batch.named);
     instance_.when_stored(named, [this, batch = std::move(batch)](const Result<>& stored) mutable {
       if (!stored) return answered(batch, std::unexpected(stored.error()));
-      send_step(std::move(batch));
+      send_item(std::move(batch));
     });
   }
 }
 
-void NameLog::send_step(Batch batch) {
-  auto step = std::move(batch.step);
-  instance_.run_async(std::move(step),
-                      [this, batch = std::move(batch)](const Result<StepResult>& result) { answered(batch, result); });
+void NameLog::send_item(Batch batch) {
+  if (!batch.removes) return send_counted(std::move(batch));
+  const Ino directory = batch.directory;
+  instance_.rely_on_directory_async(directory, [this, batch = std::move(batch)](const Result<>& logged) mutable {
+    if (!logged) return answered(batch, std::unexpected(logged.error()));
+    send_counted(std::move(batch));
+  });
+}
+
+void NameLog::send_counted(Batch batch) {
+  if (batch.subdirectories == 0) return send_step(std::move(batch), std::nullopt);
+  const Ino directory = batch.directory;
+  auto counted = [this, batch = std::move(batch)](const Result<Inode>& now) mutable {
+    if (!now) return answered(batch, std::unexpected(now.error()));
+    const bool is_refused =
+        now->directory_lease != batch.tenure || now->nsub_raw.empty() || now->nsub_raw == batch.counted;
+    if (is_refused) return answered(batch, StepResult{Decided::refused});
+    batch.counted = now->nsub_raw;
+    const auto changed = std::max<std::int64_t>(static_cast<std::int64_t>(now->nsub) + batch.subdirectories, 0);
+    send_step(std::move(batch), txn::SubdirectoryCount{now->nsub_raw, static_cast<std::uint64_t>(changed)});
+  };
+  objects::read_inode_async(instance_.reader(), directory, {}, std::move(counted));
+}
+
+/// Refused, it is sent again if that was for its count.
+void NameLog::send_step(Batch batch, const std::optional<txn::SubdirectoryCount>& nsub) {
+  auto step = txn::under_lease(txn::store_names(batch.directory, batch.changes, nsub), batch.tenure);
+  instance_.run_async(std::move(step), [this, batch = std::move(batch)](const Result<StepResult>& result) mutable {
+    const bool is_refused = result && result->decided == Decided::refused;
+    if (is_refused && batch.subdirectories != 0) return send_counted(std::move(batch));
+    answered(batch, result);
+  });
 }
 
 /// The first records of a directory are stored, or lost.
@@ -145,11 +193,13 @@ void NameLog::remove(Ino ino, std::size_t how_many, std::vector<Record>& removed
   auto& records = directories_.at(ino).records;
   for (; how_many > 0; --how_many) {
     auto& [number, record] = records.front();
-    if (record.named) {
+    if (const auto named = record.what.named) {
       adds_.erase({number, ino});
-      const auto last = last_names_.find(*record.named);
+      const auto last = last_names_.find(*named);
       if (last != last_names_.end() && last->second.first == number) last_names_.erase(last);
     }
+    if (record.what.made) unnamed_.erase(*record.what.made);
+    if (record.what.is_of_attributes) attributes_.erase({number, ino});
     removed.push_back(std::move(record));
     records.pop_front();
     --size_;
@@ -159,14 +209,18 @@ void NameLog::remove(Ino ino, std::size_t how_many, std::vector<Record>& removed
   directories_.erase(ino);
 }
 
-/// All that the log has of it.
+/// All that the log has of it, and of directories that were to get their names there.
 void NameLog::lose(Ino directory, std::vector<Record>& removed) {
   const auto& records = directories_.at(directory).records;
   lost_[directory] = {records.back().number, false};
+  std::vector<Ino> unnamed;
   for (const auto& [number, record] : records) {
-    if (record.named && last_names_.at(*record.named).first == number) lost_names_.insert(*record.named);
+    const auto& what = record.what;
+    if (what.named && last_names_.at(*what.named).first == number) lost_names_.insert(*what.named);
+    if (what.made && directories_.contains(*what.made)) unnamed.push_back(*what.made);
   }
   remove(directory, records.size(), removed);
+  for (const Ino below : unnamed) lose(below, removed);
 }
 
 /// So do those that wait for it. They are sent again when somebody wants it.
@@ -216,7 +270,9 @@ std::vector<NameLog::Record> NameLog::settle(const Batch& batch, const Result<St
   for (const auto& [ino, other] : directories_) {
     if (other.in_flight == 0) others.push_back(ino);
   }
-  for (const Ino ino : others) lose(ino, removed);
+  for (const Ino ino : others) {
+    if (directories_.contains(ino)) lose(ino, removed);
+  }
   return removed;
 }
 
@@ -241,11 +297,19 @@ void NameLog::report(Ino directory, const Result<StepResult>& result, bool is_lo
 /// keep, before the end of the log may come.
 void NameLog::answered(const Batch& batch, const Result<StepResult>& result) {
   const bool is_applied = result && result->decided == Decided::applied;
-  if (is_applied) held_.stored(batch.directory, batch.tenure, batch.keys, batch.up_to, result->version);
+  if (is_applied) {
+    held_.stored(batch.directory, batch.tenure, batch.keys, batch.up_to, result->version);
+    for (const Ino removed : batch.removed) held_.removal_stored(removed);
+  }
   const bool is_lost = !is_applied && this->is_lost(batch.directory, result);
   if (is_lost) held_.end(batch.directory, batch.tenure);
   auto removed = settle(batch, result, is_lost);
-  if (!is_applied) report(batch.directory, result, is_lost, removed.size());
+  if (!is_applied) {
+    report(batch.directory, result, is_lost, removed.size());
+    for (const auto& record : removed) {
+      if (record.what.removed) held_.removal_lost(*record.what.removed);
+    }
+  }
   removed.clear();
   std::vector<Batch> next;
   {
@@ -348,6 +412,16 @@ Result<> NameLog::store_additions() {
     for (const auto& [number, directory] : adds_) last_additions[directory] = number;
   }
   return wait_for_all(last_additions);
+}
+
+Result<> NameLog::store_attributes() {
+  if (size_ == 0) return {};
+  Places last_changes;
+  {
+    const Lock lock(mutex_);
+    for (const auto& [number, directory] : attributes_) last_changes[directory] = number;
+  }
+  return wait_for_all(last_changes);
 }
 
 Result<> NameLog::store_all() { return size_ == 0 ? Result<>() : wait_for_all(newest()); }

@@ -20,6 +20,7 @@
 #include "base/mutex.h"
 #include "fs/held_directories.h"
 #include "instance/instance.h"
+#include "txn/namespace_txn.h"
 
 namespace lccfs {
 
@@ -31,11 +32,19 @@ class NameLog {
   NameLog(const NameLog&) = delete;
   NameLog& operator=(const NameLog&) = delete;
 
+  /// What a change does, beside what its step says.
+  struct What {
+    std::optional<Ino> named = std::nullopt;    ///< the inode that has a new name
+    std::optional<Ino> made = std::nullopt;     ///< that is a new directory
+    std::optional<Ino> removed = std::nullopt;  ///< the directory that has none any more
+    bool removes = false;                       ///< an inode has a name less
+    int subdirectories = 0;                     ///< so many more
+    bool is_of_attributes = false;              ///< of the directory's own
+  };
   struct Record {
-    MetaTxn change;                    ///< on the directory; memory has seen to its guards
-    std::vector<std::string> keys;     ///< of the names
-    std::optional<Ino> named;          ///< the inode that has a new name
-    bool removes = false;              ///< an inode has a name less
+    MetaTxn change;                 ///< on the directory; memory has seen to its guards
+    std::vector<std::string> keys;  ///< of the names
+    What what;
     std::shared_ptr<const void> kept;  ///< let go when it is stored
   };
   /// The number of the change. Never blocks: the mutex of what is held is held.
@@ -48,9 +57,11 @@ class NameLog {
   Result<> wait_for_room(Ino directory) EXCLUDES(mutex_);
 
   bool has(Ino directory) const EXCLUDES(mutex_);
-  /// Afterwards what was logged before is stored, or lost: of that directory; what adds names, wherever; all.
+  /// Afterwards what was logged before is stored, or lost: of that directory; what adds names, wherever; what changes
+  /// attributes of directories, wherever; all.
   Result<> store(Ino directory) EXCLUDES(mutex_);
   Result<> store_additions() EXCLUDES(mutex_);
+  Result<> store_attributes() EXCLUDES(mutex_);
   Result<> store_all() EXCLUDES(mutex_);
   /// For fsync: it is stored. io: it is lost; told to all that wait, and once afterwards. Of that directory, its own name
   /// included; the last name that the inode was given.
@@ -82,7 +93,11 @@ class NameLog {
     std::uint64_t up_to = 0;
     std::vector<std::string> keys = {};
     std::vector<Ino> named = {};  // stored before it is
-    MetaTxn step = {};
+    std::vector<Ino> removed = {};
+    bool removes = false;
+    int subdirectories = 0;
+    Bytes counted = {};                        // as read last
+    std::vector<const MetaTxn*> changes = {};  // of records, which stay until it is answered
   };
   using Place = std::pair<std::uint64_t, Ino>;  // of a record: its number, and its directory
   using Places = std::map<Ino, std::uint64_t>;  // one for each directory
@@ -90,10 +105,15 @@ class NameLog {
   void want(Ino directory, std::uint64_t up_to) REQUIRES(mutex_);
   std::vector<Batch> take_batches() REQUIRES(mutex_);
   std::optional<Place> added_elsewhere(Ino directory) const REQUIRES(mutex_);
+  std::optional<Place> to_be_stored_before(Ino ino, const Logged& logged, const std::optional<Place>& elsewhere) const
+      REQUIRES(mutex_);
   std::optional<Batch> next_batch(Ino ino, Directory& directory) REQUIRES(mutex_);
   std::optional<Place> blocker_of(Ino ino, const Directory& directory) const REQUIRES(mutex_);
   void send(std::vector<Batch> batches) EXCLUDES(mutex_);
-  void send_step(Batch batch) EXCLUDES(mutex_);
+  /// Each does what comes before the step, and then the next of these.
+  void send_item(Batch batch) EXCLUDES(mutex_);
+  void send_counted(Batch batch) EXCLUDES(mutex_);
+  void send_step(Batch batch, const std::optional<txn::SubdirectoryCount>& nsub) EXCLUDES(mutex_);
   void answered(const Batch& batch, const Result<StepResult>& result) EXCLUDES(mutex_);
   bool is_lost(Ino directory, const Result<StepResult>& result) const EXCLUDES(mutex_);
   std::vector<Record> settle(const Batch& batch, const Result<StepResult>& result, bool is_lost) EXCLUDES(mutex_);
@@ -115,6 +135,8 @@ class NameLog {
   std::map<Ino, Directory> directories_ GUARDED_BY(mutex_);  // those with records
   std::set<Ino> waiting_ GUARDED_BY(mutex_);                 // those of which a batch is wanted, and not on its way
   std::set<Place> adds_ GUARDED_BY(mutex_);                  // the records that add a name
+  std::set<Place> attributes_ GUARDED_BY(mutex_);            // those of directories' own attributes
+  std::map<Ino, Place> unnamed_ GUARDED_BY(mutex_);          // of new directories: the record that names them
   std::map<Ino, Place> last_names_ GUARDED_BY(mutex_);       // of inodes: the record that has named them last
   std::map<Ino, Lost> lost_ GUARDED_BY(mutex_);              // by directory
   std::set<Ino> lost_names_ GUARDED_BY(mutex_);              // inodes whose last name was lost; to be told

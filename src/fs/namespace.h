@@ -139,6 +139,7 @@ class Namespace {
 
   Result<EntryReply> lookup_by_number(Ino ino);
   Result<bool> share(const Inode& view);
+  Result<bool> remove_behind(const txn::Name& name, const Entries& entries);
   Result<bool> has_a_name(Ino ino);
   Result<std::optional<txn::Entry>> entry_for_lookup(const txn::Name& name, std::optional<Metadata::ReadAhead>& ahead);
   Result<Ino> parent_of(const Inode& directory, const KeyPage& further);
@@ -163,6 +164,8 @@ class Namespace {
   std::optional<AttributesReply> attributes_from_memory(Ino ino);
   /// change_attr of an inode that the store does not have yet. nullopt: it has, or may have.
   Result<std::optional<Inode>> change_unstored(const Inode& known, const EditAttr& change);
+  Result<bool> change_directory_behind(const Inode& known, const EditAttr& change);
+  Result<bool> set_times_behind(const Inode& known, const txn::AttributeChange& times);
   /// change_attr of an inode of any type.
   Result<Inode> change_attr_of(Ino ino, const EditAttr& change, const Inode* known = nullptr);
   Result<> set_blind_times(const Inode& known, const SetAttributes& changes);

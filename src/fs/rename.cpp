@@ -23,7 +23,7 @@
 //    |            |                                                         | the old name, with the new ctime
 //
 // Where names are written behind (docs/NAMES.md section 5), and nothing is replaced, or a file that needs no step 3, the
-// answer comes after W and 0, and 2 is part of a batch (name_log.cpp). No exchange.
+// answer comes after W, and 2 is part of a batch (name_log.cpp). No exchange.
 //
 // 2 not applied, and Y a directory: the seal is taken back, as in rmdir. The same inode under both names: no step,
 // success if one read shows both. Every entry written carries t.
@@ -108,8 +108,7 @@ Result<bool> Namespace::Rename::move_behind(const MetaTxn& step, const Inode* re
                  {{from_, from_entry(), std::nullopt}, {to_, to_entry(), txn::Entry{encode(record), record}}},
                  step,
                  time_,
-                 record.ino,
-                 replaced_file != nullptr,
+                 {.named = record.ino, .removes = replaced_file != nullptr},
                  kept_}));
   if (!is_behind) return false;
   namespace_.change_ctime_later(record.ino, time_);
@@ -119,12 +118,14 @@ Result<bool> Namespace::Rename::move_behind(const MetaTxn& step, const Inode* re
 
 /// To a free name, or over a file.
 Result<bool> Namespace::Rename::move(const Inode* replaced_file) {
-  if (replaced_file != nullptr) LCCFS_CHECK(namespace_.instance_.rely_on_directory(to_.directory));
   begin_step();
   auto step = txn::rename_entries({from_, *from_entry(), to_, to_entry(), token_, time_, std::nullopt});
   LCCFS_TRY(const bool is_behind, move_behind(step, replaced_file));
   if (is_behind) return true;
-  if (replaced_file != nullptr) LCCFS_CHECK(namespace_.store_additions());
+  if (replaced_file != nullptr) {
+    LCCFS_CHECK(namespace_.instance_.rely_on_directory(to_.directory));
+    LCCFS_CHECK(namespace_.store_additions());
+  }
   const Metadata::Changing changing(namespace_.metadata_, {&from_, &to_});
   LCCFS_TRY(const bool done, run(std::move(step)));
   if (!done) return false;

@@ -27,9 +27,37 @@
 //    |            | not                                                     |
 //
 // The outcome of 2 is not known (the client was fenced, for example): the seal stays, as after 1 or 2.
+//
+// Where names are written behind (docs/NAMES.md section 5), and X is held here, and known to be empty, its lease stands in
+// for the seal: it takes no names any more.
+//
+//  # | object     | step                                                    | stop here leaves
+//  - |            | the answer                                              | as before
+//  1 | Inode.P    | 2 without its guards, as part of a batch, after what    | COMMIT. X live, under our lease: who
+//    |            | was changed in X (name_log.cpp); nsub - 1, guarded      | settles that finds that it has no name
+//  2 | Inode.X    | [mark removed directory dead] with the release of its   | done; a collector removes it, from d/X/t
+//    |            | lease (directory_leases.cpp)                            |
 #include "fs/namespace.h"
 
 namespace lccfs {
+
+/// false: step by step.
+Result<bool> Namespace::remove_behind(const txn::Name& name, const Entries& entries) {
+  if (!metadata_.may_change_behind(entries)) return false;
+  const auto kept = keep_behind(name.directory);
+  const auto& entry = entries.found.front();
+  const Ino removed = entry->record.ino;
+  const auto time = wall_time();
+  LCCFS_TRY(const bool is_behind,
+            metadata_.change_behind({entries,
+                                     {{name, entry, std::nullopt}},
+                                     txn::remove_entry(name, *entry, instance_.next_token(), time, std::nullopt),
+                                     time,
+                                     {.removed = removed, .removes = true, .subdirectories = -1},
+                                     kept}));
+  if (is_behind) metadata_.inodes.drop(removed);
+  return is_behind;
+}
 
 Result<> Namespace::rmdir(Ino parent, const std::string& text) {
   LCCFS_CHECK(check_change(options_, text));
@@ -48,6 +76,8 @@ Result<> Namespace::rmdir(Ino parent, const std::string& text) {
       if (!target) continue;
       return failure(ErrorCode::not_directory, describe(name));
     }
+    LCCFS_TRY(const bool is_behind, remove_behind(name, entries));
+    if (is_behind) return {};
     LCCFS_CHECK(store_additions());
     const Token token = instance_.next_token();
     const std::vector<ExpectedEntry> expected{{name, entry}};

@@ -11,8 +11,8 @@
 //    |            | client has X open                                          | d/X/t, if no name is left and no
 //    |            |                                                            | client has it open
 //
-// Where names are written behind (docs/NAMES.md section 5), and there is no step 2, the answer comes after 0, and 1 is
-// part of a batch (name_log.cpp).
+// Where names are written behind (docs/NAMES.md section 5), and there is no step 2, the answer comes first, and 1 is part
+// of a batch (name_log.cpp).
 #include "fs/namespace.h"
 
 namespace lccfs {
@@ -33,17 +33,18 @@ Result<> Namespace::unlink(Ino parent, const std::string& text) {
     LCCFS_TRY(const auto target, seals_.target_of(name, *entry));
     if (!target) continue;
     if (target->is_directory()) return failure(ErrorCode::is_directory, describe(name));
-    LCCFS_CHECK(instance_.rely_on_directory(parent));
     const auto time = wall_time();
     auto removal = txn::remove_entry(name, *entry, instance_.next_token(), time, std::nullopt);
     if (is_gone_with_its_name(*target) && metadata_.may_change_behind(entries)) {
-      LCCFS_TRY(const bool is_behind,
-                metadata_.change_behind({entries, {{name, entry, std::nullopt}}, removal, time, {}, true, kept}));
+      LCCFS_TRY(
+          const bool is_behind,
+          metadata_.change_behind({entries, {{name, entry, std::nullopt}}, removal, time, {.removes = true}, kept}));
       if (is_behind) {
         lost_its_only_name(target->ino);
         return {};
       }
     }
+    LCCFS_CHECK(instance_.rely_on_directory(parent));
     LCCFS_CHECK(store_additions());
     const Metadata::Changing changing(metadata_, {&name});
     LCCFS_TRY(const auto step, metadata_.run_on_directory(std::move(removal), {&name}));

@@ -101,6 +101,9 @@ class Instance {
   void leave_to_collector(Ino ino) { queue_.leave_to_collector(ino); }
   Result<> log_items(const std::vector<format::QueueItem>& items) { return queue_.log_items(items); }
   Result<> rely_on_directory(Ino directory) { return queue_.rely_on_directory(directory); }
+  void rely_on_directory_async(Ino directory, ObjectStore::DataDone done) {
+    queue_.rely_on_directory_async(directory, std::move(done));
+  }
   Result<> log_inode(Ino inode) { return queue_.log_inode(inode); }
   Result<> log_inode_and_directories(Ino inode, std::span<const Ino> directories) {
     return queue_.log_inode_and_directories(inode, directories);

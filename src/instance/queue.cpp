@@ -7,7 +7,6 @@
 #include "base/completions.h"
 #include "base/log.h"
 #include "format/object_names.h"
-#include "txn/volume_txn.h"
 
 namespace lccfs {
 
@@ -29,21 +28,32 @@ Result<std::uint64_t> take_numbers(Steps& steps, std::uint64_t count) {
   }
 }
 
-Result<> OwnQueue::log_items(const std::vector<QueueItem>& items) {
+void OwnQueue::log_items_async(const std::vector<QueueItem>& items, ObjectStore::DataDone done) {
   std::vector<txn::NumberedItem> numbered;
   numbered.reserve(items.size());
   for (const auto& item : items) numbered.emplace_back(numbers_.next(), item);
-  auto logged = steps_.apply_until_known(txn::append_queue_items(me_, numbered));
-  if (!logged) {
-    Error error = std::move(logged).error();
-    if (error.code == ErrorCode::not_found) {
-      steps_.become_fenced(format::session_object(me_) + " is gone");
-      error.code = ErrorCode::fenced;
-    }
-    return std::unexpected(std::move(error));
-  }
+  auto step = txn::append_queue_items(me_, numbered);
+  steps_.apply_until_known_async(
+      std::move(step), [this, numbered = std::move(numbered), done = std::move(done)](Result<Applied> logged) mutable {
+        if (!logged && logged.error().code == ErrorCode::not_found) {
+          steps_.become_fenced(format::session_object(me_) + " is gone");
+          logged.error().code = ErrorCode::fenced;
+        }
+        if (!logged) return done(std::unexpected(std::move(logged).error()));
+        note_logged(numbered);
+        done({});
+      });
+}
+
+Result<> OwnQueue::log_items(const std::vector<QueueItem>& items) {
+  auto [answer, done] = promised<Result<>>();
+  log_items_async(items, std::move(done));
+  return answer.get();
+}
+
+void OwnQueue::note_logged(const std::vector<txn::NumberedItem>& items) {
   const Lock lock(mutex_);
-  for (const auto& [number, item] : numbered) {
+  for (const auto& [number, item] : items) {
     if (item.kind == QueueItem::Kind::range) {
       ranges_.push_back({.item = number, .begin = item.ino, .end = item.end, .used_up = std::nullopt});
     }
@@ -52,7 +62,6 @@ Result<> OwnQueue::log_items(const std::vector<QueueItem>& items) {
       if (directories_to_tidy_.size() < most_directories_to_tidy) directories_to_tidy_.insert(item.ino);
     }
   }
-  return {};
 }
 
 void OwnQueue::directory_is_gone(Ino directory) {
@@ -68,9 +77,15 @@ bool OwnQueue::already_relied_on(Ino directory) {
   return true;
 }
 
+void OwnQueue::rely_on_directory_async(Ino directory, ObjectStore::DataDone done) {
+  if (already_relied_on(directory)) return done({});
+  log_items_async({item(QueueItem::Kind::directory, directory)}, std::move(done));
+}
+
 Result<> OwnQueue::rely_on_directory(Ino directory) {
-  if (already_relied_on(directory)) return {};
-  return log_items({item(QueueItem::Kind::directory, directory)});
+  auto [answer, done] = promised<Result<>>();
+  rely_on_directory_async(directory, std::move(done));
+  return answer.get();
 }
 
 Result<> OwnQueue::log_inode_and_directories(Ino inode, std::span<const Ino> directories) {

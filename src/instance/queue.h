@@ -16,6 +16,7 @@
 #include "instance/numbers.h"
 #include "instance/steps.h"
 #include "lccfs/clock.h"
+#include "txn/volume_txn.h"
 
 namespace lccfs {
 
@@ -30,6 +31,7 @@ class OwnQueue {
   Result<> log_items(const std::vector<format::QueueItem>& items);
   /// Logs the directory item unless one is relied on already. Good for as long as the caller's Operation lives.
   Result<> rely_on_directory(Ino directory);
+  void rely_on_directory_async(Ino directory, ObjectStore::DataDone done);
   /// The item that link needs.
   Result<> log_inode(Ino inode) { return log_items({item(format::QueueItem::Kind::inode, inode)}); }
   /// The items that rmdir, a replacing rename of a directory and a rename across directories need, in one write: inode
@@ -78,6 +80,8 @@ class OwnQueue {
   format::QueueItem item(format::QueueItem::Kind kind, Ino ino, Ino end = {}) const {
     return {kind, ino, end, clock_.wall_time()};
   }
+  void log_items_async(const std::vector<format::QueueItem>& items, ObjectStore::DataDone done);
+  void note_logged(const std::vector<txn::NumberedItem>& items) EXCLUDES(mutex_);
   bool already_relied_on(Ino directory) EXCLUDES(mutex_);
   Result<> begin_range_locked(std::uint64_t first, std::uint64_t count) REQUIRES(inos_mutex_) EXCLUDES(mutex_);
   void note_handed_out(Ino ino) EXCLUDES(mutex_);

@@ -132,19 +132,31 @@ void Steps::finish(std::unique_ptr<Guarded> step, Result<StepResult> result) {
   }
 }
 
-Result<Applied> Steps::apply_until_known(const MetaTxn& txn) {
-  for (;;) {
-    LCCFS_CHECK(check_not_fenced());
-    auto applied = store_.apply(txn);
-    if (applied) return applied;
-    if (is_unknown_time_out(applied.error())) continue;
-    return std::unexpected(noted(std::move(applied).error()));
-  }
+void Steps::apply_until_known_async(MetaTxn txn, ObjectStore::ApplyDone done) {
+  if (fenced_) return done(std::unexpected(fenced_error()));
+  in_flight_.fetch_add(1);
+  MetaTxn sent = txn;
+  store_.apply_async(std::move(sent),
+                     [this, txn = std::move(txn), done = std::move(done)](Result<Applied> applied) mutable {
+                       if (!applied && is_unknown_time_out(applied.error())) {
+                         apply_until_known_async(std::move(txn), std::move(done));
+                       } else {
+                         if (!applied) applied = std::unexpected(noted(std::move(applied).error()));
+                         done(std::move(applied));
+                       }
+                       leave();
+                     });
+}
+
+Result<Applied> Steps::apply_until_known(MetaTxn txn) {
+  auto [answer, done] = promised<Result<Applied>>();
+  apply_until_known_async(std::move(txn), std::move(done));
+  return answer.get();
 }
 
 Result<Applied> Steps::run_repeatable(MetaTxn txn) {
   if (!creates(txn)) guard_existence(txn);
-  return apply_until_known(txn);
+  return apply_until_known(std::move(txn));
 }
 
 void Steps::query_async(MetaRead read, ObjectStore::QueryDone done) {

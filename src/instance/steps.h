@@ -56,7 +56,8 @@ class Steps {
   /// unless it creates the object; an unknown outcome is sent again.
   Result<Applied> run_repeatable(MetaTxn txn);
   /// The same without that guard.
-  Result<Applied> apply_until_known(const MetaTxn& txn);
+  Result<Applied> apply_until_known(MetaTxn txn);
+  void apply_until_known_async(MetaTxn txn, ObjectStore::ApplyDone done);
 
   /// A read. Waits for its store as long as that takes.
   void query_async(MetaRead read, ObjectStore::QueryDone done);
@@ -91,7 +92,7 @@ class Steps {
   Numbers& numbers_;
   const InstanceId& me_;
   std::atomic<bool> fenced_{false};
-  std::atomic<std::size_t> in_flight_{0};  // guarded steps and reads
+  std::atomic<std::size_t> in_flight_{0};  // steps and reads
   Mutex mutex_;                            // never held while the store or a completion is called
   /// Of each object with a guarded step in flight: those that wait for it.
   std::map<std::string, std::deque<std::unique_ptr<Guarded>>> waiting_ GUARDED_BY(mutex_);

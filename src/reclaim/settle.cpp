@@ -42,18 +42,35 @@ Result<Settled> settle_directory_lease(Instance& instance, Ino directory, Token 
   };
   const format::Question question{format::Question::Kind::release_directory, directory};
   LCCFS_TRY(const auto holder, settle_holder(instance, tenure.instance, question, still_holds));
-  if (holder == Settled::expired) LCCFS_CHECK(end_directory_lease(instance, directory, tenure));
+  if (holder == Settled::expired) LCCFS_CHECK(end_lease_of_expired(instance, directory, tenure));
   return holder;
 }
 
-Result<> end_directory_lease(Instance& instance, Ino directory, Token tenure) {
+namespace {
+Result<> end_lease_by(Instance& instance, MetaTxn step) {
   if (instance.read_only()) return {};
-  const auto released = instance.run_repeatable(txn::release_directory_lease(directory, tenure));
+  const auto released = instance.run_repeatable(std::move(step));
   const auto by_another = [](ErrorCode code) {
     return code == ErrorCode::guard_failed || code == ErrorCode::not_found;
   };
   if (!released && !by_another(released.error().code)) return std::unexpected(released.error());
   return {};
+}
+}  // namespace
+
+Result<> end_directory_lease(Instance& instance, Ino directory, Token tenure) {
+  return end_lease_by(instance, txn::release_directory_lease(directory, tenure));
+}
+
+Result<> end_removed_directory(Instance& instance, Ino directory, Token tenure) {
+  return end_lease_by(instance, txn::mark_removed_dead(directory, tenure));
+}
+
+Result<> end_lease_of_expired(Instance& instance, Ino directory, Token tenure) {
+  const bool may_be_removed = directory != root_ino && instance.super().has(format::feature::names_behind);
+  LCCFS_TRY(const bool has_one, may_be_removed ? has_a_name(instance.reader(), directory) : Result<bool>(true));
+  return has_one ? end_directory_lease(instance, directory, tenure)
+                 : end_removed_directory(instance, directory, tenure);
 }
 
 Result<bool> move_out(Instance& instance, const txn::Name& name, const txn::Entry& marked) {

@@ -36,6 +36,9 @@
 //    |            | has released it, or is expired: fenced, fences synced     |
 //  1 | Inode.P    | only then: [release directory lease] guard the tenure as  | done
 //    |            | read                                                      |
+//  1'| Inode.P    | P has no name: the holder has removed it without a seal:  | done: a collector removes it, from its
+//    |            | [mark removed directory dead] guard that tenure; dead,    | d/ key
+//    |            | lease removed                                             |
 #pragma once
 
 #include "format/records.h"
@@ -59,9 +62,13 @@ Result<bool> settle_mark(Instance& instance, const txn::Name& name, const txn::E
 /// Afterwards no instance but this one holds the directory's lease under that tenure; but for a read-only instance,
 /// which fences nobody. Answers what became of the holder.
 Result<Settled> settle_directory_lease(Instance& instance, Ino directory, Token tenure);
-/// The last step of that: of a holder that is known to be expired, since fences were synced, or of a lease of our own. A
-/// read-only instance does nothing.
+/// The last step of that, of a lease of our own. A read-only instance does nothing.
 Result<> end_directory_lease(Instance& instance, Ino directory, Token tenure);
+/// The same of a holder that is expired: it may have removed the directory, and only that this has no name says so. Then
+/// it is dead afterwards. Up to 4 reads more.
+Result<> end_lease_of_expired(Instance& instance, Ino directory, Token tenure);
+/// The same of our own lease of a directory that we have removed.
+Result<> end_removed_directory(Instance& instance, Ino directory, Token tenure);
 
 /// Of a committed move: the marked entry goes. As settle_mark.
 Result<bool> move_out(Instance& instance, const txn::Name& name, const txn::Entry& marked);

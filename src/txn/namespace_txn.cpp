@@ -60,7 +60,7 @@ format::AttrRecord attr_of(const MetaTxn& create) {
   std::unreachable();  // make_inode sets it
 }
 
-void change_new_inode(MetaTxn& create, const NewInodeChange& change) {
+void change_new_inode(MetaTxn& create, const AttributeChange& change) {
   const auto replace = [&create](mutation::SetXattr changed) {
     for (auto& mutation : create.mutations) {
       auto* set = std::get_if<mutation::SetXattr>(&mutation);
@@ -242,7 +242,8 @@ MetaTxn write_names_behind(Ino directory, Token tenure) {
               mutation::SetXattr{xattr::behind, lease_of(tenure)});
 }
 
-MetaTxn store_names(Ino directory, std::span<const MetaTxn* const> changes) {
+MetaTxn store_names(Ino directory, std::span<const MetaTxn* const> changes,
+                    const std::optional<SubdirectoryCount>& nsub) {
   std::map<std::string, Mutation> keys, xattrs;
   const auto keep = [&](const Mutation& mutation) {
     std::visit(
@@ -260,7 +261,13 @@ MetaTxn store_names(Ino directory, std::span<const MetaTxn* const> changes) {
   for (auto* parts : {&keys, &xattrs}) {
     for (auto& [name, mutation] : *parts) txn.mutations.push_back(std::move(mutation));
   }
+  if (nsub) change_nsub(txn, *nsub);
   return txn;
+}
+
+MetaTxn mark_removed_dead(Ino directory, Token tenure) {
+  return make(directory, "mark removed directory dead", guard::XattrEquals{xattr::lease, lease_of(tenure)},
+              set_state(StateRecord::Kind::dead), mutation::RemoveXattr{xattr::lease});
 }
 
 MetaTxn release_directory_lease(Ino directory, Token tenure) {

@@ -51,12 +51,12 @@ struct NewInode {
 MetaTxn create_inode(const NewInode& inode);
 /// What a step that creates an inode, and was not sent yet, makes of it; and the same with changes.
 format::AttrRecord attr_of(const MetaTxn& create);
-struct NewInodeChange {
+struct AttributeChange {
   std::optional<format::AttrRecord> attr = std::nullopt;
   std::optional<TimeSpec> atime = std::nullopt, mtime = std::nullopt;
   TimeSpec ctime;
 };
-void change_new_inode(MetaTxn& create, const NewInodeChange& change);
+void change_new_inode(MetaTxn& create, const AttributeChange& change);
 /// Removes an inode that never had a name, as it was made. May be done twice: not_found is done.
 MetaTxn remove_new_inode(Ino ino, std::uint64_t version);
 
@@ -122,7 +122,10 @@ MetaTxn cancel_move(const format::EntryRecord::Mark& mark);
 // -- the lease of a directory (docs/NAMES.md)
 
 /// What several steps on a live directory leave together, the later ones counting; without their guards.
-MetaTxn store_names(Ino directory, std::span<const MetaTxn* const> changes);
+MetaTxn store_names(Ino directory, std::span<const MetaTxn* const> changes,
+                    const std::optional<SubdirectoryCount>& nsub);
+/// For Instance::run_repeatable: of one that has lost its name under that tenure, without a seal.
+MetaTxn mark_removed_dead(Ino directory, Token tenure);
 /// The holder may answer changes of names before they are stored: others ask it before they read some.
 MetaTxn write_names_behind(Ino directory, Token tenure);
 

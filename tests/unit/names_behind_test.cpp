@@ -238,7 +238,8 @@ struct Held {
     held.may_write_behind(p, tenure);
   }
   bool add() {
-    return held.change(tenure, {{{name, none, txn::Entry{encode(record), record}}}}, [] { return 1; });
+    const std::vector<HeldDirectories::Change> names{{name, none, txn::Entry{encode(record), record}}};
+    return held.change({p, tenure, names}, [] { return 1; });
   }
 };
 
@@ -273,13 +274,11 @@ TEST_CASE("what a read shows of a name that was changed since it was sent is not
 
 TEST_CASE("what was answered is stored before the directory is changed step by step") {
   Behind b;
-  make_file(b.fs(), b.d, "a");
+  const auto file = make_file(b.fs(), b.d, "a");
   b.store().reset_record();
-  SECTION("a new directory") { make_dir(b.fs(), b.d, "sub"); }
-  SECTION("its mode") {
-    SetAttributes closed;
-    closed.mode = 0700;
-    need(b.fs().set_attributes({}, b.d, closed));
+  SECTION("another name") { need(b.fs().link(file, b.d, "b")); }
+  SECTION("an attribute of its own") {
+    need(b.fs().set_xattr(b.d, "user.a", "1", XattrMode::create_or_replace, SetgidBit::stays));
   }
   SECTION("a move") { need(b.fs().rename(b.d, "a", b.e, "a", RenameMode::replace)); }
   const auto trace = b.store().trace();

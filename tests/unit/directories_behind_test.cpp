@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Directories that are made, changed and removed before the store has it: what that costs, in what order it is stored,
+// and what others see of it.
+#include <fcntl.h>
+
+#include "fs/held_directories.h"
+#include "support/catch.h"
+#include "support/collecting.h"
+#include "support/fake_clock.h"
+#include "support/file_calls.h"
+#include "support/namespace_calls.h"
+#include "support/test_volume.h"
+
+using namespace lccfs;
+using namespace lccfs::test;
+using std::chrono::seconds;
+
+namespace {
+
+using Kind = format::StateRecord::Kind;
+
+FileSystemOptions directories_behind() {
+  FileSystemOptions options;
+  options.lease_after_changes = 4;
+  options.names_behind = true;
+  return options;
+}
+
+/// One that writes names behind, in a directory of its own, and another client.
+struct Tree {
+  TestVolume volume;
+  Mount visitor = volume.mount();
+  Mount holder = volume.mount(directories_behind());
+  Ino d = make_dir(fs(), root_ino, "d");
+
+  Tree() {
+    make_file(fs(), d, "0");
+    need(fs().unlink(d, "0"));  // a collector knows of d
+    need(fs().sync_directory(d));
+    need(fs().lookup(root_ino, "d"));
+    store().reset_record();
+  }
+  FileSystem& fs() { return *holder.file_system; }
+  FileSystem& other() { return *visitor.file_system; }
+  ScriptedClient& store() { return *holder.client; }
+  std::vector<std::string> stored_names() {
+    std::vector<std::string> lines;
+    for (const auto& line : store().trace()) {
+      if (line.starts_with("store names")) lines.push_back(line.substr(line.find(' ', 6) + 1));
+    }
+    return lines;
+  }
+  bool has_entries(Ino ino) {
+    const auto stored = inode_object_of(volume.cluster(), ino);
+    return std::ranges::any_of(stored->keys, [](const auto& key) { return key.first.starts_with("n/"); });
+  }
+  std::string object(Ino ino) { return format::inode_object(ino); }
+  void collect_all() {
+    for (unsigned pass = 0; pass < 4; ++pass) collect(volume.cluster(), volume.clock());
+  }
+};
+
+SetAttributes opened_at(std::int64_t at) {
+  SetAttributes changes;
+  changes.mode = 0711;
+  changes.atime = changes.mtime = TimeSpec{at, 0};
+  return changes;
+}
+
+}  // namespace
+
+TEST_CASE("directories are made, changed and removed at no cost before the answer") {
+  Tree t;
+  const auto sub = make_dir(t.fs(), t.d, "sub");
+  make_file(t.fs(), sub, "f");
+  CHECK(need(t.fs().get_attributes(t.d)).attributes.nlink == 3);
+  const auto changed = need(t.fs().set_attributes({}, sub, opened_at(1000))).attributes;
+  CHECK(changed.mode == 0711);
+  CHECK(changed.mtime == TimeSpec{1000, 0});
+  CHECK(need(t.fs().lookup(t.d, "sub")).attributes.mtime == TimeSpec{1000, 0});
+  need(t.fs().unlink(sub, "f"));
+  need(t.fs().rmdir(t.d, "sub"));
+  CHECK_FALSE(ino_of(t.fs(), t.d, "sub"));
+  CHECK(need(t.fs().get_attributes(t.d)).attributes.nlink == 2);
+  CHECK(t.store().trace() == std::vector<std::string>{});
+  CHECK(t.store().counts().queries == 0);
+}
+
+TEST_CASE("a directory's name is stored before what is in it, and what was in it before it is removed") {
+  Tree t;
+  const auto sub = make_dir(t.fs(), t.d, "sub");
+  make_file(t.fs(), sub, "f");
+  SECTION("made") {
+    need(t.fs().sync_directory(sub));
+    CHECK(t.stored_names() == std::vector{t.object(t.d), t.object(sub)});
+    CHECK(names_in(t.other(), sub) == std::vector<std::string>{"f"});
+    CHECK(need(t.other().get_attributes(t.d)).attributes.nlink == 3);
+  }
+  SECTION("removed") {
+    need(t.fs().unlink(sub, "f"));
+    need(t.fs().rmdir(t.d, "sub"));
+    need(t.fs().sync_directory(t.d));
+    CHECK(t.stored_names() == std::vector{t.object(t.d), t.object(sub), t.object(t.d)});
+    CHECK_FALSE(t.has_entries(sub));
+    CHECK(names_in(t.other(), t.d).empty());
+    CHECK(need(t.other().get_attributes(t.d)).attributes.nlink == 2);
+  }
+  CHECK(problems(t.volume.cluster()).empty());
+}
+
+TEST_CASE(
+    "the attributes of a directory are stored after the names that came before, and before those that come after") {
+  Tree t;
+  const auto sub = make_dir(t.fs(), t.d, "sub");
+  make_file(t.fs(), sub, "f");
+  need(t.fs().set_attributes({}, sub, opened_at(1000)));
+  need(t.fs().sync_directory(sub));
+  const auto seen = need(t.other().lookup(t.d, "sub")).attributes;
+  CHECK(seen.mode == 0711);
+  CHECK(seen.mtime == TimeSpec{1000, 0});
+}
+
+TEST_CASE("another client sees the mode of a new directory at once, and later changes of it, too") {
+  Tree t;
+  const auto sub = make_dir(t.fs(), t.d, "sub");
+  make_file(t.fs(), sub, "f");
+  need(t.fs().set_attributes({}, sub, opened_at(1000)));
+  const auto seen = need(t.other().lookup(t.d, "sub")).attributes;
+  CHECK(seen.mode == 0711);
+  CHECK(seen.mtime == TimeSpec{1000, 0});
+  SetAttributes closed;
+  closed.mode = 0700;
+  need(t.fs().set_attributes({}, sub, closed));
+  CHECK(need(t.other().get_attributes(sub)).attributes.mode == 0700);
+}
+
+TEST_CASE("so does one that finds a new directory under another name") {
+  Tree t;
+  const auto sub = make_dir(t.fs(), t.d, "sub"), elsewhere = make_dir(t.other(), root_ino, "e");
+  make_file(t.fs(), sub, "f");
+  need(t.fs().set_attributes({}, sub, opened_at(1000)));
+  need(t.fs().rename(t.d, "sub", elsewhere, "sub", RenameMode::replace));
+  CHECK(need(t.other().lookup(elsewhere, "sub")).attributes.mode == 0711);
+  SetAttributes closed;
+  closed.mode = 0700;
+  need(t.fs().set_attributes({}, sub, closed));
+  CHECK(need(t.other().lookup(elsewhere, "sub")).attributes.mode == 0700);
+}
+
+TEST_CASE("who is in a directory that was removed finds nothing there, and makes nothing there") {
+  Tree t;
+  const auto sub = make_dir(t.fs(), t.d, "sub");
+  const auto handle = need(t.fs().open_directory(sub));
+  need(t.fs().rmdir(t.d, "sub"));
+  CHECK(need(t.fs().get_attributes(sub)).attributes.nlink == 0);
+  CHECK_FALSE(ino_of(t.fs(), sub, "f"));
+  CHECK(error_of(t.fs().create({}, sub, "f", 0644, O_RDWR | O_CREAT)) == ErrorCode::stale);
+  CHECK(error_of(t.fs().make_node({}, sub, "s", {FileType::directory, 0755, 0, {}})) == ErrorCode::stale);
+  make_file(t.fs(), t.d, "g");
+  CHECK(error_of(t.fs().rename(t.d, "g", sub, "g", RenameMode::replace)) == ErrorCode::stale);
+  CHECK(error_of(t.fs().rmdir(t.d, "sub")) == ErrorCode::not_found);
+  t.fs().release_directory(handle);
+  need(t.fs().sync_directory(t.d));
+  CHECK(problems(t.volume.cluster()).empty());
+}
+
+TEST_CASE("another client that is in a directory that was removed makes nothing there") {
+  Tree t;
+  const auto sub = make_dir(t.fs(), t.d, "sub");
+  CHECK(ino_of(t.other(), t.d, "sub") == sub);
+  t.volume.clock().advance(seconds(3));
+  for (const char* name : {"1", "2", "3", "4"}) make_file(t.fs(), t.d, name);  // d is held again
+  t.store().reset_record();
+  for (const char* name : {"1", "2", "3", "4"}) make_file(t.fs(), sub, name);
+  for (const char* name : {"1", "2", "3", "4"}) need(t.fs().unlink(sub, name));
+  need(t.fs().rmdir(t.d, "sub"));
+  CHECK(t.stored_names().empty());
+  SECTION("while its client lives") {}
+  SECTION("after its client has stored it, and died") {
+    need(t.fs().sync_directory(t.d));
+    t.store().crash();
+  }
+  SECTION("after its client has unmounted") { need(t.fs().unmount()); }
+  CHECK(error_of(t.other().create({}, sub, "f", 0644, O_RDWR | O_CREAT)) == ErrorCode::stale);
+  CHECK_FALSE(ino_of(t.other(), t.d, "sub"));
+  t.collect_all();
+  CHECK_FALSE(inode_object_of(t.volume.cluster(), sub));
+  CHECK(problems(t.volume.cluster()).empty());
+}
+
+TEST_CASE("a directory whose removal was not stored when its client died is there") {
+  Tree t;
+  const auto sub = make_dir(t.fs(), t.d, "sub");
+  need(t.fs().sync_directory(t.d));
+  need(t.fs().rmdir(t.d, "sub"));
+  t.store().crash();
+  CHECK(ino_of(t.other(), t.d, "sub") == sub);
+  make_file(t.other(), sub, "f");
+  CHECK(problems(t.volume.cluster()).empty());
+}
+
+TEST_CASE("a directory that is not empty, or not known to be, is removed as ever, or is not") {
+  Tree t;
+  const auto sub = make_dir(t.fs(), t.d, "sub");
+  make_file(t.fs(), sub, "f");
+  CHECK(error_of(t.fs().rmdir(t.d, "sub")) == ErrorCode::not_empty);
+  const auto foreign = make_dir(t.other(), t.d, "foreign");
+  for (const char* name : {"1", "2", "3", "4"}) make_file(t.fs(), t.d, name);
+  t.store().reset_record();
+  need(t.fs().rmdir(t.d, "foreign"));
+  const auto trace = t.store().trace();
+  CHECK(std::ranges::count(trace, "seal " + t.object(foreign)) == 1);
+  CHECK(problems(t.volume.cluster()).empty());
+}
+
+TEST_CASE("a removed directory's lease that is not used marks it dead") {
+  Tree t;
+  const auto sub = make_dir(t.fs(), t.d, "sub");
+  need(t.fs().rmdir(t.d, "sub"));
+  t.volume.clock().advance(seconds(11));
+  t.fs().tick();
+  need(t.fs().unmount());
+  const auto object = inode_object_of(t.volume.cluster(), sub);
+  REQUIRE(object);
+  CHECK(need(format::decode<format::StateRecord>(object->xattrs.at(format::xattr::state))).kind == Kind::dead);
+  t.collect_all();
+  CHECK_FALSE(inode_object_of(t.volume.cluster(), sub));
+}
+
+TEST_CASE("a name that a step is bringing into a directory keeps it from being removed, or finds it removed") {
+  Tree t;
+  const auto sub = make_dir(t.fs(), t.d, "sub");
+  const auto file = make_file(t.fs(), t.d, "f");
+  bool is_removed = false;
+  t.store().set_hook(before("add link", [&] { is_removed = t.fs().rmdir(t.d, "sub").has_value(); }));
+  const bool is_linked = t.fs().link(file, sub, "g").has_value();
+  t.store().set_hook(nullptr);
+  CHECK(is_removed);
+  CHECK_FALSE(is_linked);
+  need(t.fs().sync_directory(t.d));
+  CHECK(need(t.fs().get_attributes(file)).attributes.nlink == 1);
+  CHECK(problems(t.volume.cluster()).empty());
+}
+
+TEST_CASE("no directory is removed in memory while a step changes a name there, or while it has one") {
+  FakeClock clock;
+  HeldDirectories held(clock);
+  const Ino p{70}, c{71};
+  const Token tenure{InstanceId{7}, 1}, tenure_of_c{InstanceId{7}, 2};
+  const txn::Name name(format::VolumeUuid{}, p, "c"), inside(format::VolumeUuid{}, c, "f");
+  const format::EntryRecord record{c, FileType::directory, {InstanceId{7}, 5}};
+  const HeldDirectories::Known none, entry = txn::Entry{encode(record), record};
+  held.born(p, tenure, 10);
+  held.may_write_behind(p, tenure);
+  held.born(c, tenure_of_c, 10);
+  held.may_write_behind(c, tenure_of_c);
+  const auto log = [] { return 1; };
+  const std::vector<HeldDirectories::Change> made{{name, none, entry}}, gone{{name, entry, none}};
+  const std::vector<HeldDirectories::Change> filled{{inside, none, entry}}, emptied{{inside, entry, none}};
+  REQUIRE(held.change({p, tenure, made}, log));
+  const HeldDirectories::Changes removal{p, tenure, gone, c};
+  held.hide({{&inside}});
+  CHECK_FALSE(held.change(removal, log));
+  held.show({{&inside}});
+  REQUIRE(held.change({c, tenure_of_c, filled}, log));
+  CHECK_FALSE(held.change(removal, log));
+  REQUIRE(held.change({c, tenure_of_c, emptied}, log));
+  held.pause(c);
+  CHECK_FALSE(held.change(removal, log));
+  held.resume(c);
+  CHECK(held.change(removal, log));
+  CHECK(held.removed_from(c) == p);
+  CHECK_FALSE(held.change({c, tenure_of_c, filled}, log));
+}
+
+TEST_CASE("a collector finds what was removed in a directory that was not known to it") {
+  Tree t;
+  const auto sub = make_dir(t.fs(), t.d, "sub");
+  const auto file = make_file(t.fs(), sub, "f"), inner = make_dir(t.fs(), sub, "inner");
+  need(t.fs().sync_directory(sub));
+  need(t.fs().unlink(sub, "f"));
+  need(t.fs().rmdir(sub, "inner"));
+  need(t.fs().sync_directory(sub));
+  t.store().crash();
+  t.volume.clock().advance(seconds(120));
+  CHECK(names_in(t.other(), sub).empty());
+  t.collect_all();
+  CHECK_FALSE(inode_object_of(t.volume.cluster(), file));
+  CHECK_FALSE(inode_object_of(t.volume.cluster(), inner));
+  CHECK(problems(t.volume.cluster()).empty());
+}
+
+TEST_CASE("the count of subdirectories is right whatever else has changed it") {
+  Tree t;
+  for (const char* name : {"1", "2", "3"}) make_dir(t.fs(), t.d, name);
+  need(t.fs().rmdir(t.d, "2"));
+  need(t.fs().sync_directory(t.d));
+  make_dir(t.fs(), t.d, "4");
+  const auto elsewhere = make_dir(t.fs(), root_ino, "e");
+  need(t.fs().rename(t.d, "1", elsewhere, "1", RenameMode::replace));
+  make_dir(t.fs(), t.d, "5");
+  need(t.fs().sync_directory(t.d));
+  CHECK(need(t.other().get_attributes(t.d)).attributes.nlink == 2 + 3);
+  CHECK(problems(t.volume.cluster()).empty());
+}
+
+TEST_CASE("a batch that changes the count is stored once, whatever becomes of its answer, and beside another change") {
+  Tree t;
+  make_dir(t.fs(), t.d, "1");
+  SECTION("an answer") {
+    const auto kind =
+        GENERATE(Fault::Kind::applied_twice, Fault::Kind::lost_answer_applied, Fault::Kind::lost_answer_not_applied);
+    t.store().set_hook(once_on("store names", {kind}));
+  }
+  SECTION("the count") {
+    t.store().set_hook(before("store names", [&] {
+      t.volume.cluster().with_objects([&](scripted::Objects& objects) {
+        objects.metadata().at(t.object(t.d)).xattrs[format::xattr::nsub] = encode(format::NumberRecord{7});
+      });
+    }));
+  }
+  need(t.fs().sync_directory(t.d));
+  CHECK(names_in(t.other(), t.d) == std::vector<std::string>{"1"});
+  const auto nlink = need(t.other().get_attributes(t.d)).attributes.nlink;
+  CHECK((nlink == 3 || nlink == 2 + 8));
+}
+
+TEST_CASE("what is lost of a directory takes along what is in the directories that were made there") {
+  Tree t;
+  const auto sub = make_dir(t.fs(), t.d, "sub");
+  make_file(t.fs(), sub, "f");
+  t.volume.cluster().with_objects(
+      [&](scripted::Objects& objects) { objects.metadata().at(t.object(t.d)).xattrs.erase(format::xattr::lease); });
+  CHECK(error_of(t.fs().sync_directory(sub)) == ErrorCode::io);
+  CHECK(error_of(t.fs().sync_directory(t.d)) == ErrorCode::io);
+  CHECK(names_in(t.other(), t.d).empty());
+  CHECK_FALSE(t.has_entries(sub));
+}
+
+TEST_CASE("a removal that is lost leaves the directory as it was") {
+  Tree t;
+  const auto sub = make_dir(t.fs(), t.d, "sub");
+  need(t.fs().sync_directory(t.d));
+  need(t.fs().rmdir(t.d, "sub"));
+  t.store().set_hook([](const StepInfo& info) {
+    return info.step == "store names" ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
+  });
+  for (unsigned i = 0; i < 12; ++i) t.fs().tick();
+  t.store().set_hook(nullptr);
+  CHECK(error_of(t.fs().sync_directory(t.d)) == ErrorCode::io);
+  CHECK(ino_of(t.fs(), t.d, "sub") == sub);
+  make_file(t.fs(), sub, "f");
+  CHECK(ino_of(t.other(), sub, "f"));
+  CHECK(problems(t.volume.cluster()).empty());
+}
+
+TEST_CASE("a deep new tree is stored from the top, by whatever asks for its end") {
+  Tree t;
+  Ino at = t.d;
+  for (const char* name : {"a", "b", "c"}) at = make_dir(t.fs(), at, name);
+  const auto open = need(t.fs().create({}, at, "f", 0644, O_RDWR | O_CREAT));
+  need(t.fs().fsync(open.open.handle, false));
+  t.fs().release(open.open.handle);
+  CHECK(t.stored_names().size() == 4);
+  t.store().crash();
+  Ino seen = t.d;
+  for (const char* name : {"a", "b", "c", "f"}) seen = ino_of(t.other(), seen, name).value();
+  CHECK(problems(t.volume.cluster()).empty());
+}
