@@ -117,13 +117,11 @@ Result<> Namespace::set_mode_and_owner(const Caller& caller, const Inode& known,
   };
   LCCFS_TRY(const bool is_behind, change_directory_behind(known, change));
   if (is_behind) return {};
-  LCCFS_TRY(const auto changed, or_stale(change_attr_of(known.ino, change, &known)));
-  attr_changed(changed);
-  return {};
+  return or_stale(change_attr_of(known.ino, change, &known));
 }
 
-/// A mode that an access ACL has to follow is the store's.
-Result<std::optional<Inode>> Namespace::change_unstored(const Inode& known, const EditAttr& change) {
+/// A mode that an access ACL has to follow is the store's. Memory knows of it then.
+Result<bool> Namespace::change_unstored(const Inode& known, const EditAttr& change) {
   Inode changed = known;
   Result<> allowed;
   changed.ctime = wall_time();
@@ -131,23 +129,27 @@ Result<std::optional<Inode>> Namespace::change_unstored(const Inode& known, cons
     changed.attr = txn::attr_of(create);
     if ((changed.attr.flags & format::attr_flag::access_acl) != 0) return false;
     allowed = change(changed.attr);
-    if (allowed) txn::change_new_inode(create, {.attr = changed.attr, .ctime = changed.ctime});
+    if (!allowed) return true;
+    txn::change_new_inode(create, {.attr = changed.attr, .ctime = changed.ctime});
+    changed.attr_raw = encode(changed.attr);
+    changed.version = 0;
+    attr_changed(changed);  // in the order of the edits
     return true;
   });
   LCCFS_CHECK(allowed);
-  if (!is_done) return std::nullopt;
-  changed.attr_raw = encode(changed.attr);
-  changed.version = 0;
-  return changed;
+  return is_done;
 }
 
-Result<Inode> Namespace::change_attr_of(Ino ino, const EditAttr& change, const Inode* known) {
+Result<> Namespace::change_attr_of(Ino ino, const EditAttr& change, const Inode* known) {
   if (known != nullptr && !known->is_directory()) {  // what a directory's log has of it comes later than its creation
-    LCCFS_TRY(auto changed, change_unstored(*known, change));
-    if (changed) return std::move(*changed);
+    LCCFS_TRY(const bool is_changed, change_unstored(*known, change));
+    if (is_changed) return {};
   }
-  return change_attr(instance_, ino, change, known,
-                     [this, ino](MetaTxn step) { return leases_.run_or_make_way(ino, std::move(step)); });
+  LCCFS_TRY(const auto changed, change_attr(instance_, ino, change, known, [this, ino](MetaTxn step) {
+              return leases_.run_or_make_way(ino, std::move(step));
+            }));
+  attr_changed(changed);
+  return {};
 }
 
 /// Of an inode that the store does not have yet, or a directory that is held here. false: by a step of its own.
@@ -159,13 +161,11 @@ Result<bool> Namespace::set_times_behind(const Inode& known, const txn::Attribut
     };
     return metadata_.change_directory_behind(known.ino, edit, keep_behind(known.ino));
   }
-  const bool is_unstored = instance_.unstored().edit(known.ino, [&times](MetaTxn& create) {
+  return instance_.unstored().edit(known.ino, [&](MetaTxn& create) {
     txn::change_new_inode(create, times);
+    metadata_.inodes.change(known.ino, std::nullopt, [&times](Inode& view) { set_times_of(view, times); });
     return true;
   });
-  if (is_unstored)
-    metadata_.inodes.change(known.ino, std::nullopt, [&times](Inode& view) { set_times_of(view, times); });
-  return is_unstored;
 }
 
 Result<> Namespace::set_blind_times(const Inode& known, const SetAttributes& changes) {

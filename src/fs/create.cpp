@@ -95,7 +95,7 @@ class Namespace::Make {
  private:
   Result<bool> name_once(bool from_memory);
   Result<> make_inode(const Inode& parent);
-  bool may_be_behind(const Entries& entries) const;
+  Result<bool> may_be_behind(const Entries& entries);
   void is_born();
   Result<> store_inode();
   Result<> set_permissions(const Inode& parent, txn::NewInode& inode);
@@ -115,7 +115,7 @@ class Namespace::Make {
   const std::shared_ptr<const KeptBehind> kept_ = namespace_.keep_behind(name_.directory);
   std::optional<Inode> made_;  // the inode of step 1
   bool is_stored_ = false;     // step 1 is applied
-  bool may_be_stored_ = false;
+  bool is_absent_ = false;     // it is certainly not, nor will be
   InodeCache::Ticket ticket_;
   bool may_have_name_ = false;  // step 2 may have been applied
 };
@@ -158,12 +158,17 @@ Result<> Namespace::Make::make_inode(const Inode& parent) {
   return {};
 }
 
+/// This thread may have stood still while it was born: then it was stored for its lease, and is as it was left.
 Result<> Namespace::Make::store_inode() {
   if (is_stored_) return {};
   const auto version = instance_.store_inode(made_->ino);
-  may_be_stored_ = !version && version.error().outcome == Outcome::unknown;
+  is_absent_ = !version && version.error().outcome == Outcome::definite;
   if (!version) return std::unexpected(version.error());
   is_stored_ = true;
+  if (*version == 0) {
+    LCCFS_TRY(*made_, read_inode_and_map(instance_, made_->ino));
+    return {};
+  }
   made_->version = *version;
   is_born();
   return {};
@@ -184,9 +189,10 @@ void Namespace::Make::remove_never_named() {
 }
 
 /// What may find no room is told to who makes it. A directory is held by who makes it.
-bool Namespace::Make::may_be_behind(const Entries& entries) const {
-  return metadata_.may_change_behind(entries) && namespace_.files_.has_room() && !instance_.unstored().is_failing() &&
-         (node_.type != FileType::directory || made_->names_behind);
+Result<bool> Namespace::Make::may_be_behind(const Entries& entries) {
+  if (is_stored_ || (node_.type == FileType::directory && !made_->names_behind)) return false;
+  if (!namespace_.files_.has_room() || instance_.unstored().is_failing()) return false;
+  return metadata_.may_change_behind(entries);
 }
 
 /// Memory knows of it: before anybody can find it.
@@ -197,21 +203,26 @@ void Namespace::Make::is_born() {
   if (made_->names_behind) namespace_.leases_.held.may_write_behind(made_->ino, *made_->directory_lease);
 }
 
-/// Steps 1 and 2, behind the answer. false: step by step.
+/// Steps 1 and 2, behind the answer. false: step by step. Others may find it, and change it, before this returns.
 Result<bool> Namespace::Make::name_behind(const Entries& entries) {
-  if (is_stored_ || !may_be_behind(entries)) return false;
+  LCCFS_TRY(const bool may_be_behind, this->may_be_behind(entries));
+  if (!may_be_behind) return false;
+  const Ino ino = made_->ino;
   is_born();
+  metadata_.inodes.put_unshared(metadata_.inodes.begin(ino), *made_,
+                                {name_.directory, *entries.directory->directory_lease});
   const bool is_directory = node_.type == FileType::directory;
   const auto time = namespace_.wall_time();
-  const format::EntryRecord entry{made_->ino, node_.type, made_->attr.birth_token};
-  return metadata_.change_behind({entries,
-                                  {{name_, entries.found.front(), txn::Entry{encode(entry), entry}}},
-                                  txn::insert_entry(name_, entry, time, std::nullopt),
-                                  time,
-                                  {.named = made_->ino,
-                                   .made = is_directory ? std::optional(made_->ino) : std::nullopt,
-                                   .subdirectories = is_directory ? 1 : 0},
-                                  kept_});
+  const format::EntryRecord entry{ino, node_.type, made_->attr.birth_token};
+  const bool is_named = metadata_.change_behind(
+      {entries,
+       {{name_, entries.found.front(), txn::Entry{encode(entry), entry}}},
+       txn::insert_entry(name_, entry, time, std::nullopt),
+       time,
+       {.named = ino, .made = is_directory ? std::optional(ino) : std::nullopt, .subdirectories = is_directory ? 1 : 0},
+       kept_});
+  if (!is_named) metadata_.inodes.drop(ino);
+  return is_named;
 }
 
 /// Step 2. false: refused.
@@ -228,10 +239,7 @@ Result<bool> Namespace::Make::name_once(bool from_memory) {
   const auto& parent = *entries->directory;
   if (!made_) LCCFS_CHECK(make_inode(parent));
   LCCFS_TRY(const bool is_named, name_behind(*entries));
-  if (is_named) {
-    metadata_.inodes.put_unshared(ticket_, *made_, {parent.ino, *parent.directory_lease});
-    return true;
-  }
+  if (is_named) return true;
   LCCFS_CHECK(store_inode());
   return insert_entry(parent);
 }
@@ -240,8 +248,9 @@ Result<bool> Namespace::Make::name_once(bool from_memory) {
 void Namespace::Make::unmake() {
   if (with_lease_) namespace_.files_.unborn(made_->ino);
   namespace_.leases_.held.end(made_->ino);
-  instance_.unstored().forget(made_->ino);
-  if (may_have_name_ || may_be_stored_) return leave_to_collector(made_->ino);
+  const bool was_never_sent = instance_.unstored().forget(made_->ino);
+  const bool may_be_stored = !is_stored_ && !is_absent_ && !was_never_sent;
+  if (may_have_name_ || may_be_stored) return leave_to_collector(made_->ino);
   remove_never_named();
 }
 

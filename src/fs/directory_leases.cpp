@@ -119,7 +119,7 @@ void DirectoryLeases::take(Ino directory, bool names_behind) {
 
 void DirectoryLeases::release_unused() {
   const Lock lock(mutex_);
-  for (const Ino directory : held.unused_for(kept_unused_for, released_at_once)) release(directory);
+  for (const Ino directory : held.unused_for(kept_unused_for, released_at_once)) release(directory, Because::unused);
 }
 
 // ---- whether this client may still answer
@@ -195,7 +195,7 @@ format::Answer DirectoryLeases::answer(const format::Question& question) {
   using format::Answer;
   activity_.asked_for(question.ino);
   Lock lock(mutex_);
-  const auto asked_for = release(question.ino);
+  const auto asked_for = release(question.ino, Because::asked);
   if (waiting_ < most_waiting_questions) {
     ++waiting_;
     const auto is_finished = [&asked_for] { return asked_for->finished; };
@@ -205,20 +205,20 @@ format::Answer DirectoryLeases::answer(const format::Question& question) {
   return {asked_for->succeeded ? Answer::Kind::done : Answer::Kind::busy};
 }
 
-std::shared_ptr<DirectoryLeases::Release> DirectoryLeases::release(Ino directory) {
+std::shared_ptr<DirectoryLeases::Release> DirectoryLeases::release(Ino directory, Because because) {
   auto& under_way = under_way_[directory];
   if (!under_way) {
     under_way = std::make_shared<Release>();
-    threads_.post([this, directory] { end(directory, release_now(directory)); });
+    threads_.post([this, directory, because] { end(directory, release_now(directory, because)); });
   }
   return under_way;
 }
 
 /// One that is being taken meanwhile is released by who takes it. A tenure that memory knows is released without a read,
 /// which might wait for a step of ours that hangs.
-Result<> DirectoryLeases::release_now(Ino directory) {
+Result<> DirectoryLeases::release_now(Ino directory, Because because) {
   if (const auto mine = held.leave(directory)) {
-    LCCFS_CHECK(log.store(directory));
+    LCCFS_CHECK(store_log(directory, because));
     LCCFS_CHECK(log.store_attributes());
     LCCFS_TRY(const bool is_removed, store_removal(directory));
     LCCFS_CHECK(is_removed ? reclaim::end_removed_directory(instance_, directory, *mine)
@@ -232,6 +232,15 @@ Result<> DirectoryLeases::release_now(Ino directory) {
   const auto tenure = now->directory_lease;
   if (!tenure || tenure->instance != instance_.id()) return {};
   return reclaim::end_directory_lease(instance_, directory, *tenure);
+}
+
+/// As bytes that find no room when another client needs the lease (docs/DATA.md section 10), names are lost: nobody waits
+/// for a full pool.
+Result<> DirectoryLeases::store_log(Ino directory, Because because) {
+  auto stored = log.store(directory);
+  const bool is_given_up =
+      !stored && because == Because::asked && is_out_of_space(stored.error()) && log.give_up(directory, stored.error());
+  return is_given_up ? Result<>() : stored;
 }
 
 /// Whether it was removed: the store knows it then. (What is lost leaves it as it was.)

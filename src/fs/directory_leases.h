@@ -88,8 +88,10 @@ class DirectoryLeases {
   void announce_names_behind(Ino directory, Token tenure);
   void ask_super();
   Result<> settle(Ino directory, Token tenure);
-  std::shared_ptr<Release> release(Ino directory) REQUIRES(mutex_);
-  Result<> release_now(Ino directory);
+  enum class Because { unused, asked };
+  std::shared_ptr<Release> release(Ino directory, Because because) REQUIRES(mutex_);
+  Result<> release_now(Ino directory, Because because);
+  Result<> store_log(Ino directory, Because because);
   Result<bool> store_removal(Ino directory);
   void end(Ino directory, const Result<>& done) EXCLUDES(mutex_);
 

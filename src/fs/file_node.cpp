@@ -58,7 +58,7 @@ void FileNode::take(Inode read) {
 std::optional<Attributes> FileNode::acknowledged(const Inode& read) {
   const Lock lock(mutex);
   if (!lease_held || read.lease != instance_.id()) return std::nullopt;
-  learn_attr(read);
+  if (read.version != 0) learn_attr(read);  // 0: it is not stored yet, and known here
   auto attributes = attributes_of(view, instance_.super().object_size_bytes);
   attributes.ctime = std::max(attributes.ctime, read.ctime);
   return attributes;

@@ -159,6 +159,19 @@ void Files::lost_a_name(Ino ino) {
   open_files_.let_go(std::move(node));
 }
 
+bool Files::discard(Ino ino) {
+  auto node = open_files_.existing(ino);
+  if (!node) return true;
+  {
+    const Lock lock(node->mutex);
+    if (node->handles > 0 || node->openings > 0) return false;
+  }
+  node->buffer->drop(WriteBuffer::everything);
+  node->unborn();
+  open_files_.let_go(std::move(node));
+  return true;
+}
+
 void Files::bring_up_to_date(std::map<Ino, Inode>& inodes, const ReadMany& read) {
   holders_.bring_up_to_date(inodes, read);
 }

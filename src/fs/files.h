@@ -43,6 +43,8 @@ class Files {
   bool needs(Ino ino);
   /// It has lost a name: if nobody has it open here, its lease is released, so that a collector can remove it.
   void lost_a_name(Ino ino);
+  /// The same, where the store never had anything of it: nor will it. false: it is open.
+  bool discard(Ino ino);
   /// Of these inodes, read just now, those that another client writes: as they are now, where that client answers
   /// within a second. `read` reads anew, and may leave some out.
   using ReadMany = LeaseHolders::ReadMany;

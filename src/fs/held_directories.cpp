@@ -338,7 +338,9 @@ void HeldDirectories::changed(const txn::Name& name, Known known, std::uint64_t 
   if (found == directories_.end() || found->second.state != State::held) return;
   auto& directory = found->second;
   use(directory);
-  if (version == 0) {
+  const auto known_as = directory.names.find(name.key);
+  const bool is_in_doubt = known_as != directory.names.end() && known_as->second.in_doubt;
+  if (version == 0 || is_in_doubt) {  // a read that was sent before this counts no more
     doubt(directory, name.key);
   } else if (version > directory.since) {
     put(directory, name.key, std::move(known), version);

@@ -45,6 +45,7 @@ Result<bool> Namespace::share(const Inode& view) {
                                view.parent && !metadata_.unshared(view.ino);
   if (!may_be_unshared) return false;
   const auto directory = read_inode(instance_, view.parent->parent);
+  if (!directory && directory.error().code != ErrorCode::not_found) return std::unexpected(directory.error());
   if (!directory || !leases_.has_answered_more(*directory)) return false;
   LCCFS_CHECK(leases_.make_way(*directory));
   return true;

@@ -35,9 +35,9 @@ std::shared_ptr<const Inode> Metadata::held_directory(Ino ino) {
   return is_held && leases_.may_answer_from_memory() ? view : nullptr;
 }
 
-std::shared_ptr<const Inode> Metadata::unshared(Ino ino) {
+std::optional<Inode> Metadata::unshared(Ino ino) {
   auto view = inodes.unshared(ino);
-  return view && leases_.may_answer_from_memory() ? view : nullptr;
+  return view && leases_.may_answer_from_memory() ? std::move(view) : std::nullopt;
 }
 
 Result<Inode> Metadata::remember(const InodeCache::Ticket& ticket, Ino ino, Result<Inode> read) {
@@ -266,16 +266,17 @@ Result<StepResult> Metadata::run_on_directory(MetaTxn txn, std::initializer_list
   return step;
 }
 
-bool Metadata::may_change_behind(const Entries& entries) const {
+Result<bool> Metadata::may_change_behind(const Entries& entries) {
   const auto& directory = entries.directory;
-  return leases_.writes_behind() && directory && directory->directory_lease && entries.fresh &&
-         leases_.held.writes_behind(directory->ino);
+  const bool may = leases_.writes_behind() && directory && directory->directory_lease && entries.fresh &&
+                   leases_.held.writes_behind(directory->ino);
+  if (may) LCCFS_CHECK(leases_.log.wait_for_room(directory->ino));
+  return may;
 }
 
 /// Memory's directory and the log change together: so they have its changes in one order.
-Result<bool> Metadata::change_behind(ChangeBehind change) {
+bool Metadata::change_behind(ChangeBehind change) {
   const Ino directory = change.entries.directory->ino;
-  LCCFS_CHECK(leases_.log.wait_for_room(directory));
   if (!leases_.may_answer_from_memory()) return false;
   const auto now = instance_.clock().elapsed();
   const auto tenure = *change.entries.directory->directory_lease;

@@ -52,8 +52,8 @@ class Metadata {
   std::shared_ptr<const Inode> in_memory(Ino ino);
   /// Of a directory that is held here, for an answer. nullptr: as above.
   std::shared_ptr<const Inode> held_directory(Ino ino);
-  /// Of an inode that nobody else has come by, for an answer. nullptr: it may be shared, or is not in memory.
-  std::shared_ptr<const Inode> unshared(Ino ino);
+  /// Of an inode that nobody else has come by, for an answer. nullopt: it may be shared, or is not in memory.
+  std::optional<Inode> unshared(Ino ino);
   /// Reads the inode; memory holds it from then on.
   Result<Inode> read(Ino ino, const InodeParts& parts = {});
   /// The same. `stale`: it is gone.
@@ -120,7 +120,8 @@ class Metadata {
     const std::vector<const txn::Name*> names_;
   };
   /// Whether the directory that was found is held so that changes of its names may be answered before they are stored.
-  bool may_change_behind(const Entries& entries) const;
+  /// Waits where too much is not stored yet.
+  Result<bool> may_change_behind(const Entries& entries);
   /// Such a change. Its step is on a directory that was found, and on these names in it.
   struct ChangeBehind {
     const Entries& entries;
@@ -130,9 +131,8 @@ class Metadata {
     NameLog::What what;
     std::shared_ptr<const void> kept;  ///< let go when it is stored
   };
-  /// If that may be. false: it has to be done step by step, for things have changed. Waits where too much is not stored
-  /// yet.
-  Result<bool> change_behind(ChangeBehind change);
+  /// If that may be. false: it has to be done step by step, for things have changed.
+  bool change_behind(ChangeBehind change);
   /// The same of the attributes of a directory that is held here, and unshared: `edit` changes them, and answers the
   /// step. nullopt: it cannot say.
   using EditDirectory = std::function<std::optional<MetaTxn>(Inode&)>;

@@ -148,11 +148,14 @@ class InodeCache {
     ++(is_trusted ? counts_.hits : counts_.misses);
     return is_trusted ? kept->view : nullptr;
   }
-  /// nullptr: it is shared, as far as is known.
-  std::shared_ptr<const Inode> unshared(Ino ino) {
+  /// Its version is that of its mode, owner, flags and ctime. nullopt: it is shared, as far as is known.
+  std::optional<Inode> unshared(Ino ino) {
     const Lock lock(mutex_);
     const auto* kept = inodes_.get(ino, clock_.elapsed());
-    return kept != nullptr && is_unshared(*kept) ? kept->view : nullptr;
+    if (kept == nullptr || !is_unshared(*kept)) return std::nullopt;
+    Inode view = *kept->view;
+    view.version = kept->attr_version;
+    return view;
   }
   CacheCounts counts() const {
     const Lock lock(mutex_);
@@ -193,29 +196,27 @@ class InodeCache {
     auto* kept = inodes_.get(file.ino, clock_.elapsed());
     if (kept == nullptr || !kept->home) return;
     ++changes(file.ino);
-    if (file.version == 0 || !may_keep_map(file)) return inodes_.drop(file.ino);
+    const bool is_newest = file.version != 0 && file.version >= kept->view->version;
+    if (!is_newest || !may_keep_map(file)) return inodes_.drop(file.ino);
     auto merged = std::make_shared<Inode>(file);
-    if (attr_version <= kept->view->version) {
+    if (attr_version <= kept->attr_version) {
       merged->attr = kept->view->attr;
       merged->attr_raw = kept->view->attr_raw;
-      merged->ctime = kept->view->ctime;
     }
+    merged->ctime = std::max(merged->ctime, kept->view->ctime);
     merged->sent = kept->view->sent;
+    kept->attr_version = std::max(kept->attr_version, attr_version);
     kept->view = std::move(merged);
   }
 
   /// An own step changed a few fields, and left the object at that version (0: not known). nullopt: the step is on its
   /// way, and reads sent from now on are ordered after it.
   void change(Ino ino, std::optional<std::uint64_t> version, const std::function<void(Inode&)>& edit) {
-    const Lock lock(mutex_);
-    ++changes(ino);
-    auto* kept = inodes_.get(ino, clock_.elapsed());
-    if (kept == nullptr) return;
-    if (version && *version <= kept->view->version) return inodes_.drop(ino);  // steps came back in another order
-    auto edited = std::make_shared<Inode>(*kept->view);
-    edit(*edited);
-    edited->version = version.value_or(edited->version);
-    kept->view = std::move(edited);
+    change(ino, version, edit, false);
+  }
+  /// The same of `attr`.
+  void change_attr(Ino ino, std::optional<std::uint64_t> version, const std::function<void(Inode&)>& edit) {
+    change(ino, version, edit, true);
   }
 
   void drop(Ino ino) {
@@ -225,9 +226,23 @@ class InodeCache {
   }
 
  private:
+  void change(Ino ino, std::optional<std::uint64_t> version, const std::function<void(Inode&)>& edit, bool is_of_attr) {
+    const Lock lock(mutex_);
+    ++changes(ino);
+    auto* kept = inodes_.get(ino, clock_.elapsed());
+    if (kept == nullptr) return;
+    if (version && *version <= kept->view->version) return inodes_.drop(ino);  // steps came back in another order
+    auto edited = std::make_shared<Inode>(*kept->view);
+    edit(*edited);
+    edited->version = version.value_or(edited->version);
+    if (is_of_attr && version) kept->attr_version = *version;
+    kept->view = std::move(edited);
+  }
+
   struct Kept {
     std::shared_ptr<const Inode> view;
-    std::optional<Home> home;  // of an unshared inode, while that tenure stands
+    std::optional<Home> home;        // of an unshared inode, while that tenure stands
+    std::uint64_t attr_version = 0;  // as of which `attr` is known: other changes make versions, too
   };
   static constexpr std::size_t limit = 50'000;
   static constexpr std::size_t stripes = 1024;
@@ -242,7 +257,7 @@ class InodeCache {
     copy->payload.clear();
     copy->extra_ranges.clear();
     copy->keys.clear();
-    inodes_.put(view.ino, {std::move(copy), home}, sent + kept_for, clock_.elapsed());
+    inodes_.put(view.ino, {std::move(copy), home, view.version}, sent + kept_for, clock_.elapsed());
   }
 
   /// A small file's.

@@ -133,6 +133,7 @@ std::optional<NameLog::Batch> NameLog::next_batch(Ino ino, Directory& directory)
     batch.keys.insert(batch.keys.end(), record.keys.begin(), record.keys.end());
     if (record.what.named) batch.named.push_back(*record.what.named);
     if (record.what.removed) batch.removed.push_back(*record.what.removed);
+    if (record.what.unlinked) batch.unlinked.insert(*record.what.unlinked);
     batch.removes = batch.removes || record.what.removes;
     batch.subdirectories += record.what.subdirectories;
     batch.changes.push_back(&record.change);
@@ -146,7 +147,10 @@ std::optional<NameLog::Batch> NameLog::next_batch(Ino ino, Directory& directory)
 
 void NameLog::send(std::vector<Batch> batches) {
   for (auto& batch : batches) {
-    const auto named = std::move(batch.named);
+    auto named = std::move(batch.named);
+    std::erase_if(named, [&](Ino ino) {  // who has lost its name before it was stored, need not be
+      return batch.unlinked.contains(ino) && instance_.unstored().is_unstored(ino);
+    });
     instance_.when_stored(named, [this, batch = std::move(batch)](const Result<>& stored) mutable {
       if (!stored) return answered(batch, std::unexpected(stored.error()));
       send_item(std::move(batch));
@@ -293,6 +297,29 @@ void NameLog::report(Ino directory, const Result<StepResult>& result, bool is_lo
   }
 }
 
+bool NameLog::give_up(Ino directory, const Error& why) {
+  std::vector<Record> removed;
+  {
+    const Lock lock(mutex_);
+    const auto found = directories_.find(directory);
+    if (found == directories_.end()) return true;
+    if (found->second.in_flight != 0) return false;
+    lose(directory, removed);
+    changed_.notify_all();
+  }
+  report(directory, std::unexpected(why), true, removed.size());
+  for (const auto& record : removed) lost(record);
+  return true;
+}
+
+/// An inode that never had its name is lost, too; one that may be stored is left to a collector.
+void NameLog::lost(const Record& record) {
+  if (record.what.removed) held_.removal_lost(*record.what.removed);
+  if (record.what.named && !instance_.unstored().lose(*record.what.named)) {
+    instance_.keep_range_of(*record.what.named);
+  }
+}
+
 /// Memory is told first: who finds nothing in the log finds it in memory, as stored. The records end, with what they
 /// keep, before the end of the log may come.
 void NameLog::answered(const Batch& batch, const Result<StepResult>& result) {
@@ -300,15 +327,17 @@ void NameLog::answered(const Batch& batch, const Result<StepResult>& result) {
   if (is_applied) {
     held_.stored(batch.directory, batch.tenure, batch.keys, batch.up_to, result->version);
     for (const Ino removed : batch.removed) held_.removal_stored(removed);
+    for (const Ino unlinked : batch.unlinked) {
+      const bool may_land_late = instance_.unstored().is_unstored(unlinked) && !instance_.unstored().forget(unlinked);
+      if (may_land_late) instance_.keep_range_of(unlinked);
+    }
   }
   const bool is_lost = !is_applied && this->is_lost(batch.directory, result);
   if (is_lost) held_.end(batch.directory, batch.tenure);
   auto removed = settle(batch, result, is_lost);
   if (!is_applied) {
     report(batch.directory, result, is_lost, removed.size());
-    for (const auto& record : removed) {
-      if (record.what.removed) held_.removal_lost(*record.what.removed);
-    }
+    for (const auto& record : removed) lost(record);
   }
   removed.clear();
   std::vector<Batch> next;

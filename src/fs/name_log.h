@@ -34,12 +34,13 @@ class NameLog {
 
   /// What a change does, beside what its step says.
   struct What {
-    std::optional<Ino> named = std::nullopt;    ///< the inode that has a new name
-    std::optional<Ino> made = std::nullopt;     ///< that is a new directory
-    std::optional<Ino> removed = std::nullopt;  ///< the directory that has none any more
-    bool removes = false;                       ///< an inode has a name less
-    int subdirectories = 0;                     ///< so many more
-    bool is_of_attributes = false;              ///< of the directory's own
+    std::optional<Ino> named = std::nullopt;     ///< the inode that has a new name
+    std::optional<Ino> made = std::nullopt;      ///< that is a new directory
+    std::optional<Ino> removed = std::nullopt;   ///< the directory that has none any more
+    std::optional<Ino> unlinked = std::nullopt;  ///< the same of another inode
+    bool removes = false;                        ///< an inode has a name less
+    int subdirectories = 0;                      ///< so many more
+    bool is_of_attributes = false;               ///< of the directory's own
   };
   struct Record {
     MetaTxn change;                 ///< on the directory; memory has seen to its guards
@@ -63,6 +64,8 @@ class NameLog {
   Result<> store_additions() EXCLUDES(mutex_);
   Result<> store_attributes() EXCLUDES(mutex_);
   Result<> store_all() EXCLUDES(mutex_);
+  /// What could not be stored of it is lost. false: it is on its way again.
+  bool give_up(Ino directory, const Error& why) EXCLUDES(mutex_);
   /// For fsync: it is stored. io: it is lost; told to all that wait, and once afterwards. Of that directory, its own name
   /// included; the last name that the inode was given.
   Result<> sync(Ino directory) EXCLUDES(mutex_);
@@ -94,6 +97,7 @@ class NameLog {
     std::vector<std::string> keys = {};
     std::vector<Ino> named = {};  // stored before it is
     std::vector<Ino> removed = {};
+    std::set<Ino> unlinked = {};
     bool removes = false;
     int subdirectories = 0;
     Bytes counted = {};                        // as read last
@@ -120,6 +124,7 @@ class NameLog {
   void report(Ino directory, const Result<StepResult>& result, bool is_lost, std::size_t how_many) EXCLUDES(mutex_);
   void fail(Ino directory, const Error& error) REQUIRES(mutex_);
   void lose(Ino directory, std::vector<Record>& removed) REQUIRES(mutex_);
+  void lost(const Record& record) EXCLUDES(mutex_);
   void remove(Ino ino, std::size_t how_many, std::vector<Record>& removed) REQUIRES(mutex_);
   std::uint64_t last() const EXCLUDES(mutex_);
   Result<> wait(Ino directory, std::uint64_t up_to) EXCLUDES(mutex_);

@@ -25,7 +25,7 @@ std::chrono::nanoseconds Namespace::entry_ttl(std::chrono::nanoseconds sent) con
 
 void Namespace::attr_changed(const Inode& changed) {
   const auto version = changed.version != 0 ? std::optional(changed.version) : std::nullopt;  // 0: it is not stored yet
-  metadata_.inodes.change(changed.ino, version, [&changed](Inode& view) {
+  metadata_.inodes.change_attr(changed.ino, version, [&changed](Inode& view) {
     view.attr = changed.attr;
     view.attr_raw = changed.attr_raw;
     view.ctime = changed.ctime;
@@ -33,8 +33,9 @@ void Namespace::attr_changed(const Inode& changed) {
   files_.attributes_changed(changed);
 }
 
+/// What the store never had of a new file, it need not get.
 void Namespace::lost_its_only_name(Ino ino) {
-  files_.lost_a_name(ino);
+  if (!instance_.unstored().is_unsent(ino) || !files_.discard(ino)) files_.lost_a_name(ino);
   metadata_.inodes.drop(ino);
 }
 

@@ -162,12 +162,12 @@ class Namespace {
   std::optional<AttributesReply> unshared_attributes(Ino ino);
   /// What is held here, or unshared.
   std::optional<AttributesReply> attributes_from_memory(Ino ino);
-  /// change_attr of an inode that the store does not have yet. nullopt: it has, or may have.
-  Result<std::optional<Inode>> change_unstored(const Inode& known, const EditAttr& change);
+  /// change_attr of an inode that the store does not have yet. false: it has, or may have.
+  Result<bool> change_unstored(const Inode& known, const EditAttr& change);
   Result<bool> change_directory_behind(const Inode& known, const EditAttr& change);
   Result<bool> set_times_behind(const Inode& known, const txn::AttributeChange& times);
-  /// change_attr of an inode of any type.
-  Result<Inode> change_attr_of(Ino ino, const EditAttr& change, const Inode* known = nullptr);
+  /// change_attr of an inode of any type; memory knows of it then.
+  Result<> change_attr_of(Ino ino, const EditAttr& change, const Inode* known = nullptr);
   Result<> set_blind_times(const Inode& known, const SetAttributes& changes);
   Result<StepResult> run_on(const Inode& inode, MetaTxn step);
   Result<std::optional<Bytes>> read_attribute(Ino ino, const std::string& name);

@@ -40,9 +40,7 @@ Result<> Namespace::set_acl(Ino ino, const std::string& name, const Bytes& value
   };
   if (is_mode) {
     LCCFS_TRY(const auto known, metadata_.existing(ino));
-    LCCFS_TRY(const auto changed, or_stale(change_attr_of(ino, edit, &*known)));
-    attr_changed(changed);
-    return {};
+    return or_stale(change_attr_of(ino, edit, &*known));
   }
   if (!instance_.super().has(format::feature::acls)) {
     return failure(ErrorCode::unsupported, "the volume has no ACLs: run lccfs upgrade, and mount again");

@@ -99,18 +99,20 @@ Result<bool> Namespace::Rename::exchange() {
 
 /// The same, behind the answer. false: step by step.
 Result<bool> Namespace::Rename::move_behind(const MetaTxn& step, const Inode* replaced_file) {
-  if (!namespace_.metadata_.may_change_behind(entries_)) return false;
-  if (replaced_file != nullptr && !namespace_.is_gone_with_its_name(*replaced_file)) return false;
+  LCCFS_TRY(const bool may_be_behind, namespace_.metadata_.may_change_behind(entries_));
+  if (!may_be_behind || (replaced_file != nullptr && !namespace_.is_gone_with_its_name(*replaced_file))) return false;
   const format::EntryRecord record{from_entry()->record.ino, from_entry()->record.type, token_};
-  LCCFS_TRY(const bool is_behind,
-            namespace_.metadata_.change_behind(
-                {entries_,
-                 {{from_, from_entry(), std::nullopt}, {to_, to_entry(), txn::Entry{encode(record), record}}},
-                 step,
-                 time_,
-                 {.named = record.ino, .removes = replaced_file != nullptr},
-                 kept_}));
-  if (!is_behind) return false;
+  NameLog::What what{.named = record.ino, .removes = replaced_file != nullptr};
+  if (replaced_file != nullptr) what.unlinked = replaced_file->ino;
+  if (!namespace_.metadata_.change_behind(
+          {entries_,
+           {{from_, from_entry(), std::nullopt}, {to_, to_entry(), txn::Entry{encode(record), record}}},
+           step,
+           time_,
+           what,
+           kept_})) {
+    return false;
+  }
   namespace_.change_ctime_later(record.ino, time_);
   if (replaced_file != nullptr) namespace_.lost_its_only_name(replaced_file->ino);
   return true;

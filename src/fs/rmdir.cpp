@@ -43,18 +43,19 @@ namespace lccfs {
 
 /// false: step by step.
 Result<bool> Namespace::remove_behind(const txn::Name& name, const Entries& entries) {
-  if (!metadata_.may_change_behind(entries)) return false;
+  LCCFS_TRY(const bool may_be_behind, metadata_.may_change_behind(entries));
+  if (!may_be_behind) return false;
   const auto kept = keep_behind(name.directory);
   const auto& entry = entries.found.front();
   const Ino removed = entry->record.ino;
   const auto time = wall_time();
-  LCCFS_TRY(const bool is_behind,
-            metadata_.change_behind({entries,
-                                     {{name, entry, std::nullopt}},
-                                     txn::remove_entry(name, *entry, instance_.next_token(), time, std::nullopt),
-                                     time,
-                                     {.removed = removed, .removes = true, .subdirectories = -1},
-                                     kept}));
+  const bool is_behind =
+      metadata_.change_behind({entries,
+                               {{name, entry, std::nullopt}},
+                               txn::remove_entry(name, *entry, instance_.next_token(), time, std::nullopt),
+                               time,
+                               {.removed = removed, .removes = true, .subdirectories = -1},
+                               kept});
   if (is_behind) metadata_.inodes.drop(removed);
   return is_behind;
 }

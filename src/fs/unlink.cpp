@@ -35,14 +35,16 @@ Result<> Namespace::unlink(Ino parent, const std::string& text) {
     if (target->is_directory()) return failure(ErrorCode::is_directory, describe(name));
     const auto time = wall_time();
     auto removal = txn::remove_entry(name, *entry, instance_.next_token(), time, std::nullopt);
-    if (is_gone_with_its_name(*target) && metadata_.may_change_behind(entries)) {
-      LCCFS_TRY(
-          const bool is_behind,
-          metadata_.change_behind({entries, {{name, entry, std::nullopt}}, removal, time, {.removes = true}, kept}));
-      if (is_behind) {
-        lost_its_only_name(target->ino);
-        return {};
-      }
+    LCCFS_TRY(const bool may_be_behind, metadata_.may_change_behind(entries));
+    if (may_be_behind && is_gone_with_its_name(*target) &&
+        metadata_.change_behind({entries,
+                                 {{name, entry, std::nullopt}},
+                                 removal,
+                                 time,
+                                 {.unlinked = target->ino, .removes = true},
+                                 kept})) {
+      lost_its_only_name(target->ino);
+      return {};
     }
     LCCFS_CHECK(instance_.rely_on_directory(parent));
     LCCFS_CHECK(store_additions());

@@ -146,9 +146,7 @@ Result<> Namespace::remove_with_flag(Ino ino, const std::string& name) {
     attr.flags &= ~flag;
     return {};
   };
-  LCCFS_TRY(const auto changed, or_stale(change_attr_of(ino, drop_flag)));
-  attr_changed(changed);
-  return {};
+  return or_stale(change_attr_of(ino, drop_flag));
 }
 
 Result<> Namespace::remove_xattr(Ino ino, const std::string& name) {

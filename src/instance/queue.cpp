@@ -148,6 +148,10 @@ void OwnQueue::leave_to_collector(Ino ino) {
   const auto logged = log_items({item(QueueItem::Kind::inode, ino)});
   if (logged) return;
   log::error(format::inode_object(ino) + ": not in the queue, its range stays there: " + logged.error().context);
+  keep_range_of(ino);
+}
+
+void OwnQueue::keep_range_of(Ino ino) {
   const Lock lock(mutex_);
   for (auto& range : ranges_) range.kept = range.kept || range.covers(ino);
 }

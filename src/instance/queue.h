@@ -54,6 +54,8 @@ class OwnQueue {
   Result<Ino> allocate_ino() EXCLUDES(inos_mutex_, mutex_);
   /// An inode of this instance's that may exist without a name.
   void leave_to_collector(Ino ino) EXCLUDES(mutex_);
+  /// The same, for callers that must not block: its range intent stays to the end.
+  void keep_range_of(Ino ino) EXCLUDES(mutex_);
 
   // -- the clean end: nothing is in flight
   enum class Ranges { used_up, all };

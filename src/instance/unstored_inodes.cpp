@@ -51,23 +51,51 @@ bool UnstoredInodes::edit(Ino ino, const std::function<bool(MetaTxn&)>& edit) {
   return found != unstored_.end() && !found->second.was_sent && edit(found->second.create);
 }
 
-void UnstoredInodes::forget(Ino ino) {
+bool UnstoredInodes::forget(Ino ino) {
   const Lock lock(mutex_);
   const auto found = unstored_.find(ino);
-  if (found == unstored_.end() || found->second.is_in_flight) return;
+  if (found == unstored_.end() || found->second.is_in_flight) return false;
+  const bool was_sent = found->second.was_sent;
   if (found->second.has_failed) --failed_;
   unstored_.erase(found);
   --size_;
+  return !was_sent;
+}
+
+bool UnstoredInodes::lose(Ino ino) {
+  const Lock lock(mutex_);
+  const auto found = unstored_.find(ino);
+  if (found == unstored_.end()) return false;
+  auto& its = found->second;
+  its.is_lost = true;
+  if (std::exchange(its.has_failed, false)) --failed_;
+  return !its.was_sent;
+}
+
+bool UnstoredInodes::is_unsent(Ino ino) const {
+  if (size_ == 0) return false;
+  const Lock lock(mutex_);
+  const auto found = unstored_.find(ino);
+  return found != unstored_.end() && !found->second.was_sent && !found->second.is_lost;
+}
+
+bool UnstoredInodes::is_unstored(Ino ino) const {
+  if (size_ == 0) return false;
+  const Lock lock(mutex_);
+  const auto found = unstored_.find(ino);
+  return found != unstored_.end() && !found->second.is_in_flight && !found->second.is_lost;
 }
 
 // ---- storing them
 
 void UnstoredInodes::when_stored(Ino ino, StoredDone done) {
   std::optional<MetaTxn> create;
+  bool is_lost = false;
   {
     const Lock lock(mutex_);
     const auto found = unstored_.find(ino);
-    if (found != unstored_.end()) {
+    is_lost = found != unstored_.end() && found->second.is_lost;
+    if (found != unstored_.end() && !is_lost) {
       auto& its = found->second;
       its.waiting.push_back(std::move(done));
       if (std::exchange(its.is_in_flight, true)) return;
@@ -75,6 +103,7 @@ void UnstoredInodes::when_stored(Ino ino, StoredDone done) {
       create = its.create;
     }
   }
+  if (is_lost) return done(failure(ErrorCode::io, format::inode_object(ino) + ": its name is lost, and so is it"));
   if (!create) return done(0);
   in_flight_.fetch_add(1);
   send(ino, std::move(*create));
@@ -147,10 +176,10 @@ std::vector<UnstoredInodes::StoredDone> UnstoredInodes::next_waiting(Ino ino, co
   const Lock lock(mutex_);
   const auto found = unstored_.find(ino);
   auto& its = found->second;
-  const bool has_failed = !stored;
-  if (std::exchange(its.has_failed, has_failed) != has_failed) has_failed ? ++failed_ : --failed_;
+  const bool is_failing = !stored && !its.is_lost;
+  if (std::exchange(its.has_failed, is_failing) != is_failing) is_failing ? ++failed_ : --failed_;
   auto waiting = std::exchange(its.waiting, {});
-  if (has_failed) {
+  if (!stored) {
     its.is_in_flight = false;
   } else if (waiting.empty()) {
     unstored_.erase(found);

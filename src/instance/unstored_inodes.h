@@ -35,8 +35,13 @@ class UnstoredInodes final : public ObjectStore {
   void add(Ino ino, MetaTxn create) EXCLUDES(mutex_);
   /// Changes that step. false: it was sent, or there is none, or `edit` says so.
   bool edit(Ino ino, const std::function<bool(MetaTxn&)>& edit) EXCLUDES(mutex_);
-  /// Forgets it: nothing was answered that rests on it, and nothing is done with it.
-  void forget(Ino ino) EXCLUDES(mutex_);
+  /// Forgets it: nothing is done with it any more, or it lost its name before. true: the store does not have it, nor will.
+  bool forget(Ino ino) EXCLUDES(mutex_);
+  /// The same of one whose name is lost: who needs it is told so.
+  bool lose(Ino ino) EXCLUDES(mutex_);
+  /// Whether its step was never sent; or was, and has failed.
+  bool is_unsent(Ino ino) const EXCLUDES(mutex_);
+  bool is_unstored(Ino ino) const EXCLUDES(mutex_);
   /// The store has all of these inodes, or an error says why not: the next that needs one tries again.
   void when_stored(std::span<const Ino> inodes, DataDone done) EXCLUDES(mutex_);
   /// The version that the step has left. 0: not known, or there is none to send. An error of `definite` outcome: the
@@ -83,6 +88,7 @@ class UnstoredInodes final : public ObjectStore {
     bool was_sent = false;  // an earlier run of it may be under way for ever
     bool is_in_flight = false;
     bool has_failed = false;
+    bool is_lost = false;
     std::vector<StoredDone> waiting = {};
   };
 

@@ -576,3 +576,18 @@ TEST_CASE("leases stay in the store at an unmount, and are void then") {
   CHECK_FALSE(t.is_held(d));
   CHECK(t.visitor.client->counts().fences == 0);
 }
+
+TEST_CASE("a read that was sent before a step was answered does not end the doubt that the step met") {
+  FakeClock clock;
+  HeldDirectories held(clock);
+  const Ino p{70};
+  const Token tenure{InstanceId{7}, 1};
+  const txn::Name name(format::VolumeUuid{}, p, "a");
+  const format::EntryRecord record{Ino{5}, FileType::regular, {InstanceId{7}, 5}};
+  held.born(p, tenure, 10);
+  held.doubt(name);
+  const auto ticket = held.begin_read(p).value();  // shows no name, at version 11
+  held.changed(name, txn::Entry{encode(record), record}, 12);
+  held.keep(ticket, name.key, std::nullopt, 11);
+  CHECK_FALSE(held.find({&name}, tenure));
+}

@@ -299,3 +299,140 @@ TEST_CASE("what a write takes away of a new file's mode is not brought back by m
   need(m.fs().sync_directory(m.d));
   CHECK(need(m.fs().lookup(m.d, "a")).attributes.mode == 0755);
 }
+
+TEST_CASE("nor by a change of another attribute") {
+  Maker m;
+  const auto made = need(m.fs().create({}, m.d, "a", 06777, O_RDWR | O_CREAT));
+  const Ino file = made.entry.attributes.ino;
+  const auto set_attribute = [&](const char* name) {
+    need(m.fs().set_xattr(file, name, "1", XattrMode::create_or_replace, SetgidBit::stays));
+  };
+  set_attribute("user.a");
+  const Caller user{.uid = 1000, .gid = 1000};
+  need(write_at(m.fs(), made.open.handle, 0, "bytes", user));
+  set_attribute("user.b");
+  CHECK(need(m.fs().get_attributes(file)).attributes.mode == 0777);
+  m.fs().release(made.open.handle);
+  m.volume.clock().advance(seconds(6));
+  m.fs().tick();
+  m.release(file);
+  CHECK(need(m.fs().lookup(m.d, "a")).attributes.mode == 0777);
+}
+
+TEST_CASE("the time of a rename stays when the lease of the file is released") {
+  Maker m;
+  const auto made = need(m.fs().create({}, m.d, "a", 0644, O_RDWR | O_CREAT));
+  const Ino file = made.entry.attributes.ino;
+  need(m.fs().fsync(made.open.handle, false));
+  const auto again = need(m.fs().open({}, file, O_RDWR));
+  m.volume.clock().advance(seconds(2));
+  need(m.fs().rename(m.d, "a", m.d, "b", RenameMode::replace));
+  const auto ctime = need(m.fs().get_attributes(file)).attributes.ctime;
+  for (const auto handle : {again.handle, made.open.handle}) m.fs().release(handle);
+  m.volume.clock().advance(seconds(6));
+  m.fs().tick();
+  m.release(file);
+  CHECK(need(m.fs().get_attributes(file)).attributes.ctime == ctime);
+}
+
+TEST_CASE("a file that others write while it is being made has the size that they gave it") {
+  Maker m;
+  auto options = new_files_behind();
+  options.idle_leases = 0;
+  options.dirty_limit_bytes = 0;
+  auto mount = m.volume.mount(options);
+  auto& fs = *mount.file_system;
+  const Ino p = make_dir(fs, root_ino, "p");
+  need(fs.sync_directory(p));
+  need(fs.lookup(root_ino, "p"));
+  for (unsigned i = 0; i < 71; ++i) make_file(fs, p, std::to_string(i));
+  mount.client->set_hook(before("create inode", [&] {  // the next create makes many of them
+    const auto written = std::async(std::launch::async, [&] {
+      const auto x = need(fs.lookup(p, "x")).attributes.ino;
+      const auto handle = need(fs.open({}, x, O_WRONLY)).handle;
+      need(write_at(fs, handle, 0, "bytes"));
+      close_file(fs, handle);
+    });
+    written.wait();
+  }));
+  const auto x = make_file(fs, p, "x");
+  CHECK(need(fs.get_attributes(x)).attributes.size_bytes == 5);
+  CHECK(need(fs.lookup(p, "x")).attributes.size_bytes == 5);
+}
+
+TEST_CASE("changes of one inode by several threads are all in memory") {
+  Maker m;
+  for (unsigned i = 0; i < 300; ++i) {
+    const auto file = make_file(m.fs(), m.d, "f" + std::to_string(i));
+    SetAttributes owner;
+    owner.uid = 7;
+    auto other = std::async(std::launch::async, [&] { need(m.fs().set_attributes({}, file, owner)); });
+    need(m.fs().set_attributes({}, file, with_mode(0600)));
+    other.get();
+    const auto seen = need(m.fs().get_attributes(file)).attributes;
+    REQUIRE(seen.mode == 0600);
+    REQUIRE(seen.uid == 7);
+  }
+}
+
+TEST_CASE("an inode whose name was lost is never stored, and who asks is told") {
+  Maker m;
+  const auto file = make_file(m.fs(), m.d, "a");
+  m.store().set_hook([](const StepInfo& info) {
+    return info.step == "create inode" ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
+  });
+  for (unsigned i = 0; i < 12; ++i) m.fs().tick();
+  CHECK(error_of(m.fs().sync_directory(m.d)) == ErrorCode::io);
+  m.store().set_hook(nullptr);
+  CHECK(error_of(m.fs().get_attributes(file)) == ErrorCode::io);
+  CHECK_FALSE(m.has_stored(file));
+  make_file(m.fs(), m.d, "b");
+  need(m.fs().sync_directory(m.d));
+}
+
+TEST_CASE("a file that found no room and was removed stands in nobody's way") {
+  Maker m;
+  for (const Ino where : {m.d, m.e}) {
+    make_file(m.fs(), where, "big");
+    need(m.fs().sync_directory(where));
+  }
+  make_file(m.fs(), m.d, "a");
+  m.store().set_hook([](const StepInfo& info) {
+    return info.step == "create inode" ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
+  });
+  m.fs().tick();
+  need(m.fs().unlink(m.d, "a"));
+  for (const Ino where : {m.d, m.e}) need(m.fs().unlink(where, "big"));
+  for (const Ino where : {m.d, m.e}) need(m.fs().sync_directory(where));
+  for (const Ino where : {m.d, m.e}) {
+    const auto stored = inode_object_of(m.volume.cluster(), where);
+    for (const auto& [key, value] : stored->keys) CHECK_FALSE(key.starts_with("n/"));
+  }
+}
+
+TEST_CASE("another client that looks waits for no room: what finds none is lost") {
+  Maker m;
+  make_file(m.fs(), m.d, "old");
+  need(m.fs().sync_directory(m.d));
+  make_file(m.fs(), m.d, "a");
+  m.store().set_hook([](const StepInfo& info) {
+    return info.step == "create inode" ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
+  });
+  CHECK(names_in(m.other(), m.d) == std::vector<std::string>{"old"});
+  m.store().set_hook(nullptr);
+  CHECK(error_of(m.fs().sync_directory(m.d)) == ErrorCode::io);
+  CHECK(names_in(m.fs(), m.d) == std::vector<std::string>{"old"});
+}
+
+TEST_CASE("a temporary file that is removed before it is stored costs its share of a batch") {
+  Maker m;
+  m.unpack("a");
+  need(m.fs().unlink(m.d, "a"));
+  m.let_it_be_stored();
+  const auto trace = m.store().trace();
+  CHECK(std::ranges::none_of(trace, [](const auto& step) {
+    return step.starts_with("create inode") || step.starts_with("write ") || step.starts_with("release lease");
+  }));
+  for (unsigned pass = 0; pass < 3; ++pass) collect(m.volume.cluster(), m.volume.clock());
+  CHECK(problems(m.volume.cluster()).empty());
+}
