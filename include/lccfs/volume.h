@@ -71,10 +71,16 @@ Result<std::vector<InstanceInfo>> describe_clients(ObjectStore& store);
 Result<InstanceInfo> evict_client(std::shared_ptr<ObjectStore> store, Clock& clock, std::uint64_t number);
 
 enum class UpgradeMode { only_tell, set };
-/// Sets the features that this program knows and the volume has not, in one step, and answers their names; none: there
-/// was nothing to do. Blocks; starts no instance. unsupported: live instances do not know them (one line that names
-/// each, and says what to do), or this version does not know all that the volume uses; nothing was changed. not_found:
-/// there is no volume. An error whose outcome is unknown: it may have been done; to be run again.
-Result<std::vector<std::string>> upgrade_volume(ObjectStore& store, UpgradeMode mode);
+struct Upgraded {
+  std::vector<std::string> features;  ///< by name; none: there was nothing to do
+  /// Mounts that keep their locks to themselves until they are mounted anew (docs/LOCKS.md section 7). Where somebody
+  /// else has upgraded meanwhile, also such as have begun since.
+  std::vector<InstanceInfo> local_locks;
+};
+/// Sets the features that this program knows and the volume has not, in one step. Blocks; starts no instance.
+/// unsupported: live instances do not know them (one line that names each, and says what to do), or this version does
+/// not know all that the volume uses; nothing was changed. not_found: there is no volume. An error whose outcome is
+/// unknown: it may have been done; to be run again.
+Result<Upgraded> upgrade_volume(ObjectStore& store, UpgradeMode mode);
 
 }  // namespace lccfs

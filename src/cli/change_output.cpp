@@ -2,12 +2,18 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "cli/commands.h"
 #include "cli/output.h"
 
 namespace lccfs::cli {
 namespace {
 
 std::string place_text(const std::string& volume) { return "volume at " + printable(volume); }
+
+std::string mount_text(const InstanceInfo& client) {
+  return printable(client.mount_id) + " on " + printable(client.host) + " (client " + std::to_string(client.number) +
+         ", pid " + std::to_string(client.pid) + ")";
+}
 
 }  // namespace
 
@@ -23,16 +29,21 @@ std::string made_as_json(const std::string& uuid, const MakeVolumeOptions& optio
   return json_text(json, 2) + "\n";
 }
 
-std::string upgrade_as_text(const std::vector<std::string>& features, bool dry_run, const std::string& volume) {
-  if (features.empty())
+std::string upgrade_as_text(const Upgraded& upgraded, bool dry_run, const std::string& volume) {
+  if (upgraded.features.empty())
     return "nothing to do: the " + place_text(volume) + " has all features that this version knows\n";
   std::string names;
-  for (const auto& name : features) add_word(names, name);
-  return (dry_run ? "would upgrade the " : "upgraded the ") + place_text(volume) + ": " + names + "\n";
+  for (const auto& name : upgraded.features) add_word(names, name);
+  std::string mounts;
+  for (const auto& client : upgraded.local_locks) add_word(mounts, mount_text(client));
+  if (!mounts.empty()) mounts = "; then unmount and mount these again, they keep their locks to themselves: " + mounts;
+  return (dry_run ? "would upgrade the " : "upgraded the ") + place_text(volume) + ": " + names + mounts + "\n";
 }
 
-std::string upgrade_as_json(const std::vector<std::string>& features, bool dry_run) {
-  const nlohmann::ordered_json json = {{"upgraded", !dry_run && !features.empty()}, {"features", features}};
+std::string upgrade_as_json(const Upgraded& upgraded, bool dry_run) {
+  const nlohmann::ordered_json json = {{"upgraded", !dry_run && !upgraded.features.empty()},
+                                       {"features", upgraded.features},
+                                       {"local_locks", clients_json(upgraded.local_locks)}};
   return json_text(json, 2) + "\n";
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -168,6 +169,7 @@ std::string info_as_json(const VolumeInfo& info);
 // What `clients` prints: a line, without its end; and all of them.
 std::string client_as_text(const InstanceInfo& client);
 std::string clients_as_json(const std::vector<InstanceInfo>& clients);
+nlohmann::ordered_json clients_json(const std::vector<InstanceInfo>& clients);
 // What `evict` prints; `client` is what it was before.
 std::string evicted_as_text(const InstanceInfo& client);
 std::string evicted_as_json(const InstanceInfo& client);

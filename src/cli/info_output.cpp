@@ -72,12 +72,6 @@ nlohmann::ordered_json instance_json(const InstanceInfo& one) {
           {"version", one.version}, {"mount_id", one.mount_id}};
 }
 
-nlohmann::ordered_json instances_json(const std::vector<InstanceInfo>& instances) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::array();
-  for (const InstanceInfo& one : instances) json.push_back(instance_json(one));
-  return json;
-}
-
 std::string backlog_text(const BacklogInfo& backlog, std::int64_t now_seconds) {
   std::string text = count_text(backlog.items) + " items";
   if (backlog.oldest_seconds) text += ", the oldest " + age_text(*backlog.oldest_seconds, now_seconds) + " old";
@@ -85,6 +79,12 @@ std::string backlog_text(const BacklogInfo& backlog, std::int64_t now_seconds) {
 }
 
 }  // namespace
+
+nlohmann::ordered_json clients_json(const std::vector<InstanceInfo>& clients) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const InstanceInfo& one : clients) json.push_back(instance_json(one));
+  return json;
+}
 
 std::string info_as_text(const VolumeInfo& info, std::int64_t now_seconds) {
   std::ostringstream text;
@@ -132,7 +132,7 @@ std::string info_as_json(const VolumeInfo& info) {
                                        {"available_bytes", info.capacity.available_bytes},
                                        {"objects", info.capacity.objects},
                                        {"backlog", backlog},
-                                       {"instances", instances_json(info.instances)}};
+                                       {"instances", clients_json(info.instances)}};
   return json_text(json, 2) + "\n";
 }
 
@@ -143,7 +143,7 @@ std::string client_as_text(const InstanceInfo& client) {
 }
 
 std::string clients_as_json(const std::vector<InstanceInfo>& clients) {
-  return json_text(instances_json(clients), 2) + "\n";
+  return json_text(clients_json(clients), 2) + "\n";
 }
 
 std::string evicted_as_text(const InstanceInfo& client) {

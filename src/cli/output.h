@@ -32,8 +32,8 @@ std::string stat_as_json(const survey::InodeFacts& facts, std::uint64_t object_s
 // Of a volume that `mkfs` has made, `upgrade` has upgraded, or would, and `load` has filled; `volume` is its address.
 std::string made_as_text(const std::string& volume);
 std::string made_as_json(const std::string& uuid, const MakeVolumeOptions& options);
-std::string upgrade_as_text(const std::vector<std::string>& features, bool dry_run, const std::string& volume);
-std::string upgrade_as_json(const std::vector<std::string>& features, bool dry_run);
+std::string upgrade_as_text(const Upgraded& upgraded, bool dry_run, const std::string& volume);
+std::string upgrade_as_json(const Upgraded& upgraded, bool dry_run);
 std::string loaded_as_text(const survey::Loaded& loaded, const std::string& volume);
 std::string loaded_as_json(const survey::Loaded& loaded);
 

@@ -15,7 +15,8 @@ Upgrade::Upgrade(options::CommandLine& program) {
   lccfs upgrade --local /srv/volume
 
 Older versions cannot use the volume any more, and there is no way back. Clients that do not know the
-features are named, and nothing is changed. Mounts use the features once they are mounted anew.)"});
+features are named, and nothing is changed. Mounts use the features once they are mounted anew; those
+that keep their locks to themselves until then are named.)"});
   options::add_address(line, address_);
   line.group("What to do");
   line.flag("--dry-run", dry_run_, "only tell what would be done");
@@ -25,8 +26,8 @@ features are named, and nothing is changed. Mounts use the features once they ar
 
 Result<> Upgrade::run() const {
   LCCFS_TRY(const auto store, open_store(address_, {.step_timeout = step_timeout}));
-  LCCFS_TRY(const auto features, upgrade_volume(*store, dry_run_ ? UpgradeMode::only_tell : UpgradeMode::set));
-  std::cout << (json_ ? upgrade_as_json(features, dry_run_) : upgrade_as_text(features, dry_run_, address_.describe()));
+  LCCFS_TRY(const auto upgraded, upgrade_volume(*store, dry_run_ ? UpgradeMode::only_tell : UpgradeMode::set));
+  std::cout << (json_ ? upgrade_as_json(upgraded, dry_run_) : upgrade_as_text(upgraded, dry_run_, address_.describe()));
   return {};
 }
 

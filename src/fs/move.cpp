@@ -253,7 +253,7 @@ Result<bool> Namespace::Move::move_directory(const Inode& moved, const Inode* re
     return false;
   }
   token_ = instance_.next_token();
-  RenameLock lock(instance_, token_, to_.directory);
+  RenameLock lock(instance_, namespace_.rename_patience_, token_, to_.directory);
   LCCFS_CHECK(lock.take());
   LCCFS_TRY(const bool inside, reclaim::is_inside(instance_.reader(), to_.directory, moved.ino));
   if (inside) return refuse(ErrorCode::invalid);

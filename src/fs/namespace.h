@@ -16,6 +16,7 @@
 #include "fs/directories_in_use.h"
 #include "fs/files.h"
 #include "fs/metadata.h"
+#include "fs/rename_lock.h"
 #include "fs/seals.h"
 
 namespace lccfs {
@@ -190,6 +191,7 @@ class Namespace {
   DirectoryLeases leases_;  // what is in its log keeps some of these
   Metadata metadata_;
   Seals seals_;
+  RenamePatience rename_patience_;
 
   Mutex background_mutex_;
   std::condition_variable background_done_;

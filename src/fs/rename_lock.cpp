@@ -11,12 +11,21 @@
 namespace lccfs {
 
 namespace {
-/// A move takes some ten steps. Longer than those of a store that is in trouble: else two clients there would take the
-/// lock from each other for ever.
-constexpr std::chrono::seconds taken_over_after{10};
 constexpr std::chrono::milliseconds first_pause{2};
 constexpr std::chrono::milliseconds longest_pause{200};
 }  // namespace
+
+std::chrono::nanoseconds RenamePatience::at(std::chrono::nanoseconds now) const {
+  const Lock lock(mutex_);
+  return now - changed_at_ < kept_for ? patience_ : shortest;
+}
+
+void RenamePatience::was_too_short(std::chrono::nanoseconds patience, std::chrono::nanoseconds now) {
+  const auto present = at(now);
+  const Lock lock(mutex_);
+  patience_ = std::min<std::chrono::nanoseconds>(std::max(present, 2 * patience), longest);
+  changed_at_ = now;
+}
 
 Result<RenameLock::Seen> RenameLock::look() {
   LCCFS_TRY(auto super,
@@ -29,6 +38,27 @@ Result<RenameLock::Seen> RenameLock::look() {
   if (!record) return std::unexpected(format::damage_of("Super: rename", record.error()));
   seen.record = *record;
   return seen;
+}
+
+/// Any answer will do. The question is one that changes nothing there: locks of a directory are nobody's.
+RenameLock::Owner RenameLock::ask(const format::RenameLockRecord& held, std::chrono::nanoseconds time_out) {
+  if (held.token.instance == instance_.id()) return Owner::answers;
+  format::Question question{format::Question::Kind::locks_changed, held.to};
+  question.asker = instance_.id();
+  const auto answer =
+      instance_.ask(held.token.instance, question, std::chrono::ceil<std::chrono::milliseconds>(time_out));
+  if (!answer || *answer == Instance::AskResult::nobody) return Owner::is_gone;
+  return *answer == Instance::AskResult::silent ? Owner::is_silent : Owner::answers;
+}
+
+bool RenameLock::is_left_to_owner(const Seen& seen, std::chrono::nanoseconds unchanged_for) {
+  if (unchanged_for < RenamePatience::shortest) return true;
+  const auto patience = patience_.at(instance_.clock().elapsed());
+  const auto owner = ask(*seen.record, patience / 10);
+  if (owner == Owner::is_gone) return false;
+  if (owner == Owner::answers && unchanged_for < patience) return true;
+  patience_.was_too_short(patience, instance_.clock().elapsed());
+  return false;
 }
 
 /// false: another was first.
@@ -52,8 +82,9 @@ Result<> RenameLock::take() {
       unchanged_since = clock.elapsed();
       pause = first_pause;
     }
-    if (seen.is_held() && clock.elapsed() - unchanged_since < taken_over_after) {
-      clock.sleep_for(pause);
+    const auto unchanged_for = clock.elapsed() - unchanged_since;
+    if (seen.is_held() && is_left_to_owner(seen, unchanged_for)) {
+      clock.sleep_for(unchanged_for < RenamePatience::shortest ? pause : look_again_after);
       pause = std::min<std::chrono::nanoseconds>(2 * pause, longest_pause);
       continue;
     }

@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "format/features.h"
 #include "format/object_names.h"
+#include "fs/clients.h"
 #include "objects/super.h"
 #include "txn/volume_txn.h"
 
@@ -52,6 +53,20 @@ Result<> check_all_know(const KeyPage& records, const std::vector<Feature>& feat
                                              "and mount again (lccfs-gc removes those that have died)");
 }
 
+/// A mount looks for the feature when it begins. All that have a record began without it. Collectors lock nothing.
+bool keeps_local_locks(const InstanceInfo& client) {
+  return client.is_live && client.presence != Presence::dead && !client.mount_id.empty();
+}
+
+Result<std::vector<InstanceInfo>> with_local_locks(ObjectStore& store, const std::vector<Feature>& set_now,
+                                                   const KeyPage& records) {
+  const auto is_locks = [](const Feature& feature) { return feature.bit == format::feature::locks; };
+  if (std::ranges::none_of(set_now, is_locks)) return std::vector<InstanceInfo>{};
+  LCCFS_TRY(auto clients, describe_instances(store, records));
+  std::erase_if(clients, [](const InstanceInfo& client) { return !keeps_local_locks(client); });
+  return clients;
+}
+
 std::vector<std::string> each_name_of(const std::vector<Feature>& features) {
   std::vector<std::string> names;
   names.reserve(features.size());
@@ -61,22 +76,27 @@ std::vector<std::string> each_name_of(const std::vector<Feature>& features) {
 
 }  // namespace
 
-Result<std::vector<std::string>> upgrade_volume(ObjectStore& store, UpgradeMode mode) {
+Result<Upgraded> upgrade_volume(ObjectStore& store, UpgradeMode mode) {
   std::optional<Error> unknown;
-  std::vector<std::string> names;
+  std::vector<Feature> features;
   for (;;) {
     LCCFS_TRY(const auto super, objects::read_super(objects::reader_of(store), objects::Instances::all));
     LCCFS_CHECK(format::check_features(super.record, false));
+    const auto& records = super.ranges.front();
+    const auto upgraded_from = [&]() -> Result<Upgraded> {
+      LCCFS_TRY(auto local_locks, with_local_locks(store, features, records));
+      return Upgraded{each_name_of(features), std::move(local_locks)};
+    };
     const auto missing = format::missing_features(super.record);
-    if (missing.empty()) return names;
+    if (missing.empty()) return upgraded_from();
     if (unknown) return std::unexpected(*unknown);
-    names = each_name_of(missing);
-    LCCFS_CHECK(check_all_know(super.ranges.front(), missing));
-    if (mode == UpgradeMode::only_tell) return names;
+    features = missing;
+    LCCFS_CHECK(check_all_know(records, missing));
+    if (mode == UpgradeMode::only_tell) return upgraded_from();
     auto upgraded = super.record;
     format::set_features(upgraded, missing);
     const auto done = store.apply(txn::set_features(super.version, upgraded));
-    if (done) return names;
+    if (done) return upgraded_from();
     // Without an answer, or refused: it may have been run twice, somebody may have come or gone meanwhile.
     if (done.error().outcome == Outcome::unknown) unknown = done.error();
     if (!unknown && done.error().code != ErrorCode::guard_failed) return std::unexpected(done.error());

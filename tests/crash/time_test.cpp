@@ -341,5 +341,55 @@ TEST_CASE("who stood still itself does not take the others' silence for death") 
   });
 }
 
+/// Every read and every step of that client takes so long.
+void slow_down(TimedWorld& world, Party& party, milliseconds each) {
+  party.client->set_hook([&world, &party, each](const StepInfo& info) {
+    if (info.kind == StepKind::fence) world.wrong(party.name + " fences somebody");
+    party.clock.sleep_for(each);
+    return Fault{};
+  });
+}
+
+/// A path of so many directories.
+std::string make_deep(test::Paths& paths, unsigned depth) {
+  std::string path;
+  for (unsigned i = 0; i < depth; ++i) {
+    path += "/d";
+    test::need(paths.make_node(path, {FileType::directory, 0755, 0, ""}));
+  }
+  return path;
+}
+
+/// The walk up alone takes longer than a mover waits before it takes over the rename lock: without more patience each
+/// time, the movers take it from each other until they give up.
+TEST_CASE("directories that move into a deep one on a slow store all arrive, however many clients move") {
+  if (line_to_replay()) return;
+  for (const unsigned movers : {2U, 4U, 8U}) {
+    TimedWorld world(1);
+    std::vector<Party*> mounts;
+    for (unsigned i = 0; i < movers; ++i) mounts.push_back(&world.mount());
+    test::Paths paths(*mounts.front()->mount);
+    const auto deep = make_deep(paths, 60);
+    for (const auto* party : mounts) {
+      test::need(paths.make_node("/" + party->name, {FileType::directory, 0755, 0, ""}));
+    }
+    for (auto* party : mounts) {
+      slow_down(world, *party, milliseconds(500));
+      world.work(*party, [party, &world, &deep] {
+        const auto moved = test::Paths(*party->mount).rename("/" + party->name, deep + "/" + party->name);
+        if (!moved) world.wrong(party->name + " does not move: " + moved.error().context);
+      });
+    }
+    world.run_until_done(world.now() + seconds(3600));
+    for (auto* party : mounts) {
+      party->client->set_hook(nullptr);
+      CHECK(paths.find(deep + "/" + party->name));
+      CHECK_FALSE(paths.find("/" + party->name));
+    }
+    ++counted.cases;
+    CHECK(world.conclude().empty());
+  }
+}
+
 }  // namespace
 }  // namespace lccfs::crash

@@ -61,14 +61,16 @@ class UpgradeTest(AdministrationTest):
         mount = self.volume.mount()
         (mount / "before").write_text("x", encoding="utf-8")
         all_names = "space_units, moves, acls, locks, openers, directory_leases, names_behind"
-        self.assertRegex(self.upgrade("--dry-run"), f"^would upgrade .*: {all_names}\n?$")
-        self.assertEqual(json.loads(self.upgrade("--dry-run", "--json")),
-                         {"upgraded": False, "features": all_names.split(", ")})
+        local_locks = f"; then unmount and mount these again, they keep their locks to themselves: {mount.path} on "
+        self.assertRegex(self.upgrade("--dry-run"), f"^would upgrade .*: {all_names}{local_locks}.*\n?$")
+        told = json.loads(self.upgrade("--dry-run", "--json"))
+        self.assertEqual((told["upgraded"], told["features"]), (False, all_names.split(", ")))
+        self.assertEqual([client["mount_id"] for client in told["local_locks"]], [str(mount.path)])
         self.assertEqual(self.features()["names"], [])
-        self.assertRegex(self.upgrade(), f"^upgraded .*: {all_names}\n?$")
+        self.assertRegex(self.upgrade(), f"^upgraded .*: {all_names}{local_locks}.*\n?$")
         self.assertEqual(self.features()["incompat"], 127)
         self.assertIn("nothing to do", self.upgrade())
-        self.assertEqual(json.loads(self.upgrade("--json")), {"upgraded": False, "features": []})
+        self.assertEqual(json.loads(self.upgrade("--json")), {"upgraded": False, "features": [], "local_locks": []})
         (mount / "after").write_text("y", encoding="utf-8")
         mount.remount()
         self.assertEqual(sorted(os.listdir(mount.path)), ["after", "before"])

@@ -369,7 +369,7 @@ TEST_CASE("a client that started before the upgrade sets no ACL, but keeps to th
   CHECK(error_of(set(old, d, access_acl, some_acl)) == ErrorCode::unsupported);
   need(set(old, d, access_acl, "u::rwx,g::r-x,o::---"));
   CHECK(mode_of(old, d) == 0750);
-  CHECK(need(upgrade_volume(*volume.new_client(), UpgradeMode::set)) == std::vector<std::string>{"acls"});
+  CHECK(need(upgrade_volume(*volume.new_client(), UpgradeMode::set)).features == std::vector<std::string>{"acls"});
   auto fs = volume.mount();
   need(set(fs, d, access_acl, some_acl));
   need(set(fs, d, default_acl, some_acl));

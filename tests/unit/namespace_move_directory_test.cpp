@@ -82,6 +82,28 @@ struct TwoTrees {
   }
 };
 
+/// A second client moves /c/e to /d and back, each time while the first one stands still with the rename lock.
+struct Waiting : TwoParents {
+  using seconds = std::chrono::seconds;
+  Ino from = make_dir(fs, root_ino, "c"), to = make_dir(fs, root_ino, "d");
+  const Ino e = make_dir(fs, from, "e");
+
+  seconds move_e() {
+    const auto began = volume.clock().elapsed();
+    need(other->rename(from, "e", to, "e", RenameMode::replace));
+    std::swap(from, to);
+    return std::chrono::floor<seconds>(volume.clock().elapsed() - began);
+  }
+  /// For how long the second one has waited. The first one begins again after that.
+  seconds wait_once() {
+    seconds waited{0};
+    mount.client->set_hook(before("mark entry", [&] { waited = move_e(); }));
+    need(move());
+    need(fs.rename(b, "y", a, "x", RenameMode::replace));
+    return waited;
+  }
+};
+
 }  // namespace
 
 TEST_CASE("a directory moves with all that is in it, and back") {
@@ -219,6 +241,43 @@ TEST_CASE("a dead client's move of a directory holds up the next one for some se
       CHECK(traces_left(two.volume.cluster()).empty());
     }
   }
+}
+
+TEST_CASE("a client that takes the rename lock from one that lives waits longer the next time, and not for ever") {
+  using std::chrono::seconds;
+  Waiting one;
+  for (const int longest : {10, 20, 40, 80, 160, 320, 640, 640}) {
+    const auto waited = one.wait_once();
+    INFO(longest << ": " << waited.count());
+    CHECK((waited >= seconds(longest) && waited < seconds(longest + 3)));
+  }
+  one.volume.clock().advance(std::chrono::hours(1));
+  CHECK(one.wait_once() < seconds(13));
+  one.check_is_at(false);
+  CHECK(problems(one.volume.cluster()).empty());
+}
+
+TEST_CASE("a client that has patience with those that live has none with one that is dead or stands still") {
+  const bool is_dead = GENERATE(true, false);
+  using std::chrono::seconds;
+  Waiting one;
+  for (unsigned i = 0; i < 4; ++i) one.wait_once();
+  if (is_dead) {
+    one.mount.client->set_hook(once_on("mark entry", {Fault::Kind::not_applied_and_crash}));
+    static_cast<void>(one.move());
+    CHECK(one.move_e() < seconds(13));
+    return;
+  }
+  std::optional<seconds> waited;
+  one.mount.client->set_hook(before("mark entry", [&] {
+    one.mount.client->set_cut_off(true);
+    waited = one.move_e();
+    one.mount.client->set_cut_off(false);
+  }));
+  need(one.move());
+  REQUIRE(waited);
+  CHECK(*waited < seconds(13));
+  one.check_is_at(true);
 }
 
 TEST_CASE("a directory whose move is finished while another client walks past its mark is not taken for where it was") {

@@ -67,17 +67,39 @@ TEST_CASE("what was made, upgraded or loaded is told in a line, and as JSON") {
   CHECK((made["uuid"] == "0123" && made["label"] == "VM disks" && made["data_pool"] == "fast"));
   CHECK((made["object_size_bytes"] == 4194304 && made["grace_seconds"] == 60 && made["to_be_loaded"] == false));
 
-  CHECK(cli::upgrade_as_text({"acls", "locks"}, false, "-p vms") == "upgraded the volume at -p vms: acls, locks\n");
-  CHECK(cli::upgrade_as_text({"acls"}, true, "-p vms") == "would upgrade the volume at -p vms: acls\n");
+  const Upgraded upgraded{{"acls", "locks"}, {}};
+  CHECK(cli::upgrade_as_text(upgraded, false, "-p vms") == "upgraded the volume at -p vms: acls, locks\n");
+  CHECK(cli::upgrade_as_text(upgraded, true, "-p vms") == "would upgrade the volume at -p vms: acls, locks\n");
   CHECK(cli::upgrade_as_text({}, false, "-p vms").starts_with("nothing to do: the volume at -p vms has all features"));
-  CHECK(json::parse(cli::upgrade_as_json({"acls", "locks"}, false)) ==
-        json{{"upgraded", true}, {"features", {"acls", "locks"}}});
-  CHECK(json::parse(cli::upgrade_as_json({"acls"}, true)) ==
-        json{{"upgraded", false}, {"features", json::array({"acls"})}});
-  CHECK(json::parse(cli::upgrade_as_json({}, false)) == json{{"upgraded", false}, {"features", json::array()}});
+  const auto none = json::array();
+  CHECK(json::parse(cli::upgrade_as_json(upgraded, false)) ==
+        json{{"upgraded", true}, {"features", {"acls", "locks"}}, {"local_locks", none}});
+  CHECK(json::parse(cli::upgrade_as_json(upgraded, true)) ==
+        json{{"upgraded", false}, {"features", {"acls", "locks"}}, {"local_locks", none}});
+  CHECK(json::parse(cli::upgrade_as_json({}, false)) ==
+        json{{"upgraded", false}, {"features", none}, {"local_locks", none}});
 
   CHECK(cli::loaded_as_text({.inodes = 1234}, "-p vms") == "loaded 1,234 inodes into the volume at -p vms\n");
   CHECK(json::parse(cli::loaded_as_json({.inodes = 1234, .left_out = 2})) == json{{"inodes", 1234}, {"left_out", 2}});
+}
+
+TEST_CASE("mounts that keep their locks to themselves are told in the upgrade's line, with what to do") {
+  Upgraded upgraded{{"locks"}, {}};
+  const auto add_mount = [&upgraded](std::uint64_t number, const char* host, const char* mount_id, std::uint64_t pid) {
+    auto& mount = upgraded.local_locks.emplace_back();
+    mount.number = number;
+    mount.host = host;
+    mount.mount_id = mount_id;
+    mount.pid = pid;
+  };
+  add_mount(7, "alpha", "/mnt/a\n", 4711);
+  add_mount(8, "beta", "/mnt", 12);
+  const std::string told =
+      "upgraded the volume at -p vms: locks; then unmount and mount these again, they keep their locks to themselves: "
+      "/mnt/a\\x0a on alpha (client 7, pid 4711), /mnt on beta (client 8, pid 12)\n";
+  CHECK(cli::upgrade_as_text(upgraded, false, "-p vms") == told);
+  const auto json = nlohmann::json::parse(cli::upgrade_as_json(upgraded, false));
+  CHECK((json["local_locks"].size() == 2 && json["local_locks"][1]["number"] == 8));
 }
 
 TEST_CASE("a mount's source is the volume's address") {

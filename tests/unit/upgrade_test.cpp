@@ -28,12 +28,21 @@ struct OldVolume : test::InstanceVolume {
 
   std::shared_ptr<ScriptedClient> admin = cluster->new_client();
 
-  Result<Names> upgrade(UpgradeMode mode = UpgradeMode::set) { return upgrade_volume(*admin, mode); }
+  Result<Names> upgrade(UpgradeMode mode = UpgradeMode::set) {
+    LCCFS_TRY(const auto upgraded, upgrade_volume(*admin, mode));
+    local_locks.clear();
+    for (const auto& client : upgraded.local_locks) local_locks.push_back(client.number);
+    return upgraded.features;
+  }
+
+  /// Whom the last upgrade has named.
+  std::vector<std::uint64_t> local_locks;
 
   /// As a program of that version has registered itself.
   void add_client(const std::string& version, InstanceRecord::State state = InstanceRecord::State::live,
-                  std::uint64_t number = 900) {
+                  std::uint64_t number = 900, const std::string& mount_id = "/mnt") {
     InstanceRecord record;
+    record.mount_id = mount_id;
     record.host = "alpha";
     record.pid = 4711;
     record.version = version;
@@ -102,6 +111,61 @@ TEST_CASE("clients that have ended or are fenced do not hinder an upgrade, nor d
   CHECK(need(volume.upgrade()) == all_names);
   CHECK(volume.is_upgraded());
   CHECK(running->allocate_ino().has_value());
+}
+
+/// Three mounts that live, of which one has died, and what keeps no locks.
+void add_clients_of_all_kinds(OldVolume& volume) {
+  using State = InstanceRecord::State;
+  volume.add_client("0.5.0", State::live, 900);
+  volume.add_client("0.5.0", State::live, 901, "relative");
+  volume.add_client("0.5.0", State::ended, 902);
+  volume.add_client("0.5.0", State::fenced, 903);
+  volume.add_client("0.5.0", State::live, 904, "");  // a collector
+}
+
+TEST_CASE("mounts that keep their locks to themselves after an upgrade are named") {
+  OldVolume volume;
+  add_clients_of_all_kinds(volume);
+  const std::vector<std::uint64_t> mounts{900, 901};
+  REQUIRE(volume.upgrade(UpgradeMode::only_tell));
+  CHECK(volume.local_locks == mounts);
+  REQUIRE(volume.upgrade());
+  CHECK(volume.local_locks == mounts);
+  CHECK(need(volume.upgrade()).empty());  // which of them are still there, nothing tells
+  CHECK(volume.local_locks.empty());
+}
+
+TEST_CASE("an upgrade of a volume that has locks between clients names nobody") {
+  OldVolume volume;
+  auto with_locks = volume.super();
+  with_locks.incompat |= format::feature::locks;
+  volume.cluster->with_objects([&](scripted::Objects& objects) {
+    objects.metadata().at(format::super_object).xattrs.at(format::xattr::super) = encode(with_locks);
+  });
+  add_clients_of_all_kinds(volume);
+  CHECK(need(volume.upgrade()).size() == all_names.size() - 1);
+  CHECK(volume.local_locks.empty());
+}
+
+TEST_CASE("a mount that began before an upgrade is named, whoever has upgraded and whatever became of the answer") {
+  OldVolume volume;
+  volume.add_client("0.5.0", InstanceRecord::State::live, 900);
+  SECTION("it came after the look at all clients") {
+    volume.admin->set_hook(
+        test::before("set features", [&volume] { volume.add_client("0.5.0", InstanceRecord::State::live, 901); }));
+  }
+  SECTION("it came, and another upgraded") {
+    volume.admin->set_hook(test::before("set features", [&volume] {
+      volume.add_client("0.5.0", InstanceRecord::State::live, 901);
+      need(upgrade_volume(*volume.looker, UpgradeMode::set));
+    }));
+  }
+  SECTION("without an answer") {
+    volume.add_client("0.5.0", InstanceRecord::State::live, 901);
+    volume.admin->set_hook(once_on("set features", {Fault::Kind::lost_answer_applied}));
+  }
+  CHECK(need(volume.upgrade()) == all_names);
+  CHECK(volume.local_locks == std::vector<std::uint64_t>{900, 901});
 }
 
 TEST_CASE("a client's record that cannot be read is refused by name") {
