@@ -145,6 +145,7 @@ Result<> Namespace::change_attr_of(Ino ino, const EditAttr& change, const Inode*
     LCCFS_TRY(const bool is_changed, change_unstored(*known, change));
     if (is_changed) return {};
   }
+  const HeldDirectories::NoChangesBehind none(leases_.held, ino);
   LCCFS_TRY(const auto changed, change_attr(instance_, ino, change, known, [this, ino](MetaTxn step) {
               return leases_.run_or_make_way(ino, std::move(step));
             }));
@@ -172,6 +173,7 @@ Result<> Namespace::set_blind_times(const Inode& known, const SetAttributes& cha
   const txn::AttributeChange times{.atime = changes.atime, .mtime = changes.mtime, .ctime = wall_time()};
   LCCFS_TRY(const bool is_behind, set_times_behind(known, times));
   if (is_behind) return {};
+  const HeldDirectories::NoChangesBehind none(leases_.held, known.ino);
   for (Attempts tries(instance_);;) {
     LCCFS_CHECK(tries.next());
     const auto time = wall_time();

@@ -65,6 +65,7 @@ DirectoryLeases::DirectoryLeases(Instance& instance, unsigned after_changes, boo
 Result<MetaTxn> DirectoryLeases::guarded(MetaTxn step) {
   const auto object = format::parse_object_name(step.object);
   const Ino directory = std::get<format::InodeName>(object.value()).ino;
+  LCCFS_CHECK(log.store_name_of_directory(directory));
   LCCFS_CHECK(log.store(directory));
   return txn::under_lease(std::move(step), held.tenure_of(directory));
 }

@@ -102,7 +102,16 @@ void HeldDirectories::removal_stored(Ino directory) {
 void HeldDirectories::removal_lost(Ino directory) {
   const Lock lock(mutex_);
   const auto found = directories_.find(directory);
-  if (found != directories_.end() && found->second.state == State::removed) found->second.state = State::held;
+  if (found != directories_.end() && found->second.state == State::removed) found->second.state = State::leaving;
+}
+
+void HeldDirectories::name_lost(Ino directory, Ino parent) {
+  const Lock lock(mutex_);
+  const auto found = directories_.find(directory);
+  if (found == directories_.end()) return;
+  found->second.state = State::removed;
+  found->second.removed_from = parent;
+  found->second.is_removal_stored = true;
 }
 
 bool HeldDirectories::is_removal_stored(Ino directory) const {
@@ -115,6 +124,15 @@ void HeldDirectories::end(Ino directory, Token tenure) {
   const Lock lock(mutex_);
   const auto found = directories_.find(directory);
   if (found != directories_.end() && found->second.tenure == tenure) erase(found);
+}
+
+void HeldDirectories::lost(Ino directory, Token tenure) {
+  const Lock lock(mutex_);
+  const auto found = directories_.find(directory);
+  if (found == directories_.end() || found->second.tenure != tenure) return;
+  if (found->second.state != State::removed) return erase(found);
+  for (auto& [key, name] : found->second.names) name.logged = 0;
+  found->second.logged = 0;
 }
 
 bool HeldDirectories::end(Ino directory) {

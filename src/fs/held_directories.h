@@ -46,12 +46,16 @@ class HeldDirectories {
   std::optional<Token> leave(Ino directory) EXCLUDES(mutex_);
   /// Of one that was removed behind the answer: the directory that had its name. nullopt: it was not.
   std::optional<Ino> removed_from(Ino directory) const EXCLUDES(mutex_);
-  /// That removal is stored, or lost: then the directory is held as before.
+  /// That removal is stored, or lost: then nothing is known of the directory any more.
   void removal_stored(Ino directory) EXCLUDES(mutex_);
   void removal_lost(Ino directory) EXCLUDES(mutex_);
   bool is_removal_stored(Ino directory) const EXCLUDES(mutex_);
+  /// A new directory has lost its name before that was stored: it takes no names, as one that was removed.
+  void name_lost(Ino directory, Ino parent) EXCLUDES(mutex_);
   void end(Ino directory, Token tenure) EXCLUDES(mutex_);
-  /// The same, unless some of its names are not stored yet: false.
+  /// What was not stored of it is lost, and nothing is known of it any more; but for its removal.
+  void lost(Ino directory, Token tenure) EXCLUDES(mutex_);
+  /// The same as `end`, unless some of its names are not stored yet: false.
   bool end(Ino directory) EXCLUDES(mutex_);
   /// At most so many that were not used for so long, and those whose release has failed.
   std::vector<Ino> unused_for(std::chrono::nanoseconds time, std::size_t most) const EXCLUDES(mutex_);
@@ -87,9 +91,23 @@ class HeldDirectories {
   /// All are in one directory, whether that is held or not.
   void hide(std::span<const txn::Name* const> names) EXCLUDES(mutex_);
   void show(std::span<const txn::Name* const> names) EXCLUDES(mutex_);
-  /// From before it is read, to be sealed as empty, until that has ended: no name in it is changed here.
+  /// Nothing in it is changed here: from before it is read, to be sealed as empty, until that has ended; and from before a
+  /// step on its attributes is sent until memory knows what it left.
   void pause(Ino directory) EXCLUDES(mutex_);
   void resume(Ino directory) EXCLUDES(mutex_);
+  class NoChangesBehind {
+   public:
+    NoChangesBehind(HeldDirectories& held, Ino directory) : held_(held), directory_(directory) {
+      held_.pause(directory_);
+    }
+    ~NoChangesBehind() { held_.resume(directory_); }
+    NoChangesBehind(const NoChangesBehind&) = delete;
+    NoChangesBehind& operator=(const NoChangesBehind&) = delete;
+
+   private:
+    HeldDirectories& held_;
+    const Ino directory_;
+  };
   /// An own step left the name so, and the directory at that version. 0: not known; the name is in doubt then.
   void changed(const txn::Name& name, Known known, std::uint64_t version) EXCLUDES(mutex_);
   /// A step may have changed it: it is to be read again.

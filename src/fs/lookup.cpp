@@ -41,8 +41,8 @@ Result<bool> Namespace::has_a_name(Ino ino) {
 
 /// Another client may keep it to itself, with changes that are not stored. Whether that was asked.
 Result<bool> Namespace::share(const Inode& view) {
-  const bool may_be_unshared = instance_.super().has(format::feature::names_behind) && !view.is_directory() &&
-                               view.parent && !metadata_.unshared(view.ino);
+  const bool may_be_unshared =
+      instance_.super().has(format::feature::names_behind) && view.parent && !metadata_.unshared(view.ino);
   if (!may_be_unshared) return false;
   const auto directory = read_inode(instance_, view.parent->parent);
   if (!directory && directory.error().code != ErrorCode::not_found) return std::unexpected(directory.error());

@@ -25,6 +25,11 @@ Result<std::optional<txn::Entry>> entry_in(const std::map<std::string, Bytes>& k
   return txn::Entry{found->second, record};
 }
 
+void count_subdirectories(Inode& directory, std::int64_t count) {
+  directory.nsub = static_cast<std::uint64_t>(std::max<std::int64_t>(count, 0));
+  directory.nsub_raw = encode(format::NumberRecord{directory.nsub});
+}
+
 }  // namespace
 
 std::shared_ptr<const Inode> Metadata::in_memory(Ino ino) { return instance_.fenced() ? nullptr : inodes.get(ino); }
@@ -289,8 +294,7 @@ bool Metadata::change_behind(ChangeBehind change) {
     if (!is_logged) return;
     view.mtime = view.ctime = change.time;
     if (change.what.subdirectories == 0) return;
-    view.nsub += static_cast<std::uint64_t>(change.what.subdirectories);
-    view.nsub_raw = encode(format::NumberRecord{view.nsub});
+    count_subdirectories(view, static_cast<std::int64_t>(view.nsub) + change.what.subdirectories);
   });
   if (!is_logged) return false;
   for (const auto& name : change.names) names.put(name.name, name.changed, now);
@@ -300,18 +304,16 @@ bool Metadata::change_behind(ChangeBehind change) {
 
 Result<bool> Metadata::change_directory_behind(Ino directory, const EditDirectory& edit,
                                                const std::shared_ptr<const void>& kept) {
-  const auto home = leases_.writes_behind() ? inodes.home_of(directory) : std::nullopt;
-  if (!home) return false;
+  if (!leases_.writes_behind() || !inodes.unshared(directory)) return false;
   LCCFS_CHECK(leases_.log.wait_for_room(directory));
   if (!leases_.may_answer_from_memory()) return false;
   bool is_logged = false;
-  inodes.change(directory, std::nullopt, [&](Inode& view) {
-    if (!view.directory_lease) return;
+  inodes.change_unshared(directory, [&](Inode& view, const InodeCache::Home& home) {
     Inode edited = view;
     auto step = edit(edited);
     if (!step) return;
     NameLog::Record record{std::move(*step), {}, {.is_of_attributes = true}, kept};
-    const HeldDirectories::Tenure of_home{home->directory, home->tenure};
+    const HeldDirectories::Tenure of_home{home.directory, home.tenure};
     is_logged =
         leases_.held.change({.directory = directory, .tenure = *view.directory_lease, .while_held = of_home},
                             [&] { return leases_.log.add(directory, *view.directory_lease, std::move(record)); });
@@ -333,11 +335,14 @@ void Metadata::name_in_doubt(const txn::Name& name) {
 
 void Metadata::directory_changed(Ino directory, std::uint64_t version, TimeSpec time,
                                  const std::optional<txn::SubdirectoryCount>& nsub) {
-  inodes.change(directory, version, [time, &nsub](Inode& view) {
+  inodes.change(directory, version, [this, directory, time, &nsub](Inode& view) {
     view.mtime = view.ctime = time;
     if (!nsub) return;
-    view.nsub = nsub->changed;
-    view.nsub_raw = encode(format::NumberRecord{nsub->changed});
+    const auto before = format::decode<format::NumberRecord>(nsub->raw);
+    const auto change = static_cast<std::int64_t>(nsub->changed - (before ? before->value : nsub->changed));
+    const bool is_ahead = leases_.log.has(directory);  // memory has changes that came after that step
+    count_subdirectories(
+        view, is_ahead ? static_cast<std::int64_t>(view.nsub) + change : static_cast<std::int64_t>(nsub->changed));
   });
   leases_.was_changed(directory);
 }

@@ -178,12 +178,6 @@ class InodeCache {
     const Lock lock(mutex_);
     if (ticket.changes == changes(view.ino)) put(ticket.sent, view, home);
   }
-  /// nullopt: it is shared, as far as is known.
-  std::optional<Home> home_of(Ino ino) {
-    const Lock lock(mutex_);
-    const auto* kept = inodes_.get(ino, clock_.elapsed());
-    return kept != nullptr ? kept->home : std::nullopt;
-  }
   /// It is about to get a name elsewhere.
   void share(Ino ino) {
     const Lock lock(mutex_);
@@ -213,6 +207,16 @@ class InodeCache {
   /// way, and reads sent from now on are ordered after it.
   void change(Ino ino, std::optional<std::uint64_t> version, const std::function<void(Inode&)>& edit) {
     change(ino, version, edit, false);
+  }
+  /// A change that is not stored, of an unshared inode: `edit` is given its home. Does nothing to others.
+  void change_unshared(Ino ino, const std::function<void(Inode&, const Home&)>& edit) {
+    const Lock lock(mutex_);
+    auto* kept = inodes_.get(ino, clock_.elapsed());
+    if (kept == nullptr || !is_unshared(*kept)) return;
+    ++changes(ino);
+    auto edited = std::make_shared<Inode>(*kept->view);
+    edit(*edited, *kept->home);
+    kept->view = std::move(edited);
   }
   /// The same of `attr`.
   void change_attr(Ino ino, std::optional<std::uint64_t> version, const std::function<void(Inode&)>& edit) {
@@ -266,7 +270,9 @@ class InodeCache {
   bool is_held(const Inode& view) const {
     return view.directory_lease && held_.is_held(view.ino, *view.directory_lease);
   }
+  /// Who came by the number of a directory has asked for its lease.
   bool is_unshared(const Kept& kept) const {
+    if (kept.view->is_directory() && !is_held(*kept.view)) return false;
     return kept.home && held_.is_held(kept.home->directory, kept.home->tenure);
   }
 

@@ -258,7 +258,7 @@ Result<bool> Namespace::Move::move_directory(const Inode& moved, const Inode* re
   LCCFS_TRY(const bool inside, reclaim::is_inside(instance_.reader(), to_.directory, moved.ino));
   if (inside) return refuse(ErrorCode::invalid);
   std::optional<format::StateRecord> seal;
-  std::optional<Seals::NoChangesBehind> none;
+  std::optional<HeldDirectories::NoChangesBehind> none;
   if (replaced != nullptr) {
     none.emplace(namespace_.leases_.held, replaced->ino);
     auto sealed = namespace_.seals_.seal_empty({{{to_, to_entry()}}}, token_, logged_);

@@ -128,6 +128,7 @@ std::optional<NameLog::Batch> NameLog::next_batch(Ino ino, Directory& directory)
   for (const auto& logged : directory.records) {
     const auto& [number, record] = logged;
     if (number > directory.wanted_to || batch.changes.size() == most_in_batch) break;
+    if (directory.to_be_tried_again != 0 && number > directory.to_be_tried_again) break;
     if (to_be_stored_before(ino, logged, elsewhere)) break;
     batch.up_to = number;
     batch.keys.insert(batch.keys.end(), record.keys.begin(), record.keys.end());
@@ -167,23 +168,35 @@ void NameLog::send_item(Batch batch) {
   });
 }
 
+/// The batch may have been applied when it was sent before, with an answer that was lost: what it leaves says so. (The
+/// entries are ours alone; each has a token of its own.)
 void NameLog::send_counted(Batch batch) {
   if (batch.subdirectories == 0) return send_step(std::move(batch), std::nullopt);
   const Ino directory = batch.directory;
-  auto counted = [this, batch = std::move(batch)](const Result<Inode>& now) mutable {
+  const auto proof = txn::proof_of(batch.changes);
+  auto counted = [this, batch = std::move(batch), proof](const Result<Inode>& now) mutable {
     if (!now) return answered(batch, std::unexpected(now.error()));
-    const bool is_refused =
-        now->directory_lease != batch.tenure || now->nsub_raw.empty() || now->nsub_raw == batch.counted;
-    if (is_refused) return answered(batch, StepResult{Decided::refused});
-    batch.counted = now->nsub_raw;
+    if (now->directory_lease != batch.tenure || !now->live() || now->sealed()) {
+      return answered(batch, StepResult{Decided::refused});
+    }
+    const auto found = now->keys.find(proof.key);
+    if (found != now->keys.end() && found->second == proof.value) {
+      return answered(batch, StepResult{Decided::applied, now->version});
+    }
+    if (++batch.tries > most_failed_tries || now->nsub_raw.empty()) {
+      return answered(batch, failure(ErrorCode::io, format::inode_object(batch.directory) +
+                                                        ": its count of subdirectories cannot be changed"));
+    }
     const auto changed = std::max<std::int64_t>(static_cast<std::int64_t>(now->nsub) + batch.subdirectories, 0);
     send_step(std::move(batch), txn::SubdirectoryCount{now->nsub_raw, static_cast<std::uint64_t>(changed)});
   };
-  objects::read_inode_async(instance_.reader(), directory, {}, std::move(counted));
+  objects::read_inode_async(instance_.reader(), directory, {.extra_ranges = {}, .keys = {proof.key}},
+                            std::move(counted));
 }
 
-/// Refused, it is sent again if that was for its count.
+/// Refused, it is looked at again: that may have been for its count.
 void NameLog::send_step(Batch batch, const std::optional<txn::SubdirectoryCount>& nsub) {
+  batch.was_sent = true;
   auto step = txn::under_lease(txn::store_names(batch.directory, batch.changes, nsub), batch.tenure);
   instance_.run_async(std::move(step), [this, batch = std::move(batch)](const Result<StepResult>& result) mutable {
     const bool is_refused = result && result->decided == Decided::refused;
@@ -192,7 +205,7 @@ void NameLog::send_step(Batch batch, const std::optional<txn::SubdirectoryCount>
   });
 }
 
-/// The first records of a directory are stored, or lost.
+// The first records of a directory are stored, or lost.
 void NameLog::remove(Ino ino, std::size_t how_many, std::vector<Record>& removed) {
   auto& records = directories_.at(ino).records;
   for (; how_many > 0; --how_many) {
@@ -214,17 +227,19 @@ void NameLog::remove(Ino ino, std::size_t how_many, std::vector<Record>& removed
 }
 
 /// All that the log has of it, and of directories that were to get their names there.
-void NameLog::lose(Ino directory, std::vector<Record>& removed) {
+void NameLog::lose(Ino directory, Lost& lost) {
   const auto& records = directories_.at(directory).records;
-  lost_[directory] = {records.back().number, false};
+  losses_[directory] = {records.back().number, false};
+  lost.directories.emplace_back(directory, directories_.at(directory).tenure);
   std::vector<Ino> unnamed;
   for (const auto& [number, record] : records) {
     const auto& what = record.what;
-    if (what.named && last_names_.at(*what.named).first == number) lost_names_.insert(*what.named);
+    const auto last = what.named ? last_names_.find(*what.named) : last_names_.end();
+    if (last != last_names_.end() && last->second.first == number) lost_names_.insert(*what.named);
     if (what.made && directories_.contains(*what.made)) unnamed.push_back(*what.made);
   }
-  remove(directory, records.size(), removed);
-  for (const Ino below : unnamed) lose(below, removed);
+  remove(directory, records.size(), lost.records);
+  for (const Ino below : unnamed) lose(below, lost);
 }
 
 /// So do those that wait for it. They are sent again when somebody wants it.
@@ -253,31 +268,35 @@ bool NameLog::is_lost(Ino directory, const Result<StepResult>& result) const {
   return !is_out_of_space(error) && directories_.at(directory).failed_tries == most_failed_tries;
 }
 
-std::vector<NameLog::Record> NameLog::settle(const Batch& batch, const Result<StepResult>& result, bool is_lost) {
+/// Answers how many records are lost. Those that are stored go with `stored`.
+NameLog::Lost NameLog::settle(const Batch& batch, const Result<StepResult>& result, bool is_lost,
+                              std::vector<Record>& stored) {
   const Lock lock(mutex_);
   auto& directory = directories_.at(batch.directory);
   const auto sent = std::exchange(directory.in_flight, 0);
-  std::vector<Record> removed;
+  Lost lost;
   if (result && result->decided == Decided::applied) {
     directory.failed_tries = 0;
+    directory.to_be_tried_again = 0;
     const bool is_more_wanted = directory.wanted_to > batch.up_to && directory.records.size() > sent;
-    remove(batch.directory, sent, removed);
+    remove(batch.directory, sent, stored);
     if (is_more_wanted) want(batch.directory, 0);
   } else if (is_lost) {
-    lose(batch.directory, removed);
+    lose(batch.directory, lost);
   } else {
     ++directory.failed_tries;
+    if (batch.was_sent && batch.subdirectories != 0) directory.to_be_tried_again = batch.up_to;
     fail(batch.directory, result.error());
   }
-  if (!instance_.fenced()) return removed;
+  if (!instance_.fenced()) return lost;
   std::vector<Ino> others;
   for (const auto& [ino, other] : directories_) {
     if (other.in_flight == 0) others.push_back(ino);
   }
   for (const Ino ino : others) {
-    if (directories_.contains(ino)) lose(ino, removed);
+    if (directories_.contains(ino)) lose(ino, lost);
   }
-  return removed;
+  return lost;
 }
 
 /// Of tries that fail, the first.
@@ -298,25 +317,33 @@ void NameLog::report(Ino directory, const Result<StepResult>& result, bool is_lo
 }
 
 bool NameLog::give_up(Ino directory, const Error& why) {
-  std::vector<Record> removed;
+  Lost lost;
   {
     const Lock lock(mutex_);
     const auto found = directories_.find(directory);
     if (found == directories_.end()) return true;
     if (found->second.in_flight != 0) return false;
-    lose(directory, removed);
+    lose(directory, lost);
     changed_.notify_all();
   }
-  report(directory, std::unexpected(why), true, removed.size());
-  for (const auto& record : removed) lost(record);
+  report(directory, std::unexpected(why), true, lost.records.size());
+  forget(lost);
   return true;
 }
 
 /// An inode that never had its name is lost, too; one that may be stored is left to a collector.
-void NameLog::lost(const Record& record) {
-  if (record.what.removed) held_.removal_lost(*record.what.removed);
-  if (record.what.named && !instance_.unstored().lose(*record.what.named)) {
-    instance_.keep_range_of(*record.what.named);
+void NameLog::forget(const Lost& lost) {
+  for (const auto& record : lost.records) {
+    if (!record.what.made) continue;
+    const auto parent = format::parse_object_name(record.change.object);
+    held_.name_lost(*record.what.made, std::get<format::InodeName>(parent.value()).ino);
+  }
+  for (const auto& [directory, tenure] : lost.directories) held_.lost(directory, tenure);
+  for (const auto& record : lost.records) {
+    if (record.what.removed) held_.removal_lost(*record.what.removed);
+    if (record.what.named && !instance_.unstored().lose(*record.what.named)) {
+      instance_.keep_range_of(*record.what.named);
+    }
   }
 }
 
@@ -333,13 +360,12 @@ void NameLog::answered(const Batch& batch, const Result<StepResult>& result) {
     }
   }
   const bool is_lost = !is_applied && this->is_lost(batch.directory, result);
-  if (is_lost) held_.end(batch.directory, batch.tenure);
-  auto removed = settle(batch, result, is_lost);
-  if (!is_applied) {
-    report(batch.directory, result, is_lost, removed.size());
-    for (const auto& record : removed) lost(record);
+  {
+    std::vector<Record> stored;
+    const auto lost = settle(batch, result, is_lost, stored);
+    if (!is_applied) report(batch.directory, result, is_lost, lost.records.size());
+    forget(lost);
   }
-  removed.clear();
   std::vector<Batch> next;
   {
     const Lock lock(mutex_);
@@ -433,6 +459,18 @@ std::uint64_t NameLog::last() const {
 
 Result<> NameLog::store(Ino directory) { return size_ == 0 ? Result<>() : wait(directory, last()); }
 
+Result<> NameLog::store_name_of_directory(Ino directory) {
+  if (size_ == 0) return {};
+  Place name;
+  {
+    const Lock lock(mutex_);
+    const auto found = unnamed_.find(directory);
+    if (found == unnamed_.end()) return {};
+    name = found->second;
+  }
+  return wait(name.second, name.first);
+}
+
 Result<> NameLog::store_additions() {
   if (size_ == 0) return {};
   Places last_additions;
@@ -466,8 +504,8 @@ Result<> NameLog::sync(Ino directory) {
   LCCFS_CHECK(wait(directory, up_to));
   {
     const Lock lock(mutex_);
-    const auto lost = lost_.find(directory);
-    const bool is_new = lost != lost_.end() && (lost->second.up_to >= first || !lost->second.is_told);
+    const auto lost = losses_.find(directory);
+    const bool is_new = lost != losses_.end() && (lost->second.up_to >= first || !lost->second.is_told);
     if (is_new) {
       lost->second.is_told = true;
       return std::unexpected(lost_error(directory));

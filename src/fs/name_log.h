@@ -58,6 +58,8 @@ class NameLog {
   Result<> wait_for_room(Ino directory) EXCLUDES(mutex_);
 
   bool has(Ino directory) const EXCLUDES(mutex_);
+  /// A new directory has its name in the store, or has lost it: before a step there.
+  Result<> store_name_of_directory(Ino directory) EXCLUDES(mutex_);
   /// Afterwards what was logged before is stored, or lost: of that directory; what adds names, wherever; what changes
   /// attributes of directories, wherever; all.
   Result<> store(Ino directory) EXCLUDES(mutex_);
@@ -79,16 +81,21 @@ class NameLog {
   struct Directory {
     Token tenure;
     std::deque<Logged> records = {};
-    std::size_t in_flight = 0;                    // so many of the first
-    std::uint64_t wanted_to = 0;                  // what is to be sent
-    unsigned failed_tries = 0;                    // of its batches, since one was applied
-    unsigned failures = 0;                        // of these, and of those that it had to wait for
+    std::size_t in_flight = 0;            // so many of the first
+    std::uint64_t wanted_to = 0;          // what is to be sent
+    unsigned failed_tries = 0;            // of its batches, since one was applied
+    std::uint64_t to_be_tried_again = 0;  // where one that changes the count has failed: it may have been applied
+    unsigned failures = 0;                // of these, and of those that it had to wait for
     std::optional<Error> failure = std::nullopt;  // the last
     bool is_wanted() const { return in_flight == 0 && records.front().number <= wanted_to; }
   };
-  struct Lost {
+  struct Loss {
     std::uint64_t up_to = 0;
     bool is_told = false;
+  };
+  struct Lost {
+    std::vector<Record> records = {};
+    std::vector<std::pair<Ino, Token>> directories = {};  // and their tenures
   };
   struct Batch {
     Ino directory;
@@ -100,7 +107,8 @@ class NameLog {
     std::set<Ino> unlinked = {};
     bool removes = false;
     int subdirectories = 0;
-    Bytes counted = {};                        // as read last
+    unsigned tries = 0;  // to change that count
+    bool was_sent = false;
     std::vector<const MetaTxn*> changes = {};  // of records, which stay until it is answered
   };
   using Place = std::pair<std::uint64_t, Ino>;  // of a record: its number, and its directory
@@ -120,11 +128,12 @@ class NameLog {
   void send_step(Batch batch, const std::optional<txn::SubdirectoryCount>& nsub) EXCLUDES(mutex_);
   void answered(const Batch& batch, const Result<StepResult>& result) EXCLUDES(mutex_);
   bool is_lost(Ino directory, const Result<StepResult>& result) const EXCLUDES(mutex_);
-  std::vector<Record> settle(const Batch& batch, const Result<StepResult>& result, bool is_lost) EXCLUDES(mutex_);
+  Lost settle(const Batch& batch, const Result<StepResult>& result, bool is_lost, std::vector<Record>& stored)
+      EXCLUDES(mutex_);
   void report(Ino directory, const Result<StepResult>& result, bool is_lost, std::size_t how_many) EXCLUDES(mutex_);
   void fail(Ino directory, const Error& error) REQUIRES(mutex_);
-  void lose(Ino directory, std::vector<Record>& removed) REQUIRES(mutex_);
-  void lost(const Record& record) EXCLUDES(mutex_);
+  void lose(Ino directory, Lost& lost) REQUIRES(mutex_);
+  void forget(const Lost& lost) EXCLUDES(mutex_);
   void remove(Ino ino, std::size_t how_many, std::vector<Record>& removed) REQUIRES(mutex_);
   std::uint64_t last() const EXCLUDES(mutex_);
   Result<> wait(Ino directory, std::uint64_t up_to) EXCLUDES(mutex_);
@@ -143,7 +152,7 @@ class NameLog {
   std::set<Place> attributes_ GUARDED_BY(mutex_);            // those of directories' own attributes
   std::map<Ino, Place> unnamed_ GUARDED_BY(mutex_);          // of new directories: the record that names them
   std::map<Ino, Place> last_names_ GUARDED_BY(mutex_);       // of inodes: the record that has named them last
-  std::map<Ino, Lost> lost_ GUARDED_BY(mutex_);              // by directory
+  std::map<Ino, Loss> losses_ GUARDED_BY(mutex_);            // by directory
   std::set<Ino> lost_names_ GUARDED_BY(mutex_);              // inodes whose last name was lost; to be told
   std::uint64_t last_ GUARDED_BY(mutex_) = 0;
   unsigned in_flight_ GUARDED_BY(mutex_) = 0;  // batches

@@ -140,7 +140,7 @@ Result<bool> Namespace::Rename::move(const Inode* replaced_file) {
 Result<bool> Namespace::Rename::replace_directory() {
   if (!entries_.directory) return false;
   LCCFS_CHECK(namespace_.store_additions());
-  const Seals::NoChangesBehind none(namespace_.leases_.held, to_entry()->record.ino);
+  const HeldDirectories::NoChangesBehind none(namespace_.leases_.held, to_entry()->record.ino);
   begin_step();
   const std::vector<ExpectedEntry> expected{{to_, to_entry()}, {from_, from_entry()}};
   LCCFS_TRY(const auto seal, namespace_.seals_.seal_empty(expected, token_, logged_));

@@ -82,7 +82,7 @@ Result<> Namespace::rmdir(Ino parent, const std::string& text) {
     LCCFS_CHECK(store_additions());
     const Token token = instance_.next_token();
     const std::vector<ExpectedEntry> expected{{name, entry}};
-    const Seals::NoChangesBehind none(leases_.held, entry->record.ino);
+    const HeldDirectories::NoChangesBehind none(leases_.held, entry->record.ino);
     LCCFS_TRY(const auto seal, seals_.seal_empty(expected, token, logged));
     if (!seal) continue;
     const auto time = wall_time();

@@ -18,21 +18,6 @@ class Seals {
   /// The step in the parent that completes a seal.
   using CommitStep = std::function<MetaTxn(const txn::SubdirectoryCount&)>;
 
-  /// Around seal_empty, until what seals has ended: no name comes to be in that directory behind an answer.
-  class NoChangesBehind {
-   public:
-    NoChangesBehind(HeldDirectories& held, Ino directory) : held_(held), directory_(directory) {
-      held_.pause(directory_);
-    }
-    ~NoChangesBehind() { held_.resume(directory_); }
-    NoChangesBehind(const NoChangesBehind&) = delete;
-    NoChangesBehind& operator=(const NoChangesBehind&) = delete;
-
-   private:
-    HeldDirectories& held_;
-    const Ino directory_;
-  };
-
   Seals(Instance& instance, Metadata& metadata, DirectoryLeases& leases)
       : instance_(instance), metadata_(metadata), leases_(leases) {}
 

@@ -106,6 +106,7 @@ Result<> Namespace::set_xattr(Ino ino, const std::string& name, const Bytes& val
 
 Result<> Namespace::set_attribute(Ino ino, const std::string& name, const Bytes& value, XattrMode mode,
                                   const EditAttr& edit) {
+  const HeldDirectories::NoChangesBehind none(leases_.held, ino);
   for (Attempts tries(instance_);;) {
     LCCFS_CHECK(tries.next());
     LCCFS_TRY(const auto known, metadata_.existing(ino));
@@ -155,6 +156,7 @@ Result<> Namespace::remove_xattr(Ino ino, const std::string& name) {
   if (is_acl(name)) return remove_acl(ino, name);
   if (format::own_flag_of(name) != 0) return remove_with_flag(ino, name);
   LCCFS_TRY(const auto known, metadata_.existing(ino));
+  const HeldDirectories::NoChangesBehind none(leases_.held, ino);
   for (Attempts tries(instance_);;) {
     LCCFS_CHECK(tries.next());
     const auto time = wall_time();

@@ -66,11 +66,31 @@ Result<> end_removed_directory(Instance& instance, Ino directory, Token tenure) 
   return end_lease_by(instance, txn::mark_removed_dead(directory, tenure));
 }
 
+namespace {
+/// That no name is found proves nothing: an object above may be lost. What proves it is the key that the removal has left.
+Result<bool> was_removed_unsealed(Instance& instance, Ino directory) {
+  const auto traces = objects::read_inode(instance.reader(), directory, {.traces = true});
+  if (!traces && traces.error().code != ErrorCode::not_found) return std::unexpected(traces.error());
+  if (!traces || !traces->is_directory() || traces->has_entries) return false;
+  bool is_detached = false;
+  for (const auto& pointer : traces->pointers) {
+    LCCFS_TRY(const auto parent,
+              objects::find_object(instance.reader(), {.object = format::inode_object(pointer.parent),
+                                                       .ranges = {{format::detached_prefix(directory), "", 1}},
+                                                       .keys = {}}));
+    if (!parent) return false;
+    is_detached = is_detached || !parent->ranges.front().entries.empty();
+  }
+  if (!is_detached) return false;
+  LCCFS_TRY(const bool has_one, has_a_name(instance.reader(), directory));
+  return !has_one;
+}
+}  // namespace
+
 Result<> end_lease_of_expired(Instance& instance, Ino directory, Token tenure) {
-  const bool may_be_removed = directory != root_ino && instance.super().has(format::feature::names_behind);
-  LCCFS_TRY(const bool has_one, may_be_removed ? has_a_name(instance.reader(), directory) : Result<bool>(true));
-  return has_one ? end_directory_lease(instance, directory, tenure)
-                 : end_removed_directory(instance, directory, tenure);
+  LCCFS_TRY(const bool was_removed, was_removed_unsealed(instance, directory));
+  return was_removed ? end_removed_directory(instance, directory, tenure)
+                     : end_directory_lease(instance, directory, tenure);
 }
 
 Result<bool> move_out(Instance& instance, const txn::Name& name, const txn::Entry& marked) {

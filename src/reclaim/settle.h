@@ -36,8 +36,9 @@
 //    |            | has released it, or is expired: fenced, fences synced     |
 //  1 | Inode.P    | only then: [release directory lease] guard the tenure as  | done
 //    |            | read                                                      |
-//  1'| Inode.P    | P has no name: the holder has removed it without a seal:  | done: a collector removes it, from its
-//    |            | [mark removed directory dead] guard that tenure; dead,    | d/ key
+//  1'| Inode.P    | P is empty, has no name, and a directory above has a key  | done: a collector removes it, from that
+//    |            | d/P/: the holder has removed it without a seal:           | key
+//    |            | [mark removed directory dead] guard that tenure; dead,    |
 //    |            | lease removed                                             |
 #pragma once
 
@@ -64,8 +65,8 @@ Result<bool> settle_mark(Instance& instance, const txn::Name& name, const txn::E
 Result<Settled> settle_directory_lease(Instance& instance, Ino directory, Token tenure);
 /// The last step of that, of a lease of our own. A read-only instance does nothing.
 Result<> end_directory_lease(Instance& instance, Ino directory, Token tenure);
-/// The same of a holder that is expired: it may have removed the directory, and only that this has no name says so. Then
-/// it is dead afterwards. Up to 4 reads more.
+/// The same of a holder that is expired: it may have removed the directory without a seal. Then it is dead afterwards. 2
+/// reads more, and 2 to 4 if it was.
 Result<> end_lease_of_expired(Instance& instance, Ino directory, Token tenure);
 /// The same of our own lease of a directory that we have removed.
 Result<> end_removed_directory(Instance& instance, Ino directory, Token tenure);

@@ -242,27 +242,51 @@ MetaTxn write_names_behind(Ino directory, Token tenure) {
               mutation::SetXattr{xattr::behind, lease_of(tenure)});
 }
 
-MetaTxn store_names(Ino directory, std::span<const MetaTxn* const> changes,
-                    const std::optional<SubdirectoryCount>& nsub) {
+namespace {
+/// What several steps leave together.
+struct Net {
   std::map<std::string, Mutation> keys, xattrs;
+};
+Net net_of(std::span<const MetaTxn* const> changes) {
+  Net net;
   const auto keep = [&](const Mutation& mutation) {
     std::visit(
         [&](const auto& one) {
           if constexpr (requires { one.key; }) {
-            keys.insert_or_assign(one.key, mutation);
+            net.keys.insert_or_assign(one.key, mutation);
           } else if constexpr (requires { one.name; }) {
-            xattrs.insert_or_assign(one.name, mutation);
+            net.xattrs.insert_or_assign(one.name, mutation);
           }
         },
         mutation);
   };
   for (const auto* change : changes) std::ranges::for_each(change->mutations, keep);
+  return net;
+}
+}  // namespace
+
+MetaTxn store_names(Ino directory, std::span<const MetaTxn* const> changes,
+                    const std::optional<SubdirectoryCount>& nsub) {
+  auto net = net_of(changes);
   auto txn = make(directory, "store names", state_is(StateRecord{}));
-  for (auto* parts : {&keys, &xattrs}) {
+  for (auto* parts : {&net.keys, &net.xattrs}) {
     for (auto& [name, mutation] : *parts) txn.mutations.push_back(std::move(mutation));
   }
   if (nsub) change_nsub(txn, *nsub);
   return txn;
+}
+
+/// An entry, which no collector removes; else what says that an inode has lost its name.
+mutation::SetKey proof_of(std::span<const MetaTxn* const> changes) {
+  const auto net = net_of(changes);
+  mutation::SetKey proof;
+  for (const auto& [key, mutation] : net.keys) {
+    const auto* set = std::get_if<mutation::SetKey>(&mutation);
+    const bool is_entry = key.starts_with("n/");
+    if (set != nullptr && (is_entry || (key.starts_with("d/") && proof.key.empty()))) proof = *set;
+    if (set != nullptr && is_entry) break;
+  }
+  return proof;
 }
 
 MetaTxn mark_removed_dead(Ino directory, Token tenure) {

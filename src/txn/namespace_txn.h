@@ -124,6 +124,8 @@ MetaTxn cancel_move(const format::EntryRecord::Mark& mark);
 /// What several steps on a live directory leave together, the later ones counting; without their guards.
 MetaTxn store_names(Ino directory, std::span<const MetaTxn* const> changes,
                     const std::optional<SubdirectoryCount>& nsub);
+/// A key that is set by these changes, whose count of subdirectories is not 0 in all, and by no other step.
+mutation::SetKey proof_of(std::span<const MetaTxn* const> changes);
 /// For Instance::run_repeatable: of one that has lost its name under that tenure, without a seal.
 MetaTxn mark_removed_dead(Ino directory, Token tenure);
 /// The holder may answer changes of names before they are stored: others ask it before they read some.

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include "fs/held_directories.h"
+#include "support/acls.h"
 #include "support/catch.h"
 #include "support/collecting.h"
 #include "support/fake_clock.h"
@@ -366,4 +367,206 @@ TEST_CASE("a deep new tree is stored from the top, by whatever asks for its end"
   Ino seen = t.d;
   for (const char* name : {"a", "b", "c", "f"}) seen = ino_of(t.other(), seen, name).value();
   CHECK(problems(t.volume.cluster()).empty());
+}
+
+TEST_CASE("a step in a new directory comes after the directory's name") {
+  Tree t;
+  const auto file = make_file(t.fs(), root_ino, "f");
+  need(t.fs().sync_directory(root_ino));
+  const auto sub = make_dir(t.fs(), t.d, "sub");
+  SECTION("a link") {
+    need(t.fs().link(file, sub, "g"));
+    need(t.other().unlink(root_ino, "f"));
+  }
+  SECTION("a create that asks the store, and its fsync") {
+    t.volume.cluster().set_away([](const std::string& object) { return object == format::super_object; });
+    t.volume.clock().advance(seconds(6));
+    const auto open = need(t.fs().create({}, sub, "g", 0644, O_RDWR | O_CREAT));
+    need(t.fs().fsync(open.open.handle, false));
+    t.volume.cluster().set_away(nullptr);
+  }
+  t.store().crash();
+  t.volume.clock().advance(seconds(120));
+  CHECK(ino_of(t.other(), t.d, "sub") == sub);
+  t.collect_all();
+  CHECK(ino_of(t.other(), sub, "g"));
+}
+
+TEST_CASE("a batch that has changed the count, and is sent again, changes it once") {
+  Tree t;
+  make_dir(t.fs(), t.d, "1");
+  bool is_applied = false, has_failed = false;
+  t.store().set_hook([&](const StepInfo& info) {
+    if (info.step == "store names" && !std::exchange(is_applied, true)) return Fault{Fault::Kind::lost_answer_applied};
+    const bool is_read_back = is_applied && info.kind == StepKind::query && info.object == t.object(t.d);
+    if (is_read_back && !std::exchange(has_failed, true)) return Fault{Fault::Kind::fail, ErrorCode::io};
+    return Fault{};
+  });
+  CHECK(error_of(t.fs().sync_directory(t.d)) == ErrorCode::io);
+  make_dir(t.fs(), t.d, "2");
+  need(t.fs().sync_directory(t.d));
+  CHECK(need(t.other().get_attributes(t.d)).attributes.nlink == 2 + 2);
+  CHECK(problems(t.volume.cluster()).empty());
+}
+
+TEST_CASE("a count that is changed, and changed back, loses nothing") {
+  Tree t;
+  make_dir(t.fs(), t.d, "1");
+  const auto set_count = [&](std::uint64_t count) {
+    t.volume.cluster().with_objects([&](scripted::Objects& objects) {
+      auto& object = objects.metadata().at(t.object(t.d));
+      object.xattrs[format::xattr::nsub] = encode(format::NumberRecord{count});
+      ++object.version;
+    });
+  };
+  bool is_changed = false, is_changed_back = false;
+  t.store().set_hook([&](const StepInfo& info) {
+    if (info.step == "store names" && !std::exchange(is_changed, true)) set_count(1);
+    const bool is_read = is_changed && info.read != nullptr && info.read->xattrs && info.object == t.object(t.d);
+    if (is_read && !std::exchange(is_changed_back, true)) set_count(0);
+    return Fault{};
+  });
+  need(t.fs().sync_directory(t.d));
+  CHECK(is_changed_back);
+  CHECK(need(t.other().get_attributes(t.d)).attributes.nlink == 3);
+}
+
+TEST_CASE("a client that has a new directory's number sees its mode, and may change it") {
+  Tree t;
+  const auto sub = make_dir(t.fs(), t.d, "sub");
+  need(t.fs().sync_directory(t.d));
+  SetAttributes closed;
+  closed.mode = 0700;
+  SECTION("sees") {
+    need(t.fs().set_attributes({}, sub, closed));
+    CHECK(need(t.other().lookup(sub, ".")).attributes.mode == 0700);
+  }
+  SECTION("changes") {
+    need(t.other().lookup(sub, "."));
+    need(t.other().set_attributes({}, sub, closed));
+    t.volume.clock().advance(seconds(3));
+    CHECK(need(t.fs().get_attributes(sub)).attributes.mode == 0700);
+    CHECK(need(t.fs().lookup(t.d, "sub")).attributes.mode == 0700);
+  }
+}
+
+TEST_CASE("a mode that is changed beside an ACL leaves the ACL's flag") {
+  Tree t;
+  const auto sub = make_dir(t.fs(), t.d, "sub");
+  std::future<bool> changed;
+  t.store().set_hook(before("set user attribute", [&] {
+    changed = std::async(std::launch::async, [&] { return t.fs().set_attributes({}, sub, opened_at(1)).has_value(); });
+  }));
+  need(t.fs().set_xattr(sub, "system.posix_acl_default", encode(acl_of("u::rwx,u:7:r-x,g::r--,m::rwx,o::---")),
+                        XattrMode::create_or_replace, SetgidBit::stays));
+  CHECK(changed.get());
+  t.store().set_hook(nullptr);
+  need(t.fs().unmount());
+  const auto object = inode_object_of(t.volume.cluster(), sub);
+  const auto attr = need(format::decode<format::AttrRecord>(object->xattrs.at(format::xattr::attr)));
+  CHECK((attr.flags & format::attr_flag::default_acl) != 0);
+  CHECK(attr.mode == 0711);
+}
+
+TEST_CASE("the count in memory has what came beside a step") {
+  Tree t;
+  make_dir(t.other(), t.d, "foreign");
+  t.volume.clock().advance(seconds(3));
+  for (const char* name : {"1", "2", "3", "4", "5"}) make_file(t.fs(), t.d, name);
+  need(t.fs().sync_directory(t.d));
+  names_in(t.fs(), t.d);
+  t.store().set_hook(before("remove entry", [&] { make_dir(t.fs(), t.d, "new"); }));
+  need(t.fs().rmdir(t.d, "foreign"));
+  t.store().set_hook(nullptr);
+  CHECK(need(t.fs().get_attributes(t.d)).attributes.nlink == 3);
+}
+
+TEST_CASE("a new directory whose name is lost takes no names any more") {
+  Tree t;
+  const auto sub = make_dir(t.fs(), t.d, "sub");
+  make_file(t.fs(), sub, "f");
+  t.volume.cluster().with_objects(
+      [&](scripted::Objects& objects) { objects.metadata().at(t.object(t.d)).xattrs.erase(format::xattr::lease); });
+  CHECK(error_of(t.fs().sync_directory(sub)) == ErrorCode::io);
+  CHECK_FALSE(ino_of(t.fs(), sub, "f"));
+  CHECK(error_of(t.fs().create({}, sub, "g", 0644, O_RDWR | O_CREAT)) == ErrorCode::stale);
+  static_cast<void>(t.fs().unmount());
+  t.volume.clock().advance(seconds(120));
+  t.collect_all();
+  CHECK_FALSE(inode_object_of(t.volume.cluster(), sub));
+}
+
+TEST_CASE("a client that began before the upgrade makes nothing in a directory that was removed") {
+  TestVolume volume;
+  const auto set_feature = [&](bool has_it) {
+    volume.cluster().with_objects([&](scripted::Objects& objects) {
+      auto& object = objects.metadata().at(format::super_object);
+      auto record = need(format::decode<format::SuperRecord>(object.xattrs.at(format::xattr::super)));
+      record.incompat &= ~format::feature::names_behind;
+      if (has_it) record.incompat |= format::feature::names_behind;
+      object.xattrs[format::xattr::super] = encode(record);
+      ++object.version;
+    });
+  };
+  set_feature(false);
+  Mount old = volume.mount();
+  set_feature(true);
+  Mount holder = volume.mount(directories_behind());
+  auto& fs = *holder.file_system;
+  const auto d = make_dir(fs, root_ino, "d"), sub = make_dir(fs, d, "sub");
+  CHECK(ino_of(*old.file_system, d, "sub") == sub);
+  volume.clock().advance(seconds(3));
+  for (const char* name : {"1", "2", "3", "4"}) make_file(fs, d, name);
+  need(fs.rmdir(d, "sub"));
+  need(fs.unmount());
+  CHECK(error_of(old.file_system->create({}, sub, "f", 0644, O_RDWR | O_CREAT)) == ErrorCode::stale);
+}
+
+TEST_CASE("a file that was renamed in two directories may lose one of its names") {
+  Tree t;
+  const auto e = make_dir(t.fs(), root_ino, "e");
+  const auto file = make_file(t.fs(), t.d, "a");
+  need(t.fs().link(file, e, "c"));
+  for (const Ino where : {e, t.d}) need(t.fs().sync_directory(where));
+  need(t.fs().rename(t.d, "a", t.d, "b", RenameMode::replace));
+  need(t.fs().rename(e, "c", e, "x", RenameMode::replace));
+  need(t.fs().sync_directory(e));
+  t.volume.cluster().with_objects(
+      [&](scripted::Objects& objects) { objects.metadata().at(t.object(t.d)).xattrs.erase(format::xattr::lease); });
+  CHECK(error_of(t.fs().sync_directory(t.d)) == ErrorCode::io);
+  CHECK(ino_of(t.fs(), e, "x") == file);
+}
+
+TEST_CASE("that no name of a directory is found does not make it dead") {
+  Tree t;
+  const auto sub = make_dir(t.fs(), t.d, "sub");
+  const auto file = make_file(t.fs(), sub, "f");
+  need(t.fs().unmount());
+  t.volume.cluster().with_objects(
+      [&](scripted::Objects& objects) { objects.metadata().at(t.object(sub)).xattrs.erase(format::xattr::parent); });
+  CHECK(ino_of(t.other(), sub, "f") == file);
+  make_file(t.other(), sub, "g");
+  CHECK(ino_of(t.other(), t.d, "sub") == sub);
+  t.collect_all();
+  CHECK(inode_object_of(t.volume.cluster(), file));
+}
+
+TEST_CASE("a directory whose last changes are lost stays removed") {
+  Tree t;
+  const auto sub = make_dir(t.fs(), t.d, "sub");
+  make_file(t.fs(), sub, "f");
+  need(t.fs().sync_directory(sub));
+  const auto handle = need(t.fs().open_directory(sub));
+  need(t.fs().unlink(sub, "f"));
+  need(t.fs().rmdir(t.d, "sub"));
+  t.store().set_hook([&](const StepInfo& info) {
+    const bool is_of_sub = info.step == "store names" && info.object == t.object(sub);
+    return is_of_sub ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
+  });
+  for (unsigned i = 0; i < 14; ++i) t.fs().tick();
+  t.store().set_hook(nullptr);
+  static_cast<void>(t.fs().sync_directory(t.d));
+  CHECK_FALSE(ino_of(t.other(), t.d, "sub"));
+  CHECK(error_of(t.fs().create({}, sub, "g", 0644, O_RDWR | O_CREAT)) == ErrorCode::stale);
+  t.fs().release_directory(handle);
 }

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "repair_damage.h"
+#include "support/collecting.h"
 
 namespace lccfs {
 namespace {
@@ -297,6 +298,25 @@ TEST_CASE("a repair that fails in the midst does not end as if all were well") {
   need(try_repair(v.volume.new_client(), v.volume.clock()));
   CHECK(findings_of(cluster) == none);
   CHECK(instances_in(cluster, v) == none);
+}
+
+TEST_CASE("a directory of a client that is gone is adopted when the one above is lost") {
+  TestVolume volume;
+  FileSystemOptions options;
+  options.lease_after_changes = 4;
+  options.names_behind = GENERATE(false, true);
+  Ino above, file;
+  {
+    Mount mount = volume.mount(options);
+    above = make_dir(*mount.file_system, root_ino, "d");
+    file = make_file(*mount.file_system, make_dir(*mount.file_system, above, "sub"), "f");
+    need(mount->unmount());
+  }
+  volume.cluster().with_objects(
+      [&](scripted::Objects& objects) { objects.metadata().erase(format::inode_object(above)); });
+  for (unsigned i = 0; i < 2; ++i) need(try_repair(volume.new_client(), volume.clock()));
+  for (unsigned pass = 0; pass < 4; ++pass) collect(volume.cluster(), volume.clock());
+  CHECK(inode_object_of(volume.cluster(), file));
 }
 
 TEST_CASE("a client that is gone is fenced before anything is repaired") {
