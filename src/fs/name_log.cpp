@@ -150,7 +150,9 @@ void NameLog::send(std::vector<Batch> batches) {
   for (auto& batch : batches) {
     auto named = std::move(batch.named);
     std::erase_if(named, [&](Ino ino) {  // who has lost its name before it was stored, need not be
-      return batch.unlinked.contains(ino) && instance_.unstored().is_unstored(ino);
+      const bool is_never_stored = batch.unlinked.contains(ino) && instance_.unstored().is_unstored(ino);
+      if (is_never_stored) batch.never_stored.insert(ino);
+      return is_never_stored;
     });
     instance_.when_stored(named, [this, batch = std::move(batch)](const Result<>& stored) mutable {
       if (!stored) return answered(batch, std::unexpected(stored.error()));
@@ -173,7 +175,7 @@ void NameLog::send_item(Batch batch) {
 void NameLog::send_counted(Batch batch) {
   if (batch.subdirectories == 0) return send_step(std::move(batch), std::nullopt);
   const Ino directory = batch.directory;
-  const auto proof = txn::proof_of(batch.changes);
+  const auto proof = txn::proof_of(batch.changes, batch.never_stored);
   auto counted = [this, batch = std::move(batch), proof](const Result<Inode>& now) mutable {
     if (!now) return answered(batch, std::unexpected(now.error()));
     if (now->directory_lease != batch.tenure || !now->live() || now->sealed()) {
@@ -197,7 +199,8 @@ void NameLog::send_counted(Batch batch) {
 /// Refused, it is looked at again: that may have been for its count.
 void NameLog::send_step(Batch batch, const std::optional<txn::SubdirectoryCount>& nsub) {
   batch.was_sent = true;
-  auto step = txn::under_lease(txn::store_names(batch.directory, batch.changes, nsub), batch.tenure);
+  auto names = txn::store_names(batch.directory, batch.changes, batch.never_stored, nsub);
+  auto step = txn::under_lease(std::move(names), batch.tenure);
   instance_.run_async(std::move(step), [this, batch = std::move(batch)](const Result<StepResult>& result) mutable {
     const bool is_refused = result && result->decided == Decided::refused;
     if (is_refused && batch.subdirectories != 0) return send_counted(std::move(batch));
@@ -354,9 +357,8 @@ void NameLog::answered(const Batch& batch, const Result<StepResult>& result) {
   if (is_applied) {
     held_.stored(batch.directory, batch.tenure, batch.keys, batch.up_to, result->version);
     for (const Ino removed : batch.removed) held_.removal_stored(removed);
-    for (const Ino unlinked : batch.unlinked) {
-      const bool may_land_late = instance_.unstored().is_unstored(unlinked) && !instance_.unstored().forget(unlinked);
-      if (may_land_late) instance_.keep_range_of(unlinked);
+    for (const Ino ino : batch.never_stored) {  // unless somebody needed it meanwhile
+      if (!instance_.unstored().forget(ino)) instance_.keep_range_of(ino);
     }
   }
   const bool is_lost = !is_applied && this->is_lost(batch.directory, result);

@@ -105,6 +105,7 @@ class NameLog {
     std::vector<Ino> named = {};  // stored before it is
     std::vector<Ino> removed = {};
     std::set<Ino> unlinked = {};
+    std::set<Ino> never_stored = {};  // of these
     bool removes = false;
     int subdirectories = 0;
     unsigned tries = 0;  // to change that count

@@ -247,7 +247,7 @@ namespace {
 struct Net {
   std::map<std::string, Mutation> keys, xattrs;
 };
-Net net_of(std::span<const MetaTxn* const> changes) {
+Net net_of(std::span<const MetaTxn* const> changes, const std::set<Ino>& never_stored) {
   Net net;
   const auto keep = [&](const Mutation& mutation) {
     std::visit(
@@ -261,13 +261,17 @@ Net net_of(std::span<const MetaTxn* const> changes) {
         mutation);
   };
   for (const auto* change : changes) std::ranges::for_each(change->mutations, keep);
+  for (const Ino ino : never_stored) {
+    const auto prefix = format::detached_prefix(ino);
+    std::erase_if(net.keys, [&prefix](const auto& key) { return key.first.starts_with(prefix); });
+  }
   return net;
 }
 }  // namespace
 
-MetaTxn store_names(Ino directory, std::span<const MetaTxn* const> changes,
+MetaTxn store_names(Ino directory, std::span<const MetaTxn* const> changes, const std::set<Ino>& never_stored,
                     const std::optional<SubdirectoryCount>& nsub) {
-  auto net = net_of(changes);
+  auto net = net_of(changes, never_stored);
   auto txn = make(directory, "store names", state_is(StateRecord{}));
   for (auto* parts : {&net.keys, &net.xattrs}) {
     for (auto& [name, mutation] : *parts) txn.mutations.push_back(std::move(mutation));
@@ -277,8 +281,8 @@ MetaTxn store_names(Ino directory, std::span<const MetaTxn* const> changes,
 }
 
 /// An entry, which no collector removes; else what says that an inode has lost its name.
-mutation::SetKey proof_of(std::span<const MetaTxn* const> changes) {
-  const auto net = net_of(changes);
+mutation::SetKey proof_of(std::span<const MetaTxn* const> changes, const std::set<Ino>& never_stored) {
+  const auto net = net_of(changes, never_stored);
   mutation::SetKey proof;
   for (const auto& [key, mutation] : net.keys) {
     const auto* set = std::get_if<mutation::SetKey>(&mutation);

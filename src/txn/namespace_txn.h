@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 
@@ -122,10 +123,11 @@ MetaTxn cancel_move(const format::EntryRecord::Mark& mark);
 // -- the lease of a directory (docs/NAMES.md)
 
 /// What several steps on a live directory leave together, the later ones counting; without their guards.
-MetaTxn store_names(Ino directory, std::span<const MetaTxn* const> changes,
+/// Inodes that lose their names in them, and were `never_stored`, leave nothing.
+MetaTxn store_names(Ino directory, std::span<const MetaTxn* const> changes, const std::set<Ino>& never_stored,
                     const std::optional<SubdirectoryCount>& nsub);
 /// A key that is set by these changes, whose count of subdirectories is not 0 in all, and by no other step.
-mutation::SetKey proof_of(std::span<const MetaTxn* const> changes);
+mutation::SetKey proof_of(std::span<const MetaTxn* const> changes, const std::set<Ino>& never_stored);
 /// For Instance::run_repeatable: of one that has lost its name under that tenure, without a seal.
 MetaTxn mark_removed_dead(Ino directory, Token tenure);
 /// The holder may answer changes of names before they are stored: others ask it before they read some.

@@ -539,13 +539,14 @@ TEST_CASE("a file that was renamed in two directories may lose one of its names"
 
 TEST_CASE("that no name of a directory is found does not make it dead") {
   Tree t;
-  const auto sub = make_dir(t.fs(), t.d, "sub");
+  const auto sub = make_dir(t.fs(), t.d, "sub"), bare = make_dir(t.fs(), t.d, "bare");
   const auto file = make_file(t.fs(), sub, "f");
   need(t.fs().unmount());
-  t.volume.cluster().with_objects(
-      [&](scripted::Objects& objects) { objects.metadata().at(t.object(sub)).xattrs.erase(format::xattr::parent); });
+  t.volume.cluster().with_objects([&](scripted::Objects& objects) {
+    for (const Ino ino : {sub, bare}) objects.metadata().at(t.object(ino)).xattrs.erase(format::xattr::parent);
+  });
   CHECK(ino_of(t.other(), sub, "f") == file);
-  make_file(t.other(), sub, "g");
+  for (const Ino ino : {sub, bare}) make_file(t.other(), ino, "g");
   CHECK(ino_of(t.other(), t.d, "sub") == sub);
   t.collect_all();
   CHECK(inode_object_of(t.volume.cluster(), file));
