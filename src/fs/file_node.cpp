@@ -173,7 +173,8 @@ void FileNode::released(std::uint64_t version) {
   dirty_since.reset();
   idle_since.reset();
   view.lease.reset();
-  stored_handler_.call([this](const StoredHandler& tell) REQUIRES(mutex) { tell(view, attr_version_); });
+  const auto* file = &view;
+  stored_handler_.call([file, version = attr_version_](const StoredHandler& tell) { tell(*file, version); });
 }
 
 // ---- what is to be stored

@@ -89,24 +89,24 @@ bool UnstoredInodes::is_unstored(Ino ino) const {
 // ---- storing them
 
 void UnstoredInodes::when_stored(Ino ino, StoredDone done) {
-  std::optional<MetaTxn> create;
-  bool is_lost = false;
-  {
-    const Lock lock(mutex_);
-    const auto found = unstored_.find(ino);
-    is_lost = found != unstored_.end() && found->second.is_lost;
-    if (found != unstored_.end() && !is_lost) {
-      auto& its = found->second;
-      its.waiting.push_back(std::move(done));
-      if (std::exchange(its.is_in_flight, true)) return;
-      its.was_sent = true;
-      create = its.create;
-    }
+  Lock lock(mutex_);
+  const auto found = unstored_.find(ino);
+  if (found == unstored_.end()) {
+    lock.unlock();
+    return done(0);
   }
-  if (is_lost) return done(failure(ErrorCode::io, format::inode_object(ino) + ": its name is lost, and so is it"));
-  if (!create) return done(0);
+  auto& its = found->second;
+  if (its.is_lost) {
+    lock.unlock();
+    return done(failure(ErrorCode::io, format::inode_object(ino) + ": its name is lost, and so is it"));
+  }
+  its.waiting.push_back(std::move(done));
+  if (std::exchange(its.is_in_flight, true)) return;
+  its.was_sent = true;
+  MetaTxn create = its.create;
   in_flight_.fetch_add(1);
-  send(ino, std::move(*create));
+  lock.unlock();
+  send(ino, std::move(create));
 }
 
 void UnstoredInodes::when_stored(std::span<const Ino> inodes, DataDone done) {

@@ -61,10 +61,10 @@ format::AttrRecord attr_of(const MetaTxn& create) {
 }
 
 void change_new_inode(MetaTxn& create, const AttributeChange& change) {
-  const auto replace = [&create](mutation::SetXattr changed) {
+  const auto replace = [&create](const mutation::SetXattr& changed) {
     for (auto& mutation : create.mutations) {
       auto* set = std::get_if<mutation::SetXattr>(&mutation);
-      if (set != nullptr && set->name == changed.name) set->value = std::move(changed.value);
+      if (set != nullptr && set->name == changed.name) set->value = changed.value;
     }
   };
   if (change.attr) replace(set(xattr::attr, *change.attr));
