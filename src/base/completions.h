@@ -2,6 +2,7 @@
 // For a thread that waits for completions (lccfs/object_store.h).
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <future>
 #include <utility>
@@ -18,6 +19,22 @@ auto promised() {
   return std::pair(std::move(answer),
                    [promise = std::move(promise)](Answer value) mutable { promise.set_value(std::move(value)); });
 }
+
+/// Calls that are under way, and whose completions use an object: its end waits for them. Any thread.
+class InFlight {
+ public:
+  void enter() { count_.fetch_add(1); }
+  /// Nothing of the object is touched after it: it may be all that the end has waited for.
+  void leave() {
+    if (count_.fetch_sub(1) == 1) count_.notify_all();
+  }
+  void wait() const {
+    for (auto count = count_.load(); count != 0; count = count_.load()) count_.wait(count);
+  }
+
+ private:
+  std::atomic<std::size_t> count_{0};
+};
 
 /// Runs steps of the store, a bounded number at once, and waits for all: each takes a `next()` for its completion.
 /// One thread.

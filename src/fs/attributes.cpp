@@ -64,11 +64,10 @@ std::optional<AttributesReply> Namespace::held_attributes(Ino ino) {
 /// While its lease is ours, memory has its size; what is kept is as of before.
 std::optional<AttributesReply> Namespace::unshared_attributes(Ino ino) {
   const bool is_written = files_.holds(ino);
-  const auto known = metadata_.unshared(ino);
-  if (!known || !known->is_regular()) return known ? std::optional(reply_for(*known)) : std::nullopt;
-  Inode view = *known;
-  view.lease = is_written ? std::optional(instance_.id()) : std::nullopt;
-  return reply_for(view);
+  auto known = metadata_.unshared(ino);
+  if (!known) return std::nullopt;
+  if (known->is_regular()) known->lease = is_written ? std::optional(instance_.id()) : std::nullopt;
+  return reply_for(*known);
 }
 
 std::optional<AttributesReply> Namespace::attributes_from_memory(Ino ino) {
@@ -86,7 +85,7 @@ Result<AttributesReply> Namespace::get_attributes(Ino ino) {
   return reply_for(view);
 }
 
-/// Of a directory that is held here, behind the answer. nullopt inside: an access ACL has to follow. false: step by step.
+/// Of a directory that is held here, behind the answer. false: step by step; also where an access ACL has to follow.
 Result<bool> Namespace::change_directory_behind(const Inode& known, const EditAttr& change) {
   if (!known.is_directory()) return false;
   Result<> allowed;

@@ -209,8 +209,7 @@ Result<bool> Namespace::Make::name_behind(const Entries& entries) {
   if (!may_be_behind) return false;
   const Ino ino = made_->ino;
   is_born();
-  metadata_.inodes.put_unshared(metadata_.inodes.begin(ino), *made_,
-                                {name_.directory, *entries.directory->directory_lease});
+  metadata_.inodes.put_unshared(*made_, {name_.directory, *entries.directory->directory_lease});
   const bool is_directory = node_.type == FileType::directory;
   const auto time = namespace_.wall_time();
   const format::EntryRecord entry{ino, node_.type, made_->attr.birth_token};

@@ -313,10 +313,9 @@ Result<bool> Metadata::change_directory_behind(Ino directory, const EditDirector
     auto step = edit(edited);
     if (!step) return;
     NameLog::Record record{std::move(*step), {}, {.is_of_attributes = true}, kept};
-    const HeldDirectories::Tenure of_home{home.directory, home.tenure};
-    is_logged =
-        leases_.held.change({.directory = directory, .tenure = *view.directory_lease, .while_held = of_home},
-                            [&] { return leases_.log.add(directory, *view.directory_lease, std::move(record)); });
+    is_logged = leases_.held.change({.directory = directory, .tenure = *view.directory_lease, .while_held = home}, [&] {
+      return leases_.log.add(directory, *view.directory_lease, std::move(record));
+    });
     if (is_logged) view = std::move(edited);
   });
   return is_logged;

@@ -170,13 +170,10 @@ class InodeCache {
     put(ticket.sent, view, kept != nullptr ? kept->home : std::nullopt);
   }
   /// An inode that was made here, and whose only name is in that directory since.
-  struct Home {
-    Ino directory;
-    Token tenure;
-  };
-  void put_unshared(const Ticket& ticket, const Inode& view, const Home& home) {
+  using Home = HeldDirectories::Tenure;
+  void put_unshared(const Inode& view, const Home& home) {
     const Lock lock(mutex_);
-    if (ticket.changes == changes(view.ino)) put(ticket.sent, view, home);
+    put(clock_.elapsed(), view, home);
   }
   /// It is about to get a name elsewhere.
   void share(Ino ino) {
@@ -273,7 +270,7 @@ class InodeCache {
   /// Who came by the number of a directory has asked for its lease.
   bool is_unshared(const Kept& kept) const {
     if (kept.view->is_directory() && !is_held(*kept.view)) return false;
-    return kept.home && held_.is_held(kept.home->directory, kept.home->tenure);
+    return kept.home && held_.is_held(kept.home->directory, kept.home->token);
   }
 
   std::uint64_t& changes(Ino ino) REQUIRES(mutex_) { return changes_[ino.value % stripes]; }

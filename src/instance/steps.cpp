@@ -25,17 +25,10 @@ Error fenced_error() { return {ErrorCode::fenced, "this client was fenced", Outc
 
 }  // namespace
 
-Steps::~Steps() {
-  for (auto count = in_flight_.load(); count != 0; count = in_flight_.load()) in_flight_.wait(count);
-}
-
-/// Nothing of this is touched after it: it may be all that the end has waited for.
-void Steps::leave() {
-  if (in_flight_.fetch_sub(1) == 1) in_flight_.notify_all();
-}
+Steps::~Steps() { in_flight_.wait(); }
 
 void Steps::run_async(MetaTxn txn, Done done) {
-  in_flight_.fetch_add(1);
+  in_flight_.enter();
   guard_existence(txn);
   auto step = std::make_unique<Guarded>(numbers_, std::move(txn), std::move(done));
   {
@@ -124,7 +117,7 @@ void Steps::finish(std::unique_ptr<Guarded> step, Result<StepResult> result) {
     Done done = std::move(step->done);
     step.reset();
     done(std::move(result));
-    leave();  // only `next`, if there is one, keeps the instance from now on
+    in_flight_.leave();  // only `next`, if there is one, keeps the instance from now on
     if (!next) return;
     if (!fenced_) return send(std::move(next));
     step = std::move(next);
@@ -134,7 +127,7 @@ void Steps::finish(std::unique_ptr<Guarded> step, Result<StepResult> result) {
 
 void Steps::apply_until_known_async(MetaTxn txn, ObjectStore::ApplyDone done) {
   if (fenced_) return done(std::unexpected(fenced_error()));
-  in_flight_.fetch_add(1);
+  in_flight_.enter();
   MetaTxn sent = txn;
   store_.apply_async(std::move(sent),
                      [this, txn = std::move(txn), done = std::move(done)](Result<Applied> applied) mutable {
@@ -144,7 +137,7 @@ void Steps::apply_until_known_async(MetaTxn txn, ObjectStore::ApplyDone done) {
                          if (!applied) applied = std::unexpected(noted(std::move(applied).error()));
                          done(std::move(applied));
                        }
-                       leave();
+                       in_flight_.leave();
                      });
 }
 
@@ -161,7 +154,7 @@ Result<Applied> Steps::run_repeatable(MetaTxn txn) {
 
 void Steps::query_async(MetaRead read, ObjectStore::QueryDone done) {
   if (fenced_) return done(std::unexpected(fenced_error()));
-  in_flight_.fetch_add(1);
+  in_flight_.enter();
   MetaRead sent = read;
   store_.query_async(
       std::move(sent), [this, read = std::move(read), done = std::move(done)](Result<MetaSnapshot> answer) mutable {
@@ -172,7 +165,7 @@ void Steps::query_async(MetaRead read, ObjectStore::QueryDone done) {
           if (!answer) answer = std::unexpected(noted(std::move(answer).error()));
           done(std::move(answer));
         }
-        leave();
+        in_flight_.leave();
       });
 }
 

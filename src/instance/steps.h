@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/completions.h"
 #include "base/mutex.h"
 #include "instance/numbers.h"
 #include "lccfs/object_store.h"
@@ -86,14 +87,13 @@ class Steps {
   void send(std::unique_ptr<Guarded> step);
   void read_back(std::unique_ptr<Guarded> step, Error error);
   void finish(std::unique_ptr<Guarded> step, Result<StepResult> result);
-  void leave();
 
   ObjectStore& store_;
   Numbers& numbers_;
   const InstanceId& me_;
   std::atomic<bool> fenced_{false};
-  std::atomic<std::size_t> in_flight_{0};  // steps and reads
-  Mutex mutex_;                            // never held while the store or a completion is called
+  InFlight in_flight_;  // steps and reads
+  Mutex mutex_;         // never held while the store or a completion is called
   /// Of each object with a guarded step in flight: those that wait for it.
   std::map<std::string, std::deque<std::unique_ptr<Guarded>>> waiting_ GUARDED_BY(mutex_);
 };

@@ -29,14 +29,7 @@ const Bytes& attr_of(const MetaTxn& create) {
 
 }  // namespace
 
-UnstoredInodes::~UnstoredInodes() {
-  for (auto count = in_flight_.load(); count != 0; count = in_flight_.load()) in_flight_.wait(count);
-}
-
-/// Nothing of this is touched after it: it may be all that the end has waited for.
-void UnstoredInodes::leave() {
-  if (in_flight_.fetch_sub(1) == 1) in_flight_.notify_all();
-}
+UnstoredInodes::~UnstoredInodes() { in_flight_.wait(); }
 
 void UnstoredInodes::add(Ino ino, MetaTxn create) {
   const Lock lock(mutex_);
@@ -104,7 +97,7 @@ void UnstoredInodes::when_stored(Ino ino, StoredDone done) {
   if (std::exchange(its.is_in_flight, true)) return;
   its.was_sent = true;
   MetaTxn create = its.create;
-  in_flight_.fetch_add(1);
+  in_flight_.enter();
   lock.unlock();
   send(ino, std::move(create));
 }
@@ -195,7 +188,7 @@ void UnstoredInodes::answered(Ino ino, const Stored& stored) {
     for (auto& done : waiting) done(stored);
     if (!stored || waiting.empty()) break;
   }
-  leave();
+  in_flight_.leave();
 }
 
 // ---- what passes by
@@ -249,27 +242,6 @@ void UnstoredInodes::copy_data(std::string source, std::string target, DataDone 
   after<void>(*ino, std::move(done), [this, source = std::move(source), target](DataDone to) mutable {
     store_->copy_data(std::move(source), std::move(target), std::move(to));
   });
-}
-
-void UnstoredInodes::read_data(std::string object, std::uint64_t offset, std::span<char> target, ReadDone done) {
-  store_->read_data(std::move(object), offset, target, std::move(done));
-}
-
-void UnstoredInodes::truncate_data(std::string object, std::uint64_t size_bytes, DataDone done) {
-  store_->truncate_data(std::move(object), size_bytes, std::move(done));
-}
-
-void UnstoredInodes::remove_data(std::string object, DataDone done) {
-  store_->remove_data(std::move(object), std::move(done));
-}
-
-void UnstoredInodes::zero_data(std::string object, std::uint64_t offset, std::uint64_t size_bytes, DataDone done) {
-  store_->zero_data(std::move(object), offset, size_bytes, std::move(done));
-}
-
-void UnstoredInodes::data_extents(std::string object, std::uint64_t offset, std::uint64_t size_bytes,
-                                  ExtentsDone done) {
-  store_->data_extents(std::move(object), offset, size_bytes, std::move(done));
 }
 
 }  // namespace lccfs

@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/completions.h"
 #include "base/mutex.h"
 #include "lccfs/object_store.h"
 
@@ -53,13 +54,23 @@ class UnstoredInodes final : public ObjectStore {
   // -- ObjectStore
   void apply_async(MetaTxn txn, ApplyDone done) override;
   void query_async(MetaRead read, QueryDone done) override;
-  void read_data(std::string object, std::uint64_t offset, std::span<char> target, ReadDone done) override;
+  void read_data(std::string object, std::uint64_t offset, std::span<char> target, ReadDone done) override {
+    store_->read_data(std::move(object), offset, target, std::move(done));
+  }
   void write_data(std::string object, std::uint64_t offset, SharedBytes bytes, DataDone done) override;
-  void truncate_data(std::string object, std::uint64_t size_bytes, DataDone done) override;
-  void remove_data(std::string object, DataDone done) override;
-  void zero_data(std::string object, std::uint64_t offset, std::uint64_t size_bytes, DataDone done) override;
+  void truncate_data(std::string object, std::uint64_t size_bytes, DataDone done) override {
+    store_->truncate_data(std::move(object), size_bytes, std::move(done));
+  }
+  void remove_data(std::string object, DataDone done) override {
+    store_->remove_data(std::move(object), std::move(done));
+  }
+  void zero_data(std::string object, std::uint64_t offset, std::uint64_t size_bytes, DataDone done) override {
+    store_->zero_data(std::move(object), offset, size_bytes, std::move(done));
+  }
   void copy_data(std::string source, std::string target, DataDone done) override;
-  void data_extents(std::string object, std::uint64_t offset, std::uint64_t size_bytes, ExtentsDone done) override;
+  void data_extents(std::string object, std::uint64_t offset, std::uint64_t size_bytes, ExtentsDone done) override {
+    store_->data_extents(std::move(object), offset, size_bytes, std::move(done));
+  }
   Result<ListPage> list(std::string cursor) override { return store_->list(std::move(cursor)); }
   Result<std::vector<std::string>> list_starts(unsigned parts) override { return store_->list_starts(parts); }
   Result<Capacity> capacity() override { return store_->capacity(); }
@@ -101,7 +112,6 @@ class UnstoredInodes final : public ObjectStore {
   void send(Ino ino, MetaTxn create);
   void read_back(Ino ino, MetaTxn create, Error error);
   void answered(Ino ino, const Stored& stored) EXCLUDES(mutex_);
-  void leave();
   std::vector<StoredDone> next_waiting(Ino ino, const Stored& stored) EXCLUDES(mutex_);
 
   std::shared_ptr<ObjectStore> store_;
@@ -109,7 +119,7 @@ class UnstoredInodes final : public ObjectStore {
   std::map<Ino, Unstored> unstored_ GUARDED_BY(mutex_);
   std::atomic<std::size_t> size_ = 0;    // most calls find none
   std::atomic<std::size_t> failed_ = 0;  // of these
-  std::atomic<std::size_t> in_flight_ = 0;
+  InFlight in_flight_;
 };
 
 }  // namespace lccfs
