@@ -211,6 +211,8 @@ class FileSystem {
   // -- names
   /// "." and "..": that inode, or a directory's parent, by number alone; `stale` if nothing leads to it any more.
   virtual Result<EntryReply> lookup(Ino parent, const std::string& name) = 0;
+  /// What lookup would answer, where memory knows it. Never blocks.
+  virtual std::optional<Result<EntryReply>> known_entry(Ino parent, const std::string& name) = 0;
   virtual Result<EntryReply> make_node(const Caller&, Ino parent, const std::string& name, const NewNode&) = 0;
   /// open(2) with O_CREAT, `mode` as in NewNode: makes the file, or opens the one that is there unless O_EXCL is among `flags`.
   virtual Result<CreateReply> create(const Caller&, Ino parent, const std::string& name, std::uint32_t mode,
@@ -240,6 +242,8 @@ class FileSystem {
 
   // -- attributes
   virtual Result<AttributesReply> get_attributes(Ino ino) = 0;
+  /// The same, where memory knows it. Never blocks.
+  virtual std::optional<AttributesReply> known_attributes(Ino ino) = 0;
   virtual Result<AttributesReply> set_attributes(const Caller&, Ino ino, const SetAttributes&) = 0;
   virtual Result<Bytes> get_xattr(Ino ino, const std::string& name) = 0;
   /// Whether memory knows that get_xattr would find none of that name. Never blocks. The kernel asks for
@@ -265,6 +269,8 @@ class FileSystem {
   /// (FileSystemOptions::idle_leases). An error of a write that was answered before is told by each flush of the handles
   /// that were open then, and once by fsync.
   virtual Result<> flush(HandleId handle) = 0;
+  /// What flush would answer, where it and drop_range_locks would have nothing to do. Never blocks.
+  virtual std::optional<Result<>> known_flush(HandleId handle) = 0;
   virtual Result<> fsync(HandleId handle, bool data_only) = 0;
   /// fallocate(2), with its modes: 0, KEEP_SIZE, PUNCH_HOLE with KEEP_SIZE, ZERO_RANGE with and without; others are
   /// `unsupported`. Nothing is reserved: `no_space` if what lies past the end is more than there is now. What fails may

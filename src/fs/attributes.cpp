@@ -67,7 +67,7 @@ std::optional<AttributesReply> Namespace::unshared_attributes(Ino ino) {
   auto known = metadata_.unshared(ino);
   if (!known) return std::nullopt;
   if (known->is_regular()) known->lease = is_written ? std::optional(instance_.id()) : std::nullopt;
-  return reply_for(*known);
+  return known->is_regular() ? files_.known_reply_for(*known) : reply_for(*known);
 }
 
 std::optional<AttributesReply> Namespace::attributes_from_memory(Ino ino) {
@@ -221,6 +221,7 @@ Result<> Namespace::sync_directory(Ino ino) {
 
 Result<> Namespace::sync_name_of(Ino ino) {
   if (!leases_.writes_behind()) return {};
+  static_cast<void>(instance_.store_inode(ino));
   const auto synced = leases_.log.sync_name_of(ino);
   if (!synced) LCCFS_CHECK(instance_.check_not_fenced());
   return synced;

@@ -219,8 +219,9 @@ std::shared_ptr<DirectoryLeases::Release> DirectoryLeases::release(Ino directory
 /// which might wait for a step of ours that hangs.
 Result<> DirectoryLeases::release_now(Ino directory, Because because) {
   if (const auto mine = held.leave(directory)) {
+    instance_.unstored().store_ctimes(directory);
     LCCFS_CHECK(store_log(directory, because));
-    LCCFS_CHECK(log.store_attributes());
+    LCCFS_CHECK(log.store_attributes_in(directory));
     LCCFS_TRY(const bool is_removed, store_removal(directory));
     LCCFS_CHECK(is_removed ? reclaim::end_removed_directory(instance_, directory, *mine)
                            : reclaim::end_directory_lease(instance_, directory, *mine));

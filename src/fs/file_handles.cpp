@@ -196,6 +196,14 @@ Result<> Files::flush(HandleId id) {
   return stored;
 }
 
+std::optional<Result<>> Files::known_flush(HandleId id) {
+  const auto handle = open_files_.handle(id);
+  if (!handle || handle->node->locks.is_held()) return std::nullopt;
+  if (!for_writing(handle->flags)) return Result<>{};
+  if (!idle_leases_.may_keep(*handle->node)) return std::nullopt;
+  return open_files_.late_error(id, OpenFiles::Told::is_repeated);
+}
+
 Result<> Files::fsync(HandleId id, bool data_only) {
   const auto handle = open_files_.handle(id);
   if (!handle) return std::unexpected(bad_handle());

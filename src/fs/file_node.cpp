@@ -112,11 +112,14 @@ Result<MetaTxn> FileNode::release_step() {
   LCCFS_CHECK(clean_tail());
   const Lock lock(mutex);
   covered_size_bytes = view.size_bytes;
-  auto step = txn::release_lease(ino, instance_.id(), dirty_changes(true));
+  // One that is not in the store yet has no version that could say as of when its bytes are right.
+  const bool needs_a_stamp = view.size_bytes != 0 && instance_.unstored().is_unsent(ino);
+  const bool stays_open = to_another_ && opener_key->begin_release();
   released_as_.reset();
-  if (!to_another_ || !opener_key->begin_release()) return step;
-  if (!view.taken) released_as_ = instance_.next_token();
-  return txn::with_opener(std::move(step), instance_.id(), released_as_);
+  if (!view.taken && (stays_open || needs_a_stamp)) released_as_ = instance_.next_token();
+  auto step = txn::release_lease(ino, instance_.id(), dirty_changes(true));
+  if (stays_open) return txn::with_opener(std::move(step), instance_.id(), released_as_);
+  return txn::with_taken(std::move(step), released_as_);
 }
 
 void FileNode::add_opener(InstanceId opener) {
@@ -159,11 +162,11 @@ void FileNode::lose_buffer(const Error& why) {
   kernel_.drop_attributes(ino);
 }
 
-void FileNode::released(std::uint64_t version) {
-  view.version = version;
+void FileNode::released(std::optional<std::uint64_t> version) {
+  view.version = version.value_or(0);
   if (const auto token = std::exchange(released_as_, std::nullopt)) view.taken = token;
-  kernel_.lease_released(ino, version != 0 ? view.bytes_stamp() : objects::BytesStamp{});
-  opener_key->end_release(version != 0);
+  kernel_.lease_released(ino, version ? view.bytes_stamp() : objects::BytesStamp{});
+  opener_key->end_release(version.has_value());
   openers.clear();
   is_told_of = false;
   stored_size_bytes = view.size_bytes;
@@ -173,8 +176,8 @@ void FileNode::released(std::uint64_t version) {
   dirty_since.reset();
   idle_since.reset();
   view.lease.reset();
-  const auto* file = &view;
-  stored_handler_.call([file, version = attr_version_](const StoredHandler& tell) { tell(*file, version); });
+  const Stored stored{view, attr_version_, version.has_value()};
+  stored_handler_.call([&stored](const StoredHandler& tell) { tell(stored); });
 }
 
 // ---- what is to be stored

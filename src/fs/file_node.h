@@ -30,9 +30,14 @@ namespace lccfs {
 
 class FileNode final : public Lease {
  public:
-  /// Is told of a file as it is in the store, with nobody writing it; and as of which version its mode, owner, flags and
-  /// ctime are known. Must not block.
-  using StoredHandler = std::function<void(const Inode& file, std::uint64_t attr_version)>;
+  /// Is told of a file as it is in the store, or is to be made there, with nobody writing it; and as of which version its
+  /// mode, owner, flags and ctime are known. Must not block.
+  struct Stored {
+    const Inode& file;
+    std::uint64_t attr_version;
+    bool is_known;  // else its version, and with it all else, may be another one by now
+  };
+  using StoredHandler = std::function<void(const Stored&)>;
 
   FileNode(Ino inode, Instance& instance, LeaseHolders& holders, KernelView& kernel, std::shared_ptr<DirtyRoom> room,
            Exchangeable<StoredHandler>& stored_handler)
@@ -152,7 +157,7 @@ class FileNode final : public Lease {
  private:
   Result<> taken(Inode inode, const objects::BytesStamp& unchanged_since) REQUIRES(step_mutex) EXCLUDES(mutex) override;
   Result<MetaTxn> release_step() REQUIRES(step_mutex) EXCLUDES(mutex) override;
-  void released(std::uint64_t version) REQUIRES(step_mutex, mutex) override;
+  void released(std::optional<std::uint64_t> version) REQUIRES(step_mutex, mutex) override;
 
   /// All of it, but for what is known here of a later version.
   void take(Inode read) REQUIRES(mutex);

@@ -29,6 +29,9 @@ class MountedVolume final : public FileSystem {
 
   // -- names
   Result<EntryReply> lookup(Ino parent, const std::string& name) override { return names_.lookup(parent, name); }
+  std::optional<Result<EntryReply>> known_entry(Ino parent, const std::string& name) override {
+    return names_.known_entry(parent, name);
+  }
   Result<EntryReply> make_node(const Caller& caller, Ino parent, const std::string& name,
                                const NewNode& node) override {
     const Instance::Operation running(*instance_);
@@ -77,6 +80,7 @@ class MountedVolume final : public FileSystem {
 
   // -- attributes
   Result<AttributesReply> get_attributes(Ino ino) override { return names_.get_attributes(ino); }
+  std::optional<AttributesReply> known_attributes(Ino ino) override { return names_.attributes_from_memory(ino); }
   Result<AttributesReply> set_attributes(const Caller& caller, Ino ino, const SetAttributes& changes) override {
     const Instance::Operation running(*instance_);
     if (changes.size_bytes) LCCFS_CHECK(names_.store_additions());
@@ -108,6 +112,7 @@ class MountedVolume final : public FileSystem {
     files_.write(handle, std::move(request), std::move(done));
   }
   Result<> flush(HandleId handle) override { return files_.flush(handle); }
+  std::optional<Result<>> known_flush(HandleId handle) override { return files_.known_flush(handle); }
   Result<> fsync(HandleId handle, bool data_only) override {
     LCCFS_CHECK(files_.fsync(handle, data_only));
     const auto ino = files_.ino_of(handle);

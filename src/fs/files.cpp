@@ -125,6 +125,10 @@ AttributesReply Files::reply_for(const Inode& view) {
   return reply(again ? *again : view);
 }
 
+std::optional<AttributesReply> Files::known_reply_for(const Inode& view) {
+  return is_old_news(view) ? std::nullopt : std::optional(reply(view));
+}
+
 // ---- what the namespace operations use
 
 std::optional<Ino> Files::ino_of(HandleId handle) const {

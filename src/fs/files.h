@@ -33,6 +33,8 @@ class Files {
   // -- what the namespace operations use
   /// stat's answer for an inode just read: memory knows better while the lease is ours. TTL 0 while another holds it.
   AttributesReply reply_for(const Inode& view);
+  /// The same of a file, where memory knows it. Never blocks.
+  std::optional<AttributesReply> known_reply_for(const Inode& view);
   bool is_open(Ino ino) const;
   /// nullopt: no such handle.
   std::optional<Ino> ino_of(HandleId handle) const;
@@ -76,6 +78,7 @@ class Files {
   void read(HandleId handle, std::uint64_t offset, std::span<char> target, FileSystem::ReadDone done);
   void write(HandleId handle, WriteRequest request, FileSystem::WriteDone done);
   Result<> flush(HandleId handle);
+  std::optional<Result<>> known_flush(HandleId handle);
   Result<> fsync(HandleId handle, bool data_only);
   void release(HandleId handle);
   Result<> fallocate(const Caller& caller, HandleId handle, int mode, std::uint64_t offset, std::uint64_t size_bytes);
@@ -92,6 +95,10 @@ class Files {
   void set_directory_handler(Instance::QuestionHandler handler) { directory_handler_.set(std::move(handler)); }
   /// The function that is told of files when they are stored, and their leases released. As above.
   void set_stored_handler(FileNode::StoredHandler handler) { open_files_.stored_handler.set(std::move(handler)); }
+  /// idle_leases.h
+  void finish_new(std::span<const Ino> inodes, ThreadPool::Work done) {
+    idle_leases_.finish_new(inodes, std::move(done));
+  }
   /// Whether what is answered before the store has it is likely to find room there.
   bool has_room() const { return !room_->is_full(); }
   Result<> release_everything();

@@ -86,6 +86,28 @@ void IdleLeases::begin_release(const OpenFiles::Node& node, std::chrono::nanosec
   });
 }
 
+/// Its bytes would be written first, and for them the inode.
+bool IdleLeases::may_finish(const FileNode& node) const {
+  const Lock lock(node.mutex);
+  return node.is_idle() && !node.release_is_posted && node.buffer->is_empty() && !node.tail_is_dirty;
+}
+
+void IdleLeases::finish_new(std::span<const Ino> inodes, ThreadPool::Work done) {
+  std::vector<OpenFiles::Node> nodes;
+  for (const Ino ino : inodes) {
+    auto node = files_.existing(ino);
+    if (node && may_finish(*node) && instance_.unstored().is_unsent(ino)) nodes.push_back(std::move(node));
+  }
+  if (nodes.empty()) return done();
+  releases_.post([this, nodes = std::move(nodes), done = std::move(done)]() mutable {
+    for (auto& node : nodes) {
+      if (may_finish(*node)) release(*node);
+      files_.let_go(std::move(node));
+    }
+    done();
+  });
+}
+
 /// What is buffered goes out before the gate is entered: an object that does not answer keeps no reader of the others
 /// waiting.
 void IdleLeases::release(FileNode& node) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <span>
 
 #include "base/thread_pool.h"
 #include "fs/open_files.h"
@@ -32,6 +33,9 @@ class IdleLeases {
   void begin_count() { kept_ = 0; }
   /// Begins to release it now, if it is idle. Any thread; nothing blocks.
   void release_soon(const OpenFiles::Node& node) { begin_release(node, instance_.clock().elapsed()); }
+  /// Of these inodes, which the store is about to get, those that are new files and closed: they are released before, so
+  /// that one step makes them as they are. Then `done`, by this thread or another. Nothing blocks.
+  void finish_new(std::span<const Ino> inodes, ThreadPool::Work done);
   /// Releases all leases, whether idle or not, though bytes may be lost that cannot be stored. Blocks.
   Result<> release_all();
 
@@ -40,6 +44,7 @@ class IdleLeases {
   /// client asks for them.
   static constexpr unsigned most_releases = 32;
 
+  bool may_finish(const FileNode& node) const;
   void begin_release(const OpenFiles::Node& node, std::chrono::nanoseconds idle_until);
   void release(FileNode& node);
   void not_released(FileNode& node, const Error& why);

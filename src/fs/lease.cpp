@@ -18,12 +18,14 @@
 //
 //  release    | object   | step                                                   | stop here leaves
 //  1          | Inode.X  | [release lease] guard lease = me; size, times, map;    | done
-//             |          | lease removed                                          |
+//             |          | lease removed. (Where X was not sent yet, [create      |
+//             |          | inode] does so: instance/unstored_inodes.h.)           |
 #include "fs/lease.h"
 
 #include <utility>
 
 #include "txn/file_txn.h"
+#include "txn/namespace_txn.h"
 
 namespace lccfs {
 
@@ -103,20 +105,31 @@ Result<> Lease::adopt(Inode inode, const objects::BytesStamp& unchanged_since, b
   return {};
 }
 
+/// As `released` is told.
+Result<std::optional<std::uint64_t>> Lease::end_in_store() {
+  LCCFS_TRY(auto step, release_step());
+  const bool is_unsent = instance_.unstored().edit(ino, [&step](MetaTxn& create) {
+    txn::include(create, step);
+    return true;
+  });
+  if (is_unsent) return 0;
+  auto done = instance_.run_repeatable(std::move(step));
+  if (done) return done->version;
+  // A guard that failed, or an object that is gone: an earlier run did it, or the instance that took over fenced us
+  // first.
+  const auto code = done.error().code;
+  if (code == ErrorCode::guard_failed || code == ErrorCode::not_found) return std::nullopt;
+  return std::unexpected(std::move(done).error());
+}
+
 Result<> Lease::release() {
   const Lock one_step(step_mutex);
   if (!held()) return {};
-  LCCFS_TRY(auto step, release_step());
-  auto done = instance_.run_repeatable(std::move(step));
-  // A guard that failed, or an object that is gone: an earlier run did it, or the instance that took over fenced us
-  // first.
-  if (!done && done.error().code != ErrorCode::guard_failed && done.error().code != ErrorCode::not_found) {
-    return std::unexpected(std::move(done).error());
-  }
+  LCCFS_TRY(const auto version, end_in_store());
   const Lock lock(mutex);
   lease_held = false;
   is_shared = false;
-  released(done ? done->version : 0);
+  released(version);
   return {};
 }
 

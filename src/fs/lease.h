@@ -47,11 +47,12 @@ class Lease {
   /// fails.
   virtual Result<> taken(Inode inode, const objects::BytesStamp& unchanged_since) REQUIRES(step_mutex)
       EXCLUDES(mutex) = 0;
-  /// The step that stores what is still to be stored, and removes the lease.
+  /// The step that stores what is still to be stored, and removes the lease. Of an inode that was not sent to the store
+  /// yet, the step that creates it does all of that.
   virtual Result<MetaTxn> release_step() REQUIRES(step_mutex) EXCLUDES(mutex) = 0;
-  /// It left the inode at that version. 0: not known; perhaps an earlier run of the step did it, or another client has
-  /// taken the lease over.
-  virtual void released(std::uint64_t version) REQUIRES(step_mutex, mutex) = 0;
+  /// It left the inode at that version. 0: it was not sent yet. nullopt: not known; perhaps an earlier run of the step did
+  /// it, or another client has taken the lease over.
+  virtual void released(std::optional<std::uint64_t> version) REQUIRES(step_mutex, mutex) = 0;
 
   Instance& instance_;
   LeaseHolders& holders_;
@@ -63,6 +64,7 @@ class Lease {
   Result<> adopt(Inode inode, const objects::BytesStamp& unchanged_since, bool was_recalled) REQUIRES(step_mutex)
       EXCLUDES(mutex);
   Result<> adopt_own() REQUIRES(step_mutex) EXCLUDES(mutex);
+  Result<std::optional<std::uint64_t>> end_in_store() REQUIRES(step_mutex) EXCLUDES(mutex);
 };
 
 }  // namespace lccfs

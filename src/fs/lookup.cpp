@@ -98,6 +98,18 @@ Result<std::optional<txn::Entry>> Namespace::entry_for_lookup(const txn::Name& n
   return std::move(entry);
 }
 
+std::optional<Result<EntryReply>> Namespace::known_entry(Ino parent, const std::string& text) {
+  if (text == "." || text == ".." || !check_name(text)) return std::nullopt;
+  const auto name = metadata_.name_in(parent, text);
+  const auto sent = now();
+  const auto held = metadata_.find_held({&name});
+  if (!held) return std::nullopt;
+  const auto& entry = held->found.front();
+  if (!entry) return std::unexpected(no_entry(name));
+  const auto known = attributes_from_memory(entry->record.ino);
+  return known ? std::optional(Result<EntryReply>(entry_reply(*known, sent))) : std::nullopt;
+}
+
 Result<EntryReply> Namespace::lookup(Ino parent, const std::string& text) {
   if (text == ".") return lookup_by_number(parent);
   if (text == "..") {

@@ -312,7 +312,7 @@ Result<bool> Metadata::change_directory_behind(Ino directory, const EditDirector
     Inode edited = view;
     auto step = edit(edited);
     if (!step) return;
-    NameLog::Record record{std::move(*step), {}, {.is_of_attributes = true}, kept};
+    NameLog::Record record{std::move(*step), {}, {.attributes_in = home.directory}, kept};
     is_logged = leases_.held.change({.directory = directory, .tenure = *view.directory_lease, .while_held = home}, [&] {
       return leases_.log.add(directory, *view.directory_lease, std::move(record));
     });

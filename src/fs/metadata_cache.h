@@ -181,13 +181,14 @@ class InodeCache {
     ++changes(ino);
     if (auto* kept = inodes_.get(ino, clock_.elapsed())) kept->home.reset();
   }
-  /// A file as it is in the store, with nobody writing it. `attr_version`: of its mode, owner, flags and ctime.
-  void stored(const Inode& file, std::uint64_t attr_version) {
+  /// A file as it is in the store, or is to be made there, with nobody writing it. `attr_version`: of its mode, owner,
+  /// flags and ctime. `is_known`: it is certainly so.
+  void stored(const Inode& file, std::uint64_t attr_version, bool is_known) {
     const Lock lock(mutex_);
     auto* kept = inodes_.get(file.ino, clock_.elapsed());
     if (kept == nullptr || !kept->home) return;
     ++changes(file.ino);
-    const bool is_newest = file.version != 0 && file.version >= kept->view->version;
+    const bool is_newest = is_known && file.version >= kept->view->version;
     if (!is_newest || !may_keep_map(file)) return inodes_.drop(file.ino);
     auto merged = std::make_shared<Inode>(file);
     if (attr_version <= kept->attr_version) {

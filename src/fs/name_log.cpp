@@ -64,7 +64,7 @@ std::uint64_t NameLog::add(Ino directory, Token tenure, Record record) {
     last_names_[*record.what.named] = {number, directory};
   }
   if (record.what.made) unnamed_[*record.what.made] = {number, directory};
-  if (record.what.is_of_attributes) attributes_.emplace(number, directory);
+  if (record.what.attributes_in) attributes_[*record.what.attributes_in].emplace(number, directory);
   auto& its = directories_[directory];
   its.tenure = tenure;
   its.records.push_back({number, std::move(record)});
@@ -154,11 +154,15 @@ void NameLog::send(std::vector<Batch> batches) {
       if (is_never_stored) batch.never_stored.insert(ino);
       return is_never_stored;
     });
-    instance_.when_stored(named, [this, batch = std::move(batch)](const Result<>& stored) mutable {
-      if (!stored) return answered(batch, std::unexpected(stored.error()));
-      send_item(std::move(batch));
-    });
+    finish_files_(named, [this, batch = std::move(batch), named]() mutable { send_inodes(std::move(batch), named); });
   }
+}
+
+void NameLog::send_inodes(Batch batch, std::span<const Ino> named) {
+  instance_.when_stored(named, [this, batch = std::move(batch)](const Result<>& stored) mutable {
+    if (!stored) return answered(batch, std::unexpected(stored.error()));
+    send_item(std::move(batch));
+  });
 }
 
 void NameLog::send_item(Batch batch) {
@@ -219,7 +223,11 @@ void NameLog::remove(Ino ino, std::size_t how_many, std::vector<Record>& removed
       if (last != last_names_.end() && last->second.first == number) last_names_.erase(last);
     }
     if (record.what.made) unnamed_.erase(*record.what.made);
-    if (record.what.is_of_attributes) attributes_.erase({number, ino});
+    if (const auto above = record.what.attributes_in) {
+      auto& changes = attributes_.at(*above);
+      changes.erase({number, ino});
+      if (changes.empty()) attributes_.erase(*above);
+    }
     removed.push_back(std::move(record));
     records.pop_front();
     --size_;
@@ -483,12 +491,14 @@ Result<> NameLog::store_additions() {
   return wait_for_all(last_additions);
 }
 
-Result<> NameLog::store_attributes() {
+Result<> NameLog::store_attributes_in(Ino above) {
   if (size_ == 0) return {};
   Places last_changes;
   {
     const Lock lock(mutex_);
-    for (const auto& [number, directory] : attributes_) last_changes[directory] = number;
+    const auto found = attributes_.find(above);
+    if (found == attributes_.end()) return {};
+    for (const auto& [number, directory] : found->second) last_changes[directory] = number;
   }
   return wait_for_all(last_changes);
 }

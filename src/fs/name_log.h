@@ -9,15 +9,18 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/thread_pool.h"
 #include "fs/held_directories.h"
 #include "instance/instance.h"
 #include "txn/namespace_txn.h"
@@ -32,15 +35,20 @@ class NameLog {
   NameLog(const NameLog&) = delete;
   NameLog& operator=(const NameLog&) = delete;
 
+  /// Sees to new files before the store gets these inodes, and calls `done` then; must not block.
+  using FinishFiles = std::function<void(std::span<const Ino> inodes, ThreadPool::Work done)>;
+  /// Before anything is added.
+  void finish_files_with(FinishFiles finish) { finish_files_ = std::move(finish); }
+
   /// What a change does, beside what its step says.
   struct What {
-    std::optional<Ino> named = std::nullopt;     ///< the inode that has a new name
-    std::optional<Ino> made = std::nullopt;      ///< that is a new directory
-    std::optional<Ino> removed = std::nullopt;   ///< the directory that has none any more
-    std::optional<Ino> unlinked = std::nullopt;  ///< the same of another inode
-    bool removes = false;                        ///< an inode has a name less
-    int subdirectories = 0;                      ///< so many more
-    bool is_of_attributes = false;               ///< of the directory's own
+    std::optional<Ino> named = std::nullopt;          ///< the inode that has a new name
+    std::optional<Ino> made = std::nullopt;           ///< that is a new directory
+    std::optional<Ino> removed = std::nullopt;        ///< the directory that has none any more
+    std::optional<Ino> unlinked = std::nullopt;       ///< the same of another inode
+    bool removes = false;                             ///< an inode has a name less
+    int subdirectories = 0;                           ///< so many more
+    std::optional<Ino> attributes_in = std::nullopt;  ///< the directory's own change; where it has its name
   };
   struct Record {
     MetaTxn change;                 ///< on the directory; memory has seen to its guards
@@ -61,10 +69,10 @@ class NameLog {
   /// A new directory has its name in the store, or has lost it: before a step there.
   Result<> store_name_of_directory(Ino directory) EXCLUDES(mutex_);
   /// Afterwards what was logged before is stored, or lost: of that directory; what adds names, wherever; what changes
-  /// attributes of directories, wherever; all.
+  /// attributes of directories that have their names there; all.
   Result<> store(Ino directory) EXCLUDES(mutex_);
   Result<> store_additions() EXCLUDES(mutex_);
-  Result<> store_attributes() EXCLUDES(mutex_);
+  Result<> store_attributes_in(Ino directory) EXCLUDES(mutex_);
   Result<> store_all() EXCLUDES(mutex_);
   /// What could not be stored of it is lost. false: it is on its way again.
   bool give_up(Ino directory, const Error& why) EXCLUDES(mutex_);
@@ -124,6 +132,7 @@ class NameLog {
   std::optional<Place> blocker_of(Ino ino, const Directory& directory) const REQUIRES(mutex_);
   void send(std::vector<Batch> batches) EXCLUDES(mutex_);
   /// Each does what comes before the step, and then the next of these.
+  void send_inodes(Batch batch, std::span<const Ino> named) EXCLUDES(mutex_);
   void send_item(Batch batch) EXCLUDES(mutex_);
   void send_counted(Batch batch) EXCLUDES(mutex_);
   void send_step(Batch batch, const std::optional<txn::SubdirectoryCount>& nsub) EXCLUDES(mutex_);
@@ -145,16 +154,17 @@ class NameLog {
 
   Instance& instance_;
   HeldDirectories& held_;
+  FinishFiles finish_files_ = [](std::span<const Ino>, ThreadPool::Work done) { done(); };
   mutable Mutex mutex_;
   std::condition_variable changed_;
   std::map<Ino, Directory> directories_ GUARDED_BY(mutex_);  // those with records
   std::set<Ino> waiting_ GUARDED_BY(mutex_);                 // those of which a batch is wanted, and not on its way
   std::set<Place> adds_ GUARDED_BY(mutex_);                  // the records that add a name
-  std::set<Place> attributes_ GUARDED_BY(mutex_);            // those of directories' own attributes
-  std::map<Ino, Place> unnamed_ GUARDED_BY(mutex_);          // of new directories: the record that names them
-  std::map<Ino, Place> last_names_ GUARDED_BY(mutex_);       // of inodes: the record that has named them last
-  std::map<Ino, Loss> losses_ GUARDED_BY(mutex_);            // by directory
-  std::set<Ino> lost_names_ GUARDED_BY(mutex_);              // inodes whose last name was lost; to be told
+  std::map<Ino, std::set<Place>> attributes_ GUARDED_BY(mutex_);  // those of directories' own, by what has their names
+  std::map<Ino, Place> unnamed_ GUARDED_BY(mutex_);               // of new directories: the record that names them
+  std::map<Ino, Place> last_names_ GUARDED_BY(mutex_);            // of inodes: the record that has named them last
+  std::map<Ino, Loss> losses_ GUARDED_BY(mutex_);                 // by directory
+  std::set<Ino> lost_names_ GUARDED_BY(mutex_);                   // inodes whose last name was lost; to be told
   std::uint64_t last_ GUARDED_BY(mutex_) = 0;
   unsigned in_flight_ GUARDED_BY(mutex_) = 0;  // batches
   bool is_ending_ GUARDED_BY(mutex_) = false;

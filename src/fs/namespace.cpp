@@ -35,6 +35,7 @@ void Namespace::attr_changed(const Inode& changed) {
 
 /// What the store never had of a new file, it need not get.
 void Namespace::lost_its_only_name(Ino ino) {
+  instance_.unstored().forget_ctime(ino);
   if (!instance_.unstored().is_unsent(ino) || !files_.discard(ino)) files_.lost_a_name(ino);
   metadata_.inodes.drop(ino);
 }
@@ -80,7 +81,8 @@ Result<bool> Namespace::insert_entry(const txn::Name& name, const format::EntryR
   return true;
 }
 
-void Namespace::change_ctime_later(Ino moved, TimeSpec time) {
+/// Where others ask before they see the name, they ask for the ctime, too: it can wait.
+void Namespace::change_ctime_later(Ino moved, Ino directory, TimeSpec time) {
   {
     Lock lock(background_mutex_);
     const auto are_few = [this]() REQUIRES(background_mutex_) { return in_background_ < most_in_background; };
@@ -92,6 +94,7 @@ void Namespace::change_ctime_later(Ino moved, TimeSpec time) {
     return true;
   });
   if (is_unstored) return;
+  if (leases_.held.writes_behind(directory) && instance_.unstored().add_ctime(moved, directory, time)) return;
   apply_later(txn::set_ctime(moved, time));
 }
 

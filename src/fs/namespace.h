@@ -31,8 +31,11 @@ class Namespace {
         metadata_(instance, leases_),
         seals_(instance, metadata_, leases_) {
     files_.set_directory_handler([this](const format::Question& question) { return leases_.answer(question); });
-    files_.set_stored_handler(
-        [this](const Inode& file, std::uint64_t attr_version) { metadata_.inodes.stored(file, attr_version); });
+    leases_.log.finish_files_with(
+        [this](std::span<const Ino> inodes, ThreadPool::Work done) { files_.finish_new(inodes, std::move(done)); });
+    files_.set_stored_handler([this](const FileNode::Stored& stored) {
+      metadata_.inodes.stored(stored.file, stored.attr_version, stored.is_known);
+    });
   }
   ~Namespace() {
     files_.set_directory_handler(nullptr);
@@ -46,6 +49,7 @@ class Namespace {
   void wait_for_background_steps();
 
   Result<EntryReply> lookup(Ino parent, const std::string& name);
+  std::optional<Result<EntryReply>> known_entry(Ino parent, const std::string& name);
   Result<EntryReply> make_node(const Caller&, Ino parent, const std::string& name, const NewNode&);
   Result<CreateReply> create(const Caller&, Ino parent, const std::string& name, std::uint32_t mode, int flags);
   Result<EntryReply> link(Ino ino, Ino parent, const std::string& name);
@@ -63,6 +67,7 @@ class Namespace {
   /// may point to it. If not, nothing will later: it is forgotten here, and the next read finds it dead.
   bool needs_directory(Ino ino);
   Result<AttributesReply> get_attributes(Ino ino);
+  std::optional<AttributesReply> attributes_from_memory(Ino ino);
   Result<AttributesReply> set_attributes(const Caller&, Ino ino, const SetAttributes&);
   Result<Bytes> get_xattr(Ino ino, const std::string& name);
   bool knows_no_xattr(Ino ino, std::string_view name);
@@ -74,9 +79,13 @@ class Namespace {
   /// names; all.
   Result<> sync_name_of(Ino ino);
   Result<> store_additions() { return leases_.log.store_additions(); }
-  Result<> store_names() { return leases_.log.store_all(); }
+  Result<> store_names() {
+    instance_.unstored().store_ctimes(std::nullopt);
+    return leases_.log.store_all();
+  }
   void tick() {
     leases_.log.send_all();
+    instance_.unstored().send_old_ctimes();
     leases_.release_unused();
   }
   void forget(Ino ino);
@@ -128,8 +137,8 @@ class Namespace {
   /// The commit of what makes a name. false: refused. `may_be_there`: set to whether a failed step may have made it.
   Result<bool> insert_entry(const txn::Name& name, const format::EntryRecord& entry,
                             const std::optional<txn::SubdirectoryCount>& nsub, bool& may_be_there);
-  /// The inode was moved: its ctime follows after the answer.
-  void change_ctime_later(Ino moved, TimeSpec time);
+  /// The inode was moved within that directory: its ctime follows after the answer.
+  void change_ctime_later(Ino moved, Ino directory, TimeSpec time);
 
   /// A step that may be done twice, or not at all: the answer does not wait for it.
   void apply_later(MetaTxn txn);
@@ -162,7 +171,6 @@ class Namespace {
   /// Of an inode that nobody else has come by. nullopt: read it.
   std::optional<AttributesReply> unshared_attributes(Ino ino);
   /// What is held here, or unshared.
-  std::optional<AttributesReply> attributes_from_memory(Ino ino);
   /// change_attr of an inode that the store does not have yet. false: it has, or may have.
   Result<bool> change_unstored(const Inode& known, const EditAttr& change);
   Result<bool> change_directory_behind(const Inode& known, const EditAttr& change);

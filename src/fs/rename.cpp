@@ -84,7 +84,7 @@ Result<bool> Namespace::Rename::run(MetaTxn txn) {
 void Namespace::Rename::has_name(const txn::Name& name, const txn::Entry& entry) {
   const format::EntryRecord record{entry.record.ino, entry.record.type, token_};
   namespace_.metadata_.name_changed(name, txn::Entry{encode(record), record}, sent_, version_);
-  namespace_.change_ctime_later(record.ino, time_);
+  namespace_.change_ctime_later(record.ino, name.directory, time_);
 }
 
 Result<bool> Namespace::Rename::exchange() {
@@ -113,7 +113,7 @@ Result<bool> Namespace::Rename::move_behind(const MetaTxn& step, const Inode* re
            kept_})) {
     return false;
   }
-  namespace_.change_ctime_later(record.ino, time_);
+  namespace_.change_ctime_later(record.ino, from_.directory, time_);
   if (replaced_file != nullptr) namespace_.lost_its_only_name(replaced_file->ino);
   return true;
 }

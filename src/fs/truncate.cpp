@@ -166,7 +166,7 @@ Result<std::optional<Inode>> Files::set_times_unleased(Ino ino, const SetAttribu
     const auto before = view.bytes_stamp();
     view.version = result.version;
     kernel_.stamp_moved(ino, before, view.bytes_stamp());
-    open_files_.stored_handler.call([&view](const auto& tell) { tell(view, view.version); });
+    open_files_.stored_handler.call([&view](const auto& tell) { tell({view, view.version, view.version != 0}); });
     return view;
   }
 }

@@ -42,6 +42,13 @@ Caller caller_of(fuse_req_t request) {
 
 void refuse(fuse_req_t raw, int error_number) { fuse_reply_err(raw, error_number); }
 
+/// One that the receiving thread answers itself.
+Request begin(fuse_req_t raw, Kind kind, fuse_ino_t ino) {
+  Request request(raw, kind, ino_of(raw, ino), serving_of(raw));
+  request.belongs_to(serving_of(raw).directory_of(ino_of(raw, ino)));
+  return request;
+}
+
 /// Runs `work(Serving&, Request)` on the pool: it may block on the store, which the receiving thread must not. It owns
 /// its arguments: libfuse uses their memory again as soon as the operation returns.
 template <class Work>
@@ -119,6 +126,10 @@ void statfs(fuse_req_t raw, fuse_ino_t ino) { call(raw, Kind::statfs, ino, &File
 // -- names
 
 void lookup(fuse_req_t raw, fuse_ino_t parent, const char* name) {
+  Serving& asked = serving_of(raw);
+  if (const auto known = asked.fs.known_entry(ino_of(raw, parent), name)) {
+    return answer_entry(asked, begin(raw, Kind::lookup, parent), ino_of(raw, parent), name, *known);
+  }
   serve(raw, Kind::lookup, parent,
         [parent = ino_of(raw, parent), name = std::string(name)](Serving& serving, Request request) {
           answer_entry(serving, std::move(request), parent, name, serving.fs.lookup(parent, name));
@@ -275,6 +286,9 @@ void fsyncdir(fuse_req_t raw, fuse_ino_t ino, int, fuse_file_info*) {
 // -- attributes
 
 void getattr(fuse_req_t raw, fuse_ino_t ino, fuse_file_info*) {
+  if (const auto known = serving_of(raw).fs.known_attributes(ino_of(raw, ino))) {
+    return answer(serving_of(raw), begin(raw, Kind::getattr, ino), *known);
+  }
   call(raw, Kind::getattr, ino, &FileSystem::get_attributes, ino_of(raw, ino));
 }
 
@@ -368,6 +382,9 @@ void write(fuse_req_t raw, fuse_ino_t ino, const char* data, std::size_t size_by
 
 /// Whatever becomes of the bytes, the process has closed a descriptor.
 void flush(fuse_req_t raw, fuse_ino_t ino, fuse_file_info* info) {
+  if (const auto known = serving_of(raw).fs.known_flush(handle_of(info))) {
+    return request_of(raw, Kind::flush, ino, info).finish(*known);
+  }
   serve(raw, Kind::flush, ino, [handle = handle_of(info), owner = info->lock_owner](Serving& serving, Request request) {
     const auto flushed = serving.fs.flush(handle);
     serving.fs.drop_range_locks(handle, owner);

@@ -4,6 +4,9 @@
 //  1         | Inode.X  | [create inode] exclusive, as in create.cpp, with what  | X without a name: a collector removes it,
 //            |          | was changed of it before it was sent                   | from the range intent
 //
+//  moved X   | object   | step                                                   | stop here leaves
+//  1         | Inode.X  | [set ctime]                                            | an old ctime, which stays
+//
 // Whether an earlier run of it has made the inode is decided by `attr`, which has the birth token.
 #include "instance/unstored_inodes.h"
 
@@ -11,12 +14,20 @@
 #include <utility>
 
 #include "base/completions.h"
+#include "base/log.h"
 #include "format/object_names.h"
 #include "format/records.h"
+#include "txn/attribute_txn.h"
 
 namespace lccfs {
 
 namespace {
+
+/// Beyond that, each is sent at once. (Some 100 bytes each.)
+constexpr std::size_t most_ctimes = 32'768;
+constexpr unsigned looks_before_sent = 5;
+/// A second: others' work goes on beside it.
+constexpr std::size_t most_sent_at_once = 1024;
 
 const Bytes& attr_of(const MetaTxn& create) {
   static const Bytes none;
@@ -37,16 +48,26 @@ void UnstoredInodes::add(Ino ino, MetaTxn create) {
   ++size_;
 }
 
+UnstoredInodes::Inodes::iterator UnstoredInodes::made(Ino ino) {
+  const auto found = unstored_.find(ino);
+  return found == unstored_.end() || found->second.creates ? found : unstored_.end();
+}
+
+UnstoredInodes::Inodes::const_iterator UnstoredInodes::made(Ino ino) const {
+  const auto found = unstored_.find(ino);
+  return found == unstored_.end() || found->second.creates ? found : unstored_.end();
+}
+
 bool UnstoredInodes::edit(Ino ino, const std::function<bool(MetaTxn&)>& edit) {
   if (size_ == 0) return false;
   const Lock lock(mutex_);
-  const auto found = unstored_.find(ino);
-  return found != unstored_.end() && !found->second.was_sent && edit(found->second.create);
+  const auto found = made(ino);
+  return found != unstored_.end() && !found->second.was_sent && edit(found->second.step);
 }
 
 bool UnstoredInodes::forget(Ino ino) {
   const Lock lock(mutex_);
-  const auto found = unstored_.find(ino);
+  const auto found = made(ino);
   if (found == unstored_.end() || found->second.is_in_flight) return false;
   const bool was_sent = found->second.was_sent;
   if (found->second.has_failed) --failed_;
@@ -57,7 +78,7 @@ bool UnstoredInodes::forget(Ino ino) {
 
 bool UnstoredInodes::lose(Ino ino) {
   const Lock lock(mutex_);
-  const auto found = unstored_.find(ino);
+  const auto found = made(ino);
   if (found == unstored_.end()) return false;
   auto& its = found->second;
   its.is_lost = true;
@@ -68,22 +89,73 @@ bool UnstoredInodes::lose(Ino ino) {
 bool UnstoredInodes::is_unsent(Ino ino) const {
   if (size_ == 0) return false;
   const Lock lock(mutex_);
-  const auto found = unstored_.find(ino);
+  const auto found = made(ino);
   return found != unstored_.end() && !found->second.was_sent && !found->second.is_lost;
 }
 
 bool UnstoredInodes::is_unstored(Ino ino) const {
   if (size_ == 0) return false;
   const Lock lock(mutex_);
-  const auto found = unstored_.find(ino);
+  const auto found = made(ino);
   return found != unstored_.end() && !found->second.is_in_flight && !found->second.is_lost;
+}
+
+// ---- ctimes
+
+bool UnstoredInodes::add_ctime(Ino ino, Ino directory, TimeSpec ctime) {
+  const Lock lock(mutex_);
+  if (unstored_.contains(ino)) return false;
+  const auto found = ctimes_.find(ino);
+  if (found == ctimes_.end() && ctimes_.size() >= most_ctimes) return false;
+  if (found == ctimes_.end()) ++size_;
+  ctimes_.insert_or_assign(ino, Ctime{directory, ctime});
+  return true;
+}
+
+void UnstoredInodes::forget_ctime(Ino ino) {
+  if (size_ == 0) return;
+  const Lock lock(mutex_);
+  if (ctimes_.erase(ino) != 0) --size_;
+}
+
+template <class Which>
+std::vector<Ino> UnstoredInodes::ctimes_of(const Which& which) {
+  std::vector<Ino> inodes;
+  if (size_ == 0) return inodes;
+  const Lock lock(mutex_);
+  for (auto& [ino, kept] : ctimes_) {
+    if (which(kept)) inodes.push_back(ino);
+  }
+  return inodes;
+}
+
+void UnstoredInodes::send_old_ctimes() {
+  auto left = most_sent_at_once;
+  const auto old =
+      ctimes_of([&left](Ctime& kept) { return ++kept.looks > looks_before_sent && left > 0 && left-- > 0; });
+  for (const Ino ino : old) when_stored(ino, [](const Stored&) {});
+}
+
+void UnstoredInodes::store_ctimes(std::optional<Ino> directory) {
+  StepsInFlight steps;
+  for (const Ino ino : ctimes_of([&](const Ctime& kept) { return !directory || kept.directory == *directory; })) {
+    when_stored(ino, [done = steps.next()](const Stored&) mutable { done({}); });
+  }
+  static_cast<void>(steps.wait());
 }
 
 // ---- storing them
 
+UnstoredInodes::Inodes::iterator UnstoredInodes::begin_to_store(Ino ino) {
+  const auto kept = ctimes_.extract(ino);
+  if (kept.empty()) return unstored_.find(ino);
+  Unstored changed{.step = txn::set_ctime(ino, kept.mapped().ctime), .creates = false};
+  return unstored_.emplace(ino, std::move(changed)).first;
+}
+
 void UnstoredInodes::when_stored(Ino ino, StoredDone done) {
   Lock lock(mutex_);
-  const auto found = unstored_.find(ino);
+  const auto found = begin_to_store(ino);
   if (found == unstored_.end()) {
     lock.unlock();
     return done(0);
@@ -96,10 +168,11 @@ void UnstoredInodes::when_stored(Ino ino, StoredDone done) {
   its.waiting.push_back(std::move(done));
   if (std::exchange(its.is_in_flight, true)) return;
   its.was_sent = true;
-  MetaTxn create = its.create;
+  MetaTxn step = its.step;
+  const bool creates = its.creates;
   in_flight_.enter();
   lock.unlock();
-  send(ino, std::move(create));
+  creates ? send(ino, std::move(step)) : send_ctime(ino, std::move(step));
 }
 
 void UnstoredInodes::when_stored(std::span<const Ino> inodes, DataDone done) {
@@ -124,7 +197,14 @@ void UnstoredInodes::when_stored(std::span<const Ino> inodes, DataDone done) {
     }
     all->done(std::move(result));
   };
-  for (const Ino ino : inodes) when_stored(ino, one_less);
+  for (const Ino ino : inodes) {
+    bool is_made = false;
+    {
+      const Lock lock(mutex_);
+      is_made = made(ino) != unstored_.end();
+    }
+    is_made ? when_stored(ino, one_less) : one_less(0);
+  }
   one_less(0);
 }
 
@@ -143,6 +223,17 @@ void UnstoredInodes::send(Ino ino, MetaTxn create) {
     if (error.code == ErrorCode::timed_out && error.outcome == Outcome::unknown) return send(ino, std::move(create));
     // It may have been applied by an earlier run whatever this answer says, "no space" included.
     read_back(ino, std::move(create), std::move(error));
+  });
+}
+
+/// Whatever comes of it, what waits for it goes on.
+void UnstoredInodes::send_ctime(Ino ino, MetaTxn step) {
+  MetaTxn sent = step;
+  store_->apply_async(std::move(sent), [this, ino, step = std::move(step)](const Result<Applied>& applied) mutable {
+    const bool is_time_out = !applied && applied.error().code == ErrorCode::timed_out;
+    if (is_time_out) return send_ctime(ino, std::move(step));
+    if (!applied) log::debug(step.object + ": " + step.step + ": not done: " + applied.error().context);
+    answered(ino, applied ? applied->version : 0);
   });
 }
 
@@ -197,11 +288,13 @@ std::optional<Ino> UnstoredInodes::unstored_of(std::string_view object) const {
   if (size_ == 0) return std::nullopt;
   const auto name = format::parse_object_name(object);
   if (!name) return std::nullopt;
-  Ino ino;
-  if (const auto* inode = std::get_if<format::InodeName>(&*name)) ino = inode->ino;
-  if (const auto* data = std::get_if<format::DataName>(&*name)) ino = data->ino;
   const Lock lock(mutex_);
-  return unstored_.contains(ino) ? std::optional(ino) : std::nullopt;
+  if (const auto* inode = std::get_if<format::InodeName>(&*name)) {
+    const bool is_there = unstored_.contains(inode->ino) || ctimes_.contains(inode->ino);
+    return is_there ? std::optional(inode->ino) : std::nullopt;
+  }
+  const auto* data = std::get_if<format::DataName>(&*name);
+  return data != nullptr && made(data->ino) != unstored_.end() ? std::optional(data->ino) : std::nullopt;
 }
 
 template <class T, class Done, class Call>

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Inodes that were made and answered for before the store has them (docs/NAMES.md section 5). All that an instance sends
-// to its store passes by here: a step on such an inode, a read of it, and bytes written to its data objects wait until it
-// is stored. So nobody else need know of them. Reads and removals of data do not wait: there is none.
+// Inodes that were made and answered for before the store has them, and ctimes of inodes that were moved (docs/NAMES.md
+// section 5). All that an instance sends to its store passes by here: a step on such an inode, a read of it, and bytes
+// written to the data objects of a new one wait until it is stored. So nobody else need know of them. Reads and removals
+// of data do not wait: there is none.
 //
-// Any thread; only `store` blocks. Completions are the store's (lccfs/object_store.h).
+// Any thread; only `store` and `store_ctimes` block. Completions are the store's (lccfs/object_store.h).
 #pragma once
 
 #include <atomic>
@@ -40,10 +41,20 @@ class UnstoredInodes final : public ObjectStore {
   bool forget(Ino ino) EXCLUDES(mutex_);
   /// The same of one whose name is lost: who needs it is told so.
   bool lose(Ino ino) EXCLUDES(mutex_);
+  /// Keeps a ctime of an inode that was moved in that directory: it is stored when somebody needs the inode, or soon.
+  /// false: it is not kept; there are too many, or a step on the inode is on its way.
+  bool add_ctime(Ino ino, Ino directory, TimeSpec ctime) EXCLUDES(mutex_);
+  /// The inode is gone.
+  void forget_ctime(Ino ino) EXCLUDES(mutex_);
+  /// Sends those that were there at so many looks before. To be called each second; does not wait.
+  void send_old_ctimes() EXCLUDES(mutex_);
+  /// Stores those of inodes that were moved in that directory; of all. What cannot be stored stays as it was.
+  void store_ctimes(std::optional<Ino> directory) EXCLUDES(mutex_);
   /// Whether its step was never sent; or was, and has failed.
   bool is_unsent(Ino ino) const EXCLUDES(mutex_);
   bool is_unstored(Ino ino) const EXCLUDES(mutex_);
-  /// The store has all of these inodes, or an error says why not: the next that needs one tries again.
+  /// The store has all of these inodes, or an error says why not: the next that needs one tries again. Ctimes may come
+  /// later.
   void when_stored(std::span<const Ino> inodes, DataDone done) EXCLUDES(mutex_);
   /// The version that the step has left. 0: not known, or there is none to send. An error of `definite` outcome: the
   /// store does not have the inode.
@@ -95,7 +106,8 @@ class UnstoredInodes final : public ObjectStore {
   using Stored = Result<std::uint64_t>;  // the version
   using StoredDone = std::move_only_function<void(const Stored&)>;
   struct Unstored {
-    MetaTxn create;
+    MetaTxn step;
+    bool creates = true;    // else it sets the ctime
     bool was_sent = false;  // an earlier run of it may be under way for ever
     bool is_in_flight = false;
     bool has_failed = false;
@@ -103,21 +115,37 @@ class UnstoredInodes final : public ObjectStore {
     std::vector<StoredDone> waiting = {};
   };
 
+  struct Ctime {
+    Ino directory;
+    TimeSpec ctime;
+    unsigned looks = 0;
+  };
+  using Inodes = std::map<Ino, Unstored>;
+
   /// Of an object that belongs to one of these. nullopt: it need not wait.
   std::optional<Ino> unstored_of(std::string_view object) const EXCLUDES(mutex_);
   void when_stored(Ino ino, StoredDone done) EXCLUDES(mutex_);
+  /// One that is made; `end`: there is none.
+  Inodes::iterator made(Ino ino) REQUIRES(mutex_);
+  Inodes::const_iterator made(Ino ino) const REQUIRES(mutex_);
+  /// A ctime that was kept is a step from now on. `end`: there is none.
+  Inodes::iterator begin_to_store(Ino ino) REQUIRES(mutex_);
+  template <class Which>
+  std::vector<Ino> ctimes_of(const Which& which) EXCLUDES(mutex_);
   /// Calls `call` once the inode is stored; else `done` with the error.
   template <class T, class Done, class Call>
   void after(Ino ino, Done done, Call call);
   void send(Ino ino, MetaTxn create);
+  void send_ctime(Ino ino, MetaTxn step);
   void read_back(Ino ino, MetaTxn create, Error error);
   void answered(Ino ino, const Stored& stored) EXCLUDES(mutex_);
   std::vector<StoredDone> next_waiting(Ino ino, const Stored& stored) EXCLUDES(mutex_);
 
   std::shared_ptr<ObjectStore> store_;
   mutable Mutex mutex_;  // held during no call but an edit
-  std::map<Ino, Unstored> unstored_ GUARDED_BY(mutex_);
-  std::atomic<std::size_t> size_ = 0;    // most calls find none
+  Inodes unstored_ GUARDED_BY(mutex_);
+  std::map<Ino, Ctime> ctimes_ GUARDED_BY(mutex_);
+  std::atomic<std::size_t> size_ = 0;    // of both: most calls find none
   std::atomic<std::size_t> failed_ = 0;  // of these
   InFlight in_flight_;
 };

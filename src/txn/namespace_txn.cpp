@@ -11,6 +11,17 @@ using format::StateRecord;
 
 namespace {
 
+/// What of an object it changes: an xattr or a key, with its name.
+std::pair<bool, std::string> place_of(const Mutation& change) {
+  return std::visit(
+      [](const auto& its) -> std::pair<bool, std::string> {
+        if constexpr (requires { its.key; }) return {true, its.key};
+        if constexpr (requires { its.name; }) return {false, its.name};
+        return {};
+      },
+      change);
+}
+
 void touch_directory(MetaTxn& txn, TimeSpec now) { add(txn, set(xattr::mtime, now), set(xattr::ctime, now)); }
 
 void guard_entry(MetaTxn& txn, const Name& name, const Entry& entry) {
@@ -71,6 +82,17 @@ void change_new_inode(MetaTxn& create, const AttributeChange& change) {
   if (change.atime) replace(set(xattr::atime, *change.atime));
   if (change.mtime) replace(set(xattr::mtime, *change.mtime));
   replace(set(xattr::ctime, change.ctime));
+}
+
+/// The step changes xattrs and keys only.
+void include(MetaTxn& create, const MetaTxn& step) {
+  for (const auto& change : step.mutations) {
+    const auto place = place_of(change);
+    std::erase_if(create.mutations, [&place](const Mutation& present) { return place_of(present) == place; });
+    const bool removes =
+        std::holds_alternative<mutation::RemoveXattr>(change) || std::holds_alternative<mutation::RemoveKey>(change);
+    if (!removes) create.mutations.push_back(change);
+  }
 }
 
 MetaTxn remove_new_inode(Ino ino, std::uint64_t version) {

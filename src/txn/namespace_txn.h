@@ -58,6 +58,8 @@ struct AttributeChange {
   TimeSpec ctime;
 };
 void change_new_inode(MetaTxn& create, const AttributeChange& change);
+/// The same with what a later step on that inode changes.
+void include(MetaTxn& create, const MetaTxn& step);
 /// Removes an inode that never had a name, as it was made. May be done twice: not_found is done.
 MetaTxn remove_new_inode(Ino ino, std::uint64_t version);
 

@@ -10,6 +10,7 @@
 #include "support/collecting.h"
 #include "support/fake_clock.h"
 #include "support/file_calls.h"
+#include "support/lock_calls.h"
 #include "support/namespace_calls.h"
 #include "support/test_volume.h"
 
@@ -436,4 +437,213 @@ TEST_CASE("a temporary file that is removed before it is stored costs its share 
   const auto stored = inode_object_of(m.volume.cluster(), m.d);
   CHECK(std::ranges::none_of(stored->keys, [](const auto& key) { return key.first.starts_with("d/"); }));
   CHECK(problems(m.volume.cluster()).empty());
+}
+
+// ---- files that are closed before they are stored
+
+namespace {
+
+std::vector<std::string> steps_on(const Maker& m, Ino ino) {
+  std::vector<std::string> steps;
+  for (const auto& line : m.holder.client->trace()) {
+    if (line.ends_with(format::inode_object(ino))) steps.push_back(line.substr(0, line.find(" Inode")));
+  }
+  return steps;
+}
+
+}  // namespace
+
+TEST_CASE("a file that is closed and empty when it is stored is made by one step, without a lease") {
+  Maker m;
+  const auto made = need(m.fs().create({}, m.d, "a", 0644, O_RDWR | O_CREAT));
+  const Ino file = made.entry.attributes.ino;
+  need(m.fs().flush(made.open.handle));
+  m.fs().release(made.open.handle);
+  need(m.fs().set_attributes({}, file, with_times(1000)));
+  need(m.fs().sync_directory(m.d));
+  CHECK_FALSE(inode_object_of(m.volume.cluster(), file)->xattrs.contains(format::xattr::lease));
+  CHECK(need(m.fs().get_attributes(file)).attributes.mtime == TimeSpec{1000, 0});
+  m.let_it_be_stored();
+  CHECK(steps_on(m, file) == std::vector<std::string>{"create inode"});
+  CHECK(need(m.other().lookup(m.d, "a")).attributes.mtime == TimeSpec{1000, 0});
+  const auto opened = need(m.other().open({}, file, O_WRONLY));
+  need(write_at(m.other(), opened.handle, 0, "theirs"));
+  m.other().release(opened.handle);
+  CHECK(problems(m.volume.cluster()).empty());
+}
+
+TEST_CASE("so many files can be made and closed without waiting for the store") {
+  Maker m;
+  const auto most = new_files_behind().idle_leases;
+  for (unsigned i = 0; i < most / 2; ++i) {
+    const auto made = need(m.fs().create({}, m.d, std::to_string(i), 0644, O_RDWR | O_CREAT));
+    need(m.fs().flush(made.open.handle));
+    m.fs().release(made.open.handle);
+  }
+  need(m.fs().sync_directory(m.d));
+  const auto trace = m.store().trace();
+  CHECK(std::ranges::none_of(trace, [](const auto& step) { return step.starts_with("release lease"); }));
+}
+
+TEST_CASE("a file that is open for writing, or has bytes to be stored, is stored with its lease") {
+  Maker m;
+  const auto made = need(m.fs().create({}, m.d, "a", 0644, O_RDWR | O_CREAT));
+  const Ino file = made.entry.attributes.ino;
+  const bool has_bytes = GENERATE(false, true);
+  if (has_bytes) {
+    need(write_at(m.fs(), made.open.handle, 0, "bytes"));
+    m.fs().release(made.open.handle);
+  }
+  need(m.fs().sync_directory(m.d));
+  CHECK(inode_object_of(m.volume.cluster(), file)->xattrs.contains(format::xattr::lease));
+}
+
+TEST_CASE("a new file that was closed can be written again before and after it is stored") {
+  Maker m;
+  const auto made = need(m.fs().create({}, m.d, "a", 0644, O_RDWR | O_CREAT));
+  const Ino file = made.entry.attributes.ino;
+  m.fs().release(made.open.handle);
+  if (GENERATE(false, true)) need(m.fs().sync_directory(m.d));
+  const auto again = need(m.fs().open({}, file, O_RDWR));
+  need(write_at(m.fs(), again.handle, 0, "bytes"));
+  m.fs().release(again.handle);
+  CHECK(need(m.other().lookup(m.d, "a")).attributes.size_bytes == 5);
+  CHECK(need(m.fs().lookup(m.d, "a")).attributes.size_bytes == 5);
+}
+
+// ---- moved files
+
+namespace {
+
+/// A file that is stored, and then moved.
+struct Moved : Maker {
+  Ino file = unpack("a");
+  TimeSpec time;
+
+  Moved() {
+    volume.clock().advance(seconds(6));
+    fs().tick();
+    need(fs().sync_directory(d));
+    release(file);
+    need(fs().lookup(d, "a"));  // Super is read anew
+    volume.clock().advance(seconds(1));
+    store().reset_record();
+    time = volume.clock().wall_time();
+    need(fs().rename(d, "a", d, "b", RenameMode::replace));
+  }
+  std::ptrdiff_t times_set() {
+    const auto trace = store().trace();
+    return std::ranges::count(trace, step_on("set ctime", file));
+  }
+  TimeSpec seen_by(FileSystem& fs) { return need(fs.get_attributes(file)).attributes.ctime; }
+};
+
+}  // namespace
+
+TEST_CASE("the ctime of a file that was moved is stored some seconds later, and known until then") {
+  Moved m;
+  CHECK(m.seen_by(m.fs()) == m.time);
+  need(m.fs().sync_directory(m.d));
+  for (unsigned i = 0; i < 5; ++i) m.fs().tick();
+  CHECK(m.times_set() == 0);
+  m.fs().tick();
+  need(m.fs().unmount());
+  CHECK(m.times_set() == 1);
+  CHECK(m.seen_by(m.other()) == m.time);
+}
+
+TEST_CASE("of many moves of a file one ctime is stored") {
+  Moved m;
+  for (unsigned i = 0; i < 10; ++i) {
+    m.volume.clock().advance(std::chrono::milliseconds(10));
+    need(m.fs().rename(m.d, "b", m.d, "c", RenameMode::replace));
+    need(m.fs().rename(m.d, "c", m.d, "b", RenameMode::replace));
+  }
+  need(m.fs().unmount());
+  CHECK(m.times_set() == 1);
+  CHECK(m.seen_by(m.other()) == m.volume.clock().wall_time());
+}
+
+TEST_CASE("a ctime is stored before another client finds the new name, and at fsync of the file") {
+  Moved m;
+  SECTION("it looks the name up") { CHECK(need(m.other().lookup(m.d, "b")).attributes.ctime == m.time); }
+  SECTION("the file is synced") {
+    const auto opened = need(m.fs().open({}, m.file, O_RDWR));
+    need(m.fs().fsync(opened.handle, false));
+    m.fs().release(opened.handle);
+  }
+  CHECK(m.times_set() == 1);
+  CHECK(m.seen_by(m.other()) == m.time);
+}
+
+TEST_CASE("the ctime of a file that is removed after it was moved is never stored") {
+  Moved m;
+  need(m.fs().unlink(m.d, "b"));
+  need(m.fs().unmount());
+  CHECK(m.times_set() == 0);
+}
+
+TEST_CASE("a change of a file that was moved comes after that ctime") {
+  Moved m;
+  m.volume.clock().advance(seconds(1));
+  need(m.fs().set_attributes({}, m.file, with_mode(0600)));
+  CHECK(steps_on(m, m.file).front() == "set ctime");
+  need(m.fs().unmount());
+  CHECK(m.times_set() == 1);
+  CHECK(m.seen_by(m.other()) == m.volume.clock().wall_time());
+}
+
+// ---- what memory knows, the thread that receives requests may answer
+
+TEST_CASE("what memory knows of a name is answered at once, and of others nothing is") {
+  Maker m;
+  const auto file = m.unpack("a");
+  const auto known = m.fs().known_entry(m.d, "a");
+  REQUIRE(known.has_value());
+  CHECK(need(*known).attributes.ino == file);
+  const auto missing = m.fs().known_entry(m.d, "b");
+  REQUIRE(missing.has_value());
+  CHECK(missing->error().code == ErrorCode::not_found);
+  CHECK(m.fs().known_attributes(file)->attributes.size_bytes == 5);
+  CHECK(m.fs().known_attributes(m.d).has_value());
+  CHECK_FALSE(m.fs().known_entry(m.d, ".").has_value());
+  CHECK_FALSE(m.fs().known_entry(m.d, "..").has_value());
+  CHECK_FALSE(m.fs().known_entry(m.d, std::string(256, 'x')).has_value());
+  CHECK(m.store().counts().queries == 0);
+  need(m.other().lookup(m.d, "a"));
+  CHECK_FALSE(m.fs().known_entry(m.d, "a").has_value());
+  CHECK_FALSE(m.fs().known_entry(m.d, "b").has_value());
+  CHECK_FALSE(m.fs().known_attributes(file).has_value());
+}
+
+TEST_CASE("a file that was written elsewhere in between is not known at once") {
+  Maker m;
+  const auto file = m.unpack("a");
+  const auto linked = need(m.fs().link(file, m.e, "b")).attributes;
+  CHECK(linked.nlink == 2);
+  CHECK_FALSE(m.fs().known_attributes(file).has_value());
+  CHECK_FALSE(m.fs().known_entry(m.d, "a").has_value());
+}
+
+TEST_CASE("a close that has nothing to do is answered at once") {
+  Maker m;
+  const auto made = need(m.fs().create({}, m.d, "a", 0644, O_RDWR | O_CREAT));
+  const auto handle = made.open.handle;
+  need(write_at(m.fs(), handle, 0, "bytes"));
+  CHECK(m.fs().known_flush(handle).has_value());
+  const auto reader = need(m.fs().open({}, made.entry.attributes.ino, O_RDONLY));
+  CHECK(m.fs().known_flush(reader.handle).has_value());
+  SECTION("not where locks may have to be dropped") {
+    need(set_lock(m.fs(), exclusive(handle, 1, 0, 10)));
+    CHECK_FALSE(m.fs().known_flush(handle).has_value());
+    CHECK_FALSE(m.fs().known_flush(reader.handle).has_value());
+  }
+  SECTION("not where the file is used elsewhere: it is stored first") {
+    need(m.fs().sync_directory(m.d));
+    const auto theirs = need(m.other().open({}, made.entry.attributes.ino, O_RDONLY));
+    need(write_at(m.fs(), handle, 0, "again"));
+    CHECK_FALSE(m.fs().known_flush(handle).has_value());
+    m.other().release(theirs.handle);
+  }
+  CHECK_FALSE(m.fs().known_flush(HandleId{12345}).has_value());
 }

@@ -2,9 +2,12 @@
 // Inodes that are kept until somebody needs them in the store.
 #include "instance/unstored_inodes.h"
 
+#include <algorithm>
+
 #include "base/completions.h"
 #include "support/catch.h"
 #include "support/instances.h"
+#include "txn/attribute_txn.h"
 #include "txn/namespace_txn.h"
 
 namespace lccfs {
@@ -104,6 +107,61 @@ TEST_CASE("an inode whose step was run twice, or lost its answer, is stored") {
   k.client->set_hook(once_on("create inode", {kind}));
   need(k.inodes.store(ino));
   CHECK(k.is_stored());
+}
+
+TEST_CASE("a ctime that is kept is stored before the inode is read or changed") {
+  Kept k;
+  need(k.inodes.store(ino));
+  REQUIRE(k.inodes.add_ctime(ino, Ino{1}, TimeSpec{5, 0}));
+  k.client->reset_record();
+  const auto stored_ctime = [&] {
+    const auto found = need(k.inodes.query({.object = object, .xattrs = true, .ranges = {}, .keys = {}}));
+    return need(format::decode<format::TimeRecord>(found.xattrs.at(format::xattr::ctime))).time;
+  };
+  need(k.inodes.query({.object = format::super_object, .ranges = {}, .keys = {}}));
+  CHECK(std::ranges::count(k.client->trace(), "set ctime " + object) == 0);
+  CHECK(stored_ctime() == TimeSpec{5, 0});
+  REQUIRE(k.inodes.add_ctime(ino, Ino{1}, TimeSpec{6, 0}));
+  need(k.inodes.apply(txn::set_ctime(ino, TimeSpec{7, 0})));
+  CHECK(stored_ctime() == TimeSpec{7, 0});
+}
+
+TEST_CASE("a ctime that cannot be stored keeps nothing waiting, and is lost") {
+  Kept k;
+  need(k.inodes.store(ino));
+  REQUIRE(k.inodes.add_ctime(ino, Ino{1}, TimeSpec{5, 0}));
+  k.client->set_hook(once_on("set ctime", {Fault::Kind::fail, ErrorCode::io}));
+  need(k.inodes.query({.object = object, .ranges = {}, .keys = {}}));
+  CHECK_FALSE(k.inodes.is_failing());
+  k.client->reset_record();
+  k.inodes.store_ctimes(std::nullopt);
+  CHECK(k.client->trace().empty());
+}
+
+TEST_CASE("a ctime whose step is on its way, or of an inode that is not stored, is not kept") {
+  Kept k;
+  CHECK_FALSE(k.inodes.add_ctime(ino, Ino{1}, TimeSpec{5, 0}));
+  need(k.inodes.store(ino));
+  REQUIRE(k.inodes.add_ctime(ino, Ino{1}, TimeSpec{5, 0}));
+  k.client->set_hook([](const StepInfo&) { return Fault{Fault::Kind::hold}; });
+  auto [answer, done] = promised<Result<MetaSnapshot>>();
+  k.inodes.query_async({.object = object, .ranges = {}, .keys = {}}, std::move(done));
+  REQUIRE(k.client->wait_for_held(1));
+  CHECK_FALSE(k.inodes.add_ctime(ino, Ino{1}, TimeSpec{6, 0}));
+  k.client->set_hook(nullptr);
+  k.client->release_all();
+  need(answer.get());
+}
+
+TEST_CASE("the ctimes of one directory are stored apart from others") {
+  Kept k;
+  need(k.inodes.store(ino));
+  REQUIRE(k.inodes.add_ctime(ino, Ino{2}, TimeSpec{5, 0}));
+  k.client->reset_record();
+  k.inodes.store_ctimes(Ino{1});
+  CHECK(k.client->trace().empty());
+  k.inodes.store_ctimes(Ino{2});
+  CHECK(k.client->trace().size() == 1);
 }
 
 }  // namespace lccfs
