@@ -112,14 +112,11 @@ Result<MetaTxn> FileNode::release_step() {
   LCCFS_CHECK(clean_tail());
   const Lock lock(mutex);
   covered_size_bytes = view.size_bytes;
-  // One that is not in the store yet has no version that could say as of when its bytes are right.
-  const bool needs_a_stamp = view.size_bytes != 0 && instance_.unstored().is_unsent(ino);
-  const bool stays_open = to_another_ && opener_key->begin_release();
-  released_as_.reset();
-  if (!view.taken && (stays_open || needs_a_stamp)) released_as_ = instance_.next_token();
   auto step = txn::release_lease(ino, instance_.id(), dirty_changes(true));
-  if (stays_open) return txn::with_opener(std::move(step), instance_.id(), released_as_);
-  return txn::with_taken(std::move(step), released_as_);
+  released_as_.reset();
+  if (!to_another_ || !opener_key->begin_release()) return step;
+  if (!view.taken) released_as_ = instance_.next_token();
+  return txn::with_opener(std::move(step), instance_.id(), released_as_);
 }
 
 void FileNode::add_opener(InstanceId opener) {

@@ -17,12 +17,12 @@ MetaTxn with(MetaTxn txn, const FileChanges& changes) {
   return txn;
 }
 
-}  // namespace
-
 MetaTxn with_taken(MetaTxn txn, const std::optional<Token>& taken) {
   if (taken) add(txn, set(xattr::taken, format::TakenRecord{*taken}));
   return txn;
 }
+
+}  // namespace
 
 MetaTxn take_lease(Ino ino, InstanceId me, std::uint64_t version, const std::optional<Token>& taken) {
   auto txn = make(ino, "take lease", guard::ObjectExists{}, guard::XattrAbsent{xattr::lease}, guard::VersionIs{version},

@@ -35,7 +35,6 @@ MetaTxn change_unleased_file(Ino ino, std::uint64_t version, const FileChanges& 
 MetaTxn add_opener(Ino ino, InstanceId opener, const std::optional<Token>& taken);
 /// The same beside a step of the lease's holder, which is its guard.
 MetaTxn with_opener(MetaTxn txn, InstanceId opener, const std::optional<Token>& taken);
-MetaTxn with_taken(MetaTxn txn, const std::optional<Token>& taken);
 /// That client has it open no more, or is expired.
 MetaTxn remove_opener(Ino ino, InstanceId opener);
 
