@@ -36,6 +36,7 @@ namespace lccfs {
 
 namespace {
 constexpr std::chrono::milliseconds answer_busy_within{500};
+constexpr std::chrono::seconds ctimes_awaited_for{1};
 /// How old the word of Super may be on which memory answers, and when it is asked again.
 constexpr std::chrono::seconds believed_for{5}, asked_again_after{2};
 /// A holder that has died keeps others waiting until it is fenced: so none holds what it does not use.
@@ -219,10 +220,11 @@ std::shared_ptr<DirectoryLeases::Release> DirectoryLeases::release(Ino directory
 /// which might wait for a step of ours that hangs.
 Result<> DirectoryLeases::release_now(Ino directory, Because because) {
   if (const auto mine = held.leave(directory)) {
-    instance_.unstored().store_ctimes(directory);
+    const auto ctimes = begin_to_store_ctimes(directory);
     LCCFS_CHECK(store_log(directory, because));
     LCCFS_CHECK(log.store_attributes_in(directory));
     LCCFS_TRY(const bool is_removed, store_removal(directory));
+    wait_some_time_for(*ctimes);
     LCCFS_CHECK(is_removed ? reclaim::end_removed_directory(instance_, directory, *mine)
                            : reclaim::end_directory_lease(instance_, directory, *mine));
     held.end(directory, *mine);
@@ -234,6 +236,30 @@ Result<> DirectoryLeases::release_now(Ino directory, Because because) {
   const auto tenure = now->directory_lease;
   if (!tenure || tenure->instance != instance_.id()) return {};
   return reclaim::end_directory_lease(instance_, directory, *tenure);
+}
+
+std::shared_ptr<DirectoryLeases::Ctimes> DirectoryLeases::begin_to_store_ctimes(Ino directory) {
+  const auto moved = instance_.unstored().ctimes_of(directory);
+  auto sent = std::make_shared<Ctimes>();
+  {
+    const Lock lock(sent->mutex);
+    sent->left = moved.size();
+  }
+  for (const Ino ino : moved) {
+    instance_.unstored().store_ctime(ino, [sent](const Result<>&) {
+      const Lock lock(sent->mutex);
+      --sent->left;
+      sent->changed.notify_all();
+    });
+  }
+  return sent;
+}
+
+/// One object that does not answer keeps nobody out of the directory.
+void DirectoryLeases::wait_some_time_for(Ctimes& sent) {
+  Lock lock(sent.mutex);
+  const auto are_stored = [&sent]() REQUIRES(sent.mutex) { return sent.left == 0; };
+  if (!are_stored()) instance_.clock().wait_for(sent.changed, lock, ctimes_awaited_for, are_stored);
 }
 
 /// As bytes that find no room when another client needs the lease (docs/DATA.md section 10), names are lost: nobody waits

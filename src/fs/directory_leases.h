@@ -77,6 +77,12 @@ class DirectoryLeases {
     bool finished = false;
     bool succeeded = false;
   };
+  /// Ctimes that are on their way.
+  struct Ctimes {
+    Mutex mutex;
+    std::condition_variable changed;
+    std::size_t left GUARDED_BY(mutex) = 0;
+  };
   /// As of when Super has shown this client's record live.
   struct Belief {
     std::atomic<std::chrono::nanoseconds> live_at{};
@@ -92,6 +98,8 @@ class DirectoryLeases {
   std::shared_ptr<Release> release(Ino directory, Because because) REQUIRES(mutex_);
   Result<> release_now(Ino directory, Because because);
   Result<> store_log(Ino directory, Because because);
+  std::shared_ptr<Ctimes> begin_to_store_ctimes(Ino directory);
+  void wait_some_time_for(Ctimes& sent);
   Result<bool> store_removal(Ino directory);
   void end(Ino directory, const Result<>& done) EXCLUDES(mutex_);
 

@@ -64,7 +64,10 @@ OpenReply Files::opened(const Inode& view, int flags) {
 
 OpenReply Files::open_new(const Inode& view, int flags) {
   auto reply = opened(view, flags);
-  reply.handle = open_files_.add(open_files_.node(view.ino), flags);
+  const auto node = open_files_.node(view.ino);
+  reply.handle = open_files_.add(node, flags);
+  const Lock lock(node->mutex);
+  node->is_being_made = false;
   return reply;
 }
 

@@ -69,12 +69,14 @@ void FileNode::born(Inode made) {
   kernel_.lease_taken(ino, {});
   take(std::move(made));
   lease_held = true;
+  is_being_made = true;
 }
 
 void FileNode::unborn() {
   const Lock lock(mutex);
   kernel_.lease_released(ino, {});
   lease_held = false;
+  is_being_made = false;
 }
 
 // ---- the lease

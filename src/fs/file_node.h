@@ -87,7 +87,8 @@ class FileNode final : public Lease {
   std::optional<std::chrono::nanoseconds> idle_since GUARDED_BY(mutex);      // its last writer has closed
   std::optional<std::chrono::nanoseconds> unstored_since GUARDED_BY(mutex);  // it could not be released
   bool release_is_posted GUARDED_BY(mutex) = false;
-  bool is_idle() const REQUIRES(mutex) { return lease_held && writers == 0; }
+  bool is_being_made GUARDED_BY(mutex) = false;  // who has made it is about to open it
+  bool is_idle() const REQUIRES(mutex) { return lease_held && writers == 0 && !is_being_made; }
 
   // -- announcements.h
   /// Under the lease: other clients that have it open, and when that was heard of each last: numbers that never come

@@ -178,6 +178,7 @@ class MountedVolume final : public FileSystem {
   void set_kernel_cache(KernelCache* cache) override { files_.set_kernel_cache(cache); }
 
   Result<> unmount() override {
+    names_.begin_to_store_ctimes();
     const auto names_stored = names_.store_names();
     names_.wait_for_background_steps();
     LCCFS_CHECK(files_.release_everything());

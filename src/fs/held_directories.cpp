@@ -374,6 +374,22 @@ void HeldDirectories::doubt(const txn::Name& name) {
   make_room();
 }
 
+std::optional<HeldDirectories::Listed> HeldDirectories::list(Ino ino, Token tenure, const std::string& after,
+                                                             std::size_t most) {
+  const Lock lock(mutex_);
+  auto* directory = held_in(ino, tenure);
+  if (directory == nullptr || !directory->is_known_whole || hidden_.contains(ino)) return std::nullopt;
+  use(*directory);
+  Listed listed;
+  auto name = directory->names.upper_bound(after);
+  for (; name != directory->names.end() && listed.entries.size() < most; ++name) {
+    if (name->second.in_doubt) return std::nullopt;
+    if (name->second.known) listed.entries.emplace_back(name->first, name->second.known->record);
+  }
+  listed.is_all = name == directory->names.end();
+  return listed;
+}
+
 std::optional<std::vector<HeldDirectories::Known>> HeldDirectories::find(std::initializer_list<const txn::Name*> names,
                                                                          Token tenure) {
   const Lock lock(mutex_);

@@ -136,6 +136,13 @@ class HeldDirectories {
   /// Of these names, what was logged up to that number is stored, and left the directory at that version (0: not known).
   void stored(Ino directory, Token tenure, std::span<const std::string> keys, std::uint64_t up_to,
               std::uint64_t version) EXCLUDES(mutex_);
+  /// The names with keys after `after`, in the order of keys; at least `most`, if there are so many.
+  struct Listed {
+    std::vector<std::pair<std::string, format::EntryRecord>> entries;
+    bool is_all = false;  // there are no more
+  };
+  /// nullopt: it is not held in that tenure, or not all of them are known.
+  std::optional<Listed> list(Ino directory, Token tenure, const std::string& after, std::size_t most) EXCLUDES(mutex_);
   /// Of names in one directory. nullopt: it is not held in that tenure, or not all of them are known.
   std::optional<std::vector<Known>> find(std::initializer_list<const txn::Name*> names, Token tenure) EXCLUDES(mutex_);
 

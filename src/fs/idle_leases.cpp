@@ -92,20 +92,16 @@ bool IdleLeases::may_finish(const FileNode& node) const {
   return node.is_idle() && !node.release_is_posted && node.buffer->is_empty() && !node.tail_is_dirty;
 }
 
-void IdleLeases::finish_new(std::span<const Ino> inodes, ThreadPool::Work done) {
-  std::vector<OpenFiles::Node> nodes;
+void IdleLeases::finish_new(std::span<const Ino> inodes) {
   for (const Ino ino : inodes) {
     auto node = files_.existing(ino);
-    if (node && may_finish(*node) && instance_.unstored().is_unsent(ino)) nodes.push_back(std::move(node));
-  }
-  if (nodes.empty()) return done();
-  releases_.post([this, nodes = std::move(nodes), done = std::move(done)]() mutable {
-    for (auto& node : nodes) {
-      if (may_finish(*node)) release(*node);
-      files_.let_go(std::move(node));
+    if (!node) continue;
+    if (instance_.unstored().is_unsent(ino) && node->gate.try_lock()) {
+      const AloneInGate alone(node->gate, std::adopt_lock);
+      if (may_finish(*node)) node->release_unsent();
     }
-    done();
-  });
+    files_.let_go(std::move(node));
+  }
 }
 
 /// What is buffered goes out before the gate is entered: an object that does not answer keeps no reader of the others

@@ -33,9 +33,9 @@ class IdleLeases {
   void begin_count() { kept_ = 0; }
   /// Begins to release it now, if it is idle. Any thread; nothing blocks.
   void release_soon(const OpenFiles::Node& node) { begin_release(node, instance_.clock().elapsed()); }
-  /// Of these inodes, which the store is about to get, those that are new files and closed: they are released before, so
-  /// that one step makes them as they are. Then `done`, by this thread or another. Nothing blocks.
-  void finish_new(std::span<const Ino> inodes, ThreadPool::Work done);
+  /// Of these inodes, which the store is about to get, those that are new files and closed are released, so that one step
+  /// makes them as they are. Nothing blocks: one that is in use keeps its lease.
+  void finish_new(std::span<const Ino> inodes);
   /// Releases all leases, whether idle or not, though bytes may be lost that cannot be stored. Blocks.
   Result<> release_all();
 

@@ -39,6 +39,13 @@ void IoGate::end_write(const ByteRange& range) {
 
 void IoGate::lock() { wait_for(Kind::alone); }
 
+bool IoGate::try_lock() {
+  const Lock lock(mutex_);
+  if (alone_ || reads_ != 0 || !writes_.empty() || !line_.empty()) return false;
+  alone_ = true;
+  return true;
+}
+
 void IoGate::wait_to_read() { wait_for(Kind::read); }
 
 void IoGate::wait_for(Kind kind) {

@@ -45,6 +45,8 @@ class IoGate {
   /// The same, by a thread that waits. Not from a completion of the store.
   void wait_to_read();
   void lock();
+  /// The same, if nobody is in the gate, nor in line. Never blocks.
+  bool try_lock();
   void unlock() { leave_alone(); }
 
  private:

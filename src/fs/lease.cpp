@@ -105,14 +105,18 @@ Result<> Lease::adopt(Inode inode, const objects::BytesStamp& unchanged_since, b
   return {};
 }
 
-/// As `released` is told.
-Result<std::optional<std::uint64_t>> Lease::end_in_store() {
-  LCCFS_TRY(auto step, release_step());
-  const bool is_unsent = instance_.unstored().edit(ino, [&step](MetaTxn& create) {
+/// Whether the step that creates the inode, and was not sent yet, does what this step would.
+bool Lease::is_part_of_creation(const MetaTxn& step) const {
+  return instance_.unstored().edit(ino, [&step](MetaTxn& create) {
     txn::include(create, step);
     return true;
   });
-  if (is_unsent) return 0;
+}
+
+/// As `released` is told.
+Result<std::optional<std::uint64_t>> Lease::end_in_store() {
+  LCCFS_TRY(auto step, release_step());
+  if (is_part_of_creation(step)) return 0;
   auto done = instance_.run_repeatable(std::move(step));
   if (done) return done->version;
   // A guard that failed, or an object that is gone: an earlier run did it, or the instance that took over fenced us
@@ -126,11 +130,23 @@ Result<> Lease::release() {
   const Lock one_step(step_mutex);
   if (!held()) return {};
   LCCFS_TRY(const auto version, end_in_store());
+  is_released(version);
+  return {};
+}
+
+void Lease::release_unsent() {
+  if (!step_mutex.try_lock()) return;
+  const Lock one_step(step_mutex, std::adopt_lock);
+  if (!held()) return;
+  const auto step = release_step();
+  if (step && is_part_of_creation(*step)) is_released(0);
+}
+
+void Lease::is_released(std::optional<std::uint64_t> version) {
   const Lock lock(mutex);
   lease_held = false;
   is_shared = false;
   released(version);
-  return {};
 }
 
 }  // namespace lccfs

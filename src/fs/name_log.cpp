@@ -154,15 +154,12 @@ void NameLog::send(std::vector<Batch> batches) {
       if (is_never_stored) batch.never_stored.insert(ino);
       return is_never_stored;
     });
-    finish_files_(named, [this, batch = std::move(batch), named]() mutable { send_inodes(std::move(batch), named); });
+    finish_files_(named);
+    instance_.when_stored(named, [this, batch = std::move(batch)](const Result<>& stored) mutable {
+      if (!stored) return answered(batch, std::unexpected(stored.error()));
+      send_item(std::move(batch));
+    });
   }
-}
-
-void NameLog::send_inodes(Batch batch, std::span<const Ino> named) {
-  instance_.when_stored(named, [this, batch = std::move(batch)](const Result<>& stored) mutable {
-    if (!stored) return answered(batch, std::unexpected(stored.error()));
-    send_item(std::move(batch));
-  });
 }
 
 void NameLog::send_item(Batch batch) {

@@ -20,7 +20,6 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "base/thread_pool.h"
 #include "fs/held_directories.h"
 #include "instance/instance.h"
 #include "txn/namespace_txn.h"
@@ -35,8 +34,8 @@ class NameLog {
   NameLog(const NameLog&) = delete;
   NameLog& operator=(const NameLog&) = delete;
 
-  /// Sees to new files before the store gets these inodes, and calls `done` then; must not block.
-  using FinishFiles = std::function<void(std::span<const Ino> inodes, ThreadPool::Work done)>;
+  /// Sees to new files before the store gets these inodes; must not block.
+  using FinishFiles = std::function<void(std::span<const Ino> inodes)>;
   /// Before anything is added.
   void finish_files_with(FinishFiles finish) { finish_files_ = std::move(finish); }
 
@@ -132,7 +131,6 @@ class NameLog {
   std::optional<Place> blocker_of(Ino ino, const Directory& directory) const REQUIRES(mutex_);
   void send(std::vector<Batch> batches) EXCLUDES(mutex_);
   /// Each does what comes before the step, and then the next of these.
-  void send_inodes(Batch batch, std::span<const Ino> named) EXCLUDES(mutex_);
   void send_item(Batch batch) EXCLUDES(mutex_);
   void send_counted(Batch batch) EXCLUDES(mutex_);
   void send_step(Batch batch, const std::optional<txn::SubdirectoryCount>& nsub) EXCLUDES(mutex_);
@@ -154,7 +152,7 @@ class NameLog {
 
   Instance& instance_;
   HeldDirectories& held_;
-  FinishFiles finish_files_ = [](std::span<const Ino>, ThreadPool::Work done) { done(); };
+  FinishFiles finish_files_ = [](std::span<const Ino>) {};
   mutable Mutex mutex_;
   std::condition_variable changed_;
   std::map<Ino, Directory> directories_ GUARDED_BY(mutex_);  // those with records

@@ -81,7 +81,22 @@ Result<bool> Namespace::insert_entry(const txn::Name& name, const format::EntryR
   return true;
 }
 
-/// Where others ask before they see the name, they ask for the ctime, too: it can wait.
+/// Who may come to know of an unshared inode asks for its directory first. A release that has looked for ctimes before
+/// this one was there does not wait for it.
+bool Namespace::keep_ctime(Ino moved, Ino directory, TimeSpec time) {
+  const auto tenure = leases_.held.tenure_of(directory);
+  if (!tenure || !metadata_.unshared(moved) || !instance_.unstored().add_ctime(moved, directory, time)) return false;
+  if (!leases_.held.is_held(directory, *tenure)) store_later({moved});
+  return true;
+}
+
+void Namespace::store_later(const std::vector<Ino>& moved) {
+  for (const Ino ino : moved) {
+    begin_background_step();
+    instance_.unstored().store_ctime(ino, [this](const Result<>&) { end_background_step(); });
+  }
+}
+
 void Namespace::change_ctime_later(Ino moved, Ino directory, TimeSpec time) {
   {
     Lock lock(background_mutex_);
@@ -94,7 +109,7 @@ void Namespace::change_ctime_later(Ino moved, Ino directory, TimeSpec time) {
     return true;
   });
   if (is_unstored) return;
-  if (leases_.held.writes_behind(directory) && instance_.unstored().add_ctime(moved, directory, time)) return;
+  if (keep_ctime(moved, directory, time)) return;
   apply_later(txn::set_ctime(moved, time));
 }
 

@@ -31,8 +31,7 @@ class Namespace {
         metadata_(instance, leases_),
         seals_(instance, metadata_, leases_) {
     files_.set_directory_handler([this](const format::Question& question) { return leases_.answer(question); });
-    leases_.log.finish_files_with(
-        [this](std::span<const Ino> inodes, ThreadPool::Work done) { files_.finish_new(inodes, std::move(done)); });
+    leases_.log.finish_files_with([this](std::span<const Ino> inodes) { files_.finish_new(inodes); });
     files_.set_stored_handler([this](const FileNode::Stored& stored) {
       metadata_.inodes.stored(stored.file, stored.attr_version, stored.is_known);
     });
@@ -79,13 +78,11 @@ class Namespace {
   /// names; all.
   Result<> sync_name_of(Ino ino);
   Result<> store_additions() { return leases_.log.store_additions(); }
-  Result<> store_names() {
-    instance_.unstored().store_ctimes(std::nullopt);
-    return leases_.log.store_all();
-  }
+  Result<> store_names() { return leases_.log.store_all(); }
+  void begin_to_store_ctimes() { store_later(instance_.unstored().ctimes_of(std::nullopt)); }
   void tick() {
     leases_.log.send_all();
-    instance_.unstored().send_old_ctimes();
+    store_later(instance_.unstored().old_ctimes());
     leases_.release_unused();
   }
   void forget(Ino ino);
@@ -140,6 +137,9 @@ class Namespace {
   /// The inode was moved within that directory: its ctime follows after the answer.
   void change_ctime_later(Ino moved, Ino directory, TimeSpec time);
 
+  bool keep_ctime(Ino moved, Ino directory, TimeSpec time);
+  /// Ctimes that were kept.
+  void store_later(const std::vector<Ino>& moved);
   /// A step that may be done twice, or not at all: the answer does not wait for it.
   void apply_later(MetaTxn txn);
   /// Lets its directory go, not at once, if the inode does not point there any more. Does not block.
@@ -157,6 +157,8 @@ class Namespace {
   Inode as_of_now(Inode read);
   void bring_up_to_date(std::map<Ino, Inode>& inodes);
   Result<std::optional<CreateReply>> open_existing(const Caller& caller, const txn::Name& name, int flags);
+  std::optional<ListingPage> page_from_memory(Ino directory, std::uint64_t cookie);
+  Result<std::optional<ListingPage>> list_held(Ino directory, std::uint64_t cookie);
   Result<ListingPage> read_page(Ino directory, std::uint64_t cookie, bool is_being_opened);
   /// What comes after `cookie`, as many as `how_many` takes of it.
   using HowMany = std::function<std::size_t(std::span<const DirectoryEntry>)>;

@@ -7,6 +7,9 @@
 //
 // An entry with a mark costs a read or two more: whether it has moved away (settle.h).
 //
+// Of a directory that is held here, and known whole, memory has the page (docs/NAMES.md section 4): 0 reads, or 1 for its
+// parent where others may move it.
+//
 // What a page shows is remembered: a lookup of a listed name has its two reads in flight at once (lookup.cpp).
 //
 // With attributes (readdirplus): one read more for each name, 32 in flight. The two reads of an entry are lookup's: the
@@ -28,6 +31,7 @@ namespace lccfs {
 namespace {
 
 constexpr std::uint32_t page_entries = 1024;
+constexpr std::size_t page_entries_in_memory = 4096;
 constexpr std::uint64_t self_cookie = 1;
 constexpr std::uint64_t parent_cookie = 2;
 
@@ -73,6 +77,12 @@ Result<> append_entries(ListingPage& page, Metadata& metadata, Ino directory, co
   return {};
 }
 
+/// They stand at the front of the first page.
+void put_dots(ListingPage& page, Ino directory, Ino parent) {
+  page.entries.insert(page.entries.begin(), {DirectoryEntry{".", directory, FileType::directory, self_cookie},
+                                             DirectoryEntry{"..", parent, FileType::directory, parent_cookie}});
+}
+
 /// The store may have stopped in the middle of names of equal hash: the last of them come with the next page, unless
 /// they are all there is.
 bool drop_last_group(std::vector<DirectoryEntry>& entries) {
@@ -107,8 +117,39 @@ Result<Ino> Namespace::parent_of(const Inode& directory, const KeyPage& further)
   return parent.value_or(directory.ino);
 }
 
-/// "." and ".." stand at the front of the first page.
+/// nullopt: memory does not know all of it.
+std::optional<ListingPage> Namespace::page_from_memory(Ino directory, std::uint64_t cookie) {
+  const auto sent = now();
+  const auto view = metadata_.held_directory(directory);
+  if (!view || view->sealed()) return std::nullopt;
+  const auto after = cookie == 0 ? std::string() : format::entry_cursor_key(cookie);
+  const auto listed = leases_.held.list(directory, *view->directory_lease, after, page_entries_in_memory);
+  if (!listed) return std::nullopt;
+  ListingPage page{.read = true, .sent = sent, .after = cookie, .entries = {}, .last = listed->is_all};
+  for (const auto& [key, record] : listed->entries) {
+    auto parsed = format::parse_entry_key(key);
+    if (!parsed) return std::nullopt;
+    page.entries.push_back({std::move(parsed->name), record.ino, record.type, parsed->hash});
+  }
+  const bool is_cut = !page.last && !drop_last_group(page.entries);
+  return is_cut ? std::nullopt : std::optional(std::move(page));
+}
+
+/// Who moves a directory points it to its new parent without its lease.
+Result<std::optional<ListingPage>> Namespace::list_held(Ino directory, std::uint64_t cookie) {
+  const bool from_start = cookie <= parent_cookie;
+  auto page = page_from_memory(directory, from_start ? 0 : cookie);
+  if (!page || !from_start) return page;
+  const auto unshared = metadata_.unshared(directory);
+  LCCFS_TRY(const auto parent, unshared && unshared->parent ? Result<std::optional<Ino>>(unshared->parent->parent)
+                                                            : reclaim::parent_of(instance_.reader(), directory));
+  put_dots(*page, directory, parent.value_or(directory));
+  return page;
+}
+
 Result<ListingPage> Namespace::read_page(Ino directory, std::uint64_t cookie, bool is_being_opened) {
+  LCCFS_TRY(auto held, list_held(directory, cookie));
+  if (held) return std::move(*held);
   const bool from_start = cookie <= parent_cookie;
   ListingPage page{.read = true, .sent = now(), .after = from_start ? 0 : cookie, .entries = {}, .last = false};
   std::string after = from_start ? std::string() : format::entry_cursor_key(cookie);
@@ -130,8 +171,7 @@ Result<ListingPage> Namespace::read_page(Ino directory, std::uint64_t cookie, bo
   page.last = !keys.more || keys.entries.empty();
   if (!from_start) return page;
   LCCFS_TRY(const Ino parent, parent_of(view, view.extra_ranges.back()));
-  page.entries.insert(page.entries.begin(), {DirectoryEntry{".", directory, FileType::directory, self_cookie},
-                                             DirectoryEntry{"..", parent, FileType::directory, parent_cookie}});
+  put_dots(page, directory, parent);
   return page;
 }
 

@@ -108,7 +108,9 @@ bool UnstoredInodes::add_ctime(Ino ino, Ino directory, TimeSpec ctime) {
   const auto found = ctimes_.find(ino);
   if (found == ctimes_.end() && ctimes_.size() >= most_ctimes) return false;
   if (found == ctimes_.end()) ++size_;
-  ctimes_.insert_or_assign(ino, Ctime{directory, ctime});
+  auto& kept = ctimes_[ino];  // however often it is moved, the first waits no longer
+  kept.directory = directory;
+  kept.ctime = ctime;
   return true;
 }
 
@@ -118,30 +120,32 @@ void UnstoredInodes::forget_ctime(Ino ino) {
   if (ctimes_.erase(ino) != 0) --size_;
 }
 
-template <class Which>
-std::vector<Ino> UnstoredInodes::ctimes_of(const Which& which) {
-  std::vector<Ino> inodes;
-  if (size_ == 0) return inodes;
+std::vector<Ino> UnstoredInodes::old_ctimes() {
+  std::vector<Ino> old;
+  if (size_ == 0) return old;
   const Lock lock(mutex_);
   for (auto& [ino, kept] : ctimes_) {
-    if (which(kept)) inodes.push_back(ino);
+    if (++kept.looks > looks_before_sent && old.size() < most_sent_at_once) old.push_back(ino);
+  }
+  return old;
+}
+
+std::vector<Ino> UnstoredInodes::ctimes_of(std::optional<Ino> directory) const {
+  std::vector<Ino> inodes;
+  if (size_ == 0) return inodes;
+  const auto is_wanted = [&directory](const auto& kept) { return !directory || kept.directory == *directory; };
+  const Lock lock(mutex_);
+  for (const auto& [ino, kept] : ctimes_) {
+    if (is_wanted(kept)) inodes.push_back(ino);
+  }
+  for (const auto& [ino, kept] : unstored_) {
+    if (!kept.creates && is_wanted(kept)) inodes.push_back(ino);
   }
   return inodes;
 }
 
-void UnstoredInodes::send_old_ctimes() {
-  auto left = most_sent_at_once;
-  const auto old =
-      ctimes_of([&left](Ctime& kept) { return ++kept.looks > looks_before_sent && left > 0 && left-- > 0; });
-  for (const Ino ino : old) when_stored(ino, [](const Stored&) {});
-}
-
-void UnstoredInodes::store_ctimes(std::optional<Ino> directory) {
-  StepsInFlight steps;
-  for (const Ino ino : ctimes_of([&](const Ctime& kept) { return !directory || kept.directory == *directory; })) {
-    when_stored(ino, [done = steps.next()](const Stored&) mutable { done({}); });
-  }
-  static_cast<void>(steps.wait());
+void UnstoredInodes::store_ctime(Ino ino, DataDone done) {
+  when_stored(ino, [done = std::move(done)](const Stored&) mutable { done({}); });
 }
 
 // ---- storing them
@@ -149,7 +153,8 @@ void UnstoredInodes::store_ctimes(std::optional<Ino> directory) {
 UnstoredInodes::Inodes::iterator UnstoredInodes::begin_to_store(Ino ino) {
   const auto kept = ctimes_.extract(ino);
   if (kept.empty()) return unstored_.find(ino);
-  Unstored changed{.step = txn::set_ctime(ino, kept.mapped().ctime), .creates = false};
+  const auto& [directory, ctime, looks] = kept.mapped();
+  Unstored changed{.step = txn::set_ctime(ino, ctime), .creates = false, .directory = directory};
   return unstored_.emplace(ino, std::move(changed)).first;
 }
 

@@ -5,7 +5,7 @@
 // written to the data objects of a new one wait until it is stored. So nobody else need know of them. Reads and removals
 // of data do not wait: there is none.
 //
-// Any thread; only `store` and `store_ctimes` block. Completions are the store's (lccfs/object_store.h).
+// Any thread; only `store` blocks. Completions are the store's (lccfs/object_store.h).
 #pragma once
 
 #include <atomic>
@@ -41,15 +41,17 @@ class UnstoredInodes final : public ObjectStore {
   bool forget(Ino ino) EXCLUDES(mutex_);
   /// The same of one whose name is lost: who needs it is told so.
   bool lose(Ino ino) EXCLUDES(mutex_);
-  /// Keeps a ctime of an inode that was moved in that directory: it is stored when somebody needs the inode, or soon.
-  /// false: it is not kept; there are too many, or a step on the inode is on its way.
+  /// Keeps a ctime of an inode that was moved in that directory, and that nobody else knows of: it is stored when somebody
+  /// needs the inode. false: it is not kept; there are too many, or a step on the inode is on its way.
   bool add_ctime(Ino ino, Ino directory, TimeSpec ctime) EXCLUDES(mutex_);
   /// The inode is gone.
   void forget_ctime(Ino ino) EXCLUDES(mutex_);
-  /// Sends those that were there at so many looks before. To be called each second; does not wait.
-  void send_old_ctimes() EXCLUDES(mutex_);
-  /// Stores those of inodes that were moved in that directory; of all. What cannot be stored stays as it was.
-  void store_ctimes(std::optional<Ino> directory) EXCLUDES(mutex_);
+  /// Inodes whose ctimes were there at so many looks before. To be called each second.
+  std::vector<Ino> old_ctimes() EXCLUDES(mutex_);
+  /// Those moved in that directory (nullopt: in any) whose ctimes are not stored yet, or on their way.
+  std::vector<Ino> ctimes_of(std::optional<Ino> directory) const EXCLUDES(mutex_);
+  /// `done` comes whether it could be stored or not.
+  void store_ctime(Ino ino, DataDone done) EXCLUDES(mutex_);
   /// Whether its step was never sent; or was, and has failed.
   bool is_unsent(Ino ino) const EXCLUDES(mutex_);
   bool is_unstored(Ino ino) const EXCLUDES(mutex_);
@@ -107,7 +109,8 @@ class UnstoredInodes final : public ObjectStore {
   using StoredDone = std::move_only_function<void(const Stored&)>;
   struct Unstored {
     MetaTxn step;
-    bool creates = true;    // else it sets the ctime
+    bool creates = true;  // else it sets the ctime of what was moved there:
+    Ino directory = {};
     bool was_sent = false;  // an earlier run of it may be under way for ever
     bool is_in_flight = false;
     bool has_failed = false;
@@ -130,8 +133,6 @@ class UnstoredInodes final : public ObjectStore {
   Inodes::const_iterator made(Ino ino) const REQUIRES(mutex_);
   /// A ctime that was kept is a step from now on. `end`: there is none.
   Inodes::iterator begin_to_store(Ino ino) REQUIRES(mutex_);
-  template <class Which>
-  std::vector<Ino> ctimes_of(const Which& which) EXCLUDES(mutex_);
   /// Calls `call` once the inode is stored; else `done` with the error.
   template <class T, class Done, class Call>
   void after(Ino ino, Done done, Call call);

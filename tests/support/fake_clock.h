@@ -2,6 +2,7 @@
 // A clock that stands still until somebody sleeps or the test moves it on. Any thread.
 #pragma once
 
+#include <functional>
 #include <mutex>
 
 #include "lccfs/clock.h"
@@ -15,10 +16,13 @@ class FakeClock : public Clock {
     return elapsed_;
   }
   TimeSpec wall_time() const override {
+    if (before_wall_time) before_wall_time();
     const auto since_start = elapsed();
     const auto seconds = std::chrono::floor<std::chrono::seconds>(since_start);
     return {start_seconds + seconds.count(), static_cast<std::uint32_t>((since_start - seconds).count())};
   }
+  /// Called by who asks for the time: a thread may stand still there. Set while no other thread is at work.
+  std::function<void()> before_wall_time;
   void sleep_for(std::chrono::nanoseconds duration) override { advance(duration); }
 
   void advance(std::chrono::nanoseconds duration) {

@@ -609,6 +609,57 @@ TEST_CASE("where others see a new name without asking, its ctime does not wait")
   CHECK(need(visitor.file_system->lookup(d, "b")).attributes.ctime == time);
 }
 
+TEST_CASE("the ctime of a file that others know does not wait, nor go back behind their changes") {
+  Moved m;
+  need(m.other().lookup(m.d, "b"));
+  for (const char* name : {"1", "2", "3", "4", "5"}) {
+    m.volume.clock().advance(seconds(2));
+    make_file(m.fs(), m.d, name);
+  }
+  need(m.fs().lookup(m.d, "b"));
+  m.store().reset_record();
+  need(m.fs().rename(m.d, "b", m.d, "c", RenameMode::replace));
+  for (unsigned i = 0; i < 10000 && m.times_set() == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  CHECK(m.times_set() == 1);
+}
+
+TEST_CASE("a ctime that does not get stored keeps no other client out of the directory") {
+  Moved m;
+  m.store().set_hook(once_on("set ctime", {Fault::Kind::hold}));
+  auto found = std::async(std::launch::async, [&m] { return m.other().lookup(m.d, "b"); });
+  REQUIRE(m.store().wait_for_held(1));
+  const auto is_found = [&found] { return found.wait_for(std::chrono::milliseconds(1)) == std::future_status::ready; };
+  for (unsigned i = 0; i < 3000 && !is_found(); ++i) m.volume.clock().advance(std::chrono::milliseconds(100));
+  CHECK(is_found());
+  m.store().set_hook(nullptr);
+  m.store().release_all();
+  need(found.get());
+}
+
+TEST_CASE("a file keeps its lease until who has made it has opened it, however long that takes") {
+  Maker m;
+  for (const char* name : {"1", "2", "3"}) m.unpack(name);
+  bool stood_still = false;
+  const auto leases = [&m] { return m.fs().counts().leases; };
+  m.volume.clock().before_wall_time = [&] {
+    if (stood_still || leases() != 4) return;  // it was not born yet
+    stood_still = true;
+    for (unsigned i = 0; i < 2; ++i) {
+      m.volume.clock().advance(seconds(6));
+      m.fs().tick();
+    }
+    for (unsigned i = 0; i < 10000 && leases() > 1; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    need(m.other().lookup(m.d, "1"));
+  };
+  const auto made = need(m.fs().create({}, m.d, "a", 0644, O_RDWR | O_CREAT));
+  m.volume.clock().before_wall_time = nullptr;
+  REQUIRE(stood_still);
+  need(write_at(m.fs(), made.open.handle, 0, "bytes"));
+  need(m.fs().fsync(made.open.handle, false));
+  CHECK(inode_object_of(m.volume.cluster(), made.entry.attributes.ino)->xattrs.contains(format::xattr::lease));
+  CHECK(need(m.other().lookup(m.d, "a")).attributes.size_bytes == 5);
+}
+
 // ---- what memory knows, the thread that receives requests may answer
 
 TEST_CASE("what memory knows of a name is answered at once, and of others nothing is") {

@@ -134,8 +134,7 @@ TEST_CASE("a ctime that cannot be stored keeps nothing waiting, and is lost") {
   need(k.inodes.query({.object = object, .ranges = {}, .keys = {}}));
   CHECK_FALSE(k.inodes.is_failing());
   k.client->reset_record();
-  k.inodes.store_ctimes(std::nullopt);
-  CHECK(k.client->trace().empty());
+  CHECK(k.inodes.ctimes_of(std::nullopt).empty());
 }
 
 TEST_CASE("a ctime whose step is on its way, or of an inode that is not stored, is not kept") {
@@ -148,20 +147,23 @@ TEST_CASE("a ctime whose step is on its way, or of an inode that is not stored, 
   k.inodes.query_async({.object = object, .ranges = {}, .keys = {}}, std::move(done));
   REQUIRE(k.client->wait_for_held(1));
   CHECK_FALSE(k.inodes.add_ctime(ino, Ino{1}, TimeSpec{6, 0}));
+  CHECK(k.inodes.ctimes_of(Ino{1}) == std::vector{ino});
+  CHECK(k.inodes.ctimes_of(Ino{2}).empty());
   k.client->set_hook(nullptr);
   k.client->release_all();
   need(answer.get());
 }
 
-TEST_CASE("the ctimes of one directory are stored apart from others") {
+TEST_CASE("a ctime is due after some looks, however often the inode is moved meanwhile") {
   Kept k;
   need(k.inodes.store(ino));
-  REQUIRE(k.inodes.add_ctime(ino, Ino{2}, TimeSpec{5, 0}));
-  k.client->reset_record();
-  k.inodes.store_ctimes(Ino{1});
-  CHECK(k.client->trace().empty());
-  k.inodes.store_ctimes(Ino{2});
-  CHECK(k.client->trace().size() == 1);
+  for (unsigned look = 0; look < 5; ++look) {
+    REQUIRE(k.inodes.add_ctime(ino, Ino{2}, TimeSpec{5 + look, 0}));
+    CHECK(k.inodes.old_ctimes().empty());
+  }
+  CHECK(k.inodes.old_ctimes() == std::vector{ino});
+  CHECK(k.inodes.ctimes_of(Ino{1}).empty());
+  CHECK(k.inodes.ctimes_of(Ino{2}) == std::vector{ino});
 }
 
 }  // namespace lccfs
