@@ -54,21 +54,27 @@ Result<Inode> Metadata::remember(const InodeCache::Ticket& ticket, Ino ino, Resu
   return read;
 }
 
+/// Nobody is kept from reading by a full store: of what is not stored, memory knows more than that read shows.
+Result<InodeCache::Ticket> Metadata::begin_read(Ino ino) {
+  auto ticket = inodes.begin(ino);
+  const auto stored = leases_.log.store(ino);
+  if (!stored && !is_out_of_space(stored.error())) return std::unexpected(stored.error());
+  if (!stored) ticket.changes = InodeCache::Ticket::keeps_nothing;
+  return ticket;
+}
+
 Result<Inode> Metadata::read(Ino ino, const InodeParts& parts) {
-  const auto ticket = inodes.begin(ino);
-  LCCFS_CHECK(leases_.log.store(ino));
+  LCCFS_TRY(const auto ticket, begin_read(ino));
   return remember(ticket, ino, read_inode(instance_, ino, parts));
 }
 
 /// What is answered after the ticket was taken makes it void.
 Metadata::ReadAhead Metadata::read_ahead(Ino ino) {
-  const auto ticket = inodes.begin(ino);
-  if (const auto stored = leases_.log.store(ino); !stored) {
-    auto [answer, done] = promised<Result<Inode>>();
-    done(std::unexpected(stored.error()));
-    return {ino, ticket, std::move(answer)};
-  }
-  return {ino, ticket, lccfs::read_ahead(instance_, ino)};
+  const auto ticket = begin_read(ino);
+  if (ticket) return {ino, *ticket, lccfs::read_ahead(instance_, ino)};
+  auto [answer, done] = promised<Result<Inode>>();
+  done(std::unexpected(ticket.error()));
+  return {ino, {}, std::move(answer)};
 }
 
 Result<Inode> Metadata::finish(ReadAhead& ahead) {
@@ -203,7 +209,13 @@ Result<Entries> Metadata::find(std::initializer_list<const txn::Name*> wanted, T
     return failure(ErrorCode::corrupt, format::inode_object(directory) + ": xattr nsub is missing");
   }
   Entries entries;
+  const bool is_memory_ahead = kept_as && view.directory_lease == kept_as->tenure && leases_.log.has(directory);
   for (const auto* name : wanted) {
+    const auto known = is_memory_ahead ? leases_.held.find({name}, kept_as->tenure) : std::nullopt;
+    if (known) {
+      entries.found.push_back(known->front());
+      continue;
+    }
     LCCFS_TRY(auto entry, entry_in(view.keys, *name));
     if (kept_as) leases_.held.keep(*kept_as, name->key, entry, view.version);
     if (entry && entry->record.mark) {

@@ -156,6 +156,7 @@ class Metadata {
   InodeCache inodes;
 
  private:
+  Result<InodeCache::Ticket> begin_read(Ino ino);
   Result<Inode> remember(const InodeCache::Ticket& ticket, Ino ino, Result<Inode> read);
 
   Instance& instance_;

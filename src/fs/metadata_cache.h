@@ -129,6 +129,7 @@ class InodeCache {
   struct Ticket {
     std::chrono::nanoseconds sent{0};
     std::uint64_t changes = 0;
+    static constexpr std::uint64_t keeps_nothing = ~std::uint64_t{0};  // as `changes`: the read is not kept
   };
 
   InodeCache(Clock& clock, const HeldDirectories& held) : clock_(clock), held_(held) {}

@@ -376,6 +376,28 @@ TEST_CASE("changes of one inode by several threads are all in memory") {
   }
 }
 
+TEST_CASE("a full store keeps nobody from reading a directory whose names it does not take") {
+  Maker m;
+  const auto file = m.unpack("a");
+  need(m.fs().sync_directory(m.d));
+  m.store().set_hook([](const StepInfo& info) {
+    if (info.step == "store names") return Fault{Fault::Kind::fail, ErrorCode::no_space};
+    const bool tells_who_lives = info.kind == StepKind::query && info.object == format::super_object;
+    return tells_who_lives ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
+  });
+  need(m.fs().rename(m.d, "a", m.d, "b", RenameMode::replace));
+  make_dir(m.fs(), m.d, "sub");
+  CHECK(m.fs().sync_directory(m.d).error().code == ErrorCode::no_space);
+  m.volume.clock().advance(seconds(6));  // memory may not answer any more
+  CHECK(need(m.fs().lookup(m.d, "b")).attributes.ino == file);
+  CHECK(m.fs().lookup(m.d, "a").error().code == ErrorCode::not_found);
+  CHECK(need(m.fs().get_attributes(m.d)).attributes.nlink == 2);  // as it is stored
+  m.store().set_hook(nullptr);
+  need(m.fs().sync_directory(m.d));
+  CHECK(need(m.fs().get_attributes(m.d)).attributes.nlink == 3);
+  CHECK(need(m.other().lookup(m.d, "b")).attributes.ino == file);
+}
+
 TEST_CASE("an inode whose name was lost is never stored, and who asks is told") {
   Maker m;
   const auto file = make_file(m.fs(), m.d, "a");
