@@ -21,7 +21,8 @@ class FakeClock : public Clock {
     const auto seconds = std::chrono::floor<std::chrono::seconds>(since_start);
     return {start_seconds + seconds.count(), static_cast<std::uint32_t>((since_start - seconds).count())};
   }
-  /// Called by who asks for the time: a thread may stand still there. Set while no other thread is at work.
+  /// Called by any thread that asks for the time: it may stand still there. Set before other threads are at work, and
+  /// left so.
   std::function<void()> before_wall_time;
   void sleep_for(std::chrono::nanoseconds duration) override { advance(duration); }
 

@@ -3,6 +3,7 @@
 // and until when they are answered from memory.
 #include <fcntl.h>
 
+#include <atomic>
 #include <future>
 #include <thread>
 
@@ -659,13 +660,13 @@ TEST_CASE("a ctime that does not get stored keeps no other client out of the dir
 }
 
 TEST_CASE("a file keeps its lease until who has made it has opened it, however long that takes") {
+  constexpr unsigned others = 30;  // when these are released, it would be, too
+  std::atomic<bool> is_to_stand_still = false;
   Maker m;
-  for (const char* name : {"1", "2", "3"}) m.unpack(name);
-  bool stood_still = false;
   const auto leases = [&m] { return m.fs().counts().leases; };
-  m.volume.clock().before_wall_time = [&] {
-    if (stood_still || leases() != 4) return;  // it was not born yet
-    stood_still = true;
+  m.volume.clock().before_wall_time = [&m, &is_to_stand_still, leases] {
+    const bool is_born = is_to_stand_still && leases() == others + 1;
+    if (!is_born || !is_to_stand_still.exchange(false)) return;
     for (unsigned i = 0; i < 2; ++i) {
       m.volume.clock().advance(seconds(6));
       m.fs().tick();
@@ -673,9 +674,10 @@ TEST_CASE("a file keeps its lease until who has made it has opened it, however l
     for (unsigned i = 0; i < 10000 && leases() > 1; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     need(m.other().lookup(m.d, "1"));
   };
+  for (unsigned i = 0; i < others; ++i) m.unpack(std::to_string(i));
+  is_to_stand_still = true;
   const auto made = need(m.fs().create({}, m.d, "a", 0644, O_RDWR | O_CREAT));
-  m.volume.clock().before_wall_time = nullptr;
-  REQUIRE(stood_still);
+  REQUIRE_FALSE(is_to_stand_still);
   need(write_at(m.fs(), made.open.handle, 0, "bytes"));
   need(m.fs().fsync(made.open.handle, false));
   CHECK(inode_object_of(m.volume.cluster(), made.entry.attributes.ino)->xattrs.contains(format::xattr::lease));
