@@ -239,26 +239,19 @@ Result<> DirectoryLeases::release_now(Ino directory, Because because) {
 }
 
 std::shared_ptr<DirectoryLeases::Ctimes> DirectoryLeases::begin_to_store_ctimes(Ino directory) {
-  const auto moved = instance_.unstored().ctimes_of(directory);
   auto sent = std::make_shared<Ctimes>();
-  {
+  instance_.unstored().store_ctimes(instance_.unstored().ctimes_of(directory), [sent](const Result<>&) {
     const Lock lock(sent->mutex);
-    sent->left = moved.size();
-  }
-  for (const Ino ino : moved) {
-    instance_.unstored().store_ctime(ino, [sent](const Result<>&) {
-      const Lock lock(sent->mutex);
-      --sent->left;
-      sent->changed.notify_all();
-    });
-  }
+    sent->are_stored = true;
+    sent->changed.notify_all();
+  });
   return sent;
 }
 
 /// One object that does not answer keeps nobody out of the directory.
 void DirectoryLeases::wait_some_time_for(Ctimes& sent) {
   Lock lock(sent.mutex);
-  const auto are_stored = [&sent]() REQUIRES(sent.mutex) { return sent.left == 0; };
+  const auto are_stored = [&sent]() REQUIRES(sent.mutex) { return sent.are_stored; };
   if (!are_stored()) instance_.clock().wait_for(sent.changed, lock, ctimes_awaited_for, are_stored);
 }
 

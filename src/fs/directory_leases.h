@@ -81,7 +81,7 @@ class DirectoryLeases {
   struct Ctimes {
     Mutex mutex;
     std::condition_variable changed;
-    std::size_t left GUARDED_BY(mutex) = 0;
+    bool are_stored GUARDED_BY(mutex) = false;
   };
   /// As of when Super has shown this client's record live.
   struct Belief {

@@ -191,8 +191,7 @@ Result<> Files::release_or_store(FileNode& node, unsigned own_writers, Dirty dir
 Result<> Files::flush(HandleId id) {
   const auto handle = open_files_.handle(id);
   if (!handle) return std::unexpected(bad_handle());
-  if (!for_writing(handle->flags)) return {};
-  if (idle_leases_.may_keep(*handle->node)) return open_files_.late_error(id, OpenFiles::Told::is_repeated);
+  if (const auto known = flush_at_once(id, *handle)) return *known;
   auto stored = handle->node->write_out();
   if (stored) stored = release_or_store(*handle->node, 1, Dirty::is_stored);
   LCCFS_CHECK(open_files_.late_error(id, OpenFiles::Told::is_repeated));
@@ -202,8 +201,13 @@ Result<> Files::flush(HandleId id) {
 std::optional<Result<>> Files::known_flush(HandleId id) {
   const auto handle = open_files_.handle(id);
   if (!handle || handle->node->locks.is_held()) return std::nullopt;
-  if (!for_writing(handle->flags)) return Result<>{};
-  if (!idle_leases_.may_keep(*handle->node)) return std::nullopt;
+  return flush_at_once(id, *handle);
+}
+
+/// nullopt: it is to be stored.
+std::optional<Result<>> Files::flush_at_once(HandleId id, const FileHandle& handle) {
+  if (!for_writing(handle.flags)) return Result<>{};
+  if (!idle_leases_.may_keep(*handle.node)) return std::nullopt;
   return open_files_.late_error(id, OpenFiles::Told::is_repeated);
 }
 

@@ -30,13 +30,13 @@ namespace lccfs {
 
 class FileNode final : public Lease {
  public:
-  /// Is told of a file as it is in the store, or is to be made there, with nobody writing it; and as of which version its
-  /// mode, owner, flags and ctime are known. Must not block.
+  /// A file as it is in the store, or is to be made there, with nobody writing it.
   struct Stored {
     const Inode& file;
-    std::uint64_t attr_version;
-    bool is_known;  // else its version, and with it all else, may be another one by now
+    std::uint64_t attr_version;  ///< as of which its mode, owner, flags and ctime are known
+    bool is_known;               ///< else its version, and with it all else, may be another one by now
   };
+  /// Is told of such. Must not block.
   using StoredHandler = std::function<void(const Stored&)>;
 
   FileNode(Ino inode, Instance& instance, LeaseHolders& holders, KernelView& kernel, std::shared_ptr<DirtyRoom> room,

@@ -120,8 +120,8 @@ AttributesReply Files::reply_for(const Inode& view) {
   if (view.attr.type != FileType::regular) {
     return {attributes_of(view, instance_.super().object_size_bytes), options_.attributes_ttl};
   }
-  const auto again =
-      is_old_news(view) ? holders_.read_current(view.ino, LeaseHolders::Ask::nobody) : Result<Inode>(view);
+  if (const auto known = known_reply_for(view)) return *known;
+  const auto again = holders_.read_current(view.ino, LeaseHolders::Ask::nobody);
   return reply(again ? *again : view);
 }
 

@@ -109,6 +109,7 @@ class Files {
   Result<Inode> read_told(Ino ino, LeaseHolders::Ask ask);
   bool is_old_news(const Inode& read) const;
   Attributes attributes_behind(const Inode& read, bool& leased_here) const;
+  std::optional<Result<>> flush_at_once(HandleId id, const FileHandle& handle);
   AttributesReply reply(const Inode& read);
   // file_handles.cpp
   Result<OpenReply> open_node(const Caller& caller, const std::shared_ptr<FileNode>& node, int flags);

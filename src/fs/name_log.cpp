@@ -64,7 +64,7 @@ std::uint64_t NameLog::add(Ino directory, Token tenure, Record record) {
     last_names_[*record.what.named] = {number, directory};
   }
   if (record.what.made) unnamed_[*record.what.made] = {number, directory};
-  if (record.what.attributes_in) attributes_[*record.what.attributes_in].emplace(number, directory);
+  if (record.what.attributes_in) attributes_.insert({*record.what.attributes_in, {number, directory}});
   auto& its = directories_[directory];
   its.tenure = tenure;
   its.records.push_back({number, std::move(record)});
@@ -220,11 +220,7 @@ void NameLog::remove(Ino ino, std::size_t how_many, std::vector<Record>& removed
       if (last != last_names_.end() && last->second.first == number) last_names_.erase(last);
     }
     if (record.what.made) unnamed_.erase(*record.what.made);
-    if (const auto above = record.what.attributes_in) {
-      auto& changes = attributes_.at(*above);
-      changes.erase({number, ino});
-      if (changes.empty()) attributes_.erase(*above);
-    }
+    if (record.what.attributes_in) attributes_.erase({*record.what.attributes_in, {number, ino}});
     removed.push_back(std::move(record));
     records.pop_front();
     --size_;
@@ -493,9 +489,10 @@ Result<> NameLog::store_attributes_in(Ino above) {
   Places last_changes;
   {
     const Lock lock(mutex_);
-    const auto found = attributes_.find(above);
-    if (found == attributes_.end()) return {};
-    for (const auto& [number, directory] : found->second) last_changes[directory] = number;
+    for (auto it = attributes_.lower_bound({above, {}}); it != attributes_.end() && it->first == above; ++it) {
+      const auto& [number, directory] = it->second;
+      last_changes[directory] = number;
+    }
   }
   return wait_for_all(last_changes);
 }

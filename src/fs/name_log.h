@@ -158,11 +158,12 @@ class NameLog {
   std::map<Ino, Directory> directories_ GUARDED_BY(mutex_);  // those with records
   std::set<Ino> waiting_ GUARDED_BY(mutex_);                 // those of which a batch is wanted, and not on its way
   std::set<Place> adds_ GUARDED_BY(mutex_);                  // the records that add a name
-  std::map<Ino, std::set<Place>> attributes_ GUARDED_BY(mutex_);  // those of directories' own, by what has their names
-  std::map<Ino, Place> unnamed_ GUARDED_BY(mutex_);               // of new directories: the record that names them
-  std::map<Ino, Place> last_names_ GUARDED_BY(mutex_);            // of inodes: the record that has named them last
-  std::map<Ino, Loss> losses_ GUARDED_BY(mutex_);                 // by directory
-  std::set<Ino> lost_names_ GUARDED_BY(mutex_);                   // inodes whose last name was lost; to be told
+  std::set<std::pair<Ino, Place>> attributes_
+      GUARDED_BY(mutex_);                               // of directories' own: what has their names; the record
+  std::map<Ino, Place> unnamed_ GUARDED_BY(mutex_);     // of new directories: the record that names them
+  std::map<Ino, Place> last_names_ GUARDED_BY(mutex_);  // of inodes: the record that has named them last
+  std::map<Ino, Loss> losses_ GUARDED_BY(mutex_);       // by directory
+  std::set<Ino> lost_names_ GUARDED_BY(mutex_);         // inodes whose last name was lost; to be told
   std::uint64_t last_ GUARDED_BY(mutex_) = 0;
   unsigned in_flight_ GUARDED_BY(mutex_) = 0;  // batches
   bool is_ending_ GUARDED_BY(mutex_) = false;

@@ -91,10 +91,9 @@ bool Namespace::keep_ctime(Ino moved, Ino directory, TimeSpec time) {
 }
 
 void Namespace::store_later(const std::vector<Ino>& moved) {
-  for (const Ino ino : moved) {
-    begin_background_step();
-    instance_.unstored().store_ctime(ino, [this](const Result<>&) { end_background_step(); });
-  }
+  if (moved.empty()) return;
+  begin_background_step();
+  instance_.unstored().store_ctimes(moved, [this](const Result<>&) { end_background_step(); });
 }
 
 void Namespace::change_ctime_later(Ino moved, Ino directory, TimeSpec time) {

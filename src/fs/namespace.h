@@ -66,6 +66,7 @@ class Namespace {
   /// may point to it. If not, nothing will later: it is forgotten here, and the next read finds it dead.
   bool needs_directory(Ino ino);
   Result<AttributesReply> get_attributes(Ino ino);
+  /// Of what is held here, or unshared.
   std::optional<AttributesReply> attributes_from_memory(Ino ino);
   Result<AttributesReply> set_attributes(const Caller&, Ino ino, const SetAttributes&);
   Result<Bytes> get_xattr(Ino ino, const std::string& name);
@@ -172,7 +173,6 @@ class Namespace {
   Result<> set_mode_and_owner(const Caller& caller, const Inode& known, const SetAttributes& changes);
   /// Of an inode that nobody else has come by. nullopt: read it.
   std::optional<AttributesReply> unshared_attributes(Ino ino);
-  /// What is held here, or unshared.
   /// change_attr of an inode that the store does not have yet. false: it has, or may have.
   Result<bool> change_unstored(const Inode& known, const EditAttr& change);
   Result<bool> change_directory_behind(const Inode& known, const EditAttr& change);

@@ -48,26 +48,16 @@ void UnstoredInodes::add(Ino ino, MetaTxn create) {
   ++size_;
 }
 
-UnstoredInodes::Inodes::iterator UnstoredInodes::made(Ino ino) {
-  const auto found = unstored_.find(ino);
-  return found == unstored_.end() || found->second.creates ? found : unstored_.end();
-}
-
-UnstoredInodes::Inodes::const_iterator UnstoredInodes::made(Ino ino) const {
-  const auto found = unstored_.find(ino);
-  return found == unstored_.end() || found->second.creates ? found : unstored_.end();
-}
-
 bool UnstoredInodes::edit(Ino ino, const std::function<bool(MetaTxn&)>& edit) {
   if (size_ == 0) return false;
   const Lock lock(mutex_);
-  const auto found = made(ino);
+  const auto found = made_in(unstored_, ino);
   return found != unstored_.end() && !found->second.was_sent && edit(found->second.step);
 }
 
 bool UnstoredInodes::forget(Ino ino) {
   const Lock lock(mutex_);
-  const auto found = made(ino);
+  const auto found = made_in(unstored_, ino);
   if (found == unstored_.end() || found->second.is_in_flight) return false;
   const bool was_sent = found->second.was_sent;
   if (found->second.has_failed) --failed_;
@@ -78,7 +68,7 @@ bool UnstoredInodes::forget(Ino ino) {
 
 bool UnstoredInodes::lose(Ino ino) {
   const Lock lock(mutex_);
-  const auto found = made(ino);
+  const auto found = made_in(unstored_, ino);
   if (found == unstored_.end()) return false;
   auto& its = found->second;
   its.is_lost = true;
@@ -89,14 +79,14 @@ bool UnstoredInodes::lose(Ino ino) {
 bool UnstoredInodes::is_unsent(Ino ino) const {
   if (size_ == 0) return false;
   const Lock lock(mutex_);
-  const auto found = made(ino);
+  const auto found = made_in(unstored_, ino);
   return found != unstored_.end() && !found->second.was_sent && !found->second.is_lost;
 }
 
 bool UnstoredInodes::is_unstored(Ino ino) const {
   if (size_ == 0) return false;
   const Lock lock(mutex_);
-  const auto found = made(ino);
+  const auto found = made_in(unstored_, ino);
   return found != unstored_.end() && !found->second.is_in_flight && !found->second.is_lost;
 }
 
@@ -144,10 +134,6 @@ std::vector<Ino> UnstoredInodes::ctimes_of(std::optional<Ino> directory) const {
   return inodes;
 }
 
-void UnstoredInodes::store_ctime(Ino ino, DataDone done) {
-  when_stored(ino, [done = std::move(done)](const Stored&) mutable { done({}); });
-}
-
 // ---- storing them
 
 UnstoredInodes::Inodes::iterator UnstoredInodes::begin_to_store(Ino ino) {
@@ -181,13 +167,23 @@ void UnstoredInodes::when_stored(Ino ino, StoredDone done) {
 }
 
 void UnstoredInodes::when_stored(std::span<const Ino> inodes, DataDone done) {
+  std::vector<Ino> made;
+  if (size_ != 0) {
+    const Lock lock(mutex_);
+    std::ranges::copy_if(inodes, std::back_inserter(made),
+                         [this](Ino ino) REQUIRES(mutex_) { return made_in(unstored_, ino) != unstored_.end(); });
+  }
+  when_all(made, std::move(done));
+}
+
+void UnstoredInodes::when_all(std::span<const Ino> inodes, DataDone done) {
   struct All {
     DataDone done;
     std::atomic<std::size_t> left;
     Mutex mutex;
     Result<> result GUARDED_BY(mutex) = {};
   };
-  if (size_ == 0) return done({});
+  if (inodes.empty()) return done({});
   const auto all = std::make_shared<All>(std::move(done), inodes.size() + 1);
   const auto one_less = [all](const Stored& stored) {
     if (!stored) {
@@ -202,14 +198,7 @@ void UnstoredInodes::when_stored(std::span<const Ino> inodes, DataDone done) {
     }
     all->done(std::move(result));
   };
-  for (const Ino ino : inodes) {
-    bool is_made = false;
-    {
-      const Lock lock(mutex_);
-      is_made = made(ino) != unstored_.end();
-    }
-    is_made ? when_stored(ino, one_less) : one_less(0);
-  }
+  for (const Ino ino : inodes) when_stored(ino, one_less);
   one_less(0);
 }
 
@@ -299,7 +288,7 @@ std::optional<Ino> UnstoredInodes::unstored_of(std::string_view object) const {
     return is_there ? std::optional(inode->ino) : std::nullopt;
   }
   const auto* data = std::get_if<format::DataName>(&*name);
-  return data != nullptr && made(data->ino) != unstored_.end() ? std::optional(data->ino) : std::nullopt;
+  return data != nullptr && made_in(unstored_, data->ino) != unstored_.end() ? std::optional(data->ino) : std::nullopt;
 }
 
 template <class T, class Done, class Call>

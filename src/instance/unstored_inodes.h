@@ -50,8 +50,8 @@ class UnstoredInodes final : public ObjectStore {
   std::vector<Ino> old_ctimes() EXCLUDES(mutex_);
   /// Those moved in that directory (nullopt: in any) whose ctimes are not stored yet, or on their way.
   std::vector<Ino> ctimes_of(std::optional<Ino> directory) const EXCLUDES(mutex_);
-  /// `done` comes whether it could be stored or not.
-  void store_ctime(Ino ino, DataDone done) EXCLUDES(mutex_);
+  /// Sends these; `done` comes once all were tried.
+  void store_ctimes(std::span<const Ino> inodes, DataDone done) EXCLUDES(mutex_) { when_all(inodes, std::move(done)); }
   /// Whether its step was never sent; or was, and has failed.
   bool is_unsent(Ino ino) const EXCLUDES(mutex_);
   bool is_unstored(Ino ino) const EXCLUDES(mutex_);
@@ -128,9 +128,12 @@ class UnstoredInodes final : public ObjectStore {
   /// Of an object that belongs to one of these. nullopt: it need not wait.
   std::optional<Ino> unstored_of(std::string_view object) const EXCLUDES(mutex_);
   void when_stored(Ino ino, StoredDone done) EXCLUDES(mutex_);
+  void when_all(std::span<const Ino> inodes, DataDone done) EXCLUDES(mutex_);
   /// One that is made; `end`: there is none.
-  Inodes::iterator made(Ino ino) REQUIRES(mutex_);
-  Inodes::const_iterator made(Ino ino) const REQUIRES(mutex_);
+  static auto made_in(auto& inodes, Ino ino) {
+    const auto found = inodes.find(ino);
+    return found == inodes.end() || found->second.creates ? found : inodes.end();
+  }
   /// A ctime that was kept is a step from now on. `end`: there is none.
   Inodes::iterator begin_to_store(Ino ino) REQUIRES(mutex_);
   /// Calls `call` once the inode is stored; else `done` with the error.

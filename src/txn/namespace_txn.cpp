@@ -71,19 +71,6 @@ format::AttrRecord attr_of(const MetaTxn& create) {
   std::unreachable();  // make_inode sets it
 }
 
-void change_new_inode(MetaTxn& create, const AttributeChange& change) {
-  const auto replace = [&create](const mutation::SetXattr& changed) {
-    for (auto& mutation : create.mutations) {
-      auto* set = std::get_if<mutation::SetXattr>(&mutation);
-      if (set != nullptr && set->name == changed.name) set->value = changed.value;
-    }
-  };
-  if (change.attr) replace(set(xattr::attr, *change.attr));
-  if (change.atime) replace(set(xattr::atime, *change.atime));
-  if (change.mtime) replace(set(xattr::mtime, *change.mtime));
-  replace(set(xattr::ctime, change.ctime));
-}
-
 /// The step changes xattrs and keys only.
 void include(MetaTxn& create, const MetaTxn& step) {
   for (const auto& change : step.mutations) {
@@ -93,6 +80,15 @@ void include(MetaTxn& create, const MetaTxn& step) {
         std::holds_alternative<mutation::RemoveXattr>(change) || std::holds_alternative<mutation::RemoveKey>(change);
     if (!removes) create.mutations.push_back(change);
   }
+}
+
+void change_new_inode(MetaTxn& create, const AttributeChange& change) {
+  MetaTxn step;
+  if (change.attr) add(step, set(xattr::attr, *change.attr));
+  if (change.atime) add(step, set(xattr::atime, *change.atime));
+  if (change.mtime) add(step, set(xattr::mtime, *change.mtime));
+  add(step, set(xattr::ctime, change.ctime));
+  include(create, step);
 }
 
 MetaTxn remove_new_inode(Ino ino, std::uint64_t version) {

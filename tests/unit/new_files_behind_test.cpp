@@ -707,7 +707,7 @@ TEST_CASE("what memory knows of a name is answered at once, and of others nothin
   CHECK_FALSE(m.fs().known_attributes(file).has_value());
 }
 
-TEST_CASE("a file that was written elsewhere in between is not known at once") {
+TEST_CASE("a file that got another name is not known at once") {
   Maker m;
   const auto file = m.unpack("a");
   const auto linked = need(m.fs().link(file, m.e, "b")).attributes;
