@@ -23,12 +23,14 @@ std::optional<Bytes> reply_to(Answers& answers, const Bytes& payload) {
 
 }  // namespace
 
-/// What the store calls: it only hands over.
+/// What the store calls: it only hands over. A client that was fenced says nothing: whoever asks then looks whether it
+/// still lives. An answer "busy" would keep others waiting for ever, where its fence is not marked on Super.
 class OwnWatches::Handler final : public WatchHandler {
  public:
   Handler(OwnWatches& own, std::string object) : own_(own), object_(std::move(object)) {}
 
   void on_notify(Bytes payload, std::move_only_function<void(Bytes)> answer) override {
+    if (own_.steps_.fenced()) return;
     const bool liveness_poll = object_ == format::super_object;
     auto& threads = liveness_poll ? own_.poll_threads_ : own_.question_threads_;
     // Not `this`: the watch may have ended by then.

@@ -3,6 +3,8 @@
 // Two operations of two clients, step by step between each other, in every state that matters: all orders of their
 // steps, and drawn ones with a fault, and with a collector (docs/TESTING.md).
 #include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <functional>
 #include <set>
 
@@ -43,9 +45,16 @@ struct Pair {
 
 /// false: enough has failed.
 bool goes_right(Interleaver& interleaver, const Pair& pair, const Interleaver::Choose& choose) {
-  const auto wrong = pair.stage.play(pair.play, interleaver, choose);
+  const auto replay = [&] { return line_of(pair.state, pair.play, interleaver.schedule()); };
+  std::string wrong;
+  try {
+    wrong = pair.stage.play(pair.play, interleaver, choose);
+  } catch (const std::exception& failure) {  // their threads still wait: nothing can be done after it
+    std::fprintf(stderr, "LCCFS_REPLAY='%s'\n%s\n", replay().c_str(), failure.what());
+    std::_Exit(EXIT_FAILURE);
+  }
   if (wrong.empty()) return true;
-  FAIL_CHECK("LCCFS_REPLAY='" << line_of(pair.state, pair.play, interleaver.schedule()) << "'\n" << wrong);
+  FAIL_CHECK("LCCFS_REPLAY='" << replay() << "'\n" << wrong);
   return false;
 }
 

@@ -22,6 +22,7 @@ namespace {
 constexpr std::chrono::milliseconds waits_for_answer_after{1};
 constexpr std::chrono::seconds hangs_after{30};
 constexpr unsigned most_lanes = 4;
+constexpr std::size_t most_steps = 20'000;  // more than any run that ends
 
 /// One thread runs at a time: to hand over on one processor is three times as quick as to wake another one.
 void stay_on_one_processor() {
@@ -285,6 +286,7 @@ void Interleaver::run(std::vector<Lane> lanes, const Choose& choose) {
   const auto count = static_cast<unsigned>(lanes.size());
   for (unsigned lane = 0; lane < count; ++lane) crew_->start(lane, lanes[lane]);
   for (auto waiting = crew_->waiting(count); !waiting.empty(); waiting = crew_->waiting(count)) {
+    if (schedule_.size() == most_steps) throw std::runtime_error("the clients do not come to an end");
     schedule_.push_back(choose(waiting));
     if (schedule_.back().event != Event::none) {
       happens(schedule_.back(), lanes);

@@ -703,6 +703,8 @@ OTHERS = [
           "constexpr ObservedSeries::Limits silence_limits{std::chrono::seconds(15), std::chrono::seconds(15)};",
           "const ObservedSeries::Limits silence_limits{std::chrono::seconds(ON ? 1000 : 15), "
           "std::chrono::seconds(ON ? 1000 : 15)};", ("time_test", "files_test"), must=TIME, only="an asker"),
+    Fault("fenced-answers", "DATA: a holder that was fenced says nothing", "instance/watches.cpp",
+          "    if (own_.steps_.fenced()) return;", "    if (own_.steps_.fenced() && !ON) return;", UNIT),
     # item 1
     Fault("never-says-busy", "DATA: a holder answers every question at once, with done or busy", "fs/recalls.cpp",
           "constexpr std::chrono::milliseconds answer_busy_after{500};",

@@ -239,6 +239,23 @@ TEST_CASE("who is stopped is silent; where somebody is gone or was never there, 
   CHECK(need(b->ask(asked, {})) == expected);
 }
 
+TEST_CASE("who was fenced answers no question, though it watches") {
+  InstanceVolume volume;
+  const Running a = volume.start();
+  const Running b = volume.start();
+  a->set_question_handler([](const Question&) { return Answer{Answer::Kind::busy}; });
+  const auto record = format::instance_key(a->id());
+  need(volume.looker->apply({format::super_object, "take for dead", {}, {mutation::RemoveKey{record}}}));
+  a.client->lapse_watches([](const std::string& object) { return object == format::super_object; })();
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (!a->fenced()) {
+    REQUIRE(std::chrono::steady_clock::now() < give_up);
+    std::this_thread::yield();
+  }
+  CHECK(need(b->ask(a->id(), {})) == Instance::AskResult::silent);
+  a->set_question_handler(nullptr);
+}
+
 TEST_CASE("a handler may do steps on the store while the asker waits") {
   InstanceVolume volume;
   const Running a = volume.start();
