@@ -52,6 +52,7 @@ struct AttributesReply {
   Attributes attributes;
   std::chrono::nanoseconds attributes_ttl{0};
 };
+/// ino 0: there is no such name, and the kernel may trust that for entry_ttl.
 struct EntryReply {
   Attributes attributes;
   std::chrono::nanoseconds entry_ttl{0};
@@ -153,6 +154,12 @@ class KernelCache {
   virtual void invalidate_attributes(Ino ino) = 0;
   virtual void invalidate_pages(Ino ino) = 0;
   virtual void invalidate_page_range(Ino ino, std::uint64_t offset_bytes, std::uint64_t size_bytes) = 0;
+  /// Whether it knows forget_names, and nothing speaks against it now. No name is given to it for longer than entry_ttl
+  /// says otherwise.
+  virtual bool can_forget_names() const = 0;
+  /// From now on no time-out counts of any name that came with the answer to a request which was sent before. The kernel
+  /// waits for nothing.
+  virtual void forget_names() = 0;
 };
 
 /// What a pass of the collector has done.
@@ -179,7 +186,8 @@ struct MountCounts {
 
 struct FileSystemOptions {
   /// How long the kernel may walk by a name without asking: what it opens by an older one may have lost that name.
-  std::chrono::nanoseconds entry_ttl{0};
+  /// nullopt: only where a lease covers that (docs/NAMES.md section 4).
+  std::optional<std::chrono::nanoseconds> entry_ttl;
   std::chrono::nanoseconds attributes_ttl{std::chrono::seconds(1)};
   bool read_only = false;
   /// What buffered writes may keep in memory, of all files together, until the store has it. 0: each write waits for
@@ -211,7 +219,7 @@ class FileSystem {
   // -- names
   /// "." and "..": that inode, or a directory's parent, by number alone; `stale` if nothing leads to it any more.
   virtual Result<EntryReply> lookup(Ino parent, const std::string& name) = 0;
-  /// What lookup would answer, where memory knows it. Never blocks.
+  /// What lookup would answer, where memory knows it; also that there is none, for a while. Never blocks.
   virtual std::optional<Result<EntryReply>> known_entry(Ino parent, const std::string& name) = 0;
   virtual Result<EntryReply> make_node(const Caller&, Ino parent, const std::string& name, const NewNode&) = 0;
   /// open(2) with O_CREAT, `mode` as in NewNode: makes the file, or opens the one that is there unless O_EXCL is among `flags`.

@@ -12,7 +12,8 @@
 //             |          |                                                        | that has nothing to store
 //
 //  release    | object   | step                                                   | stop here leaves
-//  -          |          | nothing is answered from memory any more               |
+//  -          |          | nothing is answered from memory any more, nor by the   |
+//             |          | kernel (kernel_names.h)                                |
 //  -          | Inode.P  | what was answered is stored (name_log.cpp)             | a prefix of what was answered
 //  1          | Inode.P  | [release directory lease] guard the tenure; lease      | done
 //             |          | removed                                                |
@@ -53,8 +54,9 @@ bool shows_live(const Result<MetaSnapshot>& super, const std::string& key) {
 }
 }  // namespace
 
-DirectoryLeases::DirectoryLeases(Instance& instance, unsigned after_changes, bool names_behind)
-    : held(instance.clock()),
+DirectoryLeases::DirectoryLeases(Instance& instance, KernelView& kernel, unsigned after_changes, bool names_behind)
+    : kernel_names(kernel, instance.clock()),
+      held(instance.clock(), [this] { kernel_names.forget(); }),
       log(instance, held),
       instance_(instance),
       after_changes_(instance.super().has(format::feature::directory_leases) && !instance.read_only() ? after_changes
@@ -133,6 +135,10 @@ bool DirectoryLeases::may_answer_from_memory() {
   };
   if (!is_known_for(asked_again_after) && !belief_->is_asking.exchange(true)) ask_super();
   return is_known_for(believed_for);
+}
+
+std::chrono::nanoseconds DirectoryLeases::may_be_kept_for() const {
+  return std::max(std::chrono::nanoseconds(0), belief_->live_at.load() + believed_for - instance_.clock().elapsed());
 }
 
 /// Every fence is marked there before anybody relies on it.

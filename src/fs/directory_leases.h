@@ -17,6 +17,7 @@
 #include "fs/directory_activity.h"
 #include "fs/held_directories.h"
 #include "fs/inodes.h"
+#include "fs/kernel_names.h"
 #include "fs/name_log.h"
 #include "txn/namespace_txn.h"
 
@@ -26,10 +27,12 @@ class DirectoryLeases {
  public:
   /// `after_changes`: how many changes of a directory within some seconds make it worth a lease; 0: none is taken.
   /// `names_behind`: changes of names are answered before they are stored, where the volume has that feature.
-  DirectoryLeases(Instance& instance, unsigned after_changes, bool names_behind);
+  DirectoryLeases(Instance& instance, KernelView& kernel, unsigned after_changes, bool names_behind);
   ~DirectoryLeases() { wait(); }
 
-  /// What is known of those that are held.
+  /// Names that the kernel has of those that are held.
+  KernelNames kernel_names;
+  /// What is known of those.
   HeldDirectories held;
   /// What was answered there, and is not stored yet.
   NameLog log;
@@ -44,6 +47,8 @@ class DirectoryLeases {
   /// Whether what is held may be answered from memory: Super has shown lately that this client is not fenced. A client
   /// that stood still may not know, and another may have what it believes to hold. Never blocks; has Super read.
   bool may_answer_from_memory();
+  /// For how long the kernel may.
+  std::chrono::nanoseconds may_be_kept_for() const;
   /// Releases some that were not used for long. Never blocks.
   void release_unused() EXCLUDES(mutex_);
 

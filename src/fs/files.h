@@ -91,6 +91,7 @@ class Files {
   /// Sets what is of files, leases and locks.
   void count(MountCounts& counts) const;
   void set_kernel_cache(KernelCache* cache) { kernel_.set(cache); }
+  KernelView& kernel() { return kernel_; }
   /// The function that answers questions about directories. Returns when the last one is no longer running.
   void set_directory_handler(Instance::QuestionHandler handler) { directory_handler_.set(std::move(handler)); }
   /// The function that is told of files when they are stored, and their leases released. As above.

@@ -12,6 +12,26 @@ constexpr std::size_t most_names = 300'000;
 constexpr std::size_t most_directories = 50'000;
 }  // namespace
 
+/// The mutex, and after it the call of forget_names_ if that is wanted.
+class LCCFS_THREAD_ANNOTATION(scoped_lockable) HeldDirectories::LockAndTell {
+ public:
+  explicit LockAndTell(HeldDirectories& held) LCCFS_THREAD_ANNOTATION(acquire_capability(held.mutex_))
+      LCCFS_THREAD_ANNOTATION(no_thread_safety_analysis)
+      : held_(held) {
+    held_.mutex_.lock();
+  }
+  ~LockAndTell() LCCFS_THREAD_ANNOTATION(release_capability()) LCCFS_THREAD_ANNOTATION(no_thread_safety_analysis) {
+    const bool tell = std::exchange(held_.names_are_void_, false);
+    held_.mutex_.unlock();
+    if (tell) held_.forget_names_();
+  }
+  LockAndTell(const LockAndTell&) = delete;
+  LockAndTell& operator=(const LockAndTell&) = delete;
+
+ private:
+  HeldDirectories& held_;
+};
+
 // ---- leases
 
 const HeldDirectories::Directory* HeldDirectories::find(Ino directory) const {
@@ -29,6 +49,7 @@ HeldDirectories::Directory& HeldDirectories::add(Ino directory, Token tenure) {
 }
 
 void HeldDirectories::erase(Directories::iterator directory) {
+  if (directory->second.state == State::held) names_are_void_ = true;
   names_ -= directory->second.names.size();
   used_.erase(directory->second.place);
   directories_.erase(directory);
@@ -45,7 +66,7 @@ bool HeldDirectories::has_room() const {
 }
 
 bool HeldDirectories::begin(Ino directory, Token tenure) {
-  const Lock lock(mutex_);
+  const LockAndTell lock(*this);
   if (directories_.size() >= most_directories || directories_.contains(directory)) return false;
   add(directory, tenure);
   return true;
@@ -66,15 +87,16 @@ void HeldDirectories::may_write_behind(Ino directory, Token tenure) {
 }
 
 void HeldDirectories::born(Ino directory, Token tenure, std::uint64_t version) {
-  const Lock lock(mutex_);
+  const LockAndTell lock(*this);
   auto& added = add(directory, tenure);
   added.state = State::held;
   added.since = version;
   added.is_known_whole = true;
 }
 
+/// The kernel has no names in a directory that was removed.
 std::optional<Token> HeldDirectories::leave(Ino directory) {
-  const Lock lock(mutex_);
+  const LockAndTell lock(*this);
   const auto found = directories_.find(directory);
   if (found == directories_.end()) return std::nullopt;
   if (found->second.state == State::is_being_taken) {
@@ -82,7 +104,10 @@ std::optional<Token> HeldDirectories::leave(Ino directory) {
     return std::nullopt;
   }
   empty(found->second);
-  if (found->second.state != State::removed) found->second.state = State::leaving;
+  if (found->second.state != State::removed) {
+    found->second.state = State::leaving;
+    names_are_void_ = true;
+  }
   return found->second.tenure;
 }
 
@@ -121,13 +146,13 @@ bool HeldDirectories::is_removal_stored(Ino directory) const {
 }
 
 void HeldDirectories::end(Ino directory, Token tenure) {
-  const Lock lock(mutex_);
+  const LockAndTell lock(*this);
   const auto found = directories_.find(directory);
   if (found != directories_.end() && found->second.tenure == tenure) erase(found);
 }
 
 void HeldDirectories::lost(Ino directory, Token tenure) {
-  const Lock lock(mutex_);
+  const LockAndTell lock(*this);
   const auto found = directories_.find(directory);
   if (found == directories_.end() || found->second.tenure != tenure) return;
   if (found->second.state != State::removed) return erase(found);
@@ -136,7 +161,7 @@ void HeldDirectories::lost(Ino directory, Token tenure) {
 }
 
 bool HeldDirectories::end(Ino directory) {
-  const Lock lock(mutex_);
+  const LockAndTell lock(*this);
   const auto found = directories_.find(directory);
   if (found == directories_.end()) return true;
   if (found->second.logged != 0) return false;
@@ -210,6 +235,7 @@ void HeldDirectories::put(Directory& directory, const std::string& key, Known kn
 
 void HeldDirectories::doubt(Directory& directory, const std::string& key) {
   at(directory, key).in_doubt = ++directory.doubts;
+  names_are_void_ = true;
 }
 
 /// Nothing is known of any name there but what is not stored yet; what reads that are under way show is not kept,
@@ -240,7 +266,7 @@ void HeldDirectories::keep_one(Directory& directory, const Ticket& ticket, const
 }
 
 void HeldDirectories::keep(const Ticket& ticket, const std::string& key, Known known, std::uint64_t version) {
-  const Lock lock(mutex_);
+  const LockAndTell lock(*this);
   auto* directory = held_in(ticket.directory, ticket.tenure);
   if (directory == nullptr || directory->emptied_at > ticket.doubts) return;
   keep_one(*directory, ticket, key, std::move(known), version);
@@ -248,7 +274,7 @@ void HeldDirectories::keep(const Ticket& ticket, const std::string& key, Known k
 }
 
 void HeldDirectories::keep(const Ticket& ticket, const Page& page) {
-  const Lock lock(mutex_);
+  const LockAndTell lock(*this);
   auto* directory = held_in(ticket.directory, ticket.tenure);
   if (directory == nullptr || directory->emptied_at > ticket.doubts) return;
   use(*directory);
@@ -268,10 +294,14 @@ void HeldDirectories::keep(const Ticket& ticket, const Page& page) {
   make_room();
 }
 
+/// Where names are written behind, others ask before they look.
 void HeldDirectories::hide(std::span<const txn::Name* const> names) {
-  const Lock lock(mutex_);
-  auto& hidden = hidden_[names.front()->directory];
+  const LockAndTell lock(*this);
+  const Ino directory = names.front()->directory;
+  auto& hidden = hidden_[directory];
   for (const auto* name : names) hidden.insert(name->key);
+  const auto* held = find(directory);
+  if (held != nullptr && held->state == State::held && !held->writes_behind) names_are_void_ = true;
 }
 
 void HeldDirectories::show(std::span<const txn::Name* const> names) {
@@ -336,7 +366,7 @@ bool HeldDirectories::change(const Changes& changes, const std::function<std::ui
 
 void HeldDirectories::stored(Ino directory, Token tenure, std::span<const std::string> keys, std::uint64_t up_to,
                              std::uint64_t version) {
-  const Lock lock(mutex_);
+  const LockAndTell lock(*this);
   const auto found = directories_.find(directory);
   if (found == directories_.end() || found->second.tenure != tenure) return;
   for (const auto& key : keys) {
@@ -351,7 +381,7 @@ void HeldDirectories::stored(Ino directory, Token tenure, std::span<const std::s
 }
 
 void HeldDirectories::changed(const txn::Name& name, Known known, std::uint64_t version) {
-  const Lock lock(mutex_);
+  const LockAndTell lock(*this);
   const auto found = directories_.find(name.directory);
   if (found == directories_.end() || found->second.state != State::held) return;
   auto& directory = found->second;
@@ -367,7 +397,7 @@ void HeldDirectories::changed(const txn::Name& name, Known known, std::uint64_t 
 }
 
 void HeldDirectories::doubt(const txn::Name& name) {
-  const Lock lock(mutex_);
+  const LockAndTell lock(*this);
   const auto found = directories_.find(name.directory);
   if (found == directories_.end() || found->second.state != State::held) return;
   doubt(found->second, name.key);

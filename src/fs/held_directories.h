@@ -30,7 +30,11 @@ class HeldDirectories {
  public:
   using Known = std::optional<txn::Entry>;  ///< nullopt: there is no such name
 
-  explicit HeldDirectories(Clock& clock) : clock_(clock) {}
+  /// `forget_names`: to be called when a name that was answered from here may no longer be so, though no own change of
+  /// that name was answered; by the time the call here returns that is done. Must not block, nor call back.
+  explicit HeldDirectories(
+      Clock& clock, std::function<void()> forget_names = [] {})
+      : clock_(clock), forget_names_(std::move(forget_names)) {}
 
   /// A step that takes the lease is about to be sent. false: there is one already, it is held, or there is no room.
   bool begin(Ino directory, Token tenure) EXCLUDES(mutex_);
@@ -171,6 +175,7 @@ class HeldDirectories {
     std::list<Ino>::iterator place = {};  // in used_
   };
   using Directories = std::unordered_map<Ino, Directory>;
+  class LockAndTell;  // held_directories.cpp
 
   const Directory* find(Ino directory) const REQUIRES(mutex_);
   bool is_hidden(const txn::Name& name) const REQUIRES(mutex_);
@@ -190,7 +195,9 @@ class HeldDirectories {
   void erase(Directories::iterator directory) REQUIRES(mutex_);
 
   Clock& clock_;
+  const std::function<void()> forget_names_;
   mutable Mutex mutex_;
+  bool names_are_void_ GUARDED_BY(mutex_) = false;  // within LockAndTell
   Directories directories_ GUARDED_BY(mutex_);
   std::list<Ino> used_ GUARDED_BY(mutex_);    // the one that was used last comes last
   std::size_t names_ GUARDED_BY(mutex_) = 0;  // of all directories

@@ -46,6 +46,18 @@ void KernelView::drop_attributes(Ino ino) {
   tell([ino](KernelCache& cache) { cache.invalidate_attributes(ino); });
 }
 
+// ---- names
+
+bool KernelView::can_forget_names() {
+  bool can = false;
+  tell([&can](const KernelCache& cache) { can = cache.can_forget_names(); });
+  return can;
+}
+
+void KernelView::forget_names() {
+  tell([](KernelCache& cache) { cache.forget_names(); });
+}
+
 // ---- pages
 
 bool KernelView::right_for(const Pages& pages, const Inode& view, Holder holder) {

@@ -36,6 +36,10 @@ class KernelView {
   void drop_attributes_unless(const Attributes& now);
   void drop_attributes(Ino ino);
 
+  // -- names
+  bool can_forget_names();
+  void forget_names();
+
   // -- pages
   enum class Holder { nobody, me, another };
   /// An open has read `view`, with that holder of its lease. Drops the pages unless they are right, which it answers;

@@ -102,12 +102,16 @@ std::optional<Result<EntryReply>> Namespace::known_entry(Ino parent, const std::
   if (text == "." || text == ".." || !check_name(text)) return std::nullopt;
   const auto name = metadata_.name_in(parent, text);
   const auto sent = now();
+  const bool may_give = begin_to_give_names_of(parent);
   const auto held = metadata_.find_held({&name});
   if (!held) return std::nullopt;
   const auto& entry = held->found.front();
-  if (!entry) return std::unexpected(no_entry(name));
-  const auto known = attributes_from_memory(entry->record.ino);
-  return known ? std::optional(Result<EntryReply>(entry_reply(*known, sent))) : std::nullopt;
+  if (!entry && !may_give) return std::unexpected(no_entry(name));
+  const auto known = entry ? attributes_from_memory(entry->record.ino) : AttributesReply{};
+  if (!known) return std::nullopt;
+  auto reply = entry_reply(*known, sent);
+  if (may_give) reply.entry_ttl = leases_.may_be_kept_for();
+  return reply;
 }
 
 Result<EntryReply> Namespace::lookup(Ino parent, const std::string& text) {

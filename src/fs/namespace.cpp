@@ -20,7 +20,17 @@ AttributesReply Namespace::reply_for(const Inode& view) {
 }
 
 std::chrono::nanoseconds Namespace::entry_ttl(std::chrono::nanoseconds sent) const {
-  return std::max(std::chrono::nanoseconds(0), sent + options_.entry_ttl - now());
+  const auto ttl = options_.entry_ttl.value_or(std::chrono::nanoseconds(0));
+  return std::max(std::chrono::nanoseconds(0), sent + ttl - now());
+}
+
+EntryReply Namespace::reply_for_new(const txn::Name& name, const Inode& made, std::chrono::nanoseconds sent) {
+  auto reply = entry_reply_for(made, sent);
+  if (!begin_to_give_names_of(name.directory) || !metadata_.unshared(made.ino)) return reply;
+  const auto held = metadata_.find_held({&name});
+  const bool is_known = held && held->found.front() && held->found.front()->record.ino == made.ino;
+  if (is_known) reply.entry_ttl = leases_.may_be_kept_for();
+  return reply;
 }
 
 void Namespace::attr_changed(const Inode& changed) {

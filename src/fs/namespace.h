@@ -27,7 +27,7 @@ class Namespace {
       : instance_(instance),
         files_(files),
         options_(options),
-        leases_(instance, options.lease_after_changes, options.names_behind),
+        leases_(instance, files.kernel(), options.lease_after_changes, options.names_behind),
         metadata_(instance, leases_),
         seals_(instance, metadata_, leases_) {
     files_.set_directory_handler([this](const format::Question& question) { return leases_.answer(question); });
@@ -124,6 +124,13 @@ class Namespace {
     return {reply.attributes, entry_ttl(sent), reply.attributes_ttl};
   }
   std::chrono::nanoseconds entry_ttl(std::chrono::nanoseconds sent) const;
+  /// Whether the kernel may keep names of that directory, if it is held here. To be asked before memory is.
+  bool begin_to_give_names_of(Ino directory) {
+    const bool may_keep = !options_.entry_ttl && leases_.writes_behind() && leases_.held.tenure_of(directory);
+    return may_keep && leases_.kernel_names.begin_to_give();
+  }
+  /// Of a name that was made just now.
+  EntryReply reply_for_new(const txn::Name& name, const Inode& made, std::chrono::nanoseconds sent);
   /// An own step changed `attr` and ctime.
   void attr_changed(const Inode& changed);
   /// Whether an inode that loses a name has none then, and nobody here has it open: nothing is to be done with it.

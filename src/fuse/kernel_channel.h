@@ -17,10 +17,11 @@ struct fuse_session;
 
 namespace lccfs::fuse {
 
-/// What of the first request has to be remembered until its answer.
+/// What of the first request has to be remembered, until its answer or longer.
 struct Handshake {
   std::atomic<std::uint64_t> init_request{0};  // its number, if it offers any of them; 0 otherwise, and once answered
   std::atomic<std::uint64_t> offered{0};
+  std::atomic<unsigned> minor{0};  // the kernel's version of the protocol, once it has been received
 };
 
 /// Of a session that is mounted, and whose user data is a Serving. False: not to be had.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "fuse/kernel_notifier.h"
 
+#include <linux/fuse.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <string>
 
@@ -8,12 +11,30 @@
 
 namespace lccfs::fuse {
 
+namespace {
+// FUSE_NOTIFY_INC_EPOCH, since Linux 6.16: each dentry has the epoch of its request, and none of an older one is valid.
+// libfuse 3.14 does not know it.
+constexpr unsigned first_minor_with_epochs = 44;
+constexpr std::int32_t notify_inc_epoch = 8;
+}  // namespace
+
 // What the kernel makes of the offset: negative, attributes alone; otherwise the pages after it, too, so many bytes of
 // them, 0 for all.
 void KernelNotifier::invalidate_attributes(Ino ino) { invalidate(ino, -1, 0); }
 void KernelNotifier::invalidate_pages(Ino ino) { invalidate(ino, 0, 0); }
 void KernelNotifier::invalidate_page_range(Ino ino, std::uint64_t offset_bytes, std::uint64_t size_bytes) {
   if (size_bytes != 0) invalidate(ino, static_cast<off_t>(offset_bytes), static_cast<off_t>(size_bytes));
+}
+
+bool KernelNotifier::can_forget_names() const {
+  return handshake_.minor >= first_minor_with_epochs && !has_mounts_below_;
+}
+
+void KernelNotifier::forget_names() {
+  const fuse_out_header notification = {.len = sizeof notification, .error = notify_inc_epoch, .unique = 0};
+  const bool is_told = ::write(fuse_session_fd(session_), &notification, sizeof notification) == sizeof notification;
+  if (is_told || errno == ENODEV || errno == ENOTCONN) return;
+  log::error("the kernel keeps names for some seconds that may be wrong, error " + std::to_string(errno));
 }
 
 void KernelNotifier::invalidate(Ino ino, off_t offset_bytes, off_t size_bytes) {

@@ -89,6 +89,10 @@ void answer(Serving&, Request request, const Result<std::string>& bytes) {
 void answer_entry(Serving& serving, Request request, Ino parent, const std::string& name,
                   const Result<EntryReply>& entry) {
   if (!entry) return request.fail(entry.error());
+  if (entry->attributes.ino == Ino{}) {
+    request.answer(entry_answer(*entry));
+    return;
+  }
   request.belongs_to(serving.tell(parent, name, *entry));
   if (!request.answer(entry_answer(*entry))) serving.forget(entry->attributes.ino, 1);
 }
@@ -109,13 +113,15 @@ void call(fuse_req_t raw, Kind kind, fuse_ino_t ino, Method method, Arguments...
 // Not the kernel's writeback cache: it never believes a size that another client changed. ACLs come with the umask,
 // which a default ACL stands in for: both are taken off here.
 // File handles lead to any inode by its number: not where the mount is to show a part of the volume.
-void init(void* serving, fuse_conn_info* connection) {
+void init(void* user_data, fuse_conn_info* connection) {
+  auto& serving = *static_cast<Serving*>(user_data);
+  serving.handshake.minor = connection->proto_minor;
   constexpr unsigned by_handle = FUSE_CAP_EXPORT_SUPPORT;
   constexpr unsigned wanted = FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS |
                               FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_READDIRPLUS |
                               FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK |
                               FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS;
-  const bool shows_all = static_cast<Serving*>(serving)->root == root_ino;
+  const bool shows_all = serving.root == root_ino;
   connection->want = (shows_all ? wanted | by_handle : wanted) & connection->capable;
   connection->max_write = max_write_bytes;
   connection->max_background = max_background_requests;

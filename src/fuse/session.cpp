@@ -16,7 +16,6 @@
 #include "base/log.h"
 #include "base/periodic.h"
 #include "fuse/kernel_channel.h"
-#include "fuse/mount_table.h"
 #include "fuse/operations.h"
 #include "fuse/readahead.h"
 #include "fuse/subdirectory.h"
@@ -124,7 +123,7 @@ Result<> Session::start(const std::function<void()>& about_to_mount) {
   if (!use_kernel_channel(session_))
     log::warning("no shared mappings of O_DIRECT descriptors, and slow small writes: libfuse takes no channel of ours");
   if (const auto entry = mounted_at(options_.mountpoint)) device_ = entry->device;
-  notifier_.emplace(session_, serving_.root);
+  notifier_.emplace(session_, serving_.handshake, serving_.root);
   serving_.fs.set_kernel_cache(&*notifier_);
   return {};
 }
@@ -143,6 +142,7 @@ Result<> Session::serve_all(const std::function<void()>& ready) {
       serving_.clock, [] { return tick_period; },
       [this](const std::stop_token&) {
         serving_.metrics->tick();
+        look_for_mounts_below();
         serving_.fs.tick();
         if (!options_.end_when_fenced || !serving_.fs.fenced()) return true;
         log::warning("this client was fenced: the mount on " + options_.mountpoint + " ends");
@@ -154,6 +154,12 @@ Result<> Session::serve_all(const std::function<void()>& ready) {
     LCCFS_TRY(const bool more, serve_one());
     if (!more) return {};
   }
+}
+
+void Session::look_for_mounts_below() {
+  if (!mount_table_.has_changed() || !notifier_->set_mounts_below(has_mounts_on_it(device_))) return;
+  log::info("something is mounted on a directory below " + options_.mountpoint +
+            ": the kernel keeps no names as long as it is");
 }
 
 /// The kernel's first request settles what the two speak; what is mounted answers nobody before. false: end() came

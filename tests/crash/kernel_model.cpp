@@ -167,16 +167,29 @@ Result<KernelModel::Place> KernelModel::place(Lock& lock, const std::string& pat
 
 Result<Ino> KernelModel::look_up(Lock& lock, const Place& at, bool anew) {
   const auto key = std::pair(at.parent, at.name);
-  if (const auto known = names_.find(key); known != names_.end() && !anew && clock_.elapsed() < known->second.until) {
-    return known->second.ino;
+  const auto none = [&at] { return failure(ErrorCode::not_found, "no entry " + at.name); };
+  const auto epoch = epoch_.load();
+  if (const auto known = names_.find(key); known != names_.end() && !anew) {
+    const auto& [ino, until, since] = known->second;
+    const bool is_valid = since == epoch && clock_.elapsed() < until;
+    if (is_valid && ino == Ino{}) return none();
+    if (is_valid) return ino;
   }
   const auto asked_at = changes_;
-  auto entry = request(lock, [&] { return file_system_.lookup(at.parent, at.name); });
+  auto entry = request(lock, [&] {
+    auto known = file_system_.known_entry(at.parent, at.name);
+    return known ? std::move(*known) : file_system_.lookup(at.parent, at.name);
+  });
   names_.erase(key);
   if (!entry) return std::unexpected(std::move(entry).error());
-  names_[key] = {entry->attributes.ino, clock_.elapsed() + entry->entry_ttl};
+  names_[key] = name_of(*entry, epoch);
+  if (entry->attributes.ino == Ino{}) return none();
   learn(lock, *entry, asked_at);
   return entry->attributes.ino;
+}
+
+KernelModel::Name KernelModel::name_of(const EntryReply& entry, unsigned epoch) const {
+  return {entry.attributes.ino, clock_.elapsed() + entry.entry_ttl, epoch};
 }
 
 KernelModel::Inode& KernelModel::learn(Lock& lock, const EntryReply& entry, std::uint64_t asked_at) {
@@ -330,9 +343,10 @@ Result<KernelModel::Descriptor> KernelModel::open_anew(const std::string& path, 
   if (found.error().code != ErrorCode::not_found || (flags & O_CREAT) == 0) return std::unexpected(found.error());
   const Held held(names_busy_);
   const auto asked_at = changes_;
+  const auto epoch = epoch_.load();
   const auto made = request(lock, [&] { return file_system_.create({}, at.parent, at.name, 0644, flags); });
   if (!made) return std::unexpected(made.error());
-  names_[{at.parent, at.name}] = {made->entry.attributes.ino, clock_.elapsed() + made->entry.entry_ttl};
+  names_[{at.parent, at.name}] = name_of(made->entry, epoch);
   inode(at.parent).attributes_until = {};
   return opened(lock, learn(lock, made->entry, asked_at), fuse::create_answer(*made, flags), flags, true);
 }
@@ -656,9 +670,10 @@ Result<> KernelModel::mkdir(const std::string& path, std::uint32_t mode) {
     if (found.error().code != ErrorCode::not_found) return std::unexpected(found.error());
     const auto asked_at = changes_;
     const NewNode node{FileType::directory, mode, 0, ""};
+    const auto epoch = epoch_.load();
     const auto made = request(lock, [&] { return file_system_.make_node({}, at.parent, at.name, node); });
     if (!made) return std::unexpected(made.error());
-    names_[{at.parent, at.name}] = {made->attributes.ino, clock_.elapsed() + made->entry_ttl};
+    names_[{at.parent, at.name}] = name_of(*made, epoch);
     learn(lock, *made, asked_at);
     inode(at.parent).attributes_until = {};
     return {};

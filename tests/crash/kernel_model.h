@@ -11,6 +11,7 @@
 
 #include <fcntl.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -99,6 +100,8 @@ class KernelModel final : public KernelCache {
   void invalidate_attributes(Ino ino) override;
   void invalidate_pages(Ino ino) override;
   void invalidate_page_range(Ino ino, std::uint64_t offset_bytes, std::uint64_t size_bytes) override;
+  bool can_forget_names() const override { return true; }
+  void forget_names() override { ++epoch_; }
 
   /// Waits until what the file system was about to say has been heard: who drops pages says first, in the course of a
   /// request, that attributes are old, and then, on a thread of its own, that pages are.
@@ -121,8 +124,9 @@ class KernelModel final : public KernelCache {
     unsigned descriptors = 0;
   };
   struct Name {
-    Ino ino;
+    Ino ino;  // 0: there is none
     std::chrono::nanoseconds until{0};
+    unsigned epoch = 0;
   };
   struct Place {
     Ino parent;
@@ -142,6 +146,7 @@ class KernelModel final : public KernelCache {
   // -- names and attributes
   Result<Ino> walk(Lock& lock, const std::string& path, bool anew);
   Result<Place> place(Lock& lock, const std::string& path, bool anew);
+  Name name_of(const EntryReply& entry, unsigned epoch) const;
   Result<Ino> look_up(Lock& lock, const Place& at, bool anew);
   Inode& learn(Lock& lock, const EntryReply& entry, std::uint64_t asked_at);
   void learn(Lock& lock, Inode& inode, const Attributes& attributes, std::chrono::nanoseconds ttl,
@@ -184,6 +189,7 @@ class KernelModel final : public KernelCache {
   std::condition_variable heard_;
   std::uint64_t changes_ = 1;  // fuse_conn::attr_version
   std::map<std::pair<Ino, std::string>, Name> names_;
+  std::atomic<unsigned> epoch_ = 0;  // fuse_conn::epoch
   std::map<Ino, Inode> inodes_;
   unsigned names_busy_ = 0, inodes_busy_ = 0, pages_busy_ = 0, requests_ = 0;
   std::uint64_t announced_ = 0, heard_of_ = 0;

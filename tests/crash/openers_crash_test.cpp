@@ -24,6 +24,8 @@ using test::need;
 
 class Dropped final : public KernelCache {
  public:
+  bool can_forget_names() const override { return false; }
+  void forget_names() override {}
   void invalidate_attributes(Ino) override { ++attributes; }
   void invalidate_pages(Ino) override { ++pages; }
   void invalidate_page_range(Ino, std::uint64_t, std::uint64_t) override {}

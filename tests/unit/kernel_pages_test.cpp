@@ -17,6 +17,8 @@ namespace {
 /// Notes what the kernel is told: "attributes", "pages", "pages 4096+100".
 class NotingKernel : public KernelCache {
  public:
+  bool can_forget_names() const override { return false; }
+  void forget_names() override {}
   void invalidate_attributes(Ino) override { note("attributes"); }
   void invalidate_pages(Ino) override { note("pages"); }
   void invalidate_page_range(Ino, std::uint64_t offset_bytes, std::uint64_t size_bytes) override {

@@ -182,7 +182,7 @@ TEST_CASE("what mount and systemd say for themselves has no effect") {
 }
 
 TEST_CASE("whether directories are held is an option") {
-  CHECK(parse_options("")->names == Names::leased);
+  CHECK(parse_options("")->names == Names::behind);
   CHECK(parse_options("names=sync")->names == Names::sync);
   CHECK(parse_options("names=behind")->names == Names::behind);
   CHECK(parse_options("names=sync,names=leased")->names == Names::leased);
@@ -220,6 +220,9 @@ TEST_CASE("the mount table tells the topmost mount of a directory") {
   const Folder folder;
   const std::string file = folder.path() / "mountinfo";
   std::ofstream(file) << table;
+  CHECK(has_mounts_on_it("0:40", file.c_str()));
+  CHECK_FALSE(has_mounts_on_it("0:51", file.c_str()));
+  CHECK_FALSE(has_mounts_on_it("0:51", (folder.path() / "missing").c_str()));
   const auto topmost = mounted_at("/mnt", file.c_str());
   REQUIRE(topmost);
   CHECK(topmost->device == "0:51");

@@ -22,6 +22,8 @@ namespace {
 /// What the kernel was told to drop, of whichever file.
 class DroppingKernel final : public KernelCache {
  public:
+  bool can_forget_names() const override { return false; }
+  void forget_names() override {}
   void invalidate_attributes(Ino) override { ++attributes; }
   void invalidate_pages(Ino) override { ++pages; }
   void invalidate_page_range(Ino, std::uint64_t, std::uint64_t) override {}

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Names that the kernel keeps (docs/NAMES.md section 4): what they save, and that nobody sees an old one."""
+
+import contextlib
+import os
+import re
+import threading
+import urllib.request
+
+from harness import MountTest, run, wait_until
+from test_metrics import Page, free_port
+
+FILES = 50
+ROUNDS = 100
+
+
+class KernelNamesTest(MountTest):
+    stores = ("local", "rados")
+
+    def set_up_volume(self):
+        self.volume = self.new_volume()
+        self.port = free_port()
+        self.mount = self.volume.mount("--metrics-port", str(self.port))
+        self.other = self.volume.mount()
+
+    def lookups(self):
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=10) as answer:
+            return Page(answer.read().decode("utf-8")).value(
+                "lccfs_operation_duration_seconds_count", operation="lookup")
+
+    def test_a_walk_asks_for_no_name_that_was_made_here(self):
+        top = self.mount / "a" / "b" / "c"
+        top.mkdir(parents=True)
+        for number in range(FILES):
+            (top / f"{number}").touch()
+        os.stat(top / "0")
+        if tuple(int(part) for part in re.findall(r"\d+", os.uname().release)[:2]) < (6, 16):
+            self.skipTest("this kernel keeps no names")
+        before = self.lookups()
+        for number in range(FILES):
+            os.stat(top / f"{number}")
+            os.stat(top / f"{number}")
+            with contextlib.suppress(FileNotFoundError):
+                os.stat(top / "missing")
+        self.assertLess(self.lookups() - before, FILES)  # of more than 600 names; the word of Super may end meanwhile
+
+    def test_what_another_mount_changes_is_seen_by_the_very_next_walk(self):
+        top = self.mount / "top" / "sub"
+        there = self.other / "top" / "sub"
+        top.mkdir(parents=True)
+        for number in range(ROUNDS):
+            (top / "file").write_text(f"{number}", encoding="utf-8")
+            self.assertFalse((top / "made there").exists())
+            self.assertEqual((top / "file").stat().st_size, len(f"{number}"))
+            os.rename(there / "file", there / "moved")
+            self.assertFalse((top / "file").exists())
+            self.assertEqual((top / "moved").read_text(encoding="utf-8"), f"{number}")
+            (there / "made there").touch()
+            self.assertTrue((top / "made there").exists())
+            (there / "made there").unlink()
+            (there / "moved").unlink()
+            self.assertEqual(os.listdir(top), [])
+            os.rename(self.other / "top", self.other / "top again")
+            self.assertFalse(top.exists())
+            os.rename(self.other / "top again", self.other / "top")
+            os.chmod(there, 0o700 + number % 8)
+            self.assertEqual(top.stat().st_mode & 0o777, 0o700 + number % 8)
+
+    def test_two_mounts_that_change_names_in_two_directories_both_come_to_an_end(self):
+        """Each holds one of them, and moves files into the other's: none waits for the other for ever."""
+        for name in ("mine", "theirs"):
+            (self.mount / name).mkdir()
+
+        def move(mount, source, target):
+            for number in range(ROUNDS):
+                (mount / source / f"{source} {number}").touch()
+                os.rename(mount / source / f"{source} {number}", mount / target / f"{source} {number}")
+
+        workers = [threading.Thread(target=move, args=arguments)
+                   for arguments in ((self.mount, "mine", "theirs"), (self.other, "theirs", "mine"))]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        for name, source in (("mine", "theirs"), ("theirs", "mine")):
+            expected = sorted(f"{source} {number}" for number in range(ROUNDS))
+            self.assertEqual(sorted(os.listdir(self.mount / name)), expected)
+            self.assertEqual(sorted(os.listdir(self.other / name)), expected)
+
+    def test_what_is_mounted_below_stays_though_others_change_names(self):
+        (self.other / "d" / "on").mkdir(parents=True)
+        run("mount", "--bind", "/etc", self.mount / "d" / "on")
+        try:
+            wait_until(lambda: "keeps no names" in self.mount.log_text(), 30, "that the mount below is seen")
+            for number in range(FILES):
+                (self.mount / "d" / f"{number}").touch()
+                (self.mount / "d" / f"{number}").stat()
+            self.assertTrue((self.other / "d" / "0").exists())
+            (self.other / "d" / "0").unlink()
+            self.assertFalse((self.mount / "d" / "0").exists())
+            self.assertTrue((self.mount / "d" / "on" / "passwd").exists())
+        finally:
+            run("umount", self.mount / "d" / "on")
