@@ -225,7 +225,7 @@ Result<std::unique_ptr<FileSystem>> mount_volume(std::shared_ptr<ObjectStore> st
         "is removed elsewhere while it is open here may answer ESTALE");
   }
   if (options.names_behind && !instance->super().has(format::feature::names_behind)) {
-    log::warning("the volume has no feature \"names_behind\": names are stored before the answer; see lccfs upgrade");
+    log::info("the volume has no feature \"names_behind\": names are stored before the answer; see lccfs upgrade");
   }
   return std::make_unique<MountedVolume>(std::move(instance), options);
 }

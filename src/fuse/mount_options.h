@@ -28,7 +28,7 @@ struct MountOptions {
   std::optional<std::chrono::nanoseconds> entry_ttl, attributes_ttl;
   std::uint64_t dirty_limit_bytes = 64 << 20;
   unsigned idle_leases = 4096;
-  Names names = Names::leased;
+  Names names = Names::behind;
   std::optional<std::uint64_t> readahead_bytes;
   daemon::MonitorOptions monitor;
 };

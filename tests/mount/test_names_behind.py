@@ -24,8 +24,6 @@ def sync_directory(path):
 class NamesBehindTest(MountTest):
     stores = ("local", "rados")
     limit_s = 300
-    mount_options = ("-o", "names=behind")
-
     def make_until_it_dies(self, directory):
         """Files in their order; answers after which the directory, or one of them, was synced."""
         number = synced = 0
@@ -63,7 +61,7 @@ class NamesBehindTest(MountTest):
     def test_a_killed_client_leaves_a_first_part_of_what_each_directory_was_and_all_that_was_synced(self):
         chance = random.Random(context.seed)
         for turn in range(TURNS):
-            mount = self.volume.mount("-o", "names=behind")
+            mount = self.volume.mount()
             top = mount / f"turn {turn}"
             for name in ("made", "old", "new", "renamed"):
                 (top / name).mkdir(parents=True)
@@ -97,7 +95,7 @@ class NamesBehindTest(MountTest):
         self.assertEqual((top / "renamed" / "file").read_bytes(), b"whole")
 
     def test_another_mount_finds_at_once_what_was_answered(self):
-        other = self.volume.mount("-o", "names=behind")
+        other = self.volume.mount()
         (self.mount / "d").mkdir()
         for number in range(100):
             here, there = (self.mount, other) if number % 20 < 10 else (other, self.mount)
@@ -109,7 +107,7 @@ class NamesBehindTest(MountTest):
             self.assertEqual(os.listdir(there / "d"), [])
 
     def test_an_exclusive_file_is_made_by_one_of_two(self):
-        other = self.volume.mount("-o", "names=behind")
+        other = self.volume.mount()
         (self.mount / "d").mkdir()
         made = []
 
