@@ -52,7 +52,6 @@ struct AttributesReply {
   Attributes attributes;
   std::chrono::nanoseconds attributes_ttl{0};
 };
-/// ino 0: there is no such name, and the kernel may trust that for entry_ttl.
 struct EntryReply {
   Attributes attributes;
   std::chrono::nanoseconds entry_ttl{0};
@@ -154,11 +153,14 @@ class KernelCache {
   virtual void invalidate_attributes(Ino ino) = 0;
   virtual void invalidate_pages(Ino ino) = 0;
   virtual void invalidate_page_range(Ino ino, std::uint64_t offset_bytes, std::uint64_t size_bytes) = 0;
-  /// Whether it knows forget_names, and nothing speaks against it now. No name is given to it for longer than entry_ttl
-  /// says otherwise.
-  virtual bool can_forget_names() const = 0;
-  /// From now on no time-out counts of any name that came with the answer to a request which was sent before. The kernel
-  /// waits for nothing.
+  /// Whether it knows the next two; without them it is given no names to keep.
+  virtual bool can_keep_names() const = 0;
+  /// From now on the name has no time-out. Waits for calls of programs that change names of that directory: not for
+  /// threads that these may wait for.
+  virtual void expire_name(Ino directory, const std::string& name) = 0;
+  /// From now on no time-out counts of any name that came with the answer to a request which was sent before. Waits for
+  /// nothing. For what is rare: files that are in use look removed after it (/proc/PID/exe), and what is mounted on a
+  /// directory is unmounted.
   virtual void forget_names() = 0;
 };
 
@@ -186,7 +188,7 @@ struct MountCounts {
 
 struct FileSystemOptions {
   /// How long the kernel may walk by a name without asking: what it opens by an older one may have lost that name.
-  /// nullopt: only where a lease covers that (docs/NAMES.md section 4).
+  /// nullopt: names of directories where leases cover that (docs/NAMES.md section 4).
   std::optional<std::chrono::nanoseconds> entry_ttl;
   std::chrono::nanoseconds attributes_ttl{std::chrono::seconds(1)};
   bool read_only = false;
@@ -219,8 +221,12 @@ class FileSystem {
   // -- names
   /// "." and "..": that inode, or a directory's parent, by number alone; `stale` if nothing leads to it any more.
   virtual Result<EntryReply> lookup(Ino parent, const std::string& name) = 0;
-  /// What lookup would answer, where memory knows it; also that there is none, for a while. Never blocks.
+  /// What lookup would answer, where memory knows it. Never blocks.
   virtual std::optional<Result<EntryReply>> known_entry(Ino parent, const std::string& name) = 0;
+  /// The kernel is about to be told of a directory by that name. Whether it may keep the name until it is told otherwise
+  /// (KernelCache), whatever entry_ttl says. `is_known`: it knew the directory before, and does not get the name to keep
+  /// now: while it asks anew for what it has, it may miss being told. Never blocks.
+  virtual bool begin_to_keep(Ino parent, const std::string& name, Ino directory, bool is_known) = 0;
   virtual Result<EntryReply> make_node(const Caller&, Ino parent, const std::string& name, const NewNode&) = 0;
   /// open(2) with O_CREAT, `mode` as in NewNode: makes the file, or opens the one that is there unless O_EXCL is among `flags`.
   virtual Result<CreateReply> create(const Caller&, Ino parent, const std::string& name, std::uint32_t mode,

@@ -50,6 +50,18 @@ Result<AttributesReply> Namespace::directory_reply_for(const Inode& view) {
   return reply;
 }
 
+/// Whose name the kernel may keep: nothing but this reply refreshes what it believes. So it believes that for no time,
+/// once others may change it; and its names no more, if the lease was lost.
+Result<AttributesReply> Namespace::directory_reply_by_number(const Inode& view,
+                                                             const std::optional<HeldDirectories::Ticket>& kept_as) {
+  const bool is_lost = kept_as && view.directory_lease != kept_as->tenure;
+  if (is_lost) leases_.held.end(view.ino, kept_as->tenure);
+  LCCFS_TRY(auto reply, directory_reply_for(view));
+  const bool is_covered = kept_as && !is_lost && metadata_.held_directory(view.ino);
+  if (leases_.gives_names() && !is_covered) reply.attributes_ttl = std::chrono::nanoseconds(0);
+  return reply;
+}
+
 /// What its lease does not cover, the ctime of a directory that another client moves, is so no older than in a kernel.
 std::optional<AttributesReply> Namespace::held_attributes(Ino ino) {
   const auto held = metadata_.held_directory(ino);
@@ -78,8 +90,9 @@ std::optional<AttributesReply> Namespace::attributes_from_memory(Ino ino) {
 Result<AttributesReply> Namespace::get_attributes(Ino ino) {
   if (const auto known = attributes_from_memory(ino)) return *known;
   if (const auto held = metadata_.in_memory(ino); held && !held->is_directory()) return files_.get_attributes(ino);
+  const auto kept_as = leases_.held.begin_read(ino);
   LCCFS_TRY(const auto view, metadata_.read_existing(ino, {.map = InodeParts::Map::whole}));
-  if (view.is_directory()) return directory_reply_for(view);
+  if (view.is_directory()) return directory_reply_by_number(view, kept_as);
   if (view.lease && *view.lease != instance_.id()) return files_.get_attributes(ino);
   LCCFS_CHECK(instance_.see_fence(view.fence));
   return reply_for(view);

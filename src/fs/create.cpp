@@ -270,7 +270,7 @@ Result<EntryReply> Namespace::make_node(const Caller& caller, Ino parent, const 
   const auto sent = now();
   const auto name = metadata_.name_in(parent, text);
   LCCFS_TRY(const auto made, Make(*this, caller, name, node, false).run());
-  return reply_for_new(name, made, sent);
+  return entry_reply_for(made, sent);
 }
 
 /// The file that has the name already. nullopt: it has just gone.
@@ -307,7 +307,7 @@ Result<CreateReply> Namespace::create(const Caller& caller, Ino parent, const st
     auto made = Make(*this, caller, name, file, true).run();
     if (made) {
       const auto opened = files_.open_new(*made, flags);
-      return CreateReply{reply_for_new(name, *made, sent), opened};
+      return CreateReply{entry_reply_for(*made, sent), opened};
     }
     if (made.error().code != ErrorCode::exists || (flags & O_EXCL) != 0) {
       return std::unexpected(std::move(made).error());

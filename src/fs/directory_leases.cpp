@@ -13,7 +13,7 @@
 //
 //  release    | object   | step                                                   | stop here leaves
 //  -          |          | nothing is answered from memory any more, nor by the   |
-//             |          | kernel (kernel_names.h)                                |
+//             |          | kernel                                                 |
 //  -          | Inode.P  | what was answered is stored (name_log.cpp)             | a prefix of what was answered
 //  1          | Inode.P  | [release directory lease] guard the tenure; lease      | done
 //             |          | removed                                                |
@@ -37,7 +37,7 @@ namespace lccfs {
 
 namespace {
 constexpr std::chrono::milliseconds answer_busy_within{500};
-constexpr std::chrono::seconds ctimes_awaited_for{1};
+constexpr std::chrono::seconds ctimes_awaited_for{1}, kernel_awaited_for{1};
 /// How old the word of Super may be on which memory answers, and when it is asked again.
 constexpr std::chrono::seconds believed_for{5}, asked_again_after{2};
 /// A holder that has died keeps others waiting until it is fenced: so none holds what it does not use.
@@ -55,10 +55,10 @@ bool shows_live(const Result<MetaSnapshot>& super, const std::string& key) {
 }  // namespace
 
 DirectoryLeases::DirectoryLeases(Instance& instance, KernelView& kernel, unsigned after_changes, bool names_behind)
-    : kernel_names(kernel, instance.clock()),
-      held(instance.clock(), [this] { kernel_names.forget(); }),
+    : held(instance.clock(), [&kernel] { kernel.forget_names(); }),
       log(instance, held),
       instance_(instance),
+      kernel_(kernel),
       after_changes_(instance.super().has(format::feature::directory_leases) && !instance.read_only() ? after_changes
                                                                                                       : 0),
       writes_behind_(names_behind && after_changes_ != 0 && instance.super().has(format::feature::names_behind)),
@@ -135,10 +135,6 @@ bool DirectoryLeases::may_answer_from_memory() {
   };
   if (!is_known_for(asked_again_after) && !belief_->is_asking.exchange(true)) ask_super();
   return is_known_for(believed_for);
-}
-
-std::chrono::nanoseconds DirectoryLeases::may_be_kept_for() const {
-  return std::max(std::chrono::nanoseconds(0), belief_->live_at.load() + believed_for - instance_.clock().elapsed());
 }
 
 /// Every fence is marked there before anybody relies on it.
@@ -226,6 +222,7 @@ std::shared_ptr<DirectoryLeases::Release> DirectoryLeases::release(Ino directory
 /// which might wait for a step of ours that hangs.
 Result<> DirectoryLeases::release_now(Ino directory, Because because) {
   if (const auto mine = held.leave(directory)) {
+    make_kernel_ask(directory);
     const auto ctimes = begin_to_store_ctimes(directory);
     LCCFS_CHECK(store_log(directory, because));
     LCCFS_CHECK(log.store_attributes_in(directory));
@@ -242,6 +239,36 @@ Result<> DirectoryLeases::release_now(Ino directory, Because because) {
   const auto tenure = now->directory_lease;
   if (!tenure || tenure->instance != instance_.id()) return {};
   return reclaim::end_directory_lease(instance_, directory, *tenure);
+}
+
+/// The kernel waits for programs that change names in the directory: some of them may wait for another client, which may
+/// wait for this release. Then all names that the kernel keeps end at once.
+void DirectoryLeases::make_kernel_ask(Ino directory) {
+  if (!gives_names()) return;
+  kernel_.drop_attributes(directory);
+  auto name = held.take_back_one(directory);
+  if (!name) return;
+  const auto expiry = std::make_shared<Expiry>();
+  kernel_threads_.post([this, directory, expiry, name]() mutable {
+    for (; name; name = held.take_back_one(directory)) kernel_.expire_name(directory, *name);
+    const Lock lock(expiry->mutex);
+    expiry->is_done = true;
+    expiry->changed.notify_all();
+  });
+  Lock lock(expiry->mutex);
+  const auto is_done = [&expiry]() REQUIRES(expiry->mutex) { return expiry->is_done; };
+  if (!is_done()) instance_.clock().wait_for(expiry->changed, lock, kernel_awaited_for, is_done);
+  if (!is_done()) kernel_.forget_names();
+}
+
+Result<> DirectoryLeases::make_kernel_ask_before_move(const txn::Name& name) {
+  if (held.may_leave(name)) return {};
+  kernel_threads_.post([this, name] { kernel_.expire_name(name.directory, name.name); });
+  return failure(ErrorCode::stale, describe(name) + ": the kernel keeps this name");
+}
+
+void DirectoryLeases::forget_names_once_fenced() {
+  if (instance_.fenced() && !has_forgotten_names_.exchange(true)) kernel_.forget_names();
 }
 
 std::shared_ptr<DirectoryLeases::Ctimes> DirectoryLeases::begin_to_store_ctimes(Ino directory) {

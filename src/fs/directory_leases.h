@@ -17,7 +17,7 @@
 #include "fs/directory_activity.h"
 #include "fs/held_directories.h"
 #include "fs/inodes.h"
-#include "fs/kernel_names.h"
+#include "fs/kernel_view.h"
 #include "fs/name_log.h"
 #include "txn/namespace_txn.h"
 
@@ -30,9 +30,7 @@ class DirectoryLeases {
   DirectoryLeases(Instance& instance, KernelView& kernel, unsigned after_changes, bool names_behind);
   ~DirectoryLeases() { wait(); }
 
-  /// Names that the kernel has of those that are held.
-  KernelNames kernel_names;
-  /// What is known of those.
+  /// What is known of those that are held.
   HeldDirectories held;
   /// What was answered there, and is not stored yet.
   NameLog log;
@@ -47,8 +45,12 @@ class DirectoryLeases {
   /// Whether what is held may be answered from memory: Super has shown lately that this client is not fenced. A client
   /// that stood still may not know, and another may have what it believes to hold. Never blocks; has Super read.
   bool may_answer_from_memory();
-  /// For how long the kernel may.
-  std::chrono::nanoseconds may_be_kept_for() const;
+  /// Whether the kernel may keep names of what is held here.
+  bool gives_names() { return writes_behind_ && kernel_.can_keep_names(); }
+  /// A name that the kernel keeps would take its time-out along to another directory. `stale`: it has to ask for the name
+  /// first, as it then does (LOOKUP_REVAL).
+  Result<> make_kernel_ask_before_move(const txn::Name& name);
+  void forget_names_once_fenced();
   /// Releases some that were not used for long. Never blocks.
   void release_unused() EXCLUDES(mutex_);
 
@@ -88,6 +90,12 @@ class DirectoryLeases {
     std::condition_variable changed;
     bool are_stored GUARDED_BY(mutex) = false;
   };
+  /// Names that the kernel is to ask for from now on.
+  struct Expiry {
+    Mutex mutex;
+    std::condition_variable changed;
+    bool is_done GUARDED_BY(mutex) = false;
+  };
   /// As of when Super has shown this client's record live.
   struct Belief {
     std::atomic<std::chrono::nanoseconds> live_at{};
@@ -102,6 +110,7 @@ class DirectoryLeases {
   enum class Because { unused, asked };
   std::shared_ptr<Release> release(Ino directory, Because because) REQUIRES(mutex_);
   Result<> release_now(Ino directory, Because because);
+  void make_kernel_ask(Ino directory);
   Result<> store_log(Ino directory, Because because);
   std::shared_ptr<Ctimes> begin_to_store_ctimes(Ino directory);
   void wait_some_time_for(Ctimes& sent);
@@ -109,8 +118,10 @@ class DirectoryLeases {
   void end(Ino directory, const Result<>& done) EXCLUDES(mutex_);
 
   Instance& instance_;
+  KernelView& kernel_;
   const unsigned after_changes_;
   const bool writes_behind_;
+  std::atomic<bool> has_forgotten_names_ = false;                      // fenced
   const std::shared_ptr<Belief> belief_ = std::make_shared<Belief>();  // reads that are under way have it, too
   DirectoryActivity activity_;
   Mutex mutex_;
@@ -118,6 +129,7 @@ class DirectoryLeases {
   std::map<Ino, std::shared_ptr<Release>> under_way_ GUARDED_BY(mutex_);
   std::set<InstanceId> expired_ GUARDED_BY(mutex_);  // holders that were found so, fences synced: it is final
   unsigned waiting_ GUARDED_BY(mutex_) = 0;          // question threads
+  ThreadPool kernel_threads_;                        // they wait for the kernel
   ThreadPool threads_;                               // last: they use all of this
 };
 

@@ -32,6 +32,9 @@ class MountedVolume final : public FileSystem {
   std::optional<Result<EntryReply>> known_entry(Ino parent, const std::string& name) override {
     return names_.known_entry(parent, name);
   }
+  bool begin_to_keep(Ino parent, const std::string& name, Ino directory, bool is_known) override {
+    return names_.begin_to_keep(parent, name, directory, is_known);
+  }
   Result<EntryReply> make_node(const Caller& caller, Ino parent, const std::string& name,
                                const NewNode& node) override {
     const Instance::Operation running(*instance_);

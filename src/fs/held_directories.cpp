@@ -49,7 +49,7 @@ HeldDirectories::Directory& HeldDirectories::add(Ino directory, Token tenure) {
 }
 
 void HeldDirectories::erase(Directories::iterator directory) {
-  if (directory->second.state == State::held) names_are_void_ = true;
+  if (!directory->second.given.empty()) names_are_void_ = true;
   names_ -= directory->second.names.size();
   used_.erase(directory->second.place);
   directories_.erase(directory);
@@ -94,7 +94,6 @@ void HeldDirectories::born(Ino directory, Token tenure, std::uint64_t version) {
   added.is_known_whole = true;
 }
 
-/// The kernel has no names in a directory that was removed.
 std::optional<Token> HeldDirectories::leave(Ino directory) {
   const LockAndTell lock(*this);
   const auto found = directories_.find(directory);
@@ -104,10 +103,7 @@ std::optional<Token> HeldDirectories::leave(Ino directory) {
     return std::nullopt;
   }
   empty(found->second);
-  if (found->second.state != State::removed) {
-    found->second.state = State::leaving;
-    names_are_void_ = true;
-  }
+  if (found->second.state != State::removed) found->second.state = State::leaving;
   return found->second.tenure;
 }
 
@@ -235,7 +231,7 @@ void HeldDirectories::put(Directory& directory, const std::string& key, Known kn
 
 void HeldDirectories::doubt(Directory& directory, const std::string& key) {
   at(directory, key).in_doubt = ++directory.doubts;
-  names_are_void_ = true;
+  if (directory.given.erase(key) != 0) names_are_void_ = true;
 }
 
 /// Nothing is known of any name there but what is not stored yet; what reads that are under way show is not kept,
@@ -294,14 +290,58 @@ void HeldDirectories::keep(const Ticket& ticket, const Page& page) {
   make_room();
 }
 
-/// Where names are written behind, others ask before they look.
+// ---- names that the kernel keeps
+
+bool HeldDirectories::give(const txn::Name& name, Ino named, Token tenure) {
+  const Lock lock(mutex_);
+  auto* directory = held_in(name.directory, tenure);
+  if (directory == nullptr || !directory->writes_behind) return false;
+  const auto entry = known(*directory, name);
+  if (!entry || !*entry || (*entry)->record.ino != named) return false;
+  directory->given.insert_or_assign(name.key, Given{name.name});
+  return true;
+}
+
+std::optional<std::string> HeldDirectories::take_back_one(Ino directory) {
+  const Lock lock(mutex_);
+  const auto found = directories_.find(directory);
+  if (found == directories_.end() || found->second.given.empty()) return std::nullopt;
+  return found->second.given.extract(found->second.given.begin()).mapped().name;
+}
+
+bool HeldDirectories::may_leave(const txn::Name& name) {
+  const Lock lock(mutex_);
+  const auto found = directories_.find(name.directory);
+  if (found == directories_.end()) return true;
+  const auto given = found->second.given.find(name.key);
+  if (given == found->second.given.end()) return true;
+  given->second.is_to_leave = true;
+  const bool may = given->second.is_asked_for;
+  if (may) found->second.given.erase(given);
+  return may;
+}
+
+void HeldDirectories::is_asked_for(const txn::Name& name) {
+  const Lock lock(mutex_);
+  const auto found = directories_.find(name.directory);
+  if (found == directories_.end()) return;
+  const auto given = found->second.given.find(name.key);
+  if (given != found->second.given.end()) given->second.is_asked_for = given->second.is_to_leave;
+}
+
+/// What is renamed takes its time-out along: also while the directory is being released.
+void HeldDirectories::was_changed(Directory& directory, const txn::Name& name, const Known& known) {
+  directory.given.erase(name.key);
+  const bool may_be_kept = known && known->record.type == FileType::directory;
+  if (may_be_kept) directory.given.insert_or_assign(name.key, Given{name.name});
+}
+
+// ---- steps on names
+
 void HeldDirectories::hide(std::span<const txn::Name* const> names) {
-  const LockAndTell lock(*this);
-  const Ino directory = names.front()->directory;
-  auto& hidden = hidden_[directory];
+  const Lock lock(mutex_);
+  auto& hidden = hidden_[names.front()->directory];
   for (const auto* name : names) hidden.insert(name->key);
-  const auto* held = find(directory);
-  if (held != nullptr && held->state == State::held && !held->writes_behind) names_are_void_ = true;
 }
 
 void HeldDirectories::show(std::span<const txn::Name* const> names) {
@@ -353,7 +393,9 @@ bool HeldDirectories::change(const Changes& changes, const std::function<std::ui
     removed.state = State::removed;
     removed.removed_from = changes.directory;
   }
+  const bool has_given = !directory->given.empty();
   for (const auto& change : changes.names) {
+    if (has_given) was_changed(*directory, change.name, change.changed);
     auto& name = at(*directory, change.name.key);
     name.known = change.changed;
     if (name.logged == 0) ++directory->logged;
@@ -383,8 +425,10 @@ void HeldDirectories::stored(Ino directory, Token tenure, std::span<const std::s
 void HeldDirectories::changed(const txn::Name& name, Known known, std::uint64_t version) {
   const LockAndTell lock(*this);
   const auto found = directories_.find(name.directory);
-  if (found == directories_.end() || found->second.state != State::held) return;
+  if (found == directories_.end()) return;
   auto& directory = found->second;
+  if (version != 0 && !directory.given.empty()) was_changed(directory, name, known);
+  if (directory.state != State::held) return;
   use(directory);
   const auto known_as = directory.names.find(name.key);
   const bool is_in_doubt = known_as != directory.names.end() && known_as->second.in_doubt;

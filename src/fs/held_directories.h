@@ -30,8 +30,9 @@ class HeldDirectories {
  public:
   using Known = std::optional<txn::Entry>;  ///< nullopt: there is no such name
 
-  /// `forget_names`: to be called when a name that was answered from here may no longer be so, though no own change of
-  /// that name was answered; by the time the call here returns that is done. Must not block, nor call back.
+  /// `forget_names`: to be called when a name that the kernel keeps may no longer be so, though no own change of it was
+  /// answered, and when a tenure ends in which it was given some; by the time the call here returns that is done. Must
+  /// not block, nor call back.
   explicit HeldDirectories(
       Clock& clock, std::function<void()> forget_names = [] {})
       : clock_(clock), forget_names_(std::move(forget_names)) {}
@@ -45,7 +46,7 @@ class HeldDirectories {
   bool has_room() const EXCLUDES(mutex_);
   /// A directory made here, with its lease: it is known to be empty.
   void born(Ino directory, Token tenure, std::uint64_t version) EXCLUDES(mutex_);
-  /// Nothing is known of it from now on. Answers the tenure, which stays until `end`; nullopt: it is not held, nor about
+  /// Nothing is known of it from now on, and no name is given. Answers the tenure, which stays until `end`; nullopt: it is not held, nor about
   /// to be any more.
   std::optional<Token> leave(Ino directory) EXCLUDES(mutex_);
   /// Of one that was removed behind the answer: the directory that had its name. nullopt: it was not.
@@ -82,6 +83,14 @@ class HeldDirectories {
   };
   /// nullopt: it is not held, and nothing may be kept.
   std::optional<Ticket> begin_read(Ino directory) const EXCLUDES(mutex_);
+  /// The kernel is about to be given that name, of a directory, to keep. false: it is not known here to be so, or others
+  /// may change it without asking.
+  bool give(const txn::Name& name, Ino named, Token tenure) EXCLUDES(mutex_);
+  /// One that the kernel may keep: to be expired now. nullopt: there is none any more.
+  std::optional<std::string> take_back_one(Ino directory) EXCLUDES(mutex_);
+  /// Whether the name may go to another directory: the kernel does not keep it, or has asked for it since the last call.
+  bool may_leave(const txn::Name& name) EXCLUDES(mutex_);
+  void is_asked_for(const txn::Name& name) EXCLUDES(mutex_);
   /// As the read showed it, at that version.
   void keep(const Ticket& ticket, const std::string& key, Known known, std::uint64_t version) EXCLUDES(mutex_);
   /// All names with keys after `after`, up to `last` (empty: to the end), as one read showed them.
@@ -158,6 +167,10 @@ class HeldDirectories {
     std::optional<std::uint64_t> in_doubt;  // since that many doubts; what it was then counts no more
     std::uint64_t logged = 0;               // the number of its last change that is not stored; 0: it is as stored
   };
+  struct Given {
+    std::string name;
+    bool is_to_leave = false, is_asked_for = false;  // asked for after it was to leave
+  };
   struct Directory {
     Token tenure;
     State state = State::is_being_taken;
@@ -166,9 +179,10 @@ class HeldDirectories {
     Ino removed_from = {};
     bool is_removal_stored = false;
     std::map<std::string, NameKnown> names = {};
-    std::size_t logged = 0;        // of these, how many are not stored yet
-    std::string known_up_to = {};  // all names with keys up to this one are known
-    bool is_known_whole = false;   // or all there are
+    std::size_t logged = 0;                   // of these, how many are not stored yet
+    std::string known_up_to = {};             // all names with keys up to this one are known
+    bool is_known_whole = false;              // or all there are
+    std::map<std::string, Given> given = {};  // names of directories that the kernel may keep, by key
     std::uint64_t doubts = 0;
     std::uint64_t emptied_at = 0;  // so many doubts: what was read before is not kept
     std::chrono::nanoseconds used_at{0};
@@ -193,6 +207,7 @@ class HeldDirectories {
   void empty(Directory& directory) REQUIRES(mutex_);
   void make_room() REQUIRES(mutex_);
   void erase(Directories::iterator directory) REQUIRES(mutex_);
+  static void was_changed(Directory& directory, const txn::Name& name, const Known& known);
 
   Clock& clock_;
   const std::function<void()> forget_names_;

@@ -48,10 +48,14 @@ void KernelView::drop_attributes(Ino ino) {
 
 // ---- names
 
-bool KernelView::can_forget_names() {
+bool KernelView::can_keep_names() {
   bool can = false;
-  tell([&can](const KernelCache& cache) { can = cache.can_forget_names(); });
+  tell([&can](const KernelCache& cache) { can = cache.can_keep_names(); });
   return can;
+}
+
+void KernelView::expire_name(Ino directory, const std::string& name) {
+  tell([directory, &name](KernelCache& cache) { cache.expire_name(directory, name); });
 }
 
 void KernelView::forget_names() {

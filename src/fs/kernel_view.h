@@ -37,7 +37,8 @@ class KernelView {
   void drop_attributes(Ino ino);
 
   // -- names
-  bool can_forget_names();
+  bool can_keep_names();
+  void expire_name(Ino directory, const std::string& name);
   void forget_names();
 
   // -- pages

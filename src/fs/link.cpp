@@ -86,7 +86,6 @@ Result<bool> Namespace::Link::count_name(bool from_memory) {
   const auto step =
       metadata_.run(txn::add_link({ino_, known->attr_raw, attr, pointer_, namespace_.wall_time(), is_unwritten}));
   metadata_.inodes.drop(ino_);
-  namespace_.leases_.kernel_names.forget();
   if (!step) {
     may_be_counted_ = !certainly_not_applied(step.error());
     return std::unexpected(step.error());

@@ -24,6 +24,11 @@
 
 namespace lccfs {
 
+namespace {
+/// Attributes for longer than that, and the kernel keeps no names.
+constexpr std::chrono::seconds longest_trust{5};
+}  // namespace
+
 /// Where it seems to have none, the holders of its directories may have answered that it has.
 Result<bool> Namespace::has_a_name(Ino ino) {
   LCCFS_TRY(const bool has_one, reclaim::has_a_name(instance_.reader(), ino));
@@ -102,16 +107,23 @@ std::optional<Result<EntryReply>> Namespace::known_entry(Ino parent, const std::
   if (text == "." || text == ".." || !check_name(text)) return std::nullopt;
   const auto name = metadata_.name_in(parent, text);
   const auto sent = now();
-  const bool may_give = begin_to_give_names_of(parent);
   const auto held = metadata_.find_held({&name});
   if (!held) return std::nullopt;
   const auto& entry = held->found.front();
-  if (!entry && !may_give) return std::unexpected(no_entry(name));
-  const auto known = entry ? attributes_from_memory(entry->record.ino) : AttributesReply{};
+  if (!entry) return std::unexpected(no_entry(name));
+  const auto known = attributes_from_memory(entry->record.ino);
   if (!known) return std::nullopt;
-  auto reply = entry_reply(*known, sent);
-  if (may_give) reply.entry_ttl = leases_.may_be_kept_for();
-  return reply;
+  return entry_reply(*known, sent);
+}
+
+/// Attributes end the kernel's trust after a while: on each way down it then comes back here, whatever names it keeps.
+bool Namespace::begin_to_keep(Ino parent, const std::string& text, Ino directory, bool is_known) {
+  const bool may_keep = !options_.entry_ttl && options_.attributes_ttl <= longest_trust && leases_.gives_names();
+  const auto tenure = may_keep ? leases_.held.tenure_of(parent) : std::nullopt;
+  if (!tenure || text == "." || text == "..") return false;
+  const auto name = metadata_.name_in(parent, text);
+  if (is_known) leases_.held.is_asked_for(name);
+  return !is_known && attributes_from_memory(directory) && leases_.held.give(name, directory, *tenure);
 }
 
 Result<EntryReply> Namespace::lookup(Ino parent, const std::string& text) {

@@ -24,15 +24,6 @@ std::chrono::nanoseconds Namespace::entry_ttl(std::chrono::nanoseconds sent) con
   return std::max(std::chrono::nanoseconds(0), sent + ttl - now());
 }
 
-EntryReply Namespace::reply_for_new(const txn::Name& name, const Inode& made, std::chrono::nanoseconds sent) {
-  auto reply = entry_reply_for(made, sent);
-  if (!begin_to_give_names_of(name.directory) || !metadata_.unshared(made.ino)) return reply;
-  const auto held = metadata_.find_held({&name});
-  const bool is_known = held && held->found.front() && held->found.front()->record.ino == made.ino;
-  if (is_known) reply.entry_ttl = leases_.may_be_kept_for();
-  return reply;
-}
-
 void Namespace::attr_changed(const Inode& changed) {
   const auto version = changed.version != 0 ? std::optional(changed.version) : std::nullopt;  // 0: it is not stored yet
   metadata_.inodes.change_attr(changed.ino, version, [&changed](Inode& view) {

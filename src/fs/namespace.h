@@ -49,6 +49,7 @@ class Namespace {
 
   Result<EntryReply> lookup(Ino parent, const std::string& name);
   std::optional<Result<EntryReply>> known_entry(Ino parent, const std::string& name);
+  bool begin_to_keep(Ino parent, const std::string& name, Ino directory, bool is_known);
   Result<EntryReply> make_node(const Caller&, Ino parent, const std::string& name, const NewNode&);
   Result<CreateReply> create(const Caller&, Ino parent, const std::string& name, std::uint32_t mode, int flags);
   Result<EntryReply> link(Ino ino, Ino parent, const std::string& name);
@@ -82,6 +83,7 @@ class Namespace {
   Result<> store_names() { return leases_.log.store_all(); }
   void begin_to_store_ctimes() { store_later(instance_.unstored().ctimes_of(std::nullopt)); }
   void tick() {
+    leases_.forget_names_once_fenced();
     leases_.log.send_all();
     store_later(instance_.unstored().old_ctimes());
     leases_.release_unused();
@@ -124,13 +126,6 @@ class Namespace {
     return {reply.attributes, entry_ttl(sent), reply.attributes_ttl};
   }
   std::chrono::nanoseconds entry_ttl(std::chrono::nanoseconds sent) const;
-  /// Whether the kernel may keep names of that directory, if it is held here. To be asked before memory is.
-  bool begin_to_give_names_of(Ino directory) {
-    const bool may_keep = !options_.entry_ttl && leases_.writes_behind() && leases_.held.tenure_of(directory);
-    return may_keep && leases_.kernel_names.begin_to_give();
-  }
-  /// Of a name that was made just now.
-  EntryReply reply_for_new(const txn::Name& name, const Inode& made, std::chrono::nanoseconds sent);
   /// An own step changed `attr` and ctime.
   void attr_changed(const Inode& changed);
   /// Whether an inode that loses a name has none then, and nobody here has it open: nothing is to be done with it.
@@ -177,6 +172,8 @@ class Namespace {
   std::optional<AttributesReply> held_attributes(Ino ino);
   using EditAttr = std::function<Result<>(format::AttrRecord&)>;
   Result<AttributesReply> directory_reply_for(const Inode& view);
+  Result<AttributesReply> directory_reply_by_number(const Inode& view,
+                                                    const std::optional<HeldDirectories::Ticket>& kept_as);
   Result<> set_mode_and_owner(const Caller& caller, const Inode& known, const SetAttributes& changes);
   /// Of an inode that nobody else has come by. nullopt: read it.
   std::optional<AttributesReply> unshared_attributes(Ino ino);

@@ -26,8 +26,12 @@ void KernelNotifier::invalidate_page_range(Ino ino, std::uint64_t offset_bytes, 
   if (size_bytes != 0) invalidate(ino, static_cast<off_t>(offset_bytes), static_cast<off_t>(size_bytes));
 }
 
-bool KernelNotifier::can_forget_names() const {
-  return handshake_.minor >= first_minor_with_epochs && !has_mounts_below_;
+bool KernelNotifier::can_keep_names() const { return handshake_.minor >= first_minor_with_epochs; }
+
+void KernelNotifier::expire_name(Ino directory, const std::string& name) {
+  const int result =
+      fuse_lowlevel_notify_expire_entry(session_, number_of(directory), name.c_str(), name.size(), FUSE_LL_EXPIRE_ONLY);
+  note(directory, result);
 }
 
 void KernelNotifier::forget_names() {
@@ -38,8 +42,10 @@ void KernelNotifier::forget_names() {
 }
 
 void KernelNotifier::invalidate(Ino ino, off_t offset_bytes, off_t size_bytes) {
-  const fuse_ino_t number = ino == root_ ? FUSE_ROOT_ID : ino.value;
-  const int result = fuse_lowlevel_notify_inval_inode(session_, number, offset_bytes, size_bytes);
+  note(ino, fuse_lowlevel_notify_inval_inode(session_, number_of(ino), offset_bytes, size_bytes));
+}
+
+void KernelNotifier::note(Ino ino, int result) {
   // ENOENT: it holds nothing of this inode. The others: the mount is ending, with all that the kernel held.
   if (result == 0 || result == -ENOENT || result == -ENODEV || result == -ENOTCONN) return;
   log::warning("inode " + std::to_string(ino.value) + ": the kernel did not drop what it holds, error " +

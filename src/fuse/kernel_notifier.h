@@ -3,8 +3,6 @@
 // call it are in lccfs/file_system.h.
 #pragma once
 
-#include <atomic>
-
 #include "fuse/fuse_api.h"
 #include "fuse/kernel_channel.h"
 #include "lccfs/file_system.h"
@@ -21,17 +19,18 @@ class KernelNotifier : public KernelCache {
   void invalidate_attributes(Ino ino) override;
   void invalidate_pages(Ino ino) override;
   void invalidate_page_range(Ino ino, std::uint64_t offset_bytes, std::uint64_t size_bytes) override;
-  bool can_forget_names() const override;
+  bool can_keep_names() const override;
+  void expire_name(Ino directory, const std::string& name) override;
   void forget_names() override;
-  /// To forget names, the kernel drops directories, and unmounts what is mounted there. Answers whether that is new.
-  bool set_mounts_below(bool are_some) { return !has_mounts_below_.exchange(are_some) && are_some; }
 
  private:
   void invalidate(Ino ino, off_t offset_bytes, off_t size_bytes);
+  static void note(Ino ino, int result);
+
+  fuse_ino_t number_of(Ino ino) const { return ino == root_ ? FUSE_ROOT_ID : ino.value; }
 
   fuse_session* const session_;  // mounted for as long as anybody calls: Session::close
   const Handshake& handshake_;
-  std::atomic<bool> has_mounts_below_ = false;
   const Ino root_;
 };
 

@@ -32,6 +32,10 @@ class LookupCounts {
     known_.erase(found);
     return true;
   }
+  bool has(Ino ino) const {
+    const Lock lock(mutex_);
+    return known_.contains(ino);
+  }
   metrics::DirectoryTag directory_of(Ino ino) const {
     const Lock lock(mutex_);
     const auto found = known_.find(ino);

@@ -14,22 +14,6 @@ struct MountEntry {
 
 /// The topmost mount at that very directory, in this process's table.
 std::optional<MountEntry> mounted_at(const std::string& mountpoint, const char* table = "/proc/self/mountinfo");
-/// Whether anything is mounted on a directory of that device, in this process's table.
-bool has_mounts_on_it(const std::string& device, const char* table = "/proc/self/mountinfo");
-
-/// Tells when the table has changed.
-class MountTableWatch {
- public:
-  MountTableWatch();
-  ~MountTableWatch();
-  MountTableWatch(const MountTableWatch&) = delete;
-  MountTableWatch& operator=(const MountTableWatch&) = delete;
-  /// Since the last call, or this was made; true if nobody can tell.
-  bool has_changed();
-
- private:
-  const int fd_;
-};
 
 /// Tells umount(8), by an entry in its own table (/run/mount/utab), that this mount has a helper that waits until all is
 /// stored (umount.lccfs(8)). Of a mount without an entry there umount(8) 2.38 takes the type from statfs(2), which says

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -28,6 +29,8 @@ constexpr unsigned max_write_bytes = 1U << 20;
 // hangs on an OSD that is away. Each request has its buffer: a program with 4096 direct writes of 1 MiB in flight holds
 // 4 GiB, and the mount holds as much.
 constexpr unsigned max_background_requests = 4096;
+// Names that the kernel keeps until it is told otherwise.
+constexpr std::chrono::hours kept_for{1};
 // What the shortest name takes in a listing: so many more entries than this never fit.
 constexpr std::size_t shortest_entry_bytes = 32;
 
@@ -89,12 +92,12 @@ void answer(Serving&, Request request, const Result<std::string>& bytes) {
 void answer_entry(Serving& serving, Request request, Ino parent, const std::string& name,
                   const Result<EntryReply>& entry) {
   if (!entry) return request.fail(entry.error());
-  if (entry->attributes.ino == Ino{}) {
-    request.answer(entry_answer(*entry));
-    return;
-  }
-  request.belongs_to(serving.tell(parent, name, *entry));
-  if (!request.answer(entry_answer(*entry))) serving.forget(entry->attributes.ino, 1);
+  EntryReply told = *entry;
+  const Ino ino = told.attributes.ino;
+  const bool is_directory = told.attributes.type == FileType::directory;
+  if (is_directory && serving.fs.begin_to_keep(parent, name, ino, serving.lookups.has(ino))) told.entry_ttl = kept_for;
+  request.belongs_to(serving.tell(parent, name, told));
+  if (!request.answer(entry_answer(told))) serving.forget(ino, 1);
 }
 
 /// Runs `fs.method(arguments...)` on the pool, and answers what it says.

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/periodic.h"
 #include "fuse/kernel_channel.h"
+#include "fuse/mount_table.h"
 #include "fuse/operations.h"
 #include "fuse/readahead.h"
 #include "fuse/subdirectory.h"
@@ -142,7 +143,6 @@ Result<> Session::serve_all(const std::function<void()>& ready) {
       serving_.clock, [] { return tick_period; },
       [this](const std::stop_token&) {
         serving_.metrics->tick();
-        look_for_mounts_below();
         serving_.fs.tick();
         if (!options_.end_when_fenced || !serving_.fs.fenced()) return true;
         log::warning("this client was fenced: the mount on " + options_.mountpoint + " ends");
@@ -154,12 +154,6 @@ Result<> Session::serve_all(const std::function<void()>& ready) {
     LCCFS_TRY(const bool more, serve_one());
     if (!more) return {};
   }
-}
-
-void Session::look_for_mounts_below() {
-  if (!mount_table_.has_changed() || !notifier_->set_mounts_below(has_mounts_on_it(device_))) return;
-  log::info("something is mounted on a directory below " + options_.mountpoint +
-            ": the kernel keeps no names as long as it is");
 }
 
 /// The kernel's first request settles what the two speak; what is mounted answers nobody before. false: end() came

@@ -13,7 +13,6 @@
 #include <string>
 
 #include "fuse/kernel_notifier.h"
-#include "fuse/mount_table.h"
 #include "fuse/serving.h"
 #include "lccfs/file_system.h"
 
@@ -63,14 +62,12 @@ class Session {
   void begin_to_end();
   bool past_drain_limit() const;
   bool is_mounted() const;
-  void look_for_mounts_below();
   void close();
 
   const SessionOptions options_;
   Serving serving_;
   fuse_session* session_ = nullptr;
   std::optional<KernelNotifier> notifier_;
-  MountTableWatch mount_table_;
   std::optional<HandleId> subdirectory_;  // open: a collector leaves it, if it is removed elsewhere
   std::once_flag ends_;
   std::string device_;                          // as MountEntry has it: tells our mount from another at the same place

@@ -31,17 +31,22 @@ fuse_open_out open_out_of(const std::string& answer) {
 /// Something that others would have to wait for.
 class KernelModel::Held {
  public:
-  explicit Held(unsigned& count) : count_(count) { ++count_; }
-  ~Held() { --count_; }
+  explicit Held(unsigned& count, std::condition_variable* free = nullptr) : count_(count), free_(free) { ++count_; }
+  ~Held() {
+    --count_;
+    if (free_ != nullptr) free_->notify_all();
+  }
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
 
  private:
   unsigned& count_;
+  std::condition_variable* const free_;
 };
 
 KernelModel::KernelModel(FileSystem& file_system, Clock& clock, std::function<void()> between)
     : file_system_(file_system), clock_(clock), between_(std::move(between)) {
+  inodes_[root_ino].attributes.ino = root_ino;
   inodes_[root_ino].attributes.type = FileType::directory;
   file_system_.set_kernel_cache(this);
 }
@@ -162,34 +167,50 @@ Result<Ino> KernelModel::walk(Lock& lock, const std::string& path, bool anew) {
 Result<KernelModel::Place> KernelModel::place(Lock& lock, const std::string& path, bool anew) {
   const auto slash = path.rfind('/');
   LCCFS_TRY(const Ino parent, walk(lock, path.substr(0, slash), anew));
+  LCCFS_CHECK(refresh(lock, inode(parent)));  // whether the program may pass
   return Place{parent, path.substr(slash + 1)};
 }
 
 Result<Ino> KernelModel::look_up(Lock& lock, const Place& at, bool anew) {
   const auto key = std::pair(at.parent, at.name);
-  const auto none = [&at] { return failure(ErrorCode::not_found, "no entry " + at.name); };
   const auto epoch = epoch_.load();
   if (const auto known = names_.find(key); known != names_.end() && !anew) {
     const auto& [ino, until, since] = known->second;
-    const bool is_valid = since == epoch && clock_.elapsed() < until;
-    if (is_valid && ino == Ino{}) return none();
-    if (is_valid) return ino;
+    if (since == epoch && clock_.elapsed() < until) return ino;
   }
   const auto asked_at = changes_;
   auto entry = request(lock, [&] {
     auto known = file_system_.known_entry(at.parent, at.name);
-    return known ? std::move(*known) : file_system_.lookup(at.parent, at.name);
+    return told(at, known ? std::move(*known) : file_system_.lookup(at.parent, at.name));
   });
   names_.erase(key);
   if (!entry) return std::unexpected(std::move(entry).error());
   names_[key] = name_of(*entry, epoch);
-  if (entry->attributes.ino == Ino{}) return none();
   learn(lock, *entry, asked_at);
   return entry->attributes.ino;
 }
 
+/// As operations.cpp answers.
+Result<EntryReply> KernelModel::told(const Place& at, Result<EntryReply> entry) {
+  if (!entry || entry->attributes.type != FileType::directory) return entry;
+  const Ino ino = entry->attributes.ino;
+  const auto is_known = [&] {
+    const Lock lock(mutex_);
+    return inodes_.contains(ino);
+  };
+  if (file_system_.begin_to_keep(at.parent, at.name, ino, is_known())) entry->entry_ttl = std::chrono::hours(1);
+  return entry;
+}
+
 KernelModel::Name KernelModel::name_of(const EntryReply& entry, unsigned epoch) const {
   return {entry.attributes.ino, clock_.elapsed() + entry.entry_ttl, epoch};
+}
+
+/// Whoever changes names of a directory has it locked. Here all such calls are one.
+void KernelModel::expire_name(Ino directory, const std::string& name) {
+  Lock lock(mutex_);
+  heard_.wait(lock, [this] { return names_busy_ == 0; });
+  if (const auto found = names_.find({directory, name}); found != names_.end()) found->second.until = {};
 }
 
 KernelModel::Inode& KernelModel::learn(Lock& lock, const EntryReply& entry, std::uint64_t asked_at) {
@@ -341,7 +362,7 @@ Result<KernelModel::Descriptor> KernelModel::open_anew(const std::string& path, 
     return file;
   }
   if (found.error().code != ErrorCode::not_found || (flags & O_CREAT) == 0) return std::unexpected(found.error());
-  const Held held(names_busy_);
+  const Held held(names_busy_, &heard_);
   const auto asked_at = changes_;
   const auto epoch = epoch_.load();
   const auto made = request(lock, [&] { return file_system_.create({}, at.parent, at.name, 0644, flags); });
@@ -638,7 +659,7 @@ Result<> KernelModel::unlink(const std::string& path) {
   return on_path([&](bool anew) -> Result<> {
     Lock lock(mutex_);
     LCCFS_TRY(const Place at, place(lock, path, anew));
-    const Held held(names_busy_);
+    const Held held(names_busy_, &heard_);
     LCCFS_TRY(const Ino ino, look_up(lock, at, anew));
     auto removed = request(lock, [&] { return file_system_.unlink(at.parent, at.name); });
     if (removed || removed.error().code == ErrorCode::not_found) names_.erase({at.parent, at.name});
@@ -651,7 +672,7 @@ Result<> KernelModel::rmdir(const std::string& path) {
   return on_path([&](bool anew) -> Result<> {
     Lock lock(mutex_);
     LCCFS_TRY(const Place at, place(lock, path, anew));
-    const Held held(names_busy_);
+    const Held held(names_busy_, &heard_);
     LCCFS_CHECK(look_up(lock, at, anew));
     auto removed = request(lock, [&] { return file_system_.rmdir(at.parent, at.name); });
     if (removed || removed.error().code == ErrorCode::not_found) names_.erase({at.parent, at.name});
@@ -664,14 +685,14 @@ Result<> KernelModel::mkdir(const std::string& path, std::uint32_t mode) {
   return on_path([&](bool anew) -> Result<> {
     Lock lock(mutex_);
     LCCFS_TRY(const Place at, place(lock, path, anew));
-    const Held held(names_busy_);
+    const Held held(names_busy_, &heard_);
     const auto found = look_up(lock, at, anew);
     if (found) return failure(ErrorCode::exists, path);
     if (found.error().code != ErrorCode::not_found) return std::unexpected(found.error());
     const auto asked_at = changes_;
     const NewNode node{FileType::directory, mode, 0, ""};
     const auto epoch = epoch_.load();
-    const auto made = request(lock, [&] { return file_system_.make_node({}, at.parent, at.name, node); });
+    const auto made = request(lock, [&] { return told(at, file_system_.make_node({}, at.parent, at.name, node)); });
     if (!made) return std::unexpected(made.error());
     names_[{at.parent, at.name}] = name_of(*made, epoch);
     learn(lock, *made, asked_at);
@@ -685,7 +706,7 @@ Result<> KernelModel::rename(const std::string& from, const std::string& to) {
     Lock lock(mutex_);
     LCCFS_TRY(const Place old_place, place(lock, from, anew));
     LCCFS_TRY(const Place new_place, place(lock, to, anew));
-    const Held held(names_busy_);
+    const Held held(names_busy_, &heard_);
     LCCFS_CHECK(look_up(lock, old_place, anew));
     const auto replaced = look_up(lock, new_place, anew);
     if (!replaced && replaced.error().code != ErrorCode::not_found) return std::unexpected(replaced.error());

@@ -100,7 +100,8 @@ class KernelModel final : public KernelCache {
   void invalidate_attributes(Ino ino) override;
   void invalidate_pages(Ino ino) override;
   void invalidate_page_range(Ino ino, std::uint64_t offset_bytes, std::uint64_t size_bytes) override;
-  bool can_forget_names() const override { return true; }
+  bool can_keep_names() const override { return true; }
+  void expire_name(Ino directory, const std::string& name) override;
   void forget_names() override { ++epoch_; }
 
   /// Waits until what the file system was about to say has been heard: who drops pages says first, in the course of a
@@ -124,7 +125,7 @@ class KernelModel final : public KernelCache {
     unsigned descriptors = 0;
   };
   struct Name {
-    Ino ino;  // 0: there is none
+    Ino ino;
     std::chrono::nanoseconds until{0};
     unsigned epoch = 0;
   };
@@ -146,6 +147,7 @@ class KernelModel final : public KernelCache {
   // -- names and attributes
   Result<Ino> walk(Lock& lock, const std::string& path, bool anew);
   Result<Place> place(Lock& lock, const std::string& path, bool anew);
+  Result<EntryReply> told(const Place& at, Result<EntryReply> entry);
   Name name_of(const EntryReply& entry, unsigned epoch) const;
   Result<Ino> look_up(Lock& lock, const Place& at, bool anew);
   Inode& learn(Lock& lock, const EntryReply& entry, std::uint64_t asked_at);

@@ -24,7 +24,8 @@ using test::need;
 
 class Dropped final : public KernelCache {
  public:
-  bool can_forget_names() const override { return false; }
+  bool can_keep_names() const override { return false; }
+  void expire_name(Ino, const std::string&) override {}
   void forget_names() override {}
   void invalidate_attributes(Ino) override { ++attributes; }
   void invalidate_pages(Ino) override { ++pages; }

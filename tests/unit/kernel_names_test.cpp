@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Names that the kernel keeps, and when it has to forget them (docs/NAMES.md section 4).
-#include "fs/kernel_names.h"
+// Names of directories that the kernel keeps, and when it has to ask for them again (docs/NAMES.md section 4).
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <thread>
 
-#include "format/records.h"
 #include "fs/held_directories.h"
 #include "support/catch.h"
 #include "support/fake_clock.h"
@@ -18,16 +20,51 @@ using std::chrono::seconds;
 
 namespace {
 
-constexpr std::chrono::nanoseconds none{0};
+using Names = std::vector<std::string>;
 
-struct CountingKernel final : KernelCache {
-  void invalidate_attributes(Ino) override {}
+/// What it was told.
+class ToldKernel final : public KernelCache {
+ public:
+  void invalidate_attributes(Ino ino) override {
+    const Lock lock(mutex_);
+    ++dropped_[ino];
+  }
   void invalidate_pages(Ino) override {}
   void invalidate_page_range(Ino, std::uint64_t, std::uint64_t) override {}
-  bool can_forget_names() const override { return can_forget; }
+  bool can_keep_names() const override { return can_keep; }
+  void expire_name(Ino, const std::string& name) override {
+    Lock lock(mutex_);
+    is_waiting = true;
+    changed_.wait(lock, [this] { return !is_locked_; });
+    expired_.push_back(name);
+  }
   void forget_names() override { ++forgotten; }
-  bool can_forget = true;
+
+  Names expired() {
+    const Lock lock(mutex_);
+    return expired_;
+  }
+  unsigned dropped(Ino ino) {
+    const Lock lock(mutex_);
+    return dropped_[ino];
+  }
+  /// A program has the directory locked.
+  void set_locked(bool locked) {
+    const Lock lock(mutex_);
+    is_locked_ = locked;
+    changed_.notify_all();
+  }
+
+  bool can_keep = true;
   std::atomic<unsigned> forgotten = 0;
+  std::atomic<bool> is_waiting = false;
+
+ private:
+  Mutex mutex_;
+  std::condition_variable changed_;
+  Names expired_;
+  std::map<Ino, unsigned> dropped_;
+  bool is_locked_ = false;
 };
 
 FileSystemOptions keeping_names() {
@@ -39,11 +76,11 @@ FileSystemOptions keeping_names() {
 
 /// A client whose kernel keeps names, with two directories that it holds, and another client.
 struct Keeper {
-  CountingKernel kernel;
+  ToldKernel kernel;
   TestVolume volume;
   Mount visitor = volume.mount();
   Mount holder;
-  Ino d, e;
+  Ino d, e, sub;
 
   explicit Keeper(const FileSystemOptions& options = keeping_names()) : holder(volume.mount(options)) {
     fs().set_kernel_cache(&kernel);
@@ -51,225 +88,209 @@ struct Keeper {
     e = make_dir(fs(), root_ino, "e");
     for (const Ino where : {d, e}) need(fs().sync_directory(where));
     need(fs().lookup(root_ino, "d"));  // Super is read anew
+    sub = make_dir(fs(), d, "sub");
   }
   ~Keeper() { fs().set_kernel_cache(nullptr); }
   FileSystem& fs() { return *holder.file_system; }
   FileSystem& other() { return *visitor.file_system; }
-  /// For how long the kernel keeps what it is told of the name now.
-  std::chrono::nanoseconds kept(Ino parent, const std::string& name) {
-    const auto known = fs().known_entry(parent, name);
-    return known && *known ? (*known)->entry_ttl : none;
+  bool keeps_sub() { return fs().begin_to_keep(d, "sub", sub, false); }
+};
+
+std::chrono::nanoseconds trust_in(FileSystem& fs, Ino ino) { return need(fs.get_attributes(ino)).attributes_ttl; }
+
+}  // namespace
+
+TEST_CASE("the kernel keeps names of directories in a held one, if it did not know them before") {
+  Keeper k;
+  CHECK_FALSE(k.fs().begin_to_keep(k.d, "sub", k.sub, true));
+  CHECK(k.keeps_sub());
+  CHECK_FALSE(k.fs().begin_to_keep(k.d, "missing", k.sub, false));
+  CHECK_FALSE(k.fs().begin_to_keep(k.d, "sub", k.e, false));
+  CHECK_FALSE(k.fs().begin_to_keep(k.d, ".", k.d, false));
+  CHECK_FALSE(k.fs().begin_to_keep(k.sub, "..", k.d, false));
+}
+
+TEST_CASE("it keeps no name where nothing would make it ask again, or nothing would bring it back here") {
+  auto options = keeping_names();
+  SECTION("a time-out of none") { options.entry_ttl = std::chrono::nanoseconds(0); }
+  SECTION("names are stored first") { options.names_behind = false; }
+  SECTION("attributes hold for long") { options.attributes_ttl = std::chrono::hours(1); }
+  SECTION("a kernel that cannot be told") {
+    Keeper k;
+    k.kernel.can_keep = false;
+    CHECK_FALSE(k.keeps_sub());
+    return;
   }
-  /// The kernel has a name: whether it forgets that while `work` runs.
-  bool forgets(const std::function<void()>& work) {
-    REQUIRE(kept(d, "kept") > none);
-    const unsigned before = kernel.forgotten;
-    work();
-    return kernel.forgotten > before;
+  Keeper k(options);
+  CHECK_FALSE(k.keeps_sub());
+}
+
+TEST_CASE("it keeps no name in a directory that others may change, nor of one that they may") {
+  Keeper k;
+  const Ino theirs = make_dir(k.other(), k.e, "theirs");
+  CHECK_FALSE(k.fs().begin_to_keep(k.e, "theirs", theirs, false));
+  need(k.other().lookup(k.d, "sub"));
+  CHECK_FALSE(k.keeps_sub());
+}
+
+TEST_CASE("before another client sees the directory, the kernel is to ask for each name that it keeps there") {
+  Keeper k;
+  REQUIRE(k.keeps_sub());
+  need(k.fs().rename(k.d, "sub", k.d, "renamed", RenameMode::replace));
+  const Ino second = make_dir(k.fs(), k.d, "second");
+  REQUIRE(k.fs().begin_to_keep(k.d, "second", second, false));
+  const Ino removed = make_dir(k.fs(), k.d, "removed");
+  REQUIRE(k.fs().begin_to_keep(k.d, "removed", removed, false));
+  need(k.fs().rmdir(k.d, "removed"));
+  Names at_release;
+  k.holder.client->set_hook([&](const StepInfo& step) {
+    if (step.step == "release directory lease" && step.object == format::inode_object(k.d)) {
+      at_release = k.kernel.expired();
+    }
+    return Fault{};
+  });
+  need(k.other().lookup(k.d, "second"));
+  std::ranges::sort(at_release);
+  CHECK(at_release == Names{"renamed", "second"});
+  CHECK(k.kernel.dropped(k.d) > 0);
+  CHECK(k.kernel.forgotten == 0);
+  k.holder.client->set_hook(nullptr);
+}
+
+TEST_CASE("it is to ask before a lease is released for want of use, too") {
+  Keeper k;
+  REQUIRE(k.keeps_sub());
+  k.volume.clock().advance(seconds(11));
+  k.fs().tick();
+  need(k.other().lookup(k.d, "sub"));  // comes after the release
+  CHECK(k.kernel.expired() == Names{"sub"});
+  CHECK(k.kernel.forgotten == 0);
+}
+
+TEST_CASE("a release that cannot wait for the kernel makes it forget all names, and goes on") {
+  Keeper k;
+  REQUIRE(k.keeps_sub());
+  k.kernel.set_locked(true);
+  need(k.other().lookup(k.d, "sub"));
+  CHECK(k.kernel.forgotten == 1);
+  k.kernel.set_locked(false);
+}
+
+TEST_CASE("attributes of a directory that others may change are trusted for no time, and dropped before they may") {
+  Keeper k;
+  CHECK(trust_in(k.fs(), k.sub) > seconds(0));
+  need(k.other().lookup(k.d, "sub"));
+  static_cast<void>(k.other().lookup(k.sub, "x"));
+  CHECK(k.kernel.dropped(k.sub) > 0);
+  CHECK(trust_in(k.fs(), k.sub) == seconds(0));
+}
+
+TEST_CASE("a directory whose name the kernel keeps is moved elsewhere once the kernel has asked for that name") {
+  Keeper k;
+  REQUIRE(k.keeps_sub());
+  const auto move = [&k] { return k.fs().rename(k.d, "sub", k.e, "moved", RenameMode::replace); };
+  CHECK(move().error().code == ErrorCode::stale);
+  CHECK(move().error().code == ErrorCode::stale);
+  CHECK_FALSE(k.fs().begin_to_keep(k.d, "sub", k.sub, true));  // it asks
+  need(move());
+  CHECK(need(k.other().lookup(k.e, "moved")).attributes.ino == k.sub);
+  CHECK(k.kernel.forgotten == 0);
+}
+
+TEST_CASE("a file, and a directory whose name it does not keep, are moved at once") {
+  Keeper k;
+  make_file(k.fs(), k.d, "file");
+  need(k.fs().rename(k.d, "file", k.e, "file", RenameMode::replace));
+  need(k.fs().rename(k.d, "sub", k.e, "sub", RenameMode::replace));
+}
+
+TEST_CASE("a client that was fenced makes the kernel forget its names, once") {
+  Keeper k;
+  REQUIRE(k.keeps_sub());
+  need(k.fs().sync_directory(k.d));
+  k.holder.client->set_deaf(true);
+  k.holder.client->lose_watches();
+  k.volume.clock().advance(seconds(61));
+  make_file(k.other(), k.d, "new");
+  k.holder.client->set_deaf(false);
+  CHECK(error_of(k.fs().lookup(k.d, "new")) == ErrorCode::fenced);
+  k.fs().tick();
+  k.fs().tick();
+  CHECK(k.kernel.forgotten == 1);
+}
+
+TEST_CASE("a lease that the store has lost shows when attributes are asked for, and the kernel forgets its names") {
+  Keeper k;
+  REQUIRE(k.keeps_sub());
+  need(k.fs().sync_directory(k.d));
+  auto without = MetaTxn{format::inode_object(k.d), "lose", {}, {mutation::RemoveXattr{format::xattr::lease}}};
+  need(k.visitor.client->apply(std::move(without)));
+  k.volume.clock().advance(seconds(6));  // nor does Super's word count
+  k.holder.client->set_hook(
+      [](const StepInfo& step) { return step.object == format::super_object ? Fault{Fault::Kind::fail} : Fault{}; });
+  CHECK(trust_in(k.fs(), k.d) == seconds(0));
+  CHECK(k.kernel.forgotten == 1);
+  k.holder.client->set_hook(nullptr);
+}
+
+// ---- the table
+
+namespace {
+
+const Ino p{5}, x{6};
+const Token tenure{InstanceId{7}, 1}, later{InstanceId{7}, 2};
+const txn::Name name_a(format::VolumeUuid{}, p, "a"), name_b(format::VolumeUuid{}, p, "b");
+
+txn::Entry entry_of_directory() {
+  const format::EntryRecord record{x, FileType::directory, tenure};
+  return {encode(record), record};
+}
+
+struct Table {
+  FakeClock clock;
+  unsigned told = 0;
+  HeldDirectories held{clock, [this] {
+                         ++told;
+                         static_cast<void>(held.is_held(p, tenure));  // takes the mutex
+                       }};
+  Table() {
+    REQUIRE(held.begin(p, tenure));
+    REQUIRE(held.take_effect(p, tenure, 10));
+    held.changed(name_a, entry_of_directory(), 11);
+    held.may_write_behind(p, tenure);
+    REQUIRE(held.give(name_a, x, tenure));
   }
 };
 
 }  // namespace
 
-TEST_CASE("the kernel keeps names of what was made in a held directory, and names that it does not have") {
-  Keeper k;
-  const auto made = need(k.fs().create({}, k.d, "file", 0644, O_RDWR | O_CREAT)).entry;
-  CHECK(made.entry_ttl > none);
-  CHECK(need(k.fs().make_node({}, k.d, "sub", {FileType::directory, 0755, 0, ""})).entry_ttl > none);
-  CHECK(k.kept(k.d, "file") > none);
-  CHECK(k.kept(k.d, "sub") > none);
-  const auto missing = k.fs().known_entry(k.d, "missing");
-  REQUIRE(missing.has_value());
-  CHECK(need(*missing).attributes.ino == Ino{});
-  CHECK(need(*missing).entry_ttl > none);
+TEST_CASE("where a kept name comes to be in doubt, or its tenure ends before it was taken back, the kernel is told") {
+  Table t;
+  SECTION("in doubt") { t.held.doubt(name_a); }
+  SECTION("changed, nobody knows how") { t.held.changed(name_a, std::nullopt, 0); }
+  SECTION("ended") { t.held.end(p, tenure); }
+  SECTION("found to be gone") { CHECK(t.held.end(p)); }
+  SECTION("lost") { t.held.lost(p, tenure); }
+  SECTION("born anew") { t.held.born(p, later, 11); }
+  CHECK(t.told == 1);
 }
 
-TEST_CASE("it keeps them for no longer than Super's word counts") {
-  Keeper k;
-  make_file(k.fs(), k.d, "file");
-  const auto first = k.kept(k.d, "file");
-  CHECK(first <= seconds(5));
-  k.volume.clock().advance(seconds(1));
-  CHECK(k.kept(k.d, "file") <= first - seconds(1));
+TEST_CASE("of other names, and once all were taken back, it is not") {
+  Table t;
+  t.held.doubt(name_b);
+  CHECK(t.held.leave(p) == tenure);
+  CHECK_FALSE(t.held.give(name_a, x, tenure));
+  CHECK(t.held.take_back_one(p) == "a");
+  CHECK_FALSE(t.held.take_back_one(p));
+  t.held.end(p, tenure);
+  CHECK(t.told == 0);
 }
 
-TEST_CASE("it keeps no name where nothing would make it forget, or its time is given, or names are not behind") {
-  auto options = keeping_names();
-  SECTION("a kernel that cannot forget") {
-    Keeper k;
-    k.kernel.can_forget = false;
-    CHECK(need(k.fs().create({}, k.d, "file", 0644, O_RDWR | O_CREAT)).entry.entry_ttl == none);
-    CHECK(k.kept(k.d, "file") == none);
-    CHECK(k.fs().known_entry(k.d, "missing")->error().code == ErrorCode::not_found);
-    return;
-  }
-  SECTION("a time-out of none") { options.entry_ttl = none; }
-  SECTION("names are stored first") { options.names_behind = false; }
-  Keeper k(options);
-  make_file(k.fs(), k.d, "file");
-  CHECK(need(k.fs().lookup(k.d, "file")).entry_ttl == none);
-  CHECK(k.kept(k.d, "file") == none);
-}
-
-TEST_CASE("it keeps no name of an inode that others may change") {
-  Keeper k;
-  make_file(k.other(), root_ino, "theirs");
-  for (unsigned i = 0; i < 20; ++i) need(k.fs().lookup(root_ino, "theirs"));
-  CHECK(k.kept(root_ino, "theirs") == none);
-  const auto file = make_file(k.fs(), k.d, "file");
-  need(k.fs().link(file, k.e, "linked"));
-  CHECK(k.kept(k.d, "file") == none);
-  CHECK(k.kept(k.e, "linked") == none);
-}
-
-TEST_CASE("it keeps no name that a move between directories makes, nor one that a listing shows") {
-  Keeper k;
-  make_file(k.fs(), k.d, "file");
-  need(k.fs().rename(k.d, "file", k.e, "moved", RenameMode::replace));
-  CHECK(k.kept(k.e, "moved") == none);
-  const auto handle = need(k.fs().open_directory(k.d));
-  make_file(k.fs(), k.d, "listed");
-  const auto listed = need(k.fs().read_directory_plus(handle, 0, [](const DirectoryEntry&) { return true; }));
-  for (const auto& one : listed) CHECK((!one.reply || one.reply->entry_ttl == none));
-  k.fs().release_directory(handle);
-}
-
-TEST_CASE("it forgets them before another client sees the directory") {
-  Keeper k;
-  make_file(k.fs(), k.d, "kept");
-  CHECK(k.forgets([&] { need(k.other().lookup(k.d, "kept")); }));
-  CHECK(k.kept(k.d, "kept") == none);
-  CHECK(k.kept(k.d, "missing") == none);
-}
-
-TEST_CASE("it forgets them before the lease is released for want of use") {
-  Keeper k;
-  make_file(k.fs(), k.d, "kept");
-  CHECK(k.forgets([&] {
-    k.volume.clock().advance(seconds(11));
-    k.fs().tick();
-    need(k.other().lookup(root_ino, "d"));  // comes after the release
-  }));
-}
-
-TEST_CASE("it forgets a file's names before the file has another one, or moves") {
-  Keeper k;
-  const auto file = make_file(k.fs(), k.d, "kept");
-  // A lookup while the link runs could give it anew: so also after the first step.
-  unsigned forgotten_at_commit = 0;
-  const unsigned before = k.kernel.forgotten;
-  k.holder.client->set_hook([&](const StepInfo& step) {
-    if (step.step == "insert entry" || step.step == "move entry in") forgotten_at_commit = k.kernel.forgotten - before;
-    return Fault{};
-  });
-  SECTION("link") {
-    CHECK(k.forgets([&] { need(k.fs().link(file, k.e, "linked")); }));
-    CHECK(forgotten_at_commit > 0);
-  }
-  SECTION("move") {
-    CHECK(k.forgets([&] { need(k.fs().rename(k.d, "kept", k.e, "moved", RenameMode::replace)); }));
-  }
-  k.holder.client->set_hook(nullptr);
-}
-
-TEST_CASE("it forgets nothing while one client alone makes, renames and removes") {
-  Keeper k;
-  make_file(k.fs(), k.d, "kept");
-  CHECK_FALSE(k.forgets([&] {
-    make_file(k.fs(), k.d, "a");
-    need(k.fs().rename(k.d, "a", k.d, "b", RenameMode::replace));
-    need(k.fs().unlink(k.d, "b"));
-    make_dir(k.fs(), k.d, "sub");
-    need(k.fs().rmdir(k.d, "sub"));
-    need(k.fs().sync_directory(k.d));
-  }));
-}
-
-TEST_CASE("it forgets them when a batch is lost") {
-  Keeper k;
-  make_file(k.fs(), k.d, "kept");
-  k.holder.client->set_hook(
-      [](const StepInfo& step) { return step.step == "store names" ? Fault{Fault::Kind::fail} : Fault{}; });
-  CHECK(k.forgets([&] {
-    for (unsigned i = 0; i < 12; ++i) static_cast<void>(k.fs().sync_directory(k.d));
-  }));
-  CHECK(k.kept(k.d, "kept") == none);
-  k.holder.client->set_hook(nullptr);
-}
-
-// ---- what makes a name doubtful, and by whom it is asked about
-
-TEST_CASE("a name in doubt, a directory that is left, lost or taken anew: the kernel is told, once the mutex is free") {
-  FakeClock clock;
-  unsigned told = 0;
-  HeldDirectories* at = nullptr;
-  HeldDirectories held(clock, [&] {
-    ++told;
-    CHECK_FALSE(at->is_held(Ino{1}, Token{}));  // takes the mutex
-  });
-  at = &held;
-  const Ino p{5};
-  const Token tenure{InstanceId{7}, 1}, later{InstanceId{7}, 2};
-  const txn::Name name(format::VolumeUuid{}, p, "a");
-  REQUIRE(held.begin(p, tenure));
-  REQUIRE(held.take_effect(p, tenure, 10));
-  CHECK(told == 0);
-  held.doubt(name);
-  CHECK(told == 1);
-  held.changed(name, std::nullopt, 0);
-  CHECK(told == 2);
-  const std::array<const txn::Name*, 1> names{&name};
-  held.hide(names);
-  CHECK(told == 3);
-  held.show(names);
-  held.may_write_behind(p, tenure);
-  held.hide(names);  // others ask first
-  CHECK(told == 3);
-  held.show(names);
-  SECTION("left") { CHECK(held.leave(p) == tenure); }
-  SECTION("ended") { held.end(p, tenure); }
-  SECTION("found to be gone") { CHECK(held.end(p)); }
-  SECTION("lost") { held.lost(p, tenure); }
-  SECTION("born anew") { held.born(p, later, 11); }
-  CHECK(told == 4);
-}
-
-TEST_CASE("the kernel is told once of whatever it was given before") {
-  CountingKernel kernel;
-  KernelView view;
-  FakeClock clock;
-  KernelNames names(view, clock);
-  CHECK_FALSE(names.begin_to_give());
-  view.set(&kernel);
-  names.forget();
-  CHECK(kernel.forgotten == 0);
-  CHECK(names.begin_to_give());
-  CHECK(names.begin_to_give());
-  names.forget();
-  names.forget();
-  CHECK(kernel.forgotten == 1);
-  CHECK(names.begin_to_give());
-  kernel.can_forget = false;  // but it had some
-  names.forget();
-  CHECK(kernel.forgotten == 2);
-  view.set(nullptr);
-}
-
-TEST_CASE("where to forget would unmount something, nothing is forgotten that has long ended") {
-  CountingKernel kernel;
-  KernelView view;
-  view.set(&kernel);
-  FakeClock clock;
-  KernelNames names(view, clock);
-  CHECK(names.begin_to_give());
-  kernel.can_forget = false;
-  clock.advance(seconds(16));
-  names.forget();
-  CHECK(kernel.forgotten == 0);
-  kernel.can_forget = true;
-  CHECK(names.begin_to_give());
-  clock.advance(seconds(16));  // as far as this clock knows
-  names.forget();
-  CHECK(kernel.forgotten == 1);
-  view.set(nullptr);
+TEST_CASE("a kept name that is renamed while its directory is being released is taken back by its new name") {
+  Table t;
+  CHECK(t.held.leave(p) == tenure);
+  t.held.changed(name_b, entry_of_directory(), 12);
+  t.held.changed(name_a, std::nullopt, 12);
+  CHECK(t.held.take_back_one(p) == "b");
+  CHECK_FALSE(t.held.take_back_one(p));
 }

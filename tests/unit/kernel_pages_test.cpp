@@ -17,7 +17,8 @@ namespace {
 /// Notes what the kernel is told: "attributes", "pages", "pages 4096+100".
 class NotingKernel : public KernelCache {
  public:
-  bool can_forget_names() const override { return false; }
+  bool can_keep_names() const override { return false; }
+  void expire_name(Ino, const std::string&) override {}
   void forget_names() override {}
   void invalidate_attributes(Ino) override { note("attributes"); }
   void invalidate_pages(Ino) override { note("pages"); }

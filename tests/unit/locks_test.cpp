@@ -43,7 +43,8 @@ bool has_asked_and_looked(const ScriptedClient& client) {
 
 /// How often the kernel is told that a file's pages are old.
 struct PageCounter final : KernelCache {
-  bool can_forget_names() const override { return false; }
+  bool can_keep_names() const override { return false; }
+  void expire_name(Ino, const std::string&) override {}
   void forget_names() override {}
   void invalidate_attributes(Ino) override {}
   void invalidate_pages(Ino) override { ++dropped; }
