@@ -58,7 +58,7 @@ Result<AttributesReply> Namespace::directory_reply_by_number(const Inode& view,
   if (is_lost) leases_.held.end(view.ino, kept_as->tenure);
   LCCFS_TRY(auto reply, directory_reply_for(view));
   const bool is_covered = kept_as && !is_lost && metadata_.held_directory(view.ino);
-  if (leases_.gives_names() && !is_covered) reply.attributes_ttl = std::chrono::nanoseconds(0);
+  if (!is_covered && may_be_kept_by_name(view.ino)) reply.attributes_ttl = std::chrono::nanoseconds(0);
   return reply;
 }
 
@@ -87,8 +87,13 @@ std::optional<AttributesReply> Namespace::attributes_from_memory(Ino ino) {
   return unshared_attributes(ino);
 }
 
+std::optional<AttributesReply> Namespace::known_attributes(Ino ino) {
+  leases_.held.was_used(ino);
+  return attributes_from_memory(ino);
+}
+
 Result<AttributesReply> Namespace::get_attributes(Ino ino) {
-  if (const auto known = attributes_from_memory(ino)) return *known;
+  if (const auto known = known_attributes(ino)) return *known;
   if (const auto held = metadata_.in_memory(ino); held && !held->is_directory()) return files_.get_attributes(ino);
   const auto kept_as = leases_.held.begin_read(ino);
   LCCFS_TRY(const auto view, metadata_.read_existing(ino, {.map = InodeParts::Map::whole}));
@@ -203,6 +208,8 @@ Result<> Namespace::set_blind_times(const Inode& known, const SetAttributes& cha
   }
 }
 
+/// The kernel takes the answer whatever it has been told meanwhile: of a directory whose name it keeps it believes that for
+/// no time.
 Result<AttributesReply> Namespace::set_attributes(const Caller& caller, Ino ino, const SetAttributes& changes) {
   LCCFS_CHECK(check_writable(options_));
   LCCFS_TRY(const auto known, metadata_.existing(ino));
@@ -216,7 +223,9 @@ Result<AttributesReply> Namespace::set_attributes(const Caller& caller, Ino ino,
       LCCFS_CHECK(set_blind_times(*known, changes));
     }
   }
-  return get_attributes(ino);
+  auto reply = get_attributes(ino);
+  if (reply && may_be_kept_by_name(ino)) reply->attributes_ttl = std::chrono::nanoseconds(0);
+  return reply;
 }
 
 Result<std::string> Namespace::read_link(Ino ino) {

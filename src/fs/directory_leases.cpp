@@ -37,7 +37,7 @@ namespace lccfs {
 
 namespace {
 constexpr std::chrono::milliseconds answer_busy_within{500};
-constexpr std::chrono::seconds ctimes_awaited_for{1}, kernel_awaited_for{1};
+constexpr std::chrono::seconds ctimes_awaited_for{1}, kernel_awaited_for{10};
 /// How old the word of Super may be on which memory answers, and when it is asked again.
 constexpr std::chrono::seconds believed_for{5}, asked_again_after{2};
 /// A holder that has died keeps others waiting until it is fenced: so none holds what it does not use.
@@ -246,11 +246,13 @@ Result<> DirectoryLeases::release_now(Ino directory, Because because) {
 void DirectoryLeases::make_kernel_ask(Ino directory) {
   if (!gives_names()) return;
   kernel_.drop_attributes(directory);
-  auto name = held.take_back_one(directory);
-  if (!name) return;
+  if (!held.kept_by_kernel(directory)) return;
   const auto expiry = std::make_shared<Expiry>();
-  kernel_threads_.post([this, directory, expiry, name]() mutable {
-    for (; name; name = held.take_back_one(directory)) kernel_.expire_name(directory, *name);
+  kernel_threads_.post([this, directory, expiry] {
+    while (const auto kept = held.kept_by_kernel(directory)) {
+      kernel_.expire_name(directory, kept->name);
+      held.expired(directory, *kept);
+    }
     const Lock lock(expiry->mutex);
     expiry->is_done = true;
     expiry->changed.notify_all();
@@ -258,7 +260,9 @@ void DirectoryLeases::make_kernel_ask(Ino directory) {
   Lock lock(expiry->mutex);
   const auto is_done = [&expiry]() REQUIRES(expiry->mutex) { return expiry->is_done; };
   if (!is_done()) instance_.clock().wait_for(expiry->changed, lock, kernel_awaited_for, is_done);
-  if (!is_done()) kernel_.forget_names();
+  if (is_done()) return;
+  kernel_.forget_names();
+  while (const auto kept = held.kept_by_kernel(directory)) held.expired(directory, *kept);
 }
 
 Result<> DirectoryLeases::make_kernel_ask_before_move(const txn::Name& name) {

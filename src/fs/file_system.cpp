@@ -83,7 +83,7 @@ class MountedVolume final : public FileSystem {
 
   // -- attributes
   Result<AttributesReply> get_attributes(Ino ino) override { return names_.get_attributes(ino); }
-  std::optional<AttributesReply> known_attributes(Ino ino) override { return names_.attributes_from_memory(ino); }
+  std::optional<AttributesReply> known_attributes(Ino ino) override { return names_.known_attributes(ino); }
   Result<AttributesReply> set_attributes(const Caller& caller, Ino ino, const SetAttributes& changes) override {
     const Instance::Operation running(*instance_);
     if (changes.size_bytes) LCCFS_CHECK(names_.store_additions());

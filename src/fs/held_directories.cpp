@@ -195,6 +195,12 @@ bool HeldDirectories::writes_behind(Ino directory) const {
   return found != nullptr && found->writes_behind;
 }
 
+void HeldDirectories::was_used(Ino directory) {
+  const Lock lock(mutex_);
+  const auto found = directories_.find(directory);
+  if (found != directories_.end()) use(found->second);
+}
+
 bool HeldDirectories::is_held(Ino directory, Token tenure) const {
   const Lock lock(mutex_);
   const auto* found = find(directory);
@@ -298,15 +304,24 @@ bool HeldDirectories::give(const txn::Name& name, Ino named, Token tenure) {
   if (directory == nullptr || !directory->writes_behind) return false;
   const auto entry = known(*directory, name);
   if (!entry || !*entry || (*entry)->record.ino != named) return false;
-  directory->given.insert_or_assign(name.key, Given{name.name});
+  directory->given.insert_or_assign(name.key, Given{name.name, ++given_});
   return true;
 }
 
-std::optional<std::string> HeldDirectories::take_back_one(Ino directory) {
+std::optional<HeldDirectories::KeptName> HeldDirectories::kept_by_kernel(Ino directory) const {
+  const Lock lock(mutex_);
+  const auto* found = find(directory);
+  if (found == nullptr || found->given.empty()) return std::nullopt;
+  const auto& [key, given] = *found->given.begin();
+  return KeptName{key, given.name, given.number};
+}
+
+void HeldDirectories::expired(Ino directory, const KeptName& kept) {
   const Lock lock(mutex_);
   const auto found = directories_.find(directory);
-  if (found == directories_.end() || found->second.given.empty()) return std::nullopt;
-  return found->second.given.extract(found->second.given.begin()).mapped().name;
+  if (found == directories_.end()) return;
+  const auto given = found->second.given.find(kept.key);
+  if (given != found->second.given.end() && given->second.number == kept.number) found->second.given.erase(given);
 }
 
 bool HeldDirectories::may_leave(const txn::Name& name) {
@@ -329,11 +344,12 @@ void HeldDirectories::is_asked_for(const txn::Name& name) {
   if (given != found->second.given.end()) given->second.is_asked_for = given->second.is_to_leave;
 }
 
-/// What is renamed takes its time-out along: also while the directory is being released.
+/// What is renamed takes its time-out along, also while the directory is being released. More may be here than the kernel
+/// keeps.
 void HeldDirectories::was_changed(Directory& directory, const txn::Name& name, const Known& known) {
   directory.given.erase(name.key);
   const bool may_be_kept = known && known->record.type == FileType::directory;
-  if (may_be_kept) directory.given.insert_or_assign(name.key, Given{name.name});
+  if (may_be_kept) directory.given.insert_or_assign(name.key, Given{name.name, ++given_});
 }
 
 // ---- steps on names
@@ -427,7 +443,9 @@ void HeldDirectories::changed(const txn::Name& name, Known known, std::uint64_t 
   const auto found = directories_.find(name.directory);
   if (found == directories_.end()) return;
   auto& directory = found->second;
-  if (version != 0 && !directory.given.empty()) was_changed(directory, name, known);
+  const bool is_certain = version != 0 || directory.state != State::held;  // else it is in doubt: below
+  // The other name of a rename comes later: what has gone stays in `given`.
+  if (is_certain && known && !directory.given.empty()) was_changed(directory, name, known);
   if (directory.state != State::held) return;
   use(directory);
   const auto known_as = directory.names.find(name.key);

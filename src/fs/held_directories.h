@@ -70,6 +70,8 @@ class HeldDirectories {
   /// Whether memory knows of that tenure: it is held, about to be, or about to be released.
   bool knows_of(Ino directory, Token tenure) const EXCLUDES(mutex_);
   bool writes_behind(Ino directory) const EXCLUDES(mutex_);
+  /// Names that the kernel keeps are used without a word; but it asks for attributes on its way.
+  void was_used(Ino directory) EXCLUDES(mutex_);
   /// Whether answers may rest on what was read of it in that tenure.
   bool is_held(Ino directory, Token tenure) const EXCLUDES(mutex_);
 
@@ -86,8 +88,14 @@ class HeldDirectories {
   /// The kernel is about to be given that name, of a directory, to keep. false: it is not known here to be so, or others
   /// may change it without asking.
   bool give(const txn::Name& name, Ino named, Token tenure) EXCLUDES(mutex_);
-  /// One that the kernel may keep: to be expired now. nullopt: there is none any more.
-  std::optional<std::string> take_back_one(Ino directory) EXCLUDES(mutex_);
+  /// One that the kernel may keep: to be expired. It stays here until that is done, so that a rename which is under way
+  /// takes it along. nullopt: there is none any more.
+  struct KeptName {
+    std::string key, name;
+    std::uint64_t number = 0;
+  };
+  std::optional<KeptName> kept_by_kernel(Ino directory) const EXCLUDES(mutex_);
+  void expired(Ino directory, const KeptName& kept) EXCLUDES(mutex_);
   /// Whether the name may go to another directory: the kernel does not keep it, or has asked for it since the last call.
   bool may_leave(const txn::Name& name) EXCLUDES(mutex_);
   void is_asked_for(const txn::Name& name) EXCLUDES(mutex_);
@@ -169,6 +177,7 @@ class HeldDirectories {
   };
   struct Given {
     std::string name;
+    std::uint64_t number = 0;                        // no two are the same
     bool is_to_leave = false, is_asked_for = false;  // asked for after it was to leave
   };
   struct Directory {
@@ -207,7 +216,7 @@ class HeldDirectories {
   void empty(Directory& directory) REQUIRES(mutex_);
   void make_room() REQUIRES(mutex_);
   void erase(Directories::iterator directory) REQUIRES(mutex_);
-  static void was_changed(Directory& directory, const txn::Name& name, const Known& known);
+  void was_changed(Directory& directory, const txn::Name& name, const Known& known) REQUIRES(mutex_);
 
   Clock& clock_;
   const std::function<void()> forget_names_;
@@ -216,6 +225,7 @@ class HeldDirectories {
   Directories directories_ GUARDED_BY(mutex_);
   std::list<Ino> used_ GUARDED_BY(mutex_);    // the one that was used last comes last
   std::size_t names_ GUARDED_BY(mutex_) = 0;  // of all directories
+  std::uint64_t given_ GUARDED_BY(mutex_) = 0;
   std::map<Ino, std::multiset<std::string>> hidden_ GUARDED_BY(mutex_);
   std::multiset<Ino> paused_ GUARDED_BY(mutex_);
 };

@@ -123,7 +123,17 @@ bool Namespace::begin_to_keep(Ino parent, const std::string& text, Ino directory
   if (!tenure || text == "." || text == "..") return false;
   const auto name = metadata_.name_in(parent, text);
   if (is_known) leases_.held.is_asked_for(name);
-  return !is_known && attributes_from_memory(directory) && leases_.held.give(name, directory, *tenure);
+  if (is_known || !attributes_from_memory(directory)) return false;
+  {
+    const Lock lock(kept_mutex_);
+    kept_by_name_.insert(directory);
+  }
+  return leases_.held.give(name, directory, *tenure);
+}
+
+bool Namespace::may_be_kept_by_name(Ino directory) {
+  const Lock lock(kept_mutex_);
+  return kept_by_name_.contains(directory);
 }
 
 Result<EntryReply> Namespace::lookup(Ino parent, const std::string& text) {

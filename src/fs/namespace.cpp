@@ -153,6 +153,10 @@ void Namespace::wait_for_background_steps() {
   leases_.wait();
 }
 
-void Namespace::forget(Ino ino) { metadata_.inodes.drop(ino); }
+void Namespace::forget(Ino ino) {
+  metadata_.inodes.drop(ino);
+  const Lock lock(kept_mutex_);
+  kept_by_name_.erase(ino);
+}
 
 }  // namespace lccfs

@@ -8,6 +8,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "base/mutex.h"
@@ -67,6 +68,8 @@ class Namespace {
   /// may point to it. If not, nothing will later: it is forgotten here, and the next read finds it dead.
   bool needs_directory(Ino ino);
   Result<AttributesReply> get_attributes(Ino ino);
+  /// The same, where memory knows it.
+  std::optional<AttributesReply> known_attributes(Ino ino);
   /// Of what is held here, or unshared.
   std::optional<AttributesReply> attributes_from_memory(Ino ino);
   Result<AttributesReply> set_attributes(const Caller&, Ino ino, const SetAttributes&);
@@ -150,6 +153,8 @@ class Namespace {
   void begin_background_step() EXCLUDES(background_mutex_);
   void end_background_step() EXCLUDES(background_mutex_);
 
+  /// Whether the kernel may have kept its name since it knows the directory.
+  bool may_be_kept_by_name(Ino directory) EXCLUDES(kept_mutex_);
   Result<EntryReply> lookup_by_number(Ino ino);
   Result<bool> share(const Inode& view);
   Result<bool> remove_behind(const txn::Name& name, const Entries& entries);
@@ -206,6 +211,9 @@ class Namespace {
   Metadata metadata_;
   Seals seals_;
   RenamePatience rename_patience_;
+
+  Mutex kept_mutex_;
+  std::unordered_set<Ino> kept_by_name_ GUARDED_BY(kept_mutex_);  // directories, since the kernel knows them
 
   Mutex background_mutex_;
   std::condition_variable background_done_;

@@ -31,7 +31,7 @@ bool KernelNotifier::can_keep_names() const { return handshake_.minor >= first_m
 void KernelNotifier::expire_name(Ino directory, const std::string& name) {
   const int result =
       fuse_lowlevel_notify_expire_entry(session_, number_of(directory), name.c_str(), name.size(), FUSE_LL_EXPIRE_ONLY);
-  note(directory, result);
+  if (!note(directory, result)) forget_names();
 }
 
 void KernelNotifier::forget_names() {
@@ -45,11 +45,12 @@ void KernelNotifier::invalidate(Ino ino, off_t offset_bytes, off_t size_bytes) {
   note(ino, fuse_lowlevel_notify_inval_inode(session_, number_of(ino), offset_bytes, size_bytes));
 }
 
-void KernelNotifier::note(Ino ino, int result) {
+bool KernelNotifier::note(Ino ino, int result) {
   // ENOENT: it holds nothing of this inode. The others: the mount is ending, with all that the kernel held.
-  if (result == 0 || result == -ENOENT || result == -ENODEV || result == -ENOTCONN) return;
+  if (result == 0 || result == -ENOENT || result == -ENODEV || result == -ENOTCONN) return true;
   log::warning("inode " + std::to_string(ino.value) + ": the kernel did not drop what it holds, error " +
                std::to_string(-result));
+  return false;
 }
 
 }  // namespace lccfs::fuse

@@ -25,7 +25,8 @@ class KernelNotifier : public KernelCache {
 
  private:
   void invalidate(Ino ino, off_t offset_bytes, off_t size_bytes);
-  static void note(Ino ino, int result);
+  /// Whether the kernel holds nothing of it now.
+  static bool note(Ino ino, int result);
 
   fuse_ino_t number_of(Ino ino) const { return ino == root_ ? FUSE_ROOT_ID : ino.value; }
 

@@ -22,6 +22,12 @@ class LookupCounts {
     ++known.count;
     known.directory = directory.value;
   }
+  /// Whether the kernel would know nothing of the inode any more.
+  bool is_last(Ino ino, std::uint64_t count) const {
+    const Lock lock(mutex_);
+    const auto found = known_.find(ino);
+    return found != known_.end() && found->second.count <= count;
+  }
   /// Answers whether the kernel knows nothing of the inode any more.
   bool drop(Ino ino, std::uint64_t count) {
     const Lock lock(mutex_);

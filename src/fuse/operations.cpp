@@ -30,7 +30,7 @@ constexpr unsigned max_write_bytes = 1U << 20;
 // 4 GiB, and the mount holds as much.
 constexpr unsigned max_background_requests = 4096;
 // Names that the kernel keeps until it is told otherwise.
-constexpr std::chrono::hours kept_for{1};
+constexpr std::chrono::minutes kept_for{10};
 // What the shortest name takes in a listing: so many more entries than this never fit.
 constexpr std::size_t shortest_entry_bytes = 32;
 
@@ -95,7 +95,10 @@ void answer_entry(Serving& serving, Request request, Ino parent, const std::stri
   EntryReply told = *entry;
   const Ino ino = told.attributes.ino;
   const bool is_directory = told.attributes.type == FileType::directory;
-  if (is_directory && serving.fs.begin_to_keep(parent, name, ino, serving.lookups.has(ino))) told.entry_ttl = kept_for;
+  if (is_directory && serving.fs.begin_to_keep(parent, name, ino, serving.lookups.has(ino))) {
+    told.entry_ttl = kept_for;
+    told.attributes_ttl = {};  // nothing would drop these: it does not know the inode yet
+  }
   request.belongs_to(serving.tell(parent, name, told));
   if (!request.answer(entry_answer(told))) serving.forget(ino, 1);
 }

@@ -33,9 +33,11 @@ struct Serving {
 
   Ino ino_of(fuse_ino_t number) const { return number == FUSE_ROOT_ID ? root : Ino{number}; }
   void forget(Ino ino, std::uint64_t count) {
-    if (!lookups.drop(ino, count)) return;
+    if (!lookups.is_last(ino, count)) return static_cast<void>(lookups.drop(ino, count));
+    // Before it is gone from the counts: who then sees that the kernel does not know it makes its name anew to keep.
     top_directories.forgotten(ino);
     fs.forget(ino);
+    lookups.drop(ino, count);
   }
   /// Below which directory on top of the mount the inode is, as far as the kernel was told.
   metrics::DirectoryTag directory_of(Ino ino) const {

@@ -2,6 +2,7 @@
 // A clock that stands still until somebody sleeps or the test moves it on. Any thread.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <mutex>
 
@@ -25,6 +26,12 @@ class FakeClock : public Clock {
   /// left so.
   std::function<void()> before_wall_time;
   void sleep_for(std::chrono::nanoseconds duration) override { advance(duration); }
+  /// Whoever waits for something finds that it has waited for long enough.
+  std::atomic<bool> waits_end_at_once = false;
+  bool wait_for(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, std::chrono::nanoseconds duration,
+                const std::function<bool()>& done) override {
+    return waits_end_at_once ? done() : Clock::wait_for(changed, lock, duration, done);
+  }
 
   void advance(std::chrono::nanoseconds duration) {
     const std::lock_guard lock(mutex_);

@@ -2,8 +2,9 @@
 // Names of directories that the kernel keeps, and when it has to ask for them again (docs/NAMES.md section 4).
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <map>
-#include <thread>
+#include <utility>
 
 #include "fs/held_directories.h"
 #include "support/catch.h"
@@ -33,8 +34,8 @@ class ToldKernel final : public KernelCache {
   void invalidate_page_range(Ino, std::uint64_t, std::uint64_t) override {}
   bool can_keep_names() const override { return can_keep; }
   void expire_name(Ino, const std::string& name) override {
+    if (const auto before = std::exchange(before_expiry, nullptr)) before();
     Lock lock(mutex_);
-    is_waiting = true;
     changed_.wait(lock, [this] { return !is_locked_; });
     expired_.push_back(name);
   }
@@ -57,7 +58,7 @@ class ToldKernel final : public KernelCache {
 
   bool can_keep = true;
   std::atomic<unsigned> forgotten = 0;
-  std::atomic<bool> is_waiting = false;
+  std::function<void()> before_expiry;  // of the first one
 
  private:
   Mutex mutex_;
@@ -171,6 +172,7 @@ TEST_CASE("a release that cannot wait for the kernel makes it forget all names, 
   Keeper k;
   REQUIRE(k.keeps_sub());
   k.kernel.set_locked(true);
+  k.volume.clock().waits_end_at_once = true;
   need(k.other().lookup(k.d, "sub"));
   CHECK(k.kernel.forgotten == 1);
   k.kernel.set_locked(false);
@@ -178,11 +180,15 @@ TEST_CASE("a release that cannot wait for the kernel makes it forget all names, 
 
 TEST_CASE("attributes of a directory that others may change are trusted for no time, and dropped before they may") {
   Keeper k;
+  REQUIRE(k.keeps_sub());
   CHECK(trust_in(k.fs(), k.sub) > seconds(0));
   need(k.other().lookup(k.d, "sub"));
   static_cast<void>(k.other().lookup(k.sub, "x"));
   CHECK(k.kernel.dropped(k.sub) > 0);
   CHECK(trust_in(k.fs(), k.sub) == seconds(0));
+  CHECK(trust_in(k.fs(), k.d) > seconds(0));  // its name was never kept
+  k.fs().forget(k.sub);
+  CHECK(trust_in(k.fs(), k.sub) > seconds(0));
 }
 
 TEST_CASE("a directory whose name the kernel keeps is moved elsewhere once the kernel has asked for that name") {
@@ -228,7 +234,7 @@ TEST_CASE("a lease that the store has lost shows when attributes are asked for, 
   k.volume.clock().advance(seconds(6));  // nor does Super's word count
   k.holder.client->set_hook(
       [](const StepInfo& step) { return step.object == format::super_object ? Fault{Fault::Kind::fail} : Fault{}; });
-  CHECK(trust_in(k.fs(), k.d) == seconds(0));
+  static_cast<void>(need(k.fs().get_attributes(k.d)));
   CHECK(k.kernel.forgotten == 1);
   k.holder.client->set_hook(nullptr);
 }
@@ -260,6 +266,17 @@ struct Table {
     held.may_write_behind(p, tenure);
     REQUIRE(held.give(name_a, x, tenure));
   }
+  /// What is to be expired after that one.
+  Names expired_from(const HeldDirectories::KeptName& one) {
+    Names names;
+    held.expired(p, one);
+    for (auto kept = held.kept_by_kernel(p); kept; kept = held.kept_by_kernel(p)) {
+      names.push_back(kept->name);
+      held.expired(p, *kept);
+    }
+    std::ranges::sort(names);
+    return names;
+  }
 };
 
 }  // namespace
@@ -280,17 +297,50 @@ TEST_CASE("of other names, and once all were taken back, it is not") {
   t.held.doubt(name_b);
   CHECK(t.held.leave(p) == tenure);
   CHECK_FALSE(t.held.give(name_a, x, tenure));
-  CHECK(t.held.take_back_one(p) == "a");
-  CHECK_FALSE(t.held.take_back_one(p));
+  const auto kept = t.held.kept_by_kernel(p);
+  REQUIRE(kept);
+  CHECK(kept->name == "a");
+  t.held.expired(p, *kept);
+  CHECK_FALSE(t.held.kept_by_kernel(p));
   t.held.end(p, tenure);
   CHECK(t.told == 0);
 }
 
-TEST_CASE("a kept name that is renamed while its directory is being released is taken back by its new name") {
+TEST_CASE("a kept name that is renamed while it is being expired is expired by its new name, and back again") {
   Table t;
   CHECK(t.held.leave(p) == tenure);
-  t.held.changed(name_b, entry_of_directory(), 12);
-  t.held.changed(name_a, std::nullopt, 12);
-  CHECK(t.held.take_back_one(p) == "b");
-  CHECK_FALSE(t.held.take_back_one(p));
+  const auto first = t.held.kept_by_kernel(p);
+  REQUIRE(first);
+  const std::uint64_t version = GENERATE(12U, 0U);  // 0: a step that was done, nobody knows when
+  t.held.changed(name_a, std::nullopt, version);
+  t.held.changed(name_b, entry_of_directory(), version);
+  CHECK_FALSE(t.held.may_leave(name_b));
+  SECTION("to a new one") { CHECK(t.expired_from(*first) == Names{"b"}); }
+  SECTION("and back") {
+    t.held.changed(name_a, entry_of_directory(), 13);
+    CHECK(t.expired_from(*first) == Names{"a", "b"});
+  }
+  CHECK(t.told == 0);
+}
+
+TEST_CASE("a name that is renamed while the kernel is being told is told by its new name, before the lease goes") {
+  Keeper k;
+  REQUIRE(k.keeps_sub());
+  k.kernel.before_expiry = [&k] { need(k.fs().rename(k.d, "sub", k.d, "renamed", RenameMode::replace)); };
+  need(k.other().lookup(k.d, "renamed"));
+  CHECK(k.kernel.expired() == Names{"sub", "renamed"});
+}
+
+TEST_CASE("a directory through which the kernel walks by names that it keeps is not released for want of use") {
+  Keeper k;
+  REQUIRE(k.keeps_sub());
+  for (unsigned i = 0; i < 12; ++i) {
+    k.volume.clock().advance(seconds(1));
+    need(k.fs().lookup(k.d, "sub"));  // Super is read
+    CHECK(k.fs().known_attributes(k.sub).has_value());
+    k.fs().tick();
+  }
+  CHECK(k.keeps_sub());
+  need(k.fs().unmount());  // waits for releases, and begins none
+  CHECK(k.kernel.dropped(k.sub) == 0);
 }
