@@ -54,8 +54,7 @@ Result<AttributesReply> Namespace::directory_reply_for(const Inode& view) {
 /// once others may change it; and its names no more, if the lease was lost.
 Result<AttributesReply> Namespace::directory_reply_by_number(const Inode& view,
                                                              const std::optional<HeldDirectories::Ticket>& kept_as) {
-  const bool is_lost = kept_as && view.directory_lease != kept_as->tenure;
-  if (is_lost) leases_.held.end(view.ino, kept_as->tenure);
+  const bool is_lost = kept_as && !leases_.held.is_confirmed(*kept_as, view.directory_lease);
   LCCFS_TRY(auto reply, directory_reply_for(view));
   const bool is_covered = kept_as && !is_lost && metadata_.held_directory(view.ino);
   if (!is_covered && may_be_kept_by_name(view.ino)) reply.attributes_ttl = std::chrono::nanoseconds(0);

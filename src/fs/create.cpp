@@ -268,8 +268,7 @@ Result<Inode> Namespace::Make::run() {
 Result<EntryReply> Namespace::make_node(const Caller& caller, Ino parent, const std::string& text,
                                         const NewNode& node) {
   const auto sent = now();
-  const auto name = metadata_.name_in(parent, text);
-  LCCFS_TRY(const auto made, Make(*this, caller, name, node, false).run());
+  LCCFS_TRY(const auto made, Make(*this, caller, metadata_.name_in(parent, text), node, false).run());
   return entry_reply_for(made, sent);
 }
 

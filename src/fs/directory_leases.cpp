@@ -227,7 +227,7 @@ Result<> DirectoryLeases::release_now(Ino directory, Because because) {
     LCCFS_CHECK(store_log(directory, because));
     LCCFS_CHECK(log.store_attributes_in(directory));
     LCCFS_TRY(const bool is_removed, store_removal(directory));
-    wait_some_time_for(*ctimes);
+    wait_for(*ctimes, ctimes_awaited_for);  // one object that does not answer keeps nobody out of the directory
     LCCFS_CHECK(is_removed ? reclaim::end_removed_directory(instance_, directory, *mine)
                            : reclaim::end_directory_lease(instance_, directory, *mine));
     held.end(directory, *mine);
@@ -247,20 +247,15 @@ void DirectoryLeases::make_kernel_ask(Ino directory) {
   if (!gives_names()) return;
   kernel_.drop_attributes(directory);
   if (!held.kept_by_kernel(directory)) return;
-  const auto expiry = std::make_shared<Expiry>();
+  const auto expiry = std::make_shared<Work>();
   kernel_threads_.post([this, directory, expiry] {
     while (const auto kept = held.kept_by_kernel(directory)) {
       kernel_.expire_name(directory, kept->name);
       held.expired(directory, *kept);
     }
-    const Lock lock(expiry->mutex);
-    expiry->is_done = true;
-    expiry->changed.notify_all();
+    end(*expiry);
   });
-  Lock lock(expiry->mutex);
-  const auto is_done = [&expiry]() REQUIRES(expiry->mutex) { return expiry->is_done; };
-  if (!is_done()) instance_.clock().wait_for(expiry->changed, lock, kernel_awaited_for, is_done);
-  if (is_done()) return;
+  if (wait_for(*expiry, kernel_awaited_for)) return;
   kernel_.forget_names();
   while (const auto kept = held.kept_by_kernel(directory)) held.expired(directory, *kept);
 }
@@ -275,21 +270,23 @@ void DirectoryLeases::forget_names_once_fenced() {
   if (instance_.fenced() && !has_forgotten_names_.exchange(true)) kernel_.forget_names();
 }
 
-std::shared_ptr<DirectoryLeases::Ctimes> DirectoryLeases::begin_to_store_ctimes(Ino directory) {
-  auto sent = std::make_shared<Ctimes>();
-  instance_.unstored().store_ctimes(instance_.unstored().ctimes_of(directory), [sent](const Result<>&) {
-    const Lock lock(sent->mutex);
-    sent->are_stored = true;
-    sent->changed.notify_all();
-  });
+std::shared_ptr<DirectoryLeases::Work> DirectoryLeases::begin_to_store_ctimes(Ino directory) {
+  auto sent = std::make_shared<Work>();
+  instance_.unstored().store_ctimes(instance_.unstored().ctimes_of(directory), [sent](const Result<>&) { end(*sent); });
   return sent;
 }
 
-/// One object that does not answer keeps nobody out of the directory.
-void DirectoryLeases::wait_some_time_for(Ctimes& sent) {
-  Lock lock(sent.mutex);
-  const auto are_stored = [&sent]() REQUIRES(sent.mutex) { return sent.are_stored; };
-  if (!are_stored()) instance_.clock().wait_for(sent.changed, lock, ctimes_awaited_for, are_stored);
+void DirectoryLeases::end(Work& work) {
+  const Lock lock(work.mutex);
+  work.is_done = true;
+  work.changed.notify_all();
+}
+
+/// Whether it was done within that time.
+bool DirectoryLeases::wait_for(Work& work, std::chrono::nanoseconds at_most) {
+  Lock lock(work.mutex);
+  const auto is_done = [&work]() REQUIRES(work.mutex) { return work.is_done; };
+  return is_done() || instance_.clock().wait_for(work.changed, lock, at_most, is_done);
 }
 
 /// As bytes that find no room when another client needs the lease (docs/DATA.md section 10), names are lost: nobody waits

@@ -84,14 +84,8 @@ class DirectoryLeases {
     bool finished = false;
     bool succeeded = false;
   };
-  /// Ctimes that are on their way.
-  struct Ctimes {
-    Mutex mutex;
-    std::condition_variable changed;
-    bool are_stored GUARDED_BY(mutex) = false;
-  };
-  /// Names that the kernel is to ask for from now on.
-  struct Expiry {
+  /// Something that others do for a release.
+  struct Work {
     Mutex mutex;
     std::condition_variable changed;
     bool is_done GUARDED_BY(mutex) = false;
@@ -112,8 +106,9 @@ class DirectoryLeases {
   Result<> release_now(Ino directory, Because because);
   void make_kernel_ask(Ino directory);
   Result<> store_log(Ino directory, Because because);
-  std::shared_ptr<Ctimes> begin_to_store_ctimes(Ino directory);
-  void wait_some_time_for(Ctimes& sent);
+  std::shared_ptr<Work> begin_to_store_ctimes(Ino directory);
+  static void end(Work& work);
+  bool wait_for(Work& work, std::chrono::nanoseconds at_most);
   Result<bool> store_removal(Ino directory);
   void end(Ino directory, const Result<>& done) EXCLUDES(mutex_);
 

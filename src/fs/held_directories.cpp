@@ -66,7 +66,7 @@ bool HeldDirectories::has_room() const {
 }
 
 bool HeldDirectories::begin(Ino directory, Token tenure) {
-  const LockAndTell lock(*this);
+  const Lock lock(mutex_);
   if (directories_.size() >= most_directories || directories_.contains(directory)) return false;
   add(directory, tenure);
   return true;
@@ -220,6 +220,12 @@ std::optional<HeldDirectories::Ticket> HeldDirectories::begin_read(Ino directory
   const auto* found = find(directory);
   if (found == nullptr || found->state != State::held) return std::nullopt;
   return Ticket{directory, found->tenure, found->doubts};
+}
+
+bool HeldDirectories::is_confirmed(const Ticket& ticket, const std::optional<Token>& stored) {
+  if (stored == ticket.tenure) return true;
+  end(ticket.directory, ticket.tenure);
+  return false;
 }
 
 HeldDirectories::NameKnown& HeldDirectories::at(Directory& directory, const std::string& key) {

@@ -99,6 +99,8 @@ class HeldDirectories {
   /// Whether the name may go to another directory: the kernel does not keep it, or has asked for it since the last call.
   bool may_leave(const txn::Name& name) EXCLUDES(mutex_);
   void is_asked_for(const txn::Name& name) EXCLUDES(mutex_);
+  /// Whether the read has shown that tenure as the store's. If not, nothing is known of the directory any more.
+  bool is_confirmed(const Ticket& ticket, const std::optional<Token>& stored) EXCLUDES(mutex_);
   /// As the read showed it, at that version.
   void keep(const Ticket& ticket, const std::string& key, Known known, std::uint64_t version) EXCLUDES(mutex_);
   /// All names with keys after `after`, up to `last` (empty: to the end), as one read showed them.

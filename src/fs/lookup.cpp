@@ -112,8 +112,7 @@ std::optional<Result<EntryReply>> Namespace::known_entry(Ino parent, const std::
   const auto& entry = held->found.front();
   if (!entry) return std::unexpected(no_entry(name));
   const auto known = attributes_from_memory(entry->record.ino);
-  if (!known) return std::nullopt;
-  return entry_reply(*known, sent);
+  return known ? std::optional(Result<EntryReply>(entry_reply(*known, sent))) : std::nullopt;
 }
 
 /// Attributes end the kernel's trust after a while: on each way down it then comes back here, whatever names it keeps.

@@ -203,13 +203,13 @@ Result<Entries> Metadata::find(std::initializer_list<const txn::Name*> wanted, T
   LCCFS_TRY(auto read, read_names(directory, with_names));
   auto& [view, kept_as] = read;
   const auto sent = view.sent;
-  if (kept_as && view.directory_lease != kept_as->tenure) leases_.held.end(directory, kept_as->tenure);
+  const bool is_held = kept_as && leases_.held.is_confirmed(*kept_as, view.directory_lease);
   LCCFS_CHECK(check_not_removed(view));
   if (view.nsub_raw.empty()) {
     return failure(ErrorCode::corrupt, format::inode_object(directory) + ": xattr nsub is missing");
   }
   Entries entries;
-  const bool is_memory_ahead = kept_as && view.directory_lease == kept_as->tenure && leases_.log.has(directory);
+  const bool is_memory_ahead = is_held && leases_.log.has(directory);
   for (const auto* name : wanted) {
     const auto known = is_memory_ahead ? leases_.held.find({name}, kept_as->tenure) : std::nullopt;
     if (known) {

@@ -38,7 +38,7 @@ void KernelNotifier::forget_names() {
   const fuse_out_header notification = {.len = sizeof notification, .error = notify_inc_epoch, .unique = 0};
   const bool is_told = ::write(fuse_session_fd(session_), &notification, sizeof notification) == sizeof notification;
   if (is_told || errno == ENODEV || errno == ENOTCONN) return;
-  log::error("the kernel keeps names for some seconds that may be wrong, error " + std::to_string(errno));
+  log::error("the kernel keeps names that may be wrong, error " + std::to_string(errno));
 }
 
 void KernelNotifier::invalidate(Ino ino, off_t offset_bytes, off_t size_bytes) {
