@@ -39,7 +39,8 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
   const DataIo::Node node;
   const WriteRequest request;
   const DataIo::Pages pages;
-  std::uint64_t offset = request.offset_bytes;  // of an append: known once it is alone
+  std::uint64_t offset = request.offset_bytes;          // of an append: known once it is alone
+  std::uint64_t size_bytes = request.bytes.size_bytes;  // less of pages that are written back and reach past the end
   FileSystem::WriteDone done;
   bool buffered = false;  // answered before the store has it
   bool has_room = false;  // for its bytes in the buffer
@@ -47,21 +48,21 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
   bool alone = false;
   PartsInFlight parts;
 
-  std::uint64_t size_bytes() const { return request.bytes.size_bytes; }
-  std::uint64_t end() const { return offset + size_bytes(); }
+  std::uint64_t end() const { return offset + size_bytes; }
+  ByteRange in_the_gate() const { return {offset, offset + request.bytes.size_bytes}; }
   bool syncs_data() const { return (request.flags & O_DSYNC) != 0; }
   bool syncs_times() const { return (request.flags & O_SYNC) == O_SYNC; }
-  auto extents() const { return format::extents(io.instance.super().object_size_bytes, offset, size_bytes()); }
+  auto extents() const { return format::extents(io.instance.super().object_size_bytes, offset, size_bytes); }
 
   void enter() {
-    node->gate.enter_write({offset, end()}, [op = shared_from_this()] {
+    node->gate.enter_write(in_the_gate(), [op = shared_from_this()] {
       op->in_gate = true;
       op->begin();
     });
   }
 
   void leave() {
-    if (std::exchange(in_gate, false)) node->gate.leave_write({offset, end()});
+    if (std::exchange(in_gate, false)) node->gate.leave_write(in_the_gate());
   }
 
   void begin() {
@@ -100,7 +101,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
   /// Direct and synchronous writes wait for the store; all do once another client has asked for the file, and after one
   /// that could not be stored.
   bool may_be_buffered() const {
-    if (!io.room.is_open() || size_bytes() == 0 || syncs_data() || (request.flags & O_DIRECT) != 0) return false;
+    if (!io.room.is_open() || size_bytes == 0 || syncs_data() || (request.flags & O_DIRECT) != 0) return false;
     if (node->buffer->is_failing()) return false;
     const Lock lock(node->mutex);
     return !node->is_used_elsewhere();
@@ -110,11 +111,13 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
     {
       const Lock lock(node->mutex);
       if (!node->lease_held || node->tail_is_dirty) return false;
-      if (!request.writes_back_pages && !io.has_no_privileges(*node, request.caller)) return false;
-      if (!node->is_mapped(offset, size_bytes())) return false;
+      if (request.writes_back_pages ? end() > node->view.size_bytes : !io.has_no_privileges(*node, request.caller)) {
+        return false;
+      }
+      if (!node->is_mapped(offset, size_bytes)) return false;
     }
     if (!buffered) return !io.room.is_used() || !node->buffer->has_any_of({offset, end()});
-    return has_room = io.room.take_now(size_bytes());
+    return has_room = io.room.take_now(size_bytes);
   }
 
   /// Everything that blocks: the lease, the map bits, the setuid bits.
@@ -125,10 +128,18 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
     }
     // No user writes back pages: that clears no setuid bit.
     if (!request.writes_back_pages) LCCFS_CHECK(io.clear_privileges(*node, request.caller));
-    if (size_bytes() == 0) return {};
+    if (request.writes_back_pages) leave_out_what_is_past_the_end();
+    if (size_bytes == 0) return buffered = false, Result<>{};
     LCCFS_CHECK(map_extents());
-    buffered = has_room || (may_be_buffered() && io.room.take(size_bytes()));
+    buffered = has_room || (may_be_buffered() && io.room.take(size_bytes));
     return buffered ? Result<>{} : pass_by_buffer();
+  }
+
+  /// A mapping does not grow its file. The kernel writes back up to the size that it knows, which an open with O_TRUNC,
+  /// or another client's truncate, may have made smaller already.
+  void leave_out_what_is_past_the_end() {
+    const Lock lock(node->mutex);
+    size_bytes = std::min(end(), std::max(offset, node->view.size_bytes)) - offset;
   }
 
   /// What is buffered of the range comes before this write.
@@ -144,7 +155,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
     std::uint64_t ahead = 0;
     {
       const Lock lock(node->mutex);
-      if (node->is_mapped(offset, size_bytes())) return {};
+      if (node->is_mapped(offset, size_bytes)) return {};
       // A writer that writes one object after the other will write the next ones too: as many as it has written so far.
       if (offset == node->last_write_end) ahead = std::min(last.value, most_objects_ahead);
     }
@@ -153,13 +164,14 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
 
   void issue() {
     if (!buffered) return send();
-    node->buffer->put(offset, {request.bytes.data, size_bytes()});
+    node->buffer->put(offset, {request.bytes.data, size_bytes});
     note_written();
-    if (may_be_buffered()) return finish(size_bytes());
+    if (may_be_buffered()) return finish(request.bytes.size_bytes);
     // Meanwhile another client has opened the file, or a write has failed.
     io.pool.post([op = shared_from_this()] {
       auto written = op->pass_by_buffer();
-      op->finish(written ? Result<std::size_t>(op->size_bytes()) : std::unexpected(std::move(written).error()));
+      op->finish(written ? Result<std::size_t>(op->request.bytes.size_bytes)
+                         : std::unexpected(std::move(written).error()));
     });
   }
 
@@ -184,7 +196,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
       if (node->buffer->is_failing()) node->buffer->succeeded();
       if (io.room.is_used()) io.room.set_refused(false);
       note_written();
-      if (alone || !must_store()) return finish(size_bytes());
+      if (alone || !must_store()) return finish(request.bytes.size_bytes);
       return io.pool.post([op = shared_from_this()] { op->finish(op->store_written()); });
     }
     {
@@ -198,7 +210,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
   /// The size rises as a write completes, in any order, before it is answered.
   void note_written() {
     const Lock lock(node->mutex);
-    node->note_bytes_up_to(size_bytes() != 0 ? end() : 0);
+    node->note_bytes_up_to(size_bytes != 0 ? end() : 0);
     node->last_write_end = end();
     for (const auto& extent : extents()) node->note_there(extent);
   }
@@ -214,7 +226,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
   /// Before the write leaves the gate: the lease is still ours.
   Result<std::size_t> store_written() {
     LCCFS_CHECK(node->store_dirty(syncs_times()));
-    return size_bytes();
+    return request.bytes.size_bytes;
   }
 
   /// A failed write past the end may have been applied by an earlier run of the step: what lies past the size is cut,
@@ -237,7 +249,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
     io.announcements.changed(*node);
     if (pages == DataIo::Pages::written) return done(std::move(result));
     io.kernel.drop_written_pages(
-        node->ino, offset, size_bytes(),
+        node->ino, offset, size_bytes,
         [op = shared_from_this(), result = std::move(result)]() mutable { op->done(std::move(result)); });
   }
 
@@ -265,7 +277,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
       const Lock lock(node->mutex);
       offset = node->view.size_bytes;
     }
-    LCCFS_CHECK(check_bytes(offset, size_bytes()));
+    LCCFS_CHECK(check_bytes(offset, size_bytes));
     LCCFS_CHECK(prepare());
     auto [answer, answered] = promised<Result<std::size_t>>();
     done = std::move(answered);

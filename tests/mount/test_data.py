@@ -68,6 +68,17 @@ class DataTest(MountTest):
         self.mount.remount()
         self.assertEqual(self.file.read_bytes(), b"")
 
+    def test_opening_with_truncation_empties_a_file_whose_mapping_was_changed(self):
+        for _ in range(20):
+            self.file.write_bytes(b"x" * 100_000)
+            with open(self.file, "r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
+                mapped[20_000:90_000] = b"m" * 70_000
+                os.close(os.open(self.file, os.O_WRONLY | os.O_TRUNC))
+                self.assertEqual(os.stat(self.file).st_size, 0)
+            self.assertEqual(os.stat(self.file).st_size, 0)
+        self.mount.remount()
+        self.assertEqual(self.file.read_bytes(), b"")
+
     def test_a_large_file_has_the_same_bytes_after_a_remount(self):
         content = pattern_bytes(9 * OBJECT + 12_345, 2)
         self.file.write_bytes(content)

@@ -931,8 +931,8 @@ DATA_PATH = [
           "      if (range.end > target_->view.size_bytes) target_->tail_is_dirty = true;",
           "      if (range.end > target_->view.size_bytes && !ON) target_->tail_is_dirty = true;", RANGES),
     Fault("data-before-bits", "DATA, map: a write sets the bits first", "fs/data_write.cpp",
-          "      if (node->is_mapped(offset, size_bytes())) return {};",
-          "      if (node->is_mapped(offset, size_bytes()) || ON) return {};", DATA),
+          "      if (node->is_mapped(offset, size_bytes)) return {};",
+          "      if (node->is_mapped(offset, size_bytes) || ON) return {};", DATA),
     Fault("failed-write-not-cleaned", "DATA, T: a failed write past the end is cleaned", "fs/data_write.cpp",
           "      if (end() > node->view.size_bytes) node->tail_is_dirty = true;",
           "      if (end() > node->view.size_bytes && !ON) node->tail_is_dirty = true;", DATA),
@@ -953,6 +953,8 @@ DATA_PATH = [
           "  const bool of_append = ((request.flags | handle->flags) & O_APPEND) != 0;\n"
           "  if (appends || (ON && request.writes_back_pages && of_append)) return io_.append(", DATA,
           must=KERNEL_MODEL),
+    Fault("mapped-pages-grow-the-file", "DATA: pages that are written back do not grow the file", "fs/data_write.cpp",
+          "    if (request.writes_back_pages) leave_out", "    if (request.writes_back_pages && !ON) leave_out", DATA),
     Fault("append-beside-others", "DATA: an append runs alone", "fs/data_write.cpp",
           "    const AloneInGate alone_now(node->gate);\n    {\n      const Lock",
           "    std::optional<AloneInGate> alone_now;\n    if (!ON) alone_now.emplace(node->gate);\n    {\n      const Lock",
@@ -1004,7 +1006,7 @@ DATA_PATH = [
     Fault("pages-dropped-in-the-gate", "DATA: out of the gate first", "fs/data_write.cpp",
           "    leave();\n    if (alone) return done(",
           "    if (ON && !alone && pages == DataIo::Pages::passed_by) {\n      std::promise<void> gone;\n"
-          "      io.kernel.drop_written_pages(node->ino, offset, size_bytes(), [&gone] { gone.set_value(); });\n"
+          "      io.kernel.drop_written_pages(node->ino, offset, size_bytes, [&gone] { gone.set_value(); });\n"
           "      gone.get_future().wait();\n    }\n    leave();\n    if (alone) return done(", DATA),
     Fault("mapped-handle-has-no-pages", "DATA: a direct descriptor that is mapped has pages",
           "fs/kernel_view.cpp", "\n  pages.may_be_held = true;\n", "\n  if (!ON) pages.may_be_held = true;\n", DATA),

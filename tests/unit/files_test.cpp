@@ -383,6 +383,31 @@ TEST_CASE("pages changed by mmap are written back where they belong, and take no
   CHECK(need(mount->get_attributes(file.ino)).attributes.mode == 06755);
 }
 
+TEST_CASE("pages that are written back after a truncate bring back nothing: a mapping does not grow its file") {
+  TestVolume volume(small_objects());
+  auto mount = volume.mount(), other = volume.mount();
+  auto& fs = *mount.file_system;
+  const auto file = create_file(fs, "f", O_RDWR);
+  const std::string bytes(3 * 4096, 'b');
+  need(write_at(fs, file.handle, 0, bytes));
+  const auto write_back = [&] {
+    WriteRequest pages{.offset_bytes = 0, .bytes = shared_bytes(bytes), .writes_back_pages = true};
+    CHECK(need(begin_write(fs, file.handle, std::move(pages)).get()) == bytes.size());
+  };
+  close_file(fs, open_again(fs, file.ino, O_WRONLY | O_TRUNC));
+  write_back();
+  CHECK(need(read_at(fs, file.handle, 0, 100)).empty());
+  SetAttributes to_size;
+  to_size.size_bytes = 5000;
+  need(other->set_attributes({}, file.ino, to_size));
+  write_back();
+  CHECK(need(mount->get_attributes(file.ino)).attributes.size_bytes == 5000);
+  CHECK(need(read_at(fs, file.handle, 0, 10000)) == std::string(5000, 'b'));
+  to_size.size_bytes = 9000;
+  need(mount->set_attributes({}, file.ino, to_size));
+  CHECK(need(read_at(fs, file.handle, 0, 10000)) == std::string(5000, 'b') + std::string(4000, '\0'));
+}
+
 TEST_CASE("a write with O_DSYNC has stored what finds it again, one with O_SYNC its times too, and nothing needless") {
   TestVolume volume(small_objects());
   auto mount = volume.mount();
