@@ -40,8 +40,10 @@ constexpr std::chrono::milliseconds answer_busy_within{500};
 constexpr std::chrono::seconds ctimes_awaited_for{1}, kernel_awaited_for{10};
 /// How old the word of Super may be on which memory answers, and when it is asked again.
 constexpr std::chrono::seconds believed_for{5}, asked_again_after{2};
-/// A holder that has died keeps others waiting until it is fenced: so none holds what it does not use.
-constexpr std::chrono::seconds kept_unused_for{10};
+/// A holder that has died keeps others waiting until it is fenced: so none holds what it does not use. Others have shown
+/// no interest in what was made here, and with it goes what is known of its files: a build, and its removal, comes back.
+constexpr HeldDirectories::Unused kept_unused_for{.taken = std::chrono::seconds(10),
+                                                  .made_here = std::chrono::seconds(60)};
 constexpr std::size_t released_at_once = 64;
 /// Well below the threads that an instance answers questions with (OwnWatches::question_threads_), beside Recalls'.
 constexpr unsigned most_waiting_questions = 64;

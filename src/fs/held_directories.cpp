@@ -92,6 +92,7 @@ void HeldDirectories::born(Ino directory, Token tenure, std::uint64_t version) {
   added.state = State::held;
   added.since = version;
   added.is_known_whole = true;
+  added.is_made_here = true;
 }
 
 std::optional<Token> HeldDirectories::leave(Ino directory) {
@@ -165,13 +166,16 @@ bool HeldDirectories::end(Ino directory) {
   return true;
 }
 
-std::vector<Ino> HeldDirectories::unused_for(std::chrono::nanoseconds time, std::size_t most) const {
+std::vector<Ino> HeldDirectories::unused_for(const Unused& time, std::size_t most) const {
   const Lock lock(mutex_);
+  const auto now = clock_.elapsed();
   std::vector<Ino> unused;
   for (const Ino ino : used_) {
-    const auto* directory = find(ino);
-    if (unused.size() == most || directory->used_at + time > clock_.elapsed()) break;
-    if (directory->state != State::is_being_taken) unused.push_back(ino);
+    const auto& directory = *find(ino);
+    if (unused.size() == most || directory.used_at + time.taken > now) break;
+    const bool is_kept = directory.is_made_here && directory.state == State::held;
+    if (is_kept && directory.used_at + time.made_here > now) continue;
+    if (directory.state != State::is_being_taken) unused.push_back(ino);
   }
   return unused;
 }

@@ -62,8 +62,12 @@ class HeldDirectories {
   void lost(Ino directory, Token tenure) EXCLUDES(mutex_);
   /// The same as `end`, unless some of its names are not stored yet: false.
   bool end(Ino directory) EXCLUDES(mutex_);
-  /// At most so many that were not used for so long, and those whose release has failed.
-  std::vector<Ino> unused_for(std::chrono::nanoseconds time, std::size_t most) const EXCLUDES(mutex_);
+  /// At most so many that were not used for so long, and those whose release has failed. Those that were made here are
+  /// given another time: no other client has ever asked for them.
+  struct Unused {
+    std::chrono::nanoseconds taken, made_here;
+  };
+  std::vector<Ino> unused_for(const Unused& time, std::size_t most) const EXCLUDES(mutex_);
 
   /// The tenure that a step on it guards; nullopt: it is not held.
   std::optional<Token> tenure_of(Ino directory) const EXCLUDES(mutex_);
@@ -187,6 +191,7 @@ class HeldDirectories {
     State state = State::is_being_taken;
     std::uint64_t since = 0;  // the version that the take left
     bool writes_behind = false;
+    bool is_made_here = false;  // under this tenure
     Ino removed_from = {};
     bool is_removal_stored = false;
     std::map<std::string, NameKnown> names = {};

@@ -506,6 +506,26 @@ TEST_CASE("a directory that is not used for ten seconds is released") {
   CHECK_FALSE(t.is_held(d));
 }
 
+TEST_CASE(
+    "a directory that was made here is released after a minute without use; if it was removed, after ten seconds") {
+  FakeClock clock;
+  HeldDirectories held(clock);
+  const HeldDirectories::Unused time{.taken = seconds(10), .made_here = seconds(60)};
+  held.born(directory, first, 10);
+  clock.advance(seconds(50));
+  constexpr Ino taken{71}, removed{72};
+  CHECK(held.begin(taken, second));
+  CHECK(held.take_effect(taken, second, 11));
+  held.born(removed, second, 12);
+  held.name_lost(removed, root_ino);
+  clock.advance(seconds(9));
+  CHECK(held.unused_for(time, 8).empty());
+  clock.advance(seconds(1));
+  CHECK(held.unused_for(time, 8) == std::vector{directory, taken, removed});
+  CHECK(held.unused_for(time, 1) == std::vector{directory});
+  CHECK(held.unused_for({.taken = seconds(10), .made_here = seconds(61)}, 8) == std::vector{taken, removed});
+}
+
 TEST_CASE("the leases of a client that has ended cost who changes the directories a question once, and a step each") {
   Two t;
   std::vector<Ino> made;
