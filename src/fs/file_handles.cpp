@@ -232,7 +232,10 @@ void Files::release(HandleId id) {
   handle.reset();  // so that the node can be let go of
   auto node = open_files_.drop(id);
   if (!node) return;
-  if (is_kept) return open_files_.let_go(std::move(node));
+  if (is_kept) {
+    if (writes) idle_leases_.release_if_many(node);
+    return open_files_.let_go(std::move(node));
+  }
   auto stored = release_or_store(*node, 0, Dirty::is_stored);
   if (!stored && !is_written(*node) && !idle_leases_.keep_unstored(*node)) {
     const AloneInGate alone(node->gate);

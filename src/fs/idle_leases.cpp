@@ -112,10 +112,19 @@ void IdleLeases::release(FileNode& node) {
     const AloneInGate alone(node.gate);
     if (is_idle(node)) done = node.release();
   }
-  if (!done) not_released(node, done.error());
+  if (done) {
+    one_less();
+  } else {
+    not_released(node, done.error());
+  }
   const Lock lock(node.mutex);
   if (done) node.unstored_since.reset();
   node.release_is_posted = false;
+}
+
+void IdleLeases::one_less() {
+  for (unsigned kept = kept_; kept > 0 && !kept_.compare_exchange_weak(kept, kept - 1);) {
+  }
 }
 
 /// It is tried again, until no program is to be expected any more that could be told of the error.

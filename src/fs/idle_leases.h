@@ -33,6 +33,11 @@ class IdleLeases {
   void begin_count() { kept_ = 0; }
   /// Begins to release it now, if it is idle. Any thread; nothing blocks.
   void release_soon(const OpenFiles::Node& node) { begin_release(node, instance_.clock().elapsed()); }
+  /// After the last close: begins to release it where many are kept. So whoever makes one file after the other keeps the
+  /// store busy from the beginning, and does not come to wait for it at the limit. Any thread; nothing blocks.
+  void release_if_many(const OpenFiles::Node& node) {
+    if (kept_ > kept_at_leisure()) release_soon(node);
+  }
   /// Of these inodes, which the store is about to get, those that are new files and closed are released, so that one step
   /// makes them as they are. Nothing blocks: one that is in use keeps its lease.
   void finish_new(std::span<const Ino> inodes);
@@ -43,17 +48,20 @@ class IdleLeases {
   /// Each may wait for an object that does not answer. If all do, other idle leases are released only when another
   /// client asks for them.
   static constexpr unsigned most_releases = 32;
+  /// An eighth of the limit, or a little more.
+  unsigned kept_at_leisure() const { return limit_ - limit_ / 8 * 7; }
 
   bool may_finish(const FileNode& node) const;
   void begin_release(const OpenFiles::Node& node, std::chrono::nanoseconds idle_until);
   void release(FileNode& node);
   void not_released(FileNode& node, const Error& why);
+  void one_less();
 
   OpenFiles& files_;
   Instance& instance_;
   DirtyRoom& room_;
   const unsigned limit_;
-  std::atomic<unsigned> kept_ = 0;  // at the last look, and since
+  std::atomic<unsigned> kept_ = 0;  // about so many: at the last look, and since
   ThreadPool releases_;             // last: its threads use all of this
 };
 

@@ -166,6 +166,19 @@ TEST_CASE("beyond the limit, and for a file that another client uses, a close st
   CHECK(writer.client->counts().applies == 1);
 }
 
+TEST_CASE("where an eighth of the limit is kept, a close does not wait, and begins to store and release") {
+  TestVolume volume;
+  auto mount = volume.mount(closing(80));
+  std::vector<OpenFile> files;
+  for (unsigned i = 0; i < 10; ++i) files.push_back(closed_file(mount, std::to_string(i), "bytes"));
+  for (const auto& file : files) CHECK(is_leased(volume, file.ino));
+  CHECK(mount->counts().leases == 10);
+  const auto one_more = closed_file(mount, "one more", "its bytes");
+  wait_until([&] { return !is_leased(volume, one_more.ino); });
+  CHECK(inode_object_of(volume.cluster(), one_more.ino).has_value());
+  wait_until([&] { return mount->counts().leases == 10; });
+}
+
 TEST_CASE("times and a size that are set after the close cost no step of their own, and are stored with the lease") {
   TestVolume volume;
   auto mount = volume.mount(closing());

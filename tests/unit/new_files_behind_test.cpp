@@ -660,7 +660,7 @@ TEST_CASE("a ctime that does not get stored keeps no other client out of the dir
 }
 
 TEST_CASE("a file keeps its lease until who has made it has opened it, however long that takes") {
-  constexpr unsigned others = 30;  // when these are released, it would be, too
+  constexpr unsigned others = 10;  // when these are released, it would be, too
   std::atomic<bool> is_to_stand_still = false;
   Maker m;
   const auto leases = [&m] { return m.fs().counts().leases; };
