@@ -92,6 +92,13 @@ bool IdleLeases::may_finish(const FileNode& node) const {
   return node.is_idle() && !node.release_is_posted && node.buffer->is_empty() && !node.tail_is_dirty;
 }
 
+/// A new file without bytes is left to its batch, which needs one step for it.
+void IdleLeases::release_if_many(const OpenFiles::Node& node) {
+  if (kept_ <= kept_at_leisure()) return;
+  if (instance_.unstored().is_unsent(node->ino) && may_finish(*node)) return;
+  release_soon(node);
+}
+
 void IdleLeases::finish_new(std::span<const Ino> inodes) {
   for (const Ino ino : inodes) {
     auto node = files_.existing(ino);

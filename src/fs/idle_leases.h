@@ -35,9 +35,7 @@ class IdleLeases {
   void release_soon(const OpenFiles::Node& node) { begin_release(node, instance_.clock().elapsed()); }
   /// After the last close: begins to release it where many are kept. So whoever makes one file after the other keeps the
   /// store busy from the beginning, and does not come to wait for it at the limit. Any thread; nothing blocks.
-  void release_if_many(const OpenFiles::Node& node) {
-    if (kept_ > kept_at_leisure()) release_soon(node);
-  }
+  void release_if_many(const OpenFiles::Node& node);
   /// Of these inodes, which the store is about to get, those that are new files and closed are released, so that one step
   /// makes them as they are. Nothing blocks: one that is in use keeps its lease.
   void finish_new(std::span<const Ino> inodes);
