@@ -211,6 +211,12 @@ bool HeldDirectories::is_held(Ino directory, Token tenure) const {
   return found != nullptr && found->tenure == tenure && found->state == State::held;
 }
 
+bool HeldDirectories::is_unlisted(Ino directory) const {
+  const Lock lock(mutex_);
+  const auto* found = find(directory);
+  return found != nullptr && found->state == State::held && !found->is_known_whole && found->known_up_to.empty();
+}
+
 // ---- names
 
 HeldDirectories::Directory* HeldDirectories::held_in(Ino directory, Token tenure) {

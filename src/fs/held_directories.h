@@ -78,6 +78,8 @@ class HeldDirectories {
   void was_used(Ino directory) EXCLUDES(mutex_);
   /// Whether answers may rest on what was read of it in that tenure.
   bool is_held(Ino directory, Token tenure) const EXCLUDES(mutex_);
+  /// Whether it is held, and no listing of it is known.
+  bool is_unlisted(Ino directory) const EXCLUDES(mutex_);
 
   // -- names
   /// Of a read that is about to be sent. What it shows may be kept only under the same tenure, and of a name only if

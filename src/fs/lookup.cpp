@@ -4,7 +4,9 @@
 // rests on two reads is given after the first, done again, is unchanged (rule 4).
 //
 //  - | Inode.P | entry of the name               | absent -> no such name
-//  - | Inode.X | the inode                       | live or sealed -> it
+//  - | Inode.X | the inode; of one that was read | live or sealed -> it
+//    |         | before its version, and the     |
+//    |         | rest if that has changed        |
 //  - | Inode.P | X gone or dead: the entry again | changed -> start over; the same -> no such name
 //  - | Inode.X | another client writes X: it is  | it, as it is now; where that client says nothing within a
 //    |         | asked, and X read again         | second, as it is stored
@@ -150,7 +152,8 @@ Result<EntryReply> Namespace::lookup(Ino parent, const std::string& text) {
     LCCFS_TRY(const auto entry, entry_for_lookup(name, ahead));
     if (!entry) return std::unexpected(no_entry(name));
     if (const auto known = attributes_from_memory(entry->record.ino)) return entry_reply(*known, sent);
-    auto inode = ahead ? metadata_.finish(*ahead) : metadata_.read(entry->record.ino);
+    if (!ahead) ahead.emplace(metadata_.read_ahead(entry->record.ino));
+    auto inode = metadata_.finish(*ahead);
     if (inode && inode->live()) return entry_reply_for(as_of_now(std::move(*inode)), sent);
     if (!inode && inode.error().code != ErrorCode::not_found) return std::unexpected(std::move(inode).error());
     LCCFS_TRY(const bool dangling, metadata_.unchanged({{{name, entry}}}));

@@ -17,6 +17,8 @@ namespace {
 constexpr std::size_t most_in_flight = 32;
 constexpr std::chrono::seconds patience{1};
 
+constexpr std::uint32_t page_entries = 1024;
+
 Result<std::optional<txn::Entry>> entry_in(const std::map<std::string, Bytes>& keys, const txn::Name& name) {
   const auto found = keys.find(name.key);
   if (found == keys.end()) return std::nullopt;
@@ -31,6 +33,8 @@ void count_subdirectories(Inode& directory, std::int64_t count) {
 }
 
 }  // namespace
+
+KeyRange entries_after(const std::string& key) { return {"n/", key, page_entries}; }
 
 std::shared_ptr<const Inode> Metadata::in_memory(Ino ino) { return instance_.fenced() ? nullptr : inodes.get(ino); }
 
@@ -71,15 +75,33 @@ Result<Inode> Metadata::read(Ino ino, const InodeParts& parts) {
 /// What is answered after the ticket was taken makes it void.
 Metadata::ReadAhead Metadata::read_ahead(Ino ino) {
   const auto ticket = begin_read(ino);
-  if (ticket) return {ino, *ticket, lccfs::read_ahead(instance_, ino)};
-  auto [answer, done] = promised<Result<Inode>>();
-  done(std::unexpected(ticket.error()));
-  return {ino, {}, std::move(answer)};
+  if (!ticket) {
+    auto [answer, done] = promised<Result<Inode>>();
+    done(std::unexpected(ticket.error()));
+    return {.ino = ino, .ticket = {}, .inode = std::move(answer)};
+  }
+  auto as_read = as_read_.get(ino);
+  if (!as_read) return {.ino = ino, .ticket = *ticket, .inode = lccfs::read_ahead(instance_, ino)};
+  auto [version, done] = promised<Result<MetaSnapshot>>();
+  instance_.query_async({.object = format::inode_object(ino), .ranges = {}, .keys = {}}, std::move(done));
+  return {.ino = ino, .ticket = *ticket, .as_read = std::move(as_read), .version = std::move(version)};
 }
 
 Result<Inode> Metadata::finish(ReadAhead& ahead) {
+  if (ahead.as_read) {
+    const auto now = ahead.version.get();
+    if (now && now->version == ahead.as_read->version) {
+      Inode view = *ahead.as_read;
+      view.sent = ahead.ticket.sent;
+      return remember(ahead.ticket, ahead.ino, std::move(view));
+    }
+    auto read = this->read(ahead.ino);
+    if (read) as_read_.put(*read);
+    return read;
+  }
   auto view = ahead.inode.get();
   if (view) view->sent = ahead.ticket.sent;
+  if (view) as_read_.put(*view);
   return remember(ahead.ticket, ahead.ino, std::move(view));
 }
 
@@ -185,6 +207,19 @@ Result<Metadata::NamesRead> Metadata::read_names(Ino directory, const InodeParts
   }
 }
 
+/// Damaged keys are left to who reads them.
+void Metadata::keep_entries(const HeldDirectories::Ticket& ticket, std::string after, const KeyPage& keys,
+                            std::uint64_t version) {
+  HeldDirectories::Page page{.after = std::move(after), .last = {}, .version = version, .entries = {}};
+  if (keys.more && !keys.entries.empty()) page.last = keys.entries.back().first;
+  for (const auto& [key, value] : keys.entries) {
+    const auto record = format::decode<format::EntryRecord>(value);
+    if (!record) return;
+    page.entries.emplace_back(key, txn::Entry{value, *record});
+  }
+  leases_.held.keep(ticket, page);
+}
+
 Result<Entries> Metadata::find(std::initializer_list<const txn::Name*> wanted, Trust trust) {
   const Ino directory = (*wanted.begin())->directory;
   if (trust != Trust::in_nothing) {
@@ -200,6 +235,8 @@ Result<Entries> Metadata::find(std::initializer_list<const txn::Name*> wanted, T
   }
   InodeParts with_names;
   for (const auto* name : wanted) with_names.keys.push_back(name->key);
+  // Who asks for one name of a directory that is worth a lease asks for others.
+  if (leases_.held.is_unlisted(directory)) with_names.extra_ranges = {entries_after({})};
   LCCFS_TRY(auto read, read_names(directory, with_names));
   auto& [view, kept_as] = read;
   const auto sent = view.sent;
@@ -207,6 +244,9 @@ Result<Entries> Metadata::find(std::initializer_list<const txn::Name*> wanted, T
   LCCFS_CHECK(check_not_removed(view));
   if (view.nsub_raw.empty()) {
     return failure(ErrorCode::corrupt, format::inode_object(directory) + ": xattr nsub is missing");
+  }
+  if (is_held && !view.extra_ranges.empty()) {
+    keep_entries(*kept_as, {}, std::exchange(view.extra_ranges, {}).front(), view.version);
   }
   Entries entries;
   const bool is_memory_ahead = is_held && leases_.log.has(directory);

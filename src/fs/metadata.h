@@ -17,6 +17,7 @@
 #include "format/object_names.h"
 #include "fs/directory_leases.h"
 #include "fs/inodes.h"
+#include "fs/inodes_as_read.h"
 #include "fs/metadata_cache.h"
 #include "instance/instance.h"
 #include "txn/namespace_txn.h"
@@ -33,6 +34,9 @@ struct Entries {
   std::vector<std::pair<const txn::Name*, txn::Entry>> marked;
 };
 
+/// A page of a directory's entries, as one read shows them.
+KeyRange entries_after(const std::string& key);
+
 /// What an operation has found under a name, and expects there still.
 struct ExpectedEntry {
   const txn::Name& name;
@@ -43,7 +47,11 @@ bool as_expected(const std::map<std::string, Bytes>& keys, std::span<const Expec
 class Metadata {
  public:
   Metadata(Instance& instance, DirectoryLeases& leases)
-      : names(instance.clock()), inodes(instance.clock(), leases.held), instance_(instance), leases_(leases) {}
+      : names(instance.clock()),
+        inodes(instance.clock(), leases.held),
+        instance_(instance),
+        leases_(leases),
+        as_read_(instance.clock()) {}
 
   txn::Name name_in(Ino directory, const std::string& text) const { return {instance_.super().uuid, directory, text}; }
 
@@ -62,13 +70,16 @@ class Metadata {
   Result<Inode> read_directory(Ino ino, const InodeParts& parts);
   /// From memory, else read. `stale`: it is gone.
   Result<std::shared_ptr<const Inode>> existing(Ino ino);
-  /// A read that is under way.
+  /// A read that is under way: of an inode that was read before, of its version alone.
   struct ReadAhead {
     Ino ino;
     InodeCache::Ticket ticket;
-    std::future<Result<Inode>> inode;
+    std::future<Result<Inode>> inode = {};
+    std::shared_ptr<const Inode> as_read = nullptr;
+    std::future<Result<MetaSnapshot>> version = {};
   };
   ReadAhead read_ahead(Ino ino);
+  /// 1 read more if it has changed since it was read before.
   Result<Inode> finish(ReadAhead& ahead);
   /// Reads these, 32 at once. Left out are those that are gone, and those that the store does not show within a second.
   std::map<Ino, Inode> read_many(const std::vector<Ino>& wanted);
@@ -94,6 +105,9 @@ class Metadata {
   /// read_directory, for an answer about names: a holder that may have answered more than is stored is asked first. (A
   /// read-only mount fences none that says nothing: it then answers what is stored.)
   Result<NamesRead> read_names(Ino directory, const InodeParts& parts);
+  /// A page of a listing, as one read showed it: a directory that is held here need not be read for these again.
+  void keep_entries(const HeldDirectories::Ticket& ticket, std::string after, const KeyPage& keys,
+                    std::uint64_t version);
   /// Those of these names, of one directory; from memory if that is trusted and has them all. `stale`: the directory was
   /// removed. `fresh`: they are an answer.
   Result<Entries> find(std::initializer_list<const txn::Name*> wanted, Trust trust);
@@ -161,6 +175,7 @@ class Metadata {
 
   Instance& instance_;
   DirectoryLeases& leases_;
+  InodesAsRead as_read_;
 };
 
 /// For errors: the directory's object, and the name.

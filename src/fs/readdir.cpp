@@ -30,25 +30,9 @@ namespace lccfs {
 
 namespace {
 
-constexpr std::uint32_t page_entries = 1024;
 constexpr std::size_t page_entries_in_memory = 4096;
 constexpr std::uint64_t self_cookie = 1;
 constexpr std::uint64_t parent_cookie = 2;
-
-KeyRange entries_after(const std::string& key) { return {"n/", key, page_entries}; }
-
-/// A directory that is held here need not be read for these again. Damaged keys are left to who reads them.
-void keep_entries(HeldDirectories& held, const HeldDirectories::Ticket& ticket, std::string after, const KeyPage& keys,
-                  std::uint64_t version) {
-  HeldDirectories::Page page{.after = std::move(after), .last = {}, .version = version, .entries = {}};
-  if (keys.more && !keys.entries.empty()) page.last = keys.entries.back().first;
-  for (const auto& [key, value] : keys.entries) {
-    const auto record = format::decode<format::EntryRecord>(value);
-    if (!record) return;
-    page.entries.emplace_back(key, txn::Entry{value, *record});
-  }
-  held.keep(ticket, page);
-}
 
 /// What is no entry, or a damaged one, is left out: the others can be listed all the same. So is what has moved away.
 Result<> append_entries(ListingPage& page, Metadata& metadata, Ino directory, const KeyPage& keys) {
@@ -159,13 +143,13 @@ Result<ListingPage> Namespace::read_page(Ino directory, std::uint64_t cookie, bo
   auto& [view, kept_as] = read;
   if (is_being_opened) LCCFS_CHECK(metadata_.check_not_removed(view));
   KeyPage keys = std::move(view.extra_ranges.front());
-  if (kept_as) keep_entries(leases_.held, *kept_as, after, keys, view.version);
+  if (kept_as) metadata_.keep_entries(*kept_as, after, keys, view.version);
   LCCFS_CHECK(append_entries(page, metadata_, directory, keys));
   while (keys.more && !keys.entries.empty() && !drop_last_group(page.entries)) {
     after = keys.entries.back().first;
     LCCFS_TRY(auto rest, metadata_.read_names(directory, {.extra_ranges = {entries_after(after)}, .keys = {}}));
     keys = std::move(rest.view.extra_ranges.front());
-    if (rest.kept_as) keep_entries(leases_.held, *rest.kept_as, after, keys, rest.view.version);
+    if (rest.kept_as) metadata_.keep_entries(*rest.kept_as, after, keys, rest.view.version);
     LCCFS_CHECK(append_entries(page, metadata_, directory, keys));
   }
   page.last = !keys.more || keys.entries.empty();

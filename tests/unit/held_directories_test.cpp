@@ -249,13 +249,21 @@ TEST_CASE("in a directory that is held lookups of missing names and of held dire
   CHECK(t.holder.client->counts() == StepCounts{.queries = 1});
 }
 
-TEST_CASE("in a directory that is held a missing name is read once, if the directory was not listed") {
+TEST_CASE("the first name that is read in a directory that is held brings the others along") {
   Two t;
-  const auto d = t.held_directory();
+  const auto d = make_dir(t.other(), root_ino, "d");
+  for (const char* name : {"1", "2", "3"}) make_file(t.other(), d, name);
+  for (int i = 0; i < 16; ++i) need(t.fs().lookup(d, "1"));
+  REQUIRE(t.is_held(d));
+  t.holder.client->reset_record();
   CHECK(error_of(t.fs().lookup(d, "none")) == ErrorCode::not_found);
   CHECK(t.holder.client->counts() == StepCounts{.queries = 1});
-  CHECK(error_of(t.fs().lookup(d, "none")) == ErrorCode::not_found);
+  CHECK(error_of(t.fs().lookup(d, "none, too")) == ErrorCode::not_found);
   CHECK(t.holder.client->counts() == StepCounts{.queries = 1});
+  need(t.fs().lookup(d, "3"));  // its inode
+  CHECK(t.holder.client->counts() == StepCounts{.queries = 2});
+  make_file(t.other(), d, "none");  // the holder gives way
+  need(t.fs().lookup(d, "none"));
 }
 
 TEST_CASE("what a holder has changed, it knows: also long after") {

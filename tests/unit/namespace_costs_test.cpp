@@ -51,6 +51,34 @@ TEST_CASE("lookup of an existing name is 2 reads, of a missing one 1") {
   CHECK(p.fs.client->counts() == StepCounts{.queries = 3});
 }
 
+TEST_CASE("of a file that was read before its version is read, and the rest if that has changed") {
+  Prepared p;
+  const auto f = make_file(*p.fs.file_system, root_ino, "f");
+  auto other = p.volume.mount();
+  const auto mode_of = [](Mount& mount) { return need(mount->lookup(root_ino, "f")).attributes.mode & 0777; };
+  const auto change_mode = [f](Mount& mount, std::uint32_t mode) {
+    SetAttributes change;
+    change.mode = mode;
+    need(mount->set_attributes({}, f, change));
+  };
+  const auto queries_until = [&](std::uint32_t mode) {
+    p.volume.clock().advance(std::chrono::seconds(10));
+    p.fs.client->reset_record();
+    CHECK(mode_of(p.fs) == mode);
+    return p.fs.client->counts().queries;
+  };
+  const auto made_with = mode_of(p.fs);
+  CHECK(queries_until(made_with) == 2);
+  change_mode(other, 0600);
+  CHECK(queries_until(0600) == 3);
+  CHECK(queries_until(0600) == 2);
+  change_mode(p.fs, 0640);
+  CHECK(queries_until(0640) == 3);
+  CHECK(queries_until(0640) == 2);
+  need(other->unlink(root_ino, "f"));
+  CHECK(error_of(p.fs->lookup(root_ino, "f")) == ErrorCode::not_found);
+}
+
 TEST_CASE("a lookup of a name that was looked up before has both of its reads in flight at once, for ever") {
   Prepared p;
   make_file(*p.fs.file_system, root_ino, "f");
