@@ -227,6 +227,9 @@ class FileSystem {
   /// (KernelCache), whatever entry_ttl says. `is_known`: it knew the directory before, and does not get the name to keep
   /// now: while it asks anew for what it has, it may miss being told. Never blocks.
   virtual bool begin_to_keep(Ino parent, const std::string& name, Ino directory, bool is_known) = 0;
+  /// The same for a name in a listing, which the kernel takes while it has the directory above locked: whether it knew
+  /// the directory or not, and with these attributes, which it is not to trust. nullopt: it may not keep it.
+  virtual std::optional<Attributes> begin_to_keep_listed(Ino parent, const std::string& name, Ino directory) = 0;
   virtual Result<EntryReply> make_node(const Caller&, Ino parent, const std::string& name, const NewNode&) = 0;
   /// open(2) with O_CREAT, `mode` as in NewNode: makes the file, or opens the one that is there unless O_EXCL is among `flags`.
   virtual Result<CreateReply> create(const Caller&, Ino parent, const std::string& name, std::uint32_t mode,

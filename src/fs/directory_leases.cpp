@@ -250,14 +250,17 @@ void DirectoryLeases::make_kernel_ask(Ino directory) {
   kernel_.drop_attributes(directory);
   if (!held.kept_by_kernel(directory)) return;
   const auto expiry = std::make_shared<Work>();
-  kernel_threads_.post([this, directory, expiry] {
+  const auto has_forgotten = std::make_shared<std::atomic<bool>>(false);
+  kernel_threads_.post([this, directory, expiry, has_forgotten] {
     while (const auto kept = held.kept_by_kernel(directory)) {
       kernel_.expire_name(directory, kept->name);
       held.expired(directory, *kept);
     }
     end(*expiry);
+    if (*has_forgotten) kernel_.forget_names();  // a listing that was under way may have given some since
   });
   if (wait_for(*expiry, kernel_awaited_for)) return;
+  *has_forgotten = true;
   kernel_.forget_names();
   while (const auto kept = held.kept_by_kernel(directory)) held.expired(directory, *kept);
 }
@@ -266,6 +269,16 @@ Result<> DirectoryLeases::make_kernel_ask_before_move(const txn::Name& name) {
   if (held.may_leave(name)) return {};
   kernel_threads_.post([this, name] { kernel_.expire_name(name.directory, name.name); });
   return failure(ErrorCode::stale, describe(name) + ": the kernel keeps this name");
+}
+
+Result<> DirectoryLeases::make_kernel_ask_before_step(std::initializer_list<const txn::Name*> names) {
+  Result<> all;
+  for (const auto* name : names) {
+    if (held.writes_behind(name->directory)) continue;
+    auto asked = make_kernel_ask_before_move(*name);
+    if (!asked) all = std::move(asked);
+  }
+  return all;
 }
 
 void DirectoryLeases::forget_names_once_fenced() {

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <set>
@@ -50,6 +51,8 @@ class DirectoryLeases {
   /// A name that the kernel keeps would take its time-out along to another directory. `stale`: it has to ask for the name
   /// first, as it then does (LOOKUP_REVAL).
   Result<> make_kernel_ask_before_move(const txn::Name& name);
+  /// The same before a step on these names, where other clients can see it in the store before it is answered here.
+  Result<> make_kernel_ask_before_step(std::initializer_list<const txn::Name*> names);
   void forget_names_once_fenced();
   /// Releases some that were not used for long. Never blocks.
   void release_unused() EXCLUDES(mutex_);

@@ -35,6 +35,9 @@ class MountedVolume final : public FileSystem {
   bool begin_to_keep(Ino parent, const std::string& name, Ino directory, bool is_known) override {
     return names_.begin_to_keep(parent, name, directory, is_known);
   }
+  std::optional<Attributes> begin_to_keep_listed(Ino parent, const std::string& name, Ino directory) override {
+    return names_.begin_to_keep_listed(parent, name, directory);
+  }
   Result<EntryReply> make_node(const Caller& caller, Ino parent, const std::string& name,
                                const NewNode& node) override {
     const Instance::Operation running(*instance_);

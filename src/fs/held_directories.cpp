@@ -316,8 +316,21 @@ void HeldDirectories::keep(const Ticket& ticket, const Page& page) {
 
 bool HeldDirectories::give(const txn::Name& name, Ino named, Token tenure) {
   const Lock lock(mutex_);
+  return give_if_known(name, named, tenure);
+}
+
+bool HeldDirectories::give_listed(const txn::Name& name, Ino named, Token tenure) {
+  const Lock lock(mutex_);
+  const auto* directory = find(name.directory);
+  if (directory == nullptr) return false;
+  const auto given = directory->given.find(name.key);
+  const bool is_to_leave = given != directory->given.end() && given->second.is_to_leave;
+  return !is_to_leave && give_if_known(name, named, tenure);
+}
+
+bool HeldDirectories::give_if_known(const txn::Name& name, Ino named, Token tenure) {
   auto* directory = held_in(name.directory, tenure);
-  if (directory == nullptr || !directory->writes_behind) return false;
+  if (directory == nullptr) return false;
   const auto entry = known(*directory, name);
   if (!entry || !*entry || (*entry)->record.ino != named) return false;
   directory->given.insert_or_assign(name.key, Given{name.name, ++given_});

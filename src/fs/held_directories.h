@@ -94,6 +94,8 @@ class HeldDirectories {
   /// The kernel is about to be given that name, of a directory, to keep. false: it is not known here to be so, or others
   /// may change it without asking.
   bool give(const txn::Name& name, Ino named, Token tenure) EXCLUDES(mutex_);
+  /// The same by a listing, but for a name that is to leave.
+  bool give_listed(const txn::Name& name, Ino named, Token tenure) EXCLUDES(mutex_);
   /// One that the kernel may keep: to be expired. It stays here until that is done, so that a rename which is under way
   /// takes it along. nullopt: there is none any more.
   struct KeptName {
@@ -211,6 +213,7 @@ class HeldDirectories {
 
   const Directory* find(Ino directory) const REQUIRES(mutex_);
   bool is_hidden(const txn::Name& name) const REQUIRES(mutex_);
+  bool give_if_known(const txn::Name& name, Ino named, Token tenure) REQUIRES(mutex_);
   /// Whether it can be removed: it is held, and has no name, nor will it get one by a step that is on its way.
   bool is_empty(Ino directory) const REQUIRES(mutex_);
   std::optional<Known> known(const Directory& directory, const txn::Name& name) const REQUIRES(mutex_);

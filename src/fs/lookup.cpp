@@ -118,18 +118,38 @@ std::optional<Result<EntryReply>> Namespace::known_entry(Ino parent, const std::
 }
 
 /// Attributes end the kernel's trust after a while: on each way down it then comes back here, whatever names it keeps.
-bool Namespace::begin_to_keep(Ino parent, const std::string& text, Ino directory, bool is_known) {
+std::optional<Token> Namespace::tenure_to_keep_in(Ino parent, const std::string& text) {
   const bool may_keep = !options_.entry_ttl && options_.attributes_ttl <= longest_trust && leases_.gives_names();
-  const auto tenure = may_keep ? leases_.held.tenure_of(parent) : std::nullopt;
-  if (!tenure || text == "." || text == "..") return false;
+  const bool is_name = text != "." && text != "..";
+  return may_keep && is_name ? leases_.held.tenure_of(parent) : std::nullopt;
+}
+
+/// From now on, and until the kernel has forgotten it.
+void Namespace::begin_to_keep_by_name(Ino directory) {
+  const Lock lock(kept_mutex_);
+  kept_by_name_.insert(directory);
+}
+
+bool Namespace::begin_to_keep(Ino parent, const std::string& text, Ino directory, bool is_known) {
+  const auto tenure = tenure_to_keep_in(parent, text);
+  if (!tenure) return false;
   const auto name = metadata_.name_in(parent, text);
   if (is_known) leases_.held.is_asked_for(name);
   if (is_known || !attributes_from_memory(directory)) return false;
-  {
-    const Lock lock(kept_mutex_);
-    kept_by_name_.insert(directory);
-  }
+  begin_to_keep_by_name(directory);
   return leases_.held.give(name, directory, *tenure);
+}
+
+/// Its attributes may be older than what is told without a read: the kernel is not to trust them.
+std::optional<Attributes> Namespace::begin_to_keep_listed(Ino parent, const std::string& text, Ino directory) {
+  const auto tenure = tenure_to_keep_in(parent, text);
+  if (!tenure || leases_.held.removed_from(directory)) return std::nullopt;
+  const auto view = metadata_.held_directory(directory);
+  const auto known = view && !view->sealed() ? std::optional(reply_for(*view)) : unshared_attributes(directory);
+  if (!known) return std::nullopt;
+  begin_to_keep_by_name(directory);
+  const bool is_given = leases_.held.give_listed(metadata_.name_in(parent, text), directory, *tenure);
+  return is_given ? std::optional(known->attributes) : std::nullopt;
 }
 
 bool Namespace::may_be_kept_by_name(Ino directory) {

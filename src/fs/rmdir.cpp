@@ -79,6 +79,7 @@ Result<> Namespace::rmdir(Ino parent, const std::string& text) {
     }
     LCCFS_TRY(const bool is_behind, remove_behind(name, entries));
     if (is_behind) return {};
+    LCCFS_CHECK(leases_.make_kernel_ask_before_step({&name}));
     LCCFS_CHECK(store_additions());
     const Token token = instance_.next_token();
     const std::vector<ExpectedEntry> expected{{name, entry}};

@@ -265,19 +265,27 @@ void readdir(fuse_req_t raw, fuse_ino_t ino, std::size_t size_bytes, off_t cooki
         });
 }
 
+/// A directory whose name the kernel may keep, for no other reason.
+std::optional<EntryReply> kept_entry(Serving& serving, Ino parent, const DirectoryEntry& entry) {
+  if (entry.type != FileType::directory) return std::nullopt;
+  const auto attributes = serving.fs.begin_to_keep_listed(parent, entry.name, entry.ino);
+  return attributes ? std::optional(EntryReply{*attributes, kept_for, {}}) : std::nullopt;
+}
+
 /// The kernel holds an inode for each entry that it is told with attributes.
 void readdirplus(fuse_req_t raw, fuse_ino_t ino, std::size_t size_bytes, off_t cookie, fuse_file_info* info) {
   serve(raw, Kind::readdirplus, ino,
         [parent = ino_of(raw, ino), handle = handle_of(info), size_bytes, cookie](Serving& serving, Request request) {
           std::size_t used = 0;
-          const auto listed = serving.fs.read_directory_plus(
+          auto listed = serving.fs.read_directory_plus(
               handle, static_cast<std::uint64_t>(cookie),
               [&](const DirectoryEntry& entry) { return (used += listed_entry_bytes(entry)) <= size_bytes; });
           if (!listed) return request.fail(listed.error());
           std::string packed;
           std::vector<const ListedEntry*> told;
-          for (const ListedEntry& one : *listed) {
+          for (ListedEntry& one : *listed) {
             if (packed.size() + listed_entry_bytes(one.entry) > size_bytes) break;
+            if (!one.reply) one.reply = kept_entry(serving, parent, one.entry);
             packed += listed_entry_answer(one);
             if (one.reply) told.push_back(&one);
           }

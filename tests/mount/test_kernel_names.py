@@ -42,6 +42,34 @@ class KernelNamesTest(MountTest):
             os.stat(top / f"{number}")
         self.assertEqual(self.lookups() - before, FILES)  # of 200 parts of paths
 
+    def test_a_listing_brings_the_names_of_directories_that_were_known_before(self):
+        if tuple(int(part) for part in re.findall(r"\d+", os.uname().release)[:2]) < (6, 16):
+            self.skipTest("this kernel keeps no names")
+        there = self.other / "a" / "b"
+        there.mkdir(parents=True)
+        folder = os.open(there, os.O_RDONLY)  # without walks: the other mount would hold the directory on top
+        for number in range(FILES):
+            os.close(os.open(f"{number}", os.O_CREAT | os.O_WRONLY, dir_fd=folder))
+        os.close(folder)
+        here = self.mount / "a" / "b"
+
+        def walk():
+            before = self.lookups()
+            for number in range(FILES):
+                os.stat(here / f"{number}")
+            return self.lookups() - before
+
+        walk()
+        walk()  # by now all three directories are held
+        for directory, _, _ in os.walk(self.mount / "."):
+            os.listdir(directory)
+        self.assertEqual(walk(), FILES)
+        os.rename(there, self.other / "a" / "renamed")
+        self.assertFalse(here.exists())
+        os.rename(self.other / "a", self.other / "elsewhere")
+        self.assertFalse((self.mount / "a").exists())
+        self.assertEqual(len(os.listdir(self.mount / "elsewhere" / "renamed")), FILES)
+
     def test_what_another_mount_changes_is_seen_by_the_very_next_walk(self):
         top = self.mount / "top" / "sub"
         there = self.other / "top" / "sub"
