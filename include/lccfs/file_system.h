@@ -230,6 +230,8 @@ class FileSystem {
   /// The same for a name in a listing, which the kernel takes while it has the directory above locked: whether it knew
   /// the directory or not, and with these attributes, which it is not to trust. nullopt: it may not keep it.
   virtual std::optional<Attributes> begin_to_keep_listed(Ino parent, const std::string& name, Ino directory) = 0;
+  /// The kernel may keep the directory by name, and knows it, though `forget` was called meanwhile.
+  virtual void is_kept_by_name(Ino directory) = 0;
   virtual Result<EntryReply> make_node(const Caller&, Ino parent, const std::string& name, const NewNode&) = 0;
   /// open(2) with O_CREAT, `mode` as in NewNode: makes the file, or opens the one that is there unless O_EXCL is among `flags`.
   virtual Result<CreateReply> create(const Caller&, Ino parent, const std::string& name, std::uint32_t mode,

@@ -129,7 +129,10 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
     // No user writes back pages: that clears no setuid bit.
     if (!request.writes_back_pages) LCCFS_CHECK(io.clear_privileges(*node, request.caller));
     if (request.writes_back_pages) leave_out_what_is_past_the_end();
-    if (size_bytes == 0) return buffered = false, Result<>{};
+    if (size_bytes == 0) {
+      buffered = false;
+      return {};
+    }
     LCCFS_CHECK(map_extents());
     buffered = has_room || (may_be_buffered() && io.room.take(size_bytes));
     return buffered ? Result<>{} : pass_by_buffer();

@@ -57,7 +57,7 @@ bool shows_live(const Result<MetaSnapshot>& super, const std::string& key) {
 }  // namespace
 
 DirectoryLeases::DirectoryLeases(Instance& instance, KernelView& kernel, unsigned after_changes, bool names_behind)
-    : held(instance.clock(), [&kernel] { kernel.forget_names(); }),
+    : held(instance.clock(), [&kernel](Ino directory) { kernel.forget_names_of(directory); }),
       log(instance, held),
       instance_(instance),
       kernel_(kernel),
@@ -250,18 +250,15 @@ void DirectoryLeases::make_kernel_ask(Ino directory) {
   kernel_.drop_attributes(directory);
   if (!held.kept_by_kernel(directory)) return;
   const auto expiry = std::make_shared<Work>();
-  const auto has_forgotten = std::make_shared<std::atomic<bool>>(false);
-  kernel_threads_.post([this, directory, expiry, has_forgotten] {
+  kernel_threads_.post([this, directory, expiry] {
     while (const auto kept = held.kept_by_kernel(directory)) {
       kernel_.expire_name(directory, kept->name);
       held.expired(directory, *kept);
     }
     end(*expiry);
-    if (*has_forgotten) kernel_.forget_names();  // a listing that was under way may have given some since
   });
   if (wait_for(*expiry, kernel_awaited_for)) return;
-  *has_forgotten = true;
-  kernel_.forget_names();
+  kernel_.forget_names_of(directory);
   while (const auto kept = held.kept_by_kernel(directory)) held.expired(directory, *kept);
 }
 

@@ -38,6 +38,7 @@ class MountedVolume final : public FileSystem {
   std::optional<Attributes> begin_to_keep_listed(Ino parent, const std::string& name, Ino directory) override {
     return names_.begin_to_keep_listed(parent, name, directory);
   }
+  void is_kept_by_name(Ino directory) override { names_.is_kept_by_name(directory); }
   Result<EntryReply> make_node(const Caller& caller, Ino parent, const std::string& name,
                                const NewNode& node) override {
     const Instance::Operation running(*instance_);

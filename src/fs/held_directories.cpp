@@ -21,9 +21,9 @@ class LCCFS_THREAD_ANNOTATION(scoped_lockable) HeldDirectories::LockAndTell {
     held_.mutex_.lock();
   }
   ~LockAndTell() LCCFS_THREAD_ANNOTATION(release_capability()) LCCFS_THREAD_ANNOTATION(no_thread_safety_analysis) {
-    const bool tell = std::exchange(held_.names_are_void_, false);
+    const auto directories = std::exchange(held_.names_are_void_, {});
     held_.mutex_.unlock();
-    if (tell) held_.forget_names_();
+    for (const Ino directory : directories) held_.forget_names_(directory);
   }
   LockAndTell(const LockAndTell&) = delete;
   LockAndTell& operator=(const LockAndTell&) = delete;
@@ -49,7 +49,7 @@ HeldDirectories::Directory& HeldDirectories::add(Ino directory, Token tenure) {
 }
 
 void HeldDirectories::erase(Directories::iterator directory) {
-  if (!directory->second.given.empty()) names_are_void_ = true;
+  if (!directory->second.given.empty()) names_are_void_.insert(directory->first);
   names_ -= directory->second.names.size();
   used_.erase(directory->second.place);
   directories_.erase(directory);
@@ -211,10 +211,12 @@ bool HeldDirectories::is_held(Ino directory, Token tenure) const {
   return found != nullptr && found->tenure == tenure && found->state == State::held;
 }
 
-bool HeldDirectories::is_unlisted(Ino directory) const {
+bool HeldDirectories::begin_first_page(Ino directory) {
   const Lock lock(mutex_);
-  const auto* found = find(directory);
-  return found != nullptr && found->state == State::held && !found->is_known_whole && found->known_up_to.empty();
+  const auto found = directories_.find(directory);
+  if (found == directories_.end() || found->second.state != State::held) return false;
+  if (found->second.is_known_whole || !found->second.known_up_to.empty()) return false;
+  return !std::exchange(found->second.has_begun_first_page, true);
 }
 
 // ---- names
@@ -253,7 +255,7 @@ void HeldDirectories::put(Directory& directory, const std::string& key, Known kn
 
 void HeldDirectories::doubt(Directory& directory, const std::string& key) {
   at(directory, key).in_doubt = ++directory.doubts;
-  if (directory.given.erase(key) != 0) names_are_void_ = true;
+  if (directory.given.erase(key) != 0) names_are_void_.insert(*directory.place);
 }
 
 /// Nothing is known of any name there but what is not stored yet; what reads that are under way show is not kept,
@@ -314,18 +316,19 @@ void HeldDirectories::keep(const Ticket& ticket, const Page& page) {
 
 // ---- names that the kernel keeps
 
+/// One that is to leave may come here if the kernel has forgotten the directory meanwhile.
 bool HeldDirectories::give(const txn::Name& name, Ino named, Token tenure) {
   const Lock lock(mutex_);
+  if (auto* leaving = to_leave(name)) {
+    leaving->is_asked_for = true;
+    return false;
+  }
   return give_if_known(name, named, tenure);
 }
 
 bool HeldDirectories::give_listed(const txn::Name& name, Ino named, Token tenure) {
   const Lock lock(mutex_);
-  const auto* directory = find(name.directory);
-  if (directory == nullptr) return false;
-  const auto given = directory->given.find(name.key);
-  const bool is_to_leave = given != directory->given.end() && given->second.is_to_leave;
-  return !is_to_leave && give_if_known(name, named, tenure);
+  return to_leave(name) == nullptr && give_if_known(name, named, tenure);
 }
 
 bool HeldDirectories::give_if_known(const txn::Name& name, Ino named, Token tenure) {
@@ -367,10 +370,15 @@ bool HeldDirectories::may_leave(const txn::Name& name) {
 
 void HeldDirectories::is_asked_for(const txn::Name& name) {
   const Lock lock(mutex_);
+  if (auto* leaving = to_leave(name)) leaving->is_asked_for = true;
+}
+
+/// nullptr: it is not.
+HeldDirectories::Given* HeldDirectories::to_leave(const txn::Name& name) {
   const auto found = directories_.find(name.directory);
-  if (found == directories_.end()) return;
+  if (found == directories_.end()) return nullptr;
   const auto given = found->second.given.find(name.key);
-  if (given != found->second.given.end()) given->second.is_asked_for = given->second.is_to_leave;
+  return given != found->second.given.end() && given->second.is_to_leave ? &given->second : nullptr;
 }
 
 /// What is renamed takes its time-out along, also while the directory is being released. More may be here than the kernel

@@ -30,11 +30,11 @@ class HeldDirectories {
  public:
   using Known = std::optional<txn::Entry>;  ///< nullopt: there is no such name
 
-  /// `forget_names`: to be called when a name that the kernel keeps may no longer be so, though no own change of it was
-  /// answered, and when a tenure ends in which it was given some; by the time the call here returns that is done. Must
+  /// `forget_names`: to be called when a name in that directory which the kernel keeps may no longer be so, though no own
+  /// change of it was answered, and when a tenure ends in which it was given some; by the time the call here returns that is done. Must
   /// not block, nor call back.
   explicit HeldDirectories(
-      Clock& clock, std::function<void()> forget_names = [] {})
+      Clock& clock, std::function<void(Ino directory)> forget_names = [](Ino) {})
       : clock_(clock), forget_names_(std::move(forget_names)) {}
 
   /// A step that takes the lease is about to be sent. false: there is one already, it is held, or there is no room.
@@ -78,8 +78,8 @@ class HeldDirectories {
   void was_used(Ino directory) EXCLUDES(mutex_);
   /// Whether answers may rest on what was read of it in that tenure.
   bool is_held(Ino directory, Token tenure) const EXCLUDES(mutex_);
-  /// Whether it is held, and no listing of it is known.
-  bool is_unlisted(Ino directory) const EXCLUDES(mutex_);
+  /// Whether to read its first page, once in a tenure: it is held, and no listing of it is known.
+  bool begin_first_page(Ino directory) EXCLUDES(mutex_);
 
   // -- names
   /// Of a read that is about to be sent. What it shows may be kept only under the same tenure, and of a name only if
@@ -196,6 +196,7 @@ class HeldDirectories {
     std::uint64_t since = 0;  // the version that the take left
     bool writes_behind = false;
     bool is_made_here = false;  // under this tenure
+    bool has_begun_first_page = false;
     Ino removed_from = {};
     bool is_removal_stored = false;
     std::map<std::string, NameKnown> names = {};
@@ -213,6 +214,7 @@ class HeldDirectories {
 
   const Directory* find(Ino directory) const REQUIRES(mutex_);
   bool is_hidden(const txn::Name& name) const REQUIRES(mutex_);
+  Given* to_leave(const txn::Name& name) REQUIRES(mutex_);
   bool give_if_known(const txn::Name& name, Ino named, Token tenure) REQUIRES(mutex_);
   /// Whether it can be removed: it is held, and has no name, nor will it get one by a step that is on its way.
   bool is_empty(Ino directory) const REQUIRES(mutex_);
@@ -231,9 +233,9 @@ class HeldDirectories {
   void was_changed(Directory& directory, const txn::Name& name, const Known& known) REQUIRES(mutex_);
 
   Clock& clock_;
-  const std::function<void()> forget_names_;
+  const std::function<void(Ino directory)> forget_names_;
   mutable Mutex mutex_;
-  bool names_are_void_ GUARDED_BY(mutex_) = false;  // within LockAndTell
+  std::set<Ino> names_are_void_ GUARDED_BY(mutex_);  // in these, within LockAndTell
   Directories directories_ GUARDED_BY(mutex_);
   std::list<Ino> used_ GUARDED_BY(mutex_);    // the one that was used last comes last
   std::size_t names_ GUARDED_BY(mutex_) = 0;  // of all directories

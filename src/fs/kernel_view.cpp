@@ -62,6 +62,14 @@ void KernelView::forget_names() {
   tell([](KernelCache& cache) { cache.forget_names(); });
 }
 
+void KernelView::forget_names_of(Ino directory) {
+  forget_names();
+  name_threads_.post([this, directory] {
+    expire_name(directory, ".");  // no name in the kernel: it waits for the directory alone
+    forget_names();
+  });
+}
+
 // ---- pages
 
 bool KernelView::right_for(const Pages& pages, const Inode& view, Holder holder) {

@@ -40,6 +40,9 @@ class KernelView {
   bool can_keep_names();
   void expire_name(Ino directory, const std::string& name);
   void forget_names();
+  /// The same because of a directory. A listing of it that the kernel works on gives its names after that, with the
+  /// directory locked: once it is done, all are forgotten again, on a thread of its own.
+  void forget_names_of(Ino directory);
 
   // -- pages
   enum class Holder { nobody, me, another };
@@ -108,6 +111,7 @@ class KernelView {
   // Apart from all others: the kernel may let these wait for pages that are being read, and reads may need the file
   // pool.
   ThreadPool page_threads_;
+  ThreadPool name_threads_;  // wait for programs that change a directory's names
 };
 
 }  // namespace lccfs

@@ -125,7 +125,7 @@ std::optional<Token> Namespace::tenure_to_keep_in(Ino parent, const std::string&
 }
 
 /// From now on, and until the kernel has forgotten it.
-void Namespace::begin_to_keep_by_name(Ino directory) {
+void Namespace::is_kept_by_name(Ino directory) {
   const Lock lock(kept_mutex_);
   kept_by_name_.insert(directory);
 }
@@ -136,7 +136,7 @@ bool Namespace::begin_to_keep(Ino parent, const std::string& text, Ino directory
   const auto name = metadata_.name_in(parent, text);
   if (is_known) leases_.held.is_asked_for(name);
   if (is_known || !attributes_from_memory(directory)) return false;
-  begin_to_keep_by_name(directory);
+  is_kept_by_name(directory);
   return leases_.held.give(name, directory, *tenure);
 }
 
@@ -147,7 +147,7 @@ std::optional<Attributes> Namespace::begin_to_keep_listed(Ino parent, const std:
   const auto view = metadata_.held_directory(directory);
   const auto known = view && !view->sealed() ? std::optional(reply_for(*view)) : unshared_attributes(directory);
   if (!known) return std::nullopt;
-  begin_to_keep_by_name(directory);
+  is_kept_by_name(directory);
   const bool is_given = leases_.held.give_listed(metadata_.name_in(parent, text), directory, *tenure);
   return is_given ? std::optional(known->attributes) : std::nullopt;
 }

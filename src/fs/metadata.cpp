@@ -236,7 +236,7 @@ Result<Entries> Metadata::find(std::initializer_list<const txn::Name*> wanted, T
   InodeParts with_names;
   for (const auto* name : wanted) with_names.keys.push_back(name->key);
   // Who asks for one name of a directory that is worth a lease asks for others.
-  if (leases_.held.is_unlisted(directory)) with_names.extra_ranges = {entries_after({})};
+  if (leases_.held.begin_first_page(directory)) with_names.extra_ranges = {entries_after({})};
   LCCFS_TRY(auto read, read_names(directory, with_names));
   auto& [view, kept_as] = read;
   const auto sent = view.sent;

@@ -52,6 +52,7 @@ class Namespace {
   std::optional<Result<EntryReply>> known_entry(Ino parent, const std::string& name);
   bool begin_to_keep(Ino parent, const std::string& name, Ino directory, bool is_known);
   std::optional<Attributes> begin_to_keep_listed(Ino parent, const std::string& name, Ino directory);
+  void is_kept_by_name(Ino directory) EXCLUDES(kept_mutex_);
   Result<EntryReply> make_node(const Caller&, Ino parent, const std::string& name, const NewNode&);
   Result<CreateReply> create(const Caller&, Ino parent, const std::string& name, std::uint32_t mode, int flags);
   Result<EntryReply> link(Ino ino, Ino parent, const std::string& name);
@@ -156,7 +157,6 @@ class Namespace {
 
   /// Whether the kernel may have kept its name since it knows the directory.
   bool may_be_kept_by_name(Ino directory) EXCLUDES(kept_mutex_);
-  void begin_to_keep_by_name(Ino directory) EXCLUDES(kept_mutex_);
   /// nullopt: the kernel may keep no such name.
   std::optional<Token> tenure_to_keep_in(Ino parent, const std::string& name);
   Result<EntryReply> lookup_by_number(Ino ino);

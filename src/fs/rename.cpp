@@ -198,9 +198,11 @@ Result<> Namespace::rename(Ino old_parent, const std::string& old_name, Ino new_
   LCCFS_CHECK(check_change(options_, old_name));
   LCCFS_CHECK(check_name(new_name));
   auto from = metadata_.name_in(old_parent, old_name), to = metadata_.name_in(new_parent, new_name);
-  LCCFS_CHECK(leases_.make_kernel_ask_before_step({&from, &to}));
+  // The kernel tries once more, and no further: it is to ask for all names by then.
+  const auto is_asked_for = leases_.make_kernel_ask_before_step({&from, &to});
+  if (old_parent != new_parent) LCCFS_CHECK(leases_.make_kernel_ask_before_move(from));
+  LCCFS_CHECK(is_asked_for);
   if (old_parent != new_parent) {
-    LCCFS_CHECK(leases_.make_kernel_ask_before_move(from));
     return move(std::move(from), std::move(to), mode);
   }
   Rename renaming(*this, std::move(from), std::move(to), mode);

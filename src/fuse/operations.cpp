@@ -289,7 +289,10 @@ void readdirplus(fuse_req_t raw, fuse_ino_t ino, std::size_t size_bytes, off_t c
             packed += listed_entry_answer(one);
             if (one.reply) told.push_back(&one);
           }
-          for (const ListedEntry* one : told) serving.tell(parent, one->entry.name, *one->reply);
+          for (const ListedEntry* one : told) {
+            serving.tell(parent, one->entry.name, *one->reply);
+            if (one->reply->entry_ttl == kept_for) serving.fs.is_kept_by_name(one->entry.ino);
+          }
           if (request.answer(packed)) return;
           for (const ListedEntry* one : told) serving.forget(one->entry.ino, 1);
         });

@@ -37,7 +37,8 @@ struct Serving {
     // Before it is gone from the counts: who then sees that the kernel does not know it makes its name anew to keep.
     top_directories.forgotten(ino);
     fs.forget(ino);
-    lookups.drop(ino, count);
+    const bool is_told_anew = !lookups.drop(ino, count);
+    if (is_told_anew) fs.is_kept_by_name(ino);  // perhaps: a listing may have given its name meanwhile
   }
   /// Below which directory on top of the mount the inode is, as far as the kernel was told.
   metrics::DirectoryTag directory_of(Ino ino) const {

@@ -191,7 +191,7 @@ class MetricsTest(MountTest):
 
     def test_what_memory_does_not_have_is_a_miss(self):
         port = free_port()
-        other = self.volume.mount("--metrics-port", str(port), "-o", "nogc,entry_timeout=60")
+        other = self.volume.mount("--metrics-port", str(port), "-o", "nogc,entry_timeout=60,names=sync")
         left = [other / str(number) for number in range(100)]
         for path in left:
             path.touch()
