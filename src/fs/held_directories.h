@@ -31,8 +31,8 @@ class HeldDirectories {
   using Known = std::optional<txn::Entry>;  ///< nullopt: there is no such name
 
   /// `forget_names`: to be called when a name in that directory which the kernel keeps may no longer be so, though no own
-  /// change of it was answered, and when a tenure ends in which it was given some; by the time the call here returns that is done. Must
-  /// not block, nor call back.
+  /// change of it was answered, and when a tenure ends in which it was given some; by the time the call here returns that
+  /// is done. Must not block, nor call back.
   explicit HeldDirectories(
       Clock& clock, std::function<void(Ino directory)> forget_names = [](Ino) {})
       : clock_(clock), forget_names_(std::move(forget_names)) {}

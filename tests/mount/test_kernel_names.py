@@ -23,6 +23,10 @@ class KernelNamesTest(MountTest):
         self.mount = self.volume.mount("--metrics-port", str(self.port))
         self.other = self.volume.mount()
 
+    def skip_where_no_names_are_kept(self):
+        if tuple(int(part) for part in re.findall(r"\d+", os.uname().release)[:2]) < (6, 16):
+            self.skipTest("this kernel keeps no names")
+
     def lookups(self):
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=10) as answer:
             return Page(answer.read().decode("utf-8")).value(
@@ -35,16 +39,14 @@ class KernelNamesTest(MountTest):
         top.mkdir(parents=True)
         for number in range(FILES):
             (top / f"{number}").touch()
-        if tuple(int(part) for part in re.findall(r"\d+", os.uname().release)[:2]) < (6, 16):
-            self.skipTest("this kernel keeps no names")
+        self.skip_where_no_names_are_kept()
         before = self.lookups()
         for number in range(FILES):
             os.stat(top / f"{number}")
         self.assertEqual(self.lookups() - before, FILES)  # of 200 parts of paths
 
     def test_a_listing_brings_the_names_of_directories_that_were_known_before(self):
-        if tuple(int(part) for part in re.findall(r"\d+", os.uname().release)[:2]) < (6, 16):
-            self.skipTest("this kernel keeps no names")
+        self.skip_where_no_names_are_kept()
         there = self.other / "a" / "b"
         there.mkdir(parents=True)
         folder = os.open(there, os.O_RDONLY)  # without walks: the other mount would hold the directory on top

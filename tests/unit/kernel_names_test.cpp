@@ -97,6 +97,18 @@ struct Keeper {
   bool keeps_sub() { return fs().begin_to_keep(d, "sub", sub, false); }
 };
 
+/// It holds two more, one in the other, that it only reads.
+struct ReadingKeeper : Keeper {
+  Ino read = make_dir(other(), root_ino, "read"), below = make_dir(other(), read, "below");
+
+  ReadingKeeper() {
+    for (int i = 0; i < 17; ++i) {
+      need(fs().lookup(read, "below"));
+      CHECK(error_of(fs().lookup(below, "none")) == ErrorCode::not_found);
+    }
+  }
+};
+
 std::chrono::nanoseconds trust_in(FileSystem& fs, Ino ino) { return need(fs.get_attributes(ino)).attributes_ttl; }
 
 }  // namespace
@@ -125,13 +137,8 @@ TEST_CASE("a listing gives it names of directories that it knew before, until an
 }
 
 TEST_CASE("where other clients see a change before its answer, a name that the kernel keeps is asked for first") {
-  Keeper k;
-  const Ino read = make_dir(k.other(), root_ino, "read");
-  const Ino below = make_dir(k.other(), read, "below");
-  for (int i = 0; i < 17; ++i) {
-    need(k.fs().lookup(read, "below"));
-    CHECK(error_of(k.fs().lookup(below, "none")) == ErrorCode::not_found);
-  }
+  ReadingKeeper k;
+  const Ino read = k.read, below = k.below;
   REQUIRE(k.fs().begin_to_keep_listed(read, "below", below));
   const bool is_rmdir = GENERATE(true, false);
   const auto change = [&]() -> Result<> {
@@ -147,13 +154,8 @@ TEST_CASE("where other clients see a change before its answer, a name that the k
 }
 
 TEST_CASE("a directory that replaces another one elsewhere is moved once the kernel has asked for both names") {
-  Keeper k;
-  const Ino read = make_dir(k.other(), root_ino, "read");
-  const Ino below = make_dir(k.other(), read, "below");
-  for (int i = 0; i < 17; ++i) {
-    need(k.fs().lookup(read, "below"));
-    CHECK(error_of(k.fs().lookup(below, "none")) == ErrorCode::not_found);
-  }
+  ReadingKeeper k;
+  const Ino read = k.read, below = k.below;
   REQUIRE(k.keeps_sub());
   REQUIRE(k.fs().begin_to_keep_listed(read, "below", below));
   const auto move = [&] { return k.fs().rename(k.d, "sub", read, "below", RenameMode::replace); };
