@@ -51,6 +51,7 @@ class DataCheck {
     bool is_no_file = false;
   };
 
+  bool is_to_get_its_inode(Ino ino, const WithoutInode& objects) const;
   /// In order.
   Result<> check_batch(ReadWindow& window, std::span<const Object> batch);
   Result<> check_small_file(ReadWindow& window, std::span<const Object> objects, const SmallFile& file);

@@ -145,8 +145,9 @@ void QueueIndex::add(const format::QueueItem& item) {
   ranges_.emplace(first, end);
 }
 
-bool QueueIndex::leads_to(Ino ino) const {
-  if (inodes_.contains(ino)) return true;
+bool QueueIndex::leads_to(Ino ino) const { return inodes_.contains(ino) || has_in_a_range(ino); }
+
+bool QueueIndex::has_in_a_range(Ino ino) const {
   const auto next = ranges_.upper_bound(ino);
   return next != ranges_.begin() && ino < std::prev(next)->second;
 }

@@ -23,6 +23,8 @@ class QueueIndex {
   bool names_directory(Ino ino) const { return directories_.contains(ino); }
   /// By an item of its own, or a range. A d/ key may lead to it all the same, or a seal (of a directory that is named).
   bool leads_to(Ino ino) const;
+  /// By a range.
+  bool has_in_a_range(Ino ino) const;
   bool leads_to(Ino ino, bool sealed) const { return leads_to(ino) || (sealed && names_directory(ino)); }
 
  private:

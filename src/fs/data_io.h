@@ -42,6 +42,8 @@ struct DataIo {
   /// gone that a write by this caller takes away. The kernel drops its pages where the call succeeds; where it fails,
   /// they are dropped here, because bytes may have changed. Blocking.
   Result<> change_alone(FileNode& node, const Caller& caller, ByteRange range, const std::function<Result<>()>& work);
+  /// The kernel's pages of these bytes. Blocking.
+  void drop_pages(const FileNode& node, ByteRange range);
   /// What a write, or a truncate, by this caller takes away: setuid and setgid bits, security.capability. Blocking.
   Result<> clear_privileges(FileNode& node, const Caller& caller);
   /// Whether memory knows that it takes nothing away.

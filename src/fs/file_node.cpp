@@ -4,7 +4,8 @@
 //  0          | Data.X.* | write out what is buffered (write_buffer.cpp): before  | bytes past the size: cut at the take-over
 //             |          | 1 if the size grows, else beside it                    |
 //  1          | Inode.X  | [store size, times, map] guard lease = me; what is     | done
-//             |          | dirty of size, believed bits and times                 |
+//             |          | dirty of size, believed bits and times. (Where X was   |
+//             |          | not sent yet, [create inode] does so.)                 |
 //
 //  map        | object   | step                                                   | stop here leaves
 //  1          | Inode.X  | [store size, times, map] guard lease = me; "may exist" | bits that promise nothing
@@ -301,7 +302,12 @@ Result<> FileNode::store_dirty_now(bool with_times) {
 }
 
 Result<> FileNode::change_leased(const txn::FileChanges& changes) {
-  auto stored = instance_.run_repeatable(txn::change_leased_file(ino, instance_.id(), changes));
+  auto step = txn::change_leased_file(ino, instance_.id(), changes);
+  if (is_part_of_creation(step)) {
+    LCCFS_CHECK(instance_.unstored().store(ino));
+    return {};
+  }
+  auto stored = instance_.run_repeatable(std::move(step));
   if (stored) return {};
   if (stored.error().code == ErrorCode::guard_failed) {
     return failure(ErrorCode::fenced, format::inode_object(ino) + ": the lease was taken over by another client");

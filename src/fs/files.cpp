@@ -257,6 +257,7 @@ void Files::tick() {
   const auto now = instance_.clock().elapsed();
   look_at_space();
   locks_.tick();
+  idle_leases_.stop_waiting();
   idle_leases_.begin_count();
   for (auto& node : open_files_.all()) {
     opener_keys_.see_to(node);

@@ -97,7 +97,9 @@ class Files {
   /// The function that is told of files when they are stored, and their leases released. As above.
   void set_stored_handler(FileNode::StoredHandler handler) { open_files_.stored_handler.set(std::move(handler)); }
   /// idle_leases.h
-  void finish_new(std::span<const Ino> inodes) { idle_leases_.finish_new(inodes); }
+  void finish_new(std::span<const Ino> inodes, IdleLeases::Done done) {
+    idle_leases_.finish_new(inodes, std::move(done));
+  }
   /// Whether what is answered before the store has it is likely to find room there.
   bool has_room() const { return !room_->is_full(); }
   Result<> release_everything();

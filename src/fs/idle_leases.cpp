@@ -5,6 +5,11 @@
 //  1          | Inode.X  | [release lease] (lease.cpp)                            | done
 //
 // Before 0, the store has my lease, and less of the file than was answered. If I expire, the lease is taken over.
+//
+//  new file   | object   | step                                                   | stop here leaves
+//  0          | Data.X.0 | write out what is buffered, before its name is stored  | bytes without an inode: a collector removes
+//             |          | (name_log.cpp)                                         | them, from the range intent
+//  1          | Inode.X  | [create inode] without my lease                        | X without a name: so does it
 #include "fs/idle_leases.h"
 
 #include <algorithm>
@@ -19,6 +24,11 @@ namespace {
 constexpr std::chrono::seconds released_after{5};
 /// What cannot be stored, of a file that nobody has open for writing.
 constexpr std::chrono::seconds bytes_kept_for{60};
+/// The batch with the names of small new files waits for their bytes. (They go before the inode only if all of them are
+/// in the first object.)
+constexpr std::uint64_t small_bytes = 64 << 10;
+/// And for no longer: one object that does not answer keeps no other names from the store.
+constexpr std::chrono::seconds awaited_for{1};
 /// At the end, apart from those in line: that line may stand.
 constexpr std::size_t most_last_releases = 512;
 
@@ -86,10 +96,10 @@ void IdleLeases::begin_release(const OpenFiles::Node& node, std::chrono::nanosec
   });
 }
 
-/// Its bytes would be written first, and for them the inode.
+/// Its bytes would be written first.
 bool IdleLeases::may_finish(const FileNode& node) const {
   const Lock lock(node.mutex);
-  return node.is_idle() && !node.release_is_posted && node.buffer->is_empty() && !node.tail_is_dirty;
+  return node.is_idle() && node.buffer->is_empty() && !node.tail_is_dirty;
 }
 
 /// A new file without bytes is left to its batch, which needs one step for it.
@@ -99,28 +109,84 @@ void IdleLeases::release_if_many(const OpenFiles::Node& node) {
   release_soon(node);
 }
 
-void IdleLeases::finish_new(std::span<const Ino> inodes) {
+bool IdleLeases::is_written_first(const FileNode& node) const {
+  if (node.buffer->is_failing()) return false;
+  const Lock lock(node.mutex);
+  return node.is_idle() && node.view.size_bytes <= small_bytes;
+}
+
+void IdleLeases::finish(FileNode& node) {
+  if (!instance_.unstored().is_unsent(node.ino) || !node.gate.try_lock()) return;
+  const AloneInGate alone(node.gate, std::adopt_lock);
+  if (may_finish(node) && node.release_unsent()) one_less();
+}
+
+void IdleLeases::finish_new(std::span<const Ino> inodes, Done done) {
+  struct AfterAll {
+    Done done;
+    ~AfterAll() { done(); }
+  };
+  const auto after_all = std::make_shared<AfterAll>(std::move(done));
   for (const Ino ino : inodes) {
     auto node = files_.existing(ino);
     if (!node) continue;
-    if (instance_.unstored().is_unsent(ino) && node->gate.try_lock()) {
-      const AloneInGate alone(node->gate, std::adopt_lock);
-      if (may_finish(*node)) node->release_unsent();
+    if (instance_.unstored().is_unsent(ino) && is_written_first(*node)) {
+      finish_written(std::move(node), after_all);
+    } else {
+      finish(*node);
+      files_.let_go(std::move(node));
     }
-    files_.let_go(std::move(node));
   }
+}
+
+/// Once it is written.
+void IdleLeases::finish_written(OpenFiles::Node node, std::shared_ptr<const void> others) {
+  const auto buffer = node->buffer;
+  buffer->begin_write_out();
+  std::uint64_t number = 0;
+  {
+    const Lock lock(awaited_->mutex);
+    number = ++awaited_->last;
+    awaited_->by_number[number] = {instance_.clock().elapsed(), std::move(node), std::move(others)};
+  }
+  buffer->when_beginning_is_answered([this, awaited = awaited_, number] {
+    std::map<std::uint64_t, Awaited>::node_type written;
+    {
+      const Lock lock(awaited->mutex);
+      written = awaited->by_number.extract(number);
+    }
+    if (!written) return;  // nor is this object there any more, perhaps
+    finish(*written.mapped().node);
+    files_.let_go(std::move(written.mapped().node));
+  });
+}
+
+void IdleLeases::stop_waiting() {
+  const auto now = instance_.clock().elapsed();
+  std::vector<Awaited> late;
+  {
+    const Lock lock(awaited_->mutex);
+    for (auto it = awaited_->by_number.begin(); it != awaited_->by_number.end();) {
+      const auto next = std::next(it);
+      if (now - it->second.since >= awaited_for) late.push_back(std::move(awaited_->by_number.extract(it).mapped()));
+      it = next;
+    }
+  }
+  for (auto& one : late) files_.let_go(std::move(one.node));
 }
 
 /// What is buffered goes out before the gate is entered: an object that does not answer keeps no reader of the others
 /// waiting.
 void IdleLeases::release(FileNode& node) {
+  bool is_released = false;
   auto done = node.write_out();
   if (done) {
     const AloneInGate alone(node.gate);
-    if (is_idle(node)) done = node.release();
+    is_released = is_idle(node);
+    if (is_released) done = node.release();
   }
   if (done) {
-    one_less();
+    if (is_released) one_less();
   } else {
     not_released(node, done.error());
   }

@@ -6,8 +6,14 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
 #include <span>
 
+#include "base/mutex.h"
 #include "base/thread_pool.h"
 #include "fs/open_files.h"
 
@@ -15,6 +21,8 @@ namespace lccfs {
 
 class IdleLeases {
  public:
+  using Done = std::move_only_function<void()>;
+
   /// At most about `limit` are kept. 0: each close stores and releases.
   IdleLeases(OpenFiles& files, Instance& instance, DirtyRoom& room, unsigned limit)
       : files_(files), instance_(instance), room_(room), limit_(limit), releases_(most_releases) {}
@@ -37,8 +45,11 @@ class IdleLeases {
   /// store busy from the beginning, and does not come to wait for it at the limit. Any thread; nothing blocks.
   void release_if_many(const OpenFiles::Node& node);
   /// Of these inodes, which the store is about to get, those that are new files and closed are released, so that one step
-  /// makes them as they are. Nothing blocks: one that is in use keeps its lease.
-  void finish_new(std::span<const Ino> inodes);
+  /// makes them as they are. Small ones are written first. `done` comes after that, on any thread; nothing blocks. One
+  /// that is in use, cannot be written, or is not written within a second, keeps its lease.
+  void finish_new(std::span<const Ino> inodes, Done done);
+  /// For those that are not written within a second. To be called each second.
+  void stop_waiting();
   /// Releases all leases, whether idle or not, though bytes may be lost that cannot be stored. Blocks.
   Result<> release_all();
 
@@ -50,6 +61,22 @@ class IdleLeases {
   unsigned kept_at_leisure() const { return limit_ - limit_ / 8 * 7; }
 
   bool may_finish(const FileNode& node) const;
+  /// A new file whose bytes are awaited.
+  struct Awaited {
+    std::chrono::nanoseconds since{0};
+    OpenFiles::Node node;
+    std::shared_ptr<const void> others;  // with the last one, `done` is called
+  };
+  /// A completion that comes after `stop_waiting` may outlive all of this.
+  struct AllAwaited {
+    Mutex mutex;
+    std::map<std::uint64_t, Awaited> by_number GUARDED_BY(mutex) = {};
+    std::uint64_t last GUARDED_BY(mutex) = 0;
+  };
+
+  bool is_written_first(const FileNode& node) const;
+  void finish_written(OpenFiles::Node node, std::shared_ptr<const void> others);
+  void finish(FileNode& node);
   void begin_release(const OpenFiles::Node& node, std::chrono::nanoseconds idle_until);
   void release(FileNode& node);
   void not_released(FileNode& node, const Error& why);
@@ -59,6 +86,7 @@ class IdleLeases {
   Instance& instance_;
   DirtyRoom& room_;
   const unsigned limit_;
+  const std::shared_ptr<AllAwaited> awaited_ = std::make_shared<AllAwaited>();
   std::atomic<unsigned> kept_ = 0;  // about so many: at the last look, and since
   ThreadPool releases_;             // last: its threads use all of this
 };

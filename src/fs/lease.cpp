@@ -105,7 +105,6 @@ Result<> Lease::adopt(Inode inode, const objects::BytesStamp& unchanged_since, b
   return {};
 }
 
-/// Whether the step that creates the inode, and was not sent yet, does what this step would.
 bool Lease::is_part_of_creation(const MetaTxn& step) const {
   return instance_.unstored().edit(ino, [&step](MetaTxn& create) {
     txn::include(create, step);
@@ -134,12 +133,14 @@ Result<> Lease::release() {
   return {};
 }
 
-void Lease::release_unsent() {
-  if (!step_mutex.try_lock()) return;
+bool Lease::release_unsent() {
+  if (!step_mutex.try_lock()) return false;
   const Lock one_step(step_mutex, std::adopt_lock);
-  if (!held()) return;
+  if (!held()) return false;
   const auto step = release_step();
-  if (step && is_part_of_creation(*step)) is_released(0);
+  if (!step || !is_part_of_creation(*step)) return false;
+  is_released(0);
+  return true;
 }
 
 void Lease::is_released(std::optional<std::uint64_t> version) {

@@ -40,9 +40,9 @@ class Lease {
   Result<> take_over_from(InstanceId expired) EXCLUDES(step_mutex, mutex);
   /// Releases it; nothing if it is not ours. What it covers is not in use, nor will be before this returns.
   Result<> release() EXCLUDES(step_mutex, mutex);
-  /// The same of an inode that was not sent to the store yet, if nobody is at work on its lease. Never blocks: what it
-  /// covers has no bytes to be stored.
-  void release_unsent() EXCLUDES(step_mutex, mutex);
+  /// The same of an inode that was not sent to the store yet, if nobody is at work on its lease: else false. Never
+  /// blocks: what it covers has no bytes to be stored.
+  bool release_unsent() EXCLUDES(step_mutex, mutex);
 
  protected:
   /// The lease is ours in the store, and this is the inode. What it covers has not changed since that stamp. If the
@@ -57,6 +57,9 @@ class Lease {
   /// it, or another client has taken the lease over.
   virtual void released(std::optional<std::uint64_t> version) REQUIRES(step_mutex, mutex) = 0;
 
+  /// Whether the step that creates the inode, and was not sent yet, does what this step would.
+  bool is_part_of_creation(const MetaTxn& step) const;
+
   Instance& instance_;
   LeaseHolders& holders_;
 
@@ -67,7 +70,6 @@ class Lease {
   Result<> adopt(Inode inode, const objects::BytesStamp& unchanged_since, bool was_recalled) REQUIRES(step_mutex)
       EXCLUDES(mutex);
   Result<> adopt_own() REQUIRES(step_mutex) EXCLUDES(mutex);
-  bool is_part_of_creation(const MetaTxn& step) const;
   Result<std::optional<std::uint64_t>> end_in_store() REQUIRES(step_mutex) EXCLUDES(mutex);
   void is_released(std::optional<std::uint64_t> version) REQUIRES(step_mutex) EXCLUDES(mutex);
 };

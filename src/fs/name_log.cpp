@@ -3,6 +3,7 @@
 // names that were changed under a lease of ours (create.cpp, unlink.cpp, rename.cpp), behind the answers:
 //
 //  # | object  | step                                                                | stop here leaves
+//  0 | Data.X.0| bytes of small new files that are closed (idle_leases.cpp)          | bytes without inodes; as the next
 //  0 | Inode.X | the inodes that get names, where they are not stored yet            | inodes without names: a collector removes
 //    |         | (unstored_inodes.h)                                                 | them, from the range intent
 //  0 | Session | [log queue items] if an inode loses a name: directory item P, if    | an item that finds nothing to do
@@ -148,18 +149,22 @@ std::optional<NameLog::Batch> NameLog::next_batch(Ino ino, Directory& directory)
 
 void NameLog::send(std::vector<Batch> batches) {
   for (auto& batch : batches) {
-    auto named = std::move(batch.named);
-    std::erase_if(named, [&](Ino ino) {  // who has lost its name before it was stored, need not be
+    std::erase_if(batch.named, [&](Ino ino) {  // who has lost its name before it was stored, need not be
       const bool is_never_stored = batch.unlinked.contains(ino) && instance_.unstored().is_unstored(ino);
       if (is_never_stored) batch.never_stored.insert(ino);
       return is_never_stored;
     });
-    finish_files_(named);
-    instance_.when_stored(named, [this, batch = std::move(batch)](const Result<>& stored) mutable {
-      if (!stored) return answered(batch, std::unexpected(stored.error()));
-      send_item(std::move(batch));
-    });
+    const auto named = batch.named;
+    finish_files_(named, [this, batch = std::move(batch)]() mutable { store_inodes(std::move(batch)); });
   }
+}
+
+void NameLog::store_inodes(Batch batch) {
+  const auto named = std::move(batch.named);
+  instance_.when_stored(named, [this, batch = std::move(batch)](const Result<>& stored) mutable {
+    if (!stored) return answered(batch, std::unexpected(stored.error()));
+    send_item(std::move(batch));
+  });
 }
 
 void NameLog::send_item(Batch batch) {

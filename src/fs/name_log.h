@@ -34,8 +34,9 @@ class NameLog {
   NameLog(const NameLog&) = delete;
   NameLog& operator=(const NameLog&) = delete;
 
-  /// Sees to new files before the store gets these inodes; must not block.
-  using FinishFiles = std::function<void(std::span<const Ino> inodes)>;
+  using Done = std::move_only_function<void()>;
+  /// Sees to new files before the store gets these inodes, and calls `done` then; must not block.
+  using FinishFiles = std::function<void(std::span<const Ino> inodes, Done done)>;
   /// Before anything is added.
   void finish_files_with(FinishFiles finish) { finish_files_ = std::move(finish); }
 
@@ -130,6 +131,7 @@ class NameLog {
   std::optional<Batch> next_batch(Ino ino, Directory& directory) REQUIRES(mutex_);
   std::optional<Place> blocker_of(Ino ino, const Directory& directory) const REQUIRES(mutex_);
   void send(std::vector<Batch> batches) EXCLUDES(mutex_);
+  void store_inodes(Batch batch) EXCLUDES(mutex_);
   /// Each does what comes before the step, and then the next of these.
   void send_item(Batch batch) EXCLUDES(mutex_);
   void send_counted(Batch batch) EXCLUDES(mutex_);
@@ -152,7 +154,7 @@ class NameLog {
 
   Instance& instance_;
   HeldDirectories& held_;
-  FinishFiles finish_files_ = [](std::span<const Ino>) {};
+  FinishFiles finish_files_;
   mutable Mutex mutex_;
   std::condition_variable changed_;
   std::map<Ino, Directory> directories_ GUARDED_BY(mutex_);  // those with records

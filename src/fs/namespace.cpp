@@ -37,7 +37,7 @@ void Namespace::attr_changed(const Inode& changed) {
 /// What the store never had of a new file, it need not get.
 void Namespace::lost_its_only_name(Ino ino) {
   instance_.unstored().forget_ctime(ino);
-  if (!instance_.unstored().is_unsent(ino) || !files_.discard(ino)) files_.lost_a_name(ino);
+  if (!instance_.unstored().is_untouched(ino) || !files_.discard(ino)) files_.lost_a_name(ino);
   metadata_.inodes.drop(ino);
 }
 

@@ -32,7 +32,8 @@ class Namespace {
         metadata_(instance, leases_),
         seals_(instance, metadata_, leases_) {
     files_.set_directory_handler([this](const format::Question& question) { return leases_.answer(question); });
-    leases_.log.finish_files_with([this](std::span<const Ino> inodes) { files_.finish_new(inodes); });
+    leases_.log.finish_files_with(
+        [this](std::span<const Ino> inodes, NameLog::Done done) { files_.finish_new(inodes, std::move(done)); });
     files_.set_stored_handler([this](const FileNode::Stored& stored) {
       metadata_.inodes.stored(stored.file, stored.attr_version, stored.is_known);
     });
@@ -107,6 +108,7 @@ class Namespace {
   class Rename;  // rename.cpp
 
   std::chrono::nanoseconds now() const { return instance_.clock().elapsed(); }
+  std::optional<std::uint32_t> own_flags_of(Ino ino);
   TimeSpec wall_time() const { return instance_.clock().wall_time(); }
 
   /// What a change keeps until it is stored: its tokens are not retired, and no collector removes the directory.

@@ -124,14 +124,16 @@ Result<> DataIo::change_alone(FileNode& node, const Caller& caller, ByteRange ra
     return work();
   };
   auto result = alone();
-  if (!result) {
-    auto [dropped, done] = promised<bool>();
-    kernel.drop_written_pages(node.ino, range.begin, range.end - range.begin,
-                              [done = std::move(done)]() mutable { done(true); });
-    dropped.get();
-  }
+  if (!result) drop_pages(node, range);
   announcements.changed(node);
   return result;
+}
+
+void DataIo::drop_pages(const FileNode& node, ByteRange range) {
+  auto [dropped, done] = promised<bool>();
+  kernel.drop_written_pages(node.ino, range.begin, range.end - range.begin,
+                            [done = std::move(done)]() mutable { done(true); });
+  dropped.get();
 }
 
 // ---- what a call does

@@ -229,6 +229,7 @@ void WriteBuffer::issue(std::vector<Sending>&& sendings) {
 /// The last answer for a unit counts for all of its runs.
 void WriteBuffer::answered(std::uint64_t number, Result<> written) {
   std::vector<Sending> sendings;
+  std::vector<Done> waiting;
   {
     const Lock lock(mutex_);
     const auto at = units_.find(number);
@@ -238,6 +239,7 @@ void WriteBuffer::answered(std::uint64_t number, Result<> written) {
     std::uint64_t sent_bytes = 0;
     for (const Run& run : unit.sent) sent_bytes += run.bytes->size();
     room_->give_back(sent_bytes - unit.sent_without_room);
+    waiting.swap(unit.waiting);
     if (unit.error) {
       take_back(unit);
     } else {
@@ -251,6 +253,7 @@ void WriteBuffer::answered(std::uint64_t number, Result<> written) {
     changed_.notify_all();
   }
   issue(std::move(sendings));
+  for (auto& done : waiting) done();
 }
 
 /// Below what was written since.
@@ -275,6 +278,16 @@ void WriteBuffer::begin_write_out() {
     for (const auto number : std::vector(unsent_.begin(), unsent_.end())) send(number, units_.at(number), sendings);
   }
   issue(std::move(sendings));
+}
+
+/// No unit is smaller than that.
+void WriteBuffer::when_beginning_is_answered(Done done) {
+  {
+    const Lock lock(mutex_);
+    const auto first = units_.find(0);
+    if (first != units_.end() && first->second.unanswered != 0) return first->second.waiting.push_back(std::move(done));
+  }
+  done();
 }
 
 Result<> WriteBuffer::write_out(ByteRange range) {

@@ -32,6 +32,7 @@ class WriteBuffer : public std::enable_shared_from_this<WriteBuffer> {
   WriteBuffer(Ino ino, ObjectStore& store, std::uint64_t object_size_bytes, std::shared_ptr<DirtyRoom> room);
 
   static constexpr ByteRange everything{0, UINT64_MAX};
+  using Done = std::move_only_function<void()>;
 
   /// Copies the bytes. Room for all of them was taken.
   void put(std::uint64_t offset_bytes, std::span<const char> bytes) EXCLUDES(mutex_);
@@ -47,6 +48,9 @@ class WriteBuffer : public std::enable_shared_from_this<WriteBuffer> {
 
   /// Sends the units that are not on their way, but for those that failed before.
   void begin_write_out() EXCLUDES(mutex_);
+  /// Calls `done` once what is on its way of the first 64 KiB is answered: stored, or failed and still here. Nothing
+  /// blocks.
+  void when_beginning_is_answered(Done done) EXCLUDES(mutex_);
   /// Returns when the store has all that was put into the range before, also what failed before. Blocks. An error: what
   /// it concerns is still here.
   Result<> write_out(ByteRange range) EXCLUDES(mutex_);
@@ -82,6 +86,7 @@ class WriteBuffer : public std::enable_shared_from_this<WriteBuffer> {
     std::size_t unanswered = 0;
     std::uint64_t sent_first_put = 0, sent_without_room = 0;
     std::optional<Error> error;
+    std::vector<Done> waiting;  // for the answer
   };
   using Units = std::map<std::uint64_t, Unit>;
   struct Sending {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Extended attributes, u/ keys of the inode: get 1 read; list 1 read for each 1,024; set and remove 1 write each; a set
-// after the first one, 1 read more.
+// Extended attributes, u/ keys of the inode: get 1 read; list 1 read for each 1,024; none where the inode is this client's
+// alone, and has none; set and remove 1 write each; a set after the first one, 1 read more.
 //
 //  # | object  | step                                                                                        | then
 //  - | Inode.X | [set user attribute] guard the key as the mode asks; the key, ctime. If it sets a flag too  | COMMIT
@@ -38,9 +38,16 @@ Result<std::optional<Bytes>> Namespace::read_attribute(Ino ino, const std::strin
   return found->second;
 }
 
+/// The flags of an inode that no other client may change, or knows of.
+std::optional<std::uint32_t> Namespace::own_flags_of(Ino ino) {
+  if (const auto held = metadata_.held_directory(ino)) return held->attr.flags;
+  if (const auto unshared = metadata_.unshared(ino)) return unshared->attr.flags;
+  return std::nullopt;
+}
+
 bool Namespace::knows_no_xattr(Ino ino, std::string_view name) {
   if (name == format::attribute::capability) return files_.has_capability(ino) == false;
-  if (!is_acl(name)) return false;
+  if (!is_acl(name)) return own_flags_of(ino) == 0U;
   const auto held = metadata_.in_memory(ino);
   const bool is_old = held && now() - held->sent > options_.attributes_ttl;
   if (!held || (is_old && !metadata_.unshared(ino))) return false;
@@ -57,6 +64,7 @@ Result<Bytes> Namespace::get_xattr(Ino ino, const std::string& name) {
 }
 
 Result<std::vector<std::string>> Namespace::list_xattrs(Ino ino) {
+  if (own_flags_of(ino) == 0U) return std::vector<std::string>();
   const std::string prefix = format::user_attribute_key("");
   std::vector<std::string> names;
   const auto add = [&](const std::string& key, const Bytes&) -> Result<> {
@@ -122,19 +130,21 @@ Result<> Namespace::set_attribute(Ino ino, const std::string& name, const Bytes&
       attribute.attr = txn::AttrChange{known->attr_raw, view.attr};
       view.attr_raw = encode(view.attr);
     }
-    LCCFS_TRY(const auto step, run_on(*known, txn::set_user_attribute(attribute)));
-    if (step.decided == Decided::refused) {
+    const auto step = run_on(*known, txn::set_user_attribute(attribute));
+    if (!step || step->version == 0) metadata_.inodes.drop(ino);  // it may be applied, flags and all
+    if (!step) return std::unexpected(step.error());
+    if (step->decided == Decided::refused) {
       LCCFS_CHECK(explain_refusal(ino, name, mode));
       continue;
     }
-    view.version = step.version;
-    if (attribute.attr && step.version == 0) {  // applied, but by an answer that was lost
+    view.version = step->version;
+    if (attribute.attr && step->version == 0) {  // applied, but by an answer that was lost
       LCCFS_TRY(view, read_inode(instance_, ino));
     }
     if (attribute.attr) {
       attr_changed(view);
     } else {
-      metadata_.inodes.change(ino, step.version, [&view](Inode& kept) { kept.ctime = view.ctime; });
+      metadata_.inodes.change(ino, step->version, [&view](Inode& kept) { kept.ctime = view.ctime; });
     }
     return {};
   }

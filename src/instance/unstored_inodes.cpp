@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 //  new inode | object   | step                                                   | stop here leaves
+//  0         | Data.X.0 | bytes of a new file                                    | bytes without an inode: a collector removes
+//            |          |                                                        | them, from the range intent
 //  1         | Inode.X  | [create inode] exclusive, as in create.cpp, with what  | X without a name: a collector removes it,
 //            |          | was changed of it before it was sent                   | from the range intent
 //
@@ -56,14 +58,19 @@ bool UnstoredInodes::edit(Ino ino, const std::function<bool(MetaTxn&)>& edit) {
 }
 
 bool UnstoredInodes::forget(Ino ino) {
-  const Lock lock(mutex_);
-  const auto found = made_in(unstored_, ino);
-  if (found == unstored_.end() || found->second.is_in_flight) return false;
-  const bool was_sent = found->second.was_sent;
-  if (found->second.has_failed) --failed_;
-  unstored_.erase(found);
-  --size_;
-  return !was_sent;
+  bool left_nothing = false, has_bytes = false;
+  {
+    const Lock lock(mutex_);
+    const auto found = made_in(unstored_, ino);
+    if (found == unstored_.end() || found->second.is_in_flight) return false;
+    left_nothing = leaves_nothing(found->second);
+    has_bytes = found->second.has_bytes;
+    if (found->second.has_failed) --failed_;
+    unstored_.erase(found);
+    --size_;
+  }
+  if (has_bytes) store_->remove_data(format::data_object(ino, ObjectIndex{0}), [](const Result<>&) {});
+  return left_nothing;
 }
 
 bool UnstoredInodes::lose(Ino ino) {
@@ -73,7 +80,7 @@ bool UnstoredInodes::lose(Ino ino) {
   auto& its = found->second;
   its.is_lost = true;
   if (std::exchange(its.has_failed, false)) --failed_;
-  return !its.was_sent;
+  return leaves_nothing(its);
 }
 
 bool UnstoredInodes::is_unsent(Ino ino) const {
@@ -83,11 +90,20 @@ bool UnstoredInodes::is_unsent(Ino ino) const {
   return found != unstored_.end() && !found->second.was_sent && !found->second.is_lost;
 }
 
+bool UnstoredInodes::is_untouched(Ino ino) const {
+  if (size_ == 0) return false;
+  const Lock lock(mutex_);
+  const auto found = made_in(unstored_, ino);
+  return found != unstored_.end() && leaves_nothing(found->second) && !found->second.is_lost;
+}
+
 bool UnstoredInodes::is_unstored(Ino ino) const {
   if (size_ == 0) return false;
   const Lock lock(mutex_);
   const auto found = made_in(unstored_, ino);
-  return found != unstored_.end() && !found->second.is_in_flight && !found->second.is_lost;
+  if (found == unstored_.end()) return false;
+  const auto& its = found->second;
+  return !its.is_in_flight && !its.is_lost && (its.has_failed || !its.has_bytes);
 }
 
 // ---- ctimes
@@ -315,9 +331,19 @@ void UnstoredInodes::query_async(MetaRead read, QueryDone done) {
   });
 }
 
+/// Once its step is on its way, or has failed, what comes of that is told to the writer.
+bool UnstoredInodes::goes_before_inode(Ino ino, std::string_view object) {
+  if (object != format::data_object(ino, ObjectIndex{0})) return false;
+  const Lock lock(mutex_);
+  const auto found = made_in(unstored_, ino);
+  if (found == unstored_.end() || found->second.was_sent || found->second.is_lost) return false;
+  return found->second.has_bytes = true;
+}
+
 void UnstoredInodes::write_data(std::string object, std::uint64_t offset, SharedBytes bytes, DataDone done) {
   const auto ino = unstored_of(object);
-  if (!ino) return store_->write_data(std::move(object), offset, std::move(bytes), std::move(done));
+  if (!ino || goes_before_inode(*ino, object))
+    return store_->write_data(std::move(object), offset, std::move(bytes), std::move(done));
   after<void>(*ino, std::move(done), [this, object = std::move(object), offset, bytes](DataDone to) mutable {
     store_->write_data(std::move(object), offset, std::move(bytes), std::move(to));
   });

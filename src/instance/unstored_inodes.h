@@ -2,8 +2,9 @@
 //
 // Inodes that were made and answered for before the store has them, and ctimes of inodes that were moved (docs/NAMES.md
 // section 5). All that an instance sends to its store passes by here: a step on such an inode, a read of it, and bytes
-// written to the data objects of a new one wait until it is stored. So nobody else need know of them. Reads and removals
-// of data do not wait: there is none.
+// written to the data objects of a new one wait until it is stored. So nobody else need know of them. The first data
+// object is the exception: its bytes go before the inode, which is then stored as the file is once it was closed.
+// Whatever else is done with data does not wait: there is none, or it is in that object.
 //
 // Any thread; only `store` blocks. Completions are the store's (lccfs/object_store.h).
 #pragma once
@@ -37,7 +38,8 @@ class UnstoredInodes final : public ObjectStore {
   void add(Ino ino, MetaTxn create) EXCLUDES(mutex_);
   /// Changes that step. false: it was sent, or there is none, or `edit` says so.
   bool edit(Ino ino, const std::function<bool(MetaTxn&)>& edit) EXCLUDES(mutex_);
-  /// Forgets it: nothing is done with it any more, or it lost its name before. true: the store does not have it, nor will.
+  /// Forgets it: nothing is done with it any more, or it lost its name before. true: the store has nothing of it, nor
+  /// will. Else bytes of it are removed, as far as that succeeds.
   bool forget(Ino ino) EXCLUDES(mutex_);
   /// The same of one whose name is lost: who needs it is told so.
   bool lose(Ino ino) EXCLUDES(mutex_);
@@ -52,8 +54,11 @@ class UnstoredInodes final : public ObjectStore {
   std::vector<Ino> ctimes_of(std::optional<Ino> directory) const EXCLUDES(mutex_);
   /// Sends these; `done` comes once all were tried.
   void store_ctimes(std::span<const Ino> inodes, DataDone done) EXCLUDES(mutex_) { when_all(inodes, std::move(done)); }
-  /// Whether its step was never sent; or was, and has failed.
+  /// Whether its step was never sent.
   bool is_unsent(Ino ino) const EXCLUDES(mutex_);
+  /// The same, and none of its bytes were.
+  bool is_untouched(Ino ino) const EXCLUDES(mutex_);
+  /// Whether its step has failed, or was not sent, nor any of its bytes.
   bool is_unstored(Ino ino) const EXCLUDES(mutex_);
   /// The store has all of these inodes, or an error says why not: the next that needs one tries again. Ctimes may come
   /// later.
@@ -111,7 +116,8 @@ class UnstoredInodes final : public ObjectStore {
     MetaTxn step;
     bool creates = true;  // else it sets the ctime of what was moved there:
     Ino directory = {};
-    bool was_sent = false;  // an earlier run of it may be under way for ever
+    bool was_sent = false;   // an earlier run of it may be under way for ever
+    bool has_bytes = false;  // in the first data object, or on their way there
     bool is_in_flight = false;
     bool has_failed = false;
     bool is_lost = false;
@@ -124,9 +130,11 @@ class UnstoredInodes final : public ObjectStore {
     unsigned looks = 0;
   };
   using Inodes = std::map<Ino, Unstored>;
+  static bool leaves_nothing(const Unstored& its) { return !its.was_sent && !its.has_bytes; }
 
   /// Of an object that belongs to one of these. nullopt: it need not wait.
   std::optional<Ino> unstored_of(std::string_view object) const EXCLUDES(mutex_);
+  bool goes_before_inode(Ino ino, std::string_view object) EXCLUDES(mutex_);
   void when_stored(Ino ino, StoredDone done) EXCLUDES(mutex_);
   void when_all(std::span<const Ino> inodes, DataDone done) EXCLUDES(mutex_);
   /// One that is made; `end`: there is none.

@@ -178,6 +178,14 @@ Result<bool> Recount::remove_data(const Inode& file) const {
   return true;
 }
 
+/// Not counted: most numbers have none.
+Result<> Recount::remove_early_bytes(Ino ino) const {
+  auto [answer, done] = promised<Result<>>();
+  pace_.wait_for_turn();
+  instance_.store().remove_data(format::data_object(ino, ObjectIndex{0}), std::move(done));
+  return answer.get();
+}
+
 Result<bool> Recount::remove(const Assessment& dead, TimeSpec logged) const {
   const auto& inode = dead.inode;
   if (inode.is_directory() && inode.has_entries) {

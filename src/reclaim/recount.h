@@ -65,6 +65,10 @@ class Recount {
   /// left for a later pass. `logged`: when what led here was logged, for the item of a directory that is emptied.
   Result<bool> remove(const Assessment& dead, TimeSpec logged) const;
 
+  /// The first data object of a number that is no inode, nor will be: an instance that is expired had handed it out, and
+  /// may have ended between the bytes of a new file and its inode.
+  Result<> remove_early_bytes(Ino ino) const;
+
   /// A step that may be done twice, at the collector's pace.
   Result<Applied> paced(MetaTxn txn) const;
 

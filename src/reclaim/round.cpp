@@ -100,7 +100,7 @@ Result<> Round::handle_due() {
   }
   const auto logged = due.front().one.item.time;
   LCCFS_TRY(const auto quiet_directories, handle_directories(directories, logged));
-  LCCFS_TRY(const auto quiet_inodes, handle_inodes(inodes, logged));
+  LCCFS_TRY(const auto quiet_inodes, handle_inodes(inodes, logged, Numbers::of_inodes));
   std::map<InstanceId, std::vector<std::uint64_t>> done;
   std::set<std::tuple<InstanceId, QueueItem::Kind, Ino>> kept;
   for (const auto& [session, one] : due | std::views::reverse) {

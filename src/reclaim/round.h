@@ -6,7 +6,8 @@
 //  - | Super        | read the records; then ask all instances; fence those that    |
 //    |              | are gone                                                      |
 //  0 | ...          | of instances that are expired, range and inode items:         | all of it can be done again
-//    |              | recount, but no directory is removed yet                      |
+//    |              | recount, but no directory is removed yet; of numbers in a     |
+//    |              | range that are no inodes, Data.X.0 (unstored_inodes.h)        |
 //  - | Session.*    | *then* read all q/ keys, page by page; leave young items      |
 //    |              | alone                                                         |
 //  1 | ...          | directory items: recount of each d/ key; a committed x/ is    | all of it can be done again
@@ -72,8 +73,9 @@ class Round {
   Result<> drop_keys(Directory& directory, const std::set<Ino>& dealt_with);
 
   // round_inodes.cpp
+  enum class Numbers { of_inodes, of_a_range };
   /// Of these inodes, those of which nothing is left to be done.
-  Result<std::set<Ino>> handle_inodes(const std::vector<Ino>& inodes, TimeSpec logged);
+  Result<std::set<Ino>> handle_inodes(const std::vector<Ino>& inodes, TimeSpec logged, Numbers numbers);
   Result<> remove_dead(const std::vector<Assessment>& dead, TimeSpec logged, std::set<Ino>& dealt_with);
   Result<> remove_asked(const Assessment& dead, const PollResult& poll, TimeSpec logged, std::set<Ino>& dealt_with);
   bool somebody_has_expired_since(const PollResult& later) const;

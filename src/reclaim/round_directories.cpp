@@ -140,7 +140,7 @@ Result<std::set<Ino>> Round::handle_directories(const std::vector<Ino>& inodes, 
     for (std::size_t i = begin; i < end; ++i) {
       for (const auto& [key, ino] : waiting[i].detached) detached.push_back(ino);
     }
-    LCCFS_TRY(const auto dealt_with, handle_inodes(detached, logged));
+    LCCFS_TRY(const auto dealt_with, handle_inodes(detached, logged, Numbers::of_inodes));
     LCCFS_CHECK(in_parallel(count, [&](std::size_t i) { return drop_keys(waiting[begin + i], dealt_with); }));
     if (stop_.stop_requested()) break;
     for (std::size_t i = begin; i < end; ++i) {

@@ -15,7 +15,7 @@ namespace {
 constexpr unsigned most_silent_calls = 2;
 }  // namespace
 
-Result<std::set<Ino>> Round::handle_inodes(const std::vector<Ino>& inodes, TimeSpec logged) {
+Result<std::set<Ino>> Round::handle_inodes(const std::vector<Ino>& inodes, TimeSpec logged, Numbers numbers) {
   std::set<Ino> dealt_with;
   for (std::size_t begin = 0; begin < inodes.size() && !stop_.stop_requested(); begin += format::poll_limit) {
     const auto end = std::min<std::size_t>(inodes.size(), begin + format::poll_limit);
@@ -26,6 +26,9 @@ Result<std::set<Ino>> Round::handle_inodes(const std::vector<Ino>& inodes, TimeS
     LCCFS_CHECK(in_parallel(chunk.size(), [&](std::size_t i) -> Result<> {
       LCCFS_TRY(auto assessment, recount_.advance(*horizon_, chunk[i]));
       const auto kind = assessment.kind;
+      if (kind == Kind::gone && numbers == Numbers::of_a_range) {
+        if (auto removed = recount_.remove_early_bytes(chunk[i]); !removed) return removed;
+      }
       if (kind == Kind::lost_parent) note_damage(describe_lost_parent(assessment));
       const Lock lock(mutex_);
       did_something_ = did_something_ || assessment.after_a_change;
@@ -92,7 +95,7 @@ Result<bool> Round::handle_range(const QueueItem& range) {
     note_damage(inodes.error());
     return false;
   }
-  LCCFS_TRY(const auto dealt_with, handle_inodes(*inodes, range.time));
+  LCCFS_TRY(const auto dealt_with, handle_inodes(*inodes, range.time, Numbers::of_a_range));
   if (stop_.stop_requested()) return false;
   std::vector<QueueItem> left;
   for (const Ino ino : *inodes) {

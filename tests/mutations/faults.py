@@ -40,6 +40,7 @@ UNIT = ("instance_test",)
 RMDIR = "A: rmdir /d/a; B: mkfile /d/a/f"
 MOVE = "rename /d/a /d/b/f"
 RACES = ("namespace_test",)
+NEW_FILES = ("new_files_crash_test",)
 FILES = ("files_test",)
 DATA = ("files_test", "data_interleave_test", "every_cut_test")
 KERNEL_MODEL = ("kernel_test",)
@@ -155,10 +156,23 @@ NAMESPACE = [
           "fs/name_log.cpp", "  its.records.push_back({number, std::move(record)});",
           "  if (ON) record.kept.reset();\n  its.records.push_back({number, std::move(record)});", RACES),
     Fault("entry-before-its-inode", "NAMES 5: the inodes of a batch are stored before it", "fs/name_log.cpp",
-          "    auto named = std::move(batch.named);", "    auto named = ON ? std::vector<Ino>() : std::move(batch.named);",
-          RACES),
-    Fault("bytes-before-their-inode", "NAMES 5: an inode is stored before its bytes", "instance/unstored_inodes.cpp",
-          "  const auto ino = unstored_of(object);", "  const auto ino = ON ? std::nullopt : unstored_of(object);", RACES),
+          "  const auto named = std::move(batch.named);",
+          "  const auto named = ON ? std::vector<Ino>() : std::move(batch.named);", RACES),
+    Fault("batch-before-bytes", "NAMES 5: the batch with the names of small new files waits for their bytes",
+          "fs/idle_leases.cpp", "is_unsent(ino) && is_written_first(*node))",
+          "is_unsent(ino) && !ON && is_written_first(*node))", RACES),
+    Fault("bytes-awaited-for-ever", "NAMES 5: an object that does not answer keeps names waiting for a second",
+          "fs/idle_leases.cpp", "      if (now - it->second.since >= awaited_for)",
+          "      if (!ON && now - it->second.since >= awaited_for)", RACES),
+    Fault("bytes-of-a-removed-file-left", "NAMES 5: of what is never stored, bytes that are in the store are removed",
+          "instance/unstored_inodes.cpp", "  if (has_bytes) store_->", "  if (!ON && has_bytes) store_->", RACES),
+    Fault("early-bytes-left", "PROTOCOL 5, the queue: bytes without an inode are removed with their range",
+          "reclaim/round_inodes.cpp", "numbers == Numbers::of_a_range)", "numbers == Numbers::of_a_range && !ON)", NEW_FILES),
+    Fault("early-bytes-are-damage", "PROTOCOL 3, M: a first object may come before its inode", "check/data_check.cpp",
+          "  return is_first_alone &&", "  return !ON && is_first_alone &&", NEW_FILES),
+    Fault("bytes-before-their-inode", "NAMES 5: an inode is stored before bytes of any object but its first",
+          "instance/unstored_inodes.cpp", "  if (object != format::data_object(ino, ObjectIndex{0})) return false;",
+          "  if (!ON && object != format::data_object(ino, ObjectIndex{0})) return false;", UNIT),
     Fault("unstored-inode-read", "NAMES 5: an inode is stored before it is read", "instance/unstored_inodes.cpp",
           "  const auto ino = unstored_of(read.object);", "  const auto ino = ON ? std::nullopt : unstored_of(read.object);",
           RACES),

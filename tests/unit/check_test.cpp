@@ -105,6 +105,16 @@ TEST_CASE("Q: an inode without a name that the queue does not lead to is found")
   }
 }
 
+TEST_CASE(
+    "M: the first data object of a number that a range has may come before its inode; no other, and no further one") {
+  HandMadeVolume volume;
+  for (const char* object : {"Data.55.0", "Data.45.0", "Data.56.1", "Data.57.0", "Data.57.1"}) {
+    volume.write_data(object, 0, "x");
+  }
+  CHECK(volume.findings() ==
+        Findings{"data without inode: Data.45.0", "data without inode: Data.56.1", "data without inode: Data.57.0"});
+}
+
 TEST_CASE("Q: a number of links that differs from the names is found, unless the queue leads there") {
   HandMadeVolume volume;
   auto attr = HandMadeVolume::attr_for(symlink, FileType::symlink);

@@ -51,7 +51,7 @@ struct Maker {
   Mount holder = volume.mount(new_files_behind());
   Ino d = make_dir(fs(), root_ino, "d"), e = make_dir(fs(), root_ino, "e");
 
-  Maker() {
+  explicit Maker(const MakeVolumeOptions& options = {}) : volume(options) {
     for (const Ino where : {d, e}) need(fs().sync_directory(where));
     need(fs().lookup(root_ino, "d"));
     store().reset_record();
@@ -88,6 +88,13 @@ struct Maker {
     fs().tick();
     need(fs().unmount());
   }
+  std::ptrdiff_t count(const std::string& step) {
+    const auto trace = store().trace();
+    return std::ranges::count_if(trace, [&step](const std::string& line) { return line.starts_with(step); });
+  }
+  bool has_bytes(Ino file) {
+    return object_names(volume.cluster()).contains(format::data_object(file, ObjectIndex{0}));
+  }
   void check_unpacked(FileSystem& fs, const std::string& name) {
     const auto seen = need(fs.lookup(d, name)).attributes;
     CHECK(seen.mode == 0640);
@@ -110,25 +117,20 @@ TEST_CASE("a small file with its bytes, mode, owner and times costs nothing befo
   CHECK(m.store().counts().queries == 0);
 }
 
-TEST_CASE("afterwards it costs its inode, its bytes, the release of its lease, and its share of a batch") {
+TEST_CASE("afterwards it costs its bytes, its inode, and its share of a batch") {
   Maker m;
   constexpr unsigned files = 10;
   for (unsigned i = 0; i < files; ++i) m.unpack(std::to_string(i));
   m.let_it_be_stored();
-  const auto trace = m.store().trace();
-  const auto count = [&trace](const char* step) {
-    return std::ranges::count_if(trace, [step](const std::string& line) { return line.starts_with(step); });
-  };
-  CHECK(count("create inode") == files);
-  CHECK(count("write ") == files);
-  CHECK(count("release lease") == files);
-  CHECK(count("store names") == 1);
-  CHECK(count("change attr") + count("store size") == 0);
+  CHECK(m.count("create inode") == files);
+  CHECK(m.count("write ") == files);
+  CHECK(m.count("store names") == 1);
+  CHECK(m.count("release lease") + m.count("change attr") + m.count("store size") == 0);
   for (unsigned i = 0; i < files; ++i) m.check_unpacked(m.other(), std::to_string(i));
   CHECK(problems(m.volume.cluster()).empty());
 }
 
-TEST_CASE("an inode is stored before its name, and before its bytes") {
+TEST_CASE("the first bytes of a new file are stored before its inode, and that, with its size, before its name") {
   Maker m;
   const auto made = need(m.fs().create({}, m.d, "a", 0644, O_RDWR | O_CREAT));
   const Ino file = made.entry.attributes.ino;
@@ -137,9 +139,122 @@ TEST_CASE("an inode is stored before its name, and before its bytes") {
     need(m.fs().fsync(made.open.handle, false));
   }
   SECTION("at a write that waits for the store") { need(write_with(O_DSYNC, m.fs(), made.open.handle, 0, "bytes")); }
-  CHECK(m.store().trace().front() == step_on("create inode", file));
+  auto steps = m.store().trace();
+  if (steps.back() == step_on("store names", m.d)) steps.pop_back();
+  CHECK(steps == std::vector{"write " + format::data_object(file, ObjectIndex{0}), step_on("create inode", file)});
   CHECK(need(m.other().lookup(m.d, "a")).attributes.size_bytes == 5);
   m.fs().release(made.open.handle);
+}
+
+TEST_CASE("bytes of its other objects are stored after the inode of a new file") {
+  Maker m{small_objects()};
+  const auto made = need(m.fs().create({}, m.d, "a", 0644, O_RDWR | O_CREAT));
+  const Ino file = made.entry.attributes.ino;
+  need(write_at(m.fs(), made.open.handle, 2 * object_bytes, "bytes"));
+  m.fs().release(made.open.handle);
+  need(m.fs().sync_directory(m.d));
+  CHECK(m.count("write ") == 0);
+  m.let_it_be_stored();
+  CHECK(m.store().trace().front() == step_on("create inode", file));
+  CHECK(m.count("write ") == 1);
+  CHECK(need(m.other().lookup(m.d, "a")).attributes.size_bytes == 2 * object_bytes + 5);
+}
+
+TEST_CASE("bytes that cannot be stored keep no name of a new file from it") {
+  Maker m;
+  const auto file = m.unpack("a");
+  m.store().set_hook([](const StepInfo& info) {
+    return info.step == "write" ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
+  });
+  need(m.fs().sync_directory(m.d));
+  CHECK(inode_object_of(m.volume.cluster(), file)->xattrs.contains(format::xattr::lease));
+  m.store().set_hook(nullptr);
+  CHECK(need(m.other().lookup(m.d, "a")).attributes.size_bytes == 5);
+}
+
+TEST_CASE("a file whose bytes found room and whose inode did not can be removed, and leaves no bytes") {
+  Maker m;
+  const auto file = m.unpack("a");
+  m.store().set_hook([](const StepInfo& info) {
+    return info.step == "create inode" ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
+  });
+  CHECK(error_of(m.fs().sync_directory(m.d)) == ErrorCode::no_space);
+  REQUIRE(m.has_bytes(file));
+  need(m.fs().unlink(m.d, "a"));
+  need(m.fs().sync_directory(m.d));
+  CHECK_FALSE(m.has_bytes(file));
+}
+
+TEST_CASE("an object that does not answer keeps the names beside it from the store for a second") {
+  Maker m;
+  const auto file = m.unpack("a");
+  m.store().set_hook([](const StepInfo& info) { return info.step == "write" ? Fault{Fault::Kind::hold} : Fault{}; });
+  auto synced = std::async(std::launch::async, [&] { return m.fs().sync_directory(m.d); });
+  REQUIRE(m.store().wait_for_held(1));
+  CHECK_FALSE(m.has_stored(file));
+  m.volume.clock().advance(seconds(1));
+  m.fs().tick();
+  for (unsigned i = 0; i < 10000 && !m.has_stored(file); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  CHECK(m.has_stored(file));
+  m.store().set_hook(nullptr);
+  m.store().release_all();
+  need(synced.get());
+  CHECK(need(m.other().lookup(m.d, "a")).attributes.size_bytes == 5);
+}
+
+TEST_CASE("bytes whose client died before it stored their inode are no damage, and a collector removes them") {
+  Maker m;
+  const auto file = m.unpack("a");
+  m.store().set_hook(once_on("create inode", {Fault::Kind::not_applied_and_crash}));
+  CHECK_FALSE(m.fs().sync_directory(m.d));
+  CHECK(m.has_bytes(file));
+  CHECK(problems(m.volume.cluster()).empty());
+  m.volume.clock().advance(seconds(120));
+  for (unsigned pass = 0; pass < 3; ++pass) collect(m.volume.cluster(), m.volume.clock());
+  CHECK_FALSE(m.has_bytes(file));
+}
+
+TEST_CASE("a new file that is removed after its bytes were stored leaves nothing behind for good") {
+  Maker m;
+  const auto made = need(m.fs().create({}, m.d, "a", 0644, O_RDWR | O_CREAT));
+  const Ino file = made.entry.attributes.ino;
+  need(write_with(O_DIRECT, m.fs(), made.open.handle, 0, "bytes"));
+  m.fs().release(made.open.handle);
+  REQUIRE(m.has_bytes(file));
+  REQUIRE_FALSE(m.has_stored(file));
+  need(m.fs().unlink(m.d, "a"));
+  need(m.fs().sync_directory(m.d));
+  for (unsigned pass = 0; pass < 3; ++pass) {
+    m.volume.clock().advance(seconds(120));
+    collect(m.volume.cluster(), m.volume.clock());
+  }
+  CHECK_FALSE(m.has_bytes(file));
+  CHECK_FALSE(m.has_stored(file));
+}
+
+TEST_CASE("extended attributes of a new inode that has none are not asked for") {
+  Maker m;
+  const auto file = m.unpack("a");
+  for (const Ino ino : {file, m.d}) {
+    CHECK(m.fs().knows_no_xattr(ino, "user.a"));
+    CHECK(need(m.fs().list_xattrs(ino)).empty());
+  }
+  CHECK(m.store().trace().empty());
+  CHECK(m.store().counts().queries == 0);
+  for (const Ino ino : {file, m.d}) {
+    need(m.fs().set_xattr(ino, "user.a", "1", XattrMode::create_or_replace, SetgidBit::stays));
+    CHECK_FALSE(m.fs().knows_no_xattr(ino, "user.a"));
+    CHECK(need(m.fs().list_xattrs(ino)) == std::vector<std::string>{"user.a"});
+  }
+}
+
+TEST_CASE("whoever does not hold an inode alone asks for its extended attributes") {
+  Maker m;
+  const auto file = make_file(m.fs(), m.d, "a");
+  need(m.other().lookup(m.d, "a"));
+  need(m.other().set_xattr(file, "user.a", "1", XattrMode::create_or_replace, SetgidBit::stays));
+  CHECK_FALSE(m.fs().knows_no_xattr(file, "user.a"));
+  CHECK(need(m.fs().list_xattrs(file)) == std::vector<std::string>{"user.a"});
 }
 
 TEST_CASE("what is done to a new inode and is not part of it stores it first") {
@@ -508,13 +623,13 @@ TEST_CASE("so many files can be made and closed without waiting for the store") 
   CHECK(std::ranges::none_of(trace, [](const auto& step) { return step.starts_with("release lease"); }));
 }
 
-TEST_CASE("a file that is open for writing, or has bytes to be stored, is stored with its lease") {
+TEST_CASE("a file that is open for writing, or has many bytes to be stored, is stored with its lease") {
   Maker m;
   const auto made = need(m.fs().create({}, m.d, "a", 0644, O_RDWR | O_CREAT));
   const Ino file = made.entry.attributes.ino;
   const bool has_bytes = GENERATE(false, true);
   if (has_bytes) {
-    need(write_at(m.fs(), made.open.handle, 0, "bytes"));
+    need(write_at(m.fs(), made.open.handle, 0, std::string((64 << 10) + 1, 'x')));
     m.fs().release(made.open.handle);
   }
   need(m.fs().sync_directory(m.d));

@@ -6,6 +6,7 @@
 
 #include "base/completions.h"
 #include "support/catch.h"
+#include "support/file_calls.h"
 #include "support/instances.h"
 #include "txn/attribute_txn.h"
 #include "txn/namespace_txn.h"
@@ -16,6 +17,7 @@ namespace {
 using test::InstanceVolume;
 using test::need;
 using test::once_on;
+using test::shared_bytes;
 
 constexpr Ino ino{70};
 const std::string object = format::inode_object(ino);
@@ -71,6 +73,26 @@ TEST_CASE("an inode that is on its way is not changed any more") {
   k.client->release_all();
   need(answer.get());
   CHECK(k.stored_mode() != 0700);
+}
+
+TEST_CASE("the first bytes of a new file go before its inode, unless that is on its way; all others wait for it") {
+  Kept k;
+  const auto write = [&k](std::uint64_t index) {
+    auto [answer, done] = promised<Result<>>();
+    k.inodes.write_data(format::data_object(ino, ObjectIndex{index}), 0, shared_bytes("bytes"), std::move(done));
+    need(answer.get());
+  };
+  CHECK(k.inodes.is_untouched(ino));
+  write(0);
+  CHECK_FALSE(k.is_stored());
+  CHECK(k.inodes.is_unsent(ino));
+  CHECK_FALSE(k.inodes.is_untouched(ino));
+  CHECK_FALSE(k.inodes.is_unstored(ino));
+  if (GENERATE(false, true)) CHECK_FALSE(k.inodes.forget(ino));  // something of it is left
+  if (!k.inodes.is_unsent(ino)) return;
+  CHECK(k.set_mode(0600));
+  write(1);
+  CHECK(k.stored_mode() == 0600);
 }
 
 TEST_CASE("an inode that could not be stored stays as it was sent, and is sent again by the next who needs it") {
