@@ -221,8 +221,10 @@ class FileSystem {
   // -- names
   /// "." and "..": that inode, or a directory's parent, by number alone; `stale` if nothing leads to it any more.
   virtual Result<EntryReply> lookup(Ino parent, const std::string& name) = 0;
-  /// What lookup would answer, where memory knows it. Never blocks.
-  virtual std::optional<Result<EntryReply>> known_entry(Ino parent, const std::string& name) = 0;
+  /// What lookup would answer, where memory knows it, or one read of a file's inode is enough. Never blocks: `done` is
+  /// called by this thread, or by a completion of the store. nullopt: ask lookup.
+  using KnownDone = std::move_only_function<void(std::optional<Result<EntryReply>>)>;
+  virtual void known_entry(Ino parent, const std::string& name, KnownDone done) = 0;
   /// The kernel is about to be told of a directory by that name. Whether it may keep the name until it is told otherwise
   /// (KernelCache), whatever entry_ttl says. `is_known`: it knew the directory before, and does not get the name to keep
   /// now: while it asks anew for what it has, it may miss being told. Never blocks.

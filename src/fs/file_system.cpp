@@ -29,8 +29,8 @@ class MountedVolume final : public FileSystem {
 
   // -- names
   Result<EntryReply> lookup(Ino parent, const std::string& name) override { return names_.lookup(parent, name); }
-  std::optional<Result<EntryReply>> known_entry(Ino parent, const std::string& name) override {
-    return names_.known_entry(parent, name);
+  void known_entry(Ino parent, const std::string& name, KnownDone done) override {
+    names_.known_entry(parent, name, std::move(done));
   }
   bool begin_to_keep(Ino parent, const std::string& name, Ino directory, bool is_known) override {
     return names_.begin_to_keep(parent, name, directory, is_known);

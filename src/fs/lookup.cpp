@@ -105,16 +105,22 @@ Result<std::optional<txn::Entry>> Namespace::entry_for_lookup(const txn::Name& n
   return std::move(entry);
 }
 
-std::optional<Result<EntryReply>> Namespace::known_entry(Ino parent, const std::string& text) {
-  if (text == "." || text == ".." || !check_name(text)) return std::nullopt;
+void Namespace::known_entry(Ino parent, const std::string& text, FileSystem::KnownDone done) {
+  if (text == "." || text == ".." || !check_name(text)) return done(std::nullopt);
   const auto name = metadata_.name_in(parent, text);
   const auto sent = now();
   const auto held = metadata_.find_held({&name});
-  if (!held) return std::nullopt;
+  if (!held) return done(std::nullopt);
   const auto& entry = held->found.front();
-  if (!entry) return std::unexpected(no_entry(name));
-  const auto known = attributes_from_memory(entry->record.ino);
-  return known ? std::optional(Result<EntryReply>(entry_reply(*known, sent))) : std::nullopt;
+  if (!entry) return done(std::unexpected(no_entry(name)));
+  const Ino ino = entry->record.ino;
+  if (const auto known = attributes_from_memory(ino)) return done(entry_reply(*known, sent));
+  if (entry->record.type != FileType::regular) return done(std::nullopt);
+  metadata_.read_at_once(ino, [this, sent, done = std::move(done)](const std::optional<Inode>& file) mutable {
+    const bool is_written_elsewhere = file && file->lease && *file->lease != instance_.id();
+    const auto known = file && file->live() && !is_written_elsewhere ? files_.known_reply_for(*file) : std::nullopt;
+    done(known ? std::optional<Result<EntryReply>>(entry_reply(*known, sent)) : std::nullopt);
+  });
 }
 
 /// Attributes end the kernel's trust after a while: on each way down it then comes back here, whatever names it keeps.

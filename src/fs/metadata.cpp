@@ -58,6 +58,13 @@ Result<Inode> Metadata::remember(const InodeCache::Ticket& ticket, Ino ino, Resu
   return read;
 }
 
+Inode Metadata::remember_as_read(const InodeCache::Ticket& ticket, const Inode& as_read) {
+  Inode view = as_read;
+  view.sent = ticket.sent;
+  inodes.put_read(ticket, view);
+  return view;
+}
+
 /// Nobody is kept from reading by a full store: of what is not stored, memory knows more than that read shows.
 Result<InodeCache::Ticket> Metadata::begin_read(Ino ino) {
   auto ticket = inodes.begin(ino);
@@ -90,11 +97,7 @@ Metadata::ReadAhead Metadata::read_ahead(Ino ino) {
 Result<Inode> Metadata::finish(ReadAhead& ahead) {
   if (ahead.as_read) {
     const auto now = ahead.version.get();
-    if (now && now->version == ahead.as_read->version) {
-      Inode view = *ahead.as_read;
-      view.sent = ahead.ticket.sent;
-      return remember(ahead.ticket, ahead.ino, std::move(view));
-    }
+    if (now && now->version == ahead.as_read->version) return remember_as_read(ahead.ticket, *ahead.as_read);
     auto read = this->read(ahead.ino);
     if (read) as_read_.put(*read);
     return read;
@@ -103,6 +106,25 @@ Result<Inode> Metadata::finish(ReadAhead& ahead) {
   if (view) view->sent = ahead.ticket.sent;
   if (view) as_read_.put(*view);
   return remember(ahead.ticket, ahead.ino, std::move(view));
+}
+
+void Metadata::read_at_once(Ino ino, std::move_only_function<void(std::optional<Inode>)> done) {
+  const auto ticket = inodes.begin(ino);
+  if (auto as_read = as_read_.get(ino)) {
+    auto looked = [this, ticket, as_read, done = std::move(done)](const Result<MetaSnapshot>& now) mutable {
+      const bool is_the_same = now && now->version == as_read->version;
+      done(is_the_same ? std::optional(remember_as_read(ticket, *as_read)) : std::nullopt);
+    };
+    return instance_.query_async({.object = format::inode_object(ino), .ranges = {}, .keys = {}}, std::move(looked));
+  }
+  objects::read_inode_async(instance_.reader(), ino, {},
+                            [this, ticket, done = std::move(done)](Result<Inode> read) mutable {
+                              if (!read) return done(std::nullopt);
+                              read->sent = ticket.sent;
+                              as_read_.put(*read);
+                              inodes.put_read(ticket, *read);
+                              done(std::move(*read));
+                            });
 }
 
 /// Their completions may come when nobody waits any more.

@@ -4,6 +4,7 @@
 // change in memory. Any thread; what answers a Result may read the store.
 #pragma once
 
+#include <functional>
 #include <future>
 #include <initializer_list>
 #include <map>
@@ -81,6 +82,9 @@ class Metadata {
   ReadAhead read_ahead(Ino ino);
   /// 1 read more if it has changed since it was read before.
   Result<Inode> finish(ReadAhead& ahead);
+  /// Both without waiting, of an inode that is no directory: the completion calls `done`. nullopt: it has changed since it
+  /// was read before, or cannot be read now.
+  void read_at_once(Ino ino, std::move_only_function<void(std::optional<Inode>)> done);
   /// Reads these, 32 at once. Left out are those that are gone, and those that the store does not show within a second.
   std::map<Ino, Inode> read_many(const std::vector<Ino>& wanted);
   /// Also where it has lost its name but is not marked dead yet: then its parent knows (1 read, only if sealed).
@@ -172,6 +176,7 @@ class Metadata {
  private:
   Result<InodeCache::Ticket> begin_read(Ino ino);
   Result<Inode> remember(const InodeCache::Ticket& ticket, Ino ino, Result<Inode> read);
+  Inode remember_as_read(const InodeCache::Ticket& ticket, const Inode& as_read);
 
   Instance& instance_;
   DirectoryLeases& leases_;

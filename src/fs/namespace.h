@@ -50,7 +50,7 @@ class Namespace {
   void wait_for_background_steps();
 
   Result<EntryReply> lookup(Ino parent, const std::string& name);
-  std::optional<Result<EntryReply>> known_entry(Ino parent, const std::string& name);
+  void known_entry(Ino parent, const std::string& name, FileSystem::KnownDone done);
   bool begin_to_keep(Ino parent, const std::string& name, Ino directory, bool is_known);
   std::optional<Attributes> begin_to_keep_listed(Ino parent, const std::string& name, Ino directory);
   void is_kept_by_name(Ino directory) EXCLUDES(kept_mutex_);

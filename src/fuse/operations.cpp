@@ -138,14 +138,16 @@ void statfs(fuse_req_t raw, fuse_ino_t ino) { call(raw, Kind::statfs, ino, &File
 // -- names
 
 void lookup(fuse_req_t raw, fuse_ino_t parent, const char* name) {
-  Serving& asked = serving_of(raw);
-  if (const auto known = asked.fs.known_entry(ino_of(raw, parent), name)) {
-    return answer_entry(asked, begin(raw, Kind::lookup, parent), ino_of(raw, parent), name, *known);
-  }
-  serve(raw, Kind::lookup, parent,
-        [parent = ino_of(raw, parent), name = std::string(name)](Serving& serving, Request request) {
-          answer_entry(serving, std::move(request), parent, name, serving.fs.lookup(parent, name));
-        });
+  Serving& serving = serving_of(raw);
+  std::string wanted(name);
+  auto answer = [&serving, parent = ino_of(raw, parent), wanted,
+                 request = begin(raw, Kind::lookup, parent)](std::optional<Result<EntryReply>> known) mutable {
+    if (known) return answer_entry(serving, std::move(request), parent, wanted, *known);
+    serving.pool.post([&serving, parent, wanted = std::move(wanted), request = std::move(request)]() mutable {
+      answer_entry(serving, std::move(request), parent, wanted, serving.fs.lookup(parent, wanted));
+    });
+  };
+  serving.fs.known_entry(ino_of(raw, parent), wanted, std::move(answer));
 }
 
 void forget(fuse_req_t raw, fuse_ino_t ino, std::uint64_t count) {

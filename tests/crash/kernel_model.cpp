@@ -9,6 +9,7 @@
 #include <future>
 
 #include "fuse/answers.h"
+#include "support/namespace_calls.h"
 
 namespace lccfs::crash {
 
@@ -180,7 +181,7 @@ Result<Ino> KernelModel::look_up(Lock& lock, const Place& at, bool anew) {
   }
   const auto asked_at = changes_;
   auto entry = request(lock, [&] {
-    auto known = file_system_.known_entry(at.parent, at.name);
+    auto known = test::known_entry(file_system_, at.parent, at.name);
     return told(at, known ? std::move(*known) : file_system_.lookup(at.parent, at.name));
   });
   names_.erase(key);

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <algorithm>
+#include <future>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "format/object_names.h"
@@ -30,6 +32,16 @@ inline Ino make_dir(FileSystem& fs, Ino parent, const std::string& name, std::ui
 inline std::optional<Ino> ino_of(FileSystem& fs, Ino parent, const std::string& name) {
   const auto found = fs.lookup(parent, name);
   return found ? std::optional(found->attributes.ino) : std::nullopt;
+}
+
+/// What the thread that receives requests may answer, once a completion has come.
+inline std::optional<Result<EntryReply>> known_entry(FileSystem& fs, Ino parent, const std::string& name) {
+  std::promise<std::optional<Result<EntryReply>>> promise;
+  auto answer = promise.get_future();
+  fs.known_entry(parent, name, [promise = std::move(promise)](std::optional<Result<EntryReply>> known) mutable {
+    promise.set_value(std::move(known));
+  });
+  return answer.get();
 }
 
 /// The whole listing in its order, `at_once` entries a call.

@@ -266,6 +266,25 @@ TEST_CASE("the first name that is read in a directory that is held brings the ot
   need(t.fs().lookup(d, "none"));
 }
 
+TEST_CASE("of a file in a directory that is held, one read is answered by its completion, if that is enough") {
+  Two t;
+  const auto d = make_dir(t.other(), root_ino, "d");
+  const auto file = make_file(t.other(), d, "1");
+  for (int i = 0; i < 17; ++i) need(t.fs().lookup(d, "1"));
+  REQUIRE(t.is_held(d));
+  t.holder.client->reset_record();
+  CHECK(need(known_entry(t.fs(), d, "1").value()).attributes.ino == file);
+  CHECK(t.holder.client->counts() == StepCounts{.queries = 1});
+  SetAttributes change;
+  change.mode = 0600;
+  need(t.other().set_attributes({}, file, change));
+  CHECK_FALSE(known_entry(t.fs(), d, "1").has_value());
+  CHECK(need(t.fs().lookup(d, "1")).attributes.mode == 0600);
+  CHECK(need(known_entry(t.fs(), d, "1").value()).attributes.mode == 0600);
+  t.holder.client->set_hook([](const StepInfo&) { return Fault{Fault::Kind::fail, ErrorCode::io}; });
+  CHECK_FALSE(known_entry(t.fs(), d, "1").has_value());
+}
+
 TEST_CASE("what a holder has changed, it knows: also long after") {
   Two t;
   const auto d = t.held_directory();
