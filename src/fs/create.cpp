@@ -282,7 +282,7 @@ Result<std::optional<CreateReply>> Namespace::open_existing(const Caller& caller
   // The kernel looks the name up again, finds the symlink, and follows it.
   if (entry->record.type != FileType::regular) return failure(ErrorCode::stale, "no longer a regular file");
   if ((flags & O_TRUNC) != 0) LCCFS_CHECK(store_additions());
-  const auto opened = files_.open(caller, entry->record.ino, flags);
+  const auto opened = files_.open(caller, entry->record.ino, flags, believes_leases());
   if (!opened && opened.error().code == ErrorCode::stale) {
     metadata_.inodes.drop(entry->record.ino);
     return std::nullopt;

@@ -4,7 +4,9 @@
 //
 //  open           | object   | step                                                | stop here leaves
 //  -              | Inode.X  | read; if another instance holds the lease, it       |
-//                 |          | stores its size first, or is expired                |
+//                 |          | stores its size first, or is expired. Not where the |
+//                 |          | lease is ours, if Super has shown lately that this  |
+//                 |          | client is not fenced                                |
 //  1              | Inode.X  | O_TRUNC: clear privileges (data_privileges.cpp)     | all bytes, and no setuid bit
 //  2, 3           |          | O_TRUNC: truncate to 0 (truncate.cpp)               |
 //  later          |          | the holder is expired: take over, release, both in  |
@@ -71,16 +73,28 @@ OpenReply Files::open_new(const Inode& view, int flags) {
   return reply;
 }
 
-Result<OpenReply> Files::open(const Caller& caller, Ino ino, int flags) {
+Result<OpenReply> Files::open(const Caller& caller, Ino ino, int flags, bool believes_leases) {
   auto node = open_files_.node(ino);
-  auto reply = open_node(caller, node, flags);
+  auto reply = open_node(caller, node, flags, believes_leases);
   open_files_.let_go(std::move(node));
   return reply;
 }
 
-Result<OpenReply> Files::open_node(const Caller& caller, const std::shared_ptr<FileNode>& node, int flags) {
+/// Under its lease memory has the file, and no collector takes it.
+std::optional<Inode> Files::leased_view(FileNode& node) {
+  instance_.unstored().need(node.ino);
+  const Lock lock(node.mutex);
+  if (!node.lease_held || !node.view.map_is_whole) return std::nullopt;
+  Inode view = node.view;
+  view.lease = instance_.id();
+  return view;
+}
+
+Result<OpenReply> Files::open_node(const Caller& caller, const std::shared_ptr<FileNode>& node, int flags,
+                                   bool believes_leases) {
   const Opening opening(*node);
-  auto view = read_told(node->ino, LeaseHolders::Ask::for_opening);
+  auto known = believes_leases ? leased_view(*node) : std::nullopt;
+  auto view = known ? Result<Inode>(std::move(*known)) : read_told(node->ino, LeaseHolders::Ask::for_opening);
   if (!view && view.error().code != ErrorCode::not_found) return std::unexpected(std::move(view).error());
   if (!view || !view->live()) return failure(ErrorCode::stale, format::inode_object(node->ino) + " is gone");
   if (view->is_directory()) return failure(ErrorCode::is_directory, format::inode_object(node->ino));

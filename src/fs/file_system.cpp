@@ -109,7 +109,7 @@ class MountedVolume final : public FileSystem {
   Result<OpenReply> open(const Caller& caller, Ino ino, int flags) override {
     if ((flags & O_DSYNC) != 0) LCCFS_CHECK(names_.sync_name_of(ino));
     if ((flags & O_TRUNC) != 0) LCCFS_CHECK(names_.store_additions());
-    return files_.open(caller, ino, flags);
+    return files_.open(caller, ino, flags, names_.believes_leases());
   }
   void is_mapped(HandleId handle) override { files_.is_mapped(handle); }
   void read(HandleId handle, std::uint64_t offset, std::span<char> target, ReadDone done) override {

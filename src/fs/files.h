@@ -73,7 +73,8 @@ class Files {
   Result<AttributesReply> get_attributes(Ino ino);
   /// Size and times of a regular file (mode and owner are the namespace's). Answers what they are then, if it knows.
   Result<std::optional<AttributesReply>> set_size_and_times(Ino ino, const SetAttributes& changes);
-  Result<OpenReply> open(const Caller& caller, Ino ino, int flags);
+  /// `believes_leases`: of a file whose lease is ours, the inode need not be read.
+  Result<OpenReply> open(const Caller& caller, Ino ino, int flags, bool believes_leases);
   void is_mapped(HandleId handle) { open_files_.is_mapped(handle); }
   void read(HandleId handle, std::uint64_t offset, std::span<char> target, FileSystem::ReadDone done);
   void write(HandleId handle, WriteRequest request, FileSystem::WriteDone done);
@@ -115,7 +116,9 @@ class Files {
   std::optional<Result<>> flush_at_once(HandleId id, const FileHandle& handle);
   AttributesReply reply(const Inode& read);
   // file_handles.cpp
-  Result<OpenReply> open_node(const Caller& caller, const std::shared_ptr<FileNode>& node, int flags);
+  std::optional<Inode> leased_view(FileNode& node);
+  Result<OpenReply> open_node(const Caller& caller, const std::shared_ptr<FileNode>& node, int flags,
+                              bool believes_leases);
   Result<> empty(const Caller& caller, FileNode& node);
   OpenReply opened(const Inode& view, int flags);
   Result<> refresh(FileNode& node);

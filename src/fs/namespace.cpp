@@ -24,6 +24,8 @@ std::chrono::nanoseconds Namespace::entry_ttl(std::chrono::nanoseconds sent) con
   return std::max(std::chrono::nanoseconds(0), sent + ttl - now());
 }
 
+bool Namespace::believes_leases() { return leases_.takes_leases() && leases_.may_answer_from_memory(); }
+
 void Namespace::attr_changed(const Inode& changed) {
   const auto version = changed.version != 0 ? std::optional(changed.version) : std::nullopt;  // 0: it is not stored yet
   metadata_.inodes.change_attr(changed.ino, version, [&changed](Inode& view) {

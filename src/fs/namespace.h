@@ -87,6 +87,8 @@ class Namespace {
   Result<> sync_name_of(Ino ino);
   Result<> store_additions() { return leases_.log.store_additions(); }
   Result<> store_names() { return leases_.log.store_all(); }
+  /// Whether an answer may rest on the leases that memory says are ours.
+  bool believes_leases();
   void begin_to_store_ctimes() { store_later(instance_.unstored().ctimes_of(std::nullopt)); }
   void tick() {
     leases_.forget_names_once_fenced();

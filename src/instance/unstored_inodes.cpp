@@ -62,7 +62,7 @@ bool UnstoredInodes::forget(Ino ino) {
   {
     const Lock lock(mutex_);
     const auto found = made_in(unstored_, ino);
-    if (found == unstored_.end() || found->second.is_in_flight) return false;
+    if (found == unstored_.end() || found->second.is_in_flight || found->second.is_needed) return false;
     left_nothing = leaves_nothing(found->second);
     has_bytes = found->second.has_bytes;
     if (found->second.has_failed) --failed_;
@@ -83,6 +83,13 @@ bool UnstoredInodes::lose(Ino ino) {
   return leaves_nothing(its);
 }
 
+void UnstoredInodes::need(Ino ino) {
+  if (size_ == 0) return;
+  const Lock lock(mutex_);
+  const auto found = made_in(unstored_, ino);
+  if (found != unstored_.end()) found->second.is_needed = true;
+}
+
 bool UnstoredInodes::is_unsent(Ino ino) const {
   if (size_ == 0) return false;
   const Lock lock(mutex_);
@@ -94,7 +101,8 @@ bool UnstoredInodes::is_untouched(Ino ino) const {
   if (size_ == 0) return false;
   const Lock lock(mutex_);
   const auto found = made_in(unstored_, ino);
-  return found != unstored_.end() && leaves_nothing(found->second) && !found->second.is_lost;
+  return found != unstored_.end() && leaves_nothing(found->second) && !found->second.is_lost &&
+         !found->second.is_needed;
 }
 
 bool UnstoredInodes::is_unstored(Ino ino) const {
@@ -103,7 +111,7 @@ bool UnstoredInodes::is_unstored(Ino ino) const {
   const auto found = made_in(unstored_, ino);
   if (found == unstored_.end()) return false;
   const auto& its = found->second;
-  return !its.is_in_flight && !its.is_lost && (its.has_failed || !its.has_bytes);
+  return !its.is_in_flight && !its.is_lost && !its.is_needed && (its.has_failed || !its.has_bytes);
 }
 
 // ---- ctimes

@@ -232,6 +232,31 @@ TEST_CASE("a new file that is removed after its bytes were stored leaves nothing
   CHECK_FALSE(m.has_stored(file));
 }
 
+TEST_CASE("an open of a file whose lease is ours asks nobody, while Super's word is fresh") {
+  Maker m;
+  const auto file = m.unpack("a");
+  const auto open = need(m.fs().open({}, file, O_RDWR));
+  CHECK(need(read_at(m.fs(), open.handle, 0, 10)) == "bytes");
+  CHECK(m.store().trace().empty());
+  CHECK(m.store().counts().queries == 0);
+  m.fs().release(open.handle);
+  const auto kept = need(m.fs().open({}, file, O_RDWR));
+  need(write_at(m.fs(), kept.handle, 0, "BYTES"));
+  need(m.fs().fsync(kept.handle, false));
+  m.store().reset_record();
+  const auto open_again = [&] { m.fs().release(need(m.fs().open({}, file, O_RDONLY)).handle); };
+  open_again();
+  CHECK(m.store().counts().queries == 0);
+  m.volume.clock().advance(seconds(6));
+  m.store().set_hook([](const StepInfo& info) {
+    return info.object == format::super_object ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
+  });
+  open_again();
+  CHECK(m.store().counts().queries == 2);  // of the inode, and of Super
+  m.store().set_hook(nullptr);
+  m.fs().release(kept.handle);
+}
+
 TEST_CASE("extended attributes of a new inode that has none are not asked for") {
   Maker m;
   const auto file = m.unpack("a");

@@ -95,6 +95,16 @@ TEST_CASE("the first bytes of a new file go before its inode, unless that is on 
   CHECK(k.stored_mode() == 0600);
 }
 
+TEST_CASE("an inode that somebody needs is not forgotten") {
+  Kept k;
+  k.inodes.need(ino);
+  CHECK_FALSE(k.inodes.is_untouched(ino));
+  CHECK_FALSE(k.inodes.is_unstored(ino));
+  CHECK_FALSE(k.inodes.forget(ino));
+  need(k.inodes.store(ino));
+  CHECK(k.is_stored());
+}
+
 TEST_CASE("an inode that could not be stored stays as it was sent, and is sent again by the next who needs it") {
   Kept k;
   k.client->set_hook(once_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
