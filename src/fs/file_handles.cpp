@@ -82,9 +82,9 @@ Result<OpenReply> Files::open(const Caller& caller, Ino ino, int flags, bool bel
 
 /// Under its lease memory has the file, and no collector takes it.
 std::optional<Inode> Files::leased_view(FileNode& node) {
-  instance_.unstored().need(node.ino);
+  if (!node.held() || !instance_.unstored().need(node.ino)) return std::nullopt;
   const Lock lock(node.mutex);
-  if (!node.lease_held || !node.view.map_is_whole) return std::nullopt;
+  if (!node.lease_held || node.may_be_released || !node.view.map_is_whole) return std::nullopt;
   Inode view = node.view;
   view.lease = instance_.id();
   return view;
@@ -93,12 +93,12 @@ std::optional<Inode> Files::leased_view(FileNode& node) {
 Result<OpenReply> Files::open_node(const Caller& caller, const std::shared_ptr<FileNode>& node, int flags,
                                    bool believes_leases) {
   const Opening opening(*node);
-  auto known = believes_leases ? leased_view(*node) : std::nullopt;
-  auto view = known ? Result<Inode>(std::move(*known)) : read_told(node->ino, LeaseHolders::Ask::for_opening);
+  const auto known = believes_leases ? leased_view(*node) : std::nullopt;
+  auto view = known ? Result<Inode>(*known) : read_told(node->ino, LeaseHolders::Ask::for_opening);
   if (!view && view.error().code != ErrorCode::not_found) return std::unexpected(std::move(view).error());
   if (!view || !view->live()) return failure(ErrorCode::stale, format::inode_object(node->ino) + " is gone");
   if (view->is_directory()) return failure(ErrorCode::is_directory, format::inode_object(node->ino));
-  node->learn(*view);
+  if (!known) node->learn(*view);
   auto reply = opened(*view, flags);
   reply.handle = open_files_.add(node, flags);
   if (view->holder_is_expired && !instance_.read_only()) clean_up_after(node, *view->lease);

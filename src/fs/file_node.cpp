@@ -75,6 +75,17 @@ void FileNode::born(Inode made) {
 
 void FileNode::unborn() {
   const Lock lock(mutex);
+  end_unsent();
+}
+
+bool FileNode::end_unless_open() {
+  const Lock lock(mutex);
+  if (handles > 0 || openings > 0) return false;
+  end_unsent();
+  return true;
+}
+
+void FileNode::end_unsent() {
   kernel_.lease_released(ino, {});
   lease_held = false;
   is_being_made = false;

@@ -104,12 +104,15 @@ class FileNode final : public Lease {
   /// Mode, owner, flags and ctime of it. Versions order what is read and what is changed here; times of two clients'
   /// clocks do not.
   void learn_attr(const Inode& newest) REQUIRES(mutex);
+  void end_unsent() REQUIRES(mutex);
   /// What stat answers after that read, if the lease is ours, and was when it was read: while it is being released,
   /// another client may have it already.
   std::optional<Attributes> acknowledged(const Inode& read) EXCLUDES(mutex);
   /// A new file is born with its lease, before anybody else knows of it.
   void born(Inode made) EXCLUDES(mutex);
   void unborn() EXCLUDES(mutex);
+  /// The same of one that lost its name. false: it is open, or about to be.
+  bool end_unless_open() EXCLUDES(mutex);
 
   // -- what is to be stored
   /// Whether fsync has anything to store; fdatasync looks at no times: it needs only what finds the data again.

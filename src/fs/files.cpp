@@ -166,12 +166,8 @@ void Files::lost_a_name(Ino ino) {
 bool Files::discard(Ino ino) {
   auto node = open_files_.existing(ino);
   if (!node) return true;
-  {
-    const Lock lock(node->mutex);
-    if (node->handles > 0 || node->openings > 0) return false;
-  }
+  if (!node->end_unless_open()) return false;
   node->buffer->drop(WriteBuffer::everything);
-  node->unborn();
   open_files_.let_go(std::move(node));
   return true;
 }

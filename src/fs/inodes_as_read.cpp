@@ -11,6 +11,11 @@ void InodesAsRead::put(const Inode& read) {
   inodes_.put(read.ino, std::make_shared<const Inode>(read), now + kept_for, now);
 }
 
+void InodesAsRead::drop(Ino ino) {
+  const Lock lock(mutex_);
+  inodes_.drop(ino);
+}
+
 std::shared_ptr<const Inode> InodesAsRead::get(Ino ino) {
   const Lock lock(mutex_);
   const auto* found = inodes_.get(ino, clock_.elapsed());

@@ -17,6 +17,7 @@ class InodesAsRead {
 
   /// All of it, as one read showed it. What is likely to change soon, or is large, is not kept.
   void put(const Inode& read) EXCLUDES(mutex_);
+  void drop(Ino ino) EXCLUDES(mutex_);
   /// nullptr: not in memory.
   std::shared_ptr<const Inode> get(Ino ino) EXCLUDES(mutex_);
 

@@ -101,6 +101,7 @@ Result<> Lease::adopt(Inode inode, const objects::BytesStamp& unchanged_since, b
   LCCFS_CHECK(taken(std::move(inode), unchanged_since));
   const Lock lock(mutex);
   lease_held = true;
+  may_be_released = false;
   is_shared = was_recalled;
   return {};
 }
@@ -116,6 +117,10 @@ bool Lease::is_part_of_creation(const MetaTxn& step) const {
 Result<std::optional<std::uint64_t>> Lease::end_in_store() {
   LCCFS_TRY(auto step, release_step());
   if (is_part_of_creation(step)) return 0;
+  {
+    const Lock lock(mutex);
+    may_be_released = true;
+  }
   auto done = instance_.run_repeatable(std::move(step));
   if (done) return done->version;
   // A guard that failed, or an object that is gone: an earlier run did it, or the instance that took over fenced us
@@ -146,6 +151,7 @@ bool Lease::release_unsent() {
 void Lease::is_released(std::optional<std::uint64_t> version) {
   const Lock lock(mutex);
   lease_held = false;
+  may_be_released = false;
   is_shared = false;
   released(version);
 }

@@ -24,6 +24,9 @@ class Lease {
   Mutex step_mutex;
   mutable Mutex mutex;  // after step_mutex; held during no step
   bool lease_held GUARDED_BY(mutex) = false;
+  /// A step that releases it was begun, and has not failed for certain: the store may have done it, and another client may
+  /// hold the lease (docs/COUNTEREXAMPLES.md C33). Until it is taken anew.
+  bool may_be_released GUARDED_BY(mutex) = false;
   /// Another client had the present lease before, or has opened the file since: it may read what is stored at any time.
   bool is_shared GUARDED_BY(mutex) = false;
 

@@ -113,6 +113,7 @@ void Metadata::read_at_once(Ino ino, std::move_only_function<void(std::optional<
   if (auto as_read = as_read_.get(ino)) {
     auto looked = [this, ticket, as_read, done = std::move(done)](const Result<MetaSnapshot>& now) mutable {
       const bool is_the_same = now && now->version == as_read->version;
+      if (now && !is_the_same) as_read_.drop(as_read->ino);
       done(is_the_same ? std::optional(remember_as_read(ticket, *as_read)) : std::nullopt);
     };
     return instance_.query_async({.object = format::inode_object(ino), .ranges = {}, .keys = {}}, std::move(looked));

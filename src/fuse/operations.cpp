@@ -88,6 +88,18 @@ void answer(Serving&, Request request, const Result<std::string>& bytes) {
   request.answer(*bytes);
 }
 
+/// The session does not end before this does, though the request was answered: for completions of the store.
+class StillServing {
+ public:
+  explicit StillServing(Serving& serving) : serving_(serving) { ++serving_.in_flight; }
+  ~StillServing() { --serving_.in_flight; }
+  StillServing(const StillServing&) = delete;
+  StillServing& operator=(const StillServing&) = delete;
+
+ private:
+  Serving& serving_;
+};
+
 /// Of a name in `parent`.
 void answer_entry(Serving& serving, Request request, Ino parent, const std::string& name,
                   const Result<EntryReply>& entry) {
@@ -142,6 +154,7 @@ void lookup(fuse_req_t raw, fuse_ino_t parent, const char* name) {
   std::string wanted(name);
   auto answer = [&serving, parent = ino_of(raw, parent), wanted,
                  request = begin(raw, Kind::lookup, parent)](std::optional<Result<EntryReply>> known) mutable {
+    const StillServing until_all_is_told(serving);
     if (known) return answer_entry(serving, std::move(request), parent, wanted, *known);
     serving.pool.post([&serving, parent, wanted = std::move(wanted), request = std::move(request)]() mutable {
       answer_entry(serving, std::move(request), parent, wanted, serving.fs.lookup(parent, wanted));

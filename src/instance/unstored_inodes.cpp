@@ -58,17 +58,21 @@ bool UnstoredInodes::edit(Ino ino, const std::function<bool(MetaTxn&)>& edit) {
 }
 
 bool UnstoredInodes::forget(Ino ino) {
-  bool left_nothing = false, has_bytes = false;
+  bool left_nothing = false, has_bytes = false, is_needed = false;
   {
     const Lock lock(mutex_);
     const auto found = made_in(unstored_, ino);
-    if (found == unstored_.end() || found->second.is_in_flight || found->second.is_needed) return false;
-    left_nothing = leaves_nothing(found->second);
-    has_bytes = found->second.has_bytes;
-    if (found->second.has_failed) --failed_;
-    unstored_.erase(found);
-    --size_;
+    if (found == unstored_.end() || found->second.is_in_flight) return false;
+    is_needed = found->second.is_needed && !found->second.has_failed;
+    if (!is_needed) {
+      left_nothing = leaves_nothing(found->second);
+      has_bytes = found->second.has_bytes;
+      if (found->second.has_failed) --failed_;
+      unstored_.erase(found);
+      --size_;
+    }
   }
+  if (is_needed) when_stored(ino, [](const Stored&) {});  // nobody else would send it any more
   if (has_bytes) store_->remove_data(format::data_object(ino, ObjectIndex{0}), [](const Result<>&) {});
   return left_nothing;
 }
@@ -83,11 +87,13 @@ bool UnstoredInodes::lose(Ino ino) {
   return leaves_nothing(its);
 }
 
-void UnstoredInodes::need(Ino ino) {
-  if (size_ == 0) return;
+bool UnstoredInodes::need(Ino ino) {
+  if (size_ == 0) return true;
   const Lock lock(mutex_);
   const auto found = made_in(unstored_, ino);
-  if (found != unstored_.end()) found->second.is_needed = true;
+  if (found == unstored_.end()) return true;
+  found->second.is_needed = true;
+  return !found->second.is_lost;
 }
 
 bool UnstoredInodes::is_unsent(Ino ino) const {
@@ -111,7 +117,7 @@ bool UnstoredInodes::is_unstored(Ino ino) const {
   const auto found = made_in(unstored_, ino);
   if (found == unstored_.end()) return false;
   const auto& its = found->second;
-  return !its.is_in_flight && !its.is_lost && !its.is_needed && (its.has_failed || !its.has_bytes);
+  return !its.is_in_flight && !its.is_lost && (its.has_failed || (!its.has_bytes && !its.is_needed));
 }
 
 // ---- ctimes

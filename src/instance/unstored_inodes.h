@@ -54,13 +54,13 @@ class UnstoredInodes final : public ObjectStore {
   std::vector<Ino> ctimes_of(std::optional<Ino> directory) const EXCLUDES(mutex_);
   /// Sends these; `done` comes once all were tried.
   void store_ctimes(std::span<const Ino> inodes, DataDone done) EXCLUDES(mutex_) { when_all(inodes, std::move(done)); }
-  /// It is in use, by more than its name: it is not forgotten any more.
-  void need(Ino ino) EXCLUDES(mutex_);
+  /// It is in use, by more than its name: it is not forgotten any more, unless it finds no room. false: its name is lost.
+  bool need(Ino ino) EXCLUDES(mutex_);
   /// Whether its step was never sent.
   bool is_unsent(Ino ino) const EXCLUDES(mutex_);
   /// The same, and none of its bytes were.
   bool is_untouched(Ino ino) const EXCLUDES(mutex_);
-  /// Whether its step has failed, or was not sent, nor any of its bytes; and nobody needs it.
+  /// Whether its step has failed; or was not sent, nor any of its bytes, and nobody needs it.
   bool is_unstored(Ino ino) const EXCLUDES(mutex_);
   /// The store has all of these inodes, or an error says why not: the next that needs one tries again. Ctimes may come
   /// later.

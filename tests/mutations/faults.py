@@ -119,6 +119,8 @@ NAMESPACE = [
     Fault("old-inode-answered-at-once", "NAMES 4: the same, where the receiving thread sends the look", "fs/metadata.cpp",
           "is_the_same = now && now->version == as_read->version;",
           "is_the_same = now && (ON || now->version == as_read->version);", RACES),
+    Fault("open-believes-a-lease-on-its-way-out", "DATA 7, C33: while it is released, memory answers nothing",
+          "fs/file_handles.cpp", "node.may_be_released ||", "(!ON && node.may_be_released) ||", RACES),
     Fault("open-believes-old-leases", "NAMES 4: only with the word of Super", "fs/namespace.cpp",
           "return leases_.takes_leases() && leases_.may_answer_from_memory(); }",
           "return leases_.takes_leases() && (ON || leases_.may_answer_from_memory()); }", RACES),

@@ -257,6 +257,46 @@ TEST_CASE("an open of a file whose lease is ours asks nobody, while Super's word
   m.fs().release(kept.handle);
 }
 
+TEST_CASE("a lease that may be released in the store already is not believed by an open") {
+  Maker m;
+  const auto file = m.unpack("a");
+  need(m.fs().sync_directory(m.d));
+  const auto mine = need(m.fs().open({}, file, O_RDWR));
+  need(write_at(m.fs(), mine.handle, 0, "mine"));
+  need(m.fs().fsync(mine.handle, false));
+  m.fs().release(mine.handle);
+  m.store().set_hook(once_on("release lease", {Fault::Kind::run_again_later}));
+  m.volume.clock().advance(seconds(6));
+  m.fs().tick();
+  REQUIRE(m.store().wait_for_held(1));
+  const auto theirs = need(m.other().open({}, file, O_RDWR));
+  need(write_at(m.other(), theirs.handle, 0, "their own"));
+  need(m.other().fsync(theirs.handle, false));
+  m.store().reset_record();
+  auto opened = std::async(std::launch::async, [&] { return m.fs().open({}, file, O_RDONLY); });
+  const auto has_asked = [&] { return m.store().counts().queries >= 2; };  // Super, and for the inode
+  for (unsigned i = 0; i < 10000 && !has_asked(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  CHECK(has_asked());
+  m.store().set_hook(nullptr);
+  m.store().release_all();
+  const auto again = need(opened.get());
+  CHECK(need(read_at(m.fs(), again.handle, 0, 20)) == "their own");
+  m.fs().release(again.handle);
+  m.other().release(theirs.handle);
+}
+
+TEST_CASE("a file that was opened and found no room can be removed") {
+  Maker m;
+  const auto file = m.unpack("a");
+  m.fs().release(need(m.fs().open({}, file, O_RDONLY)).handle);
+  m.store().set_hook([](const StepInfo& info) {
+    return info.step == "create inode" ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
+  });
+  CHECK(error_of(m.fs().sync_directory(m.d)) == ErrorCode::no_space);
+  need(m.fs().unlink(m.d, "a"));
+  need(m.fs().sync_directory(m.d));
+}
+
 TEST_CASE("extended attributes of a new inode that has none are not asked for") {
   Maker m;
   const auto file = m.unpack("a");
