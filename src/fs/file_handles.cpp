@@ -93,12 +93,13 @@ std::optional<Inode> Files::leased_view(FileNode& node) {
 Result<OpenReply> Files::open_node(const Caller& caller, const std::shared_ptr<FileNode>& node, int flags,
                                    bool believes_leases) {
   const Opening opening(*node);
-  const auto known = believes_leases ? leased_view(*node) : std::nullopt;
-  auto view = known ? Result<Inode>(*known) : read_told(node->ino, LeaseHolders::Ask::for_opening);
+  auto known = believes_leases ? leased_view(*node) : std::nullopt;
+  const bool is_known = known.has_value();
+  auto view = is_known ? Result<Inode>(std::move(*known)) : read_told(node->ino, LeaseHolders::Ask::for_opening);
   if (!view && view.error().code != ErrorCode::not_found) return std::unexpected(std::move(view).error());
   if (!view || !view->live()) return failure(ErrorCode::stale, format::inode_object(node->ino) + " is gone");
   if (view->is_directory()) return failure(ErrorCode::is_directory, format::inode_object(node->ino));
-  if (!known) node->learn(*view);
+  if (!is_known) node->learn(*view);
   auto reply = opened(*view, flags);
   reply.handle = open_files_.add(node, flags);
   if (view->holder_is_expired && !instance_.read_only()) clean_up_after(node, *view->lease);

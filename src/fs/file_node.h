@@ -104,7 +104,6 @@ class FileNode final : public Lease {
   /// Mode, owner, flags and ctime of it. Versions order what is read and what is changed here; times of two clients'
   /// clocks do not.
   void learn_attr(const Inode& newest) REQUIRES(mutex);
-  void end_unsent() REQUIRES(mutex);
   /// What stat answers after that read, if the lease is ours, and was when it was read: while it is being released,
   /// another client may have it already.
   std::optional<Attributes> acknowledged(const Inode& read) EXCLUDES(mutex);
@@ -165,6 +164,7 @@ class FileNode final : public Lease {
 
   /// All of it, but for what is known here of a later version.
   void take(Inode read) REQUIRES(mutex);
+  void end_unsent() REQUIRES(mutex);
   txn::FileChanges dirty_changes(bool with_times) REQUIRES(mutex);
   Result<> store_dirty_now(bool with_times) REQUIRES(step_mutex) EXCLUDES(mutex);
   Result<> store_size(std::uint64_t size_bytes) REQUIRES(step_mutex) EXCLUDES(mutex);

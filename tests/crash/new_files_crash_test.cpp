@@ -112,19 +112,10 @@ class NewFiles {
     CHECK(test::traces_left(volume_.cluster()).empty());
   }
 
-  static FileSystemOptions options() {
-    FileSystemOptions options;
-    options.lease_after_changes = 4;
-    options.names_behind = true;
-    options.dirty_limit_bytes = 8 << 20;
-    options.idle_leases = 100;
-    return options;
-  }
-
   std::map<std::string, std::string> files_{
       {"empty", ""}, {"small", "some bytes"}, {"long", std::string(test::object_bytes + 10, 'x')}};
   test::TestVolume volume_{test::small_objects(), {.deaths_are_seen = true}};
-  test::Mount maker_ = volume_.mount(options());
+  test::Mount maker_ = volume_.mount(test::new_files_behind());
   test::NthMutation nth_;
 };
 

@@ -49,6 +49,11 @@ inline ScriptedClient::Hook once_on(const std::string& step, Fault fault) {
   };
 }
 
+/// The fault for each step of that name.
+inline ScriptedClient::Hook always_on(const std::string& step, Fault fault) {
+  return [step, fault](const StepInfo& info) { return info.step == step ? fault : Fault{}; };
+}
+
 /// The store cannot read that object.
 inline ScriptedClient::Hook unreadable(const std::string& object) {
   return [object](const StepInfo& info) {

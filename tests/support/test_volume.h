@@ -20,6 +20,16 @@ struct Mount {
   FileSystem* operator->() const { return file_system.get(); }
 };
 
+/// A client that answers for new files, their names and bytes, before the store has them.
+inline FileSystemOptions new_files_behind() {
+  FileSystemOptions options;
+  options.lease_after_changes = 4;
+  options.names_behind = true;
+  options.dirty_limit_bytes = 8 << 20;
+  options.idle_leases = 100;
+  return options;
+}
+
 class TestVolume {
  public:
   explicit TestVolume(const MakeVolumeOptions& volume = {}, const ScriptedCluster::Options& options = {})

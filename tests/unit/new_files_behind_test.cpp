@@ -21,15 +21,6 @@ using std::chrono::seconds;
 
 namespace {
 
-FileSystemOptions new_files_behind() {
-  FileSystemOptions options;
-  options.lease_after_changes = 4;
-  options.names_behind = true;
-  options.dirty_limit_bytes = 8 << 20;
-  options.idle_leases = 100;
-  return options;
-}
-
 std::string step_on(const char* step, Ino ino) { return std::string(step) + " " + format::inode_object(ino); }
 
 SetAttributes with_mode(std::uint32_t mode) {
@@ -163,9 +154,7 @@ TEST_CASE("bytes of its other objects are stored after the inode of a new file")
 TEST_CASE("bytes that cannot be stored keep no name of a new file from it") {
   Maker m;
   const auto file = m.unpack("a");
-  m.store().set_hook([](const StepInfo& info) {
-    return info.step == "write" ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
-  });
+  m.store().set_hook(always_on("write", {Fault::Kind::fail, ErrorCode::no_space}));
   need(m.fs().sync_directory(m.d));
   CHECK(inode_object_of(m.volume.cluster(), file)->xattrs.contains(format::xattr::lease));
   m.store().set_hook(nullptr);
@@ -175,9 +164,7 @@ TEST_CASE("bytes that cannot be stored keep no name of a new file from it") {
 TEST_CASE("a file whose bytes found room and whose inode did not can be removed, and leaves no bytes") {
   Maker m;
   const auto file = m.unpack("a");
-  m.store().set_hook([](const StepInfo& info) {
-    return info.step == "create inode" ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
-  });
+  m.store().set_hook(always_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
   CHECK(error_of(m.fs().sync_directory(m.d)) == ErrorCode::no_space);
   REQUIRE(m.has_bytes(file));
   need(m.fs().unlink(m.d, "a"));
@@ -188,7 +175,7 @@ TEST_CASE("a file whose bytes found room and whose inode did not can be removed,
 TEST_CASE("an object that does not answer keeps the names beside it from the store for a second") {
   Maker m;
   const auto file = m.unpack("a");
-  m.store().set_hook([](const StepInfo& info) { return info.step == "write" ? Fault{Fault::Kind::hold} : Fault{}; });
+  m.store().set_hook(always_on("write", {Fault::Kind::hold}));
   auto synced = std::async(std::launch::async, [&] { return m.fs().sync_directory(m.d); });
   REQUIRE(m.store().wait_for_held(1));
   CHECK_FALSE(m.has_stored(file));
@@ -289,9 +276,7 @@ TEST_CASE("a file that was opened and found no room can be removed") {
   Maker m;
   const auto file = m.unpack("a");
   m.fs().release(need(m.fs().open({}, file, O_RDONLY)).handle);
-  m.store().set_hook([](const StepInfo& info) {
-    return info.step == "create inode" ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
-  });
+  m.store().set_hook(always_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
   CHECK(error_of(m.fs().sync_directory(m.d)) == ErrorCode::no_space);
   need(m.fs().unlink(m.d, "a"));
   need(m.fs().sync_directory(m.d));
@@ -373,9 +358,7 @@ TEST_CASE("a new inode whose creation is run twice, or loses its answer, is as i
 TEST_CASE("an inode that finds no room is told to who waits for it, and to who makes the next") {
   Maker m;
   make_file(m.fs(), m.d, "a");
-  m.store().set_hook([](const StepInfo& info) {
-    return info.step == "create inode" ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
-  });
+  m.store().set_hook(always_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
   CHECK(error_of(m.fs().sync_directory(m.d)) == ErrorCode::no_space);
   CHECK(error_of(m.fs().make_node({}, m.d, "b", {FileType::regular, 0644, 0, {}})) == ErrorCode::no_space);
   CHECK(ino_of(m.fs(), m.d, "a"));
@@ -389,8 +372,7 @@ TEST_CASE("an inode that finds no room is told to who waits for it, and to who m
 TEST_CASE("what is changed of an inode that is on its way comes after it") {
   Maker m;
   const auto file = make_file(m.fs(), m.d, "a");
-  m.store().set_hook(
-      [](const StepInfo& info) { return info.step == "create inode" ? Fault{Fault::Kind::hold} : Fault{}; });
+  m.store().set_hook(always_on("create inode", {Fault::Kind::hold}));
   m.fs().tick();
   REQUIRE(m.store().wait_for_held(1));
   auto changed = std::async(std::launch::async, [&] { return m.fs().set_attributes({}, file, with_mode(0600)); });
@@ -582,9 +564,7 @@ TEST_CASE("a full store keeps nobody from reading a directory whose names it doe
 TEST_CASE("an inode whose name was lost is never stored, and who asks is told") {
   Maker m;
   const auto file = make_file(m.fs(), m.d, "a");
-  m.store().set_hook([](const StepInfo& info) {
-    return info.step == "create inode" ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
-  });
+  m.store().set_hook(always_on("create inode", {Fault::Kind::fail, ErrorCode::io}));
   for (unsigned i = 0; i < 12; ++i) m.fs().tick();
   CHECK(error_of(m.fs().sync_directory(m.d)) == ErrorCode::io);
   m.store().set_hook(nullptr);
@@ -601,9 +581,7 @@ TEST_CASE("a file that found no room and was removed stands in nobody's way") {
     need(m.fs().sync_directory(where));
   }
   make_file(m.fs(), m.d, "a");
-  m.store().set_hook([](const StepInfo& info) {
-    return info.step == "create inode" ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
-  });
+  m.store().set_hook(always_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
   m.fs().tick();
   need(m.fs().unlink(m.d, "a"));
   for (const Ino where : {m.d, m.e}) need(m.fs().unlink(where, "big"));
@@ -619,9 +597,7 @@ TEST_CASE("another client that looks waits for no room: what finds none is lost"
   make_file(m.fs(), m.d, "old");
   need(m.fs().sync_directory(m.d));
   make_file(m.fs(), m.d, "a");
-  m.store().set_hook([](const StepInfo& info) {
-    return info.step == "create inode" ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
-  });
+  m.store().set_hook(always_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
   CHECK(names_in(m.other(), m.d) == std::vector<std::string>{"old"});
   m.store().set_hook(nullptr);
   CHECK(error_of(m.fs().sync_directory(m.d)) == ErrorCode::io);
