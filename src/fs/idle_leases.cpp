@@ -142,12 +142,13 @@ void IdleLeases::finish_new(std::span<const Ino> inodes, Done done) {
 /// Once it is written.
 void IdleLeases::finish_written(OpenFiles::Node node, std::shared_ptr<const void> others) {
   const auto buffer = node->buffer;
+  const auto begun = instance_.clock().elapsed();
   buffer->begin_write_out();
   std::uint64_t number = 0;
   {
     const Lock lock(awaited_->mutex);
     number = ++awaited_->last;
-    awaited_->by_number[number] = {instance_.clock().elapsed(), std::move(node), std::move(others)};
+    awaited_->by_number[number] = {begun, std::move(node), std::move(others)};
   }
   buffer->when_beginning_is_answered([this, awaited = awaited_, number] {
     std::map<std::uint64_t, Awaited>::node_type written;

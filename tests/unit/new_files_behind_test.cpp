@@ -180,8 +180,10 @@ TEST_CASE("an object that does not answer keeps the names beside it from the sto
   REQUIRE(m.store().wait_for_held(1));
   CHECK_FALSE(m.has_stored(file));
   m.volume.clock().advance(seconds(1));
-  m.fs().tick();
-  for (unsigned i = 0; i < 10000 && !m.has_stored(file); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (unsigned i = 0; i < 10000 && !m.has_stored(file); ++i) {
+    m.fs().tick();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   CHECK(m.has_stored(file));
   m.store().set_hook(nullptr);
   m.store().release_all();
