@@ -215,7 +215,11 @@ std::shared_ptr<DirectoryLeases::Release> DirectoryLeases::release(Ino directory
   auto& under_way = under_way_[directory];
   if (!under_way) {
     under_way = std::make_shared<Release>();
-    threads_.post([this, directory, because] { end(directory, release_now(directory, because)); });
+    threads_.post([this, directory, because] {
+      const auto released = release_now(directory, because);
+      if (because == Because::asked) recalled_(directory);
+      end(directory, released);
+    });
   }
   return under_way;
 }

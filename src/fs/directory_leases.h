@@ -76,6 +76,11 @@ class DirectoryLeases {
   /// After a refusal: the same of what stands there now.
   Result<> make_way(Ino directory);
 
+  /// Hears of each directory that was released because another client has asked for it; must not block.
+  using Recalled = std::function<void(Ino)>;
+  /// Before there is one.
+  void tell_of_recalls(Recalled tell) { recalled_ = std::move(tell); }
+
   // -- questions of others (docs/DATA.md section 3: answered at once, or nearly)
   format::Answer answer(const format::Question& question) EXCLUDES(mutex_);
   /// Returns when no release is under way any more.
@@ -119,6 +124,7 @@ class DirectoryLeases {
   KernelView& kernel_;
   const unsigned after_changes_;
   const bool writes_behind_;
+  Recalled recalled_;
   std::atomic<bool> has_forgotten_names_ = false;                      // fenced
   const std::shared_ptr<Belief> belief_ = std::make_shared<Belief>();  // reads that are under way have it, too
   DirectoryActivity activity_;

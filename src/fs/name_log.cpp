@@ -356,6 +356,14 @@ void NameLog::forget(const Lost& lost) {
   }
 }
 
+void NameLog::tell_of_own(const Batch& batch, std::vector<Record>& stored) {
+  for (auto& record : stored) {
+    const auto& what = record.what;
+    if (!what.own_unlinked || batch.never_stored.contains(*what.unlinked)) continue;
+    own_unlinked_(batch.directory, {*what.unlinked, *what.own_unlinked, std::move(record.kept)});
+  }
+}
+
 /// Memory is told first: who finds nothing in the log finds it in memory, as stored. The records end, with what they
 /// keep, before the end of the log may come.
 void NameLog::answered(const Batch& batch, const Result<StepResult>& result) {
@@ -373,6 +381,7 @@ void NameLog::answered(const Batch& batch, const Result<StepResult>& result) {
     const auto lost = settle(batch, result, is_lost, stored);
     if (!is_applied) report(batch.directory, result, is_lost, lost.records.size());
     forget(lost);
+    tell_of_own(batch, stored);
   }
   std::vector<Batch> next;
   {

@@ -21,6 +21,7 @@
 
 #include "base/mutex.h"
 #include "fs/held_directories.h"
+#include "fs/removals.h"
 #include "instance/instance.h"
 #include "txn/namespace_txn.h"
 
@@ -39,16 +40,21 @@ class NameLog {
   using FinishFiles = std::function<void(std::span<const Ino> inodes, Done done)>;
   /// Before anything is added.
   void finish_files_with(FinishFiles finish) { finish_files_ = std::move(finish); }
+  /// Hears of each inode that is only this client's, and whose only name is gone from the store; must not block.
+  using OwnUnlinked = std::function<void(Ino directory, Removals::Unlinked)>;
+  /// The same.
+  void tell_of_own_unlinked(OwnUnlinked tell) { own_unlinked_ = std::move(tell); }
 
   /// What a change does, beside what its step says.
   struct What {
-    std::optional<Ino> named = std::nullopt;          ///< the inode that has a new name
-    std::optional<Ino> made = std::nullopt;           ///< that is a new directory
-    std::optional<Ino> removed = std::nullopt;        ///< the directory that has none any more
-    std::optional<Ino> unlinked = std::nullopt;       ///< the same of another inode
-    bool removes = false;                             ///< an inode has a name less
-    int subdirectories = 0;                           ///< so many more
-    std::optional<Ino> attributes_in = std::nullopt;  ///< the directory's own change; where it has its name
+    std::optional<Ino> named = std::nullopt;           ///< the inode that has a new name
+    std::optional<Ino> made = std::nullopt;            ///< that is a new directory
+    std::optional<Ino> removed = std::nullopt;         ///< the directory that has none any more
+    std::optional<Ino> unlinked = std::nullopt;        ///< the same of another inode
+    std::optional<Token> own_unlinked = std::nullopt;  ///< nobody else can find that: the token of its d/ key
+    bool removes = false;                              ///< an inode has a name less
+    int subdirectories = 0;                            ///< so many more
+    std::optional<Ino> attributes_in = std::nullopt;   ///< the directory's own change; where it has its name
   };
   struct Record {
     MetaTxn change;                 ///< on the directory; memory has seen to its guards
@@ -144,6 +150,7 @@ class NameLog {
   void fail(Ino directory, const Error& error) REQUIRES(mutex_);
   void lose(Ino directory, Lost& lost) REQUIRES(mutex_);
   void forget(const Lost& lost) EXCLUDES(mutex_);
+  void tell_of_own(const Batch& batch, std::vector<Record>& stored);
   void remove(Ino ino, std::size_t how_many, std::vector<Record>& removed) REQUIRES(mutex_);
   std::uint64_t last() const EXCLUDES(mutex_);
   Result<> wait(Ino directory, std::uint64_t up_to) EXCLUDES(mutex_);
@@ -155,6 +162,7 @@ class NameLog {
   Instance& instance_;
   HeldDirectories& held_;
   FinishFiles finish_files_;
+  OwnUnlinked own_unlinked_;
   mutable Mutex mutex_;
   std::condition_variable changed_;
   std::map<Ino, Directory> directories_ GUARDED_BY(mutex_);  // those with records

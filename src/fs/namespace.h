@@ -28,12 +28,16 @@ class Namespace {
       : instance_(instance),
         files_(files),
         options_(options),
+        removals_(instance, [&files](Ino ino) { return files.is_in_use(ino); }),
         leases_(instance, files.kernel(), options.lease_after_changes, options.names_behind),
         metadata_(instance, leases_),
         seals_(instance, metadata_, leases_) {
     files_.set_directory_handler([this](const format::Question& question) { return leases_.answer(question); });
     leases_.log.finish_files_with(
         [this](std::span<const Ino> inodes, NameLog::Done done) { files_.finish_new(inodes, std::move(done)); });
+    leases_.log.tell_of_own_unlinked(
+        [this](Ino directory, Removals::Unlinked unlinked) { removals_.add(directory, std::move(unlinked)); });
+    leases_.tell_of_recalls([this](Ino directory) { removals_.leave(directory); });
     files_.set_stored_handler([this](const FileNode::Stored& stored) {
       metadata_.inodes.stored(stored.file, stored.attr_version, stored.is_known);
     });
@@ -46,7 +50,7 @@ class Namespace {
   Namespace(const Namespace&) = delete;
   Namespace& operator=(const Namespace&) = delete;
   /// Returns when no step is in flight after an answer any more (a moved inode's ctime; a directory's lease that is
-  /// released).
+  /// released; an inode that is removed).
   void wait_for_background_steps();
 
   Result<EntryReply> lookup(Ino parent, const std::string& name);
@@ -93,6 +97,7 @@ class Namespace {
   void tick() {
     leases_.forget_names_once_fenced();
     leases_.log.send_all();
+    removals_.tick();
     store_later(instance_.unstored().old_ctimes());
     leases_.release_unused();
   }
@@ -140,6 +145,10 @@ class Namespace {
   /// Whether an inode that loses a name has none then, and nobody here has it open: nothing is to be done with it.
   bool is_gone_with_its_name(const Inode& inode) const { return inode.attr.nlink <= 1 && !files_.is_open(inode.ino); }
   void lost_its_only_name(Ino ino);
+  /// `unlink`, if nobody else can come to the inode.
+  std::optional<Token> token_if_own(Ino ino, Token unlink) {
+    return metadata_.unshared(ino) ? std::optional(unlink) : std::nullopt;
+  }
   void one_link_less(const Inode& inode);
   /// Where a new name may be inserted. nullopt: start over. exists: the name is taken.
   Result<std::optional<Entries>> directory_with_room_for(const txn::Name& name, bool from_memory);
@@ -215,6 +224,7 @@ class Namespace {
   Files& files_;
   const FileSystemOptions options_;
   DirectoriesInUse directories_;
+  Removals removals_;       // what waits there keeps some of these
   DirectoryLeases leases_;  // what is in its log keeps some of these
   Metadata metadata_;
   Seals seals_;

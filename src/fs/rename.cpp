@@ -103,7 +103,10 @@ Result<bool> Namespace::Rename::move_behind(const MetaTxn& step, const Inode* re
   if (!may_be_behind || (replaced_file != nullptr && !namespace_.is_gone_with_its_name(*replaced_file))) return false;
   const format::EntryRecord record{from_entry()->record.ino, from_entry()->record.type, token_};
   NameLog::What what{.named = record.ino, .removes = replaced_file != nullptr};
-  if (replaced_file != nullptr) what.unlinked = replaced_file->ino;
+  if (replaced_file != nullptr) {
+    what.unlinked = replaced_file->ino;
+    what.own_unlinked = namespace_.token_if_own(replaced_file->ino, token_);
+  }
   if (!namespace_.metadata_.change_behind(
           {entries_,
            {{from_, from_entry(), std::nullopt}, {to_, to_entry(), txn::Entry{encode(record), record}}},

@@ -12,7 +12,7 @@
 //    |            |                                                            | client has it open
 //
 // Where names are written behind (docs/NAMES.md section 5), and there is no step 2, the answer comes first, and 1 is part
-// of a batch (name_log.cpp).
+// of a batch (name_log.cpp). What nobody else can find, this client then removes itself (removals.h).
 #include "fs/namespace.h"
 
 namespace lccfs {
@@ -34,15 +34,17 @@ Result<> Namespace::unlink(Ino parent, const std::string& text) {
     if (!target) continue;
     if (target->is_directory()) return failure(ErrorCode::is_directory, describe(name));
     const auto time = wall_time();
-    auto removal = txn::remove_entry(name, *entry, instance_.next_token(), time, std::nullopt);
+    const auto token = instance_.next_token();
+    auto removal = txn::remove_entry(name, *entry, token, time, std::nullopt);
     LCCFS_TRY(const bool may_be_behind, metadata_.may_change_behind(entries));
     if (may_be_behind && is_gone_with_its_name(*target) &&
-        metadata_.change_behind({entries,
-                                 {{name, entry, std::nullopt}},
-                                 removal,
-                                 time,
-                                 {.unlinked = target->ino, .removes = true},
-                                 kept})) {
+        metadata_.change_behind(
+            {entries,
+             {{name, entry, std::nullopt}},
+             removal,
+             time,
+             {.unlinked = target->ino, .own_unlinked = token_if_own(target->ino, token), .removes = true},
+             kept})) {
       lost_its_only_name(target->ino);
       return {};
     }

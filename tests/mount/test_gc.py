@@ -56,6 +56,13 @@ class GcTest(MountTest):
         self.assertEqual({what: sorted(left)[:20] for what, left in what_is_left(self.volume, mounts).items() if left},
                          {})
 
+    def show_to_another_client(self):
+        """Files that only one client can have seen it removes by itself."""
+        other = self.volume.mount("-o", "nogc")
+        for _ in os.walk(other.path):
+            pass
+        other.unmount()
+
     def collect_everything(self, *mounts):
         """A file that was just closed may count as open for a moment, and a busy client may not answer in time."""
         wait_until(lambda: self.is_clean_after_a_pass(mounts), RECLAIM_LIMIT_S, "that nothing is left")
@@ -74,6 +81,7 @@ class RemovalTest(GcTest):
         files = collect_tree(source, scaled(FILES))
         copy_in(source, self.mount / "tree")
         (self.mount / "kept").write_text("kept", encoding="utf-8")
+        self.show_to_another_client()
         run("rm", "-r", self.mount / "tree")
         self.assertGreaterEqual(self.volume.info()["backlog"]["inodes"], files)
 
@@ -87,6 +95,19 @@ class RemovalTest(GcTest):
         self.mount.unmount()
         collect(self.volume)
         self.assert_nothing_is_left()
+
+    def test_files_that_no_other_client_has_seen_go_without_a_collector(self):
+        source = self.scratch("tree")
+        collect_tree(source, scaled(FILES))
+        copy_in(source, self.mount / "tree")
+        directories = sum(1 for _ in os.walk(self.mount / "tree"))
+        run("rm", "-r", self.mount / "tree")
+        wait_until(lambda: self.inodes_and_data() == (1 + directories, 0), RECLAIM_LIMIT_S, "that the files are gone")
+        self.collect_everything(self.mount)
+
+    def inodes_and_data(self):
+        objects = objects_of(self.volume)
+        return sum(name.startswith("Inode.") for name in objects), sum(name.startswith("Data.") for name in objects)
 
     def backlog(self):
         backlog = self.volume.info()["backlog"]
@@ -143,6 +164,7 @@ class SeveralCollectorsTest(GcTest):
         collect_tree(source, 600)
         copy_in(source, self.mount / "kept")
         copy_in(source, self.mount / "removed")
+        self.show_to_another_client()
         run("rm", "-r", self.mount / "removed")
         killed_at_work = 0
         for _ in range(6):
@@ -243,6 +265,7 @@ class MountCollectsTest(GcTest):
         for number in range(20):
             (self.mount / f"file {number}").write_bytes(b"x" * 100)
         run("sync", self.mount.path)  # what is removed before the store has it leaves nothing
+        self.show_to_another_client()
         run("rm", *self.mount.path.iterdir())
         time.sleep(4)
         self.assertEqual(self.volume.info()["backlog"]["inodes"], 20)
