@@ -143,6 +143,13 @@ bool Files::is_open(Ino ino) const {
   return node->handles > 0;
 }
 
+bool Files::is_in_use(Ino ino) {
+  auto node = open_files_.existing(ino);
+  if (!node) return false;
+  open_files_.let_go(std::move(node));
+  return true;
+}
+
 bool Files::needs(Ino ino) {
   auto node = open_files_.existing(ino);
   if (!node) return false;

@@ -92,7 +92,7 @@ class Files {
   /// Sets what is of files, leases and locks.
   void count(MountCounts& counts) const;
   /// Whether there is anything of the file here: a handle, a lease, bytes, or a call that works on it.
-  bool is_in_use(Ino ino) const { return open_files_.existing(ino) != nullptr; }
+  bool is_in_use(Ino ino);
   void set_kernel_cache(KernelCache* cache) { kernel_.set(cache); }
   KernelView& kernel() { return kernel_; }
   /// The function that answers questions about directories. Returns when the last one is no longer running.

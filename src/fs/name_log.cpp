@@ -356,11 +356,11 @@ void NameLog::forget(const Lost& lost) {
   }
 }
 
-void NameLog::tell_of_own(const Batch& batch, std::vector<Record>& stored) {
-  for (auto& record : stored) {
+void NameLog::tell_of_own(const Batch& batch, const std::vector<Record>& stored) {
+  for (const auto& record : stored) {
     const auto& what = record.what;
     if (!what.own_unlinked || batch.never_stored.contains(*what.unlinked)) continue;
-    own_unlinked_(batch.directory, {*what.unlinked, *what.own_unlinked, std::move(record.kept)});
+    own_unlinked_({batch.directory, *what.unlinked, *what.own_unlinked});
   }
 }
 

@@ -41,7 +41,7 @@ class NameLog {
   /// Before anything is added.
   void finish_files_with(FinishFiles finish) { finish_files_ = std::move(finish); }
   /// Hears of each inode that is only this client's, and whose only name is gone from the store; must not block.
-  using OwnUnlinked = std::function<void(Ino directory, Removals::Unlinked)>;
+  using OwnUnlinked = std::function<void(const Removals::Unlinked&)>;
   /// The same.
   void tell_of_own_unlinked(OwnUnlinked tell) { own_unlinked_ = std::move(tell); }
 
@@ -150,7 +150,7 @@ class NameLog {
   void fail(Ino directory, const Error& error) REQUIRES(mutex_);
   void lose(Ino directory, Lost& lost) REQUIRES(mutex_);
   void forget(const Lost& lost) EXCLUDES(mutex_);
-  void tell_of_own(const Batch& batch, std::vector<Record>& stored);
+  void tell_of_own(const Batch& batch, const std::vector<Record>& stored);
   void remove(Ino ino, std::size_t how_many, std::vector<Record>& removed) REQUIRES(mutex_);
   std::uint64_t last() const EXCLUDES(mutex_);
   Result<> wait(Ino directory, std::uint64_t up_to) EXCLUDES(mutex_);

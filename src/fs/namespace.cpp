@@ -153,7 +153,7 @@ void Namespace::wait_for_background_steps() {
     background_done_.wait(lock, [this]() REQUIRES(background_mutex_) { return in_background_ == 0; });
   }
   leases_.wait();
-  removals_.leave_all();
+  removals_.end();
 }
 
 void Namespace::forget(Ino ino) {

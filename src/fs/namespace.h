@@ -35,8 +35,7 @@ class Namespace {
     files_.set_directory_handler([this](const format::Question& question) { return leases_.answer(question); });
     leases_.log.finish_files_with(
         [this](std::span<const Ino> inodes, NameLog::Done done) { files_.finish_new(inodes, std::move(done)); });
-    leases_.log.tell_of_own_unlinked(
-        [this](Ino directory, Removals::Unlinked unlinked) { removals_.add(directory, std::move(unlinked)); });
+    leases_.log.tell_of_own_unlinked([this](const Removals::Unlinked& unlinked) { removals_.add(unlinked); });
     leases_.tell_of_recalls([this](Ino directory) { removals_.leave(directory); });
     files_.set_stored_handler([this](const FileNode::Stored& stored) {
       metadata_.inodes.stored(stored.file, stored.attr_version, stored.is_known);
@@ -224,7 +223,7 @@ class Namespace {
   Files& files_;
   const FileSystemOptions options_;
   DirectoriesInUse directories_;
-  Removals removals_;       // what waits there keeps some of these
+  Removals removals_;       // the log tells it of what it has stored
   DirectoryLeases leases_;  // what is in its log keeps some of these
   Metadata metadata_;
   Seals seals_;

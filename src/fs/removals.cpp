@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "fs/removals.h"
 
-#include <algorithm>
 #include <atomic>
-#include <iterator>
 #include <optional>
-#include <utility>
 
 #include "format/object_names.h"
 #include "txn/reclaim_txn.h"
@@ -13,8 +10,8 @@
 namespace lccfs {
 
 namespace {
-/// Beyond, they are left to collectors: each that waits keeps an operation running.
-constexpr std::size_t most_removals_waiting = 32'768;
+/// Beyond, they are left to collectors. (Some 50 bytes each.)
+constexpr std::size_t most_removals_waiting = 100'000;
 /// Others' work goes on beside it.
 constexpr unsigned most_each_second = 1024, most_at_once = 4;
 /// What has more takes long: a collector is better at that.
@@ -23,8 +20,10 @@ constexpr std::size_t keys_at_once = 64;
 /// Of what is in use: its lease may be on its way back.
 constexpr unsigned most_tries = 3;
 
+/// Devices, pipes and sockets may be open without a word to this client.
 bool may_be_removed(const Inode& inode, Ino directory) {
-  const bool is_plain = inode.live() && !inode.sealed() && !inode.is_directory();
+  const auto type = inode.attr.type;
+  const bool is_plain = inode.live() && !inode.sealed() && (type == FileType::regular || type == FileType::symlink);
   const bool has_one_name = inode.attr.nlink <= 1 && inode.parent && inode.parent->parent == directory &&
                             inode.extra_ranges.front().entries.empty();
   return is_plain && has_one_name && !inode.lease && inode.openers.empty();
@@ -45,61 +44,49 @@ std::optional<std::vector<std::string>> data_objects_of(const Inode& inode) {
 }  // namespace
 
 struct Removals::Removal {
-  Ino directory;
   Unlinked unlinked;
-  std::uint64_t version = 0;
+  std::uint64_t version = 0;  // of the inode since it is dead
+  std::vector<std::string> objects = {};
   std::atomic<std::size_t> objects_left = 0;
   std::atomic<bool> has_failed = false;
 };
 
-void Removals::add(Ino directory, Unlinked unlinked) {
+void Removals::add(const Unlinked& unlinked) {
   const Lock lock(mutex_);
-  if (how_many_wait_ == most_removals_waiting) return;
-  waiting_[directory].push_back(std::move(unlinked));
+  if (is_ended_ || how_many_wait_ == most_removals_waiting) return;
+  waiting_[unlinked.directory].push_back(unlinked);
   ++how_many_wait_;
 }
 
 void Removals::leave(Ino directory) {
-  std::deque<Unlinked> left;  // what they keep ends without the mutex
   std::vector<std::string> keys;
   {
     const Lock lock(mutex_);
-    for (auto& [its, unlinked] : later_) {
-      if (its == directory) left.push_back(std::move(unlinked));
-    }
-    std::erase_if(later_, [directory](const auto& one) { return one.first == directory; });
-    if (auto waiting = waiting_.extract(directory)) {
-      how_many_wait_ -= waiting.mapped().size();
-      std::ranges::move(waiting.mapped(), std::back_inserter(left));
-    }
+    std::erase_if(later_, [directory](const Unlinked& one) { return one.directory == directory; });
+    if (const auto left = waiting_.extract(directory)) how_many_wait_ -= left.mapped().size();
     if (auto removed = keys_.extract(directory)) keys = std::move(removed.mapped());
   }
   if (!keys.empty()) remove_keys(directory, keys);
 }
 
-void Removals::drop_all() {
-  decltype(waiting_) left;
-  decltype(later_) left_for_later;
-  const Lock lock(mutex_);
-  left.swap(waiting_);
-  left_for_later.swap(later_);
-  how_many_wait_ = 0;
-}
-
-void Removals::leave_all() {
-  drop_all();
+void Removals::end() {
+  {
+    const Lock lock(mutex_);
+    is_ended_ = true;
+    waiting_.clear();
+    how_many_wait_ = 0;
+  }
   in_flight_.wait();
 }
 
 void Removals::tick() {
-  decltype(later_) again;
+  std::vector<Unlinked> again;
   {
     const Lock lock(mutex_);
     may_begin_ = most_each_second;
     again.swap(later_);
   }
-  if (instance_.fenced()) return drop_all();
-  for (auto& [directory, unlinked] : again) add(directory, std::move(unlinked));
+  for (const auto& unlinked : again) add(unlinked);
   begin_some();
 }
 
@@ -107,7 +94,7 @@ void Removals::tick() {
 Removals::Shared Removals::next() {
   if (waiting_.empty() || may_begin_ == 0 || running_ == most_at_once) return nullptr;
   const auto first = waiting_.begin();
-  auto removal = std::make_shared<Removal>(first->first, std::move(first->second.front()));
+  auto removal = std::make_shared<Removal>(first->second.front());
   first->second.pop_front();
   if (first->second.empty()) waiting_.erase(first);
   --how_many_wait_;
@@ -130,67 +117,68 @@ void Removals::begin_some() {
   is_beginning_ = false;
 }
 
-/// Hidden first: whoever opens it from then on finds it gone, and who has begun before is found here.
 void Removals::begin(const Shared& removal) {
-  const Ino ino = removal->unlinked.ino;
-  auto& unstored = instance_.unstored();
-  unstored.hide(ino);
+  const auto& [directory, ino, token, tries] = removal->unlinked;
   if (is_in_use_(ino)) return try_later(removal);
-  const objects::Query beneath = [&unstored](MetaRead read, ObjectStore::QueryDone done) {
-    unstored.beneath().query_async(std::move(read), std::move(done));
-  };
   const objects::InodeParts parts{
       .extra_ranges = {{"p/", "", 1}}, .keys = {}, .map = objects::InodeParts::Map::whole, .openers = true};
-  objects::read_inode_async(beneath, ino, parts, [this, removal](const Result<Inode>& inode) {
-    if (!inode || !may_be_removed(*inode, removal->directory)) return end(removal, false);
-    remove_data(removal, *inode);
+  objects::read_inode_async(instance_.reader(), ino, parts, [this, removal](const Result<Inode>& inode) {
+    if (!inode || !may_be_removed(*inode, removal->unlinked.directory)) return end(removal, false);
+    mark_dead(removal, *inode);
   });
 }
 
 void Removals::try_later(const Shared& removal) {
   if (++removal->unlinked.tries < most_tries) {
     const Lock lock(mutex_);
-    later_.emplace_back(removal->directory, removal->unlinked);
+    later_.push_back(removal->unlinked);
   }
   end(removal, false);
 }
 
-void Removals::remove_data(const Shared& removal, const Inode& inode) {
-  removal->version = inode.version;
-  const auto objects = data_objects_of(inode);
+/// Who opens it later finds it dead; who has begun to open it before has a node here.
+void Removals::mark_dead(const Shared& removal, const Inode& inode) {
+  auto objects = data_objects_of(inode);
   if (!objects) return end(removal, false);
-  removal->objects_left = objects->size() + 1;
+  removal->objects = std::move(*objects);
+  instance_.store().apply_async(txn::mark_unnamed_dead(inode.ino, inode.version),
+                                [this, removal](const Result<Applied>& applied) {
+                                  if (!applied || is_in_use_(removal->unlinked.ino)) return end(removal, false);
+                                  removal->version = applied->version;
+                                  remove_data(removal);
+                                });
+}
+
+void Removals::remove_data(const Shared& removal) {
+  removal->objects_left = removal->objects.size() + 1;
   const auto one_less = [this, removal](const Result<>& removed) {
     if (!removed) removal->has_failed = true;
     if (removal->objects_left.fetch_sub(1) == 1) remove_inode(removal);
   };
-  for (const auto& object : *objects) instance_.store().remove_data(object, one_less);
+  for (const auto& object : removal->objects) instance_.store().remove_data(object, one_less);
   one_less({});
 }
 
 void Removals::remove_inode(const Shared& removal) {
   if (removal->has_failed) return end(removal, false);
-  auto step = txn::remove_own_inode(removal->unlinked.ino, removal->version);
-  instance_.unstored().beneath().apply_async(
-      std::move(step), [this, removal](const Result<Applied>& applied) { end(removal, applied.has_value()); });
+  instance_.store().apply_async(txn::remove_dead_inode(removal->unlinked.ino, removal->version),
+                                [this, removal](const Result<Applied>& applied) { end(removal, applied.has_value()); });
 }
 
 void Removals::end(const Shared& removal, bool is_removed) {
-  const auto ino = removal->unlinked.ino;
-  instance_.unstored().show(ino);
+  const auto& [directory, ino, token, tries] = removal->unlinked;
   std::vector<std::string> keys;
   {
     const Lock lock(mutex_);
     --running_;
-    auto& removed = keys_[removal->directory];
-    if (is_removed) removed.push_back(format::detached_key(ino, removal->unlinked.token));
-    if (removed.size() >= keys_at_once || !waiting_.contains(removal->directory)) {
+    auto& removed = keys_[directory];
+    if (is_removed) removed.push_back(format::detached_key(ino, token));
+    if (removed.size() >= keys_at_once || !waiting_.contains(directory)) {
       keys = std::move(removed);
-      keys_.erase(removal->directory);
+      keys_.erase(directory);
     }
   }
-  removal->unlinked.kept = nullptr;
-  if (!keys.empty()) remove_keys(removal->directory, keys);
+  if (!keys.empty()) remove_keys(directory, keys);
   begin_some();
   in_flight_.leave();
 }

@@ -321,26 +321,6 @@ std::optional<Ino> UnstoredInodes::unstored_of(std::string_view object) const {
   return data != nullptr && made_in(unstored_, data->ino) != unstored_.end() ? std::optional(data->ino) : std::nullopt;
 }
 
-void UnstoredInodes::hide(Ino ino) {
-  const Lock lock(mutex_);
-  hidden_.insert(ino);
-  hidden_count_ = hidden_.size();
-}
-
-void UnstoredInodes::show(Ino ino) {
-  const Lock lock(mutex_);
-  hidden_.erase(ino);
-  hidden_count_ = hidden_.size();
-}
-
-bool UnstoredInodes::is_hidden(std::string_view object) const {
-  if (hidden_count_ == 0) return false;
-  const auto name = format::parse_object_name(object);
-  const auto* inode = name ? std::get_if<format::InodeName>(&*name) : nullptr;
-  const Lock lock(mutex_);
-  return inode != nullptr && hidden_.contains(inode->ino);
-}
-
 template <class T, class Done, class Call>
 void UnstoredInodes::after(Ino ino, Done done, Call call) {
   when_stored(ino, [done = std::move(done), call = std::move(call)](const Stored& stored) mutable {
@@ -350,7 +330,6 @@ void UnstoredInodes::after(Ino ino, Done done, Call call) {
 }
 
 void UnstoredInodes::apply_async(MetaTxn txn, ApplyDone done) {
-  if (is_hidden(txn.object)) return done(failure(ErrorCode::not_found, txn.object + ": is being removed"));
   const auto ino = unstored_of(txn.object);
   if (!ino) return store_->apply_async(std::move(txn), std::move(done));
   after<Applied>(*ino, std::move(done), [this, txn = std::move(txn)](ApplyDone to) mutable {
@@ -359,7 +338,6 @@ void UnstoredInodes::apply_async(MetaTxn txn, ApplyDone done) {
 }
 
 void UnstoredInodes::query_async(MetaRead read, QueryDone done) {
-  if (is_hidden(read.object)) return done(failure(ErrorCode::not_found, read.object + ": is being removed"));
   const auto ino = unstored_of(read.object);
   if (!ino) return store_->query_async(std::move(read), std::move(done));
   after<MetaSnapshot>(*ino, std::move(done), [this, read = std::move(read)](QueryDone to) mutable {

@@ -15,7 +15,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -69,11 +68,6 @@ class UnstoredInodes final : public ObjectStore {
   /// The version that the step has left. 0: not known, or there is none to send. An error of `definite` outcome: the
   /// store does not have the inode.
   Result<std::uint64_t> store(Ino ino) EXCLUDES(mutex_);
-  /// From now on steps on that inode and reads of it answer not_found, but for those that go to the store beneath: it is
-  /// about to be removed. Until `show`.
-  void hide(Ino ino) EXCLUDES(mutex_);
-  void show(Ino ino) EXCLUDES(mutex_);
-  ObjectStore& beneath() const { return *store_; }
   /// Whether one could not be stored, and is still to be.
   bool is_failing() const { return failed_ != 0; }
 
@@ -143,7 +137,6 @@ class UnstoredInodes final : public ObjectStore {
 
   /// Of an object that belongs to one of these. nullopt: it need not wait.
   std::optional<Ino> unstored_of(std::string_view object) const EXCLUDES(mutex_);
-  bool is_hidden(std::string_view object) const EXCLUDES(mutex_);
   bool goes_before_inode(Ino ino, std::string_view object) EXCLUDES(mutex_);
   void when_stored(Ino ino, StoredDone done) EXCLUDES(mutex_);
   void when_all(std::span<const Ino> inodes, DataDone done) EXCLUDES(mutex_);
@@ -167,8 +160,6 @@ class UnstoredInodes final : public ObjectStore {
   mutable Mutex mutex_;  // held during no call but an edit
   Inodes unstored_ GUARDED_BY(mutex_);
   std::map<Ino, Ctime> ctimes_ GUARDED_BY(mutex_);
-  std::set<Ino> hidden_ GUARDED_BY(mutex_);
-  std::atomic<std::size_t> hidden_count_ = 0;
   std::atomic<std::size_t> size_ = 0;    // of both: most calls find none
   std::atomic<std::size_t> failed_ = 0;  // of these
   InFlight in_flight_;

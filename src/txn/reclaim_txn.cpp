@@ -48,10 +48,6 @@ MetaTxn remove_dead_inode(Ino ino, std::uint64_t version) {
   return make(ino, "remove dead inode", guard::VersionIs{version}, mutation::Remove{});
 }
 
-MetaTxn remove_own_inode(Ino ino, std::uint64_t version) {
-  return make(ino, "remove own inode", guard::VersionIs{version}, mutation::Remove{});
-}
-
 MetaTxn remove_traces(Ino directory, const std::vector<std::string>& keys) {
   auto txn = make(directory, "remove traces", guard::ObjectExists{});
   remove_keys(txn, keys);

@@ -31,8 +31,6 @@ MetaTxn detach_dead_names(Ino directory, std::uint64_t version, const std::vecto
                           const std::vector<Ino>& children, Token token);
 
 MetaTxn remove_dead_inode(Ino ino, std::uint64_t version);
-/// The same of one that lives, and that only the client which took its last name could find.
-MetaTxn remove_own_inode(Ino ino, std::uint64_t version);
 
 /// d/ and x/ keys that were dealt with, and l/ keys of instances that are expired.
 MetaTxn remove_traces(Ino directory, const std::vector<std::string>& keys);

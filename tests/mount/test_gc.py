@@ -203,7 +203,7 @@ class DaemonTest(GcTest):
         for number in range(20):
             (self.mount / f"file {number}").write_bytes(b"x" * 100)
             os.unlink(self.mount / f"file {number}")
-        run("sync", "-f", self.mount.path)
+        run("sync", self.mount.path)
         wait_until(lambda: self.volume.info()["backlog"]["items"] == 0, RECLAIM_LIMIT_S, "the daemon's work")
         os.kill(daemon, signal.SIGTERM)
         wait_until(lambda: not os.path.exists(f"/proc/{daemon}"), RECLAIM_LIMIT_S, "the daemon's end")

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -68,15 +69,19 @@ struct Remover {
 
 }  // namespace
 
-TEST_CASE("a small file is removed by who made and unlinked it: 1 read, 2 steps, and its share of one for many") {
+TEST_CASE("a small file is removed by who made and unlinked it: 1 read, 3 steps, and its share of one for many") {
   Remover r;
   const auto a = r.stored_file("a"), b = r.stored_file("b");
   r.unlink("a");
   r.unlink("b");
   const auto remove = [](Ino file) { return "remove " + format::data_object(file, ObjectIndex{0}); };
-  CHECK(r.steps_of_a_tick() == std::vector{r.step_on("query", a), remove(a), r.step_on("remove own inode", a),
-                                           r.step_on("query", b), remove(b), r.step_on("remove own inode", b),
-                                           r.step_on("remove traces", r.d)});
+  std::vector<std::string> steps;
+  for (const Ino file : {a, b}) {
+    const auto dead = r.step_on("mark unnamed dead", file), gone = r.step_on("remove dead inode", file);
+    steps.insert(steps.end(), {r.step_on("query", file), dead, remove(file), gone});
+  }
+  steps.push_back(r.step_on("remove traces", r.d));
+  CHECK(r.steps_of_a_tick() == steps);
   for (const Ino file : {a, b}) {
     CHECK_FALSE(r.has(file));
     CHECK_FALSE(r.has_bytes(file));
@@ -172,22 +177,21 @@ TEST_CASE("a file that is in use when its turn comes is tried again, and then le
   CHECK(r.has(file) == (ticks_in_use == 3));
 }
 
-TEST_CASE("nobody here comes to an inode while it is removed, and no collector drops what leads to it") {
+TEST_CASE("nobody comes to an inode while it is removed, and a collector may remove it meanwhile") {
   Remover r;
   const auto file = r.stored_file("a");
   r.unlink("a");
-  const bool holds_bytes = GENERATE(true, false);
-  r.store().set_hook(always_on(holds_bytes ? "remove" : "remove own inode", {Fault::Kind::hold}));
+  const bool is_collected = GENERATE(true, false);
+  r.store().set_hook(always_on("remove", {Fault::Kind::hold}));
   r.fs().tick();
   REQUIRE(r.store().wait_for_held(1));
   CHECK(error_of(r.fs().open({}, file, O_RDWR)) == ErrorCode::stale);
-  CHECK(error_of(r.fs().get_attributes(file)) == ErrorCode::stale);
   CHECK(error_of(r.fs().lookup(file, ".")) == ErrorCode::stale);
   CHECK(error_of(r.fs().link(file, r.d, "again")) == ErrorCode::stale);
   CHECK(error_of(r.other().lookup(file, ".")) == ErrorCode::stale);
+  CHECK(error_of(r.other().open({}, file, O_RDWR)) == ErrorCode::stale);
   r.volume.clock().advance(seconds(120));
-  collect(r.volume.cluster(), r.volume.clock());
-  CHECK(r.has(file));
+  if (is_collected) collect(r.volume.cluster(), r.volume.clock());
   r.store().set_hook(nullptr);
   r.store().release_all();
   CHECK_FALSE(r.has(file));
@@ -196,21 +200,50 @@ TEST_CASE("nobody here comes to an inode while it is removed, and no collector d
   CHECK(names_in(r.fs(), r.d).empty());
 }
 
-TEST_CASE("what a step of ours has changed since the read is left to a collector, whole") {
+TEST_CASE("a file that is opened before its inode dies stays whole, and is left to a collector") {
   Remover r;
-  const auto file = r.stored_file("a", "");
+  const auto file = r.stored_file("a");
   r.unlink("a");
-  auto changed = r.volume.mount();
-  r.store().set_hook(once_on("remove own inode", {Fault::Kind::hold}));
+  std::optional<OpenReply> open;
+  r.store().set_hook([&](const StepInfo& info) {
+    if (info.step == "mark unnamed dead") open = need(r.fs().open({}, file, O_RDONLY));
+    return Fault{};
+  });
+  r.fs().tick();
+  r.store().set_hook(nullptr);
+  REQUIRE(open);
+  CHECK(need(read_at(r.fs(), open->handle, 0, 10)) == "bytes");
+  r.collect_all();
+  CHECK(r.has_bytes(file));
+  r.fs().release(open->handle);
+  r.collect_all();
+  CHECK_FALSE(r.has(file));
+}
+
+TEST_CASE("what was changed since the read is left to a collector, whole") {
+  Remover r;
+  const auto file = r.stored_file("a");
+  r.unlink("a");
+  auto changer = r.volume.mount();
+  r.store().set_hook(once_on("mark unnamed dead", {Fault::Kind::hold}));
   r.fs().tick();
   REQUIRE(r.store().wait_for_held(1));
   SetAttributes mode;
   mode.mode = 0640;
-  need(changed->set_attributes({}, file, mode));
+  need(changer->set_attributes({}, file, mode));
   r.store().release_all();
-  CHECK(r.has(file));
+  CHECK(r.has_bytes(file));
   r.collect_all();
   CHECK_FALSE(r.has(file));
+}
+
+TEST_CASE("pipes are left to a collector: they may be open without a word") {
+  Remover r;
+  const auto pipe = need(r.fs().make_node({}, r.d, "pipe", {FileType::fifo, 0600, 0, {}})).attributes.ino;
+  need(r.fs().sync_directory(r.d));
+  r.unlink("pipe");
+  r.fs().tick();
+  CHECK(r.has(pipe));
 }
 
 TEST_CASE("where another client asks for the directory, what has not begun is left to a collector") {
@@ -228,7 +261,8 @@ TEST_CASE("what cannot be removed is left to a collector") {
   Remover r;
   const auto file = r.stored_file("a");
   r.unlink("a");
-  r.store().set_hook(once_on(GENERATE("remove", "remove own inode", "query"), {Fault::Kind::fail, ErrorCode::io}));
+  r.store().set_hook(once_on(GENERATE("remove", "remove dead inode", "mark unnamed dead", "query"),
+                             {Fault::Kind::fail, ErrorCode::io}));
   r.fs().tick();
   r.store().set_hook(nullptr);
   r.collect_all();
@@ -271,7 +305,7 @@ TEST_CASE("so many begin in a second, and no more") {
   need(r.fs().sync_directory(r.d));
   const auto removed_in_a_tick = [&] {
     const auto steps = r.steps_of_a_tick();
-    return std::ranges::count_if(steps, [](const auto& step) { return step.starts_with("remove own inode"); });
+    return std::ranges::count_if(steps, [](const auto& step) { return step.starts_with("remove dead inode"); });
   };
   CHECK(removed_in_a_tick() == 1024);
   CHECK(removed_in_a_tick() == files - 1024);
