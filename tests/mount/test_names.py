@@ -7,7 +7,6 @@ import ctypes
 import errno
 import mmap
 import os
-import signal
 import socket
 import stat
 import struct
@@ -409,8 +408,7 @@ class MoveDirectoryTest(MountTest):
         with concurrent.futures.ThreadPoolExecutor() as pool:
             mover = pool.submit(to_and_fro)
             wait_until(lambda: os.listdir(self.other / "b"), 20, "something has moved")
-            self.mount.may_die = True
-            self.mount.signal(signal.SIGKILL)
+            self.mount.kill()
             mover.result()
         for number in range(3):
             name = f"x{number}"
