@@ -469,7 +469,7 @@ NAMESPACE = [
           "  if (owner == Owner::is_gone) return ON && unchanged_for < patience;", RACES),
     Fault("rename-lock-of-the-silent", "PROTOCOL 6: an owner of the rename lock that is silent is waited for for 10 s",
           "fs/rename_lock.cpp", "  if (owner == Owner::answers && unchanged_for < patience) return true;",
-          "  if ((ON || owner == Owner::answers) && unchanged_for < patience) return true;", RACES),
+          "  if ((ON || owner == Owner::answers) && unchanged_for < patience) return true;", RACES, seconds=1200),
     Fault("patient-for-ever", "PROTOCOL 6: patience with owners of the rename lock lasts for an hour", "fs/rename_lock.cpp",
           "  return now - changed_at_ < kept_for ? patience_ : shortest;",
           "  return ON || now - changed_at_ < kept_for ? patience_ : shortest;", RACES),
