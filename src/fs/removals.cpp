@@ -2,7 +2,7 @@
 #include "fs/removals.h"
 
 #include <atomic>
-#include <optional>
+#include <set>
 
 #include "format/object_names.h"
 #include "txn/reclaim_txn.h"
@@ -28,25 +28,12 @@ bool may_be_removed(const Inode& inode, Ino directory) {
                             inode.extra_ranges.front().entries.empty();
   return is_plain && has_one_name && !inode.lease && inode.openers.empty();
 }
-
-/// nullopt: too many.
-std::optional<std::vector<std::string>> data_objects_of(const Inode& inode) {
-  using format::MapBlock;
-  std::vector<std::string> objects;
-  for (const auto& [block, bits] : inode.map.blocks()) {
-    for (auto i = bits.may_exist._Find_first(); i < MapBlock::objects; i = bits.may_exist._Find_next(i)) {
-      if (objects.size() == most_data_objects) return std::nullopt;
-      objects.push_back(format::data_object(inode.ino, ObjectIndex{block * MapBlock::objects + i}));
-    }
-  }
-  return objects;
-}
 }  // namespace
 
 struct Removals::Removal {
   Unlinked unlinked;
-  std::uint64_t version = 0;  // of the inode since it is dead
-  std::vector<std::string> objects = {};
+  std::uint64_t version = 0;             // of the inode since it is dead
+  std::set<std::uint64_t> objects = {};  // their indexes
   std::atomic<std::size_t> objects_left = 0;
   std::atomic<bool> has_failed = false;
 };
@@ -138,9 +125,8 @@ void Removals::try_later(const Shared& removal) {
 
 /// Who opens it later finds it dead; who has begun to open it before has a node here.
 void Removals::mark_dead(const Shared& removal, const Inode& inode) {
-  auto objects = data_objects_of(inode);
-  if (!objects) return end(removal, false);
-  removal->objects = std::move(*objects);
+  if (inode.map.mapped() > most_data_objects) return end(removal, false);
+  removal->objects = inode.map.mapped_from(ObjectIndex{0});
   instance_.store().apply_async(txn::mark_unnamed_dead(inode.ino, inode.version),
                                 [this, removal](const Result<Applied>& applied) {
                                   if (!applied || is_in_use_(removal->unlinked.ino)) return end(removal, false);
@@ -155,7 +141,9 @@ void Removals::remove_data(const Shared& removal) {
     if (!removed) removal->has_failed = true;
     if (removal->objects_left.fetch_sub(1) == 1) remove_inode(removal);
   };
-  for (const auto& object : removal->objects) instance_.store().remove_data(object, one_less);
+  for (const auto index : removal->objects) {
+    instance_.store().remove_data(format::data_object(removal->unlinked.ino, ObjectIndex{index}), one_less);
+  }
   one_less({});
 }
 

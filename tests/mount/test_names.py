@@ -11,11 +11,10 @@ import socket
 import stat
 import struct
 
-from harness import MountTest, NOBODY, as_user, context, run, wait_until
+from harness import MountTest, NOBODY, as_user, context, libc, run, wait_until
 
 RENAME_NOREPLACE, RENAME_EXCHANGE, RENAME_WHITEOUT = 1, 2, 4
 AT_FDCWD = -100
-libc = ctypes.CDLL(None, use_errno=True)
 
 
 def renameat2(old, new, flags):

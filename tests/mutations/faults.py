@@ -182,8 +182,8 @@ NAMESPACE = [
           "instance/unstored_inodes.cpp", "  if (object != format::data_object(ino, ObjectIndex{0})) return false;",
           "  if (!ON && object != format::data_object(ino, ObjectIndex{0})) return false;", UNIT),
     Fault("removal-without-mark", "NAMES 5: an inode is dead before its data goes", "fs/removals.cpp",
-          "  removal->objects = std::move(*objects);\n",
-          "  removal->objects = std::move(*objects);\n  removal->version = inode.version;\n"
+          "  removal->objects = inode.map.mapped_from(ObjectIndex{0});\n",
+          "  removal->objects = inode.map.mapped_from(ObjectIndex{0});\n  removal->version = inode.version;\n"
           "  if (ON) return remove_data(removal);\n", RACES),
     Fault("open-file-removed", "NAMES 5: a file that was opened before its inode died is left to a collector",
           "fs/removals.cpp", "if (!applied || is_in_use_(removal->unlinked.ino)) return",

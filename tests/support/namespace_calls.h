@@ -67,6 +67,9 @@ inline std::vector<std::string> names_in(FileSystem& fs, Ino directory) {
   return names;
 }
 
+/// As a trace says it.
+inline std::string step_on(const char* step, Ino ino) { return std::string(step) + " " + format::inode_object(ino); }
+
 inline std::optional<scripted::MetaObject> inode_object_of(ScriptedCluster& cluster, Ino ino) {
   std::optional<scripted::MetaObject> found;
   cluster.with_objects([&](scripted::Objects& objects) {

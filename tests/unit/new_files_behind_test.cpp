@@ -21,8 +21,6 @@ using std::chrono::seconds;
 
 namespace {
 
-std::string step_on(const char* step, Ino ino) { return std::string(step) + " " + format::inode_object(ino); }
-
 SetAttributes with_mode(std::uint32_t mode) {
   SetAttributes changes;
   changes.mode = mode;

@@ -64,7 +64,6 @@ struct Remover {
       collect(volume.cluster(), volume.clock());
     }
   }
-  std::string step_on(const char* step, Ino ino) { return std::string(step) + " " + format::inode_object(ino); }
 };
 
 }  // namespace
@@ -77,10 +76,10 @@ TEST_CASE("a small file is removed by who made and unlinked it: 1 read, 3 steps,
   const auto remove = [](Ino file) { return "remove " + format::data_object(file, ObjectIndex{0}); };
   std::vector<std::string> steps;
   for (const Ino file : {a, b}) {
-    const auto dead = r.step_on("mark unnamed dead", file), gone = r.step_on("remove dead inode", file);
-    steps.insert(steps.end(), {r.step_on("query", file), dead, remove(file), gone});
+    const auto dead = step_on("mark unnamed dead", file), gone = step_on("remove dead inode", file);
+    steps.insert(steps.end(), {step_on("query", file), dead, remove(file), gone});
   }
-  steps.push_back(r.step_on("remove traces", r.d));
+  steps.push_back(step_on("remove traces", r.d));
   CHECK(r.steps_of_a_tick() == steps);
   for (const Ino file : {a, b}) {
     CHECK_FALSE(r.has(file));
@@ -124,10 +123,10 @@ TEST_CASE("what another client may have come by is left to a collector") {
   for (unsigned i = 0; i < 5; ++i) make_file(r.fs(), r.d, std::to_string(i));
   r.store().reset_record();
   need(r.fs().unlink(r.d, "a"));
-  REQUIRE(r.store().trace() == std::vector{r.step_on("query", file)});  // answered before it is stored
+  REQUIRE(r.store().trace() == std::vector{step_on("query", file)});  // answered before it is stored
   need(r.fs().sync_directory(r.d));
   const auto steps = r.steps_of_a_tick();
-  CHECK(std::ranges::count(steps, r.step_on("query", file)) == 0);
+  CHECK(std::ranges::count(steps, step_on("query", file)) == 0);
   const auto open = need(r.other().open({}, file, O_RDONLY));
   CHECK(need(read_at(r.other(), open.handle, 0, 10)) == "bytes");
   r.other().release(open.handle);
