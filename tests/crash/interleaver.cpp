@@ -8,6 +8,8 @@
 #include <array>
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
 #include <deque>
 #include <mutex>
 #include <optional>
@@ -50,6 +52,13 @@ constexpr std::pair<char, Event> event_suffixes[] = {
 Decision first_of(const std::vector<Interleaver::Waiting>& waiting) {
   const auto& first = waiting.front();
   return {first.lane, Fault::Kind::none, first.lets_go, first.event};
+}
+
+/// Its threads are at work on what an exception would destroy.
+[[noreturn]] void give_up(const char* why, const std::vector<Decision>& schedule) {
+  constexpr std::size_t most_shown = 400;
+  std::fprintf(stderr, "%s, after: %s\n", why, text_of(schedule).substr(0, most_shown).c_str());
+  std::abort();
 }
 
 }  // namespace
@@ -152,8 +161,8 @@ class Interleaver::Crew {
     std::unique_lock lock(mutex_);
     wait_for_a_move(lock, waits_for_answer_after);
   }
-  /// What can be done next; waits until there is something, or all are done.
-  std::vector<Waiting> waiting(unsigned lanes) {
+  /// What can be done next, after that schedule; waits until there is something, or all are done.
+  std::vector<Waiting> waiting(unsigned lanes, const std::vector<Decision>& schedule) {
     for (;;) {
       std::vector<Waiting> found;
       const bool all_done = are_all_done(lanes);
@@ -172,7 +181,7 @@ class Interleaver::Crew {
       const auto before = moves_;
       const bool none_came = std::ranges::all_of(members_, [](const Member& member) { return member.line.empty(); });
       if (none_came && !moved_.wait_for(lock, hangs_after, [&] { return moves_ != before; })) {
-        throw std::runtime_error("the clients wait for each other for ever");
+        give_up("the clients wait for each other for ever", schedule);
       }
     }
   }
@@ -285,8 +294,10 @@ void Interleaver::run(std::vector<Lane> lanes, const Choose& choose) {
   schedule_.clear();
   const auto count = static_cast<unsigned>(lanes.size());
   for (unsigned lane = 0; lane < count; ++lane) crew_->start(lane, lanes[lane]);
-  for (auto waiting = crew_->waiting(count); !waiting.empty(); waiting = crew_->waiting(count)) {
-    if (schedule_.size() == most_steps) throw std::runtime_error("the clients do not come to an end");
+  for (;;) {
+    const auto waiting = crew_->waiting(count, schedule_);
+    if (waiting.empty()) break;
+    if (schedule_.size() == most_steps) give_up("the clients do not come to an end", schedule_);
     schedule_.push_back(choose(waiting));
     if (schedule_.back().event != Event::none) {
       happens(schedule_.back(), lanes);

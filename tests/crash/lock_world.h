@@ -14,6 +14,7 @@
 
 #include "crash/lock_model.h"
 #include "scripted/scripted_store.h"
+#include "support/client_clock.h"
 #include "support/fake_clock.h"
 
 namespace lccfs::crash {
@@ -67,6 +68,7 @@ class LockWorld {
   struct Party {
     char name;
     std::shared_ptr<ScriptedClient> store;
+    std::unique_ptr<test::ClientClock> clock;
     std::unique_ptr<FileSystem> fs;
     HandleId handle{};
     std::future<Result<>> waits{};

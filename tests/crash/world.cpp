@@ -41,7 +41,8 @@ Client::Client(ScriptedCluster& cluster, Clock& clock, Writes writes, Memory mem
     : writes_(writes),
       memory_(memory),
       store_(cluster.new_client()),
-      file_system_(need(mount_volume(store_, clock, options_of(writes, memory)))),
+      clock_(std::make_unique<test::ClientClock>(clock, store_)),
+      file_system_(need(mount_volume(store_, *clock_, options_of(writes, memory)))),
       paths_(*file_system_) {}
 
 void Client::prepare(Memory memory) {

@@ -9,6 +9,7 @@
 #include "crash/call.h"
 #include "crash/scenario.h"
 #include "scripted/scripted_store.h"
+#include "support/client_clock.h"
 #include "support/fake_clock.h"
 #include "support/paths.h"
 
@@ -59,6 +60,7 @@ class Client {
   Memory memory_;
   bool has_left_in_peace_ = false;
   std::shared_ptr<ScriptedClient> store_;
+  std::unique_ptr<test::ClientClock> clock_;
   std::unique_ptr<FileSystem> file_system_;
   test::Paths paths_;
   std::optional<HandleId> open_file_;
