@@ -12,6 +12,7 @@
 #include "daemon/monitor.h"
 #include "fuse/collector_thread.h"
 #include "fuse/command.h"
+#include "fuse/connection_guard.h"
 #include "fuse/mount_lock.h"
 #include "fuse/mount_metrics.h"
 #include "fuse/mount_table.h"
@@ -35,6 +36,13 @@ constexpr Program program{.name = "lccfs-fuse",
 /// docs/NAMES.md section 3.
 constexpr unsigned lease_after_changes = 4;
 
+/// What the parts of a mount share, each from its beginning.
+struct Running {
+  std::shared_ptr<ConnectionGuard> guard;
+  std::shared_ptr<MountMetrics> metrics;
+  std::unique_ptr<daemon::Monitor> monitor;
+};
+
 FileSystemOptions file_system_options(const Command& command) {
   FileSystemOptions options;
   options.read_only = command.options.read_only;
@@ -48,9 +56,10 @@ FileSystemOptions file_system_options(const Command& command) {
   return options;
 }
 
-SessionOptions session_options(const Command& command, std::shared_ptr<MountMetrics> metrics) {
+SessionOptions session_options(const Command& command, const Running& running) {
   SessionOptions options;
-  options.metrics = std::move(metrics);
+  options.metrics = running.metrics;
+  options.guard = running.guard;
   options.mountpoint = command.mountpoint;
   options.source = source_of(command.address, command.options.subdirectory);
   options.subdirectory = command.options.subdirectory;
@@ -94,18 +103,12 @@ std::optional<MountLock> lock_mount(const std::string& device, const std::string
   return std::move(*lock);
 }
 
-/// What the parts of a mount share, each from its beginning.
-struct Running {
-  std::shared_ptr<MountMetrics> metrics;
-  std::unique_ptr<daemon::Monitor> monitor;
-};
-
 /// false: a signal came before the mount was ready, and it has ended.
 Result<bool> serve(FileSystem& fs, const Command& command, daemon::Background& background, daemon::EndSignals& signals,
                    std::optional<MountLock>& mount_lock, Running running) {
   // While nothing is mounted, a signal need not wait for the store, which may be away.
   LCCFS_TRY(const std::unique_ptr<Session> session,
-            Session::mount(fs, system_clock(), session_options(command, running.metrics), [&] { signals.hold(); }));
+            Session::mount(fs, system_clock(), session_options(command, running), [&] { signals.hold(); }));
   if (auto lock = lock_mount(session->device(), command.mountpoint)) mount_lock.emplace(std::move(*lock));
   signals.handle_with([&session] { session->end(); });
   std::jthread collector;
@@ -127,12 +130,13 @@ Result<bool> serve(FileSystem& fs, const Command& command, daemon::Background& b
   return was_ready;
 }
 
-int mount_and_serve(const Command& command, daemon::Background& background) {
+int mount_and_serve(const Command& command, daemon::Background& background, std::shared_ptr<ConnectionGuard> guard) {
   if (const auto opened = daemon::open_log(command.log, program.name); !opened)
     return complain(program, opened.error().context, program.system_error);
   daemon::EndSignals signals(program, daemon::EndSignals::Hangup::reopens_log);
   std::optional<MountLock> mount_lock;  // released when all of the mount is gone
-  Running running{.metrics = std::make_shared<MountMetrics>(system_clock(), command.options.monitor.slow_after),
+  Running running{.guard = std::move(guard),
+                  .metrics = std::make_shared<MountMetrics>(system_clock(), command.options.monitor.slow_after),
                   .monitor = std::make_unique<daemon::Monitor>()};
   if (const auto listening = running.monitor->listen(command.options.monitor); !listening)
     return complain(program, listening.error().context, program.failed);
@@ -169,7 +173,7 @@ int run(const std::vector<std::string>& words) {
   if (!command->foreground) {
     if (const auto status = background.fork()) return *status;
   }
-  return mount_and_serve(*command, background);
+  return mount_and_serve(*command, background, ConnectionGuard::start());
 }
 
 }  // namespace

@@ -124,6 +124,7 @@ Result<> Session::start(const std::function<void()>& about_to_mount) {
   if (!use_kernel_channel(session_))
     log::warning("no shared mappings of O_DIRECT descriptors, and slow small writes: libfuse takes no channel of ours");
   if (const auto entry = mounted_at(options_.mountpoint)) device_ = entry->device;
+  if (options_.guard && !device_.empty()) options_.guard->watch(device_);
   notifier_.emplace(session_, serving_.handshake, serving_.root);
   serving_.fs.set_kernel_cache(&*notifier_);
   return {};
@@ -226,6 +227,7 @@ void Session::end() {
 // (invalidations do, for pages that are being read).
 void Session::close() {
   if (std::exchange(closed_, true)) return;
+  if (options_.guard) options_.guard->dismiss();
   if (is_mounted()) umount2(options_.mountpoint.c_str(), MNT_FORCE | MNT_DETACH | UMOUNT_NOFOLLOW);
   serving_.fs.interrupt_all_locks();
   while (serving_.in_flight != 0) serving_.clock.sleep_for(std::chrono::milliseconds(drain_step_ms));

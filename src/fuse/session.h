@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "fuse/connection_guard.h"
 #include "fuse/kernel_notifier.h"
 #include "fuse/serving.h"
 #include "lccfs/file_system.h"
@@ -28,6 +29,7 @@ struct SessionOptions {
   std::uint64_t readahead_bytes = 4U << 20;     ///< as many objects as it takes are read at once: one, by default
   std::chrono::milliseconds drain_limit{5000};  ///< how long end() lets those who keep using the mount do so
   std::shared_ptr<MountMetrics> metrics;        ///< nullptr: nobody looks at them
+  std::shared_ptr<ConnectionGuard> guard;       ///< watches from mount to end; nullptr: none
 };
 
 class Session {

@@ -33,7 +33,6 @@ UNMOUNT_LIMIT_S = 60
 POOL = "lccfs"
 TENANT = "tenant"
 NOBODY = 65534
-MNT_FORCE, MNT_DETACH = 1, 2  # umount2(2)
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -252,11 +251,8 @@ class Mount:
         self.process.send_signal(number)
 
     def kill(self):
-        """And what an operator does then. A thread of the client may wait in the kernel for a directory that a program
-        holds, which waits for the client: it keeps the connection, and so the program, until that is ended by force."""
         self.may_die = True
         self.signal(signal.SIGKILL)
-        libc.umount2(os.fsencode(self.path), MNT_FORCE | MNT_DETACH)
 
     def clean_up(self):
         """Unmounts, whatever state it is in. True: it was fine and ended cleanly."""

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Clients that are killed while they have files open for writing: how long the others are held up."""
 
+import errno
 import os
+import pathlib
+import subprocess
 import time
 
-from harness import Mount, MountTest, context
+from harness import Mount, MountTest, Volume, context, run, wait_until
 
 FILES = 20
 SAME_HOST_LIMIT_S = 20  # a fence takes a second or so
@@ -70,3 +73,37 @@ class KilledClientTest(MountTest):
         self.assertLess(self.seconds_to_stat_all(), STAT_LIMIT_S)
         if context.full:
             self.assertLess(self.seconds_to_rewrite(), OPEN_LIMIT_S)
+
+
+class StuckThreadTest(MountTest):
+    """SIGKILL does not end a thread that waits in the kernel for somebody's answer, here that of another mount: the volume
+    is a folder there, and its store stands still."""
+
+    stores = ("rados",)
+    waits = True
+    own_cluster = {"osds": 1}
+
+    def set_up_volume(self):
+        super().set_up_volume()
+        wait_until(lambda: os.statvfs(self.mount.path).f_bavail > 0, 20, "the monitor knows of the OSD's space")
+        inner = Volume(["--local", self.mount / "store"]).make()
+        self.inner = Mount(inner, ["-o", "names=sync"]).start()
+        self.addCleanup(lambda: run("umount", "-l", self.inner.path, check=False))
+
+    def waits_for_an_answer(self):
+        threads = pathlib.Path(f"/proc/{self.inner.process.pid}/task").iterdir()
+        return any((thread / "wchan").read_text(encoding="ascii") == "request_wait_answer" for thread in threads)
+
+    def test_programs_on_a_killed_client_that_cannot_end_are_told_at_once(self):
+        self.cluster.pause_osd(0)
+        try:
+            program = subprocess.Popen(["mkdir", self.inner / "directory"], stderr=subprocess.PIPE, text=True)
+            wait_until(self.waits_for_an_answer, 20, "the client waits for its store")
+            self.inner.kill()
+            _, said = program.communicate(timeout=20)
+            self.assertNotEqual(program.returncode, 0, said)
+            self.assertIsNone(self.inner.process.poll(), "its thread was ended by the signal: this shows nothing")
+            self.assert_errno(errno.ENOTCONN, os.listdir, self.inner.path)
+        finally:
+            self.cluster.continue_osd(0)
+        self.inner.process.wait(60)

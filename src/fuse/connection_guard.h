@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// A small process that aborts the kernel's connection of a mount when the process that serves it dies.
+//
+// The kernel does so by itself once all threads of that process have ended. But SIGKILL does not end a thread that has
+// the kernel forget a name and waits there for the directory, and the program that holds the directory may wait for an
+// answer of that very process. Without the guard both wait until somebody calls umount -f.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+
+#include "base/descriptor.h"
+
+namespace lccfs::fuse {
+
+/// One thread: the one whose end is the process's death, which is the main one.
+class ConnectionGuard {
+ public:
+  /// While the process has no other threads. A mount is served without it, too: nullptr, and a warning is logged.
+  static std::unique_ptr<ConnectionGuard> start();
+  /// Ends it; nothing is aborted.
+  ~ConnectionGuard();
+  ConnectionGuard(const ConnectionGuard&) = delete;
+  ConnectionGuard& operator=(const ConnectionGuard&) = delete;
+
+  /// From now on the connection of the mount with that device ("major:minor") goes with this process.
+  void watch(const std::string& device);
+  /// That mount is gone. To be called at once: its number may soon be that of another mount.
+  void dismiss();
+
+ private:
+  ConnectionGuard(int pipe, pid_t child) : pipe_(pipe), child_(child) {}
+  Descriptor pipe_;
+  pid_t child_;
+};
+
+}  // namespace lccfs::fuse
