@@ -10,6 +10,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "base/descriptor.h"
 
@@ -18,21 +19,22 @@ namespace lccfs::fuse {
 /// One thread: the one whose end is the process's death, which is the main one.
 class ConnectionGuard {
  public:
-  /// While the process has no other threads. A mount is served without it, too: nullptr, and a warning is logged.
+  /// While the process has no other threads. Where there is no guard (nullptr), or it cannot abort the connection, a
+  /// warning is logged, and the mount is served without it.
   static std::unique_ptr<ConnectionGuard> start();
   /// Ends it; nothing is aborted.
   ~ConnectionGuard();
   ConnectionGuard(const ConnectionGuard&) = delete;
   ConnectionGuard& operator=(const ConnectionGuard&) = delete;
 
-  /// From now on the connection of the mount with that device ("major:minor") goes with this process.
+  /// From now on the connection of the mount with that device ("0:minor") goes with this process.
   void watch(const std::string& device);
-  /// That mount is gone. To be called at once: its number may soon be that of another mount.
+  /// That mount has ended.
   void dismiss();
 
  private:
-  ConnectionGuard(int pipe, pid_t child) : pipe_(pipe), child_(child) {}
-  Descriptor pipe_;
+  ConnectionGuard(Descriptor socket, pid_t child) : socket_(std::move(socket)), child_(child) {}
+  Descriptor socket_;
   pid_t child_;
 };
 

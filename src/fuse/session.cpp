@@ -123,8 +123,9 @@ Result<> Session::start(const std::function<void()>& about_to_mount) {
   if (!mounted) return failure(ErrorCode::io, "cannot mount on " + options_.mountpoint + ": " + last_libfuse_line);
   if (!use_kernel_channel(session_))
     log::warning("no shared mappings of O_DIRECT descriptors, and slow small writes: libfuse takes no channel of ours");
-  if (const auto entry = mounted_at(options_.mountpoint)) device_ = entry->device;
-  if (options_.guard && !device_.empty()) options_.guard->watch(device_);
+  const auto entry = mounted_at(options_.mountpoint);
+  if (entry) device_ = entry->device;
+  if (entry && entry->type == "fuse.lccfs" && options_.guard) options_.guard->watch(device_);
   notifier_.emplace(session_, serving_.handshake, serving_.root);
   serving_.fs.set_kernel_cache(&*notifier_);
   return {};

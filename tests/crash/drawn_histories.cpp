@@ -62,8 +62,10 @@ PlayedHistories play(const DrawnHistories& histories, Interleaver& interleaver) 
         if (replay && !schedule) continue;
         const Interleaver::Choose choose =
             schedule ? follow(*schedule) : Interleaver::Choose(Sampler(seed, histories.clients));
+        const auto line_now = [&] { return line_of(state.name, drawn, interleaver.schedule()); };
+        interleaver.replay_by(line_now);
         const auto wrong = stage.play(drawn, interleaver, choose);
-        const auto line = line_of(state.name, drawn, interleaver.schedule());
+        const auto line = line_now();
         if (!wrong.empty()) FAIL_CHECK("LCCFS_REPLAY='" << line << "'\n" << wrong);
         if (seen.insert(line).second) count(interleaver.schedule(), played);
       }

@@ -46,13 +46,8 @@ struct Pair {
 /// false: enough has failed.
 bool goes_right(Interleaver& interleaver, const Pair& pair, const Interleaver::Choose& choose) {
   const auto replay = [&] { return line_of(pair.state, pair.play, interleaver.schedule()); };
-  std::string wrong;
-  try {
-    wrong = pair.stage.play(pair.play, interleaver, choose);
-  } catch (const std::exception& failure) {  // their threads still wait: nothing can be done after it
-    std::fprintf(stderr, "LCCFS_REPLAY='%s'\n%s\n", replay().c_str(), failure.what());
-    std::_Exit(EXIT_FAILURE);
-  }
+  interleaver.replay_by(replay);
+  const auto wrong = pair.stage.play(pair.play, interleaver, choose);
   if (wrong.empty()) return true;
   FAIL_CHECK("LCCFS_REPLAY='" << replay() << "'\n" << wrong);
   return false;

@@ -54,13 +54,6 @@ Decision first_of(const std::vector<Interleaver::Waiting>& waiting) {
   return {first.lane, Fault::Kind::none, first.lets_go, first.event};
 }
 
-/// Its threads are at work on what an exception would destroy.
-[[noreturn]] void give_up(const char* why, const std::vector<Decision>& schedule) {
-  constexpr std::size_t most_shown = 400;
-  std::fprintf(stderr, "%s, after: %s\n", why, text_of(schedule).substr(0, most_shown).c_str());
-  std::abort();
-}
-
 }  // namespace
 
 std::string text_of(const std::vector<Decision>& schedule) {
@@ -161,8 +154,8 @@ class Interleaver::Crew {
     std::unique_lock lock(mutex_);
     wait_for_a_move(lock, waits_for_answer_after);
   }
-  /// What can be done next, after that schedule; waits until there is something, or all are done.
-  std::vector<Waiting> waiting(unsigned lanes, const std::vector<Decision>& schedule) {
+  /// What can be done next; waits until there is something, or all are done. nullopt: they wait for each other.
+  std::optional<std::vector<Waiting>> waiting(unsigned lanes) {
     for (;;) {
       std::vector<Waiting> found;
       const bool all_done = are_all_done(lanes);
@@ -177,11 +170,11 @@ class Interleaver::Crew {
       if (!found.empty() || all_done) return found;
       std::unique_lock lock(mutex_);
       if (away_ && wait_for_a_move(lock, waits_for_answer_after)) continue;
-      if (away_) return {{.lane = away_->first, .event = Event::object_returns}};
+      if (away_) return {{{.lane = away_->first, .event = Event::object_returns}}};
       const auto before = moves_;
       const bool none_came = std::ranges::all_of(members_, [](const Member& member) { return member.line.empty(); });
       if (none_came && !moved_.wait_for(lock, hangs_after, [&] { return moves_ != before; })) {
-        give_up("the clients wait for each other for ever", schedule);
+        return std::nullopt;
       }
     }
   }
@@ -295,10 +288,15 @@ void Interleaver::run(std::vector<Lane> lanes, const Choose& choose) {
   const auto count = static_cast<unsigned>(lanes.size());
   for (unsigned lane = 0; lane < count; ++lane) crew_->start(lane, lanes[lane]);
   for (;;) {
-    const auto waiting = crew_->waiting(count, schedule_);
-    if (waiting.empty()) break;
-    if (schedule_.size() == most_steps) give_up("the clients do not come to an end", schedule_);
-    schedule_.push_back(choose(waiting));
+    const auto waiting = crew_->waiting(count);
+    if (!waiting) give_up("the clients wait for each other for ever");
+    if (waiting->empty()) break;
+    if (schedule_.size() == most_steps) give_up("the clients do not come to an end");
+    try {
+      schedule_.push_back(choose(*waiting));
+    } catch (const std::exception& error) {
+      give_up(error.what());
+    }
     if (schedule_.back().event != Event::none) {
       happens(schedule_.back(), lanes);
     } else {
@@ -309,6 +307,12 @@ void Interleaver::run(std::vector<Lane> lanes, const Choose& choose) {
   crew_->bring_back();
   crew_->hear_out();
   if (tell_loss_) std::exchange(tell_loss_, nullptr)();
+}
+
+void Interleaver::give_up(const char* why) const {
+  std::fflush(stdout);
+  std::fprintf(stderr, "LCCFS_REPLAY='%s'\n%s\n", replay_ ? replay_().c_str() : text_of(schedule_).c_str(), why);
+  std::_Exit(EXIT_FAILURE);
 }
 
 void Interleaver::happens(const Decision& decision, const std::vector<Lane>& lanes) {

@@ -54,14 +54,19 @@ class Interleaver {
   /// Runs all acts to their end. A lane that waits for another one's step is left alone until it moves again. Steps of
   /// other threads of a client (those that write for it, or answer questions) are its lane's, too.
   void run(std::vector<Lane> lanes, const Choose& choose);
+  /// What to replay, printed where the clients come to no end: their threads work on what the caller would destroy, so
+  /// the program ends there.
+  void replay_by(std::function<std::string()> line) { replay_ = std::move(line); }
   /// Of the last run.
   const std::vector<Decision>& schedule() const { return schedule_; }
 
  private:
   class Crew;
+  [[noreturn]] void give_up(const char* why) const;
   void happens(const Decision& decision, const std::vector<Lane>& lanes);
   const std::unique_ptr<Crew> crew_;
   std::vector<Decision> schedule_;
+  std::function<std::string()> replay_;
   std::function<void()> tell_loss_;  // what a client has not heard yet
 };
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Clients that are killed while they have files open for writing: how long the others are held up."""
 
+import contextlib
 import errno
 import os
 import pathlib
@@ -90,15 +91,25 @@ class StuckThreadTest(MountTest):
         self.inner = Mount(inner, ["-o", "names=sync"]).start()
         self.addCleanup(lambda: run("umount", "-l", self.inner.path, check=False))
 
-    def waits_for_an_answer(self):
-        threads = pathlib.Path(f"/proc/{self.inner.process.pid}/task").iterdir()
-        return any((thread / "wchan").read_text(encoding="ascii") == "request_wait_answer" for thread in threads)
+    def threads_that_wait(self):
+        """For an answer of a FUSE file system."""
+        waiting = set()
+        for thread in pathlib.Path(f"/proc/{self.inner.process.pid}/task").iterdir():
+            with contextlib.suppress(OSError):  # it has ended
+                if (thread / "wchan").read_text(encoding="ascii") == "request_wait_answer":
+                    waiting.add(thread.name)
+        return waiting
+
+    def one_waits_for_long(self):
+        waiting = self.threads_that_wait()
+        time.sleep(1)
+        return waiting & self.threads_that_wait()
 
     def test_programs_on_a_killed_client_that_cannot_end_are_told_at_once(self):
         self.cluster.pause_osd(0)
         try:
             program = subprocess.Popen(["mkdir", self.inner / "directory"], stderr=subprocess.PIPE, text=True)
-            wait_until(self.waits_for_an_answer, 20, "the client waits for its store")
+            wait_until(self.one_waits_for_long, 20, "the client waits for its store")
             self.inner.kill()
             _, said = program.communicate(timeout=20)
             self.assertNotEqual(program.returncode, 0, said)
