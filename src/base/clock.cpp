@@ -4,6 +4,8 @@
 #include <ctime>
 #include <thread>
 
+#include "base/blocking.h"
+
 namespace lccfs {
 namespace {
 
@@ -19,7 +21,15 @@ class SystemClock final : public Clock {
     clock_gettime(CLOCK_REALTIME, &now);
     return {now.tv_sec, static_cast<std::uint32_t>(now.tv_nsec)};
   }
-  void sleep_for(std::chrono::nanoseconds duration) override { std::this_thread::sleep_for(duration); }
+  void sleep_for(std::chrono::nanoseconds duration) override {
+    about_to_block();
+    std::this_thread::sleep_for(duration);
+  }
+  bool wait_for(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, std::chrono::nanoseconds duration,
+                const std::function<bool()>& done) override {
+    about_to_block();
+    return Clock::wait_for(changed, lock, duration, done);
+  }
 };
 
 }  // namespace

@@ -3,19 +3,37 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <future>
 #include <utility>
 
+#include "base/blocking.h"
 #include "lccfs/object_store.h"
 
 namespace lccfs {
+
+/// What a thread waits for.
+template <class Answer>
+class Awaited {
+ public:
+  Awaited() = default;
+  explicit Awaited(std::future<Answer> answer) : answer_(std::move(answer)) {}
+  /// Once.
+  Answer get() {
+    if (answer_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) about_to_block();
+    return answer_.get();
+  }
+
+ private:
+  std::future<Answer> answer_;
+};
 
 /// A completion, and where the answer comes. It owns the promise: the thread that waits may be gone before it returns.
 template <class Answer>
 auto promised() {
   std::promise<Answer> promise;
-  auto answer = promise.get_future();
+  Awaited<Answer> answer(promise.get_future());
   return std::pair(std::move(answer),
                    [promise = std::move(promise)](Answer value) mutable { promise.set_value(std::move(value)); });
 }
@@ -60,7 +78,7 @@ class StepsInFlight {
     if (!result && result_) result_ = std::move(result);
   }
   const std::size_t most_in_flight_;
-  std::deque<std::future<Result<>>> waiting_;
+  std::deque<Awaited<Result<>>> waiting_;
   Result<> result_;
 };
 

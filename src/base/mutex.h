@@ -6,6 +6,8 @@
 
 #include <mutex>
 
+#include "base/blocking.h"
+
 #ifdef __clang__
 #define LCCFS_THREAD_ANNOTATION(x) __attribute__((x))
 #else
@@ -19,7 +21,11 @@ namespace lccfs {
 
 class LCCFS_THREAD_ANNOTATION(capability("mutex")) Mutex : public std::mutex {
  public:
-  void lock() LCCFS_THREAD_ANNOTATION(acquire_capability()) { std::mutex::lock(); }
+  void lock() LCCFS_THREAD_ANNOTATION(acquire_capability()) {
+    if (std::mutex::try_lock()) return;
+    about_to_block();
+    std::mutex::lock();
+  }
   bool try_lock() LCCFS_THREAD_ANNOTATION(try_acquire_capability(true)) { return std::mutex::try_lock(); }
   void unlock() LCCFS_THREAD_ANNOTATION(release_capability()) { std::mutex::unlock(); }
 };
@@ -29,14 +35,24 @@ class LCCFS_THREAD_ANNOTATION(capability("mutex")) Mutex : public std::mutex {
 class LCCFS_THREAD_ANNOTATION(scoped_lockable) Lock : public std::unique_lock<std::mutex> {
  public:
   explicit Lock(Mutex& mutex) LCCFS_THREAD_ANNOTATION(acquire_capability(mutex))
-      : std::unique_lock<std::mutex>(mutex) {}
+      : std::unique_lock<std::mutex>(mutex, std::try_to_lock) {
+    if (!owns_lock()) wait();
+  }
   /// Of one that this thread has locked.
   Lock(Mutex& mutex, std::adopt_lock_t adopt) REQUIRES(mutex) : std::unique_lock<std::mutex>(mutex, adopt) {}
   ~Lock() LCCFS_THREAD_ANNOTATION(release_capability()) = default;
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
-  void lock() LCCFS_THREAD_ANNOTATION(acquire_capability()) { std::unique_lock<std::mutex>::lock(); }
+  void lock() LCCFS_THREAD_ANNOTATION(acquire_capability()) {
+    if (!try_lock()) wait();
+  }
   void unlock() LCCFS_THREAD_ANNOTATION(release_capability()) { std::unique_lock<std::mutex>::unlock(); }
+
+ private:
+  void wait() {
+    about_to_block();
+    std::unique_lock<std::mutex>::lock();
+  }
 };
 
 }  // namespace lccfs

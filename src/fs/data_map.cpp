@@ -2,7 +2,6 @@
 #include "fs/data_map.h"
 
 #include <algorithm>
-#include <future>
 
 #include "base/completions.h"
 #include "format/object_names.h"
@@ -87,7 +86,7 @@ std::vector<format::Extent> DataMap::mapped_in(ByteRange range, std::size_t at_m
 
 /// All at once.
 Result<std::vector<ByteRange>> DataMap::ask(const std::vector<format::Extent>& objects) const {
-  std::vector<std::future<Result<std::vector<DataExtent>>>> answers;
+  std::vector<Awaited<Result<std::vector<DataExtent>>>> answers;
   for (const auto& part : objects) {
     auto [answer, done] = promised<Result<std::vector<DataExtent>>>();
     answers.push_back(std::move(answer));

@@ -11,6 +11,7 @@
 //             |          | (name_log.cpp)                                         | them, from the range intent
 //  1          | Inode.X  | [create inode] without my lease                        | X without a name: so does it
 #include "fs/idle_leases.h"
+#include "base/blocking.h"
 
 #include <algorithm>
 #include <latch>
@@ -233,6 +234,7 @@ Result<> IdleLeases::release_all() {
       all_done.count_down();
     });
   }
+  about_to_block();
   all_done.wait();
   const auto failed = std::ranges::find_if(results, [](const Result<>& result) { return !result; });
   return failed == results.end() ? Result<>{} : std::move(*failed);

@@ -20,7 +20,7 @@ Result<Inode> read_inode_and_map(Instance& instance, Ino ino) {
   return read_inode(instance, ino, {.map = InodeParts::Map::whole});
 }
 
-std::future<Result<Inode>> read_ahead(Instance& instance, Ino ino) {
+Awaited<Result<Inode>> read_ahead(Instance& instance, Ino ino) {
   auto [answer, done] = promised<Result<Inode>>();
   objects::read_inode_async(instance.reader(), ino, {}, std::move(done));
   return std::move(answer);

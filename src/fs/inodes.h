@@ -3,7 +3,6 @@
 #pragma once
 
 #include <functional>
-#include <future>
 
 #include "fs/acl.h"
 #include "instance/instance.h"
@@ -21,7 +20,7 @@ Result<Inode> read_inode(Instance& instance, Ino ino, const InodeParts& parts = 
 /// The same with all of a file's allocation map: to take its lease, or to say what it occupies.
 Result<Inode> read_inode_and_map(Instance& instance, Ino ino);
 /// The same as the first, under way. An answer that is not needed any more need not be taken.
-std::future<Result<Inode>> read_ahead(Instance& instance, Ino ino);
+Awaited<Result<Inode>> read_ahead(Instance& instance, Ino ino);
 
 /// For operations on an inode, not on a name in it.
 Error gone_is_stale(Error error);

@@ -2,7 +2,8 @@
 #include "fs/io_gate.h"
 
 #include <algorithm>
-#include <future>
+
+#include "base/completions.h"
 
 namespace lccfs {
 
@@ -49,9 +50,8 @@ bool IoGate::try_lock() {
 void IoGate::wait_to_read() { wait_for(Kind::read); }
 
 void IoGate::wait_for(Kind kind) {
-  std::promise<void> admitted;
-  auto answer = admitted.get_future();
-  enter({kind, {}, [admitted = std::move(admitted)]() mutable { admitted.set_value(); }});
+  auto [answer, admitted] = promised<bool>();
+  enter({kind, {}, [admitted = std::move(admitted)]() mutable { admitted(true); }});
   answer.get();
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "fs/kernel_view.h"
+#include "base/blocking.h"
 
 #include <utility>
 
@@ -231,6 +232,7 @@ void KernelView::end_attributes(Ino ino) {
 
 void KernelView::wait_for_changes(Ino ino) {
   Lock lock(mutex_);
+  about_to_block();
   dropped_.wait(
       lock, [this, ino]() REQUIRES(mutex_) { return !dropping_.contains(ino) && !dropping_attributes_.contains(ino); });
 }

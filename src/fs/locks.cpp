@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "fs/locks.h"
+#include "base/blocking.h"
 
 #include <algorithm>
 #include <utility>
@@ -127,6 +128,7 @@ void Locks::wait_for_others_of(Ino ino, std::uint64_t number) {
   mine->second.erase(number);
   if (mine->second.empty()) refreshes_.erase(mine);
   refreshed_.notify_all();
+  about_to_block();
   refreshed_.wait(lock, [this, ino, last = last_refresh_]() REQUIRES(mutex_) {
     const auto others = refreshes_.find(ino);
     return others == refreshes_.end() || *others->second.begin() > last;

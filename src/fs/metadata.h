@@ -5,7 +5,6 @@
 #pragma once
 
 #include <functional>
-#include <future>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -75,9 +74,9 @@ class Metadata {
   struct ReadAhead {
     Ino ino;
     InodeCache::Ticket ticket;
-    std::future<Result<Inode>> inode = {};
+    Awaited<Result<Inode>> inode = {};
     std::shared_ptr<const Inode> as_read = nullptr;
-    std::future<Result<MetaSnapshot>> version = {};
+    Awaited<Result<MetaSnapshot>> version = {};
   };
   ReadAhead read_ahead(Ino ino);
   /// 1 read more if it has changed since it was read before.

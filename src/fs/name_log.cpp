@@ -23,6 +23,7 @@
 // late run of it is refused by its number, as of any step (rule 5). One that is refused has lost its lease: this client
 // was fenced.
 #include "fs/name_log.h"
+#include "base/blocking.h"
 
 #include <algorithm>
 
@@ -450,6 +451,7 @@ Result<> NameLog::wait(Ino directory, std::uint64_t up_to) {
       failures = its.failures;
       if (is_ending_) return failure(ErrorCode::io, "the mount ends");
       if (its.wanted_to >= up_to) {
+        about_to_block();
         changed_.wait(lock);
         continue;
       }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // What the operations of the namespace share: their answers, and what their steps have changed in memory.
 #include "fs/namespace.h"
+#include "base/blocking.h"
 
 #include <algorithm>
 
@@ -103,6 +104,7 @@ void Namespace::change_ctime_later(Ino moved, Ino directory, TimeSpec time) {
   {
     Lock lock(background_mutex_);
     const auto are_few = [this]() REQUIRES(background_mutex_) { return in_background_ < most_in_background; };
+    about_to_block();
     background_done_.wait(lock, are_few);
   }
   metadata_.inodes.change(moved, std::nullopt, [time](Inode& view) { view.ctime = time; });

@@ -4,6 +4,7 @@
 //  1          | Data.X.* | write, one for each run of neighbouring bytes; units   | below the stored size: old, new or torn
 //             |          | side by side, one unit never twice                     | bytes; past it: cut at the take-over
 #include "fs/write_buffer.h"
+#include "base/blocking.h"
 
 #include <algorithm>
 #include <cstring>
@@ -302,6 +303,7 @@ Result<> WriteBuffer::write_out(ByteRange range) {
   lock.unlock();
   issue(std::move(sendings));
   lock.lock();
+  about_to_block();
   changed_.wait(lock, [&]() REQUIRES(mutex_) {
     for (auto at = first_of(range); at != units_.end() && reaches(*at, range); ++at) {
       if (is_pending(at->second, last_put)) return false;
@@ -330,6 +332,7 @@ std::uint64_t WriteBuffer::drop(ByteRange range) {
     }
     return is_all;
   };
+  about_to_block();
   changed_.wait(lock, drop_what_rests);
   changed_.notify_all();
   return dropped;

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <string>
 
+#include "base/blocking.h"
 #include "base/log.h"
 
 namespace lccfs::fuse {
@@ -29,6 +30,7 @@ void KernelNotifier::invalidate_page_range(Ino ino, std::uint64_t offset_bytes, 
 bool KernelNotifier::can_keep_names() const { return handshake_.minor >= first_minor_with_epochs; }
 
 void KernelNotifier::expire_name(Ino directory, const std::string& name) {
+  about_to_block();
   const int result =
       fuse_lowlevel_notify_expire_entry(session_, number_of(directory), name.c_str(), name.size(), FUSE_LL_EXPIRE_ONLY);
   if (!note(directory, result)) forget_names();
@@ -42,6 +44,7 @@ void KernelNotifier::forget_names() {
 }
 
 void KernelNotifier::invalidate(Ino ino, off_t offset_bytes, off_t size_bytes) {
+  about_to_block();
   note(ino, fuse_lowlevel_notify_inval_inode(session_, number_of(ino), offset_bytes, size_bytes));
 }
 

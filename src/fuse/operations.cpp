@@ -52,16 +52,29 @@ Request begin(fuse_req_t raw, Kind kind, fuse_ino_t ino) {
   return request;
 }
 
-/// Runs `work(Serving&, Request)` on the pool: it may block on the store, which the receiving thread must not. It owns
-/// its arguments: libfuse uses their memory again as soon as the operation returns.
+/// Where the client holds the directory or the file, memory answers them.
+bool is_mostly_brief(Kind kind) {
+  constexpr Kind brief[] = {Kind::mknod,      Kind::mkdir,   Kind::symlink,  Kind::create,  Kind::unlink,
+                            Kind::rmdir,      Kind::open,    Kind::flush,    Kind::setattr, Kind::opendir,
+                            Kind::releasedir, Kind::release, Kind::getxattr, Kind::rename};
+  return std::ranges::find(brief, kind) != std::end(brief);
+}
+
+/// Runs `work(Serving&, Request)`, which may block on the store: on the pool, or as the receiver has it. It owns its
+/// arguments: libfuse uses their memory again as soon as the operation returns.
 template <class Work>
 void serve(fuse_req_t raw, Kind kind, fuse_ino_t ino, Work work) {
   Serving& serving = serving_of(raw);
-  serving.pool.post([&serving, ino = ino_of(raw, ino), request = Request(raw, kind, ino_of(raw, ino), serving),
-                     work = std::move(work)]() mutable {
+  auto served = [&serving, ino = ino_of(raw, ino), request = Request(raw, kind, ino_of(raw, ino), serving),
+                 work = std::move(work)]() mutable {
     request.belongs_to(serving.directory_of(ino));
     work(serving, std::move(request));
-  });
+  };
+  if (is_mostly_brief(kind) && serving.receiver.may_serve_here(serving.session_fd)) {
+    serving.receiver.serve(std::move(served));
+  } else {
+    serving.pool.post(std::move(served));
+  }
 }
 
 /// Of an open file, which says itself below which directory it is.

@@ -12,6 +12,7 @@
 #include "fuse/kernel_channel.h"
 #include "fuse/lookup_counts.h"
 #include "fuse/mount_metrics.h"
+#include "fuse/receiver.h"
 #include "fuse/request_buffers.h"
 #include "fuse/top_directories.h"
 #include "lccfs/file_system.h"
@@ -28,8 +29,10 @@ struct Serving {
   Handshake handshake;
   RequestBuffers requests;
   Ino root = root_ino;        // what the kernel's FUSE_ROOT_ID stands for; set before anything is served
+  int session_fd = -1;        // as root
   std::uint64_t tickets = 0;  // of locks that wait; the receiving thread's
-  ThreadPool pool;            // last: its threads end before what they use
+  ThreadPool pool;            // its threads, and the receiver's, end before what they use
+  Receiver receiver{clock};   // last
 
   Ino ino_of(fuse_ino_t number) const { return number == FUSE_ROOT_ID ? root : Ino{number}; }
   void forget(Ino ino, std::uint64_t count) {

@@ -83,8 +83,10 @@ Session::Session(FileSystem& fs, Clock& clock, const SessionOptions& options)
                .handshake = {},
                .requests = {},
                .root = root_ino,
+               .session_fd = -1,
                .tickets = 0,
-               .pool = ThreadPool()},
+               .pool = ThreadPool(),
+               .receiver = Receiver(clock)},
       wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 Session::~Session() {
@@ -120,6 +122,7 @@ Result<> Session::start(const std::function<void()>& about_to_mount) {
   const bool mounted = session_ != nullptr && fuse_session_mount(session_, options_.mountpoint.c_str()) == 0;
   fuse_opt_free_args(&arguments);
   fuse_set_log_func(log_libfuse_line);
+  if (mounted) serving_.session_fd = fuse_session_fd(session_);
   if (!mounted) return failure(ErrorCode::io, "cannot mount on " + options_.mountpoint + ": " + last_libfuse_line);
   if (!use_kernel_channel(session_))
     log::warning("no shared mappings of O_DIRECT descriptors, and slow small writes: libfuse takes no channel of ours");
@@ -145,6 +148,7 @@ Result<> Session::serve_all(const std::function<void()>& ready) {
       serving_.clock, [] { return tick_period; },
       [this](const std::stop_token&) {
         serving_.metrics->tick();
+        serving_.receiver.look();
         serving_.fs.tick();
         if (!options_.end_when_fenced || !serving_.fs.fenced()) return true;
         log::warning("this client was fenced: the mount on " + options_.mountpoint + " ends");
@@ -152,10 +156,13 @@ Result<> Session::serve_all(const std::function<void()>& ready) {
         return false;
       });
   ready();
-  for (;;) {
-    LCCFS_TRY(const bool more, serve_one());
-    if (!more) return {};
-  }
+  Result<> served;
+  serving_.receiver.run([this, &served] {
+    const auto more = serve_one();
+    if (!more) served = std::unexpected(more.error());
+    return more.value_or(false);
+  });
+  return served;
 }
 
 /// The kernel's first request settles what the two speak; what is mounted answers nobody before. false: end() came

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/blocking.h"
 #include "base/log.h"
 #include "format/object_names.h"
 #include "txn/volume_txn.h"
@@ -42,6 +43,7 @@ Result<> Others::see_fence(std::uint64_t number) {
 }
 
 Result<> Others::sync_fences(std::uint64_t number) {
+  about_to_block();
   LCCFS_CHECK(store_.sync_fences());
   auto seen = fences_seen_.load();
   while (seen < number && !fences_seen_.compare_exchange_weak(seen, number)) {
@@ -52,6 +54,7 @@ Result<> Others::sync_fences(std::uint64_t number) {
 Result<Others::Asked> Others::ask(InstanceId whom, const format::Question& question,
                                   std::chrono::milliseconds time_out) {
   LCCFS_CHECK(steps_.check_not_fenced());
+  about_to_block();
   auto reply = store_.notify(format::session_object(whom), encode(question), time_out);
   if (!reply) {
     const bool may_not = !me_.recorded && reply.error().code == ErrorCode::permission_denied;
@@ -73,6 +76,7 @@ void Others::begin_looks_anew() {
 
 Result<Others::Standing> Others::look_for(InstanceId whom, const InstanceRecord& record) {
   const auto began = clock_.elapsed();
+  about_to_block();
   auto presence = presence_of(store_, *me_.processes, whom, record);
   const Lock lock(mutex_);
   if (presence && *presence == Presence::absent) {
