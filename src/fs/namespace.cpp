@@ -104,7 +104,7 @@ void Namespace::change_ctime_later(Ino moved, Ino directory, TimeSpec time) {
   {
     Lock lock(background_mutex_);
     const auto are_few = [this]() REQUIRES(background_mutex_) { return in_background_ < most_in_background; };
-    about_to_block();
+    if (!are_few()) about_to_block();
     background_done_.wait(lock, are_few);
   }
   metadata_.inodes.change(moved, std::nullopt, [time](Inode& view) { view.ctime = time; });

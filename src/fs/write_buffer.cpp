@@ -303,13 +303,14 @@ Result<> WriteBuffer::write_out(ByteRange range) {
   lock.unlock();
   issue(std::move(sendings));
   lock.lock();
-  about_to_block();
-  changed_.wait(lock, [&]() REQUIRES(mutex_) {
+  const auto is_all_there = [&]() REQUIRES(mutex_) {
     for (auto at = first_of(range); at != units_.end() && reaches(*at, range); ++at) {
       if (is_pending(at->second, last_put)) return false;
     }
     return true;
-  });
+  };
+  if (!is_all_there()) about_to_block();
+  changed_.wait(lock, is_all_there);
   if (errors_.count == errors_before) return {};
   return std::unexpected(*errors_.last);
 }
@@ -332,7 +333,7 @@ std::uint64_t WriteBuffer::drop(ByteRange range) {
     }
     return is_all;
   };
-  about_to_block();
+  if (!drop_what_rests()) about_to_block();
   changed_.wait(lock, drop_what_rests);
   changed_.notify_all();
   return dropped;

@@ -148,12 +148,17 @@ Result<> Session::serve_all(const std::function<void()>& ready) {
       serving_.clock, [] { return tick_period; },
       [this](const std::stop_token&) {
         serving_.metrics->tick();
-        serving_.receiver.look();
         serving_.fs.tick();
         if (!options_.end_when_fenced || !serving_.fs.fenced()) return true;
         log::warning("this client was fenced: the mount on " + options_.mountpoint + " ends");
         end();
         return false;
+      });
+  const std::jthread looks = run_periodically(
+      serving_.clock, [] { return tick_period; },
+      [this](const std::stop_token&) {
+        serving_.receiver.look();
+        return true;
       });
   ready();
   Result<> served;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// One FUSE mount: from mount(2) to its clean end. One thread takes the kernel's requests in (more of them are slower);
-// metadata operations run on a pool, reads and writes are answered from the store's completions.
+// One FUSE mount: from mount(2) to its clean end. One thread at a time takes the kernel's requests in (more are slower); it
+// or a pool serves metadata operations (receiver.h), reads and writes are answered from the store's completions.
 #pragma once
 
 #include <chrono>

@@ -171,6 +171,7 @@ Result<> Others::evict(InstanceId whom) {
   while (found.record && found.record->state == InstanceRecord::State::live) {
     const auto name = "instance " + std::to_string(whom.value) + " (" + found.record->host + ", pid " +
                       std::to_string(found.record->pid) + ")";
+    about_to_block();
     // A last chance to see where it watches from: for up to half a minute after its death it does.
     static_cast<void>(store_.presence(format::super_object, found.record->identity));
     if (const auto barred = store_.fence(found.record->identity); !barred) {
