@@ -5,6 +5,7 @@
 #include <future>
 
 #include "fs/held_directories.h"
+#include "instance/liveness_poll.h"
 #include "support/catch.h"
 #include "support/collecting.h"
 #include "support/fake_clock.h"
@@ -444,6 +445,29 @@ TEST_CASE("what the store refuses again and again is lost, and its directory is 
   make_file(b.fs(), b.d, "b");
   need(b.fs().sync_directory(b.d));
   CHECK(b.is_stored(b.d, "b"));
+}
+
+TEST_CASE("the numbers of a change are not retired before it is stored") {
+  Behind b;
+  const auto lowest_running = [&] {
+    const auto poll = need(poll_liveness(*b.volume.cluster().new_client(), {}));
+    const auto is_holder = [&](const Member& member) { return member.record.identity == b.store().identity(); };
+    const auto holder = std::ranges::find_if(poll.members, is_holder);
+    REQUIRE(holder != poll.members.end());
+    REQUIRE(holder->standing == Member::Standing::answered);
+    return holder->lowest_running;
+  };
+  const auto rename = [&] { need(b.fs().rename(b.d, "a", b.d, "b", RenameMode::replace)); };
+  const auto unlink = [&] { need(b.fs().unlink(b.d, "b")); };
+  make_file(b.fs(), b.d, "a");
+  for (const std::function<void()>& change : {std::function<void()>(rename), std::function<void()>(unlink)}) {
+    need(b.fs().sync_directory(b.d));
+    const auto before = lowest_running();
+    change();
+    CHECK(lowest_running() == before);
+    need(b.fs().sync_directory(b.d));
+    CHECK(lowest_running() > before);
+  }
 }
 
 TEST_CASE("a collector leaves alone a file whose name is not stored yet, and removes what was unlinked once that is") {
