@@ -11,11 +11,11 @@
 //             |          | (name_log.cpp)                                         | them, from the range intent
 //  1          | Inode.X  | [create inode] without my lease                        | X without a name: so does it
 #include "fs/idle_leases.h"
-#include "base/blocking.h"
 
 #include <algorithm>
 #include <latch>
 
+#include "base/blocking.h"
 #include "base/log.h"
 #include "format/object_names.h"
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "fs/kernel_view.h"
-#include "base/blocking.h"
 
 #include <utility>
+
+#include "base/blocking.h"
 
 namespace lccfs {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "fs/locks.h"
-#include "base/blocking.h"
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
+#include "base/blocking.h"
 #include "format/object_names.h"
 
 namespace lccfs {

@@ -23,10 +23,10 @@
 // late run of it is refused by its number, as of any step (rule 5). One that is refused has lost its lease: this client
 // was fenced.
 #include "fs/name_log.h"
-#include "base/blocking.h"
 
 #include <algorithm>
 
+#include "base/blocking.h"
 #include "base/log.h"
 #include "format/object_names.h"
 #include "fs/inodes.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // What the operations of the namespace share: their answers, and what their steps have changed in memory.
 #include "fs/namespace.h"
-#include "base/blocking.h"
 
 #include <algorithm>
 
+#include "base/blocking.h"
 #include "base/log.h"
 #include "txn/attribute_txn.h"
 

@@ -4,12 +4,12 @@
 //  1          | Data.X.* | write, one for each run of neighbouring bytes; units   | below the stored size: old, new or torn
 //             |          | side by side, one unit never twice                     | bytes; past it: cut at the take-over
 #include "fs/write_buffer.h"
-#include "base/blocking.h"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "base/blocking.h"
 #include "base/log.h"
 #include "format/layout.h"
 #include "format/object_names.h"

@@ -42,8 +42,7 @@ class Receiver {
   std::function<bool()> receive_;
   std::atomic<std::uint64_t> turn_{0};       // whose it is to receive: each thread that does has another number
   std::atomic<std::uint64_t> stands_by_{0};  // for that turn
-  std::atomic<std::uint64_t> served_{
-      0};  // the turn in which work is served here; 0: none, or `look` has taken the turn
+  std::atomic<std::uint64_t> served_{0};     // the turn that work is served in; 0: none, or `look` has taken it
   std::atomic<std::chrono::nanoseconds> since_{};
   std::atomic<bool> ended_{false};
   std::atomic<std::size_t> blocked_{0};  // threads that have lost their turn and are not done

@@ -28,8 +28,6 @@ FileSystemOptions behind() {
   return options;
 }
 
-std::string on(const char* step, Ino ino) { return std::string(step) + " " + format::inode_object(ino); }
-
 /// One that writes names behind, in two directories of its own, and another client.
 struct Behind {
   TestVolume volume;
@@ -87,7 +85,7 @@ TEST_CASE("what fsync of a directory stores is one step after the inodes that ar
   need(b.fs().sync_directory(b.d));
   const auto trace = b.store().trace();
   CHECK(trace.size() == 4);
-  CHECK(trace.back() == on("store names", b.d));
+  CHECK(trace.back() == step_on("store names", b.d));
   for (const char* name : {"1", "4", "5"}) CHECK(b.is_stored(b.d, name));
   for (const char* name : {"2", "3"}) CHECK_FALSE(b.is_stored(b.d, name));
   CHECK(names_in(b.fs(), b.d) == std::vector<std::string>{"1", "4", "5"});
@@ -190,7 +188,7 @@ TEST_CASE("a removal is stored after what was added before it elsewhere") {
   SECTION("because another client asks") { CHECK_FALSE(ino_of(b.other(), b.d, "a")); }
   auto stored = b.store().trace();
   std::erase_if(stored, [](const std::string& step) { return !step.starts_with("store names"); });
-  CHECK(stored == Trace{on("store names", b.e), on("store names", b.d)});
+  CHECK(stored == Trace{step_on("store names", b.e), step_on("store names", b.d)});
 }
 
 TEST_CASE("a removal that is done step by step comes after what was added before it elsewhere, too") {
@@ -201,9 +199,9 @@ TEST_CASE("a removal that is done step by step comes after what was added before
   b.store().reset_record();
   need(b.fs().unlink(b.d, "a"));
   const auto trace = b.store().trace();
-  const auto stored = std::ranges::find(trace, on("store names", b.e));
+  const auto stored = std::ranges::find(trace, step_on("store names", b.e));
   REQUIRE(stored != trace.end());
-  CHECK(std::find(stored, trace.end(), on("remove entry", b.d)) != trace.end());
+  CHECK(std::find(stored, trace.end(), step_on("remove entry", b.d)) != trace.end());
 }
 
 TEST_CASE("nor does a file get another size before what was added elsewhere is stored") {
@@ -283,7 +281,7 @@ TEST_CASE("what was answered is stored before the directory is changed step by s
   }
   SECTION("a move") { need(b.fs().rename(b.d, "a", b.e, "a", RenameMode::replace)); }
   const auto trace = b.store().trace();
-  CHECK(std::ranges::count(trace, on("store names", b.d)) == 1);
+  CHECK(std::ranges::count(trace, step_on("store names", b.d)) == 1);
   CHECK(names_in(b.fs(), b.d).size() + names_in(b.fs(), b.e).size() >= 1);
   CHECK(problems(b.volume.cluster()).empty());
 }
@@ -517,5 +515,5 @@ TEST_CASE("a volume without the feature has its names stored before the answer")
   const auto d = make_dir(*holder.file_system, root_ino, "d");
   holder.client->reset_record();
   const auto file = make_file(*holder.file_system, d, "a");
-  CHECK(holder.client->trace() == Trace{on("create inode", file), on("insert entry", d)});
+  CHECK(holder.client->trace() == Trace{step_on("create inode", file), step_on("insert entry", d)});
 }
