@@ -202,6 +202,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
       if (alone || !must_store()) return finish(request.bytes.size_bytes);
       return io.pool.post([op = shared_from_this()] { op->finish(op->store_written()); });
     }
+    if (is_out_of_space(*error)) io.room.set_refused(true);
     {
       const Lock lock(node->mutex);
       if (end() > node->view.size_bytes) node->tail_is_dirty = true;

@@ -277,6 +277,21 @@ TEST_CASE("a write that could not be stored is told once to each handle, and sta
   CHECK(read_elsewhere(volume, file.ino) == "new bytes");
 }
 
+TEST_CASE("once a write that waited found no room, the next ones wait, until one of them finds some") {
+  TestVolume volume;
+  auto mount = volume.mount(buffered());
+  const auto full = stored_file(mount, "old bytes");
+  const auto other = create_file(*mount.file_system, "other");
+  mount.client->set_hook(fails_writes(ErrorCode::no_space));
+  CHECK(code_of(write_with(O_DIRECT, *mount.file_system, full.handle, 0, "new")) == ErrorCode::no_space);
+  CHECK(code_of(write_at(*mount.file_system, other.handle, 0, "1")) == ErrorCode::no_space);
+  mount.client->set_hook(nullptr);
+  need(write_at(*mount.file_system, other.handle, 0, "2"));
+  mount.client->reset_record();
+  need(write_at(*mount.file_system, other.handle, 1, "3"));
+  CHECK(mount.client->counts().writes == 0);
+}
+
 TEST_CASE("an error of which nobody asked is told by the close") {
   TestVolume volume;
   auto mount = volume.mount(buffered());
