@@ -5,7 +5,8 @@
 // store meanwhile are not missed.
 // Without the lease, the inode as it was last read is a guess. Bytes found where the inode says so are the file's.
 // Where it says "end of file" or "hole", and where bytes are missing, the inode is read again, and if it has changed,
-// the read starts over. (Else a read beside a truncate would return zeros that were never in the file.)
+// the read starts over. (Else a read beside a truncate would return zeros that were never in the file.) For the end of
+// the file it is read beside the bytes; for holes before them, and where bytes are missing after them.
 #include <algorithm>
 #include <cstring>
 
@@ -30,9 +31,10 @@ struct ReadOp : std::enable_shared_from_this<ReadOp> {
   FileSystem::ReadDone done;
 
   // the attempt under way
-  bool leased = false;  // memory is the truth
-  bool fresh = false;   // the view was read after this request came in
-  bool asked = false;   // and a holder of the lease had stored the size before
+  bool leased = false;                            // memory is the truth
+  bool fresh = false;                             // the view was read after this request came in
+  bool asked = false;                             // and a holder of the lease had stored the size before
+  bool checks_end = false, end_is_right = false;  // the inode is read beside the bytes
   unsigned attempts = 0;
   std::uint64_t version = 0;
   std::uint64_t length = 0;  // what of the target lies below the size
@@ -52,9 +54,11 @@ struct ReadOp : std::enable_shared_from_this<ReadOp> {
   void attempt() {
     bytes_missing = false;  // those of the layout before
     const bool hole_is_a_guess = lay_out();
-    if (!leased && ((meets_end() && !asked) || hole_is_a_guess)) {
+    const bool end_is_a_guess = !leased && meets_end() && !asked;
+    if ((!leased && hole_is_a_guess) || (end_is_a_guess && mapped.empty())) {
       return io.pool.post([op = shared_from_this()] { op->refresh_and_retry(); });
     }
+    checks_end = end_is_a_guess;
     issue();
   }
 
@@ -100,7 +104,8 @@ struct ReadOp : std::enable_shared_from_this<ReadOp> {
       position = extent.file_offset_bytes + extent.length_bytes;
     }
     zero_until(offset + length);
-    parts.begin(mapped.size() + 1);
+    parts.begin(mapped.size() + 1 + (checks_end ? 1 : 0));
+    if (checks_end) io.pool.post([op = shared_from_this()] { op->check_end(); });
     for (const auto& extent : mapped) {
       const auto part = target.subspan(extent.file_offset_bytes - offset, extent.length_bytes);
       io.instance.store().read_data(
@@ -120,8 +125,24 @@ struct ReadOp : std::enable_shared_from_this<ReadOp> {
     if (parts.end_one()) returned();
   }
 
+  /// On the pool. What a holder of the lease has stored only now is not among the bytes.
+  void check_end() {
+    auto view = io.holders.read_current(node->ino, LeaseHolders::Ask::for_reading);
+    if (view) {
+      end_is_right = view->version == version && !view->lease;
+      node->learn(std::move(*view));
+    } else {
+      parts.fail(gone_is_stale(std::move(view).error()));
+    }
+    if (parts.end_one()) returned();
+  }
+
   void returned() {
     if (auto error = parts.error()) return finish(std::unexpected(std::move(*error)));
+    if (std::exchange(checks_end, false)) {
+      fresh = asked = true;
+      if (!end_is_right) return attempt();
+    }
     if (!bytes_missing || leased) return finish(length);
     io.pool.post([op = shared_from_this()] { op->refresh_and_retry(); });
   }

@@ -40,6 +40,8 @@ Result<> Namespace::set_acl(Ino ino, const std::string& name, const Bytes& value
   };
   if (is_mode) {
     LCCFS_TRY(const auto known, metadata_.existing(ino));
+    LCCFS_TRY(const bool is_behind, change_directory_behind(*known, edit));
+    if (is_behind) return {};
     return or_stale(change_attr_of(ino, edit, &*known));
   }
   if (!instance_.super().has(format::feature::acls)) {
@@ -50,6 +52,7 @@ Result<> Namespace::set_acl(Ino ino, const std::string& name, const Bytes& value
 
 /// As Linux has it, it is done, too, where there was none. The mode stays.
 Result<> Namespace::remove_acl(Ino ino, const std::string& name) {
+  if (const auto flags = own_flags_of(ino); flags && (*flags & format::own_flag_of(name)) == 0) return {};
   const auto removed = remove_with_flag(ino, name);
   if (!removed && removed.error().code == ErrorCode::no_attribute) return {};
   return removed;

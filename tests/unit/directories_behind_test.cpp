@@ -87,6 +87,23 @@ TEST_CASE("directories are made, changed and removed at no cost before the answe
   CHECK(t.store().counts().queries == 0);
 }
 
+TEST_CASE("the ACLs that cp -a gives a new directory and a file, which say a mode, cost nothing before the answer") {
+  Tree t;
+  const auto sub = make_dir(t.fs(), t.d, "sub");
+  const auto file = make_file(t.fs(), sub, "f");
+  const auto as_mode = encode(acl_of("u::rwx,g::--x,o::--x"));
+  for (const Ino ino : {file, sub}) {
+    need(t.fs().set_xattr(ino, "system.posix_acl_access", as_mode, XattrMode::create_or_replace, SetgidBit::stays));
+  }
+  need(t.fs().remove_xattr(sub, "system.posix_acl_default"));
+  CHECK(t.store().trace() == std::vector<std::string>{});
+  CHECK(t.store().counts().queries == 0);
+  for (const auto& [parent, name] : {std::pair(t.d, "sub"), {sub, "f"}}) {
+    CHECK(need(t.fs().lookup(parent, name)).attributes.mode == 0711);
+    CHECK(need(t.other().lookup(parent, name)).attributes.mode == 0711);
+  }
+}
+
 TEST_CASE("a directory's name is stored before what is in it, and what was in it before it is removed") {
   Tree t;
   const auto sub = make_dir(t.fs(), t.d, "sub");

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // One file, several clients: the write lease.
+#include <future>
 #include <thread>
 
 #include "format/object_names.h"
 #include "format/records.h"
 #include "support/catch.h"
 #include "support/file_calls.h"
+#include "support/hooks.h"
 #include "support/test_volume.h"
 
 using namespace lccfs;
@@ -23,6 +25,27 @@ TEST_CASE("what a writer has not closed yet is seen by stat and by a read at the
   CHECK(reply.attributes_ttl == std::chrono::nanoseconds(0));
   need(write_at(*writer.file_system, file.handle, 5, " world"));
   CHECK(need(read_at(*reader.file_system, seen_by, 0, 100)) == "hello world");
+}
+
+TEST_CASE("a read that meets the end reads bytes and inode at once, and answers when it has both") {
+  TestVolume volume;
+  auto writer = volume.mount();
+  auto reader = volume.mount();
+  const auto file = create_file(*writer.file_system, "f");
+  need(write_at(*writer.file_system, file.handle, 0, "hello"));
+  close_file(*writer.file_system, file.handle);
+  const auto handle = open_again(*reader.file_system, file.ino, O_RDONLY);
+  reader.client->reset_record();
+  reader.client->set_hook(always_on("query", {Fault::Kind::hold}));
+  auto read = std::async(std::launch::async, [&] { return read_at(*reader.file_system, handle, 0, 100); });
+  REQUIRE(reader.client->wait_for_held(1));
+  CHECK(reader.client->counts() == StepCounts{.queries = 1, .reads = 1});
+  const auto again = open_again(*writer.file_system, file.ino);
+  need(write_at(*writer.file_system, again, 0, "HELLO, you"));
+  need(writer->fsync(again, false));
+  reader.client->set_hook(nullptr);
+  reader.client->release_all();
+  CHECK(need(read.get()) == "HELLO, you");
 }
 
 TEST_CASE("a second writer gets the lease with one question, one read and one step") {
