@@ -209,6 +209,8 @@ def other_locks():
         for number, line in lines_of(path):
             if found := re.search(r"std::(\w*mutex|lock_guard|(unique|scoped|shared)_lock)\b", line.split("//")[0]):
                 yield f"{shown(path)}:{number}: {found[0]}: use Mutex and Lock of base/mutex.h"
+            if re.search(r"\w\.wait\(\s*lock\b", line):
+                yield f"{shown(path)}:{number}: use Lock's wait, which says before it that the thread may block"
 
 
 def uses_mutex(path, known):

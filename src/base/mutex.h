@@ -4,6 +4,7 @@
 // docs/ARCHITECTURE.md says in which order locks are taken.
 #pragma once
 
+#include <condition_variable>
 #include <mutex>
 
 #include "base/blocking.h"
@@ -16,6 +17,7 @@
 #define GUARDED_BY(mutex) LCCFS_THREAD_ANNOTATION(guarded_by(mutex))
 #define REQUIRES(...) LCCFS_THREAD_ANNOTATION(requires_capability(__VA_ARGS__))
 #define EXCLUDES(...) LCCFS_THREAD_ANNOTATION(locks_excluded(__VA_ARGS__))
+#define UNCHECKED LCCFS_THREAD_ANNOTATION(no_thread_safety_analysis)
 
 namespace lccfs {
 
@@ -30,13 +32,12 @@ class LCCFS_THREAD_ANNOTATION(capability("mutex")) Mutex : public std::mutex {
   void unlock() LCCFS_THREAD_ANNOTATION(release_capability()) { std::mutex::unlock(); }
 };
 
-/// Holds the mutex while it lives, but between `unlock` and `lock`. Condition variables wait with it, too; what they
-/// wait for is a lambda: `[this]() REQUIRES(mutex_) { return ...; }`.
+/// Holds the mutex while it lives, but between `unlock` and `lock`.
 class LCCFS_THREAD_ANNOTATION(scoped_lockable) Lock : public std::unique_lock<std::mutex> {
  public:
   explicit Lock(Mutex& mutex) LCCFS_THREAD_ANNOTATION(acquire_capability(mutex))
       : std::unique_lock<std::mutex>(mutex, std::try_to_lock) {
-    if (!owns_lock()) wait();
+    if (!owns_lock()) lock_when_free();
   }
   /// Of one that this thread has locked.
   Lock(Mutex& mutex, std::adopt_lock_t adopt) REQUIRES(mutex) : std::unique_lock<std::mutex>(mutex, adopt) {}
@@ -44,12 +45,22 @@ class LCCFS_THREAD_ANNOTATION(scoped_lockable) Lock : public std::unique_lock<st
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
   void lock() LCCFS_THREAD_ANNOTATION(acquire_capability()) {
-    if (!try_lock()) wait();
+    if (!try_lock()) lock_when_free();
   }
   void unlock() LCCFS_THREAD_ANNOTATION(release_capability()) { std::unique_lock<std::mutex>::unlock(); }
+  /// Waits until it is done, which says a lambda: `[this]() REQUIRES(mutex_) { return ...; }`.
+  template <class Done>
+  void wait(std::condition_variable& changed, Done done) UNCHECKED {
+    while (!done()) wait(changed);
+  }
+  /// For one notification at least.
+  void wait(std::condition_variable& changed) {
+    about_to_block();
+    changed.wait(*this);
+  }
 
  private:
-  void wait() {
+  void lock_when_free() {
     about_to_block();
     std::unique_lock<std::mutex>::lock();
   }

@@ -33,7 +33,7 @@ class Tasks {
   /// Returns when nothing of this is under way or in line.
   void wait() EXCLUDES(mutex_) {
     Lock lock(mutex_);
-    changed_.wait(lock, [this]() REQUIRES(mutex_) { return under_way_ == 0; });
+    lock.wait(changed_, [this]() REQUIRES(mutex_) { return under_way_ == 0; });
   }
 
  private:

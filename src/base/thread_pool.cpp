@@ -17,7 +17,7 @@ ThreadPool::~ThreadPool() {
   Lock lock(mutex_);
   ending_ = true;
   changed_.notify_all();
-  changed_.wait(lock, [this]() REQUIRES(mutex_) { return threads_ == 0; });
+  lock.wait(changed_, [this]() REQUIRES(mutex_) { return threads_ == 0; });
 }
 
 void ThreadPool::post(Work work) {

@@ -25,7 +25,7 @@ struct ReadWindow::Answers {
   }
   Handling take() {
     Lock lock(mutex);
-    changed.wait(lock, [this]() REQUIRES(mutex) { return !line.empty(); });
+    lock.wait(changed, [this]() REQUIRES(mutex) { return !line.empty(); });
     auto handling = std::move(line.front());
     line.pop_front();
     return handling;
@@ -135,7 +135,7 @@ class Cursors {
   /// nullopt: all is listed.
   std::optional<std::string> take() {
     Lock lock(mutex_);
-    changed_.wait(lock, [this]() REQUIRES(mutex_) { return !line_.empty() || taken_ == 0; });
+    lock.wait(changed_, [this]() REQUIRES(mutex_) { return !line_.empty() || taken_ == 0; });
     if (line_.empty()) return std::nullopt;
     ++taken_;
     auto cursor = std::move(line_.front());

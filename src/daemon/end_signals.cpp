@@ -71,7 +71,7 @@ void EndSignals::watch() {
 void EndSignals::end() {
   {
     Lock lock(mutex_);
-    changed_.wait(lock, [this]() REQUIRES(mutex_) { return handler_ || stopping_; });
+    lock.wait(changed_, [this]() REQUIRES(mutex_) { return handler_ || stopping_; });
     if (stopping_) return;
     // The next one is not asked for its patience; a log that is rotated now is no reason to end at once.
     const sigset_t ends = hangup_ == Hangup::ends ? set_of({SIGTERM, SIGINT, SIGHUP}) : set_of({SIGTERM, SIGINT});

@@ -333,7 +333,7 @@ void DirectoryLeases::end(Ino directory, const Result<>& done) {
 
 void DirectoryLeases::wait() {
   Lock lock(mutex_);
-  changed_.wait(lock, [this]() REQUIRES(mutex_) { return under_way_.empty(); });
+  lock.wait(changed_, [this]() REQUIRES(mutex_) { return under_way_.empty(); });
 }
 
 }  // namespace lccfs

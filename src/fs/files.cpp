@@ -45,7 +45,7 @@ void Files::stop_answering() {
   opener_keys_.end();
   announcements_.end();
   Lock lock(tasks_mutex_);
-  tasks_changed_.wait(lock, [this]() REQUIRES(tasks_mutex_) { return tasks_ == 0; });
+  lock.wait(tasks_changed_, [this]() REQUIRES(tasks_mutex_) { return tasks_ == 0; });
 }
 
 /// Waits for no step on the store.

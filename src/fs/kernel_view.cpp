@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "base/blocking.h"
 
 namespace lccfs {
 
@@ -233,9 +232,8 @@ void KernelView::end_attributes(Ino ino) {
 
 void KernelView::wait_for_changes(Ino ino) {
   Lock lock(mutex_);
-  about_to_block();
-  dropped_.wait(
-      lock, [this, ino]() REQUIRES(mutex_) { return !dropping_.contains(ino) && !dropping_attributes_.contains(ino); });
+  lock.wait(dropped_,
+            [this, ino]() REQUIRES(mutex_) { return !dropping_.contains(ino) && !dropping_attributes_.contains(ino); });
 }
 
 void KernelView::drop_changed_pages(Ino ino) {

@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/blocking.h"
 #include "format/object_names.h"
 
 namespace lccfs {
@@ -128,8 +127,7 @@ void Locks::wait_for_others_of(Ino ino, std::uint64_t number) {
   mine->second.erase(number);
   if (mine->second.empty()) refreshes_.erase(mine);
   refreshed_.notify_all();
-  about_to_block();
-  refreshed_.wait(lock, [this, ino, last = last_refresh_]() REQUIRES(mutex_) {
+  lock.wait(refreshed_, [this, ino, last = last_refresh_]() REQUIRES(mutex_) {
     const auto others = refreshes_.find(ino);
     return others == refreshes_.end() || *others->second.begin() > last;
   });

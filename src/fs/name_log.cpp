@@ -26,7 +26,6 @@
 
 #include <algorithm>
 
-#include "base/blocking.h"
 #include "base/log.h"
 #include "format/object_names.h"
 #include "fs/inodes.h"
@@ -54,7 +53,7 @@ Error lost_error(Ino directory) {
 NameLog::~NameLog() {
   Lock lock(mutex_);
   is_ending_ = true;
-  changed_.wait(lock, [this]() REQUIRES(mutex_) { return in_flight_ == 0; });
+  lock.wait(changed_, [this]() REQUIRES(mutex_) { return in_flight_ == 0; });
   if (size_ != 0) log::warning(std::to_string(size_) + " changes of names were answered, and are lost");
 }
 
@@ -451,8 +450,7 @@ Result<> NameLog::wait(Ino directory, std::uint64_t up_to) {
       failures = its.failures;
       if (is_ending_) return failure(ErrorCode::io, "the mount ends");
       if (its.wanted_to >= up_to) {
-        about_to_block();
-        changed_.wait(lock);
+        lock.wait(changed_);
         continue;
       }
     }

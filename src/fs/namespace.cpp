@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "base/blocking.h"
 #include "base/log.h"
 #include "txn/attribute_txn.h"
 
@@ -104,8 +103,7 @@ void Namespace::change_ctime_later(Ino moved, Ino directory, TimeSpec time) {
   {
     Lock lock(background_mutex_);
     const auto are_few = [this]() REQUIRES(background_mutex_) { return in_background_ < most_in_background; };
-    if (!are_few()) about_to_block();
-    background_done_.wait(lock, are_few);
+    lock.wait(background_done_, are_few);
   }
   metadata_.inodes.change(moved, std::nullopt, [time](Inode& view) { view.ctime = time; });
   const bool is_unstored = instance_.unstored().edit(moved, [time](MetaTxn& create) {
@@ -152,7 +150,7 @@ void Namespace::look_again_at(const PointerInDoubt& in_doubt) {
 void Namespace::wait_for_background_steps() {
   {
     Lock lock(background_mutex_);
-    background_done_.wait(lock, [this]() REQUIRES(background_mutex_) { return in_background_ == 0; });
+    lock.wait(background_done_, [this]() REQUIRES(background_mutex_) { return in_background_ == 0; });
   }
   leases_.wait();
   removals_.end();

@@ -81,7 +81,7 @@ format::Answer Recalls::answer(const Question& question) {
 
 void Recalls::wait() {
   Lock lock(mutex_);
-  changed_.wait(lock, [this]() REQUIRES(mutex_) { return under_way_.empty(); });
+  lock.wait(changed_, [this]() REQUIRES(mutex_) { return under_way_.empty(); });
 }
 
 /// Does not block: what has to wait for the store has threads, and what waits for the file's reads and writes has none.

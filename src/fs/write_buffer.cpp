@@ -9,7 +9,6 @@
 #include <cstring>
 #include <utility>
 
-#include "base/blocking.h"
 #include "base/log.h"
 #include "format/layout.h"
 #include "format/object_names.h"
@@ -309,8 +308,7 @@ Result<> WriteBuffer::write_out(ByteRange range) {
     }
     return true;
   };
-  if (!is_all_there()) about_to_block();
-  changed_.wait(lock, is_all_there);
+  lock.wait(changed_, is_all_there);
   if (errors_.count == errors_before) return {};
   return std::unexpected(*errors_.last);
 }
@@ -333,8 +331,7 @@ std::uint64_t WriteBuffer::drop(ByteRange range) {
     }
     return is_all;
   };
-  if (!drop_what_rests()) about_to_block();
-  changed_.wait(lock, drop_what_rests);
+  lock.wait(changed_, drop_what_rests);
   changed_.notify_all();
   return dropped;
 }

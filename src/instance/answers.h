@@ -26,7 +26,7 @@ class Exchangeable {
   void set(Function function) EXCLUDES(mutex_) {
     Lock lock(mutex_);
     function_ = function ? std::make_shared<const Function>(std::move(function)) : nullptr;
-    idle_.wait(lock, [this]() REQUIRES(mutex_) { return running_ == 0; });
+    lock.wait(idle_, [this]() REQUIRES(mutex_) { return running_ == 0; });
   }
   /// Calls `use` with the function, if there is one.
   template <class Use>

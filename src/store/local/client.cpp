@@ -68,7 +68,7 @@ void Client::bar() {
 
 void Client::wait_for_steps() {
   Lock lock(mutex_);
-  all_ended_.wait(lock, [this]() REQUIRES(mutex_) { return steps_ == 0; });
+  lock.wait(all_ended_, [this]() REQUIRES(mutex_) { return steps_ == 0; });
 }
 
 std::unexpected<Error> fenced_failure() { return failure(ErrorCode::fenced, "this client was fenced"); }
