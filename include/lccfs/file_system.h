@@ -300,9 +300,6 @@ class FileSystem {
                              std::uint64_t size_bytes) = 0;
   /// The first data, or hole, at or after that offset; the end of the file is a hole. `no_such_offset`: there is none.
   virtual Result<std::uint64_t> seek(HandleId handle, std::uint64_t offset, SeekTo what) = 0;
-  /// Whether it costs less to read and write these bytes than to copy them: at most 64 KiB, and no hole as far as memory
-  /// knows. Never blocks.
-  virtual bool is_little_data(HandleId handle, std::uint64_t offset, std::uint64_t size_bytes) = 0;
   /// How many bytes were copied: fewer than asked for at the end of the source, or after 1 GiB. Holes stay holes.
   /// `invalid`: the ranges are of one file, and overlap. What fails may have copied some of the bytes.
   virtual Result<std::uint64_t> copy_file_range(const Caller&, HandleId source, std::uint64_t source_offset,

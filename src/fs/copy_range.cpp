@@ -21,8 +21,8 @@
 //       |          | that was evicted learns of it                              |
 //  -    | memory   | size and times, stored at fsync, flush, release            | growth that no fsync covered is lost
 //
-// At most 64 KiB of objects that may exist the kernel reads and writes itself: from its own pages, and buffered, where a
-// write is. (Holes within them become zeros.)
+// At most 64 KiB of objects that may exist are read and written as by two programs: buffered, where a write is. (Holes
+// within them become zeros.)
 #include <algorithm>
 #include <set>
 
@@ -303,16 +303,30 @@ class RangeCopy {
   bool is_complete_ = true;    // the store has done a step on every object of the part
 };
 
-}  // namespace
-
-bool Files::is_little_data(HandleId id, std::uint64_t offset, std::uint64_t size_bytes) {
-  const auto handle = open_files_.handle(id);
-  if (!handle || size_bytes > small_bytes) return false;
-  const FileNode& node = *handle->node;
-  const Lock lock(node.mutex);
-  return size_bytes <= node.view.size_bytes && offset <= node.view.size_bytes - size_bytes &&
-         node.is_mapped(offset, size_bytes);
+/// How much of these bytes the source seems to have, if it is little, and no hole: those are asked for.
+std::uint64_t small_part_of(FileNode& source, std::uint64_t from, std::uint64_t size_bytes) {
+  const Lock lock(source.mutex);
+  const auto end = std::min(from + size_bytes, source.view.size_bytes);
+  if (end <= from || end - from > small_bytes) return 0;
+  return source.is_mapped(from, end - from) ? end - from : 0;
 }
+
+Result<std::size_t> read_and_write(DataIo& io, const Caller& caller, const DataIo::Node& source, std::uint64_t from,
+                                   const FileHandle& target, std::uint64_t to, std::uint64_t size_bytes) {
+  const auto bytes = std::make_shared<std::vector<char>>(size_bytes);
+  auto [got, read] = promised<Result<std::size_t>>();
+  io.read(source, from, *bytes, std::move(read));
+  LCCFS_TRY(const auto there, got.get());
+  if (there == 0) return 0;
+  auto [put, written] = promised<Result<std::size_t>>();
+  const SharedBytes to_write{std::shared_ptr<const char>(bytes, bytes->data()), bytes->data(), there};
+  io.write(target.node, {caller, to, to_write, target.flags}, DataIo::Pages::written, std::move(written));
+  auto result = put.get();
+  if (!result) io.drop_pages(*target.node, {to, to + there});  // the kernel drops them only where the call succeeds
+  return result;
+}
+
+}  // namespace
 
 Result<std::uint64_t> Files::copy_file_range(const Caller& caller, HandleId source_id, std::uint64_t source_offset,
                                              HandleId target_id, std::uint64_t target_offset,
@@ -322,6 +336,8 @@ Result<std::uint64_t> Files::copy_file_range(const Caller& caller, HandleId sour
   LCCFS_CHECK(instance_.check_not_fenced());
   LCCFS_CHECK(check_bytes(target_offset, size_bytes));
   LCCFS_CHECK(check_bytes(source_offset, 0));
+  const auto small = source->node == target->node ? 0 : small_part_of(*source->node, source_offset, size_bytes);
+  if (small != 0) return read_and_write(io_, caller, source->node, source_offset, *target, target_offset, small);
   return RangeCopy(io_, caller, std::move(source->node), source_offset, std::move(target->node), target_offset,
                    size_bytes)
       .run();

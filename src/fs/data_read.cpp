@@ -125,11 +125,13 @@ struct ReadOp : std::enable_shared_from_this<ReadOp> {
     if (parts.end_one()) returned();
   }
 
-  /// On the pool. What a holder of the lease has stored only now is not among the bytes.
+  /// On the pool.
   void check_end() {
     auto view = io.holders.read_current(node->ino, LeaseHolders::Ask::for_reading);
     if (view) {
-      end_is_right = view->version == version && !view->lease;
+      const bool has_changed = view->version != version;
+      const bool is_held = view->lease.has_value();  // what its holder stores when it is asked is not among the bytes
+      end_is_right = !has_changed && !is_held;
       node->learn(std::move(*view));
     } else {
       parts.fail(gone_is_stale(std::move(view).error()));

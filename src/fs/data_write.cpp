@@ -197,7 +197,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
     auto error = parts.error();
     if (!error) {
       if (node->buffer->is_failing()) node->buffer->succeeded();
-      if (io.room.is_used()) io.room.set_refused(false);
+      io.room.set_refused(false);
       note_written();
       if (alone || !must_store()) return finish(request.bytes.size_bytes);
       return io.pool.post([op = shared_from_this()] { op->finish(op->store_written()); });

@@ -120,9 +120,6 @@ class MountedVolume final : public FileSystem {
   }
   Result<> flush(HandleId handle) override { return files_.flush(handle); }
   std::optional<Result<>> known_flush(HandleId handle) override { return files_.known_flush(handle); }
-  bool is_little_data(HandleId handle, std::uint64_t offset, std::uint64_t size_bytes) override {
-    return files_.is_little_data(handle, offset, size_bytes);
-  }
   Result<> fsync(HandleId handle, bool data_only) override {
     LCCFS_CHECK(files_.fsync(handle, data_only));
     const auto ino = files_.ino_of(handle);

@@ -80,7 +80,6 @@ class Files {
   void write(HandleId handle, WriteRequest request, FileSystem::WriteDone done);
   Result<> flush(HandleId handle);
   std::optional<Result<>> known_flush(HandleId handle);
-  bool is_little_data(HandleId handle, std::uint64_t offset, std::uint64_t size_bytes);
   Result<> fsync(HandleId handle, bool data_only);
   void release(HandleId handle);
   Result<> fallocate(const Caller& caller, HandleId handle, int mode, std::uint64_t offset, std::uint64_t size_bytes);

@@ -54,10 +54,10 @@ Request begin(fuse_req_t raw, Kind kind, fuse_ino_t ino) {
 
 /// Where the client holds the directory or the file, memory answers them.
 bool is_mostly_brief(Kind kind) {
-  constexpr Kind brief[] = {Kind::mknod,    Kind::mkdir,    Kind::symlink,    Kind::create,
-                            Kind::unlink,   Kind::rmdir,    Kind::open,       Kind::flush,
-                            Kind::setattr,  Kind::opendir,  Kind::releasedir, Kind::release,
-                            Kind::getxattr, Kind::setxattr, Kind::listxattr,  Kind::rename};
+  constexpr Kind brief[] = {Kind::mknod,       Kind::mkdir,   Kind::symlink,  Kind::create,   Kind::unlink,
+                            Kind::rmdir,       Kind::open,    Kind::flush,    Kind::setattr,  Kind::opendir,
+                            Kind::releasedir,  Kind::release, Kind::getxattr, Kind::setxattr, Kind::listxattr,
+                            Kind::removexattr, Kind::rename};
   return std::ranges::find(brief, kind) != std::end(brief);
 }
 
@@ -465,15 +465,13 @@ void lseek(fuse_req_t raw, fuse_ino_t ino, off_t offset, int whence, fuse_file_i
         });
 }
 
-/// What is answered with EOPNOTSUPP the kernel reads and writes: from its own pages, if it has them.
 void copy_file_range(fuse_req_t raw, fuse_ino_t, off_t source_offset, fuse_file_info* source, fuse_ino_t ino,
                      off_t target_offset, fuse_file_info* target, std::size_t size_bytes, int flags) {
   if (flags != 0) return refuse(raw, EINVAL);
-  const auto from = static_cast<std::uint64_t>(source_offset), to = static_cast<std::uint64_t>(target_offset);
-  if (serving_of(raw).fs.is_little_data(handle_of(source), from, size_bytes)) return refuse(raw, EOPNOTSUPP);
   serve(raw, Kind::copy_file_range, ino,
-        [caller = caller_of(raw), source = handle_of(source), from, target = handle_of(target), to, size_bytes](
-            Serving& serving, Request request) {
+        [caller = caller_of(raw), source = handle_of(source), from = static_cast<std::uint64_t>(source_offset),
+         target = handle_of(target), to = static_cast<std::uint64_t>(target_offset),
+         size_bytes](Serving& serving, Request request) {
           const Result<std::uint64_t> copied = serving.fs.copy_file_range(caller, source, from, target, to, size_bytes);
           copied ? static_cast<void>(request.answer(written_answer(*copied))) : request.fail(copied.error());
         });

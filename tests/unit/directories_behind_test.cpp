@@ -104,6 +104,51 @@ TEST_CASE("the ACLs that cp -a gives a new directory and a file, which say a mod
   }
 }
 
+TEST_CASE("once a write has found room again, names are made behind again, also where no bytes are buffered") {
+  Tree t;
+  const auto file = create_file(t.fs(), "f");
+  t.store().set_hook(always_on("write", {Fault::Kind::fail, ErrorCode::no_space}));
+  CHECK(error_of(write_at(t.fs(), file.handle, 0, "x")) == ErrorCode::no_space);
+  t.store().set_hook(nullptr);
+  t.store().reset_record();
+  make_file(t.fs(), t.d, "waits");
+  CHECK_FALSE(t.store().trace().empty());
+  need(write_at(t.fs(), file.handle, 0, "x"));
+  t.store().reset_record();
+  make_file(t.fs(), t.d, "does not");
+  CHECK(t.store().trace() == std::vector<std::string>{});
+}
+
+TEST_CASE("an ACL that says a mode, set behind, takes setgid along where the kernel says so, and moves ctime") {
+  Tree t;
+  const auto sub = make_dir(t.fs(), t.d, "sub");
+  SetAttributes setgid;
+  setgid.mode = 02770;
+  const auto before = need(t.fs().set_attributes({}, sub, setgid)).attributes.ctime;
+  t.volume.clock().advance(std::chrono::milliseconds(100));
+  const auto as_mode = encode(acl_of("u::rwx,g::--x,o::--x"));
+  need(t.fs().set_xattr(sub, "system.posix_acl_access", as_mode, XattrMode::create_or_replace, SetgidBit::goes));
+  const auto after = need(t.fs().get_attributes(sub)).attributes;
+  CHECK(after.mode == 0711);
+  CHECK(after.ctime > before);
+  CHECK(t.store().trace() == std::vector<std::string>{});
+}
+
+TEST_CASE("an ACL that says a mode leaves no key of the one that a new directory has inherited") {
+  Tree t;
+  const auto inherited = encode(acl_of("u::rwx,u:7:r-x,g::r--,m::rwx,o::---"));
+  need(t.fs().set_xattr(t.d, "system.posix_acl_default", inherited, XattrMode::create_or_replace, SetgidBit::stays));
+  const auto sub = make_dir(t.fs(), t.d, "sub");
+  const auto as_mode = encode(acl_of("u::rwx,g::--x,o::--x"));
+  need(t.fs().set_xattr(sub, "system.posix_acl_access", as_mode, XattrMode::create_or_replace, SetgidBit::stays));
+  CHECK(error_of(t.fs().get_xattr(sub, "system.posix_acl_access")) == ErrorCode::no_attribute);
+  need(t.fs().unmount());
+  const auto object = inode_object_of(t.volume.cluster(), sub);
+  CHECK_FALSE(object->keys.contains(format::user_attribute_key("system.posix_acl_access")));
+  CHECK(object->keys.contains(format::user_attribute_key("system.posix_acl_default")));
+  CHECK(problems(t.volume.cluster()).empty());
+}
+
 TEST_CASE("a directory's name is stored before what is in it, and what was in it before it is removed") {
   Tree t;
   const auto sub = make_dir(t.fs(), t.d, "sub");

@@ -111,6 +111,17 @@ TEST_CASE("setgid goes with an access ACL where the kernel says so, and with no 
   CHECK(mode_of(fs, d) == 0770);
 }
 
+TEST_CASE("an ACL that another client has just set is removed by one that has seen the inode without it") {
+  TestVolume volume;
+  auto fs = volume.mount();
+  auto other = volume.mount();
+  const auto f = make(fs, root_ino, "f", FileType::regular, 0640);
+  need(other->lookup(root_ino, "f"));
+  need(set(fs, f, access_acl, some_acl));
+  need(other->remove_xattr(f, access_acl));
+  CHECK_FALSE(stored(volume, f).has_access);
+}
+
 TEST_CASE("who may have which ACL, and which bytes are one") {
   TestVolume volume;
   auto fs = volume.mount();

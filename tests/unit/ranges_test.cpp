@@ -476,24 +476,22 @@ ScriptedClient::Hook refuses_writes() {
 
 }  // namespace
 
-TEST_CASE("little data is at most 64 KiB, of which memory knows no hole and no end") {
+TEST_CASE("a small range is read and written as by two programs: one read, and the bytes are buffered") {
   TestVolume volume(small_objects());
   auto mount = volume.mount(with_write_buffer());
   auto& fs = *mount.file_system;
-  constexpr std::uint64_t most = 64 << 10;
-  const auto file = create_file(fs, "f");
-  need(write_at(fs, file.handle, 2 * O, std::string(1000, 'x')));
+  const auto from = file_of(fs, "from", 1000), to = create_file(fs, "to");
   mount.client->reset_record();
-  CHECK(fs.is_little_data(file.handle, 2 * O, 1000));
-  CHECK_FALSE(fs.is_little_data(file.handle, 2 * O, 1001));
-  CHECK_FALSE(fs.is_little_data(file.handle, 2 * O, UINT64_MAX));
-  CHECK_FALSE(fs.is_little_data(file.handle, UINT64_MAX, 1));
-  CHECK_FALSE(fs.is_little_data(file.handle, 2 * O - 1, 2));
-  CHECK(mount.client->counts() == StepCounts{});
-  const auto full = file_of(fs, "full", most + 1000);
-  CHECK(fs.is_little_data(full.handle, 1000, most));
-  CHECK_FALSE(fs.is_little_data(full.handle, 999, most + 1));
-  CHECK_FALSE(fs.is_little_data(HandleId{12345}, 0, 1));
+  CHECK(need(copy(fs, from, 0, to, 0, 5 * O)) == 1000);
+  CHECK(mount.client->counts() == StepCounts{.reads = 1});
+  CHECK(bytes_of(fs, to) == bytes_of(fs, from));
+  CHECK(need(copy(fs, from, 1000, to, 1000, 1)) == 0);
+  auto visitor = volume.mount();
+  need(write_at(*visitor.file_system, open_again(*visitor.file_system, from.ino), 10, std::string(2000, 'x')));
+  std::uint64_t copied = 0, part = 0;
+  while ((part = need(copy(fs, from, copied, to, copied, 5 * O))) != 0) copied += part;
+  CHECK(copied == 2010);
+  CHECK(bytes_of(fs, to) == bytes_of(fs, from));
 }
 
 TEST_CASE("holes, searches and copies find what is buffered, and nothing of it comes back later") {

@@ -351,19 +351,6 @@ TEST_CASE("room, holes, zeros and copies of ranges go from the kernel to the fil
         std::string(289, '\0') + std::string(7'712, 'x') + std::string(29'001 - 289 - 7'712, '\0'));
 }
 
-TEST_CASE("little data is copied by the kernel, and the copy says so") {
-  if (!can_mount()) return;
-  Mount mount;
-  const std::string bytes(20'000, 'x');
-  write_all(mount.path("f"), bytes);
-  write_all(mount.path("g"), "");
-  const File file(mount.path("f"), O_RDONLY), other(mount.path("g"), O_RDWR);
-  off64_t from = 0, to = 5;
-  CHECK(copy_file_range(file.fd(), &from, other.fd(), &to, 1'000'000, 0) == 20'000);
-  CHECK(copy_file_range(file.fd(), &from, other.fd(), &to, 1'000'000, 0) == 0);
-  CHECK(read_all(mount.path("g")) == std::string(5, '\0') + bytes);
-}
-
 TEST_CASE("what was written is there after unmounting and mounting again") {
   if (!can_mount()) return;
   Mount first;

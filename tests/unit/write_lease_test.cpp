@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // One file, several clients: the write lease.
+#include <algorithm>
 #include <future>
 #include <thread>
 
@@ -9,9 +10,37 @@
 #include "support/file_calls.h"
 #include "support/hooks.h"
 #include "support/test_volume.h"
+#include "unit/buffered_mounts.h"
 
 using namespace lccfs;
 using namespace lccfs::test;
+
+namespace {
+
+Ino closed_file(Mount& mount, const std::string& bytes) {
+  const auto file = create_file(*mount.file_system, "f");
+  need(write_at(*mount.file_system, file.handle, 0, bytes));
+  close_file(*mount.file_system, file.handle);
+  return file.ino;
+}
+
+/// Of inodes and of bytes.
+ScriptedClient::Hook holds_reads() {
+  return [](const StepInfo& info) {
+    const bool reads = info.kind == StepKind::read || info.kind == StepKind::query;
+    return reads ? Fault{Fault::Kind::hold} : Fault{};
+  };
+}
+
+/// The first of these that is held.
+void release(ScriptedClient& client, StepKind kind) {
+  const auto held = client.held();
+  const auto found = std::ranges::find(held, kind, &StepInfo::kind);
+  REQUIRE(found != held.end());
+  client.release(static_cast<std::size_t>(found - held.begin()));
+}
+
+}  // namespace
 
 TEST_CASE("what a writer has not closed yet is seen by stat and by a read at the end of another client") {
   TestVolume volume;
@@ -27,25 +56,71 @@ TEST_CASE("what a writer has not closed yet is seen by stat and by a read at the
   CHECK(need(read_at(*reader.file_system, seen_by, 0, 100)) == "hello world");
 }
 
-TEST_CASE("a read that meets the end reads bytes and inode at once, and answers when it has both") {
+TEST_CASE("a read that meets the end reads bytes and inode at once, and starts over if the inode has changed") {
   TestVolume volume;
   auto writer = volume.mount();
   auto reader = volume.mount();
-  const auto file = create_file(*writer.file_system, "f");
-  need(write_at(*writer.file_system, file.handle, 0, "hello"));
-  close_file(*writer.file_system, file.handle);
-  const auto handle = open_again(*reader.file_system, file.ino, O_RDONLY);
+  const auto file = closed_file(writer, "hello");
+  const auto handle = open_again(*reader.file_system, file, O_RDONLY);
   reader.client->reset_record();
-  reader.client->set_hook(always_on("query", {Fault::Kind::hold}));
+  reader.client->set_hook(holds_reads());
   auto read = std::async(std::launch::async, [&] { return read_at(*reader.file_system, handle, 0, 100); });
-  REQUIRE(reader.client->wait_for_held(1));
+  REQUIRE(reader.client->wait_for_held(2));
   CHECK(reader.client->counts() == StepCounts{.queries = 1, .reads = 1});
-  const auto again = open_again(*writer.file_system, file.ino);
+  const auto again = open_again(*writer.file_system, file);
   need(write_at(*writer.file_system, again, 0, "HELLO, you"));
-  need(writer->fsync(again, false));
+  close_file(*writer.file_system, again);
   reader.client->set_hook(nullptr);
   reader.client->release_all();
   CHECK(need(read.get()) == "HELLO, you");
+}
+
+TEST_CASE("bytes that are missing are no zeros by an inode that was read beside them") {
+  TestVolume volume;
+  auto writer = volume.mount();
+  auto reader = volume.mount();
+  const auto file = closed_file(writer, "0123456789");
+  const auto handle = open_again(*reader.file_system, file, O_RDONLY);
+  reader.client->set_hook(holds_reads());
+  auto read = std::async(std::launch::async, [&] { return read_at(*reader.file_system, handle, 0, 100); });
+  REQUIRE(reader.client->wait_for_held(2));
+  release(*reader.client, StepKind::query);
+  SetAttributes cut;
+  cut.size_bytes = 3;
+  need(writer->set_attributes({}, file, cut));
+  reader.client->set_hook(nullptr);
+  reader.client->release_all();
+  CHECK(need(read.get()) == "012");
+}
+
+TEST_CASE("bytes that were read before their writer was asked are read again, also if its inode has not changed") {
+  TestVolume volume;
+  auto writer = volume.mount(buffered());
+  auto reader = volume.mount();
+  constexpr std::uint64_t second_object = 4 << 20;
+  const auto file = create_file(*writer.file_system, "f");
+  need(write_at(*writer.file_system, file.handle, second_object, "old"));
+  close_file(*writer.file_system, file.handle);
+  const auto handle = open_again(*reader.file_system, file.ino, O_RDONLY);
+  const auto written = open_again(*writer.file_system, file.ino);
+  need(write_at(*writer.file_system, written, second_object, "mid"));
+  need(writer->fsync(written, false));
+  writer.client->set_hook(holds_writes());
+  need(write_at(*writer.file_system, written, second_object, "new"));
+  auto synced = std::async(std::launch::async, [&] { return writer->fsync(written, false); });
+  REQUIRE(writer.client->wait_for_held(1));
+  need(read_at(*reader.file_system, handle, 0, 3));  // finds a hole, and the inode as it is
+  reader.client->set_hook(holds_reads());
+  auto read = std::async(std::launch::async, [&] { return read_at(*reader.file_system, handle, second_object, 100); });
+  REQUIRE(reader.client->wait_for_held(2));
+  release(*reader.client, StepKind::read);
+  reader.client->set_hook(before("notify", [&] {
+    writer.client->set_hook(nullptr);
+    writer.client->release_all();
+  }));
+  reader.client->release_all();
+  CHECK(need(read.get()) == "new");
+  need(synced.get());
 }
 
 TEST_CASE("a second writer gets the lease with one question, one read and one step") {
