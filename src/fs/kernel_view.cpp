@@ -3,7 +3,6 @@
 
 #include <utility>
 
-
 namespace lccfs {
 
 void KernelView::set(KernelCache* cache) {

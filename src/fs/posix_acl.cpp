@@ -7,7 +7,8 @@
 //  # | object  | step                                                                                        | then
 //  - | Inode.X | [set user attribute] guard `attr` as known; the key, its flag, ctime; an access ACL's mode  | COMMIT
 //  - | Inode.X | [change attr] to remove one, or to set an access ACL that says no more than a mode: guard   | COMMIT
-//    |         | `attr` as known; the mode, ctime; remove the flag and its key                               |
+//    |         | `attr` as known; the mode, ctime; remove the flag and its key. Such an access ACL of a      |
+//    |         | directory that is held here and has none: behind the answer, as its mode (attributes.cpp)   |
 //
 // Programs that know no ACLs would neither keep them in agreement with the mode, nor enforce them: so on a volume
 // without the feature none is set. If there is one all the same, it was set after `lccfs upgrade`: chmod changes it,
