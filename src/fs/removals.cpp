@@ -20,13 +20,14 @@ constexpr std::size_t keys_at_once = 64;
 /// Of what is in use: its lease may be on its way back.
 constexpr unsigned most_tries = 3;
 
-/// Devices, pipes and sockets may be open without a word to this client.
-bool may_be_removed(const Inode& inode, Ino directory) {
+/// Devices, pipes and sockets may be open without a word to this client. A lease of ours that the store still shows is
+/// void: nothing of the file is in use here.
+bool may_be_removed(const Inode& inode, Ino directory, InstanceId me) {
   const auto type = inode.attr.type;
   const bool is_plain = inode.live() && !inode.sealed() && (type == FileType::regular || type == FileType::symlink);
   const bool has_one_name = inode.attr.nlink <= 1 && inode.parent && inode.parent->parent == directory &&
                             inode.extra_ranges.front().entries.empty();
-  return is_plain && has_one_name && !inode.lease && inode.openers.empty();
+  return is_plain && has_one_name && inode.lease.value_or(me) == me && inode.openers.empty();
 }
 }  // namespace
 
@@ -110,7 +111,7 @@ void Removals::begin(const Shared& removal) {
   const objects::InodeParts parts{
       .extra_ranges = {{"p/", "", 1}}, .keys = {}, .map = objects::InodeParts::Map::whole, .openers = true};
   objects::read_inode_async(instance_.reader(), ino, parts, [this, removal](const Result<Inode>& inode) {
-    if (!inode || !may_be_removed(*inode, removal->unlinked.directory)) return end(removal, false);
+    if (!inode || !may_be_removed(*inode, removal->unlinked.directory, instance_.id())) return end(removal, false);
     mark_dead(removal, *inode);
   });
 }

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "format/object_names.h"
+#include "format/records.h"
 #include "support/catch.h"
 #include "support/collecting.h"
 #include "support/fake_clock.h"
@@ -98,6 +100,23 @@ TEST_CASE("so is one that a rename replaces") {
   CHECK_FALSE(r.has(replaced));
   CHECK_FALSE(r.has_bytes(replaced));
   CHECK(r.has_bytes(moved));
+}
+
+TEST_CASE("a lease in the store is no hindrance if it is ours and void, and is one if it is another client's") {
+  Remover r;
+  const bool is_ours = GENERATE(true, false);
+  const auto file = r.stored_file("a");
+  const auto leased = inode_object_of(r.volume.cluster(), r.d)->xattrs.at(format::xattr::lease);
+  const auto holder = format::decode<format::DirectoryLeaseRecord>(leased);
+  constexpr std::uint64_t another = 1;  // the root's number: no instance ever has it
+  r.volume.cluster().with_objects([&](scripted::Objects& objects) {
+    objects.metadata().at(format::inode_object(file)).xattrs[format::xattr::lease] =
+        format::encode(format::NumberRecord{is_ours ? holder->token.instance.value : another});
+  });
+  r.unlink("a");
+  r.fs().tick();
+  CHECK(r.has(file) != is_ours);
+  CHECK(r.has_bytes(file) != is_ours);
 }
 
 TEST_CASE("a removal begins once the store has lost the name") {
