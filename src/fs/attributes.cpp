@@ -104,7 +104,6 @@ Result<AttributesReply> Namespace::get_attributes(Ino ino) {
 
 /// Of a directory that is held here, behind the answer. false: step by step; also where an access ACL has to follow.
 Result<bool> Namespace::change_directory_behind(const Inode& known, const EditAttr& change) {
-  if (!known.is_directory()) return false;
   Result<> allowed;
   const auto time = wall_time();
   const auto edit = [&](Inode& view) -> std::optional<MetaTxn> {
@@ -131,8 +130,6 @@ Result<> Namespace::set_mode_and_owner(const Caller& caller, const Inode& known,
     attr.gid = changes.gid.value_or(attr.gid);
     return {};
   };
-  LCCFS_TRY(const bool is_behind, change_directory_behind(known, change));
-  if (is_behind) return {};
   return or_stale(change_attr_of(known.ino, change, &known));
 }
 
@@ -157,8 +154,9 @@ Result<bool> Namespace::change_unstored(const Inode& known, const EditAttr& chan
 }
 
 Result<> Namespace::change_attr_of(Ino ino, const EditAttr& change, const Inode* known) {
-  if (known != nullptr && !known->is_directory()) {  // what a directory's log has of it comes later than its creation
-    LCCFS_TRY(const bool is_changed, change_unstored(*known, change));
+  if (known != nullptr) {  // what a directory's log has of it comes later than its creation
+    LCCFS_TRY(const bool is_changed,
+              known->is_directory() ? change_directory_behind(*known, change) : change_unstored(*known, change));
     if (is_changed) return {};
   }
   const HeldDirectories::NoChangesBehind none(leases_.held, ino);

@@ -41,8 +41,6 @@ Result<> Namespace::set_acl(Ino ino, const std::string& name, const Bytes& value
   };
   if (is_mode) {
     LCCFS_TRY(const auto known, metadata_.existing(ino));
-    LCCFS_TRY(const bool is_behind, change_directory_behind(*known, edit));
-    if (is_behind) return {};
     return or_stale(change_attr_of(ino, edit, &*known));
   }
   if (!instance_.super().has(format::feature::acls)) {

@@ -61,6 +61,12 @@ struct Tree {
   }
 };
 
+/// An access ACL that says no more than the mode 0711.
+void set_mode_acl(Tree& t, Ino ino, SetgidBit setgid = SetgidBit::stays) {
+  const auto acl = encode(acl_of("u::rwx,g::--x,o::--x"));
+  need(t.fs().set_xattr(ino, "system.posix_acl_access", acl, XattrMode::create_or_replace, setgid));
+}
+
 SetAttributes opened_at(std::int64_t at) {
   SetAttributes changes;
   changes.mode = 0711;
@@ -91,10 +97,7 @@ TEST_CASE("the ACLs that cp -a gives a new directory and a file, which say a mod
   Tree t;
   const auto sub = make_dir(t.fs(), t.d, "sub");
   const auto file = make_file(t.fs(), sub, "f");
-  const auto as_mode = encode(acl_of("u::rwx,g::--x,o::--x"));
-  for (const Ino ino : {file, sub}) {
-    need(t.fs().set_xattr(ino, "system.posix_acl_access", as_mode, XattrMode::create_or_replace, SetgidBit::stays));
-  }
+  for (const Ino ino : {file, sub}) set_mode_acl(t, ino);
   need(t.fs().remove_xattr(sub, "system.posix_acl_default"));
   CHECK(t.store().trace() == std::vector<std::string>{});
   CHECK(t.store().counts().queries == 0);
@@ -126,8 +129,7 @@ TEST_CASE("an ACL that says a mode, set behind, takes setgid along where the ker
   setgid.mode = 02770;
   const auto before = need(t.fs().set_attributes({}, sub, setgid)).attributes.ctime;
   t.volume.clock().advance(std::chrono::milliseconds(100));
-  const auto as_mode = encode(acl_of("u::rwx,g::--x,o::--x"));
-  need(t.fs().set_xattr(sub, "system.posix_acl_access", as_mode, XattrMode::create_or_replace, SetgidBit::goes));
+  set_mode_acl(t, sub, SetgidBit::goes);
   const auto after = need(t.fs().get_attributes(sub)).attributes;
   CHECK(after.mode == 0711);
   CHECK(after.ctime > before);
@@ -139,8 +141,7 @@ TEST_CASE("an ACL that says a mode leaves no key of the one that a new directory
   const auto inherited = encode(acl_of("u::rwx,u:7:r-x,g::r--,m::rwx,o::---"));
   need(t.fs().set_xattr(t.d, "system.posix_acl_default", inherited, XattrMode::create_or_replace, SetgidBit::stays));
   const auto sub = make_dir(t.fs(), t.d, "sub");
-  const auto as_mode = encode(acl_of("u::rwx,g::--x,o::--x"));
-  need(t.fs().set_xattr(sub, "system.posix_acl_access", as_mode, XattrMode::create_or_replace, SetgidBit::stays));
+  set_mode_acl(t, sub);
   CHECK(error_of(t.fs().get_xattr(sub, "system.posix_acl_access")) == ErrorCode::no_attribute);
   need(t.fs().unmount());
   const auto object = inode_object_of(t.volume.cluster(), sub);

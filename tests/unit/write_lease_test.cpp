@@ -32,6 +32,28 @@ ScriptedClient::Hook holds_reads() {
   };
 }
 
+/// A file that its writer has closed, and a read of it past its end, whose two reads of the store are held.
+struct HeldRead {
+  explicit HeldRead(const std::string& bytes) : file(closed_file(writer, bytes)) {
+    const auto handle = open_again(*reader.file_system, file, O_RDONLY);
+    reader.client->reset_record();
+    reader.client->set_hook(holds_reads());
+    read = std::async(std::launch::async, [this, handle] { return read_at(*reader.file_system, handle, 0, 100); });
+    REQUIRE(reader.client->wait_for_held(2));
+  }
+  /// What it reads once the rest is released.
+  std::string finish() {
+    reader.client->set_hook(nullptr);
+    reader.client->release_all();
+    return need(read.get());
+  }
+
+  TestVolume volume;
+  Mount writer = volume.mount(), reader = volume.mount();
+  Ino file;
+  std::future<Result<std::string>> read;
+};
+
 /// The first of these that is held.
 void release(ScriptedClient& client, StepKind kind) {
   const auto held = client.held();
@@ -57,40 +79,21 @@ TEST_CASE("what a writer has not closed yet is seen by stat and by a read at the
 }
 
 TEST_CASE("a read that meets the end reads bytes and inode at once, and starts over if the inode has changed") {
-  TestVolume volume;
-  auto writer = volume.mount();
-  auto reader = volume.mount();
-  const auto file = closed_file(writer, "hello");
-  const auto handle = open_again(*reader.file_system, file, O_RDONLY);
-  reader.client->reset_record();
-  reader.client->set_hook(holds_reads());
-  auto read = std::async(std::launch::async, [&] { return read_at(*reader.file_system, handle, 0, 100); });
-  REQUIRE(reader.client->wait_for_held(2));
-  CHECK(reader.client->counts() == StepCounts{.queries = 1, .reads = 1});
-  const auto again = open_again(*writer.file_system, file);
-  need(write_at(*writer.file_system, again, 0, "HELLO, you"));
-  close_file(*writer.file_system, again);
-  reader.client->set_hook(nullptr);
-  reader.client->release_all();
-  CHECK(need(read.get()) == "HELLO, you");
+  HeldRead held("hello");
+  CHECK(held.reader.client->counts() == StepCounts{.queries = 1, .reads = 1});
+  const auto again = open_again(*held.writer.file_system, held.file);
+  need(write_at(*held.writer.file_system, again, 0, "HELLO, you"));
+  close_file(*held.writer.file_system, again);
+  CHECK(held.finish() == "HELLO, you");
 }
 
 TEST_CASE("bytes that are missing are no zeros by an inode that was read beside them") {
-  TestVolume volume;
-  auto writer = volume.mount();
-  auto reader = volume.mount();
-  const auto file = closed_file(writer, "0123456789");
-  const auto handle = open_again(*reader.file_system, file, O_RDONLY);
-  reader.client->set_hook(holds_reads());
-  auto read = std::async(std::launch::async, [&] { return read_at(*reader.file_system, handle, 0, 100); });
-  REQUIRE(reader.client->wait_for_held(2));
-  release(*reader.client, StepKind::query);
+  HeldRead held("0123456789");
+  release(*held.reader.client, StepKind::query);
   SetAttributes cut;
   cut.size_bytes = 3;
-  need(writer->set_attributes({}, file, cut));
-  reader.client->set_hook(nullptr);
-  reader.client->release_all();
-  CHECK(need(read.get()) == "012");
+  need(held.writer->set_attributes({}, held.file, cut));
+  CHECK(held.finish() == "012");
 }
 
 TEST_CASE("bytes that were read before their writer was asked are read again, also if its inode has not changed") {
