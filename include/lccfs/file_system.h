@@ -205,6 +205,9 @@ struct FileSystemOptions {
   /// second has stored, may be lost with this client. Then each directory is as after some first part of what was
   /// answered on it.
   bool names_behind = false;
+  /// What is kept in memory of the names in directories that are held. Beyond, those of directories that were not used
+  /// for longest are forgotten, and read again.
+  std::uint64_t names_memory_bytes = 64 << 20;
   std::string mount_id;  ///< for the instance record; the mountpoint
 };
 

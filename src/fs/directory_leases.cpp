@@ -56,14 +56,18 @@ bool shows_live(const Result<MetaSnapshot>& super, const std::string& key) {
 }
 }  // namespace
 
-DirectoryLeases::DirectoryLeases(Instance& instance, KernelView& kernel, unsigned after_changes, bool names_behind)
-    : held(instance.clock(), [&kernel](Ino directory) { kernel.forget_names_of(directory); }),
+DirectoryLeases::DirectoryLeases(Instance& instance, KernelView& kernel, const FileSystemOptions& options)
+    : held(
+          instance.clock(), [&kernel](Ino directory) { kernel.forget_names_of(directory); },
+          options.names_memory_bytes),
       log(instance, held),
       instance_(instance),
       kernel_(kernel),
-      after_changes_(instance.super().has(format::feature::directory_leases) && !instance.read_only() ? after_changes
-                                                                                                      : 0),
-      writes_behind_(names_behind && after_changes_ != 0 && instance.super().has(format::feature::names_behind)),
+      after_changes_(instance.super().has(format::feature::directory_leases) && !instance.read_only()
+                         ? options.lease_after_changes
+                         : 0),
+      writes_behind_(options.names_behind && after_changes_ != 0 &&
+                     instance.super().has(format::feature::names_behind)),
       activity_(instance.clock(), after_changes_) {}
 
 /// The log first: what stands in it may end with the lease.

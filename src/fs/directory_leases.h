@@ -26,9 +26,8 @@ namespace lccfs {
 
 class DirectoryLeases {
  public:
-  /// `after_changes`: how many changes of a directory within some seconds make it worth a lease; 0: none is taken.
-  /// `names_behind`: changes of names are answered before they are stored, where the volume has that feature.
-  DirectoryLeases(Instance& instance, KernelView& kernel, unsigned after_changes, bool names_behind);
+  /// Takes none on a volume without that feature; the same of names behind.
+  DirectoryLeases(Instance& instance, KernelView& kernel, const FileSystemOptions& options);
   ~DirectoryLeases() { wait(); }
 
   /// What is known of those that are held.

@@ -23,6 +23,18 @@ namespace lccfs {
 
 using format::MapBlock;
 
+namespace {
+/// As the clock that Linux takes for its own file systems goes, with 250 ticks in a second.
+constexpr std::chrono::nanoseconds times_stand_for = std::chrono::milliseconds(4);
+
+std::chrono::nanoseconds between(const TimeSpec& earlier, const TimeSpec& later) {
+  const auto since = [](const TimeSpec& time) {
+    return std::chrono::seconds(time.seconds) + std::chrono::nanoseconds(time.nanoseconds);
+  };
+  return since(later) - since(earlier);
+}
+}  // namespace
+
 void FileNode::learn(Inode read) {
   const Lock lock(mutex);
   const bool more_of_map = read.version == view.version && read.map_is_whole && !view.map_is_whole;
@@ -54,12 +66,14 @@ void FileNode::take(Inode read) {
   read.state = view.state;
   view = std::move(read);
   stored_size_bytes = covered_size_bytes = view.size_bytes;
+  times_were_told = true;
 }
 
 std::optional<Attributes> FileNode::acknowledged(const Inode& read) {
   const Lock lock(mutex);
   if (!lease_held || read.lease != instance_.id()) return std::nullopt;
   if (read.version != 0) learn_attr(read);  // 0: it is not stored yet, and known here
+  times_were_told = true;
   auto attributes = attributes_of(view, instance_.super().object_size_bytes);
   attributes.ctime = std::max(attributes.ctime, read.ctime);
   return attributes;
@@ -204,9 +218,22 @@ void FileNode::note_change() {
   if (!dirty_since) dirty_since = instance_.clock().elapsed();
 }
 
+/// Writes that follow soon on one another have one time, as long as nobody sees the file in between: so fsync after each
+/// need not store the times each time.
+bool FileNode::may_times_stand(const TimeSpec& now) const {
+  const bool were_set_by_write = view.mtime == view.wtime;
+  return were_set_by_write && !times_were_told && !is_used_elsewhere() && view.wtime <= now &&
+         between(view.wtime, now) < times_stand_for;
+}
+
 void FileNode::note_change_of_bytes() {
+  if (may_times_stand(instance_.clock().wall_time())) {
+    if (!dirty_since) dirty_since = instance_.clock().elapsed();
+    return;
+  }
   note_change();
   view.mtime = view.wtime;
+  times_were_told = false;
 }
 
 void FileNode::note_bytes_up_to(std::uint64_t end_bytes) {
@@ -286,7 +313,17 @@ Result<> FileNode::store_dirty(bool with_times) {
     stored = store_dirty_now(with_times);
   }
   if (!grows) LCCFS_CHECK(write_out());
+  const Lock lock(mutex);
+  if (!is_dirty(true) && buffer->is_empty()) dirty_since.reset();
   return stored;
+}
+
+Result<> FileNode::store_for_another() {
+  {
+    const Lock lock(mutex);
+    times_were_told = true;
+  }
+  return store_dirty(true);
 }
 
 Result<> FileNode::store_dirty_now(bool with_times) {
@@ -308,7 +345,6 @@ Result<> FileNode::store_dirty_now(bool with_times) {
     dirty_map_blocks.erase(block);
     dirty_unit_blocks.erase(block);
   }
-  if (!is_dirty(true) && buffer->is_empty()) dirty_since.reset();
   return {};
 }
 

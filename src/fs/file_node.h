@@ -67,6 +67,8 @@ class FileNode final : public Lease {
   std::uint64_t covered_size_bytes GUARDED_BY(mutex) = 0;
   /// How often the times were changed, and as of which change they are stored.
   std::uint64_t times_changed GUARDED_BY(mutex) = 0, times_stored GUARDED_BY(mutex) = 0;
+  /// Somebody may have seen them, and then the bytes, since a write has set them.
+  bool times_were_told GUARDED_BY(mutex) = true;
   std::set<std::uint64_t> dirty_map_blocks GUARDED_BY(mutex);
   /// Where an object was there in part before, and is so now: only stat needs it.
   std::set<std::uint64_t> dirty_unit_blocks GUARDED_BY(mutex);
@@ -127,6 +129,8 @@ class FileNode final : public Lease {
   void set_units_there(ObjectIndex index, std::uint64_t units) REQUIRES(mutex);
   /// Stores what is buffered; and size, times and believed map bits if they are dirty. 0 steps if nothing is.
   Result<> store_dirty(bool with_times) EXCLUDES(step_mutex, mutex);
+  /// The same for another client, which is going to read it.
+  Result<> store_for_another() EXCLUDES(step_mutex, mutex);
   /// Releases the lease to another client: the same step tells it that the file is open here, if it is. The caller is
   /// alone in the gate.
   Result<> release_to_another() EXCLUDES(step_mutex, mutex);
@@ -162,6 +166,8 @@ class FileNode final : public Lease {
   Result<MetaTxn> release_step() REQUIRES(step_mutex) EXCLUDES(mutex) override;
   void released(std::optional<std::uint64_t> version) REQUIRES(step_mutex, mutex) override;
 
+  /// Whether a write may leave the times as they are.
+  bool may_times_stand(const TimeSpec& now) const REQUIRES(mutex);
   /// All of it, but for what is known here of a later version.
   void take(Inode read) REQUIRES(mutex);
   void end_unsent() REQUIRES(mutex);

@@ -6,8 +6,6 @@
 namespace lccfs {
 
 namespace {
-/// Of all directories; one takes about 200 bytes and its own length.
-constexpr std::size_t most_names = 300'000;
 /// Beyond, no further ones are taken.
 constexpr std::size_t most_directories = 50'000;
 }  // namespace
@@ -50,7 +48,7 @@ HeldDirectories::Directory& HeldDirectories::add(Ino directory, Token tenure) {
 
 void HeldDirectories::erase(Directories::iterator directory) {
   if (!directory->second.given.empty()) names_are_void_.insert(directory->first);
-  names_ -= directory->second.names.size();
+  for (const auto& [key, name] : directory->second.names) used_bytes_ -= bytes_of(key);
   used_.erase(directory->second.place);
   directories_.erase(directory);
 }
@@ -240,9 +238,15 @@ bool HeldDirectories::is_confirmed(const Ticket& ticket, const std::optional<Tok
   return false;
 }
 
+/// With the entry's bytes in the store, what the map adds, and what the allocator rounds up: measured, within a tenth.
+std::uint64_t HeldDirectories::bytes_of(const std::string& key) {
+  constexpr std::uint64_t beside_bytes = 144;
+  return sizeof(decltype(Directory::names)::value_type) + beside_bytes + key.size();
+}
+
 HeldDirectories::NameKnown& HeldDirectories::at(Directory& directory, const std::string& key) {
   const auto [name, is_new] = directory.names.try_emplace(key);
-  if (is_new) ++names_;
+  if (is_new) used_bytes_ += bytes_of(key);
   return name->second;
 }
 
@@ -261,14 +265,18 @@ void HeldDirectories::doubt(Directory& directory, const std::string& key) {
 /// Nothing is known of any name there but what is not stored yet; what reads that are under way show is not kept,
 /// because of doubts that are forgotten.
 void HeldDirectories::empty(Directory& directory) {
-  names_ -= std::erase_if(directory.names, [](const auto& name) { return name.second.logged == 0; });
+  std::erase_if(directory.names, [this](const auto& name) REQUIRES(mutex_) {
+    const bool is_stored = name.second.logged == 0;
+    if (is_stored) used_bytes_ -= bytes_of(name.first);
+    return is_stored;
+  });
   directory.is_known_whole = false;
   directory.known_up_to.clear();
   directory.emptied_at = ++directory.doubts;
 }
 
 void HeldDirectories::make_room() {
-  for (auto oldest = used_.begin(); names_ > most_names && oldest != used_.end(); ++oldest) {
+  for (auto oldest = used_.begin(); used_bytes_ > memory_bytes_ && oldest != used_.end(); ++oldest) {
     empty(directories_.at(*oldest));
   }
 }

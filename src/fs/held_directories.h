@@ -33,9 +33,11 @@ class HeldDirectories {
   /// `forget_names`: to be called when a name in that directory which the kernel keeps may no longer be so, though no own
   /// change of it was answered, and when a tenure ends in which it was given some; by the time the call here returns that
   /// is done. Must not block, nor call back.
+  /// `memory_bytes`: of names, about; beyond, those of directories that were not used for longest are forgotten, but for
+  /// what is not stored yet.
   explicit HeldDirectories(
-      Clock& clock, std::function<void(Ino directory)> forget_names = [](Ino) {})
-      : clock_(clock), forget_names_(std::move(forget_names)) {}
+      Clock& clock, std::function<void(Ino directory)> forget_names = [](Ino) {}, std::uint64_t memory_bytes = 64 << 20)
+      : clock_(clock), forget_names_(std::move(forget_names)), memory_bytes_(memory_bytes) {}
 
   /// A step that takes the lease is about to be sent. false: there is one already, it is held, or there is no room.
   bool begin(Ino directory, Token tenure) EXCLUDES(mutex_);
@@ -226,6 +228,7 @@ class HeldDirectories {
       REQUIRES(mutex_);
   void put(Directory& directory, const std::string& key, Known known, std::uint64_t version) REQUIRES(mutex_);
   void doubt(Directory& directory, const std::string& key) REQUIRES(mutex_);
+  static std::uint64_t bytes_of(const std::string& key);
   NameKnown& at(Directory& directory, const std::string& key) REQUIRES(mutex_);
   void empty(Directory& directory) REQUIRES(mutex_);
   void make_room() REQUIRES(mutex_);
@@ -234,11 +237,12 @@ class HeldDirectories {
 
   Clock& clock_;
   const std::function<void(Ino directory)> forget_names_;
+  const std::uint64_t memory_bytes_;
   mutable Mutex mutex_;
   std::set<Ino> names_are_void_ GUARDED_BY(mutex_);  // in these, within LockAndTell
   Directories directories_ GUARDED_BY(mutex_);
-  std::list<Ino> used_ GUARDED_BY(mutex_);    // the one that was used last comes last
-  std::size_t names_ GUARDED_BY(mutex_) = 0;  // of all directories
+  std::list<Ino> used_ GUARDED_BY(mutex_);           // the one that was used last comes last
+  std::uint64_t used_bytes_ GUARDED_BY(mutex_) = 0;  // by names of all directories
   std::uint64_t given_ GUARDED_BY(mutex_) = 0;
   std::map<Ino, std::multiset<std::string>> hidden_ GUARDED_BY(mutex_);
   std::multiset<Ino> paused_ GUARDED_BY(mutex_);

@@ -29,7 +29,7 @@ class Namespace {
         files_(files),
         options_(options),
         removals_(instance, [&files](Ino ino) { return files.is_in_use(ino); }),
-        leases_(instance, files.kernel(), options.lease_after_changes, options.names_behind),
+        leases_(instance, files.kernel(), options),
         metadata_(instance, leases_),
         seals_(instance, metadata_, leases_) {
     files_.set_directory_handler([this](const format::Question& question) { return leases_.answer(question); });

@@ -122,7 +122,7 @@ void Recalls::take_no_more(const Question& question) {
 
 void Recalls::store_as_asked(const Question& question, std::shared_ptr<FileNode>&& node) {
   take_no_more(question);
-  auto done = node->store_dirty(true);
+  auto done = node->store_for_another();
   if (!done && is_told_what_is_stored(question, *node, done.error())) done = {};
   end(question, *node, done);
   files_.let_go(std::move(node));

@@ -25,8 +25,8 @@ constexpr const char* footer = R"(Examples:
   fusermount3 -u /mnt                                     unmount (or: umount /mnt)
 
 Options of -o: ro, nosuid, nodev, noexec, allow_other, nogc, subdir=PATH, end_when_fenced, entry_timeout=SECONDS,
-attr_timeout=SECONDS, readahead=SIZE, dirty_limit=SIZE, idle_leases=N, names=behind|leased|sync, metrics_port=PORT,
-metrics_address=ADDRESS, slow_ms=MILLISECONDS.)";
+attr_timeout=SECONDS, readahead=SIZE, dirty_limit=SIZE, idle_leases=N, names=behind|leased|sync, names_memory=SIZE,
+metrics_port=PORT, metrics_address=ADDRESS, slow_ms=MILLISECONDS.)";
 
 }  // namespace
 

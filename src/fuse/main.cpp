@@ -51,6 +51,7 @@ FileSystemOptions file_system_options(const Command& command) {
   options.idle_leases = command.options.idle_leases;
   options.lease_after_changes = command.options.names == Names::sync ? 0 : lease_after_changes;
   options.names_behind = command.options.names == Names::behind;
+  options.names_memory_bytes = command.options.names_memory_bytes;
   options.entry_ttl = command.options.entry_ttl;
   options.attributes_ttl = command.options.attributes_ttl.value_or(options.attributes_ttl);
   return options;

@@ -92,6 +92,7 @@ Result<> add_word(const std::string& word, MountOptions& options) {
     if (name == "dirty_limit") return set(options.dirty_limit_bytes, name, options::parse_size(value));
     if (name == "idle_leases") return set(options.idle_leases, name, options::parse_number(value, 0, most_idle_leases));
     if (name == "names") return set(options.names, name, parse_names(value));
+    if (name == "names_memory") return set(options.names_memory_bytes, name, options::parse_size(value));
     if (name == "subdir") return set(options.subdirectory, name, parse_subdirectory(value));
     if (name == "metrics_port") return said(name, daemon::metrics_port(options.monitor)(value));
     if (name == "metrics_address") return options.monitor.address = value, Result<>{};

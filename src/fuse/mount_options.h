@@ -29,6 +29,7 @@ struct MountOptions {
   std::uint64_t dirty_limit_bytes = 64 << 20;
   unsigned idle_leases = 4096;
   Names names = Names::behind;
+  std::uint64_t names_memory_bytes = 64 << 20;
   std::optional<std::uint64_t> readahead_bytes;
   daemon::MonitorOptions monitor;
 };

@@ -112,6 +112,13 @@ TEST_CASE("fsync with nothing dirty costs nothing, fdatasync after an overwrite 
   need(mount->fsync(file.handle, true));
   CHECK(mount.client->counts() == StepCounts{});
   need(mount->fsync(file.handle, false));
+  CHECK(mount.client->counts() == StepCounts{});
+  volume.clock().advance(std::chrono::milliseconds(4));
+  need(write_at(*mount.file_system, file.handle, 4096, "new"));
+  mount.client->reset_record();
+  need(mount->fsync(file.handle, true));
+  CHECK(mount.client->counts() == StepCounts{});
+  need(mount->fsync(file.handle, false));
   CHECK(mount.client->counts() == StepCounts{.applies = 1});
 }
 

@@ -84,6 +84,44 @@ TEST_CASE("of a name what the newest version of its directory shows counts, what
   CHECK(known(held, name) == Ino{});
 }
 
+TEST_CASE("beyond its memory it forgets the names of the directory that was not used for longest, and no others") {
+  FakeClock clock;
+  HeldDirectories held(
+      clock, [](Ino) {}, 800 << 10);
+  constexpr Ino other{71};
+  const auto name_in = [](Ino in, int number) {
+    return txn::Name{format::VolumeUuid{}, in, "name " + std::to_string(number)};
+  };
+  const auto fill = [&](Ino in, int names) {
+    held.was_used(in);
+    for (int i = 0; i < names; ++i) {
+      const auto name = name_in(in, i);
+      held.keep(*held.begin_read(in), name.key, entry_of(Ino{100 + static_cast<std::uint64_t>(i)}), 11);
+    }
+  };
+  const auto known_in = [&](Ino in, Token tenure) {
+    int found = 0;
+    for (int i = 0; i < 2000; ++i) {
+      const auto name = name_in(in, i);
+      const auto known = held.find({&name}, tenure);
+      found += known && known->front() ? 1 : 0;
+    }
+    return found;
+  };
+  REQUIRE((held.begin(directory, first) && held.take_effect(directory, first, 10)));
+  REQUIRE((held.begin(other, second) && held.take_effect(other, second, 10)));
+  fill(directory, 1000);
+  fill(other, 1000);
+  CHECK(known_in(other, second) == 1000);
+  CHECK(known_in(directory, first) == 1000);  // used last
+  fill(other, 2000);
+  CHECK(known_in(directory, first) == 0);
+  CHECK(known_in(other, second) == 2000);
+  held.end(other);
+  fill(directory, 2000);
+  CHECK(known_in(directory, first) == 2000);
+}
+
 TEST_CASE("a step that came before the lease was taken tells nothing under it") {
   FakeClock clock;
   HeldDirectories held(clock);
