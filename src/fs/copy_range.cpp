@@ -175,6 +175,7 @@ class RangeCopy {
 
   Result<> put_bytes(const Part& part, ByteRange range) {
     target_->buffer->drop(range);
+    target_->passes_buffer();
     // All of it is through before anything is written: a step that the store runs twice must find nothing new.
     LCCFS_CHECK(punch_holes(part));
     LCCFS_CHECK(map_objects(part));

@@ -2,7 +2,8 @@
 //
 // Reading. With the lease, memory knows size and map: one store read for each mapped object touched, none for holes.
 // What is buffered replaces what the store has. It is copied before the store is asked, so that bytes that reach the
-// store meanwhile are not missed.
+// store meanwhile are not missed. Of a new file whose bytes are all buffered nothing is asked: linkers read what they have
+// just written.
 // Without the lease, the inode as it was last read is a guess. Bytes found where the inode says so are the file's.
 // Where it says "end of file" or "hole", and where bytes are missing, the inode is read again, and if it has changed,
 // the read starts over. (Else a read beside a truncate would return zeros that were never in the file.) For the end of
@@ -73,6 +74,7 @@ struct ReadOp : std::enable_shared_from_this<ReadOp> {
     unwritten.clear();
     if (leased && length != 0) unwritten = node->buffer->pieces({offset, end});
     mapped.clear();
+    if (leased && node->is_all_buffered()) return false;  // asked after they were copied
     bool meets_hole = false;
     for (const auto& extent : format::extents(io.instance.super().object_size_bytes, offset, length)) {
       const bool is_mapped = node->view.map.may_exist(extent.index);

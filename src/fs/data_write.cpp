@@ -179,6 +179,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
   }
 
   void send() {
+    node->passes_buffer();
     const auto all = extents();
     parts.begin(all.size() + 1);
     for (const auto& extent : all) {

@@ -67,6 +67,7 @@ void FileNode::take(Inode read) {
   view = std::move(read);
   stored_size_bytes = covered_size_bytes = view.size_bytes;
   times_were_told = true;
+  nothing_passed_buffer_ = false;
 }
 
 std::optional<Attributes> FileNode::acknowledged(const Inode& read) {
@@ -83,6 +84,7 @@ void FileNode::born(Inode made) {
   const Lock lock(mutex);
   kernel_.lease_taken(ino, {});
   take(std::move(made));
+  nothing_passed_buffer_ = true;
   lease_held = true;
   is_being_made = true;
 }
@@ -361,6 +363,13 @@ Result<> FileNode::change_leased(const txn::FileChanges& changes) {
   }
   return std::unexpected(gone_is_stale(std::move(stored).error()));
 }
+
+void FileNode::passes_buffer() {
+  const Lock lock(mutex);
+  nothing_passed_buffer_ = false;
+}
+
+bool FileNode::is_all_buffered() const { return nothing_passed_buffer_ && !buffer->has_sent(); }
 
 bool FileNode::is_mapped(std::uint64_t offset_bytes, std::uint64_t size_bytes) const {
   for (const auto& extent : format::extents(instance_.super().object_size_bytes, offset_bytes, size_bytes)) {

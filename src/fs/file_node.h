@@ -139,6 +139,10 @@ class FileNode final : public Lease {
   Result<> release_at_any_price() EXCLUDES(step_mutex, mutex);
   /// Stores what is buffered.
   Result<> write_out() EXCLUDES(mutex) { return buffer->write_out(WriteBuffer::everything); }
+  /// Bytes are about to go to the store past the buffer.
+  void passes_buffer() EXCLUDES(mutex);
+  /// Whether the store has no byte of it: it was born here under this lease, and what was written is in the buffer.
+  bool is_all_buffered() const REQUIRES(mutex);
   /// Whether all objects of these bytes may exist.
   bool is_mapped(std::uint64_t offset_bytes, std::uint64_t size_bytes) const REQUIRES(mutex);
   /// Marks data objects as "may exist" before they are written to, and what is about to be written as believed there.
@@ -184,6 +188,7 @@ class FileNode final : public Lease {
   Exchangeable<StoredHandler>& stored_handler_;
   std::uint64_t times_heard_ GUARDED_BY(mutex) = 0;
   std::uint64_t cuts_ GUARDED_BY(mutex) = 0;            // how often the size was not raised, but set
+  bool nothing_passed_buffer_ GUARDED_BY(mutex) = false;  // since it was born
   bool to_another_ GUARDED_BY(mutex) = false;           // is it being released so
   std::optional<Token> released_as_ GUARDED_BY(mutex);  // `taken`, where the step that releases the lease is to set it
   std::uint64_t attr_version_ GUARDED_BY(mutex) = 0;    // as of which what is known of mode, owner and flags is right

@@ -188,6 +188,11 @@ bool WriteBuffer::is_empty() const {
   return units_.empty();
 }
 
+bool WriteBuffer::has_sent() const {
+  const Lock lock(mutex_);
+  return has_sent_;
+}
+
 // ---- writing out
 
 void WriteBuffer::send(std::uint64_t number, Unit& unit, std::vector<Sending>& sendings) {
@@ -210,6 +215,7 @@ void WriteBuffer::send(std::uint64_t number, Unit& unit, std::vector<Sending>& s
   unit.sent_first_put = unit.first_put;
   unit.sent_without_room = std::exchange(unit.without_room, 0);
   unit.unanswered = runs.size();
+  has_sent_ = true;
   for (auto& [offset, bytes] : runs) {
     unit.sent.push_back({offset, std::make_shared<const std::string>(std::move(bytes))});
     sendings.push_back({number, unit.sent.back()});

@@ -45,6 +45,8 @@ class WriteBuffer : public std::enable_shared_from_this<WriteBuffer> {
   std::vector<Piece> pieces(ByteRange range) const EXCLUDES(mutex_);
   bool has_any_of(ByteRange range) const EXCLUDES(mutex_);
   bool is_empty() const EXCLUDES(mutex_);
+  /// Whether any bytes have gone to the store, or are on their way.
+  bool has_sent() const EXCLUDES(mutex_);
 
   /// Sends the units that are not on their way, but for those that failed before.
   void begin_write_out() EXCLUDES(mutex_);
@@ -122,6 +124,7 @@ class WriteBuffer : public std::enable_shared_from_this<WriteBuffer> {
   std::uint64_t puts_ GUARDED_BY(mutex_) = 0;  // so far
   Errors errors_ GUARDED_BY(mutex_);
   bool failing_ GUARDED_BY(mutex_) = false;
+  bool has_sent_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace lccfs

@@ -35,6 +35,36 @@ TEST_CASE("bytes that are all buffered are read without the store") {
   CHECK(mount.client->counts() == StepCounts{});
 }
 
+TEST_CASE("of a new file that was only buffered the store is asked for nothing, gaps included; then for what it got") {
+  for (const bool is_sent : {false, true}) {
+    TestVolume volume;
+    auto mount = volume.mount(buffered());
+    const auto file = create_file(*mount.file_system, "f");
+    need(write_at(*mount.file_system, file.handle, 100, "first"));
+    if (is_sent) need(mount->fsync(file.handle, false));
+    need(write_at(*mount.file_system, file.handle, 5000, "second"));
+    mount.client->reset_record();
+    const auto all = std::string(100, '\0') + "first" + std::string(4895, '\0') + "second";
+    CHECK(whole(*mount.file_system, file.handle) == all);
+    CHECK(mount.client->counts() == StepCounts{.reads = is_sent ? 1U : 0U});
+  }
+}
+
+TEST_CASE("the store is asked for what was written past the buffer of a new file, directly or by a copy") {
+  TestVolume volume(small_objects());
+  auto mount = volume.mount(buffered());
+  auto& fs = *mount.file_system;
+  const auto written = create_file(fs, "written");
+  need(write_at(fs, written.handle, 10, "buffered"));
+  need(write_at(fs, open_again(fs, written.ino, O_WRONLY | O_DIRECT), 0, "direct"));
+  CHECK(whole(fs, written.handle) == "direct" + std::string(4, '\0') + "buffered");
+  const auto source = create_file(fs, "source"), copy = create_file(fs, "copy");
+  const std::string objects(2 * object_bytes, 'o');
+  need(write_at(fs, source.handle, 0, objects));
+  need(mount->copy_file_range({}, source.handle, 0, copy.handle, 0, objects.size()));
+  CHECK(whole(fs, copy.handle) == objects);
+}
+
 TEST_CASE("writes side by side, and of the same bytes, cost the store one until they are synced") {
   TestVolume volume;
   auto mount = volume.mount(buffered());
