@@ -21,6 +21,34 @@ std::string name_of_client(int client) { return plan.with_labels ? "c" + std::to
 
 bool is_of(int thread, int client) { return plan.client_of_thread(thread) == client; }
 
+// ---- own removals
+
+enum RemovalPhase : u8 { none, marks_own, asks_itself, removes_own_inode };
+
+void end_removal(Client& client) { client.removing = client.removal_phase = client.removal_stands = 0; }
+
+/// The step that is sent. false: it was refused.
+bool run_own_removal(State& state, int number) {
+  auto& client = state.client[number];
+  const int ino = client.removing;
+  auto& inode = state.inode[ino];
+  const bool stands = client.removal_stands != 0 || !on(own_guards_version);
+  if (!stands || inode.state == missing || has(inode.barred, number)) return false;
+  if (client.removal_phase == marks_own) {
+    if (inode.state != live) return false;
+    if (on(own_marks_dead)) {
+      inode.state = dead;
+      changed(state, ino);
+    }
+    client.removal_stands = 1;
+    client.removal_phase = asks_itself;
+    return true;
+  }
+  remove_inode(state, ino);
+  end_removal(client);
+  return true;
+}
+
 // ---- a client after its answers
 
 class Background {
@@ -39,6 +67,7 @@ class Background {
       if (has(its_.holds, directory)) send_batches(directory);
     }
     repeat_batch();
+    if (plan.now->removes_own) remove_own();
     for (int directory = 1; directory < most_inodes; ++directory) {
       if (its_.asked[directory] != 0) answer_question(directory);
     }
@@ -85,6 +114,7 @@ class Background {
         lost.client[client_].repeated_batch = encode(batch);
         add(lost, words + ", and the answer is lost");
       }
+      note_own(state.client[client_], batch);
       drop(state.client[client_], batch);
       add(state, words);
     }
@@ -94,9 +124,57 @@ class Background {
     if (its_.repeated_on == 0) return;
     State state = before_;
     auto& client = state.client[client_];
-    drop(client, decode(client, client.repeated_on, client.repeated_batch));
+    const auto batch = decode(client, client.repeated_on, client.repeated_batch);
+    note_own(client, batch);
+    drop(client, batch);
     client.repeated_on = client.repeated_batch = 0;
     add(state, "batch, run again");
+  }
+
+  // -- own removals (src/fs/removals.cpp)
+
+  static void note_own(Client& client, const Batch& batch) {
+    for (const int i : batch) {
+      const auto& record = client.log[i];
+      const int gone = record.kind == renaming ? record.replaced : record.ino;
+      if (record.takes_own != 0) client.own_gone |= bit(gone);
+    }
+  }
+
+  void remove_own() {
+    if (its_.removing != 0) return continue_removal();
+    for (int ino = 1; ino < most_inodes; ++ino) {
+      if (has(its_.own_gone, ino)) begin_removal(ino);
+    }
+  }
+
+  void begin_removal(int ino) {
+    State state = before_;
+    auto& client = state.client[client_];
+    client.own_gone &= static_cast<Inodes>(~bit(ino));
+    has_read(state, client_, ino);
+    const auto& inode = state.inode[ino];
+    const bool has_one_parent = (inode.parents & (inode.parents - 1)) == 0;
+    const bool is_open = has(its_.open, ino) && on(own_asks_itself);
+    if (inode.state != live || !has_one_parent || is_open) return add(state, "leaves " + name_of(ino));
+    client.removing = static_cast<u8>(ino);
+    client.removal_phase = marks_own;
+    client.removal_stands = 1;
+    add(state, "reads " + name_of(ino) + ", to remove it");
+  }
+
+  void continue_removal() {
+    State state = before_;
+    auto& client = state.client[client_];
+    const auto name = name_of(its_.removing);
+    if (its_.removal_phase == asks_itself) {
+      client.removal_phase = removes_own_inode;
+      if (has(its_.open, its_.removing) && on(own_asks_itself)) end_removal(client);
+      return add(state, "looks whether " + name + " is open here");
+    }
+    const bool marks = its_.removal_phase == marks_own;
+    if (!run_own_removal(state, client_)) end_removal(client);
+    add(state, (marks ? "marks dead, of its own, " : "removes, of its own, ") + name);
   }
 
   // -- questions
@@ -178,6 +256,7 @@ class Background {
     const auto rest = static_cast<Inodes>(~bit(directory));
     client.holds &= rest;
     client.removed &= rest;
+    client.own_gone = 0;
     client.told &= rest;
     client.asked[directory] = 0;
     client.known[directory] = 0;
@@ -267,6 +346,11 @@ void crash(const State& before, int number, Successors& out) {
     kept.unsized = rest.unsized;
     kept.late_inodes = rest.late_inodes;
     kept.records = rest.records;
+    if (rest.removal_phase == marks_own || rest.removal_phase == removes_own_inode) {
+      kept.removing = rest.removing;
+      kept.removal_phase = rest.removal_phase;
+      kept.removal_stands = rest.removal_stands;
+    }
     std::memcpy(kept.log, rest.log, sizeof kept.log);
     std::memcpy(kept.late_batch, rest.late_batch, sizeof kept.late_batch);
     rest = kept;
@@ -299,6 +383,13 @@ void late_steps(const State& before, int number, Successors& out) {
     if (run_step(state, thread)) {
       tidy(state, number);
       put(out, state, who, "the one that was under way");
+    }
+  }
+  if (client.removing != 0) {
+    State state = before;
+    if (run_own_removal(state, number)) {
+      end_removal(state.client[number]);
+      put(out, state, who, "of an own removal");
     }
   }
   for (int ino = 1; ino < most_inodes; ++ino) {
@@ -399,19 +490,11 @@ class Collector {
   }
 
   void remove() {
-    auto& inode = state_.inode[ino_];
-    if (before_.collector_stands == 0 || inode.detached != 0 || (is_open() && on(ask_who_has_open))) {
+    if (before_.collector_stands == 0 || before_.inode[ino_].detached != 0 || (is_open() && on(ask_who_has_open))) {
       end();
       return add("leaves ", ino_);
     }
-    for (const u8 entry : inode.entry) {
-      if (entry != 0) state_.queue |= bit(entry);
-    }
-    const auto barred = inode.barred;
-    inode = Inode{};
-    inode.barred = barred;
-    changed(state_, ino_);
-    for (auto& directory : state_.inode) directory.detached &= static_cast<Inodes>(~bit(ino_));
+    remove_inode(state_, ino_);
     const int removed = ino_;
     end();
     add("removes ", removed);

@@ -219,6 +219,31 @@ void open_files(std::vector<Case>& all) {
       two("create, open, unlink; the holder dies; a collector", empty, {create_a, open_a, unlink_a}, {open_a}))));
 }
 
+/// A client that removes what nobody else knows of, beside a collector, which may do the same.
+void own_removals(std::vector<Case>& all) {
+  const auto slice = [&](Case one) {
+    one.removes_own = true;
+    all.push_back(std::move(one));
+  };
+  slice(two("own removal: create, unlink", empty, {create_a, unlink_a}, {lookup_a}));
+  slice(two("own removal: unlink x open", with_file, {unlink_a}, {open_a, close_it}));
+  slice(both_take(two("own removal: create, unlink x open", empty, {create_a, unlink_a}, {open_a})));
+  slice(two("own removal: create, open, unlink", empty, {create_a, open_a, unlink_a}, {lookup_a}));
+  slice(one_client("own removal: create, unlink x open of one client", empty, {create_a, unlink_a}, {open_a}));
+  slice(one_client("own removal: create, rename over x open of one client", empty, {create_a, create_b, rename_b_a},
+                   {open_a}));
+  slice(one_client("own removal: create, unlink x link of one client", with_child, {create_a, unlink_a}, {link_a_b},
+                   {lookup_b_in_c}));
+  slice(kernel(one_client("own removal: create, unlink x move of one client", with_child, {create_a, unlink_a},
+                          {move_a_b}, {lookup_b_in_c})));
+  slice(collected(two("own removal: create, unlink; a collector", empty, {create_a, unlink_a}, {open_a})));
+  slice(dies(two("own removal: create, unlink; the holder dies", empty, {create_a, unlink_a}, {open_a, create_a})));
+  slice(dies(
+      collected(two("own removal: create, unlink; the holder dies; a collector", empty, {create_a, unlink_a}, {}))));
+  slice(twice(two("own removal: create, unlink, a batch twice", empty, {create_a, unlink_a}, {create_a})));
+  slice(evicted(two("own removal: create, unlink; an eviction", empty, {create_a, unlink_a}, {open_a, create_a})));
+}
+
 /// The kernel answers names that it was told with a long time-out; changes run step by step.
 void lease_without_log(std::vector<Case>& all) {
   const auto slice = [&](Case one) { all.push_back(without_log(std::move(one))); };
@@ -308,6 +333,7 @@ std::vector<Case> named_cases() {
   removed_directories(all);
   links_and_moves(all);
   open_files(all);
+  own_removals(all);
   moves_without_log(all);
   lease_without_log(all);
   // The log, and a kernel that keeps names.

@@ -91,9 +91,8 @@ void Turn::reads_from_memory(u8 ino) {
   }
   if (ino == 0) return say(no_entry);
   if (operation_.kind == op_open) {
-    mine_.open |= bit(ino);
-    me_.file = ino;
-    return say(static_cast<u8>(found + ino));
+    me_.ino = ino;
+    return go(open_by_number, "knows the inode");
   }
   if (operation_.kind == op_stat && has(mine_.own, ino))
     return say(static_cast<u8>(attributes_are + mine_.attributes[ino]));
@@ -102,11 +101,32 @@ void Turn::reads_from_memory(u8 ino) {
   go(operation_.kind == op_stat ? read_attributes : change_attributes, "knows the inode");
 }
 
+/// The kernel has looked the name up before: the file may be gone.
+void Turn::open_the_inode() {
+  const auto ino = me_.ino;
+  mine_.open |= bit(ino);
+  if (is_stored(state_, ino)) return go(read_attributes, "has registered it");
+  const bool is_new = std::any_of(mine_.log, mine_.log + mine_.records, [ino](const Record& record) {
+    return record.kind == insertion && record.ino == ino;
+  });
+  if (!is_new) {
+    no_longer_open(ino);
+    return go(starting, "the inode is gone");
+  }
+  me_.file = ino;
+  say(static_cast<u8>(found + ino));
+}
+
+/// Private: nobody else knows of it.
+u8 Turn::takes_own(int ino) const {
+  return ino != 0 && plan.now->removes_own && (has(mine_.own, ino) || !on(own_only_private)) ? 1 : 0;
+}
+
 void Turn::insert_in_log(u8 ino) {
   if (ino != 0) return say(exists);
   const auto made = static_cast<u8>(first_made + number_);
   add_record(state_, client_,
-             {insertion, static_cast<u8>(number_), static_cast<u8>(directory_), operation_.name, 0, made, 0});
+             {insertion, static_cast<u8>(number_), static_cast<u8>(directory_), operation_.name, 0, made, 0, 0});
   me_.made = 0;
   if (mine_.asked[directory_] == 0) mine_.own |= bit(made);
   learn(directory_, operation_.name, made);
@@ -131,9 +151,9 @@ void Turn::change_in_log(u8 ino) {
       return remove_directory_in_log(ino);
     case op_rename:
       if (ino == 0) return say(no_entry);
-      add_record(
-          state_, client_,
-          {renaming, number, directory, operation_.name, operation_.to, ino, mine_.memory[directory_][operation_.to]});
+      add_record(state_, client_,
+                 {renaming, number, directory, operation_.name, operation_.to, ino,
+                  mine_.memory[directory_][operation_.to], takes_own(mine_.memory[directory_][operation_.to])});
       learn(directory_, operation_.name, 0);
       learn(directory_, operation_.to, ino);
       kernel_renames(directory_, operation_.name, directory_, operation_.to);
@@ -150,7 +170,8 @@ void Turn::change_in_log(u8 ino) {
           return say(ok);
         }
       }
-      add_record(state_, client_, {removal, number, directory, operation_.name, 0, ino, 0});
+      add_record(state_, client_, {removal, number, directory, operation_.name, 0, ino, 0, takes_own(ino)});
+      if (takes_own(ino) != 0 && !on(own_after_batch)) mine_.own_gone |= bit(ino);
       return say(ok);
   }
 }
@@ -175,7 +196,7 @@ void Turn::remove_directory_in_log(u8 ino) {
   learn(directory_, operation_.name, 0);
   mine_.kernel[directory_][operation_.name] = 0;
   add_record(state_, client_,
-             {directory_removal, static_cast<u8>(number_), static_cast<u8>(directory_), operation_.name, 0, ino, 0});
+             {directory_removal, static_cast<u8>(number_), static_cast<u8>(directory_), operation_.name, 0, ino, 0, 0});
   say(ok);
 }
 

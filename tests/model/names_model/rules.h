@@ -120,7 +120,17 @@ own, and takes the old one's time-out along") \
   X(open_not_dropped, "create, open, unlink", \
     "an insertion whose inode is open here does not drop out") \
   X(ask_who_has_open, "open, unlink; a collector", \
-    "a collector asks who has an inode open before it removes it")
+    "a collector asks who has an inode open before it removes it") \
+  X(own_only_private, "own removal: unlink x open", \
+    "a client removes only what was private when it lost its name: else others may have it open") \
+  X(own_after_batch, "own removal: create, unlink", \
+    "... once the batch that takes the name away is stored") \
+  X(own_guards_version, "own removal: create, unlink x link of one client", \
+    "... if nothing has changed since it was seen to have no other parent") \
+  X(own_marks_dead, "own removal: create, unlink x open of one client", \
+    "... and marks it dead before it looks whether it is open here: who comes later finds that") \
+  X(own_asks_itself, "own removal: create, open, unlink", \
+    "... which it does")
 // clang-format on
 
 enum Rule { NAMES_MODEL_RULES(NATIVE_MODEL_NAME) };

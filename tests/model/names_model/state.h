@@ -65,6 +65,7 @@ struct Case {
   Takes takes[most_clients] = {always, never, never};  // leases of directories
   bool has_log = true;                                 // false: a lease without a log, each change runs step by step
   bool has_kernel = false;                             // which keeps the names that it was told with a long time-out
+  bool removes_own = false;                            // a client removes what was private itself
   bool learns_one_by_one = false;  // a holder knows no name before it has read it; else it lists at once
   u8 crashes = 0, may_crash = 1;   // `may_crash`: clients, of one program each
   u8 repeats = 0, evictions = 0, collections = 0;
@@ -91,6 +92,7 @@ enum RecordKind : u8 { insertion, removal, directory_removal, renaming };
 struct Record {
   RecordKind kind;
   u8 operation, directory, name, to, ino, replaced;
+  u8 takes_own;  // the inode that loses its name is private
 };
 
 struct Client {
@@ -99,6 +101,7 @@ struct Client {
   Inodes unsized, open;   // files
   Inodes own;             // private inodes: the kernel keeps their attributes
   Inodes late_inodes;     // of a crashed client: their writes are on the way
+  Inodes own_gone;        // private inodes whose removal from the directory is stored: to be removed here
   u8 is_alive, is_over;
   u8 stood_still, is_told;  // of an evicted client: it stood still until then; it has heard that it is fenced
   Clients knows_over;
@@ -112,6 +115,7 @@ struct Client {
   Clients asked[most_inodes];     // who asks for the directory
   u8 attributes[most_inodes];
   u8 late_batch[most_inodes];
+  u8 removing, removal_phase, removal_stands;  // an own removal under way; whether the version that it guards stands
 };
 
 /// One program.

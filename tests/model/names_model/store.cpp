@@ -20,6 +20,9 @@ void changed(State& state, int ino) {
     if (thread.snapshot == ino) thread.snapshot_stands = 0;
   }
   if (state.collected == ino) state.collector_stands = 0;
+  for (auto& client : state.client) {
+    if (client.removing == ino) client.removal_stands = 0;
+  }
 }
 
 void has_read(State& state, int client, int ino) {
@@ -30,6 +33,18 @@ void detach(State& state, int directory, int ino, int operation) {
   if (!is_stored(state, ino)) return;
   state.inode[directory].detached |= bit(ino);
   state.inode[ino].traces |= bit(operation);
+}
+
+void remove_inode(State& state, int ino) {
+  auto& inode = state.inode[ino];
+  for (const u8 entry : inode.entry) {
+    if (entry != 0) state.queue |= bit(entry);
+  }
+  const auto barred = inode.barred;
+  inode = Inode{};
+  inode.barred = barred;
+  changed(state, ino);
+  for (auto& directory : state.inode) directory.detached &= static_cast<Inodes>(~bit(ino));
 }
 
 bool stands(const State& state, int directory, int name) {

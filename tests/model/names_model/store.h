@@ -35,6 +35,7 @@ enum Phase : u8 {
   read_what_is_held,
   read_parents,
   read_attributes,
+  open_by_number,
   read_decision,
   name_is_read,
   waiting
@@ -63,6 +64,9 @@ bool is_empty(const Inode& directory);
 
 /// Of operations: none of them is running or relied on.
 bool are_retired(const State& state, Operations operations);
+
+/// With all d/ keys of it; what it has names of goes into the queue.
+void remove_inode(State& state, int ino);
 
 bool create_inode(State& state, int client, int operation, int directory, bool is_leased);
 

@@ -509,6 +509,8 @@ void Turn::play_phase() {
       return read_child_directory();
     case read_attributes:
       return read_the_inode();
+    case open_by_number:
+      return open_the_inode();
     case name_is_read:
       return keep_name();
     case read_decision: {

@@ -73,6 +73,8 @@ class Turn {
   void read_child_directory();
   void changed_entry(bool applied);
   void read_the_inode();
+  void open_the_inode();
+  u8 takes_own(int ino) const;
 
   // -- two_directories.cpp
   void start_link();
