@@ -187,9 +187,9 @@ class FileNode final : public Lease {
   KernelView& kernel_;
   Exchangeable<StoredHandler>& stored_handler_;
   std::uint64_t times_heard_ GUARDED_BY(mutex) = 0;
-  std::uint64_t cuts_ GUARDED_BY(mutex) = 0;            // how often the size was not raised, but set
+  std::uint64_t cuts_ GUARDED_BY(mutex) = 0;              // how often the size was not raised, but set
   bool nothing_passed_buffer_ GUARDED_BY(mutex) = false;  // since it was born
-  bool to_another_ GUARDED_BY(mutex) = false;           // is it being released so
+  bool to_another_ GUARDED_BY(mutex) = false;             // is it being released so
   std::optional<Token> released_as_ GUARDED_BY(mutex);  // `taken`, where the step that releases the lease is to set it
   std::uint64_t attr_version_ GUARDED_BY(mutex) = 0;    // as of which what is known of mode, owner and flags is right
 };
