@@ -206,7 +206,7 @@ struct FileSystemOptions {
   /// answered on it.
   bool names_behind = false;
   /// What is kept in memory of the names in directories that are held. Beyond, those of directories that were not used
-  /// for longest are forgotten, and read again.
+  /// for longest are forgotten, and read again; names that are not stored yet stay.
   std::uint64_t names_memory_bytes = 64 << 20;
   std::string mount_id;  ///< for the instance record; the mountpoint
 };

@@ -220,12 +220,12 @@ void FileNode::note_change() {
   if (!dirty_since) dirty_since = instance_.clock().elapsed();
 }
 
-/// Writes that follow soon on one another have one time, as long as nobody sees the file in between: so fsync after each
-/// need not store the times each time.
+/// Writes that follow soon on one another have one time, as long as nobody sees the file in between: so an fsync after each
+/// write need not store the times.
 bool FileNode::may_times_stand(const TimeSpec& now) const {
   const bool were_set_by_write = view.mtime == view.wtime;
-  return were_set_by_write && !times_were_told && !is_used_elsewhere() && view.wtime <= now &&
-         between(view.wtime, now) < times_stand_for;
+  const bool may_be_seen = times_were_told || was_asked_for || is_used_elsewhere();
+  return were_set_by_write && !may_be_seen && view.wtime <= now && between(view.wtime, now) < times_stand_for;
 }
 
 void FileNode::note_change_of_bytes() {
@@ -320,14 +320,6 @@ Result<> FileNode::store_dirty(bool with_times) {
   return stored;
 }
 
-Result<> FileNode::store_for_another() {
-  {
-    const Lock lock(mutex);
-    times_were_told = true;
-  }
-  return store_dirty(true);
-}
-
 Result<> FileNode::store_dirty_now(bool with_times) {
   txn::FileChanges changes;
   std::uint64_t times = 0;
@@ -369,7 +361,7 @@ void FileNode::passes_buffer() {
   nothing_passed_buffer_ = false;
 }
 
-bool FileNode::is_all_buffered() const { return nothing_passed_buffer_ && !buffer->has_sent(); }
+bool FileNode::is_all_buffered() const { return nothing_passed_buffer_ && !may_be_released && !buffer->has_sent(); }
 
 bool FileNode::is_mapped(std::uint64_t offset_bytes, std::uint64_t size_bytes) const {
   for (const auto& extent : format::extents(instance_.super().object_size_bytes, offset_bytes, size_bytes)) {

@@ -67,8 +67,10 @@ class FileNode final : public Lease {
   std::uint64_t covered_size_bytes GUARDED_BY(mutex) = 0;
   /// How often the times were changed, and as of which change they are stored.
   std::uint64_t times_changed GUARDED_BY(mutex) = 0, times_stored GUARDED_BY(mutex) = 0;
-  /// Somebody may have seen them, and then the bytes, since a write has set them.
+  /// The kernel may know the present times: the next write needs new ones.
   bool times_were_told GUARDED_BY(mutex) = true;
+  /// Another client has asked for the file. It may read what is stored at any time after that: each write needs new times.
+  bool was_asked_for GUARDED_BY(mutex) = false;
   std::set<std::uint64_t> dirty_map_blocks GUARDED_BY(mutex);
   /// Where an object was there in part before, and is so now: only stat needs it.
   std::set<std::uint64_t> dirty_unit_blocks GUARDED_BY(mutex);
@@ -129,8 +131,6 @@ class FileNode final : public Lease {
   void set_units_there(ObjectIndex index, std::uint64_t units) REQUIRES(mutex);
   /// Stores what is buffered; and size, times and believed map bits if they are dirty. 0 steps if nothing is.
   Result<> store_dirty(bool with_times) EXCLUDES(step_mutex, mutex);
-  /// The same for another client, which is going to read it.
-  Result<> store_for_another() EXCLUDES(step_mutex, mutex);
   /// Releases the lease to another client: the same step tells it that the file is open here, if it is. The caller is
   /// alone in the gate.
   Result<> release_to_another() EXCLUDES(step_mutex, mutex);

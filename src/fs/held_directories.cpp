@@ -277,7 +277,8 @@ void HeldDirectories::empty(Directory& directory) {
 
 void HeldDirectories::make_room() {
   for (auto oldest = used_.begin(); used_bytes_ > memory_bytes_ && oldest != used_.end(); ++oldest) {
-    empty(directories_.at(*oldest));
+    auto& directory = directories_.at(*oldest);
+    if (directory.names.size() > directory.logged) empty(directory);
   }
 }
 

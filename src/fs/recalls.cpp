@@ -88,6 +88,10 @@ void Recalls::wait() {
 void Recalls::begin(const Question& question) {
   ++begun_;
   auto asked_for = files_.node(question.ino);
+  {
+    const Lock lock(asked_for->mutex);
+    asked_for->was_asked_for = true;
+  }
   if (question.kind == Question::Kind::share_locks) {
     return threads_.post([this, question, asked_for = std::move(asked_for)]() mutable {
       take_no_more(question);
@@ -122,7 +126,7 @@ void Recalls::take_no_more(const Question& question) {
 
 void Recalls::store_as_asked(const Question& question, std::shared_ptr<FileNode>&& node) {
   take_no_more(question);
-  auto done = node->store_for_another();
+  auto done = node->store_dirty(true);
   if (!done && is_told_what_is_stored(question, *node, done.error())) done = {};
   end(question, *node, done);
   files_.let_go(std::move(node));

@@ -55,6 +55,14 @@ Result<std::uint64_t> parse_readahead(const std::string& text) {
   return failure(ErrorCode::invalid, text + " is not a multiple of 4K, up to 1G");
 }
 
+/// Names that are not stored yet are never forgotten, and take up to some 2 MiB.
+Result<std::uint64_t> parse_names_memory(const std::string& text) {
+  constexpr std::uint64_t least_bytes = 8 << 20;
+  LCCFS_TRY(const std::uint64_t size_bytes, options::parse_size(text));
+  if (size_bytes >= least_bytes) return size_bytes;
+  return failure(ErrorCode::invalid, text + " is less than 8M");
+}
+
 Result<Names> parse_names(const std::string& text) {
   if (text == "behind") return Names::behind;
   if (text == "leased") return Names::leased;
@@ -92,7 +100,7 @@ Result<> add_word(const std::string& word, MountOptions& options) {
     if (name == "dirty_limit") return set(options.dirty_limit_bytes, name, options::parse_size(value));
     if (name == "idle_leases") return set(options.idle_leases, name, options::parse_number(value, 0, most_idle_leases));
     if (name == "names") return set(options.names, name, parse_names(value));
-    if (name == "names_memory") return set(options.names_memory_bytes, name, options::parse_size(value));
+    if (name == "names_memory") return set(options.names_memory_bytes, name, parse_names_memory(value));
     if (name == "subdir") return set(options.subdirectory, name, parse_subdirectory(value));
     if (name == "metrics_port") return said(name, daemon::metrics_port(options.monitor)(value));
     if (name == "metrics_address") return options.monitor.address = value, Result<>{};

@@ -128,6 +128,16 @@ TEST_CASE("the metrics port is none unless given, and on this host alone unless 
   }
 }
 
+TEST_CASE("how much memory names may take is an option, from 8M on") {
+  CHECK(parse_options("")->names_memory_bytes == 64U << 20);
+  CHECK(parse_options("names_memory=8M")->names_memory_bytes == 8U << 20);
+  for (const char* word : {"names_memory", "names_memory=", "names_memory=0", "names_memory=7M", "names_memory=many"}) {
+    const auto options = parse_options(word);
+    REQUIRE_FALSE(options);
+    CHECK(options.error().context.find("names_memory") != std::string::npos);
+  }
+}
+
 TEST_CASE("how far the kernel reads ahead is an option, in whole pages") {
   CHECK(parse_options("readahead=16M")->readahead_bytes == 16U << 20);
   CHECK(parse_options("readahead=0")->readahead_bytes == 0U);

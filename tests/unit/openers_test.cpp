@@ -289,6 +289,22 @@ TEST_CASE("a lease that is taken while others have the file open buffers no writ
   CHECK(std::ranges::any_of(trace, [](const auto& step) { return step.starts_with("release lease"); }));
 }
 
+TEST_CASE("each write under a lease that was taken while others have the file open has its own time") {
+  TwoMounts two(write_behind());
+  two.open_on_b();
+  const auto writer = open_again(two.fs_a(), two.ino, O_RDWR);
+  const auto write_and_sync = [&] {
+    two.volume.clock().advance(std::chrono::milliseconds(1));
+    two.a.client->reset_record();
+    two.write_on_a(writer, "bytes");
+    need(two.fs_a().fsync(writer, false));
+    return two.a.client->counts();
+  };
+  write_and_sync();
+  CHECK(write_and_sync().applies == 1);
+  CHECK(write_and_sync().applies == 1);
+}
+
 TEST_CASE("who loses the lease to another client, and has the file open, has its key from that step on") {
   TwoMounts two;
   const auto on_a = open_again(two.fs_a(), two.ino, O_RDWR), on_b = open_again(two.fs_b(), two.ino, O_RDWR);

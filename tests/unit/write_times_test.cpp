@@ -73,6 +73,18 @@ TEST_CASE("the same where another client has looked") {
   CHECK(mtime_of(*other.file_system, t.file.ino) == later_by(seen, 2 * soon));
 }
 
+TEST_CASE("once another client has asked, it may read what is stored at any time: each write has its own time") {
+  Written t(buffered());
+  auto other = t.volume.mount();
+  mtime_of(*other.file_system, t.file.ino);
+  for (int i = 0; i < 2; ++i) {
+    t.mount.client->reset_record();
+    t.write_after(soon);
+    need(t.mount->fsync(t.file.handle, false));
+    CHECK(t.mount.client->counts() == StepCounts{.applies = 1, .writes = 1});
+  }
+}
+
 TEST_CASE("each write of a file that another client has open has its own time") {
   Written t(buffered());
   auto other = t.volume.mount();
