@@ -134,7 +134,7 @@ void FileNode::believe_some_there() {
   const auto objects = format::object_count(object_size_bytes, view.size_bytes);
   if (!first || first->value >= objects || view.map.blocks_512(object_size_bytes, view.size_bytes) != 0) return;
   note_there({*first, 0, 1, 0});
-  if (!dirty_since) dirty_since = instance_.clock().elapsed();
+  note_dirty();
 }
 
 Result<MetaTxn> FileNode::release_step() {
@@ -214,10 +214,18 @@ bool FileNode::is_dirty(bool with_times) const {
          (with_times && (times_stored != times_changed || !dirty_unit_blocks.empty()));
 }
 
-void FileNode::note_change() {
-  view.wtime = instance_.clock().wall_time();
-  ++times_changed;
+void FileNode::note_dirty() {
   if (!dirty_since) dirty_since = instance_.clock().elapsed();
+}
+
+void FileNode::set_wtime(const TimeSpec& now) {
+  view.wtime = now;
+  ++times_changed;
+}
+
+void FileNode::note_change() {
+  set_wtime(instance_.clock().wall_time());
+  note_dirty();
 }
 
 /// Writes that follow soon on one another have one time, as long as nobody sees the file in between: so an fsync after each
@@ -229,12 +237,11 @@ bool FileNode::may_times_stand(const TimeSpec& now) const {
 }
 
 void FileNode::note_change_of_bytes() {
-  if (may_times_stand(instance_.clock().wall_time())) {
-    if (!dirty_since) dirty_since = instance_.clock().elapsed();
-    return;
-  }
-  note_change();
-  view.mtime = view.wtime;
+  note_dirty();
+  const auto now = instance_.clock().wall_time();
+  if (may_times_stand(now)) return;
+  set_wtime(now);
+  view.mtime = now;
   times_were_told = false;
 }
 

@@ -170,6 +170,8 @@ class FileNode final : public Lease {
   Result<MetaTxn> release_step() REQUIRES(step_mutex) EXCLUDES(mutex) override;
   void released(std::optional<std::uint64_t> version) REQUIRES(step_mutex, mutex) override;
 
+  void note_dirty() REQUIRES(mutex);
+  void set_wtime(const TimeSpec& now) REQUIRES(mutex);
   /// Whether a write may leave the times as they are.
   bool may_times_stand(const TimeSpec& now) const REQUIRES(mutex);
   /// All of it, but for what is known here of a later version.

@@ -100,8 +100,7 @@ Result<> FileNode::cut_data(std::uint64_t size_bytes) {
   const Lock lock(mutex);
   for (const auto index : beyond) set_units_there(ObjectIndex{index}, 0);
   if (boundary_bytes != 0) note_gone({ObjectIndex{kept - 1}, boundary_bytes, object_size - boundary_bytes, size_bytes});
-  if (!(dirty_map_blocks.empty() && dirty_unit_blocks.empty()) && !dirty_since)
-    dirty_since = instance_.clock().elapsed();
+  if (!(dirty_map_blocks.empty() && dirty_unit_blocks.empty())) note_dirty();
   tail_is_dirty = false;
   return {};
 }
