@@ -2,6 +2,7 @@
 #include "instance/queue.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/completions.h"
@@ -15,6 +16,7 @@ using format::QueueItem;
 namespace {
 constexpr std::uint64_t inode_numbers_at_once = 4096;
 constexpr std::size_t most_directories_to_tidy = 1024;
+constexpr std::size_t most_items_at_once = 512;
 }  // namespace
 
 Result<std::uint64_t> take_numbers(Steps& steps, std::uint64_t count) {
@@ -79,7 +81,37 @@ bool OwnQueue::already_relied_on(Ino directory) {
 
 void OwnQueue::rely_on_directory_async(Ino directory, ObjectStore::DataDone done) {
   if (already_relied_on(directory)) return done({});
-  log_items_async({item(QueueItem::Kind::directory, directory)}, std::move(done));
+  {
+    const Lock lock(mutex_);
+    to_be_logged_.push_back({directory, std::move(done)});
+    if (std::exchange(is_logging_, true)) return;
+  }
+  log_directories();
+}
+
+/// Those that came while others were on their way go in one write.
+void OwnQueue::log_directories() {
+  std::vector<ToBeLogged> taken;
+  {
+    const Lock lock(mutex_);
+    const auto end =
+        to_be_logged_.begin() + static_cast<std::ptrdiff_t>(std::min(to_be_logged_.size(), most_items_at_once));
+    std::move(to_be_logged_.begin(), end, std::back_inserter(taken));
+    to_be_logged_.erase(to_be_logged_.begin(), end);
+  }
+  std::set<Ino> directories;
+  for (const auto& one : taken) directories.insert(one.directory);
+  std::vector<QueueItem> items;
+  for (const Ino directory : directories) items.push_back(item(QueueItem::Kind::directory, directory));
+  log_items_async(items, [this, taken = std::move(taken)](const Result<>& logged) mutable {
+    if (has_more_to_log()) log_directories();
+    for (auto& one : taken) one.done(logged);  // then this may be gone
+  });
+}
+
+bool OwnQueue::has_more_to_log() {
+  const Lock lock(mutex_);
+  return is_logging_ = !to_be_logged_.empty();
 }
 
 Result<> OwnQueue::rely_on_directory(Ino directory) {

@@ -83,6 +83,8 @@ class OwnQueue {
     return {kind, ino, end, clock_.wall_time()};
   }
   void log_items_async(const std::vector<format::QueueItem>& items, ObjectStore::DataDone done);
+  void log_directories() EXCLUDES(mutex_);
+  bool has_more_to_log() EXCLUDES(mutex_);
   void note_logged(const std::vector<txn::NumberedItem>& items) EXCLUDES(mutex_);
   bool already_relied_on(Ino directory) EXCLUDES(mutex_);
   Result<> begin_range_locked(std::uint64_t first, std::uint64_t count) REQUIRES(inos_mutex_) EXCLUDES(mutex_);
@@ -101,6 +103,12 @@ class OwnQueue {
   std::map<Ino, ReliedOn> relied_on_ GUARDED_BY(mutex_);
   std::vector<ReliedOn> dropped_items_ GUARDED_BY(mutex_);  // by a liveness poll, and perhaps still relied on
   std::set<Ino> directories_to_tidy_ GUARDED_BY(mutex_);
+  struct ToBeLogged {
+    Ino directory;
+    ObjectStore::DataDone done;
+  };
+  std::vector<ToBeLogged> to_be_logged_ GUARDED_BY(mutex_);  // directory items that come next
+  bool is_logging_ GUARDED_BY(mutex_) = false;               // some of these are on their way
 };
 
 }  // namespace lccfs

@@ -284,6 +284,42 @@ TEST_CASE("a directory item is logged once, for as long as it is relied on") {
   CHECK(volume.queue_of(a->id(), QueueItem::Kind::directory).size() == 2);
 }
 
+TEST_CASE("directory items that come while others are logged go in one write, and fail with it") {
+  InstanceVolume volume;
+  const Running a = volume.start();
+  std::vector<std::string> told;
+  const auto rely_on = [&](std::uint64_t directory) {
+    a->rely_on_directory_async(Ino{directory}, [&told, directory](const Result<>& logged) {
+      told.push_back(std::to_string(directory) + (logged ? "" : " failed"));
+    });
+  };
+  a.client->set_hook([](const StepInfo&) { return Fault{Fault::Kind::hold}; });
+  rely_on(70);
+  rely_on(71);
+  rely_on(72);
+  CHECK(told.empty());
+  SECTION("one write for those that waited") {
+    a.client->release();
+    CHECK(told == std::vector<std::string>{"70"});
+    rely_on(73);
+    a.client->release();
+    a.client->set_hook(nullptr);
+    a.client->release();
+    CHECK(told == std::vector<std::string>{"70", "71", "72", "73"});
+    CHECK(a.client->counts() == StepCounts{.applies = 3});
+    CHECK(volume.queue_of(a->id(), QueueItem::Kind::directory).size() == 4);
+  }
+  SECTION("a failed one") {
+    a.client->set_hook([](const StepInfo&) { return Fault{Fault::Kind::fail, ErrorCode::no_space}; });
+    a.client->release();
+    CHECK(told == std::vector<std::string>{"71 failed", "72 failed", "70"});
+    a.client->set_hook(nullptr);
+    rely_on(71);
+    CHECK(told.back() == "71");
+    CHECK(volume.queue_of(a->id(), QueueItem::Kind::directory).size() == 2);
+  }
+}
+
 TEST_CASE("an inode item and its directory item go out in one write") {
   InstanceVolume volume;
   const Running a = volume.start();
