@@ -93,6 +93,7 @@ std::optional<AttributesReply> Namespace::known_attributes(Ino ino) {
 
 Result<AttributesReply> Namespace::get_attributes(Ino ino) {
   if (const auto known = known_attributes(ino)) return *known;
+  look_anew_at(ino);
   if (const auto held = metadata_.in_memory(ino); held && !held->is_directory()) return files_.get_attributes(ino);
   const auto kept_as = leases_.held.begin_read(ino);
   LCCFS_TRY(const auto view, metadata_.read_existing(ino, {.map = InodeParts::Map::whole}));
@@ -209,6 +210,7 @@ Result<> Namespace::set_blind_times(const Inode& known, const SetAttributes& cha
 /// no time.
 Result<AttributesReply> Namespace::set_attributes(const Caller& caller, Ino ino, const SetAttributes& changes) {
   LCCFS_CHECK(check_writable(options_));
+  LCCFS_CHECK(check_as_told(ino));
   LCCFS_TRY(const auto known, metadata_.existing(ino));
   LCCFS_CHECK(check_changes(*known, changes));
   LCCFS_CHECK(set_mode_and_owner(caller, *known, changes));

@@ -23,6 +23,11 @@ bool DirectoryActivity::looked_up(Ino directory) {
   return ++uses.lookups >= lookups_for_a_change * after_changes_ && is_due(directory, uses);
 }
 
+bool DirectoryActivity::is_emptied(Ino directory) {
+  const Lock lock(mutex_);
+  return is_due(directory, uses_of(directory));
+}
+
 void DirectoryActivity::asked_for(Ino directory) {
   const Lock lock(mutex_);
   const auto now = clock_.elapsed();

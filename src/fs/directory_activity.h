@@ -17,6 +17,8 @@ class DirectoryActivity {
   /// Whether that was often enough within some seconds, and no other client has asked for it lately.
   bool changed(Ino directory) EXCLUDES(mutex_);
   bool looked_up(Ino directory) EXCLUDES(mutex_);
+  /// Many of its names are about to be removed. Whether no other client has asked for it lately.
+  bool is_emptied(Ino directory) EXCLUDES(mutex_);
   /// Another client has. A directory that is taken back again and again is left alone for longer each time.
   void asked_for(Ino directory) EXCLUDES(mutex_);
 

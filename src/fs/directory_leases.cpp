@@ -44,7 +44,7 @@ constexpr std::chrono::seconds believed_for{5}, asked_again_after{2};
 /// no interest in what was made here, and with it goes what is known of its files: a build, and its removal, comes back.
 constexpr HeldDirectories::Unused kept_unused_for{.taken = std::chrono::seconds(10),
                                                   .made_here = std::chrono::seconds(60)};
-constexpr std::size_t released_at_once = 64;
+constexpr std::size_t released_at_once = 64, removed_released_at_once = 256;
 /// Well below the threads that an instance answers questions with (OwnWatches::question_threads_), beside Recalls'.
 constexpr unsigned most_waiting_questions = 64;
 
@@ -61,6 +61,7 @@ DirectoryLeases::DirectoryLeases(Instance& instance, KernelView& kernel, const F
           instance.clock(), [&kernel](Ino directory) { kernel.forget_names_of(directory); },
           options.names_memory_bytes),
       log(instance, held),
+      emptying(instance.clock()),
       instance_(instance),
       kernel_(kernel),
       after_changes_(instance.super().has(format::feature::directory_leases) && !instance.read_only()
@@ -96,8 +97,11 @@ void DirectoryLeases::was_changed(Ino directory) {
   const auto mine = held.tenure_of(directory);
   if (mine && (!writes_behind_ || held.writes_behind(directory))) return;
   if (!activity_.changed(directory)) return;
-  if (!mine) return take(directory, writes_behind_);
-  announce_names_behind(directory, *mine);
+  if (mine) {
+    announce_names_behind(directory, *mine);
+  } else {
+    take(directory, writes_behind_);
+  }
 }
 
 void DirectoryLeases::was_looked_up(const Inode& directory) {
@@ -105,31 +109,41 @@ void DirectoryLeases::was_looked_up(const Inode& directory) {
   if (activity_.looked_up(directory.ino)) take(directory.ino, false);
 }
 
-void DirectoryLeases::announce_names_behind(Ino directory, Token tenure) {
+bool DirectoryLeases::begin_to_empty(Ino directory) {
+  if (!writes_behind_ || held.writes_behind(directory) || !activity_.is_emptied(directory)) return false;
+  const auto mine = held.tenure_of(directory);
+  return mine ? announce_names_behind(directory, *mine) : take(directory, true);
+}
+
+bool DirectoryLeases::announce_names_behind(Ino directory, Token tenure) {
   const auto step = instance_.run(txn::write_names_behind(directory, tenure));
-  if (step && step->decided == Decided::applied) held.may_write_behind(directory, tenure);
+  const bool is_applied = step && step->decided == Decided::applied;
+  if (is_applied) held.may_write_behind(directory, tenure);
+  return is_applied;
 }
 
 /// Asked for meanwhile, it is not to be held any more: memory has forgotten the tenure then.
-void DirectoryLeases::take(Ino directory, bool names_behind) {
+bool DirectoryLeases::take(Ino directory, bool names_behind) {
   const Token tenure = instance_.next_token();
-  if (!held.begin(directory, tenure)) return;
+  if (!held.begin(directory, tenure)) return false;
   const auto taken = instance_.run(txn::take_directory_lease(directory, tenure, names_behind));
   const bool is_applied = taken && taken->decided == Decided::applied;
   if (is_applied && taken->version != 0 && held.take_effect(directory, tenure, taken->version)) {
     if (names_behind) held.may_write_behind(directory, tenure);
-    return;
+    return true;
   }
   held.end(directory, tenure);
-  if (!is_applied) return;
+  if (!is_applied) return false;
   if (const auto released = reclaim::end_directory_lease(instance_, directory, tenure); !released) {
     log::debug(format::inode_object(directory) + ": its lease stays: " + released.error().context);
   }
+  return false;
 }
 
 void DirectoryLeases::release_unused() {
   const Lock lock(mutex_);
-  for (const Ino directory : held.unused_for(kept_unused_for, released_at_once)) release(directory, Because::unused);
+  const auto unused = held.unused_for(kept_unused_for, released_at_once, removed_released_at_once);
+  for (const Ino directory : unused) release(directory, Because::unused);
 }
 
 // ---- whether this client may still answer

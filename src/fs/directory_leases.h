@@ -16,6 +16,7 @@
 #include "base/mutex.h"
 #include "base/thread_pool.h"
 #include "fs/directory_activity.h"
+#include "fs/emptying.h"
 #include "fs/held_directories.h"
 #include "fs/inodes.h"
 #include "fs/kernel_view.h"
@@ -34,6 +35,7 @@ class DirectoryLeases {
   HeldDirectories held;
   /// What was answered there, and is not stored yet.
   NameLog log;
+  Emptying emptying;
 
   // -- leases of this client
   bool takes_leases() const { return after_changes_ != 0; }
@@ -42,6 +44,9 @@ class DirectoryLeases {
   /// enough lately: 1 write.
   void was_changed(Ino directory);
   void was_looked_up(const Inode& directory);
+  /// Its names are about to be removed, many of them as it seems: from now on they go behind the answer, unless others use
+  /// it, too. 1 write. Whether they do.
+  bool begin_to_empty(Ino directory);
   /// Whether what is held may be answered from memory: Super has shown lately that this client is not fenced. A client
   /// that stood still may not know, and another may have what it believes to hold. Never blocks; has Super read.
   bool may_answer_from_memory();
@@ -104,8 +109,8 @@ class DirectoryLeases {
   };
 
   Result<MetaTxn> guarded(MetaTxn step);
-  void take(Ino directory, bool names_behind);
-  void announce_names_behind(Ino directory, Token tenure);
+  bool take(Ino directory, bool names_behind);
+  bool announce_names_behind(Ino directory, Token tenure);
   void ask_super();
   Result<> settle(Ino directory, Token tenure);
   enum class Because { unused, asked };

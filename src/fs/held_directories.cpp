@@ -8,6 +8,7 @@ namespace lccfs {
 namespace {
 /// Beyond, no further ones are taken.
 constexpr std::size_t most_directories = 50'000;
+constexpr std::size_t most_missing_passed = 64;
 }  // namespace
 
 /// The mutex, and after it the call of forget_names_ if that is wanted.
@@ -164,16 +165,19 @@ bool HeldDirectories::end(Ino directory) {
   return true;
 }
 
-std::vector<Ino> HeldDirectories::unused_for(const Unused& time, std::size_t most) const {
+std::vector<Ino> HeldDirectories::unused_for(const Unused& time, std::size_t most, std::size_t most_removed) const {
   const Lock lock(mutex_);
   const auto now = clock_.elapsed();
   std::vector<Ino> unused;
   for (const Ino ino : used_) {
     const auto& directory = *find(ino);
-    if (unused.size() == most || directory.used_at + time.taken > now) break;
+    if (most + most_removed == 0 || directory.used_at + time.taken > now) break;
     const bool is_kept = directory.is_made_here && directory.state == State::held;
     if (is_kept && directory.used_at + time.made_here > now) continue;
-    if (directory.state != State::is_being_taken) unused.push_back(ino);
+    auto& left = directory.state == State::removed ? most_removed : most;
+    if (directory.state == State::is_being_taken || left == 0) continue;
+    --left;
+    unused.push_back(ino);
   }
   return unused;
 }
@@ -526,6 +530,21 @@ std::optional<HeldDirectories::Listed> HeldDirectories::list(Ino ino, Token tenu
   }
   listed.is_all = name == directory->names.end();
   return listed;
+}
+
+std::vector<std::pair<std::string, format::EntryRecord>> HeldDirectories::names_after(Ino ino, Token tenure,
+                                                                                      const std::string& after,
+                                                                                      std::size_t most) {
+  const Lock lock(mutex_);
+  std::vector<std::pair<std::string, format::EntryRecord>> names;
+  const auto* directory = held_in(ino, tenure);
+  if (directory == nullptr) return names;
+  auto looks = most + most_missing_passed;
+  for (auto name = directory->names.upper_bound(after); name != directory->names.end() && looks > 0; ++name, --looks) {
+    if (names.size() == most) break;
+    if (name->second.known && !name->second.in_doubt) names.emplace_back(name->first, name->second.known->record);
+  }
+  return names;
 }
 
 std::optional<std::vector<HeldDirectories::Known>> HeldDirectories::find(std::initializer_list<const txn::Name*> names,

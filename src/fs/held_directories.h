@@ -65,11 +65,12 @@ class HeldDirectories {
   /// The same as `end`, unless some of its names are not stored yet: false.
   bool end(Ino directory) EXCLUDES(mutex_);
   /// At most so many that were not used for so long, and those whose release has failed. Those that were made here are
-  /// given another time: no other client has ever asked for them.
+  /// given another time: no other client has ever asked for them. Of those that were removed more are worth it: they come
+  /// fast, and nobody comes back to them.
   struct Unused {
     std::chrono::nanoseconds taken, made_here;
   };
-  std::vector<Ino> unused_for(const Unused& time, std::size_t most) const EXCLUDES(mutex_);
+  std::vector<Ino> unused_for(const Unused& time, std::size_t most, std::size_t most_removed) const EXCLUDES(mutex_);
 
   /// The tenure that a step on it guards; nullopt: it is not held.
   std::optional<Token> tenure_of(Ino directory) const EXCLUDES(mutex_);
@@ -176,6 +177,10 @@ class HeldDirectories {
   };
   /// nullopt: it is not held in that tenure, or not all of them are known.
   std::optional<Listed> list(Ino directory, Token tenure, const std::string& after, std::size_t most) EXCLUDES(mutex_);
+  /// Some names that are known to be there, in the order of keys after that one: `most` at most, and fewer if they are far.
+  std::vector<std::pair<std::string, format::EntryRecord>> names_after(Ino directory, Token tenure,
+                                                                       const std::string& after, std::size_t most)
+      EXCLUDES(mutex_);
   /// Of names in one directory. nullopt: it is not held in that tenure, or not all of them are known.
   std::optional<std::vector<Known>> find(std::initializer_list<const txn::Name*> names, Token tenure) EXCLUDES(mutex_);
 

@@ -141,6 +141,7 @@ Result<> Namespace::Link::run() {
 /// those that a program has changed through a mapping too.
 Result<EntryReply> Namespace::link(Ino ino, Ino parent, const std::string& text) {
   LCCFS_CHECK(check_change(options_, text));
+  LCCFS_CHECK(check_as_told(ino));
   const auto sent = now();
   const auto name = metadata_.name_in(parent, text);
   LCCFS_CHECK(Link(*this, ino, name).run());

@@ -21,6 +21,10 @@
 // Where memory knows which inode had the name, it is read together with the entry. That is as good as read after it if
 // the entry is still the same one, token and all: then the name was this inode's all the time since memory learnt of
 // it.
+#include <sys/stat.h>
+
+#include <algorithm>
+
 #include "fs/namespace.h"
 #include "reclaim/traces.h"
 
@@ -105,6 +109,34 @@ Result<std::optional<txn::Entry>> Namespace::entry_for_lookup(const txn::Name& n
   return std::move(entry);
 }
 
+/// It was read within a second, and is likely to be removed: with attributes for no time, so that the kernel asks if it
+/// needs them (check_as_told, where it does not). But it looks at the owner of what it removes from a sticky directory.
+std::optional<EntryReply> Namespace::reply_to_next_to_go(Ino ino, const Inode& directory,
+                                                         std::chrono::nanoseconds sent) {
+  const auto seen = metadata_.in_memory(ino);
+  const bool is_usable = seen && seen->live() && !seen->lease && !files_.is_in_use(ino);
+  if (!is_usable || (directory.attr.mode & S_ISVTX) != 0) return std::nullopt;
+  auto known = files_.known_reply_for(*seen);
+  if (!known) return std::nullopt;
+  known->attributes_ttl = std::chrono::nanoseconds(0);
+  leases_.emptying.was_told(directory.ino, ino, seen->attr);
+  return entry_reply(*known, sent);
+}
+
+/// Nobody waits for them.
+void Namespace::read_next_to_go(const txn::Name& name, Token tenure) {
+  const auto many = leases_.emptying.worth_reading_after(name.directory, name.key);
+  if (!many) return;
+  const auto next = leases_.held.names_after(name.directory, tenure, name.key, *many + 1);
+  for (std::size_t i = 0; i < std::min(*many, next.size()); ++i) {
+    const auto& entry = next[i].second;
+    if (entry.type != FileType::regular || metadata_.unshared(entry.ino)) continue;
+    reads_ahead_.enter();
+    metadata_.read_at_once(entry.ino, [this](const std::optional<Inode>&) { reads_ahead_.leave(); });
+  }
+  leases_.emptying.is_read_up_to(name.directory, next.size() > *many ? next[*many].first : std::string());
+}
+
 void Namespace::known_entry(Ino parent, const std::string& text, FileSystem::KnownDone done) {
   if (text == "." || text == ".." || !check_name(text)) return done(std::nullopt);
   const auto name = metadata_.name_in(parent, text);
@@ -116,6 +148,11 @@ void Namespace::known_entry(Ino parent, const std::string& text, FileSystem::Kno
   const Ino ino = entry->record.ino;
   if (const auto known = attributes_from_memory(ino)) return done(entry_reply(*known, sent));
   if (entry->record.type != FileType::regular) return done(std::nullopt);
+  leases_.emptying.forget(ino);
+  if (leases_.emptying.takes_next_file(parent)) {
+    if (const auto reply = reply_to_next_to_go(ino, *held->directory, sent)) return done(*reply);
+    read_next_to_go(name, *held->directory->directory_lease);
+  }
   metadata_.read_at_once(ino, [this, sent, done = std::move(done)](const std::optional<Inode>& file) mutable {
     const bool is_written_elsewhere = file && file->lease && *file->lease != instance_.id();
     const auto known = file && file->live() && !is_written_elsewhere ? files_.known_reply_for(*file) : std::nullopt;

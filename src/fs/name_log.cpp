@@ -122,7 +122,13 @@ std::optional<NameLog::Place> NameLog::blocker_of(Ino ino, const Directory& dire
   return to_be_stored_before(ino, directory.records.front(), added_elsewhere(ino));
 }
 
-/// nullopt: its next record has to wait.
+bool NameLog::is_on_its_way(Ino ino) const {
+  const auto found = directories_.find(ino);
+  return found != directories_.end() && found->second.in_flight != 0;
+}
+
+/// nullopt: its next record has to wait. Or it may, if nobody waits for it, until all are sent again: what is left of a
+/// directory that a later one removes is on its way, and one batch will do for both.
 std::optional<NameLog::Batch> NameLog::next_batch(Ino ino, Directory& directory) {
   Batch batch{.directory = ino, .tenure = directory.tenure};
   const auto elsewhere = added_elsewhere(ino);
@@ -130,7 +136,11 @@ std::optional<NameLog::Batch> NameLog::next_batch(Ino ino, Directory& directory)
     const auto& [number, record] = logged;
     if (number > directory.wanted_to || batch.changes.size() == most_in_batch) break;
     if (directory.to_be_tried_again != 0 && number > directory.to_be_tried_again) break;
-    if (to_be_stored_before(ino, logged, elsewhere)) break;
+    if (const auto before = to_be_stored_before(ino, logged, elsewhere)) {
+      const bool is_removal = record.what.removed == before->second;
+      if (is_removal && !directory.is_urgent && is_on_its_way(before->second)) return std::nullopt;
+      break;
+    }
     batch.up_to = number;
     batch.keys.insert(batch.keys.end(), record.keys.begin(), record.keys.end());
     if (record.what.named) batch.named.push_back(*record.what.named);
@@ -142,6 +152,7 @@ std::optional<NameLog::Batch> NameLog::next_batch(Ino ino, Directory& directory)
   }
   if (batch.changes.empty()) return std::nullopt;
   directory.in_flight = batch.changes.size();
+  directory.is_urgent = false;
   waiting_.erase(ino);
   ++in_flight_;
   return batch;
@@ -426,7 +437,12 @@ void NameLog::send_if_many(Ino directory) {
 }
 
 void NameLog::send_all() {
-  if (size_ != 0) send_up_to(newest());
+  if (size_ == 0) return;
+  {
+    const Lock lock(mutex_);
+    for (auto& [ino, directory] : directories_) directory.is_urgent = directory.is_wanted();
+  }
+  send_up_to(newest());
 }
 
 // ---- waiting for the store
@@ -445,11 +461,12 @@ Result<> NameLog::wait(Ino directory, std::uint64_t up_to) {
       Lock lock(mutex_);
       const auto found = directories_.find(directory);
       if (found == directories_.end() || found->second.records.front().number > up_to) return {};
-      const auto& its = found->second;
+      auto& its = found->second;
       if (failures && its.failures > *failures) return std::unexpected(*its.failure);
       failures = its.failures;
       if (is_ending_) return failure(ErrorCode::io, "the mount ends");
-      if (its.wanted_to >= up_to) {
+      const bool was_held_back = !std::exchange(its.is_urgent, true);
+      if (its.wanted_to >= up_to && !was_held_back) {
         lock.wait(changed_);
         continue;
       }

@@ -101,6 +101,7 @@ class NameLog {
     std::uint64_t to_be_tried_again = 0;  // where one that changes the count has failed: it may have been applied
     unsigned failures = 0;                // of these, and of those that it had to wait for
     std::optional<Error> failure = std::nullopt;  // the last
+    bool is_urgent = false;                       // what may be sent of it is not held back
     bool is_wanted() const { return in_flight == 0 && records.front().number <= wanted_to; }
   };
   struct Loss {
@@ -134,6 +135,7 @@ class NameLog {
   std::optional<Place> added_elsewhere(Ino directory) const REQUIRES(mutex_);
   std::optional<Place> to_be_stored_before(Ino ino, const Logged& logged, const std::optional<Place>& elsewhere) const
       REQUIRES(mutex_);
+  bool is_on_its_way(Ino ino) const REQUIRES(mutex_);
   std::optional<Batch> next_batch(Ino ino, Directory& directory) REQUIRES(mutex_);
   std::optional<Place> blocker_of(Ino ino, const Directory& directory) const REQUIRES(mutex_);
   void send(std::vector<Batch> batches) EXCLUDES(mutex_);

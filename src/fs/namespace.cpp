@@ -43,6 +43,31 @@ void Namespace::lost_its_only_name(Ino ino) {
   metadata_.inodes.drop(ino);
 }
 
+/// Before a name is removed there. Whether its lease was taken for that.
+bool Namespace::begin_to_empty(Ino directory) {
+  const auto known = metadata_.in_memory(directory);
+  const bool is_anothers = known && !leases_.is_free_or_ours(*known);
+  return !is_anothers && leases_.emptying.is_first_removal(directory) && leases_.begin_to_empty(directory);
+}
+
+/// It is used, though it was likely to go: what is read of it is read now. What the kernel was told of it; nullopt: nothing
+/// that was not read for it.
+std::optional<format::AttrRecord> Namespace::look_anew_at(Ino ino) {
+  auto told = leases_.emptying.is_used(ino);
+  if (told) metadata_.inodes.drop(ino);
+  return told;
+}
+
+/// The kernel lets callers change an inode by what it was told of its owner. `stale`: that is so no more; it then looks the
+/// path up anew.
+Result<> Namespace::check_as_told(Ino ino) {
+  const auto told = look_anew_at(ino);
+  if (!told) return {};
+  LCCFS_TRY(const auto now, metadata_.read_existing(ino));
+  if (now.attr == *told) return {};
+  return failure(ErrorCode::stale, format::inode_object(ino) + " has changed since its name was looked up");
+}
+
 /// The last step of unlink, and of a rename over a file. The name is gone whether this succeeds or not: after a failure
 /// recount does it.
 void Namespace::one_link_less(const Inode& inode) {
@@ -152,12 +177,14 @@ void Namespace::wait_for_background_steps() {
     Lock lock(background_mutex_);
     lock.wait(background_done_, [this]() REQUIRES(background_mutex_) { return in_background_ == 0; });
   }
+  reads_ahead_.wait();
   leases_.wait();
   removals_.end();
 }
 
 void Namespace::forget(Ino ino) {
   metadata_.inodes.drop(ino);
+  leases_.emptying.forget(ino);
   const Lock lock(kept_mutex_);
   kept_by_name_.erase(ino);
 }

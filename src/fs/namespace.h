@@ -175,6 +175,11 @@ class Namespace {
   Result<bool> share(const Inode& view);
   Result<bool> remove_behind(const txn::Name& name, const Entries& entries);
   Result<bool> has_a_name(Ino ino);
+  bool begin_to_empty(Ino directory);
+  std::optional<EntryReply> reply_to_next_to_go(Ino ino, const Inode& directory, std::chrono::nanoseconds sent);
+  std::optional<format::AttrRecord> look_anew_at(Ino ino);
+  Result<> check_as_told(Ino ino);
+  void read_next_to_go(const txn::Name& name, Token tenure);
   Result<std::optional<txn::Entry>> entry_for_lookup(const txn::Name& name, std::optional<Metadata::ReadAhead>& ahead);
   Result<Ino> parent_of(const Inode& directory, const KeyPage& further);
   Result<> move(txn::Name from, txn::Name to, RenameMode mode);
@@ -183,6 +188,7 @@ class Namespace {
   Result<std::optional<CreateReply>> open_existing(const Caller& caller, const txn::Name& name, int flags);
   std::optional<ListingPage> page_from_memory(Ino directory, std::uint64_t cookie);
   Result<std::optional<ListingPage>> list_held(Ino directory, std::uint64_t cookie);
+  void take_if_next_to_go(Ino directory);
   Result<ListingPage> read_page(Ino directory, std::uint64_t cookie, bool is_being_opened);
   /// What comes after `cookie`, as many as `how_many` takes of it.
   using HowMany = std::function<std::size_t(std::span<const DirectoryEntry>)>;
@@ -228,6 +234,7 @@ class Namespace {
   Metadata metadata_;
   Seals seals_;
   RenamePatience rename_patience_;
+  InFlight reads_ahead_;
 
   Mutex kept_mutex_;
   std::unordered_set<Ino> kept_by_name_ GUARDED_BY(kept_mutex_);  // directories, since the kernel knows them

@@ -159,9 +159,17 @@ Result<ListingPage> Namespace::read_page(Ino directory, std::uint64_t cookie, bo
   return page;
 }
 
+/// It goes with what has gone from the directory above: its names are known, then, when they are removed.
+void Namespace::take_if_next_to_go(Ino directory) {
+  const auto known = metadata_.in_memory(directory);
+  if (!known || known->directory_lease || !known->live() || known->sealed() || !known->parent) return;
+  if (leases_.emptying.takes_next_directory(known->parent->parent, directory)) leases_.begin_to_empty(directory);
+}
+
 /// Open before it is read: a collector that has marked it dead asks after that mark.
 Result<HandleId> Namespace::open_directory(Ino ino) {
   const auto [id, handle] = directories_.open(ino);
+  take_if_next_to_go(ino);
   auto page = read_page(ino, 0, true);
   if (!page) {
     directories_.release(id);
@@ -186,6 +194,7 @@ Result<ListingPage> Namespace::list_some(HandleId id, std::uint64_t cookie, cons
   const auto handle = directories_.get(id);
   if (!handle) return failure(ErrorCode::bad_handle, "not an open directory");
   const Lock lock(handle->mutex);
+  if (cookie == 0) leases_.emptying.was_listed(handle->ino);
   // A listing that starts at the front again shows what is there now.
   const bool starts_again = cookie == 0 && std::exchange(handle->listed, true);
   if (starts_again || !handle->page.covers(cookie)) {

@@ -56,18 +56,21 @@ Result<bool> Namespace::remove_behind(const txn::Name& name, const Entries& entr
                                time,
                                {.removed = removed, .removes = true, .subdirectories = -1},
                                kept});
-  if (is_behind) metadata_.inodes.drop(removed);
-  return is_behind;
+  if (!is_behind) return false;
+  metadata_.inodes.drop(removed);
+  leases_.emptying.lost_directory(name.directory);
+  return true;
 }
 
 Result<> Namespace::rmdir(Ino parent, const std::string& text) {
   LCCFS_CHECK(check_change(options_, text));
   const auto name = metadata_.name_in(parent, text);
   Ino logged;
+  const bool is_taken = begin_to_empty(parent);
   for (Attempts tries(instance_);;) {
     LCCFS_CHECK(tries.next());
     const auto sent = now();
-    LCCFS_TRY(const auto entries, seals_.find_to_change({&name}, tries.first()));
+    LCCFS_TRY(const auto entries, seals_.find_to_change({&name}, tries.first() && !is_taken));
     const auto& entry = entries.found.front();
     if (!entries.directory) continue;
     if (!entry || entry->record.type != FileType::directory) {

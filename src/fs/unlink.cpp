@@ -12,7 +12,7 @@
 //    |            |                                                            | client has it open
 //
 // Where names are written behind (docs/NAMES.md section 5), and there is no step 2, the answer comes first, and 1 is part
-// of a batch (name_log.cpp). What nobody else can find, this client then removes itself (removals.h).
+// of a batch (name_log.cpp); the first one after a listing takes the lease for that (emptying.h). What nobody else can find, this client then removes itself (removals.h).
 #include "fs/namespace.h"
 
 namespace lccfs {
@@ -21,10 +21,11 @@ Result<> Namespace::unlink(Ino parent, const std::string& text) {
   LCCFS_CHECK(check_change(options_, text));
   const auto name = metadata_.name_in(parent, text);
   const auto kept = keep_behind(parent);
+  const bool is_taken = begin_to_empty(parent);
   for (Attempts tries(instance_);;) {
     LCCFS_CHECK(tries.next());
     const auto sent = now();
-    LCCFS_TRY(const auto entries, seals_.find_to_change({&name}, tries.first()));
+    LCCFS_TRY(const auto entries, seals_.find_to_change({&name}, tries.first() && !is_taken));
     const auto& entry = entries.found.front();
     if (!entry || entry->record.type == FileType::directory) {
       if (!entries.fresh) continue;
@@ -46,6 +47,7 @@ Result<> Namespace::unlink(Ino parent, const std::string& text) {
              {.unlinked = target->ino, .own_unlinked = token_if_own(target->ino, token), .removes = true},
              kept})) {
       lost_its_only_name(target->ino);
+      leases_.emptying.lost_file(parent);
       return {};
     }
     LCCFS_CHECK(instance_.rely_on_directory(parent));

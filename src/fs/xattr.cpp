@@ -48,6 +48,7 @@ std::optional<std::uint32_t> Namespace::own_flags_of(Ino ino) {
 bool Namespace::knows_no_xattr(Ino ino, std::string_view name) {
   if (name == format::attribute::capability) return files_.has_capability(ino) == false;
   if (!is_acl(name)) return own_flags_of(ino) == 0U;
+  look_anew_at(ino);
   const auto held = metadata_.in_memory(ino);
   const bool is_old = held && now() - held->sent > options_.attributes_ttl;
   if (!held || (is_old && !metadata_.unshared(ino))) return false;
@@ -108,6 +109,7 @@ Result<> Namespace::set_xattr(Ino ino, const std::string& name, const Bytes& val
   if (value.size() > format::attribute_value_limit_bytes) {
     return failure(ErrorCode::range_too_small, "attribute value of over 64 KiB");
   }
+  LCCFS_CHECK(check_as_told(ino));
   if (is_acl(name)) return set_acl(ino, name, value, setgid);
   return set_attribute(ino, name, value, mode, [](format::AttrRecord&) -> Result<> { return {}; });
 }
@@ -163,6 +165,7 @@ Result<> Namespace::remove_with_flag(Ino ino, const std::string& name) {
 Result<> Namespace::remove_xattr(Ino ino, const std::string& name) {
   LCCFS_CHECK(check_writable(options_));
   LCCFS_CHECK(check_attribute_name(name));
+  LCCFS_CHECK(check_as_told(ino));
   if (is_acl(name)) return remove_acl(ino, name);
   if (format::own_flag_of(name) != 0) return remove_with_flag(ino, name);
   LCCFS_TRY(const auto known, metadata_.existing(ino));

@@ -584,11 +584,12 @@ TEST_CASE(
   held.born(removed, second, 12);
   held.name_lost(removed, root_ino);
   clock.advance(seconds(9));
-  CHECK(held.unused_for(time, 8).empty());
+  CHECK(held.unused_for(time, 8, 8).empty());
   clock.advance(seconds(1));
-  CHECK(held.unused_for(time, 8) == std::vector{directory, taken, removed});
-  CHECK(held.unused_for(time, 1) == std::vector{directory});
-  CHECK(held.unused_for({.taken = seconds(10), .made_here = seconds(61)}, 8) == std::vector{taken, removed});
+  CHECK(held.unused_for(time, 8, 8) == std::vector{directory, taken, removed});
+  CHECK(held.unused_for(time, 1, 0) == std::vector{directory});
+  CHECK(held.unused_for(time, 0, 1) == std::vector{removed});
+  CHECK(held.unused_for({.taken = seconds(10), .made_here = seconds(61)}, 8, 8) == std::vector{taken, removed});
 }
 
 TEST_CASE("the leases of a client that has ended cost who changes the directories a question once, and a step each") {
