@@ -93,7 +93,13 @@ std::optional<AttributesReply> Namespace::known_attributes(Ino ino) {
 
 Result<AttributesReply> Namespace::get_attributes(Ino ino) {
   if (const auto known = known_attributes(ino)) return *known;
-  look_anew_at(ino);
+  const bool was_told = look_anew_at(ino).has_value();
+  auto reply = read_attributes(ino);
+  if (was_told && reply) leases_.emptying.forget(ino);
+  return reply;
+}
+
+Result<AttributesReply> Namespace::read_attributes(Ino ino) {
   if (const auto held = metadata_.in_memory(ino); held && !held->is_directory()) return files_.get_attributes(ino);
   const auto kept_as = leases_.held.begin_read(ino);
   LCCFS_TRY(const auto view, metadata_.read_existing(ino, {.map = InodeParts::Map::whole}));

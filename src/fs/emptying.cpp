@@ -95,10 +95,10 @@ void Emptying::was_told(Ino directory, Ino file, const format::AttrRecord& attr)
 
 std::optional<format::AttrRecord> Emptying::is_used(Ino file) {
   const Lock lock(mutex_);
-  const auto told = told_.extract(file);
-  if (told.empty()) return std::nullopt;
-  if (auto* uses = known(told.mapped().directory)) uses->was_wrong = true;
-  return told.mapped().attr;
+  const auto told = told_.find(file);
+  if (told == told_.end()) return std::nullopt;
+  if (auto* uses = known(told->second.directory)) uses->was_wrong = true;
+  return told->second.attr;
 }
 
 void Emptying::forget(Ino file) {

@@ -35,7 +35,7 @@ class Emptying {
   /// How many names after that one, which is read now, are worth a read beside it: more and more as long as each that is
   /// read so comes next. nullopt: it is on its way already.
   std::optional<std::size_t> worth_reading_after(Ino directory, const std::string& key) EXCLUDES(mutex_);
-  /// They are read; `next`: the one after them.
+  /// They are read; `next`: the one after them, or what comes after all names.
   void is_read_up_to(Ino directory, const std::string& next) EXCLUDES(mutex_);
 
   // -- files of which the kernel was told attributes that were not read for it, as they are likely to go
@@ -43,7 +43,7 @@ class Emptying {
   /// It is used for something else. What the kernel was told; nullopt: it was not. No file is likely to go there,
   /// until it is listed again.
   std::optional<format::AttrRecord> is_used(Ino file) EXCLUDES(mutex_);
-  /// The kernel was told anew, or has forgotten it.
+  /// The kernel is told what was read for it, or has forgotten it.
   void forget(Ino file) EXCLUDES(mutex_);
 
  private:
@@ -67,7 +67,7 @@ class Emptying {
   Clock& clock_;
   Mutex mutex_;
   ExpiringMap<Ino, Uses> uses_ GUARDED_BY(mutex_){limit};
-  std::unordered_map<Ino, Told> told_ GUARDED_BY(mutex_);  // until they are gone, told anew, or forgotten
+  std::unordered_map<Ino, Told> told_ GUARDED_BY(mutex_);  // what the kernel knows, so that it ends
 };
 
 }  // namespace lccfs

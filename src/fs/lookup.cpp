@@ -33,6 +33,8 @@ namespace lccfs {
 namespace {
 /// Attributes for longer than that, and the kernel keeps no names.
 constexpr std::chrono::seconds longest_trust{5};
+constexpr std::size_t most_passed_over = 16;
+constexpr std::string_view after_all_names = "o";  // their keys begin with "n/"
 }  // namespace
 
 /// Where it seems to have none, the holders of its directories may have answered that it has.
@@ -123,18 +125,24 @@ std::optional<EntryReply> Namespace::reply_to_next_to_go(Ino ino, const Inode& d
   return entry_reply(*known, sent);
 }
 
-/// Nobody waits for them.
+/// Nobody waits for them. Directories, and what memory knows, need no read, and are passed over.
 void Namespace::read_next_to_go(const txn::Name& name, Token tenure) {
   const auto many = leases_.emptying.worth_reading_after(name.directory, name.key);
   if (!many) return;
-  const auto next = leases_.held.names_after(name.directory, tenure, name.key, *many + 1);
-  for (std::size_t i = 0; i < std::min(*many, next.size()); ++i) {
-    const auto& entry = next[i].second;
+  const std::size_t most = *many + 1 + most_passed_over;
+  const auto names = leases_.held.names_after(name.directory, tenure, name.key, most);
+  std::string next = names.size() == most ? names.back().first : std::string(after_all_names);
+  std::size_t read = 0;
+  for (const auto& [key, entry] : names) {
     if (entry.type != FileType::regular || metadata_.unshared(entry.ino)) continue;
+    if (read++ == *many) {
+      next = key;
+      break;
+    }
     reads_ahead_.enter();
     metadata_.read_at_once(entry.ino, [this](const std::optional<Inode>&) { reads_ahead_.leave(); });
   }
-  leases_.emptying.is_read_up_to(name.directory, next.size() > *many ? next[*many].first : std::string());
+  leases_.emptying.is_read_up_to(name.directory, next);
 }
 
 void Namespace::known_entry(Ino parent, const std::string& text, FileSystem::KnownDone done) {
@@ -148,16 +156,16 @@ void Namespace::known_entry(Ino parent, const std::string& text, FileSystem::Kno
   const Ino ino = entry->record.ino;
   if (const auto known = attributes_from_memory(ino)) return done(entry_reply(*known, sent));
   if (entry->record.type != FileType::regular) return done(std::nullopt);
-  leases_.emptying.forget(ino);
-  if (leases_.emptying.takes_next_file(parent)) {
-    if (const auto reply = reply_to_next_to_go(ino, *held->directory, sent)) return done(*reply);
-    read_next_to_go(name, *held->directory->directory_lease);
-  }
-  metadata_.read_at_once(ino, [this, sent, done = std::move(done)](const std::optional<Inode>& file) mutable {
+  const bool is_next = leases_.emptying.takes_next_file(parent);
+  const auto as_seen = is_next ? reply_to_next_to_go(ino, *held->directory, sent) : std::nullopt;
+  if (as_seen) return done(*as_seen);
+  metadata_.read_at_once(ino, [this, ino, sent, done = std::move(done)](const std::optional<Inode>& file) mutable {
     const bool is_written_elsewhere = file && file->lease && *file->lease != instance_.id();
     const auto known = file && file->live() && !is_written_elsewhere ? files_.known_reply_for(*file) : std::nullopt;
+    if (known) leases_.emptying.forget(ino);
     done(known ? std::optional<Result<EntryReply>>(entry_reply(*known, sent)) : std::nullopt);
   });
+  if (is_next) read_next_to_go(name, *held->directory->directory_lease);
 }
 
 /// Attributes end the kernel's trust after a while: on each way down it then comes back here, whatever names it keeps.
@@ -217,7 +225,10 @@ Result<EntryReply> Namespace::lookup(Ino parent, const std::string& text) {
     if (const auto known = attributes_from_memory(entry->record.ino)) return entry_reply(*known, sent);
     if (!ahead) ahead.emplace(metadata_.read_ahead(entry->record.ino));
     auto inode = metadata_.finish(*ahead);
-    if (inode && inode->live()) return entry_reply_for(as_of_now(std::move(*inode)), sent);
+    if (inode && inode->live()) {
+      leases_.emptying.forget(inode->ino);
+      return entry_reply_for(as_of_now(std::move(*inode)), sent);
+    }
     if (!inode && inode.error().code != ErrorCode::not_found) return std::unexpected(std::move(inode).error());
     LCCFS_TRY(const bool dangling, metadata_.unchanged({{{name, entry}}}));
     if (dangling) return std::unexpected(no_entry(name));

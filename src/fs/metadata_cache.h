@@ -165,8 +165,13 @@ class InodeCache {
 
   void put_read(const Ticket& ticket, const Inode& view) {
     const Lock lock(mutex_);
-    if (ticket.changes != changes(view.ino)) return;
     const auto* kept = inodes_.get(view.ino, clock_.elapsed());
+    if (ticket.changes != changes(view.ino)) {
+      const bool is_outdated =
+          kept != nullptr && !kept->home && !view.is_directory() && kept->view->version < view.version;
+      if (is_outdated) inodes_.drop(view.ino);
+      return;
+    }
     if (kept != nullptr && kept->view->version > view.version) return;
     put(ticket.sent, view, kept != nullptr ? kept->home : std::nullopt);
   }

@@ -100,6 +100,7 @@ std::vector<NameLog::Batch> NameLog::take_batches() {
       batches.push_back(std::move(*batch));
     } else if (const auto blocker = blocker_of(ino, directory)) {
       want(blocker->second, blocker->first);
+      if (directory.is_urgent) directories_.at(blocker->second).is_urgent = true;
       to_try.push_back(blocker->second);
     }
   }

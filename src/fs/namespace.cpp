@@ -58,8 +58,8 @@ std::optional<format::AttrRecord> Namespace::look_anew_at(Ino ino) {
   return told;
 }
 
-/// The kernel lets callers change an inode by what it was told of its owner. `stale`: that is so no more; it then looks the
-/// path up anew.
+/// The kernel lets callers change an inode by what it was told of its owner. `stale`: that is so no more; until it has looked
+/// the path up anew, or asked for attributes.
 Result<> Namespace::check_as_told(Ino ino) {
   const auto told = look_anew_at(ino);
   if (!told) return {};

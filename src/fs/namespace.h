@@ -198,6 +198,7 @@ class Namespace {
   /// Of a directory that is held here, as it was read within the attribute time-out. nullopt: read it.
   std::optional<AttributesReply> held_attributes(Ino ino);
   using EditAttr = std::function<Result<>(format::AttrRecord&)>;
+  Result<AttributesReply> read_attributes(Ino ino);
   Result<AttributesReply> directory_reply_for(const Inode& view);
   Result<AttributesReply> directory_reply_by_number(const Inode& view,
                                                     const std::optional<HeldDirectories::Ticket>& kept_as);

@@ -90,6 +90,7 @@ def program_rows(workspace):
     yield Row(f"tar x of {files:,} files", "names", "files/s", unpack, in_order(archived, room), NAMED)
     yield Row(f"cp -a of {files:,} files", "names", "files/s", copy, in_order(made, gone("many")), NAMED)
     yield Row(f"rm -r of {files:,} files", "names", "files/s", remove, in_order(made, copied), NAMED)
+    yield Row(f"rm -r of {files:,} files, cold", "names", "files/s", remove, in_order(made, copied, remounted), NAMED)
 
 
 def git_rows(workspace):
