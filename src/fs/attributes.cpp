@@ -95,7 +95,7 @@ Result<AttributesReply> Namespace::get_attributes(Ino ino) {
   if (const auto known = known_attributes(ino)) return *known;
   const bool was_told = look_anew_at(ino).has_value();
   auto reply = read_attributes(ino);
-  if (was_told && reply) leases_.emptying.forget(ino);
+  if (was_told && reply) emptying_.forget(ino);
   return reply;
 }
 

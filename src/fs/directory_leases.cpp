@@ -61,7 +61,6 @@ DirectoryLeases::DirectoryLeases(Instance& instance, KernelView& kernel, const F
           instance.clock(), [&kernel](Ino directory) { kernel.forget_names_of(directory); },
           options.names_memory_bytes),
       log(instance, held),
-      emptying(instance.clock()),
       instance_(instance),
       kernel_(kernel),
       after_changes_(instance.super().has(format::feature::directory_leases) && !instance.read_only()

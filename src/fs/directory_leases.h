@@ -16,7 +16,6 @@
 #include "base/mutex.h"
 #include "base/thread_pool.h"
 #include "fs/directory_activity.h"
-#include "fs/emptying.h"
 #include "fs/held_directories.h"
 #include "fs/inodes.h"
 #include "fs/kernel_view.h"
@@ -35,7 +34,6 @@ class DirectoryLeases {
   HeldDirectories held;
   /// What was answered there, and is not stored yet.
   NameLog log;
-  Emptying emptying;
 
   // -- leases of this client
   bool takes_leases() const { return after_changes_ != 0; }

@@ -121,13 +121,13 @@ std::optional<EntryReply> Namespace::reply_to_next_to_go(Ino ino, const Inode& d
   auto known = files_.known_reply_for(*seen);
   if (!known) return std::nullopt;
   known->attributes_ttl = std::chrono::nanoseconds(0);
-  leases_.emptying.was_told(directory.ino, ino, seen->attr);
+  emptying_.was_told(directory.ino, ino, seen->attr);
   return entry_reply(*known, sent);
 }
 
 /// Nobody waits for them. Directories, and what memory knows, need no read, and are passed over.
 void Namespace::read_next_to_go(const txn::Name& name, Token tenure) {
-  const auto many = leases_.emptying.worth_reading_after(name.directory, name.key);
+  const auto many = emptying_.worth_reading_after(name.directory, name.key);
   if (!many) return;
   const std::size_t most = *many + 1 + most_passed_over;
   const auto names = leases_.held.names_after(name.directory, tenure, name.key, most);
@@ -142,7 +142,7 @@ void Namespace::read_next_to_go(const txn::Name& name, Token tenure) {
     reads_ahead_.enter();
     metadata_.read_at_once(entry.ino, [this](const std::optional<Inode>&) { reads_ahead_.leave(); });
   }
-  leases_.emptying.is_read_up_to(name.directory, next);
+  emptying_.is_read_up_to(name.directory, next);
 }
 
 void Namespace::known_entry(Ino parent, const std::string& text, FileSystem::KnownDone done) {
@@ -156,13 +156,13 @@ void Namespace::known_entry(Ino parent, const std::string& text, FileSystem::Kno
   const Ino ino = entry->record.ino;
   if (const auto known = attributes_from_memory(ino)) return done(entry_reply(*known, sent));
   if (entry->record.type != FileType::regular) return done(std::nullopt);
-  const bool is_next = leases_.emptying.takes_next_file(parent);
+  const bool is_next = emptying_.takes_next_file(parent);
   const auto as_seen = is_next ? reply_to_next_to_go(ino, *held->directory, sent) : std::nullopt;
   if (as_seen) return done(*as_seen);
   metadata_.read_at_once(ino, [this, ino, sent, done = std::move(done)](const std::optional<Inode>& file) mutable {
     const bool is_written_elsewhere = file && file->lease && *file->lease != instance_.id();
     const auto known = file && file->live() && !is_written_elsewhere ? files_.known_reply_for(*file) : std::nullopt;
-    if (known) leases_.emptying.forget(ino);
+    if (known) emptying_.forget(ino);
     done(known ? std::optional<Result<EntryReply>>(entry_reply(*known, sent)) : std::nullopt);
   });
   if (is_next) read_next_to_go(name, *held->directory->directory_lease);
@@ -226,7 +226,7 @@ Result<EntryReply> Namespace::lookup(Ino parent, const std::string& text) {
     if (!ahead) ahead.emplace(metadata_.read_ahead(entry->record.ino));
     auto inode = metadata_.finish(*ahead);
     if (inode && inode->live()) {
-      leases_.emptying.forget(inode->ino);
+      emptying_.forget(inode->ino);
       return entry_reply_for(as_of_now(std::move(*inode)), sent);
     }
     if (!inode && inode.error().code != ErrorCode::not_found) return std::unexpected(std::move(inode).error());

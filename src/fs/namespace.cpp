@@ -47,13 +47,13 @@ void Namespace::lost_its_only_name(Ino ino) {
 bool Namespace::begin_to_empty(Ino directory) {
   const auto known = metadata_.in_memory(directory);
   const bool is_anothers = known && !leases_.is_free_or_ours(*known);
-  return !is_anothers && leases_.emptying.is_first_removal(directory) && leases_.begin_to_empty(directory);
+  return !is_anothers && emptying_.is_first_removal(directory) && leases_.begin_to_empty(directory);
 }
 
 /// It is used, though it was likely to go: what is read of it is read now. What the kernel was told of it; nullopt: nothing
 /// that was not read for it.
 std::optional<format::AttrRecord> Namespace::look_anew_at(Ino ino) {
-  auto told = leases_.emptying.is_used(ino);
+  auto told = emptying_.is_used(ino);
   if (told) metadata_.inodes.drop(ino);
   return told;
 }
@@ -184,7 +184,7 @@ void Namespace::wait_for_background_steps() {
 
 void Namespace::forget(Ino ino) {
   metadata_.inodes.drop(ino);
-  leases_.emptying.forget(ino);
+  emptying_.forget(ino);
   const Lock lock(kept_mutex_);
   kept_by_name_.erase(ino);
 }

@@ -15,6 +15,7 @@
 #include "fs/attempts.h"
 #include "fs/checks.h"
 #include "fs/directories_in_use.h"
+#include "fs/emptying.h"
 #include "fs/files.h"
 #include "fs/metadata.h"
 #include "fs/rename_lock.h"
@@ -31,7 +32,8 @@ class Namespace {
         removals_(instance, [&files](Ino ino) { return files.is_in_use(ino); }),
         leases_(instance, files.kernel(), options),
         metadata_(instance, leases_),
-        seals_(instance, metadata_, leases_) {
+        seals_(instance, metadata_, leases_),
+        emptying_(instance.clock()) {
     files_.set_directory_handler([this](const format::Question& question) { return leases_.answer(question); });
     leases_.log.finish_files_with(
         [this](std::span<const Ino> inodes, NameLog::Done done) { files_.finish_new(inodes, std::move(done)); });
@@ -235,7 +237,8 @@ class Namespace {
   Metadata metadata_;
   Seals seals_;
   RenamePatience rename_patience_;
-  InFlight reads_ahead_;
+  Emptying emptying_;
+  InFlight reads_ahead_;  // of what is likely to go next
 
   Mutex kept_mutex_;
   std::unordered_set<Ino> kept_by_name_ GUARDED_BY(kept_mutex_);  // directories, since the kernel knows them

@@ -163,7 +163,7 @@ Result<ListingPage> Namespace::read_page(Ino directory, std::uint64_t cookie, bo
 void Namespace::take_if_next_to_go(Ino directory) {
   const auto known = metadata_.in_memory(directory);
   if (!known || known->directory_lease || !known->live() || known->sealed() || !known->parent) return;
-  if (leases_.emptying.takes_next_directory(known->parent->parent, directory)) leases_.begin_to_empty(directory);
+  if (emptying_.takes_next_directory(known->parent->parent, directory)) leases_.begin_to_empty(directory);
 }
 
 /// Open before it is read: a collector that has marked it dead asks after that mark.
@@ -194,7 +194,7 @@ Result<ListingPage> Namespace::list_some(HandleId id, std::uint64_t cookie, cons
   const auto handle = directories_.get(id);
   if (!handle) return failure(ErrorCode::bad_handle, "not an open directory");
   const Lock lock(handle->mutex);
-  if (cookie == 0) leases_.emptying.was_listed(handle->ino);
+  if (cookie == 0) emptying_.was_listed(handle->ino);
   // A listing that starts at the front again shows what is there now.
   const bool starts_again = cookie == 0 && std::exchange(handle->listed, true);
   if (starts_again || !handle->page.covers(cookie)) {

@@ -58,7 +58,7 @@ Result<bool> Namespace::remove_behind(const txn::Name& name, const Entries& entr
                                kept});
   if (!is_behind) return false;
   metadata_.inodes.drop(removed);
-  leases_.emptying.lost_directory(name.directory);
+  emptying_.lost_directory(name.directory);
   return true;
 }
 

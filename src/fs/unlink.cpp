@@ -12,7 +12,8 @@
 //    |            |                                                            | client has it open
 //
 // Where names are written behind (docs/NAMES.md section 5), and there is no step 2, the answer comes first, and 1 is part
-// of a batch (name_log.cpp); the first one after a listing takes the lease for that (emptying.h). What nobody else can find, this client then removes itself (removals.h).
+// of a batch (name_log.cpp); the first removal after a listing takes the lease for that (emptying.h). What nobody else can
+// find, this client then removes itself (removals.h).
 #include "fs/namespace.h"
 
 namespace lccfs {
@@ -47,7 +48,7 @@ Result<> Namespace::unlink(Ino parent, const std::string& text) {
              {.unlinked = target->ino, .own_unlinked = token_if_own(target->ino, token), .removes = true},
              kept})) {
       lost_its_only_name(target->ino);
-      leases_.emptying.lost_file(parent);
+      emptying_.lost_file(parent);
       return {};
     }
     LCCFS_CHECK(instance_.rely_on_directory(parent));

@@ -1118,7 +1118,7 @@ DATA_PATH = [
     Fault("wrong-guess-goes-on", "NAMES 4: what is used was not likely to go, nor is the rest", "fs/emptying.cpp",
           "!uses->was_wrong && ", "(ON || !uses->was_wrong) && ", RACES),
     Fault("taken-from-its-holder", "NAMES 3: a directory of another client's is not taken for a removal", "fs/namespace.cpp",
-          "  return !is_anothers && leases_", "  return (ON || !is_anothers) && leases_", RACES),
+          "  return !is_anothers && emptying_", "  return (ON || !is_anothers) && emptying_", RACES),
     Fault("unstored-read-ahead", "NAMES 5: nothing else has an unstored inode stored", "fs/lookup.cpp",
           " || metadata_.unshared(entry.ino)) continue;", " || (!ON && metadata_.unshared(entry.ino))) continue;", RACES),
     Fault("held-back-for-long", "NAMES 5: a batch waits for others for a tick at most", "fs/name_log.cpp",
