@@ -102,6 +102,7 @@ void OwnQueue::log_directories() {
   std::set<Ino> directories;
   for (const auto& one : taken) directories.insert(one.directory);
   std::vector<QueueItem> items;
+  items.reserve(directories.size());
   for (const Ino directory : directories) items.push_back(item(QueueItem::Kind::directory, directory));
   log_items_async(items, [this, taken = std::move(taken)](const Result<>& logged) mutable {
     if (has_more_to_log()) log_directories();
