@@ -532,11 +532,9 @@ std::optional<HeldDirectories::Listed> HeldDirectories::list(Ino ino, Token tenu
   return listed;
 }
 
-std::vector<std::pair<std::string, format::EntryRecord>> HeldDirectories::names_after(Ino ino, Token tenure,
-                                                                                      const std::string& after,
-                                                                                      std::size_t most) {
+HeldDirectories::Names HeldDirectories::names_after(Ino ino, Token tenure, const std::string& after, std::size_t most) {
   const Lock lock(mutex_);
-  std::vector<std::pair<std::string, format::EntryRecord>> names;
+  Names names;
   const auto* directory = held_in(ino, tenure);
   if (directory == nullptr) return names;
   auto looks = most + most_missing_passed;

@@ -170,17 +170,16 @@ class HeldDirectories {
   /// Of these names, what was logged up to that number is stored, and left the directory at that version (0: not known).
   void stored(Ino directory, Token tenure, std::span<const std::string> keys, std::uint64_t up_to,
               std::uint64_t version) EXCLUDES(mutex_);
+  using Names = std::vector<std::pair<std::string, format::EntryRecord>>;  ///< by key
   /// The names with keys after `after`, in the order of keys; at least `most`, if there are so many.
   struct Listed {
-    std::vector<std::pair<std::string, format::EntryRecord>> entries;
+    Names entries;
     bool is_all = false;  // there are no more
   };
   /// nullopt: it is not held in that tenure, or not all of them are known.
   std::optional<Listed> list(Ino directory, Token tenure, const std::string& after, std::size_t most) EXCLUDES(mutex_);
   /// Some names that are known to be there, in the order of keys after that one: `most` at most, and fewer if they are far.
-  std::vector<std::pair<std::string, format::EntryRecord>> names_after(Ino directory, Token tenure,
-                                                                       const std::string& after, std::size_t most)
-      EXCLUDES(mutex_);
+  Names names_after(Ino directory, Token tenure, const std::string& after, std::size_t most) EXCLUDES(mutex_);
   /// Of names in one directory. nullopt: it is not held in that tenure, or not all of them are known.
   std::optional<std::vector<Known>> find(std::initializer_list<const txn::Name*> names, Token tenure) EXCLUDES(mutex_);
 
