@@ -22,7 +22,7 @@ namespace lccfs::crash {
 
 namespace {
 constexpr std::chrono::milliseconds waits_for_answer_after{1};
-constexpr std::chrono::seconds hangs_after{30};
+constexpr std::chrono::seconds hangs_after{120};
 constexpr unsigned most_lanes = 4;
 constexpr std::size_t most_steps = 20'000;  // more than any run that ends
 
@@ -158,6 +158,7 @@ class Interleaver::Crew {
   std::optional<std::vector<Waiting>> waiting(unsigned lanes) {
     for (;;) {
       std::vector<Waiting> found;
+      const auto before = moves_so_far();  // a lane that is done after it was looked at has moved
       const bool all_done = are_all_done(lanes);
       for (unsigned lane = 0; lane < lanes; ++lane) {
         auto& member = members_[lane];
@@ -171,7 +172,6 @@ class Interleaver::Crew {
       std::unique_lock lock(mutex_);
       if (away_ && wait_for_a_move(lock, waits_for_answer_after)) continue;
       if (away_) return {{{.lane = away_->first, .event = Event::object_returns}}};
-      const auto before = moves_;
       const bool none_came = std::ranges::all_of(members_, [](const Member& member) { return member.line.empty(); });
       if (none_came && !moved_.wait_for(lock, hangs_after, [&] { return moves_ != before; })) {
         return std::nullopt;
@@ -227,6 +227,11 @@ class Interleaver::Crew {
     std::condition_variable_any changed;  // it is to begin, or one of its steps may go
     std::jthread thread;
   };
+
+  std::uint64_t moves_so_far() {
+    const std::lock_guard lock(mutex_);
+    return moves_;
+  }
 
   bool are_all_done(unsigned lanes) {
     const std::lock_guard lock(mutex_);

@@ -311,11 +311,15 @@ TEST_CASE("of a file that another client writes the size is asked for, though it
 }
 
 TEST_CASE("new files that the store does not have are not read ahead") {
-  EmptiedDirectory t;
+  RemovedTree t;
+  const auto directories = t.listed(t.top);
+  t.remove_directory_of_files(directories.front().name);
+  const auto d = t.find(t.top, directories[1].name);
+  const auto left = t.listed(d);  // so many names are read ahead at once that a new one is among them
   std::vector<Ino> made;
-  for (unsigned i = 0; i < 30; ++i) made.push_back(make_file(t.fs(), t.d, "new" + std::to_string(i)));
+  for (unsigned i = 0; i < 30; ++i) made.push_back(make_file(t.fs(), d, "new" + std::to_string(i)));
   t.store().reset_record();
-  for (const auto& file : t.left) t.remove_file(t.d, file.name);
+  for (const auto& file : left) t.remove_file(d, file.name);
   CHECK(std::ranges::all_of(made, [&t](Ino ino) { return t.how_often(step_on("create inode", ino)) == 0; }));
 }
 
