@@ -274,6 +274,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
   }
 
   Result<std::size_t> append_alone() {
+    LCCFS_CHECK(io.instance.check_not_fenced());
     const AloneInGate alone_now(node->gate);
     {
       const Lock one_step(node->step_mutex);

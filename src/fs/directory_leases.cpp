@@ -140,6 +140,7 @@ bool DirectoryLeases::take(Ino directory, bool names_behind) {
 }
 
 void DirectoryLeases::release_unused() {
+  if (instance_.fenced()) return;
   const Lock lock(mutex_);
   const auto unused = held.unused_for(kept_unused_for, released_at_once, removed_released_at_once);
   for (const Ino directory : unused) release(directory, Because::unused);
@@ -340,7 +341,10 @@ Result<bool> DirectoryLeases::store_removal(Ino directory) {
 }
 
 void DirectoryLeases::end(Ino directory, const Result<>& done) {
-  if (!done) log::error(format::inode_object(directory) + ": its lease is not released: " + done.error().context);
+  if (!done) {
+    log::error(format::inode_object(directory) + ": its lease is not released: " + done.error().context);
+    held.was_used(directory);  // others first, before it is tried again
+  }
   const Lock lock(mutex_);
   const auto release = under_way_.extract(directory).mapped();
   release->finished = true;

@@ -144,6 +144,7 @@ Result<MetaTxn> FileNode::release_step() {
   covered_size_bytes = view.size_bytes;
   auto step = txn::release_lease(ino, instance_.id(), dirty_changes(true));
   released_as_.reset();
+  opener_key->end_release(false);  // of one whose step has failed
   if (!to_another_ || !opener_key->begin_release()) return step;
   if (!view.taken) released_as_ = instance_.next_token();
   return txn::with_opener(std::move(step), instance_.id(), released_as_);

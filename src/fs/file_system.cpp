@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/periodic.h"
 #include "base/thread_pool.h"
 #include "format/object_names.h"
 #include "format/records.h"
@@ -186,7 +187,7 @@ class MountedVolume final : public FileSystem {
 
   Result<> unmount() override {
     names_.begin_to_store_ctimes();
-    const auto names_stored = names_.store_names();
+    const auto names_stored = store_names();
     names_.wait_for_background_steps();
     LCCFS_CHECK(files_.release_everything());
     files_.stop_answering();
@@ -197,6 +198,16 @@ class MountedVolume final : public FileSystem {
   }
 
  private:
+  Result<> store_names() {
+    const auto each_second = run_periodically(
+        instance_->clock(), [] { return std::chrono::seconds(1); },
+        [this](const std::stop_token&) {
+          files_.store_meanwhile();
+          return true;
+        });
+    return names_.store_names();
+  }
+
   // In this order: the files end before the threads that work for them, and these before the instance.
   std::unique_ptr<Instance> instance_;
   ThreadPool pool_;

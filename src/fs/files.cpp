@@ -272,27 +272,34 @@ void Files::tick() {
       open_files_.let_go(std::move(node));
       continue;
     }
-    bool due = false, begin = false;
-    {
-      const Lock lock(node->mutex);
-      due = node->dirty_since && now - *node->dirty_since >= store_dirty_after;
-      begin = due && !std::exchange(node->store_is_posted, true);
-    }
-    // Also while an earlier store waits for an object that does not answer.
-    if (due) node->buffer->begin_write_out();
-    if (!begin) {
-      open_files_.let_go(std::move(node));
-      continue;
-    }
-    post([this, node] {
-      auto stored = node->store_dirty(true);
-      if (!stored) log::error(format::inode_object(node->ino) + ": storing it: " + stored.error().context);
-      announcements_.changed(*node);  // some may have failed to be stored when it was written
-      const Lock lock(node->mutex);
-      if (!stored && node->dirty_since) node->dirty_since = instance_.clock().elapsed();
-      node->store_is_posted = false;
-    });
+    begin_to_store(std::move(node), now - store_dirty_after);
   }
+}
+
+/// If it is dirty since then.
+void Files::begin_to_store(OpenFiles::Node node, std::chrono::nanoseconds since) {
+  bool due = false, begin = false;
+  {
+    const Lock lock(node->mutex);
+    due = node->dirty_since && *node->dirty_since <= since;
+    begin = due && !std::exchange(node->store_is_posted, true);
+  }
+  // Also while an earlier store waits for an object that does not answer.
+  if (due) node->buffer->begin_write_out();
+  if (!begin) return open_files_.let_go(std::move(node));
+  post([this, node = std::move(node)] {
+    auto stored = node->store_dirty(true);
+    if (!stored) log::error(format::inode_object(node->ino) + ": storing it: " + stored.error().context);
+    announcements_.changed(*node);  // some may have failed to be stored when it was written
+    const Lock lock(node->mutex);
+    if (!stored && node->dirty_since) node->dirty_since = instance_.clock().elapsed();
+    node->store_is_posted = false;
+  });
+}
+
+void Files::store_meanwhile() {
+  idle_leases_.stop_waiting();
+  for (auto& node : open_files_.all()) begin_to_store(std::move(node), instance_.clock().elapsed());
 }
 
 /// Removes, in the background, what an expired holder wrote past the end. It does not wait for the next writer.

@@ -106,6 +106,8 @@ class Files {
   /// Whether what is answered before the store has it is likely to find room there.
   bool has_room() const { return !room_->is_full(); }
   Result<> release_everything();
+  /// To be called each second while the end of the mount waits for names, one of which may hang: other files are stored.
+  void store_meanwhile();
   /// Other instances get no answer from now on; what they have asked for is done when it returns.
   void stop_answering();
 
@@ -133,6 +135,7 @@ class Files {
   enum class Dirty { is_stored, may_stay };
   Result<> release_or_store(FileNode& node, unsigned own_writers, Dirty dirty);
   void post(ThreadPool::Work work) EXCLUDES(tasks_mutex_);
+  void begin_to_store(OpenFiles::Node node, std::chrono::nanoseconds since);
   void look_at_space();
   // truncate.cpp
   Result<std::optional<AttributesReply>> change_node(FileNode& node, const SetAttributes& changes);

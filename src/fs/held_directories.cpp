@@ -172,8 +172,10 @@ std::vector<Ino> HeldDirectories::unused_for(const Unused& time, std::size_t mos
   for (const Ino ino : used_) {
     const auto& directory = *find(ino);
     if (most + most_removed == 0 || directory.used_at + time.taken > now) break;
-    const bool is_kept = directory.is_made_here && directory.state == State::held;
-    if (is_kept && directory.used_at + time.made_here > now) continue;
+    const bool is_held = directory.state == State::held;
+    if (is_held && (directory.logged != 0 || (directory.is_made_here && directory.used_at + time.made_here > now))) {
+      continue;
+    }
     auto& left = directory.state == State::removed ? most_removed : most;
     if (directory.state == State::is_being_taken || left == 0) continue;
     --left;
@@ -558,6 +560,20 @@ std::optional<std::vector<HeldDirectories::Known>> HeldDirectories::find(std::in
     all.push_back(std::move(*one));
   }
   return all;
+}
+
+std::map<std::string, HeldDirectories::Known> HeldDirectories::unstored_names(Ino ino, Token tenure,
+                                                                              const std::string& after,
+                                                                              const std::string& last) {
+  const Lock lock(mutex_);
+  std::map<std::string, Known> unstored;
+  const auto* directory = held_in(ino, tenure);
+  if (directory == nullptr || directory->logged == 0) return unstored;
+  for (auto name = directory->names.upper_bound(after); name != directory->names.end(); ++name) {
+    if (!last.empty() && name->first > last) break;
+    if (name->second.logged != 0) unstored.emplace(name->first, name->second.known);
+  }
+  return unstored;
 }
 
 /// nullopt: memory cannot say.

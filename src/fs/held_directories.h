@@ -64,7 +64,8 @@ class HeldDirectories {
   void lost(Ino directory, Token tenure) EXCLUDES(mutex_);
   /// The same as `end`, unless some of its names are not stored yet: false.
   bool end(Ino directory) EXCLUDES(mutex_);
-  /// At most so many that were not used for so long, and those whose release has failed. Those that were made here are
+  /// At most so many that were not used for so long, and those whose release has failed. Not one of which the log has
+  /// something: that finds no room, maybe, and memory alone knows it. Those that were made here are
   /// given another time: no other client has ever asked for them. Of those that were removed more are worth it: they come
   /// fast, and nobody comes back to them.
   struct Unused {
@@ -182,6 +183,9 @@ class HeldDirectories {
   Names names_after(Ino directory, Token tenure, const std::string& after, std::size_t most) EXCLUDES(mutex_);
   /// Of names in one directory. nullopt: it is not held in that tenure, or not all of them are known.
   std::optional<std::vector<Known>> find(std::initializer_list<const txn::Name*> names, Token tenure) EXCLUDES(mutex_);
+  /// What of these names, by their keys, is not stored as it was answered. `last` empty: all after the first.
+  std::map<std::string, Known> unstored_names(Ino directory, Token tenure, const std::string& after,
+                                              const std::string& last) EXCLUDES(mutex_);
 
  private:
   enum class State { is_being_taken, held, leaving, removed };

@@ -155,6 +155,20 @@ void KernelView::pages_are_wrong(Ino ino) {
   drop_pages_later(ino);
 }
 
+void KernelView::write_back_pages(Ino ino, ThreadPool::Work done) {
+  bool may_be_changed = false;
+  {
+    const Lock lock(mutex_);
+    const auto* pages = find(ino);
+    may_be_changed = pages != nullptr && pages->may_be_held && pages->buffered_handles != 0;
+  }
+  if (!may_be_changed) return done();
+  page_threads_.post([this, ino, done = std::move(done)]() mutable {
+    drop_pages(ino);  // there is no other way to have them written
+    done();
+  });
+}
+
 bool KernelView::may_hold_pages(Ino ino) {
   const Lock lock(mutex_);
   const auto* pages = find(ino);

@@ -64,6 +64,9 @@ class KernelView {
   /// A write has passed by the kernel's pages: they go, and then `done` is called, by this thread or another.
   void drop_written_pages(Ino ino, std::uint64_t offset_bytes, std::uint64_t size_bytes, ThreadPool::Work done);
   void drop_pages_later(Ino ino);
+  /// The lease is about to go to another client: the kernel writes back what programs have changed through a mapping, and
+  /// then `done` is called, by this thread or another. Later it would undo what that client writes.
+  void write_back_pages(Ino ino, ThreadPool::Work done);
   /// Another client has changed the file: attributes and pages go, as soon as may be, unless `may_go` forbids it. Many
   /// such are one, if they come while pages are being dropped.
   void changed_elsewhere(Ino ino, const std::function<bool()>& may_go) EXCLUDES(mutex_);

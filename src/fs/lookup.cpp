@@ -64,6 +64,14 @@ Result<bool> Namespace::share(const Inode& view) {
   return true;
 }
 
+/// Changes of its names that are logged are in directories to which it points back: only these are waited for.
+Result<> Namespace::store_names_of(Ino ino) {
+  if (leases_.log.is_empty()) return {};
+  LCCFS_TRY(const auto traces, read_inode(instance_, ino, {.traces = true}));
+  for (const auto& pointer : traces.pointers) LCCFS_CHECK(leases_.log.store(pointer.parent));
+  return {};
+}
+
 /// What a file handle leads to (open_by_handle_at(2), NFS). An inode that lost its last name may still say that it has
 /// links: its names are counted.
 Result<EntryReply> Namespace::lookup_by_number(Ino ino) {
@@ -76,7 +84,7 @@ Result<EntryReply> Namespace::lookup_by_number(Ino ino) {
   }
   LCCFS_CHECK(metadata_.check_not_removed(view));
   if (ino != root_ino && !files_.is_open(ino) && !directories_.is_open(ino)) {
-    LCCFS_CHECK(store_names());
+    LCCFS_CHECK(store_names_of(ino));
     LCCFS_TRY(const bool named, has_a_name(ino));
     if (!named) return gone();
   }

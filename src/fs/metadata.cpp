@@ -230,6 +230,18 @@ Result<Metadata::NamesRead> Metadata::read_names(Ino directory, const InodeParts
   }
 }
 
+KeyPage Metadata::as_answered(const HeldDirectories::Ticket& ticket, const std::string& after, const KeyPage& keys) {
+  const auto last = keys.more && !keys.entries.empty() ? keys.entries.back().first : std::string();
+  const auto unstored = leases_.held.unstored_names(ticket.directory, ticket.tenure, after, last);
+  if (unstored.empty()) return keys;
+  std::map<std::string, Bytes> now(keys.entries.begin(), keys.entries.end());
+  for (const auto& [key, entry] : unstored) {
+    now.erase(key);
+    if (entry) now.emplace(key, entry->raw);
+  }
+  return {.entries = {now.begin(), now.end()}, .more = keys.more};
+}
+
 /// Damaged keys are left to who reads them.
 void Metadata::keep_entries(const HeldDirectories::Ticket& ticket, std::string after, const KeyPage& keys,
                             std::uint64_t version) {

@@ -41,8 +41,10 @@ constexpr std::size_t kept_back = 8;
 /// Beyond, changes wait.
 constexpr std::size_t most_of_directory = 2048, most_of_all = 4096;
 
-/// One that fails so often for another reason than space is not stored any more.
+/// One that fails so often for another reason than space is not stored any more; nor one that finds no room for so long:
+/// what removes names may wait for it, and that makes room.
 constexpr unsigned most_failed_tries = 10;
+constexpr std::chrono::seconds kept_without_room{60};
 
 Error lost_error(Ino directory) {
   return {ErrorCode::io, format::inode_object(directory) + ": changes of names that were answered are lost",
@@ -135,8 +137,8 @@ std::optional<NameLog::Batch> NameLog::next_batch(Ino ino, Directory& directory)
   const auto elsewhere = added_elsewhere(ino);
   for (const auto& logged : directory.records) {
     const auto& [number, record] = logged;
-    if (number > directory.wanted_to || batch.changes.size() == most_in_batch) break;
-    if (directory.to_be_tried_again != 0 && number > directory.to_be_tried_again) break;
+    const auto last = directory.to_be_tried_again != 0 ? directory.to_be_tried_again : directory.wanted_to;
+    if (number > last || batch.changes.size() == most_in_batch) break;
     if (const auto before = to_be_stored_before(ino, logged, elsewhere)) {
       const bool is_removal = record.what.removed == before->second;
       if (is_removal && !directory.is_urgent && is_on_its_way(before->second)) return std::nullopt;
@@ -286,7 +288,9 @@ bool NameLog::is_lost(Ino directory, const Result<StepResult>& result) const {
   const auto& error = result.error();
   if (error.code == ErrorCode::fenced || error.code == ErrorCode::not_found) return true;
   const Lock lock(mutex_);
-  return !is_out_of_space(error) && directories_.at(directory).failed_tries == most_failed_tries;
+  const auto& its = directories_.at(directory);
+  if (!is_out_of_space(error)) return its.failed_tries == most_failed_tries;
+  return its.without_room_since && instance_.clock().elapsed() - *its.without_room_since >= kept_without_room;
 }
 
 /// Answers how many records are lost. Those that are stored go with `stored`.
@@ -298,6 +302,8 @@ NameLog::Lost NameLog::settle(const Batch& batch, const Result<StepResult>& resu
   Lost lost;
   if (result && result->decided == Decided::applied) {
     directory.failed_tries = 0;
+    directory.without_room_since.reset();
+    directory.is_reported = false;
     directory.to_be_tried_again = 0;
     const bool is_more_wanted = directory.wanted_to > batch.up_to && directory.records.size() > sent;
     remove(batch.directory, sent, stored);
@@ -305,7 +311,9 @@ NameLog::Lost NameLog::settle(const Batch& batch, const Result<StepResult>& resu
   } else if (is_lost) {
     lose(batch.directory, lost);
   } else {
-    ++directory.failed_tries;
+    const bool finds_no_room = is_out_of_space(result.error());
+    if (!finds_no_room) ++directory.failed_tries;
+    if (finds_no_room && !directory.without_room_since) directory.without_room_since = instance_.clock().elapsed();
     if (batch.was_sent && batch.subdirectories != 0) directory.to_be_tried_again = batch.up_to;
     fail(batch.directory, result.error());
   }
@@ -325,7 +333,7 @@ void NameLog::report(Ino directory, const Result<StepResult>& result, bool is_lo
   const auto is_first = [this, directory] {
     const Lock lock(mutex_);
     const auto found = directories_.find(directory);
-    return found == directories_.end() || found->second.failed_tries == 1;
+    return found == directories_.end() || !std::exchange(found->second.is_reported, true);
   };
   if (!is_lost && !is_first()) return;
   const auto why = result ? "its lease is gone" : result.error().context;
@@ -362,8 +370,11 @@ void NameLog::forget(const Lost& lost) {
   for (const auto& [directory, tenure] : lost.directories) held_.lost(directory, tenure);
   for (const auto& record : lost.records) {
     if (record.what.removed) held_.removal_lost(*record.what.removed);
-    if (record.what.named && !instance_.unstored().lose(*record.what.named)) {
+    if (!record.what.named) continue;
+    if (!instance_.unstored().lose(*record.what.named)) {
       instance_.keep_range_of(*record.what.named);
+    } else if (record.what.made) {
+      held_.end(*record.what.made);  // the store never had it, nor a lease of it
     }
   }
 }

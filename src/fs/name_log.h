@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -71,6 +72,7 @@ class NameLog {
   /// Waits where too much is not stored yet.
   Result<> wait_for_room(Ino directory) EXCLUDES(mutex_);
 
+  bool is_empty() const { return size_ == 0; }
   bool has(Ino directory) const EXCLUDES(mutex_);
   /// A new directory has its name in the store, or has lost it: before a step there.
   Result<> store_name_of_directory(Ino directory) EXCLUDES(mutex_);
@@ -95,9 +97,11 @@ class NameLog {
   struct Directory {
     Token tenure;
     std::deque<Logged> records = {};
-    std::size_t in_flight = 0;            // so many of the first
-    std::uint64_t wanted_to = 0;          // what is to be sent
-    unsigned failed_tries = 0;            // of its batches, since one was applied
+    std::size_t in_flight = 0;    // so many of the first
+    std::uint64_t wanted_to = 0;  // what is to be sent
+    unsigned failed_tries = 0;    // of its batches, since one was applied, and not for want of space
+    std::optional<std::chrono::nanoseconds> without_room_since = std::nullopt;
+    bool is_reported = false;             // that one has failed, since one was applied
     std::uint64_t to_be_tried_again = 0;  // where one that changes the count has failed: it may have been applied
     unsigned failures = 0;                // of these, and of those that it had to wait for
     std::optional<Error> failure = std::nullopt;  // the last

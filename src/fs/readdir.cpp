@@ -143,14 +143,17 @@ Result<ListingPage> Namespace::read_page(Ino directory, std::uint64_t cookie, bo
   auto& [view, kept_as] = read;
   if (is_being_opened) LCCFS_CHECK(metadata_.check_not_removed(view));
   KeyPage keys = std::move(view.extra_ranges.front());
-  if (kept_as) metadata_.keep_entries(*kept_as, after, keys, view.version);
-  LCCFS_CHECK(append_entries(page, metadata_, directory, keys));
+  const auto add_to_page = [&](const auto& ticket, std::uint64_t version) -> Result<> {
+    if (!ticket) return append_entries(page, metadata_, directory, keys);
+    metadata_.keep_entries(*ticket, after, keys, version);
+    return append_entries(page, metadata_, directory, metadata_.as_answered(*ticket, after, keys));
+  };
+  LCCFS_CHECK(add_to_page(kept_as, view.version));
   while (keys.more && !keys.entries.empty() && !drop_last_group(page.entries)) {
     after = keys.entries.back().first;
     LCCFS_TRY(auto rest, metadata_.read_names(directory, {.extra_ranges = {entries_after(after)}, .keys = {}}));
     keys = std::move(rest.view.extra_ranges.front());
-    if (rest.kept_as) metadata_.keep_entries(*rest.kept_as, after, keys, rest.view.version);
-    LCCFS_CHECK(append_entries(page, metadata_, directory, keys));
+    LCCFS_CHECK(add_to_page(rest.kept_as, rest.view.version));
   }
   page.last = !keys.more || keys.entries.empty();
   if (!from_start) return page;

@@ -110,10 +110,12 @@ void Recalls::begin(const Question& question) {
       store_as_asked(question, std::move(asked_for));
     });
   }
-  auto& gate = asked_for->gate;
-  gate.enter_alone([this, question, asked_for = std::move(asked_for)]() mutable {
-    threads_.post([this, question, asked_for = std::move(asked_for)]() mutable {
-      release_as_asked(question, std::move(asked_for));
+  kernel_.write_back_pages(question.ino, [this, question, asked_for = std::move(asked_for)]() mutable {
+    auto& gate = asked_for->gate;
+    gate.enter_alone([this, question, asked_for = std::move(asked_for)]() mutable {
+      threads_.post([this, question, asked_for = std::move(asked_for)]() mutable {
+        release_as_asked(question, std::move(asked_for));
+      });
     });
   });
 }

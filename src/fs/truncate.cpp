@@ -106,6 +106,7 @@ Result<> FileNode::cut_data(std::uint64_t size_bytes) {
 }
 
 Result<> FileNode::set_times(const SetAttributes& changes) {
+  LCCFS_CHECK(instance_.check_not_fenced());
   const Lock one_step(step_mutex);
   LCCFS_CHECK(ensure());
   const Lock lock(mutex);

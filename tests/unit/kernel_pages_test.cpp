@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // What of its pages and attributes the kernel is told to keep and to drop.
 #include <atomic>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -21,11 +22,19 @@ class NotingKernel : public KernelCache {
   void expire_name(Ino, const std::string&) override {}
   void forget_names() override {}
   void invalidate_attributes(Ino) override { note("attributes"); }
-  void invalidate_pages(Ino) override { note("pages"); }
+  void invalidate_pages(Ino) override {
+    note("pages");
+    if (auto write_back = take_write_back()) write_back();
+  }
   void invalidate_page_range(Ino, std::uint64_t offset_bytes, std::uint64_t size_bytes) override {
     note("pages " + std::to_string(offset_bytes) + "+" + std::to_string(size_bytes));
   }
 
+  /// A program has changed a page through a mapping: the kernel writes it back before it drops it.
+  void is_changed(std::function<void()> write_back) {
+    const std::lock_guard lock(mutex_);
+    write_back_ = std::move(write_back);
+  }
   std::vector<std::string> take() {
     const std::lock_guard lock(mutex_);
     return std::exchange(told_, {});
@@ -41,8 +50,13 @@ class NotingKernel : public KernelCache {
     const std::lock_guard lock(mutex_);
     told_.push_back(std::move(what));
   }
+  std::function<void()> take_write_back() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(write_back_, nullptr);
+  }
   std::mutex mutex_;
   std::vector<std::string> told_;
+  std::function<void()> write_back_;
 };
 
 using Told = std::vector<std::string>;
@@ -113,6 +127,22 @@ TEST_CASE("pages are kept from open to open, and after own writes, while nobody 
   close_file(*other.file_system, open_again(*other.file_system, file.ino, O_RDONLY));
   CHECK(here.keeps_pages(file.ino));
   CHECK(here.kernel.take_pages() == Told{});
+}
+
+TEST_CASE("a page that was changed through a mapping is written back before another client writes beside the change") {
+  TestVolume volume;
+  KernelMount here(volume);
+  auto other = volume.mount();
+  const auto file = create_file(here.fs(), "f");
+  const std::string page(4096, 'a');
+  need(write_at(here.fs(), file.handle, 0, page));
+  here.kernel.is_changed([&] { need(write_at(here.fs(), file.handle, 0, "mapped" + page.substr(6))); });
+  const auto theirs = open_again(*other.file_system, file.ino);
+  need(write_at(*other.file_system, theirs, 100, "theirs"));
+  CHECK(need(read_at(*other.file_system, theirs, 0, 6)) == "mapped");
+  CHECK(need(read_at(*other.file_system, theirs, 100, 6)) == "theirs");
+  close_file(*other.file_system, theirs);
+  close_file(here.fs(), file.handle);
 }
 
 TEST_CASE("pages go at the open after another client's rewrite that has put the times back") {
@@ -247,7 +277,7 @@ TEST_CASE("the pages of a direct write go when it has left the gate: whoever rea
       need(fs.set_attributes({}, file.ino, size(8192)));
       need(read_at(fs, file.handle, 0, 10));
     });
-    let_in = others.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+    let_in = others.wait_for(std::chrono::minutes(1)) == std::future_status::ready;
   });
   fs.set_kernel_cache(&kernel);
   auto write = begin_write(fs, file.handle, {.offset_bytes = 0, .bytes = shared_bytes("direct"), .flags = O_DIRECT});

@@ -432,6 +432,44 @@ TEST_CASE("a directory that cannot be stored fails no other, and no unmount lose
   CHECK(need(b.other().lookup(b.e, "b")).attributes.size_bytes == 5);
 }
 
+TEST_CASE("what finds no room for a minute is lost, and what removes names elsewhere is stored: that makes room") {
+  Behind b;
+  make_file(b.fs(), b.e, "large");
+  need(b.fs().sync_directory(b.e));
+  b.store().set_hook(always_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
+  make_file(b.fs(), b.d, "a");
+  need(b.fs().unlink(b.e, "large"));
+  const auto one_second = [&b] {
+    b.volume.clock().advance(std::chrono::seconds(1));
+    b.fs().tick();
+  };
+  for (unsigned i = 0; i < 60; ++i) one_second();
+  CHECK(ino_of(b.fs(), b.d, "a"));
+  CHECK(b.is_stored(b.e, "large"));
+  for (unsigned i = 0; i < 2; ++i) one_second();
+  CHECK_FALSE(b.is_stored(b.e, "large"));
+  CHECK_FALSE(ino_of(b.fs(), b.d, "a"));
+  CHECK(error_of(b.fs().sync_directory(b.d)) == ErrorCode::io);
+  need(b.fs().sync_directory(b.e));
+}
+
+TEST_CASE("a file is found by its number though names in a directory that has none of it cannot be stored") {
+  Behind b;
+  const auto file = make_file(b.fs(), b.e, "b");
+  need(b.fs().sync_directory(b.e));
+  b.happens_to_batches_of(b.d, {Fault::Kind::fail, ErrorCode::no_space});
+  make_file(b.fs(), b.e, "c");
+  make_file(b.fs(), b.d, "a");
+  CHECK(need(b.fs().lookup(file, ".")).attributes.ino == file);
+  CHECK(b.is_stored(b.e, "c"));
+  b.store().set_hook(nullptr);
+  need(b.fs().sync_directory(b.d));
+  b.happens_to_batches_of(b.d, {Fault::Kind::fail, ErrorCode::no_space});
+  need(b.fs().unlink(b.e, "b"));
+  make_file(b.fs(), b.d, "c");
+  CHECK(error_of(b.fs().lookup(file, ".")) == ErrorCode::stale);
+}
+
 TEST_CASE("what the store refuses again and again is lost, and its directory is read anew") {
   Behind b;
   make_file(b.fs(), b.d, "a");

@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <future>
+#include <set>
+#include <string>
 #include <thread>
 
 #include "support/catch.h"
@@ -186,6 +188,29 @@ TEST_CASE("an object that does not answer keeps the names beside it from the sto
   m.store().set_hook(nullptr);
   m.store().release_all();
   need(synced.get());
+  CHECK(need(m.other().lookup(m.d, "a")).attributes.size_bytes == 5);
+}
+
+TEST_CASE("an unmount that waits for one object stores the names beside it, and other files") {
+  Maker m;
+  const auto file = m.unpack("a");
+  const auto other = create_file(m.fs(), "other");
+  need(write_at(m.fs(), other.handle, 0, "bytes"));
+  m.fs().release(other.handle);
+  m.store().set_hook([object = format::data_object(file, ObjectIndex{0})](const StepInfo& info) {
+    return info.kind == StepKind::write && info.object == object ? Fault{Fault::Kind::hold} : Fault{};
+  });
+  m.volume.clock().waits_end_at_once = true;
+  auto unmounted = std::async(std::launch::async, [&] { return m.fs().unmount(); });
+  REQUIRE(m.store().wait_for_held(1));
+  m.volume.clock().advance(seconds(1));
+  const auto are_stored = [&] { return m.has_stored(file) && m.has_stored(other.ino) && m.has_bytes(other.ino); };
+  for (unsigned i = 0; i < 10000 && !are_stored(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  CHECK(are_stored());
+  CHECK(unmounted.wait_for(seconds(0)) == std::future_status::timeout);
+  m.store().set_hook(nullptr);
+  m.store().release_all();
+  need(unmounted.get());
   CHECK(need(m.other().lookup(m.d, "a")).attributes.size_bytes == 5);
 }
 
@@ -562,6 +587,36 @@ TEST_CASE("a full store keeps nobody from reading a directory whose names it doe
   CHECK(need(m.other().lookup(m.d, "b")).attributes.ino == file);
 }
 
+TEST_CASE("a directory whose names find no room is listed as it was answered, however long nobody has used it") {
+  Maker m;
+  const auto g = make_dir(m.other(), root_ino, "g");
+  std::set<std::string> names;
+  for (unsigned i = 0; i < 1100; ++i) names.insert("old" + std::to_string(i));  // more than the first page
+  for (const auto& name : names) make_file(m.other(), g, name);
+  for (unsigned i = 0; i < 8; ++i) names.insert("new" + std::to_string(i));
+  for (unsigned i = 0; i < 8; ++i) make_file(m.fs(), g, "new" + std::to_string(i));  // it takes the lease
+  need(m.fs().sync_directory(g));
+  m.store().set_hook(always_on("store names", {Fault::Kind::fail, ErrorCode::no_space}));
+  for (const auto& name : {"new1", "old7", "old8", "old9"}) {
+    need(m.fs().unlink(g, name));
+    names.erase(name);
+  }
+  make_file(m.fs(), g, "newer");
+  names.insert("newer");
+  for (unsigned i = 0; i < 30; ++i) {
+    m.volume.clock().advance(seconds(1));
+    m.fs().tick();
+  }
+  CHECK_FALSE(ino_of(m.fs(), g, "old7"));
+  CHECK(ino_of(m.fs(), g, "newer"));
+  const auto listed = names_in(m.fs(), g);
+  CHECK(std::set(listed.begin(), listed.end()) == names);
+  m.store().set_hook(nullptr);
+  need(m.fs().sync_directory(g));
+  const auto stored = names_in(m.other(), g);
+  CHECK(std::set(stored.begin(), stored.end()) == names);
+}
+
 TEST_CASE("an inode whose name was lost is never stored, and who asks is told") {
   Maker m;
   const auto file = make_file(m.fs(), m.d, "a");
@@ -809,7 +864,7 @@ TEST_CASE("a ctime that does not get stored keeps no other client out of the dir
   auto found = std::async(std::launch::async, [&m] { return m.other().lookup(m.d, "b"); });
   REQUIRE(m.store().wait_for_held(1));
   const auto is_found = [&found] { return found.wait_for(std::chrono::milliseconds(1)) == std::future_status::ready; };
-  for (unsigned i = 0; i < 3000 && !is_found(); ++i) m.volume.clock().advance(std::chrono::milliseconds(100));
+  for (unsigned i = 0; i < 20'000 && !is_found(); ++i) m.volume.clock().advance(std::chrono::milliseconds(15));
   CHECK(is_found());
   m.store().set_hook(nullptr);
   m.store().release_all();

@@ -25,6 +25,23 @@ TEST_CASE("a buffered write is answered before the store has it, and read back")
   CHECK(need(read_at(*mount.file_system, file.handle, 4, 2)) == "bc");
 }
 
+TEST_CASE("a client that has learnt that it is fenced answers no write, append or change of times from memory") {
+  TestVolume volume;
+  auto mount = volume.mount(buffered());
+  auto& fs = *mount.file_system;
+  const auto file = stored_file(mount, "0123");
+  need(write_with(O_APPEND, fs, file.handle, 0, "45"));
+  const auto rescue = volume.new_client();
+  need(rescue->fence(mount.client->identity()));
+  need(rescue->query({.object = format::inode_object(root_ino), .ranges = {}, .keys = {}}));
+  CHECK(code_of(fs.lookup(root_ino, "none")) == ErrorCode::fenced);
+  CHECK(code_of(write_with(0, fs, file.handle, 0, "x")) == ErrorCode::fenced);
+  CHECK(code_of(write_with(O_APPEND, fs, file.handle, 0, "x")) == ErrorCode::fenced);
+  SetAttributes times;
+  times.mtime = TimeSpec{1, 0};
+  CHECK(code_of(fs.set_attributes({}, file.ino, times)) == ErrorCode::fenced);
+}
+
 TEST_CASE("bytes that are all buffered are read without the store") {
   TestVolume volume;
   auto mount = volume.mount(buffered());
