@@ -133,7 +133,7 @@ STORE_CASE("A watcher that keeps silent is counted, and does not hide the others
   create(*one, object);
   const auto silent = std::make_shared<Listener>(std::nullopt), answering = std::make_shared<Listener>("here");
   const auto watch_one = value_of(one->watch(object, silent)), watch_two = value_of(two->watch(object, answering));
-  const NotifyReply reply = value_of(asker->notify(object, "question", 1s));
+  const NotifyReply reply = value_of(asker->notify(object, "question", 5s));
   CHECK(reply.answers == std::vector<Bytes>{"here"});
   CHECK(reply.silent == 1);
   silent->wait_for_question()("too late");

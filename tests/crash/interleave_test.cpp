@@ -78,7 +78,7 @@ void for_each_pair(Interleaver& interleaver, bool with_collector,
 }
 
 TEST_CASE("two operations whose steps fall between each other's come out as one after the other") {
-  Interleaver one_after_the_other(std::chrono::seconds(10));
+  Interleaver one_after_the_other(std::chrono::minutes(2));
   for_each_pair(one_after_the_other, false, [](Interleaver& interleaver, const Pair& pair) {
     // What a client does behind its answers comes when it comes: these orders are drawn.
     if (pair.play.memory == Memory::behind) return true;

@@ -85,12 +85,13 @@ class OpenerPlay {
   }
   /// A, who writes, removes what the dead have left.
   bool goes() {
-    return comes_true([this] {
+    const auto removes_them = [this] {
       write(a_, on_a_);
       test::close_file(*a_.file_system, on_a_);  // the next lease reads the keys anew
       on_a_ = test::open_again(*a_.file_system, ino_);
       return keys() == 0;
-    });
+    };
+    return comes_true(removes_them, 20'000);
   }
   void close() {
     if (on_b_ != HandleId{} && b_lives()) test::close_file(*b_.file_system, on_b_);

@@ -267,6 +267,8 @@ class MountCollectsTest(GcTest):
         run("sync", self.mount.path)  # what is removed before the store has it leaves nothing
         self.show_to_another_client()
         run("rm", *self.mount.path.iterdir())
+        run("sync", self.mount.path)
+        wait_until(lambda: self.volume.info()["backlog"]["inodes"] == 20, RECLAIM_LIMIT_S, "the store knows of it")
         time.sleep(4)
         self.assertEqual(self.volume.info()["backlog"]["inodes"], 20)
         reader = self.volume.mount("-o", "ro")

@@ -86,7 +86,7 @@ class StuckThreadTest(MountTest):
 
     def set_up_volume(self):
         super().set_up_volume()
-        wait_until(lambda: os.statvfs(self.mount.path).f_bavail > 0, 20, "the monitor knows of the OSD's space")
+        wait_until(lambda: os.statvfs(self.mount.path).f_bavail > 0, 60, "the monitor knows of the OSD's space")
         inner = Volume(["--local", self.mount / "store"]).make()
         self.inner = Mount(inner, ["-o", "names=sync"]).start()
         self.addCleanup(lambda: run("umount", "-l", self.inner.path, check=False))

@@ -147,10 +147,10 @@ class LockCallsTest(LockTest):
     def wait_in_vain(self, path):
         def stop(*_):
             raise InterruptedError
+        file = os.open(path, os.O_RDWR)
         signal.signal(signal.SIGALRM, stop)
         signal.setitimer(signal.ITIMER_REAL, 0.3)
-        self.assertRaises(InterruptedError, range_lock, os.open(path, os.O_RDWR), fcntl.F_WRLCK, 0, 0,
-                          command=fcntl.F_SETLKW)
+        self.assertRaises(InterruptedError, range_lock, file, fcntl.F_WRLCK, 0, 0, command=fcntl.F_SETLKW)
 
     def test_processes_that_would_wait_for_each_other_are_told_so(self):
         ready, go = os.pipe()
@@ -169,7 +169,7 @@ class LockCallsTest(LockTest):
             try:
                 range_lock(self.here, fcntl.F_WRLCK, 1, 1)
             except BlockingIOError:
-                time.sleep(0.3)
+                time.sleep(2)
                 self.assert_errno(errno.EDEADLK, range_lock, self.here, fcntl.F_WRLCK, 1, 1, command=fcntl.F_SETLKW)
                 break
         range_lock(self.here, fcntl.F_UNLCK)

@@ -286,7 +286,8 @@ class MetricsTest(MountTest):
         worker = threading.Thread(target=work)
         worker.start()
         try:
-            shown = json.loads(output(context.bin / "lccfs", "top", self.mount.path, "--once", "--json"))
+            wait_until(lambda: (self.mount / "vm1" / "file").exists(), 60, "a write")
+            shown = json.loads(output(context.bin / "lccfs", "top", self.mount.path, "--once", "--interval", "3", "--json"))
             by_port = output(context.bin / "lccfs", "top", f"127.0.0.1:{self.port}", "--once")
         finally:
             ending.set()

@@ -12,7 +12,7 @@ METADATA_OSD, STOPPED_OSD = 0, 1
 FILES = 24  # of one data object each
 FILE_BYTES = 4 << 20
 STOPPED_S = 75  # who does not answer for a minute would be fenced
-GOES_ON_S = 20  # what hangs does so until the OSD comes back
+GOES_ON_S = 40  # what hangs does so until the OSD comes back
 
 
 class StoppedOsdTest(MountTest):
@@ -78,7 +78,7 @@ class StoppedOsdTest(MountTest):
     def fio(self, block, depth):
         return subprocess.Popen([
             "fio", f"--name={block}x{depth}", "--rw=randwrite", f"--bs={block}", "--direct=1", "--ioengine=libaio",
-            f"--iodepth={depth}", f"--size={FILE_BYTES * len(self.hung[1:])}", "--time_based", "--runtime=8",
+            f"--iodepth={depth}", f"--size={FILE_BYTES * len(self.hung[1:])}", "--time_based", "--runtime=15",
             "--overwrite=1", "--filename=" + ":".join(str(path) for path in self.hung[1:])])
 
     def append_elsewhere(self):

@@ -203,7 +203,7 @@ std::vector<StepInfo> ScriptedClient::held() const {
 
 bool ScriptedClient::wait_for_held(std::size_t count) {
   std::unique_lock lock(cluster_->mutex_);
-  return cluster_->changed_.wait_for(lock, std::chrono::seconds(10), [&] {
+  return cluster_->changed_.wait_for(lock, std::chrono::minutes(1), [&] {
     return std::ranges::count_if(parked_, &Parked::held) >= static_cast<std::ptrdiff_t>(count);
   });
 }

@@ -136,7 +136,7 @@ class ScriptedClient final : public ObjectStore {
   void set_hook(Hook hook);
   /// Steps that are held now, oldest first. Later steps of this client on the same object wait behind them.
   std::vector<StepInfo> held() const;
-  /// Waits until that many are held; false after ten seconds of waiting in vain.
+  /// Waits until that many are held; false after a minute of waiting in vain.
   bool wait_for_held(std::size_t count);
   /// Runs the held step at that place, and what waited behind it. Callable from any thread; answers before it returns.
   void release(std::size_t place = 0);

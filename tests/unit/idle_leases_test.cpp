@@ -86,6 +86,7 @@ TEST_CASE("cp -a of a small file is three writes and three reads, one after the 
 
 TEST_CASE("whoever opens, looks up or stats the file elsewhere sees what was answered before the close") {
   TestVolume volume;
+  volume.clock().patience = 20;
   auto writer = volume.mount(closing());
   auto reader = volume.mount(closing());
   closed_file(writer, "looked up", "1234");
@@ -100,6 +101,7 @@ TEST_CASE("whoever opens, looks up or stats the file elsewhere sees what was ans
 
 TEST_CASE("a listing asks for many files with one question") {
   TestVolume volume;
+  volume.clock().patience = 20;
   auto writer = volume.mount(closing());
   auto options = closing();
   options.entry_ttl = seconds(1);
@@ -343,7 +345,7 @@ TEST_CASE("on a volume that is nearly full, writes and closes wait, so that each
         closed_file(mount, "f" + std::to_string(++n), "some bytes");
         return mount.client->counts().applies == 1;
       },
-      300);
+      5000);
 }
 
 TEST_CASE("unmounting stores and releases what was closed") {
