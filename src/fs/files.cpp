@@ -299,7 +299,14 @@ void Files::begin_to_store(OpenFiles::Node node, std::chrono::nanoseconds since)
 
 void Files::store_meanwhile() {
   idle_leases_.stop_waiting();
-  for (auto& node : open_files_.all()) begin_to_store(std::move(node), instance_.clock().elapsed());
+  for (auto& node : open_files_.all()) {
+    if (!instance_.unstored().is_unsent(node->ino)) {
+      begin_to_store(std::move(node), instance_.clock().elapsed());
+      continue;
+    }
+    node->buffer->begin_write_out();  // its inode comes with the batch of its name
+    open_files_.let_go(std::move(node));
+  }
 }
 
 /// Removes, in the background, what an expired holder wrote past the end. It does not wait for the next writer.

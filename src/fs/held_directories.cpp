@@ -562,18 +562,19 @@ std::optional<std::vector<HeldDirectories::Known>> HeldDirectories::find(std::in
   return all;
 }
 
-std::map<std::string, HeldDirectories::Known> HeldDirectories::unstored_names(Ino ino, Token tenure,
-                                                                              const std::string& after,
-                                                                              const std::string& last) {
+std::map<std::string, HeldDirectories::Known> HeldDirectories::changed_since(std::uint64_t version, Ino ino,
+                                                                             Token tenure, const std::string& after,
+                                                                             const std::string& last) {
   const Lock lock(mutex_);
-  std::map<std::string, Known> unstored;
+  std::map<std::string, Known> changed;
   const auto* directory = held_in(ino, tenure);
-  if (directory == nullptr || directory->logged == 0) return unstored;
-  for (auto name = directory->names.upper_bound(after); name != directory->names.end(); ++name) {
-    if (!last.empty() && name->first > last) break;
-    if (name->second.logged != 0) unstored.emplace(name->first, name->second.known);
+  if (directory == nullptr) return changed;
+  for (auto at = directory->names.upper_bound(after); at != directory->names.end(); ++at) {
+    const auto& [key, name] = *at;
+    if (!last.empty() && key > last) break;
+    if (name.logged != 0 || (!name.in_doubt && name.version > version)) changed.emplace(key, name.known);
   }
-  return unstored;
+  return changed;
 }
 
 /// nullopt: memory cannot say.

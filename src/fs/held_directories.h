@@ -183,9 +183,10 @@ class HeldDirectories {
   Names names_after(Ino directory, Token tenure, const std::string& after, std::size_t most) EXCLUDES(mutex_);
   /// Of names in one directory. nullopt: it is not held in that tenure, or not all of them are known.
   std::optional<std::vector<Known>> find(std::initializer_list<const txn::Name*> names, Token tenure) EXCLUDES(mutex_);
-  /// What of these names, by their keys, is not stored as it was answered. `last` empty: all after the first.
-  std::map<std::string, Known> unstored_names(Ino directory, Token tenure, const std::string& after,
-                                              const std::string& last) EXCLUDES(mutex_);
+  /// What of these names, by their keys, a read of that version does not show: it was not stored then. `last` empty: all
+  /// after the first.
+  std::map<std::string, Known> changed_since(std::uint64_t version, Ino directory, Token tenure,
+                                             const std::string& after, const std::string& last) EXCLUDES(mutex_);
 
  private:
   enum class State { is_being_taken, held, leaving, removed };

@@ -230,12 +230,13 @@ Result<Metadata::NamesRead> Metadata::read_names(Ino directory, const InodeParts
   }
 }
 
-KeyPage Metadata::as_answered(const HeldDirectories::Ticket& ticket, const std::string& after, const KeyPage& keys) {
+KeyPage Metadata::as_answered(const HeldDirectories::Ticket& ticket, const std::string& after, const KeyPage& keys,
+                              std::uint64_t version) {
   const auto last = keys.more && !keys.entries.empty() ? keys.entries.back().first : std::string();
-  const auto unstored = leases_.held.unstored_names(ticket.directory, ticket.tenure, after, last);
-  if (unstored.empty()) return keys;
+  const auto changed = leases_.held.changed_since(version, ticket.directory, ticket.tenure, after, last);
+  if (changed.empty()) return keys;
   std::map<std::string, Bytes> now(keys.entries.begin(), keys.entries.end());
-  for (const auto& [key, entry] : unstored) {
+  for (const auto& [key, entry] : changed) {
     now.erase(key);
     if (entry) now.emplace(key, entry->raw);
   }

@@ -109,7 +109,8 @@ class Metadata {
   /// read-only mount fences none that says nothing: it then answers what is stored.)
   Result<NamesRead> read_names(Ino directory, const InodeParts& parts);
   /// What a read of that directory shows, with what is answered and not stored: it may have found no room.
-  KeyPage as_answered(const HeldDirectories::Ticket& ticket, const std::string& after, const KeyPage& keys);
+  KeyPage as_answered(const HeldDirectories::Ticket& ticket, const std::string& after, const KeyPage& keys,
+                      std::uint64_t version);
   /// A page of a listing, as one read showed it: a directory that is held here need not be read for these again.
   void keep_entries(const HeldDirectories::Ticket& ticket, std::string after, const KeyPage& keys,
                     std::uint64_t version);

@@ -329,9 +329,19 @@ void UnstoredInodes::after(Ino ino, Done done, Call call) {
   });
 }
 
+/// The store has nothing of it, nor will, but for a late run of its creation, which is a collector's.
+bool UnstoredInodes::is_lost(Ino ino) const {
+  const Lock lock(mutex_);
+  const auto found = made_in(unstored_, ino);
+  return found != unstored_.end() && found->second.is_lost && !found->second.is_in_flight;
+}
+
 void UnstoredInodes::apply_async(MetaTxn txn, ApplyDone done) {
   const auto ino = unstored_of(txn.object);
   if (!ino) return store_->apply_async(std::move(txn), std::move(done));
+  if (is_lost(*ino)) {
+    return done(failure(ErrorCode::not_found, txn.object + ": its name is lost, and so is it"));
+  }
   after<Applied>(*ino, std::move(done), [this, txn = std::move(txn)](ApplyDone to) mutable {
     store_->apply_async(std::move(txn), std::move(to));
   });

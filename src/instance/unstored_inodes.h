@@ -137,6 +137,7 @@ class UnstoredInodes final : public ObjectStore {
 
   /// Of an object that belongs to one of these. nullopt: it need not wait.
   std::optional<Ino> unstored_of(std::string_view object) const EXCLUDES(mutex_);
+  bool is_lost(Ino ino) const EXCLUDES(mutex_);
   bool goes_before_inode(Ino ino, std::string_view object) EXCLUDES(mutex_);
   void when_stored(Ino ino, StoredDone done) EXCLUDES(mutex_);
   void when_all(std::span<const Ino> inodes, DataDone done) EXCLUDES(mutex_);

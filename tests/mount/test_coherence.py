@@ -252,6 +252,21 @@ class TwoMountsTest(MountTest):
                 os.fsync(writer.fileno())
                 self.assertEqual(self.there.read_bytes()[:BLOCK], bytes([fill]) * BLOCK)
 
+    def test_what_is_changed_through_a_mapping_undoes_nothing_that_is_written_elsewhere_after_it(self):
+        here = os.open(self.here, os.O_RDWR)
+        there = os.open(self.there, os.O_RDWR)
+        with mmap.mmap(here, BLOCK) as mapped:
+            for offset in range(0, 1000, 20):
+                os.pwrite(here, b"h", 2 * BLOCK)  # the lease is this mount's
+                mapped[offset] = ord("m")
+                os.pwrite(there, b"t", offset + 10)
+                os.fsync(there)
+            mapped.flush()
+        os.close(here)
+        os.close(there)
+        for path in [self.here, self.there]:
+            self.assertEqual(path.read_bytes()[:1000], (b"m" + b"a" * 9 + b"t" + b"a" * 9) * 50)
+
     def test_two_open_writers_on_two_mounts_lose_nothing(self):
         files = [os.open(path, os.O_RDWR | os.O_DIRECT) for path in [self.here, self.there]]
         for turn in range(10):

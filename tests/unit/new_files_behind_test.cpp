@@ -617,6 +617,29 @@ TEST_CASE("a directory whose names find no room is listed as it was answered, ho
   CHECK(std::set(stored.begin(), stored.end()) == names);
 }
 
+TEST_CASE("what is lost for want of room stands in nobody's way, nor in that of an unmount") {
+  Maker m;
+  m.store().set_hook(always_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
+  m.unpack("a");
+  const auto open = need(m.fs().create({}, m.d, "open", 0600, O_RDWR | O_CREAT | O_EXCL)).open;
+  need(write_at(m.fs(), open.handle, 0, "bytes"));
+  make_dir(m.fs(), m.d, "sub");
+  const auto seconds_pass = [&m](unsigned count) {
+    for (unsigned i = 0; i < count; ++i) {
+      m.volume.clock().advance(seconds(1));
+      m.fs().tick();
+    }
+  };
+  seconds_pass(62);
+  CHECK(names_in(m.fs(), m.d).empty());
+  m.store().set_hook(nullptr);
+  m.fs().release(open.handle);
+  seconds_pass(20);
+  CHECK(error_of(m.fs().sync_directory(m.d)) == ErrorCode::io);
+  need(m.fs().unmount());
+  CHECK(problems(m.volume.cluster()).empty());
+}
+
 TEST_CASE("an inode whose name was lost is never stored, and who asks is told") {
   Maker m;
   const auto file = make_file(m.fs(), m.d, "a");
