@@ -39,7 +39,8 @@ void Locks::begin(const LockRequest& request, Done done) {
   if (!wait->node) return finish(wait, failure(ErrorCode::bad_handle, "not an open file"));
   const bool only_asks = wait->only_asks();
   const bool is_late = request.type != LockType::none && !only_asks && wanted_.gives_way(wait->node->ino);
-  if (!only_asks && !is_late && wait->node->locks.set_at_once(request)) {
+  const bool may_be_at_once = !only_asks && !is_late && !is_being_looked_for(wait);
+  if (may_be_at_once && wait->node->locks.set_at_once(request)) {
     if (request.type != LockType::exclusive) dropped(wait->node->ino);
     return finish(wait, std::nullopt);
   }
@@ -69,6 +70,7 @@ bool Locks::answer(const WaitRef& wait, Result<std::optional<LockHeld>> result) 
     const Lock lock(mutex_);
     if (std::exchange(wait->is_answered, true)) return false;
     waits_.remove(wait);
+    if (result) looks_.remove(wait);
   }
   if (wait->node) files_.let_go(Node(wait->node));
   if (auto* set = std::get_if<FileSystem::LockDone>(&wait->done)) {
@@ -86,14 +88,9 @@ void Locks::try_until_it_waits(const WaitRef& wait) {
       const Lock lock(mutex_);
       wait->is_woken = false;
       wait->blocked_by.reset();
+      wait->waits_for_look = false;
     }
-    auto& locks = wait->node->locks;
-    auto tried = wait->only_asks() ? locks.find(wait->request, expired_)
-                                   : locks.lock(wait->request, expired_, !wanted_.has(wait->node->ino));
-    if (tried && tried->dropped_some) dropped(wait->node->ino);
-    if (!tried) return finish(wait, std::unexpected(std::move(tried).error()));
-    if (tried->what == What::granted) return granted(wait, *tried);
-    if (!must_wait(wait, *tried)) return;
+    if (!is_in_vain(wait)) return;
     const Lock lock(mutex_);
     if (wait->is_interrupted) break;
     if (wait->is_woken) continue;
@@ -103,20 +100,73 @@ void Locks::try_until_it_waits(const WaitRef& wait) {
   finish(wait, std::unexpected(waited_in_vain()));
 }
 
+bool Locks::is_in_vain(const WaitRef& wait) {
+  if (!wait->only_asks() && is_being_looked_for(wait)) return must_wait_for_look(wait);
+  auto& locks = wait->node->locks;
+  auto tried = wait->only_asks() ? locks.find(wait->request, expired_)
+                                 : locks.lock(wait->request, expired_, !wanted_.has(wait->node->ino));
+  if (tried && tried->dropped_some) dropped(wait->node->ino);
+  if (!tried) {
+    finish(wait, std::unexpected(std::move(tried).error()));
+    return false;
+  }
+  if (tried->what != What::granted) return must_wait(wait, *tried);
+  granted(wait, *tried);
+  return false;
+}
+
+bool Locks::is_being_looked_for(const WaitRef& wait) const {
+  const auto& wanted = wait->request;
+  const Lock lock(mutex_);
+  return std::ranges::any_of(looks_, [&](const auto& other) {
+    const auto& looked = other->request;
+    return other != wait && other->node == wait->node && looked.kind == wanted.kind && looked.owner == wanted.owner &&
+           looked.first <= wanted.last && wanted.first <= looked.last;
+  });
+}
+
+bool Locks::must_wait_for_look(const WaitRef& wait) {
+  const auto now = instance_.clock().elapsed();
+  if (!wait->request.waits && !wait->give_up_at) wait->give_up_at = now + answer_wait;
+  const bool is_late = wait->give_up_at && now >= *wait->give_up_at;
+  if (is_late) {
+    finish(wait, failure(ErrorCode::would_block, format::inode_object(wait->node->ino)));
+    return false;
+  }
+  const Lock lock(mutex_);
+  wait->waits_for_look = true;
+  return true;
+}
+
+void Locks::look_has_ended(const WaitRef& wait) {
+  bool is_waited_for = false;
+  {
+    const Lock lock(mutex_);
+    looks_.remove(wait);
+    is_waited_for = std::ranges::any_of(
+        waits_, [&wait](const auto& other) { return other->waits_for_look && other->node == wait->node; });
+  }
+  if (is_waited_for) wake(wait->node->ino);
+}
+
 void Locks::granted(const WaitRef& wait, const Tried& tried) {
   if (wait->request.type == LockType::shared && !wait->only_asks())
     dropped(wait->node->ino);  // it may have been exclusive
   if (tried.by != InstanceId{}) look_after(tried.by, wait->node);
   if (wait->only_asks() || tried.came == 0) return finish(wait, std::nullopt);
   std::uint64_t number = 0;
+  bool is_interrupted = false;
   {
     const Lock lock(mutex_);
     wait->is_refreshing = true;
+    is_interrupted = wait->is_interrupted;  // before it was granted; from now on whoever interrupts it answers it
+    looks_.push_back(wait);
     if (!wait->request.waits && !wait->give_up_at) wait->give_up_at = instance_.clock().elapsed() + answer_wait;
     number = ++last_refresh_;
     refreshes_[wait->node->ino].insert(number);
   }
   tasks_.post([this, wait, tried, number] { refresh(wait, tried, number); });
+  if (is_interrupted) finish(wait, std::unexpected(waited_in_vain()));
 }
 
 /// Of those that have begun by now. Their drops would take from a program that reads under this lock the size that its
@@ -139,13 +189,14 @@ void Locks::refresh(const WaitRef& wait, const Tried& granted, std::uint64_t num
   auto done = refresh_(*wait->node);
   wait_for_others_of(wait->node->ino, number);
   if (done) wait->node->locks.refreshed(granted.came);
-  if (done && answer(wait, std::nullopt)) return;
+  if (done && answer(wait, std::nullopt)) return look_has_ended(wait);
   if (!granted.owner_had_some) {
     auto undone = wait->request;
     undone.type = LockType::none;
     static_cast<void>(drop_of(*wait->node, [&undone](LockTable& table) { table.set(undone); }));
   }
   if (!done) finish(wait, std::unexpected(std::move(done).error()));
+  look_has_ended(wait);
   files_.let_go(Node(wait->node));
 }
 
@@ -232,7 +283,7 @@ Locks::Pursuit Locks::pursue(InstanceId other, const Node& node, Ask ask) {
     auto& pursuit = pursuits_[{other, node->ino}];
     const bool was_lately = pursuit.ended.has_value();
     const bool is_enough =
-        ask == Ask::unless_lately || (ask == Ask::to_be_told && told_by_.contains({other, node->ino}));
+        ask == Ask::unless_lately || (ask == Ask::to_be_told && pursuit.is_told) || pursuit.has_failed;
     if (pursuit.is_under_way || (was_lately && is_enough)) return pursuit;
     pursuit = {.is_under_way = true, .began = now};
   }
@@ -255,10 +306,9 @@ void Locks::pursue_now(InstanceId other, const Node& node) {
     auto& pursuit = pursuits_[{other, node->ino}];
     pursuit.is_under_way = false;
     pursuit.ended = instance_.clock().elapsed();
-    if (holder && !has_expired) {
-      heard_[other] = *pursuit.ended;
-      told_by_.insert({other, node->ino});
-    }
+    pursuit.has_failed = !holder;
+    pursuit.is_told = holder && !has_expired;
+    if (pursuit.is_told) heard_[other] = *pursuit.ended;
   }
   wake(node->ino);
 }
@@ -282,8 +332,14 @@ void Locks::wake(Ino ino) {
   }
 }
 
-/// Locks of this file have gone: there, and here, somebody may have waited for it.
+/// Locks of this file have gone: there, and here, somebody may have waited for it. Who is in whose way is seen anew.
 void Locks::dropped(Ino ino) {
+  {
+    const Lock lock(mutex_);
+    for (const auto& wait : waits_) {
+      if (wait->node->ino == ino) wait->blocked_by.reset();
+    }
+  }
   if (!wanted_.dropped(ino)) return wake(ino);
   tasks_.post([this, ino] {
     instance_.clock().sleep_for(WantedLocks::head_start);
@@ -296,7 +352,8 @@ bool Locks::changed(Ino ino, InstanceId there) {
   const Lock lock(mutex_);
   const auto is_for_it = [ino](const auto& wait) { return wait->request.waits && wait->node->ino == ino; };
   if (std::ranges::any_of(waits_, is_for_it)) return true;
-  told_by_.erase({there, ino});
+  const auto pursuit = pursuits_.find({there, ino});
+  if (pursuit != pursuits_.end()) pursuit->second.is_told = false;
   return false;
 }
 

@@ -71,6 +71,7 @@ class Locks {
     bool is_interrupted = false;
     bool is_refreshing = false;  // it is granted; what others have done is being read, without that thread
     bool is_answered = false;
+    bool waits_for_look = false;
     std::optional<std::uint64_t> blocked_by = std::nullopt;  // an owner of this client
     std::optional<std::chrono::nanoseconds> give_up_at = std::nullopt;
     bool only_asks() const { return std::holds_alternative<FileSystem::FindLockDone>(done); }
@@ -81,6 +82,8 @@ class Locks {
     bool is_under_way = false;
     std::chrono::nanoseconds began{};
     std::optional<std::chrono::nanoseconds> ended = std::nullopt;
+    bool has_failed = false;
+    bool is_told = false;  // it tells when locks of that file are dropped
   };
   static constexpr Ino everywhere{};
 
@@ -91,6 +94,13 @@ class Locks {
   bool must_wait_here(const WaitRef& wait, const Tried& tried) EXCLUDES(mutex_);
   bool must_wait_for_other(const WaitRef& wait, const Tried& tried) EXCLUDES(mutex_);
   bool would_wait_for_itself(std::uint64_t owner, std::uint64_t blocking) const REQUIRES(mutex_);
+  /// false: it was answered.
+  bool is_in_vain(const WaitRef& wait);
+  /// An earlier request of the same owner for some of these bytes is not through with its look. It may have been given up,
+  /// and drops its lock in the end: this one's, too.
+  bool is_being_looked_for(const WaitRef& wait) const EXCLUDES(mutex_);
+  bool must_wait_for_look(const WaitRef& wait) EXCLUDES(mutex_);
+  void look_has_ended(const WaitRef& wait) EXCLUDES(mutex_);
   void granted(const WaitRef& wait, const Tried& tried);
   void refresh(const WaitRef& wait, const Tried& granted, std::uint64_t number);
   void wait_for_others_of(Ino ino, std::uint64_t number) EXCLUDES(mutex_);
@@ -123,7 +133,7 @@ class Locks {
   std::list<WaitRef> waits_ GUARDED_BY(mutex_);  // in the order in which they came
   std::map<std::pair<InstanceId, Ino>, Pursuit> pursuits_ GUARDED_BY(mutex_);
   std::map<InstanceId, std::chrono::nanoseconds> heard_ GUARDED_BY(mutex_);
-  std::set<std::pair<InstanceId, Ino>> told_by_ GUARDED_BY(mutex_);  // clients that tell of dropped locks of that file
+  std::list<WaitRef> looks_ GUARDED_BY(mutex_);  // granted, and not for good yet, whether answered meanwhile or not
   std::map<Ino, std::set<std::uint64_t>> refreshes_ GUARDED_BY(mutex_);  // under way
   std::uint64_t last_refresh_ GUARDED_BY(mutex_) = 0;
   std::condition_variable refreshed_;

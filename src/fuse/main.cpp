@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/log.h"
+#include "base/periodic.h"
 #include "base/program.h"
 #include "daemon/background.h"
 #include "daemon/end_signals.h"
@@ -104,6 +105,19 @@ std::optional<MountLock> lock_mount(const std::string& device, const std::string
   return std::move(*lock);
 }
 
+/// Its pass may wait for an object that does not answer: the files are stored meanwhile.
+void end_collector(std::jthread collector, FileSystem& fs) {
+  if (!collector.joinable()) return;
+  const auto ticks = run_periodically(
+      system_clock(), [] { return std::chrono::seconds(1); },
+      [&fs](const std::stop_token&) {
+        fs.tick();
+        return true;
+      });
+  collector.request_stop();
+  collector.join();
+}
+
 /// false: a signal came before the mount was ready, and it has ended.
 Result<bool> serve(FileSystem& fs, const Command& command, daemon::Background& background, daemon::EndSignals& signals,
                    std::optional<MountLock>& mount_lock, Running running) {
@@ -125,6 +139,7 @@ Result<bool> serve(FileSystem& fs, const Command& command, daemon::Background& b
     background.ready();
   });
   signals.handle_with([] {});
+  end_collector(std::move(collector), fs);
   running.monitor.reset();
   if (geteuid() == 0) forget_umount_helper(command.mountpoint);
   LCCFS_CHECK(served);

@@ -154,13 +154,19 @@ Result<> Session::serve_all(const std::function<void()>& ready) {
         end();
         return false;
       });
+  ready();
+  auto served = receive_until_the_end();
+  close();  // while it ticks: what is in flight may hang, and other files are stored meanwhile
+  return served;
+}
+
+Result<> Session::receive_until_the_end() {
   const std::jthread looks = run_periodically(
       serving_.clock, [] { return tick_period; },
       [this](const std::stop_token&) {
         serving_.receiver.look();
         return true;
       });
-  ready();
   Result<> served;
   serving_.receiver.run([this, &served] {
     const auto more = serve_one();

@@ -58,6 +58,7 @@ class Session {
   Result<> start(const std::function<void()>& about_to_mount);
   Result<> hold_subdirectory();
   Result<> serve_all(const std::function<void()>& ready);
+  Result<> receive_until_the_end();
   Result<bool> negotiate();
   Result<bool> serve_one();
   bool wait_for_requests();

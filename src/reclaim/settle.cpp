@@ -68,9 +68,11 @@ Result<> end_removed_directory(Instance& instance, Ino directory, Token tenure) 
 
 namespace {
 /// That no name is found proves nothing: an object above may be lost. What proves it is the key that the removal has left.
+/// Damage: nothing proves it then, and who repairs the directory is not kept out by a lease that nobody has.
 Result<bool> was_removed_unsealed(Instance& instance, Ino directory) {
   const auto traces = objects::read_inode(instance.reader(), directory, {.traces = true});
-  if (!traces && traces.error().code != ErrorCode::not_found) return std::unexpected(traces.error());
+  const bool is_unreadable = !traces && objects::is_damage(traces.error());
+  if (!traces && !is_unreadable && traces.error().code != ErrorCode::not_found) return std::unexpected(traces.error());
   if (!traces || !traces->is_directory() || traces->has_entries) return false;
   bool is_detached = false;
   for (const auto& pointer : traces->pointers) {
@@ -82,8 +84,9 @@ Result<bool> was_removed_unsealed(Instance& instance, Ino directory) {
     is_detached = is_detached || !parent->ranges.front().entries.empty();
   }
   if (!is_detached) return false;
-  LCCFS_TRY(const bool has_one, has_a_name(instance.reader(), directory));
-  return !has_one;
+  const auto has_one = has_a_name(instance.reader(), directory);
+  if (has_one) return !*has_one;
+  return objects::is_damage(has_one.error()) ? Result<bool>(false) : std::unexpected(has_one.error());
 }
 }  // namespace
 

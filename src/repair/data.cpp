@@ -198,6 +198,7 @@ Result<Repair> Repairs::keep_data(const std::string& object) {
     if (bytes.empty()) break;
     size_bytes += bytes.size();
   }
+  if (size_bytes == 0 && orphans_ == Orphans::keep) return left("it has no bytes, but may have xattrs or keys");
   LCCFS_TRY(auto what, keep_if_wanted({object, all_indexes(object_size_bytes(), size_bytes), size_bytes, piece}));
   LCCFS_CHECK(objects_.remove_data(object));
   return Repair{true, std::move(what)};

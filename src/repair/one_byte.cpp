@@ -121,6 +121,7 @@ constexpr Place places[] = {
     {"Inode.", xattr::size, false, is_size},
     {"Inode.", xattr::nsub, false, is<format::NumberRecord>},
     {"Inode.", xattr::lease, false, is_lease},
+    {"Inode.", xattr::behind, false, is<format::DirectoryLeaseRecord>},
     {"Inode.", xattr::fence, false, is_fence_number},
     {"Inode.", xattr::locks, false, is<format::LockStateRecord>},
     {"Inode.", xattr::taken, false, is<format::TakenRecord>},

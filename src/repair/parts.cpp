@@ -69,6 +69,7 @@ Result<Repair> Repairs::derive_xattr(const Object& inode, Ino ino, const std::st
   if (name == xattr::lease && inode.is(FileType::directory)) {
     return drop(inode, part, "removed: who needs it takes it anew");
   }
+  if (name == xattr::behind) return drop(inode, part, "removed: who held it is gone");
   if (name == xattr::lease) return void_lease(inode, ino);
   if (name == xattr::locks) return drop(inode, part, "removed: those who had locks are gone");
   if (name == xattr::taken) return drop(inode, part, "removed: cached pages are read anew");

@@ -16,6 +16,7 @@ namespace {
 
 constexpr const char* still_there = "its client is there: unmount it first";
 constexpr std::uint64_t margin = std::uint64_t{1} << 20;  // instances that made nothing are known by their tokens alone
+constexpr std::uint64_t end_of_use = format::numbers_end - 2 * margin;  // beyond, nothing was handed out: it is foreign
 
 const std::string& root_object() {
   static const std::string name = format::inode_object(root_ino);
@@ -51,7 +52,7 @@ Result<Repair> Repairs::make_missing(const Finding& finding) {
 }
 
 Result<Repair> Repairs::raise_numbers(const Finding& finding) {
-  if (finding.number >= format::numbers_end) return left("no number is above that one");
+  if (finding.number >= end_of_use) return left("no number is above that one");
   return raise_counter(format::alloc_object, xattr::next, finding.number + margin);
 }
 
@@ -99,7 +100,7 @@ Result<Repair> Repairs::add_ended_record(const Finding& finding) {
 Result<std::uint64_t> Repairs::highest_number() {
   std::uint64_t highest = root_ino.value;
   const auto count = [&highest](std::uint64_t number) {
-    if (number < format::numbers_end) highest = std::max(highest, number);
+    if (number < end_of_use) highest = std::max(highest, number);
   };
   LCCFS_CHECK(objects_.for_each_name([&](const std::string& name) { count(number_in(name)); }));
   LCCFS_TRY(const auto super, objects_.read(format::super_object, "s/"));

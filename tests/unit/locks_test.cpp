@@ -230,6 +230,39 @@ TEST_CASE("a wait ends when its caller is interrupted, and leaves no lock") {
   need(set_lock(two.fs_a(), exclusive(two.on_a, 3)));
 }
 
+TEST_CASE("a lock that was given up while its file is read anew takes none from the owner's next request") {
+  TwoMounts two;
+  two.share();
+  need(set_lock(two.fs_b(), exclusive(two.on_b, me)));
+  need(unlock(two.fs_b(), exclusive(two.on_b, me)));
+  std::atomic<bool> has_locked = false, looks = false;
+  std::promise<void> go;
+  two.a.client->set_hook([&, is_gone = go.get_future().share()](const StepInfo& info) {
+    if (info.step == "lock") has_locked = true;
+    const bool is_query = has_locked && info.kind == StepKind::query && info.object == format::inode_object(two.ino);
+    const bool is_look = is_query && std::ranges::any_of(info.read->ranges, [](const auto& range) {
+                           return range.prefix == "m/";  // of the file's bytes, as an open reads it
+                         });
+    if (is_look && !looks.exchange(true)) is_gone.wait();
+    return Fault{};
+  });
+  auto given_up = begin_lock(two.fs_a(), waiting(exclusive(two.on_a, me), 5));
+  for (unsigned i = 0; i < 20'000 && !looks; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  REQUIRE(looks);
+  two.fs_a().interrupt_lock(5);
+  const auto interrupted = refusal(soon(std::move(given_up)));
+  auto again = begin_lock(two.fs_a(), waiting(exclusive(two.on_a, me, 0, 9), 6));
+  auto never = begin_lock(two.fs_a(), waiting(exclusive(two.on_a, me, 0, 9), 7));
+  two.fs_a().interrupt_lock(7);
+  go.set_value();
+  CHECK(interrupted == ErrorCode::interrupted);
+  need(soon(std::move(again)));
+  static_cast<void>(soon(std::move(never)));
+  two.a.client->set_hook(nullptr);
+  CHECK(refusal(set_lock(two.fs_b(), exclusive(two.on_b, me, 0, 9))) == ErrorCode::would_block);
+  need(set_lock(two.fs_b(), exclusive(two.on_b, me, 10, 19)));  // what was given up is free
+}
+
 TEST_CASE("all waits end with the mount") {
   TestVolume volume;
   auto mount = volume.mount();

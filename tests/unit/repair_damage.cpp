@@ -71,6 +71,7 @@ std::vector<Damage> damaged_xattrs() {
   all.push_back(missing("nsub", &SmallVolume::d, false));
   all.push_back(noise_in("lease", &SmallVolume::file, false));
   all.push_back(noise_in("lease", &SmallVolume::d, false));
+  all.push_back(noise_in("behind", &SmallVolume::d, false));
   all.push_back(noise_in("fence", &SmallVolume::file, true));
   all.push_back(noise_in("attr", &SmallVolume::file, true, true));
   all.push_back(missing("attr", &SmallVolume::file, true, true));
@@ -409,6 +410,12 @@ std::vector<Damage> damaged_volume_objects() {
       {"an object of another program that is named like a session",
        [](SmallVolume&, Objects& o) { o.write("Session.foo", 3, std::string("theirs")); },
        [](const SmallVolume&) { return "unknown object: Session.foo"; }, root},
+      {"an object without bytes of another program in the data pool",
+       [](SmallVolume&, Objects& o) { o.write("rbd_header", 0, std::string()); },
+       [](const SmallVolume&) { return "unknown object: rbd_header"; },
+       {},
+       Orphans::keep,
+       true},
       {"an empty object of another program", [](SmallVolume&, Objects& o) { o.metadata()["rbd_directory"]; },
        [](const SmallVolume&) { return "unknown object: rbd_directory"; }},
       {"an object with keys of another program",

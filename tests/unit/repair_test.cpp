@@ -319,6 +319,36 @@ TEST_CASE("a directory of a client that is gone is adopted when the one above is
   CHECK(inode_object_of(volume.cluster(), file));
 }
 
+TEST_CASE("every kind of damage is repaired though a client that is gone has left its leases of all directories") {
+  for (const auto& damage : all_damage()) {
+    if (damage.left) continue;
+    INFO(damage.what);
+    SmallVolume v;
+    auto& cluster = v.volume.cluster();
+    const auto lease = encode(format::DirectoryLeaseRecord{{v.me, 5}});
+    cluster.with_objects([&](Objects& objects) {
+      for (const Ino directory : {root_ino, v.d, v.sub}) {
+        objects.metadata().at(format::inode_object(directory)).xattrs["lease"] = lease;
+      }
+      damage.harm(v, objects);
+    });
+    const auto told = need(try_repair(cluster.new_client(), v.volume.clock(), damage.orphans));
+    INFO("repaired:\n" << text_of(told.repaired) << "left:\n" << text_of(told.left));
+    CHECK(findings_of(cluster) == none);
+  }
+}
+
+TEST_CASE("a number that is nearly the last one keeps nobody from numbers that are free") {
+  SmallVolume v;
+  auto& cluster = v.volume.cluster();
+  cluster.with_objects([&](Objects& objects) {
+    objects.write(format::data_object(Ino{format::numbers_end - 1}, ObjectIndex{0}), 0, std::string("far"));
+  });
+  need(try_repair(cluster.new_client(), v.volume.clock()));
+  auto mount = v.volume.mount();
+  make_file(*mount.file_system, v.d, "new");
+}
+
 TEST_CASE("a client that is gone is fenced before anything is repaired") {
   SmallVolume v;
   auto mount = v.volume.mount();
