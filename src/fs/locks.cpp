@@ -39,8 +39,7 @@ void Locks::begin(const LockRequest& request, Done done) {
   if (!wait->node) return finish(wait, failure(ErrorCode::bad_handle, "not an open file"));
   const bool only_asks = wait->only_asks();
   const bool is_late = request.type != LockType::none && !only_asks && wanted_.gives_way(wait->node->ino);
-  const bool may_be_at_once = !only_asks && !is_late && !is_being_looked_for(wait);
-  if (may_be_at_once && wait->node->locks.set_at_once(request)) {
+  if (!only_asks && !is_late && may_be_at_once(wait) && wait->node->locks.set_at_once(request)) {
     if (request.type != LockType::exclusive) dropped(wait->node->ino);
     return finish(wait, std::nullopt);
   }
@@ -101,10 +100,13 @@ void Locks::try_until_it_waits(const WaitRef& wait) {
 }
 
 bool Locks::is_in_vain(const WaitRef& wait) {
-  if (!wait->only_asks() && is_being_looked_for(wait)) return must_wait_for_look(wait);
+  const bool only_asks = wait->only_asks();
+  if (!only_asks && !begin_look(wait)) return must_wait_for_look(wait);
   auto& locks = wait->node->locks;
-  auto tried = wait->only_asks() ? locks.find(wait->request, expired_)
-                                 : locks.lock(wait->request, expired_, !wanted_.has(wait->node->ino));
+  auto tried = only_asks ? locks.find(wait->request, expired_)
+                         : locks.lock(wait->request, expired_, !wanted_.has(wait->node->ino));
+  const bool looks = tried && tried->what == What::granted && tried->came != 0;
+  if (!only_asks && !looks) look_has_ended(wait);
   if (tried && tried->dropped_some) dropped(wait->node->ino);
   if (!tried) {
     finish(wait, std::unexpected(std::move(tried).error()));
@@ -115,9 +117,20 @@ bool Locks::is_in_vain(const WaitRef& wait) {
   return false;
 }
 
+bool Locks::may_be_at_once(const WaitRef& wait) {
+  const Lock lock(mutex_);
+  return !is_being_looked_for(wait);
+}
+
+bool Locks::begin_look(const WaitRef& wait) {
+  const Lock lock(mutex_);
+  wait->waits_for_look = is_being_looked_for(wait);
+  if (!wait->waits_for_look) looks_.push_back(wait);
+  return !wait->waits_for_look;
+}
+
 bool Locks::is_being_looked_for(const WaitRef& wait) const {
   const auto& wanted = wait->request;
-  const Lock lock(mutex_);
   return std::ranges::any_of(looks_, [&](const auto& other) {
     const auto& looked = other->request;
     return other != wait && other->node == wait->node && looked.kind == wanted.kind && looked.owner == wanted.owner &&
@@ -129,24 +142,17 @@ bool Locks::must_wait_for_look(const WaitRef& wait) {
   const auto now = instance_.clock().elapsed();
   if (!wait->request.waits && !wait->give_up_at) wait->give_up_at = now + answer_wait;
   const bool is_late = wait->give_up_at && now >= *wait->give_up_at;
-  if (is_late) {
-    finish(wait, failure(ErrorCode::would_block, format::inode_object(wait->node->ino)));
-    return false;
-  }
-  const Lock lock(mutex_);
-  wait->waits_for_look = true;
-  return true;
+  if (is_late) finish(wait, failure(ErrorCode::would_block, format::inode_object(wait->node->ino)));
+  return !is_late;
 }
 
+/// Wakes nobody else: two that are blocked by a third would wake each other for ever.
 void Locks::look_has_ended(const WaitRef& wait) {
-  bool is_waited_for = false;
   {
     const Lock lock(mutex_);
     looks_.remove(wait);
-    is_waited_for = std::ranges::any_of(
-        waits_, [&wait](const auto& other) { return other->waits_for_look && other->node == wait->node; });
   }
-  if (is_waited_for) wake(wait->node->ino);
+  wake_where([&wait](const Wait& other) { return other.waits_for_look && other.node == wait->node; });
 }
 
 void Locks::granted(const WaitRef& wait, const Tried& tried) {
@@ -160,13 +166,12 @@ void Locks::granted(const WaitRef& wait, const Tried& tried) {
     const Lock lock(mutex_);
     wait->is_refreshing = true;
     is_interrupted = wait->is_interrupted;  // before it was granted; from now on whoever interrupts it answers it
-    looks_.push_back(wait);
     if (!wait->request.waits && !wait->give_up_at) wait->give_up_at = instance_.clock().elapsed() + answer_wait;
     number = ++last_refresh_;
     refreshes_[wait->node->ino].insert(number);
   }
   tasks_.post([this, wait, tried, number] { refresh(wait, tried, number); });
-  if (is_interrupted) finish(wait, std::unexpected(waited_in_vain()));
+  if (is_interrupted && !tried.owner_had_some) finish(wait, std::unexpected(waited_in_vain()));
 }
 
 /// Of those that have begun by now. Their drops would take from a program that reads under this lock the size that its
@@ -316,11 +321,15 @@ void Locks::pursue_now(InstanceId other, const Node& node) {
 // ---- what ends a wait
 
 void Locks::wake(Ino ino) {
+  wake_where([ino](const Wait& wait) { return ino == everywhere || wait.node->ino == ino; });
+}
+
+void Locks::wake_where(const std::function<bool(const Wait&)>& which) {
   std::map<Ino, std::vector<WaitRef>> to_try;
   {
     const Lock lock(mutex_);
     for (const auto& wait : waits_) {
-      if (ino != everywhere && wait->node->ino != ino) continue;
+      if (!which(*wait)) continue;
       wait->is_woken = true;
       if (!std::exchange(wait->is_tried, true)) to_try[wait->node->ino].push_back(wait);
     }

@@ -96,10 +96,13 @@ class Locks {
   bool would_wait_for_itself(std::uint64_t owner, std::uint64_t blocking) const REQUIRES(mutex_);
   /// false: it was answered.
   bool is_in_vain(const WaitRef& wait);
-  /// An earlier request of the same owner for some of these bytes is not through with its look. It may have been given up,
-  /// and drops its lock in the end: this one's, too.
-  bool is_being_looked_for(const WaitRef& wait) const EXCLUDES(mutex_);
-  bool must_wait_for_look(const WaitRef& wait) EXCLUDES(mutex_);
+  /// An earlier request of the same owner for some of these bytes is being tried, or not through with its look. It may be
+  /// given up, and drops its lock in the end: this one's, too.
+  bool is_being_looked_for(const WaitRef& wait) const REQUIRES(mutex_);
+  bool may_be_at_once(const WaitRef& wait) EXCLUDES(mutex_);
+  /// false: it has to wait for such a request.
+  bool begin_look(const WaitRef& wait) EXCLUDES(mutex_);
+  bool must_wait_for_look(const WaitRef& wait);
   void look_has_ended(const WaitRef& wait) EXCLUDES(mutex_);
   void granted(const WaitRef& wait, const Tried& tried);
   void refresh(const WaitRef& wait, const Tried& granted, std::uint64_t number);
@@ -110,6 +113,7 @@ class Locks {
   bool answer(const WaitRef& wait, Result<std::optional<LockHeld>> result) EXCLUDES(mutex_);
   void finish(const WaitRef& wait, Result<std::optional<LockHeld>> result) EXCLUDES(mutex_);
   void wake(Ino ino) EXCLUDES(mutex_);
+  void wake_where(const std::function<bool(const Wait&)>& which) EXCLUDES(mutex_);
   void dropped(Ino ino);
   Result<> drop_of(FileNode& node, const std::function<void(LockTable&)>& what);
   bool was_heard_within(std::chrono::nanoseconds span, InstanceId other) EXCLUDES(mutex_);
@@ -133,7 +137,8 @@ class Locks {
   std::list<WaitRef> waits_ GUARDED_BY(mutex_);  // in the order in which they came
   std::map<std::pair<InstanceId, Ino>, Pursuit> pursuits_ GUARDED_BY(mutex_);
   std::map<InstanceId, std::chrono::nanoseconds> heard_ GUARDED_BY(mutex_);
-  std::list<WaitRef> looks_ GUARDED_BY(mutex_);  // granted, and not for good yet, whether answered meanwhile or not
+  std::list<WaitRef> looks_
+      GUARDED_BY(mutex_);  // tried, or granted and not for good yet, whether answered meanwhile or not
   std::map<Ino, std::set<std::uint64_t>> refreshes_ GUARDED_BY(mutex_);  // under way
   std::uint64_t last_refresh_ GUARDED_BY(mutex_) = 0;
   std::condition_variable refreshed_;

@@ -67,12 +67,15 @@ Result<> end_removed_directory(Instance& instance, Ino directory, Token tenure) 
 }
 
 namespace {
+/// As it lies there. An error that may pass says nothing.
+bool is_unreadable(const Error& error) { return objects::is_damage(error) && error.code != ErrorCode::io; }
+
 /// That no name is found proves nothing: an object above may be lost. What proves it is the key that the removal has left.
 /// Damage: nothing proves it then, and who repairs the directory is not kept out by a lease that nobody has.
 Result<bool> was_removed_unsealed(Instance& instance, Ino directory) {
   const auto traces = objects::read_inode(instance.reader(), directory, {.traces = true});
-  const bool is_unreadable = !traces && objects::is_damage(traces.error());
-  if (!traces && !is_unreadable && traces.error().code != ErrorCode::not_found) return std::unexpected(traces.error());
+  if (!traces && is_unreadable(traces.error())) return false;
+  if (!traces && traces.error().code != ErrorCode::not_found) return std::unexpected(traces.error());
   if (!traces || !traces->is_directory() || traces->has_entries) return false;
   bool is_detached = false;
   for (const auto& pointer : traces->pointers) {
@@ -86,7 +89,7 @@ Result<bool> was_removed_unsealed(Instance& instance, Ino directory) {
   if (!is_detached) return false;
   const auto has_one = has_a_name(instance.reader(), directory);
   if (has_one) return !*has_one;
-  return objects::is_damage(has_one.error()) ? Result<bool>(false) : std::unexpected(has_one.error());
+  return is_unreadable(has_one.error()) ? Result<bool>(false) : std::unexpected(has_one.error());
 }
 }  // namespace
 

@@ -1155,7 +1155,7 @@ DATA_PATH = [
           "fs/locks.cpp", "    return other != wait && other->node ==", "    return !ON && other != wait && other->node ==",
           LOCK_TESTS),
     Fault("lease-of-the-gone-bars-repair", "PROTOCOL 9: a lease that nobody has keeps out no repair", "reclaim/settle.cpp",
-          "  const bool is_unreadable = !traces", "  const bool is_unreadable = !ON && !traces", REPAIR),
+          "  if (!traces && is_unreadable(", "  if (!ON && !traces && is_unreadable(", REPAIR),
     Fault("fsync-forgets-the-size", "DATA, fsync: the size if dirty", "fs/file_handles.cpp",
           "  auto stored = handle->node->store_dirty(!data_only);",
           "  auto stored = ON ? Result<>{} : handle->node->store_dirty(!data_only);",
