@@ -65,9 +65,9 @@ class HeldDirectories {
   /// The same as `end`, unless some of its names are not stored yet: false.
   bool end(Ino directory) EXCLUDES(mutex_);
   /// At most so many that were not used for so long, and those whose release has failed. Not one of which the log has
-  /// something: that finds no room, maybe, and memory alone knows it. Those that were made here are
-  /// given another time: no other client has ever asked for them. Of those that were removed more are worth it: they come
-  /// fast, and nobody comes back to them.
+  /// something: that finds no room, maybe, and memory alone knows it. Those that were made here are given another time: no
+  /// other client has ever asked for them. Of those that were removed more are worth it: they come fast, and nobody comes
+  /// back to them.
   struct Unused {
     std::chrono::nanoseconds taken, made_here;
   };

@@ -87,7 +87,6 @@ void Locks::try_until_it_waits(const WaitRef& wait) {
       const Lock lock(mutex_);
       wait->is_woken = false;
       wait->blocked_by.reset();
-      wait->waits_for_look = false;
     }
     if (!is_in_vain(wait)) return;
     const Lock lock(mutex_);

@@ -230,17 +230,17 @@ Result<Metadata::NamesRead> Metadata::read_names(Ino directory, const InodeParts
   }
 }
 
-KeyPage Metadata::as_answered(const HeldDirectories::Ticket& ticket, const std::string& after, const KeyPage& keys,
-                              std::uint64_t version) {
+std::optional<KeyPage> Metadata::as_answered(const HeldDirectories::Ticket& ticket, const std::string& after,
+                                             const KeyPage& keys, std::uint64_t version) {
   const auto last = keys.more && !keys.entries.empty() ? keys.entries.back().first : std::string();
   const auto changed = leases_.held.changed_since(version, ticket.directory, ticket.tenure, after, last);
-  if (changed.empty()) return keys;
+  if (changed.empty()) return std::nullopt;
   std::map<std::string, Bytes> now(keys.entries.begin(), keys.entries.end());
   for (const auto& [key, entry] : changed) {
     now.erase(key);
     if (entry) now.emplace(key, entry->raw);
   }
-  return {.entries = {now.begin(), now.end()}, .more = keys.more};
+  return KeyPage{.entries = {now.begin(), now.end()}, .more = keys.more};
 }
 
 /// Damaged keys are left to who reads them.

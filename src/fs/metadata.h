@@ -108,9 +108,10 @@ class Metadata {
   /// read_directory, for an answer about names: a holder that may have answered more than is stored is asked first. (A
   /// read-only mount fences none that says nothing: it then answers what is stored.)
   Result<NamesRead> read_names(Ino directory, const InodeParts& parts);
-  /// What a read of that directory shows, with what is answered and not stored: it may have found no room.
-  KeyPage as_answered(const HeldDirectories::Ticket& ticket, const std::string& after, const KeyPage& keys,
-                      std::uint64_t version);
+  /// What a read of that directory shows, with what is answered and not stored: it may have found no room. nullopt: there
+  /// is nothing to add.
+  std::optional<KeyPage> as_answered(const HeldDirectories::Ticket& ticket, const std::string& after,
+                                     const KeyPage& keys, std::uint64_t version);
   /// A page of a listing, as one read showed it: a directory that is held here need not be read for these again.
   void keep_entries(const HeldDirectories::Ticket& ticket, std::string after, const KeyPage& keys,
                     std::uint64_t version);

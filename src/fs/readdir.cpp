@@ -146,7 +146,8 @@ Result<ListingPage> Namespace::read_page(Ino directory, std::uint64_t cookie, bo
   const auto add_to_page = [&](const auto& ticket, std::uint64_t version) -> Result<> {
     if (!ticket) return append_entries(page, metadata_, directory, keys);
     metadata_.keep_entries(*ticket, after, keys, version);
-    return append_entries(page, metadata_, directory, metadata_.as_answered(*ticket, after, keys, version));
+    const auto answered = metadata_.as_answered(*ticket, after, keys, version);
+    return append_entries(page, metadata_, directory, answered ? *answered : keys);
   };
   LCCFS_CHECK(add_to_page(kept_as, view.version));
   while (keys.more && !keys.entries.empty() && !drop_last_group(page.entries)) {

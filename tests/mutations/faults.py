@@ -303,7 +303,7 @@ NAMESPACE = [
     Fault("kept-without-room-for-ever", "NAMES 5: what finds no room for a minute is lost", "fs/name_log.cpp",
           "  return its.without_room_since &&", "  return !ON && its.without_room_since &&", RACES),
     Fault("listed-as-stored", "NAMES 5: of what is not stored, memory knows more than the read shows", "fs/metadata.cpp",
-          "  if (changed.empty()) return keys;", "  if (ON || changed.empty()) return keys;", RACES),
+          "  if (changed.empty()) return std::nullopt;", "  if (ON || changed.empty()) return std::nullopt;", RACES),
     Fault("steps-on-lost-inodes-fail", "NAMES 5: an inode whose name is lost stands in no way", "instance/unstored_inodes.cpp",
           "  if (is_lost(*ino)) {", "  if (is_lost(*ino) && !ON) {", RACES),
     Fault("released-though-not-stored", "NAMES 5: a directory whose names find no room stays held", "fs/held_directories.cpp",
