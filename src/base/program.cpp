@@ -2,6 +2,7 @@
 #include "base/program.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +20,9 @@ namespace {
 
 Program running;
 
+/// As many as systemd lets a service have by default.
+constexpr rlim_t most_open_files = 524288;
+
 /// Standard output is opened such that writing to it fails: output that nothing can read must not count as success.
 bool open_standard_descriptors() {
   for (const int wanted : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
@@ -26,6 +30,15 @@ bool open_standard_descriptors() {
     if (open("/dev/null", wanted == STDOUT_FILENO ? O_RDONLY : O_RDWR) != wanted) return false;
   }
   return true;
+}
+
+/// The soft limit is low for programs that call select(): none of ours does. With a connection to each OSD it is soon
+/// too low, and librados then waits for connections that it cannot make. What may not be raised stays.
+void raise_limit_of_open_files() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= most_open_files) return;
+  limit.rlim_cur = std::min(limit.rlim_max, most_open_files);
+  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 bool flush_output() {
@@ -38,6 +51,7 @@ bool flush_output() {
 
 int run_program(int argc, char** argv, const Program& program, int (*run)(const std::vector<std::string>&)) {
   if (!open_standard_descriptors()) return program.output_lost;
+  raise_limit_of_open_files();
   running = program;
   const int result = run({argv + std::min(argc, 1), argv + argc});
   if (flush_output()) return result;

@@ -24,6 +24,7 @@ struct Program {
 ///
 /// Descriptors 0 to 2 that the caller has closed are opened before anything else: else the first files of the program
 /// (the volume, the log, the pipe to its parent) would get these numbers, and what is printed would go into them.
+/// The limit of open files is raised as far as it may be, but not beyond 524,288.
 /// Output that could not be written is no success: that is said, and `output_lost` is added to the status.
 int run_program(int argc, char** argv, const Program& program, int (*run)(const std::vector<std::string>&));
 

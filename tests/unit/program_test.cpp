@@ -2,6 +2,7 @@
 #include "base/program.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -43,6 +44,12 @@ int next_descriptor(const std::vector<std::string>&) {
   return file > STDERR_FILENO ? 0 : 1;
 }
 
+int open_files_are_as_many_as_may_be(const std::vector<std::string>&) {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  return limit.rlim_cur == limit.rlim_max ? 0 : 1;
+}
+
 int print(const std::vector<std::string>&) {
   std::cout << "text\n";
   return 0;
@@ -66,6 +73,14 @@ TEST_CASE("a program that is started without 0, 1 or 2 opens no file of its own 
     };
     CHECK(status_of(close_some, next_descriptor) == 0);
   }
+}
+
+TEST_CASE("a program may open as many files as its hard limit says, whatever the soft one is") {
+  const auto few = [] {
+    const rlimit limit{64, 4096};
+    setrlimit(RLIMIT_NOFILE, &limit);
+  };
+  CHECK(status_of(few, open_files_are_as_many_as_may_be) == 0);
 }
 
 TEST_CASE("output that could not be written is no success") {

@@ -10,6 +10,7 @@
 #include <charconv>
 #include <cstring>
 #include <optional>
+#include <thread>
 #include <utility>
 
 namespace lccfs::local {
@@ -18,6 +19,9 @@ namespace {
 constexpr int backlog = 128;
 // A client that connects and does not ask, or does not take its answers, holds up the others for no longer.
 constexpr std::chrono::seconds patience{1};
+
+// Nobody can be served without a descriptor; whoever waits in the backlog keeps accept() from waiting.
+constexpr std::chrono::milliseconds until_descriptors_are_free{20};
 
 using Moment = std::chrono::steady_clock::time_point;
 
@@ -127,8 +131,11 @@ void Watches::lose_all(const Error& reason) {
 void Watches::serve() {
   for (;;) {
     Descriptor connection(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!connection && errno == EINVAL) return;  // stopped
-    if (!connection) continue;
+    if (!connection) {
+      if (errno == EINVAL) return;  // stopped
+      if (errno != EINTR) std::this_thread::sleep_for(until_descriptors_are_free);
+      continue;
+    }
     limit_waits(connection, SO_RCVTIMEO, patience);
     limit_waits(connection, SO_SNDTIMEO, patience);
     const auto question = receive(connection);
