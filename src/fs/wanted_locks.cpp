@@ -46,7 +46,11 @@ bool WantedLocks::dropped(Ino ino) {
       one->second.tell_again = std::exchange(one->second.is_told, true);
       if (!one->second.tell_again) to_tell.push_back(one->first.second);
     }
-    if (is_wanted) gives_way_until_[ino] = instance_.clock().elapsed() + head_start;
+    if (is_wanted) {
+      const auto now = instance_.clock().elapsed();
+      std::erase_if(gives_way_until_, [now](const auto& one) { return one.second <= now; });
+      gives_way_until_[ino] = now + head_start;
+    }
   }
   for (const auto client : to_tell) tasks_.post([this, client, ino] { tell(ino, client); });
   return is_wanted;
