@@ -7,10 +7,12 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "crash/sampling.h"
 #include "crash/scenario.h"
 #include "crash/world.h"
 #include "format/object_names.h"
@@ -89,18 +91,36 @@ class ActBefore {
   unsigned seen_ = 0;
 };
 
-/// Each world that some scenario leaves, with what to say about it.
-void for_each_leftovers(const std::function<void(const World&)>& act) {
-  for (const Scenario& scenario : scenarios()) {
-    const Leftovers leftovers(scenario);
-    INFO(scenario.name << ", ended");
-    act(*leftovers.after_end());
-    for (unsigned n = 0;; ++n) {
-      const auto world = leftovers.after_crash(n);
-      if (!world) break;
-      INFO(scenario.name << ", crashed after change " << n);
-      act(*world);
+/// A world that some scenario leaves, and what to say about it.
+struct Left {
+  std::string name;
+  std::unique_ptr<World> world;
+};
+
+/// Of all scenarios, those worlds that are drawn: each run sees many operations cut, not all cuts of one.
+const std::vector<Left>& drawn_leftovers() {
+  static const std::vector<Left> drawn = [] {
+    std::vector<Left> chosen;
+    std::size_t number = 0;
+    for (const Scenario& scenario : all_scenarios()) {
+      const Leftovers leftovers(scenario);
+      if (is_drawn(number++)) chosen.push_back({scenario.name + ", ended", leftovers.after_end()});
+      for (unsigned n = 0;; ++n) {
+        auto world = leftovers.after_crash(n);
+        if (!world) break;
+        if (is_drawn(number++))
+          chosen.push_back({scenario.name + ", crashed after change " + std::to_string(n), std::move(world)});
+      }
     }
+    return chosen;
+  }();
+  return drawn;
+}
+
+void for_each_leftovers(const std::function<void(const World&)>& act) {
+  for (const auto& [name, world] : drawn_leftovers()) {
+    INFO(name);
+    act(*world);
   }
 }
 
@@ -215,18 +235,18 @@ struct Expected {
 };
 
 TEST_CASE("a collector that works at any step of an operation does not touch what that operation does") {
-  for (const Scenario& scenario : scenarios()) {
-    const Expected expected(scenario);
+  for (const Scenario* scenario : drawn_scenarios()) {
+    const Expected expected(*scenario);
     for (const Memory memory : all_memories) {
       for (unsigned n = 0;; ++n) {
-        INFO(scenario.name << describe(memory) << ": the collector acts before step " << n);
+        INFO(scenario->name << describe(memory) << ": the collector acts before step " << n);
         World world(expected.base);
         Client a = world.mount(memory);
-        a.prepare(scenario, memory);
+        a.prepare(*scenario, memory);
         TestCollector collector(world.cluster(), world.clock());
         ActBefore collector_acts(world, n, [&] { collector.pass(); });
         a.store().set_hook(collector_acts.hook());
-        Outcome outcome{a.perform(scenario.operation), {}, {}};
+        Outcome outcome{a.perform(scenario->operation), {}, {}};
         a.store().set_hook(nullptr);
         if (!collector_acts.acted()) break;
         ++cases.races;
@@ -241,18 +261,18 @@ TEST_CASE("a collector that works at any step of an operation does not touch wha
 }
 
 TEST_CASE("an operation that falls into any step of a collector's work on what another has left comes out whole") {
-  for (const Scenario& scenario : scenarios()) {
-    if (scenario.rival_does_two) continue;
-    const Expected expected(scenario);
+  for (const Scenario* scenario : drawn_scenarios()) {
+    if (scenario->rival_does_two) continue;
+    const Expected expected(*scenario);
     for (unsigned n = 0;; ++n) {
-      INFO(scenario.name << ": the rival acts before the collector's step " << n);
+      INFO(scenario->name << ": the rival acts before the collector's step " << n);
       World world(expected.base);
       Client a = world.mount();
       Client b = world.mount();
-      a.prepare(scenario, Memory::cold);
-      Outcome outcome{a.perform(scenario.operation), {}, {}};
+      a.prepare(*scenario, Memory::cold);
+      Outcome outcome{a.perform(scenario->operation), {}, {}};
       TestCollector collector(world.cluster(), world.clock());
-      ActBefore rival_acts(world, n, [&] { outcome.rival = b.perform(scenario.rival); });
+      ActBefore rival_acts(world, n, [&] { outcome.rival = b.perform(scenario->rival); });
       collector.client().set_hook(rival_acts.hook());
       collector.pass();
       collector.client().set_hook(nullptr);
@@ -315,14 +335,14 @@ class Lapse final : public Clock {
 TEST_CASE("watches that lapse at any step of a collector's, after a late answer, cost nobody anything") {
   constexpr unsigned steps_of_a_lapse = 3;
   constexpr std::chrono::seconds late{45};
-  for (const Scenario& scenario : scenarios()) {
-    const Expected expected(scenario);
+  for (const Scenario* scenario : drawn_scenarios()) {
+    const Expected expected(*scenario);
     for (unsigned n = 0;; ++n) {
-      INFO(scenario.name << ": watches lapse before the collector's step " << n);
+      INFO(scenario->name << ": watches lapse before the collector's step " << n);
       World world(expected.base);
       Client a = world.mount();
-      a.prepare(scenario, Memory::cold);
-      Outcome outcome{a.perform(scenario.operation), {}, {}};
+      a.prepare(*scenario, Memory::cold);
+      Outcome outcome{a.perform(scenario->operation), {}, {}};
       Lapse lapse(world);
       TestCollector collector(world.cluster(), lapse);
       ActBefore begins(world, n, [&] {
@@ -352,21 +372,21 @@ TEST_CASE("watches that lapse at any step of a collector's, after a late answer,
 /// The operation's n-th change is applied and its answer held back; the rival and the collector act; then the store
 /// runs it again, and answers.
 TEST_CASE("a step that is run again after a collector has worked is refused, and its first answer stands") {
-  for (const Scenario& scenario : scenarios()) {
-    const Expected expected(scenario);
+  for (const Scenario* scenario : drawn_scenarios()) {
+    const Expected expected(*scenario);
     for (unsigned n = 0;; ++n) {
-      INFO(scenario.name << ": change " << n << " is run again after the rival and the collector");
+      INFO(scenario->name << ": change " << n << " is run again after the rival and the collector");
       World world(expected.base);
       Client a = world.mount();
       Client b = world.mount();
-      a.prepare(scenario, Memory::cold);
+      a.prepare(*scenario, Memory::cold);
       TestCollector collector(world.cluster(), world.clock());
       const NthMutation hook(n, {Fault::Kind::run_again_later});
       a.store().set_hook(hook);
-      auto result = std::async(std::launch::async, [&] { return a.perform(scenario.operation); });
+      auto result = std::async(std::launch::async, [&] { return a.perform(scenario->operation); });
       const auto done = [&] { return result.wait_for(std::chrono::seconds(0)) == std::future_status::ready; };
       while (a.store().held().empty() && !done()) std::this_thread::yield();
-      Outcome outcome{{}, b.perform(scenario.rival), {}};
+      Outcome outcome{{}, b.perform(scenario->rival), {}};
       collector.pass();
       a.store().release_all();
       outcome.operation = result.get();

@@ -25,6 +25,11 @@ std::uint64_t number_in(const char* variable, std::uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
+std::uint64_t seed() {
+  static const std::uint64_t number = number_in("LCCFS_CRASH_SEED", 0);
+  return number;
+}
+
 }  // namespace
 
 Sampler::Sampler(std::uint64_t seed, unsigned faulty_lanes)
@@ -87,10 +92,11 @@ std::size_t stride() { return std::max<std::uint64_t>(1, number_in("LCCFS_CRASH_
 
 bool is_drawn(std::size_t number) {
   static const std::size_t one_of = stride();
-  static const std::uint64_t seed = number_in("LCCFS_CRASH_SEED", 0);
   if (one_of == 1) return true;
-  std::mt19937_64 random((seed << 32) ^ (number / one_of));
+  std::mt19937_64 random((seed() << 32) ^ (number / one_of));
   return number % one_of == random() % one_of;
 }
+
+std::size_t one_drawn_of(std::size_t size) { return std::mt19937_64(seed())() % size; }
 
 }  // namespace lccfs::crash

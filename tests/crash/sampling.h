@@ -57,5 +57,7 @@ std::size_t stride();
 /// Whether the case of this number is tried: one of each stride() that follow each other, which one LCCFS_CRASH_SEED
 /// says.
 bool is_drawn(std::size_t number);
+/// A number below that, by the same seed: for what is fewer than stride(), of which none may be drawn.
+std::size_t one_drawn_of(std::size_t size);
 
 }  // namespace lccfs::crash

@@ -38,7 +38,8 @@ Act chmod(std::string path, std::uint32_t mode);
 /// The second only if the first succeeds.
 Act both(Act first, Act second);
 
-/// All of them; or those that are drawn (crash/sampling.h).
-const std::vector<Scenario>& scenarios();
+const std::vector<Scenario>& all_scenarios();
+/// Those that are drawn (crash/sampling.h), at least one.
+const std::vector<const Scenario*>& drawn_scenarios();
 
 }  // namespace lccfs::crash

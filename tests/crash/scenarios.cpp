@@ -497,19 +497,28 @@ std::vector<Scenario> moving_directories() {
 
 }  // namespace
 
-const std::vector<Scenario>& scenarios() {
+const std::vector<Scenario>& all_scenarios() {
   static const std::vector<Scenario> all = [] {
     std::vector<Scenario> joined = making();
     for (auto* more : {&linking, &removing, &renaming, &moving, &moving_directories}) {
       for (Scenario& scenario : more()) joined.push_back(std::move(scenario));
     }
-    std::vector<Scenario> chosen;
-    for (std::size_t i = 0; i < joined.size(); ++i) {
-      if (is_drawn(i)) chosen.push_back(std::move(joined[i]));
-    }
-    return chosen;
+    return joined;
   }();
   return all;
+}
+
+const std::vector<const Scenario*>& drawn_scenarios() {
+  static const std::vector<const Scenario*> drawn = [] {
+    const auto& all = all_scenarios();
+    std::vector<const Scenario*> chosen;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (is_drawn(i)) chosen.push_back(&all[i]);
+    }
+    if (chosen.empty()) chosen.push_back(&all[one_drawn_of(all.size())]);
+    return chosen;
+  }();
+  return drawn;
 }
 
 }  // namespace lccfs::crash
