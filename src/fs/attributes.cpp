@@ -254,4 +254,6 @@ Result<> Namespace::sync_name_of(Ino ino) {
   return synced;
 }
 
+bool Namespace::has_name_to_sync(Ino ino) { return leases_.writes_behind() && leases_.log.has_name_to_sync(ino); }
+
 }  // namespace lccfs

@@ -134,8 +134,16 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
       return {};
     }
     LCCFS_CHECK(map_extents());
-    buffered = has_room || (may_be_buffered() && io.room.take(size_bytes));
+    buffered = has_room || took_room();
     return buffered ? Result<>{} : pass_by_buffer();
+  }
+
+  /// While it waited another client may have asked for the file, or a write have failed.
+  bool took_room() {
+    if (!may_be_buffered() || !io.room.take(size_bytes)) return false;
+    if (may_be_buffered()) return true;
+    io.room.give_back(size_bytes);
+    return false;
   }
 
   /// A mapping does not grow its file. The kernel writes back up to the size that it knows, which an open with O_TRUNC,

@@ -117,6 +117,7 @@ class MountedVolume final : public FileSystem {
     files_.read(handle, offset, target, std::move(done));
   }
   void write(HandleId handle, WriteRequest request, WriteDone done) override {
+    if ((request.flags & O_DSYNC) != 0) done = after_name_is_synced(handle, std::move(done));
     files_.write(handle, std::move(request), std::move(done));
   }
   Result<> flush(HandleId handle) override { return files_.flush(handle); }
@@ -146,7 +147,11 @@ class MountedVolume final : public FileSystem {
   Result<std::uint64_t> copy_file_range(const Caller& caller, HandleId source, std::uint64_t source_offset,
                                         HandleId target, std::uint64_t target_offset,
                                         std::uint64_t size_bytes) override {
-    return files_.copy_file_range(caller, source, source_offset, target, target_offset, size_bytes);
+    auto copied = files_.copy_file_range(caller, source, source_offset, target, target_offset, size_bytes);
+    const int flags = files_.flags_of(target).value_or(0);
+    if (!copied || (flags & O_DSYNC) == 0) return copied;
+    LCCFS_CHECK(fsync(target, (flags & O_SYNC) != O_SYNC));  // the kernel sends none
+    return copied;
   }
   Result<> sync_directory(Ino ino) override { return names_.sync_directory(ino); }
 
@@ -206,6 +211,19 @@ class MountedVolume final : public FileSystem {
           return true;
         });
     return names_.store_names();
+  }
+
+  /// The kernel sends no fsync after a direct write: what it is to have stored must be found by its name, too.
+  WriteDone after_name_is_synced(HandleId handle, WriteDone done) {
+    const auto ino = files_.ino_of(handle);
+    if (!ino) return done;
+    return [this, ino = *ino, done = std::move(done)](Result<std::size_t> written) mutable {
+      if (!written || !names_.has_name_to_sync(ino)) return done(std::move(written));
+      pool_.post([this, ino, size_bytes = *written, done = std::move(done)]() mutable {
+        const auto synced = names_.sync_name_of(ino);
+        done(synced ? Result<std::size_t>(size_bytes) : std::unexpected(synced.error()));
+      });
+    };
   }
 
   // In this order: the files end before the threads that work for them, and these before the instance.

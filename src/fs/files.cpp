@@ -136,6 +136,11 @@ std::optional<Ino> Files::ino_of(HandleId handle) const {
   return open ? std::optional(open->node->ino) : std::nullopt;
 }
 
+std::optional<int> Files::flags_of(HandleId handle) const {
+  const auto open = open_files_.handle(handle);
+  return open ? std::optional(open->flags) : std::nullopt;
+}
+
 bool Files::is_open(Ino ino) const {
   const auto node = open_files_.existing(ino);
   if (!node) return false;

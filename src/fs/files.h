@@ -38,6 +38,7 @@ class Files {
   bool is_open(Ino ino) const;
   /// nullopt: no such handle.
   std::optional<Ino> ino_of(HandleId handle) const;
+  std::optional<int> flags_of(HandleId handle) const;  ///< as it was opened
   /// Whether its lease is ours.
   bool holds(Ino ino) const;
   /// For a collector: also while an open is reading the inode, so that one that began before the inode died counts; and

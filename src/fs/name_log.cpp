@@ -563,6 +563,11 @@ Result<> NameLog::sync(Ino directory) {
   return sync_name_of(directory);
 }
 
+bool NameLog::has_name_to_sync(Ino inode) {
+  const Lock lock(mutex_);
+  return last_names_.contains(inode) || lost_names_.contains(inode);
+}
+
 Result<> NameLog::sync_name_of(Ino inode) {
   Place last;
   {

@@ -88,6 +88,8 @@ class NameLog {
   /// included; the last name that the inode was given.
   Result<> sync(Ino directory) EXCLUDES(mutex_);
   Result<> sync_name_of(Ino inode) EXCLUDES(mutex_);
+  /// Whether it has something to wait for, or to tell. Does not block.
+  bool has_name_to_sync(Ino inode) EXCLUDES(mutex_);
 
  private:
   struct Logged {

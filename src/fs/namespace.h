@@ -90,6 +90,8 @@ class Namespace {
   /// What was answered is stored: the last name that the inode was given (for fsync: io if it is lost); what adds
   /// names; all.
   Result<> sync_name_of(Ino ino);
+  /// Whether that has anything to do. Does not block.
+  bool has_name_to_sync(Ino ino);
   Result<> store_additions() { return leases_.log.store_additions(); }
   Result<> store_names() { return leases_.log.store_all(); }
   /// Whether an answer may rest on the leases that memory says are ours.

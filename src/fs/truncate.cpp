@@ -9,12 +9,14 @@
 //  2          | Data.X.* | cut the boundary object, remove mapped ones past it    | the same: cut at the take-over
 //
 //  grow       | object   | step (fallocate)                                       | stop here leaves
+//  -          | Data.X.* | write out what is buffered                             | the same as a write
 //  1          | Inode.X  | [store size, times, map] guard lease = me; size, times | done
 //
 //  set times  | object   | step                                                   | stop here leaves
 //  1          | Inode.X  | [change unleased file] guard lease absent, version as  | done
 //             |          | read; times                                            |
 //  1'         | memory   | the lease is held, or a writer is here: stored later   | times that no fsync covered are lost
+#include <algorithm>
 #include <set>
 
 #include "base/completions.h"
@@ -41,16 +43,19 @@ Result<> FileNode::grow(std::uint64_t size_bytes) {
     const Lock lock(mutex);
     if (view.size_bytes >= size_bytes) return {};
   }
+  static_cast<void>(write_out());
   return store_size(size_bytes);
 }
 
-/// What it cuts off is still to be cut.
+/// What it cuts off is still to be cut. A size past bytes that could not be written is stored when they are.
 Result<> FileNode::store_size(std::uint64_t size_bytes) {
-  std::uint64_t size_before = 0;
+  std::uint64_t size_before = 0, covered_before = 0;
   {
     const Lock lock(mutex);
     size_before = std::exchange(view.size_bytes, size_bytes);
-    covered_size_bytes = size_bytes;
+    covered_before = covered_size_bytes;
+    const bool is_covered = !buffer->has_any_of({0, size_bytes});
+    covered_size_bytes = is_covered ? size_bytes : std::min(covered_before, size_bytes);
     ++cuts_;
     // Also where the size stays: a holder that was evicted learns by this step that it is none any more.
     stored_size_bytes.reset();
@@ -61,7 +66,7 @@ Result<> FileNode::store_size(std::uint64_t size_bytes) {
   {
     const Lock lock(mutex);
     ++cuts_;
-    if (!stored) view.size_bytes = covered_size_bytes = size_before;
+    if (!stored) view.size_bytes = size_before, covered_size_bytes = covered_before;
     if (stored && shorter) tail_is_dirty = true;  // should the cut fail: nothing else is done before it is made good
   }
   return stored;

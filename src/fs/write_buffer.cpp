@@ -244,13 +244,14 @@ void WriteBuffer::answered(std::uint64_t number, Result<> written) {
     if (--unit.unanswered != 0) return;
     std::uint64_t sent_bytes = 0;
     for (const Run& run : unit.sent) sent_bytes += run.bytes->size();
-    room_->give_back(sent_bytes - unit.sent_without_room);
     waiting.swap(unit.waiting);
+    const auto had_room_bytes = sent_bytes - unit.sent_without_room;
     if (unit.error) {
       take_back(unit);
     } else {
       failing_ = false;
     }
+    room_->give_back(had_room_bytes);  // whoever waits for it sees what failed
     unit.sent.clear();
     note_unsent(number, unit);
     const bool goes_on = unit.is_wanted || unit.dirty_bytes == unit_bytes_ || room_->is_short();

@@ -103,6 +103,20 @@ TEST_CASE("fsync of a file stores its name, and so does an open for synchronous 
   for (const auto handle : {made.open.handle, synchronous.open.handle}) b.fs().release(handle);
 }
 
+TEST_CASE("a direct write that asks to be synced stores the name of its file, too, and one that does not leaves it") {
+  Behind b;
+  const auto made = need(b.fs().create({}, b.d, "a", 0644, O_RDWR | O_CREAT | O_DIRECT));
+  need(write_with(O_DIRECT, b.fs(), made.open.handle, 0, "bytes"));
+  CHECK_FALSE(b.is_stored(b.d, "a"));
+  need(write_with(O_DIRECT | O_DSYNC, b.fs(), made.open.handle, 0, "bytes"));
+  CHECK(b.is_stored(b.d, "a"));
+  need(b.fs().rename(b.d, "a", b.d, "b", RenameMode::replace));
+  CHECK_FALSE(b.is_stored(b.d, "b"));
+  need(write_with(O_APPEND | O_DSYNC, b.fs(), made.open.handle, 0, "more"));
+  CHECK(b.is_stored(b.d, "b"));
+  b.fs().release(made.open.handle);
+}
+
 TEST_CASE("what nobody has stored a tick stores, and an unmount") {
   Behind b;
   make_file(b.fs(), b.d, "a");

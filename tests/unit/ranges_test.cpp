@@ -388,6 +388,23 @@ TEST_CASE("an object that the source has lost though it may exist is removed fro
   CHECK(blocks_of(fs, to.ino) == 2 * O / 512);
 }
 
+TEST_CASE("a copy to a descriptor with O_DSYNC outlives the client") {
+  TestVolume volume(small_objects());
+  auto dead = volume.mount();
+  auto heir = volume.mount();
+  auto& fs = *dead.file_system;
+  const auto source = create_file(fs, "source"), target = create_file(fs, "target");
+  const std::string bytes(2 * object_bytes, 's');
+  need(write_at(fs, source.handle, 0, bytes));
+  need(fs.fsync(source.handle, false));
+  const auto synced = open_again(fs, target.ino, O_WRONLY | O_DSYNC);
+  CHECK(need(fs.copy_file_range({}, source.handle, 0, synced, 0, bytes.size())) == bytes.size());
+  dead.client->crash();
+  volume.clock().advance(std::chrono::seconds(61));
+  const auto handle = open_again(*heir.file_system, target.ino, O_RDONLY);
+  CHECK(need(read_at(*heir.file_system, handle, 0, bytes.size() + 1)) == bytes);
+}
+
 TEST_CASE("a copy within a file works, and one onto itself is refused") {
   TestVolume volume(small_objects());
   auto mount = volume.mount();

@@ -523,6 +523,48 @@ TEST_CASE("a truncate cuts what could not be stored, and a full store does not k
   CHECK(read_elsewhere(volume, file.ino) == std::string("01234567a\0\0\0", 12));
 }
 
+TEST_CASE("a size that is set past bytes which could not be stored is not stored before them") {
+  for (const bool by_truncate : {true, false}) {
+    for (const bool is_stored_later : {true, false}) {
+      INFO(by_truncate << is_stored_later);
+      TestVolume volume(small_objects());
+      auto dead = volume.mount(buffered());
+      const auto file = stored_file(dead, "old");
+      need(write_at(*dead.file_system, file.handle, 3, "new"));
+      dead.client->set_hook(fails_writes(ErrorCode::no_space));
+      SetAttributes resize;
+      resize.size_bytes = 100;
+      if (by_truncate) need(dead->set_attributes({}, file.ino, resize));
+      if (!by_truncate) need(dead->fallocate({}, file.handle, 0, 50, 50));
+      CHECK(need(dead->get_attributes(file.ino)).attributes.size_bytes == 100);
+      if (is_stored_later) {
+        dead.client->set_hook(nullptr);
+        CHECK_FALSE(dead->fsync(file.handle, false));
+        need(dead->fsync(file.handle, false));
+      }
+      dead.client->crash();
+      volume.clock().advance(std::chrono::seconds(61));
+      CHECK(read_elsewhere(volume, file.ino) == (is_stored_later ? "oldnew" + std::string(94, '\0') : "old"));
+    }
+  }
+}
+
+TEST_CASE("a write that waited for room in vain, as the store has none, leaves nothing behind") {
+  TestVolume volume(small_objects());
+  auto mount = volume.mount(buffered(16 << 10));
+  const auto file = stored_file(mount, "old");
+  const std::string first(11 << 10, 'a');
+  need(write_at(*mount.file_system, file.handle, 0, first));
+  mount.client->set_hook(fails_writes(ErrorCode::no_space));
+  const std::string second(6 << 10, 'b');
+  CHECK(code_of(write_with(O_APPEND, *mount.file_system, file.handle, 0, second)) == ErrorCode::no_space);
+  CHECK(need(mount->get_attributes(file.ino)).attributes.size_bytes == first.size());
+  mount.client->set_hook(nullptr);
+  CHECK_FALSE(mount->fsync(file.handle, false));
+  need(mount->fsync(file.handle, false));
+  CHECK(read_elsewhere(volume, file.ino) == first);
+}
+
 TEST_CASE("what could not be stored lies below what was written since") {
   TestVolume volume;
   auto mount = volume.mount(buffered());
