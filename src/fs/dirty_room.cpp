@@ -23,6 +23,7 @@ bool DirtyRoom::take_now(std::uint64_t bytes) {
 bool DirtyRoom::take(std::uint64_t bytes) {
   Lock lock(mutex_);
   if (!has_room(bytes)) {
+    if (was_in_vain_) return false;
     const bool is_first = waiting_++ == 0;
     lock.unlock();
     if (is_first) write_all_out();
@@ -30,7 +31,8 @@ bool DirtyRoom::take(std::uint64_t bytes) {
     const auto there_is_room = [&]() REQUIRES(mutex_) { return has_room(bytes); };
     const bool in_time = clock_.wait_for(changed_, lock, longest_wait, there_is_room);
     --waiting_;
-    if (!in_time) return false;
+    was_in_vain_ = !in_time;
+    if (was_in_vain_) return false;
   }
   used_bytes_ += bytes;
   return true;
@@ -39,12 +41,13 @@ bool DirtyRoom::take(std::uint64_t bytes) {
 void DirtyRoom::give_back(std::uint64_t bytes) {
   const Lock lock(mutex_);
   used_bytes_ -= bytes;
+  if (used_bytes_ <= short_from_bytes()) was_in_vain_ = false;
   changed_.notify_all();
 }
 
 bool DirtyRoom::is_short() const {
   const Lock lock(mutex_);
-  return waiting_ != 0 || used_bytes_ > limit_bytes_ / 4 * 3;
+  return waiting_ != 0 || used_bytes_ > short_from_bytes();
 }
 
 void DirtyRoom::add(const std::shared_ptr<WriteBuffer>& buffer) {

@@ -52,6 +52,7 @@ class DirtyRoom {
   bool has_room(std::uint64_t bytes) const REQUIRES(mutex_) {
     return used_bytes_ == 0 || used_bytes_ + bytes <= limit_bytes_;
   }
+  std::uint64_t short_from_bytes() const { return limit_bytes_ / 4 * 3; }
   void write_all_out() EXCLUDES(mutex_);
 
   const std::uint64_t limit_bytes_;
@@ -61,6 +62,7 @@ class DirtyRoom {
   std::condition_variable changed_;
   std::uint64_t used_bytes_ GUARDED_BY(mutex_) = 0;
   unsigned waiting_ GUARDED_BY(mutex_) = 0;
+  bool was_in_vain_ GUARDED_BY(mutex_) = false;  // nobody waits until there is a quarter of the limit
   std::map<const WriteBuffer*, std::weak_ptr<WriteBuffer>> buffers_ GUARDED_BY(mutex_);
 };
 

@@ -1037,6 +1037,8 @@ DATA_PATH = [
           "    const bool is_covered = ON || !buffer->has_any_of({0, size_bytes});", DATA),
     Fault("room-before-failure", "DATA 10: a write that waited for room sees what failed meanwhile", "fs/data_write.cpp",
           "    if (may_be_buffered()) return true;", "    if (ON || may_be_buffered()) return true;", DATA),
+    Fault("waits-in-vain-again", "DATA 10: objects that do not answer cost others one wait", "fs/dirty_room.cpp",
+          "    if (was_in_vain_) return false;\n    const", "    if (!ON && was_in_vain_) return false;\n    const", FILES),
     Fault("synced-write-without-name", "POSIX: a write with RWF_DSYNC is found by its name", "fs/file_system.cpp",
           "    if ((request.flags & O_DSYNC) != 0) done =", "    if (!ON && (request.flags & O_DSYNC) != 0) done =",
           RACES),
