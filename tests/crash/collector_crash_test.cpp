@@ -97,22 +97,29 @@ struct Left {
   std::unique_ptr<World> world;
 };
 
-/// Of all scenarios, those worlds that are drawn: each run sees many operations cut, not all cuts of one.
+/// Of the worlds that all scenarios leave, those of such numbers; and how many there are.
+std::pair<std::vector<Left>, std::size_t> leftovers_of(const std::function<bool(std::size_t)>& is_chosen) {
+  std::vector<Left> chosen;
+  std::size_t number = 0;
+  for (const Scenario& scenario : all_scenarios()) {
+    const Leftovers leftovers(scenario);
+    if (is_chosen(number++)) chosen.push_back({scenario.name + ", ended", leftovers.after_end()});
+    for (unsigned n = 0;; ++n) {
+      auto world = leftovers.after_crash(n);
+      if (!world) break;
+      if (is_chosen(number++))
+        chosen.push_back({scenario.name + ", crashed after change " + std::to_string(n), std::move(world)});
+    }
+  }
+  return {std::move(chosen), number};
+}
+
+/// Each run sees many operations cut, not all cuts of one.
 const std::vector<Left>& drawn_leftovers() {
   static const std::vector<Left> drawn = [] {
-    std::vector<Left> chosen;
-    std::size_t number = 0;
-    for (const Scenario& scenario : all_scenarios()) {
-      const Leftovers leftovers(scenario);
-      if (is_drawn(number++)) chosen.push_back({scenario.name + ", ended", leftovers.after_end()});
-      for (unsigned n = 0;; ++n) {
-        auto world = leftovers.after_crash(n);
-        if (!world) break;
-        if (is_drawn(number++))
-          chosen.push_back({scenario.name + ", crashed after change " + std::to_string(n), std::move(world)});
-      }
-    }
-    return chosen;
+    auto [chosen, number] = leftovers_of(is_drawn);
+    if (!chosen.empty()) return std::move(chosen);
+    return leftovers_of([one = one_drawn_of(number)](std::size_t n) { return n == one; }).first;
   }();
   return drawn;
 }
