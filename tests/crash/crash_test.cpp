@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <future>
+#include <iterator>
 #include <memory>
 #include <thread>
 
@@ -252,13 +253,10 @@ bool race(const Expectation& expected, unsigned n) {
 const std::vector<Expectation>& expectations() {
   static const std::vector<Expectation> all = [] {
     std::vector<Expectation> made;
-    std::size_t number = 0;
-    for (const Scenario& scenario : all_scenarios()) {
-      for (const Memory memory : all_memories) {
-        if (is_drawn(number++)) made.emplace_back(scenario, memory);
-      }
+    constexpr auto memories = std::size(all_memories);
+    for (const auto i : drawn_of(all_scenarios().size() * memories)) {
+      made.emplace_back(all_scenarios()[i / memories], all_memories[i % memories]);
     }
-    if (made.empty()) made.emplace_back(*drawn_scenarios().front(), Memory::cold);
     return made;
   }();
   return all;

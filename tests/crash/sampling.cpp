@@ -99,4 +99,13 @@ bool is_drawn(std::size_t number) {
 
 std::size_t one_drawn_of(std::size_t size) { return std::mt19937_64(seed())() % size; }
 
+std::vector<std::size_t> drawn_of(std::size_t size) {
+  std::vector<std::size_t> drawn;
+  for (std::size_t i = 0; i < size; ++i) {
+    if (is_drawn(i)) drawn.push_back(i);
+  }
+  if (drawn.empty()) drawn.push_back(one_drawn_of(size));
+  return drawn;
+}
+
 }  // namespace lccfs::crash

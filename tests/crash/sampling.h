@@ -59,5 +59,7 @@ std::size_t stride();
 bool is_drawn(std::size_t number);
 /// A number below that, by the same seed: for what is fewer than stride(), of which none may be drawn.
 std::size_t one_drawn_of(std::size_t size);
+/// The numbers below that which are drawn, at least one.
+std::vector<std::size_t> drawn_of(std::size_t size);
 
 }  // namespace lccfs::crash

@@ -512,10 +512,7 @@ const std::vector<const Scenario*>& drawn_scenarios() {
   static const std::vector<const Scenario*> drawn = [] {
     const auto& all = all_scenarios();
     std::vector<const Scenario*> chosen;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      if (is_drawn(i)) chosen.push_back(&all[i]);
-    }
-    if (chosen.empty()) chosen.push_back(&all[one_drawn_of(all.size())]);
+    for (const auto i : drawn_of(all.size())) chosen.push_back(&all[i]);
     return chosen;
   }();
   return drawn;
