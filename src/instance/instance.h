@@ -91,9 +91,11 @@ class Instance {
       done(std::move(stored));
     });
   }
-  /// query_async as a function. Not to be called once the instance is gone.
-  objects::Query reader() {
-    return [this](MetaRead read, ObjectStore::QueryDone done) { query_async(std::move(read), std::move(done)); };
+  /// query_async as a function, for as long as no stop is requested (steps.h). Not to be called once the instance is gone.
+  objects::Query reader(std::stop_token stop = {}) {
+    return [this, stop = std::move(stop)](MetaRead read, ObjectStore::QueryDone done) {
+      steps_.query_async(std::move(read), std::move(done), stop);
+    };
   }
 
   // -- queue.h

@@ -21,6 +21,31 @@ bool creates(const MetaTxn& txn) {
 
 void guard_existence(MetaTxn& txn) { txn.guards.insert(txn.guards.begin(), Guard(guard::ObjectExists{})); }
 
+/// A read whose answer is passed on once: the store's, or that it was to stop, whichever comes first.
+class StoppableRead {
+ public:
+  StoppableRead(std::string object, ObjectStore::QueryDone done, const std::stop_token& stop)
+      : object_(std::move(object)), done_(std::move(done)), on_stop_(stop, [this] { give_up(); }) {}
+
+  void answer(Result<MetaSnapshot> result) {
+    if (!is_answered_.exchange(true)) done_(std::move(result));
+  }
+
+ private:
+  void give_up() { answer(failure(ErrorCode::interrupted, object_ + ": given up, as its reader ends")); }
+
+  const std::string object_;
+  ObjectStore::QueryDone done_;
+  std::atomic<bool> is_answered_{false};
+  std::stop_callback<std::function<void()>> on_stop_;
+};
+
+void ask(ObjectStore& store, MetaRead read, ObjectStore::QueryDone done, const std::stop_token& stop) {
+  if (!stop.stop_possible()) return store.query_async(std::move(read), std::move(done));
+  const auto stoppable = std::make_shared<StoppableRead>(read.object, std::move(done), stop);
+  store.query_async(std::move(read), [stoppable](Result<MetaSnapshot> got) { stoppable->answer(std::move(got)); });
+}
+
 Error fenced_error() { return {ErrorCode::fenced, "this client was fenced", Outcome::definite}; }
 
 }  // namespace
@@ -152,21 +177,23 @@ Result<Applied> Steps::run_repeatable(MetaTxn txn) {
   return apply_until_known(std::move(txn));
 }
 
-void Steps::query_async(MetaRead read, ObjectStore::QueryDone done) {
+void Steps::query_async(MetaRead read, ObjectStore::QueryDone done, const std::stop_token& stop) {
   if (fenced_) return done(std::unexpected(fenced_error()));
   in_flight_.enter();
   MetaRead sent = read;
-  store_.query_async(
-      std::move(sent), [this, read = std::move(read), done = std::move(done)](Result<MetaSnapshot> answer) mutable {
+  ask(
+      store_, std::move(sent),
+      [this, read = std::move(read), done = std::move(done), stop](Result<MetaSnapshot> answer) mutable {
         const bool again = !answer && answer.error().code == ErrorCode::timed_out;  // a mount waits for its store
         if (again) {
-          query_async(std::move(read), std::move(done));
+          query_async(std::move(read), std::move(done), stop);
         } else {
           if (!answer) answer = std::unexpected(noted(std::move(answer).error()));
           done(std::move(answer));
         }
         in_flight_.leave();
-      });
+      },
+      stop);
 }
 
 Result<MetaSnapshot> Steps::query(MetaRead read) {

@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -60,8 +61,9 @@ class Steps {
   Result<Applied> apply_until_known(MetaTxn txn);
   void apply_until_known_async(MetaTxn txn, ObjectStore::ApplyDone done);
 
-  /// A read. Waits for its store as long as that takes.
-  void query_async(MetaRead read, ObjectStore::QueryDone done);
+  /// A read. Waits for its store as long as that takes; with `stop`, until a stop is requested, and answers
+  /// `interrupted` then. Nothing waits for the store's own answer after that, not even the end.
+  void query_async(MetaRead read, ObjectStore::QueryDone done, const std::stop_token& stop = {});
   Result<MetaSnapshot> query(MetaRead read);
 
   /// Whether this instance was found to be expired; all it does fails with `fenced` from then on.

@@ -24,7 +24,9 @@ Result<PassReport> Collector::pass(const std::stop_token& stop) {
   const Recount recount(instance_, pace, tally, stop);
   bool more = true;
   for (unsigned rounds = 0; more && rounds < most_rounds && !stop.stop_requested(); ++rounds) {
-    LCCFS_TRY(more, Round(instance_, options_, recount, report, stop).run());
+    const auto round = Round(instance_, options_, recount, report, stop).run();
+    if (!round && stop.stop_requested()) break;  // a read was given up
+    LCCFS_TRY(more, round);
   }
   report.items_seen = report.items_done + report.items_left;
   report.inodes_removed = tally.inodes_removed;

@@ -19,7 +19,7 @@ constexpr std::uint32_t names_at_once = 512;
 }  // namespace
 
 Recount::Recount(Instance& instance, Pace& pace, Tally& tally, std::stop_token stop)
-    : instance_(instance), pace_(pace), tally_(tally), stop_(std::move(stop)) {}
+    : instance_(instance), pace_(pace), tally_(tally), stop_(std::move(stop)), reader_(instance.reader(stop_)) {}
 
 Result<Applied> Recount::paced(MetaTxn txn) const {
   pace_.wait_for_turn();
@@ -38,7 +38,7 @@ Result<bool> Recount::apply(MetaTxn txn) const {
 Result<Assessment> Recount::advance(Horizon& horizon, Ino ino) const {
   bool changed = false;
   for (unsigned steps = 0;; ++steps) {
-    LCCFS_TRY(auto assessment, examine(instance_.reader(), horizon, ino));
+    LCCFS_TRY(auto assessment, examine(reader_, horizon, ino));
     const auto kind = assessment.kind;
     const bool to_be_changed = kind == Kind::settle_seal || kind == Kind::settle_mark || kind == Kind::trim ||
                                kind == Kind::kill || kind == Kind::clear_names || !assessment.doubles.empty();
@@ -57,7 +57,7 @@ Result<bool> Recount::take_step(const Assessment& assessment) const {
       return settle_seal(instance_, inode.ino, inode.state);
     case Kind::settle_mark: {
       const auto& marked = assessment.names.marked.front();
-      LCCFS_TRY(const bool there, has_mark(instance_.reader(), instance_.super().uuid, marked));
+      LCCFS_TRY(const bool there, has_mark(reader_, instance_.super().uuid, marked));
       if (!there) return false;
       pace_.wait_for_turn();
       return settle_mark(instance_, txn::Name(instance_.super().uuid, marked.directory, marked.name),
@@ -96,7 +96,7 @@ Result<bool> Recount::clear_names(const Assessment& assessment) const {
   for (const auto& [parent, names] : assessment.names.by_parent) {
     MetaRead read{.object = format::inode_object(parent), .xattrs = true, .ranges = {}, .keys = {}};
     for (const auto& name : names) read.keys.push_back(format::entry_key(instance_.super().uuid, name));
-    const auto directory = objects::read_object(instance_.reader(), read);
+    const auto directory = objects::read_object(reader_, read);
     if (!directory && directory.error().code == ErrorCode::not_found) continue;
     if (!directory) return std::unexpected(directory.error());
     std::vector<std::string> keys;
@@ -126,8 +126,8 @@ Result<> Recount::empty_directory(Ino directory, TimeSpec logged) const {
   pace_.wait_for_turn();
   LCCFS_CHECK(instance_.log_items({{format::QueueItem::Kind::directory, directory, {}, logged}}));
   while (!stop_.stop_requested()) {
-    const auto page =
-        instance_.query({.object = format::inode_object(directory), .ranges = {{"n/", "", names_at_once}}, .keys = {}});
+    const auto page = objects::read_object(
+        reader_, {.object = format::inode_object(directory), .ranges = {{"n/", "", names_at_once}}, .keys = {}});
     if (!page && page.error().code == ErrorCode::not_found) return {};
     if (!page) return std::unexpected(page.error());
     const auto& entries = page->ranges.front().entries;

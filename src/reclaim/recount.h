@@ -85,6 +85,7 @@ class Recount {
   Pace& pace_;
   Tally& tally_;
   const std::stop_token stop_;
+  const objects::Query reader_;  // what it reads is given up when it is to stop
 };
 
 }  // namespace lccfs::reclaim

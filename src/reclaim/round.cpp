@@ -20,7 +20,12 @@ OtherInstance describe(const Member& member) { return {member.id, member.record.
 
 Round::Round(Instance& instance, const CollectorOptions& options, const Recount& recount, PassReport& report,
              const std::stop_token& stop)
-    : instance_(instance), options_(options), recount_(recount), report_(report), stop_(stop) {}
+    : instance_(instance),
+      options_(options),
+      recount_(recount),
+      report_(report),
+      stop_(stop),
+      reader_(instance.reader(stop)) {}
 
 Result<bool> Round::run() {
   LCCFS_TRY(const auto poll, instance_.poll_liveness({}, stop_));
@@ -67,7 +72,7 @@ Result<> Round::see_to_what_the_dead_made(const PollResult& poll) {
 Result<> Round::read_queue(const Member& member, Items which) {
   QueuePage page;
   do {
-    auto read = read_queue_page(instance_.reader(), member.id, page.last_key);
+    auto read = read_queue_page(reader_, member.id, page.last_key);
     if (!read && is_damage(read.error())) {
       note_damage(read.error());
       return {};
@@ -127,8 +132,8 @@ Result<> Round::handle_due() {
 
 /// An instance that is expired writes nothing more: an empty queue stays empty.
 Result<> Round::remove_instance(const Member& member) {
-  const auto session =
-      instance_.query({.object = format::session_object(member.id), .ranges = {{"q/", "", 1}}, .keys = {}});
+  const auto session = objects::read_object(
+      reader_, {.object = format::session_object(member.id), .ranges = {{"q/", "", 1}}, .keys = {}});
   if (!session && is_damage(session.error())) {
     note_damage(session.error());
     return {};

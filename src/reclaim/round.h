@@ -102,6 +102,7 @@ class Round {
   const Recount& recount_;
   PassReport& report_;
   const std::stop_token stop_;
+  const objects::Query reader_;  // what it reads is given up when it is to stop
   std::optional<Horizon> horizon_;
   Mutex mutex_;  // guards the report and what parallel work adds to
   std::vector<Due> due_;

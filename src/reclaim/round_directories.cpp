@@ -75,7 +75,7 @@ Result<> Round::read_page(Directory& directory) {
   directory.detached.clear();
   directory.finished.clear();
   directory.read_all = true;
-  const auto page = instance_.query(std::move(read));
+  const auto page = objects::read_object(reader_, std::move(read));
   if (!page && page.error().code == ErrorCode::not_found) return {};
   if (!page) {
     directory.something_left = true;

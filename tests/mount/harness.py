@@ -213,12 +213,12 @@ class Mount:
         os.stat(self.path)
         return self
 
-    def unmount(self):
+    def unmount(self, limit_s=UNMOUNT_LIMIT_S):
         run("fusermount3", "-u", self.path)
-        self.wait_for_end()
+        self.wait_for_end(limit_s)
 
-    def wait_for_end(self):
-        status = self.process.wait(UNMOUNT_LIMIT_S)
+    def wait_for_end(self, limit_s=UNMOUNT_LIMIT_S):
+        status = self.process.wait(limit_s)
         if status != 0 and not self.may_die:
             raise AssertionError(f"lccfs-fuse ended with status {status}: {self.log_text()}")
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""One of two OSDs is stopped under load: what does not need it continues, nobody is fenced, and the load ends well."""
+"""One of two OSDs is stopped: what does not need it continues, nobody is fenced, load ends well, and so does a mount."""
 
 import os
 import subprocess
 import time
 
-from harness import MountTest, POOL, context, pattern_bytes, run
+from harness import MountTest, POOL, context, pattern_bytes, run, wait_until
 
 DATA_POOL = "bytes"
 METADATA_OSD, STOPPED_OSD = 0, 1
@@ -108,3 +108,45 @@ class StoppedOsdTest(MountTest):
             number = int(path.name.split()[1])
             self.assertEqual((mount / path.name).read_bytes(), pattern_bytes(FILE_BYTES, number))
         run("dd", "if=/dev/zero", f"of={mount / self.live[0].name}", "bs=1M", "count=4", "oflag=direct", "conv=notrunc")
+
+
+class StoppedCollectorTest(MountTest):
+    """Metadata is on both OSDs; what a mount itself needs is on the one that is not stopped."""
+
+    stores = ("rados",)
+    waits = True
+    limit_s = 200
+    own_cluster = {"osds": 2}
+    grace_s = 5
+
+    def set_up_volume(self):
+        while True:
+            self.volume = self.new_address()
+            if all(self.is_live(name) for name in ["Super", "Alloc", "Inode.1"]):
+                break
+        self.volume.make("--grace", str(self.grace_s))
+        self.mount = self.volume.mount()
+        while not self.is_live(f"Session.{self.mount.instance()}"):
+            self.mount.remount()
+
+    def is_live(self, name):
+        return self.cluster.osd_of(POOL, name, self.volume.namespace) == METADATA_OSD
+
+    def test_a_mount_ends_though_its_collector_reads_an_object_that_does_not_answer(self):
+        directory, number = self.mount / "directory", None
+        while number is None:
+            directory.mkdir()
+            number = directory.stat().st_ino
+            if self.is_live(f"Inode.{number}"):
+                directory.rename(self.mount / f"directory {number}")
+                number = None
+        directory.rmdir()
+        os.sync()
+        self.cluster.pause_osd(STOPPED_OSD)
+        try:
+            wait_until(lambda: f"query of Inode.{number} has not ended" in self.mount.log_text(), 60, "the collector")
+            self.mount.unmount()
+        finally:
+            self.cluster.continue_osd(STOPPED_OSD)
+        self.assertNotIn("directory", os.listdir(self.mount.start().path))
+        self.assertEqual(self.mount.lines_about_fences(), [])

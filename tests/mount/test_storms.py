@@ -24,6 +24,7 @@ FENCED_LIMIT_S = 240
 STOPS = 4
 OSDS = 3
 OSD_RESTARTS_OF_A_FULL_RUN, OSD_RESTARTS = 6, 3
+RECOVERY_LIMIT_S = 240  # what an object may keep steps waiting that is being copied to an OSD which has come back
 
 
 class StormTest(MountTest):
@@ -282,5 +283,5 @@ class OsdRestartTest(StormTest):
         for storm in storms:
             storm.stop()
         self.check_all(storms, self.mount)
-        self.mount.unmount()
+        self.mount.unmount(RECOVERY_LIMIT_S)
         self.collect_and_judge(storms)

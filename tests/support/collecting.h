@@ -29,8 +29,9 @@ class TestCollector {
   }
 
   ScriptedClient& client() { return *client_; }
+  std::shared_ptr<ScriptedClient> store() { return client_; }
   Instance& instance() { return *instance_; }
-  Result<reclaim::PassReport> try_pass() { return collector_.pass(); }
+  Result<reclaim::PassReport> try_pass(const std::stop_token& stop = {}) { return collector_.pass(stop); }
   reclaim::PassReport pass() { return need(collector_.pass()); }
   void end() { need(instance_->end()); }
 

@@ -465,6 +465,32 @@ TEST_CASE("an object that the store cannot read is left, and keeps nothing else 
   collector.end();
 }
 
+TEST_CASE("a pass that is to stop waits for no object that is read, and its client ends without the answer") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  const auto hangs = make_file(*mount.file_system, root_ino, "hangs");
+  need(mount->unlink(root_ino, "hangs"));
+  auto collector = std::make_unique<TestCollector>(volume.cluster(), volume.clock());
+  const auto store = collector->store();
+  store->set_hook([object = format::inode_object(hangs)](const StepInfo& info) {
+    return info.kind == StepKind::query && info.object == object ? Fault{Fault::Kind::hold} : Fault{};
+  });
+  std::stop_source stop;
+  auto pass = std::async(std::launch::async, [&] { return collector->try_pass(stop.get_token()); });
+  const bool is_held = store->wait_for_held(1);
+  stop.request_stop();
+  const bool has_stopped = pass.wait_for(seconds(30)) == std::future_status::ready;
+  store->set_hook(nullptr);
+  if (!has_stopped) store->release_all();
+  CHECK(is_held);
+  CHECK(has_stopped);
+  CHECK(need(pass.get()).inodes_removed == 0);
+  collector->end();
+  collector.reset();
+  store->release_all();
+  CHECK(volume.collect().inodes_removed == 1);
+}
+
 TEST_CASE("a directory whose keys could not be removed keeps its item") {
   CollectedVolume volume;
   auto mount = volume.mount();

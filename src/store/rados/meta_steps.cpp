@@ -50,7 +50,7 @@ class ApplyStep : public Step {
 class QueryStep : public Step {
  public:
   QueryStep(librados::IoCtx& pool, InFlight& in_flight, MetaRead read, ObjectStore::QueryDone done)
-      : Step(in_flight), pool_(pool), read_(std::move(read)), done_(std::move(done)) {}
+      : Step(in_flight, AtTheEnd::is_dropped), pool_(pool), read_(std::move(read)), done_(std::move(done)) {}
 
   const std::string& object() const { return read_.object; }
 

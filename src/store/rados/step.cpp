@@ -19,10 +19,11 @@ void Step::completed(librados::completion_t, void* step) {
 void Step::end(int status, std::uint64_t version) {
   std::unique_ptr<Step> owner(this);
   InFlight& in_flight = in_flight_;
+  const bool is_waited_for = at_the_end_ == AtTheEnd::is_waited_for;
   completion_->release();
   finish(status, version);
   owner.reset();
-  in_flight.drop_request();
+  if (is_waited_for) in_flight.drop_request();
 }
 
 }  // namespace lccfs::rados

@@ -38,7 +38,10 @@ class InFlight {
 /// A request from its submission to its answer; owns itself meanwhile.
 class Step {
  public:
-  explicit Step(InFlight& in_flight) : in_flight_(in_flight) {}
+  /// Whether the end of the connection waits for the answer, or drops it with the request: nothing is called then.
+  enum class AtTheEnd { is_waited_for, is_dropped };
+  explicit Step(InFlight& in_flight, AtTheEnd at_the_end = AtTheEnd::is_waited_for)
+      : in_flight_(in_flight), at_the_end_(at_the_end) {}
   virtual ~Step() = default;
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
@@ -47,7 +50,7 @@ class Step {
   template <class Send>
   static void submit(std::unique_ptr<Step> step, Send send) {
     Step* const raw = step.release();  // from here on the completion's
-    raw->in_flight_.add_request();
+    if (raw->at_the_end_ == AtTheEnd::is_waited_for) raw->in_flight_.add_request();
     raw->completion_ = librados::Rados::aio_create_completion(raw, &Step::completed);
     if (const int status = send(raw->completion_); status < 0) raw->end(status, 0);
   }
@@ -62,6 +65,7 @@ class Step {
   void end(int status, std::uint64_t version);
 
   InFlight& in_flight_;
+  const AtTheEnd at_the_end_;
   librados::AioCompletion* completion_ = nullptr;
 };
 
