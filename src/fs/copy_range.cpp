@@ -6,7 +6,8 @@
 // off the source may be zeros in the copy.
 //
 //  copy | object   | step                                                       | stop here leaves
-//  1    | Data.S.* | write out what is buffered (write_buffer.cpp)              | the same as a write
+//  1    | Data.S.* | write out what is buffered of these bytes                  | the same as a write
+//       |          | (write_buffer.cpp); what cannot be stored goes through 3   |
 //  2    | Inode.S  | read size and map, unless the lease is ours; another holds | nothing
 //       |          | it: it stores its size first                               |
 //  3    | Data.S.* | where objects do not line up: which bytes are data; read   | nothing
@@ -96,7 +97,7 @@ class RangeCopy {
   // -- the source
   Result<Part> look_at_source(std::uint64_t from) {
     const ReadInGate reading(source_->gate);
-    LCCFS_CHECK(source_->write_out());
+    const bool is_stored = source_->buffer->write_out({from, from_ + size_bytes_}).has_value();
     LCCFS_TRY(const auto map, DataMap::of(io_, *source_));
     if (from >= map.size_bytes()) return Part{};
     size_bytes_ = std::min(size_bytes_, map.size_bytes() - from_);
@@ -104,7 +105,7 @@ class RangeCopy {
     if (source_ == target_ && all.overlaps(in_target(all))) {
       return failure(ErrorCode::invalid, format::inode_object(source_->ino) + ": a copy onto itself");
     }
-    return lines_up() ? of_objects(map, {from, all.end}) : of_bytes(map, {from, all.end});
+    return lines_up() && is_stored ? of_objects(map, {from, all.end}) : of_bytes(map, {from, all.end});
   }
 
   bool lines_up() const { return from_ % object_size_ == to_ % object_size_; }

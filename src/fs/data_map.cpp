@@ -11,13 +11,39 @@ namespace lccfs {
 namespace {
 // Data is mostly found in the first object: the questions double up to this many in flight.
 constexpr std::size_t most_questions_in_flight = 16;
+
+/// In order, those that touch or overlap as one.
+std::vector<ByteRange> joined(std::vector<ByteRange> ranges) {
+  std::ranges::sort(ranges, {}, &ByteRange::begin);
+  std::vector<ByteRange> all;
+  for (const ByteRange& range : ranges) {
+    if (all.empty() || all.back().end < range.begin) {
+      all.push_back(range);
+    } else {
+      all.back().end = std::max(all.back().end, range.end);
+    }
+  }
+  return all;
+}
+
 }  // namespace
+
+DataMap::DataMap(ObjectStore& store, std::uint64_t object_size_bytes, const Inode& view,
+                 std::vector<ByteRange> buffered)
+    : store_(store),
+      object_size_bytes_(object_size_bytes),
+      ino_(view.ino),
+      size_bytes_(view.size_bytes),
+      map_(view.map),
+      buffered_(joined(std::move(buffered))) {}
 
 Result<DataMap> DataMap::of(DataIo& io, FileNode& node) {
   const auto object_size_bytes = io.instance.super().object_size_bytes;
   {
     const Lock lock(node.mutex);
-    if (node.lease_held) return DataMap(io.instance.store(), object_size_bytes, node.view);
+    if (node.lease_held) {
+      return DataMap(io.instance.store(), object_size_bytes, node.view, node.buffer->ranges({0, node.view.size_bytes}));
+    }
   }
   auto read = io.holders.read_current(node.ino, LeaseHolders::Ask::for_reading);
   if (!read) return std::unexpected(gone_is_stale(std::move(read).error()));
@@ -31,6 +57,23 @@ Result<DataMap> DataMap::of(DataIo& io, FileNode& node) {
 }
 
 Result<std::optional<std::uint64_t>> DataMap::next_data(std::uint64_t offset) const {
+  const auto buffered = std::ranges::upper_bound(buffered_, offset, {}, &ByteRange::end);
+  if (buffered == buffered_.end()) return next_stored_data(offset);
+  if (buffered->begin <= offset) return offset;
+  LCCFS_TRY(const auto stored, next_stored_data(offset));
+  return std::min(stored.value_or(buffered->begin), buffered->begin);
+}
+
+Result<std::uint64_t> DataMap::next_hole(std::uint64_t offset) const {
+  while (true) {
+    LCCFS_TRY(const auto hole, next_hole_in_store(offset));
+    const auto buffered = std::ranges::upper_bound(buffered_, hole, {}, &ByteRange::end);
+    if (buffered == buffered_.end() || buffered->begin > hole) return hole;
+    offset = buffered->end;
+  }
+}
+
+Result<std::optional<std::uint64_t>> DataMap::next_stored_data(std::uint64_t offset) const {
   for (std::size_t count = 1; offset < size_bytes_; count = std::min(2 * count, most_questions_in_flight)) {
     const auto objects = mapped_in({offset, size_bytes_}, count);
     if (objects.empty()) break;
@@ -41,7 +84,7 @@ Result<std::optional<std::uint64_t>> DataMap::next_data(std::uint64_t offset) co
   return std::nullopt;
 }
 
-Result<std::uint64_t> DataMap::next_hole(std::uint64_t offset) const {
+Result<std::uint64_t> DataMap::next_hole_in_store(std::uint64_t offset) const {
   for (std::size_t count = 1; offset < size_bytes_; count = std::min(2 * count, most_questions_in_flight)) {
     const auto objects = mapped_in({offset, size_bytes_}, count);
     if (objects.empty() || objects.front().file_offset_bytes > offset) return offset;
@@ -59,6 +102,10 @@ Result<std::uint64_t> DataMap::next_hole(std::uint64_t offset) const {
 Result<std::vector<ByteRange>> DataMap::data_in(ByteRange range) const {
   range.end = std::min(range.end, size_bytes_);
   std::vector<ByteRange> all;
+  for (const ByteRange& buffered : buffered_) {
+    const ByteRange part{std::max(range.begin, buffered.begin), std::min(range.end, buffered.end)};
+    if (part.begin < part.end) all.push_back(part);
+  }
   while (range.begin < range.end) {
     const auto objects = mapped_in(range, most_questions_in_flight);
     if (objects.empty()) break;
@@ -66,7 +113,7 @@ Result<std::vector<ByteRange>> DataMap::data_in(ByteRange range) const {
     all.insert(all.end(), data.begin(), data.end());
     range.begin = objects.back().file_offset_bytes + objects.back().length_bytes;
   }
-  return all;
+  return joined(std::move(all));
 }
 
 /// The first pieces of the range that lie in objects which may exist.

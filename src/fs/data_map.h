@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 // Where a file has data, and where holes, as of one moment: an object that cannot exist is a hole, one that may is
-// asked. The caller is in the file's gate, and blocks.
+// asked. What is buffered, as it cannot be stored, is data. The caller is in the file's gate, and blocks.
 #pragma once
 
 #include <optional>
@@ -24,17 +24,14 @@ class DataMap {
   Result<std::optional<std::uint64_t>> next_data(std::uint64_t offset) const;
   /// The end of the file at the latest.
   Result<std::uint64_t> next_hole(std::uint64_t offset) const;
-  /// The data among these bytes, in order; neighbours may touch.
+  /// The data among these bytes, in order.
   Result<std::vector<ByteRange>> data_in(ByteRange range) const;
 
  private:
-  DataMap(ObjectStore& store, std::uint64_t object_size_bytes, const Inode& view)
-      : store_(store),
-        object_size_bytes_(object_size_bytes),
-        ino_(view.ino),
-        size_bytes_(view.size_bytes),
-        map_(view.map) {}
+  DataMap(ObjectStore& store, std::uint64_t object_size_bytes, const Inode& view, std::vector<ByteRange> buffered = {});
 
+  Result<std::optional<std::uint64_t>> next_stored_data(std::uint64_t offset) const;
+  Result<std::uint64_t> next_hole_in_store(std::uint64_t offset) const;
   std::vector<format::Extent> mapped_in(ByteRange range, std::size_t at_most) const;
   Result<std::vector<ByteRange>> ask(const std::vector<format::Extent>& objects) const;
 
@@ -43,6 +40,7 @@ class DataMap {
   Ino ino_;
   std::uint64_t size_bytes_;
   AllocationMap map_;
+  std::vector<ByteRange> buffered_;  // in order; no two touch
 };
 
 }  // namespace lccfs

@@ -220,10 +220,11 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
     io.pool.post([op = shared_from_this()] { op->clean_up_and_fail(); });
   }
 
-  /// The size rises as a write completes, in any order, before it is answered.
+  /// The size rises as a write completes, in any order, before it is answered. What lay past the end has changed nothing.
   void note_written() {
+    if (size_bytes == 0) return;
     const Lock lock(node->mutex);
-    node->note_bytes_up_to(size_bytes != 0 ? end() : 0);
+    node->note_bytes_up_to(end());
     node->last_write_end = end();
     for (const auto& extent : extents()) node->note_there(extent);
   }

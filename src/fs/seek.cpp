@@ -3,7 +3,8 @@
 // SEEK_DATA and SEEK_HOLE. Nothing is changed.
 //
 //  seek | object   | step                                                       | stop here leaves
-//  1    | Data.X.* | write out what is buffered (write_buffer.cpp)              | the same as a write
+//  1    | Data.X.* | write out what is buffered (write_buffer.cpp); what cannot | the same as a write
+//       |          | be stored is data, too                                     |
 //  2    | Inode.X  | read size and map, unless the lease is ours; another holds | nothing
 //       |          | it: it stores its size first                               |
 //  3    | Data.X.* | those that may exist: which bytes are there                | nothing
@@ -18,7 +19,7 @@ Result<std::uint64_t> Files::seek(HandleId id, std::uint64_t offset, SeekTo what
   LCCFS_CHECK(instance_.check_not_fenced());
   FileNode& node = *handle->node;
   const ReadInGate reading(node.gate);
-  LCCFS_CHECK(node.write_out());
+  static_cast<void>(node.write_out());
   LCCFS_TRY(const auto map, DataMap::of(io_, node));
   const auto nothing = [&] { return failure(ErrorCode::no_such_offset, format::inode_object(node.ino)); };
   if (offset >= map.size_bytes()) return nothing();

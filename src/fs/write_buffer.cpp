@@ -172,6 +172,20 @@ std::vector<WriteBuffer::Piece> WriteBuffer::pieces(ByteRange range) const {
   return found;
 }
 
+std::vector<ByteRange> WriteBuffer::ranges(ByteRange range) const {
+  std::vector<ByteRange> found;
+  const auto add = [&](std::uint64_t begin, std::uint64_t size_bytes) {
+    const ByteRange part{std::max(range.begin, begin), std::min(range.end, begin + size_bytes)};
+    if (part.begin < part.end) found.push_back(part);
+  };
+  const Lock lock(mutex_);
+  for (auto at = units_.lower_bound(range.begin / unit_bytes_); at != units_.end() && reaches(*at, range); ++at) {
+    for (const Run& run : at->second.sent) add(run.offset_bytes, run.bytes->size());
+    for (const auto& [offset, bytes] : at->second.dirty) add(offset, bytes.size());
+  }
+  return found;
+}
+
 bool WriteBuffer::has_any_of(ByteRange range) const {
   const Lock lock(mutex_);
   for (auto at = units_.lower_bound(range.begin / unit_bytes_); at != units_.end() && reaches(*at, range); ++at) {
@@ -265,7 +279,7 @@ void WriteBuffer::answered(std::uint64_t number, Result<> written) {
 
 /// Below what was written since.
 void WriteBuffer::take_back(Unit& unit) {
-  ++errors_.count;
+  unit.failed_at = ++errors_.count;
   errors_.last = unit.error;
   if (is_out_of_space(*unit.error)) room_->set_refused(true);
   if (!std::exchange(failing_, true)) {
@@ -316,8 +330,10 @@ Result<> WriteBuffer::write_out(ByteRange range) {
     return true;
   };
   lock.wait(changed_, is_all_there);
-  if (errors_.count == errors_before) return {};
-  return std::unexpected(*errors_.last);
+  for (auto at = first_of(range); at != units_.end() && reaches(*at, range); ++at) {
+    if (at->second.failed_at > errors_before) return std::unexpected(*errors_.last);
+  }
+  return {};
 }
 
 std::uint64_t WriteBuffer::drop(ByteRange range) {

@@ -43,6 +43,8 @@ class WriteBuffer : public std::enable_shared_from_this<WriteBuffer> {
   };
   /// A copy of what lies in the range. To be laid over what the store has, in this order.
   std::vector<Piece> pieces(ByteRange range) const EXCLUDES(mutex_);
+  /// Where that is. In no order; some may overlap.
+  std::vector<ByteRange> ranges(ByteRange range) const EXCLUDES(mutex_);
   bool has_any_of(ByteRange range) const EXCLUDES(mutex_);
   bool is_empty() const EXCLUDES(mutex_);
   /// Whether any bytes have gone to the store, or are on their way.
@@ -53,8 +55,8 @@ class WriteBuffer : public std::enable_shared_from_this<WriteBuffer> {
   /// Calls `done` once what is on its way of the first 64 KiB is answered: stored, or failed and still here. Nothing
   /// blocks.
   void when_beginning_is_answered(Done done) EXCLUDES(mutex_);
-  /// Returns when the store has all that was put into the range before, also what failed before. Blocks. An error: what
-  /// it concerns is still here.
+  /// Returns when the store has all that was put into the range before, also what failed before. Blocks. An error
+  /// concerns a unit that the range touches.
   Result<> write_out(ByteRange range) EXCLUDES(mutex_);
   /// Forgets what lies in the range; nothing of it is on its way any more. Blocks. Answers how many bytes it was.
   std::uint64_t drop(ByteRange range) EXCLUDES(mutex_);
@@ -81,6 +83,7 @@ class WriteBuffer : public std::enable_shared_from_this<WriteBuffer> {
     std::uint64_t dirty_bytes = 0;
     std::uint64_t first_put = 0;     // of those in `dirty`
     std::uint64_t without_room = 0;  // of its bytes: failed, and no longer counted against the limit
+    std::uint64_t failed_at = 0;     // of all failures of the file, its last one
     bool is_wanted = false;          // to be sent as soon as it is not on its way
     bool has_failed = false;         // to be sent only when asked for
     // on its way

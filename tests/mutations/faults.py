@@ -1045,6 +1045,23 @@ DATA_PATH = [
     Fault("copy-is-not-synced", "POSIX: a copy to a descriptor with O_DSYNC is stored", "fs/file_system.cpp",
           "    if (!copied || (flags & O_DSYNC) == 0) return copied;",
           "    if (ON || !copied || (flags & O_DSYNC) == 0) return copied;", RANGES),
+    Fault("told-of-other-bytes", "DATA 10: a direct write waits for, and is told of, the bytes of its range",
+          "fs/write_buffer.cpp", "  lock.wait(changed_, is_all_there);\n",
+          "  lock.wait(changed_, is_all_there);\n"
+          "  if (ON && errors_.count > errors_before) return std::unexpected(*errors_.last);\n", FILES),
+    Fault("reads-to-the-end", "PROTOCOL 5: a pass that is to stop gives up what it reads", "instance/steps.cpp",
+          "  if (!stop.stop_possible()) return store", "  if (ON || !stop.stop_possible()) return store",
+          COLLECTOR),
+    Fault("nothing-is-a-change", "DATA 9: pages past the end that are written back change nothing", "fs/data_write.cpp",
+          "    if (size_bytes == 0) return;\n    const Lock lock(node->mutex);\n    node->note_bytes_up_to(end());",
+          "    if (size_bytes == 0 && !ON) return;\n    const Lock lock(node->mutex);\n"
+          "    node->note_bytes_up_to(size_bytes != 0 ? end() : 0);", FILES),
+    Fault("unstored-is-a-hole", "DATA 11: what cannot be stored is data", "fs/data_map.cpp",
+          "      buffered_(joined(std::move(buffered))) {}",
+          "      buffered_(ON ? std::vector<ByteRange>{} : joined(std::move(buffered))) {}", RANGES),
+    Fault("unstored-is-not-copied", "DATA 11: what cannot be stored is copied from memory", "fs/copy_range.cpp",
+          "    return lines_up() && is_stored ? of_objects", "    return lines_up() && (ON || is_stored) ? of_objects",
+          RANGES),
     # item 8
     Fault("attr-by-time", "DATA: what is known of attr is ordered by versions", "fs/file_node.cpp",
           "  if (newest.version < attr_version_) return;",
@@ -1474,9 +1491,9 @@ LOCKS = [
 REPAIRS = [
     Fault("damaged-mark-settled", "PROTOCOL 5, the queue: what cannot be read is named and left", "reclaim/recount.cpp",
           "      if (!there) return false;", "      if (!there && !ON) return false;", COLLECTOR,
-          also=(("      LCCFS_TRY(const bool there, has_mark(instance_.reader(), instance_.super().uuid, marked));",
+          also=(("      LCCFS_TRY(const bool there, has_mark(reader_, instance_.super().uuid, marked));",
                  "      LCCFS_TRY(const bool there, ON ? Result<bool>(true)\n"
-                 "                                     : has_mark(instance_.reader(), instance_.super().uuid, marked));"),)),
+                 "                                     : has_mark(reader_, instance_.super().uuid, marked));"),)),
     Fault("marks-not-compared", "FORMAT: the reverse key of a marked entry has the same value",
           "check/directory_reader.cpp", "  if (sound && value != format::reverse_value(entry.record)) {",
           "  if (!ON && sound && value != format::reverse_value(entry.record)) {", REPAIR),

@@ -402,8 +402,11 @@ TEST_CASE("pages that are written back after a truncate bring back nothing: a ma
     CHECK(need(begin_write(fs, file.handle, std::move(pages)).get()) == bytes.size());
   };
   close_file(fs, open_again(fs, file.ino, O_WRONLY | O_TRUNC));
+  const auto cut = need(mount->get_attributes(file.ino)).attributes;
+  volume.clock().advance(std::chrono::seconds(1));
   write_back();
   CHECK(need(read_at(fs, file.handle, 0, 100)).empty());
+  CHECK(need(mount->get_attributes(file.ino)).attributes.mtime == cut.mtime);
   SetAttributes to_size;
   to_size.size_bytes = 5000;
   need(other->set_attributes({}, file.ino, to_size));

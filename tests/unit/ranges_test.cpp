@@ -563,17 +563,35 @@ TEST_CASE("a hole takes the place of bytes that cannot be stored") {
   CHECK((bytes_of(*other.file_system, elsewhere) == wanted));
 }
 
-TEST_CASE("a copy or a search that would miss bytes which cannot be stored says so") {
+TEST_CASE("bytes that cannot be stored are data, and copied as such") {
   TestVolume volume(small_objects());
   auto mount = volume.mount(with_write_buffer());
   auto& fs = *mount.file_system;
-  const auto file = file_of(fs, "f", 3 * O), to = file_of(fs, "to", 0);
-  need(write_at(fs, file.handle, O, std::string(100, 'x')));
-  mount.client->set_hook(refuses_writes());
-  CHECK(error_of(copy(fs, file, 0, to, 0, 3 * O)) == ErrorCode::no_space);
-  CHECK(error_of(fs.seek(file.handle, 0, SeekTo::data)) == ErrorCode::no_space);
-  mount.client->set_hook(nullptr);
-  CHECK(size_of(fs, to.ino) == 0);
-  CHECK(need(copy(fs, file, 0, to, 0, 3 * O)) == 3 * O);
-  CHECK((bytes_of(fs, to) == bytes_of(fs, file)));
+  const auto file = file_of(fs, "f", 2 * O), to = file_of(fs, "to", 0);
+  SetAttributes longer;
+  longer.size_bytes = 8 * O;
+  need(fs.set_attributes({}, file.ino, longer));
+  need(write_at(fs, file.handle, 4 * O - 50, std::string(100, 'x')));
+  need(write_at(fs, file.handle, 2 * O, std::string(60, 'y')));
+  std::set<std::string> objects;
+  for (std::uint64_t i = 0; i < 8; ++i) objects.insert(format::data_object(file.ino, ObjectIndex{i}));
+  mount.client->set_hook([objects](const StepInfo& info) {
+    const bool is_refused = info.kind == StepKind::write && objects.contains(info.object);
+    return is_refused ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
+  });
+  CHECK(need(fs.seek(file.handle, O, SeekTo::hole)) == 2 * O + 60);
+  CHECK(need(fs.seek(file.handle, 2 * O + 60, SeekTo::data)) == 4 * O - 50);
+  CHECK(need(fs.seek(file.handle, 4 * O, SeekTo::data)) == 4 * O);
+  CHECK(need(fs.seek(file.handle, 4 * O - 1, SeekTo::hole)) == 4 * O + 50);
+  CHECK(error_of(fs.seek(file.handle, 4 * O + 50, SeekTo::data)) == ErrorCode::no_such_offset);
+  std::uint64_t copied = 0, part = 0;
+  while ((part = need(copy(fs, file, copied, to, copied, 8 * O))) != 0) copied += part;
+  CHECK(copied == 8 * O);
+  need(fs.fsync(to.handle, false));
+  const auto wanted = bytes_of(fs, file);
+  CHECK(wanted.substr(4 * O - 50, 100) == std::string(100, 'x'));
+  auto other = volume.mount();
+  const OpenFile elsewhere{to.ino, open_again(*other.file_system, to.ino, O_RDONLY)};
+  CHECK((bytes_of(*other.file_system, elsewhere) == wanted));
+  CHECK(error_of(fs.fsync(file.handle, false)) == ErrorCode::no_space);
 }

@@ -553,6 +553,31 @@ TEST_CASE("a size that is set past bytes which could not be stored is not stored
   }
 }
 
+TEST_CASE("a direct write whose own bytes are stored is told nothing of others that cannot be") {
+  TestVolume volume(small_objects());
+  auto mount = volume.mount(buffered());
+  auto& fs = *mount.file_system;
+  const auto file = stored_file(mount, std::string(2 * object_bytes, 'o'));
+  need(write_at(fs, file.handle, 0, "refused"));
+  need(write_at(fs, file.handle, object_bytes, "slow"));
+  mount.client->set_hook([refused = format::data_object(file.ino, ObjectIndex{0})](const StepInfo& info) {
+    if (info.kind != StepKind::write) return Fault{};
+    return info.object == refused ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{Fault::Kind::hold};
+  });
+  std::optional<ErrorCode> told;
+  std::thread writer([&] { told = code_of(write_with(O_DIRECT, fs, file.handle, object_bytes, "fast")); });
+  const bool is_slow = mount.client->wait_for_held(1);
+  CHECK(code_of(write_with(O_DIRECT, fs, file.handle, 0, "as well")) == ErrorCode::no_space);
+  mount.client->set_hook(nullptr);
+  mount.client->release_all();
+  writer.join();
+  CHECK(is_slow);
+  CHECK(told == std::nullopt);
+  CHECK_FALSE(fs.fsync(file.handle, false));
+  need(fs.fsync(file.handle, false));
+  CHECK(read_elsewhere(volume, file.ino).substr(object_bytes, 4) == "fast");
+}
+
 TEST_CASE("a write that waited for room in vain, as the store has none, leaves nothing behind") {
   TestVolume volume(small_objects());
   auto mount = volume.mount(buffered(16 << 10));
