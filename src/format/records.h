@@ -303,7 +303,7 @@ struct Question {
   bool from_open = false;        // store_attributes: the asker opens the file, or has it open and reads its end
   std::vector<Ino> others = {};  // store_attributes: of these too, at most question_limit - 1
   std::uint64_t work = 0;        // what an earlier answer to this question has named
-  InstanceId asker = {};         // from share_locks on
+  InstanceId asker = {};         // from share_locks to file_changed
   bool operator==(const Question&) const = default;
 };
 inline constexpr std::uint32_t question_limit = 64;

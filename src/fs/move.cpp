@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 // rename across directories (P1, old -> X; P2, new -> Y or nothing): 5 writes one after the other, and one after the
-// answer. X is a directory: 2 more, and 1 more for Y.
+// answer. X is a directory: 2 more, and 2 more for Y.
 //
 //  # | object     | step                                                    | stop here leaves
 //  W | Data.X.*,  | only if a file Y is replaced: write out what is         | the old names, and an X of which more is
 //    | Inode.X    | buffered of X, and its size, as in rename.cpp           | stored
-//  0 | Session.me | [log queue items] item X, directory items P1 and P2     | items that find nothing to do: a
-//    |            | where none is relied on, in one write                   | collector drops them
 //  L | Super      | X is a directory: [take rename lock] (rename_lock.h)    | the lock is held: the next move of a
 //    |            |                                                         | directory takes it over, after 10 s
 //  - | Inode.*    | X is a directory: walk up from P2, by the reader rule   |
 //    |            | (PROTOCOL section 6). X on the way: invalid             |
+//  I | Session.me | a directory Y: [log queue items] item Y, directory item | items that find nothing to do: a
+//    |            | P2, in one write                                        | collector drops them
 //  S | Inode.Y    | a directory Y: [seal] with t, as in rmdir               | both names, and Y sealed: settled as in
 //    |            |                                                         | rmdir
+//  0 | Session.me | [log queue items] item X, directory items P1 and P2     | as after I
+//    |            | where none is relied on, in one write                   |
 //  1 | Inode.X    | [point to directory] guard live; back-pointer to P2;    | a back-pointer too many: recount drops
 //    |            | ctime                                                   | it, from item X
 //  2 | Inode.P1   | [mark entry] guard old's whole value; the same with     | both as they were, and a mark: the next

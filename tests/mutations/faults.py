@@ -1184,7 +1184,7 @@ DATA_PATH = [
     Fault("look-in-nobodys-way", "LOCKS 3: an owner's next request waits for the look of one that was given up",
           "fs/locks.cpp", "    return other != wait && other->node ==", "    return !ON && other != wait && other->node ==",
           LOCK_TESTS),
-    Fault("lease-of-the-gone-bars-repair", "PROTOCOL 9: a lease that nobody has keeps out no repair", "reclaim/settle.cpp",
+    Fault("lease-of-the-gone-bars-repair", "PROTOCOL 5: a lease that nobody has keeps out no repair", "reclaim/settle.cpp",
           "  if (!traces && is_unreadable(", "  if (!ON && !traces && is_unreadable(", REPAIR),
     Fault("fsync-forgets-the-size", "DATA, fsync: the size if dirty", "fs/file_handles.cpp",
           "  auto stored = handle->node->store_dirty(!data_only);",

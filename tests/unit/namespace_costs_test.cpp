@@ -257,6 +257,23 @@ TEST_CASE(
                        "release rename lock Super"});
 }
 
+TEST_CASE("a rename of a directory over one in another directory logs that one, and seals it: two writes more") {
+  Prepared p;
+  auto& fs = *p.fs.file_system;
+  const auto x = make_dir(fs, root_ino, "x"), d = make_dir(fs, root_ino, "d"), y = make_dir(fs, d, "y");
+  p.look_up({"x", "d"});
+  need(fs.lookup(d, "y"));
+  p.fs.client->reset_record();
+  need(fs.rename(root_ino, "x", d, "y", RenameMode::replace));
+  const auto from = format::inode_object(root_ino), to = format::inode_object(d), moved = format::inode_object(x);
+  auto trace = p.fs.client->trace();
+  std::erase_if(trace, [](const std::string& step) { return step.starts_with("query "); });
+  for (auto& step : trace) step = step.starts_with("log queue items Session.") ? "log queue items" : step;
+  CHECK(trace == Trace{"take rename lock Super", "log queue items", "seal " + format::inode_object(y), "log queue items",
+                       "point to directory " + moved, "mark entry " + from, "move entry in " + to,
+                       "move entry out " + from, "remove decision " + to, "release rename lock Super"});
+}
+
 TEST_CASE("rmdir is 1 read and 3 writes") {
   Prepared p;
   const auto d = make_dir(*p.fs.file_system, root_ino, "d");
