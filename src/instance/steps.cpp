@@ -180,6 +180,7 @@ Result<Applied> Steps::run_repeatable(MetaTxn txn) {
 void Steps::query_async(MetaRead read, ObjectStore::QueryDone done, const std::stop_token& stop) {
   if (fenced_) return done(std::unexpected(fenced_error()));
   in_flight_.enter();
+  in_flight_.enter();  // the call itself: what is to stop may be answered before the store is asked
   MetaRead sent = read;
   ask(
       store_, std::move(sent),
@@ -194,6 +195,7 @@ void Steps::query_async(MetaRead read, ObjectStore::QueryDone done, const std::s
         in_flight_.leave();
       },
       stop);
+  in_flight_.leave();
 }
 
 Result<MetaSnapshot> Steps::query(MetaRead read) {

@@ -99,7 +99,7 @@ class QueryStep : public Step {
     return snapshot;
   }
 
-  librados::IoCtx& pool_;
+  librados::IoCtx pool_;  // ours: the connection may be closing its own
   const MetaRead read_;
   ObjectStore::QueryDone done_;
   // librados fills these in while the request is in flight: their addresses must not change.
