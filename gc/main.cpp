@@ -56,7 +56,7 @@ int collect(const Command& command) {
   const std::shared_ptr<ObjectStore> store = std::move(*opened);
   std::stop_source stop;
   signals.hold();
-  signals.handle_with([&stop] { stop.request_stop(); });
+  signals.handle_with([stop]() mutable { stop.request_stop(); });
   options::ProgressBar bar(system_clock(), options::terminal(!command.json));
   WorkerOptions how = worker_options(command);
   how.on_progress = [&bar](std::uint64_t removed) { bar.show({removed, 0, "objects removed"}); };
@@ -90,7 +90,7 @@ int collect_for_ever(const Command& command, daemon::Background& background) {
   if (const auto started = daemon.start(); !started) return failed(started.error(), command.address);
   std::stop_source stop;
   signals.hold();
-  signals.handle_with([&stop] { stop.request_stop(); });
+  signals.handle_with([stop]() mutable { stop.request_stop(); });
   monitor.serve({program.name, command.address.source(), ""}, [&metrics](metrics::Exposition& page) {
     metrics.store.write(page);
     metrics.passes.write(page);

@@ -7,7 +7,7 @@
 //
 //  copy | object   | step                                                       | stop here leaves
 //  1    | Data.S.* | write out what is buffered of these bytes                  | the same as a write
-//       |          | (write_buffer.cpp); what cannot be stored goes through 3   |
+//       |          | (write_buffer.cpp); what is buffered still goes through 3  |
 //  2    | Inode.S  | read size and map, unless the lease is ours; another holds | nothing
 //       |          | it: it stores its size first                               |
 //  3    | Data.S.* | where objects do not line up: which bytes are data; read   | nothing
@@ -97,7 +97,7 @@ class RangeCopy {
   // -- the source
   Result<Part> look_at_source(std::uint64_t from) {
     const ReadInGate reading(source_->gate);
-    const bool is_stored = source_->buffer->write_out({from, from_ + size_bytes_}).has_value();
+    static_cast<void>(source_->buffer->write_out({from, from_ + size_bytes_}));
     LCCFS_TRY(const auto map, DataMap::of(io_, *source_));
     if (from >= map.size_bytes()) return Part{};
     size_bytes_ = std::min(size_bytes_, map.size_bytes() - from_);
@@ -105,13 +105,18 @@ class RangeCopy {
     if (source_ == target_ && all.overlaps(in_target(all))) {
       return failure(ErrorCode::invalid, format::inode_object(source_->ino) + ": a copy onto itself");
     }
-    return lines_up() && is_stored ? of_objects(map, {from, all.end}) : of_bytes(map, {from, all.end});
+    return lines_up() ? of_objects(map, {from, all.end}) : of_bytes(map, {from, all.end});
   }
 
   bool lines_up() const { return from_ % object_size_ == to_ % object_size_; }
 
-  /// Whole objects, and what there is before and after them.
+  /// Whole objects, and what there is before and after them. The store lacks what is buffered (a write may have come
+  /// since it was written out, or cannot be stored): an object that has any is read, and written, by itself.
   Result<Part> of_objects(const DataMap& map, ByteRange range) {
+    const auto buffered = map.next_buffered(range.begin);
+    const auto its_object = buffered / object_size_ * object_size_;
+    if (its_object <= range.begin) return of_bytes(map, {range.begin, std::min(range.end, its_object + object_size_)});
+    range.end = std::min(range.end, its_object);
     range.end = std::min(range.end, (range.begin / object_size_ + most_objects_in_a_part) * object_size_);
     const auto first = (range.begin + object_size_ - 1) / object_size_, last = range.end / object_size_;
     if (first >= last) return of_bytes(map, range);
@@ -165,21 +170,22 @@ class RangeCopy {
   }
 
   Result<> put(const Part& part, ByteRange range) {
-    auto done = put_bytes(part, range);
+    LCCFS_CHECK(target_->buffer->write_out(range));  // a copy gives no space: what it would replace stays, if it fails
+    target_->passes_buffer();
+    // All of it is through before anything is written: a step that the store runs twice must find nothing new.
+    auto done = punch_holes(part);
+    if (done) done = map_objects(part);
+    const bool may_exist = done.has_value();
+    if (done) done = put_bytes(part);
     if (!done) {
-      note_begun(part);
+      note_begun(may_exist ? part : Part{});
       return clean_up_after(range, std::move(done).error());
     }
     note_copied(part, range);
     return is_complete_ ? Result<>{} : target_->confirm_lease();
   }
 
-  Result<> put_bytes(const Part& part, ByteRange range) {
-    target_->buffer->drop(range);
-    target_->passes_buffer();
-    // All of it is through before anything is written: a step that the store runs twice must find nothing new.
-    LCCFS_CHECK(punch_holes(part));
-    LCCFS_CHECK(map_objects(part));
+  Result<> put_bytes(const Part& part) {
     StepsInFlight steps(most_in_flight);
     missing_.assign(part.objects.size(), 0);
     for (std::size_t i = 0; i < part.objects.size(); ++i) copy_object(part.objects[i], missing_[i], steps.next());

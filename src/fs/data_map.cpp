@@ -39,11 +39,12 @@ DataMap::DataMap(ObjectStore& store, std::uint64_t object_size_bytes, const Inod
 
 Result<DataMap> DataMap::of(DataIo& io, FileNode& node) {
   const auto object_size_bytes = io.instance.super().object_size_bytes;
+  const auto leased = [&]() REQUIRES(node.mutex) {
+    return DataMap(io.instance.store(), object_size_bytes, node.view, node.buffer->ranges({0, node.view.size_bytes}));
+  };
   {
     const Lock lock(node.mutex);
-    if (node.lease_held) {
-      return DataMap(io.instance.store(), object_size_bytes, node.view, node.buffer->ranges({0, node.view.size_bytes}));
-    }
+    if (node.lease_held) return leased();
   }
   auto read = io.holders.read_current(node.ino, LeaseHolders::Ask::for_reading);
   if (!read) return std::unexpected(gone_is_stale(std::move(read).error()));
@@ -53,15 +54,20 @@ Result<DataMap> DataMap::of(DataIo& io, FileNode& node) {
   }
   node.learn(*read);
   const Lock lock(node.mutex);  // another thread may have taken the lease meanwhile: then memory knows better
-  return DataMap(io.instance.store(), object_size_bytes, node.lease_held ? node.view : *read);
+  return node.lease_held ? leased() : DataMap(io.instance.store(), object_size_bytes, *read);
+}
+
+std::uint64_t DataMap::next_buffered(std::uint64_t offset) const {
+  const auto buffered = std::ranges::upper_bound(buffered_, offset, {}, &ByteRange::end);
+  return buffered == buffered_.end() ? UINT64_MAX : std::max(offset, buffered->begin);
 }
 
 Result<std::optional<std::uint64_t>> DataMap::next_data(std::uint64_t offset) const {
-  const auto buffered = std::ranges::upper_bound(buffered_, offset, {}, &ByteRange::end);
-  if (buffered == buffered_.end()) return next_stored_data(offset);
-  if (buffered->begin <= offset) return offset;
+  const auto buffered = next_buffered(offset);
+  if (buffered == offset) return offset;
   LCCFS_TRY(const auto stored, next_stored_data(offset));
-  return std::min(stored.value_or(buffered->begin), buffered->begin);
+  const auto first = std::min(stored.value_or(UINT64_MAX), buffered);
+  return first == UINT64_MAX ? std::nullopt : std::optional(first);
 }
 
 Result<std::uint64_t> DataMap::next_hole(std::uint64_t offset) const {

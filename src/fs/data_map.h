@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 // Where a file has data, and where holes, as of one moment: an object that cannot exist is a hole, one that may is
-// asked. What is buffered, as it cannot be stored, is data. The caller is in the file's gate, and blocks.
+// asked. What is buffered, as it cannot be stored, or was written just now, is data. The caller is in the file's gate, and blocks.
 #pragma once
 
 #include <optional>
@@ -19,6 +19,8 @@ class DataMap {
 
   std::uint64_t size_bytes() const { return size_bytes_; }
   bool may_exist(ObjectIndex index) const { return map_.may_exist(index); }
+  /// The first byte from there on that is buffered; UINT64_MAX: none is.
+  std::uint64_t next_buffered(std::uint64_t offset) const;
   std::uint64_t units_there(ObjectIndex index) const { return map_.units_there(index); }
   /// Data at or after that offset. nullopt: there is none before the end.
   Result<std::optional<std::uint64_t>> next_data(std::uint64_t offset) const;

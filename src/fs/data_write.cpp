@@ -205,6 +205,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
   void returned() {
     auto error = parts.error();
     if (!error) {
+      if (size_bytes == 0) return finish(request.bytes.size_bytes);  // all of it lay past the end
       if (node->buffer->is_failing()) node->buffer->succeeded();
       io.room.set_refused(false);
       note_written();
@@ -220,9 +221,8 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
     io.pool.post([op = shared_from_this()] { op->clean_up_and_fail(); });
   }
 
-  /// The size rises as a write completes, in any order, before it is answered. What lay past the end has changed nothing.
+  /// The size rises as a write completes, in any order, before it is answered.
   void note_written() {
-    if (size_bytes == 0) return;
     const Lock lock(node->mutex);
     node->note_bytes_up_to(end());
     node->last_write_end = end();

@@ -178,14 +178,15 @@ Result<> FileNode::release_at_any_price() {
 
 /// The file ends where all bytes are stored: it shows no zeros that nobody wrote.
 void FileNode::lose_buffer(const Error& why) {
-  const auto lost_bytes = buffer->drop(WriteBuffer::everything);
-  log::error(format::inode_object(ino) + ": " + std::to_string(lost_bytes) +
-             " bytes could not be stored, and are lost: " + why.context);
   {
     const Lock lock(mutex);
     view.size_bytes = std::min(view.size_bytes, covered_size_bytes);
     tail_is_dirty = true;
+    ++cuts_;  // before they go: who stores the size beside us finds no byte missing then
   }
+  const auto lost_bytes = buffer->drop(WriteBuffer::everything);
+  log::error(format::inode_object(ino) + ": " + std::to_string(lost_bytes) +
+             " bytes could not be stored, and are lost: " + why.context);
   kernel_.pages_are_wrong(ino);
   kernel_.drop_attributes(ino);
 }

@@ -331,7 +331,7 @@ Result<> WriteBuffer::write_out(ByteRange range) {
   };
   lock.wait(changed_, is_all_there);
   for (auto at = first_of(range); at != units_.end() && reaches(*at, range); ++at) {
-    if (at->second.failed_at > errors_before) return std::unexpected(*errors_.last);
+    if (at->second.failed_at > errors_before) return std::unexpected(at->second.error.value_or(*errors_.last));
   }
   return {};
 }

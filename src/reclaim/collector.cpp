@@ -25,7 +25,7 @@ Result<PassReport> Collector::pass(const std::stop_token& stop) {
   bool more = true;
   for (unsigned rounds = 0; more && rounds < most_rounds && !stop.stop_requested(); ++rounds) {
     const auto round = Round(instance_, options_, recount, report, stop).run();
-    if (!round && stop.stop_requested()) break;  // a read was given up
+    if (!round && round.error().code == ErrorCode::interrupted) break;  // a read was given up, as the pass is to stop
     LCCFS_TRY(more, round);
   }
   report.items_seen = report.items_done + report.items_left;

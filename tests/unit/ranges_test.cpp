@@ -595,3 +595,62 @@ TEST_CASE("bytes that cannot be stored are data, and copied as such") {
   CHECK((bytes_of(*other.file_system, elsewhere) == wanted));
   CHECK(error_of(fs.fsync(file.handle, false)) == ErrorCode::no_space);
 }
+
+TEST_CASE("a copy of a file that grows meanwhile has no zeros where bytes were answered") {
+  TestVolume volume(small_objects());
+  auto mount = volume.mount(with_write_buffer());
+  auto& fs = *mount.file_system;
+  const auto from = file_of(fs, "from", O), to = file_of(fs, "to", 0);
+  need(write_at(fs, from.handle, 0, std::string(100, 'x')));
+  mount.client->set_hook(
+      [](const StepInfo& info) { return info.kind == StepKind::write ? Fault{Fault::Kind::hold} : Fault{}; });
+  auto copied = std::async(std::launch::async, [&] { return copy(fs, from, 0, to, 0, 2 * O); });
+  REQUIRE(mount.client->wait_for_held(1));
+  need(write_at(fs, from.handle, O, std::string(O, 'y')));
+  REQUIRE(mount.client->wait_for_held(2));
+  mount.client->set_hook(nullptr);
+  mount.client->release();
+  std::uint64_t done = need(copied.get()), part = 0;
+  mount.client->release_all();
+  CHECK(done > 0);
+  while ((part = need(copy(fs, from, done, to, done, 2 * O))) != 0) done += part;
+  CHECK((bytes_of(fs, to) == bytes_of(fs, from)));
+}
+
+TEST_CASE("a copy onto bytes that cannot be stored is refused, and leaves them") {
+  TestVolume volume(small_objects());
+  auto mount = volume.mount(with_write_buffer());
+  auto& fs = *mount.file_system;
+  const auto from = file_of(fs, "from", 2 * O), to = create_file(fs, "to");
+  const std::string bytes(O, 'b');
+  mount.client->set_hook(refuses_writes());
+  static_cast<void>(write_at(fs, to.handle, 0, bytes));
+  const auto before = bytes_of(fs, to);
+  CHECK(before == bytes);
+  CHECK(error_of(copy(fs, from, 0, to, 0, 2 * O)) == ErrorCode::no_space);
+  CHECK((bytes_of(fs, to) == before));
+  mount.client->set_hook(nullptr);
+  static_cast<void>(fs.fsync(to.handle, false));
+  need(fs.fsync(to.handle, false));
+  auto other = volume.mount();
+  const OpenFile elsewhere{to.ino, open_again(*other.file_system, to.ino, O_RDONLY)};
+  CHECK((bytes_of(*other.file_system, elsewhere) == before));
+}
+
+TEST_CASE("a copy whose objects cannot be noted in the map leaves the target as it was") {
+  TestVolume volume(small_objects());
+  auto mount = volume.mount();
+  auto& fs = *mount.file_system;
+  const auto from = file_of(fs, "from", 4 * O), to = file_of(fs, "to", 10);
+  const auto before = bytes_of(fs, to);
+  mount.client->set_hook([object = format::inode_object(to.ino)](const StepInfo& info) {
+    const bool is_refused = info.kind == StepKind::apply && info.object == object;
+    return is_refused ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
+  });
+  CHECK(error_of(copy(fs, from, 0, to, 0, 4 * O)) == ErrorCode::no_space);
+  mount.client->set_hook(nullptr);
+  need(fs.fsync(to.handle, false));
+  auto other = volume.mount();
+  const OpenFile elsewhere{to.ino, open_again(*other.file_system, to.ino, O_RDONLY)};
+  CHECK((bytes_of(*other.file_system, elsewhere) == before));
+}

@@ -553,6 +553,20 @@ TEST_CASE("a size that is set past bytes which could not be stored is not stored
   }
 }
 
+TEST_CASE("pages past the end that are written back do not count as a write that has found room") {
+  TestVolume volume(small_objects());
+  auto mount = volume.mount(buffered());
+  auto& fs = *mount.file_system;
+  const auto file = stored_file(mount, "old"), empty = create_file(fs, "empty");
+  mount.client->set_hook(fails_writes(ErrorCode::no_space));
+  need(write_at(fs, file.handle, 0, "new"));
+  CHECK(code_of(fs.fsync(file.handle, false)) == ErrorCode::no_space);
+  CHECK(code_of(write_at(fs, empty.handle, 0, "refused")) == ErrorCode::no_space);
+  WriteRequest pages{.offset_bytes = 4096, .bytes = shared_bytes("page"), .writes_back_pages = true};
+  CHECK(need(begin_write(fs, empty.handle, std::move(pages)).get()) == 4);
+  CHECK(code_of(write_at(fs, empty.handle, 0, "refused")) == ErrorCode::no_space);
+}
+
 TEST_CASE("a direct write whose own bytes are stored is told nothing of others that cannot be") {
   TestVolume volume(small_objects());
   auto mount = volume.mount(buffered());

@@ -10,7 +10,7 @@
 
 namespace lccfs {
 
-/// Connects to the cluster and opens the pool. The store's destructor waits for what is in flight.
+/// Connects to the cluster and opens the pool. The store's destructor waits for what is in flight, but for reads of metadata.
 Result<std::unique_ptr<ObjectStore>> open_rados_store(const VolumeAddress& address, const StoreOptions& options);
 /// As ask_monitors (store/monitors.h).
 Result<std::string> ask_rados_monitors(const VolumeAddress& address, const std::string& command);

@@ -38,7 +38,8 @@ class InFlight {
 /// A request from its submission to its answer; owns itself meanwhile.
 class Step {
  public:
-  /// Whether the end of the connection waits for the answer, or drops it with the request: nothing is called then.
+  /// Whether the end of the connection waits for the answer, or drops it with the request: nothing is called then, and
+  /// the step stays in memory (librados forgets it).
   enum class AtTheEnd { is_waited_for, is_dropped };
   explicit Step(InFlight& in_flight, AtTheEnd at_the_end = AtTheEnd::is_waited_for)
       : in_flight_(in_flight), at_the_end_(at_the_end) {}
