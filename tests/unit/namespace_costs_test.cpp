@@ -269,8 +269,8 @@ TEST_CASE("a rename of a directory over one in another directory logs that one, 
   auto trace = p.fs.client->trace();
   std::erase_if(trace, [](const std::string& step) { return step.starts_with("query "); });
   for (auto& step : trace) step = step.starts_with("log queue items Session.") ? "log queue items" : step;
-  CHECK(trace == Trace{"take rename lock Super", "log queue items", "seal " + format::inode_object(y), "log queue items",
-                       "point to directory " + moved, "mark entry " + from, "move entry in " + to,
+  CHECK(trace == Trace{"take rename lock Super", "log queue items", "seal " + format::inode_object(y),
+                       "log queue items", "point to directory " + moved, "mark entry " + from, "move entry in " + to,
                        "move entry out " + from, "remove decision " + to, "release rename lock Super"});
 }
 
