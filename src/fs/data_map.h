@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 // Where a file has data, and where holes, as of one moment: an object that cannot exist is a hole, one that may is
-// asked. What is buffered, as it cannot be stored, or was written just now, is data. The caller is in the file's gate, and blocks.
+// asked. What is buffered, as it cannot be stored or was written just now, is data. The caller is in the file's gate,
+// and blocks.
 #pragma once
 
 #include <optional>
