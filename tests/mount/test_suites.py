@@ -108,6 +108,7 @@ FSX_OPTIONS = """\
 flen = 9000000  # three objects
 nomsyncafterwrite = {lazily}
 [opsize]
+min = 1  # fsx takes the EINVAL of a posix_fallocate of no bytes for a failure
 max = 131072
 [weights]
 close_open = 1
