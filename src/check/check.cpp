@@ -6,6 +6,8 @@
 //    (inode_scan.h). What is kept of it is a small record if it is a directory, and a number that is added to its
 //    parent's record otherwise (namespace_index.h). Names of data objects are collected, and looked at in batches
 //    against their inodes (data_check.h).
+//  - An object that the store cannot read ends it there: whether a name, a claim or data fits to that is not known, and it
+//    must not count as missing.
 //  - Where the sums of a directory's entries and of the inodes that claim it agree, nothing is read again. In the other
 //    directories entries are looked at one by one (match.cpp). Only if that leaves claims that no entry, no d/ key and no
 //    queue item explains, the inodes are streamed once more.
@@ -13,6 +15,7 @@
 #include "check/check.h"
 
 #include <atomic>
+#include <set>
 
 #include "check/data_check.h"
 #include "check/inode_scan.h"
@@ -32,11 +35,14 @@ class VolumeCheck {
     LCCFS_CHECK(read_volume_facts(store_, sink_, facts_));
     LCCFS_TRY(const auto capacity, store_.capacity());
     expected_ = capacity.objects;
-    const auto effort = effort_for(options_.jobs, expected_);
+    auto effort = effort_for(options_.jobs, expected_);
+    effort.on_unreadable = [this](const std::string& object) { note_unreadable(object); };
     LCCFS_CHECK(for_each_name(store_, effort, [this](ReadWindow& window, const std::vector<std::string>& names) {
       return look_at(window, names);
     }));
     LCCFS_CHECK(data_.finish(effort));
+    LCCFS_CHECK(expect_all_was_readable());
+    effort.on_unreadable = nullptr;
     if (!root_seen_) {
       sink_.report({Kind::missing_object, format::inode_object(root_ino), "the root is not there"});
     }
@@ -84,6 +90,23 @@ class VolumeCheck {
     sink_.report(std::move(inode.findings));
   }
 
+  /// That of a file with data is read again for these.
+  void note_unreadable(const std::string& object) {
+    {
+      const Lock lock(mutex_);
+      if (!unreadable_.insert(object).second) return;
+    }
+    sink_.report({Kind::unreadable, object, "the store answers with an input/output error"});
+  }
+  Result<> expect_all_was_readable() {
+    const Lock lock(mutex_);
+    if (unreadable_.empty()) return {};
+    return failure(ErrorCode::io, "what others say of objects that cannot be read (" +
+                                      std::to_string(unreadable_.size()) +
+                                      ") was not judged: mend the store first (of a pool: ceph health detail), then "
+                                      "check again");
+  }
+
   Result<> check_namespace(const Effort& effort) {
     DirectoryReader directories(store_, facts_.super->uuid);
     const NamespaceCheck check{store_, facts_, index_, directories, sink_, effort};
@@ -122,6 +145,8 @@ class VolumeCheck {
   std::atomic<std::uint64_t> objects_ = 0;
   std::uint64_t expected_ = 0;
   std::atomic<bool> root_seen_ = false;
+  Mutex mutex_;
+  std::set<std::string> unreadable_ GUARDED_BY(mutex_);
   std::atomic_flag telling_progress_;
 };
 

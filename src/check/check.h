@@ -39,7 +39,7 @@ struct CheckReport {
 };
 
 /// Tells `on_finding` all that is wrong, one call at a time, in the order of its discovery. An error is the store's,
-/// not the volume's. Blocks. May be called by any thread.
+/// not the volume's; of single objects that it cannot read, all are told before it ends. Blocks. May be called by any thread.
 Result<CheckReport> check_volume(ObjectStore& store, const CheckOptions& options,
                                  const std::function<void(const Finding&)>& on_finding);
 

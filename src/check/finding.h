@@ -18,6 +18,7 @@ struct Finding {
   enum class Kind : std::uint8_t {
     corrupt,             ///< bytes that no version of ours wrote. part, is_key (payload: part is empty), seen
     unsupported,         ///< written by a newer version. part, is_key, seen
+    unreadable,          ///< an object that the store says is there, and cannot read
     missing_part,        ///< an xattr that an inode of its type, Super or Alloc must have. part
     unknown_part,        ///< an xattr or key that this format does not know, or not there. part, is_key, seen
     unknown_object,      ///< an object whose name does not belong to LCCFS
@@ -88,6 +89,7 @@ struct KindName {
 inline constexpr KindTable<KindName> kind_names = {{
     {Kind::corrupt, "corrupt"},
     {Kind::unsupported, "newer version"},
+    {Kind::unreadable, "unreadable"},
     {Kind::missing_part, "missing part"},
     {Kind::unknown_part, "unknown part"},
     {Kind::unknown_object, "unknown object"},

@@ -36,8 +36,11 @@ struct ReadWindow::Answers {
   std::deque<Handling> line GUARDED_BY(mutex);
 };
 
-ReadWindow::ReadWindow(ObjectStore& store, unsigned limit)
-    : store_(store), limit_(std::max(limit, 1U)), answers_(std::make_shared<Answers>()) {}
+ReadWindow::ReadWindow(ObjectStore& store, unsigned limit, OnUnreadable on_unreadable)
+    : store_(store),
+      limit_(std::max(limit, 1U)),
+      on_unreadable_(std::move(on_unreadable)),
+      answers_(std::make_shared<Answers>()) {}
 
 ReadWindow::~ReadWindow() {
   for (; in_flight_ > 0; --in_flight_) answers_->take();
@@ -56,15 +59,23 @@ Result<> ReadWindow::make_room(unsigned most_in_flight) {
   return {};
 }
 
+Result<> ReadWindow::handle_error(const std::string& object, Error error) const {
+  if (error.code != ErrorCode::io || !on_unreadable_) return std::unexpected(std::move(error));
+  on_unreadable_(object);
+  return {};
+}
+
 Result<> ReadWindow::query(MetaRead read, OnFound handler, std::size_t whole_ranges) {
   LCCFS_CHECK(make_room(limit_ - 1));
   ++in_flight_;
-  auto put = [answers = answers_, handler = std::move(handler)](Result<objects::Object> answer) mutable {
-    answers->put([handler = std::move(handler), answer = std::move(answer)]() mutable -> Result<> {
-      if (answer) return handler(std::move(*answer));
-      if (answer.error().code == ErrorCode::not_found) return handler(std::nullopt);
-      return std::unexpected(std::move(answer).error());
-    });
+  auto handle = [this, object = read.object, handler = std::move(handler)](Result<objects::Object> answer) mutable {
+    if (answer) return handler(std::move(*answer));
+    if (answer.error().code == ErrorCode::not_found) return handler(std::nullopt);
+    return handle_error(object, std::move(answer).error());
+  };
+  auto put = [answers = answers_, handle = std::move(handle)](Result<objects::Object> answer) mutable {
+    answers->put(
+        [handle = std::move(handle), answer = std::move(answer)]() mutable { return handle(std::move(answer)); });
   };
   objects::read_object_async(objects::reader_of(store_), std::move(read), whole_ranges, std::move(put));
   return {};
@@ -75,13 +86,14 @@ Result<> ReadWindow::look_for_byte(std::string object, std::uint64_t offset, OnB
   ++in_flight_;
   auto byte = std::make_unique<std::array<char, 1>>();
   const std::span<char> target(*byte);
+  auto handle = [this, object, handler = std::move(handler)](Result<std::size_t> answer) mutable {
+    return answer ? handler(*answer > 0) : handle_error(object, std::move(answer).error());
+  };
   store_.read_data(
       std::move(object), offset, target,
-      [answers = answers_, byte = std::move(byte), handler = std::move(handler)](Result<std::size_t> answer) mutable {
-        answers->put([handler = std::move(handler), answer = std::move(answer)]() mutable -> Result<> {
-          if (!answer) return std::unexpected(std::move(answer).error());
-          return handler(*answer > 0);
-        });
+      [answers = answers_, byte = std::move(byte), handle = std::move(handle)](Result<std::size_t> answer) mutable {
+        answers->put(
+            [handle = std::move(handle), answer = std::move(answer)]() mutable { return handle(std::move(answer)); });
       });
   return {};
 }
@@ -121,7 +133,7 @@ Result<> in_threads(ObjectStore& store, const Effort& effort, unsigned threads,
                     const std::function<Result<>(ReadWindow&, const FirstError&)>& work) {
   FirstError error;
   for_each_in_parallel(threads, threads, [&](std::size_t) {
-    ReadWindow window(store, effort.reads_per_thread);
+    ReadWindow window(store, effort.reads_per_thread, effort.on_unreadable);
     error.put(work(window, error));
   });
   return error.result();

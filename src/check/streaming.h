@@ -19,12 +19,15 @@ namespace lccfs::check {
 /// order. The first error, a handler's, ends it: what is in flight is waited for, and handled no more.
 class ReadWindow {
  public:
+  /// Is told of an object that the store cannot read, in place of its handler.
+  using OnUnreadable = std::function<void(const std::string& object)>;
   /// nullopt: there is no such object.
   using Found = std::optional<objects::Object>;
   using OnFound = std::move_only_function<Result<>(Found)>;
   using OnByte = std::move_only_function<Result<>(bool there)>;
 
-  ReadWindow(ObjectStore& store, unsigned limit);
+  /// Without `on_unreadable`, such an object ends it as any error does.
+  ReadWindow(ObjectStore& store, unsigned limit, OnUnreadable on_unreadable = nullptr);
   ~ReadWindow();
   ReadWindow(const ReadWindow&) = delete;
   ReadWindow& operator=(const ReadWindow&) = delete;
@@ -40,9 +43,11 @@ class ReadWindow {
  private:
   struct Answers;
   Result<> make_room(unsigned most_in_flight);
+  Result<> handle_error(const std::string& object, Error error) const;
 
   ObjectStore& store_;
   const unsigned limit_;
+  const OnUnreadable on_unreadable_;
   unsigned in_flight_ = 0;
   bool handling_ = false;
   const std::shared_ptr<Answers> answers_;  // the completions' too
@@ -52,6 +57,7 @@ class ReadWindow {
 struct Effort {
   unsigned threads = 1;
   unsigned reads_per_thread = 16;
+  ReadWindow::OnUnreadable on_unreadable = nullptr;  ///< called by any of the threads
 };
 Effort effort_for(unsigned jobs, std::uint64_t objects);
 

@@ -11,6 +11,7 @@ const Repairs::Row& Repairs::row_of(Kind kind) {
   static constexpr check::KindTable<Row> rows = {{
       {Kind::corrupt, 1, &Repairs::repair_part},
       {Kind::unsupported, 1, &Repairs::refuse_newer},
+      {Kind::unreadable, 0, &Repairs::leave_unreadable},
       {Kind::missing_part, 1, &Repairs::repair_part},
       {Kind::unknown_part, 1, &Repairs::repair_part},
       {Kind::unknown_object, 13, &Repairs::repair_unknown_object},
@@ -70,6 +71,9 @@ Result<Repair> Repairs::refuse_newer(const Finding& finding) {
   return left(comes_first(finding) ? "use a newer lccfs-fsck"
                                    : "a newer version has written it: use a newer lccfs-fsck");
 }
+
+/// A check that meets one ends with an error, and no repair begins.
+Result<Repair> Repairs::leave_unreadable(const Finding&) { return left("the store cannot read it"); }
 
 Result<Repair> Repairs::step(const MetaTxn& txn, std::string what) {
   LCCFS_TRY(const bool done, objects_.change(txn));

@@ -55,6 +55,7 @@ class Repairs {
 
   Result<> make_way(Ino ino);
   Result<Repair> refuse_newer(const Finding& finding);
+  Result<Repair> leave_unreadable(const Finding& finding);
   Result<Repair> step(const MetaTxn& txn, std::string what);
   Result<Repair> put(const Object& object, const txn::Part& part, const Bytes& value, std::string what);
   Result<Repair> drop(const Object& object, const txn::Part& part, std::string what);

@@ -1497,6 +1497,8 @@ REPAIRS = [
           also=(("      LCCFS_TRY(const bool there, has_mark(reader_, instance_.super().uuid, marked));",
                  "      LCCFS_TRY(const bool there, ON ? Result<bool>(true)\n"
                  "                                     : has_mark(reader_, instance_.super().uuid, marked));"),)),
+    Fault("unreadable-is-missing", "check.h: an object that the store cannot read is not missing", "check/streaming.cpp",
+          "  on_unreadable_(object);\n", "  if (!ON) on_unreadable_(object);\n", REPAIR),
     Fault("marks-not-compared", "FORMAT: the reverse key of a marked entry has the same value",
           "check/directory_reader.cpp", "  if (sound && value != format::reverse_value(entry.record)) {",
           "  if (!ON && sound && value != format::reverse_value(entry.record)) {", REPAIR),

@@ -386,7 +386,33 @@ TEST_CASE("what a collector removes between the listing and the read is no matte
   CHECK(volume.findings() == Findings{});
 }
 
-TEST_CASE("an error of the store's is an error, and no finding") {
+TEST_CASE("an object that cannot be read is told, with all else that is told of one alone, and explains nothing") {
+  std::vector<std::string> inodes;
+  HandMadeVolume().cluster->with_objects([&inodes](scripted::Objects& objects) {
+    for (const auto& [name, object] : objects.metadata()) {
+      if (name.starts_with("Inode.")) inodes.push_back(name);
+    }
+  });
+  REQUIRE(inodes.size() > 5);
+  for (const auto& unreadable : inodes) {
+    INFO(unreadable);
+    HandMadeVolume volume;
+    const std::string damaged = unreadable == inodes.front() ? inodes.back() : inodes.front();
+    volume.edit(damaged, [](MetaObject& object) { object.xattrs.erase("atime"); });
+    volume.store->set_hook([&](const StepInfo& step) {
+      return step.object == unreadable ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
+    });
+    Findings found;
+    const auto result = check::check_volume(*volume.store, {}, [&found](const Finding& finding) {
+      found.insert(std::string(describe(finding.kind)) + ": " + finding.object);
+    });
+    REQUIRE_FALSE(result.has_value());
+    CHECK(result.error().code == ErrorCode::io);
+    CHECK(found == Findings{"unreadable: " + unreadable, "missing part: " + damaged});
+  }
+}
+
+TEST_CASE("an error of the store's is an error, and no finding of the volume's") {
   HandMadeVolume volume;
   volume.edit("Session.2", [](MetaObject& o) { o.keys.erase(format::queue_key(1)); });
   const unsigned failing = GENERATE(range(0U, 40U));

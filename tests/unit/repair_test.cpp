@@ -284,6 +284,22 @@ TEST_CASE("a volume with features of a newer version is refused, and left as it 
   CHECK_FALSE(check::check_volume(*v.volume.new_client()).has_value());
 }
 
+TEST_CASE("nothing is repaired while an object cannot be read") {
+  SmallVolume v;
+  auto& cluster = v.volume.cluster();
+  cluster.with_objects(
+      [&](Objects& objects) { objects.metadata().at(format::inode_object(v.file)).xattrs.erase("atime"); });
+  const auto client = v.volume.new_client();
+  client->set_hook([](const StepInfo& info) {
+    return info.object == format::inode_object(root_ino) ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
+  });
+  const auto refused = try_repair(client, v.volume.clock());
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(refused.error().code == ErrorCode::io);
+  CHECK(client->counts().applies == 0);
+  CHECK(findings_of(cluster).size() == 1);
+}
+
 TEST_CASE("a repair that fails in the midst does not end as if all were well") {
   SmallVolume v;
   auto& cluster = v.volume.cluster();
