@@ -77,7 +77,7 @@ Result<> repair(const std::shared_ptr<ObjectStore>& store, const Command& comman
   how.on_repair = [&](const check::Finding& finding, const repair::Repair& what) {
     bar.clear();
     report.dealt_with(finding, what);
-    summary.repaired += what.done ? 1 : 0;
+    ++(what.done ? summary.repaired : summary.left);
   };
   LCCFS_TRY(const auto done, repair::repair_volume(store, system_clock(), how));
   summary.check = done.check;

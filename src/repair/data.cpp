@@ -51,18 +51,21 @@ txn::FoundFile Repairs::file_of(Ino ino, Token token, const std::set<ObjectIndex
   return file;
 }
 
-/// It keeps its number: an entry for it may still be there. Otherwise the next check finds an orphan.
 Result<Repair> Repairs::make_inode_for_data(const Finding& finding) {
-  const auto& indexes = lost_data_[finding.ino];
-  LCCFS_TRY(const auto inode, objects_.read_inode(finding.ino, "p/"));
+  return make_inode_for_data(finding.ino, lost_data_[finding.ino]);
+}
+
+/// It keeps its number: an entry for it may still be there. Otherwise the next check finds an orphan.
+Result<Repair> Repairs::make_inode_for_data(Ino ino, const std::set<ObjectIndex>& indexes) {
+  LCCFS_TRY(const auto inode, objects_.read_inode(ino, "p/"));
   if (indexes.empty() || (inode && inode->is(FileType::regular))) return settled();
   if (inode && !inode->attr()) return left("attr of the inode cannot be read");
   const auto last = *indexes.rbegin();
   if (last.value >= format::file_size_limit_bytes / object_size_bytes()) return left("no file is that large");
-  LCCFS_TRY(const auto last_bytes, objects_.read_data(format::data_object(finding.ino, last), 0, object_size_bytes()));
+  LCCFS_TRY(const auto last_bytes, objects_.read_data(format::data_object(ino, last), 0, object_size_bytes()));
   const auto size_bytes = last.value * object_size_bytes() + last_bytes.size();
-  if (inode) return move_data(finding.ino, indexes, size_bytes);
-  return step(txn::make_found_file(file_of(finding.ino, instance_->next_token(), indexes, size_bytes)),
+  if (inode) return move_data(ino, indexes, size_bytes);
+  return step(txn::make_found_file(file_of(ino, instance_->next_token(), indexes, size_bytes)),
               "the inode is made anew, with " + std::to_string(size_bytes) + " bytes");
 }
 
@@ -189,6 +192,9 @@ Result<Repair> Repairs::keep_metadata(const Object& object) {
 }
 
 Result<Repair> Repairs::keep_data(const std::string& object) {
+  if (!instance_->super().data_pool.empty() && orphans_ == Orphans::keep) {
+    return left("it is in the data pool: xattrs and keys that it may have are not seen there");
+  }
   const auto piece = [&](ObjectIndex index) {
     return objects_.read_data(object, index.value * object_size_bytes(), object_size_bytes());
   };

@@ -70,13 +70,21 @@ Result<Repair> Repairs::repair_type(const Finding& finding) {
   return step(txn::put_entry(directory->as_read(), name, right, std::nullopt), "the entry has the inode's type");
 }
 
-/// Its inode may be there again by now, made anew from its data: then it counts on the name.
+/// Its inode may be there again by now, made anew from its data: then it counts on the name. Bytes of a first object are
+/// not told as data without an inode where a range leads to them: that they are no early ones the name proves.
 Result<Repair> Repairs::drop_dangling_entry(const Finding& finding) {
   const auto name = name_of(finding.ino, finding.name);
   LCCFS_TRY(const auto directory, objects_.read_keys(finding.object, {name.key}));
   const auto entry = directory ? directory->entry(name.key) : std::nullopt;
   if (!entry || entry->record.ino != finding.target) return settled();
-  LCCFS_TRY(const auto target, objects_.read_inode(finding.target, "p/"));
+  LCCFS_TRY(auto target, objects_.read_inode(finding.target, "p/"));
+  if (!target && entry->record.type == FileType::regular) {
+    LCCFS_TRY(const auto byte, objects_.read_data(format::data_object(finding.target, ObjectIndex{0}), 0, 1));
+    if (!byte.empty()) {
+      LCCFS_CHECK(make_inode_for_data(finding.target, {ObjectIndex{0}}));
+      LCCFS_TRY(target, objects_.read_inode(finding.target, "p/"));
+    }
+  }
   if (target && !target->is_dead()) {
     if (target->parents().contains(finding.ino)) return settled();
     return point_back(*target, {{finding.ino, finding.name, entry->record}});

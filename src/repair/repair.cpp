@@ -74,6 +74,13 @@ class Run {
       : store_(store), clock_(clock), options_(options), objects_(*store), repairs_(objects_, clock, options.orphans) {}
 
   Result<RepairReport> run() {
+    auto done = check_and_repair();
+    if (!done) tell_what_is_left();
+    return done;
+  }
+
+ private:
+  Result<RepairReport> check_and_repair() {
     LCCFS_CHECK(store_->sync_fences());
     LCCFS_CHECK(expect_nobody());
     LCCFS_CHECK(check());
@@ -95,17 +102,21 @@ class Run {
     return report_what_is_left();
   }
 
- private:
   Result<> check() {
     if (!cut_ && ++checks_ > most_checks_in_vain)
       return failure(ErrorCode::io, "the repairs come to no end: this is a bug");
     left_.clear();
     changes_before_ = objects_.changes();
     Round round(options_.findings_at_once);
-    LCCFS_TRY(report_.check,
-              check::check_volume(*store_, options_.check, [&round](const Finding& finding) { round.add(finding); }));
+    const auto done =
+        check::check_volume(*store_, options_.check, [&round](const Finding& finding) { round.add(finding); });
     findings_ = round.take();
     cut_ = round.cut();
+    if (!done) {
+      for (const auto& finding : findings_) left_.emplace_back(finding, left("the check did not end"));
+      return std::unexpected(done.error());
+    }
+    report_.check = *done;
     return {};
   }
 
@@ -209,8 +220,12 @@ class Run {
     return report_what_is_left();
   }
 
-  Result<RepairReport> report_what_is_left() {
+  void tell_what_is_left() const {
     for (const auto& [finding, repair] : left_) options_.on_repair(finding, repair);
+  }
+
+  Result<RepairReport> report_what_is_left() {
+    tell_what_is_left();
     report_.left = report_.check.findings;
     return report_;
   }

@@ -40,6 +40,7 @@ struct RepairOptions {
   bool though_in_use = false;  ///< clients that are there now are left alone; otherwise they are an error (busy)
   std::size_t findings_at_once = 100'000;  ///< that are kept in memory; further ones are found by further checks
   check::CheckOptions check;
+  /// Once for each repair; for what is left when all is done, or an error ends it.
   std::function<void(const check::Finding&, const Repair&)> on_repair = [](const auto&, const auto&) {};
 };
 

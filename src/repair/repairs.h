@@ -116,6 +116,7 @@ class Repairs {
   // data.cpp: M and T; bytes that belong to no file, into files of /lost+found
   txn::FoundFile file_of(Ino ino, Token token, const std::set<ObjectIndex>& indexes, std::uint64_t size_bytes);
   Result<Repair> make_inode_for_data(const Finding& finding);
+  Result<Repair> make_inode_for_data(Ino ino, const std::set<ObjectIndex>& indexes);
   Result<Repair> map_data(const Finding& finding);
   Result<Repair> cut_tail(const Finding& finding);
   Result<Repair> move_data(Ino ino, const std::set<ObjectIndex>& indexes, std::uint64_t size_bytes);

@@ -284,19 +284,29 @@ TEST_CASE("a volume with features of a newer version is refused, and left as it 
   CHECK_FALSE(check::check_volume(*v.volume.new_client()).has_value());
 }
 
-TEST_CASE("nothing is repaired while an object cannot be read") {
+TEST_CASE("nothing is repaired where an object could not be read, though it can be soon after") {
   SmallVolume v;
   auto& cluster = v.volume.cluster();
   cluster.with_objects(
       [&](Objects& objects) { objects.metadata().at(format::inode_object(v.file)).xattrs.erase("atime"); });
   const auto client = v.volume.new_client();
-  client->set_hook([](const StepInfo& info) {
-    return info.object == format::inode_object(root_ino) ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
+  unsigned reads = 0;
+  client->set_hook([&reads](const StepInfo& info) {
+    const bool fails = info.object == format::inode_object(root_ino) && reads++ == 0;
+    return fails ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
   });
-  const auto refused = try_repair(client, v.volume.clock());
+  std::multiset<std::string> left;
+  repair::RepairOptions options;
+  options.on_repair = [&left](const check::Finding& finding, const repair::Repair& what) {
+    CHECK_FALSE(what.done);
+    left.insert(std::string(describe(finding.kind)) + ": " + finding.object);
+  };
+  const auto refused = repair::repair_volume(client, v.volume.clock(), options);
   REQUIRE_FALSE(refused.has_value());
   CHECK(refused.error().code == ErrorCode::io);
   CHECK(client->counts().applies == 0);
+  CHECK(left == std::multiset<std::string>{"unreadable: " + format::inode_object(root_ino),
+                                           "missing part: " + format::inode_object(v.file)});
   CHECK(findings_of(cluster).size() == 1);
 }
 
@@ -363,6 +373,30 @@ TEST_CASE("a number that is nearly the last one keeps nobody from numbers that a
   need(try_repair(cluster.new_client(), v.volume.clock()));
   auto mount = v.volume.mount();
   make_file(*mount.file_system, v.d, "new");
+}
+
+TEST_CASE("a small file whose inode was lost keeps its bytes, though its client died and left a range") {
+  TestVolume volume;
+  Ino file;
+  {
+    Mount mount = volume.mount();
+    const auto opened = create_file(*mount.file_system, "file");
+    file = opened.ino;
+    need(write_at(*mount.file_system, opened.handle, 0, "some bytes"));
+    need(mount->fsync(opened.handle, false));
+    mount.client->crash();
+  }
+  volume.clock().advance(std::chrono::minutes(2));
+  volume.cluster().with_objects([&](Objects& objects) { objects.metadata().erase(format::inode_object(file)); });
+  CHECK(findings_of(volume.cluster()) == std::vector<std::string>{"dangling entry: Inode.1"});
+  need(try_repair(volume.new_client(), volume.clock()));
+  CHECK(findings_of(volume.cluster()) == none);
+  Mount looker = volume.mount();
+  CHECK(ino_of(*looker.file_system, root_ino, "file") == file);
+  const auto opened = need(looker->open({}, file, O_RDONLY));
+  CHECK(read_at(*looker.file_system, opened.handle, 0, 100) == "some bytes");
+  close_file(*looker.file_system, opened.handle);
+  need(looker->unmount());
 }
 
 TEST_CASE("a client that is gone is fenced before anything is repaired") {
