@@ -224,9 +224,12 @@ bool Session::is_mounted() const {
 }
 
 // An orderly unmount first: the kernel then writes back what programs have changed in mapped pages.
+/// Pages that live mappings have changed come while requests are still served. (EPERM: not root. Whether it is in use is
+/// not known then, and fusermount3 unmounts it at the end.)
 void Session::begin_to_end() {
-  if (is_mounted() && umount2(options_.mountpoint.c_str(), UMOUNT_NOFOLLOW) != 0 && errno == EBUSY) {
-    log::warning(options_.mountpoint + " is in use; the programs that use it lose it now");
+  if (is_mounted() && umount2(options_.mountpoint.c_str(), UMOUNT_NOFOLLOW) != 0 &&
+      (errno == EBUSY || errno == EPERM)) {
+    if (errno == EBUSY) log::warning(options_.mountpoint + " is in use; the programs that use it lose it now");
     const int root = ::open(options_.mountpoint.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     syncfs(root);
     ::close(root);

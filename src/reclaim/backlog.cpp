@@ -20,11 +20,14 @@ class Measure {
     LCCFS_TRY(const auto super, objects::read_super(query_));
     object_size_bytes_ = super.record.object_size_bytes;
     LCCFS_TRY(const auto poll, read_members(store_));
-    for (const auto& member : poll.members) LCCFS_CHECK(add_queue(member.id));
+    for (const auto& member : poll.members) LCCFS_CHECK(unless_damaged(add_queue(member.id)));
     return backlog_;
   }
 
  private:
+  /// lccfs-fsck says so.
+  static Result<> unless_damaged(Result<> done) { return !done && is_damage(done.error()) ? Result<>() : done; }
+
   Result<> add_queue(InstanceId instance) {
     QueuePage page;
     do {
@@ -33,34 +36,32 @@ class Measure {
         if (item.kind == QueueItem::Kind::range) continue;  // stands for inodes to come, not for garbage
         ++backlog_.items;
         backlog_.oldest = std::min(backlog_.oldest.value_or(item.time), item.time);
-        LCCFS_CHECK(item.kind == QueueItem::Kind::directory ? add_directory(item.ino) : add_inode(item.ino, true));
+        LCCFS_CHECK(unless_damaged(item.kind == QueueItem::Kind::directory ? add_directory(item.ino)
+                                                                           : add_inode(item.ino, true)));
       }
     } while (page.more);
     return {};
   }
 
   Result<> add_directory(Ino directory) {
-    return for_each_detached(query_, directory,
-                             [this](const format::DetachedKey& detached) { return add_inode(detached.ino, false); });
+    return for_each_detached(query_, directory, [this](const format::DetachedKey& detached) {
+      return unless_damaged(add_inode(detached.ino, false));
+    });
   }
 
   /// One that is not dead, and to which an item of its own leads, most likely has a name. One that lost a name may have
   /// others, or have moved.
   Result<> add_inode(Ino ino, bool only_if_dead) {
     if (!seen_.insert(ino).second) return {};
-    const auto traces = read_traces(query_, ino);
-    if (!traces && is_damage(traces.error())) return {};  // lccfs-fsck says so
-    if (!traces) return std::unexpected(traces.error());
-    if (!*traces) return {};
-    if (!(*traces)->dead()) {
+    LCCFS_TRY(const auto traces, read_traces(query_, ino));
+    if (!traces) return {};
+    if (!traces->dead()) {
       if (only_if_dead) return {};
-      const auto names = count_names(query_, **traces);
-      if (!names && is_damage(names.error())) return {};
-      if (!names) return std::unexpected(names.error());
-      if (names->total() > 0) return {};
+      LCCFS_TRY(const auto names, count_names(query_, *traces));
+      if (names.total() > 0) return {};
     }
     ++backlog_.inodes;
-    backlog_.bytes_waiting += (*traces)->map.occupied_bytes(object_size_bytes_, (*traces)->size_bytes);
+    backlog_.bytes_waiting += traces->map.occupied_bytes(object_size_bytes_, traces->size_bytes);
     return {};
   }
 

@@ -30,7 +30,7 @@ class DryRun {
     LCCFS_CHECK(store_.sync_fences());
     LCCFS_CHECK(name_the_unheard(poll));
     horizon_.emplace(poll, [this](InstanceId whom) { return has_no_record(whom); });
-    for (const auto& member : poll.members) LCCFS_CHECK(look_at_queue(member));
+    for (const auto& member : poll.members) LCCFS_CHECK(unless_damaged(look_at_queue(member)));
     LCCFS_CHECK(count_removable());
     report_.items_seen = report_.items_done + report_.items_left;
     report_.took = clock_.elapsed() - began;
@@ -76,7 +76,7 @@ class DryRun {
   }
 
   Result<> look_at_item(const QueueItem& item) {
-    if (item.kind == QueueItem::Kind::directory) return look_at_directory(item.ino);
+    if (item.kind == QueueItem::Kind::directory) return unless_damaged(look_at_directory(item.ino));
     if (item.kind == QueueItem::Kind::inode) return look_at_inode(item.ino);
     const auto inodes = numbers_in(item);
     if (!inodes) {

@@ -56,7 +56,7 @@ void Round::note_gone(const PollResult& poll) {
   }
 }
 
-/// What is left of it is met, and counted, once more.
+/// What is left of it is met, and counted, once more. What could not be read may be on its way into a directory.
 Result<> Round::see_to_what_the_dead_made(const PollResult& poll) {
   for (const auto& member : poll.members) {
     if (expired_.contains(member.id)) LCCFS_CHECK(read_queue(member, Items::inodes_and_ranges));
@@ -64,7 +64,8 @@ Result<> Round::see_to_what_the_dead_made(const PollResult& poll) {
   LCCFS_CHECK(handle_due());
   report_.items_left = 0;
   report_.open_elsewhere = 0;
-  directories_wait_ = false;
+  const Lock lock(mutex_);
+  directories_wait_ = !damage_told_.empty();
   return {};
 }
 

@@ -522,6 +522,47 @@ TEST_CASE("a session object that cannot be read keeps no other client's from goi
   collector.end();
 }
 
+TEST_CASE("what cannot be read of a client that is gone keeps directories, out of which it may have made something") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  const auto removed = make_dir(*mount.file_system, root_ino, "removed");
+  TestCollector gone(volume.cluster(), volume.clock());
+  const auto session = format::session_object(gone.instance().id());
+  need(mount->rmdir(root_ino, "removed"));
+  need(mount->unmount());
+  gone.client().crash();
+  volume.clock().advance(minutes(2));
+  TestCollector collector(volume.cluster(), volume.clock());
+  collector.client().set_hook(unreadable(session));
+  CHECK(collector.pass().inodes_removed == 0);
+  CHECK(inode_object_of(volume.cluster(), removed));
+  collector.client().set_hook(nullptr);
+  CHECK(collector.pass().inodes_removed == 1);
+  collector.end();
+}
+
+TEST_CASE("a dry run and the backlog name a session or a directory that cannot be read, and count the rest") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  const auto directory = make_dir(*mount.file_system, root_ino, "d");
+  make_file(*mount.file_system, directory, "in it");
+  make_file(*mount.file_system, root_ino, "file");
+  need(mount->unlink(directory, "in it"));
+  need(mount->unlink(root_ino, "file"));
+  need(mount->unmount());
+  TestCollector other(volume.cluster(), volume.clock());
+  const bool is_session = GENERATE(false, true);
+  const auto object = is_session ? format::session_object(other.instance().id()) : format::inode_object(directory);
+  const auto looker = volume.new_client();
+  looker->set_hook(unreadable(object));
+  const auto report = need(reclaim::dry_run(*looker, volume.clock(), {.jobs = 1, .grace = seconds(0)}));
+  CHECK_FALSE(report.damaged.empty());
+  CHECK(report.inodes_removed >= 1);
+  CHECK(need(reclaim::measure_backlog(*looker)).inodes >= 1);
+  other.end();
+  volume.collect();
+}
+
 TEST_CASE("more step numbers of live clients in a directory than a page holds keep its item no longer than is needed") {
   ScriptedCluster::Options short_pages;
   short_pages.page_limit = 4;
