@@ -3,9 +3,10 @@
 // The file-system facade (liblccfs): POSIX meaning on top of an object store. What src/fuse serves the kernel from, and
 // what tests drive. One FileSystem is one instance (docs/PROTOCOL.md section 2) of one mounted volume.
 //
-// Threads: every method may be called by any thread, but for those that block: not by a completion, nor by the thread that
-// receives requests. These never block: read, write, and all that take a `done` or say so; a `done` is called once, by
-// any thread, perhaps before the call returns. All others may wait for the store, and for other clients.
+// Threads: every method may be called by any thread, but for those that block: not by a completion, and a thread that
+// receives requests hands over before it waits (base/blocking.h). These never block: read, write, and all that take a
+// `done` or say so; a `done` is called once, by any thread, perhaps before the call returns. All others may wait for the
+// store, and for other clients.
 // Names are single path components. Permission checks are the caller's (the kernel's default_permissions); what POSIX
 // leaves to the file system (setgid inheritance, the umask and default ACLs, clearing setuid on writes) is done here.
 // Errors: ErrorCode::fenced for everything once this client was fenced; stale for an inode that is gone.

@@ -184,7 +184,7 @@ void FileNode::lose_buffer(const Error& why) {
     tail_is_dirty = true;
     ++cuts_;  // before they go: who stores the size beside us finds no byte missing then
   }
-  const auto lost_bytes = buffer->drop(WriteBuffer::everything);
+  const auto lost_bytes = buffer->lose(why);
   log::error(format::inode_object(ino) + ": " + std::to_string(lost_bytes) +
              " bytes could not be stored, and are lost: " + why.context);
   kernel_.pages_are_wrong(ino);

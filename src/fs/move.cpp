@@ -184,7 +184,7 @@ Result<bool> Namespace::Move::commit(const txn::Entry& marked, TimeSpec time) {
 void Namespace::Move::finish(const txn::Entry& marked, TimeSpec time) {
   Result<> out;
   if (marked.record.type == FileType::directory) {
-    out = until_done(instance_, [&](bool) { return reclaim::move_out(instance_, from_, marked); });
+    out = until_done(instance_, [&](bool) { return reclaim::move_out(instance_, instance_.reader(), from_, marked); });
     metadata_.inodes.drop(from_.directory);
   } else {
     out = finish_file(marked, time);

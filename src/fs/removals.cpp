@@ -64,6 +64,7 @@ void Removals::end() {
     waiting_.clear();
     how_many_wait_ = 0;
   }
+  stop_.request_stop();
   in_flight_.wait();
 }
 
@@ -110,10 +111,12 @@ void Removals::begin(const Shared& removal) {
   if (is_in_use_(ino)) return try_later(removal);
   const objects::InodeParts parts{
       .extra_ranges = {{"p/", "", 1}}, .keys = {}, .map = objects::InodeParts::Map::whole, .openers = true};
-  objects::read_inode_async(instance_.reader(), ino, parts, [this, removal](const Result<Inode>& inode) {
-    if (!inode || !may_be_removed(*inode, removal->unlinked.directory, instance_.id())) return end(removal, false);
-    mark_dead(removal, *inode);
-  });
+  objects::read_inode_async(instance_.reader(stop_.get_token()), ino, parts,
+                            [this, removal](const Result<Inode>& inode) {
+                              if (!inode || !may_be_removed(*inode, removal->unlinked.directory, instance_.id()))
+                                return end(removal, false);
+                              mark_dead(removal, *inode);
+                            });
 }
 
 void Removals::try_later(const Shared& removal) {

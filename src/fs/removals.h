@@ -22,6 +22,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,7 +55,7 @@ class Removals {
   void add(const Unlinked& unlinked) EXCLUDES(mutex_);
   /// Another client asks for the directory: what has not begun there is left to a collector.
   void leave(Ino directory) EXCLUDES(mutex_);
-  /// The same of all, and of what comes later; waits for what has begun.
+  /// The same of all, and of what comes later; waits for steps that were sent, and for no read.
   void end() EXCLUDES(mutex_);
   /// To be called each second: so many more may begin.
   void tick() EXCLUDES(mutex_);
@@ -75,6 +76,7 @@ class Removals {
 
   Instance& instance_;
   const IsInUse is_in_use_;
+  std::stop_source stop_;
   Mutex mutex_;
   std::map<Ino, std::deque<Unlinked>> waiting_ GUARDED_BY(mutex_);  // by directory
   std::size_t how_many_wait_ GUARDED_BY(mutex_) = 0;

@@ -42,7 +42,7 @@ Result<Entries> Seals::find_to_change(std::initializer_list<const txn::Name*> wa
     }
     if (entries.marked.empty()) return entries;
     for (const auto& [name, entry] : entries.marked) {
-      LCCFS_CHECK(reclaim::settle_mark(instance_, *name, entry));
+      LCCFS_CHECK(reclaim::settle_mark(instance_, instance_.reader(), *name, entry));
       metadata_.inodes.drop(name->directory);
     }
   }
@@ -84,7 +84,7 @@ Result<bool> Seals::takes_names(const std::shared_ptr<const Inode>& directory) {
 Result<> Seals::settle(const Inode& sealed) {
   return until_done(instance_, [&](bool) {
     metadata_.inodes.drop(sealed.ino);
-    return reclaim::settle_seal(instance_, sealed.ino, sealed.state);
+    return reclaim::settle_seal(instance_, instance_.reader(), sealed.ino, sealed.state);
   });
 }
 
@@ -110,7 +110,7 @@ Result<bool> Seals::really_has_entries(Ino directory, const KeyPage& page) {
       LCCFS_TRY(const auto target, target_of(name, **standing));
       if (target) return true;
     } else if (record->mark) {
-      LCCFS_CHECK(reclaim::settle_mark(instance_, name, entry));
+      LCCFS_CHECK(reclaim::settle_mark(instance_, instance_.reader(), name, entry));
     }
   }
   if (unsound == nullptr) return false;

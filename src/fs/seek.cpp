@@ -19,7 +19,8 @@ Result<std::uint64_t> Files::seek(HandleId id, std::uint64_t offset, SeekTo what
   LCCFS_CHECK(instance_.check_not_fenced());
   FileNode& node = *handle->node;
   const ReadInGate reading(node.gate);
-  static_cast<void>(node.write_out());
+  const auto stored = node.write_out();  // what cannot be written is data, too
+  if (!stored && stored.error().code == ErrorCode::fenced) return std::unexpected(stored.error());
   LCCFS_TRY(const auto map, DataMap::of(io_, node));
   const auto nothing = [&] { return failure(ErrorCode::no_such_offset, format::inode_object(node.ino)); };
   if (offset >= map.size_bytes()) return nothing();

@@ -314,7 +314,7 @@ void WriteBuffer::when_beginning_is_answered(Done done) {
 Result<> WriteBuffer::write_out(ByteRange range) {
   std::vector<Sending> sendings;
   Lock lock(mutex_);
-  const auto errors_before = errors_.count;
+  const auto errors_before = errors_.count, losses_before = losses_;
   const auto last_put = puts_;
   for (auto at = first_of(range); at != units_.end() && reaches(*at, range); ++at) {
     set_failed(at->second, false);
@@ -333,7 +333,16 @@ Result<> WriteBuffer::write_out(ByteRange range) {
   for (auto at = first_of(range); at != units_.end() && reaches(*at, range); ++at) {
     if (at->second.failed_at > errors_before) return std::unexpected(at->second.error.value_or(*errors_.last));
   }
-  return {};
+  return losses_ == losses_before ? Result<>() : std::unexpected(*lost_by_);
+}
+
+std::uint64_t WriteBuffer::lose(const Error& why) {
+  {
+    const Lock lock(mutex_);
+    ++losses_;
+    lost_by_ = why;
+  }
+  return drop(everything);
 }
 
 std::uint64_t WriteBuffer::drop(ByteRange range) {

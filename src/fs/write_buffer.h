@@ -56,10 +56,12 @@ class WriteBuffer : public std::enable_shared_from_this<WriteBuffer> {
   /// blocks.
   void when_beginning_is_answered(Done done) EXCLUDES(mutex_);
   /// Returns when the store has all that was put into the range before, also what failed before. Blocks. An error
-  /// concerns a unit that the range touches.
+  /// concerns a unit that the range touches, or all were lost meanwhile.
   Result<> write_out(ByteRange range) EXCLUDES(mutex_);
   /// Forgets what lies in the range; nothing of it is on its way any more. Blocks. Answers how many bytes it was.
   std::uint64_t drop(ByteRange range) EXCLUDES(mutex_);
+  /// The same of all, as it cannot be stored.
+  std::uint64_t lose(const Error& why) EXCLUDES(mutex_);
 
   /// How often writing out has failed so far, and the last reason.
   struct Errors {
@@ -126,6 +128,8 @@ class WriteBuffer : public std::enable_shared_from_this<WriteBuffer> {
   std::uint64_t failed_units_ GUARDED_BY(mutex_) = 0;
   std::uint64_t puts_ GUARDED_BY(mutex_) = 0;  // so far
   Errors errors_ GUARDED_BY(mutex_);
+  std::uint64_t losses_ GUARDED_BY(mutex_) = 0;
+  std::optional<Error> lost_by_ GUARDED_BY(mutex_);  // the last of them
   bool failing_ GUARDED_BY(mutex_) = false;
   bool has_sent_ GUARDED_BY(mutex_) = false;
 };

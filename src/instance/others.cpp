@@ -83,6 +83,7 @@ Result<Others::Standing> Others::look_for(InstanceId whom, const InstanceRecord&
     return absences_.absent(whom, began, clock_.elapsed()) ? Standing::gone : Standing::absent;
   }
   absences_.forget(whom);
+  if (!presence && presence.error().code == ErrorCode::timed_out) return Standing::absent;  // it proves nothing
   if (!presence) return std::unexpected(steps_.noted(std::move(presence).error()));
   return *presence == Presence::dead ? Standing::gone : Standing::watching;
 }
@@ -112,6 +113,7 @@ Result<> Others::fence_the_gone(PollResult& poll, const std::stop_token& stop) {
   const auto give_up = clock_.elapsed() + longest_wait_for_absent;
   for (bool first_look = true;; first_look = false) {
     for (auto* member : std::exchange(absent, {})) {
+      if (stop.stop_requested()) return {};
       const auto seen = first_look ? look_at(member->id) : look_again_at(*member);
       if (!seen && seen.error().code == ErrorCode::fenced) return std::unexpected(seen.error());
       const bool refused = !seen && seen.error().code == ErrorCode::permission_denied;  // evict has logged it

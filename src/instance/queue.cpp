@@ -2,7 +2,10 @@
 #include "instance/queue.h"
 
 #include <algorithm>
+#include <condition_variable>
 #include <iterator>
+#include <memory>
+#include <stop_token>
 #include <utility>
 
 #include "base/completions.h"
@@ -17,6 +20,7 @@ namespace {
 constexpr std::uint64_t inode_numbers_at_once = 4096;
 constexpr std::size_t most_directories_to_tidy = 1024;
 constexpr std::size_t most_items_at_once = 512;
+constexpr std::chrono::seconds longest_wait_for_directories{5};  // at the end
 }  // namespace
 
 Result<std::uint64_t> take_numbers(Steps& steps, std::uint64_t count) {
@@ -208,6 +212,34 @@ Result<> OwnQueue::drop_range_intents(Ranges which) {
   return {};
 }
 
+/// A step is waited for once it is sent, even at the end of the store: only directories get one that answer a read.
+std::vector<Ino> OwnQueue::that_answer(const std::set<Ino>& directories) {
+  struct Reads {
+    explicit Reads(std::size_t count) : missing(count) {}
+    Mutex mutex;
+    std::condition_variable changed;
+    std::size_t missing GUARDED_BY(mutex);
+    std::vector<Ino> there GUARDED_BY(mutex);
+  };
+  const auto reads = std::make_shared<Reads>(directories.size());
+  std::stop_source stop;
+  for (const Ino directory : directories) {
+    const auto note = [reads, directory](const Result<MetaSnapshot>& answer) {
+      const Lock noting(reads->mutex);
+      if (answer) reads->there.push_back(directory);
+      if (--reads->missing == 0) reads->changed.notify_all();
+    };
+    steps_.query_async({.object = format::inode_object(directory), .ranges = {}, .keys = {}}, note, stop.get_token());
+  }
+  Lock lock(reads->mutex);
+  const auto all = [&reads]() REQUIRES(reads->mutex) { return reads->missing == 0; };
+  if (!all()) clock_.wait_for(reads->changed, lock, longest_wait_for_directories, all);
+  auto there = reads->there;
+  lock.unlock();
+  stop.request_stop();
+  return there;
+}
+
 Result<> OwnQueue::remove_step_numbers() {
   std::set<Ino> directories;
   {
@@ -215,7 +247,7 @@ Result<> OwnQueue::remove_step_numbers() {
     directories.swap(directories_to_tidy_);
   }
   StepsInFlight removals;
-  for (const Ino directory : directories) {
+  for (const Ino directory : that_answer(directories)) {
     steps_.store().apply_async(txn::remove_step_number(directory, me_),
                                [done = removals.next()](const Result<Applied>& applied) mutable {
                                  const bool fenced = !applied && applied.error().code == ErrorCode::fenced;

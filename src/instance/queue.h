@@ -61,7 +61,7 @@ class OwnQueue {
   enum class Ranges { used_up, all };
   Result<> drop_range_intents(Ranges which) EXCLUDES(mutex_);
   /// Removes l/<me> from directories that were relied on at any time: once this is retired, it has no use. Not
-  /// from all if they are very many.
+  /// from all if they are very many, and from none that does not answer: a collector does that.
   Result<> remove_step_numbers() EXCLUDES(mutex_);
   Result<bool> is_empty();
 
@@ -89,6 +89,7 @@ class OwnQueue {
   bool already_relied_on(Ino directory) EXCLUDES(mutex_);
   Result<> begin_range_locked(std::uint64_t first, std::uint64_t count) REQUIRES(inos_mutex_) EXCLUDES(mutex_);
   void note_handed_out(Ino ino) EXCLUDES(mutex_);
+  std::vector<Ino> that_answer(const std::set<Ino>& directories);
 
   Steps& steps_;
   Numbers& numbers_;

@@ -54,13 +54,13 @@ Result<bool> Recount::take_step(const Assessment& assessment) const {
   switch (assessment.kind) {
     case Kind::settle_seal:
       pace_.wait_for_turn();
-      return settle_seal(instance_, inode.ino, inode.state);
+      return settle_seal(instance_, reader_, inode.ino, inode.state);
     case Kind::settle_mark: {
       const auto& marked = assessment.names.marked.front();
       LCCFS_TRY(const bool there, has_mark(reader_, instance_.super().uuid, marked));
       if (!there) return false;
       pace_.wait_for_turn();
-      return settle_mark(instance_, txn::Name(instance_.super().uuid, marked.directory, marked.name),
+      return settle_mark(instance_, reader_, txn::Name(instance_.super().uuid, marked.directory, marked.name),
                          {encode(marked.record), marked.record});
     }
     case Kind::wait:

@@ -64,7 +64,7 @@ Result<bool> Round::finish_decided(Ino directory, Token token, const std::string
   LCCFS_TRY(const auto decision,
             objects::decode_part<format::DecisionRecord>(format::inode_object(directory), key, value));
   if (decision.kind != format::DecisionRecord::Kind::committed) return true;
-  return finish_move(instance_, token, decision);
+  return finish_move(instance_, reader_, token, decision);
 }
 
 Result<> Round::read_page(Directory& directory) {

@@ -26,10 +26,9 @@ Result<> cancel(Instance& instance, const format::EntryRecord::Mark& mark) {
 }
 
 /// As it stands now. nullopt: there is no such directory.
-Result<std::optional<objects::Object>> directory_of(Instance& instance, const txn::Name& name) {
+Result<std::optional<objects::Object>> directory_of(const Query& query, const txn::Name& name) {
   return objects::find_object(
-      instance.reader(),
-      {.object = format::inode_object(name.directory), .xattrs = true, .ranges = {}, .keys = {name.key}});
+      query, {.object = format::inode_object(name.directory), .xattrs = true, .ranges = {}, .keys = {name.key}});
 }
 
 }  // namespace
@@ -99,13 +98,13 @@ Result<> end_lease_of_expired(Instance& instance, Ino directory, Token tenure) {
                      : end_directory_lease(instance, directory, tenure);
 }
 
-Result<bool> move_out(Instance& instance, const txn::Name& name, const txn::Entry& marked) {
+Result<bool> move_out(Instance& instance, const Query& query, const txn::Name& name, const txn::Entry& marked) {
   LCCFS_CHECK(instance.rely_on_directory(name.directory));
   const auto now = instance.clock().wall_time();
   if (marked.record.type != FileType::directory) {
     return done_or_needless(instance.run(txn::move_entry_out(name, marked, now, std::nullopt)));
   }
-  LCCFS_TRY(const auto directory, directory_of(instance, name));
+  LCCFS_TRY(const auto directory, directory_of(query, name));
   if (!directory) return true;
   const auto stands = directory->keys.find(name.key);
   if (stands == directory->keys.end() || stands->second != marked.raw) return true;
@@ -122,10 +121,10 @@ Result<> decide_move(Instance& instance, const format::EntryRecord::Mark& mark) 
   return state == MoveState::undecided ? cancel(instance, mark) : Result<>();
 }
 
-Result<bool> settle_mark(Instance& instance, const txn::Name& name, const txn::Entry& entry) {
+Result<bool> settle_mark(Instance& instance, const Query& query, const txn::Name& name, const txn::Entry& entry) {
   const auto& mark = *entry.record.mark;
-  LCCFS_TRY(const auto state, state_of_move(instance.reader(), mark));
-  if (state == MoveState::committed) return move_out(instance, name, entry);
+  LCCFS_TRY(const auto state, state_of_move(query, mark));
+  if (state == MoveState::committed) return move_out(instance, query, name, entry);
   if (state == MoveState::undecided) {
     LCCFS_CHECK(cancel(instance, mark));
     return false;
@@ -133,24 +132,24 @@ Result<bool> settle_mark(Instance& instance, const txn::Name& name, const txn::E
   return done_or_needless(instance.run(txn::clear_mark(name, entry)));
 }
 
-Result<bool> finish_move(Instance& instance, Token token, const DecisionRecord& committed) {
+Result<bool> finish_move(Instance& instance, const Query& query, Token token, const DecisionRecord& committed) {
   const auto& uuid = instance.super().uuid;
-  LCCFS_TRY(const auto old_name, old_name_of(instance.reader(), uuid, token, committed));
+  LCCFS_TRY(const auto old_name, old_name_of(query, uuid, token, committed));
   if (!old_name) return true;
-  return move_out(instance, txn::Name(uuid, old_name->directory, old_name->name),
+  return move_out(instance, query, txn::Name(uuid, old_name->directory, old_name->name),
                   {encode(old_name->record), old_name->record});
 }
 
-Result<bool> settle_seal(Instance& instance, Ino sealed, const StateRecord& seal) {
+Result<bool> settle_seal(Instance& instance, const Query& query, Ino sealed, const StateRecord& seal) {
   const auto unseal = [&] { return done_or_needless(instance.run(txn::unseal(sealed, seal))); };
   const auto mark_dead = [&] { return done_or_needless(instance.run(txn::mark_dead(sealed, seal))); };
   const auto detached = format::detached_key(sealed, seal.token);
   const auto decision = format::decision_key(seal.token);
-  const auto parent =
-      instance.query({.object = format::inode_object(seal.parent), .ranges = {}, .keys = {detached, decision}});
-  if (!parent && parent.error().code != ErrorCode::not_found) return std::unexpected(parent.error());
+  LCCFS_TRY(const auto parent,
+            objects::find_object(
+                query, {.object = format::inode_object(seal.parent), .ranges = {}, .keys = {detached, decision}}));
   if (!parent) {
-    LCCFS_TRY(const bool named, has_a_name(instance.reader(), sealed));
+    LCCFS_TRY(const bool named, has_a_name(query, sealed));
     return named ? unseal() : mark_dead();
   }
   if (parent->keys.contains(detached)) return mark_dead();

@@ -45,6 +45,7 @@
 #include "format/records.h"
 #include "instance/holder.h"
 #include "instance/instance.h"
+#include "objects/object.h"
 #include "txn/namespace_txn.h"
 
 namespace lccfs::reclaim {
@@ -52,13 +53,16 @@ namespace lccfs::reclaim {
 /// true, or why it failed: of a step that another client may have done, on an object that may be gone.
 Result<bool> done_or_needless(const Result<StepResult>& step);
 
+// `query` below reads for the instance: with its `reader()`, or with one that a stop ends.
+
 /// One attempt. true: X is no longer sealed as it was. false: look again (after a cancel, or a lost race). The caller
 /// is inside an Operation. Blocks; any thread.
-Result<bool> settle_seal(Instance& instance, Ino sealed, const format::StateRecord& seal);
+Result<bool> settle_seal(Instance& instance, const objects::Query& query, Ino sealed, const format::StateRecord& seal);
 
 /// One attempt, of an entry that has a mark. true: the entry does not stand there with that mark any more. Otherwise as
 /// settle_seal.
-Result<bool> settle_mark(Instance& instance, const txn::Name& name, const txn::Entry& entry);
+Result<bool> settle_mark(Instance& instance, const objects::Query& query, const txn::Name& name,
+                         const txn::Entry& entry);
 
 /// Afterwards no instance but this one holds the directory's lease under that tenure; but for a read-only instance,
 /// which fences nobody. Answers what became of the holder.
@@ -72,12 +76,13 @@ Result<> end_lease_of_expired(Instance& instance, Ino directory, Token tenure);
 Result<> end_removed_directory(Instance& instance, Ino directory, Token tenure);
 
 /// Of a committed move: the marked entry goes. As settle_mark.
-Result<bool> move_out(Instance& instance, const txn::Name& name, const txn::Entry& marked);
+Result<bool> move_out(Instance& instance, const objects::Query& query, const txn::Name& name, const txn::Entry& marked);
 
 /// Afterwards the move that the mark announces (it need not stand anywhere) has committed, or never will.
 Result<> decide_move(Instance& instance, const format::EntryRecord::Mark& mark);
 
 /// Of a committed move (its decision): the old name goes, if it still stands. As settle_mark.
-Result<bool> finish_move(Instance& instance, Token token, const format::DecisionRecord& committed);
+Result<bool> finish_move(Instance& instance, const objects::Query& query, Token token,
+                         const format::DecisionRecord& committed);
 
 }  // namespace lccfs::reclaim

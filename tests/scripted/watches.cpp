@@ -119,8 +119,8 @@ Result<std::unique_ptr<Watch>> ScriptedClient::watch(const std::string& object, 
 }
 
 Result<Presence> ScriptedClient::presence(const std::string& object, const Bytes& identity) {
-  std::unique_lock lock(cluster_->mutex_);
-  wait_to_reach(lock, object);
+  const std::unique_lock lock(cluster_->mutex_);
+  if (!dead_ && !reaches(object)) return failure(ErrorCode::timed_out, "watchers of " + object + ": no answer");
   LCCFS_CHECK(touch(object));
   if (cluster_->options_.deaths_are_seen && cluster_->crashed_.contains(identity)) return Presence::dead;
   const bool watches = std::ranges::any_of(

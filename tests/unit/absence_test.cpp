@@ -209,6 +209,19 @@ TEST_CASE("a liveness poll does not wait for who watches, and fences nobody who 
   CHECK(volume.record_of(one->id())->state == format::InstanceRecord::State::live);
 }
 
+TEST_CASE("who cannot be looked for, as an object does not answer, is never gone") {
+  InstanceVolume volume;
+  Poller poller(volume);
+  const Running one = volume.start();
+  one.client->crash();
+  volume.cluster->set_away(
+      [session = format::session_object(one->id())](const std::string& object) { return object == session; });
+  for (unsigned poll = 0; poll < 3; ++poll) CHECK(poller.standing_of(one) == Member::Standing::silent);
+  CHECK(need(poller.instance->look_at(one->id())) == Instance::Seen::absent);
+  volume.cluster->set_away(nullptr);
+  CHECK(poller.standing_of(one) == Member::Standing::expired);
+}
+
 TEST_CASE("a liveness poll that is told to stop waits for nobody") {
   InstanceVolume volume;
   Poller poller(volume);

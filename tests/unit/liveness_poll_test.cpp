@@ -161,5 +161,19 @@ TEST_CASE("an instance that has removed names removes its step numbers there whe
   CHECK_FALSE(need(volume.looker->query(read)).keys.contains(key));
 }
 
+TEST_CASE("an instance ends though a directory in which it removed names does not answer") {
+  InstanceVolume volume;
+  auto one = volume.start();
+  need(one->rely_on_directory(root_ino));
+  volume.clock.waits_end_at_once = true;
+  one.client->set_hook([](const StepInfo& info) {
+    return info.object == format::inode_object(root_ino) ? Fault{Fault::Kind::hold} : Fault{};
+  });
+  need(one->end());
+  CHECK(volume.record_of(one->id())->state == format::InstanceRecord::State::ended);
+  one.instance.reset();
+  one.client->release_all();
+}
+
 }  // namespace
 }  // namespace lccfs

@@ -2,9 +2,11 @@
 // Writes that are answered before the store has them.
 #include <algorithm>
 #include <atomic>
+#include <future>
 #include <thread>
 
 #include "format/object_names.h"
+#include "fs/write_buffer.h"
 #include "support/catch.h"
 #include "support/file_calls.h"
 #include "support/test_volume.h"
@@ -375,6 +377,31 @@ TEST_CASE("a write that fails leaves what is buffered below it") {
   CHECK(code_of(mount->fsync(file.handle, false)) == ErrorCode::no_space);
   CHECK(code_of(write_at(*mount.file_system, file.handle, 1, "x")) == ErrorCode::no_space);
   CHECK(whole(*mount.file_system, file.handle) == "new bytes");
+}
+
+TEST_CASE("who waits for all to be stored is told so if a part is lost meanwhile") {
+  TestVolume volume;
+  const auto store = volume.new_client();
+  const auto room = std::make_shared<DirtyRoom>(1 << 20, volume.clock());
+  const auto buffer = std::make_shared<WriteBuffer>(Ino{7}, *store, object_bytes, room);
+  const ByteRange second{object_bytes, object_bytes + 1};
+  for (const std::uint64_t offset : {std::uint64_t{0}, second.begin}) {
+    REQUIRE(room->take_now(1));
+    buffer->put(offset, std::string(1, 'x'));
+  }
+  store->set_hook([](const StepInfo& info) {
+    return info.object == "Data.7.0" ? Fault{Fault::Kind::hold} : Fault{Fault::Kind::fail, ErrorCode::no_space};
+  });
+  auto waits = std::async(std::launch::async, [&] { return buffer->write_out(WriteBuffer::everything); });
+  REQUIRE(store->wait_for_held(1));
+  auto loses = std::async(std::launch::async, [&] { return buffer->lose({ErrorCode::no_space, "no space"}); });
+  while (buffer->has_any_of(second)) std::this_thread::yield();
+  store->set_hook(nullptr);
+  store->release_all();
+  CHECK(code_of(waits.get()) == ErrorCode::no_space);
+  CHECK(loses.get() == 1);
+  CHECK(room->used_bytes() == 0);
+  CHECK(buffer->write_out(WriteBuffer::everything).has_value());
 }
 
 TEST_CASE("an open on another client is not kept waiting by what cannot be stored") {

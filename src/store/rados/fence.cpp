@@ -3,12 +3,17 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <future>
 #include <utility>
 
 #include "store/rados/errors.h"
 #include "store/rados/rights.h"
 
 namespace lccfs::rados {
+
+namespace {
+constexpr std::chrono::seconds longest_look{10};
+}  // namespace
 
 void Witnesses::note(const std::list<obj_watch_t>& watchers) {
   const Lock lock(mutex_);
@@ -27,24 +32,34 @@ bool Witnesses::have_seen(const Identity& client) const {
          });
 }
 
-namespace {
-
-class LookStep : public Step {
+/// Nothing waits for it at the end: the object may not answer.
+class Fences::LookStep : public Step {
  public:
-  LookStep(InFlight& in_flight, Witnesses& witnesses) : Step(in_flight), witnesses_(witnesses) {}
+  LookStep(InFlight& in_flight, Witnesses& witnesses, LookDone done)
+      : Step(in_flight, AtTheEnd::is_dropped), witnesses_(witnesses), done_(std::move(done)) {}
   void build(librados::ObjectReadOperation& operation) { operation.list_watchers(&watchers_, &result_); }
 
  private:
   void finish(int status, std::uint64_t) override {
-    if (status >= 0 && result_ >= 0) witnesses_.note(watchers_);
+    const int outcome = status < 0 ? status : result_;
+    if (outcome >= 0) witnesses_.note(watchers_);
+    if (done_) done_(outcome, watchers_);
   }
 
   Witnesses& witnesses_;
-  std::list<obj_watch_t> watchers_;
+  LookDone done_;
+  Watchers watchers_;
   int result_ = 0;
 };
 
-}  // namespace
+void Fences::look(const std::string& object, LookDone done) {
+  librados::ObjectReadOperation operation;
+  auto step = std::make_unique<LookStep>(in_flight_, witnesses_, std::move(done));
+  step->build(operation);
+  Step::submit(std::move(step), [&](librados::AioCompletion* completion) {
+    return connection_.metadata().aio_operate(object, completion, &operation, nullptr);
+  });
+}
 
 Result<> Fences::check_permitted() {
   LCCFS_CHECK(check_may_fence(connection_));
@@ -58,13 +73,24 @@ bool Fences::key_reaches_further() {
 }
 
 void Fences::look_at_watchers(const std::string& object) {
-  if (reach_ == Reach::volume) return;
-  librados::ObjectReadOperation operation;
-  auto step = std::make_unique<LookStep>(in_flight_, witnesses_);
-  step->build(operation);
-  Step::submit(std::move(step), [&](librados::AioCompletion* completion) {
-    return connection_.metadata().aio_operate(object, completion, &operation, nullptr);
+  if (reach_ != Reach::volume) look(object, nullptr);
+}
+
+Result<Presence> Fences::presence(const std::string& object, const Bytes& identity) {
+  LCCFS_TRY(const Identity client, parse_identity(identity));
+  std::promise<Result<Presence>> promise;
+  auto answer = promise.get_future();
+  const auto seen = [object, id = client.instance_id](int status, const Watchers& watchers) -> Result<Presence> {
+    if (status == -ENOENT) return Presence::absent;
+    if (status < 0) return std::unexpected(to_error(status, "watchers of " + object, Effect::reads));
+    const auto is_client = [id](const auto& one) { return static_cast<std::uint64_t>(one.watcher_id) == id; };
+    return std::ranges::any_of(watchers, is_client) ? Presence::watching : Presence::absent;
+  };
+  look(object, [seen, promise = std::move(promise)](int status, const Watchers& watchers) mutable {
+    promise.set_value(seen(status, watchers));
   });
+  if (answer.wait_for(longest_look) == std::future_status::ready) return answer.get();
+  return failure(ErrorCode::timed_out, "watchers of " + object + ": no answer for ten seconds");
 }
 
 bool Fences::is_barred(const Identity& client) {

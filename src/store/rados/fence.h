@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <map>
 #include <rados/librados.hpp>
@@ -15,6 +16,7 @@
 #include <string>
 
 #include "base/mutex.h"
+#include "lccfs/object_store.h"
 #include "lccfs/result.h"
 #include "store/rados/connection.h"
 #include "store/rados/identity.h"
@@ -44,7 +46,8 @@ class Fences {
   Result<> check_permitted();
   /// Sends a read of the watchers, if it may matter; its answer is noted.
   void look_at_watchers(const std::string& object);
-  Witnesses& witnesses() { return witnesses_; }
+  /// As ObjectStore has it. All watchers are noted.
+  Result<Presence> presence(const std::string& object, const Bytes& identity);
 
   /// Blocklists the client's addresses, and returns when this client knows the map that says so. `permission_denied`,
   /// with the command for somebody who may: our key may not, or it is mightier than the volume needs, and this client
@@ -54,6 +57,11 @@ class Fences {
   Result<> sync();
 
  private:
+  using Watchers = std::list<obj_watch_t>;
+  using LookDone = std::move_only_function<void(int status, const Watchers&)>;
+  class LookStep;
+
+  void look(const std::string& object, LookDone done);
   bool key_reaches_further();
   bool is_barred(const Identity& client);
 

@@ -69,7 +69,7 @@ class RadosStore : public ObjectStore {
     return rados::notify(*connection_, object, payload, timeout);
   }
   Result<Presence> presence(const std::string& object, const Bytes& identity) override {
-    return rados::presence(*connection_, fences_.witnesses(), object, identity);
+    return fences_.presence(object, identity);
   }
 
   Result<> announce() override { return rados::enable_application(*connection_); }

@@ -122,18 +122,4 @@ Result<NotifyReply> notify(Connection& connection, const std::string& object, co
   return reply;
 }
 
-Result<Presence> presence(Connection& connection, Witnesses& witnesses, const std::string& object,
-                          const Bytes& identity) {
-  LCCFS_TRY(const Identity client, parse_identity(identity));
-  std::list<obj_watch_t> watchers;
-  const int status = connection.metadata().list_watchers(object, &watchers);
-  if (status == -ENOENT) return Presence::absent;
-  if (status < 0) return std::unexpected(to_error(status, "watchers of " + object, Effect::reads));
-  witnesses.note(watchers);
-  const bool watches = std::any_of(watchers.begin(), watchers.end(), [&](const obj_watch_t& watcher) {
-    return static_cast<std::uint64_t>(watcher.watcher_id) == client.instance_id;
-  });
-  return watches ? Presence::watching : Presence::absent;
-}
-
 }  // namespace lccfs::rados
