@@ -6,6 +6,7 @@ import subprocess
 import time
 
 from harness import MountTest, POOL, context, pattern_bytes, run, wait_until
+from test_killed_clients import MountElsewhere
 
 DATA_POOL = "bytes"
 METADATA_OSD, STOPPED_OSD = 0, 1
@@ -131,6 +132,36 @@ class StoppedCollectorTest(MountTest):
 
     def is_live(self, name):
         return self.cluster.osd_of(POOL, name, self.volume.namespace) == METADATA_OSD
+
+    def mount_whose_session_will_hang(self):
+        while True:
+            before = self.instances()
+            other = MountElsewhere(self.volume)
+            self.volume.mounts.append(other)
+            other.start()
+            number, = self.instances() - before
+            if not self.is_live(f"Session.{number}"):
+                return other, number
+            other.unmount()
+
+    def is_seen(self, number):
+        return any(entry["number"] == number and entry["presence"] == "watching"
+                   for entry in self.volume.info()["instances"])
+
+    def instances(self):
+        return {entry["number"] for entry in self.volume.info()["instances"]}
+
+    def test_a_mount_ends_though_a_dead_client_cannot_be_looked_for(self):
+        other, number = self.mount_whose_session_will_hang()
+        other.kill()
+        other.process.wait()
+        wait_until(lambda: not self.is_seen(number), 60, "its watches lapse")
+        self.cluster.pause_osd(STOPPED_OSD)
+        try:
+            wait_until(lambda: f"presence of Session.{number}" in self.mount.log_text(), 100, "the look")
+            self.mount.unmount()
+        finally:
+            self.cluster.continue_osd(STOPPED_OSD)
 
     def test_a_mount_ends_though_its_collector_reads_an_object_that_does_not_answer(self):
         directory, number = self.mount / "directory", None
