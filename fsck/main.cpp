@@ -65,7 +65,7 @@ Result<> check(ObjectStore& store, const check::CheckOptions& options, ProgressB
               report.found(finding);
               ++summary.left;
             }));
-  return {};
+  return check::expect_all_was_read(summary.check);
 }
 
 Result<> repair(const std::shared_ptr<ObjectStore>& store, const Command& command, const check::CheckOptions& options,

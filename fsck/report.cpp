@@ -16,11 +16,11 @@ double seconds_of(std::chrono::nanoseconds duration) { return std::chrono::durat
 std::string summary_line(const Summary& summary) {
   std::ostringstream text;
   const auto& check = summary.check;
-  text << check.objects << " objects: " << check.directories << " directories, " << check.other_inodes
-       << " other inodes, " << check.data_objects << " data objects. ";
-  if (!summary.complete) {
-    text << "Not all was looked at: ";
+  if (summary.complete || check.objects > 0) {
+    text << check.objects << " objects: " << check.directories << " directories, " << check.other_inodes
+         << " other inodes, " << check.data_objects << " data objects. ";
   }
+  if (!summary.complete) text << "Not all was looked at: ";
   text << summary.repaired + summary.left << " findings, " << summary.repaired << " repaired, " << summary.left
        << " left, in " << std::fixed << std::setprecision(1) << seconds_of(summary.took) << " s";
   return text.str();

@@ -41,7 +41,7 @@ class VolumeCheck {
       return look_at(window, names);
     }));
     LCCFS_CHECK(data_.finish(effort));
-    LCCFS_CHECK(expect_all_was_readable());
+    if (unreadable() > 0) return report();
     effort.on_unreadable = nullptr;
     if (!root_seen_) {
       sink_.report({Kind::missing_object, format::inode_object(root_ino), "the root is not there"});
@@ -98,13 +98,9 @@ class VolumeCheck {
     }
     sink_.report({Kind::unreadable, object, "the store answers with an input/output error"});
   }
-  Result<> expect_all_was_readable() {
+  std::size_t unreadable() {
     const Lock lock(mutex_);
-    if (unreadable_.empty()) return {};
-    return failure(ErrorCode::io, "what others say of objects that cannot be read (" +
-                                      std::to_string(unreadable_.size()) +
-                                      ") was not judged: mend the store first (of a pool: ceph health detail), then "
-                                      "check again");
+    return unreadable_.size();
   }
 
   Result<> check_namespace(const Effort& effort) {
@@ -132,6 +128,7 @@ class VolumeCheck {
     report.other_inodes = index_.other_inodes;
     report.data_objects = data_.objects();
     report.findings = sink_.count();
+    report.unreadable = unreadable();
     return report;
   }
 
@@ -158,10 +155,18 @@ Result<CheckReport> check_volume(ObjectStore& store, const CheckOptions& options
   return VolumeCheck(store, options, sink).run();
 }
 
+Result<> expect_all_was_read(const CheckReport& report) {
+  if (report.unreadable == 0) return {};
+  return failure(ErrorCode::io, "what others say of objects that cannot be read (" + std::to_string(report.unreadable) +
+                                    ") was not judged: mend the store first (of a pool: ceph health detail), then "
+                                    "check again");
+}
+
 Result<std::vector<Finding>> check_volume(ObjectStore& store) {
   std::vector<Finding> findings;
   const std::function<void(const Finding&)> keep = [&findings](const Finding& finding) { findings.push_back(finding); };
-  LCCFS_CHECK(check_volume(store, {}, keep));
+  LCCFS_TRY(const auto report, check_volume(store, {}, keep));
+  LCCFS_CHECK(expect_all_was_read(report));
   return findings;
 }
 

@@ -36,10 +36,13 @@ struct CheckReport {
   std::uint64_t other_inodes = 0;
   std::uint64_t data_objects = 0;
   std::uint64_t findings = 0;
+  std::uint64_t unreadable = 0;  ///< objects: of what others say of them nothing was judged
 };
+/// The error says what to do.
+Result<> expect_all_was_read(const CheckReport& report);
 
 /// Tells `on_finding` all that is wrong, one call at a time, in the order of its discovery. An error is the store's,
-/// not the volume's; of single objects that it cannot read, all are told before it ends. Blocks. May be called by any thread.
+/// not the volume's. Objects that it cannot read (EIO) are findings, and end the check once all are told. Blocks. May be called by any thread.
 Result<CheckReport> check_volume(ObjectStore& store, const CheckOptions& options,
                                  const std::function<void(const Finding&)>& on_finding);
 

@@ -108,16 +108,14 @@ class Run {
     left_.clear();
     changes_before_ = objects_.changes();
     Round round(options_.findings_at_once);
-    const auto done =
-        check::check_volume(*store_, options_.check, [&round](const Finding& finding) { round.add(finding); });
+    auto done = check::check_volume(*store_, options_.check, [&round](const Finding& finding) { round.add(finding); });
     findings_ = round.take();
     cut_ = round.cut();
-    if (!done) {
-      for (const auto& finding : findings_) left_.emplace_back(finding, left("the check did not end"));
-      return std::unexpected(done.error());
-    }
-    report_.check = *done;
-    return {};
+    if (done) report_.check = *done;
+    const auto read = done ? check::expect_all_was_read(*done) : std::unexpected(std::move(done).error());
+    if (read) return {};
+    for (const auto& finding : findings_) left_.emplace_back(finding, left("the check did not end"));
+    return read;
   }
 
   /// What was seen to by another repair was not if there has been none: then repair and check disagree.

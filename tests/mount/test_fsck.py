@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """lccfs-fsck on real volumes: what was damaged is found, repaired, and readable again by a real mount."""
 
+import errno
 import json
 import os
 import signal
@@ -213,3 +214,50 @@ class FsckKilledTest(FsckTest):
         found = self.mount / "lost+found"
         self.assertEqual({(found / name).read_bytes() for name in os.listdir(found)}, {b"content"})
         self.assertEqual(len(os.listdir(found)), 500)
+
+
+class UnreadableObjectTest(FsckTest):
+    """An OSD answers EIO for the inode of one file, as over a damaged disk."""
+
+    stores = ("rados",)
+
+    def set_up_volume(self):
+        super().set_up_volume()
+        self.content, _ = self.fill()
+        self.unreadable = self.inode_object(self.mount / "folder" / "file-3")
+        self.mount.unmount()
+        self.addCleanup(self.inject_errors, "false")
+        self.inject_errors("true")
+        osd = self.cluster.osd_of(POOL, self.unreadable, self.volume.namespace)
+        for command in ["injectmdataerr", "injectdataerr"]:
+            self.cluster.ceph("tell", f"osd.{osd}", command, POOL, f"{self.volume.namespace}/{self.unreadable}")
+
+    def inject_errors(self, whether):
+        self.cluster.ceph("tell", "osd.*", "config", "set", "bluestore_debug_inject_read_err", whether)
+
+    def test_it_is_told_and_nothing_is_repaired(self):
+        before = objects_of(self.volume)
+        for options in [[], ["--repair"]]:
+            text = self.fsck(*options, status=LEFT | OPERATIONAL)
+            self.assertIn(f"unreadable: {self.unreadable}: ", text)
+            self.assertIn("ceph health detail", self.errors)
+        self.assertEqual(objects_of(self.volume), before)
+        self.inject_errors("false")
+        self.fsck(status=CLEAN)
+        self.assertEqual(self.read_back(self.mount.start() / "folder"), self.content)
+
+    def test_a_mount_serves_all_else(self):
+        folder = self.mount.start() / "folder"
+        with self.assertRaises(OSError) as raised:
+            os.stat(folder / "file-3")
+        self.assertEqual(raised.exception.errno, errno.EIO)
+        self.assertEqual(set(os.listdir(folder)), set(self.content))
+        (folder / "file-0").unlink()
+        (folder / "file-1").rename(folder / "file-0")
+        (self.mount / "new").write_bytes(b"new")
+        self.assertEqual((folder / "file-2").read_bytes(), self.content["file-2"])
+        self.assertIn("backlog", self.volume.info())
+        self.mount.unmount()
+        self.inject_errors("false")
+        self.assertEqual((self.mount.start() / "folder" / "file-3").read_bytes(), self.content["file-3"])
+        self.assertEqual((folder / "file-0").read_bytes(), self.content["file-1"])
