@@ -109,8 +109,8 @@ Result<std::vector<ByteRange>> DataMap::data_in(ByteRange range) const {
   range.end = std::min(range.end, size_bytes_);
   std::vector<ByteRange> all;
   for (const ByteRange& buffered : buffered_) {
-    const ByteRange part{std::max(range.begin, buffered.begin), std::min(range.end, buffered.end)};
-    if (part.begin < part.end) all.push_back(part);
+    const auto part = buffered.within(range);
+    if (!part.is_empty()) all.push_back(part);
   }
   while (range.begin < range.end) {
     const auto objects = mapped_in(range, most_questions_in_flight);

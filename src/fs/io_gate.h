@@ -12,6 +12,7 @@
 // Any thread. `go` is called by the entering thread, or later by one that leaves: it must not block.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -28,7 +29,10 @@ struct ByteRange {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
   bool operator==(const ByteRange&) const = default;
+  bool is_empty() const { return begin >= end; }
   bool overlaps(const ByteRange& other) const { return begin < other.end && other.begin < end; }
+  /// What of it lies in the other.
+  ByteRange within(const ByteRange& other) const { return {std::max(begin, other.begin), std::min(end, other.end)}; }
 };
 
 class IoGate {

@@ -175,8 +175,8 @@ std::vector<WriteBuffer::Piece> WriteBuffer::pieces(ByteRange range) const {
 std::vector<ByteRange> WriteBuffer::ranges(ByteRange range) const {
   std::vector<ByteRange> found;
   const auto add = [&](std::uint64_t begin, std::uint64_t size_bytes) {
-    const ByteRange part{std::max(range.begin, begin), std::min(range.end, begin + size_bytes)};
-    if (part.begin < part.end) found.push_back(part);
+    const auto part = range.within({begin, begin + size_bytes});
+    if (!part.is_empty()) found.push_back(part);
   };
   const Lock lock(mutex_);
   for (auto at = units_.lower_bound(range.begin / unit_bytes_); at != units_.end() && reaches(*at, range); ++at) {
