@@ -90,7 +90,7 @@ class VolumeCheck {
     sink_.report(std::move(inode.findings));
   }
 
-  /// That of a file with data is read again for these.
+  /// May be told twice: the inode of a file with data is read again.
   void note_unreadable(const std::string& object) {
     {
       const Lock lock(mutex_);

@@ -55,7 +55,7 @@ class Removals {
   void add(const Unlinked& unlinked) EXCLUDES(mutex_);
   /// Another client asks for the directory: what has not begun there is left to a collector.
   void leave(Ino directory) EXCLUDES(mutex_);
-  /// The same of all, and of what comes later; waits for steps that were sent, and for no read.
+  /// The same of all, and of what comes later; waits for what is marked dead already, and for no read.
   void end() EXCLUDES(mutex_);
   /// To be called each second: so many more may begin.
   void tick() EXCLUDES(mutex_);

@@ -336,16 +336,11 @@ Result<> WriteBuffer::write_out(ByteRange range) {
   return losses_ == losses_before ? Result<>() : std::unexpected(*lost_by_);
 }
 
-std::uint64_t WriteBuffer::lose(const Error& why) {
-  {
-    const Lock lock(mutex_);
-    ++losses_;
-    lost_by_ = why;
-  }
-  return drop(everything);
-}
+std::uint64_t WriteBuffer::drop(ByteRange range) { return erase_all(range, nullptr); }
+std::uint64_t WriteBuffer::lose(const Error& why) { return erase_all(everything, &why); }
 
-std::uint64_t WriteBuffer::drop(ByteRange range) {
+/// `lost_by`: who waits for the bytes is told so.
+std::uint64_t WriteBuffer::erase_all(ByteRange range, const Error* lost_by) {
   Lock lock(mutex_);
   std::uint64_t dropped = 0;
   const auto drop_what_rests = [&]() REQUIRES(mutex_) {
@@ -358,6 +353,10 @@ std::uint64_t WriteBuffer::drop(ByteRange range) {
       unit.without_room -= without_room;
       room_->give_back(erased - without_room);
       dropped += erased;
+      if (erased > 0 && lost_by != nullptr) {
+        ++losses_;
+        lost_by_ = *lost_by;
+      }
       is_all = is_all && !is_on_its_way(unit, range);
       forget_if_empty(here);
     }

@@ -116,6 +116,7 @@ class WriteBuffer : public std::enable_shared_from_this<WriteBuffer> {
   void set_failed(Unit& unit, bool has_failed) REQUIRES(mutex_);
   void note_unsent(std::uint64_t number, const Unit& unit) REQUIRES(mutex_);
   void forget_if_empty(Units::iterator unit) REQUIRES(mutex_);
+  std::uint64_t erase_all(ByteRange range, const Error* lost_by) EXCLUDES(mutex_);
 
   const Ino ino_;
   ObjectStore& store_;

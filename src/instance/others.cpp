@@ -104,7 +104,7 @@ Result<PollResult> Others::poll_liveness(const std::vector<Ino>& inodes, const s
 }
 
 /// Looks at all that are silent, side by side, until none of them is absent. One that cannot be looked at, or fenced,
-/// stays silent.
+/// stays silent; so does one whose look takes too long to count, for the others' sake.
 Result<> Others::fence_the_gone(PollResult& poll, const std::stop_token& stop) {
   std::vector<Member*> absent;
   for (auto& member : poll.members) {
@@ -114,11 +114,13 @@ Result<> Others::fence_the_gone(PollResult& poll, const std::stop_token& stop) {
   for (bool first_look = true;; first_look = false) {
     for (auto* member : std::exchange(absent, {})) {
       if (stop.stop_requested()) return {};
+      const auto began = clock_.elapsed();
       const auto seen = first_look ? look_at(member->id) : look_again_at(*member);
+      const bool counts = clock_.elapsed() - began < Absences::limits.longest_observation;
       if (!seen && seen.error().code == ErrorCode::fenced) return std::unexpected(seen.error());
       const bool refused = !seen && seen.error().code == ErrorCode::permission_denied;  // evict has logged it
       if (!seen && !refused) log::warning("instance " + std::to_string(member->id.value) + ": " + seen.error().context);
-      if (seen && *seen == Seen::absent) absent.push_back(member);
+      if (seen && *seen == Seen::absent && counts) absent.push_back(member);
       if (!seen || *seen != Seen::expired) continue;
       member->standing = Member::Standing::expired;
       member->fenced_now = true;

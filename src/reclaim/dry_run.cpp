@@ -43,12 +43,13 @@ class DryRun {
     for (auto& member : poll.members) {
       if (member.standing != Member::Standing::silent) continue;
       const OtherInstance other{member.id, member.record.host, member.record.pid};
-      LCCFS_TRY(const auto presence, presence_of(store_, system_processes(), member.id, member.record));
-      if (presence == Presence::watching) {
+      const auto presence = presence_of(store_, system_processes(), member.id, member.record);
+      if (!presence && presence.error().code == ErrorCode::fenced) return std::unexpected(presence.error());
+      if (!presence || *presence == Presence::watching) {  // not known, or there
         report_.silent.push_back(other);
         continue;
       }
-      (presence == Presence::dead ? report_.gone : report_.not_seen).push_back(other);
+      (*presence == Presence::dead ? report_.gone : report_.not_seen).push_back(other);
       member.standing = Member::Standing::expired;
     }
     return {};

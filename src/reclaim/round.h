@@ -76,6 +76,7 @@ class Round {
   enum class Numbers { of_inodes, of_a_range };
   /// Of these inodes, those of which nothing is left to be done.
   Result<std::set<Ino>> handle_inodes(const std::vector<Ino>& inodes, TimeSpec logged, Numbers numbers);
+  Result<> not_assessed(Ino ino, Error error);
   Result<> remove_dead(const std::vector<Assessment>& dead, TimeSpec logged, std::set<Ino>& dealt_with);
   Result<> remove_asked(const Assessment& dead, const PollResult& poll, TimeSpec logged, std::set<Ino>& dealt_with);
   bool somebody_has_expired_since(const PollResult& later) const;
@@ -109,6 +110,7 @@ class Round {
   std::set<std::string> damage_told_;
   std::set<InstanceId> expired_;  // as the round began
   std::set<Ino> files_left_;      // whatever is no directory, and something is left to be done about it
+  std::set<Ino> unreadable_;
   bool directories_wait_ = true;  // for what was made in them by expired instances
   bool did_something_ = false;
   unsigned silent_calls_ = 0;  // in a row: liveness polls that not all have answered

@@ -24,7 +24,9 @@ Result<std::set<Ino>> Round::handle_inodes(const std::vector<Ino>& inodes, TimeS
     const std::vector<Ino> chunk(distinct.begin(), distinct.end());
     std::vector<Assessment> dead;
     LCCFS_CHECK(in_parallel(chunk.size(), [&](std::size_t i) -> Result<> {
-      LCCFS_TRY(auto assessment, recount_.advance(*horizon_, chunk[i]));
+      auto assessed = recount_.advance(*horizon_, chunk[i]);
+      if (!assessed) return not_assessed(chunk[i], std::move(assessed).error());
+      auto& assessment = *assessed;
       const auto kind = assessment.kind;
       if (kind == Kind::gone && numbers == Numbers::of_a_range) {
         if (auto removed = recount_.remove_early_bytes(chunk[i]); !removed) return removed;
@@ -88,7 +90,14 @@ Result<> Round::remove_asked(const Assessment& dead, const PollResult& poll, Tim
   return {};
 }
 
-/// Numbers of which something is left get items of their own, so that the others are not looked at again.
+Result<> Round::not_assessed(Ino ino, Error error) {
+  const Lock lock(mutex_);
+  if (is_damage(error)) unreadable_.insert(ino);
+  return std::unexpected(std::move(error));
+}
+
+/// Numbers of which something is left get items of their own, so that the others are not looked at again. Where one
+/// cannot be read, the range stays, and with it its instance: directories wait for both.
 Result<bool> Round::handle_range(const QueueItem& range) {
   const auto inodes = numbers_in(range);
   if (!inodes) {
@@ -97,6 +106,7 @@ Result<bool> Round::handle_range(const QueueItem& range) {
   }
   LCCFS_TRY(const auto dealt_with, handle_inodes(*inodes, range.time, Numbers::of_a_range));
   if (stop_.stop_requested()) return false;
+  if (std::ranges::any_of(*inodes, [this](Ino ino) { return unreadable_.contains(ino); })) return false;
   std::vector<QueueItem> left;
   for (const Ino ino : *inodes) {
     if (!dealt_with.contains(ino)) left.push_back({QueueItem::Kind::inode, ino, {}, range.time});

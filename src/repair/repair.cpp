@@ -130,12 +130,21 @@ class Run {
     return {};
   }
 
+  /// An error leaves the rest of them.
+  Result<> repair_those(bool coming_first) {
+    Result<> done;
+    for (const auto& finding : findings_) {
+      if (Repairs::comes_first(finding) != coming_first) continue;
+      if (done) done = note(finding, repairs_.repair(finding));
+      if (!done) left_.emplace_back(finding, left("an error came before its repair was done"));
+    }
+    return done;
+  }
+
   /// Until the objects that all others rest on are as good as they get. False: no instance can work here.
   Result<bool> repair_volume_objects() {
     for (;;) {
-      for (const auto& finding : findings_) {
-        if (Repairs::comes_first(finding)) LCCFS_CHECK(note(finding, repairs_.repair(finding)));
-      }
+      LCCFS_CHECK(repair_those(true));
       if (objects_.changes() == changes_before_) break;
       LCCFS_CHECK(check());
     }
@@ -184,13 +193,15 @@ class Run {
       LCCFS_TRY(const bool expired, instance.ensure_expired(user.id));
       if (expired) return true;
       if (!said) log::info("waiting for " + describe(user) + ": gone, or starting; a minute shows");
-      LCCFS_TRY(const auto now, users_of(*store_));
-      const auto still = std::ranges::find(now, user.id, &User::id);
-      if (still != now.end() && still->watches) {
+      clock_.sleep_for(between_looks);
+      const auto now = users_of(*store_);
+      if (!now && now.error().code == ErrorCode::timed_out) continue;
+      if (!now) return std::unexpected(now.error());
+      const auto still = std::ranges::find(*now, user.id, &User::id);
+      if (still != now->end() && still->watches) {
         if (options_.though_in_use) return false;
         return in_use_by(*still);
       }
-      clock_.sleep_for(between_looks);
     }
   }
 
@@ -201,9 +212,7 @@ class Run {
     reclaim::Collector collector(instance, {options_.check.jobs, 0, std::chrono::seconds(0)});
     for (;;) {
       LCCFS_CHECK(repairs_.look_ahead(findings_));
-      for (const auto& finding : findings_) {
-        if (!Repairs::comes_first(finding)) LCCFS_CHECK(note(finding, repairs_.repair(finding)));
-      }
+      LCCFS_CHECK(repair_those(false));
       if (objects_.changes() == changes_before_ && !std::exchange(to_collect, false)) return {};
       if (!cut_) LCCFS_CHECK(collector.pass());  // else there may be names that wait for their repair
       LCCFS_CHECK(check());

@@ -541,6 +541,33 @@ TEST_CASE("what cannot be read of a client that is gone keeps directories, out o
   collector.end();
 }
 
+TEST_CASE("an inode of a client that is gone, and that cannot be read, keeps the directory to which it may point") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  const auto removed = make_dir(*mount.file_system, root_ino, "removed");
+  auto gone = volume.mount();
+  const auto before = volume.objects();
+  gone.client->set_hook(once_on("insert entry", {Fault::Kind::not_applied_and_crash, ErrorCode::io}));
+  CHECK_FALSE(gone->make_node({}, removed, "never named", {FileType::regular, 0600, 0, {}}).has_value());
+  gone.file_system.reset();
+  std::string made;
+  for (const auto& name : volume.objects()) made = before.contains(name) ? made : name;
+  REQUIRE(made.starts_with("Inode."));
+  volume.clock().advance(minutes(2));
+  TestCollector collector(volume.cluster(), volume.clock());
+  collector.client().set_hook(unreadable(made));
+  collector.pass();
+  need(mount->rmdir(root_ino, "removed"));
+  need(mount->unmount());
+  for (unsigned pass = 0; pass < 2; ++pass) CHECK_FALSE(collector.pass().damaged.empty());
+  CHECK(inode_object_of(volume.cluster(), removed));
+  collector.client().set_hook(nullptr);
+  const auto report = collector.pass();
+  CHECK(report.damaged.empty());
+  CHECK(report.inodes_removed == 2);
+  collector.end();
+}
+
 TEST_CASE("a dry run and the backlog name a session or a directory that cannot be read, and count the rest") {
   CollectedVolume volume;
   auto mount = volume.mount();
