@@ -245,7 +245,7 @@ class ObjectStore {
   virtual Result<std::unique_ptr<Watch>> watch(const std::string& object, std::shared_ptr<WatchHandler> handler) = 0;
   /// Returns when every watcher has answered, or after the time-out. No watcher: at once.
   virtual Result<NotifyReply> notify(const std::string& object, Bytes payload, std::chrono::milliseconds timeout) = 0;
-  /// Whether the client of that identity watches the object now. `timed_out`: its object has not answered for ten seconds.
+  /// Whether the client of that identity watches the object now. `timed_out`: the object has not answered for 10 s.
   virtual Result<Presence> presence(const std::string& object, const Bytes& identity) = 0;
 
   // -- fencing (docs/PROTOCOL.md section 2)

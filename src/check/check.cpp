@@ -6,8 +6,7 @@
 //    (inode_scan.h). What is kept of it is a small record if it is a directory, and a number that is added to its
 //    parent's record otherwise (namespace_index.h). Names of data objects are collected, and looked at in batches
 //    against their inodes (data_check.h).
-//  - An object that the store cannot read ends it there: whether a name, a claim or data fits to that is not known, and it
-//    must not count as missing.
+//  - An object that the store cannot read ends it here: what others say of it is not to be judged, as if it were missing.
 //  - Where the sums of a directory's entries and of the inodes that claim it agree, nothing is read again. In the other
 //    directories entries are looked at one by one (match.cpp). Only if that leaves claims that no entry, no d/ key and no
 //    queue item explains, the inodes are streamed once more.

@@ -223,8 +223,8 @@ bool Session::is_mounted() const {
   return entry && entry->device == device_;
 }
 
-// An orderly unmount first: the kernel then writes back what programs have changed in mapped pages. If it is refused, they
-// are asked for while requests are still served. (EPERM: not root, and fusermount3 unmounts it at the end.)
+// An orderly unmount first: the kernel then writes back what programs have changed in mapped pages. If it is refused,
+// they are asked for while requests are still served. (EPERM: not root, and fusermount3 unmounts it at the end.)
 void Session::begin_to_end() {
   if (is_mounted() && umount2(options_.mountpoint.c_str(), UMOUNT_NOFOLLOW) != 0 &&
       (errno == EBUSY || errno == EPERM)) {
