@@ -217,47 +217,47 @@ class FsckKilledTest(FsckTest):
 
 
 class UnreadableObjectTest(FsckTest):
-    """An OSD answers EIO for the inode of one file, as over a damaged disk."""
+    """An OSD answers EIO for the inode of one file, as over a damaged disk. One test: the switch is the OSD's."""
 
     stores = ("rados",)
-
-    def set_up_volume(self):
-        super().set_up_volume()
-        self.content, _ = self.fill()
-        self.unreadable = self.inode_object(self.mount / "folder" / "file-3")
-        self.mount.unmount()
-        self.addCleanup(self.inject_errors, "false")
-        self.inject_errors("true")
-        osd = self.cluster.osd_of(POOL, self.unreadable, self.volume.namespace)
-        for command in ["injectmdataerr", "injectdataerr"]:
-            self.cluster.ceph("tell", f"osd.{osd}", command, POOL, f"{self.volume.namespace}/{self.unreadable}")
 
     def inject_errors(self, whether):
         self.cluster.ceph("tell", "osd.*", "config", "set", "bluestore_debug_inject_read_err", whether)
 
-    def test_it_is_told_and_nothing_is_repaired(self):
+    def make_unreadable(self, name):
+        osd = self.cluster.osd_of(POOL, name, self.volume.namespace)
+        for command in ["injectmdataerr", "injectdataerr"]:
+            self.cluster.ceph("tell", f"osd.{osd}", command, POOL, f"{self.volume.namespace}/{name}")
+        self.addCleanup(self.inject_errors, "false")
+        self.inject_errors("true")
+
+    def test_it_is_told_nothing_is_repaired_and_a_mount_serves_all_else(self):
+        content, _ = self.fill()
+        folder = self.mount / "folder"
+        unreadable = self.inode_object(folder / "file-3")
+        self.mount.unmount()
+        self.make_unreadable(unreadable)
         before = objects_of(self.volume)
         for options in [[], ["--repair"]]:
             text = self.fsck(*options, status=LEFT | OPERATIONAL)
-            self.assertIn(f"unreadable: {self.unreadable}: ", text)
+            self.assertIn(f"unreadable: {unreadable}: ", text)
             self.assertIn("ceph health detail", self.errors)
         self.assertEqual(objects_of(self.volume), before)
+        self.mount.start()
+        self.use_all_else(folder, content)
+        self.mount.unmount()
         self.inject_errors("false")
         self.fsck(status=CLEAN)
-        self.assertEqual(self.read_back(self.mount.start() / "folder"), self.content)
+        content["file-0"] = content.pop("file-1")
+        self.assertEqual(self.read_back(self.mount.start() / "folder"), content)
 
-    def test_a_mount_serves_all_else(self):
-        folder = self.mount.start() / "folder"
+    def use_all_else(self, folder, content):
         with self.assertRaises(OSError) as raised:
             os.stat(folder / "file-3")
         self.assertEqual(raised.exception.errno, errno.EIO)
-        self.assertEqual(set(os.listdir(folder)), set(self.content))
+        self.assertEqual(set(os.listdir(folder)), set(content))
         (folder / "file-0").unlink()
         (folder / "file-1").rename(folder / "file-0")
         (self.mount / "new").write_bytes(b"new")
-        self.assertEqual((folder / "file-2").read_bytes(), self.content["file-2"])
+        self.assertEqual((folder / "file-2").read_bytes(), content["file-2"])
         self.assertIn("backlog", self.volume.info())
-        self.mount.unmount()
-        self.inject_errors("false")
-        self.assertEqual((self.mount.start() / "folder" / "file-3").read_bytes(), self.content["file-3"])
-        self.assertEqual((folder / "file-0").read_bytes(), self.content["file-1"])
