@@ -150,9 +150,11 @@ Result<MetaTxn> FileNode::release_step() {
   return txn::with_opener(std::move(step), instance_.id(), released_as_);
 }
 
+/// Of no two nodes, either: the answer to a question may come when its node is gone, and there is another of the file.
 void FileNode::add_opener(InstanceId opener) {
+  static std::atomic<std::uint64_t> times_heard = 0;
   if (opener == instance_.id()) return;
-  openers[opener] = ++times_heard_;
+  openers[opener] = ++times_heard;
   is_told_of = true;
 }
 

@@ -188,7 +188,6 @@ class FileNode final : public Lease {
 
   KernelView& kernel_;
   Exchangeable<StoredHandler>& stored_handler_;
-  std::uint64_t times_heard_ GUARDED_BY(mutex) = 0;
   std::uint64_t cuts_ GUARDED_BY(mutex) = 0;              // how often the size was not raised, but set
   bool nothing_passed_buffer_ GUARDED_BY(mutex) = false;  // since it was born
   bool to_another_ GUARDED_BY(mutex) = false;             // is it being released so
