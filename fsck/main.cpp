@@ -49,8 +49,8 @@ Result<> expect_no_users(ObjectStore& store, const Command& command) {
 }
 
 Result<std::shared_ptr<ObjectStore>> open_volume(const Command& command) {
-  StoreOptions
-      options;  // a repair waits for a store that does not answer, as a mount does, once it knows who uses the volume
+  // Once it knows who uses the volume, a repair waits for a store that does not answer, as a mount does.
+  StoreOptions options;
   if (command.what == Command::What::check) options.step_timeout = std::chrono::seconds(30);
   LCCFS_TRY(std::shared_ptr<ObjectStore> store, open_store(command.address, options));
   LCCFS_CHECK(expect_volume(*store, command.address));

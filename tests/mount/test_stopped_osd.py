@@ -144,6 +144,14 @@ class StoppedCollectorTest(MountTest):
                 return other, number
             other.unmount()
 
+    def unmount_once_it_waits_for(self, what, limit_s):
+        self.cluster.pause_osd(STOPPED_OSD)
+        try:
+            wait_until(lambda: what in self.mount.log_text(), limit_s, what)
+            self.mount.unmount()
+        finally:
+            self.cluster.continue_osd(STOPPED_OSD)
+
     def is_seen(self, number):
         return any(entry["number"] == number and entry["presence"] == "watching"
                    for entry in self.volume.info()["instances"])
@@ -156,12 +164,7 @@ class StoppedCollectorTest(MountTest):
         other.kill()
         other.process.wait()
         wait_until(lambda: not self.is_seen(number), 60, "its watches lapse")
-        self.cluster.pause_osd(STOPPED_OSD)
-        try:
-            wait_until(lambda: f"presence of Session.{number}" in self.mount.log_text(), 100, "the look")
-            self.mount.unmount()
-        finally:
-            self.cluster.continue_osd(STOPPED_OSD)
+        self.unmount_once_it_waits_for(f"presence of Session.{number}", 100)
 
     def test_a_mount_ends_though_its_collector_reads_an_object_that_does_not_answer(self):
         directory, number = self.mount / "directory", None
@@ -173,11 +176,6 @@ class StoppedCollectorTest(MountTest):
                 number = None
         directory.rmdir()
         os.sync()
-        self.cluster.pause_osd(STOPPED_OSD)
-        try:
-            wait_until(lambda: f"query of Inode.{number} has not ended" in self.mount.log_text(), 60, "the collector")
-            self.mount.unmount()
-        finally:
-            self.cluster.continue_osd(STOPPED_OSD)
+        self.unmount_once_it_waits_for(f"query of Inode.{number} has not ended", 60)
         self.assertNotIn("directory", os.listdir(self.mount.start().path))
         self.assertEqual(self.mount.lines_about_fences(), [])
