@@ -259,9 +259,13 @@ Result<Inode> Namespace::Make::run() {
   const DirectoriesInUse::Making making(namespace_.directories_, name_.directory);
   if (const auto named = until_done(instance_, [this](bool first) { return name_once(first); }); !named) {
     if (made_) unmake();
+    if (is_out_of_space(named.error())) namespace_.files_.name_found_room(false);
     return std::unexpected(named.error());
   }
-  if (is_stored_) metadata_.inodes.put_read(ticket_, *made_);
+  if (is_stored_) {
+    metadata_.inodes.put_read(ticket_, *made_);
+    namespace_.files_.name_found_room(true);
+  }
   return *made_;
 }
 

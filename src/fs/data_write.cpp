@@ -212,7 +212,6 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
       if (alone || !must_store()) return finish(request.bytes.size_bytes);
       return io.pool.post([op = shared_from_this()] { op->finish(op->store_written()); });
     }
-    if (is_out_of_space(*error)) io.room.set_refused(true);
     {
       const Lock lock(node->mutex);
       if (end() > node->view.size_bytes) node->tail_is_dirty = true;
@@ -260,6 +259,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
 
   /// A page that was read before the bytes were there is old: such pages are dropped before the write is answered.
   void answer_after_pages(Result<std::size_t> result) {
+    if (!result && is_out_of_space(result.error())) io.room.set_refused(true);
     io.announcements.changed(*node);
     if (pages == DataIo::Pages::written) return done(std::move(result));
     io.kernel.drop_written_pages(

@@ -25,11 +25,17 @@ class DirtyRoom {
   /// Whether writes may be answered before the store has them. Not while the volume is nearly full: then they wait, and
   /// closes too, so that what does not fit is told to the program that writes it.
   bool is_open() const { return is_used() && !is_full(); }
-  bool is_full() const { return is_nearly_full_ || was_refused_; }
+  bool is_full() const { return is_nearly_full_ || was_refused_ || was_name_refused_; }
   void set_nearly_full(bool is_nearly_full) { is_nearly_full_ = is_nearly_full; }
-  /// The last write of all was refused for want of space, or was not.
+  /// The last write of all was refused for want of space, or was not. Bytes need more room than names, which may lie in
+  /// another pool: a name that finds room says nothing of bytes.
   void set_refused(bool was_refused) {
     if (was_refused_ != was_refused) was_refused_ = was_refused;  // each direct write says so: mostly a read
+    if (!was_refused) set_name_refused(false);
+  }
+  /// The same of what was made last, while its maker waited for the store.
+  void set_name_refused(bool was_refused) {
+    if (was_name_refused_ != was_refused) was_name_refused_ = was_refused;
   }
   /// false: no room at this moment. More than the limit at once has room while nothing else is buffered.
   bool take_now(std::uint64_t bytes) EXCLUDES(mutex_);
@@ -57,7 +63,7 @@ class DirtyRoom {
 
   const std::uint64_t limit_bytes_;
   Clock& clock_;
-  std::atomic<bool> is_nearly_full_ = false, was_refused_ = false;
+  std::atomic<bool> is_nearly_full_ = false, was_refused_ = false, was_name_refused_ = false;
   mutable Mutex mutex_;
   std::condition_variable changed_;
   std::uint64_t used_bytes_ GUARDED_BY(mutex_) = 0;

@@ -106,6 +106,8 @@ class Files {
   }
   /// Whether what is answered before the store has it is likely to find room there.
   bool has_room() const { return !room_->is_full(); }
+  /// What was made without that has found room in the store, or was refused for want of it.
+  void name_found_room(bool has_found) { room_->set_name_refused(!has_found); }
   Result<> release_everything();
   /// To be called each second while the end of the mount waits for names, one of which may hang: other files are stored.
   void store_meanwhile();
