@@ -28,7 +28,8 @@ Files::Files(Instance& instance, ThreadPool& pool, const FileSystemOptions& opti
       idle_leases_(open_files_, instance, *room_, options.idle_leases),
       locks_(instance, open_files_, holders_, [this](FileNode& node) { return refresh(node); }),
       opener_keys_(instance, open_files_, [this](const Inode& view) {
-        if (!is_put_off_by_lock(view.ino)) look_again(view);
+        kernel_.drop_now(
+            view.ino, [this, &view] { return !is_put_off_by_lock(view.ino); }, [this, &view] { look_again(view); });
       }) {
   instance.set_missed_handler([this] { begin_anew(); });
   instance.set_question_handler([this](const format::Question& question) { return answer(question); });

@@ -217,11 +217,8 @@ void KernelView::drop_pages_later(Ino ino) {
 /// Counted before `may_go` is asked: a thread that forbids it first, and then waits, waits for this one, too. The
 /// attributes wait for no page. One thread drops the pages of a file.
 void KernelView::changed_elsewhere(Ino ino, const std::function<bool()>& may_go) {
-  {
-    const Lock lock(mutex_);
-    ++dropping_attributes_[ino];
-  }
-  if (!may_go()) return end_attributes(ino);
+  begin_change(ino);
+  if (!may_go()) return end_change(ino);
   bool is_first = false;
   {
     const Lock lock(mutex_);
@@ -231,22 +228,34 @@ void KernelView::changed_elsewhere(Ino ino, const std::function<bool()>& may_go)
   if (is_first) page_threads_.post([this, ino] { drop_changed_pages(ino); });
   page_threads_.post([this, ino] {
     drop_attributes(ino);
-    end_attributes(ino);
+    end_change(ino);
   });
 }
 
-void KernelView::end_attributes(Ino ino) {
+/// As above.
+void KernelView::drop_now(Ino ino, const std::function<bool()>& may_go, const std::function<void()>& drop) {
+  begin_change(ino);
+  if (may_go()) drop();
+  end_change(ino);
+}
+
+void KernelView::begin_change(Ino ino) {
   const Lock lock(mutex_);
-  const auto under_way = dropping_attributes_.find(ino);
+  ++changes_[ino];
+}
+
+void KernelView::end_change(Ino ino) {
+  const Lock lock(mutex_);
+  const auto under_way = changes_.find(ino);
   if (--under_way->second != 0) return;
-  dropping_attributes_.erase(under_way);
+  changes_.erase(under_way);
   dropped_.notify_all();
 }
 
 void KernelView::wait_for_changes(Ino ino) {
   Lock lock(mutex_);
   lock.wait(dropped_,
-            [this, ino]() REQUIRES(mutex_) { return !dropping_.contains(ino) && !dropping_attributes_.contains(ino); });
+            [this, ino]() REQUIRES(mutex_) { return !dropping_.contains(ino) && !changes_.contains(ino); });
 }
 
 void KernelView::drop_changed_pages(Ino ino) {

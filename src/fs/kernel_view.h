@@ -70,7 +70,9 @@ class KernelView {
   /// Another client has changed the file: attributes and pages go, as soon as may be, unless `may_go` forbids it. Many
   /// such are one, if they come while pages are being dropped.
   void changed_elsewhere(Ino ino, const std::function<bool()>& may_go) EXCLUDES(mutex_);
-  /// Returns when nothing that this began for the file is under way any more. Blocks.
+  /// `drop` does so, on this thread, unless `may_go` forbids it.
+  void drop_now(Ino ino, const std::function<bool()>& may_go, const std::function<void()>& drop) EXCLUDES(mutex_);
+  /// Returns when nothing that these two began for the file is under way any more. Blocks.
   void wait_for_changes(Ino ino) EXCLUDES(mutex_);
 
  private:
@@ -98,7 +100,8 @@ class KernelView {
   bool may_hold_pages(Ino ino) EXCLUDES(mutex_);
   void drop_pages(Ino ino);
   void drop_changed_pages(Ino ino) EXCLUDES(mutex_);
-  void end_attributes(Ino ino) EXCLUDES(mutex_);
+  void begin_change(Ino ino) EXCLUDES(mutex_);
+  void end_change(Ino ino) EXCLUDES(mutex_);
   void drop_written_pages_now(Ino ino, std::uint64_t offset_bytes, std::uint64_t size_bytes) EXCLUDES(mutex_);
   void tell(const std::function<void(KernelCache&)>& what);
 
@@ -107,9 +110,9 @@ class KernelView {
   Mutex mutex_;  // never held during a call
   std::unordered_map<Ino, Told> told_ GUARDED_BY(mutex_);
   std::unordered_map<Ino, Pages> pages_ GUARDED_BY(mutex_);
-  // changed_elsewhere
+  // changed_elsewhere and drop_now
   std::unordered_map<Ino, bool> dropping_ GUARDED_BY(mutex_);  // pages; and once more after that
-  std::unordered_map<Ino, unsigned> dropping_attributes_ GUARDED_BY(mutex_);
+  std::unordered_map<Ino, unsigned> changes_ GUARDED_BY(mutex_);
   std::condition_variable dropped_;
   // Apart from all others: the kernel may let these wait for pages that are being read, and reads may need the file
   // pool.

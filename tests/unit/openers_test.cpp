@@ -26,11 +26,16 @@ class DroppingKernel final : public KernelCache {
   void expire_name(Ino, const std::string&) override {}
   void forget_names() override {}
   void invalidate_attributes(Ino) override { ++attributes; }
-  void invalidate_pages(Ino) override { ++pages; }
+  void invalidate_pages(Ino) override {
+    if (pages++ != 0) return;
+    while (holds_first) std::this_thread::yield();
+    first_is_done = true;
+  }
   void invalidate_page_range(Ino, std::uint64_t, std::uint64_t) override {}
   bool has_dropped_all() const { return attributes != 0 && pages != 0; }
   void forget() { attributes = pages = 0; }
   std::atomic<unsigned> attributes = 0, pages = 0;
+  std::atomic<bool> holds_first = false, first_is_done = false;  // as while a page is being read
 };
 
 /// One file that A has made, and B may open; seconds pass as a session counts them.
@@ -91,7 +96,7 @@ struct TwoMounts {
   /// B has it open, its key stands, and the holder of the lease knows.
   HandleId open_on_b(int flags = O_RDONLY) {
     const auto handle = open_again(fs_b(), ino, flags);
-    wait_until([&] { return has_read_after_its_key(); });
+    wait_until([&] { return has_read_after_its_key() && kernel_b.attributes != 0; });
     for (int i = 0; i < 3; ++i) tick();
     forget();
     return handle;
@@ -346,8 +351,8 @@ TEST_CASE("a client that has closed the file, and opens it again, is told again"
     two.open_on_b();
   }
   SECTION("before that") {
-    unsigned looks = 0;  // it has answered by then, as a rule; else it answers that it is open
-    two.wait_until([&] { return two.questions_of(two.a) != 0 && ++looks > 50; }, false);
+    unsigned looks = 0;  // it drops, and then answers: it has by then, as a rule; else it answers that it is open
+    two.wait_until([&] { return two.kernel_b.attributes != 0 && ++looks > 50; }, false);
     open_again(two.fs_b(), two.ino, O_RDONLY);
     two.forget();
     looks = 0;
@@ -466,6 +471,32 @@ TEST_CASE("while somebody has a lock the kernel is told of no change, and once n
   CHECK((two.kernel_b.attributes == 0 && two.kernel_b.pages == 0));
   need(unlock(two.fs_b(), lock));
   two.wait_until([&] { return two.kernel_b.has_dropped_all(); });
+}
+
+TEST_CASE("a lock waits for pages that a client drops because it has just learnt who holds the file") {
+  TwoMounts two;
+  const auto on_a = open_again(two.fs_a(), two.ino, O_RDWR);
+  const auto lock = whole_file(open_again(two.fs_b(), two.ino, O_RDWR | O_DIRECT), 1);
+  need(set_lock(two.fs_b(), lock));
+  need(unlock(two.fs_b(), lock));
+  need(set_lock(two.fs_a(), whole_file(on_a, 1)));  // so the next one of B sees what A has written under it
+  need(unlock(two.fs_a(), whole_file(on_a, 1)));
+  open_again(two.fs_b(), two.ino, O_RDONLY);
+  two.forget();
+  two.write_on_a(on_a);  // before the key stands
+  two.kernel_b.holds_first = true;
+  two.wait_until([&] { return two.kernel_b.pages != 0; });
+  CHECK(two.questions_of(two.a) == 0);
+  unsigned looks = 0;
+  std::atomic<bool> is_locked = false;
+  std::thread locker([&] {
+    need(set_lock(two.fs_b(), lock));
+    CHECK(two.kernel_b.first_is_done);
+    is_locked = true;
+  });
+  two.wait_until([&] { return is_locked || ++looks > 50; }, false);
+  two.kernel_b.holds_first = false;
+  locker.join();
 }
 
 TEST_CASE("a client that has lost its watch drops what its kernel holds of files that are open") {
