@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "fs/dirty_room.h"
 
-#include <vector>
-
 #include "fs/write_buffer.h"
 
 namespace lccfs {
@@ -60,15 +58,23 @@ void DirtyRoom::remove(const WriteBuffer* buffer) {
   buffers_.erase(buffer);
 }
 
-void DirtyRoom::write_all_out() {
+std::vector<std::shared_ptr<WriteBuffer>> DirtyRoom::buffers() const {
   std::vector<std::shared_ptr<WriteBuffer>> all;
-  {
-    const Lock lock(mutex_);
-    for (const auto& [buffer, reference] : buffers_) {
-      if (auto found = reference.lock()) all.push_back(std::move(found));
-    }
+  const Lock lock(mutex_);
+  for (const auto& [buffer, reference] : buffers_) {
+    if (auto found = reference.lock()) all.push_back(std::move(found));
   }
-  for (const auto& buffer : all) buffer->begin_write_out();
+  return all;
+}
+
+void DirtyRoom::write_all_out() {
+  for (const auto& buffer : buffers()) buffer->begin_write_out();
+}
+
+bool DirtyRoom::is_exceeded() const {
+  std::uint64_t held_bytes = 0;
+  for (const auto& buffer : buffers()) held_bytes += buffer->size_bytes();
+  return held_bytes > limit_bytes_;
 }
 
 }  // namespace lccfs

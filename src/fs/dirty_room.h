@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "base/mutex.h"
 #include "lccfs/clock.h"
@@ -25,15 +26,15 @@ class DirtyRoom {
   /// Whether writes may be answered before the store has them. Not while the volume is nearly full: then they wait, and
   /// closes too, so that what does not fit is told to the program that writes it.
   bool is_open() const { return is_used() && !is_full(); }
-  bool is_full() const { return is_nearly_full_ || was_refused_ || was_name_refused_; }
+  /// The same of names.
+  bool is_open_to_names() const { return !is_full() && !was_name_refused_; }
   void set_nearly_full(bool is_nearly_full) { is_nearly_full_ = is_nearly_full; }
-  /// The last write of all was refused for want of space, or was not. Bytes need more room than names, which may lie in
-  /// another pool: a name that finds room says nothing of bytes.
+  /// The last write of all was refused for want of space, or was not.
   void set_refused(bool was_refused) {
     if (was_refused_ != was_refused) was_refused_ = was_refused;  // each direct write says so: mostly a read
-    if (!was_refused) set_name_refused(false);
   }
-  /// The same of what was made last, while its maker waited for the store.
+  /// The same of what was made last, while its maker waited for the store. Writes say nothing of that: many need no room,
+  /// and names may lie in another pool.
   void set_name_refused(bool was_refused) {
     if (was_name_refused_ != was_refused) was_name_refused_ = was_refused;
   }
@@ -45,6 +46,8 @@ class DirtyRoom {
   void give_back(std::uint64_t bytes) EXCLUDES(mutex_);
   /// Whether a buffer is to write out what it has been given, instead of waiting for more.
   bool is_short() const EXCLUDES(mutex_);
+  /// Whether the buffers hold more than the limit, with what has failed and counts no longer.
+  bool is_exceeded() const EXCLUDES(mutex_);
   std::uint64_t used_bytes() const EXCLUDES(mutex_) {
     const Lock lock(mutex_);
     return used_bytes_;
@@ -59,6 +62,8 @@ class DirtyRoom {
     return used_bytes_ == 0 || used_bytes_ + bytes <= limit_bytes_;
   }
   std::uint64_t short_from_bytes() const { return limit_bytes_ / 4 * 3; }
+  bool is_full() const { return is_nearly_full_ || was_refused_; }
+  std::vector<std::shared_ptr<WriteBuffer>> buffers() const EXCLUDES(mutex_);
   void write_all_out() EXCLUDES(mutex_);
 
   const std::uint64_t limit_bytes_;

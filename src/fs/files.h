@@ -105,7 +105,7 @@ class Files {
     idle_leases_.finish_new(inodes, std::move(done));
   }
   /// Whether what is answered before the store has it is likely to find room there.
-  bool has_room() const { return !room_->is_full(); }
+  bool has_room() const { return room_->is_open_to_names(); }
   /// What was made without that has found room in the store, or was refused for want of it.
   void name_found_room(bool has_found) { room_->set_name_refused(!has_found); }
   Result<> release_everything();

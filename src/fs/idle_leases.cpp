@@ -41,6 +41,7 @@ bool is_idle(const FileNode& node) {
 
 bool IdleLeases::may_keep(const FileNode& node) const {
   if (kept_ >= limit_ || !room_.is_open() || node.buffer->is_failing() || instance_.fenced()) return false;
+  if (instance_.unstored().is_failing()) return false;  // the file's own inode, maybe
   const Lock lock(node.mutex);
   return !node.is_used_elsewhere();
 }
@@ -55,8 +56,9 @@ bool IdleLeases::keep(FileNode& node) {
   return true;
 }
 
+/// Where the store refuses every file, they would fill the memory: the rest is lost at once, as the close has told.
 bool IdleLeases::keep_unstored(FileNode& node) {
-  if (limit_ == 0 || instance_.fenced()) return false;
+  if (limit_ == 0 || instance_.fenced() || room_.is_exceeded()) return false;
   const Lock lock(node.mutex);
   if (!node.is_idle()) return false;
   node.idle_since = node.unstored_since = instance_.clock().elapsed();

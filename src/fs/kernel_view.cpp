@@ -254,8 +254,7 @@ void KernelView::end_change(Ino ino) {
 
 void KernelView::wait_for_changes(Ino ino) {
   Lock lock(mutex_);
-  lock.wait(dropped_,
-            [this, ino]() REQUIRES(mutex_) { return !dropping_.contains(ino) && !changes_.contains(ino); });
+  lock.wait(dropped_, [this, ino]() REQUIRES(mutex_) { return !dropping_.contains(ino) && !changes_.contains(ino); });
 }
 
 void KernelView::drop_changed_pages(Ino ino) {

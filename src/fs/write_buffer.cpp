@@ -202,6 +202,16 @@ bool WriteBuffer::is_empty() const {
   return units_.empty();
 }
 
+std::uint64_t WriteBuffer::size_bytes() const {
+  const Lock lock(mutex_);
+  std::uint64_t size_bytes = 0;
+  for (const auto& [number, unit] : units_) {
+    size_bytes += unit.dirty_bytes;
+    for (const Run& run : unit.sent) size_bytes += run.bytes->size();
+  }
+  return size_bytes;
+}
+
 bool WriteBuffer::has_sent() const {
   const Lock lock(mutex_);
   return has_sent_;

@@ -8,6 +8,8 @@
 //          |              | `super` as read; if that has changed     |
 //          |              | (lccfs upgrade), read and check it again |
 //  3       | Session.<me> | [make session]                           | the same
+//  3'      | Super        | [remove instance record], if 3 is        | the same
+//          |              | refused: there will be no instance       |
 //  4       | both         | watch                                    | the same
 //  5       | Super        | read the own record: if it is not live,  | the same
 //          |              | the start fails                          |
@@ -90,7 +92,10 @@ Result<> Instance::write_record(const InstanceOptions& options) {
   record_ = encode(record);
   LCCFS_CHECK(add_record());
   // A fresh number: if the object is there already, it was us, and the step was run twice.
-  return done_or(ErrorCode::exists, steps_.apply_until_known(txn::make_session(me_.id)));
+  auto made = done_or(ErrorCode::exists, steps_.apply_until_known(txn::make_session(me_.id)));
+  const bool is_refused = !made && made.error().outcome == Outcome::definite;
+  if (is_refused) static_cast<void>(steps_.apply_until_known(txn::remove_instance_record(me_.id, record_)));
+  return made;
 }
 
 /// A fresh number: if a record is there already, it was us, and the step was run twice. Otherwise what is refused was

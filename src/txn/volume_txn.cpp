@@ -91,7 +91,9 @@ MetaTxn release_rename_lock(const format::RenameLockRecord& held) {
 }
 
 MetaTxn make_session(InstanceId instance) {
-  return make(format::session_object(instance), "make session", mutation::CreateExclusive{});
+  auto txn = make(format::session_object(instance), "make session", mutation::CreateExclusive{});
+  txn.even_if_full = true;  // else no client could start, and remove something
+  return txn;
 }
 
 MetaTxn remove_session(InstanceId instance) {

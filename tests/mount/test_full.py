@@ -41,6 +41,7 @@ class FullTest(MountTest):
             os.unlink(path)
         self.assertNotIn("fill-1", os.listdir(self.mount.path))
         (self.mount / "fill-0").rename(self.mount / "renamed")
+        self.check_that_others_can_start(kept)
         make_room()
         deadline = time.monotonic() + FULL_LIMIT_S
         while not self.can_write(self.mount / "new"):
@@ -48,6 +49,15 @@ class FullTest(MountTest):
         self.mount.remount()
         self.assertEqual((self.mount / "new").read_bytes(), b"y" * MIB)
         self.assertEqual((self.mount / "renamed").read_bytes(), b"x" * 4 * MIB)
+
+    def check_that_others_can_start(self, kept):
+        """Somebody has to remove something, and to collect it; this mount may not be the one."""
+        other = self.volume.mount()
+        self.assertEqual((other / "kept").read_bytes(), b"before")
+        os.unlink(other / "kept")
+        self.assertFalse(kept.exists())
+        run(context.bin / "lccfs-gc", *self.volume.address, "--once")
+        other.unmount()
 
     def can_write(self, path):
         try:

@@ -316,6 +316,23 @@ TEST_CASE("a look from elsewhere loses no bytes that cannot be stored for now") 
   CHECK(whole(*writer.file_system, open_again(*writer.file_system, file.ino)) == "some bytes");
 }
 
+TEST_CASE("where no file can be stored, no more bytes are kept after the close than may be dirty") {
+  TestVolume volume;
+  auto options = closing();
+  options.dirty_limit_bytes = 16 << 10;
+  auto mount = volume.mount(options);
+  mount.client->set_hook(fails_writes(ErrorCode::io));
+  const std::string bytes(10 << 10, 'b');
+  for (const char* name : {"first", "second"}) {
+    const auto file = create_file(*mount.file_system, name);
+    need(write_at(*mount.file_system, file.handle, 0, bytes));
+    CHECK(code_of(mount->fsync(file.handle, false)) == ErrorCode::io);
+    mount->release(file.handle);
+  }
+  CHECK(size_seen(mount, "first") == bytes.size());
+  CHECK(size_seen(mount, "second") == 0);
+}
+
 TEST_CASE("bytes that cannot be stored are kept for a minute after the close, and then given up") {
   TestVolume volume;
   auto mount = volume.mount(closing());

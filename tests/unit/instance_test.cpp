@@ -320,6 +320,19 @@ TEST_CASE("directory items that come while others are logged go in one write, an
   }
 }
 
+TEST_CASE("an instance whose session object is refused leaves no record to be fenced") {
+  InstanceVolume volume;
+  const auto client = volume.cluster->new_client();
+  client->set_hook(test::once_on("make session", {Fault::Kind::fail, ErrorCode::permission_denied}));
+  const auto started = Instance::start(client, volume.clock, {});
+  REQUIRE(!started);
+  CHECK(started.error().code == ErrorCode::permission_denied);
+  volume.cluster->with_objects([](scripted::Objects& objects) {
+    const auto& super = objects.metadata().at(format::super_object);
+    for (const auto& [key, value] : super.keys) CHECK_FALSE(key.starts_with("s/"));
+  });
+}
+
 TEST_CASE("an inode item and its directory item go out in one write") {
   InstanceVolume volume;
   const Running a = volume.start();

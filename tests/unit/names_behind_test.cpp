@@ -33,10 +33,10 @@ FileSystemOptions behind() {
 struct Behind {
   TestVolume volume;
   Mount visitor = volume.mount();
-  Mount holder = volume.mount(behind());
+  Mount holder;
   Ino d = make_dir(fs(), root_ino, "d"), e = make_dir(fs(), root_ino, "e");
 
-  Behind() {
+  explicit Behind(const FileSystemOptions& options = behind()) : holder(volume.mount(options)) {
     for (const Ino where : {d, e}) {  // its attributes are in memory, and a collector knows of it
       make_file(fs(), where, "0");
       need(fs().unlink(where, "0"));
@@ -469,6 +469,36 @@ TEST_CASE("what finds no room for a minute is lost, and what removes names elsew
   CHECK_FALSE(ino_of(b.fs(), b.d, "a"));
   CHECK(error_of(b.fs().sync_directory(b.d)) == ErrorCode::io);
   need(b.fs().sync_directory(b.e));
+}
+
+TEST_CASE("once a new file found no room, the next one waits for the store, until one has found some") {
+  Behind b;
+  const Ino others = make_dir(b.other(), root_ino, "others");
+  b.store().set_hook(always_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
+  const auto create = [&b](Ino where, const char* name) {
+    return error_of(b.fs().create({}, where, name, 0644, O_RDWR));
+  };
+  CHECK(create(others, "refused") == ErrorCode::no_space);
+  CHECK(create(b.d, "as well") == ErrorCode::no_space);
+  b.store().set_hook(nullptr);
+  make_file(b.fs(), b.d, "waits");
+  CHECK(b.is_stored(b.d, "waits"));
+  make_file(b.fs(), b.d, "behind");
+  CHECK_FALSE(b.is_stored(b.d, "behind"));
+}
+
+TEST_CASE("a close tells that the inode of its file finds no room") {
+  auto options = behind();
+  options.dirty_limit_bytes = 1 << 20;
+  options.idle_leases = 10;
+  Behind b(options);
+  const auto made = need(b.fs().create({}, b.d, "a", 0644, O_RDWR | O_CREAT));
+  b.store().set_hook(always_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
+  CHECK(error_of(b.fs().sync_directory(b.d)) == ErrorCode::no_space);
+  CHECK(error_of(b.fs().flush(made.open.handle)) == ErrorCode::no_space);
+  b.store().set_hook(nullptr);
+  need(b.fs().flush(made.open.handle));
+  b.fs().release(made.open.handle);
 }
 
 TEST_CASE("a file is found by its number though names in a directory that has none of it cannot be stored") {

@@ -343,24 +343,6 @@ TEST_CASE("once a write that waited found no room, the next ones wait, until one
   CHECK(mount.client->counts().writes == 0);
 }
 
-TEST_CASE("once a new file found no room, writes wait, until one of them or another new file finds some") {
-  for (const bool by_write : {false, true}) {
-    TestVolume volume;
-    auto mount = volume.mount(buffered());
-    auto& fs = *mount.file_system;
-    const auto file = stored_file(mount, "old bytes");
-    mount.client->set_hook(always_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
-    CHECK(code_of(fs.create({}, root_ino, "refused", 0600, O_RDWR)) == ErrorCode::no_space);
-    mount.client->set_hook(nullptr);
-    mount.client->reset_record();
-    if (by_write) need(write_at(fs, file.handle, 0, "waits"));
-    if (!by_write) create_file(fs, "made");
-    CHECK(mount.client->counts().writes == (by_write ? 1 : 0));
-    need(write_at(fs, file.handle, 0, "1"));
-    CHECK(mount.client->counts().writes == (by_write ? 1 : 0));
-  }
-}
-
 TEST_CASE("a write whose object finds no room in the map makes the next ones wait") {
   TestVolume volume(small_objects());
   auto mount = volume.mount(buffered());

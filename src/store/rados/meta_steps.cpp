@@ -115,9 +115,10 @@ class QueryStep : public Step {
 void apply(librados::IoCtx& pool, InFlight& in_flight, MetaTxn txn, ObjectStore::ApplyDone done) {
   librados::ObjectWriteOperation operation;
   build(txn, operation);
+  const int flags = txn.even_if_full ? librados::OPERATION_FULL_FORCE : librados::OPERATION_NOFLAG;
   auto step = std::make_unique<ApplyStep>(pool, in_flight, txn, std::move(done));
   Step::submit(std::move(step), [&](librados::AioCompletion* completion) {
-    return pool.aio_operate(txn.object, completion, &operation);
+    return pool.aio_operate(txn.object, completion, &operation, flags);
   });
 }
 
