@@ -24,7 +24,7 @@ Emptying::Uses& Emptying::uses_of(Ino directory) {
   if (auto* uses = known(directory)) return *uses;
   const auto now = clock_.elapsed();
   uses_.put(directory, {}, now + remembered_for, now);
-  return *known(directory);
+  return *uses_.get(directory, now);
 }
 
 /// Remembered from now on.

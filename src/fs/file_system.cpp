@@ -193,7 +193,6 @@ class MountedVolume final : public FileSystem {
   Result<> unmount() override {
     names_.begin_to_store_ctimes();
     const auto names_stored = store_names();
-    names_.wait_for_background_steps();
     LCCFS_CHECK(files_.release_everything());
     files_.stop_answering();
     LCCFS_CHECK(files_.release_everything());  // what a last question has stirred up
@@ -203,6 +202,7 @@ class MountedVolume final : public FileSystem {
   }
 
  private:
+  /// And what is under way of them. One object may not answer: what can be stored of other files is stored meanwhile.
   Result<> store_names() {
     const auto each_second = run_periodically(
         instance_->clock(), [] { return std::chrono::seconds(1); },
@@ -210,7 +210,9 @@ class MountedVolume final : public FileSystem {
           files_.store_meanwhile();
           return true;
         });
-    return names_.store_names();
+    auto stored = names_.store_names();
+    names_.wait_for_background_steps();
+    return stored;
   }
 
   /// The kernel sends no fsync after a direct write: what it is to have stored must be found by its name, too.

@@ -148,7 +148,8 @@ void Namespace::read_next_to_go(const txn::Name& name, Token tenure) {
       break;
     }
     reads_ahead_.enter();
-    metadata_.read_at_once(entry.ino, [this](const std::optional<Inode>&) { reads_ahead_.leave(); });
+    metadata_.read_at_once(
+        entry.ino, [this](const std::optional<Inode>&) { reads_ahead_.leave(); }, stop_reading_ahead_.get_token());
   }
   emptying_.is_read_up_to(name.directory, next);
 }

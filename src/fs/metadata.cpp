@@ -108,7 +108,8 @@ Result<Inode> Metadata::finish(ReadAhead& ahead) {
   return remember(ahead.ticket, ahead.ino, std::move(view));
 }
 
-void Metadata::read_at_once(Ino ino, std::move_only_function<void(std::optional<Inode>)> done) {
+void Metadata::read_at_once(Ino ino, std::move_only_function<void(std::optional<Inode>)> done,
+                            const std::stop_token& stop) {
   const auto ticket = inodes.begin(ino);
   if (auto as_read = as_read_.get(ino)) {
     auto looked = [this, ticket, as_read, done = std::move(done)](const Result<MetaSnapshot>& now) mutable {
@@ -116,9 +117,9 @@ void Metadata::read_at_once(Ino ino, std::move_only_function<void(std::optional<
       if (now && !is_the_same) as_read_.drop(as_read->ino);
       done(is_the_same ? std::optional(remember_as_read(ticket, *as_read)) : std::nullopt);
     };
-    return instance_.query_async({.object = format::inode_object(ino), .ranges = {}, .keys = {}}, std::move(looked));
+    return instance_.reader(stop)({.object = format::inode_object(ino), .ranges = {}, .keys = {}}, std::move(looked));
   }
-  objects::read_inode_async(instance_.reader(), ino, {},
+  objects::read_inode_async(instance_.reader(stop), ino, {},
                             [this, ticket, done = std::move(done)](Result<Inode> read) mutable {
                               if (!read) return done(std::nullopt);
                               read->sent = ticket.sent;

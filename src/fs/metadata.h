@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -83,7 +84,8 @@ class Metadata {
   Result<Inode> finish(ReadAhead& ahead);
   /// Both without waiting, of an inode that is no directory: the completion calls `done`. nullopt: it has changed since it
   /// was read before, or cannot be read now.
-  void read_at_once(Ino ino, std::move_only_function<void(std::optional<Inode>)> done);
+  void read_at_once(Ino ino, std::move_only_function<void(std::optional<Inode>)> done,
+                    const std::stop_token& stop = {});
   /// Reads these, 32 at once. Left out are those that are gone, and those that the store does not show within a second.
   std::map<Ino, Inode> read_many(const std::vector<Ino>& wanted);
   /// Also where it has lost its name but is not marked dead yet: then its parent knows (1 read, only if sealed).

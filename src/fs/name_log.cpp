@@ -345,19 +345,22 @@ void NameLog::report(Ino directory, const Result<StepResult>& result, bool is_lo
   }
 }
 
+/// What only waits for another directory, to which the store gives no room, is not lost with it.
 bool NameLog::give_up(Ino directory, const Error& why) {
   Lost lost;
+  Ino without_room = directory;
   {
     const Lock lock(mutex_);
-    const auto found = directories_.find(directory);
-    if (found == directories_.end()) return true;
-    if (found->second.in_flight != 0) return false;
-    lose(directory, lost);
+    if (!directories_.contains(directory)) return true;
+    while (const auto blocker = blocker_of(without_room, directories_.at(without_room))) without_room = blocker->second;
+    const auto& its = directories_.at(without_room);
+    if (its.in_flight != 0 || !its.without_room_since) return false;
+    lose(without_room, lost);
     changed_.notify_all();
   }
-  report(directory, std::unexpected(why), true, lost.records.size());
+  report(without_room, std::unexpected(why), true, lost.records.size());
   forget(lost);
-  return true;
+  return without_room == directory;
 }
 
 /// An inode that never had its name is lost, too; one that may be stored is left to a collector.

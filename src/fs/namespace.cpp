@@ -177,6 +177,7 @@ void Namespace::wait_for_background_steps() {
     Lock lock(background_mutex_);
     lock.wait(background_done_, [this]() REQUIRES(background_mutex_) { return in_background_ == 0; });
   }
+  stop_reading_ahead_.request_stop();
   reads_ahead_.wait();
   leases_.wait();
   removals_.end();

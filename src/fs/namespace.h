@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <functional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -242,6 +243,7 @@ class Namespace {
   RenamePatience rename_patience_;
   Emptying emptying_;
   InFlight reads_ahead_;  // of what is likely to go next
+  std::stop_source stop_reading_ahead_;
 
   Mutex kept_mutex_;
   std::unordered_set<Ino> kept_by_name_ GUARDED_BY(kept_mutex_);  // directories, since the kernel knows them

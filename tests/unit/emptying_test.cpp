@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <future>
 #include <optional>
 #include <string>
 #include <vector>
@@ -222,6 +223,22 @@ TEST_CASE("the next file to go is found without a read, with attributes that the
   CHECK((need(t.fs().get_attributes(next.ino)).attributes.mode & 0777) == 0600);
 }
 
+TEST_CASE("an unmount does not wait for a file that was read ahead") {
+  EmptiedDirectory t;
+  t.remove_file(t.d, t.left[0].name);
+  t.store().set_hook([object = format::inode_object(t.left[2].ino)](const StepInfo& info) {
+    const bool is_read = info.kind == StepKind::query && info.object == object;
+    return is_read ? Fault{Fault::Kind::hold} : Fault{};
+  });
+  t.remove_file(t.d, t.left[1].name);
+  REQUIRE(t.store().wait_for_held(1));
+  auto unmounted = std::async(std::launch::async, [&] { return t.fs().unmount(); });
+  CHECK(unmounted.wait_for(seconds(10)) == std::future_status::ready);
+  t.store().set_hook(nullptr);
+  t.store().release_all();
+  need(unmounted.get());
+}
+
 TEST_CASE("what the kernel was told of a file that was likely to go is not relied on") {
   EmptiedDirectory t;
   t.remove_file(t.d, t.left[0].name);
@@ -341,6 +358,17 @@ TEST_CASE("more and more names are read ahead as long as each that is read so co
   CHECK(read("a", "b") == 0);
   CHECK(read("b", "end") == 2);
   CHECK_FALSE(read("c", "d"));
+}
+
+TEST_CASE("a client that stands still for minutes while it learns of a directory continues") {
+  struct StandingClock : FakeClock {
+    std::chrono::nanoseconds elapsed() const override { return std::chrono::minutes(2) * ++reads; }
+    mutable int reads = 0;
+  };
+  StandingClock clock;
+  Emptying emptying(clock);
+  emptying.lost_directory(Ino{6});
+  CHECK_FALSE(emptying.takes_next_directory(Ino{6}, Ino{7}));
 }
 
 TEST_CASE("of a directory that goes whole the first names are read ahead at once") {

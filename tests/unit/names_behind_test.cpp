@@ -471,6 +471,17 @@ TEST_CASE("what finds no room for a minute is lost, and what removes names elsew
   need(b.fs().sync_directory(b.e));
 }
 
+TEST_CASE("what another client looks for is stored, and not lost, where it only waits for what finds no room") {
+  Behind b;
+  make_file(b.fs(), b.e, "old");
+  need(b.fs().sync_directory(b.e));
+  b.store().set_hook(always_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
+  make_file(b.fs(), b.d, "new");
+  need(b.fs().unlink(b.e, "old"));
+  CHECK_FALSE(ino_of(b.other(), b.e, "old"));
+  CHECK_FALSE(b.is_stored(b.e, "old"));
+}
+
 TEST_CASE("once a new file found no room, the next one waits for the store, until one has found some") {
   Behind b;
   const Ino others = make_dir(b.other(), root_ino, "others");

@@ -112,6 +112,37 @@ TEST_CASE("create without O_EXCL opens what another has just made") {
   two.a->release(opened.open.handle);
 }
 
+TEST_CASE("create without O_EXCL sends others to the kernel's checks, and cuts nothing that is not theirs") {
+  TwoClients two;
+  const auto theirs = make_file(*two.b.file_system, root_ino, "n");
+  const auto secret = open_again(*two.b.file_system, theirs, O_RDWR);
+  need(write_at(*two.b.file_system, secret, 0, "secret"));
+  need(two.b->fsync(secret, false));
+  const Caller root{0, 0, 0}, user{1000, 1000, 0};
+  const auto create = [&](const Caller& caller, int flags) {
+    const auto opened = two.a->create(caller, root_ino, "n", 0600, flags);
+    if (opened) close_file(*two.a.file_system, opened->open.handle);
+    return error_of(opened);
+  };
+  const auto belongs_to_user = [&](std::uint32_t mode) {
+    SetAttributes changes;
+    changes.uid = 1000;
+    changes.mode = mode;
+    need(two.b->set_attributes(root, theirs, changes));
+  };
+  for (const int flags : {O_RDONLY, O_WRONLY, O_RDWR, O_WRONLY | O_TRUNC}) {
+    CHECK(create(user, flags) == ErrorCode::stale);
+  }
+  CHECK(need(two.a->lookup(root_ino, "n")).attributes.size_bytes == 6);
+  CHECK_FALSE(create(root, O_RDWR));
+  belongs_to_user(0400);
+  CHECK_FALSE(create(user, O_RDONLY));
+  for (const int flags : {O_WRONLY, O_RDWR, O_RDONLY | O_TRUNC}) CHECK(create(user, flags) == ErrorCode::stale);
+  belongs_to_user(0200);
+  CHECK(create(user, O_RDWR) == ErrorCode::stale);
+  CHECK_FALSE(create(user, O_WRONLY));
+}
+
 TEST_CASE("a name that looks taken from memory, but is free, is not refused") {
   TwoClients two;
   make_file(*two.a.file_system, root_ino, "n");

@@ -216,6 +216,30 @@ TEST_CASE("an unmount that waits for one object stores the names beside it, and 
   CHECK(need(m.other().lookup(m.d, "a")).attributes.size_bytes == 5);
 }
 
+TEST_CASE("an unmount that waits for one directory's lease stores other files") {
+  Maker m;
+  const auto other = create_file(m.fs(), "other");
+  m.store().set_hook([object = format::inode_object(m.e)](const StepInfo& info) {
+    const bool is_release = info.step == "release directory lease" && info.object == object;
+    return is_release ? Fault{Fault::Kind::hold} : Fault{};
+  });
+  m.volume.clock().advance(seconds(60));
+  m.fs().tick();
+  REQUIRE(m.store().wait_for_held(1));
+  need(write_at(m.fs(), other.handle, 0, "bytes"));
+  m.fs().release(other.handle);
+  m.volume.clock().waits_end_at_once = true;
+  auto unmounted = std::async(std::launch::async, [&] { return m.fs().unmount(); });
+  for (unsigned i = 0; i < 20'000 && !m.has_bytes(other.ino); ++i) {
+    m.volume.clock().advance(std::chrono::milliseconds(100));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  CHECK(m.has_bytes(other.ino));
+  m.store().set_hook(nullptr);
+  m.store().release_all();
+  need(unmounted.get());
+}
+
 TEST_CASE("bytes whose client died before it stored their inode are no damage, and a collector removes them") {
   Maker m;
   const auto file = m.unpack("a");
