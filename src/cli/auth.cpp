@@ -6,8 +6,10 @@
 #include <cctype>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <iostream>
 
+#include "base/descriptor.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "lccfs/access.h"
@@ -23,13 +25,20 @@ std::string quoted(const std::string& text) {
   return result + "'";
 }
 
-/// For its owner alone, and never over another.
-Result<> write_new_file(const std::string& path, const std::string& text) {
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  const bool written = fd >= 0 && write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  const int error = errno;
-  if (fd >= 0 && close(fd) == 0 && written) return {};
-  return failure(ErrorCode::io, "cannot write " + path + ": " + std::strerror(error));
+/// For its owner alone, and never over another. The text is made once the file is there, and there is no file without it.
+Result<> write_new_file(const std::string& path, const std::function<Result<std::string>()>& make_text) {
+  const auto cannot_write = [&path] {
+    return failure(ErrorCode::io, "cannot write " + path + ": " + std::strerror(errno));
+  };
+  Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!file) return cannot_write();
+  const auto text = make_text();
+  Result<> done;
+  if (!text) done = std::unexpected(text.error());
+  if (text && write(file.get(), text->data(), text->size()) != static_cast<ssize_t>(text->size()))
+    done = cannot_write();
+  if (!done) unlink(path.c_str());
+  return done;
 }
 
 }  // namespace
@@ -75,8 +84,7 @@ Result<> Auth::run() const {
   LCCFS_TRY(const auto data_pool, address_.local_directory.empty() ? this->data_pool() : "");
   LCCFS_TRY(const auto needed, needed_capabilities(address_, data_pool, access));
   if (!keyring_.empty()) {
-    LCCFS_TRY(const auto keyring, make_key(address_, client_, needed));
-    LCCFS_CHECK(write_new_file(keyring_, keyring));
+    LCCFS_CHECK(write_new_file(keyring_, [&] { return make_key(address_, client_, needed); }));
     std::cout << "made the key of client." << client_ << ": " << printable(keyring_) << "\n";
     return {};
   }

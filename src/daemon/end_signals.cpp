@@ -21,12 +21,20 @@ sigset_t set_of(std::initializer_list<int> signals) {
   return set;
 }
 
+/// By nohup(1), or a shell that runs us in the background. A signal that is blocked comes all the same.
+bool is_ignored(int signal) {
+  struct sigaction now {};
+  return sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 }  // namespace
 
-EndSignals::EndSignals(const Program& program, Hangup hangup) : program_(program), hangup_(hangup) {
+EndSignals::EndSignals(const Program& program, Hangup hangup)
+    : program_(program), hangup_(hangup), awaited_(set_of({SIGTERM, SIGINT, SIGHUP, stop_signal})) {
   std::signal(SIGPIPE, SIG_IGN);  // a log's reader may go away
-  const sigset_t blocked = set_of({SIGTERM, SIGINT, SIGHUP, stop_signal});
-  pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
+  if (is_ignored(SIGINT)) sigdelset(&awaited_, SIGINT);
+  if (hangup_ == Hangup::ends && is_ignored(SIGHUP)) sigdelset(&awaited_, SIGHUP);
+  pthread_sigmask(SIG_BLOCK, &awaited_, nullptr);
   thread_ = std::thread([this] { watch(); });
 }
 
@@ -52,12 +60,12 @@ void EndSignals::handle_with(std::function<void()> handler) {
 }
 
 void EndSignals::watch() {
-  const sigset_t awaited = set_of({SIGTERM, SIGINT, SIGHUP, stop_signal});
   for (int signal = 0;;) {
-    sigwait(&awaited, &signal);
-    if (signal == stop_signal) return;
+    sigwait(&awaited_, &signal);
     {
       const Lock lock(mutex_);
+      if (stopping_) return;
+      if (signal == stop_signal) continue;  // somebody else's
       if (!held_) {
         std::fprintf(stderr, "%s: interrupted\n", program_.name);
         _exit(program_.interrupted);
@@ -79,8 +87,12 @@ void EndSignals::end() {
     handler_();
   }
   const sigset_t stop = set_of({stop_signal});
-  int signal = 0;
-  sigwait(&stop, &signal);  // stays, as the one thread that takes the next signal
+  for (int signal = 0; !is_stopping();) sigwait(&stop, &signal);  // stays, as the one thread that takes the next signal
+}
+
+bool EndSignals::is_stopping() {
+  const Lock lock(mutex_);
+  return stopping_;
 }
 
 }  // namespace lccfs::daemon

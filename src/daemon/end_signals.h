@@ -31,9 +31,11 @@ class EndSignals {
  private:
   void watch();
   void end();
+  bool is_stopping() EXCLUDES(mutex_);
 
   const Program program_;
   const Hangup hangup_;
+  sigset_t awaited_;
   Mutex mutex_;
   std::condition_variable changed_;
   bool held_ GUARDED_BY(mutex_) = false;

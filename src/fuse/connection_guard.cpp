@@ -22,18 +22,6 @@ namespace {
 /// Queued: the kernel's does not get lost behind somebody else's.
 int death() { return SIGRTMIN; }
 
-/// Of the mount with that device. What is open aborts this connection or none, even if another has the number later.
-Descriptor open_abort(const std::string& device) {
-  const auto file = device.substr(device.find(':') + 1) + "/abort";
-  Descriptor found(open(("/sys/fs/fuse/connections/" + file).c_str(), O_WRONLY | O_CLOEXEC));
-  if (found) return found;
-  // Hosts have fusectl mounted there; containers often not.
-  const Descriptor context(fsopen("fusectl", FSOPEN_CLOEXEC));
-  if (!context || fsconfig(context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0) return found;
-  const Descriptor connections(fsmount(context.get(), FSMOUNT_CLOEXEC, 0));
-  return Descriptor(openat(connections.get(), file.c_str(), O_WRONLY | O_CLOEXEC));
-}
-
 // ---- one descriptor through a socket
 
 struct Passing {
@@ -124,6 +112,17 @@ void warn(const std::string& why) {
 
 }  // namespace
 
+Descriptor open_abort_file(const std::string& device) {
+  const auto file = device.substr(device.find(':') + 1) + "/abort";
+  Descriptor found(open(("/sys/fs/fuse/connections/" + file).c_str(), O_WRONLY | O_CLOEXEC));
+  if (found) return found;
+  // Hosts have fusectl mounted there; containers often not.
+  const Descriptor context(fsopen("fusectl", FSOPEN_CLOEXEC));
+  if (!context || fsconfig(context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0) return found;
+  const Descriptor connections(fsmount(context.get(), FSMOUNT_CLOEXEC, 0));
+  return Descriptor(openat(connections.get(), file.c_str(), O_WRONLY | O_CLOEXEC));
+}
+
 std::unique_ptr<ConnectionGuard> ConnectionGuard::start() {
   const pid_t self = getpid();
   int sockets[2] = {-1, -1};
@@ -144,7 +143,7 @@ std::unique_ptr<ConnectionGuard> ConnectionGuard::start() {
 ConnectionGuard::~ConnectionGuard() { dismiss(); }
 
 void ConnectionGuard::watch(const std::string& device) {
-  const auto file = open_abort(device);
+  const auto file = open_abort_file(device);
   if (!file) return warn("cannot open the file that aborts connection " + device + " of fusectl");
   if (!send_descriptor(socket_.get(), file.get())) warn("the process that guards the connection is gone");
 }

@@ -16,6 +16,10 @@
 
 namespace lccfs::fuse {
 
+/// The file of fusectl that aborts the connection of the mount with that device ("0:minor") once "1" is written to it;
+/// closed where there is none. It aborts this connection or none, even if another has the number later.
+Descriptor open_abort_file(const std::string& device);
+
 /// One thread: the one whose end is the process's death, which is the main one.
 class ConnectionGuard {
  public:

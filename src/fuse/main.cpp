@@ -85,9 +85,12 @@ Result<std::unique_ptr<FileSystem>> open_volume(const Command& command, MountMet
   if (!command.create)
     return failure(ErrorCode::not_found, "there is no volume at " + command.address.describe() +
                                              "; make one with: lccfs mkfs, or mount with --create");
-  LCCFS_CHECK(make_volume(*store, system_clock(), {}));
-  if (const Result<> told = store->announce(); !told) log::warning(told.error().context);
-  return mount_volume(store, system_clock(), options);
+  const auto made = make_volume(*store, system_clock(), {});
+  if (!made && made.error().code != ErrorCode::exists) return std::unexpected(made.error());
+  if (const Result<> told = made ? store->announce() : Result<>(); !told) log::warning(told.error().context);
+  fs = mount_volume(store, system_clock(), options);  // another mount may have made it
+  const bool is_none = !fs && fs.error().code == ErrorCode::not_found;
+  return is_none && !made ? std::unexpected(made.error()) : std::move(fs);
 }
 
 /// What umount.lccfs waits for, and that umount(8) calls it. A mount serves without them, too.

@@ -128,6 +128,7 @@ Result<> Session::start(const std::function<void()>& about_to_mount) {
     log::warning("no shared mappings of O_DIRECT descriptors, and slow small writes: libfuse takes no channel of ours");
   const auto entry = mounted_at(options_.mountpoint);
   if (entry) device_ = entry->device;
+  if (entry && entry->type == "fuse.lccfs") abort_file_ = open_abort_file(device_);
   if (entry && entry->type == "fuse.lccfs" && options_.guard) options_.guard->watch(device_);
   notifier_.emplace(session_, serving_.handshake, serving_.root);
   serving_.fs.set_kernel_cache(&*notifier_);
@@ -223,15 +224,15 @@ bool Session::is_mounted() const {
   return entry && entry->device == device_;
 }
 
-// An orderly unmount first: the kernel then writes back what programs have changed in mapped pages. If it is refused,
-// they are asked for while requests are still served. (EPERM: not root, and fusermount3 unmounts it at the end.)
+// What programs have changed in mapped pages is asked for while requests are still served. An unmount asks for it only if
+// it is the last: a container may have a mount of its own of the same. (Not root: fusermount3 unmounts it at the end.)
 void Session::begin_to_end() {
-  if (is_mounted() && umount2(options_.mountpoint.c_str(), UMOUNT_NOFOLLOW) != 0 &&
-      (errno == EBUSY || errno == EPERM)) {
-    if (errno == EBUSY) log::warning(options_.mountpoint + " is in use; the programs that use it lose it now");
+  if (is_mounted()) {
     const int root = ::open(options_.mountpoint.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     syncfs(root);
     ::close(root);
+    if (umount2(options_.mountpoint.c_str(), UMOUNT_NOFOLLOW) != 0 && errno == EBUSY)
+      log::warning(options_.mountpoint + " is in use; the programs that use it lose it now");
   }
   drain_deadline_ = serving_.clock.elapsed() + options_.drain_limit;
   ending_ = true;
@@ -248,12 +249,15 @@ void Session::end() {
 // (invalidations do, for pages that are being read).
 void Session::close() {
   if (std::exchange(closed_, true)) return;
-  if (options_.guard) options_.guard->dismiss();
   if (is_mounted()) umount2(options_.mountpoint.c_str(), MNT_FORCE | MNT_DETACH | UMOUNT_NOFOLLOW);
+  // Where that may not be, or another mount of the same is left.
+  if (abort_file_ && write(abort_file_.get(), "1", 1) != 1)
+    log::warning(options_.mountpoint + ": its connection is not cut: " + std::strerror(errno));
   serving_.fs.interrupt_all_locks();
   while (serving_.in_flight != 0) serving_.clock.sleep_for(std::chrono::milliseconds(drain_step_ms));
   serving_.fs.set_kernel_cache(nullptr);
   if (is_mounted()) fuse_session_unmount(session_);  // not root: by way of fusermount3
+  if (options_.guard) options_.guard->dismiss();
 }
 
 }  // namespace lccfs::fuse

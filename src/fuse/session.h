@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "base/descriptor.h"
 #include "fuse/connection_guard.h"
 #include "fuse/kernel_notifier.h"
 #include "fuse/serving.h"
@@ -73,6 +74,7 @@ class Session {
   std::optional<KernelNotifier> notifier_;
   std::optional<HandleId> subdirectory_;  // open: a collector leaves it, if it is removed elsewhere
   std::once_flag ends_;
+  Descriptor abort_file_;
   std::string device_;                          // as MountEntry has it: tells our mount from another at the same place
   const int wake_fd_;                           // an eventfd: the serving thread is to look at ending_
   std::chrono::nanoseconds drain_deadline_{0};  // set before ending_

@@ -181,7 +181,8 @@ Result<> CommandLine::set_variables() const {
     if (option->count() > 1 && !repeated) return wrong(name + " is given more than once");
     for (const std::string& text : option->results()) {
       // CLI11 takes the next word whatever it is.
-      if (app_->get_option_no_throw(text) != nullptr) return wrong((name + " needs a value before ").append(text));
+      const bool is_option = text.starts_with('-') && app_->get_option_no_throw(text) != nullptr;
+      if (is_option) return wrong((name + " needs a value before ").append(text));
       if (const auto stored = store(text); !stored) return wrong((name + ": ").append(stored.error().context));
     }
   }

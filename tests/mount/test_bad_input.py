@@ -7,6 +7,8 @@ import os
 import signal
 import struct
 import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 from harness import MountTest, NOBODY, POOL, Volume, as_user, context, output, run, wait_until
 
@@ -177,6 +179,13 @@ class VolumeTest(BadInputTest):
         self.assertEqual((mount / "file").read_text(encoding="utf-8"), "x")
         self.assertEqual(volume.info()["uuid"], made)
 
+    def test_two_mounts_that_would_make_the_volume_at_once_share_it(self):
+        volume = self.new_address()
+        with ThreadPoolExecutor() as threads:
+            one, two = threads.map(lambda _: volume.mount("--create"), range(2))
+        (one / "file").write_text("x", encoding="utf-8")
+        self.assertEqual((two / "file").read_text(encoding="utf-8"), "x")
+
     def test_mkfs_keeps_what_it_is_told(self):
         volume = self.new_volume("--object-size", "1M", "--label", "my label", "--grace", "90")
         info = volume.info()
@@ -220,6 +229,38 @@ class VolumeTest(BadInputTest):
         self.assertFalse(mount.is_mounted())
         mount.start()
         self.assertEqual((mount / "file").read_text(encoding="utf-8"), "x")
+
+    def test_signals_that_are_not_for_it_end_no_mount(self):
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a shell does for what runs in the background
+        self.addCleanup(signal.signal, signal.SIGINT, before)
+        mount = self.new_volume().mount()
+        for number in [signal.SIGUSR1, signal.SIGINT, signal.SIGUSR1]:
+            mount.process.send_signal(number)
+            (mount / f"after-{number}").write_text("x", encoding="utf-8")
+        mount.process.terminate()
+        mount.wait_for_end()
+
+    def test_sigterm_stores_what_a_container_has_changed_in_a_mapping(self):
+        mount = self.new_volume().mount()
+        file = mount / "file"
+        file.write_bytes(b"old " * 1024)
+        code = """if True:
+            import mmap, sys
+            with open(sys.argv[1], "r+b") as file:
+                mapped = mmap.mmap(file.fileno(), 0)
+                mapped[:4] = b"new "
+                print("changed", flush=True)
+                sys.stdin.read()
+        """
+        # In a mount namespace of its own, which an unmount here does not reach.
+        container = subprocess.Popen(["unshare", "--mount", "--propagation", "private", sys.executable, "-c", code, file],
+                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.assertEqual(container.stdout.readline(), b"changed\n")
+        mount.process.terminate()
+        mount.wait_for_end()
+        container.communicate()
+        mount.start()
+        self.assertEqual(file.read_bytes()[:8], b"new old ")
 
 
 class PoolTest(BadInputTest):

@@ -136,6 +136,8 @@ class KeyTest(MountTest):
 
         self.assertIn("File exists", refused("--make", keyring))
         again = self.scratch("again")
+        run(context.bin / "lccfs", "auth", "nobody", *volume.as_client("admin").address, "--make", keyring, check=False)
+        self.assertNotIn("client.nobody", self.cluster.ceph("auth", "ls"))
         self.assertIn("with other capabilities", refused("--read-only", "--make", again))
         self.assertIn("may make no keys", refused("--make", again, by=volume.address[-1]))
         self.assertFalse(again.exists())
