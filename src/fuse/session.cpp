@@ -123,7 +123,10 @@ Result<> Session::start(const std::function<void()>& about_to_mount) {
   fuse_opt_free_args(&arguments);
   fuse_set_log_func(log_libfuse_line);
   if (mounted) serving_.session_fd = fuse_session_fd(session_);
-  if (!mounted) return failure(ErrorCode::io, "cannot mount on " + options_.mountpoint + ": " + last_libfuse_line);
+  if (!mounted) {
+    const std::string why = last_libfuse_line.empty() ? "fusermount3 refuses it" : last_libfuse_line;
+    return failure(ErrorCode::io, "cannot mount on " + options_.mountpoint + ": " + why);
+  }
   if (!use_kernel_channel(session_))
     log::warning("no shared mappings of O_DIRECT descriptors, and slow small writes: libfuse takes no channel of ours");
   const auto entry = mounted_at(options_.mountpoint);
