@@ -348,6 +348,9 @@ class FileSystem {
   virtual MountCounts counts() const = 0;
   /// Before the first operation; nullptr: none to tell. Returns when no call to the last one is under way.
   virtual void set_kernel_cache(KernelCache* cache) = 0;
+  /// Has the kernel write back what programs have changed through mappings. Waits for that, for so long at most, while
+  /// requests are served: not for the thread that receives them.
+  virtual void write_back_pages(std::chrono::nanoseconds at_most) = 0;
   /// A clean end: nothing may be in flight. Stores what is dirty, releases leases, ends the instance.
   virtual Result<> unmount() = 0;
 };

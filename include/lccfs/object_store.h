@@ -101,8 +101,8 @@ struct MetaTxn {
   const char* step = "";  ///< the step's name in docs/STEPS.md, for traces and logs; a literal
   std::vector<Guard> guards;
   std::vector<Mutation> mutations;
-  /// Even where the store is full: what removes needs it, and it takes next to nothing. Others that make an object, or
-  /// give it bytes, answer no_space or quota then.
+  /// Even where the store is full: it takes next to nothing, and nobody could remove anything without it. Others that
+  /// make an object, or give it bytes, answer no_space or quota_exceeded then.
   bool even_if_full = false;
 };
 

@@ -9,7 +9,6 @@
 #include <functional>
 #include <iostream>
 
-#include "base/descriptor.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "lccfs/access.h"
@@ -27,18 +26,17 @@ std::string quoted(const std::string& text) {
 
 /// For its owner alone, and never over another. The text is made once the file is there, and there is no file without it.
 Result<> write_new_file(const std::string& path, const std::function<Result<std::string>()>& make_text) {
-  const auto cannot_write = [&path] {
-    return failure(ErrorCode::io, "cannot write " + path + ": " + std::strerror(errno));
-  };
-  Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!file) return cannot_write();
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0) return failure(ErrorCode::io, "cannot write " + path + ": " + std::strerror(errno));
   const auto text = make_text();
-  Result<> done;
-  if (!text) done = std::unexpected(text.error());
-  if (text && write(file.get(), text->data(), text->size()) != static_cast<ssize_t>(text->size()))
-    done = cannot_write();
-  if (!done) unlink(path.c_str());
-  return done;
+  errno = ENOSPC;  // unless one of these says more
+  bool is_written = text && write(fd, text->data(), text->size()) == static_cast<ssize_t>(text->size());
+  is_written = close(fd) == 0 && is_written;
+  if (is_written) return {};
+  const int error = errno;
+  unlink(path.c_str());
+  if (!text) return std::unexpected(text.error());
+  return failure(ErrorCode::io, "cannot write " + path + ": " + std::strerror(error));
 }
 
 }  // namespace

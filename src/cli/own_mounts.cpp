@@ -2,9 +2,7 @@
 #include "cli/own_mounts.h"
 
 #include <fcntl.h>
-#include <spawn.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -21,6 +19,7 @@
 #include <vector>
 
 #include "base/descriptor.h"
+#include "base/unmount.h"
 #include "cli/diagnosis.h"
 #include "lccfs/clock.h"
 
@@ -80,15 +79,6 @@ pid_t start(const std::vector<std::string>& words, int log) {
 dev_t device_of(const std::string& path) {
   struct stat found = {};
   return stat(path.c_str(), &found) == 0 ? found.st_dev : 0;
-}
-
-/// Does nothing where nothing is mounted.
-void unmount_at_once(const std::string& path) {
-  if (umount2(path.c_str(), UMOUNT_NOFOLLOW | MNT_DETACH) == 0 || errno != EPERM) return;
-  const char* const words[] = {"fusermount3", "-uzq", path.c_str(), nullptr};
-  pid_t helper = 0;
-  if (posix_spawnp(&helper, words[0], nullptr, nullptr, const_cast<char* const*>(words), environ) == 0)
-    waitpid(helper, nullptr, 0);
 }
 
 /// Whether it has ended.

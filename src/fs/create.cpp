@@ -29,7 +29,6 @@
 namespace lccfs {
 
 namespace {
-constexpr std::uint32_t root_uid = 0;
 
 /// A setgid directory hands its group down, and itself to subdirectories. The mode is as asked for.
 format::AttrRecord attributes_for(const Caller& caller, const Inode& parent, const NewNode& node) {
@@ -81,6 +80,14 @@ Inode view_of(const txn::NewInode& made, std::uint64_t version, std::chrono::nan
   view.names_behind = made.names_behind;
   for (const auto& [block, bits] : made.map_blocks) view.map.set_block(block, bits);
   return view;
+}
+
+/// The kernel asks for no permission where it believes that it creates the file. Others are to look the name up again,
+/// and be checked as at any open: the groups and ACLs that may permit it are known to the kernel alone.
+bool may_surely_open(const Caller& caller, const Attributes& file, int flags) {
+  std::uint32_t wanted = (flags & O_ACCMODE) == O_WRONLY ? 0 : owner_read_bit;
+  if ((flags & (O_ACCMODE | O_TRUNC)) != O_RDONLY) wanted |= owner_write_bit;
+  return caller.uid == file.uid && (file.mode & wanted) == wanted;
 }
 
 }  // namespace
@@ -277,14 +284,6 @@ Result<EntryReply> Namespace::make_node(const Caller& caller, Ino parent, const 
   return entry_reply_for(made, sent);
 }
 
-/// The kernel asks for no permission where it believes that it creates the file. Others are to look the name up again,
-/// and be checked as at any open: the groups and ACLs that may permit it are known to the kernel alone.
-bool may_surely_open(const Caller& caller, const Attributes& file, int flags) {
-  std::uint32_t wanted = (flags & O_ACCMODE) == O_WRONLY ? 0 : owner_read_bit;
-  if ((flags & (O_ACCMODE | O_TRUNC)) != O_RDONLY) wanted |= owner_write_bit;
-  return caller.uid == file.uid && (file.mode & wanted) == wanted;
-}
-
 /// The file that has the name already. nullopt: it has just gone.
 Result<std::optional<CreateReply>> Namespace::open_existing(const Caller& caller, const txn::Name& name, int flags) {
   const auto sent = now();
@@ -294,11 +293,9 @@ Result<std::optional<CreateReply>> Namespace::open_existing(const Caller& caller
   if (entry->record.type == FileType::directory) return failure(ErrorCode::is_directory, describe(name));
   // The kernel looks the name up again, finds the symlink, and follows it.
   if (entry->record.type != FileType::regular) return failure(ErrorCode::stale, "no longer a regular file");
-  if (caller.uid != root_uid) {
-    const auto file = files_.get_attributes(entry->record.ino);
-    if (file && !may_surely_open(caller, file->attributes, flags)) return failure(ErrorCode::stale, describe(name));
-    if (!file && file.error().code != ErrorCode::stale) return std::unexpected(file.error());
-  }
+  const auto file = files_.get_attributes(entry->record.ino);
+  if (file && !may_surely_open(caller, file->attributes, flags)) return failure(ErrorCode::stale, describe(name));
+  if (!file && file.error().code != ErrorCode::stale) return std::unexpected(file.error());
   if ((flags & O_TRUNC) != 0) LCCFS_CHECK(store_additions());
   const auto opened = files_.open(caller, entry->record.ino, flags, believes_leases());
   if (!opened && opened.error().code == ErrorCode::stale) {

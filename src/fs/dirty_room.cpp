@@ -72,9 +72,9 @@ void DirtyRoom::write_all_out() {
 }
 
 bool DirtyRoom::is_exceeded() const {
-  std::uint64_t held_bytes = 0;
-  for (const auto& buffer : buffers()) held_bytes += buffer->size_bytes();
-  return held_bytes > limit_bytes_;
+  std::uint64_t failed_bytes = 0;
+  for (const auto& buffer : buffers()) failed_bytes += buffer->bytes_without_room();
+  return failed_bytes > limit_bytes_;
 }
 
 }  // namespace lccfs

@@ -46,7 +46,7 @@ class DirtyRoom {
   void give_back(std::uint64_t bytes) EXCLUDES(mutex_);
   /// Whether a buffer is to write out what it has been given, instead of waiting for more.
   bool is_short() const EXCLUDES(mutex_);
-  /// Whether the buffers hold more than the limit, with what has failed and counts no longer.
+  /// Whether what has failed, and counts no longer, is more than the limit.
   bool is_exceeded() const EXCLUDES(mutex_);
   std::uint64_t used_bytes() const EXCLUDES(mutex_) {
     const Lock lock(mutex_);

@@ -190,6 +190,9 @@ class MountedVolume final : public FileSystem {
   }
   void set_kernel_cache(KernelCache* cache) override { files_.set_kernel_cache(cache); }
 
+  void write_back_pages(std::chrono::nanoseconds at_most) override {
+    files_.kernel().write_back_all(instance_->clock(), at_most);
+  }
   Result<> unmount() override {
     names_.begin_to_store_ctimes();
     const auto names_stored = store_names();

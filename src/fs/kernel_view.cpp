@@ -2,6 +2,9 @@
 #include "fs/kernel_view.h"
 
 #include <utility>
+#include <vector>
+
+#include "base/log.h"
 
 namespace lccfs {
 
@@ -155,14 +158,46 @@ void KernelView::pages_are_wrong(Ino ino) {
   drop_pages_later(ino);
 }
 
+/// Through a mapping.
+bool KernelView::may_be_changed(const Pages& pages) { return pages.may_be_held && pages.buffered_handles != 0; }
+
+void KernelView::write_back_all(Clock& clock, std::chrono::nanoseconds at_most) {
+  struct Rest {
+    Mutex mutex;
+    std::condition_variable changed;
+    std::size_t files GUARDED_BY(mutex) = 0;
+  };
+  std::vector<Ino> files;
+  {
+    const Lock lock(mutex_);
+    for (const auto& [ino, pages] : pages_) {
+      if (may_be_changed(pages)) files.push_back(ino);
+    }
+  }
+  const auto rest = std::make_shared<Rest>();
+  Lock lock(rest->mutex);
+  rest->files = files.size();
+  for (const Ino ino : files) {
+    page_threads_.post([this, ino, rest] {
+      drop_pages(ino);
+      const Lock one_less(rest->mutex);
+      --rest->files;
+      rest->changed.notify_all();
+    });
+  }
+  const auto are_written = [&rest]() REQUIRES(rest->mutex) { return rest->files == 0; };
+  if (!clock.wait_for(rest->changed, lock, at_most, are_written))
+    log::warning(std::to_string(rest->files) + " files: not all that was changed in their mappings is written back");
+}
+
 void KernelView::write_back_pages(Ino ino, ThreadPool::Work done) {
-  bool may_be_changed = false;
+  bool is_to_be_written = false;
   {
     const Lock lock(mutex_);
     const auto* pages = find(ino);
-    may_be_changed = pages != nullptr && pages->may_be_held && pages->buffered_handles != 0;
+    is_to_be_written = pages != nullptr && may_be_changed(*pages);
   }
-  if (!may_be_changed) return done();
+  if (!is_to_be_written) return done();
   page_threads_.post([this, ino, done = std::move(done)]() mutable {
     drop_pages(ino);  // there is no other way to have them written
     done();

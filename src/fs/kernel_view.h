@@ -67,6 +67,8 @@ class KernelView {
   /// The lease is about to go to another client: the kernel writes back what programs have changed through a mapping, and
   /// then `done` is called, by this thread or another. Later it would undo what that client writes.
   void write_back_pages(Ino ino, ThreadPool::Work done);
+  /// The same of all files. Waits for it, for so long at most.
+  void write_back_all(Clock& clock, std::chrono::nanoseconds at_most) EXCLUDES(mutex_);
   /// Another client has changed the file: attributes and pages go, as soon as may be, unless `may_go` forbids it. Many
   /// such are one, if they come while pages are being dropped.
   void changed_elsewhere(Ino ino, const std::function<bool()>& may_go) EXCLUDES(mutex_);
@@ -97,6 +99,7 @@ class KernelView {
   /// nullptr: there is none.
   Pages* find(Ino ino) REQUIRES(mutex_);
   void drop_if_needless(Ino ino) REQUIRES(mutex_);
+  static bool may_be_changed(const Pages& pages);
   bool may_hold_pages(Ino ino) EXCLUDES(mutex_);
   void drop_pages(Ino ino);
   void drop_changed_pages(Ino ino) EXCLUDES(mutex_);

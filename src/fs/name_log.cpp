@@ -345,22 +345,20 @@ void NameLog::report(Ino directory, const Result<StepResult>& result, bool is_lo
   }
 }
 
-/// What only waits for another directory, to which the store gives no room, is not lost with it.
+/// What only waits for another directory's names is not lost with them: these are stored, or lost, within a minute.
 bool NameLog::give_up(Ino directory, const Error& why) {
   Lost lost;
-  Ino without_room = directory;
   {
     const Lock lock(mutex_);
-    if (!directories_.contains(directory)) return true;
-    while (const auto blocker = blocker_of(without_room, directories_.at(without_room))) without_room = blocker->second;
-    const auto& its = directories_.at(without_room);
-    if (its.in_flight != 0 || !its.without_room_since) return false;
-    lose(without_room, lost);
+    const auto found = directories_.find(directory);
+    if (found == directories_.end()) return true;
+    if (found->second.in_flight != 0 || blocker_of(directory, found->second)) return false;
+    lose(directory, lost);
     changed_.notify_all();
   }
-  report(without_room, std::unexpected(why), true, lost.records.size());
+  report(directory, std::unexpected(why), true, lost.records.size());
   forget(lost);
-  return without_room == directory;
+  return true;
 }
 
 /// An inode that never had its name is lost, too; one that may be stored is left to a collector.

@@ -202,14 +202,11 @@ bool WriteBuffer::is_empty() const {
   return units_.empty();
 }
 
-std::uint64_t WriteBuffer::size_bytes() const {
+std::uint64_t WriteBuffer::bytes_without_room() const {
   const Lock lock(mutex_);
-  std::uint64_t size_bytes = 0;
-  for (const auto& [number, unit] : units_) {
-    size_bytes += unit.dirty_bytes;
-    for (const Run& run : unit.sent) size_bytes += run.bytes->size();
-  }
-  return size_bytes;
+  std::uint64_t bytes = 0;
+  for (const auto& [number, unit] : units_) bytes += unit.without_room + unit.sent_without_room;
+  return bytes;
 }
 
 bool WriteBuffer::has_sent() const {
@@ -269,7 +266,7 @@ void WriteBuffer::answered(std::uint64_t number, Result<> written) {
     std::uint64_t sent_bytes = 0;
     for (const Run& run : unit.sent) sent_bytes += run.bytes->size();
     waiting.swap(unit.waiting);
-    const auto had_room_bytes = sent_bytes - unit.sent_without_room;
+    const auto had_room_bytes = sent_bytes - std::exchange(unit.sent_without_room, 0);
     if (unit.error) {
       take_back(unit);
     } else {

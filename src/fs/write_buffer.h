@@ -69,8 +69,8 @@ class WriteBuffer : public std::enable_shared_from_this<WriteBuffer> {
     std::optional<Error> last;
   };
   Errors errors() const EXCLUDES(mutex_);
-  /// What it holds, on its way or not.
-  std::uint64_t size_bytes() const EXCLUDES(mutex_);
+  /// What it holds and does not count against the limit: it has failed, and may be on its way again.
+  std::uint64_t bytes_without_room() const EXCLUDES(mutex_);
   /// Something could not be stored, and either is still here, or no write of this file has succeeded since: the next
   /// one is not to be buffered.
   bool is_failing() const EXCLUDES(mutex_);

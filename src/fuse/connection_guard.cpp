@@ -142,10 +142,9 @@ std::unique_ptr<ConnectionGuard> ConnectionGuard::start() {
 
 ConnectionGuard::~ConnectionGuard() { dismiss(); }
 
-void ConnectionGuard::watch(const std::string& device) {
-  const auto file = open_abort_file(device);
-  if (!file) return warn("cannot open the file that aborts connection " + device + " of fusectl");
-  if (!send_descriptor(socket_.get(), file.get())) warn("the process that guards the connection is gone");
+void ConnectionGuard::watch(const Descriptor& abort_file) {
+  if (!abort_file) return warn("cannot open the file of fusectl that aborts its connection");
+  if (!send_descriptor(socket_.get(), abort_file.get())) warn("the process that guards the connection is gone");
 }
 
 /// By force: one that was stopped would keep us waiting, with bytes to be stored.

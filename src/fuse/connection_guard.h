@@ -31,8 +31,8 @@ class ConnectionGuard {
   ConnectionGuard(const ConnectionGuard&) = delete;
   ConnectionGuard& operator=(const ConnectionGuard&) = delete;
 
-  /// From now on the connection of the mount with that device ("0:minor") goes with this process.
-  void watch(const std::string& device);
+  /// From now on the connection that this file aborts goes with this process.
+  void watch(const Descriptor& abort_file);
   /// That mount has ended.
   void dismiss();
 

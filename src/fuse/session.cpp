@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "base/periodic.h"
+#include "base/unmount.h"
 #include "fuse/kernel_channel.h"
 #include "fuse/mount_table.h"
 #include "fuse/operations.h"
@@ -26,6 +27,7 @@ namespace {
 
 constexpr int drain_step_ms = 10;
 constexpr std::chrono::seconds tick_period{1};
+constexpr std::chrono::seconds write_back_limit{60};  // objects may not answer
 
 std::string last_libfuse_line;  // libfuse says why a mount fails in its log alone, on the thread that mounts
 
@@ -132,7 +134,7 @@ Result<> Session::start(const std::function<void()>& about_to_mount) {
   const auto entry = mounted_at(options_.mountpoint);
   if (entry) device_ = entry->device;
   if (entry && entry->type == "fuse.lccfs") abort_file_ = open_abort_file(device_);
-  if (entry && entry->type == "fuse.lccfs" && options_.guard) options_.guard->watch(device_);
+  if (entry && entry->type == "fuse.lccfs" && options_.guard) options_.guard->watch(abort_file_);
   notifier_.emplace(session_, serving_.handshake, serving_.root);
   serving_.fs.set_kernel_cache(&*notifier_);
   return {};
@@ -227,16 +229,12 @@ bool Session::is_mounted() const {
   return entry && entry->device == device_;
 }
 
-// What programs have changed in mapped pages is asked for while requests are still served. An unmount asks for it only if
-// it is the last: a container may have a mount of its own of the same. (Not root: fusermount3 unmounts it at the end.)
+// What programs have changed in mapped pages is asked for while requests are still served. An unmount writes it back only
+// if it is the last: a container may have a mount of its own of the same. (Not root: it is unmounted at the end.)
 void Session::begin_to_end() {
-  if (is_mounted()) {
-    const int root = ::open(options_.mountpoint.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    syncfs(root);
-    ::close(root);
-    if (umount2(options_.mountpoint.c_str(), UMOUNT_NOFOLLOW) != 0 && errno == EBUSY)
-      log::warning(options_.mountpoint + " is in use; the programs that use it lose it now");
-  }
+  serving_.fs.write_back_pages(write_back_limit);
+  if (is_mounted() && umount2(options_.mountpoint.c_str(), UMOUNT_NOFOLLOW) != 0 && errno == EBUSY)
+    log::warning(options_.mountpoint + " is in use; the programs that use it lose it now");
   drain_deadline_ = serving_.clock.elapsed() + options_.drain_limit;
   ending_ = true;
   serving_.fs.interrupt_all_locks();
@@ -259,7 +257,7 @@ void Session::close() {
   serving_.fs.interrupt_all_locks();
   while (serving_.in_flight != 0) serving_.clock.sleep_for(std::chrono::milliseconds(drain_step_ms));
   serving_.fs.set_kernel_cache(nullptr);
-  if (is_mounted()) fuse_session_unmount(session_);  // not root: by way of fusermount3
+  if (is_mounted()) unmount_at_once(options_.mountpoint);  // not root: libfuse would not, without a connection
   if (options_.guard) options_.guard->dismiss();
 }
 

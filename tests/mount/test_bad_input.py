@@ -4,14 +4,18 @@
 import errno
 import mmap
 import os
+import shutil
 import signal
 import struct
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
-from harness import MountTest, NOBODY, POOL, Volume, as_user, context, output, run, wait_until
+from harness import MountTest, NOBODY, POOL, Volume, as_user, context, mounted_below, output, run, wait_until
 
+MAPPED_WORDS = 16 << 20 >> 2
 CONNECT_LIMIT_S = 120  # the programs give up after 30 s
 
 
@@ -243,24 +247,58 @@ class VolumeTest(BadInputTest):
     def test_sigterm_stores_what_a_container_has_changed_in_a_mapping(self):
         mount = self.new_volume().mount()
         file = mount / "file"
-        file.write_bytes(b"old " * 1024)
+        file.write_bytes(b"old " * MAPPED_WORDS)
+        # In a mount namespace of its own, which an unmount here does not reach.
+        self.change_in_mapping(file, "unshare", "--mount", "--propagation", "private")
+        mount.process.terminate()
+        mount.wait_for_end()
+        mount.start()
+        self.assertEqual(file.read_bytes(), b"new " * MAPPED_WORDS)
+
+    def change_in_mapping(self, file, *how):
+        """All of it, by a program that stays until the test has ended."""
         code = """if True:
             import mmap, sys
             with open(sys.argv[1], "r+b") as file:
                 mapped = mmap.mmap(file.fileno(), 0)
-                mapped[:4] = b"new "
+                mapped[:] = b"new " * (len(mapped) // 4)
                 print("changed", flush=True)
                 sys.stdin.read()
         """
-        # In a mount namespace of its own, which an unmount here does not reach.
-        container = subprocess.Popen(["unshare", "--mount", "--propagation", "private", sys.executable, "-c", code, file],
-                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.assertEqual(container.stdout.readline(), b"changed\n")
-        mount.process.terminate()
-        mount.wait_for_end()
-        container.communicate()
-        mount.start()
-        self.assertEqual(file.read_bytes()[:8], b"new old ")
+        program = subprocess.Popen([*how, sys.executable, "-c", code, file], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.addCleanup(program.communicate)
+        self.assertEqual(program.stdout.readline(), b"changed\n")
+
+    def test_sigterm_ends_the_mount_of_a_user_and_stores_what_was_changed_in_a_mapping(self):
+        if context.store != "local":
+            self.skipTest("a user has a volume of its own in a directory")
+        if os.stat("/dev/fuse").st_mode & 0o006 != 0o006:
+            self.skipTest("users may not use /dev/fuse here")
+        volume = self.new_volume()
+        as_root = volume.mount()
+        os.chown(as_root.path, NOBODY, NOBODY)
+        as_root.unmount()
+        folder = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, folder)
+        store = Path(volume.address[1]).rename(folder / "store")
+        (folder / "mnt").mkdir()
+        for path in [folder, folder / "mnt", store, *store.rglob("*")]:
+            os.chown(path, NOBODY, NOBODY)
+
+        for expected in [b"old ", b"new "]:
+            served = subprocess.Popen([context.bin / "lccfs-fuse", "--local", store, "-m", folder / "mnt", "-f"], user=NOBODY,
+                                      group=NOBODY, extra_groups=[])
+            self.addCleanup(served.kill)
+            wait_until(lambda: mounted_below(folder), 30, "the mount of a user")
+            if expected == b"old ":
+                as_user(NOBODY, lambda: (folder / "mnt" / "file").write_bytes(b"old " * MAPPED_WORDS))
+                self.change_in_mapping(folder / "mnt" / "file", "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}",
+                                       "--clear-groups")
+            else:
+                self.assertEqual(as_user(NOBODY, (folder / "mnt" / "file").read_bytes), b"new " * MAPPED_WORDS)
+            served.terminate()
+            self.assertEqual(served.wait(60), 0)
+            self.assertFalse(mounted_below(folder))
 
 
 class PoolTest(BadInputTest):
