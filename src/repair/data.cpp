@@ -81,8 +81,9 @@ Result<Repair> Repairs::map_data(const Finding& finding) {
   const auto size_bytes = inode->number(xattr::size);
   const bool below = !size_bytes || index < format::object_count(object_size_bytes(), *size_bytes);
   if (!below && !inode->xattrs.contains(xattr::lease)) {
+    LCCFS_TRY(const auto what, keep_past_the_end(finding.ino, {index}));
     LCCFS_CHECK(objects_.remove_data(finding.object));
-    return Repair{true, "removed: it lies past the file's size"};
+    return Repair{true, what + ": it lies past the file's size"};
   }
   auto bits = *block;
   bits.may_exist.set(index % MapBlock::objects);
@@ -96,8 +97,19 @@ Result<Repair> Repairs::cut_tail(const Finding& finding) {
   const auto size_bytes = inode->number(xattr::size);
   if (!size_bytes) return left("the file's size cannot be read");
   const auto below = format::bytes_within(object_size_bytes(), {finding.number}, *size_bytes);
+  LCCFS_TRY(const auto what, keep_past_the_end(finding.ino, {finding.number}));
   LCCFS_CHECK(below == 0 ? objects_.remove_data(finding.object) : objects_.cut_data(finding.object, below));
-  return Repair{true, below == 0 ? "removed" : "cut at the file's size"};
+  return Repair{true, below == 0 ? what : "cut at the file's size, and what lay past it " + what};
+}
+
+/// The object as it is, at its place in a file of its own: after the loss of newer metadata all of it may be wanted.
+Result<std::string> Repairs::keep_past_the_end(Ino ino, ObjectIndex index) {
+  LCCFS_TRY(const auto bytes, objects_.read_data(format::data_object(ino, index), 0, object_size_bytes()));
+  const auto name = "data-of-inode-" + std::to_string(ino.value) + "-past-its-end-" + std::to_string(index.value);
+  const auto piece = [&bytes](ObjectIndex) -> Result<Bytes> { return bytes; };
+  const auto size_bytes = index.value * object_size_bytes() + bytes.size();
+  const bool fits = index.value < format::file_size_limit_bytes / object_size_bytes();
+  return keep_if_wanted({name, fits && !bytes.empty() ? std::set{index} : std::set<ObjectIndex>{}, size_bytes, piece});
 }
 
 // ---- bytes that belong to no file

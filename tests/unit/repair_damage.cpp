@@ -296,10 +296,12 @@ std::vector<Damage> lost_inodes() {
        [](const SmallVolume& v) { return Names{inode(v.file)}; }},
       {"unmapped data past the size",
        [](SmallVolume& v, Objects& o) { o.write(format::data_object(v.file, {5}), 0, std::string("tail")); },
-       [](const SmallVolume& v) { return "unmapped data: " + format::data_object(v.file, {5}); }},
+       [](const SmallVolume& v) { return "unmapped data: " + format::data_object(v.file, {5}); },
+       [](const SmallVolume&) { return Names{"Inode.1"}; }},
       {"bytes past the size",
        [](SmallVolume& v, Objects& o) { o.write(format::data_object(v.file, {1}), 3, std::string("tail")); },
-       [](const SmallVolume& v) { return "data past the size: " + format::data_object(v.file, {1}); }},
+       [](const SmallVolume& v) { return "data past the size: " + format::data_object(v.file, {1}); },
+       [](const SmallVolume&) { return Names{"Inode.1"}; }},
   };
 }
 

@@ -266,6 +266,21 @@ TEST_CASE("an object of another program keeps its name in /lost+found, but for w
   CHECK(found == 1);
 }
 
+TEST_CASE("what lies past the end of a file is kept in /lost+found, at its place") {
+  SmallVolume v;
+  auto& cluster = v.volume.cluster();
+  cluster.with_objects(
+      [&](Objects& objects) { objects.write(format::data_object(v.file, {5}), 0, std::string("tail")); });
+  need(try_repair(cluster.new_client(), v.volume.clock()));
+  CHECK(findings_of(cluster).empty());
+  auto mount = v.volume.mount();
+  const auto found = need(mount->lookup(root_ino, "lost+found")).attributes.ino;
+  const auto name = "data-of-inode-" + std::to_string(v.file.value) + "-past-its-end-5";
+  const auto kept = need(content_of_file(*mount.file_system, need(mount->lookup(found, name)).attributes.ino));
+  CHECK(kept.size() % 5 == 4);
+  CHECK(kept.ends_with(std::string("\0tail", 5)));
+}
+
 TEST_CASE("a volume with features of a newer version is refused, and left as it is") {
   SmallVolume v;
   auto& cluster = v.volume.cluster();
