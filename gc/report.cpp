@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "gc/report.h"
 
+#include <algorithm>
 #include <iomanip>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -58,7 +59,10 @@ Json as_json(const std::vector<OtherInstance>& instances) {
 
 void add_pass(PassReport& total, const PassReport& next) {
   const PassReport before = std::move(total);
-  total = next;  // what is left, silent and damaged is so by the last pass's word
+  total = next;                                // what is left and silent is so by the last pass's word
+  for (const auto& object : before.damaged) {  // a pass drops what led there
+    if (std::ranges::find(total.damaged, object) == total.damaged.end()) total.damaged.push_back(object);
+  }
   total.items_seen += before.items_done;
   total.items_done += before.items_done;
   total.inodes_removed += before.inodes_removed;

@@ -34,6 +34,7 @@ struct Caller {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   std::uint32_t umask = 0;  ///< of the process that makes a name
+  std::int32_t pid = 0;     ///< 0: not known here
 };
 
 struct Attributes {
@@ -269,6 +270,7 @@ class FileSystem {
   virtual Result<AttributesReply> get_attributes(Ino ino) = 0;
   /// The same, where memory knows it. Never blocks.
   virtual std::optional<AttributesReply> known_attributes(Ino ino) = 0;
+  /// not_permitted: mode, owner and ACLs are an owner's to change, whatever the kernel has been told.
   virtual Result<AttributesReply> set_attributes(const Caller&, Ino ino, const SetAttributes&) = 0;
   virtual Result<Bytes> get_xattr(Ino ino, const std::string& name) = 0;
   /// Whether memory knows that get_xattr would find none of that name. Never blocks. The kernel asks for
@@ -279,9 +281,9 @@ class FileSystem {
   /// `mode` says. An access ACL sets the mode's permissions, and is not kept where they say all of it. `unsupported`:
   /// the volume has no ACLs; or a symlink. permission_denied: a default ACL for what is no directory.
   virtual Result<> set_xattr(Ino ino, const std::string& name, const Bytes& value, XattrMode mode,
-                             SetgidBit setgid = SetgidBit::stays) = 0;
+                             SetgidBit setgid = SetgidBit::stays, const Caller& caller = {}) = 0;
   /// Of an ACL that is not there: done.
-  virtual Result<> remove_xattr(Ino ino, const std::string& name) = 0;
+  virtual Result<> remove_xattr(Ino ino, const std::string& name, const Caller& caller = {}) = 0;
 
   // -- files. `flags` as of open(2); O_TRUNC is done here.
   virtual Result<OpenReply> open(const Caller&, Ino ino, int flags) = 0;

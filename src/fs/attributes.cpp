@@ -12,6 +12,7 @@
 //  - |         | size and times of a regular file: under its lease (Files)           |
 #include "fs/mode_bits.h"
 #include "fs/namespace.h"
+#include "fs/ownership.h"
 #include "txn/attribute_txn.h"
 
 namespace lccfs {
@@ -30,7 +31,7 @@ format::AttrRecord without_what_is_taken(format::AttrRecord attr, const Caller& 
   const bool is_chown = attr.type != FileType::directory && (changes.uid || changes.gid);
   const bool is_users_cut = changes.size_bytes && caller.uid != 0;
   if (!changes.mode && (is_chown || is_users_cut)) attr.mode = without_privileges(attr.mode);
-  if (changes.size_bytes) attr.flags &= ~format::attr_flag::capability;
+  if (is_chown || changes.size_bytes) attr.flags &= ~format::attr_flag::capability;
   return attr;
 }
 
@@ -131,10 +132,12 @@ Result<> Namespace::set_mode_and_owner(const Caller& caller, const Inode& known,
   const bool changes_none = !changes.mode && !changes.uid && !changes.gid;
   if (changes_none && without_what_is_taken(known.attr, caller, changes) == known.attr) return {};
   const auto change = [&](format::AttrRecord& attr) -> Result<> {
+    if (!changes_none) LCCFS_CHECK(check_is_owner(caller, known.ino, attr));
     attr = without_what_is_taken(attr, caller, changes);
     attr.mode = changes.mode.value_or(attr.mode) & permission_bits;
     attr.uid = changes.uid.value_or(attr.uid);
     attr.gid = changes.gid.value_or(attr.gid);
+    if (changes.mode) attr.mode = mode_allowed(caller, attr.mode, attr.type, attr.gid);
     return {};
   };
   return or_stale(change_attr_of(known.ino, change, &known));

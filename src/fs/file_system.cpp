@@ -97,13 +97,14 @@ class MountedVolume final : public FileSystem {
   Result<Bytes> get_xattr(Ino ino, const std::string& name) override { return names_.get_xattr(ino, name); }
   bool knows_no_xattr(Ino ino, std::string_view name) override { return names_.knows_no_xattr(ino, name); }
   Result<std::vector<std::string>> list_xattrs(Ino ino) override { return names_.list_xattrs(ino); }
-  Result<> set_xattr(Ino ino, const std::string& name, const Bytes& value, XattrMode mode, SetgidBit setgid) override {
+  Result<> set_xattr(Ino ino, const std::string& name, const Bytes& value, XattrMode mode, SetgidBit setgid,
+                     const Caller& caller) override {
     const Instance::Operation running(*instance_);
-    return names_.set_xattr(ino, name, value, mode, setgid);
+    return names_.set_xattr(ino, name, value, mode, setgid, caller);
   }
-  Result<> remove_xattr(Ino ino, const std::string& name) override {
+  Result<> remove_xattr(Ino ino, const std::string& name, const Caller& caller) override {
     const Instance::Operation running(*instance_);
-    return names_.remove_xattr(ino, name);
+    return names_.remove_xattr(ino, name, caller);
   }
 
   // -- files

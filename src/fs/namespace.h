@@ -85,8 +85,9 @@ class Namespace {
   Result<Bytes> get_xattr(Ino ino, const std::string& name);
   bool knows_no_xattr(Ino ino, std::string_view name);
   Result<std::vector<std::string>> list_xattrs(Ino ino);
-  Result<> set_xattr(Ino ino, const std::string& name, const Bytes& value, XattrMode mode, SetgidBit setgid);
-  Result<> remove_xattr(Ino ino, const std::string& name);
+  Result<> set_xattr(Ino ino, const std::string& name, const Bytes& value, XattrMode mode, SetgidBit setgid,
+                     const Caller& caller);
+  Result<> remove_xattr(Ino ino, const std::string& name, const Caller& caller);
   Result<> sync_directory(Ino ino);
   /// What was answered is stored: the last name that the inode was given (for fsync: io if it is lost); what adds
   /// names; all.
@@ -224,11 +225,11 @@ class Namespace {
   Result<> explain_refusal(Ino ino, const std::string& name, XattrMode mode);
   /// `edit` changes `attr` in the same step.
   Result<> set_attribute(Ino ino, const std::string& name, const Bytes& value, XattrMode mode, const EditAttr& edit);
-  Result<> remove_with_flag(Ino ino, const std::string& name);
+  Result<> remove_with_flag(Ino ino, const std::string& name, const EditAttr& allowed = {});
 
   // -- posix_acl.cpp
-  Result<> set_acl(Ino ino, const std::string& name, const Bytes& value, SetgidBit setgid);
-  Result<> remove_acl(Ino ino, const std::string& name);
+  Result<> set_acl(const Caller& caller, Ino ino, const std::string& name, const Bytes& value, SetgidBit setgid);
+  Result<> remove_acl(const Caller& caller, Ino ino, const std::string& name);
   /// nullopt: it hands none down. 1 read if it does.
   Result<std::optional<Acl>> default_acl_of(const Inode& directory);
 

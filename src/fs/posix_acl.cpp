@@ -15,6 +15,7 @@
 // and new inodes inherit it, also where this instance began before the upgrade.
 #include "fs/mode_bits.h"
 #include "fs/namespace.h"
+#include "fs/ownership.h"
 
 namespace lccfs {
 
@@ -28,11 +29,13 @@ Result<> check_may_have(const format::AttrRecord& attr, const std::string& name)
 
 }  // namespace
 
-Result<> Namespace::set_acl(Ino ino, const std::string& name, const Bytes& value, SetgidBit setgid) {
+Result<> Namespace::set_acl(const Caller& caller, Ino ino, const std::string& name, const Bytes& value,
+                            SetgidBit setgid) {
   LCCFS_TRY(const auto acl, decode_acl(value));
   const bool is_access = name == format::attribute::access_acl;
   const bool is_mode = is_access && is_no_more_than_a_mode(acl);
   const auto edit = [&](format::AttrRecord& attr) -> Result<> {
+    LCCFS_CHECK(check_is_owner(caller, ino, attr));
     LCCFS_CHECK(check_may_have(attr, name));
     if (is_access) attr.mode = mode_with(acl, attr.mode);
     if (is_access && setgid == SetgidBit::goes) attr.mode &= ~setgid_bit;
@@ -50,9 +53,10 @@ Result<> Namespace::set_acl(Ino ino, const std::string& name, const Bytes& value
 }
 
 /// As Linux has it, it is done, too, where there was none. The mode stays.
-Result<> Namespace::remove_acl(Ino ino, const std::string& name) {
+Result<> Namespace::remove_acl(const Caller& caller, Ino ino, const std::string& name) {
   if (const auto flags = own_flags_of(ino); flags && (*flags & format::own_flag_of(name)) == 0) return {};
-  const auto removed = remove_with_flag(ino, name);
+  const auto removed =
+      remove_with_flag(ino, name, [&](const format::AttrRecord& attr) { return check_is_owner(caller, ino, attr); });
   if (!removed && removed.error().code == ErrorCode::no_attribute) return {};
   return removed;
 }

@@ -103,14 +103,15 @@ Result<> Namespace::explain_refusal(Ino ino, const std::string& name, XattrMode 
   return failure(ErrorCode::exists, format::inode_object(ino) + " has the attribute " + name);
 }
 
-Result<> Namespace::set_xattr(Ino ino, const std::string& name, const Bytes& value, XattrMode mode, SetgidBit setgid) {
+Result<> Namespace::set_xattr(Ino ino, const std::string& name, const Bytes& value, XattrMode mode, SetgidBit setgid,
+                              const Caller& caller) {
   LCCFS_CHECK(check_writable(options_));
   LCCFS_CHECK(check_attribute_name(name));
   if (value.size() > format::attribute_value_limit_bytes) {
     return failure(ErrorCode::range_too_small, "attribute value of over 64 KiB");
   }
   LCCFS_CHECK(check_as_told(ino));
-  if (is_acl(name)) return set_acl(ino, name, value, setgid);
+  if (is_acl(name)) return set_acl(caller, ino, name, value, setgid);
   return set_attribute(ino, name, value, mode, [](format::AttrRecord&) -> Result<> { return {}; });
 }
 
@@ -152,9 +153,10 @@ Result<> Namespace::set_attribute(Ino ino, const std::string& name, const Bytes&
   }
 }
 
-Result<> Namespace::remove_with_flag(Ino ino, const std::string& name) {
+Result<> Namespace::remove_with_flag(Ino ino, const std::string& name, const EditAttr& allowed) {
   const auto flag = format::own_flag_of(name);
   const auto drop_flag = [&](format::AttrRecord& attr) -> Result<> {
+    if (allowed) LCCFS_CHECK(allowed(attr));
     if ((attr.flags & flag) == 0) return std::unexpected(no_attribute(ino, name));
     attr.flags &= ~flag;
     return {};
@@ -162,11 +164,11 @@ Result<> Namespace::remove_with_flag(Ino ino, const std::string& name) {
   return or_stale(change_attr_of(ino, drop_flag));
 }
 
-Result<> Namespace::remove_xattr(Ino ino, const std::string& name) {
+Result<> Namespace::remove_xattr(Ino ino, const std::string& name, const Caller& caller) {
   LCCFS_CHECK(check_writable(options_));
   LCCFS_CHECK(check_attribute_name(name));
   LCCFS_CHECK(check_as_told(ino));
-  if (is_acl(name)) return remove_acl(ino, name);
+  if (is_acl(name)) return remove_acl(caller, ino, name);
   if (format::own_flag_of(name) != 0) return remove_with_flag(ino, name);
   LCCFS_TRY(const auto known, metadata_.existing(ino));
   const HeldDirectories::NoChangesBehind none(leases_.held, ino);

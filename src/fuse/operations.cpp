@@ -40,7 +40,7 @@ Ino ino_of(fuse_req_t request, fuse_ino_t number) { return serving_of(request).i
 
 Caller caller_of(fuse_req_t request) {
   const fuse_ctx* context = fuse_req_ctx(request);
-  return {.uid = context->uid, .gid = context->gid, .umask = context->umask};
+  return {.uid = context->uid, .gid = context->gid, .umask = context->umask, .pid = context->pid};
 }
 
 void refuse(fuse_req_t raw, int error_number) { fuse_reply_err(raw, error_number); }
@@ -379,11 +379,11 @@ void setxattr(fuse_req_t raw, fuse_ino_t ino, const char* name, const char* valu
   const std::optional<XattrMode> mode = to_xattr_mode(flags & ~setgid_goes_flag);
   if (!mode) return refuse(raw, EINVAL);
   call(raw, Kind::setxattr, ino, &FileSystem::set_xattr, ino_of(raw, ino), std::string(name), Bytes(value, size_bytes),
-       *mode, (flags & setgid_goes_flag) != 0 ? SetgidBit::goes : SetgidBit::stays);
+       *mode, (flags & setgid_goes_flag) != 0 ? SetgidBit::goes : SetgidBit::stays, caller_of(raw));
 }
 
 void removexattr(fuse_req_t raw, fuse_ino_t ino, const char* name) {
-  call(raw, Kind::removexattr, ino, &FileSystem::remove_xattr, ino_of(raw, ino), std::string(name));
+  call(raw, Kind::removexattr, ino, &FileSystem::remove_xattr, ino_of(raw, ino), std::string(name), caller_of(raw));
 }
 
 // -- files. Reads and writes go from the receiving thread straight to the file system, which never blocks on them, and

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
-#include <ranges>
+#include <map>
 
 #include "reclaim/round.h"
 #include "reclaim/settle.h"
@@ -101,10 +101,15 @@ Result<> Round::read_page(Directory& directory) {
 /// asks for.)
 Result<> Round::drop_keys(Directory& directory, const std::set<Ino>& dealt_with) {
   auto keys = std::move(directory.finished);
-  std::set<std::pair<Ino, InstanceId>> kept;
-  for (const auto& [key, ino] : directory.detached | std::views::reverse) {
-    const auto by = format::parse_detached_key(key)->token.instance;
-    const bool is_double = files_left_.contains(ino) && !kept.emplace(ino, by).second;
+  std::map<std::pair<Ino, InstanceId>, std::uint64_t> last;
+  for (const auto& [key, ino] : directory.detached) {
+    const auto token = format::parse_detached_key(key)->token;
+    auto& number = last[{ino, token.instance}];
+    number = std::max(number, token.number);
+  }
+  for (const auto& [key, ino] : directory.detached) {
+    const auto token = format::parse_detached_key(key)->token;
+    const bool is_double = files_left_.contains(ino) && token.number != last.at({ino, token.instance});
     if (dealt_with.contains(ino) || is_double) {
       keys.push_back(key);
     } else {

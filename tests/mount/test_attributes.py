@@ -4,10 +4,13 @@
 import errno
 import mmap
 import os
+import socket
 import stat
+import struct
 import time
+from concurrent.futures import ThreadPoolExecutor
 
-from harness import MountTest, NOBODY, as_user, output, run
+from harness import MountTest, NOBODY, as_user, output, run, wait_until
 
 GROUP = 4242
 
@@ -234,3 +237,41 @@ class UsageTest(MountTest):
     def test_blocks_have_a_sensible_size(self):
         (self.mount / "file").write_bytes(b"x")
         self.assertEqual(os.stat(self.mount / "file").st_blksize, 4096)
+
+
+class OwnerTest(MountTest):
+    def set_up_volume(self):
+        self.volume = self.new_volume()
+        self.mount, self.other = self.volume.mount(), self.volume.mount()
+
+    def test_a_former_owner_changes_nothing_by_a_descriptor_that_he_has_still_open(self):
+        file = self.mount / "program"
+        file.write_bytes(b"his own code")
+        os.chown(file, NOBODY, NOBODY)
+
+        def keep_open_and_change():
+            with open(file, "rb") as opened:
+                os.fchmod(opened.fileno(), 0o755)
+                told.recv(1)
+                self.assert_errno(errno.EPERM, os.fchmod, opened.fileno(), 0o4755)
+                self.assert_errno(errno.EPERM, os.setxattr, opened.fileno(), "system.posix_acl_access", acl)
+
+        acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in [
+            (1, 7, 0xFFFFFFFF), (2, 7, NOBODY), (4, 5, 0xFFFFFFFF), (16, 7, 0xFFFFFFFF), (32, 5, 0xFFFFFFFF)])
+        tell, told = socket.socketpair()
+        with ThreadPoolExecutor() as threads:
+            done = threads.submit(as_user, NOBODY, keep_open_and_change)
+            wait_until(lambda: stat.S_IMODE(os.stat(self.other / "program").st_mode) == 0o755, 30, "the open")
+            os.chown(self.other / "program", 0, 0)
+            tell.send(b"x")
+            done.result()
+        self.assertEqual(stat.S_IMODE(os.stat(self.other / "program").st_mode), 0o755)
+
+    def test_who_may_act_for_owners_still_does(self):
+        file = self.mount / "file"
+        file.write_bytes(b"root's")
+        run("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--inh-caps=+fowner",
+            "--ambient-caps=+fowner", "chmod", "600", file)
+        self.assertEqual(stat.S_IMODE(os.stat(self.other / "file").st_mode), 0o600)
+        self.assertNotEqual(run("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "chmod", "644", file,
+                                check=False).returncode, 0)

@@ -104,7 +104,9 @@ TEST_CASE("several passes add up to one: what was left and done later counts onc
   PassReport total = some_pass();
   total.gone = {some_client()};
   total.silent = {some_client()};
+  total.damaged = {"Inode.1", "Inode.2"};
   PassReport next;
+  next.damaged = {"Inode.2", "Inode.3"};
   next.items_seen = 20;
   next.items_done = 15;
   next.items_left = 5;
@@ -118,6 +120,7 @@ TEST_CASE("several passes add up to one: what was left and done later counts onc
   CHECK(total.bytes_freed == 1ULL << 30);
   CHECK(total.gone.size() == 1);
   CHECK(total.silent.empty());
+  CHECK(total.damaged == std::vector<std::string>{"Inode.2", "Inode.3", "Inode.1"});  // what led there may be gone
   CHECK(total.took == 3s);
 }
 

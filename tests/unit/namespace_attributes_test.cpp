@@ -2,6 +2,7 @@
 // Attributes and extended attributes of everything.
 #include <fcntl.h>
 
+#include "support/acls.h"
 #include "support/catch.h"
 #include "support/file_calls.h"
 #include "support/namespace_calls.h"
@@ -269,4 +270,69 @@ TEST_CASE("setting an extended attribute is one step though it runs twice or los
     fs.client->set_hook(once_on("remove user attribute", {kind, ErrorCode::io}));
     need(fs->remove_xattr(f, "user.a"));
   }
+}
+
+TEST_CASE(
+    "who has lost a file to another owner changes neither mode, owner nor ACL, though the kernel still lets him") {
+  TestVolume volume;
+  auto a = volume.mount(), b = volume.mount();
+  const Caller user{1000, 1000, 0}, other{1001, 1001, 0};
+  const auto owned_by = [](std::uint32_t uid) {
+    SetAttributes changes;
+    changes.uid = uid;
+    return changes;
+  };
+  const auto mode_of = [](std::uint32_t mode) {
+    SetAttributes changes;
+    changes.mode = mode;
+    return changes;
+  };
+  for (const bool is_directory : {false, true}) {
+    const auto name = is_directory ? "d" : "f";
+    const Ino ino = is_directory ? make_dir(*a.file_system, root_ino, name) : make_file(*a.file_system, root_ino, name);
+    need(a->set_attributes({}, ino, owned_by(1000)));
+    need(a->set_attributes(user, ino, mode_of(0755)));
+    need(b->set_attributes({}, ino, owned_by(1001)));
+    CHECK(error_of(a->set_attributes(user, ino, mode_of(04755))) == ErrorCode::not_permitted);
+    CHECK(error_of(a->set_attributes(user, ino, owned_by(1000))) == ErrorCode::not_permitted);
+    const auto acl = encode(acl_of("u::rwx,u:1000:rwx,g::r--,m::rwx,o::---"));
+    CHECK(error_of(a->set_xattr(ino, "system.posix_acl_access", acl, XattrMode::create_or_replace, SetgidBit::stays,
+                                user)) == ErrorCode::not_permitted);
+    CHECK((need(b->get_attributes(ino)).attributes.mode & 07777) == 0755);
+    need(a->set_attributes(other, ino, mode_of(0700)));
+    need(a->set_attributes({}, ino, mode_of(0711)));
+  }
+}
+
+TEST_CASE("a file becomes setgid for a group of its owner alone") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  const Ino file = make_file(*mount.file_system, root_ino, "f");
+  SetAttributes owner, setgid;
+  owner.uid = 1000;
+  owner.gid = 5;
+  setgid.mode = 02755;
+  need(mount->set_attributes({}, file, owner));
+  const auto mode_by = [&](const Caller& caller) {
+    return need(mount->set_attributes(caller, file, setgid)).attributes.mode & 07777;
+  };
+  CHECK(mode_by({1000, 1000, 0}) == 0755);
+  CHECK(mode_by({1000, 5, 0}) == 02755);
+  CHECK(mode_by({}) == 02755);
+}
+
+TEST_CASE("a new file with the group of a setgid directory is setgid only for a member of the group") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  const Ino directory = make_dir(*mount.file_system, root_ino, "d");
+  SetAttributes handed_down;
+  handed_down.gid = 5;
+  handed_down.mode = 02777;
+  need(mount->set_attributes({}, directory, handed_down));
+  const auto mode_by = [&](const Caller& caller, const std::string& name) {
+    return need(mount->make_node(caller, directory, name, {FileType::regular, 02777, 0, {}})).attributes.mode & 07777;
+  };
+  CHECK(mode_by({1000, 1000, 0}, "by another") == 0777);
+  CHECK(mode_by({1000, 5, 0}, "by a member") == 02777);
+  CHECK(mode_by({}, "by root") == 02777);
 }
