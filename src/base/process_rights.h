@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// What a process may do beyond its uid and gid, as /proc has it now. Of one that is gone, or that we do not see: nothing.
-// Any thread.
+// What a process may do beyond its uid and gid, as /proc has it now. Of one that is gone, or in a PID namespace that we do
+// not see: nothing. Any thread.
 #pragma once
 
 #include <sys/types.h>
 
 namespace lccfs {
 
-/// CAP_FOWNER, or CAP_CHOWN.
-bool may_act_for_owners(pid_t process);
+/// Whether it has the capability (CAP_FOWNER and so on) for what that user and that group own. As the kernel has it: the
+/// process is in our user namespace, or both are mapped into its own. (Anybody has all capabilities in one that he makes.)
+bool is_capable(pid_t process, unsigned capability, uid_t user, gid_t group);
 /// As a supplementary group.
 bool is_member_of(pid_t process, gid_t group);
 

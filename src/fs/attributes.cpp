@@ -137,7 +137,7 @@ Result<> Namespace::set_mode_and_owner(const Caller& caller, const Inode& known,
     attr.mode = changes.mode.value_or(attr.mode) & permission_bits;
     attr.uid = changes.uid.value_or(attr.uid);
     attr.gid = changes.gid.value_or(attr.gid);
-    if (changes.mode) attr.mode = mode_allowed(caller, attr.mode, attr.type, attr.gid);
+    if (changes.mode) attr.mode = mode_allowed(caller, attr);
     return {};
   };
   return or_stale(change_attr_of(known.ino, change, &known));

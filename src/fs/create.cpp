@@ -41,7 +41,7 @@ format::AttrRecord attributes_for(const Caller& caller, const Inode& parent, con
   if ((parent.attr.mode & setgid_bit) != 0) {
     attr.gid = parent.attr.gid;
     if (node.type == FileType::directory) attr.mode |= setgid_bit;
-    if ((attr.mode & group_execute_bit) != 0) attr.mode = mode_allowed(caller, attr.mode, attr.type, attr.gid);
+    if ((attr.mode & group_execute_bit) != 0) attr.mode = mode_allowed(caller, attr);
   }
   if (node.type == FileType::character_device || node.type == FileType::block_device) attr.rdev = node.rdev;
   return attr;

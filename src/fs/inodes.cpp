@@ -89,7 +89,11 @@ Result<Inode> change_attr(Instance& instance, Ino ino, const std::function<Resul
       LCCFS_TRY(view, read_inode(instance, ino, parts));
     }
     auto attr = view->attr;
-    LCCFS_CHECK(change(attr));
+    if (const auto allowed = change(attr); !allowed) {
+      if (std::exchange(known, nullptr) == nullptr) return std::unexpected(allowed.error());
+      view.reset();  // what is known may be old
+      continue;
+    }
     std::optional<txn::AccessAclChange> acl;
     if (changes_access_acl(view->attr, attr)) {
       if (parts.keys.empty()) {

@@ -352,7 +352,8 @@ bool NameLog::give_up(Ino directory, const Error& why) {
     const Lock lock(mutex_);
     const auto found = directories_.find(directory);
     if (found == directories_.end()) return true;
-    if (found->second.in_flight != 0 || blocker_of(directory, found->second)) return false;
+    const auto& its = found->second;
+    if (its.in_flight != 0 || !its.without_room_since || blocker_of(directory, its)) return false;
     lose(directory, lost);
     changed_.notify_all();
   }

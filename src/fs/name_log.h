@@ -82,7 +82,8 @@ class NameLog {
   Result<> store_additions() EXCLUDES(mutex_);
   Result<> store_attributes_in(Ino directory) EXCLUDES(mutex_);
   Result<> store_all() EXCLUDES(mutex_);
-  /// What could not be stored of it is lost. false: it is on its way again, or waits for another directory's.
+  /// What found no room is lost, with what came after it. false: it is on its way again, or has only waited for another
+  /// directory's.
   bool give_up(Ino directory, const Error& why) EXCLUDES(mutex_);
   /// For fsync: it is stored. io: it is lost; told to all that wait, and once afterwards. Of that directory, its own name
   /// included; the last name that the inode was given.

@@ -10,9 +10,9 @@
 
 namespace lccfs {
 
-/// not_permitted: the caller neither owns it nor may act for owners.
+/// not_permitted: the caller neither owns it nor may act for owners (CAP_FOWNER, or CAP_CHOWN).
 Result<> check_is_owner(const Caller& caller, Ino ino, const format::AttrRecord& attr);
-/// The mode that such a caller may give to what has that group: setgid only to a group of his own.
-std::uint32_t mode_allowed(const Caller& caller, std::uint32_t mode, FileType type, std::uint32_t gid);
+/// Its mode without setgid, where the group is none of the caller's, who may not pass over that (CAP_FSETID).
+std::uint32_t mode_allowed(const Caller& caller, const format::AttrRecord& attr);
 
 }  // namespace lccfs

@@ -118,13 +118,18 @@ Result<> Namespace::set_xattr(Ino ino, const std::string& name, const Bytes& val
 Result<> Namespace::set_attribute(Ino ino, const std::string& name, const Bytes& value, XattrMode mode,
                                   const EditAttr& edit) {
   const HeldDirectories::NoChangesBehind none(leases_.held, ino);
+  bool is_refused = false;
   for (Attempts tries(instance_);;) {
     LCCFS_CHECK(tries.next());
     LCCFS_TRY(const auto known, metadata_.existing(ino));
     if ((known->attr.flags & format::attr_flag::user_attributes) != 0) LCCFS_CHECK(check_room_for(ino, name));
     Inode view = *known;
     view.attr.flags |= format::flags_of(name);
-    LCCFS_CHECK(edit(view.attr));
+    if (const auto allowed = edit(view.attr); !allowed) {
+      if (std::exchange(is_refused, true)) return allowed;
+      LCCFS_CHECK(metadata_.read_existing(ino));  // what memory has may be old
+      continue;
+    }
     view.ctime = wall_time();
     view.sent = now();
     txn::UserAttribute attribute{ino,          name,      value, mode == XattrMode::create, mode == XattrMode::replace,

@@ -81,6 +81,7 @@ Result<Repair> Repairs::map_data(const Finding& finding) {
   const auto size_bytes = inode->number(xattr::size);
   const bool below = !size_bytes || index < format::object_count(object_size_bytes(), *size_bytes);
   if (!below && !inode->xattrs.contains(xattr::lease)) {
+    if (!may_go({index})) return left("no file is that large");
     LCCFS_TRY(const auto what, keep_past_the_end(finding.ino, {index}));
     LCCFS_CHECK(objects_.remove_data(finding.object));
     return Repair{true, what + ": it lies past the file's size"};
@@ -97,9 +98,15 @@ Result<Repair> Repairs::cut_tail(const Finding& finding) {
   const auto size_bytes = inode->number(xattr::size);
   if (!size_bytes) return left("the file's size cannot be read");
   const auto below = format::bytes_within(object_size_bytes(), {finding.number}, *size_bytes);
+  if (!may_go({finding.number})) return left("no file is that large");
   LCCFS_TRY(const auto what, keep_past_the_end(finding.ino, {finding.number}));
   LCCFS_CHECK(below == 0 ? objects_.remove_data(finding.object) : objects_.cut_data(finding.object, below));
   return Repair{true, below == 0 ? what : "cut at the file's size, and what lay past it " + what};
+}
+
+/// What is to be kept needs a place in a file.
+bool Repairs::may_go(ObjectIndex index) const {
+  return orphans_ == Orphans::remove || index.value < format::file_size_limit_bytes / object_size_bytes();
 }
 
 /// The object as it is, at its place in a file of its own: after the loss of newer metadata all of it may be wanted.
@@ -108,8 +115,7 @@ Result<std::string> Repairs::keep_past_the_end(Ino ino, ObjectIndex index) {
   const auto name = "data-of-inode-" + std::to_string(ino.value) + "-past-its-end-" + std::to_string(index.value);
   const auto piece = [&bytes](ObjectIndex) -> Result<Bytes> { return bytes; };
   const auto size_bytes = index.value * object_size_bytes() + bytes.size();
-  const bool fits = index.value < format::file_size_limit_bytes / object_size_bytes();
-  return keep_if_wanted({name, fits && !bytes.empty() ? std::set{index} : std::set<ObjectIndex>{}, size_bytes, piece});
+  return keep_if_wanted({name, bytes.empty() ? std::set<ObjectIndex>{} : std::set{index}, size_bytes, piece});
 }
 
 // ---- bytes that belong to no file

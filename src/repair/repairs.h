@@ -119,6 +119,7 @@ class Repairs {
   Result<Repair> make_inode_for_data(Ino ino, const std::set<ObjectIndex>& indexes);
   Result<Repair> map_data(const Finding& finding);
   Result<Repair> cut_tail(const Finding& finding);
+  bool may_go(ObjectIndex index) const;
   Result<std::string> keep_past_the_end(Ino ino, ObjectIndex index);
   Result<Repair> move_data(Ino ino, const std::set<ObjectIndex>& indexes, std::uint64_t size_bytes);
   Result<Repair> repair_unknown_object(const Finding& finding);

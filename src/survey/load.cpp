@@ -11,9 +11,9 @@
 //  4 | Inode.P | [load entries] once all that they name is there                   | the same
 //  5 | Inode.X | [put part] `attr` of a file that has more or fewer names than it | the same
 //    |         | says                                                              |
-//  6 | Alloc   | [take numbers] next is above all numbers that the dump's volume  | the same
-//    |         | has used, and above those of all data objects that are there:     |
-//    |         | these may belong to files that were made after the dump           |
+//  6 | Alloc   | [take numbers] next is above all numbers that the dump's volume   | the same
+//    |         | had used when the dump began, and above those of all inodes and   |
+//    |         | data objects that are there: files may have been made since       |
 //  7 | Super   | [set features] guard: its version; clears being_loaded           | COMMIT: a volume
 #include "survey/load.h"
 
@@ -324,7 +324,7 @@ class Loading {
     return {};
   }
 
-  /// No inode of an earlier load, of another dump. Answers a number above those of all data objects.
+  /// No inode of an earlier load, of another dump. Answers a number above theirs, and those of all data objects.
   Result<std::uint64_t> check_nothing_else_is_there() {
     std::uint64_t found = 0, above_all = 0;
     LCCFS_CHECK(objects::for_each_object(store_, [&](const std::string& name) -> Result<> {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Owners, modes, times, extended attributes, and what of them FUSE leaves to the file system."""
 
+import ctypes
 import errno
 import mmap
 import os
@@ -13,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from harness import MountTest, NOBODY, as_user, output, run, wait_until
 
 GROUP = 4242
+CLONE_NEWUSER = 0x10000000
 
 
 def mode_of(path):
@@ -255,15 +257,19 @@ class OwnerTest(MountTest):
                 told.recv(1)
                 self.assert_errno(errno.EPERM, os.fchmod, opened.fileno(), 0o4755)
                 self.assert_errno(errno.EPERM, os.setxattr, opened.fileno(), "system.posix_acl_access", acl)
+                self.assertEqual(ctypes.CDLL(None).unshare(CLONE_NEWUSER), 0)  # it has all capabilities there
+                self.assert_errno(errno.EPERM, os.fchmod, opened.fileno(), 0o4755)
 
         acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in [
             (1, 7, 0xFFFFFFFF), (2, 7, NOBODY), (4, 5, 0xFFFFFFFF), (16, 7, 0xFFFFFFFF), (32, 5, 0xFFFFFFFF)])
         tell, told = socket.socketpair()
         with ThreadPoolExecutor() as threads:
             done = threads.submit(as_user, NOBODY, keep_open_and_change)
-            wait_until(lambda: stat.S_IMODE(os.stat(self.other / "program").st_mode) == 0o755, 30, "the open")
-            os.chown(self.other / "program", 0, 0)
-            tell.send(b"x")
+            try:
+                wait_until(lambda: stat.S_IMODE(os.stat(self.other / "program").st_mode) == 0o755, 30, "the open")
+                os.chown(self.other / "program", 0, 0)
+            finally:
+                tell.send(b"x")
             done.result()
         self.assertEqual(stat.S_IMODE(os.stat(self.other / "program").st_mode), 0o755)
 

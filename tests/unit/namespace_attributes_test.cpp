@@ -304,6 +304,24 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a new owner changes mode and ACL at once, whatever memory has of the last one") {
+  for (const bool is_acl : {false, true}) {
+    TestVolume volume;
+    auto a = volume.mount(), b = volume.mount();
+    const Ino file = make_file(*a.file_system, root_ino, "f");
+    SetAttributes owner, mode;
+    owner.uid = 1000;
+    mode.mode = 0640;
+    need(a->set_attributes({}, file, mode));
+    need(b->set_attributes({}, file, owner));
+    const Caller user{1000, 1000, 0};
+    if (!is_acl) need(a->set_attributes(user, file, mode));
+    const auto acl = encode(acl_of("u::rwx,u:1001:rwx,g::r--,m::rwx,o::---"));
+    if (is_acl)
+      need(a->set_xattr(file, "system.posix_acl_access", acl, XattrMode::create_or_replace, SetgidBit::stays, user));
+  }
+}
+
 TEST_CASE("a file becomes setgid for a group of its owner alone") {
   TestVolume volume;
   auto mount = volume.mount();
