@@ -32,7 +32,9 @@ class FullTest(MountTest):
 
     def check_full(self, expected, make_room):
         kept = self.mount / "kept"
-        kept.write_bytes(b"before")
+        with open(kept, "wb", buffering=0) as file:
+            file.write(b"before")
+            os.fsync(file.fileno())  # another client is to find it
         number, whole = self.fill_until_refused()
         self.assertEqual(os.strerror(number), os.strerror(expected))
         self.assertEqual(kept.read_bytes(), b"before")
