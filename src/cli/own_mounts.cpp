@@ -62,9 +62,18 @@ pid_t start(const std::vector<std::string>& words, int log) {
   for (const auto& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   const pid_t parent = getpid();
+  // Until our handlers are gone it is told nothing: they would take what is to end it.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
   const pid_t child = fork();
-  if (child != 0) return child;
+  if (child != 0) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return child;
+  }
   // From here on only what may be called after a fork with threads.
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_DFL);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   setsid();
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(cannot_execute);
