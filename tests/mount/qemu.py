@@ -38,6 +38,10 @@ def start_and_end(*arguments):
     return ended.stderr
 
 
+class Ended(AssertionError):
+    pass
+
+
 class Qemu:
     """A virtual machine that runs, or with "-incoming defer" waits for one that is migrated to it."""
 
@@ -45,13 +49,19 @@ class Qemu:
         self._errors = open(context.workdir / f"qemu-{next(_numbers)}.log", "w+", encoding="utf-8")
         self._process = subprocess.Popen(command(*arguments), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                          stderr=self._errors, text=True)
-        if not self._process.stdout.readline():
+        if not self._is_ready():
             self._process.wait()
             self._errors.seek(0)
             errors = self._errors.read()
             self.kill()
             raise NotStarted(errors)
-        self.tell("qmp_capabilities")
+
+    def _is_ready(self):
+        """One that may not open its drives ends, before or after its greeting."""
+        try:
+            return self._process.stdout.readline() != "" and self.tell("qmp_capabilities") is not None
+        except (Ended, BrokenPipeError):
+            return False
 
     def tell(self, what, **arguments):
         """Its answer."""
@@ -62,7 +72,7 @@ class Qemu:
             if "event" not in answer:
                 break
         else:
-            raise AssertionError(f"QEMU ended before it answered {what}")
+            raise Ended(f"QEMU ended before it answered {what}")
         if "return" not in answer:
             raise AssertionError(f"{what}: {answer}")
         return answer["return"]
