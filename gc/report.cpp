@@ -59,8 +59,9 @@ Json as_json(const std::vector<OtherInstance>& instances) {
 
 void add_pass(PassReport& total, const PassReport& next) {
   const PassReport before = std::move(total);
-  total = next;                                // what is left and silent is so by the last pass's word
-  for (const auto& object : before.damaged) {  // a pass drops what led there
+  total = next;  // what is left and silent is so by the last pass's word
+  // What was damaged is not: a pass drops what led there.
+  for (const auto& object : before.damaged) {
     if (std::ranges::find(total.damaged, object) == total.damaged.end()) total.damaged.push_back(object);
   }
   total.items_seen += before.items_done;

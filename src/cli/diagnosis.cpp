@@ -39,7 +39,8 @@ void handle_with(void (*handler)(int)) {
 }  // namespace
 
 Interruption::Interruption() { handle_with(note_end); }
-Interruption::~Interruption() { handle_with(SIG_DFL); }
+Interruption::~Interruption() { end(); }
+void Interruption::end() { handle_with(SIG_DFL); }
 bool Interruption::is_wanted() { return end_is_wanted != 0; }
 
 void Diagnosis::add(Check check) {

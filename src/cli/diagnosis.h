@@ -57,6 +57,8 @@ class Interruption {
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;
   static bool is_wanted();
+  /// As before there was one: also for a child, between fork and exec.
+  static void end();
 };
 
 }  // namespace lccfs::cli

@@ -72,7 +72,7 @@ pid_t start(const std::vector<std::string>& words, int log) {
     return child;
   }
   // From here on only what may be called after a fork with threads.
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_DFL);
+  Interruption::end();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   setsid();
   prctl(PR_SET_PDEATHSIG, SIGTERM);

@@ -133,8 +133,10 @@ Result<> Session::start(const std::function<void()>& about_to_mount) {
     log::warning("no shared mappings of O_DIRECT descriptors, and slow small writes: libfuse takes no channel of ours");
   const auto entry = mounted_at(options_.mountpoint);
   if (entry) device_ = entry->device;
-  if (entry && entry->type == "fuse.lccfs") abort_file_ = open_abort_file(device_);
-  if (entry && entry->type == "fuse.lccfs" && options_.guard) options_.guard->watch(abort_file_);
+  if (entry && entry->type == "fuse.lccfs") {
+    abort_file_ = open_abort_file(device_);
+    if (options_.guard) options_.guard->watch(abort_file_);
+  }
   notifier_.emplace(session_, serving_.handshake, serving_.root);
   serving_.fs.set_kernel_cache(&*notifier_);
   return {};

@@ -61,7 +61,7 @@ Result<Repair> Repairs::make_inode_for_data(Ino ino, const std::set<ObjectIndex>
   if (indexes.empty() || (inode && inode->is(FileType::regular))) return settled();
   if (inode && !inode->attr()) return left("attr of the inode cannot be read");
   const auto last = *indexes.rbegin();
-  if (last.value >= format::file_size_limit_bytes / object_size_bytes()) return left("no file is that large");
+  if (!fits_in_a_file(last)) return left("no file is that large");
   LCCFS_TRY(const auto last_bytes, objects_.read_data(format::data_object(ino, last), 0, object_size_bytes()));
   const auto size_bytes = last.value * object_size_bytes() + last_bytes.size();
   if (inode) return move_data(ino, indexes, size_bytes);
@@ -104,10 +104,12 @@ Result<Repair> Repairs::cut_tail(const Finding& finding) {
   return Repair{true, below == 0 ? what : "cut at the file's size, and what lay past it " + what};
 }
 
-/// What is to be kept needs a place in a file.
-bool Repairs::may_go(ObjectIndex index) const {
-  return orphans_ == Orphans::remove || index.value < format::file_size_limit_bytes / object_size_bytes();
+bool Repairs::fits_in_a_file(ObjectIndex index) const {
+  return index.value < format::file_size_limit_bytes / object_size_bytes();
 }
+
+/// What is to be kept needs a place in a file.
+bool Repairs::may_go(ObjectIndex index) const { return orphans_ == Orphans::remove || fits_in_a_file(index); }
 
 /// The object as it is, at its place in a file of its own: after the loss of newer metadata all of it may be wanted.
 Result<std::string> Repairs::keep_past_the_end(Ino ino, ObjectIndex index) {

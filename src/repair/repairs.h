@@ -119,6 +119,7 @@ class Repairs {
   Result<Repair> make_inode_for_data(Ino ino, const std::set<ObjectIndex>& indexes);
   Result<Repair> map_data(const Finding& finding);
   Result<Repair> cut_tail(const Finding& finding);
+  bool fits_in_a_file(ObjectIndex index) const;
   bool may_go(ObjectIndex index) const;
   Result<std::string> keep_past_the_end(Ino ino, ObjectIndex index);
   Result<Repair> move_data(Ino ino, const std::set<ObjectIndex>& indexes, std::uint64_t size_bytes);
