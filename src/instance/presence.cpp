@@ -13,6 +13,7 @@
 #include <iterator>
 #include <limits>
 #include <sstream>
+#include <utility>
 
 #include "format/object_names.h"
 
@@ -49,21 +50,28 @@ std::uint64_t inode_of(const char* path) {
   return ::stat(path, &status) == 0 ? status.st_ino : 0;
 }
 
+std::optional<format::ProcessRecord> read_own_process() {
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self", error);
+  if (error || self != std::to_string(::getpid())) return std::nullopt;  // /proc is another namespace's
+  const auto time_namespace = inode_of("/proc/self/ns/time");            // 0: a kernel without such
+  if (time_namespace != 0 && time_namespace != first_time_namespace) return std::nullopt;
+  format::ProcessRecord process;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> process.boot_id;
+  process.pid_namespace = inode_of("/proc/self/ns/pid");
+  const auto stat = read_stat("self");
+  if (process.boot_id.empty() || process.pid_namespace == 0 || !stat) return std::nullopt;
+  process.start_ticks = stat->start_ticks;
+  return process;
+}
+
 class SystemProcesses final : public Processes {
  public:
+  /// Read once by each thread: it never changes, and is wanted for each look at a client.
   std::optional<format::ProcessRecord> own() const override {
-    std::error_code error;
-    const auto self = std::filesystem::read_symlink("/proc/self", error);
-    if (error || self != std::to_string(::getpid())) return std::nullopt;  // /proc is another namespace's
-    const auto time_namespace = inode_of("/proc/self/ns/time");            // 0: a kernel without such
-    if (time_namespace != 0 && time_namespace != first_time_namespace) return std::nullopt;
-    format::ProcessRecord process;
-    std::ifstream("/proc/sys/kernel/random/boot_id") >> process.boot_id;
-    process.pid_namespace = inode_of("/proc/self/ns/pid");
-    const auto stat = read_stat("self");
-    if (process.boot_id.empty() || process.pid_namespace == 0 || !stat) return std::nullopt;
-    process.start_ticks = stat->start_ticks;
-    return process;
+    thread_local std::pair<pid_t, std::optional<format::ProcessRecord>> known;  // of another process after a fork
+    if (known.first != ::getpid()) known = {::getpid(), read_own_process()};
+    return known.second;
   }
 
   bool is_gone(const format::InstanceRecord& record) const override {
@@ -72,6 +80,7 @@ class SystemProcesses final : public Processes {
     if (!me || !other || me->boot_id != other->boot_id || me->pid_namespace != other->pid_namespace) return false;
     if (record.host != host_name()) return false;  // a machine that was copied while it ran
     if (record.pid == 0 || record.pid > std::numeric_limits<pid_t>::max()) return false;
+    if (record.pid == static_cast<std::uint64_t>(::getpid())) return me->start_ticks != other->start_ticks;
     if (::kill(static_cast<pid_t>(record.pid), 0) != 0) return errno == ESRCH;
     const auto stat = read_stat(std::to_string(record.pid));
     if (!stat) return false;  // hidden, or just gone: the next look shows

@@ -76,6 +76,17 @@ TEST_CASE("a process that has got the number of another one does not pass for it
   CHECK(system_processes().is_gone(child.record));
 }
 
+TEST_CASE("a process knows that it is there itself, and that whoever had its number before it is not") {
+  format::InstanceRecord record;
+  record.host = host_name();
+  record.pid = static_cast<std::uint64_t>(::getpid());
+  record.process = system_processes().own();
+  REQUIRE(record.process.has_value());
+  CHECK_FALSE(system_processes().is_gone(record));
+  record.process->start_ticks -= 1;
+  CHECK(system_processes().is_gone(record));
+}
+
 TEST_CASE("nothing is known of a process elsewhere") {
   Child child;
   child.kill();
