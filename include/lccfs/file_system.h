@@ -155,6 +155,9 @@ class KernelCache {
   virtual void invalidate_attributes(Ino ino) = 0;
   virtual void invalidate_pages(Ino ino) = 0;
   virtual void invalidate_page_range(Ino ino, std::uint64_t offset_bytes, std::uint64_t size_bytes) = 0;
+  /// The file has so many bytes, of which that is the last: the kernel's size becomes that, if it is smaller. It may
+  /// hold a page then, of which nothing but that byte is right.
+  virtual void raise_size(Ino ino, std::uint64_t size_bytes, char last_byte) = 0;
   /// Whether it knows the next two; without them it is given no names to keep.
   virtual bool can_keep_names() const = 0;
   /// From now on the name has no time-out. Waits for calls of programs that change names of that directory: not for

@@ -30,6 +30,8 @@ namespace lccfs {
 namespace {
 
 constexpr std::uint64_t most_objects_ahead = 16;
+/// The kernel cuts a write after so many bytes at least: 256 pages (fuse/operations.cpp), two of them in part.
+constexpr std::uint64_t shortest_first_part_bytes = 254 * 4096;
 
 struct WriteOp : std::enable_shared_from_this<WriteOp> {
   WriteOp(DataIo& data_io, DataIo::Node file, WriteRequest wanted, DataIo::Pages its_pages)
@@ -44,7 +46,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
   FileSystem::WriteDone done;
   bool buffered = false;  // answered before the store has it
   bool has_room = false;  // for its bytes in the buffer
-  bool in_gate = false;   // of its own: an append's thread is alone there, waits, cleans up and answers
+  bool in_gate = false;   // as a write is: an append's thread is alone there, waits, cleans up and answers
   bool alone = false;
   PartsInFlight parts;
 
@@ -261,16 +263,49 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
   void answer_after_pages(Result<std::size_t> result) {
     if (!result && is_out_of_space(result.error())) io.room.set_refused(true);
     io.announcements.changed(*node);
+    if (!result && (request.flags & O_DIRECT) != 0) {
+      return io.pool.post([op = shared_from_this(), result = std::move(result)]() mutable {
+        op->fail_once_size_is_told(std::move(result));
+      });
+    }
     if (pages == DataIo::Pages::written) return done(std::move(result));
     io.kernel.drop_written_pages(
         node->ino, offset, size_bytes,
         [op = shared_from_this(), result = std::move(result)]() mutable { op->done(std::move(result)); });
   }
 
-  // -- appends: on a thread of the pool
+  /// Where an asynchronous direct write fails that it takes for one past the end, the kernel cuts the file to the size
+  /// that it knows, by a request like any other, and it may not know what other clients have appended: so it is told
+  /// before the write is answered (docs/DATA.md section 9).
+  void fail_once_size_is_told(Result<std::size_t> failed) {
+    const auto size = io.instance.fenced() ? 0 : current_size();
+    if (size == 0) return done(std::move(failed));
+    const auto last_byte = std::make_shared<char>();
+    auto tell = [op = shared_from_this(), failed = std::move(failed), size, last_byte]() mutable {
+      op->io.kernel.tell_size(op->node->ino, size, *last_byte,
+                              [op, failed = std::move(failed)]() mutable { op->done(std::move(failed)); });
+    };
+    if (!io.kernel.may_hold_pages(node->ino)) return tell();
+    io.read(node, size - 1, {last_byte.get(), 1},
+            [tell = std::move(tell)](const Result<std::size_t>&) mutable { tell(); });
+  }
+
+  /// 0: not known, or empty.
+  std::uint64_t current_size() {
+    {
+      const Lock lock(node->mutex);
+      if (node->lease_held) return node->view.size_bytes;
+    }
+    const auto view = io.holders.read_current(node->ino, LeaseHolders::Ask::for_reading);
+    return view ? view->size_bytes : 0;
+  }
+
+  // -- appends: alone in the gate, on a thread of the pool
   void append(FileSystem::WriteDone answer) {
     alone = true;
     auto result = append_alone();
+    note_append(result.has_value());
+    node->gate.leave_alone();
     if (result && offset != request.offset_bytes) append_moved();
     done = std::move(answer);
     answer_after_pages(std::move(result));
@@ -282,9 +317,23 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
     if (pages == DataIo::Pages::written) io.kernel.pages_are_wrong(node->ino);
   }
 
+  /// The kernel sends all parts of a large asynchronous write at once, and of those that succeed it counts only the ones
+  /// before the first that fails: the program writes the others again.
+  bool follows_what_failed() const {
+    const Lock lock(node->mutex);
+    return node->failed_append_end == request.offset_bytes;
+  }
+  void note_append(bool succeeded) {
+    const Lock lock(node->mutex);
+    node->failed_append_end.reset();
+    const bool others_may_follow =
+        (request.flags & O_DIRECT) != 0 && request.bytes.size_bytes >= shortest_first_part_bytes;
+    if (!succeeded && others_may_follow) node->failed_append_end = request.offset_bytes + request.bytes.size_bytes;
+  }
+
   Result<std::size_t> append_alone() {
     LCCFS_CHECK(io.instance.check_not_fenced());
-    const AloneInGate alone_now(node->gate);
+    if (follows_what_failed()) return failure(ErrorCode::io, "an earlier part of the write failed");
     {
       const Lock one_step(node->step_mutex);
       LCCFS_CHECK(node->ensure());
@@ -321,7 +370,10 @@ void DataIo::write(Node node, WriteRequest request, Pages pages, FileSystem::Wri
 
 void DataIo::append(Node node, WriteRequest request, Pages pages, FileSystem::WriteDone done) {
   const auto op = std::make_shared<WriteOp>(*this, std::move(node), std::move(request), pages);
-  pool.post([op, done = std::move(done)]() mutable { op->append(std::move(done)); });
+  // In line at once: the parts of one write(2) come one after the other.
+  op->node->gate.enter_alone([op, done = std::move(done)]() mutable {
+    op->io.pool.post([op, done = std::move(done)]() mutable { op->append(std::move(done)); });
+  });
 }
 
 }  // namespace lccfs

@@ -81,7 +81,8 @@ class FileNode final : public Lease {
   std::chrono::nanoseconds attr_sent GUARDED_BY(mutex){0};
 
   // -- handles and opens that use it
-  std::uint64_t last_write_end GUARDED_BY(mutex) = 0;  // where a sequential writer continues
+  std::uint64_t last_write_end GUARDED_BY(mutex) = 0;                // where a sequential writer continues
+  std::optional<std::uint64_t> failed_append_end GUARDED_BY(mutex);  // of part of a write, as the kernel counts
   unsigned handles GUARDED_BY(mutex) = 0, writers GUARDED_BY(mutex) = 0;
   unsigned openings GUARDED_BY(mutex) = 0;          // opens that have begun: they are going to read the inode
   bool store_is_posted GUARDED_BY(mutex) = false;   // the five-second store is in line or under way

@@ -249,6 +249,16 @@ void KernelView::drop_pages_later(Ino ino) {
   page_threads_.post([this, ino] { drop_pages(ino); });
 }
 
+/// The page of the old end has zeros after it, that of the new one has nothing but the byte: neither may stay.
+void KernelView::tell_size(Ino ino, std::uint64_t size_bytes, char byte, ThreadPool::Work done) {
+  page_threads_.post([=, this, done = std::move(done)]() mutable {
+    drop_pages(ino);
+    tell([=](KernelCache& cache) { cache.raise_size(ino, size_bytes, byte); });
+    drop_pages(ino);
+    done();
+  });
+}
+
 /// Counted before `may_go` is asked: a thread that forbids it first, and then waits, waits for this one, too. The
 /// attributes wait for no page. One thread drops the pages of a file.
 void KernelView::changed_elsewhere(Ino ino, const std::function<bool()>& may_go) {

@@ -64,6 +64,10 @@ class KernelView {
   /// A write has passed by the kernel's pages: they go, and then `done` is called, by this thread or another.
   void drop_written_pages(Ino ino, std::uint64_t offset_bytes, std::uint64_t size_bytes, ThreadPool::Work done);
   void drop_pages_later(Ino ino);
+  bool may_hold_pages(Ino ino) EXCLUDES(mutex_);
+  /// The kernel, which may not know that another client has made the file larger, is told. Then `done` is called, by
+  /// another thread. Where it may hold pages, the last byte has to be right.
+  void tell_size(Ino ino, std::uint64_t size_bytes, char last_byte, ThreadPool::Work done);
   /// The lease is about to go to another client: the kernel writes back what programs have changed through a mapping, and
   /// then `done` is called, by this thread or another. Later it would undo what that client writes.
   void write_back_pages(Ino ino, ThreadPool::Work done);
@@ -100,7 +104,6 @@ class KernelView {
   Pages* find(Ino ino) REQUIRES(mutex_);
   void drop_if_needless(Ino ino) REQUIRES(mutex_);
   static bool may_be_changed(const Pages& pages);
-  bool may_hold_pages(Ino ino) EXCLUDES(mutex_);
   void drop_pages(Ino ino);
   void drop_changed_pages(Ino ino) EXCLUDES(mutex_);
   void begin_change(Ino ino) EXCLUDES(mutex_);

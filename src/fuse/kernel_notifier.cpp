@@ -27,6 +27,15 @@ void KernelNotifier::invalidate_page_range(Ino ino, std::uint64_t offset_bytes, 
   if (size_bytes != 0) invalidate(ino, static_cast<off_t>(offset_bytes), static_cast<off_t>(size_bytes));
 }
 
+/// There is no notification of a size. One that stores bytes past it raises it.
+void KernelNotifier::raise_size(Ino ino, std::uint64_t size_bytes, char last_byte) {
+  if (size_bytes == 0) return;
+  fuse_bufvec byte = FUSE_BUFVEC_INIT(1);
+  byte.buf[0].mem = &last_byte;
+  about_to_block();
+  note(ino, fuse_lowlevel_notify_store(session_, number_of(ino), static_cast<off_t>(size_bytes - 1), &byte, {}));
+}
+
 bool KernelNotifier::can_keep_names() const { return handshake_.minor >= first_minor_with_epochs; }
 
 void KernelNotifier::expire_name(Ino directory, const std::string& name) {

@@ -132,6 +132,15 @@ void KernelModel::invalidate_page_range(Ino ino, std::uint64_t offset_bytes, std
   invalidate(ino, offset_bytes / page_size_bytes, (offset_bytes + size_bytes - 1) / page_size_bytes);
 }
 
+void KernelModel::raise_size(Ino ino, std::uint64_t size_bytes, char) {
+  const Lock lock(mutex_);
+  const auto found = inodes_.find(ino);
+  if (found == inodes_.end()) return;
+  found->second.changed = ++changes_;
+  found->second.attributes_until = {};
+  found->second.attributes.size_bytes = std::max(found->second.attributes.size_bytes, size_bytes);
+}
+
 void KernelModel::invalidate(Ino ino, std::uint64_t first, std::uint64_t last) {
   const bool was = std::exchange(is_of_the_file_system, true);
   Lock lock(mutex_);

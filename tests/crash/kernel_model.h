@@ -100,6 +100,7 @@ class KernelModel final : public KernelCache {
   void invalidate_attributes(Ino ino) override;
   void invalidate_pages(Ino ino) override;
   void invalidate_page_range(Ino ino, std::uint64_t offset_bytes, std::uint64_t size_bytes) override;
+  void raise_size(Ino ino, std::uint64_t size_bytes, char last_byte) override;
   bool can_keep_names() const override { return true; }
   void expire_name(Ino directory, const std::string& name) override;
   void forget_names() override { ++epoch_; }

@@ -27,6 +27,7 @@ class Dropped final : public KernelCache {
   bool can_keep_names() const override { return false; }
   void expire_name(Ino, const std::string&) override {}
   void forget_names() override {}
+  void raise_size(Ino, std::uint64_t, char) override {}
   void invalidate_attributes(Ino) override { ++attributes; }
   void invalidate_pages(Ino) override { ++pages; }
   void invalidate_page_range(Ino, std::uint64_t, std::uint64_t) override {}

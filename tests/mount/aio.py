@@ -33,7 +33,7 @@ def _call(number, *arguments):
 
 
 class Writer:
-    """Writes what is in `memory` to the start of a file that is open with O_DIRECT: all parts at once."""
+    """Writes what is in `memory` to a file that is open with O_DIRECT: all parts at once."""
 
     def __init__(self, size, parts):
         self._part, self._parts = size // parts, parts
@@ -42,14 +42,18 @@ class Writer:
         self._context = ctypes.c_uint64(0)
         _call(SYS_IO_SETUP, ctypes.c_uint(parts), ctypes.byref(self._context))
 
-    def write(self, file):
+    def write(self, file, offset=0):
+        assert all(result == self._part for result in self.try_to_write(file, offset))
+
+    def try_to_write(self, file, offset=0):
+        """What became of each part, in any order: how many bytes, or an errno below 0."""
         requests = [Request(opcode=IOCB_CMD_PWRITE, file=file, buffer=self._address + begin, size=self._part,
-                            offset=begin) for begin in range(0, self._parts * self._part, self._part)]
+                            offset=offset + begin) for begin in range(0, self._parts * self._part, self._part)]
         pointers = (ctypes.POINTER(Request) * self._parts)(*map(ctypes.pointer, requests))
         events = (Event * self._parts)()
         assert _call(SYS_IO_SUBMIT, self._context, ctypes.c_long(self._parts), pointers) == self._parts
         _call(SYS_IO_GETEVENTS, self._context, ctypes.c_long(self._parts), ctypes.c_long(self._parts), events, None)
-        assert all(event.result == self._part for event in events)
+        return [event.result for event in events]
 
     def close(self):
         _call(SYS_IO_DESTROY, self._context)

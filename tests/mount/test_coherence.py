@@ -15,6 +15,7 @@ from fsx import KEEP_SIZE, PUNCH_HOLE, fallocate
 from harness import Child, MountTest, wait_until
 
 BLOCK = 4096
+MIB = 1 << 20
 APPENDED_PAGES = 256  # what the kernel sends as one request
 
 
@@ -161,6 +162,18 @@ class AppendDescriptorTest(MountTest):
     def assert_bytes(self, wanted):
         self.assertEqual(self.path.read_bytes(), wanted)
         self.assertEqual(read_direct(self.path, 0), wanted)
+
+    def test_the_parts_of_one_large_asynchronous_append_stay_in_their_order(self):
+        wanted = b"".join(bytes([letter]) * MIB for letter in b"abcdefgh")
+        writer = aio.Writer(len(wanted), 1)
+        self.addCleanup(writer.close)
+        writer.memory[:] = wanted
+        for number in range(10):
+            path = self.mount / f"appended-{number}"
+            file = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_DIRECT, 0o600)
+            writer.write(file)
+            os.close(file)
+            self.assertEqual([block for block in range(8) if path.read_bytes()[block * MIB] != wanted[block * MIB]], [])
 
     def test_what_is_changed_in_a_shared_mapping_stays_where_it_is(self):
         with mmap.mmap(self.file, 100) as mapped:

@@ -5,6 +5,7 @@ import errno
 import os
 import time
 
+import aio
 from harness import MountTest, context, run
 
 MIB = 1 << 20
@@ -116,3 +117,21 @@ class FullDirectoryTest(FullTest):
 
     def test_a_full_directory_answers_enospc_and_names_can_be_removed(self):
         self.check_full(errno.ENOSPC, lambda: run("mount", "-o", "remount,size=256m", self.folder))
+
+    def test_an_asynchronous_write_that_fails_past_the_end_cuts_nothing_that_another_host_has_appended(self):
+        other = self.volume.mount()
+        image = self.mount / "image"
+        image.write_bytes(b"a" * MIB)
+        file = os.open(image, os.O_RDWR | os.O_DIRECT)
+        self.addCleanup(os.close, file)
+        self.assertEqual(os.fstat(file).st_size, MIB)
+        with open(other / "image", "ab", buffering=0) as appended:
+            appended.write(b"b" * 5 * MIB + b"last")
+            os.fsync(appended.fileno())
+        self.fill_until_refused()
+        writer = aio.Writer(4 * MIB, 1)
+        self.addCleanup(writer.close)
+        for offset in (7 * MIB, 16 * MIB):
+            self.assertEqual(writer.try_to_write(file, offset), [-errno.ENOSPC])
+            self.assertEqual((other / "image").read_bytes(), b"a" * MIB + b"b" * 5 * MIB + b"last")
+            self.assertEqual(image.read_bytes(), b"a" * MIB + b"b" * 5 * MIB + b"last")

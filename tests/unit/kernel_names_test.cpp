@@ -31,6 +31,7 @@ class ToldKernel final : public KernelCache {
     ++dropped_[ino];
   }
   void invalidate_pages(Ino) override {}
+  void raise_size(Ino, std::uint64_t, char) override {}
   void invalidate_page_range(Ino, std::uint64_t, std::uint64_t) override {}
   bool can_keep_names() const override { return can_keep; }
   void expire_name(Ino, const std::string& name) override {

@@ -9,6 +9,7 @@
 #include "support/catch.h"
 #include "support/file_calls.h"
 #include "support/test_volume.h"
+#include "unit/buffered_mounts.h"
 
 using namespace lccfs;
 using namespace lccfs::test;
@@ -22,6 +23,9 @@ class NotingKernel : public KernelCache {
   void expire_name(Ino, const std::string&) override {}
   void forget_names() override {}
   void invalidate_attributes(Ino) override { note("attributes"); }
+  void raise_size(Ino, std::uint64_t size_bytes, char last_byte) override {
+    note("size " + std::to_string(size_bytes) + " to '" + last_byte + "'");
+  }
   void invalidate_pages(Ino) override {
     note("pages");
     if (auto write_back = take_write_back()) write_back();
@@ -343,4 +347,50 @@ TEST_CASE("a direct handle that is mapped has pages: a direct write drops them, 
   CHECK_FALSE(here.keeps_pages(file.ino));
   CHECK(here.keeps_pages(file.ino));
   here.fs().release(again.handle);
+}
+
+TEST_CASE("before a direct write fails the kernel is told the size, by which it may cut the file") {
+  TestVolume volume;
+  KernelMount here(volume), there(volume);
+  const auto file = create_file(here.fs(), "f", O_RDWR | O_DIRECT);
+  need(write_with(O_RDWR | O_DIRECT, here.fs(), file.handle, 0, std::string(4096, 'a')));
+  const auto appender = open_again(there.fs(), file.ino);
+  need(write_at(there.fs(), appender, 4096, "appended"));
+  here.kernel.take();
+  here.mount.client->set_hook([](const StepInfo& info) {
+    return info.kind == StepKind::write ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
+  });
+  const auto fail = [&](int flags) {
+    CHECK(code_of(write_with(O_RDWR | flags, here.fs(), file.handle, 8192, std::string(4096, 'b'))) ==
+          ErrorCode::no_space);
+    return here.kernel.take_pages();
+  };
+  const std::string nothing(1, '\0');
+  CHECK(fail(O_DIRECT) == Told{"pages", "size 4104 to '" + nothing + "'", "pages"});
+  CHECK(fail(O_DIRECT | O_APPEND) == Told{"pages", "size 4104 to '" + nothing + "'", "pages"});
+  close_file(here.fs(), open_again(here.fs(), file.ino));  // the kernel may hold pages from now on
+  here.kernel.take();
+  CHECK(fail(O_DIRECT) == Told{"pages", "size 4104 to 'd'", "pages"});
+}
+
+TEST_CASE("where a part of a large direct append fails, the next part does not take its place") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  auto& fs = *mount.file_system;
+  const auto file = create_file(fs, "f", O_RDWR | O_DIRECT);
+  const std::string part(1 << 20, 'p');
+  const auto append_part = [&](std::uint64_t offset_bytes) {
+    return code_of(write_with(O_RDWR | O_DIRECT | O_APPEND, fs, file.handle, offset_bytes, part));
+  };
+  mount.client->set_hook([](const StepInfo& info) {
+    return info.kind == StepKind::write ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
+  });
+  CHECK(append_part(0) == ErrorCode::no_space);
+  mount.client->set_hook(nullptr);
+  CHECK(append_part(1 << 20) == ErrorCode::io);
+  CHECK(append_part(2 << 20) == ErrorCode::io);
+  CHECK(need(fs.get_attributes(file.ino)).attributes.size_bytes == 0);
+  CHECK(append_part(0) == std::nullopt);  // written again
+  CHECK(append_part(1 << 20) == std::nullopt);
+  CHECK(need(fs.get_attributes(file.ino)).attributes.size_bytes == 2 << 20);
 }

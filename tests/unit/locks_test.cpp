@@ -46,6 +46,7 @@ struct PageCounter final : KernelCache {
   bool can_keep_names() const override { return false; }
   void expire_name(Ino, const std::string&) override {}
   void forget_names() override {}
+  void raise_size(Ino, std::uint64_t, char) override {}
   void invalidate_attributes(Ino) override {}
   void invalidate_pages(Ino) override { ++dropped; }
   void invalidate_page_range(Ino, std::uint64_t, std::uint64_t) override { ++dropped; }

@@ -24,6 +24,7 @@ class DroppingKernel final : public KernelCache {
  public:
   bool can_keep_names() const override { return false; }
   void expire_name(Ino, const std::string&) override {}
+  void raise_size(Ino, std::uint64_t, char) override {}
   void forget_names() override {}
   void invalidate_attributes(Ino) override { ++attributes; }
   void invalidate_pages(Ino) override {
