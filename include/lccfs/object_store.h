@@ -183,7 +183,7 @@ class WatchHandler {
 
 /// What one look at a client shows.
 enum class Presence {
-  watching,  ///< it watches the object (one that died does so for up to a minute)
+  watching,  ///< it watches the object (where a death is not proven at once, for up to half a minute after it)
   absent,    ///< it does not at this moment, which proves nothing: the store may just be back
   dead,      ///< proven: its process is gone. It is still to be fenced
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// How every function of this project reports failure: a meaning, not an errno (errno appears only in src/fuse).
+// How every function of this project reports failure: a meaning, not an errno (src/fuse makes one for the kernel).
 #pragma once
 
 #include <expected>

@@ -50,8 +50,8 @@ class Session {
   /// "major:minor", as MountEntry has it; empty: not known.
   const std::string& device() const { return device_; }
 
-  /// Unmounts, from any thread but the serving one; more than once is once. Users of a busy mount lose it within the
-  /// drain limit.
+  /// Unmounts, from any thread but the serving one; more than once is once. First mapped pages are written back, for up
+  /// to a minute; then users of a busy mount lose it within the drain limit.
   void end();
 
  private:

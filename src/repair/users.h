@@ -14,7 +14,7 @@ namespace lccfs::repair {
 struct User {
   InstanceId id;
   format::InstanceRecord record;
-  bool watches = false;  ///< it is there now, or was until a minute ago
+  bool watches = false;  ///< it is there now, or died on another host within half a minute
 };
 
 /// Whether any client watches that instance's session object: only the instance itself does.
