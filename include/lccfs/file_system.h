@@ -92,7 +92,7 @@ struct VolumeUsage {
   std::uint64_t objects = 0;
 };
 
-/// What setattr changes. Times: `now` is the file system's own clock.
+/// What setattr changes. For a time that is to be "now", the caller reads the clock.
 struct SetAttributes {
   std::optional<std::uint32_t> mode, uid, gid;
   std::optional<std::uint64_t> size_bytes;

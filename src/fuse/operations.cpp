@@ -45,7 +45,7 @@ Caller caller_of(fuse_req_t request) {
 
 void refuse(fuse_req_t raw, int error_number) { fuse_reply_err(raw, error_number); }
 
-/// One that the receiving thread answers itself.
+/// One that the receiving thread does not hand on at once: it answers what memory knows.
 Request begin(fuse_req_t raw, Kind kind, fuse_ino_t ino) {
   Request request(raw, kind, ino_of(raw, ino), serving_of(raw));
   request.belongs_to(serving_of(raw).directory_of(ino_of(raw, ino)));
@@ -129,7 +129,7 @@ void answer_entry(Serving& serving, Request request, Ino parent, const std::stri
   if (!request.answer(entry_answer(told))) serving.forget(ino, 1);
 }
 
-/// Runs `fs.method(arguments...)` on the pool, and answers what it says.
+/// `serve` of `fs.method(arguments...)`: answers what it says.
 template <class Method, class... Arguments>
 void call(fuse_req_t raw, Kind kind, fuse_ino_t ino, Method method, Arguments... arguments) {
   serve(raw, kind, ino, [method, ... arguments = std::move(arguments)](Serving& serving, Request request) {

@@ -27,7 +27,8 @@ class BusyPause {
 
 enum class Settled {
   answered,  ///< it has done what it was asked for, or holds it no more
-  expired,   ///< what it holds is void
+  expired,   ///< what it holds is void, and fences are synced. For a read-only instance, which fences nobody, it may be
+             ///< that the holder only did not answer: what is stored counts then
 };
 /// Asks until either is so, or until `still_holds` says no, or why not.
 using StillHolds = std::function<Result<bool>()>;

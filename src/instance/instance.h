@@ -4,10 +4,10 @@
 // sections 2, 4 and 5). What it can do is in its parts: numbers.h, steps.h, queue.h, answers.h, others.h and watches.h
 // say what the methods here promise.
 //
-// Any thread may call any method. Those that return a Result block on the store, and so does `leave_to_collector`; both
-// `set_` wait for calls of the old function. `ask`, `look_at`, `ensure_expired`, `evict` and `poll_liveness` wait for
-// other clients, too, for an answer or until one is fenced: never call them from a thread that answers questions or
-// polls (docs/ARCHITECTURE.md says what the caller may hold). All others return at once.
+// Any thread may call any method. Those that return a Result block on the store, but for `check_not_fenced`, and so
+// does `leave_to_collector`; all `set_` wait for calls of the old function. `ask`, `look_at`, `ensure_expired`, `evict`
+// and `poll_liveness` wait for other clients, too, for an answer or until one is fenced: never call them from a thread
+// that answers questions or polls (docs/ARCHITECTURE.md says what the caller may hold). All others return at once.
 #pragma once
 
 #include <chrono>
@@ -132,7 +132,7 @@ class Instance {
     return others_.ask(whom, question, time_out);
   }
   Result<Seen> look_at(InstanceId whom) { return others_.look_at(whom); }
-  /// The same: has it expired?
+  /// The same: fences it if it is gone. true: it is expired, and fences are synced. false: it may live.
   Result<bool> ensure_expired(InstanceId whom);
   Result<> evict(InstanceId whom) { return others_.evict(whom); }
   void look_around() { others_.look_around(); }

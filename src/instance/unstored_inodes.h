@@ -6,7 +6,8 @@
 // object is the exception: its bytes go before the inode, which is then stored as the file is once it was closed.
 // Whatever else is done with data does not wait: there is none, or it is in that object.
 //
-// Any thread; only `store` blocks. Completions are the store's (lccfs/object_store.h).
+// Any thread. `store` and the destructor block, and those of ObjectStore that block there (lccfs/object_store.h);
+// completions are as there, too.
 #pragma once
 
 #include <atomic>

@@ -52,7 +52,9 @@ class OwnWatches {
   Mutex super_again_, session_again_;
   // Last: they end before what they use.
   ThreadPool question_threads_{256};
-  ThreadPool poll_threads_{16};  // a liveness poll must not wait for questions, which wait for the store
+  // A liveness poll must not wait for questions: each may wait half a second for a release (fs/recalls.h,
+  // fs/directory_leases.h).
+  ThreadPool poll_threads_{16};
   ThreadPool watch_threads_{4};  // nor must a lost watch
 };
 

@@ -105,7 +105,9 @@ class Round {
   const std::stop_token stop_;
   const objects::Query reader_;  // what it reads is given up when it is to stop
   std::optional<Horizon> horizon_;
-  Mutex mutex_;  // guards the report and what parallel work adds to
+  // Taken by parallel work for what it changes: the report, damage_told_, files_left_, unreadable_, did_something_, and
+  // what its caller has handed it. While none runs, the round's own thread changes these without it.
+  Mutex mutex_;
   std::vector<Due> due_;
   std::set<std::string> damage_told_;
   std::set<InstanceId> expired_;  // as the round began

@@ -48,7 +48,7 @@ Result<std::optional<MarkedName>> old_name_of(const Query& query, const format::
 
 /// The names of an inode over the distinct parents of its back-pointers, each directory read at one version.
 struct Names {
-  std::vector<Token> removals;  ///< of names that it had there, or that are to move away: of all not dealt with
+  std::vector<Token> removals;  ///< steps that took a name from it (d/ keys), or are to move one away (marks)
   std::map<Ino, std::vector<std::string>> by_parent;  ///< only parents that hold some; without those that moved away
   std::vector<MarkedName> marked;                     ///< those that moved away, and those that perhaps will
   std::vector<Ino> missing_parents;                   ///< there are no such objects: what they held is not known
