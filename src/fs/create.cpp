@@ -256,7 +256,7 @@ Result<bool> Namespace::Make::name_once(bool from_memory) {
 /// Nothing of it was answered.
 void Namespace::Make::unmake() {
   if (with_lease_) namespace_.files_.unborn(made_->ino);
-  namespace_.leases_.held.end(made_->ino);
+  namespace_.leases_.held.end_unless_logged(made_->ino);
   const bool was_never_sent = instance_.unstored().forget(made_->ino);
   const bool may_be_stored = !is_stored_ && !is_absent_ && !was_never_sent;
   if (may_have_name_ || may_be_stored) return leave_to_collector(made_->ino);

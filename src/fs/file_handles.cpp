@@ -112,7 +112,7 @@ Result<OpenReply> Files::open_node(const Caller& caller, const std::shared_ptr<F
   }
   // Close-to-open: what is not as the kernel was last told, it forgets before the open is answered.
   bool leased_here = false;
-  kernel_.drop_attributes_unless(attributes_behind(*view, leased_here));
+  kernel_.drop_attributes_unless(current_attributes(*view, leased_here));
   return reply;
 }
 
@@ -153,7 +153,7 @@ void Files::changed_elsewhere(Ino ino) {
 void Files::look_again(const Inode& view) {
   static_cast<void>(opened(view, O_DIRECT));
   bool leased_here = false;
-  kernel_.drop_attributes_unless(attributes_behind(view, leased_here));
+  kernel_.drop_attributes_unless(current_attributes(view, leased_here));
 }
 
 /// This client has lost its watch for a while: nobody could tell it what has changed.

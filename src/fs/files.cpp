@@ -49,7 +49,6 @@ void Files::stop_answering() {
   lock.wait(tasks_changed_, [this]() REQUIRES(tasks_mutex_) { return tasks_ == 0; });
 }
 
-/// Waits for no step on the store.
 format::Answer Files::answer(const format::Question& question) {
   using Kind = format::Question::Kind;
   using Answer = format::Answer::Kind;
@@ -92,7 +91,7 @@ bool Files::is_old_news(const Inode& read) const {
 }
 
 /// Memory's size and times over those of an inode that was just read.
-Attributes Files::attributes_behind(const Inode& read, bool& leased_here) const {
+Attributes Files::current_attributes(const Inode& read, bool& leased_here) const {
   const auto node = open_files_.existing(read.ino);
   const auto acknowledged = node ? node->acknowledged(read) : std::nullopt;
   leased_here = acknowledged.has_value();
@@ -102,7 +101,7 @@ Attributes Files::attributes_behind(const Inode& read, bool& leased_here) const 
 /// Remembered as what the kernel knows.
 AttributesReply Files::reply(const Inode& read) {
   bool leased_here = false;
-  AttributesReply answer{attributes_behind(read, leased_here), options_.attributes_ttl};
+  AttributesReply answer{current_attributes(read, leased_here), options_.attributes_ttl};
   // Another client writes it: what we say may be old at once. And what a file occupies is not known of a part of its
   // map.
   const bool written_elsewhere = read.lease && *read.lease != instance_.id();

@@ -116,10 +116,11 @@ class Files {
 
  private:
   // files.cpp
+  /// On a question thread, which waits half a second at most for what it has begun, and asks no other instance.
   format::Answer answer(const format::Question& question);
   Result<Inode> read_told(Ino ino, LeaseHolders::Ask ask);
   bool is_old_news(const Inode& read) const;
-  Attributes attributes_behind(const Inode& read, bool& leased_here) const;
+  Attributes current_attributes(const Inode& read, bool& leased_here) const;
   std::optional<Result<>> flush_at_once(HandleId id, const FileHandle& handle);
   AttributesReply reply(const Inode& read);
   // file_handles.cpp

@@ -156,7 +156,7 @@ void HeldDirectories::lost(Ino directory, Token tenure) {
   found->second.logged = 0;
 }
 
-bool HeldDirectories::end(Ino directory) {
+bool HeldDirectories::end_unless_logged(Ino directory) {
   const LockAndTell lock(*this);
   const auto found = directories_.find(directory);
   if (found == directories_.end()) return true;

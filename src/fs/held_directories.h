@@ -59,11 +59,12 @@ class HeldDirectories {
   bool is_removal_stored(Ino directory) const EXCLUDES(mutex_);
   /// A new directory has lost its name before that was stored: it takes no names, as one that was removed.
   void name_lost(Ino directory, Ino parent) EXCLUDES(mutex_);
+  /// It is held no more, if it still was in that tenure: nothing is known of it any more, stored or not.
   void end(Ino directory, Token tenure) EXCLUDES(mutex_);
   /// What was not stored of it is lost, and nothing is known of it any more; but for its removal.
   void lost(Ino directory, Token tenure) EXCLUDES(mutex_);
-  /// The same as `end`, unless some of its names are not stored yet: false.
-  bool end(Ino directory) EXCLUDES(mutex_);
+  /// The same in whatever tenure, unless some of its names are not stored yet: false. true also if it was not held.
+  bool end_unless_logged(Ino directory) EXCLUDES(mutex_);
   /// At most so many that were not used for so long, and those whose release has failed. Not one of which the log has
   /// something: that finds no room, maybe, and memory alone knows it. Those that were made here are given another time: no
   /// other client has ever asked for them. Of those that were removed more are worth it: they come fast, and nobody comes

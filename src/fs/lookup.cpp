@@ -53,7 +53,7 @@ Result<bool> Namespace::has_a_name(Ino ino) {
 }
 
 /// Another client may keep it to itself, with changes that are not stored. Whether that was asked.
-Result<bool> Namespace::share(const Inode& view) {
+Result<bool> Namespace::have_it_shared(const Inode& view) {
   const bool may_be_unshared =
       instance_.super().has(format::feature::names_behind) && view.parent && !metadata_.unshared(view.ino);
   if (!may_be_unshared) return false;
@@ -78,7 +78,7 @@ Result<EntryReply> Namespace::lookup_by_number(Ino ino) {
   const auto gone = [ino] { return failure(ErrorCode::stale, format::inode_object(ino) + " has no name"); };
   const auto sent = now();
   LCCFS_TRY(auto view, metadata_.read_existing(ino));
-  LCCFS_TRY(const bool was_shared, share(view));
+  LCCFS_TRY(const bool was_shared, have_it_shared(view));
   if (was_shared) {
     LCCFS_TRY(view, metadata_.read_existing(ino));
   }

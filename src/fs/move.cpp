@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// rename across directories (P1, old -> X; P2, new -> Y or nothing): 5 writes one after the other, and one after the
-// answer. X is a directory: 2 more, and 2 more for Y.
+// rename across directories (P1, old -> X; P2, new -> Y or nothing): 5 writes one after the other, and one for which
+// the answer does not wait. X is a directory: 2 more, and 2 more for Y. A file Y: 1 more, where unlink has it.
 //
 //  # | object     | step                                                    | stop here leaves
 //  W | Data.X.*,  | only if a file Y is replaced: write out what is         | the old names, and an X of which more is
@@ -28,11 +28,14 @@
 //  4 | Inode.P1   | [move entry out] guard the marked entry; remove both    | x/t, which a collector drops
 //    |            | keys; set d/X/t; times. X is a directory: nsub - 1,     |
 //    |            | guarded. Only nsub has changed: 4 again                 |
-//  5 | Inode.P2   | [remove decision] x/t; after the answer, once 4 is      | done; recount drops the back-pointer to
-//    |            | decided                                                 | P1, from d/X/t
+//  5 | Inode.P2   | [remove decision] x/t; sent once 4 is decided, and not  | done; recount drops the back-pointer to
+//    |            | waited for                                              | P1, from d/X/t
 //  U | Super      | X is a directory: [release rename lock]                 | done
 //  6 | Inode.Y    | a file Y: [change attr] as in unlink; a directory Y:    | as in unlink; a directory: as in rmdir
 //    |            | dead, left to recount                                   |
+//
+// Before 2, names that were added in whichever directory, and are written behind (docs/NAMES.md section 5), are stored:
+// no removal overtakes an addition.
 //
 // 3 not applied: another instance has cancelled it, or P2 or new have changed. Then the operation starts over, or
 // fails:
@@ -82,7 +85,7 @@ class Namespace::Move {
   Result<bool> onto(const Inode& moved, const Inode& replaced);
   Result<bool> move_file(const Inode& moved, const Inode* replaced);
   Result<bool> move_directory(const Inode& moved, const Inode* replaced);
-  Result<bool> move(const Inode& moved);
+  Result<bool> take_steps(const Inode& moved);
   Result<bool> prepare(const Inode& moved);
   Result<bool> commit(const txn::Entry& marked, TimeSpec time);
   Result<bool> only_nsub_has_changed();
@@ -219,7 +222,7 @@ bool Namespace::Move::drop_pointer() {
 }
 
 /// Steps 1 to 5. false: start over.
-Result<bool> Namespace::Move::move(const Inode& moved) {
+Result<bool> Namespace::Move::take_steps(const Inode& moved) {
   LCCFS_TRY(const bool is_prepared, prepare(moved));
   if (!is_prepared) return false;
   const auto time = namespace_.wall_time();
@@ -244,7 +247,7 @@ Result<bool> Namespace::Move::move(const Inode& moved) {
 
 Result<bool> Namespace::Move::move_file(const Inode& moved, const Inode* replaced) {
   token_ = instance_.next_token();
-  LCCFS_TRY(const bool done, move(moved));
+  LCCFS_TRY(const bool done, take_steps(moved));
   if (done && replaced != nullptr) namespace_.one_link_less(*replaced);
   return done;
 }
@@ -268,10 +271,10 @@ Result<bool> Namespace::Move::move_directory(const Inode& moved, const Inode* re
     LCCFS_TRY(seal, std::move(sealed));
     if (!seal) return false;
   }
-  auto done = move(moved);
+  auto done = take_steps(moved);
   if (may_have_name_) lock.leave();
   if (seal && has_name_) {
-    namespace_.leases_.held.end(replaced->ino);
+    namespace_.leases_.held.end_unless_logged(replaced->ino);
     instance_.directory_is_gone(replaced->ino);
   }
   if (seal && !has_name_ && !may_have_name_) namespace_.seals_.take_back(*seal, replaced->ino);
@@ -319,7 +322,7 @@ Result<> Namespace::Move::run() {
   return moved;
 }
 
-Result<> Namespace::move(txn::Name from, txn::Name to, RenameMode mode) {
+Result<> Namespace::rename_across(txn::Name from, txn::Name to, RenameMode mode) {
   if (mode == RenameMode::exchange) return failure(ErrorCode::invalid, "exchange across directories");
   if (!instance_.super().has(format::feature::moves)) {
     return failure(ErrorCode::cross_device, "the volume has no feature \"moves\": see lccfs upgrade");

@@ -293,7 +293,7 @@ bool NameLog::is_lost(Ino directory, const Result<StepResult>& result) const {
   return its.without_room_since && instance_.clock().elapsed() - *its.without_room_since >= kept_without_room;
 }
 
-/// Answers how many records are lost. Those that are stored go with `stored`.
+/// Answers what is lost. What is stored goes into `stored`.
 NameLog::Lost NameLog::settle(const Batch& batch, const Result<StepResult>& result, bool is_lost,
                               std::vector<Record>& stored) {
   const Lock lock(mutex_);
@@ -376,7 +376,7 @@ void NameLog::forget(const Lost& lost) {
     if (!instance_.unstored().lose(*record.what.named)) {
       instance_.keep_range_of(*record.what.named);
     } else if (record.what.made) {
-      held_.end(*record.what.made);  // the store never had it, nor a lease of it
+      held_.end_unless_logged(*record.what.made);  // the store never had it, nor a lease of it
     }
   }
 }

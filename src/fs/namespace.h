@@ -179,7 +179,7 @@ class Namespace {
   std::optional<Token> tenure_to_keep_in(Ino parent, const std::string& name);
   Result<> store_names_of(Ino ino);
   Result<EntryReply> lookup_by_number(Ino ino);
-  Result<bool> share(const Inode& view);
+  Result<bool> have_it_shared(const Inode& view);
   Result<bool> remove_behind(const txn::Name& name, const Entries& entries);
   Result<bool> has_a_name(Ino ino);
   bool begin_to_empty(Ino directory);
@@ -189,7 +189,8 @@ class Namespace {
   void read_next_to_go(const txn::Name& name, Token tenure);
   Result<std::optional<txn::Entry>> entry_for_lookup(const txn::Name& name, std::optional<Metadata::ReadAhead>& ahead);
   Result<Ino> parent_of(const Inode& directory, const KeyPage& further);
-  Result<> move(txn::Name from, txn::Name to, RenameMode mode);
+  /// Between two directories.
+  Result<> rename_across(txn::Name from, txn::Name to, RenameMode mode);
   Inode as_of_now(Inode read);
   void bring_up_to_date(std::map<Ino, Inode>& inodes);
   Result<std::optional<CreateReply>> open_existing(const Caller& caller, const txn::Name& name, int flags);

@@ -189,7 +189,7 @@ void Namespace::release_directory(HandleId handle) { directories_.release(handle
 /// Forgotten first: a make that begins after the look reads the directory, and one before it is seen.
 bool Namespace::needs_directory(Ino ino) {
   metadata_.inodes.drop(ino);
-  if (!leases_.held.end(ino)) return true;
+  if (!leases_.held.end_unless_logged(ino)) return true;
   for (const auto& pointer : directories_.in_doubt(ino)) look_again_at(pointer);
   return directories_.is_open(ino) || directories_.is_parent_of_new(ino);
 }

@@ -23,7 +23,8 @@
 //    |            |                                                         | the old name, with the new ctime
 //
 // Where names are written behind (docs/NAMES.md section 5), and nothing is replaced, or a file that needs no step 3, the
-// answer comes after W, and 2 is part of a batch (name_log.cpp). No exchange.
+// answer comes after W, and 2 is part of a batch (name_log.cpp). No exchange. Additions of other directories that
+// are written behind are stored before 2 takes a name from Y, in a batch or not.
 //
 // 2 not applied, and Y a directory: the seal is taken back, as in rmdir. The same inode under both names: no step,
 // success if one read shows both. Every entry written carries t.
@@ -45,8 +46,8 @@ class Namespace::Rename {
 
   Result<bool> onto_other(const Inode& moved, const Inode& replaced);
   Result<bool> exchange();
-  Result<bool> move(const Inode* replaced_file);
-  Result<bool> move_behind(const MetaTxn& step, const Inode* replaced_file);
+  Result<bool> rename_entry(const Inode* replaced_file);
+  Result<bool> rename_behind(const MetaTxn& step, const Inode* replaced_file);
   Result<bool> replace_directory();
   Result<bool> run(MetaTxn txn);
   void begin_step();
@@ -97,8 +98,8 @@ Result<bool> Namespace::Rename::exchange() {
   return true;
 }
 
-/// The same, behind the answer. false: step by step.
-Result<bool> Namespace::Rename::move_behind(const MetaTxn& step, const Inode* replaced_file) {
+/// rename_entry, behind the answer. false: step by step.
+Result<bool> Namespace::Rename::rename_behind(const MetaTxn& step, const Inode* replaced_file) {
   LCCFS_TRY(const bool may_be_behind, namespace_.metadata_.may_change_behind(entries_));
   if (!may_be_behind || (replaced_file != nullptr && !namespace_.is_gone_with_its_name(*replaced_file))) return false;
   const format::EntryRecord record{from_entry()->record.ino, from_entry()->record.type, token_};
@@ -122,10 +123,10 @@ Result<bool> Namespace::Rename::move_behind(const MetaTxn& step, const Inode* re
 }
 
 /// To a free name, or over a file.
-Result<bool> Namespace::Rename::move(const Inode* replaced_file) {
+Result<bool> Namespace::Rename::rename_entry(const Inode* replaced_file) {
   begin_step();
   auto step = txn::rename_entries({from_, *from_entry(), to_, to_entry(), token_, time_, std::nullopt});
-  LCCFS_TRY(const bool is_behind, move_behind(step, replaced_file));
+  LCCFS_TRY(const bool is_behind, rename_behind(step, replaced_file));
   if (is_behind) return true;
   if (replaced_file != nullptr) {
     LCCFS_CHECK(namespace_.instance_.rely_on_directory(to_.directory));
@@ -172,7 +173,7 @@ Result<bool> Namespace::Rename::onto_other(const Inode& moved, const Inode& repl
   }
   if (replaced.is_directory()) return replace_directory();
   LCCFS_CHECK(namespace_.files_.store_before_naming(moved, sent_));
-  return move(&replaced);
+  return rename_entry(&replaced);
 }
 
 Result<bool> Namespace::Rename::once(bool from_memory) {
@@ -185,7 +186,7 @@ Result<bool> Namespace::Rename::once(bool from_memory) {
   if (!from_entry()) return missing(from_);
   LCCFS_TRY(const auto moved, namespace_.seals_.target_of(from_, *from_entry()));
   if (!moved) return false;
-  if (!to_entry()) return mode_ == RenameMode::exchange ? missing(to_) : move(nullptr);
+  if (!to_entry()) return mode_ == RenameMode::exchange ? missing(to_) : rename_entry(nullptr);
   if (to_entry()->record.ino == from_entry()->record.ino) {
     if (!entries_.fresh) return false;
     if (mode_ != RenameMode::no_replace) return true;
@@ -206,7 +207,7 @@ Result<> Namespace::rename(Ino old_parent, const std::string& old_name, Ino new_
   if (old_parent != new_parent) LCCFS_CHECK(leases_.make_kernel_ask_before_move(from));
   LCCFS_CHECK(is_asked_for);
   if (old_parent != new_parent) {
-    return move(std::move(from), std::move(to), mode);
+    return rename_across(std::move(from), std::move(to), mode);
   }
   Rename renaming(*this, std::move(from), std::move(to), mode);
   return until_done(instance_, [&renaming](bool first) { return renaming.once(first); });

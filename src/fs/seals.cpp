@@ -190,7 +190,7 @@ Result<std::optional<std::uint64_t>> Seals::commit(const StateRecord& seal, std:
     }
     if (is_applied) {
       metadata_.directory_changed(seal.parent, done->version, time, nsub);
-      leases_.held.end(sealed);
+      leases_.held.end_unless_logged(sealed);
       instance_.directory_is_gone(sealed);
       return done->version;
     }

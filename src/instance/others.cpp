@@ -13,7 +13,8 @@ namespace lccfs {
 using format::InstanceRecord;
 
 namespace {
-/// An instance may come and go: a minute of looks that do not find it need not be unbroken.
+/// A minute, and some: it begins anew where this instance loses a watch, or stands still. Who is not decided by then
+/// waits for the next poll.
 constexpr std::chrono::seconds longest_wait_for_absent = gone_after + std::chrono::seconds(10);
 constexpr std::chrono::seconds tell_refusals_every{60};
 /// Well within the half minute for which the watch of a dead client stands.
@@ -106,13 +107,13 @@ Result<PollResult> Others::poll_liveness(const std::vector<Ino>& inodes, const s
 /// Looks at all that are silent, side by side, until none of them is absent. One that cannot be looked at, or fenced,
 /// stays silent; so does one whose look takes too long to count, for the others' sake.
 Result<> Others::fence_the_gone(PollResult& poll, const std::stop_token& stop) {
-  std::vector<Member*> absent;
+  std::vector<Member*> to_look_at;
   for (auto& member : poll.members) {
-    if (member.standing == Member::Standing::silent) absent.push_back(&member);
+    if (member.standing == Member::Standing::silent) to_look_at.push_back(&member);
   }
   const auto give_up = clock_.elapsed() + longest_wait_for_absent;
   for (bool first_look = true;; first_look = false) {
-    for (auto* member : std::exchange(absent, {})) {
+    for (auto* member : std::exchange(to_look_at, {})) {
       if (stop.stop_requested()) return {};
       const auto began = clock_.elapsed();
       const auto seen = first_look ? look_at(member->id) : look_again_at(*member);
@@ -120,12 +121,12 @@ Result<> Others::fence_the_gone(PollResult& poll, const std::stop_token& stop) {
       if (!seen && seen.error().code == ErrorCode::fenced) return std::unexpected(seen.error());
       const bool refused = !seen && seen.error().code == ErrorCode::permission_denied;  // evict has logged it
       if (!seen && !refused) log::warning("instance " + std::to_string(member->id.value) + ": " + seen.error().context);
-      if (seen && *seen == Seen::absent && counts) absent.push_back(member);
+      if (seen && *seen == Seen::absent && counts) to_look_at.push_back(member);
       if (!seen || *seen != Seen::expired) continue;
       member->standing = Member::Standing::expired;
       member->fenced_now = true;
     }
-    if (absent.empty() || stop.stop_requested() || clock_.elapsed() > give_up) return {};
+    if (to_look_at.empty() || stop.stop_requested() || clock_.elapsed() > give_up) return {};
     clock_.sleep_for(look_again_after);
   }
 }
