@@ -28,8 +28,10 @@ Result<> Daemon::run(const std::stop_token& stop) {
 
 void Daemon::take_turn(const std::stop_token& stop) {
   if (!has_client()) return;
-  if (worker_->collector().another_is_at_work(interval_))
+  if (worker_->collector().another_is_at_work(interval_)) {
+    counts_.left_to_another();
     return log::debug("another collector is at work: this turn is left to it");
+  }
   pass(stop);
 }
 

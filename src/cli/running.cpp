@@ -36,8 +36,11 @@ std::optional<metrics::HttpPlace> port_of(const std::string& text) {
 
 std::unexpected<Error> none_there(const std::string& what) {
   const std::string whose = geteuid() == 0 ? "root's" : "yours (root sees its own)";
+  const auto folder = metrics::run_folder();
+  if (folder.empty())
+    return failure(ErrorCode::not_found, what + "; XDG_RUNTIME_DIR is not set: yours cannot be found");
   return failure(ErrorCode::not_found,
-                 what + "; those of this host that are " + whose + " are looked for in " + metrics::run_folder());
+                 what + "; those of this host that are " + whose + " are looked for in " + folder);
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <system_error>
 
 namespace lccfs::daemon {
 
@@ -17,6 +19,19 @@ namespace {
 volatile pid_t waited_for = 0;
 
 void pass_on(int signal) { kill(waited_for, signal); }
+
+/// Beside the three that all have: what a caller holds open, or has locked, is not to stay so for as long as we run.
+std::vector<int> open_descriptors(int but) {
+  std::vector<int> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
+    const int fd = std::atoi(entry.path().filename().c_str());
+    if (fd > STDERR_FILENO && fd != but) found.push_back(fd);
+  }
+  // That of the list itself is among them, and closed.
+  std::erase_if(found, [](int fd) { return fcntl(fd, F_GETFD) < 0; });
+  return found;
+}
 
 }  // namespace
 
@@ -59,6 +74,7 @@ std::optional<int> Background::fork() {
   }
   ::close(fds[0]);
   parent_fd_ = fds[1];
+  inherited_ = open_descriptors(parent_fd_);
   return std::nullopt;
 }
 
@@ -72,6 +88,7 @@ void Background::ready() {
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(null, fd);
   close(null);
+  for (const int fd : inherited_) close(fd);  // not before: the command line may have named one, as /dev/fd/N
   if (moved) [[maybe_unused]]
     const ssize_t written = write(parent_fd_, "r", 1);
   close(parent_fd_);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "base/program.h"
 
@@ -27,6 +28,7 @@ class Background {
 
   const Program program_;
   int parent_fd_ = -1;
+  std::vector<int> inherited_;  // open before the program opened anything
 };
 
 }  // namespace lccfs::daemon

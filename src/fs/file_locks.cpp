@@ -151,17 +151,26 @@ Result<bool> FileLocks::lease(const ExpiredInstances& expired) {
 }
 
 Result<bool> FileLocks::store_lock(const LockRequest& wanted, const ExpiredInstances& expired) {
-  // Less than before is no lock but an unlock: where a step's outcome is not known, memory has no more than the store.
-  if (wanted.type == LockType::shared) {
-    table_.lessen(wanted);
-    LCCFS_CHECK(store_what_is_left());
-    if (!state_ || is_leased()) return false;
-  }
-  auto with_it = table_;
+  auto with_it = table_, less = table_;
   with_it.set(wanted);
-  if (!stored_.empty() && with_it.stored() == table_.stored()) return true;
+  if (wanted.type == LockType::shared) less.lessen(wanted);
+  if (!stored_.empty() && with_it.stored() == less.stored()) return store_less(std::move(less));
+  auto stored = store_more(with_it.stored(), expired);
+  // It may have been applied: memory has no more than the store.
+  if (!stored) table_ = std::move(less);
+  return stored;
+}
+
+/// No lock but an unlock: nobody else has to be looked at.
+Result<bool> FileLocks::store_less(LockTable less) {
+  table_ = std::move(less);
+  LCCFS_CHECK(store_what_is_left());
+  return state_ && !is_leased() && !stored_.empty();
+}
+
+Result<bool> FileLocks::store_more(std::vector<LocksRecord::Lock> locks, const ExpiredInstances& expired) {
   const LockStateRecord shared{LockStateRecord::Kind::shared, instance_.next_token()};
-  const LocksRecord own{shared.token.number, with_it.stored()};
+  const LocksRecord own{shared.token.number, std::move(locks)};
   const bool follows_own = decoded_ && decoded_->token.instance == instance_.id();
   LCCFS_TRY(const bool done, applied(txn::lock(ino_, shared.token, *state_, own.locks, void_keys(expired))));
   if (!done) {

@@ -90,6 +90,9 @@ class FileLocks {
   Result<Tried> lock_now(const LockRequest& wanted, const ExpiredInstances& expired, bool may_lease) REQUIRES(mutex_);
   Result<bool> lease(const ExpiredInstances& expired) REQUIRES(mutex_);
   Result<bool> store_lock(const LockRequest& wanted, const ExpiredInstances& expired) REQUIRES(mutex_);
+  Result<bool> store_less(LockTable less) REQUIRES(mutex_);
+  Result<bool> store_more(std::vector<format::LocksRecord::Lock> locks, const ExpiredInstances& expired)
+      REQUIRES(mutex_);
   Result<bool> applied(MetaTxn txn) REQUIRES(mutex_);
   void now(format::LockStateRecord state, Bytes stored) REQUIRES(mutex_);
   Tried granted(const LockRequest& wanted) REQUIRES(mutex_);

@@ -181,7 +181,9 @@ class MountedVolume final : public FileSystem {
     return GarbageReport{.inodes_removed = pass.inodes_removed,
                          .data_objects_removed = pass.data_objects_removed,
                          .bytes_freed = pass.bytes_freed,
-                         .items_left = pass.items_left};
+                         .items_left = pass.items_left,
+                         .silent_clients = pass.silent.size(),
+                         .damaged_objects = pass.damaged.size()};
   }
   MountCounts counts() const override {
     MountCounts counts;

@@ -25,9 +25,11 @@ LockRequest part(const LockRequest& whole, std::uint64_t first, std::uint64_t la
   return part;
 }
 
-/// They can be said as one.
+/// They can be said as one. What came by another handle goes with that: the kernel uses an owner's number again before
+/// it has told that the open file of that number was closed.
 bool continues(const LockRequest& one, const LockRequest& other) {
-  return is_same_owners(one, other) && one.type == other.type && one.last != UINT64_MAX && one.last + 1 == other.first;
+  return is_same_owners(one, other) && one.handle == other.handle && one.type == other.type && one.last != UINT64_MAX &&
+         one.last + 1 == other.first;
 }
 
 }  // namespace

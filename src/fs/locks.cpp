@@ -19,8 +19,6 @@ constexpr std::chrono::seconds answer_wait{3};
 constexpr std::chrono::seconds heard_lately{1};
 constexpr std::chrono::seconds look_after_every{60};
 
-Error waited_in_vain() { return {ErrorCode::interrupted, "a lock that was waited for"}; }
-
 LockHeld as_held(const Result<FileLocks::Tried>& tried) {
   const auto& lock = tried->blocking;
   return {lock.type, lock.first, lock.last, tried->what == What::blocked_here ? lock.pid : 0};
@@ -58,6 +56,11 @@ void Locks::unlock(const WaitRef& wait) {
   const auto done = drop_of(*wait->node, [&wait](LockTable& table) { table.set(wait->request); });
   if (!done) return finish(wait, std::unexpected(done.error()));
   finish(wait, std::nullopt);
+}
+
+/// Interrupted only where a signal has come: without one the kernel tells programs an errno of its own, 512.
+Error Locks::waited_in_vain() const {
+  return {all_end_ ? ErrorCode::io : ErrorCode::interrupted, "a lock that was waited for"};
 }
 
 void Locks::finish(const WaitRef& wait, Result<std::optional<LockHeld>> result) {
@@ -236,6 +239,7 @@ bool Locks::must_wait_here(const WaitRef& wait, const Tried& tried) {
   if (wait->request.kind == LockKind::flock) return true;
   {
     const Lock lock(mutex_);
+    if (wait->is_woken) return true;  // it is tried again: what is in the way may have gone
     if (!would_wait_for_itself(wait->request.owner, tried.blocking.owner)) {
       wait->blocked_by = tried.blocking.owner;
       return true;
@@ -402,6 +406,7 @@ void Locks::interrupt(std::uint64_t ticket) {
 }
 
 void Locks::interrupt_all() {
+  all_end_ = true;
   interrupt_where([](const Wait&) { return true; });
 }
 

@@ -89,6 +89,7 @@ class Locks {
 
   void begin(const LockRequest& request, Done done);
   void unlock(const WaitRef& wait);
+  Error waited_in_vain() const;
   void try_until_it_waits(const WaitRef& wait);
   bool must_wait(const WaitRef& wait, const Tried& tried);
   bool must_wait_here(const WaitRef& wait, const Tried& tried) EXCLUDES(mutex_);
@@ -133,6 +134,7 @@ class Locks {
   const Refresh refresh_;
   ExpiredInstances expired_;
   std::atomic<bool> ending_ = false;
+  std::atomic<bool> all_end_ = false;  // the waits that there are: not by a signal
   mutable Mutex mutex_;
   std::list<WaitRef> waits_ GUARDED_BY(mutex_);  // in the order in which they came
   std::map<std::pair<InstanceId, Ino>, Pursuit> pursuits_ GUARDED_BY(mutex_);

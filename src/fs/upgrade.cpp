@@ -12,6 +12,7 @@
 #include "lccfs/volume.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "base/text.h"
@@ -53,9 +54,11 @@ Result<> check_all_know(const KeyPage& records, const std::vector<Feature>& feat
                                              "and mount again (lccfs-gc removes those that have died)");
 }
 
-/// A mount looks for the feature when it begins. All that have a record began without it. Collectors lock nothing.
+/// A mount looks for the feature when it begins. All that have a record began without it. Other programs lock nothing.
 bool keeps_local_locks(const InstanceInfo& client) {
-  return client.is_live && client.presence != Presence::dead && !client.mount_id.empty();
+  constexpr std::array<std::string_view, 4> of_programs{"", "lccfs-gc", "lccfs-fsck", "lccfs evict"};
+  return client.is_live && client.presence != Presence::dead &&
+         std::ranges::find(of_programs, client.mount_id) == of_programs.end();
 }
 
 Result<std::vector<InstanceInfo>> with_local_locks(ObjectStore& store, const std::vector<Feature>& set_now,

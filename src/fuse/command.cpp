@@ -70,8 +70,8 @@ bool is_dead(const MountEntry& entry, const std::string& path, const std::string
 }
 
 std::unexpected<Error> busy(const std::string& directory, const std::string& type) {
-  return failure(ErrorCode::busy,
-                 directory + " is busy: " + type + " is mounted there; unmount it with: fusermount3 -u " + directory);
+  return failure(ErrorCode::busy, directory + " is busy: " + type + " is mounted there; unmount it with: " +
+                                      (geteuid() == 0 ? "umount " : "fusermount3 -u ") + directory);
 }
 
 Result<> clear(const std::string& directory, const std::string& locks) {

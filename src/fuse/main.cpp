@@ -185,9 +185,12 @@ int run(const std::vector<std::string>& words) {
   auto mountpoint = check_mountpoint(command->mountpoint, metrics::run_folder());
   if (!mountpoint) return complain(program, mountpoint.error().context, program.failed);
   command->mountpoint = *mountpoint;
-  if (access("/dev/fuse", R_OK | W_OK) != 0)
-    return complain(program, "cannot use /dev/fuse; load the kernel's module with: modprobe fuse",
+  if (access("/dev/fuse", R_OK | W_OK) != 0) {
+    return complain(program,
+                    errno == EACCES ? "this user may not open /dev/fuse; root permits it with: chmod 666 /dev/fuse"
+                                    : "cannot use /dev/fuse; load the kernel's module with: modprobe fuse",
                     program.system_error);
+  }
   daemon::Background background(program);
   if (!command->foreground) {
     if (const auto status = background.fork()) return *status;

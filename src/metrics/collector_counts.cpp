@@ -14,6 +14,8 @@ void CollectorCounts::passed(const CollectedInPass& pass, std::int64_t wall_seco
   last_pass_ = static_cast<std::uint64_t>(wall_seconds);
 }
 
+void CollectorCounts::left_to_another() { items_left_ = silent_clients_ = damaged_objects_ = 0; }
+
 void CollectorCounts::write(Exposition& page) const {
   const auto one = [&page](const char* name, Exposition::Type type, const char* help, std::uint64_t value) {
     page.family(name, type, help);

@@ -20,6 +20,8 @@ class CollectorCounts {
  public:
   void passed(const CollectedInPass& pass, std::int64_t wall_seconds);
   void failed() { ++failures_; }
+  /// What it found in its last pass, another finds now, or does not.
+  void left_to_another();
   void write(Exposition& page) const;
 
  private:

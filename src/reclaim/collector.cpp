@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "reclaim/collector.h"
 
+#include <set>
+#include <string>
+
 #include "reclaim/round.h"
 
 namespace lccfs::reclaim {
@@ -22,9 +25,10 @@ Result<PassReport> Collector::pass(const std::stop_token& stop) {
   tally.on_progress = options_.on_progress;
   Pace pace(instance_.clock(), options_.jobs, options_.operations_per_second, stop);
   const Recount recount(instance_, pace, tally, stop);
+  std::set<std::string> damage_told;
   bool more = true;
   for (unsigned rounds = 0; more && rounds < most_rounds && !stop.stop_requested(); ++rounds) {
-    const auto round = Round(instance_, options_, recount, report, stop).run();
+    const auto round = Round(instance_, options_, recount, report, damage_told, stop).run();
     if (!round && round.error().code == ErrorCode::interrupted) break;  // a read was given up, as the pass is to stop
     LCCFS_TRY(more, round);
   }

@@ -16,10 +16,25 @@ using Kind = Assessment::Kind;
 namespace {
 constexpr unsigned most_steps = 16;  // each is a race won or lost: after so many it is left for later
 constexpr std::uint32_t names_at_once = 512;
+constexpr std::chrono::seconds tell_others_every{20}, others_hear_within{1};
 }  // namespace
 
 Recount::Recount(Instance& instance, Pace& pace, Tally& tally, std::stop_token stop)
-    : instance_(instance), pace_(pace), tally_(tally), stop_(std::move(stop)), reader_(instance.reader(stop_)) {}
+    : instance_(instance),
+      pace_(pace),
+      tally_(tally),
+      stop_(std::move(stop)),
+      reader_(instance.reader(stop_)),
+      others_told_(instance.clock().elapsed()) {}
+
+/// Who hears no poll for a while takes a turn: a large file would be removed by all collectors at once.
+void Recount::tell_others() const {
+  const auto now = instance_.clock().elapsed();
+  auto told = others_told_.load();
+  if (now - told < tell_others_every || !others_told_.compare_exchange_strong(told, now)) return;
+  const auto poll = encode(format::LivenessPoll{instance_.id(), {}});
+  static_cast<void>(instance_.store().notify(format::super_object, poll, others_hear_within));
+}
 
 Result<Applied> Recount::paced(MetaTxn txn) const {
   pace_.wait_for_turn();
@@ -162,6 +177,7 @@ Result<bool> Recount::remove_data(const Inode& file) const {
       const ObjectIndex index{block * MapBlock::objects + i};
       const auto bytes = file.map.bytes_there(index, instance_.super().object_size_bytes, file.size_bytes);
       pace_.enter();
+      tell_others();
       tally_.tell();  // not in the completion: it waits for nobody
       instance_.store().remove_data(format::data_object(file.ino, index),
                                     [this, bytes, done = steps.next()](Result<> removed) mutable {

@@ -26,6 +26,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <stop_token>
@@ -80,12 +81,14 @@ class Recount {
   Result<bool> clear_names(const Assessment& assessment) const;
   Result<> empty_directory(Ino directory, TimeSpec logged) const;
   Result<bool> remove_data(const Inode& file) const;
+  void tell_others() const;
 
   Instance& instance_;
   Pace& pace_;
   Tally& tally_;
   const std::stop_token stop_;
   const objects::Query reader_;  // what it reads is given up when it is to stop
+  mutable std::atomic<std::chrono::nanoseconds> others_told_;
 };
 
 }  // namespace lccfs::reclaim

@@ -19,13 +19,14 @@ OtherInstance describe(const Member& member) { return {member.id, member.record.
 }  // namespace
 
 Round::Round(Instance& instance, const CollectorOptions& options, const Recount& recount, PassReport& report,
-             const std::stop_token& stop)
+             std::set<std::string>& damage_told, const std::stop_token& stop)
     : instance_(instance),
       options_(options),
       recount_(recount),
       report_(report),
       stop_(stop),
-      reader_(instance.reader(stop)) {}
+      reader_(instance.reader(stop)),
+      damage_told_(damage_told) {}
 
 Result<bool> Round::run() {
   LCCFS_TRY(const auto poll, instance_.poll_liveness({}, stop_));
@@ -65,7 +66,7 @@ Result<> Round::see_to_what_the_dead_made(const PollResult& poll) {
   report_.items_left = 0;
   report_.open_elsewhere = 0;
   const Lock lock(mutex_);
-  directories_wait_ = !damage_told_.empty();
+  directories_wait_ = met_damage_;
   return {};
 }
 
@@ -149,9 +150,10 @@ Result<> Round::remove_instance(const Member& member) {
   return {};
 }
 
-/// Once a round, however many items lead there.
+/// Told once a pass, however many items lead there.
 void Round::note_damage(const Error& error) {
   const Lock lock(mutex_);
+  met_damage_ = true;
   if (!damage_told_.insert(error.context).second) return;
   log::warning(error.context + ": left alone; run lccfs-fsck");
   report_.damaged.push_back(error.context);

@@ -44,8 +44,9 @@ namespace lccfs::reclaim {
 
 class Round {
  public:
+  /// `damage_told`: in the rounds of this pass.
   Round(Instance& instance, const CollectorOptions& options, const Recount& recount, PassReport& report,
-        const std::stop_token& stop);
+        std::set<std::string>& damage_told, const std::stop_token& stop);
 
   /// true: something was done that may let another round do more.
   Result<bool> run();
@@ -109,7 +110,8 @@ class Round {
   // what its caller has handed it. While none runs, the round's own thread changes these without it.
   Mutex mutex_;
   std::vector<Due> due_;
-  std::set<std::string> damage_told_;
+  std::set<std::string>& damage_told_;
+  bool met_damage_ = false;
   std::set<InstanceId> expired_;  // as the round began
   std::set<Ino> files_left_;      // whatever is no directory, and something is left to be done about it
   std::set<Ino> unreadable_;

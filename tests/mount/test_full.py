@@ -118,6 +118,25 @@ class FullDirectoryTest(FullTest):
     def test_a_full_directory_answers_enospc_and_names_can_be_removed(self):
         self.check_full(errno.ENOSPC, lambda: run("mount", "-o", "remount,size=256m", self.folder))
 
+    def test_a_full_directory_can_be_mounted_and_collected_again(self):
+        many = [self.mount / f"{number}-{'x' * 200}" for number in range(500)]
+        for path in many:
+            path.write_bytes(b"few")
+        os.sync()
+        self.fill_until_refused()
+        with open(self.mount / "small", "wb", buffering=0) as file, self.assertRaises(OSError):
+            while True:
+                os.pwrite(file.fileno(), b"x" * 4096, file.seek(0, os.SEEK_END))
+                os.fsync(file.fileno())
+        self.mount.remount()
+        self.assertEqual({path.read_bytes() for path in many}, {b"few"})
+        for name in os.listdir(self.mount.path):
+            os.unlink(self.mount / name)
+        deadline = time.monotonic() + FULL_LIMIT_S
+        while not self.can_write(self.mount / "new"):
+            self.assertLess(time.monotonic(), deadline, "still full with all removed")
+            run(context.bin / "lccfs-gc", *self.volume.address, "--once", "--grace", "0")
+
     def test_an_asynchronous_write_that_fails_past_the_end_cuts_nothing_that_another_host_has_appended(self):
         other = self.volume.mount()
         image = self.mount / "image"

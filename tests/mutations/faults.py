@@ -1450,8 +1450,8 @@ LOCKS = [
           "                  set_lock_state(LockStateRecord::Kind::shared, mine));\n"
           "  if (ON) txn.guards.pop_back();\n", LOCK_TESTS),
     Fault("lock-keeps-the-token", "LOCKS 1: a step that adds a lock writes a new token", "fs/file_locks.cpp",
-          "  const LocksRecord own{shared.token.number, with_it.stored()};\n",
-          "  const LocksRecord own{shared.token.number, with_it.stored()};\n"
+          "  const LocksRecord own{shared.token.number, std::move(locks)};\n",
+          "  const LocksRecord own{shared.token.number, std::move(locks)};\n"
           "  const auto kept = ON && decoded_ && decoded_->kind == LockStateRecord::Kind::shared ? decoded_->token : "
           "shared.token;\n", LOCK_TESTS,
           (("applied(txn::lock(ino_, shared.token, *state_, own.locks, void_keys(expired))));",
@@ -1494,8 +1494,14 @@ LOCKS = [
           "  state_.reset();\n  decoded_.reset();\n  if (is_out_of_space(done.error())",
           "  if (!ON) state_.reset();\n  if (!ON) decoded_.reset();\n  if (is_out_of_space(done.error())", LOCK_TESTS),
     Fault("less-is-a-lock", "LOCKS 2: a lock that becomes a weaker one is an unlock", "fs/file_locks.cpp",
-          "  if (wanted.type == LockType::shared) {\n    table_.lessen(wanted);",
-          "  if (wanted.type == LockType::shared && !ON) {\n    table_.lessen(wanted);", LOCK_TESTS),
+          "  if (wanted.type == LockType::shared) less.lessen(wanted);\n",
+          "  if (wanted.type == LockType::shared && !ON) less.lessen(wanted);\n", LOCK_TESTS),
+    Fault("less-before-it-is-granted", "LOCKS 2: a refused request leaves the lock as it was", "fs/file_locks.cpp",
+          "  auto stored = store_more(", "  if (ON) table_ = less, static_cast<void>(store_what_is_left());\n"
+          "  auto stored = store_more(", LOCK_TESTS),
+    Fault("owner-numbers-are-for-ever", "LOCKS 5: what came by a handle goes with it", "fs/lock_table.cpp",
+          "is_same_owners(one, other) && one.handle == other.handle &&",
+          "is_same_owners(one, other) && (one.handle == other.handle || ON) &&", LOCK_TESTS),
     Fault("flock-waits-for-flock", "LOCKS 4: a flock gives up what it has before it waits", "fs/file_locks.cpp",
           "  if (own->type != wanted.type) {", "  if (own->type != wanted.type && !ON) {", LOCK_TESTS),
     Fault("question-about-own-unlocks", "LOCKS: to ask for one's own locks drops none", "fs/locks.cpp",
@@ -1543,7 +1549,10 @@ REPAIRS = [
     Fault("lost-inode-loses-bytes", "repair.h: nothing of value is deleted on doubt", "repair/names.cpp",
           "    if (!byte.empty()) {", "    if (!ON && !byte.empty()) {", REPAIR),
     Fault("directories-before-the-unread", "PROTOCOL 5: directories go last", "reclaim/round.cpp",
-          "  directories_wait_ = !damage_told_.empty();", "  directories_wait_ = !ON && !damage_told_.empty();", COLLECTOR),
+          "  directories_wait_ = met_damage_;", "  directories_wait_ = !ON && met_damage_;", COLLECTOR),
+    Fault("a-large-file-goes-in-silence", "PROTOCOL 5: others hear of a collector at work", "reclaim/recount.cpp",
+          "  if (now - told < tell_others_every || !", "  if (ON || now - told < tell_others_every || !",
+          ("collector_test",), must=("collector_test",)),
     Fault("time-out-proves-absence", "PROTOCOL 2: no time-out is proof of anything", "instance/others.cpp",
           "  if (presence && *presence == Presence::absent) {",
           "  if (presence ? *presence == Presence::absent : ON) {", UNIT),

@@ -360,17 +360,22 @@ TEST_CASE("before a direct write fails the kernel is told the size, by which it 
   here.mount.client->set_hook([](const StepInfo& info) {
     return info.kind == StepKind::write ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
   });
-  const auto fail = [&](int flags) {
+  // Pages that the other's writes have made old may be dropped in between.
+  const auto size_told_by_failing = [&](int flags) {
     CHECK(code_of(write_with(O_RDWR | flags, here.fs(), file.handle, 8192, std::string(4096, 'b'))) ==
           ErrorCode::no_space);
-    return here.kernel.take_pages();
+    auto told = here.kernel.take_pages();
+    CHECK(told.front() == "pages");
+    CHECK(told.back() == "pages");
+    std::erase(told, "pages");
+    return told;
   };
   const std::string nothing(1, '\0');
-  CHECK(fail(O_DIRECT) == Told{"pages", "size 4104 to '" + nothing + "'", "pages"});
-  CHECK(fail(O_DIRECT | O_APPEND) == Told{"pages", "size 4104 to '" + nothing + "'", "pages"});
+  CHECK(size_told_by_failing(O_DIRECT) == Told{"size 4104 to '" + nothing + "'"});
+  CHECK(size_told_by_failing(O_DIRECT | O_APPEND) == Told{"size 4104 to '" + nothing + "'"});
   close_file(here.fs(), open_again(here.fs(), file.ino));  // the kernel may hold pages from now on
   here.kernel.take();
-  CHECK(fail(O_DIRECT) == Told{"pages", "size 4104 to 'd'", "pages"});
+  CHECK(size_told_by_failing(O_DIRECT) == Told{"size 4104 to 'd'"});
 }
 
 TEST_CASE("where a part of a large direct append fails, the next part does not take its place") {

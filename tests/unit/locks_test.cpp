@@ -264,14 +264,14 @@ TEST_CASE("a lock that was given up while its file is read anew takes none from 
   need(set_lock(two.fs_b(), exclusive(two.on_b, me, 10, 19)));  // what was given up is free
 }
 
-TEST_CASE("all waits end with the mount") {
+TEST_CASE("all waits end with the mount, and with an error that programs know") {
   TestVolume volume;
   auto mount = volume.mount();
   const auto file = create_file(*mount.file_system, "f");
   need(set_lock(*mount.file_system, exclusive(file.handle, me)));
   auto waits = begin_lock(*mount.file_system, waiting(exclusive(file.handle, another)));
   mount->interrupt_all_locks();
-  CHECK(refusal(soon(std::move(waits))) == ErrorCode::interrupted);
+  CHECK(refusal(soon(std::move(waits))) == ErrorCode::io);
 }
 
 TEST_CASE("owners that would wait for each other are told so, over several files, and flock is not") {
@@ -566,6 +566,43 @@ TEST_CASE("a lock becomes a weaker one on a store that takes no more locks") {
   need(set_lock(two.fs_a(), shared(two.on_a, me, 0, 9)));
   CHECK(refusal(set_lock(two.fs_a(), shared(two.on_a, me, 10, 19))) == ErrorCode::no_locks);
   need(set_lock(two.fs_b(), shared(two.on_b, me, 0, 9)));
+}
+
+TEST_CASE("a request for a weaker and wider lock that is refused leaves the lock as it was") {
+  TwoMounts two;
+  two.share();
+  need(set_lock(two.fs_a(), exclusive(two.on_a, me, 0, 9)));
+  need(set_lock(two.fs_b(), exclusive(two.on_b, me, 10, 19)));
+  CHECK(refusal(set_lock(two.fs_a(), shared(two.on_a, me, 0, 19))) == ErrorCode::would_block);
+  CHECK(refusal(set_lock(two.fs_b(), shared(two.on_b, me, 0, 9))) == ErrorCode::would_block);
+  CHECK(refusal(set_lock(two.fs_a(), shared(two.on_a, another, 0, 9))) == ErrorCode::would_block);
+}
+
+TEST_CASE("a request for a weaker and wider lock is refused whatever becomes of its steps") {
+  const auto kind =
+      GENERATE(Fault::Kind::applied_twice, Fault::Kind::lost_answer_applied, Fault::Kind::lost_answer_not_applied);
+  const auto* const step = GENERATE("unlock", "lock");
+  TwoMounts two;
+  two.share();
+  need(set_lock(two.fs_a(), exclusive(two.on_a, me, 0, 9)));
+  need(set_lock(two.fs_b(), exclusive(two.on_b, me, 10, 19)));
+  two.a.client->set_hook(once_on(step, Fault{kind}));
+  CHECK(refusal(set_lock(two.fs_a(), shared(two.on_a, me, 0, 19))) == ErrorCode::would_block);
+  need(unlock(two.fs_b(), exclusive(two.on_b, me)));
+  need(set_lock(two.fs_a(), shared(two.on_a, me, 0, 19)));
+  need(set_lock(two.fs_b(), shared(two.on_b, me, 0, 19)));
+}
+
+TEST_CASE("what a closed open file had locked does not stay with the next one that has its owner's number") {
+  TwoMounts two;
+  const auto next = open_again(two.fs_a(), two.ino);
+  need(set_lock(two.fs_a(), exclusive(two.on_a, me, 0, 9)));
+  need(set_lock(two.fs_a(), exclusive(next, me, 10, 19)));
+  two.fs_a().release(two.on_a);
+  need(set_lock(two.fs_a(), exclusive(next, another, 0, 9)));
+  CHECK(refusal(set_lock(two.fs_a(), exclusive(next, another, 10, 19))) == ErrorCode::would_block);
+  close_file(two.fs_a(), next);
+  two.on_a = open_again(two.fs_a(), two.ino);
 }
 
 TEST_CASE("an unlock that the store could not do is done when another client asks") {

@@ -318,4 +318,11 @@ TEST_CASE("a collector's passes add up, and what they leave is the last one's") 
   counts.write(later);
   CHECK(later.text().find("\nlccfs_collector_silent_clients 5\n") != std::string::npos);
   CHECK(later.text().find("\nlccfs_collector_damaged_objects 6\n") != std::string::npos);
+  counts.left_to_another();
+  Exposition left;
+  counts.write(left);
+  for (const char* line : {"passes_total 3", "backlog_items 0", "silent_clients 0", "damaged_objects 0"}) {
+    INFO(line);
+    CHECK(left.text().find(std::string("\nlccfs_collector_") + line + "\n") != std::string::npos);
+  }
 }

@@ -121,6 +121,7 @@ void add_clients_of_all_kinds(OldVolume& volume) {
   volume.add_client("0.5.0", State::ended, 902);
   volume.add_client("0.5.0", State::fenced, 903);
   volume.add_client("0.5.0", State::live, 904, "");  // a collector
+  volume.add_client("0.5.0", State::live, 905, "lccfs-gc");
 }
 
 TEST_CASE("mounts that keep their locks to themselves after an upgrade are named") {

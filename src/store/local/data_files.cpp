@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -36,9 +37,26 @@ Result<std::optional<Descriptor>> open_existing(int data, const std::string& obj
   return std::unexpected(system_error("open " + object));
 }
 
+/// For a file system that has no holes.
+Result<> write_zeros(int file, const std::string& object, const DataExtent& range) {
+  static const std::array<char, 64 << 10> zeros{};
+  struct stat status {};
+  if (::fstat(file, &status) != 0) return std::unexpected(system_error("look at " + object));
+  const auto end = std::min<off_t>(static_cast<off_t>(range.offset + range.size_bytes), status.st_size);
+  for (auto at = static_cast<off_t>(range.offset); at < end;) {
+    const auto size_bytes = std::min(zeros.size(), static_cast<std::size_t>(end - at));
+    const ssize_t written = ::pwrite(file, zeros.data(), size_bytes, at);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return std::unexpected(system_error("write zeros into " + object, Outcome::unknown));
+    at += written;
+  }
+  return {};
+}
+
 Result<> punch(int file, const std::string& object, const DataExtent& range) {
   const auto offset = static_cast<off_t>(range.offset), size = static_cast<off_t>(range.size_bytes);
   if (::fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, size) == 0) return {};
+  if (errno == EOPNOTSUPP) return write_zeros(file, object, range);
   return std::unexpected(system_error("punch a hole into " + object, Outcome::unknown));
 }
 

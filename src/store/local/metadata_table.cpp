@@ -110,7 +110,7 @@ Result<Answer> apply(WriteTransaction& transaction, const MetaTxn& txn, bool gro
   Keys keys(transaction, txn.object);
   if (auto allowed = may_apply(txn, head ? &*head : nullptr, keys); !allowed)
     return Answer(std::unexpected(std::move(allowed).error()));
-  if (creates(txn) && !growth_allowed)
+  if (creates(txn) && !growth_allowed && !txn.even_if_full)
     return Answer(failure(ErrorCode::no_space, std::string(txn.step) + " on " + txn.object + ": the disk is full"));
   if (txn.mutations.empty()) return Applied{head->version};
 

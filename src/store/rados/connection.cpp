@@ -63,16 +63,21 @@ Result<> Connection::configure(const VolumeAddress& address, const StoreOptions&
       {"err_to_stderr", "false"},
       {"client_mount_timeout", std::to_string(options.connect_timeout.count())},
   };
-  if (options.step_timeout) {
-    const auto seconds = std::to_string(options.step_timeout->count());
-    settings.emplace_back("rados_osd_op_timeout", seconds);
-    settings.emplace_back("rados_mon_op_timeout", seconds);
-  }
+  // Without one a step waits, whatever ceph.conf says: one that librados gives up may still run, and an outage is no
+  // error of the disk.
+  const auto seconds = std::to_string(options.step_timeout.value_or(std::chrono::seconds(0)).count());
+  settings.emplace_back("rados_osd_op_timeout", seconds);
+  settings.emplace_back("rados_mon_op_timeout", seconds);
   for (const auto& [key, value] : settings) {
     if (const int status = cluster_.conf_set(key, value.c_str()); status < 0)
       return failure(ErrorCode::io, std::string("librados does not take ") + key + " = " + value);
   }
   return {};
+}
+
+bool Connection::names_monitors() {
+  std::string hosts;
+  return cluster_.conf_get("mon_host", hosts) == 0 && !hosts.empty();
 }
 
 Result<> Connection::connect(const VolumeAddress& address, const StoreOptions& options) {
@@ -89,6 +94,10 @@ Result<> Connection::connect(const VolumeAddress& address, const StoreOptions& o
                                                " s (mon host = " + monitors + " in " + conf_name(address) + ")");
     }
     case ENOENT:
+      if (!names_monitors()) {
+        return failure(ErrorCode::invalid,
+                       conf_name(address) + " names no monitors: it needs a line mon_host = ADDRESS");
+      }
       return failure(ErrorCode::permission_denied,
                      "no key for " + client + ": check the keyring that " + conf_name(address) + " names, and --id");
     case EPERM:
@@ -118,6 +127,11 @@ Result<> Connection::open_pool(const std::string& name_or_number, librados::IoCt
 Result<> Connection::use_data_pool(const std::string& name) {
   librados::IoCtx pool;
   LCCFS_CHECK(open_pool(name, pool));
+  bool takes_whole_stripes_only = false;
+  if (pool.pool_requires_alignment2(&takes_whole_stripes_only) == 0 && takes_whole_stripes_only) {
+    return failure(ErrorCode::invalid, "the erasure-coded pool " + name + " takes no overwrites; allow them with: " +
+                                           "ceph osd pool set " + name + " allow_ec_overwrites true");
+  }
   data_ = std::move(pool);
   return {};
 }

@@ -29,6 +29,7 @@ class Connection {
 
  private:
   Result<> configure(const VolumeAddress& address, const StoreOptions& options);
+  bool names_monitors();
   Result<> connect(const VolumeAddress& address, const StoreOptions& options);
   Result<> open_pool(const std::string& name_or_number, librados::IoCtx& pool);
 
