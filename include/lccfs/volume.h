@@ -57,6 +57,7 @@ struct VolumeInfo {
   Capacity capacity;
   std::vector<InstanceInfo> instances;
   BacklogInfo backlog;
+  std::string backlog_not_known;  ///< else empty: which object did not answer in time
 };
 
 /// Only looks: starts no instance. not_found: there is no volume.

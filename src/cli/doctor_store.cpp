@@ -111,7 +111,11 @@ void check_space(Diagnosis& diagnosis, ObjectStore& store) {
 void check_backlog(Diagnosis& diagnosis, ObjectStore& store, Clock& clock) {
   constexpr std::int64_t long_seconds = 3600;
   const auto volume = describe_volume(store);
+  if (!volume && volume.error().code == ErrorCode::timed_out)
+    return diagnosis.fail("backlog", volume.error().context, "see ceph health detail");
   if (!volume) return diagnosis.fail("backlog", volume.error().context, "run lccfs-fsck");
+  if (!volume->backlog_not_known.empty())
+    return diagnosis.warn("backlog", volume->backlog_not_known, "see ceph health detail");
   const auto& backlog = volume->backlog;
   const auto seen = count_text(backlog.items) + " items, " + size_text(backlog.bytes) + " to be reclaimed";
   if (backlog.oldest_seconds && *backlog.oldest_seconds < clock.wall_time().seconds - long_seconds)

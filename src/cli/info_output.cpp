@@ -72,7 +72,9 @@ nlohmann::ordered_json instance_json(const InstanceInfo& one) {
           {"version", one.version}, {"mount_id", one.mount_id}};
 }
 
-std::string backlog_text(const BacklogInfo& backlog, std::int64_t now_seconds) {
+std::string backlog_text(const VolumeInfo& info, std::int64_t now_seconds) {
+  if (!info.backlog_not_known.empty()) return "not known: " + printable(info.backlog_not_known);
+  const auto& backlog = info.backlog;
   std::string text = count_text(backlog.items) + " items";
   if (backlog.oldest_seconds) text += ", the oldest " + age_text(*backlog.oldest_seconds, now_seconds) + " old";
   return text + "; " + count_text(backlog.inodes) + " inodes, " + size_text(backlog.bytes) + " to be reclaimed";
@@ -103,7 +105,7 @@ std::string info_as_text(const VolumeInfo& info, std::int64_t now_seconds) {
   line("space",
        size_text(info.capacity.total_bytes) + " in all, " + size_text(info.capacity.available_bytes) + " free");
   line("objects", info.capacity.objects);
-  line("backlog", backlog_text(info.backlog, now_seconds));
+  line("backlog", backlog_text(info, now_seconds));
   line("instances", info.instances.size());
   for (const InstanceInfo& one : info.instances) text << "  " << client_as_text(one) << "\n";
   return text.str();
@@ -115,6 +117,7 @@ std::string info_as_json(const VolumeInfo& info) {
                                     {"inodes", info.backlog.inodes},
                                     {"bytes", info.backlog.bytes}};
   if (info.backlog.oldest_seconds) backlog["oldest"] = *info.backlog.oldest_seconds;
+  if (!info.backlog_not_known.empty()) backlog = nullptr;
   const nlohmann::ordered_json json = {{"uuid", info.uuid},
                                        {"label", info.label},
                                        {"birth", info.birth_seconds},

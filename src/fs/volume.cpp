@@ -172,9 +172,14 @@ Result<VolumeInfo> describe_volume(ObjectStore& store) {
   info.numbers_used = *next - format::first_number;
   LCCFS_TRY(info.capacity, store.capacity());
   LCCFS_TRY(info.instances, describe_instances(store, found.ranges.front()));
-  LCCFS_TRY(const auto backlog, reclaim::measure_backlog(store));
-  info.backlog = {backlog.items, std::nullopt, backlog.inodes, backlog.bytes_waiting};
-  if (backlog.oldest) info.backlog.oldest_seconds = backlog.oldest->seconds;
+  const auto backlog = reclaim::measure_backlog(store);
+  if (!backlog && backlog.error().code == ErrorCode::timed_out) {
+    info.backlog_not_known = backlog.error().context;
+    return info;
+  }
+  if (!backlog) return std::unexpected(backlog.error());
+  info.backlog = {backlog->items, std::nullopt, backlog->inodes, backlog->bytes_waiting};
+  if (backlog->oldest) info.backlog.oldest_seconds = backlog->oldest->seconds;
   return info;
 }
 

@@ -2,6 +2,7 @@
 """What those meet who run the programs: exit statuses, logs, remounts, folders that are not theirs or damaged."""
 
 import errno
+import fcntl
 import json
 import os
 import shutil
@@ -145,6 +146,19 @@ class ReturnTest(MountTest):
         self.assertEqual((done.returncode, len(done.stderr.splitlines())), (32, 1))
         self.assertIn("is busy", done.stderr)  # that one lives
         run("fusermount3", "-u", self.mount.path)
+
+    def test_a_mount_in_the_background_keeps_nothing_open_that_its_caller_had(self):
+        mountpoint = self.scratch("in-the-background")
+        mountpoint.mkdir()
+        lock = os.open(self.scratch("lock"), os.O_CREAT | os.O_RDWR)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        run(context.bin / "lccfs-fuse", *self.volume.address, "-m", mountpoint, pass_fds=(lock,))
+        self.addCleanup(run, "fusermount3", "-u", mountpoint, check=False)
+        os.close(lock)
+        again = os.open(self.scratch("lock"), os.O_RDWR)
+        self.addCleanup(os.close, again)
+        fcntl.flock(again, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        (mountpoint / "file").write_text("served", encoding="utf-8")
 
     def test_a_mount_that_is_to_end_when_it_is_fenced_does_so(self):
         if context.store == "local":

@@ -371,6 +371,23 @@ class PoolTest(BadInputTest):
                             says=["their-object", "data pool used"])
         self.assertEqual(self.rados(volume, "ls"), "")
 
+    def test_a_data_pool_that_takes_no_overwrites_is_not_taken(self):
+        volume = self.new_address()
+        self.cluster.ceph("osd", "pool", "create", "stripes", "1", "1", "erasure")
+        self.assert_refused("lccfs", "mkfs", *volume.address, "--data-pool", "stripes",
+                            says=["stripes", "allow_ec_overwrites true"])
+        self.assertEqual(self.rados(volume, "ls"), "")
+
+    def test_a_volume_whose_data_pool_was_renamed_is_not_taken_for_none(self):
+        self.cluster.create_pool("before", pg_num=1)
+        volume = self.new_address()
+        volume.make("--data-pool", "before")
+        self.cluster.ceph("osd", "pool", "rename", "before", "after")
+        for create in ([], ["--create"]):
+            self.assert_refused("lccfs-fuse", *volume.address, *create, "-m", self.mountpoint, says=["pool before"])
+        self.cluster.ceph("osd", "pool", "rename", "after", "before")
+        volume.mount().unmount()
+
     def test_a_newer_format_is_refused(self):
         volume = self.new_volume()
         record = bytearray(self.read_super(volume))

@@ -24,6 +24,11 @@ class OsdTest(MountTest):
     limit_s = 300
     own_cluster = {"osds": 1}
 
+    def set_up_volume(self):
+        with open(self.cluster.conf, "a", encoding="utf-8") as conf:
+            conf.write("[client]\nrados_osd_op_timeout = 5\n")  # an outage is no error, whatever is set there
+        super().set_up_volume()
+
     def test_fio_continues_when_an_osd_was_away_for_forty_seconds(self):
         fio = subprocess.Popen([
             "fio", "--name=job", f"--filename={self.mount / 'image'}", "--size=16M", "--rw=randrw", "--bs=4k",

@@ -75,6 +75,14 @@ TEST_CASE("text that others have stored harms neither terminal nor JSON") {
   CHECK(std::ranges::all_of(json, [](char c) { return c == '\n' || (c >= ' ' && c < '\x7f'); }));
 }
 
+TEST_CASE("a backlog of which an object does not answer is not known, and all else is told") {
+  VolumeInfo info = some_volume();
+  info.backlog_not_known = "Session.7: no answer";
+  const auto text = cli::info_as_text(info, 1'700'000'500);
+  CHECK(text.find("backlog         not known: Session.7: no answer\n") != std::string::npos);
+  CHECK(nlohmann::json::parse(cli::info_as_json(info))["backlog"].is_null());
+}
+
 TEST_CASE("an empty queue has no oldest item") {
   VolumeInfo info = some_volume();
   info.backlog = {};

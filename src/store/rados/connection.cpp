@@ -96,7 +96,7 @@ Result<> Connection::connect(const VolumeAddress& address, const StoreOptions& o
     case ENOENT:
       if (!names_monitors()) {
         return failure(ErrorCode::invalid,
-                       conf_name(address) + " names no monitors: it needs a line mon_host = ADDRESS");
+                       conf_name(address) + " has no line mon_host = ADDRESS, and no monitor was found otherwise");
       }
       return failure(ErrorCode::permission_denied,
                      "no key for " + client + ": check the keyring that " + conf_name(address) + " names, and --id");
