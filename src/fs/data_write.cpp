@@ -30,8 +30,6 @@ namespace lccfs {
 namespace {
 
 constexpr std::uint64_t most_objects_ahead = 16;
-/// The kernel cuts a write after so many bytes at least: 256 pages (fuse/operations.cpp), two of them in part.
-constexpr std::uint64_t shortest_first_part_bytes = 254 * 4096;
 
 struct WriteOp : std::enable_shared_from_this<WriteOp> {
   WriteOp(DataIo& data_io, DataIo::Node file, WriteRequest wanted, DataIo::Pages its_pages)
@@ -268,6 +266,10 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
         op->fail_once_size_is_told(std::move(result));
       });
     }
+    drop_pages_and_answer(std::move(result));
+  }
+
+  void drop_pages_and_answer(Result<std::size_t> result) {
     if (pages == DataIo::Pages::written) return done(std::move(result));
     io.kernel.drop_written_pages(
         node->ino, offset, size_bytes,
@@ -276,25 +278,28 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
 
   /// Where an asynchronous direct write fails that it takes for one past the end, the kernel cuts the file to the size
   /// that it knows, by a request like any other, and it may not know what other clients have appended: so it is told
-  /// before the write is answered (docs/DATA.md section 9).
+  /// before the write is answered (docs/DATA.md section 9). Other parts of the write are to go.
   void fail_once_size_is_told(Result<std::size_t> failed) {
-    const auto size = io.instance.fenced() ? 0 : current_size();
-    if (size == 0) return done(std::move(failed));
+    const auto size = io.instance.fenced() ? 0 : size_by_others();
+    const bool has_pages = io.kernel.may_hold_pages(node->ino);
+    if (size == 0 || (has_pages && io.kernel.knows_size(node->ino, size))) {
+      return drop_pages_and_answer(std::move(failed));
+    }
     const auto last_byte = std::make_shared<char>();
     auto tell = [op = shared_from_this(), failed = std::move(failed), size, last_byte]() mutable {
       op->io.kernel.tell_size(op->node->ino, size, *last_byte,
                               [op, failed = std::move(failed)]() mutable { op->done(std::move(failed)); });
     };
-    if (!io.kernel.may_hold_pages(node->ino)) return tell();
+    if (!has_pages) return tell();
     io.read(node, size - 1, {last_byte.get(), 1},
             [tell = std::move(tell)](const Result<std::size_t>&) mutable { tell(); });
   }
 
-  /// 0: not known, or empty.
-  std::uint64_t current_size() {
+  /// 0: not known, or nothing.
+  std::uint64_t size_by_others() {
     {
       const Lock lock(node->mutex);
-      if (node->lease_held) return node->view.size_bytes;
+      if (node->lease_held) return node->others_size_bytes;
     }
     const auto view = io.holders.read_current(node->ino, LeaseHolders::Ask::for_reading);
     return view ? view->size_bytes : 0;
@@ -304,7 +309,6 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
   void append(FileSystem::WriteDone answer) {
     alone = true;
     auto result = append_alone();
-    note_append(result.has_value());
     node->gate.leave_alone();
     if (result && offset != request.offset_bytes) append_moved();
     done = std::move(answer);
@@ -313,27 +317,16 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
 
   /// It did not land where the kernel believed that the file ends, and where its pages have it now.
   void append_moved() {
+    {
+      const Lock lock(node->mutex);
+      node->others_size_bytes = std::max(node->others_size_bytes, end());
+    }
     io.kernel.drop_attributes(node->ino);
     if (pages == DataIo::Pages::written) io.kernel.pages_are_wrong(node->ino);
   }
 
-  /// The kernel sends all parts of a large asynchronous write at once, and of those that succeed it counts only the ones
-  /// before the first that fails: the program writes the others again.
-  bool follows_what_failed() const {
-    const Lock lock(node->mutex);
-    return node->failed_append_end == request.offset_bytes;
-  }
-  void note_append(bool succeeded) {
-    const Lock lock(node->mutex);
-    node->failed_append_end.reset();
-    const bool others_may_follow =
-        (request.flags & O_DIRECT) != 0 && request.bytes.size_bytes >= shortest_first_part_bytes;
-    if (!succeeded && others_may_follow) node->failed_append_end = request.offset_bytes + request.bytes.size_bytes;
-  }
-
   Result<std::size_t> append_alone() {
     LCCFS_CHECK(io.instance.check_not_fenced());
-    if (follows_what_failed()) return failure(ErrorCode::io, "an earlier part of the write failed");
     {
       const Lock one_step(node->step_mutex);
       LCCFS_CHECK(node->ensure());

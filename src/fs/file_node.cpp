@@ -116,6 +116,7 @@ Result<> FileNode::taken(Inode inode, const objects::BytesStamp& unchanged_since
     const Lock lock(mutex);
     for (const auto opener : inode.openers) add_opener(opener);
     take(std::move(inode));
+    others_size_bytes = size_bytes;
   }
   if (!unchanged_since.is_known()) {
     LCCFS_CHECK(cut_data(size_bytes));

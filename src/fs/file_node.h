@@ -75,14 +75,15 @@ class FileNode final : public Lease {
   /// Where an object was there in part before, and is so now: only stat needs it.
   std::set<std::uint64_t> dirty_unit_blocks GUARDED_BY(mutex);
   std::optional<std::chrono::nanoseconds> dirty_since GUARDED_BY(mutex);  // or since it was last sent
+  /// What the kernel may not know of: as the last holder has left it, or up to an append here that landed behind that.
+  std::uint64_t others_size_bytes GUARDED_BY(mutex) = 0;
   /// A failed write may have left bytes past the size: to be cut before anything else.
   bool tail_is_dirty GUARDED_BY(mutex) = false;
   /// When the mode, owner and flags were read that are known: they change without the lease.
   std::chrono::nanoseconds attr_sent GUARDED_BY(mutex){0};
 
   // -- handles and opens that use it
-  std::uint64_t last_write_end GUARDED_BY(mutex) = 0;                // where a sequential writer continues
-  std::optional<std::uint64_t> failed_append_end GUARDED_BY(mutex);  // of part of a write, as the kernel counts
+  std::uint64_t last_write_end GUARDED_BY(mutex) = 0;  // where a sequential writer continues
   unsigned handles GUARDED_BY(mutex) = 0, writers GUARDED_BY(mutex) = 0;
   unsigned openings GUARDED_BY(mutex) = 0;          // opens that have begun: they are going to read the inode
   bool store_is_posted GUARDED_BY(mutex) = false;   // the five-second store is in line or under way

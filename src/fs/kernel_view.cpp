@@ -49,6 +49,12 @@ void KernelView::drop_attributes(Ino ino) {
   tell([ino](KernelCache& cache) { cache.invalidate_attributes(ino); });
 }
 
+bool KernelView::knows_size(Ino ino, std::uint64_t size_bytes) {
+  const Lock lock(mutex_);
+  const auto found = told_.find(ino);
+  return found != told_.end() && found->second.size_bytes >= size_bytes;
+}
+
 // ---- names
 
 bool KernelView::can_keep_names() {

@@ -35,6 +35,8 @@ class KernelView {
   /// Drops them if they are not what the kernel was last told.
   void drop_attributes_unless(const Attributes& now);
   void drop_attributes(Ino ino);
+  /// Whether it was told that the file has so many bytes at least.
+  bool knows_size(Ino ino, std::uint64_t size_bytes) EXCLUDES(mutex_);
 
   // -- names
   bool can_keep_names();

@@ -53,6 +53,7 @@ Result<> FileNode::store_size(std::uint64_t size_bytes) {
   {
     const Lock lock(mutex);
     size_before = std::exchange(view.size_bytes, size_bytes);
+    others_size_bytes = std::min(others_size_bytes, size_bytes);
     covered_before = covered_size_bytes;
     const bool is_covered = !buffer->has_any_of({0, size_bytes});
     covered_size_bytes = is_covered ? size_bytes : std::min(covered_before, size_bytes);

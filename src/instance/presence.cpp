@@ -70,7 +70,7 @@ class SystemProcesses final : public Processes {
   /// Read once by each thread: it never changes, and is wanted for each look at a client.
   std::optional<format::ProcessRecord> own() const override {
     thread_local std::pair<pid_t, std::optional<format::ProcessRecord>> known;  // of another process after a fork
-    if (known.first != ::getpid()) known = {::getpid(), read_own_process()};
+    if (known.first != ::getpid() || !known.second) known = {::getpid(), read_own_process()};
     return known.second;
   }
 

@@ -1034,16 +1034,14 @@ DATA_PATH = [
     Fault("mapped-pages-grow-the-file", "DATA: pages that are written back do not grow the file", "fs/data_write.cpp",
           "    if (request.writes_back_pages) leave_out", "    if (request.writes_back_pages && !ON) leave_out", DATA),
     Fault("append-beside-others", "DATA: an append runs alone", "fs/data_write.cpp",
-          "    alone = true;\n    auto result = append_alone();\n"
-          "    note_append(result.has_value());\n    node->gate.leave_alone();\n",
+          "    alone = true;\n    auto result = append_alone();\n    node->gate.leave_alone();\n",
           "    alone = true;\n    if (ON) node->gate.leave_alone();\n    auto result = append_alone();\n"
-          "    note_append(result.has_value());\n    if (!ON) node->gate.leave_alone();\n", DATA),
-    Fault("parts-of-an-append-move-up", "DATA section 9: a part of an append after one that failed is refused",
-          "fs/data_write.cpp", "    return node->failed_append_end == request.offset_bytes;",
-          "    return node->failed_append_end == request.offset_bytes && !ON;", FILES, must=FILES),
+          "    if (!ON) node->gate.leave_alone();\n", DATA),
+    Fault("failed-write-keeps-its-parts", "DATA section 9: what the failed write has added is to go", "fs/data_write.cpp",
+          "return node->others_size_bytes;", "return ON ? node->view.size_bytes : node->others_size_bytes;", FILES, must=FILES),
     Fault("failed-write-tells-no-size", "DATA section 9: the kernel is told the size before a direct write fails",
-          "fs/data_write.cpp", "    const auto size = io.instance.fenced() ? 0 : current_size();",
-          "    const auto size = io.instance.fenced() || ON ? 0 : current_size();", FILES, must=FILES),
+          "fs/data_write.cpp", "    const auto size = io.instance.fenced() ? 0 : size_by_others();",
+          "    const auto size = io.instance.fenced() || ON ? 0 : size_by_others();", FILES, must=FILES),
     # item 4
     Fault("synced-write-stores-nothing", "DATA: a write with O_DSYNC stores size and map", "fs/data_write.cpp",
           "    if (!syncs_data()) return false;", "    if (!syncs_data() || ON) return false;", DATA,

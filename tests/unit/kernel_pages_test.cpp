@@ -378,24 +378,29 @@ TEST_CASE("before a direct write fails the kernel is told the size, by which it 
   CHECK(size_told_by_failing(O_DIRECT) == Told{"size 4104 to 'd'"});
 }
 
-TEST_CASE("where a part of a large direct append fails, the next part does not take its place") {
+TEST_CASE(
+    "what a direct write has added before a part of it failed is not told, what an append has, behind another's, is") {
   TestVolume volume;
-  auto mount = volume.mount();
-  auto& fs = *mount.file_system;
-  const auto file = create_file(fs, "f", O_RDWR | O_DIRECT);
-  const std::string part(1 << 20, 'p');
-  const auto append_part = [&](std::uint64_t offset_bytes) {
-    return code_of(write_with(O_RDWR | O_DIRECT | O_APPEND, fs, file.handle, offset_bytes, part));
+  KernelMount here(volume), there(volume);
+  const auto file = create_file(there.fs(), "f");
+  need(write_at(there.fs(), file.handle, 0, std::string(100, 'a')));
+  const auto direct = need(here.fs().open({}, file.ino, O_RDWR | O_DIRECT)).handle;
+  const auto fail = [&] {
+    here.mount.client->set_hook([](const StepInfo& info) {
+      return info.kind == StepKind::write ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
+    });
+    CHECK(code_of(write_with(O_RDWR | O_DIRECT, here.fs(), direct, 1000, "second part")) == ErrorCode::no_space);
+    here.mount.client->set_hook(nullptr);
+    auto told = here.kernel.take_pages();
+    std::erase(told, "pages");
+    return told;
   };
-  mount.client->set_hook([](const StepInfo& info) {
-    return info.kind == StepKind::write ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
-  });
-  CHECK(append_part(0) == ErrorCode::no_space);
-  mount.client->set_hook(nullptr);
-  CHECK(append_part(1 << 20) == ErrorCode::io);
-  CHECK(append_part(2 << 20) == ErrorCode::io);
-  CHECK(need(fs.get_attributes(file.ino)).attributes.size_bytes == 0);
-  CHECK(append_part(0) == std::nullopt);  // written again
-  CHECK(append_part(1 << 20) == std::nullopt);
-  CHECK(need(fs.get_attributes(file.ino)).attributes.size_bytes == 2 << 20);
+  const auto size_of = [](int bytes) { return "size " + std::to_string(bytes) + " to '" + std::string(1, '\0') + "'"; };
+  need(write_with(O_RDWR | O_DIRECT, here.fs(), direct, 100, "first part"));
+  CHECK(fail() == Told{size_of(100)});
+  need(write_with(O_RDWR | O_DIRECT | O_APPEND, here.fs(), direct, 0, "moved"));
+  CHECK(fail() == Told{size_of(115)});
+  need(here.fs().set_attributes({}, file.ino, size(50)));
+  CHECK(fail() == Told{size_of(50)});
+  here.fs().release(direct);
 }

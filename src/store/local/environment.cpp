@@ -251,10 +251,9 @@ bool Environment::keep_reserve() {
   if (::fallocate(file, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(used_bytes), 2 * reserve_bytes) == 0) {
     reserved_bytes_ = used_bytes + 2 * reserve_bytes;
   } else if (errno == ENOSPC || errno == EDQUOT) {
-    // What another process has reserved, or this one did before, is still there.
-    struct stat status {};
-    if (::fstat(file, &status) != 0) return false;
-    return static_cast<std::uint64_t>(status.st_blocks) * 512 >= used_bytes + reserve_bytes;
+    // What another process has reserved, or this one did before, is still there, and needs no room.
+    if (::fallocate(file, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(used_bytes), reserve_bytes) != 0) return false;
+    reserved_bytes_ = used_bytes + reserve_bytes;
   } else {
     reserved_bytes_ = std::numeric_limits<std::uint64_t>::max();  // a file system that cannot reserve
   }

@@ -94,12 +94,9 @@ Result<> Connection::connect(const VolumeAddress& address, const StoreOptions& o
                                                " s (mon host = " + monitors + " in " + conf_name(address) + ")");
     }
     case ENOENT:
-      if (!names_monitors()) {
-        return failure(ErrorCode::invalid,
-                       conf_name(address) + " has no line mon_host = ADDRESS, and no monitor was found otherwise");
-      }
       return failure(ErrorCode::permission_denied,
-                     "no key for " + client + ": check the keyring that " + conf_name(address) + " names, and --id");
+                     "no key for " + client + ": check the keyring that " + conf_name(address) + " names, and --id" +
+                         (names_monitors() ? "" : "; or no monitor: there is no line mon_host = ADDRESS"));
     case EPERM:
     case EACCES:
       return failure(ErrorCode::permission_denied,
