@@ -70,7 +70,7 @@ class HelpTest(unittest.TestCase):
         offered = {word.split("=")[0] for word in re.split(r",\s+", listed)}
         described = sections_of(page("lccfs-fuse.8"), "Sh")["MOUNT OPTIONS"]
         entries = re.findall(r"^\.It Cm ([^=\n]*?)(?: Ns =.*)?$", described, re.M)
-        self.assertEqual({word for entry in entries for word in entry.split(" , ")} - {"rw", "gc"}, offered)
+        self.assertEqual({word for entry in entries for word in entry.split(" , ")} - {"rw", "gc", "suid", "dev", "exec"}, offered)
 
 
 class ConfigurationTest(unittest.TestCase):
