@@ -7,6 +7,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -406,20 +407,31 @@ TEST_CASE("a step that is run again after a collector has worked is refused, and
     for (unsigned n = 0;; ++n) {
       INFO(scenario->name << ": change " << n << " is run again after the rival and the collector");
       World world(expected.base);
+      const NthMutation hook(n, {Fault::Kind::run_again_later});
+      std::mutex mutex;
+      bool is_over = false;
       Client a = world.mount();
       Client b = world.mount();
       a.prepare(*scenario, Memory::cold);
       TestCollector collector(world.cluster(), world.clock());
-      const NthMutation hook(n, {Fault::Kind::run_again_later});
-      a.store().set_hook(hook);
+      a.store().set_hook([&](const StepInfo& info) {
+        const std::lock_guard lock(mutex);
+        return is_over ? Fault{} : hook(info);
+      });
       auto result = std::async(std::launch::async, [&] { return a.perform(scenario->operation); });
       const auto done = [&] { return result.wait_for(std::chrono::seconds(0)) == std::future_status::ready; };
       while (a.store().held().empty() && !done()) std::this_thread::yield();
       Outcome outcome{{}, b.perform(scenario->rival), {}};
       collector.pass();
+      const bool was_held = !a.store().held().empty();
       a.store().release_all();
       outcome.operation = result.get();
+      {
+        const std::lock_guard lock(mutex);
+        is_over = true;
+      }
       if (!hook.reached()) break;
+      if (!was_held && a.store().wait_for_held(1)) a.store().release_all();  // a step after the operation's answer
       ++cases.repeats;
       a.unmount();
       b.unmount();
