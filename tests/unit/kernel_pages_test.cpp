@@ -357,9 +357,7 @@ TEST_CASE("before a direct write fails the kernel is told the size, by which it 
   const auto appender = open_again(there.fs(), file.ino);
   need(write_at(there.fs(), appender, 4096, "appended"));
   here.kernel.take();
-  here.mount.client->set_hook([](const StepInfo& info) {
-    return info.kind == StepKind::write ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
-  });
+  here.mount.client->set_hook(fails_writes(ErrorCode::no_space));
   // Pages that the other's writes have made old may be dropped in between.
   const auto size_told_by_failing = [&](int flags) {
     CHECK(code_of(write_with(O_RDWR | flags, here.fs(), file.handle, 8192, std::string(4096, 'b'))) ==
@@ -386,9 +384,7 @@ TEST_CASE(
   need(write_at(there.fs(), file.handle, 0, std::string(100, 'a')));
   const auto direct = need(here.fs().open({}, file.ino, O_RDWR | O_DIRECT)).handle;
   const auto fail = [&] {
-    here.mount.client->set_hook([](const StepInfo& info) {
-      return info.kind == StepKind::write ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
-    });
+    here.mount.client->set_hook(fails_writes(ErrorCode::no_space));
     CHECK(code_of(write_with(O_RDWR | O_DIRECT, here.fs(), direct, 1000, "second part")) == ErrorCode::no_space);
     here.mount.client->set_hook(nullptr);
     auto told = here.kernel.take_pages();

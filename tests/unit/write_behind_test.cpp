@@ -614,8 +614,7 @@ TEST_CASE("a direct write whose own bytes are stored is told nothing of others t
   TestVolume volume(small_objects());
   auto mount = volume.mount(buffered());
   auto& fs = *mount.file_system;
-  // A failure waits for the file's last byte, which the kernel is told then.
-  const auto file = stored_file(mount, std::string(2 * object_bytes + 1, 'o'));
+  const auto file = stored_file(mount, std::string(2 * object_bytes, 'o'));
   need(write_at(fs, file.handle, 0, "refused"));
   need(write_at(fs, file.handle, object_bytes, "slow"));
   mount.client->set_hook([refused = format::data_object(file.ino, ObjectIndex{0})](const StepInfo& info) {
