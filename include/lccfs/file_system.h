@@ -296,6 +296,8 @@ class FileSystem {
   /// Fills the front of `target`, which lives until done; fewer bytes than asked for: the end of the file.
   virtual void read(HandleId handle, std::uint64_t offset, std::span<char> target, ReadDone done) = 0;
   virtual void write(HandleId handle, WriteRequest request, WriteDone done) = 0;
+  /// The kernel was not told that a write is done: it may hold pages, and a size, as they were before. Never blocks.
+  virtual void write_not_told(Ino ino) = 0;
   /// At each close(2). What was written has reached the store, size and times too, unless it may be stored later
   /// (FileSystemOptions::idle_leases). An error of a write that was answered before is told by each flush of the handles
   /// that were open then, and once by fsync.

@@ -121,6 +121,7 @@ class MountedVolume final : public FileSystem {
     if ((request.flags & O_DSYNC) != 0) done = after_name_is_synced(handle, std::move(done));
     files_.write(handle, std::move(request), std::move(done));
   }
+  void write_not_told(Ino ino) override { files_.write_not_told(ino); }
   Result<> flush(HandleId handle) override { return files_.flush(handle); }
   std::optional<Result<>> known_flush(HandleId handle) override { return files_.known_flush(handle); }
   Result<> fsync(HandleId handle, bool data_only) override {

@@ -96,6 +96,9 @@ class Files {
   bool is_in_use(Ino ino);
   void set_kernel_cache(KernelCache* cache) { kernel_.set(cache); }
   KernelView& kernel() { return kernel_; }
+  void write_not_told(Ino ino) {
+    kernel_.changed_elsewhere(ino, [] { return true; });
+  }
   /// The function that answers questions about directories. Returns when the last one is no longer running.
   void set_directory_handler(Instance::QuestionHandler handler) { directory_handler_.set(std::move(handler)); }
   /// The function that is told of files when they are stored, and their leases released. As above.

@@ -5,6 +5,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "fuse/fuse_api.h"
@@ -27,6 +28,9 @@ ssize_t read_request(int fd, void* buffer, std::size_t size_bytes, void* userdat
     handshake.offered = offer.flags;
     handshake.init_request = offer.request;
   }
+  fuse_in_header header = {};
+  std::memcpy(&header, request.data(), std::min(request.size(), sizeof header));
+  handshake.received = header.unique;
   return (handshake.offered & FUSE_SETXATTR_EXT) != 0 ? static_cast<ssize_t>(in_libfuse_form(request)) : got;
 }
 

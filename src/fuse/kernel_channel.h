@@ -21,7 +21,8 @@ namespace lccfs::fuse {
 struct Handshake {
   std::atomic<std::uint64_t> init_request{0};  // its number, if it offers any of them; 0 otherwise, and once answered
   std::atomic<std::uint64_t> offered{0};
-  std::atomic<unsigned> minor{0};  // the kernel's version of the protocol, once it has been received
+  std::atomic<unsigned> minor{0};          // the kernel's version of the protocol, once it has been received
+  std::atomic<std::uint64_t> received{0};  // the number of the request that was received last
 };
 
 /// Of a session that is mounted, and whose user data is a Serving. False: not to be had.

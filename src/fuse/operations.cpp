@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "fuse/operations.h"
 
+#include <linux/capability.h>
+#include <linux/xattr.h>
+
 #include <algorithm>
 #include <bit>
 #include <cerrno>
@@ -12,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/process_rights.h"
 #include "fuse/answers.h"
 #include "fuse/convert.h"
 #include "fuse/kernel_channel.h"
@@ -43,7 +47,20 @@ Caller caller_of(fuse_req_t request) {
   return {.uid = context->uid, .gid = context->gid, .umask = context->umask, .pid = context->pid};
 }
 
+bool is_administrator(const Caller& caller) {
+  return caller.uid == 0 || is_capable(caller.pid, CAP_SYS_ADMIN, caller.uid, caller.gid);
+}
+
 void refuse(fuse_req_t raw, int error_number) { fuse_reply_err(raw, error_number); }
+
+/// Of the request that the receiving thread has just received: its caller is let go if that is killed meanwhile. Not
+/// where the kernel keeps others off until the answer, as it does for changes of names and attributes: two such could be
+/// under way then.
+void let_go_if_killed(fuse_req_t raw, fuse_ino_t ino) {
+  Serving& serving = serving_of(raw);
+  serving.killed_callers.began(
+      raw, {.number = serving.handshake.received, .thread = fuse_req_ctx(raw)->pid, .ino = ino_of(raw, ino)});
+}
 
 /// One that the receiving thread does not hand on at once: it answers what memory knows.
 Request begin(fuse_req_t raw, Kind kind, fuse_ino_t ino) {
@@ -142,6 +159,19 @@ void call(fuse_req_t raw, Kind kind, fuse_ino_t ino, Method method, Arguments...
   });
 }
 
+/// What the kernel sends because a handle is closed. `method` lets go of it, once nothing uses it any more.
+void release_with(fuse_req_t raw, Kind kind, fuse_ino_t number, const fuse_file_info* info,
+                  void (FileSystem::*method)(HandleId)) {
+  Serving& serving = serving_of(raw);
+  const Ino ino = ino_of(raw, number);
+  if (!serving.killed_callers.has_left_some_of(ino)) return call(raw, kind, number, method, handle_of(info));
+  auto release = [&serving, method, handle = handle_of(info), request = request_of(raw, kind, number, info)]() mutable {
+    (serving.fs.*method)(handle);
+    request.finish({});
+  };
+  serving.killed_callers.after_those_of(ino, std::move(release));
+}
+
 // Not the kernel's writeback cache: it never believes a size that another client changed. ACLs come with the umask,
 // which a default ACL stands in for: both are taken off here.
 // File handles lead to any inode by its number: not where the mount is to show a part of the volume.
@@ -159,11 +189,15 @@ void init(void* user_data, fuse_conn_info* connection) {
   connection->max_background = max_background_requests;
 }
 
-void statfs(fuse_req_t raw, fuse_ino_t ino) { call(raw, Kind::statfs, ino, &FileSystem::usage); }
+void statfs(fuse_req_t raw, fuse_ino_t ino) {
+  let_go_if_killed(raw, ino);
+  call(raw, Kind::statfs, ino, &FileSystem::usage);
+}
 
 // -- names
 
 void lookup(fuse_req_t raw, fuse_ino_t parent, const char* name) {
+  let_go_if_killed(raw, parent);
   Serving& serving = serving_of(raw);
   std::string wanted(name);
   auto answer = [&serving, parent = ino_of(raw, parent), wanted,
@@ -253,12 +287,14 @@ void link(fuse_req_t raw, fuse_ino_t ino, fuse_ino_t parent, const char* name) {
 }
 
 void readlink(fuse_req_t raw, fuse_ino_t ino) {
+  let_go_if_killed(raw, ino);
   call(raw, Kind::readlink, ino, &FileSystem::read_link, ino_of(raw, ino));
 }
 
 // -- directories
 
 void opendir(fuse_req_t raw, fuse_ino_t ino, fuse_file_info*) {
+  let_go_if_killed(raw, ino);
   serve(raw, Kind::opendir, ino, [ino = ino_of(raw, ino)](Serving& serving, Request request) {
     const Result<HandleId> handle = serving.fs.open_directory(ino);
     if (!handle) return request.fail(handle.error());
@@ -285,6 +321,7 @@ std::string pack(fuse_req_t raw, const std::vector<DirectoryEntry>& entries, std
 }
 
 void readdir(fuse_req_t raw, fuse_ino_t ino, std::size_t size_bytes, off_t cookie, fuse_file_info* info) {
+  let_go_if_killed(raw, ino);
   serve(raw, Kind::readdir, ino,
         [raw, handle = handle_of(info), size_bytes, cookie](Serving& serving, Request request) {
           const auto entries =
@@ -303,6 +340,7 @@ std::optional<EntryReply> kept_entry(Serving& serving, Ino parent, const Directo
 
 /// The kernel holds an inode for each entry that it is told with attributes.
 void readdirplus(fuse_req_t raw, fuse_ino_t ino, std::size_t size_bytes, off_t cookie, fuse_file_info* info) {
+  let_go_if_killed(raw, ino);
   serve(raw, Kind::readdirplus, ino,
         [parent = ino_of(raw, ino), handle = handle_of(info), size_bytes, cookie](Serving& serving, Request request) {
           std::size_t used = 0;
@@ -328,10 +366,11 @@ void readdirplus(fuse_req_t raw, fuse_ino_t ino, std::size_t size_bytes, off_t c
 }
 
 void releasedir(fuse_req_t raw, fuse_ino_t ino, fuse_file_info* info) {
-  call(raw, Kind::releasedir, ino, &FileSystem::release_directory, handle_of(info));
+  release_with(raw, Kind::releasedir, ino, info, &FileSystem::release_directory);
 }
 
 void fsyncdir(fuse_req_t raw, fuse_ino_t ino, int, fuse_file_info*) {
+  let_go_if_killed(raw, ino);
   call(raw, Kind::fsyncdir, ino, &FileSystem::sync_directory, ino_of(raw, ino));
 }
 
@@ -341,6 +380,7 @@ void getattr(fuse_req_t raw, fuse_ino_t ino, fuse_file_info*) {
   if (const auto known = serving_of(raw).fs.known_attributes(ino_of(raw, ino))) {
     return answer(serving_of(raw), begin(raw, Kind::getattr, ino), *known);
   }
+  let_go_if_killed(raw, ino);
   call(raw, Kind::getattr, ino, &FileSystem::get_attributes, ino_of(raw, ino));
 }
 
@@ -358,6 +398,7 @@ void answer_sized(Request request, std::string_view bytes, std::size_t size_byte
 
 void getxattr(fuse_req_t raw, fuse_ino_t ino, const char* name, std::size_t size_bytes) {
   if (serving_of(raw).fs.knows_no_xattr(ino_of(raw, ino), name)) return refuse(raw, ENODATA);
+  let_go_if_killed(raw, ino);
   serve(raw, Kind::getxattr, ino,
         [ino = ino_of(raw, ino), name = std::string(name), size_bytes](Serving& serving, Request request) {
           const Result<Bytes> value = serving.fs.get_xattr(ino, name);
@@ -365,14 +406,20 @@ void getxattr(fuse_req_t raw, fuse_ino_t ino, const char* name, std::size_t size
         });
 }
 
+/// Of those named trusted.*, which the kernel gives to nobody else, only an administrator hears.
 void listxattr(fuse_req_t raw, fuse_ino_t ino, std::size_t size_bytes) {
-  serve(raw, Kind::listxattr, ino, [ino = ino_of(raw, ino), size_bytes](Serving& serving, Request request) {
-    const auto names = serving.fs.list_xattrs(ino);
-    if (!names) return request.fail(names.error());
-    std::string joined;
-    for (const std::string& name : *names) joined.append(name).push_back('\0');
-    answer_sized(std::move(request), joined, size_bytes);
-  });
+  let_go_if_killed(raw, ino);
+  serve(raw, Kind::listxattr, ino,
+        [caller = caller_of(raw), ino = ino_of(raw, ino), size_bytes](Serving& serving, Request request) {
+          const auto names = serving.fs.list_xattrs(ino);
+          if (!names) return request.fail(names.error());
+          const bool hears_all = is_administrator(caller);
+          std::string joined;
+          for (const std::string& name : *names) {
+            if (hears_all || !name.starts_with(XATTR_TRUSTED_PREFIX)) joined.append(name).push_back('\0');
+          }
+          answer_sized(std::move(request), joined, size_bytes);
+        });
 }
 
 void setxattr(fuse_req_t raw, fuse_ino_t ino, const char* name, const char* value, std::size_t size_bytes, int flags) {
@@ -390,6 +437,7 @@ void removexattr(fuse_req_t raw, fuse_ino_t ino, const char* name) {
 // are answered by the thread that completes them.
 
 void open(fuse_req_t raw, fuse_ino_t ino, fuse_file_info* info) {
+  if ((info->flags & O_TRUNC) == 0) let_go_if_killed(raw, ino);
   serve(raw, Kind::open, ino,
         [caller = caller_of(raw), ino = ino_of(raw, ino), flags = info->flags](Serving& serving, Request request) {
           const Result<OpenReply> opened = serving.fs.open(caller, ino, flags);
@@ -401,6 +449,7 @@ void open(fuse_req_t raw, fuse_ino_t ino, fuse_file_info* info) {
 }
 
 void read(fuse_req_t raw, fuse_ino_t ino, std::size_t size_bytes, off_t offset, fuse_file_info* info) {
+  let_go_if_killed(raw, ino);
   Serving& serving = serving_of(raw);
   auto buffer = std::make_unique_for_overwrite<char[]>(size_bytes);
   const std::span<char> target(buffer.get(), size_bytes);
@@ -418,6 +467,7 @@ void read(fuse_req_t raw, fuse_ino_t ino, std::size_t size_bytes, off_t offset, 
 
 void write(fuse_req_t raw, fuse_ino_t ino, const char* data, std::size_t size_bytes, off_t offset,
            fuse_file_info* info) {
+  let_go_if_killed(raw, ino);
   Serving& serving = serving_of(raw);
   WriteRequest write{.caller = caller_of(raw),
                      .offset_bytes = static_cast<std::uint64_t>(offset),
@@ -425,26 +475,37 @@ void write(fuse_req_t raw, fuse_ino_t ino, const char* data, std::size_t size_by
                      .flags = info->flags,
                      .writes_back_pages = info->writepage != 0};
   serving.fs.write(handle_of(info), std::move(write),
-                   [request = request_of(raw, Kind::write, ino, info)](Result<std::size_t> written) mutable {
+                   [&serving, ino = ino_of(raw, ino),
+                    request = request_of(raw, Kind::write, ino, info)](Result<std::size_t> written) mutable {
+                     const StillServing until_all_is_told(serving);
                      if (!written) return request.fail(written.error());
                      request.moved(*written);
-                     request.answer(written_answer(*written));
+                     if (!request.answer(written_answer(*written))) serving.fs.write_not_told(ino);
                    });
 }
 
-/// Whatever becomes of the bytes, the process has closed a descriptor.
+/// Whatever becomes of the bytes, the process has closed a descriptor. Its locks still cover what it was killed in.
 void flush(fuse_req_t raw, fuse_ino_t ino, fuse_file_info* info) {
   if (const auto known = serving_of(raw).fs.known_flush(handle_of(info))) {
     return request_of(raw, Kind::flush, ino, info).finish(*known);
   }
-  serve(raw, Kind::flush, ino, [handle = handle_of(info), owner = info->lock_owner](Serving& serving, Request request) {
-    const auto flushed = serving.fs.flush(handle);
-    serving.fs.drop_range_locks(handle, owner);
-    request.finish(flushed);
-  });
+  serve(
+      raw, Kind::flush, ino,
+      [ino = ino_of(raw, ino), handle = handle_of(info), owner = info->lock_owner](Serving& serving, Request request) {
+        const auto flushed = serving.fs.flush(handle);
+        auto drop = [&serving, handle, owner] { serving.fs.drop_range_locks(handle, owner); };
+        if (serving.killed_callers.has_left_some_of(ino)) {
+          auto until_done = std::make_unique<StillServing>(serving);
+          serving.killed_callers.after_those_of(ino, [drop, until_done = std::move(until_done)] { drop(); });
+        } else {
+          drop();
+        }
+        request.finish(flushed);
+      });
 }
 
 void fsync(fuse_req_t raw, fuse_ino_t ino, int data_only, fuse_file_info* info) {
+  let_go_if_killed(raw, ino);
   call(raw, Kind::fsync, ino, &FileSystem::fsync, handle_of(info), data_only != 0);
 }
 
@@ -457,6 +518,7 @@ void fallocate(fuse_req_t raw, fuse_ino_t ino, int mode, off_t offset, off_t siz
 void lseek(fuse_req_t raw, fuse_ino_t ino, off_t offset, int whence, fuse_file_info* info) {
   const std::optional<SeekTo> what = to_seek(whence);
   if (!what) return refuse(raw, EINVAL);
+  let_go_if_killed(raw, ino);
   serve(raw, Kind::lseek, ino,
         [handle = handle_of(info), offset = static_cast<std::uint64_t>(offset), what = *what](Serving& serving,
                                                                                               Request request) {
@@ -478,7 +540,7 @@ void copy_file_range(fuse_req_t raw, fuse_ino_t, off_t source_offset, fuse_file_
 }
 
 void release(fuse_req_t raw, fuse_ino_t ino, fuse_file_info* info) {
-  call(raw, Kind::release, ino, &FileSystem::release, handle_of(info));
+  release_with(raw, Kind::release, ino, info, &FileSystem::release);
 }
 
 // -- locks. A request that waits is answered by the thread that ends the wait.

@@ -58,16 +58,21 @@ void Request::count(metrics::Outcome outcome) {
   serving_.metrics->directories.count(directory_, work_of(kind()), took, bytes);
 }
 
+fuse_req_t Request::about_to_be_answered() {
+  serving_.killed_callers.answered(request_);
+  return std::exchange(request_, nullptr);
+}
+
 // Counted down only after the answer: at zero the session may end.
 bool Request::answer(std::string_view body) {
   count(metrics::Outcome::done);
-  const bool taken = fuse_reply_buf(std::exchange(request_, nullptr), body.data(), body.size()) == 0;
+  const bool taken = fuse_reply_buf(about_to_be_answered(), body.data(), body.size()) == 0;
   --serving_.in_flight;
   return taken;
 }
 
 void Request::reply_error(int error_number) {
-  fuse_reply_err(std::exchange(request_, nullptr), error_number);
+  fuse_reply_err(about_to_be_answered(), error_number);
   --serving_.in_flight;
 }
 

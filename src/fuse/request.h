@@ -31,11 +31,12 @@ class Request {
   /// Success without a value, or the error.
   void finish(const Result<>& result);
   /// Success, with this body (fuse/answers.h, or plain bytes). False: the kernel has not taken it, because the caller
-  /// was interrupted meanwhile, and holds nothing of what it says.
+  /// was let go meanwhile (fuse/killed_callers.h), and holds nothing of what it says.
   bool answer(std::string_view body);
 
  private:
   void count(metrics::Outcome outcome);
+  fuse_req_t about_to_be_answered();
   void reply_error(int error_number);
   Kind kind() const { return static_cast<Kind>(running_.kind); }
 

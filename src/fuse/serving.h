@@ -10,6 +10,7 @@
 #include "base/thread_pool.h"
 #include "fuse/fuse_api.h"
 #include "fuse/kernel_channel.h"
+#include "fuse/killed_callers.h"
 #include "fuse/lookup_counts.h"
 #include "fuse/mount_metrics.h"
 #include "fuse/receiver.h"
@@ -28,6 +29,7 @@ struct Serving {
   std::atomic<std::size_t> in_flight{0};
   Handshake handshake;
   RequestBuffers requests;
+  KilledCallers killed_callers;
   Ino root = root_ino;        // what the kernel's FUSE_ROOT_ID stands for; set before anything is served
   int session_fd = -1;        // as root
   std::uint64_t tickets = 0;  // of locks that wait; the receiving thread's

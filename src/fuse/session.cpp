@@ -84,6 +84,7 @@ Session::Session(FileSystem& fs, Clock& clock, const SessionOptions& options)
                .in_flight = {0},
                .handshake = {},
                .requests = {},
+               .killed_callers = KilledCallers(),
                .root = root_ino,
                .session_fd = -1,
                .tickets = 0,
@@ -125,6 +126,8 @@ Result<> Session::start(const std::function<void()>& about_to_mount) {
   fuse_opt_free_args(&arguments);
   fuse_set_log_func(log_libfuse_line);
   if (mounted) serving_.session_fd = fuse_session_fd(session_);
+  serving_.killed_callers.begin(serving_.session_fd,
+                                [this](KilledCallers::Work work) { serving_.pool.post(std::move(work)); });
   if (!mounted) {
     const std::string why = last_libfuse_line.empty() ? "fusermount3 refuses it" : last_libfuse_line;
     return failure(ErrorCode::io, "cannot mount on " + options_.mountpoint + ": " + why);
@@ -173,6 +176,7 @@ Result<> Session::receive_until_the_end() {
       serving_.clock, [] { return tick_period; },
       [this](const std::stop_token&) {
         serving_.receiver.look();
+        serving_.killed_callers.look();
         return true;
       });
   Result<> served;

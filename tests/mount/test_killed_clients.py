@@ -5,6 +5,7 @@ import contextlib
 import errno
 import os
 import pathlib
+import signal
 import subprocess
 import time
 
@@ -78,7 +79,7 @@ class KilledClientTest(MountTest):
 
 class StuckThreadTest(MountTest):
     """SIGKILL does not end a thread that waits in the kernel for somebody's answer, here that of another mount: the volume
-    is a folder there, and its store stands still."""
+    is a folder there, its store stands still, and so does that client, which would let go of it."""
 
     stores = ("rados",)
     waits = True
@@ -110,11 +111,13 @@ class StuckThreadTest(MountTest):
         try:
             program = subprocess.Popen(["mkdir", self.inner / "directory"], stderr=subprocess.PIPE, text=True)
             wait_until(self.one_waits_for_long, 20, "the client waits for its store")
+            self.mount.signal(signal.SIGSTOP)
             self.inner.kill()
             _, said = program.communicate(timeout=20)
             self.assertNotEqual(program.returncode, 0, said)
             self.assertIsNone(self.inner.process.poll(), "its thread was ended by the signal: this shows nothing")
             self.assert_errno(errno.ENOTCONN, os.listdir, self.inner.path)
         finally:
+            self.mount.signal(signal.SIGCONT)
             self.cluster.continue_osd(0)
         self.inner.process.wait(60)

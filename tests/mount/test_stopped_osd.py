@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """One of two OSDs is stopped: what does not need it continues, nobody is fenced, load ends well, and so does a mount."""
 
+import fcntl
 import os
+import pathlib
 import subprocess
 import time
 
@@ -109,6 +111,81 @@ class StoppedOsdTest(MountTest):
             number = int(path.name.split()[1])
             self.assertEqual((mount / path.name).read_bytes(), pattern_bytes(FILE_BYTES, number))
         run("dd", "if=/dev/zero", f"of={mount / self.live[0].name}", "bs=1M", "count=4", "oflag=direct", "conv=notrunc")
+
+
+class KilledProgramTest(MountTest):
+    """Programs that are killed while they wait for the only OSD, which is stopped."""
+
+    stores = ("rados",)
+    waits = True
+    own_cluster = {"osds": 1}
+
+    FSYNC = "import os; os.write(1, b'new'); os.fsync(1)"
+
+    def set_up_volume(self):
+        super().set_up_volume()
+        self.old, self.new = pattern_bytes(FILE_BYTES, 1), pattern_bytes(1 << 20, 2)
+        for name in ("direct", "appended", "synced", "read", "looked up", "listed"):
+            (self.mount / f"folder of {name}").mkdir()
+            self.file(name).write_bytes(self.old)
+        self.mount.remount()
+        self.cold = self.volume.mount()
+
+    def file(self, name, mount=None):
+        return (mount or self.mount) / f"folder of {name}" / "file"
+
+    def begin_all(self):
+        """The OSD stops when all is open, and what is written has its lease."""
+        source = context.workdir / "new"
+        source.write_bytes(self.new)
+        wanted = [
+            (["dd", f"if={source}", "bs=1M", "conv=notrunc", "oflag=direct"], self.open("direct")),
+            (["dd", f"if={source}", "bs=1M", "conv=notrunc", "oflag=direct", "seek=4"], self.open("appended")),
+            (["python3", "-c", self.FSYNC], self.open("synced")),
+            (["dd", f"if={self.file('read', self.cold)}", "of=/dev/null", "bs=1M", "iflag=direct"], None),
+            (["stat", self.file("looked up", self.cold)], None),
+            (["ls", "-l", self.file("listed", self.cold).parent], None),
+        ]
+        fcntl.flock(wanted[1][1], fcntl.LOCK_EX)
+        run("sync", "-f", self.mount.path)
+        self.cluster.pause_osd(0)
+        programs = [subprocess.Popen(command, stdout=file or subprocess.DEVNULL) for command, file in wanted]
+        for program in programs:
+            wait_until(lambda program=program: self.waits(program), 30, f"{program.args} waits")
+        for _, file in wanted[:3]:
+            os.close(file)
+        return programs
+
+    def open(self, name):
+        file = os.open(self.file(name), os.O_RDWR)
+        os.pwrite(file, b"old", 0)
+        return file
+
+    def waits(self, program):
+        """For an answer, or for the lock of a directory in which another one does."""
+        where = pathlib.Path(f"/proc/{program.pid}/wchan")
+        before = where.read_text(encoding="ascii")
+        time.sleep(0.2)
+        return before not in ("", "0") and where.read_text(encoding="ascii") == before
+
+    def try_lock(self):
+        return run("timeout", "5", "flock", "-n", self.file("appended"), "true", check=False).returncode
+
+    def test_they_end_and_what_they_wrote_is_written(self):
+        try:
+            programs = self.begin_all()
+            for program in programs:
+                program.kill()
+            self.assertEqual([program.wait(20) for program in programs], [-9] * len(programs))
+            self.assertNotEqual(self.try_lock(), 0, "the lock is gone before what was written under it is there")
+        finally:
+            self.cluster.continue_osd(0)
+        wait_until(lambda: self.try_lock() == 0, 60, "the lock of the killed program is gone")
+        for mount in (self.mount, self.cold):
+            self.assertEqual(self.file("direct", mount).read_bytes(), self.new + self.old[len(self.new):])
+            self.assertEqual(self.file("appended", mount).read_bytes(), b"old" + self.old[3:] + self.new)
+            synced = self.file("synced", mount).read_bytes()  # the kernel may have asked for attributes first
+            self.assertIn(synced, [start + self.old[3:] for start in (b"old", b"new")])
 
 
 class StoppedCollectorTest(MountTest):

@@ -6,17 +6,23 @@
 #include <linux/fuse.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "fuse/answers.h"
 #include "fuse/convert.h"
 #include "fuse/fuse_api.h"
 #include "fuse/kernel_channel.h"
+#include "fuse/killed_callers.h"
 #include "fuse/lookup_counts.h"
 #include "fuse/request_buffers.h"
 #include "fuse/tagged_handle.h"
@@ -384,4 +390,99 @@ TEST_CASE("an inode belongs to the directory that it was found below last") {
   CHECK(counts.directory_of(Ino{8}) == metrics::other_directories);
   tops.forgotten(Ino{6});
   CHECK(tops.seen(Ino{6}, "vm2") != second);
+}
+
+TEST_CASE("whether a thread is to end is read from its status") {
+  const std::string before = "Name:\tdd\nState:\tD (disk sleep)\nThreads:\t1\n", after = "SigBlk:\t0000000000000100\n";
+  CHECK(tells_of_kill(before + "SigPnd:\t0000000000000100\nShdPnd:\t0000000000000000\n" + after));
+  CHECK(tells_of_kill(before + "SigPnd:\t0000000000000000\nShdPnd:\t0000000000000102\n" + after));
+  CHECK_FALSE(tells_of_kill(before + "SigPnd:\t0000000000000000\nShdPnd:\t0000000000000002\n" + after));
+  CHECK_FALSE(tells_of_kill(before + "SigPnd:\t"));
+  CHECK_FALSE(tells_of_kill(""));
+  CHECK_FALSE(is_killed(getpid()));
+}
+
+namespace {
+/// Requests of programs, some of which are killed; what the kernel is answered, and what is posted, is kept.
+class Killing {
+ public:
+  Killing() {
+    REQUIRE(pipe2(ends_, O_CLOEXEC | O_NONBLOCK) == 0);
+    callers.begin(ends_[1], [this](KilledCallers::Work work) { posted.push_back(std::move(work)); });
+  }
+  ~Killing() {
+    ::close(ends_[0]);
+    ::close(ends_[1]);
+  }
+  static fuse_req_t request(std::uintptr_t number) { return std::bit_cast<fuse_req_t>(number); }
+  void begin(std::uintptr_t number, pid_t thread, Ino ino) {
+    callers.began(request(number), {.number = number, .thread = thread, .ino = ino});
+  }
+  /// The requests that were answered since, each with EINTR.
+  std::vector<std::uint64_t> answered() {
+    std::vector<std::uint64_t> numbers;
+    fuse_out_header answer = {};
+    while (::read(ends_[0], &answer, sizeof answer) == sizeof answer) {
+      CHECK(answer.error == -EINTR);
+      CHECK(answer.len == sizeof answer);
+      numbers.push_back(answer.unique);
+    }
+    return numbers;
+  }
+  void run_posted() {
+    for (auto& work : std::exchange(posted, {})) work();
+  }
+
+  std::set<pid_t> killed;
+  std::vector<KilledCallers::Work> posted;
+  KilledCallers callers{[this](pid_t thread) { return killed.contains(thread); }};
+
+ private:
+  int ends_[2] = {-1, -1};
+};
+}  // namespace
+
+TEST_CASE("who is killed is let go once, and nobody else is") {
+  Killing killing;
+  killing.begin(2, 100, Ino{7});
+  killing.begin(4, 101, Ino{7});
+  killing.begin(6, 0, Ino{7});  // of another namespace
+  killing.killed = {0, 101};
+  killing.callers.look();  // it has not waited for long
+  CHECK(killing.answered().empty());
+  killing.killed = {0};
+  killing.callers.look();
+  CHECK(killing.answered().empty());
+  killing.killed = {0, 101};
+  killing.callers.look();
+  killing.callers.look();
+  CHECK(killing.answered() == std::vector<std::uint64_t>{4});
+  killing.callers.answered(Killing::request(2));
+  killing.killed = {0, 100, 101};
+  killing.callers.look();
+  CHECK(killing.answered().empty());
+}
+
+TEST_CASE("what comes after the end of a killed program waits for what it was killed in") {
+  Killing killing;
+  killing.killed = {100};
+  killing.begin(2, 100, Ino{7});
+  killing.begin(4, 100, Ino{7});
+  killing.callers.look();
+  CHECK_FALSE(killing.callers.has_left_some_of(Ino{7}));
+  killing.callers.look();
+  CHECK(killing.callers.has_left_some_of(Ino{7}));
+  CHECK_FALSE(killing.callers.has_left_some_of(Ino{8}));
+  std::string order;
+  for (const char c : {'a', 'b'}) killing.callers.after_those_of(Ino{7}, [&order, c] { order.push_back(c); });
+  killing.callers.after_those_of(Ino{8}, [&order] { order.push_back('8'); });
+  killing.run_posted();
+  CHECK(order == "8");
+  killing.callers.answered(Killing::request(4));
+  killing.run_posted();
+  CHECK(order == "8");
+  killing.callers.answered(Killing::request(2));
+  killing.run_posted();
+  CHECK(order == "8ab");
+  CHECK_FALSE(killing.callers.has_left_some_of(Ino{7}));
 }

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Programs that are killed while they wait for a store that does not answer. The kernel lets go of a program only with
+// the answer to its request: so that gets EINTR, which the program never sees. What was asked for is still done; its own
+// answer finds nobody then (Request::answer), and what the kernel sends because the program has ended waits for it.
+// (The kernel tells of signals, but not where a program waits for direct I/O. So those who wait for long are looked at.)
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/mutex.h"
+#include "fuse/fuse_api.h"
+#include "lccfs/file_system.h"
+
+namespace lccfs::fuse {
+
+/// Whether the thread has a SIGKILL that it has not acted on, as a program's threads have once it is to end for any
+/// signal. `status`: of /proc/PID/status.
+bool tells_of_kill(std::string_view status);
+bool is_killed(pid_t thread);
+
+class KilledCallers {
+ public:
+  using IsKilled = std::function<bool(pid_t)>;
+  using Work = std::move_only_function<void()>;
+  using Post = std::function<void(Work)>;
+  explicit KilledCallers(IsKilled is_killed = fuse::is_killed) : is_killed_(std::move(is_killed)) {}
+
+  /// Before anything is served. `session_fd`: where the kernel is answered. `post`: to a thread that may block.
+  void begin(int session_fd, Post post) {
+    session_fd_ = session_fd;
+    post_ = std::move(post);
+  }
+
+  struct Waiting {
+    std::uint64_t number = 0;  ///< the kernel's, of the request
+    pid_t thread = 0;          ///< the caller; 0: it is in another namespace
+    Ino ino;                   ///< what is asked about
+  };
+  /// The request may be answered here, from now on. Never blocks.
+  void began(fuse_req_t request, const Waiting& waiting) EXCLUDES(mutex_);
+  /// It is about to get its own answer.
+  void answered(fuse_req_t request) EXCLUDES(mutex_);
+  /// Once a second: lets go of those that were killed, and have waited since the look before.
+  void look() EXCLUDES(mutex_);
+  /// Whether something of the inode is under way whose caller was let go.
+  bool has_left_some_of(Ino ino) EXCLUDES(mutex_);
+  /// `work` is posted once nothing is; what comes for one inode runs in that order.
+  void after_those_of(Ino ino, Work work) EXCLUDES(mutex_);
+
+ private:
+  struct Entry {
+    Waiting waiting;
+    bool is_old = false, is_let_go = false;
+  };
+  struct Left {
+    std::size_t requests = 0;  // whose callers were let go
+    std::vector<Work> later;
+  };
+
+  void let_go(fuse_req_t request, const Waiting& waiting) EXCLUDES(mutex_);
+
+  const IsKilled is_killed_;
+  int session_fd_ = -1;
+  Post post_;
+  std::atomic<bool> has_left_some_ = false;
+  Mutex mutex_;
+  std::unordered_map<fuse_req_t, Entry> requests_ GUARDED_BY(mutex_);
+  std::map<Ino, Left> left_ GUARDED_BY(mutex_);
+};
+
+}  // namespace lccfs::fuse
