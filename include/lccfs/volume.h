@@ -45,6 +45,7 @@ struct BacklogInfo {
   std::optional<std::int64_t> oldest_seconds;  ///< when the oldest item was logged
   std::uint64_t inodes = 0;                    ///< that have lost their names
   std::uint64_t bytes = 0;                     ///< what those occupy, about
+  bool is_more = false;                        ///< of both: not all were looked at
 };
 
 struct VolumeInfo {

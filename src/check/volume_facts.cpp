@@ -8,6 +8,7 @@
 
 #include "format/object_names.h"
 #include "objects/object.h"
+#include "objects/super.h"
 
 namespace lccfs::check {
 
@@ -158,7 +159,7 @@ Result<> read_volume_facts(ObjectStore& store, Sink& sink, VolumeFacts& facts) {
     LCCFS_CHECK(expect_known_features(*super));
     check_super(*super, sink, facts);
   }
-  if (facts.super && !facts.super->data_pool.empty()) LCCFS_CHECK(store.use_data_pool(facts.super->data_pool));
+  if (facts.super) LCCFS_CHECK(objects::use_data_pool(store, *facts.super));
   LCCFS_TRY(const auto alloc, read_needed(store, sink, format::alloc_object));
   if (alloc) check_alloc(*alloc, sink, facts);
   for (const auto instance : facts.records) {

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "lccfs/access.h"
+#include "objects/super.h"
 
 namespace lccfs::cli {
 namespace {
@@ -71,10 +72,10 @@ The key permits what mounts, collectors, checks and repairs of this volume need,
 /// Without a volume: what was told.
 Result<std::string> Auth::data_pool() const {
   LCCFS_TRY(const auto store, open_store(address_, {.step_timeout = step_timeout}));
-  const auto info = describe_volume(*store);
-  if (info) return info->data_pool;
-  if (info.error().code == ErrorCode::not_found) return data_pool_;
-  return std::unexpected(info.error());
+  const auto super = objects::read_super(objects::reader_of(*store));
+  if (super) return super->record.data_pool;
+  if (super.error().code == ErrorCode::not_found) return data_pool_;
+  return std::unexpected(super.error());
 }
 
 Result<> Auth::run() const {

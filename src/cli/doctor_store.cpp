@@ -131,10 +131,8 @@ void check_store(Diagnosis& diagnosis, ObjectStore& store, Clock& clock) {
   if (!super) return diagnosis.fail("volume", super.error().context, "see lccfs info");
   diagnosis.ok("read metadata", "permitted");
   check_super(diagnosis, super->record);
-  if (!super->record.data_pool.empty()) {
-    const auto used = store.use_data_pool(super->record.data_pool);
-    if (!used) return diagnosis.fail("data pool", used.error().context, about_keys);
-  }
+  const auto used = objects::use_data_pool(store, super->record);
+  if (!used) return diagnosis.fail("data pool", used.error().context, "see: ceph osd pool ls");
   diagnosis.run("write metadata", about_keys, [&] { return may_write_metadata(store); });
   diagnosis.run("read data", about_keys, [&] { return may_read_data(store); });
   diagnosis.run("write data", about_keys, [&] { return may_write_data(store); });

@@ -77,7 +77,8 @@ std::string backlog_text(const VolumeInfo& info, std::int64_t now_seconds) {
   const auto& backlog = info.backlog;
   std::string text = count_text(backlog.items) + " items";
   if (backlog.oldest_seconds) text += ", the oldest " + age_text(*backlog.oldest_seconds, now_seconds) + " old";
-  return text + "; " + count_text(backlog.inodes) + " inodes, " + size_text(backlog.bytes) + " to be reclaimed";
+  const std::string more = backlog.is_more ? "more than " : "";
+  return text + "; " + more + count_text(backlog.inodes) + " inodes, " + size_text(backlog.bytes) + " to be reclaimed";
 }
 
 }  // namespace
@@ -115,7 +116,8 @@ std::string info_as_json(const VolumeInfo& info) {
   nlohmann::ordered_json backlog = {{"items", info.backlog.items},
                                     {"oldest", nullptr},
                                     {"inodes", info.backlog.inodes},
-                                    {"bytes", info.backlog.bytes}};
+                                    {"bytes", info.backlog.bytes},
+                                    {"more", info.backlog.is_more}};
   if (info.backlog.oldest_seconds) backlog["oldest"] = *info.backlog.oldest_seconds;
   if (!info.backlog_not_known.empty()) backlog = nullptr;
   const nlohmann::ordered_json json = {{"uuid", info.uuid},

@@ -10,6 +10,7 @@
 #include <iterator>
 
 #include "cli/commands.h"
+#include "objects/super.h"
 #include "survey/paths.h"
 
 namespace lccfs::cli {
@@ -80,7 +81,7 @@ Result<OpenVolume> open_to_look(const VolumeAddress& address) {
   if (!super && super.error().code == ErrorCode::not_found)
     return failure(ErrorCode::not_found, "there is no volume at " + address.describe() + "; make one with: lccfs mkfs");
   if (!super) return std::unexpected(super.error());
-  if (!super->record.data_pool.empty()) LCCFS_CHECK(store->use_data_pool(super->record.data_pool));
+  LCCFS_CHECK(objects::use_data_pool(*store, super->record));
   return OpenVolume{std::move(store), super->record};
 }
 

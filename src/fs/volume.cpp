@@ -153,10 +153,8 @@ Result<std::string> make_volume(ObjectStore& store, Clock& clock, const MakeVolu
 Result<VolumeInfo> describe_volume(ObjectStore& store) {
   LCCFS_TRY(const auto found, objects::read_super(objects::reader_of(store), objects::Instances::all));
   const auto& super = found.record;
-  if (!super.data_pool.empty()) LCCFS_CHECK(store.use_data_pool(super.data_pool));
-  LCCFS_TRY(auto alloc, read_xattrs(store, format::alloc_object));
-  const auto next = format::decode_next_number(alloc.xattrs[xattr::next]);
-  if (!next) return std::unexpected(format::damage_of("Alloc: next", next.error()));
+  LCCFS_CHECK(objects::use_data_pool(store, super));
+  LCCFS_TRY(const std::uint64_t next, objects::next_number_in(read_xattrs(store, format::alloc_object)));
 
   VolumeInfo info;
   info.uuid = text_of(super.uuid);
@@ -169,7 +167,7 @@ Result<VolumeInfo> describe_volume(ObjectStore& store) {
   info.object_size_bytes = super.object_size_bytes;
   info.grace_seconds = super.grace_seconds;
   info.birth_seconds = super.birth.seconds;
-  info.numbers_used = *next - format::first_number;
+  info.numbers_used = next - format::first_number;
   LCCFS_TRY(info.capacity, store.capacity());
   LCCFS_TRY(info.instances, describe_instances(store, found.ranges.front()));
   const auto backlog = reclaim::measure_backlog(store);
@@ -178,7 +176,7 @@ Result<VolumeInfo> describe_volume(ObjectStore& store) {
     return info;
   }
   if (!backlog) return std::unexpected(backlog.error());
-  info.backlog = {backlog->items, std::nullopt, backlog->inodes, backlog->bytes_waiting};
+  info.backlog = {backlog->items, std::nullopt, backlog->inodes, backlog->bytes_waiting, backlog->is_more};
   if (backlog->oldest) info.backlog.oldest_seconds = backlog->oldest->seconds;
   return info;
 }

@@ -55,7 +55,7 @@ Result<std::unique_ptr<Instance>> Instance::start(std::shared_ptr<ObjectStore> s
   me->me_.read_only = options.read_only;
   me->me_.processes = options.processes;
   LCCFS_CHECK(me->read_super());
-  LCCFS_CHECK(me->use_data_pool());
+  LCCFS_CHECK(objects::use_data_pool(*me->store_, me->super_));
   if (!options.read_only) LCCFS_CHECK(me->store_->check_may_fence());  // else the first one gone blocks us for ever
   const bool makes_inodes = options.makes_inodes && !options.read_only;
   const std::uint64_t inode_numbers = makes_inodes ? inode_numbers_at_start : 0;
@@ -70,14 +70,6 @@ Result<std::unique_ptr<Instance>> Instance::start(std::shared_ptr<ObjectStore> s
   LCCFS_CHECK(me->watches_.start(me->record_));
   if (makes_inodes) LCCFS_CHECK(me->queue_.begin_range(first + 1, inode_numbers));
   return me;
-}
-
-Result<> Instance::use_data_pool() {
-  if (super_.data_pool.empty()) return {};
-  auto used = store_->use_data_pool(super_.data_pool);
-  if (used || used.error().code != ErrorCode::not_found) return used;
-  return failure(ErrorCode::io, "the volume's data is in the pool " + super_.data_pool +
-                                    ", and there is none of that name; if it was renamed, give it its name back");
 }
 
 Result<> Instance::read_super() {

@@ -143,7 +143,6 @@ class Instance {
  private:
   Instance(std::shared_ptr<ObjectStore> store, Clock& clock);
   Result<> read_super();
-  Result<> use_data_pool();
   Result<> write_record(const InstanceOptions& options);
   Result<> add_record();
 

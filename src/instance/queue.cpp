@@ -11,6 +11,7 @@
 #include "base/completions.h"
 #include "base/log.h"
 #include "format/object_names.h"
+#include "objects/super.h"
 
 namespace lccfs {
 
@@ -25,11 +26,10 @@ constexpr std::chrono::seconds longest_wait_for_directories{5};  // at the end
 
 Result<std::uint64_t> take_numbers(Steps& steps, std::uint64_t count) {
   for (;;) {
-    LCCFS_TRY(auto alloc, steps.query({.object = format::alloc_object, .xattrs = true, .ranges = {}, .keys = {}}));
-    const auto next = format::decode_next_number(alloc.xattrs[format::xattr::next]);
-    if (!next) return std::unexpected(format::damage_of("Alloc: next", next.error()));
-    auto taken = steps.apply_until_known(txn::take_numbers(*next, count));
-    if (taken) return *next;
+    const auto alloc = steps.query({.object = format::alloc_object, .xattrs = true, .ranges = {}, .keys = {}});
+    LCCFS_TRY(const std::uint64_t next, objects::next_number_in(alloc));
+    auto taken = steps.apply_until_known(txn::take_numbers(next, count));
+    if (taken) return next;
     if (taken.error().code != ErrorCode::guard_failed) return std::unexpected(std::move(taken).error());
   }
 }

@@ -16,4 +16,23 @@ Result<Super> read_super(const Query& query, Instances instances) {
   return Super{std::move(*object), std::move(record)};
 }
 
+Result<std::uint64_t> next_number_in(const Result<MetaSnapshot>& alloc) {
+  const Error missing{ErrorCode::corrupt, "it is missing", Outcome::definite};
+  if (!alloc && alloc.error().code == ErrorCode::not_found)
+    return std::unexpected(format::damage_of(format::alloc_object, missing));
+  if (!alloc) return std::unexpected(alloc.error());
+  const auto found = alloc->xattrs.find(format::xattr::next);
+  const auto next = format::decode_next_number(found == alloc->xattrs.end() ? Bytes() : found->second);
+  if (!next) return std::unexpected(format::damage_of("Alloc: next", next.error()));
+  return *next;
+}
+
+Result<> use_data_pool(ObjectStore& store, const format::SuperRecord& super) {
+  if (super.data_pool.empty()) return {};
+  auto used = store.use_data_pool(super.data_pool);
+  if (used || used.error().code != ErrorCode::not_found) return used;
+  return failure(ErrorCode::io, "the volume's data is in the pool " + super.data_pool +
+                                    ", and there is none of that name; if it was renamed, give it its name back");
+}
+
 }  // namespace lccfs::objects

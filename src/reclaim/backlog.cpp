@@ -14,7 +14,7 @@ namespace {
 
 class Measure {
  public:
-  explicit Measure(ObjectStore& store) : store_(store) {}
+  Measure(ObjectStore& store, std::size_t most_inodes) : store_(store), most_inodes_(most_inodes) {}
 
   Result<Backlog> run() {
     LCCFS_TRY(const auto super, objects::read_super(query_));
@@ -44,6 +44,7 @@ class Measure {
   }
 
   Result<> add_directory(Ino directory) {
+    if (backlog_.is_more) return {};
     return for_each_detached(query_, directory, [this](const format::DetachedKey& detached) {
       return unless_damaged(add_inode(detached.ino, false));
     });
@@ -52,7 +53,9 @@ class Measure {
   /// One that is not dead, and to which an item of its own leads, most likely has a name. One that lost a name may have
   /// others, or have moved.
   Result<> add_inode(Ino ino, bool only_if_dead) {
-    if (!seen_.insert(ino).second) return {};
+    if (backlog_.is_more || !seen_.insert(ino).second) return {};
+    backlog_.is_more = seen_.size() > most_inodes_;
+    if (backlog_.is_more) return {};
     LCCFS_TRY(const auto traces, read_traces(query_, ino));
     if (!traces) return {};
     if (!traces->dead()) {
@@ -66,6 +69,7 @@ class Measure {
   }
 
   ObjectStore& store_;
+  const std::size_t most_inodes_;
   const Query query_ = objects::reader_of(store_);
   std::uint64_t object_size_bytes_ = 0;
   Backlog backlog_;
@@ -74,6 +78,8 @@ class Measure {
 
 }  // namespace
 
-Result<Backlog> measure_backlog(ObjectStore& store) { return Measure(store).run(); }
+Result<Backlog> measure_backlog(ObjectStore& store, std::size_t most_inodes) {
+  return Measure(store, most_inodes).run();
+}
 
 }  // namespace lccfs::reclaim

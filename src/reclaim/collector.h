@@ -81,7 +81,9 @@ struct Backlog {
   std::optional<TimeSpec> oldest;   ///< when the oldest item was logged
   std::uint64_t inodes = 0;         ///< unnamed ones that directory and inode items lead to
   std::uint64_t bytes_waiting = 0;  ///< what those occupy, as far as is believed (docs/DATA.md section 1)
+  bool is_more = false;             ///< inodes beyond `most_inodes` were not looked at
 };
-Result<Backlog> measure_backlog(ObjectStore& store);
+/// Reads up to two objects an inode, one after the other.
+Result<Backlog> measure_backlog(ObjectStore& store, std::size_t most_inodes = 10'000);
 
 }  // namespace lccfs::reclaim

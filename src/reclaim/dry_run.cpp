@@ -24,6 +24,7 @@ class DryRun {
   Result<PassReport> run() {
     const auto began = clock_.elapsed();
     LCCFS_TRY(const auto super, objects::read_super(query_));
+    LCCFS_CHECK(objects::use_data_pool(store_, super.record));
     object_size_bytes_ = super.record.object_size_bytes;
     uuid_ = super.record.uuid;
     LCCFS_TRY(auto poll, poll_liveness(store_, {}));

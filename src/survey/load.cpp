@@ -5,7 +5,8 @@
 //
 //  # | object  | step                                                              | stop here leaves
 //  1 | Super   | [set features] guard: its version, at which no instance has a    | a volume that only load takes
-//    |         | record; sets being_loaded                                         |
+//    |         | record; sets being_loaded, anew where it is set: an earlier load  |
+//    |         | that still runs reads Super before its steps, and stops          |
 //  2 | Inode.X | [drop object] what an earlier run, or mkfs, left of it            | the same
 //  3 | Inode.X | [load inode] create: without names                                | the same
 //  4 | Inode.P | [load entries] once all that they name is there                   | the same
@@ -29,6 +30,7 @@
 #include "format/features.h"
 #include "format/object_names.h"
 #include "objects/object.h"
+#include "objects/super.h"
 #include "survey/dump_lines.h"
 #include "survey/ino_set.h"
 #include "txn/repair_txn.h"
@@ -148,11 +150,8 @@ Result<> check_no_inodes(ObjectStore& store, bool being_loaded) {
 }
 
 Result<std::uint64_t> read_next_number(ObjectStore& store) {
-  LCCFS_TRY(const auto alloc,
-            objects::read_object(objects::reader_of(store),
-                                 {.object = format::alloc_object, .xattrs = true, .ranges = {}, .keys = {}}));
-  LCCFS_TRY(const auto next, alloc.needed<format::NumberRecord>(format::xattr::next));
-  return next.value;
+  return objects::next_number_in(
+      store.query({.object = format::alloc_object, .xattrs = true, .ranges = {}, .keys = {}}));
 }
 
 Result<Target> find_target(ObjectStore& store, const DumpHeader& header) {
@@ -174,7 +173,7 @@ Result<Target> find_target(ObjectStore& store, const DumpHeader& header) {
                                            std::to_string(header.object_size_bytes) + " bytes, this one has " +
                                            std::to_string(target.super.object_size_bytes) +
                                            ": make it with lccfs mkfs --object-size; nothing was changed");
-  if (!target.super.data_pool.empty()) LCCFS_CHECK(store.use_data_pool(target.super.data_pool));
+  LCCFS_CHECK(objects::use_data_pool(store, target.super));
   LCCFS_CHECK(check_no_inodes(store, being_loaded));
   LCCFS_TRY(target.next_number, read_next_number(store));
   return target;
@@ -185,11 +184,23 @@ class Loading {
   Loading(ObjectStore& store, Target target, const LoadOptions& options)
       : store_(store), target_(std::move(target)), options_(options) {}
 
+  /// Also where an earlier load has begun: what still runs of that finds Super changed, and stops. (So does this one, if
+  /// both begin at once: the last one is applied after the others.)
   Result<> begin() {
-    if (is_being_loaded(target_.super)) return {};
     auto super = target_.super;
     super.incompat |= format::being_loaded;
-    return put_super(super);
+    for (;;) {
+      const auto applied = store_.apply(txn::set_features(target_.version, super));
+      if (!applied && applied.error().code != ErrorCode::guard_failed) return std::unexpected(applied.error());
+      if (applied) {
+        target_.version = applied->version;
+        target_.super = super;
+        return {};
+      }
+      LCCFS_TRY(const auto now, super_now());
+      if (now.second != super) return changed_by_another();
+      target_.version = now.first;
+    }
   }
 
   Result<> take(const DumpLine& line) {
@@ -229,18 +240,29 @@ class Loading {
   /// The store may run a step twice, and answer that of the second run.
   Result<> put_super(const format::SuperRecord& super) {
     const auto applied = store_.apply(txn::set_features(target_.version, super));
-    if (applied) target_.version = applied->version;
-    if (applied) target_.super = super;
     if (applied || applied.error().code != ErrorCode::guard_failed)
       return applied ? Result<>() : std::unexpected(applied.error());
+    LCCFS_TRY(const auto now, super_now());
+    return now.second == super ? Result<>() : changed_by_another();
+  }
+
+  /// With its version; other programs refuse what is being loaded.
+  Result<std::pair<std::uint64_t, format::SuperRecord>> super_now() {
     LCCFS_TRY(const auto found,
               objects::read_object(objects::reader_of(store_),
                                    {.object = format::super_object, .xattrs = true, .ranges = {}, .keys = {}}));
-    LCCFS_TRY(const auto now, found.needed<format::SuperRecord>(format::xattr::super));
-    if (now != super) return failure(ErrorCode::busy, "somebody else has changed the volume meanwhile");
-    target_.version = found.version;
-    target_.super = super;
-    return {};
+    LCCFS_TRY(auto record, found.needed<format::SuperRecord>(format::xattr::super));
+    return std::pair(found.version, std::move(record));
+  }
+
+  static Result<> changed_by_another() {
+    return failure(ErrorCode::busy, "somebody else has changed the volume meanwhile, or loads it, too");
+  }
+
+  /// Before what would harm a volume that another load has finished.
+  Result<> check_is_ours() {
+    LCCFS_TRY(const auto now, super_now());
+    return now.first == target_.version ? Result<>() : changed_by_another();
   }
 
   /// The same.
@@ -278,6 +300,7 @@ class Loading {
   }
 
   Result<> put_inodes() {
+    LCCFS_CHECK(check_is_ours());
     LCCFS_CHECK(in_parallel(inodes_.size(), [this](std::size_t i) { return put_inode(inodes_[i]); }));
     inodes_.clear();
     return {};
@@ -302,6 +325,7 @@ class Loading {
     if (made) return {};
     if (made.error().code != ErrorCode::exists) return std::unexpected(made.error());
     LCCFS_TRY(const auto version, version_of(inode.ino));
+    LCCFS_CHECK(check_is_ours());
     LCCFS_CHECK(store_.apply(txn::drop_object({format::inode_object(inode.ino), version})));
     LCCFS_CHECK(store_.apply(txn::load_inode(inode)));
     return {};
@@ -318,6 +342,7 @@ class Loading {
       if (linked.names == linked.attr.nlink || linked.names == 0) continue;
       linked.attr.nlink = linked.names;
       LCCFS_TRY(const auto version, version_of(ino));
+      LCCFS_CHECK(check_is_ours());
       LCCFS_CHECK(store_.apply(
           txn::put_part({format::inode_object(ino), version}, {format::xattr::attr, false}, encode(linked.attr))));
     }

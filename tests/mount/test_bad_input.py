@@ -385,6 +385,8 @@ class PoolTest(BadInputTest):
         self.cluster.ceph("osd", "pool", "rename", "before", "after")
         for create in ([], ["--create"]):
             self.assert_refused("lccfs-fuse", *volume.address, *create, "-m", self.mountpoint, says=["pool before"])
+        for program, *words in [("lccfs", "info"), ("lccfs", "du", "/"), ("lccfs-gc", "--once"), ("lccfs-gc", "--dry-run")]:
+            self.assert_refused(program, *words, *volume.address, says=["pool before", "give it its name back"])
         self.cluster.ceph("osd", "pool", "rename", "after", "before")
         volume.mount().unmount()
 

@@ -847,6 +847,20 @@ TEST_CASE("the backlog counts no inode that lost a name and has another, by a li
   need(mount->unmount());
 }
 
+TEST_CASE("a backlog is looked at within a bound") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  for (const char* name : {"a", "b", "c", "d"}) {
+    make_filled(*mount.file_system, name, {0});
+    need(mount->unlink(root_ino, name));
+  }
+  const auto all = need(reclaim::measure_backlog(*volume.new_client()));
+  CHECK((all.inodes == 4 && !all.is_more));
+  const auto some = need(reclaim::measure_backlog(*volume.new_client(), 2));
+  CHECK((some.inodes == 2 && some.is_more && some.items == all.items));
+  need(mount->unmount());
+}
+
 TEST_CASE("a collector keeps to its rate") {
   CollectedVolume volume;
   auto mount = volume.mount();

@@ -75,6 +75,13 @@ TEST_CASE("text that others have stored harms neither terminal nor JSON") {
   CHECK(std::ranges::all_of(json, [](char c) { return c == '\n' || (c >= ' ' && c < '\x7f'); }));
 }
 
+TEST_CASE("of a backlog too long to look at all it is told that there is more") {
+  VolumeInfo info;
+  info.backlog = {.items = 20'000, .oldest_seconds = {}, .inodes = 10'000, .bytes = 3ULL << 30, .is_more = true};
+  CHECK(as_text(info).find("20,000 items; more than 10,000 inodes, 3.0 GiB to be reclaimed\n") != std::string::npos);
+  CHECK(nlohmann::json::parse(cli::info_as_json(info))["backlog"]["more"] == true);
+}
+
 TEST_CASE("a backlog of which an object does not answer is not known, and all else is told") {
   VolumeInfo info = some_volume();
   info.backlog_not_known = "Session.7: no answer";

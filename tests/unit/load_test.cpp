@@ -229,6 +229,22 @@ TEST_CASE("who changes the volume between the look at it and a load's first or l
   }
 }
 
+TEST_CASE("a load that another one has overtaken stops, and changes nothing of the volume any more") {
+  HandMadeVolume volume;
+  const auto dump = dump_of(*volume.store);
+  EmptyVolume target;
+  const auto rival = target.cluster->new_client();
+  const auto which = GENERATE("load inode", "drop object", "load entries", "take numbers");
+  INFO(which);
+  target.store->set_hook(once_on("load inode", {Fault::Kind::fail}));
+  CHECK_FALSE(load(*target.store, dump));
+  target.store->set_hook(before(which, [&] { CHECK(load(*rival, dump)); }));
+  const auto refused = load(*target.store, dump);
+  CHECK((!refused && refused.error().code == ErrorCode::busy));
+  CHECK(need(check_volume(*target.store)).empty());
+  CHECK(dump_of(*target.store).size() == dump.size());
+}
+
 TEST_CASE("a load whose steps the store runs twice is done") {
   HandMadeVolume volume;
   const auto dump = dump_of(*volume.store);

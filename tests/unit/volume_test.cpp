@@ -240,6 +240,21 @@ TEST_CASE("an Alloc that would hand out what is no number of an inode is refused
   CHECK(client->counts().applies == 0);
 }
 
+TEST_CASE("a volume whose Alloc is missing is told as damaged, not as none") {
+  EmptyPool pool;
+  need(make_volume(*pool.client, pool.clock, {}));
+  pool.cluster->with_objects([](scripted::Objects& objects) { objects.metadata().erase("Alloc"); });
+  auto client = pool.cluster->new_client();
+  const auto started = Instance::start(client, pool.clock, {});
+  const auto described = describe_volume(*client);
+  REQUIRE(!started);
+  REQUIRE(!described);
+  for (const auto& error : {started.error(), described.error()}) {
+    CHECK(error.code == ErrorCode::corrupt);
+    CHECK(error.context == "Alloc: it is missing: the volume is damaged: run lccfs-fsck");
+  }
+}
+
 TEST_CASE("an Alloc that has handed out numbers, and an inode 1 that is no empty directory, are not built upon") {
   const bool alloc = GENERATE(true, false);
   EmptyPool pool;
