@@ -3,9 +3,11 @@
 
 #include <arpa/inet.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 namespace lccfs::rados {
@@ -76,6 +78,17 @@ std::string_view without_protocol(std::string_view address) {
     if (address.starts_with(protocol)) return address.substr(protocol.size());
   }
   return address;
+}
+
+bool is_barred_beyond(std::string_view blocklist, std::string_view address, std::string_view day) {
+  const auto entries = nlohmann::json::parse(blocklist, nullptr, false);
+  const auto text_in = [](const nlohmann::json& entry, const char* name) {
+    const auto found = entry.find(name);
+    return found != entry.end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  return entries.is_array() && std::ranges::any_of(entries, [&](const nlohmann::json& entry) {
+           return text_in(entry, "addr") == address && text_in(entry, "until").substr(0, day.size()) > day;
+         });
 }
 
 std::string commands_for(const Identity& client) {
