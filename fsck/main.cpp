@@ -7,6 +7,7 @@
 #include "format/object_names.h"
 #include "fsck/options.h"
 #include "fsck/report.h"
+#include "metrics/hanging_operations.h"
 #include "options/progress.h"
 #include "repair/users.h"
 
@@ -48,11 +49,12 @@ Result<> expect_no_users(ObjectStore& store, const Command& command) {
   return {};
 }
 
-Result<std::shared_ptr<ObjectStore>> open_volume(const Command& command) {
+Result<std::shared_ptr<ObjectStore>> open_volume(const Command& command, metrics::HangingOperations& hanging) {
   // Once it knows who uses the volume, a repair waits for a store that does not answer, as a mount does.
   StoreOptions options;
   if (command.what == Command::What::check) options.step_timeout = std::chrono::seconds(30);
-  LCCFS_TRY(std::shared_ptr<ObjectStore> store, open_store(command.address, options));
+  LCCFS_TRY(auto opened, open_store(command.address, options));
+  auto store = hanging.look_at(std::move(opened));
   LCCFS_CHECK(expect_volume(*store, command.address));
   if (command.what == Command::What::repair) LCCFS_CHECK(store->check_may_fence());  // whatever it will find
   LCCFS_CHECK(expect_no_users(*store, command));
@@ -87,7 +89,8 @@ Result<> repair(const std::shared_ptr<ObjectStore>& store, const Command& comman
 }
 
 int check_or_repair(const Command& command) {
-  const auto store = open_volume(command);
+  metrics::HangingOperations hanging(system_clock());
+  const auto store = open_volume(command, hanging);
   if (!store) return complain(program, store.error().context, program.failed);
   ProgressBar bar(system_clock(), options::terminal(!command.json));
   const check::CheckOptions options{command.jobs, [&bar](const check::Progress& progress) {

@@ -11,6 +11,7 @@
 #include "gc/command.h"
 #include "gc/daemon.h"
 #include "gc/report.h"
+#include "metrics/hanging_operations.h"
 #include "metrics/measured_store.h"
 #include "options/progress.h"
 
@@ -53,7 +54,8 @@ int collect(const Command& command) {
   daemon::EndSignals signals(program, daemon::EndSignals::Hangup::ends);
   auto opened = open_store(command.address, {});
   if (!opened) return failed(opened.error().context);
-  const std::shared_ptr<ObjectStore> store = std::move(*opened);
+  metrics::HangingOperations hanging(system_clock());
+  const auto store = hanging.look_at(std::move(*opened));
   std::stop_source stop;
   signals.hold();
   signals.handle_with([stop]() mutable { stop.request_stop(); });
