@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <array>
-#include <sstream>
 #include <string_view>
+#include <utility>
 
 #include "fuse/subdirectory.h"
 #include "options/command_line.h"
@@ -114,9 +114,16 @@ Result<> add_word(const std::string& word, MountOptions& options) {
 }  // namespace
 
 Result<> add_mount_options(const std::string& list, MountOptions& options) {
-  std::istringstream words(list);
-  for (std::string word; std::getline(words, word, ',');) LCCFS_CHECK(add_word(word, options));
-  return {};
+  std::string word;
+  for (auto c = list.begin(); c != list.end(); ++c) {
+    if (*c == ',') {
+      LCCFS_CHECK(add_word(std::exchange(word, ""), options));
+    } else {
+      const bool is_escaped = *c == '\\' && c + 1 != list.end() && (c[1] == ',' || c[1] == '\\');
+      word.push_back(is_escaped ? *++c : *c);
+    }
+  }
+  return word.empty() ? Result<>() : add_word(word, options);
 }
 
 }  // namespace lccfs::fuse

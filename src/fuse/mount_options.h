@@ -34,7 +34,8 @@ struct MountOptions {
   daemon::MonitorOptions monitor;
 };
 
-/// Adds a comma list to `options`; later words win. An unknown word is an error that names it.
+/// Adds a comma list to `options`; later words win. A comma in a word has a backslash before it, as a backslash may have.
+/// An unknown word is an error that names it.
 Result<> add_mount_options(const std::string& list, MountOptions& options);
 
 }  // namespace lccfs::fuse
