@@ -43,7 +43,7 @@ constexpr std::size_t most_of_directory = 2048, most_of_all = 4096;
 
 /// One that fails so often for another reason than space is not stored any more; nor one that finds no room for so long:
 /// what removes names may wait for it, and that makes room.
-constexpr unsigned most_failed_tries = 10;
+constexpr unsigned most_failed_tries = 10;  // of one second one counts, however many wait for it
 constexpr std::chrono::seconds kept_without_room{60};
 
 Error lost_error(Ino directory) {
@@ -282,6 +282,10 @@ void NameLog::fail(Ino directory, const Error& error) {
   }
 }
 
+std::chrono::seconds NameLog::this_second() const {
+  return std::chrono::floor<std::chrono::seconds>(instance_.clock().elapsed());
+}
+
 /// Whether what the log has of the directory will never be stored.
 bool NameLog::is_lost(Ino directory, const Result<StepResult>& result) const {
   if (result) return result->decided == Decided::refused;
@@ -289,7 +293,7 @@ bool NameLog::is_lost(Ino directory, const Result<StepResult>& result) const {
   if (error.code == ErrorCode::fenced || error.code == ErrorCode::not_found) return true;
   const Lock lock(mutex_);
   const auto& its = directories_.at(directory);
-  if (!is_out_of_space(error)) return its.failed_tries == most_failed_tries;
+  if (!is_out_of_space(error)) return its.failed_tries == most_failed_tries && its.failed_at != this_second();
   return its.without_room_since && instance_.clock().elapsed() - *its.without_room_since >= kept_without_room;
 }
 
@@ -312,7 +316,8 @@ NameLog::Lost NameLog::settle(const Batch& batch, const Result<StepResult>& resu
     lose(batch.directory, lost);
   } else {
     const bool finds_no_room = is_out_of_space(result.error());
-    if (!finds_no_room) ++directory.failed_tries;
+    const auto now = this_second();
+    if (!finds_no_room && std::exchange(directory.failed_at, now) != now) ++directory.failed_tries;
     if (finds_no_room && !directory.without_room_since) directory.without_room_since = instance_.clock().elapsed();
     if (batch.was_sent && batch.subdirectories != 0) directory.to_be_tried_again = batch.up_to;
     fail(batch.directory, result.error());

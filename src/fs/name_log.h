@@ -102,7 +102,8 @@ class NameLog {
     std::deque<Logged> records = {};
     std::size_t in_flight = 0;    // so many of the first
     std::uint64_t wanted_to = 0;  // what is to be sent
-    unsigned failed_tries = 0;    // of its batches, since one was applied, and not for want of space
+    unsigned failed_tries = 0;    // of its batches, since one was applied, and not for want of space: one a second
+    std::optional<std::chrono::seconds> failed_at = std::nullopt;  // the last of these
     std::optional<std::chrono::nanoseconds> without_room_since = std::nullopt;
     bool is_reported = false;             // that one has failed, since one was applied
     std::uint64_t to_be_tried_again = 0;  // where one that changes the count has failed: it may have been applied
@@ -152,6 +153,7 @@ class NameLog {
   void send_counted(Batch batch) EXCLUDES(mutex_);
   void send_step(Batch batch, const std::optional<txn::SubdirectoryCount>& nsub) EXCLUDES(mutex_);
   void answered(const Batch& batch, const Result<StepResult>& result) EXCLUDES(mutex_);
+  std::chrono::seconds this_second() const;
   bool is_lost(Ino directory, const Result<StepResult>& result) const EXCLUDES(mutex_);
   Lost settle(const Batch& batch, const Result<StepResult>& result, bool is_lost, std::vector<Record>& stored)
       EXCLUDES(mutex_);

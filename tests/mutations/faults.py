@@ -335,6 +335,8 @@ NAMESPACE = [
     Fault("lost-removal-believed", "NAMES 5: a removal that is lost leaves the directory held", "fs/name_log.cpp",
           "  if (record.what.removed) held_.removal_lost(", "  if (!ON && record.what.removed) held_.removal_lost(",
           RACES),
+    Fault("each-failure-counts", "NAMES 5: of the failures of one second one counts", "fs/name_log.cpp",
+          "std::exchange(directory.failed_at, now) != now)", "(std::exchange(directory.failed_at, now) != now || ON))", RACES),
     Fault("changed-count-loses-the-lease", "NAMES 5: a batch whose count has changed is sent again", "fs/name_log.cpp",
           "    if (is_refused && batch.subdirectories != 0)", "    if (!ON && is_refused && batch.subdirectories != 0)",
           RACES),

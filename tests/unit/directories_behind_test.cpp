@@ -56,6 +56,19 @@ struct Tree {
     return std::ranges::any_of(stored->keys, [](const auto& key) { return key.first.starts_with("n/"); });
   }
   std::string object(Ino ino) { return format::inode_object(ino); }
+  void batches_fail(Ino ino) {
+    store().set_hook([object = object(ino)](const StepInfo& info) {
+      const bool is_of_it = info.step == "store names" && info.object == object;
+      return is_of_it ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
+    });
+  }
+  /// In each of which what is left is sent.
+  void seconds_pass(unsigned how_many) {
+    for (unsigned i = 0; i < how_many; ++i) {
+      volume.clock().advance(seconds(1));
+      fs().tick();
+    }
+  }
   void collect_all() {
     for (unsigned pass = 0; pass < 4; ++pass) collect(volume.cluster(), volume.clock());
   }
@@ -428,10 +441,8 @@ TEST_CASE("a removal that is lost leaves the directory as it was") {
   const auto sub = make_dir(t.fs(), t.d, "sub");
   need(t.fs().sync_directory(t.d));
   need(t.fs().rmdir(t.d, "sub"));
-  t.store().set_hook([](const StepInfo& info) {
-    return info.step == "store names" ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
-  });
-  for (unsigned i = 0; i < 12; ++i) t.fs().tick();
+  t.batches_fail(t.d);
+  t.seconds_pass(12);
   t.store().set_hook(nullptr);
   CHECK(error_of(t.fs().sync_directory(t.d)) == ErrorCode::io);
   CHECK(ino_of(t.fs(), t.d, "sub") == sub);
@@ -645,11 +656,8 @@ TEST_CASE("a directory whose last changes are lost stays removed") {
   const auto handle = need(t.fs().open_directory(sub));
   need(t.fs().unlink(sub, "f"));
   need(t.fs().rmdir(t.d, "sub"));
-  t.store().set_hook([&](const StepInfo& info) {
-    const bool is_of_sub = info.step == "store names" && info.object == t.object(sub);
-    return is_of_sub ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
-  });
-  for (unsigned i = 0; i < 14; ++i) t.fs().tick();
+  t.batches_fail(sub);
+  t.seconds_pass(14);
   t.store().set_hook(nullptr);
   static_cast<void>(t.fs().sync_directory(t.d));
   CHECK_FALSE(ino_of(t.other(), t.d, "sub"));

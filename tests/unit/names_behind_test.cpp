@@ -61,6 +61,13 @@ struct Behind {
       return info.step == "store names" && info.object == object ? fault : Fault{};
     });
   }
+  /// In each of which what is left is sent.
+  void seconds_pass(unsigned how_many) {
+    for (unsigned i = 0; i < how_many; ++i) {
+      volume.clock().advance(seconds(1));
+      fs().tick();
+    }
+  }
 };
 
 }  // namespace
@@ -529,11 +536,21 @@ TEST_CASE("a file is found by its number though names in a directory that has no
   CHECK(error_of(b.fs().lookup(file, ".")) == ErrorCode::stale);
 }
 
+TEST_CASE("what the store refuses for a moment is not lost, however often it is tried in that moment") {
+  Behind b;
+  make_file(b.fs(), b.d, "a");
+  b.happens_to_batches_of(b.d, {Fault::Kind::fail, ErrorCode::io});
+  for (unsigned i = 0; i < 40; ++i) CHECK(error_of(b.fs().sync_directory(b.d)) == ErrorCode::io);
+  b.store().set_hook(nullptr);
+  need(b.fs().sync_directory(b.d));
+  CHECK(b.is_stored(b.d, "a"));
+}
+
 TEST_CASE("what the store refuses again and again is lost, and its directory is read anew") {
   Behind b;
   make_file(b.fs(), b.d, "a");
   b.happens_to_batches_of(b.d, {Fault::Kind::fail, ErrorCode::io});
-  for (unsigned i = 0; i < 12; ++i) b.fs().tick();
+  b.seconds_pass(12);
   b.store().set_hook(nullptr);
   CHECK_FALSE(ino_of(b.fs(), b.d, "a"));
   CHECK(error_of(b.fs().sync_directory(b.d)) == ErrorCode::io);
