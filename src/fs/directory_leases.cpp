@@ -84,6 +84,14 @@ Result<StepResult> DirectoryLeases::run(MetaTxn step) {
   return instance_.run(std::move(guarded_step));
 }
 
+/// A name is changed here that a removal behind the answer has not seen: either it sees that the name is hidden, or this
+/// sees the removal.
+Result<StepResult> DirectoryLeases::run_on_names(Ino directory, MetaTxn step) {
+  LCCFS_TRY(auto guarded_step, guarded(std::move(step)));
+  if (held.removed_from(directory)) return StepResult{Decided::refused, 0};
+  return instance_.run(std::move(guarded_step));
+}
+
 Result<Applied> DirectoryLeases::run_repeatable(MetaTxn step) {
   LCCFS_TRY(auto guarded_step, guarded(std::move(step)));
   return instance_.run_repeatable(std::move(guarded_step));

@@ -63,6 +63,8 @@ class DirectoryLeases {
   /// Instance::run, and run_repeatable, of a step on what the directory's lease covers: refused while another client
   /// holds it. What was answered there before is stored first.
   Result<StepResult> run(MetaTxn step);
+  /// The same of one that changes names there: refused, too, where the directory was removed here.
+  Result<StepResult> run_on_names(Ino directory, MetaTxn step);
   Result<Applied> run_repeatable(MetaTxn step);
   /// `run`, and after a refusal `make_way`: the step may be tried again.
   Result<StepResult> run_or_make_way(Ino directory, MetaTxn step);

@@ -346,13 +346,10 @@ Result<bool> Metadata::unchanged(std::span<const ExpectedEntry> expected) {
 
 Result<StepResult> Metadata::run(MetaTxn txn) { return or_stale(instance_.run(std::move(txn))); }
 
-/// A name is changed here that a removal behind the answer has not seen: either it sees that the name is hidden, or this
-/// sees the removal.
 Result<StepResult> Metadata::run_on_directory(MetaTxn txn, std::initializer_list<const txn::Name*> changed) {
-  if (changed.size() != 0 && leases_.held.removed_from((*changed.begin())->directory)) {
-    return StepResult{Decided::refused, 0};
-  }
-  auto step = or_stale(leases_.run(std::move(txn)));
+  const bool changes_names = changed.size() != 0;
+  auto step = or_stale(changes_names ? leases_.run_on_names((*changed.begin())->directory, std::move(txn))
+                                     : leases_.run(std::move(txn)));
   const bool is_applied = step && step->decided == Decided::applied;
   for (const auto* name : changed) {
     if (!is_applied) name_in_doubt(*name);

@@ -252,7 +252,10 @@ void NameLog::remove(Ino ino, std::size_t how_many, std::vector<Record>& removed
 /// All that the log has of it, and of directories that were to get their names there.
 void NameLog::lose(Ino directory, Lost& lost) {
   const auto& records = directories_.at(directory).records;
-  losses_[directory] = {records.back().number, false};
+  losses_.insert(directory);
+  for (auto& awaited : awaited_) {
+    if (awaited.directory == directory && awaited.up_to >= records.front().number) awaited.is_lost = true;
+  }
   lost.directories.emplace_back(directory, directories_.at(directory).tenure);
   std::vector<Ino> unnamed;
   for (const auto& [number, record] : records) {
@@ -505,6 +508,24 @@ Result<> NameLog::wait_for_all(const Places& wanted) {
   return all;
 }
 
+NameLog::Awaiting NameLog::begin_to_await(Ino directory, std::uint64_t up_to) {
+  return awaited_.insert(awaited_.end(), {directory, up_to});
+}
+
+bool NameLog::ends_as_lost(Awaiting awaited) {
+  const Lock lock(mutex_);
+  const bool is_lost = awaited->is_lost;
+  awaited_.erase(awaited);
+  return is_lost;
+}
+
+Result<> NameLog::wait(Awaiting awaited) {
+  const auto [directory, up_to] = std::pair(awaited->directory, awaited->up_to);  // which stay
+  auto stored = wait(directory, up_to);
+  const bool is_lost = ends_as_lost(awaited);
+  return stored && is_lost ? std::unexpected(lost_error(directory)) : stored;
+}
+
 std::uint64_t NameLog::last() const {
   const Lock lock(mutex_);
   return last_;
@@ -514,24 +535,32 @@ Result<> NameLog::store(Ino directory) { return size_ == 0 ? Result<>() : wait(d
 
 Result<> NameLog::store_name_of_directory(Ino directory) {
   if (size_ == 0) return {};
-  Place name;
+  Awaiting name;
   {
     const Lock lock(mutex_);
     const auto found = unnamed_.find(directory);
     if (found == unnamed_.end()) return {};
-    name = found->second;
+    name = begin_to_await(found->second.second, found->second.first);
   }
-  return wait(name.second, name.first);
+  return wait(name);
 }
 
 Result<> NameLog::store_additions() {
   if (size_ == 0) return {};
   Places last_additions;
+  std::vector<Awaiting> awaited;
   {
     const Lock lock(mutex_);
     for (const auto& [number, directory] : adds_) last_additions[directory] = number;
+    for (const auto& [directory, number] : last_additions) awaited.push_back(begin_to_await(directory, number));
   }
-  return wait_for_all(last_additions);
+  send_up_to(last_additions);
+  Result<> all;
+  for (const auto additions : awaited) {
+    auto stored = wait(additions);
+    if (all && !stored) all = std::move(stored);
+  }
+  return all;
 }
 
 Result<> NameLog::store_attributes_in(Ino above) {
@@ -550,22 +579,20 @@ Result<> NameLog::store_attributes_in(Ino above) {
 Result<> NameLog::store_all() { return size_ == 0 ? Result<>() : wait_for_all(newest()); }
 
 Result<> NameLog::sync(Ino directory) {
-  std::uint64_t first = 0, up_to = 0;
+  std::uint64_t up_to = 0;
+  Awaiting changes;
   {
     const Lock lock(mutex_);
-    const auto found = directories_.find(directory);
     up_to = last_;
-    first = found == directories_.end() ? last_ + 1 : found->second.records.front().number;
+    changes = begin_to_await(directory, up_to);
   }
-  LCCFS_CHECK(wait(directory, up_to));
+  const auto stored = wait(directory, up_to);
+  const bool is_lost = ends_as_lost(changes);
+  LCCFS_CHECK(stored);
   {
     const Lock lock(mutex_);
-    const auto lost = losses_.find(directory);
-    const bool is_new = lost != losses_.end() && (lost->second.up_to >= first || !lost->second.is_told);
-    if (is_new) {
-      lost->second.is_told = true;
-      return std::unexpected(lost_error(directory));
-    }
+    const bool is_new = losses_.erase(directory) != 0 || is_lost;
+    if (is_new) return std::unexpected(lost_error(directory));
   }
   return sync_name_of(directory);
 }
@@ -577,6 +604,7 @@ bool NameLog::has_name_to_sync(Ino inode) {
 
 Result<> NameLog::sync_name_of(Ino inode) {
   Place last;
+  Awaiting name;
   {
     const Lock lock(mutex_);
     const auto found = last_names_.find(inode);
@@ -585,10 +613,14 @@ Result<> NameLog::sync_name_of(Ino inode) {
       return failure(ErrorCode::io, format::inode_object(inode) + ": the last name that it was given is lost");
     }
     last = found->second;
+    name = begin_to_await(last.second, last.first);
   }
-  LCCFS_CHECK(wait(last.second, last.first));
+  const auto stored = wait(last.second, last.first);
+  const bool is_lost = ends_as_lost(name);
+  LCCFS_CHECK(stored);
   const Lock lock(mutex_);
-  return lost_names_.contains(inode) ? std::unexpected(lost_error(last.second)) : Result<>();
+  const bool is_new = lost_names_.erase(inode) != 0 || is_lost;
+  return is_new ? std::unexpected(lost_error(last.second)) : Result<>();
 }
 
 Result<> NameLog::wait_for_room(Ino directory) {

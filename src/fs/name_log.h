@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -74,12 +75,13 @@ class NameLog {
 
   bool is_empty() const { return size_ == 0; }
   bool has(Ino directory) const EXCLUDES(mutex_);
-  /// A new directory has its name in the store, or has lost it: before a step there.
+  /// Afterwards a new directory has its name in the store: before a step there. io: it is lost meanwhile.
   Result<> store_name_of_directory(Ino directory) EXCLUDES(mutex_);
-  /// Afterwards what was logged before is stored, or lost: of that directory; what adds names, wherever; what changes
-  /// attributes of directories that have their names there; all.
-  Result<> store(Ino directory) EXCLUDES(mutex_);
+  /// Afterwards what adds names, wherever, is stored. io: some of it is lost meanwhile; who asks again is not told.
   Result<> store_additions() EXCLUDES(mutex_);
+  /// Afterwards what was logged before is stored, or lost: of that directory; what changes attributes of directories that
+  /// have their names there; all.
+  Result<> store(Ino directory) EXCLUDES(mutex_);
   Result<> store_attributes_in(Ino directory) EXCLUDES(mutex_);
   Result<> store_all() EXCLUDES(mutex_);
   /// What found no room is lost, with what came after it. false: it is on its way again, or has only waited for another
@@ -112,10 +114,6 @@ class NameLog {
     bool is_urgent = false;                       // what may be sent of it is not held back
     bool is_wanted() const { return in_flight == 0 && records.front().number <= wanted_to; }
   };
-  struct Loss {
-    std::uint64_t up_to = 0;
-    bool is_told = false;
-  };
   struct Lost {
     std::vector<Record> records = {};
     std::vector<std::pair<Ino, Token>> directories = {};  // and their tenures
@@ -137,6 +135,12 @@ class NameLog {
   };
   using Place = std::pair<std::uint64_t, Ino>;  // of a record: its number, and its directory
   using Places = std::map<Ino, std::uint64_t>;  // one for each directory
+  struct AwaitedChanges {                       // what somebody waits for who is to be told if it is lost
+    Ino directory;
+    std::uint64_t up_to = 0;
+    bool is_lost = false;
+  };
+  using Awaiting = std::list<AwaitedChanges>::iterator;
 
   void want(Ino directory, std::uint64_t up_to) REQUIRES(mutex_);
   std::vector<Batch> take_batches() REQUIRES(mutex_);
@@ -166,6 +170,11 @@ class NameLog {
   std::uint64_t last() const EXCLUDES(mutex_);
   Result<> wait(Ino directory, std::uint64_t up_to) EXCLUDES(mutex_);
   Result<> wait_for_all(const Places& wanted) EXCLUDES(mutex_);
+  Awaiting begin_to_await(Ino directory, std::uint64_t up_to) REQUIRES(mutex_);
+  /// Whether some of it was lost meanwhile.
+  bool ends_as_lost(Awaiting awaited) EXCLUDES(mutex_);
+  /// io: it is lost.
+  Result<> wait(Awaiting awaited) EXCLUDES(mutex_);
   /// What is there up to these records.
   void send_up_to(const Places& wanted) EXCLUDES(mutex_);
   Places newest() const EXCLUDES(mutex_);
@@ -183,8 +192,9 @@ class NameLog {
       GUARDED_BY(mutex_);                               // of directories' own: what has their names; the record
   std::map<Ino, Place> unnamed_ GUARDED_BY(mutex_);     // of new directories: the record that names them
   std::map<Ino, Place> last_names_ GUARDED_BY(mutex_);  // of inodes: the record that has named them last
-  std::map<Ino, Loss> losses_ GUARDED_BY(mutex_);       // by directory
+  std::set<Ino> losses_ GUARDED_BY(mutex_);             // directories with changes that were lost; to be told
   std::set<Ino> lost_names_ GUARDED_BY(mutex_);         // inodes whose last name was lost; to be told
+  std::list<AwaitedChanges> awaited_ GUARDED_BY(mutex_);
   std::uint64_t last_ GUARDED_BY(mutex_) = 0;
   unsigned in_flight_ GUARDED_BY(mutex_) = 0;  // batches
   bool is_ending_ GUARDED_BY(mutex_) = false;

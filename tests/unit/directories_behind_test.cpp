@@ -592,6 +592,19 @@ TEST_CASE("a new directory whose name is lost takes no names any more") {
   CHECK_FALSE(inode_object_of(t.volume.cluster(), sub));
 }
 
+TEST_CASE("no step goes into a new directory that loses its name while the step waits for that") {
+  Tree t;
+  const auto file = make_file(t.fs(), root_ino, "f");
+  need(t.fs().sync_directory(root_ino));
+  const auto sub = make_dir(t.fs(), t.d, "sub");
+  t.batches_fail(t.d);
+  t.seconds_pass(10);
+  t.volume.clock().advance(seconds(1));
+  CHECK(error_of(t.fs().link(file, sub, "g")) == ErrorCode::io);
+  CHECK_FALSE(t.has_entries(sub));
+  CHECK(error_of(t.fs().link(file, sub, "g")) == ErrorCode::stale);
+}
+
 TEST_CASE("a client that began before the upgrade makes nothing in a directory that was removed") {
   TestVolume volume;
   const auto set_feature = [&](bool has_it) {

@@ -546,6 +546,36 @@ TEST_CASE("what the store refuses for a moment is not lost, however often it is 
   CHECK(b.is_stored(b.d, "a"));
 }
 
+TEST_CASE("a removal that waits for a copy is not done where the copy is lost, and that is told once") {
+  Behind b;
+  const auto a = make_file(b.fs(), b.e, "a");
+  need(b.fs().sync_directory(b.e));
+  const auto open = need(b.fs().open({}, a, O_RDONLY));  // so its removal is not answered before it is stored
+  make_file(b.fs(), b.d, "copy of a");
+  b.happens_to_batches_of(b.d, {Fault::Kind::fail, ErrorCode::io});
+  b.seconds_pass(10);
+  b.volume.clock().advance(seconds(1));
+  CHECK(error_of(b.fs().unlink(b.e, "a")) == ErrorCode::io);
+  CHECK(ino_of(b.fs(), b.e, "a") == a);
+  CHECK_FALSE(ino_of(b.fs(), b.d, "copy of a"));
+  need(b.fs().unlink(b.e, "a"));
+  b.fs().release(open.handle);
+}
+
+TEST_CASE("that a name was lost is told once, also where the file has another one since") {
+  Behind b;
+  const auto file = need(b.fs().create({}, b.d, "a", 0644, O_RDWR | O_CREAT));
+  b.happens_to_batches_of(b.d, {Fault::Kind::fail, ErrorCode::io});
+  b.seconds_pass(12);
+  b.store().set_hook(nullptr);
+  const Ino ino = file.entry.attributes.ino;
+  need(b.fs().link(ino, b.e, "b"));
+  need(b.fs().rename(b.e, "b", b.e, "c", RenameMode::replace));
+  CHECK(error_of(b.fs().fsync(file.open.handle, false)) == ErrorCode::io);
+  need(b.fs().fsync(file.open.handle, false));
+  b.fs().release(file.open.handle);
+}
+
 TEST_CASE("what the store refuses again and again is lost, and its directory is read anew") {
   Behind b;
   make_file(b.fs(), b.d, "a");
