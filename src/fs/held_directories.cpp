@@ -442,7 +442,7 @@ bool HeldDirectories::is_empty(Ino ino) const {
                               [](const auto& name) { return name.second.known || name.second.in_doubt; });
 }
 
-bool HeldDirectories::change(const Changes& changes, const std::function<std::uint64_t()>& log) {
+bool HeldDirectories::change(const Changes& changes, const std::function<std::optional<std::uint64_t>()>& log) {
   const Lock lock(mutex_);
   auto* directory = held_in(changes.directory, changes.tenure);
   if (directory == nullptr || !directory->writes_behind || paused_.contains(changes.directory)) return false;
@@ -456,6 +456,7 @@ bool HeldDirectories::change(const Changes& changes, const std::function<std::ui
   });
   if (!are_as_expected) return false;
   const auto number = log();
+  if (!number) return false;
   if (changes.removed) {
     auto& removed = directories_.at(*changes.removed);
     removed.state = State::removed;
@@ -467,7 +468,7 @@ bool HeldDirectories::change(const Changes& changes, const std::function<std::ui
     auto& name = at(*directory, change.name.key);
     name.known = change.changed;
     if (name.logged == 0) ++directory->logged;
-    name.logged = number;
+    name.logged = *number;
   }
   use(*directory);
   make_room();

@@ -166,9 +166,9 @@ class HeldDirectories {
     std::optional<Tenure> while_held = std::nullopt;  ///< another that has to be held, too
   };
   /// If it may be written behind, all names are known to be as expected, and the directory that is removed is held here
-  /// and known to be empty: `log` puts the change into the log, and answers its number there; it must not block. false:
-  /// nothing has changed.
-  bool change(const Changes& changes, const std::function<std::uint64_t()>& log) EXCLUDES(mutex_);
+  /// and known to be empty: `log` puts the change into the log, and answers its number there, if it does; it must not
+  /// block. false: nothing has changed.
+  bool change(const Changes& changes, const std::function<std::optional<std::uint64_t>()>& log) EXCLUDES(mutex_);
   /// Of these names, what was logged up to that number is stored, and left the directory at that version (0: not known).
   void stored(Ino directory, Token tenure, std::span<const std::string> keys, std::uint64_t up_to,
               std::uint64_t version) EXCLUDES(mutex_);

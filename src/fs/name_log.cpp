@@ -59,8 +59,15 @@ NameLog::~NameLog() {
   if (size_ != 0) log::warning(std::to_string(size_) + " changes of names were answered, and are lost");
 }
 
-std::uint64_t NameLog::add(Ino directory, Token tenure, Record record) {
+/// Where memory still shows what is lost, it is no ground for a change.
+std::optional<std::uint64_t> NameLog::add(Ino directory, Token tenure, Record record) {
   const Lock lock(mutex_);
+  const auto& what = record.what;
+  for (const auto& touched : {std::optional(directory), what.removed, what.attributes_in}) {
+    if (is_being_forgotten(touched)) return std::nullopt;
+  }
+  const auto logged = directories_.find(directory);
+  if (logged != directories_.end() && logged->second.tenure != tenure) return std::nullopt;
   const auto number = ++last_;
   if (record.what.named) {
     adds_.emplace(number, directory);
@@ -242,7 +249,6 @@ void NameLog::remove(Ino ino, std::size_t how_many, std::vector<Record>& removed
     if (record.what.attributes_in) attributes_.erase({*record.what.attributes_in, {number, ino}});
     removed.push_back(std::move(record));
     records.pop_front();
-    --size_;
   }
   if (!records.empty()) return;
   waiting_.erase(ino);
@@ -257,12 +263,15 @@ void NameLog::lose(Ino directory, Lost& lost) {
     if (awaited.directory == directory && awaited.up_to >= records.front().number) awaited.is_lost = true;
   }
   lost.directories.emplace_back(directory, directories_.at(directory).tenure);
+  losing_.insert(directory);
   std::vector<Ino> unnamed;
   for (const auto& [number, record] : records) {
     const auto& what = record.what;
     const auto last = what.named ? last_names_.find(*what.named) : last_names_.end();
     if (last != last_names_.end() && last->second.first == number) lost_names_.insert(*what.named);
-    if (what.made && directories_.contains(*what.made)) unnamed.push_back(*what.made);
+    if (!what.made) continue;
+    losing_.insert(*what.made);
+    if (directories_.contains(*what.made)) unnamed.push_back(*what.made);
   }
   remove(directory, records.size(), lost.records);
   for (const Ino below : unnamed) lose(below, lost);
@@ -314,6 +323,7 @@ NameLog::Lost NameLog::settle(const Batch& batch, const Result<StepResult>& resu
     directory.to_be_tried_again = 0;
     const bool is_more_wanted = directory.wanted_to > batch.up_to && directory.records.size() > sent;
     remove(batch.directory, sent, stored);
+    size_ -= sent;
     if (is_more_wanted) want(batch.directory, 0);
   } else if (is_lost) {
     lose(batch.directory, lost);
@@ -365,15 +375,21 @@ bool NameLog::give_up(Ino directory, const Error& why) {
     lose(directory, lost);
     changed_.notify_all();
   }
-  report(directory, std::unexpected(why), true, lost.records.size());
   forget(lost);
+  report(directory, std::unexpected(why), true, lost.records.size());
   return true;
+}
+
+bool NameLog::is_being_forgotten(const std::optional<Ino>& directory) const {
+  return directory && losing_.contains(*directory);
 }
 
 /// An inode that never had its name is lost, too; one that may be stored is left to a collector.
 void NameLog::forget(const Lost& lost) {
+  std::set<Ino> nameless;
   for (const auto& record : lost.records) {
     if (!record.what.made) continue;
+    nameless.insert(*record.what.made);
     const auto parent = format::parse_object_name(record.change.object);
     held_.name_lost(*record.what.made, std::get<format::InodeName>(parent.value()).ino);
   }
@@ -387,6 +403,11 @@ void NameLog::forget(const Lost& lost) {
       held_.end_unless_logged(*record.what.made);  // the store never had it, nor a lease of it
     }
   }
+  const Lock lock(mutex_);
+  for (const auto& [directory, tenure] : lost.directories) losing_.extract(directory);
+  for (const Ino directory : nameless) losing_.extract(directory);
+  size_ -= lost.records.size();
+  changed_.notify_all();
 }
 
 void NameLog::tell_of_own(const Batch& batch, const std::vector<Record>& stored) {
@@ -412,8 +433,8 @@ void NameLog::answered(const Batch& batch, const Result<StepResult>& result) {
   {
     std::vector<Record> stored;
     const auto lost = settle(batch, result, is_lost, stored);
-    if (!is_applied) report(batch.directory, result, is_lost, lost.records.size());
     forget(lost);
+    if (!is_applied) report(batch.directory, result, is_lost, lost.records.size());
     tell_of_own(batch, stored);
   }
   std::vector<Batch> next;
@@ -537,7 +558,8 @@ Result<> NameLog::store_name_of_directory(Ino directory) {
   if (size_ == 0) return {};
   Awaiting name;
   {
-    const Lock lock(mutex_);
+    Lock lock(mutex_);
+    lock.wait(changed_, [this, directory]() REQUIRES(mutex_) { return !is_being_forgotten(directory); });
     const auto found = unnamed_.find(directory);
     if (found == unnamed_.end()) return {};
     name = begin_to_await(found->second.second, found->second.first);

@@ -64,8 +64,9 @@ class NameLog {
     What what;
     std::shared_ptr<const void> kept;  ///< let go when it is stored
   };
-  /// The number of the change. Never blocks: the mutex of what is held is held.
-  std::uint64_t add(Ino directory, Token tenure, Record record) EXCLUDES(mutex_);
+  /// The number of the change. nullopt: it is to be done step by step, for memory has still to forget what is lost there,
+  /// or the directory has changes of another tenure. Never blocks: the mutex of what is held is held.
+  std::optional<std::uint64_t> add(Ino directory, Token tenure, Record record) EXCLUDES(mutex_);
   /// Sends what is there, if that is much. Does not wait.
   void send_if_many(Ino directory) EXCLUDES(mutex_);
   /// Sends all. Does not wait.
@@ -75,7 +76,8 @@ class NameLog {
 
   bool is_empty() const { return size_ == 0; }
   bool has(Ino directory) const EXCLUDES(mutex_);
-  /// Afterwards a new directory has its name in the store: before a step there. io: it is lost meanwhile.
+  /// Afterwards a new directory has its name in the store, or memory knows that it has lost it: before a step there. io: it
+  /// is lost meanwhile.
   Result<> store_name_of_directory(Ino directory) EXCLUDES(mutex_);
   /// Afterwards what adds names, wherever, is stored. io: some of it is lost meanwhile; who asks again is not told.
   Result<> store_additions() EXCLUDES(mutex_);
@@ -164,6 +166,7 @@ class NameLog {
   void report(Ino directory, const Result<StepResult>& result, bool is_lost, std::size_t how_many) EXCLUDES(mutex_);
   void fail(Ino directory, const Error& error) REQUIRES(mutex_);
   void lose(Ino directory, Lost& lost) REQUIRES(mutex_);
+  bool is_being_forgotten(const std::optional<Ino>& directory) const REQUIRES(mutex_);
   void forget(const Lost& lost) EXCLUDES(mutex_);
   void tell_of_own(const Batch& batch, const std::vector<Record>& stored);
   void remove(Ino ino, std::size_t how_many, std::vector<Record>& removed) REQUIRES(mutex_);
@@ -195,10 +198,11 @@ class NameLog {
   std::set<Ino> losses_ GUARDED_BY(mutex_);             // directories with changes that were lost; to be told
   std::set<Ino> lost_names_ GUARDED_BY(mutex_);         // inodes whose last name was lost; to be told
   std::list<AwaitedChanges> awaited_ GUARDED_BY(mutex_);
+  std::multiset<Ino> losing_ GUARDED_BY(mutex_);  // directories of which memory has still to forget what is lost
   std::uint64_t last_ GUARDED_BY(mutex_) = 0;
   unsigned in_flight_ GUARDED_BY(mutex_) = 0;  // batches
   bool is_ending_ GUARDED_BY(mutex_) = false;
-  std::atomic<std::size_t> size_ = 0;  // records: most callers find none
+  std::atomic<std::size_t> size_ = 0;  // records, and lost ones that memory has still to forget: most callers find none
 };
 
 }  // namespace lccfs

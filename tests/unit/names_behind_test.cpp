@@ -6,11 +6,13 @@
 #include <thread>
 
 #include "fs/held_directories.h"
+#include "fs/name_log.h"
 #include "instance/liveness_poll.h"
 #include "support/catch.h"
 #include "support/collecting.h"
 #include "support/fake_clock.h"
 #include "support/file_calls.h"
+#include "support/instances.h"
 #include "support/namespace_calls.h"
 #include "support/test_volume.h"
 
@@ -67,6 +69,14 @@ struct Behind {
       volume.clock().advance(seconds(1));
       fs().tick();
     }
+  }
+  /// Its lease is another's meanwhile, and free again.
+  void loses_its_lease(Ino where) {
+    volume.cluster().with_objects([&](scripted::Objects& objects) {
+      auto& object = objects.metadata().at(format::inode_object(where));
+      object.xattrs.erase(format::xattr::lease);
+      ++object.version;
+    });
   }
 };
 
@@ -562,6 +572,26 @@ TEST_CASE("a removal that waits for a copy is not done where the copy is lost, a
   b.fs().release(open.handle);
 }
 
+TEST_CASE("what was answered in one tenure is not stored in the next") {
+  Behind b;
+  make_file(b.fs(), b.d, "old");
+  need(b.fs().sync_directory(b.d));
+  make_file(b.fs(), b.d, "a");
+  b.happens_to_batches_of(b.d, {Fault::Kind::fail, ErrorCode::no_space});
+  b.loses_its_lease(b.d);
+  b.volume.cluster().set_away([](const std::string& object) { return object == format::super_object; });
+  b.volume.clock().advance(seconds(6));
+  CHECK_FALSE(ino_of(b.fs(), b.d, "x"));  // it is read
+  b.volume.cluster().set_away(nullptr);
+  static_cast<void>(names_in(b.fs(), b.d));  // and the next removal takes the lease
+  CHECK(error_of(b.fs().unlink(b.d, "old")) == ErrorCode::no_space);
+  b.store().set_hook(nullptr);
+  CHECK(error_of(b.fs().sync_directory(b.d)) == ErrorCode::io);
+  need(b.fs().unlink(b.d, "old"));
+  need(b.fs().sync_directory(b.d));
+  CHECK(names_in(b.other(), b.d).empty());
+}
+
 TEST_CASE("that a name was lost is told once, also where the file has another one since") {
   Behind b;
   const auto file = need(b.fs().create({}, b.d, "a", 0644, O_RDWR | O_CREAT));
@@ -574,6 +604,34 @@ TEST_CASE("that a name was lost is told once, also where the file has another on
   CHECK(error_of(b.fs().fsync(file.open.handle, false)) == ErrorCode::io);
   need(b.fs().fsync(file.open.handle, false));
   b.fs().release(file.open.handle);
+}
+
+TEST_CASE("what comes while memory forgets what is lost is not logged") {
+  InstanceVolume volume;
+  const auto running = volume.start();
+  const Token tenure = running.instance->next_token();
+  NameLog* log = nullptr;
+  std::optional<std::uint64_t> added{0};
+  HeldDirectories held(volume.clock, [&](Ino directory) { added = log->add(directory, tenure, {{}, {}, {}, {}}); });
+  NameLog names(*running.instance, held);
+  log = &names;
+  names.finish_files_with([](std::span<const Ino>, NameLog::Done done) { done(); });
+  REQUIRE(held.begin(root_ino, tenure));
+  REQUIRE(held.take_effect(root_ino, tenure, 1));
+  const txn::Name name({}, root_ino, "d");
+  const format::EntryRecord record{Ino{7}, FileType::directory, tenure};
+  held.changed(name, txn::Entry{encode(record), record}, 2);
+  REQUIRE(held.give(name, Ino{7}, tenure));
+  const auto record_of = [] {
+    NameLog::Record logged;
+    logged.change.object = format::inode_object(root_ino);
+    return logged;
+  };
+  REQUIRE(names.add(root_ino, tenure, record_of()));
+  need(names.store(root_ino));  // it is lost: there is no such lease
+  CHECK_FALSE(added);
+  CHECK(names.add(root_ino, tenure, record_of()));
+  need(names.store(root_ino));
 }
 
 TEST_CASE("what the store refuses again and again is lost, and its directory is read anew") {
