@@ -141,10 +141,12 @@ bool NameLog::is_on_its_way(Ino ino) const {
 /// directory that a later one removes is on its way, and one batch will do for both.
 std::optional<NameLog::Batch> NameLog::next_batch(Ino ino, Directory& directory) {
   Batch batch{.directory = ino, .tenure = directory.tenure};
+  batch.is_tried_again = directory.to_be_tried_again != 0;
+  if (batch.is_tried_again) batch.never_stored = directory.never_stored;
   const auto elsewhere = added_elsewhere(ino);
   for (const auto& logged : directory.records) {
     const auto& [number, record] = logged;
-    const auto last = directory.to_be_tried_again != 0 ? directory.to_be_tried_again : directory.wanted_to;
+    const auto last = batch.is_tried_again ? directory.to_be_tried_again : directory.wanted_to;
     if (number > last || batch.changes.size() == most_in_batch) break;
     if (const auto before = to_be_stored_before(ino, logged, elsewhere)) {
       const bool is_removal = record.what.removed == before->second;
@@ -170,11 +172,11 @@ std::optional<NameLog::Batch> NameLog::next_batch(Ino ino, Directory& directory)
 
 void NameLog::send(std::vector<Batch> batches) {
   for (auto& batch : batches) {
-    std::erase_if(batch.named, [&](Ino ino) {  // who has lost its name before it was stored, need not be
+    for (const Ino ino : batch.named) {  // who has lost its name before it was stored, need not be
       const bool is_never_stored = batch.unlinked.contains(ino) && instance_.unstored().is_unstored(ino);
-      if (is_never_stored) batch.never_stored.insert(ino);
-      return is_never_stored;
-    });
+      if (is_never_stored && !batch.is_tried_again) batch.never_stored.insert(ino);
+    }
+    std::erase_if(batch.named, [&batch](Ino ino) { return batch.never_stored.contains(ino); });
     const auto named = batch.named;
     finish_files_(named, [this, batch = std::move(batch)]() mutable { store_inodes(std::move(batch)); });
   }
@@ -198,7 +200,7 @@ void NameLog::send_item(Batch batch) {
 }
 
 /// The batch may have been applied when it was sent before, with an answer that was lost: what it leaves says so. (The
-/// entries are ours alone; each has a token of its own.)
+/// entries are ours alone; each has a token of its own.) So it leaves the same each time.
 void NameLog::send_counted(Batch batch) {
   if (batch.subdirectories == 0) return send_step(std::move(batch), std::nullopt);
   const Ino directory = batch.directory;
@@ -332,7 +334,10 @@ NameLog::Lost NameLog::settle(const Batch& batch, const Result<StepResult>& resu
     const auto now = this_second();
     if (!finds_no_room && std::exchange(directory.failed_at, now) != now) ++directory.failed_tries;
     if (finds_no_room && !directory.without_room_since) directory.without_room_since = instance_.clock().elapsed();
-    if (batch.was_sent && batch.subdirectories != 0) directory.to_be_tried_again = batch.up_to;
+    if (batch.was_sent && batch.subdirectories != 0) {
+      directory.to_be_tried_again = batch.up_to;
+      directory.never_stored = batch.never_stored;
+    }
     fail(batch.directory, result.error());
   }
   if (!instance_.fenced()) return lost;

@@ -111,6 +111,7 @@ class NameLog {
     std::optional<std::chrono::nanoseconds> without_room_since = std::nullopt;
     bool is_reported = false;             // that one has failed, since one was applied
     std::uint64_t to_be_tried_again = 0;  // where one that changes the count has failed: it may have been applied
+    std::set<Ino> never_stored = {};      // by that one
     unsigned failures = 0;                // of these, and of those that it had to wait for
     std::optional<Error> failure = std::nullopt;  // the last
     bool is_urgent = false;                       // what may be sent of it is not held back
@@ -131,6 +132,7 @@ class NameLog {
     std::set<Ino> never_stored = {};  // of these
     bool removes = false;
     int subdirectories = 0;
+    bool is_tried_again = false;
     unsigned tries = 0;  // to change that count
     bool was_sent = false;
     std::vector<const MetaTxn*> changes = {};  // of records, which stay until it is answered

@@ -424,6 +424,39 @@ TEST_CASE("a batch that changes the count and may have been applied is tried aga
   }
 }
 
+TEST_CASE("a batch that changes the count leaves the same when it is tried again, whoever needs a file meanwhile") {
+  Tree t;
+  const auto third = t.volume.mount();
+  const auto old = make_dir(*third.file_system, t.d, "old");  // which has the larger number
+  t.volume.clock().advance(seconds(3));
+  for (const Ino where : {t.d, old}) {
+    for (const char* name : {"1", "2", "3", "4"}) {
+      make_file(t.fs(), where, name);
+      need(t.fs().unlink(where, name));
+    }
+    static_cast<void>(names_in(t.fs(), where));
+    need(t.fs().sync_directory(where));
+  }
+  const auto file = make_file(t.fs(), t.d, "f");
+  REQUIRE(file < old);
+  need(t.fs().unlink(t.d, "f"));
+  need(t.fs().rmdir(t.d, "old"));
+  bool is_applied = false, has_failed = false;
+  t.store().set_hook([&](const StepInfo& info) {
+    if (info.step == "store names" && !std::exchange(is_applied, true)) return Fault{Fault::Kind::lost_answer_applied};
+    const bool is_read_back = is_applied && info.kind == StepKind::query && info.object == t.object(t.d);
+    if (is_read_back && !std::exchange(has_failed, true)) return Fault{Fault::Kind::fail, ErrorCode::io};
+    return Fault{};
+  });
+  CHECK(error_of(t.fs().sync_directory(t.d)) == ErrorCode::io);
+  static_cast<void>(t.fs().get_attributes(file));
+  t.volume.cluster().with_objects([&](scripted::Objects& objects) {  // so that it can become less
+    objects.metadata().at(t.object(t.d)).xattrs[format::xattr::nsub] = encode(format::NumberRecord{3});
+  });
+  need(t.fs().sync_directory(t.d));
+  CHECK(need(t.other().get_attributes(t.d)).attributes.nlink == 2 + 3);
+}
+
 TEST_CASE("what is lost of a directory takes along what is in the directories that were made there") {
   Tree t;
   const auto sub = make_dir(t.fs(), t.d, "sub");
