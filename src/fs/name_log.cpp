@@ -389,7 +389,8 @@ bool NameLog::is_being_forgotten(const std::optional<Ino>& directory) const {
   return directory && losing_.contains(*directory);
 }
 
-/// An inode that never had its name is lost, too; one that may be stored is left to a collector.
+/// An inode that never had its name is lost, too; one that may be stored is left to a collector. A directory that was
+/// made and removed stays removed.
 void NameLog::forget(const Lost& lost) {
   std::set<Ino> nameless;
   for (const auto& record : lost.records) {
@@ -400,7 +401,8 @@ void NameLog::forget(const Lost& lost) {
   }
   for (const auto& [directory, tenure] : lost.directories) held_.lost(directory, tenure);
   for (const auto& record : lost.records) {
-    if (record.what.removed) held_.removal_lost(*record.what.removed);
+    const auto& removed = record.what.removed;
+    if (removed && !nameless.contains(*removed)) held_.removal_lost(*removed);
     if (!record.what.named) continue;
     if (!instance_.unstored().lose(*record.what.named)) {
       instance_.keep_range_of(*record.what.named);

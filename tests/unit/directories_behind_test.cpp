@@ -638,6 +638,18 @@ TEST_CASE("no step goes into a new directory that loses its name while the step 
   CHECK(error_of(t.fs().link(file, sub, "g")) == ErrorCode::stale);
 }
 
+TEST_CASE("a directory that was made and removed, and is lost, stays removed") {
+  Tree t;
+  const auto sub = make_dir(t.fs(), t.d, "sub");
+  need(t.fs().rmdir(t.d, "sub"));
+  t.batches_fail(t.d);
+  t.seconds_pass(12);
+  t.store().set_hook(nullptr);
+  REQUIRE(inode_object_of(t.volume.cluster(), sub));
+  CHECK(error_of(t.fs().create({}, sub, "g", 0644, O_RDWR | O_CREAT)) == ErrorCode::stale);
+  CHECK(error_of(t.fs().sync_directory(t.d)) == ErrorCode::io);
+}
+
 TEST_CASE("a client that began before the upgrade makes nothing in a directory that was removed") {
   TestVolume volume;
   const auto set_feature = [&](bool has_it) {
