@@ -75,16 +75,28 @@ Result<Ino> LostAndFound::make(const std::string& name) {
   return inode.ino;
 }
 
-Result<Ino> LostAndFound::directory() {
-  if (known_) return *known_;
+/// Ends at the directory, or at the first name that is free for it.
+Result<> LostAndFound::look_for_directory() {
   for (unsigned number = 0; !known_; ++number) {
-    const auto name = variant_of(directory_name, number);
-    LCCFS_TRY(known_, find_in(root_ino, name, FileType::directory));
-    const auto key = format::entry_key(objects_.uuid(), name);
+    name_ = variant_of(directory_name, number);
+    LCCFS_TRY(known_, find_in(root_ino, name_, FileType::directory));
+    const auto key = format::entry_key(objects_.uuid(), name_);
     LCCFS_TRY(const auto root, objects_.read_keys(format::inode_object(root_ino), {key}));
     if (!root) return failure(ErrorCode::corrupt, "there is no root directory");
-    if (known_ || root->keys.contains(key)) continue;
-    LCCFS_TRY(known_, make(name));
+    if (!root->keys.contains(key)) break;
+  }
+  return {};
+}
+
+Result<std::optional<Ino>> LostAndFound::existing() {
+  LCCFS_CHECK(look_for_directory());
+  return known_;
+}
+
+Result<Ino> LostAndFound::directory() {
+  LCCFS_CHECK(look_for_directory());
+  if (!known_) {
+    LCCFS_TRY(known_, make(name_));
   }
   return *known_;
 }

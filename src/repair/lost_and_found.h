@@ -16,6 +16,8 @@ class LostAndFound {
 
   /// The directory; made if it is not there.
   Result<Ino> directory();
+  /// nullopt: it is not there.
+  Result<std::optional<Ino>> existing();
 
   /// Points the inode back here, and still to those that hold its `other_names`; then names it here. nullopt: it has
   /// changed since it was read. Otherwise the path.
@@ -30,12 +32,14 @@ class LostAndFound {
 
  private:
   Result<std::optional<Ino>> find_in(Ino directory, const std::string& name, FileType type);
+  Result<> look_for_directory();
   Result<Ino> make(const std::string& name);
   Result<bool> add_entry(Ino directory, const std::string& name, const format::EntryRecord& entry);
 
   Instance& instance_;
   Objects& objects_;
   std::optional<Ino> known_;
+  std::string name_;  // of the directory, or one that is free for it
 };
 
 }  // namespace lccfs::repair

@@ -17,9 +17,32 @@ Result<Repair> Repairs::repair_orphan(const Finding& finding) {
   if (!names.empty()) return settled();
   if (inode->is_dead()) return leave_to_collector(*inode, finding.ino, "it is dead");
   if (!inode->attr()) return left("attr cannot be read");
-  if (orphans_ == Orphans::remove) return leave_to_collector(*inode, finding.ino, "orphans are not wanted");
+  LCCFS_TRY(const bool wanted, is_wanted(*inode, finding.ino));
+  if (!wanted) return leave_to_collector(*inode, finding.ino, "orphans are not wanted");
   LCCFS_TRY(const bool content, has_content(*inode, finding.ino));
   return content ? adopt(*inode, finding.ino, "", {}) : leave_to_collector(*inode, finding.ino, "it is empty");
+}
+
+/// What nobody wants has lost its name alone. What was in a directory that the store lost is as wanted as it was before,
+/// and so is what a repair that was cut was about to name in /lost+found. (Of what points nowhere nothing tells where it
+/// was: perhaps in the root.)
+Result<bool> Repairs::is_wanted(const Object& inode, Ino ino) {
+  if (orphans_ == Orphans::keep) return true;
+  LCCFS_TRY(const auto lost_and_found, lost_and_found_->existing());
+  auto parents = inode.parents();
+  if (parents.empty()) parents.insert(root_ino);
+  for (const Ino parent : parents) {
+    LCCFS_TRY(const auto directory, objects_.read_keys(format::inode_object(parent), {}));
+    if (!directory || parent == lost_and_found) return true;
+    if (parent == root_ino && is_of_lost_root(*directory, ino)) return true;
+  }
+  return false;
+}
+
+/// A root that was made anew tells with its birth token which inodes were there before it.
+bool Repairs::is_of_lost_root(const Object& root, Ino ino) {
+  const auto attr = root.attr();
+  return !attr || ino.value <= attr->birth_token.number;
 }
 
 Result<bool> Repairs::has_content(const Object& inode, Ino ino) {

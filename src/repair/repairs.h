@@ -107,6 +107,8 @@ class Repairs {
   Result<std::optional<txn::Name>> marked_name(Ino ino, const format::EntryRecord::Mark& mark);
   // orphans.cpp
   Result<Repair> repair_orphan(const Finding& finding);
+  Result<bool> is_wanted(const Object& inode, Ino ino);
+  static bool is_of_lost_root(const Object& root, Ino ino);
   Result<bool> has_content(const Object& inode, Ino ino);
   Result<Repair> adopt(const Object& inode, Ino ino, const std::string& old_name,
                        const std::vector<Holder>& pointed_to);

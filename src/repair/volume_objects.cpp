@@ -46,7 +46,8 @@ Result<Repair> Repairs::make_missing(const Finding& finding) {
     return step(txn::make_alloc_from(highest + margin), "made anew, above all numbers in use");
   }
   if (finding.object == root_object()) {
-    return step(txn::make_root(clock_.wall_time()), "made anew, without a name in it");
+    LCCFS_TRY(const auto highest, highest_number());
+    return step(txn::make_root(clock_.wall_time(), Ino{highest}), "made anew, without a name in it");
   }
   return left("nothing tells what was in it");
 }

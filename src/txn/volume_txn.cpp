@@ -16,12 +16,12 @@ MetaTxn make_alloc() {
   return make(format::alloc_object, "make alloc", mutation::CreateExclusive{}, set(xattr::next, format::first_number));
 }
 
-MetaTxn make_root(TimeSpec now) {
+MetaTxn make_root(TimeSpec now, Ino last_before) {
   format::AttrRecord attr;
   attr.type = FileType::directory;
   attr.mode = 0755;
   attr.birth = now;
-  attr.birth_token = Token{InstanceId{0}, 1};
+  attr.birth_token = Token{InstanceId{0}, last_before.value};
   auto txn = make_inode(root_ino, "make root", attr, now);
   add(txn, set(xattr::nsub, 0));
   return txn;

@@ -15,7 +15,8 @@ namespace lccfs::txn {
 
 MetaTxn make_alloc();
 /// The root directory: no directory holds an entry for it, so it has no back-pointer; its ".." is itself.
-MetaTxn make_root(TimeSpec now);
+/// `last_before`: inodes up to this number may have had a name in a root that was lost. Its birth token keeps it.
+MetaTxn make_root(TimeSpec now, Ino last_before = root_ino);
 MetaTxn make_super(const format::SuperRecord& super);
 
 /// Takes the numbers [old_next, old_next + count). Guarded by the old value: run twice, it wastes numbers.

@@ -265,6 +265,13 @@ std::vector<Damage> lost_inodes() {
          set_nsub(o, root_ino, 0);
        },
        [](const SmallVolume& v) { return "unreachable: " + inode(v.d); }, root_and(&SmallVolume::d)},
+      {"a directory that is gone, and a user who wants no orphans",
+       [](SmallVolume& v, Objects& o) { o.metadata().erase(inode(v.d)); },
+       [](const SmallVolume& v) { return "unreachable: " + inode(v.sub); },
+       [](const SmallVolume& v) {
+         return Names{"Inode.1", inode(v.d), inode(v.sub), inode(v.file)};
+       },
+       Orphans::remove},
       {"a loop of directories",
        [](SmallVolume& v, Objects& o) {
          drop_name(v, o, root_ino, "d", v.d);
@@ -375,6 +382,12 @@ std::vector<Damage> damaged_volume_objects() {
        [](const SmallVolume& v) {
          return Names{"Inode.1", inode(v.d), inode(v.link), inode(v.fifo), inode(v.plain)};
        }},
+      {"no root, and a user who wants no orphans", [](SmallVolume&, Objects& o) { o.metadata().erase("Inode.1"); },
+       [](const SmallVolume&) { return "missing object: Inode.1"; },
+       [](const SmallVolume& v) {
+         return Names{"Inode.1", inode(v.d), inode(v.link), inode(v.fifo), inode(v.plain)};
+       },
+       Orphans::remove},
       {"noise in an instance's record",
        [](SmallVolume& v, Objects& o) { o.metadata().at("Super").keys[format::instance_key(v.me)] = noise; },
        [](const SmallVolume&) { return "corrupt: Super"; }, root},

@@ -248,6 +248,45 @@ TEST_CASE("more findings than there is room for are repaired in the same order, 
   CHECK(tree_of(cluster, v.volume.clock()) == tree);
 }
 
+TEST_CASE("what was in a root or a directory that the store lost is kept, whatever becomes of other orphans") {
+  const bool root = GENERATE(true, false);
+  std::vector<std::vector<std::string>> trees;
+  for (const auto orphans : {Orphans::keep, Orphans::remove}) {
+    SmallVolume v;
+    v.volume.cluster().with_objects(
+        [&](Objects& objects) { objects.metadata().erase(format::inode_object(root ? root_ino : v.d)); });
+    need(try_repair(v.volume.new_client(), v.volume.clock(), orphans));
+    CHECK(findings_of(v.volume.cluster()) == none);
+    trees.push_back(tree_of(v.volume.cluster(), v.volume.clock()));
+  }
+  const auto has = [&](const std::string& name) {
+    return std::ranges::any_of(trees.back(), [&](const auto& line) { return line.contains(name); });
+  };
+  CHECK(has("/deep "));
+  CHECK(trees.front() == trees.back());
+}
+
+TEST_CASE("orphans that are younger than a root that was made anew are deleted if nobody wants them") {
+  SmallVolume v;
+  auto& cluster = v.volume.cluster();
+  cluster.with_objects([](Objects& objects) { objects.metadata().erase("Inode.1"); });
+  need(try_repair(v.volume.new_client(), v.volume.clock()));
+  Ino made;
+  {
+    auto mount = v.volume.mount();
+    made = need(mount->make_node({}, root_ino, "made", {FileType::symlink, 0, 0, "target"})).attributes.ino;
+    need(mount->unmount());
+  }
+  cluster.with_objects([&](Objects& objects) {
+    auto& root = objects.metadata().at("Inode.1").keys;
+    root.erase(v.key("made"));
+    root.erase(format::reverse_key(made, "made"));
+  });
+  need(try_repair(v.volume.new_client(), v.volume.clock(), Orphans::remove));
+  CHECK(findings_of(cluster) == none);
+  CHECK_FALSE(content_of(cluster).metadata.contains(format::inode_object(made)));
+}
+
 TEST_CASE("an object of another program keeps its name in /lost+found, but for what no file's name can hold") {
   SmallVolume v;
   auto& cluster = v.volume.cluster();
