@@ -113,8 +113,9 @@ Result<std::optional<txn::Name>> Repairs::marked_name(Ino ino, const EntryRecord
     LCCFS_TRY(const auto reverse, objects_.read_inode(parent, format::reverse_key(ino, "")));
     if (!reverse) continue;
     for (const auto& [key, value] : reverse->keys) {
+      const auto parsed = format::parse_reverse_key(key);
       const auto marked = format::marked_entry(value, ino);
-      if (marked && marked->mark == mark) return name_of(parent, format::parse_reverse_key(key)->name);
+      if (parsed && marked && marked->mark == mark) return name_of(parent, parsed->name);
     }
     LCCFS_TRY(const auto names, objects_.names_in(parent, ino));
     const auto found = std::ranges::find(names, std::optional(mark), [](const Holder& one) { return one.entry.mark; });

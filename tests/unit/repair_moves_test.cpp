@@ -344,6 +344,17 @@ TEST_CASE("repairs of a directory's cut move may be cut at any step, and are don
   }
 }
 
+TEST_CASE("a reverse key that no name can have tells nothing of a move, and harms no repair of its decision") {
+  DirectoryMoveToRepair move(committed, true);
+  move.change_keys(move.p, [](DirectoryMoveToRepair::Keys& keys) {
+    auto reverse = keys.extract(keys.lower_bound("i/"));
+    reverse.key() += "/o";
+    keys.insert(std::move(reverse));
+  });
+  move.change_decision(make_noise);
+  move.check_repaired_to(std::nullopt);
+}
+
 TEST_CASE("a damaged rename lock goes, and directories move again") {
   TestVolume volume(small_objects());
   {
