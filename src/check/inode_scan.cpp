@@ -86,7 +86,10 @@ class InodeScan {
     } else if (name == xattr::state) {
       if (const auto state = decode<format::StateRecord>(part)) summary.state = state->kind;
     } else if (name == xattr::parent) {
-      if (const auto pointer = decode<format::BackPointerRecord>(part)) summary.parents.insert(pointer->parent);
+      const auto pointer = decode<format::BackPointerRecord>(part);
+      if (!pointer) return;
+      summary.first_parent = pointer->parent;
+      summary.parents.insert(pointer->parent);
     } else if (name == xattr::size) {
       size_bytes_ = number();
     } else if (name == xattr::nsub) {

@@ -126,17 +126,21 @@ Ino some_holder(const NamespaceIndex& index, Ino directory) {
   return names.empty() ? Ino{} : names.front().holder;
 }
 
-/// The one to be kept is where the directory points back to; of several the first.
+/// The one to be kept is where the directory points back to first, then where it points back to at all: a repair that
+/// was cut has set the first back-pointer, and the others are of names that were to go.
 void report_further_names(const NamespaceCheck& check, Ino ino, const DirectoryRecord& record) {
   std::vector<DirectoryName> names;
   std::ranges::copy(names_of(check.index, ino), std::back_inserter(names));
   const bool one_in_parent = is_in_parent(check.index, record);
   const auto total = names.size() + (one_in_parent ? 1 : 0);
   const auto special = check.index.specials.find(ino);
-  std::ranges::stable_partition(names, [&](const DirectoryName& name) {
-    return special == check.index.specials.end() ? name.holder == record.parent
-                                                 : special->second.summary.parents.contains(name.holder);
-  });
+  const auto doubt_in = [&](const DirectoryName& name) {
+    if (special == check.index.specials.end()) return name.holder == record.parent ? 0 : 2;
+    const auto& summary = special->second.summary;
+    if (name.holder == summary.first_parent) return 0;
+    return summary.parents.contains(name.holder) ? 1 : 2;
+  };
+  std::ranges::stable_sort(names, {}, doubt_in);
   const bool all_are_further = one_in_parent || ino == root_ino;
   for (std::size_t i = all_are_further ? 0 : 1; i < names.size(); ++i) {
     check.sink.report(finding_on_name(Kind::several_names, names[i].holder, names[i].name, ino,

@@ -21,6 +21,7 @@ InodeSummary summary_of(const objects::Object& inode) {
   }
   if (const auto state = inode.find<format::StateRecord>(xattr::state)) summary.state = state->kind;
   if (const auto pointer = inode.find<format::BackPointerRecord>(xattr::parent)) {
+    summary.first_parent = pointer->parent;
     summary.parents.insert(pointer->parent);
   }
   for (const auto& [key, value] : inode.ranges.front().entries) {

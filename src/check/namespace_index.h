@@ -68,6 +68,7 @@ struct InodeSummary {
   std::uint32_t nlink = 0;
   std::optional<State> state;
   std::set<Ino> parents;  ///< of all back-pointers
+  Ino first_parent{};     ///< of the first one, the xattr
 
   bool is_directory() const { return type == FileType::directory; }
   bool is_dead() const { return state == State::dead; }

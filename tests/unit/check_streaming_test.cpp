@@ -99,6 +99,15 @@ TEST_CASE("a finding on an entry names it, and its inode") {
   }
 }
 
+TEST_CASE("of a directory's names the one that it points back to first stays, wherever else it points") {
+  HandMadeVolume v;
+  v.put_entry(root_ino, "again", subdirectory, FileType::directory);
+  v.edit("Inode.1", [](MetaObject& o) { o.xattrs["nsub"] = encode(format::NumberRecord{2}); });
+  v.edit("Inode.15", [](MetaObject& o) { o.keys["p/1/2.77"] = marker; });
+  CHECK(v.finding().kind == Kind::several_names);
+  CHECK(v.finding().object == "Inode.1");
+}
+
 TEST_CASE("numbers of a finding are what its repair is to write") {
   HandMadeVolume volume;
   SECTION("subdirectories") {
