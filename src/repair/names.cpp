@@ -30,7 +30,8 @@ Result<Repair> Repairs::add_reverse_key(const Finding& finding) {
 }
 
 /// The entry went and the reverse key stayed: if the inode still counts on a name here, that was damage. If the name
-/// means another inode by now, the reverse key alone still tells what a lost inode was called.
+/// means another inode by now, the reverse key alone still tells what a lost inode was called. If nobody can read what
+/// the name means, it may be this inode: that is no orphan which nobody wants.
 Result<Repair> Repairs::repair_stray_reverse_key(const Finding& finding) {
   const auto name = name_of(finding.ino, finding.name);
   const txn::Part reverse{format::reverse_key(finding.target, finding.name), true};
@@ -48,7 +49,8 @@ Result<Repair> Repairs::repair_stray_reverse_key(const Finding& finding) {
   if (others.size() >= target->attr()->nlink) return drop(*directory, reverse, "removed");
   const auto lost = entry_of(*names->value_of(reverse), finding.target, *target->attr());
   if (names->keys.contains(name.key)) {
-    if (!others.empty() || orphans_ == Orphans::remove) return drop(*directory, reverse, "removed");
+    if (!entry && !others.empty()) return left("the entry of that name cannot be read");
+    if (!others.empty() || (entry && orphans_ == Orphans::remove)) return drop(*directory, reverse, "removed");
     // It keeps pointing here until it has its new name: a repair that is cut short finds the old one again.
     LCCFS_TRY(auto adopted, adopt(*target, finding.target, finding.name, {{finding.ino, finding.name, lost}}));
     if (!adopted.done) return adopted;

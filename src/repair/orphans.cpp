@@ -24,19 +24,35 @@ Result<Repair> Repairs::repair_orphan(const Finding& finding) {
 }
 
 /// What nobody wants has lost its name alone. What was in a directory that the store lost is as wanted as it was before,
-/// and so is what a repair that was cut was about to name in /lost+found. (Of what points nowhere nothing tells where it
-/// was: perhaps in the root.)
+/// and so is what an entry of noise may have named, or a repair that was cut was about to name in /lost+found. (Of what
+/// points nowhere nothing tells where it was: perhaps in the root.)
 Result<bool> Repairs::is_wanted(const Object& inode, Ino ino) {
   if (orphans_ == Orphans::keep) return true;
   LCCFS_TRY(const auto lost_and_found, lost_and_found_->existing());
   auto parents = inode.parents();
   if (parents.empty()) parents.insert(root_ino);
   for (const Ino parent : parents) {
-    LCCFS_TRY(const auto directory, objects_.read_keys(format::inode_object(parent), {}));
+    LCCFS_TRY(const auto directory, objects_.read_inode(parent, format::reverse_key(ino, "")));
     if (!directory || parent == lost_and_found) return true;
     if (parent == root_ino && is_of_lost_root(*directory, ino)) return true;
+    LCCFS_TRY(const bool unreadable, may_have_unreadable_name(*directory, parent, ino));
+    if (unreadable) return true;
   }
   return false;
+}
+
+/// `directory` with the reverse keys of that inode.
+Result<bool> Repairs::may_have_unreadable_name(const Object& directory, Ino parent, Ino ino) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : directory.keys) {
+    const auto reverse = format::parse_reverse_key(key);
+    if (reverse && reverse->ino == ino) keys.push_back(name_of(parent, reverse->name).key);
+  }
+  if (keys.empty()) return false;
+  LCCFS_TRY(const auto entries, objects_.read_keys(directory.name, keys));
+  return entries && std::ranges::any_of(keys, [&](const std::string& key) {
+           return entries->keys.contains(key) && !entries->entry(key);
+         });
 }
 
 /// A root that was made anew tells with its birth token which inodes were there before it.

@@ -175,7 +175,20 @@ Result<Repair> Repairs::move_entry(const Object& directory, const txn::Part& par
   return step(txn::move_key(directory.as_read(), part.name, name.key, value), "moved to its right key");
 }
 
-/// The one reverse key of that name says which inode; one that points back here is believed before others.
+Result<> Repairs::keep_those_that_miss_a_name(std::vector<format::EntryRecord>& candidates) {
+  std::vector<format::EntryRecord> missing_one;
+  for (const auto& candidate : candidates) {
+    LCCFS_TRY(const auto inode, objects_.read_inode(candidate.ino, "p/"));
+    if (!inode || !inode->attr()) continue;
+    LCCFS_TRY(const auto names, standing_names(*inode, candidate.ino));
+    if (names.size() < inode->attr()->nlink) missing_one.push_back(candidate);
+  }
+  if (!missing_one.empty()) candidates = std::move(missing_one);
+  return {};
+}
+
+/// The one reverse key of that name says which inode; one that points back here is believed before others, and of
+/// several one that has not all its names.
 Result<Repair> Repairs::entry_from_reverse_key(const Object& directory, Ino ino, const txn::Name& name) {
   LCCFS_TRY(const auto with_reverse, objects_.read_inode(ino, "i/"));
   if (!with_reverse || with_reverse->version != directory.version) return changed_meanwhile();
@@ -193,7 +206,8 @@ Result<Repair> Repairs::entry_from_reverse_key(const Object& directory, Ino ino,
     auto& where = target->parents().contains(ino) ? pointing_back : others;
     where.push_back(entry_of(value, reverse->ino, *target->attr()));
   }
-  const auto& candidates = pointing_back.empty() ? others : pointing_back;
+  auto& candidates = pointing_back.empty() ? others : pointing_back;
+  if (candidates.size() > 1) LCCFS_CHECK(keep_those_that_miss_a_name(candidates));
   if (unreadable) return left("the type of the inode that it may have named cannot be read");
   if (candidates.size() > 1) return left("it may have named one of several inodes");
   if (candidates.empty()) return drop(directory, {name.key, true}, "removed: nothing tells which inode it named");

@@ -78,6 +78,7 @@ class Repairs {
   Result<Repair> derive_reverse_key(const Object& directory, Ino ino, const txn::Part& part);
   Result<Repair> repair_entry(const Object& directory, Ino ino, const txn::Part& part);
   Result<Repair> entry_from_reverse_key(const Object& directory, Ino ino, const txn::Name& name);
+  Result<> keep_those_that_miss_a_name(std::vector<format::EntryRecord>& candidates);
   Result<Repair> move_entry(const Object& directory, const txn::Part& part, const txn::Name& name);
   Result<Repair> rebuild_map_block(const Object& inode, Ino ino, const txn::Part& part);
   Result<Repair> repair_flags(const Finding& finding);
@@ -109,6 +110,7 @@ class Repairs {
   Result<Repair> repair_orphan(const Finding& finding);
   Result<bool> is_wanted(const Object& inode, Ino ino);
   static bool is_of_lost_root(const Object& root, Ino ino);
+  Result<bool> may_have_unreadable_name(const Object& directory, Ino parent, Ino ino);
   Result<bool> has_content(const Object& inode, Ino ino);
   Result<Repair> adopt(const Object& inode, Ino ino, const std::string& old_name,
                        const std::vector<Holder>& pointed_to);

@@ -162,6 +162,11 @@ std::vector<Damage> damaged_keys() {
   return all;
 }
 
+void harm_claimed_entry(SmallVolume& v, Objects& o) {
+  object(o, v.d).keys[v.key("file")] = noise;
+  object(o, v.d).keys[format::reverse_key(v.sub, "file")] = marker;
+}
+
 std::vector<Damage> damaged_names() {
   return {
       {"a dangling entry",
@@ -204,6 +209,11 @@ std::vector<Damage> damaged_names() {
        [](const SmallVolume& v) {
          return Names{"Inode.1", inode(v.d), inode(v.file), inode(v.plain)};
        }},
+      {"an entry of noise, whose name an inode with all its names claims, too", harm_claimed_entry,
+       [](const SmallVolume& v) { return "corrupt: " + inode(v.d); }},
+      {"an entry of noise, whose name another claims, and a user who wants no orphans", harm_claimed_entry,
+       [](const SmallVolume& v) { return "corrupt: " + inode(v.d); }, [](const SmallVolume&) { return Names{}; },
+       Orphans::remove},
       {"a wrong count of subdirectories", [](SmallVolume& v, Objects& o) { set_nsub(o, v.d, 7); },
        [](const SmallVolume& v) { return "number of subdirectories: " + inode(v.d); }},
       {"a directory with two names",

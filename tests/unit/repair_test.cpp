@@ -305,6 +305,29 @@ TEST_CASE("an object of another program keeps its name in /lost+found, but for w
   CHECK(found == 1);
 }
 
+TEST_CASE("what an unreadable entry may have named is kept, though nobody wants orphans") {
+  SmallVolume v;
+  auto& cluster = v.volume.cluster();
+  cluster.with_objects([&](Objects& objects) {
+    auto& root = objects.metadata().at("Inode.1").keys;
+    root.erase(v.key("fifo"));
+    root.erase(format::reverse_key(v.fifo, "fifo"));
+    auto& fifo = objects.metadata().at(format::inode_object(v.fifo));
+    fifo.xattrs["parent"] = encode(format::BackPointerRecord{v.d, {v.me, 3}});
+    auto& directory = objects.metadata().at(format::inode_object(v.d)).keys;
+    directory[v.key("file")] = "noise of some length";
+    directory[format::reverse_key(v.fifo, "file")] = format::marker_value;
+  });
+  const auto told = need(try_repair(cluster.new_client(), v.volume.clock(), Orphans::remove));
+  INFO("repaired:\n" << text_of(told.repaired) << "left:\n" << text_of(told.left));
+  CHECK(findings_of(cluster) == none);
+  const auto tree = tree_of(cluster, v.volume.clock());
+  for (const auto ino : {v.file, v.fifo}) {
+    const auto name = "/inode-" + std::to_string(ino.value) + "-file ";
+    CHECK(std::ranges::count_if(tree, [&](const auto& line) { return line.contains(name); }) == 1);
+  }
+}
+
 TEST_CASE("what lies past the end of a file is kept in /lost+found, at its place") {
   SmallVolume v;
   auto& cluster = v.volume.cluster();
