@@ -127,6 +127,7 @@ namespace {
 /// An object's name for a file: as it is, but for what no file's name can hold. Two names stay two, unless they are
 /// cut.
 std::string as_name(const std::string& object) {
+  if (object == "." || object == "..") return escaped(object.substr(0, 1), ".") + object.substr(1);
   return escaped(object, {"/\\\0", 3}).substr(0, format::name_limit_bytes);
 }
 
@@ -166,11 +167,9 @@ Result<bool> Repairs::is_kept(const Source& source, Ino ino) {
 }
 
 Result<std::string> Repairs::keep(const Source& source) {
-  LCCFS_TRY(const auto there, lost_and_found_->find(as_name(source.name)));
-  if (there) {
-    LCCFS_TRY(const bool kept, is_kept(source, *there));
-    if (kept) return "/lost+found/" + as_name(source.name);
-  }
+  const auto is_copy = [&](Ino file) { return is_kept(source, file); };
+  LCCFS_TRY(const auto kept, lost_and_found_->find(as_name(source.name), is_copy));
+  if (kept) return *kept;
   const Token token = instance_->next_token();
   LCCFS_TRY(const Ino file, copy(source, token));
   return lost_and_found_->put(file, FileType::regular, token, as_name(source.name));

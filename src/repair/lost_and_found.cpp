@@ -37,11 +37,6 @@ Result<std::optional<Ino>> LostAndFound::find_in(Ino directory, const std::strin
   return there ? std::optional(entry->record.ino) : std::nullopt;
 }
 
-Result<std::optional<Ino>> LostAndFound::find(const std::string& name) {
-  LCCFS_TRY(const Ino here, directory());
-  return find_in(here, name, FileType::regular);
-}
-
 /// False: the name is taken.
 Result<bool> LostAndFound::add_entry(Ino directory, const std::string& text, const format::EntryRecord& entry) {
   const txn::Name name(objects_.uuid(), directory, text);
@@ -106,7 +101,21 @@ Result<std::string> LostAndFound::put(Ino ino, FileType type, Token token, const
   for (unsigned number = 0;; ++number) {
     const auto name = variant_of(text, number);
     LCCFS_TRY(const bool added, add_entry(here, name, {ino, type, token}));
-    if (added) return "/" + std::string(directory_name) + "/" + name;
+    if (added) return path_of(name);
+  }
+}
+
+Result<std::optional<std::string>> LostAndFound::find(const std::string& text, const IsIt& is_it) {
+  LCCFS_TRY(const Ino here, directory());
+  for (unsigned number = 0;; ++number) {
+    const auto name = variant_of(text, number);
+    const auto key = format::entry_key(objects_.uuid(), name);
+    LCCFS_TRY(const auto object, objects_.read_keys(format::inode_object(here), {key}));
+    if (!object || !object->keys.contains(key)) return std::nullopt;
+    LCCFS_TRY(const auto file, find_in(here, name, FileType::regular));
+    if (!file) continue;
+    LCCFS_TRY(const bool found, is_it(*file));
+    if (found) return path_of(name);
   }
 }
 

@@ -2,6 +2,7 @@
 // /lost+found: names for what has none. Blocking; one thread.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -27,12 +28,15 @@ class LostAndFound {
   /// Names an inode that points back here already: with this name cut to what one may have, or one like it.
   Result<std::string> put(Ino ino, FileType type, Token token, const std::string& name);
 
-  /// The inode of that name here.
-  Result<std::optional<Ino>> find(const std::string& name);
+  /// The first file here of that name, or of one that `put` would have given in its place, that is the one looked for:
+  /// its path.
+  using IsIt = std::function<Result<bool>(Ino)>;
+  Result<std::optional<std::string>> find(const std::string& name, const IsIt& is_it);
 
  private:
   Result<std::optional<Ino>> find_in(Ino directory, const std::string& name, FileType type);
   Result<> look_for_directory();
+  std::string path_of(const std::string& name) const { return "/" + name_ + "/" + name; }
   Result<Ino> make(const std::string& name);
   Result<bool> add_entry(Ino directory, const std::string& name, const format::EntryRecord& entry);
 

@@ -305,6 +305,70 @@ TEST_CASE("an object of another program keeps its name in /lost+found, but for w
   CHECK(found == 1);
 }
 
+TEST_CASE("an object that is named like the directory itself or the one above is a file in /lost+found") {
+  SmallVolume v;
+  auto& cluster = v.volume.cluster();
+  cluster.with_objects([](Objects& objects) {
+    objects.write(".", 0, std::string("one"));
+    objects.write("..", 0, std::string("two"));
+  });
+  need(try_repair(cluster.new_client(), v.volume.clock()));
+  CHECK(findings_of(cluster) == none);
+  auto mount = v.volume.mount();
+  const auto found = need(mount->lookup(root_ino, "lost+found")).attributes.ino;
+  const auto content = [&](const std::string& name) {
+    return need(content_of_file(*mount.file_system, need(mount->lookup(found, name)).attributes.ino));
+  };
+  CHECK(content("\\x2e") == "one");
+  CHECK(content("\\x2e.") == "two");
+}
+
+TEST_CASE("lines about what is in /lost+found have the name that this directory could get") {
+  SmallVolume v;
+  auto& cluster = v.volume.cluster();
+  {
+    auto mount = v.volume.mount();
+    make_file(*mount.file_system, root_ino, "lost+found");
+    need(mount->unmount());
+  }
+  cluster.with_objects([&](Objects& objects) {
+    auto& root = objects.metadata().at("Inode.1").keys;
+    root.erase(v.key("link"));
+    root.erase(format::reverse_key(v.link, "link"));
+    objects.write("theirs", 0, std::string("bytes"));
+  });
+  const auto told = need(try_repair(cluster.new_client(), v.volume.clock()));
+  INFO(text_of(told.repaired));
+  const auto line_with = [&](const std::string& text) {
+    return std::ranges::any_of(told.repaired, [&](const auto& line) { return line.ends_with(text); });
+  };
+  CHECK(line_with("is now /lost+found-2/inode-" + std::to_string(v.link.value)));
+  CHECK(line_with("moved to /lost+found-2/theirs"));
+}
+
+TEST_CASE("a repair that was cut has kept an object's bytes, and the next keeps them once, under whatever name") {
+  SmallVolume v;
+  {
+    auto mount = v.volume.mount();
+    make_file(*mount.file_system, make_dir(*mount.file_system, root_ino, "lost+found"), "theirs");
+    need(mount->unmount());
+  }
+  v.volume.cluster().with_objects([](Objects& objects) { objects.write("theirs", 0, std::string("bytes")); });
+  for (unsigned n = 0;; ++n) {
+    INFO("step " << n);
+    const auto cut = v.volume.cluster().clone();
+    const auto client = cut->new_client();
+    const NthMutation fault(n, {Fault::Kind::not_applied_and_crash, ErrorCode::io});
+    client->set_hook(fault);
+    static_cast<void>(try_repair(client, v.volume.clock()));
+    if (!fault.reached()) break;
+    v.volume.clock().advance(std::chrono::seconds(61));
+    need(try_repair(cut->new_client(), v.volume.clock()));
+    const auto tree = tree_of(*cut, v.volume.clock());
+    CHECK(std::ranges::count_if(tree, [](const auto& line) { return line.contains("/theirs"); }) == 2);
+  }
+}
+
 TEST_CASE("what an unreadable entry may have named is kept, though nobody wants orphans") {
   SmallVolume v;
   auto& cluster = v.volume.cluster();
