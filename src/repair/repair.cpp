@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -36,14 +37,30 @@ bool is_about_the_volume(const Error& error) {
   return error.code == ErrorCode::corrupt || error.code == ErrorCode::unsupported || error.code == ErrorCode::not_found;
 }
 
-/// The findings of one check, in the order of their repairs. Of more than there is room for, those whose repairs come
-/// first: what rests on them is found again by a later check.
+/// Findings that were left by a repair. A few bytes each, as there may be many; two that are taken for one do no harm.
+class LeftBefore {
+ public:
+  /// False: it was there.
+  bool add(const Finding& finding) { return hashes_.insert(hash_of(finding)).second; }
+  bool contains(const Finding& finding) const { return hashes_.contains(hash_of(finding)); }
+
+ private:
+  static std::size_t hash_of(const Finding& finding) {
+    return std::hash<std::string>()(std::string(describe(finding.kind)) + '\0' + finding.object + '\0' + finding.part +
+                                    '\0' + finding.name + '\0' + std::to_string(finding.target.value));
+  }
+
+  std::unordered_set<std::size_t> hashes_;
+};
+
+/// The findings of one check, in the order of their repairs. Of more than there is room for, those that were not left
+/// before, and of these those whose repairs come first: what rests on them is found again by a later check.
 class Round {
  public:
-  explicit Round(std::size_t room) : room_(room) {}
+  Round(std::size_t room, const LeftBefore& left_before) : room_(room), left_before_(left_before) {}
 
   void add(const Finding& finding) {
-    by_rank_[Repairs::rank(finding)].push_back(finding);
+    by_rank_[{left_before_.contains(finding), Repairs::rank(finding)}].push_back(finding);
     if (held_ < room_) {
       ++held_;
       return;
@@ -57,15 +74,19 @@ class Round {
   bool cut() const { return cut_; }
   std::vector<Finding> take() {
     std::vector<Finding> all;
-    for (auto& [rank, some] : by_rank_) std::ranges::move(some, std::back_inserter(all));
+    for (auto& [place, some] : by_rank_) std::ranges::move(some, std::back_inserter(all));
+    std::ranges::stable_sort(all, {}, Repairs::rank);
     return all;
   }
 
  private:
+  using Place = std::pair<bool, unsigned>;  // whether it was left before, and its rank
+
   const std::size_t room_;
+  const LeftBefore& left_before_;
   std::size_t held_ = 0;
   bool cut_ = false;
-  std::map<unsigned, std::vector<Finding>> by_rank_;
+  std::map<Place, std::vector<Finding>> by_rank_;
 };
 
 class Run {
@@ -107,7 +128,8 @@ class Run {
       return failure(ErrorCode::io, "the repairs come to no end: this is a bug");
     left_.clear();
     changes_before_ = objects_.changes();
-    Round round(options_.findings_at_once);
+    found_to_leave_ = false;
+    Round round(options_.findings_at_once, left_before_);
     auto done = check::check_volume(*store_, options_.check, [&round](const Finding& finding) { round.add(finding); });
     findings_ = round.take();
     cut_ = round.cut();
@@ -122,6 +144,7 @@ class Run {
   Result<> note(const Finding& finding, Result<Repair> repair) {
     if (!repair) return std::unexpected(repair.error());
     if (!repair->done || objects_.changes() == changes_before_) {
+      found_to_leave_ = left_before_.add(finding) || found_to_leave_;
       left_.emplace_back(finding, std::move(*repair));
       return {};
     }
@@ -213,7 +236,8 @@ class Run {
     for (;;) {
       LCCFS_CHECK(repairs_.look_ahead(findings_));
       LCCFS_CHECK(repair_those(false));
-      if (objects_.changes() == changes_before_ && !std::exchange(to_collect, false)) return {};
+      const bool makes_room = cut_ && found_to_leave_;  // for others, in the next check
+      if (objects_.changes() == changes_before_ && !makes_room && !std::exchange(to_collect, false)) return {};
       if (!cut_) LCCFS_CHECK(collector.pass());  // else there may be names that wait for their repair
       LCCFS_CHECK(check());
       LCCFS_CHECK(repair_volume_objects());
@@ -246,6 +270,8 @@ class Run {
   std::vector<Finding> findings_;
   bool cut_ = false;  // there are more
   std::vector<std::pair<Finding, Repair>> left_;
+  LeftBefore left_before_;            // of all checks
+  bool found_to_leave_ = false;       // since the last check, for the first time
   std::uint64_t changes_before_ = 0;  // the last check
   unsigned checks_ = 0;
 };

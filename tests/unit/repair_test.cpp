@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "base/bytes.h"
 #include "repair_damage.h"
 #include "support/collecting.h"
 
@@ -390,6 +391,25 @@ TEST_CASE("what an unreadable entry may have named is kept, though nobody wants 
     const auto name = "/inode-" + std::to_string(ino.value) + "-file ";
     CHECK(std::ranges::count_if(tree, [&](const auto& line) { return line.contains(name); }) == 1);
   }
+}
+
+TEST_CASE("findings that cannot be repaired take no room from those that can") {
+  SmallVolume v;
+  auto& cluster = v.volume.cluster();
+  ByteWriter newer;
+  newer.put_raw("\2 something else");
+  newer.put(crc32c(newer.bytes()));
+  const Bytes record = newer.take();
+  cluster.with_objects([&](Objects& objects) {
+    for (const Ino ino : {v.file, v.deep, v.plain}) {
+      objects.metadata().at(format::inode_object(ino)).xattrs["mtime"] = record;
+    }
+    spoil_nsub(objects, v.d);
+  });
+  const auto told = need(try_repair(cluster.new_client(), v.volume.clock(), Orphans::keep, 2));
+  CHECK(told.report.repaired == 1);
+  CHECK(told.report.left == 3);
+  CHECK(findings_of(cluster).size() == 3);
 }
 
 TEST_CASE("what lies past the end of a file is kept in /lost+found, at its place") {
