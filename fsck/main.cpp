@@ -93,9 +93,10 @@ int check_or_repair(const Command& command) {
   const auto store = open_volume(command, hanging);
   if (!store) return complain(program, store.error().context, program.failed);
   ProgressBar bar(system_clock(), options::terminal(!command.json));
-  const check::CheckOptions options{command.jobs, [&bar](const check::Progress& progress) {
-                                      bar.show({progress.objects_done, progress.objects_expected});
-                                    }};
+  const auto on_progress = [&](const check::Progress& progress) {
+    bar.show({progress.objects_done, objects_expected(command.address, progress)});
+  };
+  const check::CheckOptions options{command.jobs, on_progress};
   const auto report = command.json ? json_report(std::cout) : text_report(std::cout);
   const auto started = system_clock().elapsed();
   Summary summary;

@@ -82,6 +82,11 @@ int exit_status(const Summary& summary) {
          (summary.complete ? 0 : exit_operational);
 }
 
+std::uint64_t objects_expected(const VolumeAddress& address, const check::Progress& progress) {
+  const bool shares_the_pool = address.local_directory.empty() && !address.pool_namespace.empty();
+  return shares_the_pool ? 0 : progress.objects_expected;
+}
+
 std::unique_ptr<Report> text_report(std::ostream& out) { return std::make_unique<TextReport>(out); }
 std::unique_ptr<Report> json_report(std::ostream& out) { return std::make_unique<JsonReport>(out); }
 

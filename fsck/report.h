@@ -8,7 +8,9 @@
 #include <ostream>
 #include <string>
 
+#include "check/check.h"
 #include "check/finding.h"
+#include "lccfs/volume_address.h"
 #include "repair/repair.h"
 
 namespace lccfs::fsck {
@@ -28,6 +30,10 @@ struct Summary {
   std::chrono::nanoseconds took{0};
 };
 int exit_status(const Summary& summary);
+
+/// For the progress bar. The store counts the objects of the whole pool: of a volume in a namespace of its own nobody
+/// knows how many there are.
+std::uint64_t objects_expected(const VolumeAddress& address, const check::Progress& progress);
 
 class Report {
  public:

@@ -60,6 +60,13 @@ TEST_CASE("wrong words are answered with what to do") {
   CHECK(error_of(with({"volume"})).find("volume") != std::string::npos);
 }
 
+TEST_CASE("how much is to be checked is known only of a volume that has its pool to itself") {
+  const check::Progress progress{.objects_done = 5, .objects_expected = 100};
+  CHECK(fsck::objects_expected(parse_command({"-p", "vms"})->address, progress) == 100);
+  CHECK(fsck::objects_expected(parse_command({"-p", "vms", "-n", "nova"})->address, progress) == 0);
+  CHECK(fsck::objects_expected(parse_command(local)->address, progress) == 100);
+}
+
 TEST_CASE("the help has examples and the exit status") {
   const std::string help = parse_command({"--help"})->answer;
   CHECK(help.find("lccfs-fsck -p vms") != std::string::npos);
