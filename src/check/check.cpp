@@ -19,6 +19,7 @@
 #include "check/data_check.h"
 #include "check/inode_scan.h"
 #include "check/namespace_check.h"
+#include "check/patient_store.h"
 #include "format/object_names.h"
 
 namespace lccfs::check {
@@ -151,7 +152,8 @@ class VolumeCheck {
 Result<CheckReport> check_volume(ObjectStore& store, const CheckOptions& options,
                                  const std::function<void(const Finding&)>& on_finding) {
   Sink sink(on_finding);
-  return VolumeCheck(store, options, sink).run();
+  PatientStore patient(store);
+  return VolumeCheck(patient, options, sink).run();
 }
 
 Result<> expect_all_was_read(const CheckReport& report) {

@@ -43,7 +43,7 @@ Result<> expect_all_was_read(const CheckReport& report);
 
 /// Tells `on_finding` all that is wrong, one call at a time, in the order of its discovery. An error is the store's,
 /// not the volume's. Inodes and data objects that it cannot read (EIO) are findings, and end the check once all are told.
-/// Blocks. May be called by any thread.
+/// Reads that time out are sent again (check/patient_store.h). Blocks. May be called by any thread.
 Result<CheckReport> check_volume(ObjectStore& store, const CheckOptions& options,
                                  const std::function<void(const Finding&)>& on_finding);
 

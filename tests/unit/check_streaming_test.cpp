@@ -421,6 +421,23 @@ TEST_CASE("an object that cannot be read is told, with all else that is told of 
   }
 }
 
+TEST_CASE("a read or a listing that times out is done again, many times but not for ever") {
+  HandMadeVolume volume;
+  const unsigned time_outs = GENERATE(1U, 9U, 10U);
+  unsigned most = 0;
+  std::map<std::pair<StepKind, std::string>, unsigned> met;
+  volume.store->set_hook([&](const StepInfo& step) {
+    auto& times = met[{step.kind, step.object}];
+    most = std::max(most, ++times);
+    return times <= time_outs ? Fault{Fault::Kind::fail, ErrorCode::timed_out} : Fault{};
+  });
+  const auto result = check::check_volume(*volume.store);
+  CHECK(result.has_value() == (time_outs < 10));
+  if (result) CHECK(result->empty());
+  if (!result) CHECK(result.error().code == ErrorCode::timed_out);
+  if (!result) CHECK(most == 10);
+}
+
 TEST_CASE("an error of the store's is an error, and no finding of the volume's") {
   HandMadeVolume volume;
   volume.edit("Session.2", [](MetaObject& o) { o.keys.erase(format::queue_key(1)); });
