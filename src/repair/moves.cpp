@@ -68,12 +68,14 @@ Result<bool> Repairs::lead_to_mark(const txn::Name& name, const EntryRecord& ent
 Result<Repair> Repairs::derive_decision(const Object& directory, Ino ino, const txn::Part& part) {
   const auto token = format::parse_decision_key(part.name);
   if (!token) return drop(directory, part, "removed");
-  LCCFS_TRY(const auto with_entries, objects_.read_inode(ino, "n/"));
-  if (!with_entries || with_entries->version != directory.version) return changed_meanwhile();
-  for (const auto& [key, value] : with_entries->keys) {
-    const auto entry = with_entries->entry(key);
-    if (!entry || entry->record.token != *token) continue;
-    LCCFS_TRY(const auto old_name, marked_name(entry->record.ino, {*token, ino}));
+  std::vector<Ino> moved;
+  LCCFS_CHECK(objects_.for_each_key(directory.name, "n/", [&](const std::string&, const Bytes& value) -> Result<> {
+    const auto entry = format::decode<EntryRecord>(value);
+    if (entry && entry->token == *token) moved.push_back(entry->ino);
+    return {};
+  }));
+  for (const Ino inode : moved) {
+    LCCFS_TRY(const auto old_name, marked_name(inode, {*token, ino}));
     if (old_name) return put(directory, part, committed(*old_name), "taken for committed: the new name is there");
   }
   return put(directory, part, encode(DecisionRecord{}), "taken for cancelled");

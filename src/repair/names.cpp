@@ -234,13 +234,14 @@ Result<Repair> Repairs::break_loop(const Object& inode, Ino ino, const std::vect
 }
 
 Result<Repair> Repairs::count_subdirectories(const Finding& finding) {
-  LCCFS_TRY(const auto directory, objects_.read_inode(finding.ino, "n/"));
+  LCCFS_TRY(const auto directory, objects_.read_keys(finding.object, {}));
   if (!directory) return settled();
-  const auto found = std::ranges::count_if(directory->keys, [&](const auto& key_and_value) {
-    const auto entry = directory->entry(key_and_value.first);
-    return entry && entry->record.type == FileType::directory;
-  });
-  const auto count = static_cast<std::uint64_t>(found);
+  std::uint64_t count = 0;
+  LCCFS_CHECK(objects_.for_each_key(finding.object, "n/", [&count](const std::string&, const Bytes& value) -> Result<> {
+    const auto entry = format::decode<format::EntryRecord>(value);
+    if (entry && entry->type == FileType::directory) ++count;
+    return {};
+  }));
   if (directory->number(xattr::nsub) == count) return settled();
   return put(*directory, {xattr::nsub}, encode(format::NumberRecord{count}), "nsub is " + std::to_string(count));
 }

@@ -45,9 +45,9 @@ format::EntryRecord entry_of(const Bytes& reverse_value, Ino ino, const format::
   return entry;
 }
 
-Result<std::optional<Object>> Objects::read(const MetaRead& read) {
+Result<std::optional<Object>> Objects::read(const MetaRead& read, std::size_t whole_ranges) {
   for (;;) {
-    auto found = objects::find_object(objects::reader_of(store_), read, read.ranges.size());
+    auto found = objects::find_object(objects::reader_of(store_), read, whole_ranges);
     if (!found && is_time_out(found.error())) continue;
     if (!found) return std::unexpected(std::move(found).error());
     if (!*found) return std::nullopt;
@@ -60,11 +60,28 @@ Result<std::optional<Object>> Objects::read(const MetaRead& read) {
 
 Result<std::optional<Object>> Objects::read(const std::string& object, const std::string& prefix) {
   return read(
-      {.object = object, .payload = true, .xattrs = true, .ranges = {{.prefix = prefix, .after = ""}}, .keys = {}});
+      {.object = object, .payload = true, .xattrs = true, .ranges = {{.prefix = prefix, .after = ""}}, .keys = {}}, 1);
 }
 
 Result<std::optional<Object>> Objects::read_keys(const std::string& object, const std::vector<std::string>& keys) {
-  return read({.object = object, .payload = true, .xattrs = true, .ranges = {}, .keys = keys});
+  return read({.object = object, .payload = true, .xattrs = true, .ranges = {}, .keys = keys}, 0);
+}
+
+Result<> Objects::for_each_key(const std::string& object, const std::string& prefix, const OnKey& work) {
+  KeyRange range{prefix, "", objects::keys_at_once};
+  for (bool more = true; more;) {
+    LCCFS_TRY(const auto page, read({.object = object, .ranges = {range}, .keys = {}}, 0));
+    if (!page || page->keys.empty()) return {};
+    for (const auto& [key, value] : page->keys) LCCFS_CHECK(work(key, value));
+    more = page->ranges.front().more;
+    range.after = page->keys.rbegin()->first;
+  }
+  return {};
+}
+
+Result<bool> Objects::has_key(const std::string& object, const std::string& prefix) {
+  LCCFS_TRY(const auto found, read({.object = object, .ranges = {{prefix, "", 1}}, .keys = {}}, 0));
+  return found && !found->keys.empty();
 }
 
 Result<std::vector<Holder>> Objects::names_in(Ino directory, Ino ino) {

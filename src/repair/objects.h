@@ -63,6 +63,11 @@ class Objects {
   Result<std::optional<Object>> read(const std::string& object, const std::string& prefix);
   /// With these keys.
   Result<std::optional<Object>> read_keys(const std::string& object, const std::vector<std::string>& keys);
+  /// With each key of that prefix, a page of them in memory at a time: of one version only if a step that guards the
+  /// version which was read before is applied after it. None: there is no such object.
+  using OnKey = std::function<Result<>(const std::string& key, const Bytes& value)>;
+  Result<> for_each_key(const std::string& object, const std::string& prefix, const OnKey& work);
+  Result<bool> has_key(const std::string& object, const std::string& prefix);
   Result<std::optional<Object>> read_inode(Ino ino, const std::string& prefix) {
     return read(format::inode_object(ino), prefix);
   }
@@ -96,7 +101,7 @@ class Objects {
   void note_change() { ++changes_; }
 
  private:
-  Result<std::optional<Object>> read(const MetaRead& read);
+  Result<std::optional<Object>> read(const MetaRead& read, std::size_t whole_ranges);
 
   ObjectStore& store_;
   format::VolumeUuid uuid_{};

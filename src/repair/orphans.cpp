@@ -62,10 +62,7 @@ bool Repairs::is_of_lost_root(const Object& root, Ino ino) {
 }
 
 Result<bool> Repairs::has_content(const Object& inode, Ino ino) {
-  if (inode.is(FileType::directory)) {
-    LCCFS_TRY(const auto directory, objects_.read_inode(ino, "n/"));
-    return directory && !directory->keys.empty();
-  }
+  if (inode.is(FileType::directory)) return objects_.has_key(inode.name, "n/");
   if (!inode.is(FileType::regular) || inode.number(xattr::size) != 0) return true;
   LCCFS_TRY(const auto with_map, objects_.read_inode(ino, "m/"));
   if (!with_map) return false;

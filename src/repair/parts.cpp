@@ -190,21 +190,23 @@ Result<> Repairs::keep_those_that_miss_a_name(std::vector<format::EntryRecord>& 
 /// The one reverse key of that name says which inode; one that points back here is believed before others, and of
 /// several one that has not all its names.
 Result<Repair> Repairs::entry_from_reverse_key(const Object& directory, Ino ino, const txn::Name& name) {
-  LCCFS_TRY(const auto with_reverse, objects_.read_inode(ino, "i/"));
-  if (!with_reverse || with_reverse->version != directory.version) return changed_meanwhile();
+  std::vector<std::pair<Ino, Bytes>> claims;
+  LCCFS_CHECK(objects_.for_each_key(directory.name, "i/", [&](const std::string& key, const Bytes& value) -> Result<> {
+    const auto reverse = format::parse_reverse_key(key);
+    if (reverse && reverse->name == name.name) claims.emplace_back(reverse->ino, value);
+    return {};
+  }));
   std::vector<format::EntryRecord> pointing_back, others;
   bool unreadable = false;
-  for (const auto& [key, value] : with_reverse->keys) {
-    const auto reverse = format::parse_reverse_key(key);
-    if (!reverse || reverse->name != name.name) continue;
-    LCCFS_TRY(const auto target, objects_.read_inode(reverse->ino, "p/"));
+  for (const auto& [claimant, value] : claims) {
+    LCCFS_TRY(const auto target, objects_.read_inode(claimant, "p/"));
     if (!target || target->is_dead()) continue;
     if (!target->attr()) {
       unreadable = true;
       continue;
     }
     auto& where = target->parents().contains(ino) ? pointing_back : others;
-    where.push_back(entry_of(value, reverse->ino, *target->attr()));
+    where.push_back(entry_of(value, claimant, *target->attr()));
   }
   auto& candidates = pointing_back.empty() ? others : pointing_back;
   if (candidates.size() > 1) LCCFS_CHECK(keep_those_that_miss_a_name(candidates));

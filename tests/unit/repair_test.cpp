@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "base/bytes.h"
+#include "repair/objects.h"
 #include "repair_damage.h"
 #include "support/collecting.h"
 
@@ -174,6 +175,34 @@ TEST_CASE("one changed byte of any record is corrected, and the volume is as it 
       REQUIRE(unexpected == none);
     }
   }
+}
+
+TEST_CASE("keys of a large directory are read page by page, and one read tells whether there is any") {
+  TestVolume volume(small_objects(), {.page_limit = 3});
+  std::set<std::string> names;
+  {
+    auto mount = volume.mount();
+    for (unsigned i = 0; i < 20; ++i) {
+      make_file(*mount.file_system, root_ino, *names.insert("n" + std::to_string(i)).first);
+    }
+    need(mount->unmount());
+  }
+  const auto client = volume.new_client();
+  unsigned reads = 0;
+  client->set_hook([&](const StepInfo& step) {
+    if (step.kind == StepKind::query && reads++ == 2) return Fault{Fault::Kind::fail, ErrorCode::timed_out};
+    return Fault{};
+  });
+  repair::Objects objects(*client);
+  CHECK(need(objects.has_key("Inode.1", "n/")));
+  CHECK_FALSE(need(objects.has_key("Inode.1", "p/")));
+  CHECK(reads == 2);
+  need(objects.for_each_key("Inode.1", "n/", [&](const std::string& key, const Bytes&) -> Result<> {
+    CHECK(names.erase(format::parse_entry_key(key)->name) == 1);
+    return {};
+  }));
+  CHECK(names.empty());
+  CHECK(reads == 2 + 1 + 7);
 }
 
 TEST_CASE("a volume in which nothing is found is not touched") {
