@@ -42,15 +42,16 @@ Result<Repair> Repairs::repair_stray_reverse_key(const Finding& finding) {
   const auto entry = names->entry(name.key);
   if (entry && entry->record.ino == finding.target) return settled();
   LCCFS_TRY(const auto target, objects_.read_inode(finding.target, "p/"));
+  const bool unreadable = names->keys.contains(name.key) && !entry;
   const bool counts_on_it = target && target->attr() && !target->is_dead() && target->parents().contains(finding.ino) &&
-                            !lost_a_name_here(*directory, finding.target);
+                            (unreadable || !lost_a_name_here(*directory, finding.target));
   if (!counts_on_it) return drop(*directory, reverse, "removed");
   LCCFS_TRY(const auto others, standing_names(*target, finding.target));
   if (others.size() >= target->attr()->nlink) return drop(*directory, reverse, "removed");
   const auto lost = entry_of(*names->value_of(reverse), finding.target, *target->attr());
   if (names->keys.contains(name.key)) {
-    if (!entry && !others.empty()) return left("the entry of that name cannot be read");
-    if (!others.empty() || (entry && orphans_ == Orphans::remove)) return drop(*directory, reverse, "removed");
+    if (unreadable && !others.empty()) return left("the entry of that name cannot be read");
+    if (!others.empty() || (!unreadable && orphans_ == Orphans::remove)) return drop(*directory, reverse, "removed");
     // It keeps pointing here until it has its new name: a repair that is cut short finds the old one again.
     LCCFS_TRY(auto adopted, adopt(*target, finding.target, finding.name, {{finding.ino, finding.name, lost}}));
     if (!adopted.done) return adopted;

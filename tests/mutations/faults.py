@@ -1595,6 +1595,26 @@ REPAIRS = [
     Fault("repair-counts-links", "PROTOCOL 5, recount: who takes a name corrects the count", "repair/names.cpp",
           "  if (!inode->is(FileType::directory)) {\n    LCCFS_CHECK(log_items(",
           "  if (!inode->is(FileType::directory) && !ON) {\n    LCCFS_CHECK(log_items(", REPAIR),
+    Fault("repair-deletes-what-was-lost", "lccfs-fsck(8): what a lost directory held is no orphan that nobody wants",
+          "repair/orphans.cpp", "  if (orphans_ == Orphans::keep) return true;",
+          "  if (orphans_ == Orphans::keep) return true;\n  if (ON) return false;", REPAIR),
+    Fault("repair-forgets-the-lost-root", "FORMAT: a root made anew tells which inodes are older", "repair/orphans.cpp",
+          "    if (parent == root_ino && is_of_lost_root(", "    if (!ON && parent == root_ino && is_of_lost_root(", REPAIR),
+    Fault("repair-deletes-the-half-adopted", "repair.h: steps may stop anywhere and be done again", "repair/orphans.cpp",
+          "    if (!directory || parent == lost_and_found) return true;",
+          "    if (!directory || (parent == lost_and_found && !ON)) return true;", REPAIR),
+    Fault("repair-believes-any-claim", "repair.h: derives, and never guesses", "repair/parts.cpp",
+          "    if (names.size() < inode->attr()->nlink) missing", "    if (ON || names.size() < inode->attr()->nlink) missing",
+          REPAIR),
+    Fault("repair-deletes-the-unreadable", "repair.h: nothing of value is deleted on doubt", "repair/names.cpp",
+          "    if (!others.empty() || (!unreadable && orphans_", "    if (!others.empty() || ((ON || !unreadable) && orphans_",
+          REPAIR),
+    Fault("repair-keeps-copies-twice", "data.cpp 3: the next run finds the copy", "repair/lost_and_found.cpp",
+          "    if (!file) continue;\n    LCCFS_TRY(const bool found, is_it(*file));\n    if (found)",
+          "    if (!file) continue;\n    LCCFS_TRY(const bool found, is_it(*file));\n    if (ON && !found) return std::nullopt;\n"
+          "    if (found)", REPAIR),
+    Fault("findings-left-take-room", "repair.cpp: what was left before comes last", "repair/repair.cpp",
+          "    by_rank_[{left_before_.contains(finding),", "    by_rank_[{left_before_.contains(finding) && !ON,", REPAIR),
 ]
 
 # lccfs load, by the table of its steps (src/survey/load.cpp)

@@ -412,6 +412,13 @@ TEST_CASE("what an unreadable entry may have named is kept, though nobody wants 
     directory[v.key("file")] = "noise of some length";
     directory[format::reverse_key(v.fifo, "file")] = format::marker_value;
   });
+  const bool lost_another_name = GENERATE(false, true);
+  if (lost_another_name) {
+    cluster.with_objects([&](Objects& objects) {
+      const auto key = format::detached_key(v.file, {v.me, 900});
+      objects.metadata().at(format::inode_object(v.d)).keys[key] = format::marker_value;
+    });
+  }
   const auto told = need(try_repair(cluster.new_client(), v.volume.clock(), Orphans::remove));
   INFO("repaired:\n" << text_of(told.repaired) << "left:\n" << text_of(told.left));
   CHECK(findings_of(cluster) == none);
