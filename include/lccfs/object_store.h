@@ -12,7 +12,8 @@
 // Threads: every method may be called by any thread. A completion (`done`) is called exactly once, by any thread,
 // perhaps before the call that took it returns: it must be short, must not block and must not hold a lock that the
 // caller of the method holds. The blocking forms must not be called from a completion. A client that ends waits for the
-// answers to its steps; reads of metadata objects that are not answered by then may be dropped, uncalled.
+// answers to its steps; reads of metadata objects and removes of data objects that are not answered by then may be
+// dropped, uncalled (a remove may still be applied).
 //
 // Durability: what is acknowledged survives the loss of power of every machine involved.
 // Order: a read by one client of one object is ordered after that client's own earlier steps on that object.

@@ -13,6 +13,9 @@ namespace {
 constexpr unsigned most_rounds = 64;
 }  // namespace
 
+Collector::Collector(Instance& instance, const CollectorOptions& options)
+    : instance_(instance), options_(options), unanswered_(std::make_shared<Unanswered>()) {}
+
 bool Collector::another_is_at_work(std::chrono::nanoseconds interval) const {
   const auto last = instance_.last_poll();
   return last && instance_.clock().elapsed() - *last < interval;
@@ -24,7 +27,7 @@ Result<PassReport> Collector::pass(const std::stop_token& stop) {
   Tally tally;
   tally.on_progress = options_.on_progress;
   Pace pace(instance_.clock(), options_.jobs, options_.operations_per_second, stop);
-  const Recount recount(instance_, pace, tally, stop);
+  const Recount recount(instance_, pace, tally, unanswered_, stop);
   std::set<std::string> damage_told;
   bool more = true;
   for (unsigned rounds = 0; more && rounds < most_rounds && !stop.stop_requested(); ++rounds) {

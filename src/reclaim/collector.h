@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -28,6 +29,8 @@ struct CollectorOptions {
   /// What this pass has removed, inodes and data objects: on its threads, but on one at a time.
   std::function<void(std::uint64_t objects_removed)> on_progress = nullptr;
 };
+
+class Unanswered;
 
 /// A client that a pass met.
 struct OtherInstance {
@@ -57,10 +60,11 @@ struct PassReport {
 class Collector {
  public:
   /// `instance` outlives the collector, and is not read-only.
-  Collector(Instance& instance, const CollectorOptions& options) : instance_(instance), options_(options) {}
+  Collector(Instance& instance, const CollectorOptions& options);
 
-  /// Works until nothing is left that can be done now. Stopped, it ends after the steps in flight. Errors are the
-  /// store's: what was done stays done, and the next pass continues.
+  /// Works until nothing is left that can be done now. What does not answer is left for a later pass: data objects for
+  /// half a minute, or once it is stopped. It waits for its steps on inodes. Errors are the store's: what was done stays
+  /// done, and the next pass continues.
   Result<PassReport> pass(const std::stop_token& stop = {});
 
   /// Whether another collector has begun a pass within the last `interval`: one that runs in the background then leaves
@@ -70,6 +74,7 @@ class Collector {
  private:
   Instance& instance_;
   const CollectorOptions options_;
+  const std::shared_ptr<Unanswered> unanswered_;
 };
 
 /// What a pass would do: asks the instances, and changes nothing. No instance is needed. not_found: there is no volume.

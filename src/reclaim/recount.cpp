@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/completions.h"
 #include "format/layout.h"
+#include "reclaim/patient_reads.h"
 #include "reclaim/settle.h"
 #include "txn/reclaim_txn.h"
 
@@ -19,19 +19,25 @@ constexpr std::uint32_t names_at_once = 512;
 constexpr std::chrono::seconds tell_others_every{20}, others_hear_within{1};
 }  // namespace
 
-Recount::Recount(Instance& instance, Pace& pace, Tally& tally, std::stop_token stop)
+Recount::Recount(Instance& instance, Pace& pace, Tally& tally, std::shared_ptr<Unanswered> unanswered,
+                 std::stop_token stop)
     : instance_(instance),
       pace_(pace),
       tally_(tally),
+      unanswered_(std::move(unanswered)),
       stop_(std::move(stop)),
-      reader_(instance.reader(stop_)),
+      reader_(patient_reader(instance, unanswered_, stop_)),
       others_told_(instance.clock().elapsed()) {}
 
-/// Who hears no poll for a while takes a turn: a large file would be removed by all collectors at once.
+/// Who hears no poll for a while takes a turn: a large file would be removed by all collectors at once. One that gets no
+/// further leaves the others their turn.
 void Recount::tell_others() const {
   const auto now = instance_.clock().elapsed();
+  const auto removed = tally_.removed();
+  if (removed == removed_when_told_) return;
   auto told = others_told_.load();
   if (now - told < tell_others_every || !others_told_.compare_exchange_strong(told, now)) return;
+  removed_when_told_ = removed;
   const auto poll = encode(format::LivenessPoll{instance_.id(), {}});
   static_cast<void>(instance_.store().notify(format::super_object, poll, others_hear_within));
 }
@@ -164,42 +170,34 @@ Result<> Recount::empty_directory(Ino directory, TimeSpec logged) const {
   return {};
 }
 
-/// As many removes as there are mapped objects; none is looked for. false: stopped.
+std::shared_ptr<DataRemoval> Recount::begin_to_remove_data(Ino ino, Tally* tally) const {
+  return std::make_shared<DataRemoval>(
+      ino, DataRemoval::Pass{instance_.store(), instance_.clock(), pace_, tally, stop_, [this] { tell_others(); }},
+      unanswered_);
+}
+
+/// As many removes as there are mapped objects; none is looked for. false: stopped, or the store does not answer.
 Result<bool> Recount::remove_data(const Inode& file) const {
   using format::MapBlock;
-  StepsInFlight steps;
+  const auto removal = begin_to_remove_data(file.ino, &tally_);
   for (const auto& [block, bits] : file.map.blocks()) {
     for (auto i = bits.may_exist._Find_first(); i < MapBlock::objects; i = bits.may_exist._Find_next(i)) {
-      if (stop_.stop_requested()) {
-        LCCFS_CHECK(steps.wait());
-        return false;
-      }
       const ObjectIndex index{block * MapBlock::objects + i};
       const auto bytes = file.map.bytes_there(index, instance_.super().object_size_bytes, file.size_bytes);
-      pace_.enter();
+      if (!removal->send(index, bytes)) return removal->wait();
       tell_others();
       tally_.tell();  // not in the completion: it waits for nobody
-      instance_.store().remove_data(format::data_object(file.ino, index),
-                                    [this, bytes, done = steps.next()](Result<> removed) mutable {
-                                      pace_.leave();
-                                      if (removed) {
-                                        ++tally_.data_objects_removed;
-                                        tally_.bytes_freed += bytes;
-                                      }
-                                      done(std::move(removed));
-                                    });
     }
   }
-  LCCFS_CHECK(steps.wait());
-  return true;
+  return removal->wait();
 }
 
 /// Not counted: most numbers have none.
-Result<> Recount::remove_early_bytes(Ino ino) const {
-  auto [answer, done] = promised<Result<>>();
-  pace_.wait_for_turn();
-  instance_.store().remove_data(format::data_object(ino, ObjectIndex{0}), std::move(done));
-  return answer.get();
+Result<bool> Recount::remove_early_bytes(Ino ino) const {
+  if (!unanswered_->takes(ino)) return false;
+  const auto removal = begin_to_remove_data(ino, nullptr);
+  removal->send(ObjectIndex{0}, 0);
+  return removal->wait();
 }
 
 Result<bool> Recount::remove(const Assessment& dead, TimeSpec logged) const {

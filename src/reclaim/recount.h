@@ -29,9 +29,11 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <stop_token>
 
 #include "instance/instance.h"
+#include "reclaim/data_removal.h"
 #include "reclaim/examine.h"
 #include "reclaim/pace.h"
 
@@ -46,9 +48,10 @@ struct Tally {
   /// By one thread at a time: a reader never sees fewer than before.
   void tell() {
     if (!on_progress || telling_.test_and_set()) return;
-    on_progress(inodes_removed + data_objects_removed);
+    on_progress(removed());
     telling_.clear();
   }
+  std::uint64_t removed() const { return inodes_removed + data_objects_removed; }
 
  private:
   std::atomic_flag telling_;
@@ -56,7 +59,10 @@ struct Tally {
 
 class Recount {
  public:
-  Recount(Instance& instance, Pace& pace, Tally& tally, std::stop_token stop);
+  Recount(Instance& instance, Pace& pace, Tally& tally, std::shared_ptr<Unanswered> unanswered, std::stop_token stop);
+
+  /// Whether the data of a dead inode may be removed, or something of it still has no answer from an earlier try.
+  bool may_be_removed(const Inode& inode) const { return inode.map.mapped() == 0 || unanswered_->takes(inode.ino); }
 
   /// All that can be done about an inode before the instances are asked for it. kind `gone` or `right`: there is
   /// nothing more to do. `reclaim`: dead; to be removed if no client has it open. Anything else: left for a later pass.
@@ -67,9 +73,10 @@ class Recount {
   Result<bool> remove(const Assessment& dead, TimeSpec logged) const;
 
   /// The first data object of a number that is no inode, nor will be: an instance that is expired had handed it out, and
-  /// may have ended between the bytes of a new file and its inode.
-  Result<> remove_early_bytes(Ino ino) const;
+  /// may have ended between the bytes of a new file and its inode. false: it may still be there.
+  Result<bool> remove_early_bytes(Ino ino) const;
 
+  const objects::Query& reader() const { return reader_; }
   /// A step that may be done twice, at the collector's pace.
   Result<Applied> paced(MetaTxn txn) const;
 
@@ -80,15 +87,18 @@ class Recount {
   Result<bool> drop(const Inode& inode, const Trim& trim) const;
   Result<bool> clear_names(const Assessment& assessment) const;
   Result<> empty_directory(Ino directory, TimeSpec logged) const;
+  std::shared_ptr<DataRemoval> begin_to_remove_data(Ino ino, Tally* tally) const;
   Result<bool> remove_data(const Inode& file) const;
   void tell_others() const;
 
   Instance& instance_;
   Pace& pace_;
   Tally& tally_;
+  const std::shared_ptr<Unanswered> unanswered_;
   const std::stop_token stop_;
-  const objects::Query reader_;  // what it reads is given up when it is to stop
+  const objects::Query reader_;  // what does not answer is given up
   mutable std::atomic<std::chrono::nanoseconds> others_told_;
+  mutable std::atomic<std::uint64_t> removed_when_told_{0};
 };
 
 }  // namespace lccfs::reclaim

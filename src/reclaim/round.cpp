@@ -25,7 +25,7 @@ Round::Round(Instance& instance, const CollectorOptions& options, const Recount&
       recount_(recount),
       report_(report),
       stop_(stop),
-      reader_(instance.reader(stop)),
+      reader_(recount.reader()),
       damage_told_(damage_told) {}
 
 Result<bool> Round::run() {
@@ -66,7 +66,7 @@ Result<> Round::see_to_what_the_dead_made(const PollResult& poll) {
   report_.items_left = 0;
   report_.open_elsewhere = 0;
   const Lock lock(mutex_);
-  directories_wait_ = met_damage_;
+  directories_wait_ = left_unread_;
   return {};
 }
 
@@ -75,10 +75,7 @@ Result<> Round::read_queue(const Member& member, Items which) {
   QueuePage page;
   do {
     auto read = read_queue_page(reader_, member.id, page.last_key);
-    if (!read && is_damage(read.error())) {
-      note_damage(read.error());
-      return {};
-    }
+    if (!read && leaves(read.error())) return {};
     if (!read) return std::unexpected(std::move(read).error());
     page = std::move(*read);
     for (const auto& line : page.damaged) note_damage({ErrorCode::corrupt, line});
@@ -136,10 +133,7 @@ Result<> Round::handle_due() {
 Result<> Round::remove_instance(const Member& member) {
   const auto session = objects::read_object(
       reader_, {.object = format::session_object(member.id), .ranges = {{"q/", "", 1}}, .keys = {}});
-  if (!session && is_damage(session.error())) {
-    note_damage(session.error());
-    return {};
-  }
+  if (!session && leaves(session.error())) return {};
   if (!session && session.error().code != ErrorCode::not_found) return std::unexpected(session.error());
   if (session && !session->ranges.front().entries.empty()) return {};
   const auto removed = recount_.paced(txn::remove_session(member.id));
@@ -150,10 +144,19 @@ Result<> Round::remove_instance(const Member& member) {
   return {};
 }
 
+/// Whether nothing ends but what needed that object: it is damaged, or does not answer.
+bool Round::leaves(const Error& error) {
+  if (is_damage(error)) return note_damage(error), true;
+  if (error.code != ErrorCode::interrupted || stop_.stop_requested()) return false;
+  const Lock lock(mutex_);
+  left_unread_ = true;
+  return true;
+}
+
 /// Told once a pass, however many items lead there.
 void Round::note_damage(const Error& error) {
   const Lock lock(mutex_);
-  met_damage_ = true;
+  left_unread_ = true;
   if (!damage_told_.insert(error.context).second) return;
   log::warning(error.context + ": left alone; run lccfs-fsck");
   report_.damaged.push_back(error.context);

@@ -77,14 +77,15 @@ class Round {
   enum class Numbers { of_inodes, of_a_range };
   /// Of these inodes, those of which nothing is left to be done.
   Result<std::set<Ino>> handle_inodes(const std::vector<Ino>& inodes, TimeSpec logged, Numbers numbers);
-  Result<> not_assessed(Ino ino, Error error);
+  void keep_range_of(Ino ino);
   Result<> remove_dead(const std::vector<Assessment>& dead, TimeSpec logged, std::set<Ino>& dealt_with);
   Result<> remove_asked(const Assessment& dead, const PollResult& poll, TimeSpec logged, std::set<Ino>& dealt_with);
   bool somebody_has_expired_since(const PollResult& later) const;
   Result<bool> handle_range(const format::QueueItem& range);
 
   void note_damage(const Error& error);
-  /// work(i) -> Result<>, `jobs` at a time. What cannot be read is noted as damage and left; any other error ends it.
+  bool leaves(const Error& error);
+  /// work(i) -> Result<>, `jobs` at a time. What cannot be read is left; any other error ends it.
   template <class Work>
   Result<> in_parallel(std::size_t count, const Work& work) {
     Result<> result;
@@ -92,7 +93,7 @@ class Round {
       if (stop_.stop_requested()) return;
       Result<> one = work(i);
       if (one) return;
-      if (is_damage(one.error())) return note_damage(one.error());
+      if (leaves(one.error())) return;
       const Lock lock(mutex_);
       result = std::move(one);
     });
@@ -104,18 +105,18 @@ class Round {
   const Recount& recount_;
   PassReport& report_;
   const std::stop_token stop_;
-  const objects::Query reader_;  // what it reads is given up when it is to stop
+  const objects::Query reader_;  // what does not answer is given up
   std::optional<Horizon> horizon_;
-  // Taken by parallel work for what it changes: the report, damage_told_, files_left_, unreadable_, did_something_, and
-  // what its caller has handed it. While none runs, the round's own thread changes these without it.
+  // Taken by parallel work for what it changes: the report, damage_told_, left_unread_, files_left_, ranges_kept_for_,
+  // did_something_, and what its caller has handed it. While none runs, the round's own thread changes these without it.
   Mutex mutex_;
   std::vector<Due> due_;
   std::set<std::string>& damage_told_;
-  bool met_damage_ = false;
-  std::set<InstanceId> expired_;  // as the round began
-  std::set<Ino> files_left_;      // whatever is no directory, and something is left to be done about it
-  std::set<Ino> unreadable_;
-  bool directories_wait_ = true;  // for what was made in them by expired instances
+  bool left_unread_ = false;       // something that is damaged, or does not answer
+  std::set<InstanceId> expired_;   // as the round began
+  std::set<Ino> files_left_;       // whatever is no directory, and something is left to be done about it
+  std::set<Ino> ranges_kept_for_;  // numbers that are to be looked at again, inodes or not
+  bool directories_wait_ = true;   // for what was made in them by expired instances
   bool did_something_ = false;
   unsigned silent_calls_ = 0;  // in a row: liveness polls that not all have answered
 };

@@ -85,9 +85,8 @@ Result<> Round::read_page(Directory& directory) {
     for (const auto& [key, value] : range.entries) {
       const auto sorted = sort_key(directory, key, value);
       if (sorted) continue;
-      if (!is_damage(sorted.error())) return sorted;
       directory.something_left = true;
-      note_damage(sorted.error());
+      if (!leaves(sorted.error())) return sorted;
     }
   }
   const auto& keys = page->ranges.front();

@@ -25,11 +25,12 @@ Result<std::set<Ino>> Round::handle_inodes(const std::vector<Ino>& inodes, TimeS
     std::vector<Assessment> dead;
     LCCFS_CHECK(in_parallel(chunk.size(), [&](std::size_t i) -> Result<> {
       auto assessed = recount_.advance(*horizon_, chunk[i]);
-      if (!assessed) return not_assessed(chunk[i], std::move(assessed).error());
+      if (!assessed) return keep_range_of(chunk[i]), std::unexpected(std::move(assessed).error());
       auto& assessment = *assessed;
       const auto kind = assessment.kind;
       if (kind == Kind::gone && numbers == Numbers::of_a_range) {
-        if (auto removed = recount_.remove_early_bytes(chunk[i]); !removed) return removed;
+        LCCFS_TRY(const bool removed, recount_.remove_early_bytes(chunk[i]));
+        if (!removed) return keep_range_of(chunk[i]), Result<>();
       }
       if (kind == Kind::lost_parent) note_damage(describe_lost_parent(assessment));
       const Lock lock(mutex_);
@@ -52,6 +53,7 @@ Result<> Round::remove_dead(const std::vector<Assessment>& dead, TimeSpec logged
   std::vector<Ino> numbers;
   for (const auto& assessment : dead) {
     if (directories_wait_ && assessment.inode.is_directory()) continue;
+    if (!recount_.may_be_removed(assessment.inode)) continue;
     asked.push_back(&assessment);
     numbers.push_back(assessment.inode.ino);
   }
@@ -90,14 +92,14 @@ Result<> Round::remove_asked(const Assessment& dead, const PollResult& poll, Tim
   return {};
 }
 
-Result<> Round::not_assessed(Ino ino, Error error) {
+void Round::keep_range_of(Ino ino) {
   const Lock lock(mutex_);
-  if (is_damage(error)) unreadable_.insert(ino);
-  return std::unexpected(std::move(error));
+  ranges_kept_for_.insert(ino);
 }
 
 /// Numbers of which something is left get items of their own, so that the others are not looked at again. Where one
-/// cannot be read, the range stays, and with it its instance: directories wait for both.
+/// cannot be read, or bytes without an inode do not answer, the range stays, and with it its instance: an item would be
+/// dropped as that of an inode that is gone.
 Result<bool> Round::handle_range(const QueueItem& range) {
   const auto inodes = numbers_in(range);
   if (!inodes) {
@@ -106,7 +108,7 @@ Result<bool> Round::handle_range(const QueueItem& range) {
   }
   LCCFS_TRY(const auto dealt_with, handle_inodes(*inodes, range.time, Numbers::of_a_range));
   if (stop_.stop_requested()) return false;
-  if (std::ranges::any_of(*inodes, [this](Ino ino) { return unreadable_.contains(ino); })) return false;
+  if (std::ranges::any_of(*inodes, [this](Ino ino) { return ranges_kept_for_.contains(ino); })) return false;
   std::vector<QueueItem> left;
   for (const Ino ino : *inodes) {
     if (!dealt_with.contains(ino)) left.push_back({QueueItem::Kind::inode, ino, {}, range.time});

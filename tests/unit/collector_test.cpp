@@ -513,6 +513,261 @@ TEST_CASE("a pass that is to stop waits for no object that is read, and its clie
   CHECK(volume.collect().inodes_removed == 1);
 }
 
+/// A pass beside the test, on a clock on which whoever waits looks again at once: time passes as the test moves it on.
+class PassBeside {
+ public:
+  PassBeside(CollectedVolume& volume, TestCollector& collector) : volume_(volume) {
+    volume_.clock().waits_end_at_once = true;
+    pass_ = std::async(std::launch::async, [this, &collector] { return collector.try_pass(stop_.get_token()); });
+  }
+  ~PassBeside() { volume_.clock().waits_end_at_once = false; }
+  void stop() { stop_.request_stop(); }
+  bool ends_by_itself() { return pass_.wait_for(seconds(30)) == std::future_status::ready; }
+  /// How long that takes, on the clock: more than is needed, as it does not stand still for what is done.
+  seconds let_time_pass_until_it_ends() {
+    seconds passed{0};
+    while (pass_.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) {
+      volume_.clock().advance(seconds(1));
+      passed += seconds(1);
+    }
+    return passed;
+  }
+  reclaim::PassReport report() { return need(pass_.get()); }
+
+ private:
+  CollectedVolume& volume_;
+  std::stop_source stop_;
+  std::future<Result<reclaim::PassReport>> pass_;
+};
+
+/// Steps of that kind on these objects are held.
+ScriptedClient::Hook hangs(StepKind kind, const Names& objects) {
+  return [kind, objects](const StepInfo& info) {
+    return info.kind == kind && objects.contains(info.object) ? Fault{Fault::Kind::hold} : Fault{};
+  };
+}
+
+TEST_CASE("a data object that does not answer keeps its file for a later pass, and no other") {
+  const unsigned jobs = GENERATE(1, 3);
+  const auto objects = GENERATE(std::vector<std::uint64_t>{0}, std::vector<std::uint64_t>{0, 1, 2, 3, 4});
+  constexpr unsigned hung = 4;
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  Names first_objects;
+  for (unsigned i = 0; i < hung; ++i) {
+    const auto ino = make_filled(*mount.file_system, "hangs" + std::to_string(i), objects);
+    first_objects.insert(format::data_object(ino, ObjectIndex{0}));
+  }
+  make_filled(*mount.file_system, "fine", {0, 1, 2});  // the last: it is looked at last
+  for (unsigned i = 0; i < hung; ++i) need(mount->unlink(root_ino, "hangs" + std::to_string(i)));
+  need(mount->unlink(root_ino, "fine"));
+  need(mount->unmount());
+  TestCollector collector(volume.cluster(), volume.clock(), seconds(0), jobs);
+  collector.client().set_hook(hangs(StepKind::remove, first_objects));
+  {
+    PassBeside pass(volume, collector);
+    pass.let_time_pass_until_it_ends();
+    const auto report = pass.report();
+    CHECK(report.inodes_removed == 1);
+    CHECK(report.items_left > 0);
+  }
+  const auto sent = collector.client().counts().removes;
+  CHECK(collector.pass().inodes_removed == 0);
+  CHECK(collector.client().counts().removes == sent);
+  collector.client().set_hook(nullptr);
+  collector.client().release_all();
+  CHECK(collector.pass().inodes_removed == hung);
+  collector.end();
+  CHECK(volume.objects() == empty_volume);
+}
+
+TEST_CASE("a collector that gets no further leaves the others their turn") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  const auto ino = make_filled(*mount.file_system, "hangs", {0});
+  need(mount->unlink(root_ino, "hangs"));
+  TestCollector collector(volume.cluster(), volume.clock());
+  collector.client().set_hook(hangs(StepKind::remove, {format::data_object(ino, ObjectIndex{0})}));
+  {
+    PassBeside marks_it_dead(volume, collector);
+    CHECK(collector.client().wait_for_held(1));
+    marks_it_dead.stop();
+    marks_it_dead.report();
+  }
+  collector.client().release_all();
+  {
+    PassBeside pass(volume, collector);
+    CHECK(collector.client().wait_for_held(1));
+    const auto asked = collector.client().counts().notifies;
+    CHECK(pass.let_time_pass_until_it_ends() >= seconds(30));
+    CHECK(collector.client().counts().notifies == asked);
+  }
+  collector.client().set_hook(nullptr);
+  collector.client().release_all();
+  collector.pass();
+  collector.end();
+  need(mount->unmount());
+}
+
+TEST_CASE("a pass that is to stop waits for no data object, and its client ends without the answer") {
+  const unsigned objects = GENERATE(1U, 2U);  // one in flight, and one that waits for its place
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  const auto ino = make_filled(*mount.file_system, "hangs",
+                               objects == 1 ? std::vector<std::uint64_t>{0} : std::vector<std::uint64_t>{0, 1});
+  need(mount->unlink(root_ino, "hangs"));
+  need(mount->unmount());
+  auto collector = std::make_unique<TestCollector>(volume.cluster(), volume.clock());
+  const auto store = collector->store();
+  store->set_hook(hangs(StepKind::remove, {format::data_object(ino, ObjectIndex{0})}));
+  {
+    PassBeside pass(volume, *collector);
+    CHECK(store->wait_for_held(1));
+    pass.stop();
+    const bool has_ended = pass.ends_by_itself();
+    CHECK(has_ended);
+    store->set_hook(nullptr);
+    if (!has_ended) store->release_all();
+    CHECK(pass.report().inodes_removed == 0);
+  }
+  collector->end();
+  collector.reset();
+  CHECK(volume.collect().inodes_removed == 1);
+  store->release_all();  // its answer finds nobody
+  CHECK(volume.objects() == empty_volume);
+}
+
+TEST_CASE("a pass waits for a store that is slow as long as it answers") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  make_filled(*mount.file_system, "file", {0, 1, 2, 3, 4, 5});
+  need(mount->unlink(root_ino, "file"));
+  need(mount->unmount());
+  TestCollector collector(volume.cluster(), volume.clock(), seconds(0), 2);
+  collector.client().set_hook(
+      [](const StepInfo& info) { return info.kind == StepKind::remove ? Fault{Fault::Kind::hold} : Fault{}; });
+  PassBeside pass(volume, collector);
+  for (int removed = 0; removed < 6; ++removed) {
+    CHECK(collector.client().wait_for_held(1));
+    volume.clock().advance(seconds(20));
+    collector.client().release();
+  }
+  CHECK(pass.ends_by_itself());
+  CHECK(pass.report().inodes_removed == 1);
+  collector.end();
+}
+
+TEST_CASE("bytes without an inode that do not answer keep the range that leads to them") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  const auto ino = make_file(*mount.file_system, root_ino, "file");
+  const auto bytes = format::data_object(Ino{ino.value + 1}, ObjectIndex{0});
+  volume.cluster().with_objects([&](scripted::Objects& objects) { objects.write(bytes, 0, "bytes"); });
+  mount.client->crash();
+  volume.clock().advance(minutes(2));
+  TestCollector collector(volume.cluster(), volume.clock());
+  collector.client().set_hook(hangs(StepKind::remove, {bytes}));
+  {
+    PassBeside pass(volume, collector);
+    pass.let_time_pass_until_it_ends();
+    CHECK(pass.report().instances_removed == 0);
+  }
+  CHECK(collector.pass().instances_removed == 0);
+  collector.client().set_hook(nullptr);
+  collector.client().release_all();
+  CHECK(collector.pass().instances_removed == 1);
+  collector.end();
+  CHECK_FALSE(volume.objects().contains(bytes));
+}
+
+TEST_CASE("an inode that is read and does not answer is left for a later pass, and nothing else is") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  const auto hung = make_filled(*mount.file_system, "hangs", {0});
+  const auto object = format::inode_object(hung);
+  make_filled(*mount.file_system, "fine", {0});
+  need(mount->unlink(root_ino, "hangs"));
+  need(mount->unlink(root_ino, "fine"));
+  TestCollector collector(volume.cluster(), volume.clock());
+  collector.client().set_hook(hangs(StepKind::query, {object}));
+  const auto reads = [&] { return std::ranges::count(collector.client().trace(), "query " + object); };
+  {
+    PassBeside pass(volume, collector);
+    pass.let_time_pass_until_it_ends();
+    const auto report = pass.report();
+    CHECK(report.inodes_removed == 1);
+    CHECK(report.damaged.empty());
+    CHECK(report.items_left > 0);
+  }
+  CHECK(reads() == 1);
+  CHECK(collector.pass().inodes_removed == 0);
+  CHECK(reads() == 1);
+  collector.client().set_hook(nullptr);
+  collector.client().release_all();
+  CHECK(collector.pass().inodes_removed == 1);
+  collector.end();
+  need(mount->unmount());
+}
+
+TEST_CASE("an inode of a client that is gone, and that does not answer, keeps the directory to which it may point") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  auto other = volume.mount();
+  const auto directory = make_dir(*mount.file_system, root_ino, "directory");
+  other.client->set_hook(once_on("insert entry", {Fault::Kind::not_applied_and_crash}));
+  const auto made = other->make_node({}, directory, "file", {FileType::regular, 0644, 0, {}});
+  CHECK_FALSE(made);
+  Names inodes;
+  for (const auto& name : volume.objects()) {
+    const bool is_new = name.starts_with("Inode.") && name != "Inode.1" && name != format::inode_object(directory);
+    if (is_new) inodes.insert(name);
+  }
+  REQUIRE(inodes.size() == 1);
+  need(mount->rmdir(root_ino, "directory"));
+  volume.clock().advance(minutes(2));
+  TestCollector collector(volume.cluster(), volume.clock());
+  collector.client().set_hook(hangs(StepKind::query, inodes));
+  {
+    PassBeside pass(volume, collector);
+    pass.let_time_pass_until_it_ends();
+    CHECK(pass.report().inodes_removed == 0);
+  }
+  CHECK(inode_object_of(volume.cluster(), directory));
+  collector.client().set_hook(nullptr);
+  collector.client().release_all();
+  CHECK(collector.pass().inodes_removed == 2);
+  collector.end();
+  need(mount->unmount());
+}
+
+TEST_CASE("a queue that does not answer keeps no other client's from being handled") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  auto other = volume.mount();
+  make_file(*mount.file_system, root_ino, "one");
+  make_file(*other.file_system, root_ino, "other");
+  need(mount->unlink(root_ino, "one"));
+  need(other->unlink(root_ino, "other"));
+  TestCollector collector(volume.cluster(), volume.clock());
+  std::string session;
+  collector.client().set_hook([&](const StepInfo& info) {
+    const bool is_queue = info.kind == StepKind::query && info.object.starts_with("Session.");
+    if (is_queue && session.empty()) session = info.object;  // the first
+    return is_queue && info.object == session ? Fault{Fault::Kind::hold} : Fault{};
+  });
+  {
+    PassBeside pass(volume, collector);
+    pass.let_time_pass_until_it_ends();
+    CHECK(pass.report().inodes_removed == 2);  // each directory item leads to all keys
+  }
+  collector.client().set_hook(nullptr);
+  collector.client().release_all();
+  CHECK(collector.pass().items_left == 0);
+  collector.end();
+  need(mount->unmount());
+  need(other->unmount());
+}
+
 TEST_CASE("a directory whose keys could not be removed keeps its item") {
   CollectedVolume volume;
   auto mount = volume.mount();
@@ -884,6 +1139,21 @@ TEST_CASE("turns are an interval apart, and a stop waits for none") {
   stop.request_stop();
   for (int i = 0; i < 5; ++i) pace.wait_for_turn();
   CHECK(clock.elapsed() == seconds(4));
+}
+
+TEST_CASE("a place among the steps in flight is waited for until it is free, or that is in vain, or a stop comes") {
+  FakeClock clock;
+  clock.waits_end_at_once = true;
+  std::stop_source stop;
+  reclaim::Pace pace(clock, 1, 0, stop.get_token());
+  const auto never = [] { return false; };
+  CHECK(pace.enter(never));
+  int looks = 0;
+  CHECK_FALSE(pace.enter([&] { return ++looks == 3; }));
+  CHECK(pace.enter([&] { return pace.leave(), false; }));
+  CHECK_FALSE(pace.enter([&] { return stop.request_stop(), false; }));
+  pace.leave();
+  CHECK_FALSE(pace.enter(never));
 }
 
 }  // namespace

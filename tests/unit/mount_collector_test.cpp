@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // The collector inside a mount.
+#include <future>
+
 #include "fuse/collector_thread.h"
 #include "support/catch.h"
+#include "support/file_calls.h"
 #include "support/simulated_time.h"
 #include "support/test_volume.h"
 
@@ -98,6 +101,24 @@ TEST_CASE("a mount's collecting thread ends with the mount, whatever it waits fo
   test::SimulatedTime time;
   test::SimulatedClock clock(time, {});
   { const auto collector = fuse::start_collector_thread(*fs.file_system, clock, counts); }
+  need(fs->unmount());
+}
+
+TEST_CASE("a mount ends though an object of what was removed does not answer") {
+  TestVolume volume(with_grace(0));
+  const Mount fs = volume.mount();
+  const auto made = test::create_file(*fs.file_system, "file");
+  need(test::write_at(*fs.file_system, made.handle, 0, "bytes"));
+  test::close_file(*fs.file_system, made.handle);
+  need(fs->unlink(root_ino, "file"));
+  volume.clock().advance(seconds(1));
+  fs.client->set_hook(
+      [](const StepInfo& info) { return info.kind == StepKind::remove ? Fault{Fault::Kind::hold} : Fault{}; });
+  std::stop_source stop;
+  auto pass = std::async(std::launch::async, [&] { return fs->collect_garbage(stop.get_token()); });
+  CHECK(fs.client->wait_for_held(1));
+  stop.request_stop();
+  CHECK(need(pass.get()).inodes_removed == 0);
   need(fs->unmount());
 }
 

@@ -34,8 +34,9 @@ struct DataLane {
 /// A request that counts against the limits from its sending to its answer.
 class DataStep : public Step {
  public:
-  DataStep(const DataLane& lane, std::string object, std::size_t size_bytes)
-      : Step(lane.in_flight), lane_(lane), object_(std::move(object)), size_bytes_(size_bytes) {}
+  DataStep(const DataLane& lane, std::string object, std::size_t size_bytes,
+           AtTheEnd at_the_end = AtTheEnd::is_waited_for)
+      : Step(lane.in_flight, at_the_end), lane_(lane), object_(std::move(object)), size_bytes_(size_bytes) {}
   const std::string& object() const { return object_; }
   librados::IoCtx& pool() const { return lane_.pool; }
 
@@ -98,8 +99,9 @@ class DataReadStep : public DataStep {
 
 class DataChangeStep : public DataStep {
  public:
-  DataChangeStep(const DataLane& lane, std::string object, std::size_t size_bytes, ObjectStore::DataDone done)
-      : DataStep(lane, std::move(object), size_bytes), done_(std::move(done)) {
+  DataChangeStep(const DataLane& lane, std::string object, std::size_t size_bytes, ObjectStore::DataDone done,
+                 AtTheEnd at_the_end = AtTheEnd::is_waited_for)
+      : DataStep(lane, std::move(object), size_bytes, at_the_end), done_(std::move(done)) {
     this->in_flight().add_write(this->object());
   }
 
@@ -142,8 +144,9 @@ Result<std::vector<DataExtent>> find_extents(librados::IoCtx& pool, const std::s
 /// Truncating, zeroing or removing what is missing.
 class DataCutStep : public DataChangeStep {
  public:
-  DataCutStep(const DataLane& lane, std::string object, ObjectStore::DataDone done)
-      : DataChangeStep(lane, std::move(object), 0, std::move(done)) {}
+  DataCutStep(const DataLane& lane, std::string object, ObjectStore::DataDone done,
+              AtTheEnd at_the_end = AtTheEnd::is_waited_for)
+      : DataChangeStep(lane, std::move(object), 0, std::move(done), at_the_end) {}
 
  private:
   void finish_data(int status) override { DataChangeStep::finish_data(is_missing(status) ? 0 : status); }
@@ -241,7 +244,8 @@ void DataSteps::truncate(librados::IoCtx& pool, std::string object, std::uint64_
 }
 
 void DataSteps::remove(librados::IoCtx& pool, std::string object, ObjectStore::DataDone done) {
-  auto step = std::make_unique<DataCutStep>(DataLane{pool, in_flight_, admission_}, std::move(object), std::move(done));
+  auto step = std::make_unique<DataCutStep>(DataLane{pool, in_flight_, admission_}, std::move(object), std::move(done),
+                                            Step::AtTheEnd::is_dropped);
   DataStep::submit(std::move(step), [](DataCutStep& request, librados::AioCompletion* completion) {
     librados::ObjectWriteOperation operation;
     operation.remove();
