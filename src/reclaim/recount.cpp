@@ -17,6 +17,11 @@ namespace {
 constexpr unsigned most_steps = 16;  // each is a race won or lost: after so many it is left for later
 constexpr std::uint32_t names_at_once = 512;
 constexpr std::chrono::seconds tell_others_every{20}, others_hear_within{1};
+
+/// Or there is no such object any more.
+bool is_refusal(const Error& error) {
+  return error.code == ErrorCode::guard_failed || error.code == ErrorCode::not_found;
+}
 }  // namespace
 
 Recount::Recount(Instance& instance, Pace& pace, Tally& tally, std::shared_ptr<Unanswered> unanswered,
@@ -47,12 +52,11 @@ Result<Applied> Recount::paced(MetaTxn txn) const {
   return instance_.run_repeatable(std::move(txn));
 }
 
-/// false: refused, or there is no such object any more; the next examine shows why.
+/// false: refused; the next examine shows why.
 Result<bool> Recount::apply(MetaTxn txn) const {
   const auto applied = paced(std::move(txn));
   if (applied) return true;
-  const auto code = applied.error().code;
-  if (code == ErrorCode::guard_failed || code == ErrorCode::not_found) return false;
+  if (is_refusal(applied.error())) return false;
   return std::unexpected(applied.error());
 }
 
@@ -176,20 +180,46 @@ std::shared_ptr<DataRemoval> Recount::begin_to_remove_data(Ino ino, Tally* tally
       unanswered_);
 }
 
-/// As many removes as there are mapped objects; none is looked for. false: stopped, or the store does not answer.
-Result<bool> Recount::remove_data(const Inode& file) const {
+/// As many removes as there are mapped objects; none is looked for. What is done of a large file stays done: the map
+/// forgets each block, but for the last, with which the inode goes. Answers the version of the inode after that. nullopt:
+/// left for a later pass; it is to stop, the store does not answer, or somebody else works on the inode.
+Result<Recount::Version> Recount::remove_data(const Inode& file) const {
+  Version version = file.version;
+  std::optional<std::uint64_t> removed;
+  for (const auto& [block, bits] : file.map.blocks()) {
+    if (bits.may_exist.none()) continue;
+    if (removed) {
+      LCCFS_TRY(version, forget_block(file.ino, *version, *removed));
+      if (!version) return version;
+    }
+    LCCFS_TRY(const bool is_removed, remove_block(file, block));
+    if (!is_removed) return std::nullopt;
+    removed = block;
+  }
+  return version;
+}
+
+/// false: not all of it is answered.
+Result<bool> Recount::remove_block(const Inode& file, std::uint64_t block) const {
   using format::MapBlock;
   const auto removal = begin_to_remove_data(file.ino, &tally_);
-  for (const auto& [block, bits] : file.map.blocks()) {
-    for (auto i = bits.may_exist._Find_first(); i < MapBlock::objects; i = bits.may_exist._Find_next(i)) {
-      const ObjectIndex index{block * MapBlock::objects + i};
-      const auto bytes = file.map.bytes_there(index, instance_.super().object_size_bytes, file.size_bytes);
-      if (!removal->send(index, bytes)) return removal->wait();
-      tell_others();
-      tally_.tell();  // not in the completion: it waits for nobody
-    }
+  const auto& may_exist = file.map.blocks().at(block).may_exist;
+  for (auto i = may_exist._Find_first(); i < MapBlock::objects; i = may_exist._Find_next(i)) {
+    const ObjectIndex index{block * MapBlock::objects + i};
+    const auto bytes = file.map.bytes_there(index, instance_.super().object_size_bytes, file.size_bytes);
+    if (!removal->send(index, bytes)) break;
+    tell_others();
+    tally_.tell();  // not in the completion: it waits for nobody
   }
   return removal->wait();
+}
+
+/// nullopt: refused, or the inode is gone.
+Result<Recount::Version> Recount::forget_block(Ino ino, std::uint64_t version, std::uint64_t block) const {
+  const auto forgotten = paced(txn::forget_removed_data(ino, version, block));
+  if (forgotten) return forgotten->version;
+  if (is_refusal(forgotten.error())) return std::nullopt;
+  return std::unexpected(forgotten.error());
 }
 
 /// Not counted: most numbers have none.
@@ -206,9 +236,9 @@ Result<bool> Recount::remove(const Assessment& dead, TimeSpec logged) const {
     LCCFS_CHECK(empty_directory(inode.ino, logged));
     return false;  // its version is another one now: the next round removes it
   }
-  LCCFS_TRY(const bool data_gone, remove_data(inode));
-  if (!data_gone) return false;
-  LCCFS_TRY(const bool removed, apply(txn::remove_dead_inode(inode.ino, inode.version)));
+  LCCFS_TRY(const auto version, remove_data(inode));
+  if (!version) return false;
+  LCCFS_TRY(const bool removed, apply(txn::remove_dead_inode(inode.ino, *version)));
   if (removed) ++tally_.inodes_removed;
   tally_.tell();
   return removed;

@@ -15,7 +15,10 @@
 //  - it has entries      | Session.me | [log queue items] directory item X           | an item that finds nothing to do
 //                        | Inode.X    | [detach dead names] guard version; as an     | the same
 //                        |            | unlink of each: entry removed, d/<child>/t   |
-//  - it has none         | Data.X.*   | removed where "may exist" is set             | the same, fewer objects
+//  - it has none         | Data.X.*   | removed where "may exist" is set, a block of | the same, fewer objects
+//                        |            | the map at a time                            |
+//                        | Inode.X    | [forget removed data] guard version; that    | the same, a smaller map
+//                        |            | block; all but the last                      |
 //                        | Inode.X    | [remove dead inode] guard version            | gone
 //
 // If a dead directory has entries (it lost its name by damage, or a repair was told to remove orphans), each becomes a
@@ -30,6 +33,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 
 #include "instance/instance.h"
@@ -88,7 +92,10 @@ class Recount {
   Result<bool> clear_names(const Assessment& assessment) const;
   Result<> empty_directory(Ino directory, TimeSpec logged) const;
   std::shared_ptr<DataRemoval> begin_to_remove_data(Ino ino, Tally* tally) const;
-  Result<bool> remove_data(const Inode& file) const;
+  using Version = std::optional<std::uint64_t>;
+  Result<Version> remove_data(const Inode& file) const;
+  Result<bool> remove_block(const Inode& file, std::uint64_t block) const;
+  Result<Version> forget_block(Ino ino, std::uint64_t version, std::uint64_t block) const;
   void tell_others() const;
 
   Instance& instance_;

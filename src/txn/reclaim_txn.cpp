@@ -44,6 +44,10 @@ MetaTxn detach_dead_names(Ino directory, std::uint64_t version, const std::vecto
   return txn;
 }
 
+MetaTxn forget_removed_data(Ino ino, std::uint64_t version, std::uint64_t map_block) {
+  return make(ino, "forget removed data", guard::VersionIs{version}, mutation::RemoveKey{format::map_key(map_block)});
+}
+
 MetaTxn remove_dead_inode(Ino ino, std::uint64_t version) {
   return make(ino, "remove dead inode", guard::VersionIs{version}, mutation::Remove{});
 }

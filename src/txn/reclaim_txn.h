@@ -30,6 +30,9 @@ MetaTxn remove_dead_names(Ino directory, std::uint64_t version, const std::vecto
 MetaTxn detach_dead_names(Ino directory, std::uint64_t version, const std::vector<std::string>& keys,
                           const std::vector<Ino>& children, Token token);
 
+/// Of a dead file: the data objects of that block of the map are removed, all of them for certain.
+MetaTxn forget_removed_data(Ino ino, std::uint64_t version, std::uint64_t map_block);
+
 MetaTxn remove_dead_inode(Ino ino, std::uint64_t version);
 
 /// d/ and x/ keys that were dealt with, and l/ keys of instances that are expired.

@@ -911,9 +911,115 @@ TEST_CASE("a file costs as many removes as it has mapped objects, and no probing
   for (const auto& step : collector.client().trace()) {
     if (step.ends_with(" " + format::inode_object(ino))) on_inode.push_back(step.substr(0, step.find(" Inode")));
   }
-  CHECK(on_inode == std::vector<std::string>{"query", "mark unnamed dead", "query", "remove dead inode"});
+  CHECK(on_inode == std::vector<std::string>{"query", "mark unnamed dead", "query", "forget removed data",
+                                             "forget removed data", "remove dead inode"});
   collector.end();
   need(mount->unmount());
+}
+
+/// Of one block of the map each.
+const std::vector<std::uint64_t> objects_of_three_blocks{0, 1024, 3000};
+
+Ino leave_large_file(CollectedVolume& volume) {
+  auto mount = volume.mount();
+  const auto ino = make_filled(*mount.file_system, "large", objects_of_three_blocks);
+  need(mount->unlink(root_ino, "large"));
+  need(mount->unmount());
+  return ino;
+}
+
+void expect_sound(CollectedVolume& volume) { CHECK(need(check::check_volume(*volume.new_client())).empty()); }
+
+TEST_CASE("what a pass has removed of a large file stays removed: the next one continues there") {
+  CollectedVolume volume;
+  const auto ino = leave_large_file(volume);
+  const auto object = [ino](std::size_t i) {
+    return format::data_object(ino, ObjectIndex{objects_of_three_blocks[i]});
+  };
+  TestCollector collector(volume.cluster(), volume.clock());
+  collector.client().set_hook(hangs(StepKind::remove, {object(1)}));
+  {
+    PassBeside pass(volume, collector);
+    CHECK(collector.client().wait_for_held(1));
+    pass.stop();
+    pass.report();
+  }
+  expect_sound(volume);
+  const auto left = *inode_object_of(volume.cluster(), ino);
+  CHECK_FALSE(left.keys.contains(format::map_key(0)));
+  CHECK(left.keys.contains(format::map_key(1)));
+  CHECK(left.keys.contains(format::map_key(2)));
+  TestCollector next(volume.cluster(), volume.clock());
+  CHECK(next.pass().data_objects_removed == 2);
+  CHECK_FALSE(volume.objects().contains(object(1)));
+  collector.client().set_hook(nullptr);
+  collector.client().release_all();
+  collector.end();
+  next.end();
+  CHECK(volume.objects() == empty_volume);
+}
+
+TEST_CASE("the removal of a large file may be cut, or run again, at any step") {
+  const auto kind =
+      GENERATE(Fault::Kind::not_applied_and_crash, Fault::Kind::applied_and_crash, Fault::Kind::crash_and_land_later,
+               Fault::Kind::applied_twice, Fault::Kind::lost_answer_applied, Fault::Kind::lost_answer_not_applied);
+  bool is_reached = true;
+  for (unsigned n = 0; is_reached; ++n) {
+    INFO(describe(kind) << ", change " << n);
+    CollectedVolume volume({.deaths_are_seen = true});
+    leave_large_file(volume);
+    TestCollector collector(volume.cluster(), volume.clock());
+    const NthMutation change(n, {kind});
+    collector.client().set_hook(change);
+    static_cast<void>(collector.try_pass());
+    collector.client().set_hook(nullptr);
+    is_reached = change.reached();
+    expect_sound(volume);
+    TestCollector next(volume.cluster(), volume.clock());
+    next.pass();
+    if (collector.client().crashed()) {
+      collector.client().land_late_steps();
+    } else {
+      collector.pass();
+      collector.end();
+    }
+    next.pass();
+    next.end();
+    volume.collect();
+    CHECK(volume.objects() == empty_volume);
+  }
+}
+
+TEST_CASE("two collectors at one large file do no harm, whichever step of one the other comes before") {
+  // The other removes all, or is stopped in the midst of it.
+  const bool is_stopped = GENERATE(false, true);
+  bool has_acted = true;
+  for (unsigned n = 0; has_acted; ++n) {
+    INFO("before step " << n);
+    CollectedVolume volume;
+    leave_large_file(volume);
+    TestCollector collector(volume.cluster(), volume.clock());
+    TestCollector other(volume.cluster(), volume.clock());
+    has_acted = false;
+    std::stop_source stop;
+    if (is_stopped) other.client().set_hook(before("forget removed data", [&] { stop.request_stop(); }));
+    unsigned seen = 0;
+    collector.client().set_hook([&](const StepInfo&) {
+      if (seen++ == n) {
+        has_acted = true;
+        static_cast<void>(need(other.try_pass(stop.get_token())));
+        expect_sound(volume);
+      }
+      return Fault{};
+    });
+    collector.pass();
+    collector.client().set_hook(nullptr);
+    other.client().set_hook(nullptr);
+    collector.pass();
+    collector.end();
+    other.end();
+    CHECK(volume.objects() == empty_volume);
+  }
 }
 
 TEST_CASE(
