@@ -174,6 +174,8 @@ TEST_CASE("a mount collects garbage unless it is told not to") {
 TEST_CASE("a part of the volume is named by a path without dots") {
   CHECK(parse_options("")->subdirectory == "/");
   CHECK(parse_options("subdir=/a/b c")->subdirectory == "/a/b c");
+  CHECK(parse_options(R"(subdir=/a\,b\\c\d,ro)")->subdirectory == R"(/a,b\c\d)");
+  CHECK(parse_options(R"(subdir=/a\,b,ro)")->read_only);
   for (const char* word :
        {"subdir", "subdir=", "subdir=a", "subdir=/a/..", "subdir=/../a", "subdir=/./a", "subdir=/.."}) {
     INFO(word);
