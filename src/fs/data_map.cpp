@@ -42,6 +42,7 @@ Result<DataMap> DataMap::of(DataIo& io, FileNode& node) {
   const auto leased = [&]() REQUIRES(node.mutex) {
     return DataMap(io.instance.store(), object_size_bytes, node.view, node.buffer->ranges({0, node.view.size_bytes}));
   };
+  LCCFS_CHECK(node.settle_release());
   {
     const Lock lock(node.mutex);
     if (node.lease_held) return leased();

@@ -48,6 +48,13 @@ struct ReadOp : std::enable_shared_from_this<ReadOp> {
 
   void begin() {
     if (io.instance.fenced()) return finish(failure(ErrorCode::fenced, "this client was fenced"));
+    if (!node->is_in_doubt()) return attempt();
+    io.pool.post([op = shared_from_this()] { op->settle_and_attempt(); });
+  }
+
+  /// On the pool. While this read is in the gate, no other release begins.
+  void settle_and_attempt() {
+    if (auto settled = node->settle_release(); !settled) return finish(std::unexpected(std::move(settled).error()));
     attempt();
   }
 

@@ -110,7 +110,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
   bool is_ready() {
     {
       const Lock lock(node->mutex);
-      if (!node->lease_held || node->tail_is_dirty) return false;
+      if (!node->lease_held || node->may_be_released || node->tail_is_dirty) return false;
       if (request.writes_back_pages ? end() > node->view.size_bytes : !io.has_no_privileges(*node, request.caller)) {
         return false;
       }

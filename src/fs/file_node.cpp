@@ -333,6 +333,7 @@ Result<> FileNode::store_dirty(bool with_times) {
 }
 
 Result<> FileNode::store_dirty_now(bool with_times) {
+  LCCFS_CHECK(settle_release_now());
   txn::FileChanges changes;
   std::uint64_t times = 0;
   {

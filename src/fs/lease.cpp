@@ -19,7 +19,10 @@
 //  release    | object   | step                                                   | stop here leaves
 //  1          | Inode.X  | [release lease] guard lease = me; size, times, map;    | done
 //             |          | lease removed. (Where X was not sent yet, [create      |
-//             |          | inode] does so: instance/unstored_inodes.h.)           |
+//             |          | inode] does so: instance/unstored_inodes.h. Where the  |
+//             |          | store refuses that, nothing is released.)              |
+//  -          | Inode.X  | 1 has failed: read, before anything else is done under | my lease, or nobody's, or another's
+//             |          | the lease. It may have been done all the same          |
 #include "fs/lease.h"
 
 #include <utility>
@@ -42,7 +45,29 @@ std::optional<Token> Lease::next_taken(const Inode& read) const {
   return has_it ? std::optional(instance_.next_token()) : std::nullopt;
 }
 
+Result<> Lease::settle_release() {
+  if (!is_in_doubt()) return {};
+  const Lock one_step(step_mutex);
+  return settle_release_now();
+}
+
+/// A read, not a step: it is answered on a full store, too. All runs of the release have ended before it is sent, so what
+/// it shows stays. What was dirty is dirty still, or was stored by the release: nothing was changed since.
+Result<> Lease::settle_release_now() {
+  if (!is_in_doubt()) return {};
+  const auto inode = read();
+  if (!inode && inode.error().code != ErrorCode::not_found) return std::unexpected(inode.error());
+  if (!inode || inode->lease != instance_.id()) {
+    is_released(std::nullopt);
+    return {};
+  }
+  const Lock lock(mutex);
+  may_be_released = false;
+  return {};
+}
+
 Result<> Lease::ensure() {
+  LCCFS_CHECK(settle_release_now());
   if (held()) return {};
   bool was_recalled = false;
   for (bool again = false;; again = true) {
@@ -117,6 +142,11 @@ bool Lease::is_part_of_creation(const MetaTxn& step) const {
 Result<std::optional<std::uint64_t>> Lease::end_in_store() {
   LCCFS_TRY(auto step, release_step());
   if (is_part_of_creation(step)) return 0;
+  // Where the store refuses the inode, there is nothing to be released: memory is right, and its bytes can be read.
+  auto& unstored = instance_.unstored();
+  if (auto stored = unstored.store(ino); !stored && !unstored.is_lost(ino)) {
+    return std::unexpected(std::move(stored).error());
+  }
   {
     const Lock lock(mutex);
     may_be_released = true;

@@ -25,7 +25,7 @@ class Lease {
   mutable Mutex mutex;  // after step_mutex; held during no step
   bool lease_held GUARDED_BY(mutex) = false;
   /// A step that releases it was begun, and has not failed for certain: the store may have done it, and another client may
-  /// hold the lease (docs/COUNTEREXAMPLES.md C33). Until it is taken anew.
+  /// hold the lease (docs/COUNTEREXAMPLES.md C33). Until it is taken anew, or `settle_release` has looked.
   bool may_be_released GUARDED_BY(mutex) = false;
   /// Another client had the present lease before, or has opened the file since: it may read what is stored at any time.
   bool is_shared GUARDED_BY(mutex) = false;
@@ -34,6 +34,15 @@ class Lease {
     const Lock lock(mutex);
     return lease_held;
   }
+
+  /// Memory says that it is ours, and a release that was begun may have been done.
+  bool is_in_doubt() const EXCLUDES(mutex) {
+    const Lock lock(mutex);
+    return lease_held && may_be_released;
+  }
+  /// After a release that failed: the inode tells whether it was done, before anything is done under the lease. 1 read
+  /// where that is in doubt, else nothing.
+  Result<> settle_release() EXCLUDES(step_mutex, mutex);
 
   /// Makes the lease ours. Another holder is asked for it.
   Result<> ensure() REQUIRES(step_mutex) EXCLUDES(mutex);
@@ -60,6 +69,8 @@ class Lease {
   /// it, or another client has taken the lease over.
   virtual void released(std::optional<std::uint64_t> version) REQUIRES(step_mutex, mutex) = 0;
 
+  /// As settle_release.
+  Result<> settle_release_now() REQUIRES(step_mutex) EXCLUDES(mutex);
   /// Whether the step that creates the inode, and was not sent yet, does what this step would.
   bool is_part_of_creation(const MetaTxn& step) const;
 

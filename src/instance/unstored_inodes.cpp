@@ -329,8 +329,8 @@ void UnstoredInodes::after(Ino ino, Done done, Call call) {
   });
 }
 
-/// The store has nothing of it, nor will, but for a late run of its creation, which is a collector's.
 bool UnstoredInodes::is_lost(Ino ino) const {
+  if (size_ == 0) return false;
   const Lock lock(mutex_);
   const auto found = made_in(unstored_, ino);
   return found != unstored_.end() && found->second.is_lost && !found->second.is_in_flight;

@@ -57,6 +57,8 @@ class UnstoredInodes final : public ObjectStore {
   void store_ctimes(std::span<const Ino> inodes, DataDone done) EXCLUDES(mutex_) { when_all(inodes, std::move(done)); }
   /// It is in use, by more than its name: it is not forgotten any more, unless it finds no room. false: its name is lost.
   bool need(Ino ino) EXCLUDES(mutex_);
+  /// Whether the store has nothing of it, nor will, but for a late run of its creation, which is a collector's.
+  bool is_lost(Ino ino) const EXCLUDES(mutex_);
   /// Whether its step was never sent.
   bool is_unsent(Ino ino) const EXCLUDES(mutex_);
   /// The same, and none of its bytes were.
@@ -138,7 +140,6 @@ class UnstoredInodes final : public ObjectStore {
 
   /// Of an object that belongs to one of these. nullopt: it need not wait.
   std::optional<Ino> unstored_of(std::string_view object) const EXCLUDES(mutex_);
-  bool is_lost(Ino ino) const EXCLUDES(mutex_);
   bool goes_before_inode(Ino ino, std::string_view object) EXCLUDES(mutex_);
   void when_stored(Ino ino, StoredDone done) EXCLUDES(mutex_);
   void when_all(std::span<const Ino> inodes, DataDone done) EXCLUDES(mutex_);

@@ -417,6 +417,68 @@ TEST_CASE("while a lease is being released, what another client has done since i
   CHECK(seen == 14);
 }
 
+namespace {
+/// A file that was closed, and whose release has failed once, though the store may have done it.
+struct FailedRelease {
+  TestVolume volume;
+  Mount mount = volume.mount(closing());
+  Mount other = volume.mount();
+  OpenFile file = closed_file(mount, "f", "old");
+  HandleId reader = open_again(*mount.file_system, file.ino, O_RDONLY);
+  std::shared_ptr<ScriptedClient> store = volume.new_client();
+
+  FailedRelease(bool is_done, ErrorCode code) {
+    std::atomic<bool> has_failed = false;
+    mount.client->set_hook([&](const StepInfo& info) {
+      if (info.step != "release lease") return Fault{};
+      if (is_done) need(store->apply(*info.txn));
+      has_failed = true;
+      return Fault{Fault::Kind::fail, code};
+    });
+    tick_until(volume, mount, seconds(6), [&] { return has_failed.load(); });
+    mount.client->set_hook(nullptr);
+    CHECK(is_leased(volume, file.ino) == !is_done);
+    mount.client->reset_record();
+  }
+};
+}  // namespace
+
+TEST_CASE("after a release that failed, though it was done, nothing is read or written under the old lease") {
+  FailedRelease f(true, ErrorCode::io);
+  auto& fs = *f.mount.file_system;
+  const auto theirs = open_again(*f.other.file_system, f.file.ino);
+  need(write_at(*f.other.file_system, theirs, 0, "new and longer"));
+  SECTION("a read") { CHECK(whole(fs, f.reader) == "new and longer"); }
+  SECTION("a search for a hole") { CHECK(need(fs.seek(f.reader, 0, SeekTo::hole)) == 14); }
+  SECTION("a write") {
+    const auto mine = open_again(fs, f.file.ino);
+    need(write_at(fs, mine, 0, "NEW"));
+    CHECK(f.other.client->trace().back() == "release lease " + format::inode_object(f.file.ino));
+    need(fs.fsync(mine, true));
+    CHECK(whole(*f.other.file_system, theirs) == "NEW and longer");
+  }
+  SECTION("an fsync") {
+    const auto mine = open_again(fs, f.file.ino);
+    need(fs.fsync(mine, false));
+    CHECK(need(fs.get_attributes(f.file.ino)).attributes.size_bytes == 14);
+  }
+}
+
+TEST_CASE("after a release that failed, as the store is full, the lease is ours, and one read tells so") {
+  FailedRelease f(false, ErrorCode::no_space);
+  auto& fs = *f.mount.file_system;
+  f.mount.client->set_hook([](const StepInfo& info) {
+    return info.kind == StepKind::apply ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
+  });
+  CHECK(whole(fs, f.reader) == "old");
+  CHECK(f.mount.client->counts().queries == 1);
+  const auto mine = open_again(fs, f.file.ino);
+  need(write_at(fs, mine, 3, " and new"));
+  CHECK(whole(fs, f.reader) == "old and new");
+  CHECK(f.mount.client->counts().applies == 0);
+  f.mount.client->set_hook(nullptr);
+}
+
 TEST_CASE("a file whose writer has died without a sync occupies some space: archivers take none for one hole") {
   TestVolume volume(small_objects());
   auto writer = volume.mount();
