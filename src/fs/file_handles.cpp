@@ -23,6 +23,8 @@
 //
 //  flush, release | object   | step                                                | stop here leaves
 //  0              | Data.X.* | write out what is buffered                          | what no fsync covered is lost
+//  0              | Inode.X  | X was not sent yet, and the close does not leave it | X with its lease
+//                 |          | to the batch of its name: [create inode]            |
 //  1              | Inode.X  | another handle writes: store what is dirty; none    | growth that no fsync covered is lost
 //                 |          | does: release the lease, if it is held              |
 #include "base/log.h"
@@ -187,13 +189,17 @@ void Files::write(HandleId id, WriteRequest request, FileSystem::WriteDone done)
 }
 
 /// The lease goes if no other handle writes (`own_writers`: of the caller's). If it stays, what is dirty is stored, or
-/// may stay in memory for now.
+/// may stay in memory for now. A new file's inode is stored first: were its step left to the batch of its name, with the
+/// release in it, nobody would be told that it is refused.
 Result<> Files::release_or_store(FileNode& node, unsigned own_writers, Dirty dirty) {
   bool keep = false;
   {
     const Lock lock(node.mutex);
     if (!node.lease_held) return {};
     keep = node.writers > own_writers;
+  }
+  if (dirty == Dirty::is_stored && instance_.unstored().is_unsent(node.ino)) {
+    LCCFS_CHECK(instance_.unstored().store(node.ino));
   }
   if (keep) return dirty == Dirty::is_stored ? node.store_dirty(true) : Result<>{};
   if (dirty == Dirty::may_stay && idle_leases_.keep(node)) return {};

@@ -172,6 +172,24 @@ TEST_CASE("a file whose bytes found room and whose inode did not can be removed,
   CHECK_FALSE(m.has_bytes(file));
 }
 
+TEST_CASE("where the store refuses an inode, the close of another new file stores its own, and is told the same") {
+  Maker m;
+  const auto refused = need(m.fs().create({}, m.d, "refused", 0644, O_RDWR | O_CREAT));
+  const auto made = need(m.fs().create({}, m.d, "a", 0644, O_RDWR | O_CREAT));
+  const Ino file = made.entry.attributes.ino;
+  need(write_at(m.fs(), made.open.handle, 0, "bytes"));
+  m.store().set_hook(always_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
+  CHECK(error_of(m.fs().fsync(refused.open.handle, false)) == ErrorCode::no_space);
+  CHECK(error_of(m.fs().flush(made.open.handle)) == ErrorCode::no_space);
+  m.fs().release(made.open.handle);
+  const auto again = need(m.fs().open({}, file, O_RDONLY));
+  CHECK(need(read_at(m.fs(), again.handle, 0, 10)) == "bytes");
+  m.fs().release(again.handle);
+  m.store().set_hook(nullptr);
+  m.fs().release(refused.open.handle);
+  CHECK(need(m.other().lookup(m.d, "a")).attributes.size_bytes == 5);
+}
+
 TEST_CASE("an object that does not answer keeps the names beside it from the store for a second") {
   Maker m;
   const auto file = m.unpack("a");
