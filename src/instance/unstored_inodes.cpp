@@ -67,9 +67,9 @@ bool UnstoredInodes::forget(Ino ino) {
     if (!is_needed) {
       left_nothing = leaves_nothing(found->second);
       has_bytes = found->second.has_bytes;
-      if (found->second.has_failed) --failed_;
-      unstored_.erase(found);
-      --size_;
+      if (std::exchange(found->second.has_failed, false)) --failed_;
+      found->second.is_lost = found->second.is_forgotten = true;
+      if (left_nothing) erase(found);
     }
   }
   if (is_needed) when_stored(ino, [](const Stored&) {});  // nobody else would send it any more
@@ -85,6 +85,29 @@ bool UnstoredInodes::lose(Ino ino) {
   its.is_lost = true;
   if (std::exchange(its.has_failed, false)) --failed_;
   return leaves_nothing(its);
+}
+
+void UnstoredInodes::end_forgotten(const std::function<bool(Ino)>& is_used) {
+  if (size_ == 0) return;
+  const auto is_over = [](const Unstored& its) { return its.is_forgotten && !its.is_in_flight; };
+  std::vector<Ino> forgotten;
+  {
+    const Lock lock(mutex_);
+    for (const auto& [ino, its] : unstored_) {
+      if (is_over(its)) forgotten.push_back(ino);
+    }
+  }
+  std::erase_if(forgotten, is_used);
+  const Lock lock(mutex_);
+  for (const Ino ino : forgotten) {
+    const auto found = unstored_.find(ino);
+    if (found != unstored_.end() && is_over(found->second)) erase(found);
+  }
+}
+
+void UnstoredInodes::erase(Inodes::iterator at) {
+  unstored_.erase(at);
+  --size_;
 }
 
 bool UnstoredInodes::need(Ino ino) {
@@ -290,8 +313,7 @@ std::vector<UnstoredInodes::StoredDone> UnstoredInodes::next_waiting(Ino ino, co
   if (!stored) {
     its.is_in_flight = false;
   } else if (waiting.empty()) {
-    unstored_.erase(found);
-    --size_;
+    erase(found);
   }
   return waiting;
 }

@@ -40,10 +40,13 @@ class UnstoredInodes final : public ObjectStore {
   /// Changes that step. false: it was sent, or there is none, or `edit` says so.
   bool edit(Ino ino, const std::function<bool(MetaTxn&)>& edit) EXCLUDES(mutex_);
   /// Forgets it: nothing is done with it any more, or it lost its name before. true: the store has nothing of it, nor
-  /// will. Else bytes of it are removed, as far as that succeeds.
+  /// will. Else bytes of it are removed, as far as that succeeds, and it counts as lost, so that none of those that are
+  /// still to be written become an object without an inode.
   bool forget(Ino ino) EXCLUDES(mutex_);
   /// The same of one whose name is lost: who needs it is told so.
   bool lose(Ino ino) EXCLUDES(mutex_);
+  /// Those that are forgotten count as lost for as long as somebody may write them. To be called each second.
+  void end_forgotten(const std::function<bool(Ino)>& is_used) EXCLUDES(mutex_);
   /// Keeps a ctime of an inode that was moved in that directory, and that nobody else knows of: it is stored when somebody
   /// needs the inode. false: it is not kept; there are too many, or a step on the inode is on its way.
   bool add_ctime(Ino ino, Ino directory, TimeSpec ctime) EXCLUDES(mutex_);
@@ -125,7 +128,7 @@ class UnstoredInodes final : public ObjectStore {
     bool has_bytes = false;  // in the first data object, or on their way there
     bool is_in_flight = false;
     bool has_failed = false;
-    bool is_lost = false;
+    bool is_lost = false, is_forgotten = false;
     bool is_needed = false;
     std::vector<StoredDone> waiting = {};
   };
@@ -148,6 +151,7 @@ class UnstoredInodes final : public ObjectStore {
     const auto found = inodes.find(ino);
     return found == inodes.end() || found->second.creates ? found : inodes.end();
   }
+  void erase(Inodes::iterator at) REQUIRES(mutex_);
   /// A ctime that was kept is a step from now on. `end`: there is none.
   Inodes::iterator begin_to_store(Ino ino) REQUIRES(mutex_);
   /// Calls `call` once the inode is stored; else `done` with the error.

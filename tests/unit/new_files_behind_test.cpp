@@ -190,6 +190,27 @@ TEST_CASE("where the store refuses an inode, the close of another new file store
   CHECK(need(m.other().lookup(m.d, "a")).attributes.size_bytes == 5);
 }
 
+TEST_CASE("a large file whose inode found no room, and that is removed before its bytes are sent, leaves none") {
+  Maker m;
+  const auto made = need(m.fs().create({}, m.d, "a", 0644, O_RDWR | O_CREAT));
+  const Ino file = made.entry.attributes.ino;
+  need(write_at(m.fs(), made.open.handle, 0, std::string(100 << 10, 'b')));  // too much to be awaited by its batch
+  m.fs().release(made.open.handle);
+  m.store().set_hook(always_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
+  CHECK(error_of(m.fs().sync_directory(m.d)) == ErrorCode::no_space);
+  need(m.fs().unlink(m.d, "a"));
+  need(m.fs().sync_directory(m.d));
+  m.store().set_hook(nullptr);
+  for (unsigned i = 0; i < 10000 && m.fs().counts().leases != 0; ++i) {
+    m.volume.clock().advance(seconds(6));
+    m.fs().tick();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  CHECK(m.fs().counts().leases == 0);
+  CHECK(m.fs().counts().dirty_bytes == 0);
+  CHECK_FALSE(m.has_bytes(file));
+}
+
 TEST_CASE("an object that does not answer keeps the names beside it from the store for a second") {
   Maker m;
   const auto file = m.unpack("a");

@@ -122,6 +122,28 @@ TEST_CASE("an inode that is forgotten is never stored, and other objects do not 
   CHECK(k.inodes.query({.object = object, .ranges = {}, .keys = {}}).error().code == ErrorCode::not_found);
 }
 
+TEST_CASE("nothing is written for an inode that was refused and then forgotten, until nobody is left who would") {
+  Kept k;
+  k.client->set_hook(once_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
+  CHECK_FALSE(k.inodes.store(ino));
+  CHECK_FALSE(k.inodes.forget(ino));
+  CHECK_FALSE(k.inodes.is_failing());
+  const auto write = [&k] {
+    auto [answer, done] = promised<Result<>>();
+    k.inodes.write_data(format::data_object(ino, ObjectIndex{1}), 0, shared_bytes("bytes"), std::move(done));
+    return answer.get();
+  };
+  const auto apply = [&k] { return k.inodes.apply(txn::set_ctime(ino, TimeSpec{5, 0})).error().code; };
+  k.inodes.end_forgotten([](Ino used) { return used == ino; });
+  k.client->reset_record();
+  CHECK(write().error().code == ErrorCode::io);
+  CHECK(apply() == ErrorCode::not_found);
+  CHECK(k.client->trace().empty());
+  k.inodes.end_forgotten([](Ino) { return false; });
+  CHECK(apply() == ErrorCode::not_found);
+  CHECK(k.client->trace().size() == 1);
+}
+
 TEST_CASE("another inode under its number is told from it") {
   Kept k;
   txn::NewInode other;
