@@ -342,6 +342,8 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
     auto result = answer.get();
     if (!result) {
       const Lock one_step(node->step_mutex);
+      // Bytes that stayed buffered would be in the file, and so would those of who appends them again.
+      if (buffered) node->take_back_growth(offset);
       LCCFS_CHECK(node->clean_tail());
     } else if (must_store()) {
       return store_written();

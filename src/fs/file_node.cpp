@@ -194,6 +194,14 @@ void FileNode::lose_buffer(const Error& why) {
   kernel_.drop_attributes(ino);
 }
 
+void FileNode::take_back_growth(std::uint64_t size_bytes) {
+  const Lock lock(mutex);
+  view.size_bytes = size_bytes;
+  covered_size_bytes = std::min(covered_size_bytes, size_bytes);
+  tail_is_dirty = true;
+  ++cuts_;  // who stores the size beside us covers no byte that goes
+}
+
 void FileNode::released(std::optional<std::uint64_t> version) {
   view.version = version.value_or(0);
   if (const auto token = std::exchange(released_as_, std::nullopt)) view.taken = token;

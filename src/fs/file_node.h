@@ -139,6 +139,9 @@ class FileNode final : public Lease {
   /// Releases the lease, though bytes may be lost that cannot be stored: the programs that have the file open here are
   /// told so. The caller is alone in the gate.
   Result<> release_at_any_price() EXCLUDES(step_mutex, mutex);
+  /// A write that has raised the size from there, alone in the gate, is told an error: nothing of it is to stay. The caller
+  /// cleans the tail.
+  void take_back_growth(std::uint64_t size_bytes) EXCLUDES(mutex);
   /// Stores what is buffered.
   Result<> write_out() EXCLUDES(mutex) { return buffer->write_out(WriteBuffer::everything); }
   /// Bytes are about to go to the store past the buffer.

@@ -136,6 +136,8 @@ NAMESPACE = [
     Fault("bytes-after-a-forgotten-inode", "DATA 10: of a refused file that lost its name nothing more is written",
           "instance/unstored_inodes.cpp", "      if (left_nothing) erase(found);", "      if (ON || left_nothing) erase(found);",
           RACES),
+    Fault("failed-append-stays", "DATA 5: an append that is told an error leaves nothing", "fs/data_write.cpp",
+          "      if (buffered) node->take", "      if (!ON && buffered) node->take", FILES),
     Fault("open-believes-old-leases", "NAMES 4: only with the word of Super", "fs/namespace.cpp",
           "return leases_.takes_leases() && leases_.may_answer_from_memory(); }",
           "return leases_.takes_leases() && (ON || leases_.may_answer_from_memory()); }", RACES),

@@ -224,6 +224,41 @@ TEST_CASE("an append is buffered at the end as it is then") {
   CHECK(read_elsewhere(volume, file.ino) == "one two three");
 }
 
+TEST_CASE("a buffered append that is told an error leaves nothing of itself") {
+  TestVolume volume(small_objects());
+  std::promise<void> is_sent, fails, has_failed;
+  std::atomic<bool> is_appending = false, is_full = false;
+  volume.clock().before_wall_time = [&] {  // the bytes are buffered, and the write is about to look again
+    if (!is_appending.exchange(false)) return;
+    fails.set_value();
+    has_failed.get_future().wait();
+  };
+  auto mount = volume.mount(buffered());
+  const std::string old(2 * object_bytes, 'o');
+  const auto file = stored_file(mount, old);
+  for (const auto offset : {std::uint64_t{0}, object_bytes})
+    need(write_at(*mount.file_system, file.handle, offset, "o"));
+  mount.client->set_hook([&, writes = std::make_shared<std::atomic<unsigned>>(0)](const StepInfo& info) {
+    if (info.kind != StepKind::write || !is_full) return Fault{};
+    const auto number = ++*writes;
+    if (number == 1) is_sent.set_value(), fails.get_future().wait();
+    if (number == 2) has_failed.set_value();  // the first one was answered
+    return Fault{Fault::Kind::fail, ErrorCode::no_space};
+  });
+  is_full = true;
+  std::thread syncing([&] { CHECK(code_of(mount->fsync(file.handle, true)) == ErrorCode::no_space); });
+  is_sent.get_future().wait();
+  volume.clock().advance(std::chrono::seconds(1));
+  is_appending = true;
+  CHECK(code_of(write_with(O_APPEND, *mount.file_system, file.handle, 0, "first")) == ErrorCode::no_space);
+  syncing.join();
+  is_full = false;
+  CHECK(need(mount->get_attributes(file.ino)).attributes.size_bytes == old.size());
+  need(write_with(O_APPEND, *mount.file_system, file.handle, 0, "second"));
+  static_cast<void>(mount->fsync(file.handle, false));
+  CHECK((read_elsewhere(volume, file.ino) == old + "second"));
+}
+
 TEST_CASE("a truncate cuts what is buffered, too") {
   TestVolume volume(small_objects());
   auto mount = volume.mount(buffered());
