@@ -40,7 +40,8 @@ void FileNode::learn(Inode read) {
   const bool more_of_map = read.version == view.version && read.map_is_whole && !view.map_is_whole;
   // While the lease is being taken, a part must not replace the map that was read for that: it is about to be the truth.
   const bool is_enough = read.map_is_whole || read.lease != instance_.id();
-  if (!lease_held && is_enough && (read.version > view.version || more_of_map)) {
+  const bool is_first = view.ino == Ino{};  // its version may be 0: the store refuses the inode
+  if (!lease_held && is_enough && (is_first || read.version > view.version || more_of_map)) {
     take(std::move(read));
   } else {
     learn_attr(read);

@@ -40,6 +40,38 @@ const Bytes& attr_of(const MetaTxn& create) {
   return none;
 }
 
+KeyPage page_of(const std::map<std::string, Bytes>& keys, const KeyRange& range) {
+  KeyPage page;
+  for (auto at = keys.lower_bound(std::max(range.prefix, range.after)); at != keys.end(); ++at) {
+    if (at->first == range.after) continue;
+    if (!at->first.starts_with(range.prefix)) break;
+    page.more = page.entries.size() == range.limit;
+    if (page.more) break;
+    page.entries.emplace_back(*at);
+  }
+  return page;
+}
+
+/// What is read of an object that this step makes. Version 0: the store does not have it.
+MetaSnapshot made_by(const MetaTxn& create, const MetaRead& read) {
+  MetaSnapshot made;
+  std::map<std::string, Bytes> keys;
+  for (const auto& change : create.mutations) {
+    if (const auto* payload = std::get_if<mutation::SetPayload>(&change)) made.payload = payload->payload;
+    if (const auto* set = std::get_if<mutation::SetXattr>(&change)) made.xattrs[set->name] = set->value;
+    if (const auto* gone = std::get_if<mutation::RemoveXattr>(&change)) made.xattrs.erase(gone->name);
+    if (const auto* set = std::get_if<mutation::SetKey>(&change)) keys[set->key] = set->value;
+    if (const auto* gone = std::get_if<mutation::RemoveKey>(&change)) keys.erase(gone->key);
+  }
+  if (!read.payload) made.payload.clear();
+  if (!read.xattrs) made.xattrs.clear();
+  for (const auto& range : read.ranges) made.ranges.push_back(page_of(keys, range));
+  for (const auto& key : read.keys) {
+    if (const auto found = keys.find(key); found != keys.end()) made.keys.insert(*found);
+  }
+  return made;
+}
+
 }  // namespace
 
 UnstoredInodes::~UnstoredInodes() { in_flight_.wait(); }
@@ -372,9 +404,20 @@ void UnstoredInodes::apply_async(MetaTxn txn, ApplyDone done) {
 void UnstoredInodes::query_async(MetaRead read, QueryDone done) {
   const auto ino = unstored_of(read.object);
   if (!ino) return store_->query_async(std::move(read), std::move(done));
-  after<MetaSnapshot>(*ino, std::move(done), [this, read = std::move(read)](QueryDone to) mutable {
-    store_->query_async(std::move(read), std::move(to));
+  when_stored(*ino, [this, ino = *ino, read = std::move(read), done = std::move(done)](const Stored& stored) mutable {
+    if (stored) return store_->query_async(std::move(read), std::move(done));
+    if (auto refused = as_refused(ino, read, stored.error())) return done(std::move(*refused));
+    done(std::unexpected(stored.error()));
   });
+}
+
+/// Only where it is certain that the store has nothing, and this client may still answer.
+std::optional<MetaSnapshot> UnstoredInodes::as_refused(Ino ino, const MetaRead& read, const Error& why) const {
+  if (why.outcome != Outcome::definite || why.code == ErrorCode::fenced) return std::nullopt;
+  const Lock lock(mutex_);
+  const auto found = made_in(unstored_, ino);
+  const bool is_refused = found != unstored_.end() && found->second.has_failed && !found->second.is_lost;
+  return is_refused ? std::optional(made_by(found->second.step, read)) : std::nullopt;
 }
 
 /// Once its step is on its way, or has failed, what comes of that is told to the writer.

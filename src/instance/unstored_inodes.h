@@ -4,7 +4,8 @@
 // section 5). All that an instance sends to its store passes by here: a step on such an inode, a read of it, and bytes
 // written to the data objects of a new one wait until it is stored. So nobody else need know of them. The first data
 // object is the exception: its bytes go before the inode, which is then stored as the file is once it was closed.
-// Whatever else is done with data does not wait: there is none, or it is in that object.
+// Whatever else is done with data does not wait: there is none, or it is in that object. An inode that the store refuses
+// can be read, too: its file has a name here, and its bytes are in the write buffer, or in that object.
 //
 // Any thread. `store` and the destructor block, and those of ObjectStore that block there (lccfs/object_store.h);
 // completions are as there, too.
@@ -154,6 +155,8 @@ class UnstoredInodes final : public ObjectStore {
   void erase(Inodes::iterator at) REQUIRES(mutex_);
   /// A ctime that was kept is a step from now on. `end`: there is none.
   Inodes::iterator begin_to_store(Ino ino) REQUIRES(mutex_);
+  /// What a read of an inode that the store refuses would show, had it been made. nullopt: the error is the answer.
+  std::optional<MetaSnapshot> as_refused(Ino ino, const MetaRead& read, const Error& why) const EXCLUDES(mutex_);
   /// Calls `call` once the inode is stored; else `done` with the error.
   template <class T, class Done, class Call>
   void after(Ino ino, Done done, Call call);

@@ -190,6 +190,21 @@ TEST_CASE("where the store refuses an inode, the close of another new file store
   CHECK(need(m.other().lookup(m.d, "a")).attributes.size_bytes == 5);
 }
 
+TEST_CASE("a small file whose bytes found room and whose inode did not can be opened and read after its close") {
+  Maker m;
+  const auto file = m.unpack("a");
+  m.store().set_hook(always_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
+  CHECK(error_of(m.fs().sync_directory(m.d)) == ErrorCode::no_space);
+  REQUIRE(m.has_bytes(file));
+  m.check_unpacked(m.fs(), "a");
+  const auto opened = need(m.fs().open({}, file, O_RDONLY));
+  CHECK(need(read_at(m.fs(), opened.handle, 0, 10)) == "bytes");
+  m.fs().release(opened.handle);
+  CHECK_FALSE(m.has_stored(file));
+  m.store().set_hook(nullptr);
+  m.check_unpacked(m.other(), "a");
+}
+
 TEST_CASE("a large file whose inode found no room, and that is removed before its bytes are sent, leaves none") {
   Maker m;
   const auto made = need(m.fs().create({}, m.d, "a", 0644, O_RDWR | O_CREAT));

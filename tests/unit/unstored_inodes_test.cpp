@@ -144,6 +144,42 @@ TEST_CASE("nothing is written for an inode that was refused and then forgotten, 
   CHECK(k.client->trace().size() == 1);
 }
 
+TEST_CASE("an inode that the store refuses is read as it would be there, and one that may be there is not") {
+  Kept k;
+  k.inodes.edit(ino, [](MetaTxn& create) {
+    for (const char* key : {"m/1", "m/2", "m/3", "n/1"}) create.mutations.emplace_back(mutation::SetKey{key, "value"});
+    create.mutations.emplace_back(mutation::SetXattr{format::xattr::lease, "lease"});
+    create.mutations.emplace_back(mutation::RemoveXattr{format::xattr::lease});
+    return true;
+  });
+  const MetaRead read{.object = object,
+                      .xattrs = true,
+                      .ranges = {{"m/", "", 2}, {"m/", "m/1", 2}, {"o/", "", 2}},
+                      .keys = {"n/1", "n/2"}};
+  k.client->set_hook(once_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
+  const auto refused = need(k.inodes.query(read));
+  CHECK(refused.version == 0);
+  CHECK_FALSE(k.is_stored());
+  const auto stored = need(k.inodes.query(read));
+  CHECK(stored.version != 0);
+  CHECK(refused.xattrs == stored.xattrs);
+  CHECK(refused.keys == stored.keys);
+  REQUIRE(refused.ranges.size() == stored.ranges.size());
+  for (std::size_t i = 0; i < stored.ranges.size(); ++i) {
+    CHECK(refused.ranges[i].entries == stored.ranges[i].entries);
+    CHECK(refused.ranges[i].more == stored.ranges[i].more);
+  }
+}
+
+TEST_CASE("an inode of which it is not known whether the store has it is not read from memory") {
+  Kept k;
+  k.client->set_hook([](const StepInfo& info) {
+    const bool fails = info.step == "create inode" || info.kind == StepKind::query;
+    return fails ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
+  });
+  CHECK(k.inodes.query({.object = object, .xattrs = true, .ranges = {}, .keys = {}}).error().code == ErrorCode::io);
+}
+
 TEST_CASE("another inode under its number is told from it") {
   Kept k;
   txn::NewInode other;
