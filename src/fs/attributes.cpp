@@ -78,6 +78,7 @@ std::optional<AttributesReply> Namespace::unshared_attributes(Ino ino) {
   const bool is_written = files_.holds(ino);
   auto known = metadata_.unshared(ino);
   if (!known) return std::nullopt;
+  known->sent = now();  // nobody else can have changed it
   if (known->is_regular()) known->lease = is_written ? std::optional(instance_.id()) : std::nullopt;
   return known->is_regular() ? files_.known_reply_for(*known) : reply_for(*known);
 }

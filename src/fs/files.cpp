@@ -98,10 +98,19 @@ Attributes Files::current_attributes(const Inode& read, bool& leased_here) const
   return acknowledged ? *acknowledged : attributes_of(read, instance_.super().object_size_bytes);
 }
 
+/// They count from when the read was sent: its answer may be late.
+std::chrono::nanoseconds Files::trusted_for(const Inode& read) const {
+  const std::chrono::nanoseconds unknown{0};
+  if (read.sent == unknown) return options_.attributes_ttl;
+  const auto age = instance_.clock().elapsed() - read.sent;
+  return std::max(std::chrono::nanoseconds(0), options_.attributes_ttl - age);
+}
+
 /// Remembered as what the kernel knows.
 AttributesReply Files::reply(const Inode& read) {
   bool leased_here = false;
   AttributesReply answer{current_attributes(read, leased_here), options_.attributes_ttl};
+  if (!leased_here) answer.attributes_ttl = trusted_for(read);
   // Another client writes it: what we say may be old at once. And what a file occupies is not known of a part of its
   // map.
   const bool written_elsewhere = read.lease && *read.lease != instance_.id();
@@ -118,7 +127,7 @@ Result<AttributesReply> Files::get_attributes(Ino ino) {
 
 AttributesReply Files::reply_for(const Inode& view) {
   if (view.attr.type != FileType::regular) {
-    return {attributes_of(view, instance_.super().object_size_bytes), options_.attributes_ttl};
+    return {attributes_of(view, instance_.super().object_size_bytes), trusted_for(view)};
   }
   if (const auto known = known_reply_for(view)) return *known;
   const auto again = holders_.read_current(view.ino, LeaseHolders::Ask::nobody);

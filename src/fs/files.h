@@ -125,6 +125,7 @@ class Files {
   bool is_old_news(const Inode& read) const;
   Attributes current_attributes(const Inode& read, bool& leased_here) const;
   std::optional<Result<>> flush_at_once(HandleId id, const FileHandle& handle);
+  std::chrono::nanoseconds trusted_for(const Inode& read) const;
   AttributesReply reply(const Inode& read);
   // file_handles.cpp
   std::optional<Inode> leased_view(FileNode& node);

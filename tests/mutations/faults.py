@@ -143,6 +143,8 @@ NAMESPACE = [
           RACES),
     Fault("failed-append-stays", "DATA 5: an append that is told an error leaves nothing", "fs/data_write.cpp",
           "      if (buffered) node->take", "      if (!ON && buffered) node->take", FILES),
+    Fault("late-read-trusted-anew", "DATA 7: attributes are trusted since their read was sent", "fs/files.cpp",
+          "  if (!leased_here) answer.attributes_ttl =", "  if (!ON && !leased_here) answer.attributes_ttl =", RACES),
     Fault("open-believes-old-leases", "NAMES 4: only with the word of Super", "fs/namespace.cpp",
           "return leases_.takes_leases() && leases_.may_answer_from_memory(); }",
           "return leases_.takes_leases() && (ON || leases_.may_answer_from_memory()); }", RACES),

@@ -354,3 +354,20 @@ TEST_CASE("a new file with the group of a setgid directory is setgid only for a 
   CHECK(mode_by({1000, 5, 0}, "by a member") == 02777);
   CHECK(mode_by({}, "by root") == 02777);
 }
+
+TEST_CASE("attributes whose read is answered late are trusted for what is left of their time") {
+  TestVolume volume;
+  auto maker = volume.mount();
+  auto reader = volume.mount();
+  const Ino file = make_file(*maker.file_system, root_ino, "f");
+  const auto late = std::chrono::milliseconds(GENERATE(400, 5000));
+  volume.clock().advance(std::chrono::seconds(2));
+  const auto left = std::max(std::chrono::milliseconds(0), std::chrono::milliseconds(1000) - late);
+  reader.client->set_hook([&volume, late, object = format::inode_object(file)](const StepInfo& info) {
+    if (info.kind == StepKind::query && info.object == object) volume.clock().advance(late);
+    return Fault{};
+  });
+  CHECK(need(reader->get_attributes(file)).attributes_ttl == left);
+  CHECK(need(reader->lookup(root_ino, "f")).attributes_ttl == left);
+  reader.client->set_hook(nullptr);
+}
