@@ -911,7 +911,7 @@ RECOUNT = [
     Fault("directories-before-ranges", "PROTOCOL 5: a directory goes after what the dead have made in it",
           "reclaim/round.cpp",
           "  LCCFS_CHECK(see_to_what_the_dead_made(poll));",
-          "  if (!ON) LCCFS_CHECK(see_to_what_the_dead_made(poll));\n  directories_wait_ = false;",
+          "  if (!ON) LCCFS_CHECK(see_to_what_the_dead_made(poll));\n  if (ON) directories_wait_ = false;",
           LAST),
     Fault("make-holds-no-directory", "PROTOCOL 5: a directory stays while something is made in it", "fs/create.cpp",
           "  const DirectoriesInUse::Making making(namespace_.directories_, name_.directory);",
