@@ -73,8 +73,11 @@ void KilledCallers::look() {
       if (std::exchange(entry.is_old, true) && !entry.is_let_go) waiting.emplace_back(request, entry.waiting);
     }
   }
+  std::map<pid_t, bool> killed;  // one may wait for thousands
   for (const auto& [request, its] : waiting) {
-    if (is_killed_(its.thread)) let_go(request, its);
+    const auto [known, is_new] = killed.try_emplace(its.thread);
+    if (is_new) known->second = is_killed_(its.thread);
+    if (known->second) let_go(request, its);
   }
 }
 
