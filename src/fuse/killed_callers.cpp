@@ -45,27 +45,42 @@ void KilledCallers::began(fuse_req_t request, const Waiting& waiting) {
 }
 
 void KilledCallers::answered(fuse_req_t request) {
-  std::vector<Work> later;
-  {
-    const Lock lock(mutex_);
-    const auto found = requests_.find(request);
-    if (found == requests_.end()) return;
-    const auto entry = found->second;
-    requests_.erase(found);
-    if (!entry.is_let_go) return;
-    const auto left = left_.find(entry.waiting.ino);
-    if (--left->second.requests > 0) return;
-    later = std::move(left->second.later);
-    left_.erase(left);
-    has_left_some_ = !left_.empty();
-  }
-  if (later.empty()) return;
-  post_([later = std::move(later)]() mutable {
+  const Lock lock(mutex_);
+  const auto found = requests_.find(request);
+  if (found == requests_.end()) return;
+  const auto entry = found->second;
+  requests_.erase(found);
+  if (entry.is_let_go) one_less_of(entry.waiting.handle);
+}
+
+void KilledCallers::one_less_of(std::uint64_t handle) {
+  auto& left = left_.at(handle);
+  if (--left.requests > 0 || left.is_running) return;
+  left.is_running = true;
+  post_([this, handle] { run_later(handle); });
+}
+
+/// What comes meanwhile runs here, too, after the rest.
+void KilledCallers::run_later(std::uint64_t handle) {
+  for (;;) {
+    std::vector<Work> later;
+    {
+      const Lock lock(mutex_);
+      auto& left = left_.at(handle);
+      left.is_running = left.requests == 0 && !left.later.empty();
+      if (!left.is_running) {
+        if (left.requests == 0) left_.erase(handle);
+        has_left_some_ = !left_.empty();
+        return;
+      }
+      later.swap(left.later);
+    }
     for (auto& work : later) std::exchange(work, nullptr)();
-  });
+  }
 }
 
 void KilledCallers::look() {
+  if (has_let_some_go_) forget_those_gone();
   std::vector<std::pair<fuse_req_t, Waiting>> waiting;
   {
     const Lock lock(mutex_);
@@ -81,28 +96,51 @@ void KilledCallers::look() {
   }
 }
 
-/// With the mutex held: a request that is still here has not got its own answer.
+/// With the mutex held: a request that is still here has not got its own answer. The program may run before this returns.
 void KilledCallers::let_go(fuse_req_t request, const Waiting& waiting) {
   const fuse_out_header answer{.len = sizeof answer, .error = -EINTR, .unique = waiting.number};
   const Lock lock(mutex_);
   const auto found = requests_.find(request);
   if (found == requests_.end() || found->second.waiting.number != waiting.number) return;
-  if (write(session_fd_, &answer, sizeof answer) != sizeof answer) return;
   found->second.is_let_go = true;
-  ++left_[waiting.ino].requests;
+  ++left_[waiting.handle].requests;
   has_left_some_ = true;
+  gone_.insert(waiting.thread);
+  has_let_some_go_ = true;
+  if (write(session_fd_, &answer, sizeof answer) == sizeof answer) return;
+  found->second.is_let_go = false;
+  one_less_of(waiting.handle);
 }
 
-bool KilledCallers::has_left_some_of(Ino ino) {
-  if (!has_left_some_) return false;
-  const Lock lock(mutex_);
-  return left_.contains(ino);
-}
-
-void KilledCallers::after_those_of(Ino ino, Work work) {
+/// Their numbers may be others' one day.
+void KilledCallers::forget_those_gone() {
+  std::set<pid_t> gone;
   {
     const Lock lock(mutex_);
-    const auto left = left_.find(ino);
+    gone = gone_;
+  }
+  std::erase_if(gone, is_killed_);  // these are still there
+  const Lock lock(mutex_);
+  for (const pid_t thread : gone) gone_.erase(thread);
+  has_let_some_go_ = !gone_.empty();
+}
+
+bool KilledCallers::has_let_go(pid_t thread) {
+  if (!has_let_some_go_) return false;
+  const Lock lock(mutex_);
+  return gone_.contains(thread);
+}
+
+bool KilledCallers::has_left_some_of(std::uint64_t handle) {
+  if (!has_left_some_) return false;
+  const Lock lock(mutex_);
+  return left_.contains(handle);
+}
+
+void KilledCallers::after_those_of(std::uint64_t handle, Work work) {
+  {
+    const Lock lock(mutex_);
+    const auto left = left_.find(handle);
     if (left != left_.end()) return left->second.later.push_back(std::move(work));
   }
   post_(std::move(work));

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -43,7 +44,7 @@ class KilledCallers {
   struct Waiting {
     std::uint64_t number = 0;  ///< the kernel's, of the request
     pid_t thread = 0;          ///< the caller; 0: it is in another namespace
-    Ino ino;                   ///< what is asked about
+    std::uint64_t handle = 0;  ///< the kernel's, of the open file or directory; 0: none
   };
   /// The request may be answered here, from now on. Never blocks.
   void began(fuse_req_t request, const Waiting& waiting) EXCLUDES(mutex_);
@@ -51,10 +52,12 @@ class KilledCallers {
   void answered(fuse_req_t request) EXCLUDES(mutex_);
   /// Once a second: lets go of those that were killed, and have waited since the look before.
   void look() EXCLUDES(mutex_);
-  /// Whether something of the inode is under way whose caller was let go.
-  bool has_left_some_of(Ino ino) EXCLUDES(mutex_);
-  /// `work` is posted once nothing is; what comes for one inode runs in that order.
-  void after_those_of(Ino ino, Work work) EXCLUDES(mutex_);
+  /// Whether a request of that thread was answered here, in the second or so until the thread is gone.
+  bool has_let_go(pid_t thread) EXCLUDES(mutex_);
+  /// Whether something of the handle is under way whose caller was let go, or what had to wait for that.
+  bool has_left_some_of(std::uint64_t handle) EXCLUDES(mutex_);
+  /// `work` is posted once nothing is; what comes for one handle runs in that order.
+  void after_those_of(std::uint64_t handle, Work work) EXCLUDES(mutex_);
 
  private:
   struct Entry {
@@ -63,18 +66,23 @@ class KilledCallers {
   };
   struct Left {
     std::size_t requests = 0;  // whose callers were let go
+    bool is_running = false;   // what had to wait
     std::vector<Work> later;
   };
 
+  void forget_those_gone() EXCLUDES(mutex_);
   void let_go(fuse_req_t request, const Waiting& waiting) EXCLUDES(mutex_);
+  void one_less_of(std::uint64_t handle) REQUIRES(mutex_);
+  void run_later(std::uint64_t handle) EXCLUDES(mutex_);
 
   const IsKilled is_killed_;
   int session_fd_ = -1;
   Post post_;
-  std::atomic<bool> has_left_some_ = false;
+  std::atomic<bool> has_left_some_ = false, has_let_some_go_ = false;
   Mutex mutex_;
   std::unordered_map<fuse_req_t, Entry> requests_ GUARDED_BY(mutex_);
-  std::map<Ino, Left> left_ GUARDED_BY(mutex_);
+  std::set<pid_t> gone_ GUARDED_BY(mutex_);                // threads that were let go, and may be there still
+  std::map<std::uint64_t, Left> left_ GUARDED_BY(mutex_);  // by handle
 };
 
 }  // namespace lccfs::fuse

@@ -56,10 +56,11 @@ void refuse(fuse_req_t raw, int error_number) { fuse_reply_err(raw, error_number
 /// Of the request that the receiving thread has just received: its caller is let go if that is killed meanwhile. Not
 /// where the kernel keeps others off until the answer, as it does for changes of names and attributes: two such could be
 /// under way then.
-void let_go_if_killed(fuse_req_t raw, fuse_ino_t ino) {
+void let_go_if_killed(fuse_req_t raw, const fuse_file_info* info = nullptr) {
   Serving& serving = serving_of(raw);
-  serving.killed_callers.began(
-      raw, {.number = serving.handshake.received, .thread = fuse_req_ctx(raw)->pid, .ino = ino_of(raw, ino)});
+  serving.killed_callers.began(raw, {.number = serving.handshake.received,
+                                     .thread = fuse_req_ctx(raw)->pid,
+                                     .handle = info == nullptr ? 0 : info->fh});
 }
 
 /// One that the receiving thread does not hand on at once: it answers what memory knows.
@@ -160,16 +161,16 @@ void call(fuse_req_t raw, Kind kind, fuse_ino_t ino, Method method, Arguments...
 }
 
 /// What the kernel sends because a handle is closed. `method` lets go of it, once nothing uses it any more.
-void release_with(fuse_req_t raw, Kind kind, fuse_ino_t number, const fuse_file_info* info,
+void release_with(fuse_req_t raw, Kind kind, fuse_ino_t ino, const fuse_file_info* info,
                   void (FileSystem::*method)(HandleId)) {
   Serving& serving = serving_of(raw);
-  const Ino ino = ino_of(raw, number);
-  if (!serving.killed_callers.has_left_some_of(ino)) return call(raw, kind, number, method, handle_of(info));
-  auto release = [&serving, method, handle = handle_of(info), request = request_of(raw, kind, number, info)]() mutable {
+  if (!serving.killed_callers.has_left_some_of(info->fh)) return call(raw, kind, ino, method, handle_of(info));
+  auto until_done = std::make_unique<StillServing>(serving);
+  auto release = [&serving, method, handle = handle_of(info), until_done = std::move(until_done)] {
     (serving.fs.*method)(handle);
-    request.finish({});
   };
-  serving.killed_callers.after_those_of(ino, std::move(release));
+  serving.killed_callers.after_those_of(info->fh, std::move(release));
+  request_of(raw, kind, ino, info).finish({});
 }
 
 // Not the kernel's writeback cache: it never believes a size that another client changed. ACLs come with the umask,
@@ -190,14 +191,14 @@ void init(void* user_data, fuse_conn_info* connection) {
 }
 
 void statfs(fuse_req_t raw, fuse_ino_t ino) {
-  let_go_if_killed(raw, ino);
+  let_go_if_killed(raw);
   call(raw, Kind::statfs, ino, &FileSystem::usage);
 }
 
 // -- names
 
 void lookup(fuse_req_t raw, fuse_ino_t parent, const char* name) {
-  let_go_if_killed(raw, parent);
+  let_go_if_killed(raw);
   Serving& serving = serving_of(raw);
   std::string wanted(name);
   auto answer = [&serving, parent = ino_of(raw, parent), wanted,
@@ -287,14 +288,14 @@ void link(fuse_req_t raw, fuse_ino_t ino, fuse_ino_t parent, const char* name) {
 }
 
 void readlink(fuse_req_t raw, fuse_ino_t ino) {
-  let_go_if_killed(raw, ino);
+  let_go_if_killed(raw);
   call(raw, Kind::readlink, ino, &FileSystem::read_link, ino_of(raw, ino));
 }
 
 // -- directories
 
 void opendir(fuse_req_t raw, fuse_ino_t ino, fuse_file_info*) {
-  let_go_if_killed(raw, ino);
+  let_go_if_killed(raw);
   serve(raw, Kind::opendir, ino, [ino = ino_of(raw, ino)](Serving& serving, Request request) {
     const Result<HandleId> handle = serving.fs.open_directory(ino);
     if (!handle) return request.fail(handle.error());
@@ -321,7 +322,7 @@ std::string pack(fuse_req_t raw, const std::vector<DirectoryEntry>& entries, std
 }
 
 void readdir(fuse_req_t raw, fuse_ino_t ino, std::size_t size_bytes, off_t cookie, fuse_file_info* info) {
-  let_go_if_killed(raw, ino);
+  let_go_if_killed(raw, info);
   serve(raw, Kind::readdir, ino,
         [raw, handle = handle_of(info), size_bytes, cookie](Serving& serving, Request request) {
           const auto entries =
@@ -340,7 +341,7 @@ std::optional<EntryReply> kept_entry(Serving& serving, Ino parent, const Directo
 
 /// The kernel holds an inode for each entry that it is told with attributes.
 void readdirplus(fuse_req_t raw, fuse_ino_t ino, std::size_t size_bytes, off_t cookie, fuse_file_info* info) {
-  let_go_if_killed(raw, ino);
+  let_go_if_killed(raw, info);
   serve(raw, Kind::readdirplus, ino,
         [parent = ino_of(raw, ino), handle = handle_of(info), size_bytes, cookie](Serving& serving, Request request) {
           std::size_t used = 0;
@@ -369,8 +370,8 @@ void releasedir(fuse_req_t raw, fuse_ino_t ino, fuse_file_info* info) {
   release_with(raw, Kind::releasedir, ino, info, &FileSystem::release_directory);
 }
 
-void fsyncdir(fuse_req_t raw, fuse_ino_t ino, int, fuse_file_info*) {
-  let_go_if_killed(raw, ino);
+void fsyncdir(fuse_req_t raw, fuse_ino_t ino, int, fuse_file_info* info) {
+  let_go_if_killed(raw, info);
   call(raw, Kind::fsyncdir, ino, &FileSystem::sync_directory, ino_of(raw, ino));
 }
 
@@ -380,11 +381,15 @@ void getattr(fuse_req_t raw, fuse_ino_t ino, fuse_file_info*) {
   if (const auto known = serving_of(raw).fs.known_attributes(ino_of(raw, ino))) {
     return answer(serving_of(raw), begin(raw, Kind::getattr, ino), *known);
   }
-  let_go_if_killed(raw, ino);
+  let_go_if_killed(raw);
   call(raw, Kind::getattr, ino, &FileSystem::get_attributes, ino_of(raw, ino));
 }
 
+/// Of a direct write that fails past the end, the kernel cuts off what it does not know of. Who was let go asks for nothing
+/// else any more; what he writes comes still, and others may have written there.
 void setattr(fuse_req_t raw, fuse_ino_t ino, struct stat* values, int to_set, fuse_file_info*) {
+  const bool cuts = (to_set & FUSE_SET_ATTR_SIZE) != 0;
+  if (cuts && serving_of(raw).killed_callers.has_let_go(fuse_req_ctx(raw)->pid)) return refuse(raw, EINTR);
   call(raw, Kind::setattr, ino, &FileSystem::set_attributes, caller_of(raw), ino_of(raw, ino),
        to_changes(*values, to_set, serving_of(raw).clock.wall_time()));
 }
@@ -398,7 +403,7 @@ void answer_sized(Request request, std::string_view bytes, std::size_t size_byte
 
 void getxattr(fuse_req_t raw, fuse_ino_t ino, const char* name, std::size_t size_bytes) {
   if (serving_of(raw).fs.knows_no_xattr(ino_of(raw, ino), name)) return refuse(raw, ENODATA);
-  let_go_if_killed(raw, ino);
+  let_go_if_killed(raw);
   serve(raw, Kind::getxattr, ino,
         [ino = ino_of(raw, ino), name = std::string(name), size_bytes](Serving& serving, Request request) {
           const Result<Bytes> value = serving.fs.get_xattr(ino, name);
@@ -408,7 +413,7 @@ void getxattr(fuse_req_t raw, fuse_ino_t ino, const char* name, std::size_t size
 
 /// Of those named trusted.*, which the kernel gives to nobody else, only an administrator hears.
 void listxattr(fuse_req_t raw, fuse_ino_t ino, std::size_t size_bytes) {
-  let_go_if_killed(raw, ino);
+  let_go_if_killed(raw);
   serve(raw, Kind::listxattr, ino,
         [caller = caller_of(raw), ino = ino_of(raw, ino), size_bytes](Serving& serving, Request request) {
           const auto names = serving.fs.list_xattrs(ino);
@@ -437,7 +442,7 @@ void removexattr(fuse_req_t raw, fuse_ino_t ino, const char* name) {
 // are answered by the thread that completes them.
 
 void open(fuse_req_t raw, fuse_ino_t ino, fuse_file_info* info) {
-  if ((info->flags & O_TRUNC) == 0) let_go_if_killed(raw, ino);
+  if ((info->flags & O_TRUNC) == 0) let_go_if_killed(raw);
   serve(raw, Kind::open, ino,
         [caller = caller_of(raw), ino = ino_of(raw, ino), flags = info->flags](Serving& serving, Request request) {
           const Result<OpenReply> opened = serving.fs.open(caller, ino, flags);
@@ -449,7 +454,7 @@ void open(fuse_req_t raw, fuse_ino_t ino, fuse_file_info* info) {
 }
 
 void read(fuse_req_t raw, fuse_ino_t ino, std::size_t size_bytes, off_t offset, fuse_file_info* info) {
-  let_go_if_killed(raw, ino);
+  let_go_if_killed(raw, info);
   Serving& serving = serving_of(raw);
   auto buffer = std::make_unique_for_overwrite<char[]>(size_bytes);
   const std::span<char> target(buffer.get(), size_bytes);
@@ -467,8 +472,8 @@ void read(fuse_req_t raw, fuse_ino_t ino, std::size_t size_bytes, off_t offset, 
 
 void write(fuse_req_t raw, fuse_ino_t ino, const char* data, std::size_t size_bytes, off_t offset,
            fuse_file_info* info) {
-  let_go_if_killed(raw, ino);
   Serving& serving = serving_of(raw);
+  let_go_if_killed(raw, info);
   WriteRequest write{.caller = caller_of(raw),
                      .offset_bytes = static_cast<std::uint64_t>(offset),
                      .bytes = serving.requests.keep(data, size_bytes),
@@ -489,23 +494,22 @@ void flush(fuse_req_t raw, fuse_ino_t ino, fuse_file_info* info) {
   if (const auto known = serving_of(raw).fs.known_flush(handle_of(info))) {
     return request_of(raw, Kind::flush, ino, info).finish(*known);
   }
-  serve(
-      raw, Kind::flush, ino,
-      [ino = ino_of(raw, ino), handle = handle_of(info), owner = info->lock_owner](Serving& serving, Request request) {
-        const auto flushed = serving.fs.flush(handle);
-        auto drop = [&serving, handle, owner] { serving.fs.drop_range_locks(handle, owner); };
-        if (serving.killed_callers.has_left_some_of(ino)) {
-          auto until_done = std::make_unique<StillServing>(serving);
-          serving.killed_callers.after_those_of(ino, [drop, until_done = std::move(until_done)] { drop(); });
-        } else {
-          drop();
-        }
-        request.finish(flushed);
-      });
+  serve(raw, Kind::flush, ino,
+        [kernels = info->fh, handle = handle_of(info), owner = info->lock_owner](Serving& serving, Request request) {
+          const auto flushed = serving.fs.flush(handle);
+          auto drop = [&serving, handle, owner] { serving.fs.drop_range_locks(handle, owner); };
+          if (serving.killed_callers.has_left_some_of(kernels)) {
+            auto until_done = std::make_unique<StillServing>(serving);
+            serving.killed_callers.after_those_of(kernels, [drop, until_done = std::move(until_done)] { drop(); });
+          } else {
+            drop();
+          }
+          request.finish(flushed);
+        });
 }
 
 void fsync(fuse_req_t raw, fuse_ino_t ino, int data_only, fuse_file_info* info) {
-  let_go_if_killed(raw, ino);
+  let_go_if_killed(raw, info);
   call(raw, Kind::fsync, ino, &FileSystem::fsync, handle_of(info), data_only != 0);
 }
 
@@ -518,7 +522,7 @@ void fallocate(fuse_req_t raw, fuse_ino_t ino, int mode, off_t offset, off_t siz
 void lseek(fuse_req_t raw, fuse_ino_t ino, off_t offset, int whence, fuse_file_info* info) {
   const std::optional<SeekTo> what = to_seek(whence);
   if (!what) return refuse(raw, EINVAL);
-  let_go_if_killed(raw, ino);
+  let_go_if_killed(raw, info);
   serve(raw, Kind::lseek, ino,
         [handle = handle_of(info), offset = static_cast<std::uint64_t>(offset), what = *what](Serving& serving,
                                                                                               Request request) {

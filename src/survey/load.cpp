@@ -219,6 +219,7 @@ class Loading {
   Result<> end(std::uint64_t next_number) {
     LCCFS_CHECK(put_entries());
     LCCFS_CHECK(put_links());
+    LCCFS_CHECK(check_is_ours());
     LCCFS_TRY(const auto above_all, check_nothing_else_is_there());
     next_number = std::max(next_number, above_all);
     if (next_number > target_.next_number) LCCFS_CHECK(take_numbers(next_number));

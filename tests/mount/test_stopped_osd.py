@@ -146,7 +146,7 @@ class KilledProgramTest(MountTest):
             (["stat", self.file("looked up", self.cold)], None),
             (["ls", "-l", self.file("listed", self.cold).parent], None),
         ]
-        fcntl.flock(wanted[1][1], fcntl.LOCK_EX)
+        fcntl.flock(wanted[0][1], fcntl.LOCK_EX)
         run("sync", "-f", self.mount.path)
         self.cluster.pause_osd(0)
         programs = [subprocess.Popen(command, stdout=file or subprocess.DEVNULL) for command, file in wanted]
@@ -169,7 +169,7 @@ class KilledProgramTest(MountTest):
         return before not in ("", "0") and where.read_text(encoding="ascii") == before
 
     def try_lock(self):
-        return run("timeout", "5", "flock", "-n", self.file("appended"), "true", check=False).returncode
+        return run("timeout", "5", "flock", "-n", self.file("direct"), "true", check=False).returncode
 
     def test_they_end_and_what_they_wrote_is_written(self):
         try:

@@ -415,8 +415,8 @@ class Killing {
     ::close(ends_[1]);
   }
   static fuse_req_t request(std::uintptr_t number) { return std::bit_cast<fuse_req_t>(number); }
-  void begin(std::uintptr_t number, pid_t thread, Ino ino) {
-    callers.began(request(number), {.number = number, .thread = thread, .ino = ino});
+  void begin(std::uintptr_t number, pid_t thread, std::uint64_t handle) {
+    callers.began(request(number), {.number = number, .thread = thread, .handle = handle});
   }
   /// The requests that were answered since, each with EINTR.
   std::vector<std::uint64_t> answered() {
@@ -444,9 +444,9 @@ class Killing {
 
 TEST_CASE("who is killed is let go once, and nobody else is") {
   Killing killing;
-  killing.begin(2, 100, Ino{7});
-  killing.begin(4, 101, Ino{7});
-  killing.begin(6, 0, Ino{7});  // of another namespace
+  killing.begin(2, 100, 7);
+  killing.begin(4, 101, 7);
+  killing.begin(6, 0, 7);  // of another namespace
   killing.killed = {0, 101};
   killing.callers.look();  // it has not waited for long
   CHECK(killing.answered().empty());
@@ -457,6 +457,10 @@ TEST_CASE("who is killed is let go once, and nobody else is") {
   killing.callers.look();
   killing.callers.look();
   CHECK(killing.answered() == std::vector<std::uint64_t>{4});
+  CHECK((killing.callers.has_let_go(101) && !killing.callers.has_let_go(100)));
+  killing.killed = {0};
+  killing.callers.look();
+  CHECK_FALSE(killing.callers.has_let_go(101));
   killing.callers.answered(Killing::request(2));
   killing.killed = {0, 100, 101};
   killing.callers.look();
@@ -466,16 +470,16 @@ TEST_CASE("who is killed is let go once, and nobody else is") {
 TEST_CASE("what comes after the end of a killed program waits for what it was killed in") {
   Killing killing;
   killing.killed = {100};
-  killing.begin(2, 100, Ino{7});
-  killing.begin(4, 100, Ino{7});
+  killing.begin(2, 100, 7);
+  killing.begin(4, 100, 7);
   killing.callers.look();
-  CHECK_FALSE(killing.callers.has_left_some_of(Ino{7}));
+  CHECK_FALSE(killing.callers.has_left_some_of(7));
   killing.callers.look();
-  CHECK(killing.callers.has_left_some_of(Ino{7}));
-  CHECK_FALSE(killing.callers.has_left_some_of(Ino{8}));
+  CHECK(killing.callers.has_left_some_of(7));
+  CHECK_FALSE(killing.callers.has_left_some_of(8));
   std::string order;
-  for (const char c : {'a', 'b'}) killing.callers.after_those_of(Ino{7}, [&order, c] { order.push_back(c); });
-  killing.callers.after_those_of(Ino{8}, [&order] { order.push_back('8'); });
+  for (const char c : {'a', 'b'}) killing.callers.after_those_of(7, [&order, c] { order.push_back(c); });
+  killing.callers.after_those_of(8, [&order] { order.push_back('8'); });
   killing.run_posted();
   CHECK(order == "8");
   killing.callers.answered(Killing::request(4));
@@ -484,5 +488,25 @@ TEST_CASE("what comes after the end of a killed program waits for what it was ki
   killing.callers.answered(Killing::request(2));
   killing.run_posted();
   CHECK(order == "8ab");
-  CHECK_FALSE(killing.callers.has_left_some_of(Ino{7}));
+  CHECK_FALSE(killing.callers.has_left_some_of(7));
+}
+
+TEST_CASE("what comes while that runs which had to wait runs after it") {
+  Killing killing;
+  killing.killed = {100};
+  killing.begin(2, 100, 7);
+  killing.callers.look();
+  killing.callers.look();
+  std::string order;
+  killing.callers.after_those_of(7, [&] {
+    order.push_back('a');
+    CHECK(killing.callers.has_left_some_of(7));
+    killing.callers.after_those_of(7, [&order] { order.push_back('b'); });
+    order.push_back('c');
+  });
+  killing.callers.answered(Killing::request(2));
+  CHECK(killing.callers.has_left_some_of(7));
+  killing.run_posted();
+  CHECK(order == "acb");
+  CHECK_FALSE(killing.callers.has_left_some_of(7));
 }

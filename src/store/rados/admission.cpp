@@ -32,6 +32,7 @@ void Admission::submit(const std::string& object, PlaceId place, std::size_t siz
 
 /// Nearly always so: nothing waits anywhere.
 bool Admission::goes_at_once(const Line& line) const {
+  if (is_ended_) return false;
   return turns_.empty() && line.waiting.empty() && !line.is_sending && in_flight_.is_below(limits_.common) &&
          line.place.in_flight.is_below(limits_.place) && line.in_flight.is_below(limits_.object);
 }
@@ -45,13 +46,21 @@ void Admission::answered(const std::string& object, std::size_t size_bytes) {
   serve(near);
 }
 
+void Admission::end() {
+  Lock lock(mutex_);
+  is_ended_ = true;
+  lock.wait(sent_, [this]() REQUIRES(mutex_) { return sending_ == 0; });
+}
+
 void Admission::send_off(Line& line, Request request) {
   note_sent(line, {1, request.size_bytes});
   line.is_sending = true;
+  ++sending_;
   mutex_.unlock();
   request.send();
   request.send = nullptr;
   mutex_.lock();
+  if (--sending_ == 0 && is_ended_) sent_.notify_all();
   line.is_sending = false;
   look_after(line);
 }
@@ -100,7 +109,7 @@ void Admission::look_after(Place& place) {
 
 /// `near` is where something has changed.
 void Admission::serve(Place& near) {
-  while (Line* const line = next(near)) {
+  while (Line* const line = is_ended_ ? nullptr : next(near)) {
     Place& place = line->place;
     place.turns.erase(line->turn);
     line->has_turn = false;

@@ -2,6 +2,7 @@
 // Which data requests are with librados, and which wait here.
 #pragma once
 
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -51,6 +52,8 @@ class Admission {
   void submit(const std::string& object, PlaceId place, std::size_t size_bytes, Send send);
   /// To be called once for each request that was sent.
   void answered(const std::string& object, std::size_t size_bytes);
+  /// From then on nothing is sent any more, and no `send` runs.
+  void end();
 
  private:
   struct Place;
@@ -97,6 +100,9 @@ class Admission {
   // All there ever were: as many as the pool has placement groups.
   std::unordered_map<PlaceId, Place> places_ GUARDED_BY(mutex_);
   std::list<Place*> turns_ GUARDED_BY(mutex_);
+  std::condition_variable sent_;
+  std::size_t sending_ GUARDED_BY(mutex_) = 0;
+  bool is_ended_ GUARDED_BY(mutex_) = false;
   bool held_back_ GUARDED_BY(mutex_) = false;  // some request waits for nothing but the ceiling
 };
 

@@ -26,7 +26,7 @@ Admission::PlaceId place_of(librados::IoCtx& pool, const std::string& object) {
 }
 
 struct DataLane {
-  librados::IoCtx& pool;
+  librados::IoCtx pool;  // its own: the connection may be closing its own when an answer comes
   InFlight& in_flight;
   Admission& admission;
 };
@@ -38,7 +38,7 @@ class DataStep : public Step {
            AtTheEnd at_the_end = AtTheEnd::is_waited_for)
       : Step(lane.in_flight, at_the_end), lane_(lane), object_(std::move(object)), size_bytes_(size_bytes) {}
   const std::string& object() const { return object_; }
-  librados::IoCtx& pool() const { return lane_.pool; }
+  librados::IoCtx& pool() { return lane_.pool; }
 
   /// `send(step, completion)` is called once the request is let in: at once, or after others' answers.
   template <class Kind, class Send>
@@ -55,8 +55,8 @@ class DataStep : public Step {
  protected:
   virtual void finish_data(int status) = 0;
   /// There is no such object; but its pool is there.
-  bool is_missing(int status) const { return status == -ENOENT && !is_gone(lane_.pool); }
-  Error error(int status, Effect effect) const { return to_error(lane_.pool, status, object_, effect); }
+  bool is_missing(int status) { return status == -ENOENT && !is_gone(lane_.pool); }
+  Error error(int status, Effect effect) { return to_error(lane_.pool, status, object_, effect); }
 
  private:
   void finish(int status, std::uint64_t) final {
@@ -64,7 +64,7 @@ class DataStep : public Step {
     finish_data(status);
   }
 
-  const DataLane lane_;
+  DataLane lane_;
   const std::string object_;
   const std::size_t size_bytes_;
 };

@@ -32,6 +32,8 @@ class LingeringMemory {
 class DataSteps {
  public:
   explicit DataSteps(InFlight& in_flight);
+  /// Before the connection ends: what is let in later is not sent. Waits for what is being sent.
+  void end() { admission_.end(); }
 
   void read(librados::IoCtx& pool, std::string object, std::uint64_t offset, std::span<char> target,
             ObjectStore::ReadDone done);

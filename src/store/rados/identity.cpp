@@ -3,11 +3,9 @@
 
 #include <arpa/inet.h>
 
-#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 namespace lccfs::rados {
@@ -81,14 +79,14 @@ std::string_view without_protocol(std::string_view address) {
 }
 
 bool is_barred_beyond(std::string_view blocklist, std::string_view address, std::string_view day) {
-  const auto entries = nlohmann::json::parse(blocklist, nullptr, false);
-  const auto text_in = [](const nlohmann::json& entry, const char* name) {
-    const auto found = entry.find(name);
-    return found != entry.end() && found->is_string() ? found->get<std::string>() : std::string();
-  };
-  return entries.is_array() && std::ranges::any_of(entries, [&](const nlohmann::json& entry) {
-           return text_in(entry, "addr") == address && text_in(entry, "until").substr(0, day.size()) > day;
-         });
+  const auto found = blocklist.find("\"" + std::string(address) + "\"");
+  if (found == std::string_view::npos) return false;
+  const auto entry = blocklist.substr(found, blocklist.find('}', found) - found);
+  constexpr std::string_view name = "\"until\"";
+  const auto named = entry.find(name);
+  if (named == std::string_view::npos) return false;
+  const auto begin = entry.find('"', named + name.size());
+  return begin != std::string_view::npos && entry.substr(begin + 1, day.size()) > day;
 }
 
 std::string commands_for(const Identity& client) {

@@ -23,6 +23,7 @@ class RadosStore : public ObjectStore {
         identity_(rados::encode_identity(rados::identity_of(connection_->cluster()))) {}
   ~RadosStore() override {
     in_flight_.wait_for_none();
+    data_.end();
     connection_.reset();  // first: it ends librados' threads, and lets go of the memory of writes
   }
 
