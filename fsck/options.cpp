@@ -32,8 +32,8 @@ Result<Command> parse_command(const std::vector<std::string>& words) {
   line.flag("--repair", repair, "repair what is found; otherwise nothing is changed");
   line.option("--orphans", "keep|delete",
               options::choice(orphans, {{"keep", Orphans::keep}, {"delete", Orphans::remove}}),
-              "repair: what has content and no name goes to\n/lost+found, or is deleted (default: keep); what was\nin "
-              "a lost directory is kept in any case");
+              "repair: what has content and no name goes to\n/lost+found, or is deleted (default: keep); if the\nroot "
+              "was lost, what was there is kept in any case");
   line.option("-j,--jobs", "JOBS", options::number(command.jobs, 1, most_jobs), "reads in flight (default: 16)");
   line.flag("--json", command.json, "as JSON, for programs");
   line.flag("--force", command.force,

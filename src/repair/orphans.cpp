@@ -23,18 +23,17 @@ Result<Repair> Repairs::repair_orphan(const Finding& finding) {
   return content ? adopt(*inode, finding.ino, "", {}) : leave_to_collector(*inode, finding.ino, "it is empty");
 }
 
-/// What nobody wants has lost its name alone. What was in a directory that the store lost is as wanted as it was before,
-/// and so is what an entry of noise may have named, or a repair that was cut was about to name in /lost+found. (Of what
-/// points nowhere nothing tells where it was: perhaps in the root.)
+/// Nobody means a whole volume by its orphans: what was there when the store lost the root is as wanted as it was before.
+/// So is what an entry of noise may have named, or a repair that was cut was about to name in /lost+found.
 Result<bool> Repairs::is_wanted(const Object& inode, Ino ino) {
   if (orphans_ == Orphans::keep) return true;
   LCCFS_TRY(const auto lost_and_found, lost_and_found_->existing());
-  auto parents = inode.parents();
-  if (parents.empty()) parents.insert(root_ino);
-  for (const Ino parent : parents) {
+  LCCFS_TRY(const auto root, objects_.read_keys(format::inode_object(root_ino), {}));
+  if (!root || is_of_lost_root(*root, ino)) return true;
+  for (const Ino parent : inode.parents()) {
     LCCFS_TRY(const auto directory, objects_.read_inode(parent, format::reverse_key(ino, "")));
-    if (!directory || parent == lost_and_found) return true;
-    if (parent == root_ino && is_of_lost_root(*directory, ino)) return true;
+    if (!directory) continue;
+    if (parent == lost_and_found) return true;
     LCCFS_TRY(const bool unreadable, may_have_unreadable_name(*directory, parent, ino));
     if (unreadable) return true;
   }

@@ -176,14 +176,12 @@ TEST_CASE("a dry run names what was in a directory that the store has lost, and 
 TEST_CASE("repairs find names for what a lost directory held, and a collector before them takes nothing") {
   const auto lost = LostDirectory::make();
   const bool collected_before = GENERATE(false, true);
-  // Who wants no orphans does not want what nobody has named: these had names, and the store lost them.
-  const auto orphans = GENERATE(repair::Orphans::keep, repair::Orphans::remove);
   FakeClock clock;
   if (collected_before) {
     collect(*lost.cluster, clock);
     CHECK(findings_of(*lost.cluster).size() >= lost.children.size());
   }
-  need(try_repair(lost.cluster->new_client(), clock, orphans));
+  need(try_repair(lost.cluster->new_client(), clock, repair::Orphans::keep));
   CHECK(findings_of(*lost.cluster).empty());
   auto mount = Mount{lost.cluster->new_client(), nullptr};
   mount.file_system = need(mount_volume(mount.client, clock, {}));
@@ -199,6 +197,14 @@ TEST_CASE("repairs find names for what a lost directory held, and a collector be
     fs.release(handle);
   }
   need(fs.unmount());
+}
+
+TEST_CASE("repairs that are to delete orphans delete what a lost directory held") {
+  const auto lost = LostDirectory::make();
+  FakeClock clock;
+  need(try_repair(lost.cluster->new_client(), clock, repair::Orphans::remove));
+  CHECK(findings_of(*lost.cluster).empty());
+  CHECK(object_names(*lost.cluster) == empty_volume);
 }
 
 TEST_CASE("an inode that does not say where it had a name is left, and named") {

@@ -275,13 +275,6 @@ std::vector<Damage> lost_inodes() {
          set_nsub(o, root_ino, 0);
        },
        [](const SmallVolume& v) { return "unreachable: " + inode(v.d); }, root_and(&SmallVolume::d)},
-      {"a directory that is gone, and a user who wants no orphans",
-       [](SmallVolume& v, Objects& o) { o.metadata().erase(inode(v.d)); },
-       [](const SmallVolume& v) { return "unreachable: " + inode(v.sub); },
-       [](const SmallVolume& v) {
-         return Names{"Inode.1", inode(v.d), inode(v.sub), inode(v.file)};
-       },
-       Orphans::remove},
       {"a loop of directories",
        [](SmallVolume& v, Objects& o) {
          drop_name(v, o, root_ino, "d", v.d);
