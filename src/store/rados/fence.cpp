@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <ctime>
 #include <future>
 #include <utility>
 
@@ -14,15 +13,6 @@ namespace lccfs::rados {
 
 namespace {
 constexpr std::chrono::seconds longest_look{10};
-
-constexpr std::int64_t seconds_of_a_year = std::int64_t{365} * 24 * 3600;
-
-std::string day_of(std::time_t seconds) {
-  std::tm date = {};
-  char text[sizeof "2026-11-28"] = "";
-  std::strftime(text, sizeof text, "%Y-%m-%d", gmtime_r(&seconds, &date));
-  return text;
-}
 }  // namespace
 
 void Witnesses::note(const std::list<obj_watch_t>& watchers) {
@@ -103,16 +93,15 @@ Result<Presence> Fences::presence(const std::string& object, const Bytes& identi
   return failure(ErrorCode::timed_out, "watchers of " + object + ": no answer for ten seconds");
 }
 
-/// An entry that an operator has made for an hour would end before a client that was stopped comes back.
 bool Fences::is_barred(const Identity& client) {
   librados::bufferlist answer;
   std::string message;
   if (connection_.cluster().mon_command(R"({"prefix": "osd blocklist ls", "format": "json"})", {}, &answer, &message) <
       0)
     return false;
-  const auto in_a_year = day_of(std::time(nullptr) + seconds_of_a_year);
-  return std::ranges::all_of(client.addresses, [&, list = answer.to_str()](const std::string& address) {
-    return is_barred_beyond(list, without_protocol(address), in_a_year);
+  const std::string list = answer.to_str();
+  return std::ranges::all_of(client.addresses, [&](const std::string& address) {
+    return list.find('"' + std::string(without_protocol(address)) + '"') != std::string::npos;
   });
 }
 

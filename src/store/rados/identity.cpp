@@ -78,17 +78,6 @@ std::string_view without_protocol(std::string_view address) {
   return address;
 }
 
-bool is_barred_beyond(std::string_view blocklist, std::string_view address, std::string_view day) {
-  const auto found = blocklist.find("\"" + std::string(address) + "\"");
-  if (found == std::string_view::npos) return false;
-  const auto entry = blocklist.substr(found, blocklist.find('}', found) - found);
-  constexpr std::string_view name = "\"until\"";
-  const auto named = entry.find(name);
-  if (named == std::string_view::npos) return false;
-  const auto begin = entry.find('"', named + name.size());
-  return begin != std::string_view::npos && entry.substr(begin + 1, day.size()) > day;
-}
-
 std::string commands_for(const Identity& client) {
   std::string commands;
   for (const std::string& address : client.addresses) {

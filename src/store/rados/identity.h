@@ -28,9 +28,6 @@ Bytes encode_identity(const Identity& identity);
 Result<Identity> parse_identity(const Bytes& bytes);
 /// An address without the protocol before it, as watchers are listed with it.
 std::string_view without_protocol(std::string_view address);
-/// Whether `blocklist` bars the address beyond that day ("2026-11-28"): what `ceph osd blocklist ls` answers in JSON, which
-/// is one array, two one after the other, or an object of them, by Ceph's release.
-bool is_barred_beyond(std::string_view blocklist, std::string_view address, std::string_view day);
 /// The commands that fence it, for a shell.
 std::string commands_for(const Identity& client);
 
