@@ -246,12 +246,14 @@ TEST_CASE("a buffered append that is told an error leaves nothing of itself") {
     return Fault{Fault::Kind::fail, ErrorCode::no_space};
   });
   is_full = true;
-  std::thread syncing([&] { CHECK(code_of(mount->fsync(file.handle, true)) == ErrorCode::no_space); });
+  Result<> synced;
+  std::thread syncing([&] { synced = mount->fsync(file.handle, true); });
   is_sent.get_future().wait();
   volume.clock().advance(std::chrono::seconds(1));
   is_appending = true;
   CHECK(code_of(write_with(O_APPEND, *mount.file_system, file.handle, 0, "first")) == ErrorCode::no_space);
   syncing.join();
+  CHECK(code_of(synced) == ErrorCode::no_space);
   is_full = false;
   CHECK(need(mount->get_attributes(file.ino)).attributes.size_bytes == old.size());
   need(write_with(O_APPEND, *mount.file_system, file.handle, 0, "second"));
