@@ -97,7 +97,7 @@ struct TwoMounts {
   /// B has it open, its key stands, and the holder of the lease knows.
   HandleId open_on_b(int flags = O_RDONLY) {
     const auto handle = open_again(fs_b(), ino, flags);
-    wait_until([&] { return has_read_after_its_key() && kernel_b.attributes != 0; });
+    wait_until([&] { return has_read_after_its_key() && kernel_b.has_dropped_all(); });
     for (int i = 0; i < 3; ++i) tick();
     forget();
     return handle;
