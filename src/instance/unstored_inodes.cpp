@@ -94,7 +94,11 @@ bool UnstoredInodes::forget(Ino ino) {
   {
     const Lock lock(mutex_);
     const auto found = made_in(unstored_, ino);
-    if (found == unstored_.end() || found->second.is_in_flight) return false;
+    if (found == unstored_.end()) return false;
+    if (found->second.is_in_flight) {
+      found->second.is_forgotten = true;  // if it fails
+      return false;
+    }
     is_needed = found->second.is_needed && !found->second.has_failed;
     if (!is_needed) {
       left_nothing = leaves_nothing(found->second);
@@ -105,8 +109,21 @@ bool UnstoredInodes::forget(Ino ino) {
     }
   }
   if (is_needed) when_stored(ino, [](const Stored&) {});  // nobody else would send it any more
-  if (has_bytes) store_->remove_data(format::data_object(ino, ObjectIndex{0}), [](const Result<>&) {});
+  if (has_bytes) remove_first_bytes(ino);
   return left_nothing;
+}
+
+void UnstoredInodes::remove_first_bytes(Ino ino) {
+  store_->remove_data(format::data_object(ino, ObjectIndex{0}), [](const Result<>&) {});
+}
+
+void UnstoredInodes::remove_bytes_if_forgotten(Ino ino) {
+  {
+    const Lock lock(mutex_);
+    const auto found = made_in(unstored_, ino);
+    if (found == unstored_.end() || !found->second.is_forgotten || !found->second.has_bytes) return;
+  }
+  remove_first_bytes(ino);
 }
 
 bool UnstoredInodes::lose(Ino ino) {
@@ -339,6 +356,7 @@ std::vector<UnstoredInodes::StoredDone> UnstoredInodes::next_waiting(Ino ino, co
   const Lock lock(mutex_);
   const auto found = unstored_.find(ino);
   auto& its = found->second;
+  if (!stored && its.is_forgotten) its.is_lost = true;
   const bool is_failing = !stored && !its.is_lost;
   if (std::exchange(its.has_failed, is_failing) != is_failing) is_failing ? ++failed_ : --failed_;
   auto waiting = std::exchange(its.waiting, {});
@@ -357,6 +375,7 @@ void UnstoredInodes::answered(Ino ino, const Stored& stored) {
     for (auto& done : waiting) done(stored);
     if (!stored || waiting.empty()) break;
   }
+  if (!stored) remove_bytes_if_forgotten(ino);
   in_flight_.leave();
 }
 

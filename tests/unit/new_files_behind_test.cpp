@@ -83,6 +83,15 @@ struct Maker {
     const auto trace = store().trace();
     return std::ranges::count_if(trace, [&step](const std::string& line) { return line.starts_with(step); });
   }
+  /// What is closed is stored, released, or given up.
+  void seconds_pass_until_released() {
+    for (unsigned i = 0; i < 10000 && fs().counts().leases != 0; ++i) {
+      volume.clock().advance(seconds(6));
+      fs().tick();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    CHECK(fs().counts().leases == 0);
+  }
   bool has_bytes(Ino file) {
     return object_names(volume.cluster()).contains(format::data_object(file, ObjectIndex{0}));
   }
@@ -216,13 +225,33 @@ TEST_CASE("a large file whose inode found no room, and that is removed before it
   need(m.fs().unlink(m.d, "a"));
   need(m.fs().sync_directory(m.d));
   m.store().set_hook(nullptr);
-  for (unsigned i = 0; i < 10000 && m.fs().counts().leases != 0; ++i) {
-    m.volume.clock().advance(seconds(6));
-    m.fs().tick();
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  CHECK(m.fs().counts().leases == 0);
+  m.seconds_pass_until_released();
   CHECK(m.fs().counts().dirty_bytes == 0);
+  CHECK_FALSE(m.has_bytes(file));
+}
+
+TEST_CASE("a file that is removed, and whose refused inode is sent once more meanwhile, leaves nothing") {
+  Maker m;
+  const auto file = m.unpack("a");
+  m.store().set_hook(always_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
+  CHECK(error_of(m.fs().sync_directory(m.d)) == ErrorCode::no_space);
+  need(m.fs().unlink(m.d, "a"));
+  m.store().set_hook([inode = format::inode_object(file)](const StepInfo& info) {
+    if (info.step == "create inode") return Fault{Fault::Kind::fail, ErrorCode::no_space};
+    const bool is_held = info.step == "store names" || (info.kind == StepKind::query && info.object == inode);
+    return is_held ? Fault{Fault::Kind::hold} : Fault{};
+  });
+  auto synced = std::async(std::launch::async, [&] { return m.fs().sync_directory(m.d); });
+  REQUIRE(m.store().wait_for_held(1));
+  auto looked = std::async(std::launch::async, [&] { return m.fs().get_attributes(file); });
+  REQUIRE(m.store().wait_for_held(2));
+  m.store().release();  // the names
+  need(synced.get());
+  m.store().set_hook(nullptr);
+  m.store().release_all();
+  static_cast<void>(looked.get());
+  m.seconds_pass_until_released();
+  CHECK_FALSE(m.has_stored(file));
   CHECK_FALSE(m.has_bytes(file));
 }
 
