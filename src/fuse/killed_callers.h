@@ -19,7 +19,6 @@
 
 #include "base/mutex.h"
 #include "fuse/fuse_api.h"
-#include "lccfs/file_system.h"
 
 namespace lccfs::fuse {
 

@@ -56,6 +56,18 @@ struct Tree {
     return std::ranges::any_of(stored->keys, [](const auto& key) { return key.first.starts_with("n/"); });
   }
   std::string object(Ino ino) { return format::inode_object(ino); }
+  /// The batch of d is applied, its answer is lost, and so is what it reads then to know.
+  void store_without_knowing() {
+    store().set_hook([object = object(d), applied = once_on("store names", {Fault::Kind::lost_answer_applied}),
+                      is_applied = std::make_shared<std::atomic<bool>>(false),
+                      has_failed = std::make_shared<std::atomic<bool>>(false)](const StepInfo& info) {
+      if (info.step == "store names") *is_applied = true;
+      const bool is_read_back = *is_applied && info.kind == StepKind::query && info.object == object;
+      if (is_read_back && !has_failed->exchange(true)) return Fault{Fault::Kind::fail, ErrorCode::io};
+      return applied(info);
+    });
+    CHECK(error_of(fs().sync_directory(d)) == ErrorCode::io);
+  }
   void batches_fail(Ino ino) {
     store().set_hook([object = object(ino)](const StepInfo& info) {
       const bool is_of_it = info.step == "store names" && info.object == object;
@@ -409,14 +421,7 @@ TEST_CASE("a batch that changes the count and may have been applied is tried aga
     const auto file = need(t.fs().create({}, t.d, "f", 0600, O_WRONLY | O_CREAT | O_EXCL)).open;
     need(t.fs().rmdir(t.d, "1"));
     make_dir(t.fs(), t.d, "2");
-    bool was_sent = false, is_read_back = false;
-    t.store().set_hook([&](const StepInfo& info) {
-      if (info.step == "store names")
-        return Fault{std::exchange(was_sent, true) ? Fault::Kind::none : Fault::Kind::lost_answer_applied};
-      const bool reads_back = was_sent && info.kind == StepKind::query && info.object == t.object(t.d);
-      return reads_back && !std::exchange(is_read_back, true) ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
-    });
-    CHECK(error_of(t.fs().sync_directory(t.d)) == ErrorCode::io);
+    t.store_without_knowing();
     need(t.fs().fsync(file.handle, false));
     need(t.fs().sync_directory(t.d));
     CHECK(need(t.other().get_attributes(t.d)).attributes.nlink == 3);
@@ -441,14 +446,7 @@ TEST_CASE("a batch that changes the count leaves the same when it is tried again
   REQUIRE(file < old);
   need(t.fs().unlink(t.d, "f"));
   need(t.fs().rmdir(t.d, "old"));
-  bool is_applied = false, has_failed = false;
-  t.store().set_hook([&](const StepInfo& info) {
-    if (info.step == "store names" && !std::exchange(is_applied, true)) return Fault{Fault::Kind::lost_answer_applied};
-    const bool is_read_back = is_applied && info.kind == StepKind::query && info.object == t.object(t.d);
-    if (is_read_back && !std::exchange(has_failed, true)) return Fault{Fault::Kind::fail, ErrorCode::io};
-    return Fault{};
-  });
-  CHECK(error_of(t.fs().sync_directory(t.d)) == ErrorCode::io);
+  t.store_without_knowing();
   static_cast<void>(t.fs().get_attributes(file));
   t.volume.cluster().with_objects([&](scripted::Objects& objects) {  // so that it can become less
     objects.metadata().at(t.object(t.d)).xattrs[format::xattr::nsub] = encode(format::NumberRecord{3});
@@ -524,14 +522,7 @@ TEST_CASE("a step in a new directory comes after the directory's name") {
 TEST_CASE("a batch that has changed the count, and is sent again, changes it once") {
   Tree t;
   make_dir(t.fs(), t.d, "1");
-  bool is_applied = false, has_failed = false;
-  t.store().set_hook([&](const StepInfo& info) {
-    if (info.step == "store names" && !std::exchange(is_applied, true)) return Fault{Fault::Kind::lost_answer_applied};
-    const bool is_read_back = is_applied && info.kind == StepKind::query && info.object == t.object(t.d);
-    if (is_read_back && !std::exchange(has_failed, true)) return Fault{Fault::Kind::fail, ErrorCode::io};
-    return Fault{};
-  });
-  CHECK(error_of(t.fs().sync_directory(t.d)) == ErrorCode::io);
+  t.store_without_knowing();
   make_dir(t.fs(), t.d, "2");
   need(t.fs().sync_directory(t.d));
   CHECK(need(t.other().get_attributes(t.d)).attributes.nlink == 2 + 2);

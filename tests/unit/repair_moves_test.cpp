@@ -197,7 +197,7 @@ TEST_CASE("repairs of moves may be cut at any step, and are done by the next") {
         MoveToRepair move(step);
         harm(move);
         const auto client = move.volume.new_client();
-        const NthMutation fault(n, {Fault::Kind::not_applied_and_crash, ErrorCode::io});
+        const NthStepOfRepair fault(n, {Fault::Kind::not_applied_and_crash, ErrorCode::io});
         client->set_hook(fault);
         static_cast<void>(try_repair(client, move.volume.clock()));
         if (!fault.reached()) break;
@@ -334,7 +334,7 @@ TEST_CASE("repairs of a directory's cut move may be cut at any step, and are don
       Cut move(committed, false);
       harm(move);
       const auto client = move.volume.new_client();
-      const NthMutation fault(n, {Fault::Kind::not_applied_and_crash, ErrorCode::io});
+      const NthStepOfRepair fault(n, {Fault::Kind::not_applied_and_crash, ErrorCode::io});
       client->set_hook(fault);
       static_cast<void>(try_repair(client, move.volume.clock()));
       if (!fault.reached()) break;
