@@ -335,6 +335,10 @@ class FileSystem {
   /// A process has closed a descriptor of the file: all its range locks go, whatever descriptor they were taken with.
   /// Blocks on the store.
   virtual void drop_range_locks(HandleId handle, std::uint64_t owner) = 0;
+  /// The owner has ended, and its range locks of the file stay (nullopt: the handle is closed, and all that was locked
+  /// through it stays), because what they were for is not done. Until they are dropped, or the handle is released, they
+  /// are `nobody`'s: the kernel may give the owner's number to another. May wait for the store.
+  virtual void disown_locks(HandleId handle, std::optional<std::uint64_t> owner, std::uint64_t nobody) = 0;
 
   virtual Result<> sync_directory(Ino ino) = 0;
   virtual Result<VolumeUsage> usage() = 0;

@@ -72,6 +72,11 @@ class FileLocks {
   /// no_locks: more pieces would be left than can be kept, and nothing is dropped. What the store could not do is done
   /// with the next step, or when another client asks.
   Result<bool> drop(const std::function<void(LockTable&)>& what) EXCLUDES(mutex_);
+  /// As the table does. Waits for a step that is under way.
+  void disown(HandleId handle, std::optional<std::uint64_t> owner, std::uint64_t nobody) EXCLUDES(mutex_) {
+    const Lock lock(mutex_);
+    table_.disown(handle, owner, nobody);
+  }
   /// Another client asks: what memory has is stored, and what was dropped is gone.
   Result<> share() EXCLUDES(mutex_);
   /// Whether somebody here has a lock. Never blocks.

@@ -139,6 +139,9 @@ class MountedVolume final : public FileSystem {
   void drop_range_locks(HandleId handle, std::uint64_t owner) override {
     files_.locks().drop_range_locks(handle, owner);
   }
+  void disown_locks(HandleId handle, std::optional<std::uint64_t> owner, std::uint64_t nobody) override {
+    files_.locks().disown(handle, owner, nobody);
+  }
   Result<> fallocate(const Caller& caller, HandleId handle, int mode, std::uint64_t offset,
                      std::uint64_t size_bytes) override {
     return files_.fallocate(caller, handle, mode, offset, size_bytes);

@@ -93,6 +93,13 @@ void LockTable::drop(HandleId handle) {
   std::erase_if(held_, [handle](const LockRequest& held) { return held.handle == handle; });
 }
 
+void LockTable::disown(HandleId handle, std::optional<std::uint64_t> owner, std::uint64_t nobody) {
+  for (auto& held : held_) {
+    const bool is_its = owner ? held.kind == LockKind::range && held.owner == *owner : held.handle == handle;
+    if (is_its) held.owner = nobody;
+  }
+}
+
 std::vector<Stored> LockTable::stored() const {
   std::vector<Stored> all;
   all.reserve(held_.size());

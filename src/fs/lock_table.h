@@ -27,6 +27,8 @@ class LockTable {
   void drop_range_locks(std::uint64_t owner);
   /// What was locked through it.
   void drop(HandleId handle);
+  /// What that owner has (nullopt: all that was locked through the handle) is `nobody`'s, which is no owner's number.
+  void disown(HandleId handle, std::optional<std::uint64_t> owner, std::uint64_t nobody);
 
   /// As stored, for other clients.
   std::vector<format::LocksRecord::Lock> stored() const;

@@ -381,6 +381,10 @@ void Locks::drop_range_locks(HandleId handle, std::uint64_t owner) {
   static_cast<void>(drop_of(*open->node, [owner](LockTable& table) { table.drop_range_locks(owner); }));
 }
 
+void Locks::disown(HandleId handle, std::optional<std::uint64_t> owner, std::uint64_t nobody) {
+  if (const auto open = files_.handle(handle)) open->node->locks.disown(handle, owner, nobody);
+}
+
 void Locks::drop(HandleId handle) {
   const auto open = files_.handle(handle);
   if (!open) return;

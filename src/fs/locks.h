@@ -41,6 +41,7 @@ class Locks {
   void interrupt_all();
   /// Both block on the store.
   void drop_range_locks(HandleId handle, std::uint64_t owner);
+  void disown(HandleId handle, std::optional<std::uint64_t> owner, std::uint64_t nobody);
   void drop(HandleId handle);
   /// To be called about once a second: what waits is tried again.
   void tick();

@@ -17,31 +17,34 @@ namespace {
 
 constexpr std::uint64_t kill_bit = std::uint64_t{1} << (SIGKILL - 1);
 
-/// Of a line of the file: a word of hexadecimal digits after the name and a tab. 0: there is none.
-std::uint64_t signals_at(std::string_view status, std::string_view name) {
-  const auto at = status.find(name);
+/// Of a line of the file: the number after that beginning of it. 0: there is none.
+template <class Number>
+Number number_after(std::string_view status, std::string_view beginning, int base) {
+  const auto at = status.find(beginning);
   if (at == std::string_view::npos) return 0;
-  const auto digits = status.substr(at + name.size());
-  std::uint64_t signals = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), signals, 16);
-  return signals;
+  const auto digits = status.substr(at + beginning.size());
+  Number number = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), number, base);
+  return number;
 }
 
 }  // namespace
 
-bool tells_of_kill(std::string_view status) {
-  return ((signals_at(status, "\nSigPnd:\t") | signals_at(status, "\nShdPnd:\t")) & kill_bit) != 0;
+ThreadState thread_state_in(std::string_view status) {
+  const auto pending =
+      number_after<std::uint64_t>(status, "\nSigPnd:\t", 16) | number_after<std::uint64_t>(status, "\nShdPnd:\t", 16);
+  return {(pending & kill_bit) != 0, number_after<pid_t>(status, "\nTgid:\t", 10)};
 }
 
-bool is_killed(pid_t thread) {
+ThreadState thread_state(pid_t thread) {
   std::ifstream file("/proc/" + std::to_string(thread) + "/status");
-  return tells_of_kill(std::string(std::istreambuf_iterator<char>(file), {}));
+  return thread_state_in(std::string(std::istreambuf_iterator<char>(file), {}));
 }
 
 void KilledCallers::began(fuse_req_t request, const Waiting& waiting) {
   if (waiting.thread == 0 || waiting.number == 0) return;
   const Lock lock(mutex_);
-  requests_.try_emplace(request, Entry{waiting});
+  requests_.insert_or_assign(request, Entry{waiting});
 }
 
 void KilledCallers::answered(fuse_req_t request) {
@@ -50,12 +53,21 @@ void KilledCallers::answered(fuse_req_t request) {
   if (found == requests_.end()) return;
   const auto entry = found->second;
   requests_.erase(found);
-  if (entry.is_let_go) one_less_of(entry.waiting.handle);
+  if (entry.let_go) is_done(entry.waiting.handle, *entry.let_go);
+}
+
+void KilledCallers::is_done(std::uint64_t handle, pid_t process) {
+  const auto found = processes_.find(process);
+  if (--found->second.requests == 0) {
+    for (const auto closed : found->second.closed) one_less_of(closed);
+    processes_.erase(found);
+  }
+  one_less_of(handle);
 }
 
 void KilledCallers::one_less_of(std::uint64_t handle) {
   auto& left = left_.at(handle);
-  if (--left.requests > 0 || left.is_running) return;
+  if (--left.awaited > 0 || left.is_running) return;
   left.is_running = true;
   post_([this, handle] { run_later(handle); });
 }
@@ -67,9 +79,9 @@ void KilledCallers::run_later(std::uint64_t handle) {
     {
       const Lock lock(mutex_);
       auto& left = left_.at(handle);
-      left.is_running = left.requests == 0 && !left.later.empty();
+      left.is_running = left.awaited == 0 && !left.later.empty();
       if (!left.is_running) {
-        if (left.requests == 0) left_.erase(handle);
+        if (left.awaited == 0) left_.erase(handle);
         has_left_some_ = !left_.empty();
         return;
       }
@@ -85,31 +97,29 @@ void KilledCallers::look() {
   {
     const Lock lock(mutex_);
     for (auto& [request, entry] : requests_) {
-      if (std::exchange(entry.is_old, true) && !entry.is_let_go) waiting.emplace_back(request, entry.waiting);
+      if (std::exchange(entry.is_old, true) && !entry.let_go) waiting.emplace_back(request, entry.waiting);
     }
   }
-  std::map<pid_t, bool> killed;  // one may wait for thousands
+  std::map<pid_t, ThreadState> threads;  // one may wait for thousands
   for (const auto& [request, its] : waiting) {
-    const auto [known, is_new] = killed.try_emplace(its.thread);
-    if (is_new) known->second = is_killed_(its.thread);
-    if (known->second) let_go(request, its);
+    const auto [known, is_new] = threads.try_emplace(its.thread);
+    if (is_new) known->second = look_at_(its.thread);
+    if (known->second.is_killed) let_go(request, its, known->second.process);
   }
 }
 
 /// With the mutex held: a request that is still here has not got its own answer. The program may run before this returns.
-void KilledCallers::let_go(fuse_req_t request, const Waiting& waiting) {
+void KilledCallers::let_go(fuse_req_t request, const Waiting& waiting, pid_t process) {
   const fuse_out_header answer{.len = sizeof answer, .error = -EINTR, .unique = waiting.number};
   const Lock lock(mutex_);
   const auto found = requests_.find(request);
   if (found == requests_.end() || found->second.waiting.number != waiting.number) return;
-  found->second.is_let_go = true;
-  ++left_[waiting.handle].requests;
-  has_left_some_ = true;
+  has_left_some_ = has_let_some_go_ = true;  // who asks waits for the mutex
+  if (write(session_fd_, &answer, sizeof answer) != sizeof answer) return;
+  found->second.let_go = process;
+  ++left_[waiting.handle].awaited;
+  ++processes_[process].requests;
   gone_.insert(waiting.thread);
-  has_let_some_go_ = true;
-  if (write(session_fd_, &answer, sizeof answer) == sizeof answer) return;
-  found->second.is_let_go = false;
-  one_less_of(waiting.handle);
 }
 
 /// Their numbers may be others' one day.
@@ -119,7 +129,7 @@ void KilledCallers::forget_those_gone() {
     const Lock lock(mutex_);
     gone = gone_;
   }
-  std::erase_if(gone, is_killed_);  // these are still there
+  std::erase_if(gone, [this](pid_t thread) { return look_at_(thread).is_killed; });  // these are still there
   const Lock lock(mutex_);
   for (const pid_t thread : gone) gone_.erase(thread);
   has_let_some_go_ = !gone_.empty();
@@ -135,6 +145,16 @@ bool KilledCallers::has_left_some_of(std::uint64_t handle) {
   if (!has_left_some_) return false;
   const Lock lock(mutex_);
   return left_.contains(handle);
+}
+
+bool KilledCallers::has_left_some_by(pid_t thread, std::uint64_t handle) {
+  if (!has_left_some_) return false;
+  const auto process = look_at_(thread).process;
+  const Lock lock(mutex_);
+  const auto found = processes_.find(process);
+  if (found == processes_.end()) return false;
+  if (found->second.closed.insert(handle).second) ++left_[handle].awaited;
+  return true;
 }
 
 void KilledCallers::after_those_of(std::uint64_t handle, Work work) {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <unordered_map>
@@ -22,17 +23,22 @@
 
 namespace lccfs::fuse {
 
-/// Whether the thread has a SIGKILL that it has not acted on, as a program's threads have once it is to end for any
-/// signal. `status`: of /proc/PID/status.
-bool tells_of_kill(std::string_view status);
-bool is_killed(pid_t thread);
+/// Of a thread. Killed: it has a SIGKILL that it has not acted on, as a program's threads have once it is to end for any
+/// signal.
+struct ThreadState {
+  bool is_killed = false;
+  pid_t process = 0;  ///< 0: not known; the thread is gone
+};
+/// `status`: of /proc/PID/status.
+ThreadState thread_state_in(std::string_view status);
+ThreadState thread_state(pid_t thread);
 
 class KilledCallers {
  public:
-  using IsKilled = std::function<bool(pid_t)>;
+  using LookAt = std::function<ThreadState(pid_t thread)>;
   using Work = std::move_only_function<void()>;
   using Post = std::function<void(Work)>;
-  explicit KilledCallers(IsKilled is_killed = fuse::is_killed) : is_killed_(std::move(is_killed)) {}
+  explicit KilledCallers(LookAt look_at = thread_state) : look_at_(std::move(look_at)) {}
 
   /// Before anything is served. `session_fd`: where the kernel is answered. `post`: to a thread that may block.
   void begin(int session_fd, Post post) {
@@ -55,26 +61,35 @@ class KilledCallers {
   bool has_let_go(pid_t thread) EXCLUDES(mutex_);
   /// Whether something of the handle is under way whose caller was let go, or what had to wait for that.
   bool has_left_some_of(std::uint64_t handle) EXCLUDES(mutex_);
+  /// The thread closes the handle. Whether something is under way that its process was killed in, of whichever handle:
+  /// then what comes after those of this one comes after all of that.
+  bool has_left_some_by(pid_t thread, std::uint64_t handle) EXCLUDES(mutex_);
   /// `work` is posted once nothing is; what comes for one handle runs in that order.
   void after_those_of(std::uint64_t handle, Work work) EXCLUDES(mutex_);
 
  private:
   struct Entry {
     Waiting waiting;
-    bool is_old = false, is_let_go = false;
+    bool is_old = false;
+    std::optional<pid_t> let_go = std::nullopt;  // of that process
   };
   struct Left {
-    std::size_t requests = 0;  // whose callers were let go
-    bool is_running = false;   // what had to wait
+    std::size_t awaited = 0;  // requests whose callers were let go, and processes that have such requests of others
+    bool is_running = false;  // what had to wait
     std::vector<Work> later;
+  };
+  struct Process {
+    std::size_t requests = 0;
+    std::set<std::uint64_t> closed;  // handles that wait for them
   };
 
   void forget_those_gone() EXCLUDES(mutex_);
-  void let_go(fuse_req_t request, const Waiting& waiting) EXCLUDES(mutex_);
+  void let_go(fuse_req_t request, const Waiting& waiting, pid_t process) EXCLUDES(mutex_);
+  void is_done(std::uint64_t handle, pid_t process) REQUIRES(mutex_);
   void one_less_of(std::uint64_t handle) REQUIRES(mutex_);
   void run_later(std::uint64_t handle) EXCLUDES(mutex_);
 
-  const IsKilled is_killed_;
+  const LookAt look_at_;
   int session_fd_ = -1;
   Post post_;
   std::atomic<bool> has_left_some_ = false, has_let_some_go_ = false;
@@ -82,6 +97,7 @@ class KilledCallers {
   std::unordered_map<fuse_req_t, Entry> requests_ GUARDED_BY(mutex_);
   std::set<pid_t> gone_ GUARDED_BY(mutex_);                // threads that were let go, and may be there still
   std::map<std::uint64_t, Left> left_ GUARDED_BY(mutex_);  // by handle
+  std::map<pid_t, Process> processes_ GUARDED_BY(mutex_);
 };
 
 }  // namespace lccfs::fuse

@@ -169,6 +169,9 @@ void release_with(fuse_req_t raw, Kind kind, fuse_ino_t ino, const fuse_file_inf
   auto release = [&serving, method, handle = handle_of(info), until_done = std::move(until_done)] {
     (serving.fs.*method)(handle);
   };
+  serving.pool.post([&serving, handle = handle_of(info), until_done = std::make_unique<StillServing>(serving)] {
+    serving.fs.disown_locks(handle, std::nullopt, serving.next_nobody());
+  });
   serving.killed_callers.after_those_of(info->fh, std::move(release));
   request_of(raw, kind, ino, info).finish({});
 }
@@ -489,20 +492,25 @@ void write(fuse_req_t raw, fuse_ino_t ino, const char* data, std::size_t size_by
                    });
 }
 
-/// Whatever becomes of the bytes, the process has closed a descriptor. Its locks still cover what it was killed in.
+/// Whatever becomes of the bytes, the process has closed a descriptor. If it was killed, its locks, here or in another
+/// file, still cover what it was killed in.
 void flush(fuse_req_t raw, fuse_ino_t ino, fuse_file_info* info) {
   if (const auto known = serving_of(raw).fs.known_flush(handle_of(info))) {
     return request_of(raw, Kind::flush, ino, info).finish(*known);
   }
   serve(raw, Kind::flush, ino,
-        [kernels = info->fh, handle = handle_of(info), owner = info->lock_owner](Serving& serving, Request request) {
+        [kernels = info->fh, handle = handle_of(info), owner = info->lock_owner, thread = fuse_req_ctx(raw)->pid](
+            Serving& serving, Request request) {
           const auto flushed = serving.fs.flush(handle);
-          auto drop = [&serving, handle, owner] { serving.fs.drop_range_locks(handle, owner); };
-          if (serving.killed_callers.has_left_some_of(kernels)) {
-            auto until_done = std::make_unique<StillServing>(serving);
-            serving.killed_callers.after_those_of(kernels, [drop, until_done = std::move(until_done)] { drop(); });
+          if (serving.killed_callers.has_left_some_by(thread, kernels)) {
+            const auto nobody = serving.next_nobody();
+            serving.fs.disown_locks(handle, owner, nobody);
+            auto drop = [&serving, handle, nobody, until_done = std::make_unique<StillServing>(serving)] {
+              serving.fs.drop_range_locks(handle, nobody);
+            };
+            serving.killed_callers.after_those_of(kernels, std::move(drop));
           } else {
-            drop();
+            serving.fs.drop_range_locks(handle, owner);
           }
           request.finish(flushed);
         });

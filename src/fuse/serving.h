@@ -33,10 +33,13 @@ struct Serving {
   Ino root = root_ino;        // what the kernel's FUSE_ROOT_ID stands for; set before anything is served
   int session_fd = -1;        // as root
   std::uint64_t tickets = 0;  // of locks that wait; the receiving thread's
-  ThreadPool pool;            // its threads, and the receiver's, end before what they use
-  Receiver receiver{clock};   // last
+  std::atomic<std::uint64_t> nobodies{0};
+  ThreadPool pool;           // its threads, and the receiver's, end before what they use
+  Receiver receiver{clock};  // last
 
   Ino ino_of(fuse_ino_t number) const { return number == FUSE_ROOT_ID ? root : Ino{number}; }
+  /// A number that is no lock owner's: the kernel's are spread over all of them.
+  std::uint64_t next_nobody() { return ~nobodies++; }
   void forget(Ino ino, std::uint64_t count) {
     if (!lookups.is_last(ino, count)) return static_cast<void>(lookups.drop(ino, count));
     // Before it is gone from the counts: who then sees that the kernel does not know it makes its name anew to keep.

@@ -121,13 +121,21 @@ class KilledProgramTest(MountTest):
     own_cluster = {"osds": 1}
 
     FSYNC = "import os; os.write(1, b'new'); os.fsync(1)"
+    UNDER_LOCK = (
+        "import fcntl, os, sys; ranges, whole = [open(path, 'r+b') for path in sys.argv[1:]]; "
+        "fcntl.lockf(ranges, fcntl.LOCK_EX); fcntl.flock(whole, fcntl.LOCK_EX); "
+        "sys.stdin.read(); os.write(1, b'new'); os.fsync(1)"
+    )
 
     def set_up_volume(self):
         super().set_up_volume()
         self.old, self.new = pattern_bytes(FILE_BYTES, 1), pattern_bytes(1 << 20, 2)
-        for name in ("direct", "appended", "synced", "read", "looked up", "listed"):
+        for name in ("direct", "appended", "synced", "locked", "read", "looked up", "listed"):
             (self.mount / f"folder of {name}").mkdir()
             self.file(name).write_bytes(self.old)
+        self.locks = [self.mount / "range lock", self.mount / "flock"]
+        for lock in self.locks:
+            lock.touch()
         self.mount.remount()
         self.cold = self.volume.mount()
 
@@ -147,12 +155,19 @@ class KilledProgramTest(MountTest):
             (["ls", "-l", self.file("listed", self.cold).parent], None),
         ]
         fcntl.flock(wanted[0][1], fcntl.LOCK_EX)
+        self.open_locks = [self.enterContext(lock.open("r+b")) for lock in self.locks]
+        locked = self.open("locked")
+        under_lock = ["python3", "-c", self.UNDER_LOCK, *self.locks]
+        locker = subprocess.Popen(under_lock, stdin=subprocess.PIPE, stdout=locked)
+        wait_until(lambda: self.are_locked() == [True, True], 30, "both locks are held")
         run("sync", "-f", self.mount.path)
         self.cluster.pause_osd(0)
         programs = [subprocess.Popen(command, stdout=file or subprocess.DEVNULL) for command, file in wanted]
+        locker.stdin.close()
+        programs.append(locker)
         for program in programs:
             wait_until(lambda program=program: self.waits(program), 30, f"{program.args} waits")
-        for _, file in wanted[:3]:
+        for file in [file for _, file in wanted[:3]] + [locked]:
             os.close(file)
         return programs
 
@@ -171,6 +186,19 @@ class KilledProgramTest(MountTest):
     def try_lock(self):
         return run("timeout", "5", "flock", "-n", self.file("direct"), "true", check=False).returncode
 
+    def are_locked(self):
+        """A range and a whole file, by a program that writes into a third one."""
+        return [self.is_locked(how, file) for how, file in zip((fcntl.lockf, fcntl.flock), self.open_locks)]
+
+    @staticmethod
+    def is_locked(how, file):
+        try:
+            how(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        how(file, fcntl.LOCK_UN)
+        return False
+
     def test_they_end_and_what_they_wrote_is_written(self):
         try:
             programs = self.begin_all()
@@ -178,14 +206,17 @@ class KilledProgramTest(MountTest):
                 program.kill()
             self.assertEqual([program.wait(20) for program in programs], [-9] * len(programs))
             self.assertNotEqual(self.try_lock(), 0, "the lock is gone before what was written under it is there")
+            self.assertEqual(self.are_locked(), [True, True], "a lock of another file is gone before that")
         finally:
             self.cluster.continue_osd(0)
         wait_until(lambda: self.try_lock() == 0, 60, "the lock of the killed program is gone")
+        wait_until(lambda: self.are_locked() == [False, False], 60, "its locks of other files are gone")
         for mount in (self.mount, self.cold):
             self.assertEqual(self.file("direct", mount).read_bytes(), self.new + self.old[len(self.new):])
             self.assertEqual(self.file("appended", mount).read_bytes(), b"old" + self.old[3:] + self.new)
             synced = self.file("synced", mount).read_bytes()  # the kernel may have asked for attributes first
             self.assertIn(synced, [start + self.old[3:] for start in (b"old", b"new")])
+            self.assertEqual(self.file("locked", mount).read_bytes(), b"new" + self.old[3:])
 
 
 class StoppedCollectorTest(MountTest):

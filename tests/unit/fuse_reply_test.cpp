@@ -394,12 +394,16 @@ TEST_CASE("an inode belongs to the directory that it was found below last") {
 
 TEST_CASE("whether a thread is to end is read from its status") {
   const std::string before = "Name:\tdd\nState:\tD (disk sleep)\nThreads:\t1\n", after = "SigBlk:\t0000000000000100\n";
-  CHECK(tells_of_kill(before + "SigPnd:\t0000000000000100\nShdPnd:\t0000000000000000\n" + after));
-  CHECK(tells_of_kill(before + "SigPnd:\t0000000000000000\nShdPnd:\t0000000000000102\n" + after));
-  CHECK_FALSE(tells_of_kill(before + "SigPnd:\t0000000000000000\nShdPnd:\t0000000000000002\n" + after));
-  CHECK_FALSE(tells_of_kill(before + "SigPnd:\t"));
-  CHECK_FALSE(tells_of_kill(""));
-  CHECK_FALSE(is_killed(getpid()));
+  const auto is_killed = [](const std::string& status) { return thread_state_in(status).is_killed; };
+  CHECK(is_killed(before + "SigPnd:\t0000000000000100\nShdPnd:\t0000000000000000\n" + after));
+  CHECK(is_killed(before + "SigPnd:\t0000000000000000\nShdPnd:\t0000000000000102\n" + after));
+  CHECK_FALSE(is_killed(before + "SigPnd:\t0000000000000000\nShdPnd:\t0000000000000002\n" + after));
+  CHECK_FALSE(is_killed(before + "SigPnd:\t"));
+  CHECK_FALSE(is_killed(""));
+  CHECK(thread_state_in("Name:\tdd\nTgid:\t123\nNgid:\t0\nPid:\t124\n").process == 123);
+  CHECK(thread_state_in("").process == 0);
+  const auto own = thread_state(gettid());
+  CHECK((!own.is_killed && own.process == getpid()));
 }
 
 namespace {
@@ -435,7 +439,7 @@ class Killing {
 
   std::set<pid_t> killed;
   std::vector<KilledCallers::Work> posted;
-  KilledCallers callers{[this](pid_t thread) { return killed.contains(thread); }};
+  KilledCallers callers{[this](pid_t thread) { return ThreadState{killed.contains(thread), thread / 10}; }};
 
  private:
   int ends_[2] = {-1, -1};
@@ -489,6 +493,30 @@ TEST_CASE("what comes after the end of a killed program waits for what it was ki
   killing.run_posted();
   CHECK(order == "8ab");
   CHECK_FALSE(killing.callers.has_left_some_of(7));
+}
+
+TEST_CASE("what a killed program closes waits for all that it was killed in; what another closes does not") {
+  Killing killing;
+  killing.killed = {100, 101};
+  killing.begin(2, 100, 7);
+  killing.begin(4, 101, 9);
+  CHECK_FALSE(killing.callers.has_left_some_by(102, 8));
+  killing.callers.look();
+  killing.callers.look();
+  CHECK_FALSE(killing.callers.has_left_some_by(200, 7));
+  CHECK(killing.callers.has_left_some_by(102, 8));
+  CHECK(killing.callers.has_left_some_by(102, 8));
+  std::string order;
+  killing.callers.after_those_of(8, [&order] { order.push_back('a'); });
+  killing.callers.answered(Killing::request(2));
+  killing.run_posted();
+  CHECK(killing.callers.has_left_some_of(8));
+  CHECK(order.empty());
+  killing.callers.answered(Killing::request(4));
+  killing.run_posted();
+  CHECK(order == "a");
+  CHECK_FALSE(killing.callers.has_left_some_of(8));
+  CHECK_FALSE(killing.callers.has_left_some_by(102, 8));
 }
 
 TEST_CASE("what comes while that runs which had to wait runs after it") {

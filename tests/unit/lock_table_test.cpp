@@ -71,6 +71,26 @@ TEST_CASE("a process's locks go whatever handle took them, an open file descript
   CHECK(table.empty());
 }
 
+TEST_CASE("locks of an owner that has ended stay, whoever gets its number, until they are dropped") {
+  LockTable table;
+  constexpr std::uint64_t nobody = 99;
+  table.set(exclusive(one_handle, 1, 0, 9));
+  table.set(exclusive(other_handle, 2, 20, 29));
+  table.set(whole_file(other_handle, 2));
+  table.disown(one_handle, 1, nobody);
+  CHECK(table.conflict(exclusive(one_handle, 1, 0, 9)) != nullptr);
+  CHECK(table.conflict(exclusive(one_handle, 2, 20, 29)) == nullptr);
+  table.drop_range_locks(1);
+  CHECK(table.size() == 3);
+  table.drop_range_locks(nobody);
+  CHECK(table.size() == 2);
+  table.disown(other_handle, std::nullopt, nobody);
+  CHECK(table.conflict(exclusive(one_handle, 2, 20, 29)) != nullptr);
+  CHECK(table.conflict(whole_file(one_handle, 2)) != nullptr);
+  table.drop(other_handle);
+  CHECK(table.empty());
+}
+
 TEST_CASE("what is stored is in order and names each lock once") {
   LockTable table;
   table.set(shared(one_handle, 1, 5, 6));
