@@ -77,7 +77,7 @@ std::string backlog_text(const VolumeInfo& info, std::int64_t now_seconds) {
   const auto& backlog = info.backlog;
   std::string text = count_text(backlog.items) + " items";
   if (backlog.oldest_seconds) text += ", the oldest " + age_text(*backlog.oldest_seconds, now_seconds) + " old";
-  const std::string more = backlog.is_more ? "more than " : "";
+  const std::string more = backlog.is_more ? "at least " : "";
   return text + "; " + more + count_text(backlog.inodes) + " inodes, " + size_text(backlog.bytes) + " to be reclaimed";
 }
 

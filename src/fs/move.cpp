@@ -18,6 +18,9 @@
 //    |            | where none is relied on, in one write                   |
 //  1 | Inode.X    | [point to directory] guard live; back-pointer to P2;    | a back-pointer too many: recount drops
 //    |            | ctime                                                   | it, from item X
+//  - | Inode.*    | wait until names that were added in whichever directory,| both as they were, and a back-pointer
+//    |            | and are written behind, are stored (NAMES section 5):   | too many
+//    |            | no removal overtakes an addition. EIO if one is lost    |
 //  2 | Inode.P1   | [mark entry] guard old's whole value; the same with     | both as they were, and a mark: the next
 //    |            | mark(t, P2), in the entry and in the reverse key        | change of old settles it, else recount,
 //    |            |                                                         | from item X
@@ -33,9 +36,6 @@
 //  U | Super      | X is a directory: [release rename lock]                 | done
 //  6 | Inode.Y    | a file Y: [change attr] as in unlink; a directory Y:    | as in unlink; a directory: as in rmdir
 //    |            | dead, left to recount                                   |
-//
-// Before 2, names that were added in whichever directory, and are written behind (docs/NAMES.md section 5), are stored:
-// no removal overtakes an addition.
 //
 // 3 not applied: another instance has cancelled it, or P2 or new have changed. Then the operation starts over, or
 // fails:

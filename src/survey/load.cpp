@@ -6,7 +6,7 @@
 //  # | object  | step                                                              | stop here leaves
 //  1 | Super   | [set features] guard: its version, at which no instance has a    | a volume that only load takes
 //    |         | record; sets being_loaded, anew where it is set: an earlier load  |
-//    |         | that still runs reads Super before its steps, and stops          |
+//    |         | that still runs reads Super before each lot of steps, and stops  |
 //  2 | Inode.X | [drop object] what an earlier run, or mkfs, left of it            | the same
 //  3 | Inode.X | [load inode] create: without names                                | the same
 //  4 | Inode.P | [load entries] once all that they name is there                   | the same
@@ -315,6 +315,7 @@ class Loading {
           store_.apply(txn::load_entries(target_.super.uuid, entries.directory, entries.names, subdirectories)));
       return {};
     };
+    LCCFS_CHECK(check_is_ours());
     LCCFS_CHECK(in_parallel(pages_.size(), put_page));
     pages_.clear();
     waiting_.clear();

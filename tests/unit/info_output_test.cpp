@@ -78,7 +78,7 @@ TEST_CASE("text that others have stored harms neither terminal nor JSON") {
 TEST_CASE("of a backlog too long to look at all it is told that there is more") {
   VolumeInfo info;
   info.backlog = {.items = 20'000, .oldest_seconds = {}, .inodes = 10'000, .bytes = 3ULL << 30, .is_more = true};
-  CHECK(as_text(info).find("20,000 items; more than 10,000 inodes, 3.00 GiB to be reclaimed\n") != std::string::npos);
+  CHECK(as_text(info).find("20,000 items; at least 10,000 inodes, 3.00 GiB to be reclaimed\n") != std::string::npos);
   CHECK(nlohmann::json::parse(cli::info_as_json(info))["backlog"]["more"] == true);
 }
 

@@ -30,6 +30,9 @@ expect '<-m></mnt><-p><vms><-o><ro>' vms /mnt -r -n -t lccfs
 expect '<-m></mnt><-p><vms><-n><nova><-o><subdir=/a/b c>' 'vms/nova:/a/b c' /mnt
 expect '<-m></mnt><-p><vms><-o><ro,subdir=/>' vms:/ /mnt -t fuse.lccfs -o ro
 expect '<-m></mnt><--local></srv/v:/a><-o><subdir=/b>' /srv/v:/a /mnt -o subdir=/b
+expect '<-m></mnt><-p><vms><-c></a,b><--id><x><-o><subdir=/a\,id=b,ro>' vms /mnt -o 'subdir=/a\,id=b,conf=/a\,b,id=x,ro'
+expect '<-m></mnt><-p><vms><-n><n><-o><ro,subdir=/a\,b>' 'vms/n:/a,b' /mnt -o 'ro'
+expect '<-m></mnt><-p><vms><-o><subdir=/a\\,ro>' vms /mnt -o 'subdir=/a\\,ro'
 expect '' vms /mnt -f
 expect 'status 1' vms
 expect 'status 1' /srv/v /mnt -o conf=/x
