@@ -199,7 +199,7 @@ Result<> Files::release_or_store(FileNode& node, unsigned own_writers, Dirty dir
     keep = node.writers > own_writers;
   }
   if (dirty == Dirty::is_stored && instance_.unstored().is_unsent(node.ino)) {
-    LCCFS_CHECK(instance_.unstored().store(node.ino));
+    LCCFS_CHECK(instance_.store_inode(node.ino));
   }
   if (keep) return dirty == Dirty::is_stored ? node.store_dirty(true) : Result<>{};
   if (dirty == Dirty::may_stay && idle_leases_.keep(node)) return {};

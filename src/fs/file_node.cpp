@@ -367,7 +367,7 @@ Result<> FileNode::store_dirty_now(bool with_times) {
 Result<> FileNode::change_leased(const txn::FileChanges& changes) {
   auto step = txn::change_leased_file(ino, instance_.id(), changes);
   if (is_part_of_creation(step)) {
-    LCCFS_CHECK(instance_.unstored().store(ino));
+    LCCFS_CHECK(instance_.store_inode(ino));
     return {};
   }
   auto stored = instance_.run_repeatable(std::move(step));

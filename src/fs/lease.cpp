@@ -143,8 +143,7 @@ Result<std::optional<std::uint64_t>> Lease::end_in_store() {
   LCCFS_TRY(auto step, release_step());
   if (is_part_of_creation(step)) return 0;
   // Where the store refuses the inode, there is nothing to be released: memory is right, and its bytes can be read.
-  auto& unstored = instance_.unstored();
-  if (auto stored = unstored.store(ino); !stored && !unstored.is_lost(ino)) {
+  if (auto stored = instance_.store_inode(ino); !stored && !instance_.unstored().is_lost(ino)) {
     return std::unexpected(std::move(stored).error());
   }
   {

@@ -563,6 +563,14 @@ void interrupt(fuse_req_t raw, void* ticket) {
   serving.pool.post([&serving, ticket = std::bit_cast<std::uint64_t>(ticket)] { serving.fs.interrupt_lock(ticket); });
 }
 
+/// It was granted after its owner had been let go.
+void drop_lock_of_killed(Serving& serving, LockRequest granted) {
+  granted.type = LockType::none;
+  granted.waits = false;
+  auto until_done = std::make_unique<StillServing>(serving);
+  serving.fs.set_lock(granted, [until_done = std::move(until_done)](const Result<>&) {});
+}
+
 void set_lock(Request request, fuse_req_t raw, LockRequest wanted) {
   Serving& serving = serving_of(raw);
   if (wanted.waits) {
@@ -571,13 +579,18 @@ void set_lock(Request request, fuse_req_t raw, LockRequest wanted) {
     // It may have come before: whom it is meant for is not known to the file system yet.
     if (fuse_req_interrupted(raw) != 0) return request.fail(EINTR);
   }
-  serving.fs.set_lock(wanted, [request = std::move(request)](const Result<>& done) mutable { request.finish(done); });
+  serving.fs.set_lock(wanted, [&serving, wanted, request = std::move(request)](const Result<>& done) mutable {
+    const StillServing until_it_is_dropped(serving);
+    if (!done) return request.fail(done.error());
+    if (!request.answer({})) drop_lock_of_killed(serving, wanted);
+  });
 }
 
 void getlk(fuse_req_t raw, fuse_ino_t ino, fuse_file_info* info, struct flock* values) {
   Serving& serving = serving_of(raw);
   const auto wanted = to_lock_request(*values, handle_of(info), info->lock_owner);
   if (!wanted) return refuse(raw, EINVAL);
+  let_go_if_killed(raw, info);
   serving.fs.find_lock(*wanted, [request = request_of(raw, Kind::getlk, ino, info)](
                                     const Result<std::optional<LockHeld>>& held) mutable {
     held ? static_cast<void>(request.answer(lock_answer(*held))) : request.fail(held.error());
@@ -587,6 +600,7 @@ void getlk(fuse_req_t raw, fuse_ino_t ino, fuse_file_info* info, struct flock* v
 void setlk(fuse_req_t raw, fuse_ino_t ino, fuse_file_info* info, struct flock* values, int waits) {
   auto wanted = to_lock_request(*values, handle_of(info), info->lock_owner);
   if (!wanted) return refuse(raw, EINVAL);
+  let_go_if_killed(raw, info);
   wanted->waits = waits != 0;
   set_lock(request_of(raw, wanted->waits ? Kind::setlk_wait : Kind::setlk, ino, info), raw, *wanted);
 }
@@ -594,6 +608,7 @@ void setlk(fuse_req_t raw, fuse_ino_t ino, fuse_file_info* info, struct flock* v
 void flock(fuse_req_t raw, fuse_ino_t ino, fuse_file_info* info, int operation) {
   const auto wanted = to_flock_request(operation, handle_of(info), info->lock_owner);
   if (!wanted) return refuse(raw, EINVAL);
+  let_go_if_killed(raw, info);
   set_lock(request_of(raw, wanted->waits ? Kind::flock_wait : Kind::flock, ino, info), raw, *wanted);
 }
 

@@ -122,9 +122,13 @@ class KilledProgramTest(MountTest):
 
     FSYNC = "import os; os.write(1, b'new'); os.fsync(1)"
     UNDER_LOCK = (
-        "import fcntl, os, sys; ranges, whole = [open(path, 'r+b') for path in sys.argv[1:]]; "
+        "import fcntl, os, sys; ranges, whole, _ = [open(path, 'r+b') for path in sys.argv[1:]]; "
         "fcntl.lockf(ranges, fcntl.LOCK_EX); fcntl.flock(whole, fcntl.LOCK_EX); "
-        "sys.stdin.read(); os.write(1, b'new'); os.fsync(1)"
+        "os.write(2, b'.'); sys.stdin.read(); os.write(1, b'new'); os.fsync(1)"
+    )
+    ASKS = (
+        "import fcntl, os, sys; asked = open(sys.argv[3], 'r+b'); "
+        "os.write(2, b'.'); sys.stdin.read(); fcntl.flock(asked, fcntl.LOCK_EX)"
     )
 
     def set_up_volume(self):
@@ -133,7 +137,7 @@ class KilledProgramTest(MountTest):
         for name in ("direct", "appended", "synced", "locked", "read", "looked up", "listed"):
             (self.mount / f"folder of {name}").mkdir()
             self.file(name).write_bytes(self.old)
-        self.locks = [self.mount / "range lock", self.mount / "flock"]
+        self.locks = [self.mount / "range lock", self.mount / "flock", self.mount / "lock that is asked for"]
         for lock in self.locks:
             lock.touch()
         self.mount.remount()
@@ -157,19 +161,28 @@ class KilledProgramTest(MountTest):
         fcntl.flock(wanted[0][1], fcntl.LOCK_EX)
         self.open_locks = [self.enterContext(lock.open("r+b")) for lock in self.locks]
         locked = self.open("locked")
-        under_lock = ["python3", "-c", self.UNDER_LOCK, *self.locks]
-        locker = subprocess.Popen(under_lock, stdin=subprocess.PIPE, stdout=locked)
-        wait_until(lambda: self.are_locked() == [True, True], 30, "both locks are held")
+        lockers = [self.begin_locker(program, locked) for program in (self.UNDER_LOCK, self.ASKS)]
+        self.assertEqual(self.are_locked(), [True, True])
         run("sync", "-f", self.mount.path)
         self.cluster.pause_osd(0)
         programs = [subprocess.Popen(command, stdout=file or subprocess.DEVNULL) for command, file in wanted]
-        locker.stdin.close()
-        programs.append(locker)
+        for locker in lockers:
+            locker.stdin.close()
+        programs += lockers
         for program in programs:
             wait_until(lambda program=program: self.waits(program), 30, f"{program.args} waits")
         for file in [file for _, file in wanted[:3]] + [locked]:
             os.close(file)
         return programs
+
+    def begin_locker(self, program, stdout):
+        """Returns when it has the locks that it begins with."""
+        locker = subprocess.Popen(
+            ["python3", "-c", program, *self.locks], stdin=subprocess.PIPE, stdout=stdout, stderr=subprocess.PIPE
+        )
+        self.assertEqual(locker.stderr.read(1), b".")
+        self.addCleanup(locker.stderr.close)
+        return locker
 
     def open(self, name):
         file = os.open(self.file(name), os.O_RDWR)
@@ -211,6 +224,7 @@ class KilledProgramTest(MountTest):
             self.cluster.continue_osd(0)
         wait_until(lambda: self.try_lock() == 0, 60, "the lock of the killed program is gone")
         wait_until(lambda: self.are_locked() == [False, False], 60, "its locks of other files are gone")
+        self.assertFalse(self.is_locked(fcntl.flock, self.open_locks[2]), "who was killed has got a lock")
         for mount in (self.mount, self.cold):
             self.assertEqual(self.file("direct", mount).read_bytes(), self.new + self.old[len(self.new):])
             self.assertEqual(self.file("appended", mount).read_bytes(), b"old" + self.old[3:] + self.new)

@@ -132,7 +132,7 @@ NAMESPACE = [
           "fs/file_handles.cpp", "dirty == Dirty::is_stored && instance_", "!ON && dirty == Dirty::is_stored && instance_",
           RACES),
     Fault("refused-and-released", "DATA 3: a release is not begun before the store has the inode", "fs/lease.cpp",
-          "!stored && !unstored.is_lost(ino)", "!ON && !stored && !unstored.is_lost(ino)", RACES),
+          "!stored && !instance_.unstored().is_lost(ino)", "!ON && !stored && !instance_.unstored().is_lost(ino)", RACES),
     Fault("refused-and-not-read", "DATA 10: a new file that the store refuses can be opened and read",
           "instance/unstored_inodes.cpp", "    if (auto refused =", "    if (auto refused = ON ? std::nullopt :", RACES),
     Fault("maybe-stored-and-read-from-memory", "DATA 10: only where it is certain that the store has nothing",
