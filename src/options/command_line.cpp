@@ -192,12 +192,23 @@ Result<> CommandLine::set_variables() const {
   return {};
 }
 
+namespace {
+/// An empty word is a script's variable that was not set: not to be taken for the namespace without a name.
+Result<> set_namespace(VolumeAddress& address, const std::string& name) {
+  if (name.empty()) return failure(ErrorCode::invalid, "is empty; leave it out for volumes outside of namespaces");
+  address.pool_namespace = name;
+  return {};
+}
+}  // namespace
+
 void add_address(CommandLine& line, VolumeAddress& address, FindVolume else_where) {
   constexpr const char* default_conf_file = "/etc/ceph/ceph.conf";
   line.group("Volume: a Ceph pool, or a local directory");
   line.option("-c,--conf", "FILE", path(address.conf_file), "Ceph configuration file (default: /etc/ceph/ceph.conf)");
   line.option("-p,--pool", "POOL", text(address.pool), "pool, by name or number");
-  line.option("-n,--namespace", "NAMESPACE", text(address.pool_namespace), "namespace in the pool (default: none)");
+  line.option(
+      "-n,--namespace", "NAMESPACE", [&address](const std::string& name) { return set_namespace(address, name); },
+      "namespace in the pool (default: none)");
   line.option("--id", "CLIENT", text(address.client_id), "Ceph client name, without \"client.\" (default: admin)");
   line.option("--local", "DIRECTORY", path(address.local_directory),
               "keep the volume in this directory instead, without Ceph");

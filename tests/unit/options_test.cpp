@@ -248,6 +248,7 @@ TEST_CASE("an address that is none is refused with one line") {
       {"-c", "/etc/ceph/ceph.conf"},
       {"-p"},
       {"-p", ""},
+      {"-p", "a", "-n", ""},
       {"--local", ""},
       {"--local", "/a", "-p", "b"},
       {"--local", "/a", "-c", "/b"},
