@@ -131,7 +131,7 @@ struct LockRequest {
   std::uint64_t first = 0, last = last_byte;  ///< bytes, both included
   std::uint32_t pid = 0;
   bool waits = false;        ///< until it is granted, or interrupted
-  std::uint64_t ticket = 0;  ///< of one that waits: for interrupt_lock; no two are the same
+  std::uint64_t ticket = 0;  ///< for interrupt_lock; no two are the same
   bool operator==(const LockRequest&) const = default;
 };
 /// A lock that is in the way of a request. pid 0: another client's.
@@ -328,7 +328,8 @@ class FileSystem {
   virtual void set_lock(const LockRequest& request, LockDone done) = 0;
   /// What would be in the way of that request; nullopt: nothing. LockType::none asks for the owner's own locks.
   virtual void find_lock(const LockRequest& request, FindLockDone done) = 0;
-  /// The request that waits is answered `interrupted`, unless it is answered already.
+  /// The request for a lock is answered `interrupted`, unless it is answered already. What a step that the store has
+  /// grants after that is dropped again, unless the owner had a lock there before.
   virtual void interrupt_lock(std::uint64_t ticket) = 0;
   /// All that wait are answered so.
   virtual void interrupt_all_locks() = 0;

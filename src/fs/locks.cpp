@@ -85,20 +85,22 @@ bool Locks::answer(const WaitRef& wait, Result<std::optional<LockHeld>> result) 
 
 /// Tried again where it was woken meanwhile: what has changed may have come after the look.
 void Locks::try_until_it_waits(const WaitRef& wait) {
-  for (;;) {
-    {
-      const Lock lock(mutex_);
-      wait->is_woken = false;
-      wait->blocked_by.reset();
-    }
+  while (begin_try(wait)) {
     if (!is_in_vain(wait)) return;
     const Lock lock(mutex_);
-    if (wait->is_interrupted) break;
-    if (wait->is_woken) continue;
+    if (wait->is_woken || wait->is_answered) continue;
     wait->is_tried = false;
     return;
   }
-  finish(wait, std::unexpected(waited_in_vain()));
+  files_.let_go(Node(wait->node));
+}
+
+/// false: it was interrupted.
+bool Locks::begin_try(const WaitRef& wait) {
+  const Lock lock(mutex_);
+  wait->is_woken = false;
+  wait->blocked_by.reset();
+  return !wait->is_answered;
 }
 
 bool Locks::is_in_vain(const WaitRef& wait) {
@@ -107,14 +109,14 @@ bool Locks::is_in_vain(const WaitRef& wait) {
   auto& locks = wait->node->locks;
   auto tried = only_asks ? locks.find(wait->request, expired_)
                          : locks.lock(wait->request, expired_, !wanted_.has(wait->node->ino));
-  const bool looks = tried && tried->what == What::granted && tried->came != 0;
-  if (!only_asks && !looks) look_has_ended(wait);
+  const bool is_granted = tried && tried->what == What::granted;
+  if (!only_asks && !is_granted) look_has_ended(wait);
   if (tried && tried->dropped_some) dropped(wait->node->ino);
   if (!tried) {
     finish(wait, std::unexpected(std::move(tried).error()));
     return false;
   }
-  if (tried->what != What::granted) return must_wait(wait, *tried);
+  if (!is_granted) return must_wait(wait, *tried);
   granted(wait, *tried);
   return false;
 }
@@ -161,19 +163,32 @@ void Locks::granted(const WaitRef& wait, const Tried& tried) {
   if (wait->request.type == LockType::shared && !wait->only_asks())
     dropped(wait->node->ino);  // it may have been exclusive
   if (tried.by != InstanceId{}) look_after(tried.by, wait->node);
-  if (wait->only_asks() || tried.came == 0) return finish(wait, std::nullopt);
+  if (wait->only_asks()) return finish(wait, std::nullopt);
+  if (tried.came == 0) return granted_at_last(wait, tried);
   std::uint64_t number = 0;
-  bool is_interrupted = false;
   {
     const Lock lock(mutex_);
     wait->is_refreshing = true;
-    is_interrupted = wait->is_interrupted;  // before it was granted; from now on whoever interrupts it answers it
     if (!wait->request.waits && !wait->give_up_at) wait->give_up_at = instance_.clock().elapsed() + answer_wait;
     number = ++last_refresh_;
     refreshes_[wait->node->ino].insert(number);
   }
   tasks_.post([this, wait, tried, number] { refresh(wait, tried, number); });
-  if (is_interrupted && !tried.owner_had_some) finish(wait, std::unexpected(waited_in_vain()));
+}
+
+/// Who was interrupted meanwhile has no lock, unless he had one before.
+void Locks::granted_at_last(const WaitRef& wait, const Tried& tried) {
+  const bool is_told = answer(wait, std::nullopt);
+  if (!is_told) take_back(wait, tried);
+  look_has_ended(wait);
+  if (!is_told) files_.let_go(Node(wait->node));
+}
+
+void Locks::take_back(const WaitRef& wait, const Tried& granted) {
+  if (granted.owner_had_some) return;
+  auto undone = wait->request;
+  undone.type = LockType::none;
+  static_cast<void>(drop_of(*wait->node, [&undone](LockTable& table) { table.set(undone); }));
 }
 
 /// Of those that have begun by now. Their drops would take from a program that reads under this lock the size that its
@@ -196,13 +211,9 @@ void Locks::refresh(const WaitRef& wait, const Tried& granted, std::uint64_t num
   auto done = refresh_(*wait->node);
   wait_for_others_of(wait->node->ino, number);
   if (done) wait->node->locks.refreshed(granted.came);
-  if (done && answer(wait, std::nullopt)) return look_has_ended(wait);
-  if (!granted.owner_had_some) {
-    auto undone = wait->request;
-    undone.type = LockType::none;
-    static_cast<void>(drop_of(*wait->node, [&undone](LockTable& table) { table.set(undone); }));
-  }
-  if (!done) finish(wait, std::unexpected(std::move(done).error()));
+  if (done) return granted_at_last(wait, granted);
+  take_back(wait, granted);
+  finish(wait, std::unexpected(std::move(done).error()));
   look_has_ended(wait);
   files_.let_go(Node(wait->node));
 }
@@ -382,7 +393,13 @@ void Locks::drop_range_locks(HandleId handle, std::uint64_t owner) {
 }
 
 void Locks::disown(HandleId handle, std::optional<std::uint64_t> owner, std::uint64_t nobody) {
-  if (const auto open = files_.handle(handle)) open->node->locks.disown(handle, owner, nobody);
+  const auto open = files_.handle(handle);
+  if (!open) return;
+  open->node->locks.disown(handle, owner, nobody);
+  const Lock lock(mutex_);
+  for (const auto& wait : waits_) {
+    if (wait->node->ino == open->node->ino) wait->blocked_by.reset();  // by whom is seen with the next try
+  }
 }
 
 void Locks::drop(HandleId handle) {
@@ -391,22 +408,20 @@ void Locks::drop(HandleId handle) {
   static_cast<void>(drop_of(*open->node, [handle](LockTable& table) { table.drop(handle); }));
 }
 
-/// Those that no thread tries now; the thread that does sees that they were interrupted.
+/// A thread that tries one now, and gets the lock, takes it back.
 void Locks::interrupt_where(const std::function<bool(const Wait&)>& which) {
   std::vector<WaitRef> mine;
   {
     const Lock lock(mutex_);
     for (const auto& wait : waits_) {
-      if (!which(*wait)) continue;
-      wait->is_interrupted = true;
-      if (!std::exchange(wait->is_tried, true) || wait->is_refreshing) mine.push_back(wait);
+      if (which(*wait)) mine.push_back(wait);
     }
   }
   for (const auto& wait : mine) finish(wait, std::unexpected(waited_in_vain()));
 }
 
 void Locks::interrupt(std::uint64_t ticket) {
-  interrupt_where([ticket](const Wait& wait) { return wait.request.waits && wait.request.ticket == ticket; });
+  interrupt_where([ticket](const Wait& wait) { return wait.request.ticket == ticket; });
 }
 
 void Locks::interrupt_all() {

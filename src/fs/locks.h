@@ -67,9 +67,8 @@ class Locks {
     LockRequest request;
     Done done;
     Node node;
-    bool is_tried = true;  // by a thread: it alone may end it
+    bool is_tried = true;  // by a thread
     bool is_woken = false;
-    bool is_interrupted = false;
     bool is_refreshing = false;  // it is granted; what others have done is being read, without that thread
     bool is_answered = false;
     bool waits_for_look = false;
@@ -92,6 +91,7 @@ class Locks {
   void unlock(const WaitRef& wait);
   Error waited_in_vain() const;
   void try_until_it_waits(const WaitRef& wait);
+  bool begin_try(const WaitRef& wait) EXCLUDES(mutex_);
   bool must_wait(const WaitRef& wait, const Tried& tried);
   bool must_wait_here(const WaitRef& wait, const Tried& tried) EXCLUDES(mutex_);
   bool must_wait_for_other(const WaitRef& wait, const Tried& tried) EXCLUDES(mutex_);
@@ -107,6 +107,8 @@ class Locks {
   bool must_wait_for_look(const WaitRef& wait);
   void look_has_ended(const WaitRef& wait) EXCLUDES(mutex_);
   void granted(const WaitRef& wait, const Tried& tried);
+  void granted_at_last(const WaitRef& wait, const Tried& granted);
+  void take_back(const WaitRef& wait, const Tried& granted);
   void refresh(const WaitRef& wait, const Tried& granted, std::uint64_t number);
   void wait_for_others_of(Ino ino, std::uint64_t number) EXCLUDES(mutex_);
   void refuse(const WaitRef& wait, const Tried& tried);

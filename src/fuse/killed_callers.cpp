@@ -157,13 +157,12 @@ bool KilledCallers::has_left_some_by(pid_t thread, std::uint64_t handle) {
   return true;
 }
 
-void KilledCallers::after_those_of(std::uint64_t handle, Work work) {
-  {
-    const Lock lock(mutex_);
-    const auto left = left_.find(handle);
-    if (left != left_.end()) return left->second.later.push_back(std::move(work));
-  }
-  post_(std::move(work));
+bool KilledCallers::after_those_of(std::uint64_t handle, Work work) {
+  const Lock lock(mutex_);
+  const auto left = left_.find(handle);
+  if (left == left_.end()) return false;
+  left->second.later.push_back(std::move(work));
+  return true;
 }
 
 }  // namespace lccfs::fuse

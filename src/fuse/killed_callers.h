@@ -64,8 +64,9 @@ class KilledCallers {
   /// The thread closes the handle. Whether something is under way that its process was killed in, of whichever handle:
   /// then what comes after those of this one comes after all of that.
   bool has_left_some_by(pid_t thread, std::uint64_t handle) EXCLUDES(mutex_);
-  /// `work` is posted once nothing is; what comes for one handle runs in that order.
-  void after_those_of(std::uint64_t handle, Work work) EXCLUDES(mutex_);
+  /// `work` is posted once nothing is; what comes for one handle runs in that order. false: nothing is any more, and the
+  /// caller has to do it.
+  [[nodiscard]] bool after_those_of(std::uint64_t handle, Work work) EXCLUDES(mutex_);
 
  private:
   struct Entry {
@@ -97,7 +98,7 @@ class KilledCallers {
   std::unordered_map<fuse_req_t, Entry> requests_ GUARDED_BY(mutex_);
   std::set<pid_t> gone_ GUARDED_BY(mutex_);                // threads that were let go, and may be there still
   std::map<std::uint64_t, Left> left_ GUARDED_BY(mutex_);  // by handle
-  std::map<pid_t, Process> processes_ GUARDED_BY(mutex_);
+  std::map<pid_t, Process> processes_ GUARDED_BY(mutex_);  // who gets the number of one that has ended waits, too
 };
 
 }  // namespace lccfs::fuse

@@ -165,14 +165,14 @@ void release_with(fuse_req_t raw, Kind kind, fuse_ino_t ino, const fuse_file_inf
                   void (FileSystem::*method)(HandleId)) {
   Serving& serving = serving_of(raw);
   if (!serving.killed_callers.has_left_some_of(info->fh)) return call(raw, kind, ino, method, handle_of(info));
-  auto until_done = std::make_unique<StillServing>(serving);
+  auto until_done = std::make_shared<StillServing>(serving);
   auto release = [&serving, method, handle = handle_of(info), until_done = std::move(until_done)] {
     (serving.fs.*method)(handle);
   };
-  serving.pool.post([&serving, handle = handle_of(info), until_done = std::make_unique<StillServing>(serving)] {
+  serving.pool.post([&serving, handle = handle_of(info), until_done = std::make_shared<StillServing>(serving)] {
     serving.fs.disown_locks(handle, std::nullopt, serving.next_nobody());
   });
-  serving.killed_callers.after_those_of(info->fh, std::move(release));
+  if (!serving.killed_callers.after_those_of(info->fh, release)) serving.pool.post(std::move(release));
   request_of(raw, kind, ino, info).finish({});
 }
 
@@ -505,10 +505,10 @@ void flush(fuse_req_t raw, fuse_ino_t ino, fuse_file_info* info) {
           if (serving.killed_callers.has_left_some_by(thread, kernels)) {
             const auto nobody = serving.next_nobody();
             serving.fs.disown_locks(handle, owner, nobody);
-            auto drop = [&serving, handle, nobody, until_done = std::make_unique<StillServing>(serving)] {
+            auto drop = [&serving, handle, nobody, until_done = std::make_shared<StillServing>(serving)] {
               serving.fs.drop_range_locks(handle, nobody);
             };
-            serving.killed_callers.after_those_of(kernels, std::move(drop));
+            if (!serving.killed_callers.after_those_of(kernels, drop)) drop();
           } else {
             serving.fs.drop_range_locks(handle, owner);
           }
@@ -555,7 +555,7 @@ void release(fuse_req_t raw, fuse_ino_t ino, fuse_file_info* info) {
   release_with(raw, Kind::release, ino, info, &FileSystem::release);
 }
 
-// -- locks. A request that waits is answered by the thread that ends the wait.
+// -- locks. A request that waits is answered by the thread that ends the wait; one for a lock by whoever interrupts it.
 
 /// Called by the receiving thread under a lock of libfuse's, in which nothing may be answered.
 void interrupt(fuse_req_t raw, void* ticket) {
@@ -563,27 +563,15 @@ void interrupt(fuse_req_t raw, void* ticket) {
   serving.pool.post([&serving, ticket = std::bit_cast<std::uint64_t>(ticket)] { serving.fs.interrupt_lock(ticket); });
 }
 
-/// It was granted after its owner had been let go.
-void drop_lock_of_killed(Serving& serving, LockRequest granted) {
-  granted.type = LockType::none;
-  granted.waits = false;
-  auto until_done = std::make_unique<StillServing>(serving);
-  serving.fs.set_lock(granted, [until_done = std::move(until_done)](const Result<>&) {});
-}
-
 void set_lock(Request request, fuse_req_t raw, LockRequest wanted) {
   Serving& serving = serving_of(raw);
-  if (wanted.waits) {
+  if (wanted.type != LockType::none) {
     wanted.ticket = ++serving.tickets;
     fuse_req_interrupt_func(raw, interrupt, std::bit_cast<void*>(wanted.ticket));
     // It may have come before: whom it is meant for is not known to the file system yet.
     if (fuse_req_interrupted(raw) != 0) return request.fail(EINTR);
   }
-  serving.fs.set_lock(wanted, [&serving, wanted, request = std::move(request)](const Result<>& done) mutable {
-    const StillServing until_it_is_dropped(serving);
-    if (!done) return request.fail(done.error());
-    if (!request.answer({})) drop_lock_of_killed(serving, wanted);
-  });
+  serving.fs.set_lock(wanted, [request = std::move(request)](const Result<>& done) mutable { request.finish(done); });
 }
 
 void getlk(fuse_req_t raw, fuse_ino_t ino, fuse_file_info* info, struct flock* values) {
@@ -600,7 +588,6 @@ void getlk(fuse_req_t raw, fuse_ino_t ino, fuse_file_info* info, struct flock* v
 void setlk(fuse_req_t raw, fuse_ino_t ino, fuse_file_info* info, struct flock* values, int waits) {
   auto wanted = to_lock_request(*values, handle_of(info), info->lock_owner);
   if (!wanted) return refuse(raw, EINVAL);
-  let_go_if_killed(raw, info);
   wanted->waits = waits != 0;
   set_lock(request_of(raw, wanted->waits ? Kind::setlk_wait : Kind::setlk, ino, info), raw, *wanted);
 }
@@ -608,7 +595,6 @@ void setlk(fuse_req_t raw, fuse_ino_t ino, fuse_file_info* info, struct flock* v
 void flock(fuse_req_t raw, fuse_ino_t ino, fuse_file_info* info, int operation) {
   const auto wanted = to_flock_request(operation, handle_of(info), info->lock_owner);
   if (!wanted) return refuse(raw, EINVAL);
-  let_go_if_killed(raw, info);
   set_lock(request_of(raw, wanted->waits ? Kind::flock_wait : Kind::flock, ino, info), raw, *wanted);
 }
 

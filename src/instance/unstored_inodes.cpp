@@ -95,16 +95,15 @@ bool UnstoredInodes::forget(Ino ino) {
     const Lock lock(mutex_);
     const auto found = made_in(unstored_, ino);
     if (found == unstored_.end()) return false;
-    if (found->second.is_in_flight) {
-      found->second.is_forgotten = true;  // if it fails
-      return false;
-    }
-    is_needed = found->second.is_needed && !found->second.has_failed;
+    auto& its = found->second;
+    is_needed = its.is_needed && !its.has_failed;
+    if (!is_needed) its.is_forgotten = true;
+    if (its.is_in_flight) return false;  // it is lost if that fails
     if (!is_needed) {
-      left_nothing = leaves_nothing(found->second);
-      has_bytes = found->second.has_bytes;
-      if (std::exchange(found->second.has_failed, false)) --failed_;
-      found->second.is_lost = found->second.is_forgotten = true;
+      left_nothing = leaves_nothing(its);
+      has_bytes = its.has_bytes;
+      if (std::exchange(its.has_failed, false)) --failed_;
+      its.is_lost = true;
       if (left_nothing) erase(found);
     }
   }
@@ -115,15 +114,6 @@ bool UnstoredInodes::forget(Ino ino) {
 
 void UnstoredInodes::remove_first_bytes(Ino ino) {
   store_->remove_data(format::data_object(ino, ObjectIndex{0}), [](const Result<>&) {});
-}
-
-void UnstoredInodes::remove_bytes_if_forgotten(Ino ino) {
-  {
-    const Lock lock(mutex_);
-    const auto found = made_in(unstored_, ino);
-    if (found == unstored_.end() || !found->second.is_forgotten || !found->second.has_bytes) return;
-  }
-  remove_first_bytes(ino);
 }
 
 bool UnstoredInodes::lose(Ino ino) {
@@ -352,11 +342,15 @@ void UnstoredInodes::read_back(Ino ino, MetaTxn create, Error error) {
 }
 
 /// Those that wait for it now. None: it is as it will be.
-std::vector<UnstoredInodes::StoredDone> UnstoredInodes::next_waiting(Ino ino, const Stored& stored) {
+std::vector<UnstoredInodes::StoredDone> UnstoredInodes::next_waiting(Ino ino, const Stored& stored,
+                                                                     bool& leaves_bytes) {
   const Lock lock(mutex_);
   const auto found = unstored_.find(ino);
   auto& its = found->second;
-  if (!stored && its.is_forgotten) its.is_lost = true;
+  if (!stored && its.is_forgotten) {
+    its.is_lost = true;
+    leaves_bytes = its.has_bytes;
+  }
   const bool is_failing = !stored && !its.is_lost;
   if (std::exchange(its.has_failed, is_failing) != is_failing) is_failing ? ++failed_ : --failed_;
   auto waiting = std::exchange(its.waiting, {});
@@ -370,12 +364,13 @@ std::vector<UnstoredInodes::StoredDone> UnstoredInodes::next_waiting(Ino ino, co
 
 /// Who comes while others are told comes after them: what is done on one object stays in its order.
 void UnstoredInodes::answered(Ino ino, const Stored& stored) {
+  bool leaves_bytes = false;
   for (;;) {
-    auto waiting = next_waiting(ino, stored);
+    auto waiting = next_waiting(ino, stored, leaves_bytes);
     for (auto& done : waiting) done(stored);
     if (!stored || waiting.empty()) break;
   }
-  if (!stored) remove_bytes_if_forgotten(ino);
+  if (leaves_bytes) remove_first_bytes(ino);
   in_flight_.leave();
 }
 

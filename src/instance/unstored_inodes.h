@@ -42,7 +42,7 @@ class UnstoredInodes final : public ObjectStore {
   bool edit(Ino ino, const std::function<bool(MetaTxn&)>& edit) EXCLUDES(mutex_);
   /// Forgets it: nothing is done with it any more, or it lost its name before. true: the store has nothing of it, nor
   /// will. Else bytes of it are removed, as far as that succeeds, and it counts as lost, so that none of those that are
-  /// still to be written become an object without an inode. If its step is on its way, that happens if the step fails.
+  /// still to be written become an object without an inode. If its step is on its way, it counts as lost once that fails.
   bool forget(Ino ino) EXCLUDES(mutex_);
   /// The same of one whose name is lost: who needs it is told so.
   bool lose(Ino ino) EXCLUDES(mutex_);
@@ -155,7 +155,6 @@ class UnstoredInodes final : public ObjectStore {
   void erase(Inodes::iterator at) REQUIRES(mutex_);
   /// As far as that succeeds.
   void remove_first_bytes(Ino ino);
-  void remove_bytes_if_forgotten(Ino ino) EXCLUDES(mutex_);
   /// A ctime that was kept is a step from now on. `end`: there is none.
   Inodes::iterator begin_to_store(Ino ino) REQUIRES(mutex_);
   /// What a read of an inode that the store refuses would show, had it been made. nullopt: the error is the answer.
@@ -167,7 +166,7 @@ class UnstoredInodes final : public ObjectStore {
   void send_ctime(Ino ino, MetaTxn step);
   void read_back(Ino ino, MetaTxn create, Error error);
   void answered(Ino ino, const Stored& stored) EXCLUDES(mutex_);
-  std::vector<StoredDone> next_waiting(Ino ino, const Stored& stored) EXCLUDES(mutex_);
+  std::vector<StoredDone> next_waiting(Ino ino, const Stored& stored, bool& leaves_bytes) EXCLUDES(mutex_);
 
   std::shared_ptr<ObjectStore> store_;
   mutable Mutex mutex_;  // held during no call but an edit

@@ -224,7 +224,8 @@ class KilledProgramTest(MountTest):
             self.cluster.continue_osd(0)
         wait_until(lambda: self.try_lock() == 0, 60, "the lock of the killed program is gone")
         wait_until(lambda: self.are_locked() == [False, False], 60, "its locks of other files are gone")
-        self.assertFalse(self.is_locked(fcntl.flock, self.open_locks[2]), "who was killed has got a lock")
+        asked = self.open_locks[2]
+        wait_until(lambda: not self.is_locked(fcntl.flock, asked), 60, "what a killed program asked for is free")
         for mount in (self.mount, self.cold):
             self.assertEqual(self.file("direct", mount).read_bytes(), self.new + self.old[len(self.new):])
             self.assertEqual(self.file("appended", mount).read_bytes(), b"old" + self.old[3:] + self.new)

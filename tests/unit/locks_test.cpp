@@ -264,6 +264,42 @@ TEST_CASE("a lock that was given up while its file is read anew takes none from 
   need(set_lock(two.fs_b(), exclusive(two.on_b, me, 10, 19)));  // what was given up is free
 }
 
+TEST_CASE("who is interrupted while the store has his step is told at once, and has no lock by it") {
+  TwoMounts two;
+  two.share();
+  auto wanted = exclusive(two.on_a, me);
+  wanted.waits = GENERATE(true, false);
+  wanted.ticket = 5;
+  two.a.client->set_hook(always_on("lock", {Fault::Kind::hold}));
+  auto interrupted = begin_lock(two.fs_a(), wanted);
+  REQUIRE(two.a.client->wait_for_held(1));
+  two.fs_a().interrupt_lock(5);
+  CHECK(refusal(soon(std::move(interrupted))) == ErrorCode::interrupted);
+  auto again = begin_lock(two.fs_a(), waiting(exclusive(two.on_a, me, 0, 9), 6));
+  two.a.client->set_hook(nullptr);
+  two.a.client->release_all();
+  need(soon(std::move(again)));
+  CHECK(refusal(set_lock(two.fs_b(), exclusive(two.on_b, me, 0, 9))) == ErrorCode::would_block);
+  need(set_lock(two.fs_b(), exclusive(two.on_b, me, 10, 19)));
+}
+
+TEST_CASE("who is interrupted while the store has his step keeps what he had before") {
+  TwoMounts two;
+  two.share();
+  need(set_lock(two.fs_a(), shared(two.on_a, me, 0, 9)));
+  auto wanted = exclusive(two.on_a, me, 0, 9);
+  wanted.ticket = 5;
+  two.a.client->set_hook(always_on("lock", {Fault::Kind::hold}));
+  auto interrupted = begin_lock(two.fs_a(), wanted);
+  REQUIRE(two.a.client->wait_for_held(1));
+  two.fs_a().interrupt_lock(5);
+  CHECK(refusal(soon(std::move(interrupted))) == ErrorCode::interrupted);
+  two.a.client->set_hook(nullptr);
+  two.a.client->release_all();
+  need(soon(begin_lock(two.fs_a(), waiting(exclusive(two.on_a, me, 9, 9), 6))));  // it comes after that
+  CHECK(refusal(set_lock(two.fs_b(), exclusive(two.on_b, me, 0, 8))) == ErrorCode::would_block);
+}
+
 TEST_CASE("all waits end with the mount, and with an error that programs know") {
   TestVolume volume;
   auto mount = volume.mount();
