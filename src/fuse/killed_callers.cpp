@@ -104,7 +104,8 @@ void KilledCallers::look() {
   for (const auto& [request, its] : waiting) {
     const auto [known, is_new] = threads.try_emplace(its.thread);
     if (is_new) known->second = look_at_(its.thread);
-    if (known->second.is_killed) let_go(request, its, known->second.process);
+    if (!known->second.is_killed) continue;
+    its.lock_ticket == 0 ? let_go(request, its, known->second.process) : interrupt_lock_(its.lock_ticket);
   }
 }
 

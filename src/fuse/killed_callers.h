@@ -38,18 +38,24 @@ class KilledCallers {
   using LookAt = std::function<ThreadState(pid_t thread)>;
   using Work = std::move_only_function<void()>;
   using Post = std::function<void(Work)>;
+  using InterruptLock = std::function<void(std::uint64_t ticket)>;
   explicit KilledCallers(LookAt look_at = thread_state) : look_at_(std::move(look_at)) {}
 
   /// Before anything is served. `session_fd`: where the kernel is answered. `post`: to a thread that may block.
-  void begin(int session_fd, Post post) {
+  /// `interrupt_lock`: ends what has that ticket.
+  void begin(int session_fd, Post post, InterruptLock interrupt_lock) {
     session_fd_ = session_fd;
     post_ = std::move(post);
+    interrupt_lock_ = std::move(interrupt_lock);
   }
 
   struct Waiting {
     std::uint64_t number = 0;  ///< the kernel's, of the request
     pid_t thread = 0;          ///< the caller; 0: it is in another namespace
     std::uint64_t handle = 0;  ///< the kernel's, of the open file or directory; 0: none
+    /// Of a lock that is not waited for; 0: it is something else. That is interrupted by nothing but a kill: programs do
+    /// not expect it.
+    std::uint64_t lock_ticket = 0;
   };
   /// The request may be answered here, from now on. Never blocks.
   void began(fuse_req_t request, const Waiting& waiting) EXCLUDES(mutex_);
@@ -93,6 +99,7 @@ class KilledCallers {
   const LookAt look_at_;
   int session_fd_ = -1;
   Post post_;
+  InterruptLock interrupt_lock_;
   std::atomic<bool> has_left_some_ = false, has_let_some_go_ = false;
   Mutex mutex_;
   std::unordered_map<fuse_req_t, Entry> requests_ GUARDED_BY(mutex_);

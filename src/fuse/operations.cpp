@@ -56,11 +56,12 @@ void refuse(fuse_req_t raw, int error_number) { fuse_reply_err(raw, error_number
 /// Of the request that the receiving thread has just received: its caller is let go if that is killed meanwhile. Not
 /// where the kernel keeps others off until the answer, as it does for changes of names and attributes: two such could be
 /// under way then.
-void let_go_if_killed(fuse_req_t raw, const fuse_file_info* info = nullptr) {
+void let_go_if_killed(fuse_req_t raw, const fuse_file_info* info = nullptr, std::uint64_t lock_ticket = 0) {
   Serving& serving = serving_of(raw);
   serving.killed_callers.began(raw, {.number = serving.handshake.received,
                                      .thread = fuse_req_ctx(raw)->pid,
-                                     .handle = info == nullptr ? 0 : info->fh});
+                                     .handle = info == nullptr ? 0 : info->fh,
+                                     .lock_ticket = lock_ticket});
 }
 
 /// One that the receiving thread does not hand on at once: it answers what memory knows.
@@ -565,8 +566,9 @@ void interrupt(fuse_req_t raw, void* ticket) {
 
 void set_lock(Request request, fuse_req_t raw, LockRequest wanted) {
   Serving& serving = serving_of(raw);
-  if (wanted.type != LockType::none) {
-    wanted.ticket = ++serving.tickets;
+  if (wanted.type != LockType::none) wanted.ticket = ++serving.tickets;
+  if (wanted.ticket != 0 && !wanted.waits) let_go_if_killed(raw, nullptr, wanted.ticket);
+  if (wanted.waits) {
     fuse_req_interrupt_func(raw, interrupt, std::bit_cast<void*>(wanted.ticket));
     // It may have come before: whom it is meant for is not known to the file system yet.
     if (fuse_req_interrupted(raw) != 0) return request.fail(EINTR);

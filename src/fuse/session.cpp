@@ -126,8 +126,9 @@ Result<> Session::start(const std::function<void()>& about_to_mount) {
   fuse_opt_free_args(&arguments);
   fuse_set_log_func(log_libfuse_line);
   if (mounted) serving_.session_fd = fuse_session_fd(session_);
-  serving_.killed_callers.begin(serving_.session_fd,
-                                [this](KilledCallers::Work work) { serving_.pool.post(std::move(work)); });
+  serving_.killed_callers.begin(
+      serving_.session_fd, [this](KilledCallers::Work work) { serving_.pool.post(std::move(work)); },
+      [this](std::uint64_t ticket) { serving_.fs.interrupt_lock(ticket); });
   if (!mounted) {
     const std::string why = last_libfuse_line.empty() ? "fusermount3 refuses it" : last_libfuse_line;
     return failure(ErrorCode::io, "cannot mount on " + options_.mountpoint + ": " + why);

@@ -128,8 +128,9 @@ class KilledProgramTest(MountTest):
     )
     ASKS = (
         "import fcntl, os, sys; asked = open(sys.argv[3], 'r+b'); "
-        "os.write(2, b'.'); sys.stdin.read(); fcntl.flock(asked, fcntl.LOCK_EX)"
+        "os.write(2, b'.'); sys.stdin.read(); "
     )
+    ASKS_FOR = ("fcntl.flock(asked, fcntl.LOCK_EX)", "fcntl.lockf(asked, fcntl.LOCK_EX | fcntl.LOCK_NB)")
 
     def set_up_volume(self):
         super().set_up_volume()
@@ -161,7 +162,8 @@ class KilledProgramTest(MountTest):
         fcntl.flock(wanted[0][1], fcntl.LOCK_EX)
         self.open_locks = [self.enterContext(lock.open("r+b")) for lock in self.locks]
         locked = self.open("locked")
-        lockers = [self.begin_locker(program, locked) for program in (self.UNDER_LOCK, self.ASKS)]
+        asks = [self.ASKS + lock for lock in self.ASKS_FOR]
+        lockers = [self.begin_locker(program, locked) for program in (self.UNDER_LOCK, *asks)]
         self.assertEqual(self.are_locked(), [True, True])
         run("sync", "-f", self.mount.path)
         self.cluster.pause_osd(0)
@@ -225,7 +227,8 @@ class KilledProgramTest(MountTest):
         wait_until(lambda: self.try_lock() == 0, 60, "the lock of the killed program is gone")
         wait_until(lambda: self.are_locked() == [False, False], 60, "its locks of other files are gone")
         asked = self.open_locks[2]
-        wait_until(lambda: not self.is_locked(fcntl.flock, asked), 60, "what a killed program asked for is free")
+        for how in (fcntl.flock, fcntl.lockf):
+            wait_until(lambda how=how: not self.is_locked(how, asked), 60, "what a killed program asked for is free")
         for mount in (self.mount, self.cold):
             self.assertEqual(self.file("direct", mount).read_bytes(), self.new + self.old[len(self.new):])
             self.assertEqual(self.file("appended", mount).read_bytes(), b"old" + self.old[3:] + self.new)

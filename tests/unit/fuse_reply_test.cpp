@@ -412,7 +412,9 @@ class Killing {
  public:
   Killing() {
     REQUIRE(pipe2(ends_, O_CLOEXEC | O_NONBLOCK) == 0);
-    callers.begin(ends_[1], [this](KilledCallers::Work work) { posted.push_back(std::move(work)); });
+    callers.begin(
+        ends_[1], [this](KilledCallers::Work work) { posted.push_back(std::move(work)); },
+        [this](std::uint64_t ticket) { interrupted.push_back(ticket); });
   }
   ~Killing() {
     ::close(ends_[0]);
@@ -439,6 +441,7 @@ class Killing {
 
   std::set<pid_t> killed;
   std::vector<KilledCallers::Work> posted;
+  std::vector<std::uint64_t> interrupted;  // tickets of locks
   KilledCallers callers{[this](pid_t thread) { return ThreadState{killed.contains(thread), thread / 10}; }};
 
  private:
@@ -469,6 +472,21 @@ TEST_CASE("who is killed is let go once, and nobody else is") {
   killing.killed = {0, 100, 101};
   killing.callers.look();
   CHECK(killing.answered().empty());
+}
+
+TEST_CASE("a lock that a killed program asks for is interrupted, and answered by whoever has it in hand") {
+  Killing killing;
+  killing.killed = {100};
+  killing.callers.began(Killing::request(2), {.number = 2, .thread = 100, .lock_ticket = 5});
+  killing.callers.began(Killing::request(4), {.number = 4, .thread = 101, .lock_ticket = 6});
+  killing.callers.look();
+  killing.callers.look();
+  CHECK(killing.interrupted == std::vector<std::uint64_t>{5});
+  CHECK(killing.answered().empty());
+  CHECK_FALSE(killing.callers.has_left_some_by(100, 7));
+  killing.callers.answered(Killing::request(2));
+  killing.callers.look();
+  CHECK(killing.interrupted.size() == 1);
 }
 
 TEST_CASE("what comes after the end of a killed program waits for what it was killed in") {
