@@ -172,21 +172,29 @@ std::optional<NameLog::Batch> NameLog::next_batch(Ino ino, Directory& directory)
 
 void NameLog::send(std::vector<Batch> batches) {
   for (auto& batch : batches) {
-    for (const Ino ino : batch.named) {  // who has lost its name before it was stored, need not be
-      const bool is_never_stored = batch.unlinked.contains(ino) && instance_.unstored().is_unstored(ino);
-      if (is_never_stored && !batch.is_tried_again) batch.never_stored.insert(ino);
-    }
-    std::erase_if(batch.named, [&batch](Ino ino) { return batch.never_stored.contains(ino); });
+    leave_out_those_never_stored(batch);
     const auto named = batch.named;
     finish_files_(named, [this, batch = std::move(batch)]() mutable { store_inodes(std::move(batch)); });
   }
 }
 
+/// Who has lost its name before it was stored, need not be. false: there is none.
+bool NameLog::leave_out_those_never_stored(Batch& batch) {
+  const auto left_out = std::erase_if(batch.named, [&](Ino ino) {
+    const bool is_never_stored = batch.unlinked.contains(ino) && instance_.unstored().is_unstored(ino);
+    if (is_never_stored && !batch.is_tried_again) batch.never_stored.insert(ino);
+    return batch.never_stored.contains(ino);
+  });
+  return left_out != 0;
+}
+
+/// One that was on its way before, and is refused now, may be left out then.
 void NameLog::store_inodes(Batch batch) {
-  const auto named = std::move(batch.named);
+  const auto named = batch.named;
   instance_.when_stored(named, [this, batch = std::move(batch)](const Result<>& stored) mutable {
-    if (!stored) return answered(batch, std::unexpected(stored.error()));
-    send_item(std::move(batch));
+    if (stored) return send_item(std::move(batch));
+    if (leave_out_those_never_stored(batch)) return store_inodes(std::move(batch));
+    answered(batch, std::unexpected(stored.error()));
   });
 }
 

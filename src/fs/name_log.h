@@ -155,6 +155,7 @@ class NameLog {
   std::optional<Batch> next_batch(Ino ino, Directory& directory) REQUIRES(mutex_);
   std::optional<Place> blocker_of(Ino ino, const Directory& directory) const REQUIRES(mutex_);
   void send(std::vector<Batch> batches) EXCLUDES(mutex_);
+  bool leave_out_those_never_stored(Batch& batch);
   void store_inodes(Batch batch) EXCLUDES(mutex_);
   /// Each does what comes before the step, and then the next of these.
   void send_item(Batch batch) EXCLUDES(mutex_);

@@ -255,6 +255,28 @@ TEST_CASE("a file that is removed, and whose refused inode is sent once more mea
   CHECK_FALSE(m.has_bytes(file));
 }
 
+TEST_CASE("a removal is stored though the file that it removes is just being refused") {
+  Maker m;
+  const auto file = m.unpack("a");
+  m.store().set_hook(always_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
+  CHECK(error_of(m.fs().sync_directory(m.d)) == ErrorCode::no_space);
+  need(m.fs().unlink(m.d, "a"));
+  m.store().set_hook([inode = format::inode_object(file)](const StepInfo& info) {
+    if (info.step == "create inode") return Fault{Fault::Kind::fail, ErrorCode::no_space};
+    const bool is_read_back = info.kind == StepKind::query && info.object == inode;
+    return is_read_back ? Fault{Fault::Kind::hold} : Fault{};
+  });
+  auto looked = std::async(std::launch::async, [&] { return m.fs().get_attributes(file); });
+  REQUIRE(m.store().wait_for_held(1));
+  auto synced = std::async(std::launch::async, [&] { return m.fs().sync_directory(m.d); });
+  static_cast<void>(synced.wait_for(std::chrono::milliseconds(50)));  // as a rule it waits for the inode by then
+  m.store().release_all();
+  need(synced.get());
+  static_cast<void>(looked.get());
+  CHECK_FALSE(m.has_stored(file));
+  CHECK_FALSE(m.has_bytes(file));
+}
+
 TEST_CASE("an object that does not answer keeps the names beside it from the store for a second") {
   Maker m;
   const auto file = m.unpack("a");
