@@ -566,12 +566,13 @@ void interrupt(fuse_req_t raw, void* ticket) {
 
 void set_lock(Request request, fuse_req_t raw, LockRequest wanted) {
   Serving& serving = serving_of(raw);
-  if (wanted.type != LockType::none) wanted.ticket = ++serving.tickets;
-  if (wanted.ticket != 0 && !wanted.waits) let_go_if_killed(raw, nullptr, wanted.ticket);
+  wanted.ticket = ++serving.tickets;
   if (wanted.waits) {
     fuse_req_interrupt_func(raw, interrupt, std::bit_cast<void*>(wanted.ticket));
     // It may have come before: whom it is meant for is not known to the file system yet.
     if (fuse_req_interrupted(raw) != 0) return request.fail(EINTR);
+  } else if (wanted.type != LockType::none) {
+    let_go_if_killed(raw, nullptr, wanted.ticket);
   }
   serving.fs.set_lock(wanted, [request = std::move(request)](const Result<>& done) mutable { request.finish(done); });
 }

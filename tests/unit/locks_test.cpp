@@ -80,6 +80,16 @@ struct TwoMounts {
     forget_counts();
   }
 
+  /// The step of the lock is held by A's store from then on.
+  void interrupt_on_a_in_the_store(LockRequest wanted) {
+    wanted.ticket = 5;
+    a.client->set_hook(always_on("lock", {Fault::Kind::hold}));
+    auto interrupted = begin_lock(fs_a(), wanted);
+    REQUIRE(a.client->wait_for_held(1));
+    fs_a().interrupt_lock(5);
+    CHECK(refusal(soon(std::move(interrupted))) == ErrorCode::interrupted);
+  }
+
   /// Seconds pass, as a session counts them, until B is answered.
   Result<> after_a_while(std::future<Result<>> answer) {
     pass_time_until([&answer] { return is_answered(answer); });
@@ -269,12 +279,7 @@ TEST_CASE("who is interrupted while the store has his step is told at once, and 
   two.share();
   auto wanted = exclusive(two.on_a, me);
   wanted.waits = GENERATE(true, false);
-  wanted.ticket = 5;
-  two.a.client->set_hook(always_on("lock", {Fault::Kind::hold}));
-  auto interrupted = begin_lock(two.fs_a(), wanted);
-  REQUIRE(two.a.client->wait_for_held(1));
-  two.fs_a().interrupt_lock(5);
-  CHECK(refusal(soon(std::move(interrupted))) == ErrorCode::interrupted);
+  two.interrupt_on_a_in_the_store(wanted);
   auto again = begin_lock(two.fs_a(), waiting(exclusive(two.on_a, me, 0, 9), 6));
   two.a.client->set_hook(nullptr);
   two.a.client->release_all();
@@ -287,13 +292,7 @@ TEST_CASE("who is interrupted while the store has his step keeps what he had bef
   TwoMounts two;
   two.share();
   need(set_lock(two.fs_a(), shared(two.on_a, me, 0, 9)));
-  auto wanted = exclusive(two.on_a, me, 0, 9);
-  wanted.ticket = 5;
-  two.a.client->set_hook(always_on("lock", {Fault::Kind::hold}));
-  auto interrupted = begin_lock(two.fs_a(), wanted);
-  REQUIRE(two.a.client->wait_for_held(1));
-  two.fs_a().interrupt_lock(5);
-  CHECK(refusal(soon(std::move(interrupted))) == ErrorCode::interrupted);
+  two.interrupt_on_a_in_the_store(exclusive(two.on_a, me, 0, 9));
   two.a.client->set_hook(nullptr);
   two.a.client->release_all();
   need(soon(begin_lock(two.fs_a(), waiting(exclusive(two.on_a, me, 9, 9), 6))));  // it comes after that

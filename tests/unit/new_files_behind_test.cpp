@@ -83,6 +83,14 @@ struct Maker {
     const auto trace = store().trace();
     return std::ranges::count_if(trace, [&step](const std::string& line) { return line.starts_with(step); });
   }
+  /// A file whose bytes found room and whose inode did not, and whose removal was answered.
+  Ino removed_when_refused() {
+    const auto file = unpack("a");
+    store().set_hook(always_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
+    CHECK(error_of(fs().sync_directory(d)) == ErrorCode::no_space);
+    need(fs().unlink(d, "a"));
+    return file;
+  }
   /// What is closed is stored, released, or given up.
   void seconds_pass_until_released() {
     for (unsigned i = 0; i < 10000 && fs().counts().leases != 0; ++i) {
@@ -232,10 +240,7 @@ TEST_CASE("a large file whose inode found no room, and that is removed before it
 
 TEST_CASE("a file that is removed, and whose refused inode is sent once more meanwhile, leaves nothing") {
   Maker m;
-  const auto file = m.unpack("a");
-  m.store().set_hook(always_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
-  CHECK(error_of(m.fs().sync_directory(m.d)) == ErrorCode::no_space);
-  need(m.fs().unlink(m.d, "a"));
+  const auto file = m.removed_when_refused();
   m.store().set_hook([inode = format::inode_object(file)](const StepInfo& info) {
     if (info.step == "create inode") return Fault{Fault::Kind::fail, ErrorCode::no_space};
     const bool is_held = info.step == "store names" || (info.kind == StepKind::query && info.object == inode);
@@ -257,10 +262,7 @@ TEST_CASE("a file that is removed, and whose refused inode is sent once more mea
 
 TEST_CASE("a removal is stored though the file that it removes is just being refused") {
   Maker m;
-  const auto file = m.unpack("a");
-  m.store().set_hook(always_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
-  CHECK(error_of(m.fs().sync_directory(m.d)) == ErrorCode::no_space);
-  need(m.fs().unlink(m.d, "a"));
+  const auto file = m.removed_when_refused();
   m.store().set_hook([inode = format::inode_object(file)](const StepInfo& info) {
     if (info.step == "create inode") return Fault{Fault::Kind::fail, ErrorCode::no_space};
     const bool is_read_back = info.kind == StepKind::query && info.object == inode;
