@@ -29,7 +29,7 @@ void PatientStore::query(MetaRead read, QueryDone done, unsigned attempt) {
     if (!is_to_be_sent_again(answer, attempt, read.object)) return done(std::move(answer));
     query(std::move(read), std::move(done), attempt + 1);
   };
-  store_.query_async(std::move(read), std::move(take));
+  next().query_async(std::move(read), std::move(take));
 }
 
 void PatientStore::read_data(std::string object, std::uint64_t offset, std::span<char> target, ReadDone done,
@@ -38,19 +38,19 @@ void PatientStore::read_data(std::string object, std::uint64_t offset, std::span
     if (!is_to_be_sent_again(answer, attempt, object)) return done(std::move(answer));
     read_data(std::move(object), offset, target, std::move(done), attempt + 1);
   };
-  store_.read_data(std::move(object), offset, target, std::move(take));
+  next().read_data(std::move(object), offset, target, std::move(take));
 }
 
 Result<ListPage> PatientStore::list(std::string cursor) {
-  return patiently("the list of objects", [&] { return store_.list(cursor); });
+  return patiently("the list of objects", [&] { return next().list(cursor); });
 }
 
 Result<std::vector<std::string>> PatientStore::list_starts(unsigned parts) {
-  return patiently("the list of objects", [&] { return store_.list_starts(parts); });
+  return patiently("the list of objects", [&] { return next().list_starts(parts); });
 }
 
 Result<Capacity> PatientStore::capacity() {
-  return patiently("the store's statistics", [&] { return store_.capacity(); });
+  return patiently("the store's statistics", [&] { return next().capacity(); });
 }
 
 }  // namespace lccfs::check

@@ -33,7 +33,7 @@ void Locks::find(const LockRequest& request, FileSystem::FindLockDone done) { be
 
 void Locks::begin(const LockRequest& request, Done done) {
   auto handle = files_.handle(request.handle);
-  auto wait = std::make_shared<Wait>(request, std::move(done), handle ? std::move(handle->node) : nullptr);
+  auto wait = std::make_shared<Wait>(files_, request, std::move(done), handle ? std::move(handle->node) : nullptr);
   if (!wait->node) return finish(wait, failure(ErrorCode::bad_handle, "not an open file"));
   const bool only_asks = wait->only_asks();
   const bool is_late = request.type != LockType::none && !only_asks && wanted_.gives_way(wait->node->ino);
@@ -74,7 +74,6 @@ bool Locks::answer(const WaitRef& wait, Result<std::optional<LockHeld>> result) 
     waits_.remove(wait);
     if (result) looks_.remove(wait);
   }
-  if (wait->node) files_.let_go(Node(wait->node));
   if (auto* set = std::get_if<FileSystem::LockDone>(&wait->done)) {
     (*set)(result ? Result<>{} : std::unexpected(std::move(result).error()));
   } else {
@@ -92,7 +91,6 @@ void Locks::try_until_it_waits(const WaitRef& wait) {
     wait->is_tried = false;
     return;
   }
-  files_.let_go(Node(wait->node));
 }
 
 /// false: it was interrupted.
@@ -181,7 +179,6 @@ void Locks::granted_at_last(const WaitRef& wait, const Tried& tried) {
   const bool is_told = answer(wait, std::nullopt);
   if (!is_told) take_back(wait, tried);
   look_has_ended(wait);
-  if (!is_told) files_.let_go(Node(wait->node));
 }
 
 void Locks::take_back(const WaitRef& wait, const Tried& granted) {
@@ -215,7 +212,6 @@ void Locks::refresh(const WaitRef& wait, const Tried& granted, std::uint64_t num
   take_back(wait, granted);
   finish(wait, std::unexpected(std::move(done).error()));
   look_has_ended(wait);
-  files_.let_go(Node(wait->node));
 }
 
 /// Its locks are in nobody's way, and cost each of ours a look at the file: when it is gone, they go.
@@ -306,7 +302,10 @@ Locks::Pursuit Locks::pursue(InstanceId other, const Node& node, Ask ask) {
     if (pursuit.is_under_way || (was_lately && is_enough)) return pursuit;
     pursuit = {.is_under_way = true, .began = now};
   }
-  tasks_.post([this, other, node] { pursue_now(other, node); });
+  tasks_.post([this, other, node = Node(node)]() mutable {
+    pursue_now(other, node);
+    files_.let_go(std::move(node));
+  });
   return {.is_under_way = true, .began = now};
 }
 

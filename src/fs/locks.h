@@ -64,6 +64,7 @@ class Locks {
   using Done = std::variant<FileSystem::LockDone, FileSystem::FindLockDone>;
   using Tried = FileLocks::Tried;
   struct Wait {
+    OpenFiles& files;
     LockRequest request;
     Done done;
     Node node;
@@ -75,6 +76,9 @@ class Locks {
     std::optional<std::uint64_t> blocked_by = std::nullopt;  // an owner of this client
     std::optional<std::chrono::nanoseconds> give_up_at = std::nullopt;
     bool only_asks() const { return std::holds_alternative<FileSystem::FindLockDone>(done); }
+    ~Wait() {
+      if (node) files.let_go(std::move(node));
+    }
   };
   using WaitRef = std::shared_ptr<Wait>;
   /// Another client that is in the way is asked until it answers, or has expired.

@@ -23,14 +23,14 @@
 #include <vector>
 
 #include "base/completions.h"
+#include "base/forwarding_store.h"
 #include "base/mutex.h"
-#include "lccfs/object_store.h"
 
 namespace lccfs {
 
-class UnstoredInodes final : public ObjectStore {
+class UnstoredInodes final : public ForwardingStore {
  public:
-  explicit UnstoredInodes(std::shared_ptr<ObjectStore> store) : store_(std::move(store)) {}
+  explicit UnstoredInodes(std::shared_ptr<ObjectStore> store) : ForwardingStore(*store), store_(std::move(store)) {}
   /// Waits for what is in flight.
   ~UnstoredInodes() override;
   UnstoredInodes(const UnstoredInodes&) = delete;
@@ -78,45 +78,11 @@ class UnstoredInodes final : public ObjectStore {
   /// Whether one could not be stored, and is still to be.
   bool is_failing() const { return failed_ != 0; }
 
-  // -- ObjectStore
+  // -- what of ObjectStore may have to wait
   void apply_async(MetaTxn txn, ApplyDone done) override;
   void query_async(MetaRead read, QueryDone done) override;
-  void read_data(std::string object, std::uint64_t offset, std::span<char> target, ReadDone done) override {
-    store_->read_data(std::move(object), offset, target, std::move(done));
-  }
   void write_data(std::string object, std::uint64_t offset, SharedBytes bytes, DataDone done) override;
-  void truncate_data(std::string object, std::uint64_t size_bytes, DataDone done) override {
-    store_->truncate_data(std::move(object), size_bytes, std::move(done));
-  }
-  void remove_data(std::string object, DataDone done) override {
-    store_->remove_data(std::move(object), std::move(done));
-  }
-  void zero_data(std::string object, std::uint64_t offset, std::uint64_t size_bytes, DataDone done) override {
-    store_->zero_data(std::move(object), offset, size_bytes, std::move(done));
-  }
   void copy_data(std::string source, std::string target, DataDone done) override;
-  void data_extents(std::string object, std::uint64_t offset, std::uint64_t size_bytes, ExtentsDone done) override {
-    store_->data_extents(std::move(object), offset, size_bytes, std::move(done));
-  }
-  Result<ListPage> list(std::string cursor) override { return store_->list(std::move(cursor)); }
-  Result<std::vector<std::string>> list_starts(unsigned parts) override { return store_->list_starts(parts); }
-  Result<Capacity> capacity() override { return store_->capacity(); }
-  Result<> use_data_pool(const std::string& name) override { return store_->use_data_pool(name); }
-  Result<> announce() override { return store_->announce(); }
-  Result<std::unique_ptr<Watch>> watch(const std::string& object, std::shared_ptr<WatchHandler> handler) override {
-    return store_->watch(object, std::move(handler));
-  }
-  Result<NotifyReply> notify(const std::string& object, Bytes payload, std::chrono::milliseconds timeout) override {
-    return store_->notify(object, std::move(payload), timeout);
-  }
-  Result<Presence> presence(const std::string& object, const Bytes& identity) override {
-    return store_->presence(object, identity);
-  }
-  Bytes identity() const override { return store_->identity(); }
-  Result<> check_may_fence() override { return store_->check_may_fence(); }
-  void look_at_watchers(const std::string& object) override { store_->look_at_watchers(object); }
-  Result<> fence(const Bytes& identity) override { return store_->fence(identity); }
-  Result<> sync_fences() override { return store_->sync_fences(); }
 
  private:
   using Stored = Result<std::uint64_t>;  // the version

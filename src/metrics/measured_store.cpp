@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/forwarding_store.h"
+
 namespace lccfs::metrics {
 namespace {
 
@@ -70,10 +72,10 @@ Outcome outcome_of(const Result<T>& result) {
   return result ? Outcome::done : outcome_of(result.error().code);
 }
 
-class MeasuredStore final : public ObjectStore {
+class MeasuredStore final : public ForwardingStore {
  public:
   MeasuredStore(std::shared_ptr<ObjectStore> store, Operations& operations)
-      : store_(std::move(store)), operations_(operations) {}
+      : ForwardingStore(*store), store_(std::move(store)), operations_(operations) {}
   /// Before what completions use: the measured store waits for those in flight.
   ~MeasuredStore() override { store_.reset(); }
 
@@ -118,12 +120,9 @@ class MeasuredStore final : public ObjectStore {
   Result<ListPage> list(std::string cursor) override {
     return timed_call(Kind::list, volume, [&] { return store_->list(std::move(cursor)); });
   }
-  Result<std::vector<std::string>> list_starts(unsigned parts) override { return store_->list_starts(parts); }
   Result<Capacity> capacity() override {
     return timed_call(Kind::capacity, volume, [&] { return store_->capacity(); });
   }
-  Result<> use_data_pool(const std::string& name) override { return store_->use_data_pool(name); }
-  Result<> announce() override { return store_->announce(); }
 
   Result<std::unique_ptr<Watch>> watch(const std::string& object, std::shared_ptr<WatchHandler> handler) override {
     return timed_call(Kind::watch, object, [&] { return store_->watch(object, std::move(handler)); });
@@ -135,9 +134,6 @@ class MeasuredStore final : public ObjectStore {
     return timed_call(Kind::presence, object, [&] { return store_->presence(object, identity); });
   }
 
-  Bytes identity() const override { return store_->identity(); }
-  Result<> check_may_fence() override { return store_->check_may_fence(); }
-  void look_at_watchers(const std::string& object) override { store_->look_at_watchers(object); }
   Result<> fence(const Bytes& identity) override {
     return timed_call(Kind::fence, volume, [&] { return store_->fence(identity); });
   }
