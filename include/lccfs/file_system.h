@@ -364,7 +364,8 @@ class FileSystem {
   /// Has the kernel write back what programs have changed through mappings. Waits for that, for so long at most, while
   /// requests are served: not for the thread that receives them.
   virtual void write_back_pages(std::chrono::nanoseconds at_most) = 0;
-  /// A clean end: nothing may be in flight. Stores what is dirty, releases leases, ends the instance.
+  /// A clean end: nothing may be in flight. Stores what is dirty, releases leases, ends the instance. An error comes also
+  /// after all that, if something that was answered is lost and no program was told (docs/DATA.md section 10).
   virtual Result<> unmount() = 0;
 };
 

@@ -340,13 +340,12 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
     done = std::move(answered);
     issue();
     auto result = answer.get();
+    if (result && must_store()) result = store_written();
     if (!result) {
       const Lock one_step(node->step_mutex);
-      // Bytes that stayed buffered would be in the file, and so would those of who appends them again.
-      if (buffered) node->take_back_growth(offset);
+      // Bytes that stayed would be in the file, and so would those of who appends them again.
+      node->take_back_growth(offset);
       LCCFS_CHECK(node->clean_tail());
-    } else if (must_store()) {
-      return store_written();
     }
     return result;
   }

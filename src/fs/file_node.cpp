@@ -182,15 +182,19 @@ Result<> FileNode::release_at_any_price() {
 
 /// The file ends where all bytes are stored: it shows no zeros that nobody wrote.
 void FileNode::lose_buffer(const Error& why) {
+  const auto puts = buffer->errors().puts;
+  bool is_told = instance_.unstored().is_lost(ino);  // of the name
   {
     const Lock lock(mutex);
+    is_told = is_told || handles != 0 || told_of_puts >= puts;
     view.size_bytes = std::min(view.size_bytes, covered_size_bytes);
     tail_is_dirty = true;
     ++cuts_;  // before they go: who stores the size beside us finds no byte missing then
   }
-  const auto lost_bytes = buffer->lose(why);
-  log::error(format::inode_object(ino) + ": " + std::to_string(lost_bytes) +
-             " bytes could not be stored, and are lost: " + why.context);
+  const auto what = format::inode_object(ino) + ": " + std::to_string(buffer->lose(why)) +
+                    " bytes could not be stored, and are lost: " + why.context;
+  log::error(what);
+  if (!is_told) instance_.losses().note(why.code, what);
   kernel_.pages_are_wrong(ino);
   kernel_.drop_attributes(ino);
 }
@@ -309,9 +313,15 @@ txn::FileChanges FileNode::dirty_changes(bool with_times) {
   return changes;
 }
 
-/// A size is stored after the bytes below it: a crash shows no zeros that nobody wrote. Where it stays, the bytes and
-/// the times go side by side.
 Result<> FileNode::store_dirty(bool with_times) {
+  for (;;) {
+    if (auto done = try_to_store_dirty(with_times)) return *std::move(done);
+  }
+}
+
+/// A size is stored after the bytes below it: a crash shows no zeros that nobody wrote. Where it stays, the bytes and
+/// the times go side by side. nullopt: the size was set meanwhile, and what of it is stored is to be seen anew.
+std::optional<Result<>> FileNode::try_to_store_dirty(bool with_times) {
   std::uint64_t size_bytes = 0, cuts_before = 0;
   bool grows = false;
   {
@@ -330,6 +340,7 @@ Result<> FileNode::store_dirty(bool with_times) {
     const Lock one_step(step_mutex);
     {
       const Lock lock(mutex);
+      if (grows && cuts_ != cuts_before) return std::nullopt;
       const auto still_there = std::min(size_bytes, view.size_bytes);
       if (cuts_ == cuts_before) covered_size_bytes = std::max(covered_size_bytes, still_there);
     }

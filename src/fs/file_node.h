@@ -85,9 +85,10 @@ class FileNode final : public Lease {
   // -- handles and opens that use it
   std::uint64_t last_write_end GUARDED_BY(mutex) = 0;  // where a sequential writer continues
   unsigned handles GUARDED_BY(mutex) = 0, writers GUARDED_BY(mutex) = 0;
-  unsigned openings GUARDED_BY(mutex) = 0;          // opens that have begun: they are going to read the inode
-  bool store_is_posted GUARDED_BY(mutex) = false;   // the five-second store is in line or under way
-  std::uint64_t errors_seen GUARDED_BY(mutex) = 0;  // as of which of the late errors somebody was told
+  unsigned openings GUARDED_BY(mutex) = 0;         // opens that have begun: they are going to read the inode
+  bool store_is_posted GUARDED_BY(mutex) = false;  // the five-second store is in line or under way
+  // as of which late error somebody was told, and how many writes were buffered by then
+  std::uint64_t errors_seen GUARDED_BY(mutex) = 0, told_of_puts GUARDED_BY(mutex) = 0;
 
   // -- idle_leases.h
   std::optional<std::chrono::nanoseconds> idle_since GUARDED_BY(mutex);      // its last writer has closed
@@ -183,6 +184,7 @@ class FileNode final : public Lease {
   void take(Inode read) REQUIRES(mutex);
   void end_unsent() REQUIRES(mutex);
   txn::FileChanges dirty_changes(bool with_times) REQUIRES(mutex);
+  std::optional<Result<>> try_to_store_dirty(bool with_times) EXCLUDES(step_mutex, mutex);
   Result<> store_dirty_now(bool with_times) REQUIRES(step_mutex) EXCLUDES(mutex);
   Result<> store_size(std::uint64_t size_bytes) REQUIRES(step_mutex) EXCLUDES(mutex);
   Result<> change_leased(const txn::FileChanges& changes) REQUIRES(step_mutex) EXCLUDES(mutex);

@@ -208,7 +208,9 @@ class MountedVolume final : public FileSystem {
     LCCFS_CHECK(files_.release_everything());  // what a last question has stirred up
     names_.wait_for_background_steps();
     LCCFS_CHECK(names_stored);
-    return instance_->end();
+    LCCFS_CHECK(instance_->end());
+    LCCFS_CHECK(names_.untold_loss());
+    return instance_->losses().first();
   }
 
  private:

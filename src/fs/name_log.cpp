@@ -59,6 +59,11 @@ NameLog::~NameLog() {
   if (size_ != 0) log::warning(std::to_string(size_) + " changes of names were answered, and are lost");
 }
 
+Result<> NameLog::untold_loss() const {
+  const Lock lock(mutex_);
+  return losses_.empty() ? Result<>{} : std::unexpected(lost_error(*losses_.begin()));
+}
+
 /// Where memory still shows what is lost, it is no ground for a change.
 std::optional<std::uint64_t> NameLog::add(Ino directory, Token tenure, Record record) {
   const Lock lock(mutex_);

@@ -75,6 +75,8 @@ class NameLog {
   Result<> wait_for_room(Ino directory) EXCLUDES(mutex_);
 
   bool is_empty() const { return size_ == 0; }
+  /// io: something is lost that no fsync has told of.
+  Result<> untold_loss() const EXCLUDES(mutex_);
   bool has(Ino directory) const EXCLUDES(mutex_);
   /// Afterwards a new directory has its name in the store, or memory knows that it has lost it: before a step there. io: it
   /// is lost meanwhile.

@@ -96,6 +96,7 @@ class Namespace {
   bool has_name_to_sync(Ino ino);
   Result<> store_additions() { return leases_.log.store_additions(); }
   Result<> store_names() { return leases_.log.store_all(); }
+  Result<> untold_loss() const { return leases_.log.untold_loss(); }
   /// Whether an answer may rest on the leases that memory says are ours.
   bool believes_leases();
   void begin_to_store_ctimes() { store_later(instance_.unstored().ctimes_of(std::nullopt)); }

@@ -74,6 +74,7 @@ Result<> OpenFiles::late_error(HandleId id, Told told) {
   if (told == Told::once) found->second.errors_told = errors.count;
   const Lock node_lock(found->second.node->mutex);
   found->second.node->errors_seen = errors.count;
+  found->second.node->told_of_puts = errors.puts;
   return std::unexpected(*errors.last);
 }
 

@@ -378,7 +378,7 @@ std::uint64_t WriteBuffer::erase_all(ByteRange range, const Error* lost_by) {
 
 WriteBuffer::Errors WriteBuffer::errors() const {
   const Lock lock(mutex_);
-  return errors_;
+  return {errors_.count, errors_.last, puts_};
 }
 
 bool WriteBuffer::is_failing() const {

@@ -63,10 +63,11 @@ class WriteBuffer : public std::enable_shared_from_this<WriteBuffer> {
   /// The same of all, as it cannot be stored.
   std::uint64_t lose(const Error& why) EXCLUDES(mutex_);
 
-  /// How often writing out has failed so far, and the last reason.
+  /// How often writing out has failed so far, the last reason, and how many writes were buffered by now.
   struct Errors {
     std::uint64_t count = 0;
     std::optional<Error> last;
+    std::uint64_t puts = 0;
   };
   Errors errors() const EXCLUDES(mutex_);
   /// What it holds and does not count against the limit: it has failed, and may be on its way again.

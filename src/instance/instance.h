@@ -21,6 +21,7 @@
 
 #include "format/records.h"
 #include "instance/answers.h"
+#include "instance/losses.h"
 #include "instance/numbers.h"
 #include "instance/others.h"
 #include "instance/queue.h"
@@ -71,6 +72,8 @@ class Instance {
 
   /// A new token of this instance.
   Token next_token() { return {me_.id, numbers_.next()}; }
+
+  Losses& losses() { return losses_; }
 
   // -- steps.h
   void run_async(MetaTxn txn, Steps::Done done) { steps_.run_async(std::move(txn), std::move(done)); }
@@ -152,6 +155,7 @@ class Instance {
   Self me_;
   format::SuperRecord super_;
   Bytes record_;  // as written on Super
+  Losses losses_;
 
   // each uses some of those above it
   Numbers numbers_;

@@ -124,7 +124,7 @@ class FullDirectoryTest(FullTest):
         many = [self.mount / f"{number}-{'x' * 200}" for number in range(500)]
         for path in many:
             path.write_bytes(b"few")
-        os.sync()
+        self.mount.remount()
         self.fill_until_refused()
         with open(self.mount / "small", "wb", buffering=0) as file, self.assertRaises(OSError):
             while True:

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <thread>
 
+#include "objects/super.h"
 #include "support/catch.h"
 #include "support/collecting.h"
 #include "support/namespace_calls.h"
@@ -378,6 +379,29 @@ TEST_CASE("unmounting stores and releases what was closed") {
   need(mount->unmount());
   mount.file_system.reset();
   for (const auto& file : files) CHECK(read_elsewhere(volume, file.ino) == "bytes");
+}
+
+TEST_CASE("an end of the mount that loses what was answered says so, and leaves nothing to be cleaned up") {
+  TestVolume volume;
+  auto mount = volume.mount(closing());
+  const auto lost = closed_file(mount, "lost", "some bytes");
+  mount.client->set_hook(fails_writes(ErrorCode::no_space));
+  CHECK(code_of(mount->unmount()) == ErrorCode::no_space);
+  mount.file_system.reset();
+  CHECK_FALSE(is_leased(volume, lost.ino));
+  const auto store = volume.new_client();
+  CHECK(need(objects::read_super(objects::reader_of(*store), objects::Instances::all)).ranges.front().entries.empty());
+}
+
+TEST_CASE("the end of a mount does not repeat the error that a close has told") {
+  TestVolume volume;
+  auto mount = volume.mount(closing());
+  const auto file = create_file(*mount.file_system, "f");
+  need(write_at(*mount.file_system, file.handle, 0, "some bytes"));
+  mount.client->set_hook(fails_writes(ErrorCode::no_space));
+  CHECK(code_of(mount->fsync(file.handle, false)) == ErrorCode::no_space);
+  mount->release(file.handle);
+  need(mount->unmount());
 }
 
 TEST_CASE("who asks later is not answered by what was stored for an earlier question") {

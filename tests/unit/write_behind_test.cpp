@@ -7,6 +7,7 @@
 
 #include "format/object_names.h"
 #include "fs/write_buffer.h"
+#include "objects/inode.h"
 #include "support/catch.h"
 #include "support/file_calls.h"
 #include "support/hooks.h"
@@ -259,6 +260,45 @@ TEST_CASE("a buffered append that is told an error leaves nothing of itself") {
   need(write_with(O_APPEND, *mount.file_system, file.handle, 0, "second"));
   static_cast<void>(mount->fsync(file.handle, false));
   CHECK((read_elsewhere(volume, file.ino) == old + "second"));
+}
+
+TEST_CASE("an append that is to be stored at once, and whose size the store refuses, leaves nothing of itself") {
+  TestVolume volume;
+  const bool is_buffered = GENERATE(true, false);
+  auto mount = volume.mount(is_buffered ? buffered() : FileSystemOptions{});
+  const auto file = stored_file(mount, "old");
+  const int flags = O_APPEND | GENERATE(O_DSYNC, O_SYNC);
+  mount.client->set_hook(once_on("store size, times, map", {Fault::Kind::fail, ErrorCode::no_space}));
+  CHECK(code_of(write_with(flags, *mount.file_system, file.handle, 0, "new")) == ErrorCode::no_space);
+  CHECK(whole(*mount.file_system, file.handle) == "old");
+  need(write_with(flags, *mount.file_system, file.handle, 0, "new"));
+  CHECK(read_elsewhere(volume, file.ino) == "oldnew");
+}
+
+TEST_CASE("fsync beside a change of the size that the store refuses covers all that was written before") {
+  TestVolume volume;
+  auto mount = volume.mount(buffered());
+  const auto file = stored_file(mount, "old");
+  const auto store = volume.new_client();
+  const auto size = [&] { return need(mount->get_attributes(file.ino)).attributes.size_bytes; };
+  for (unsigned i = 0; i < 20; ++i) {  // which of the two steps comes first is not known
+    need(write_at(*mount.file_system, file.handle, size(), "new"));
+    const auto written_bytes = size();
+    mount.client->set_hook(holds_writes());
+    Result<> synced;
+    std::thread syncing([&] { synced = mount->fsync(file.handle, false); });
+    REQUIRE(mount.client->wait_for_held(1));
+    mount.client->set_hook(once_on("store size, times, map", {Fault::Kind::fail, ErrorCode::no_space}));
+    SetAttributes longer;
+    longer.size_bytes = written_bytes + 100;
+    std::thread growing([&] { static_cast<void>(mount->set_attributes({}, file.ino, longer)); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // it waits for that write, too
+    mount.client->release_all();
+    syncing.join();
+    growing.join();
+    const auto stored = need(objects::read_inode(objects::reader_of(*store), file.ino));
+    if (synced) CHECK(stored.size_bytes >= written_bytes);
+  }
 }
 
 TEST_CASE("a truncate cuts what is buffered, too") {
