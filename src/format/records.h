@@ -280,6 +280,7 @@ struct InstanceRecord {  // s/ key on Super
 
 struct QueueItem {  // q/ key on a session object
   enum class Kind : std::uint8_t { range = 1, directory = 2, inode = 3 };
+  static constexpr std::uint64_t most_numbers = std::uint64_t{1} << 20;  ///< of a range: a collector looks at each
   Kind kind = Kind::inode;
   Ino ino;  // directory, inode; range: the first number
   Ino end;  // range: one past the last number

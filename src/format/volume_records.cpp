@@ -133,6 +133,8 @@ void fields(auto& io, Is<QueueItem> auto& item) {
   io(item.end);
   io.require((item.kind == QueueItem::Kind::range) == (item.end.value != 0), "an end, but no range");
   io.require(item.end.value == 0 || item.ino < item.end, "an empty range");
+  io.require(item.end.value == 0 || item.end.value - item.ino.value <= QueueItem::most_numbers,
+             "no client takes so many numbers");
   io(item.time);
 }
 LCCFS_RECORD(QueueItem)

@@ -19,6 +19,7 @@ using format::QueueItem;
 
 namespace {
 constexpr std::uint64_t inode_numbers_at_once = 4096;
+static_assert(inode_numbers_at_once <= QueueItem::most_numbers);
 constexpr std::size_t most_directories_to_tidy = 1024;
 constexpr std::size_t most_items_at_once = 512;
 constexpr std::chrono::seconds longest_wait_for_directories{5};  // at the end

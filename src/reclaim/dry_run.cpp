@@ -80,12 +80,7 @@ class DryRun {
   Result<> look_at_item(const QueueItem& item) {
     if (item.kind == QueueItem::Kind::directory) return unless_damaged(look_at_directory(item.ino));
     if (item.kind == QueueItem::Kind::inode) return look_at_inode(item.ino);
-    const auto inodes = numbers_in(item);
-    if (!inodes) {
-      report_.damaged.push_back(inodes.error().context);
-      return {};
-    }
-    for (const Ino ino : *inodes) LCCFS_CHECK(look_at_inode(ino));
+    for (const Ino ino : numbers_in(item)) LCCFS_CHECK(look_at_inode(ino));
     return {};
   }
 

@@ -7,10 +7,6 @@ namespace lccfs::reclaim {
 
 using format::QueueItem;
 
-namespace {
-constexpr std::uint64_t most_numbers = std::uint64_t{1} << 20;
-}
-
 Result<QueuePage> read_queue_page(const Query& query, InstanceId instance, const std::string& after) {
   const auto session = format::session_object(instance);
   QueuePage page;
@@ -35,11 +31,7 @@ Result<QueuePage> read_queue_page(const Query& query, InstanceId instance, const
   return page;
 }
 
-Result<std::vector<Ino>> numbers_in(const QueueItem& range) {
-  if (range.end.value - range.ino.value > most_numbers) {
-    return failure(ErrorCode::corrupt, "a range item from " + std::to_string(range.ino.value) + " to " +
-                                           std::to_string(range.end.value) + ": no client takes so many numbers");
-  }
+std::vector<Ino> numbers_in(const QueueItem& range) {
   std::vector<Ino> inodes;
   for (Ino ino = range.ino; ino < range.end; ++ino.value) inodes.push_back(ino);
   return inodes;

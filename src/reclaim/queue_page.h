@@ -24,8 +24,8 @@ struct QueuePage {
 /// Of the items after `after`. No session object: an empty page.
 Result<QueuePage> read_queue_page(const Query& query, InstanceId instance, const std::string& after);
 
-/// All inodes of a range item. corrupt: they are more than any client takes.
-Result<std::vector<Ino>> numbers_in(const format::QueueItem& range);
+/// All inodes of a range item.
+std::vector<Ino> numbers_in(const format::QueueItem& range);
 
 /// A range item of an instance that lives: it stands for inodes to come, and is nothing that waits for a collector.
 bool is_intent(const Member& member, const NumberedItem& one);

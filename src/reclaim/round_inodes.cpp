@@ -102,15 +102,11 @@ void Round::keep_range_of(Ino ino) {
 /// dropped as that of an inode that is gone.
 Result<bool> Round::handle_range(const QueueItem& range) {
   const auto inodes = numbers_in(range);
-  if (!inodes) {
-    note_damage(inodes.error());
-    return false;
-  }
-  LCCFS_TRY(const auto dealt_with, handle_inodes(*inodes, range.time, Numbers::of_a_range));
+  LCCFS_TRY(const auto dealt_with, handle_inodes(inodes, range.time, Numbers::of_a_range));
   if (stop_.stop_requested()) return false;
-  if (std::ranges::any_of(*inodes, [this](Ino ino) { return ranges_kept_for_.contains(ino); })) return false;
+  if (std::ranges::any_of(inodes, [this](Ino ino) { return ranges_kept_for_.contains(ino); })) return false;
   std::vector<QueueItem> left;
-  for (const Ino ino : *inodes) {
+  for (const Ino ino : inodes) {
     if (!dealt_with.contains(ino)) left.push_back({QueueItem::Kind::inode, ino, {}, range.time});
   }
   if (!left.empty()) LCCFS_CHECK(instance_.log_items(left));

@@ -98,6 +98,13 @@ TEST_CASE("Q: an inode without a name that the queue does not lead to is found")
     });
     CHECK(volume.findings() == Findings{});
   }
+  SECTION("a range of more numbers than any client takes: a collector takes it for damage") {
+    volume.edit("Session.2", [](MetaObject& o) {
+      o.keys[format::queue_key(1)] =
+          encode(format::QueueItem{format::QueueItem::Kind::range, Ino{50}, Ino{std::uint64_t{1} << 40}, now});
+    });
+    CHECK(volume.findings() == Findings{"corrupt: Session.2", "orphan: Inode.50"});
+  }
   SECTION("a queue that nobody looks into") {
     volume.edit("Super", [](MetaObject& o) { o.keys.erase("s/2"); });
     CHECK(volume.findings() == Findings{"stray session: Session.2", "lost trace: Inode.1", "lost trace: Inode.10",

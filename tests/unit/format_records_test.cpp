@@ -239,8 +239,12 @@ TEST_CASE("a fence number stands only in a record that is fenced") {
   CHECK(decode<InstanceRecord>(encode(record)).has_value());
 }
 
-TEST_CASE("a range has numbers in it, and no other item has an end") {
+TEST_CASE("a range has numbers in it, no more than any client takes, and no other item has an end") {
   const auto kind = QueueItem::Kind::range;
+  const QueueItem longest{kind, Ino{5}, Ino{5 + QueueItem::most_numbers}, {}};
+  CHECK(decode<QueueItem>(encode(longest)) == longest);
+  CHECK(refusal<QueueItem>(encode(QueueItem{kind, Ino{5}, Ino{6 + QueueItem::most_numbers}, {}})) ==
+        ErrorCode::corrupt);
   CHECK(refusal<QueueItem>(encode(QueueItem{kind, Ino{5}, Ino{5}, {}})) == ErrorCode::corrupt);
   CHECK(refusal<QueueItem>(encode(QueueItem{kind, Ino{5}, Ino{}, {}})) == ErrorCode::corrupt);
   CHECK(refusal<QueueItem>(encode(QueueItem{QueueItem::Kind::inode, Ino{5}, Ino{6}, {}})) == ErrorCode::corrupt);

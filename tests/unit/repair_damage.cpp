@@ -405,6 +405,12 @@ std::vector<Damage> damaged_volume_objects() {
        [](const SmallVolume& v) {
          return Names{"Inode.1", inode(v.gone)};
        }},
+      {"a range of more numbers than any client takes, in the queue",
+       [](SmallVolume& v, Objects& o) {
+         o.metadata().at(format::session_object(v.me)).keys[format::queue_key(900)] =
+             encode(format::QueueItem{format::QueueItem::Kind::range, Ino{5}, Ino{std::uint64_t{1} << 60}, {}});
+       },
+       [](const SmallVolume& v) { return "corrupt: " + format::session_object(v.me); }},
       {"an empty queue", [](SmallVolume& v, Objects& o) { o.metadata().at(format::session_object(v.me)).keys.clear(); },
        [](const SmallVolume&) { return "lost trace: Inode.1"; },
        [](const SmallVolume& v) {
