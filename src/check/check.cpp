@@ -85,6 +85,7 @@ class VolumeCheck {
   void take_inode(Ino ino, ScannedInode inode) {
     if (ino == root_ino) root_seen_ = true;
     facts_.fence.see(inode.highest_fence);
+    facts_.number.see(inode.highest_instance);
     index_.add(ino, inode, facts_.queue.leads_to(ino));
     if (inode.small_file) data_.remember(*inode.small_file);
     sink_.report(std::move(inode.findings));

@@ -61,6 +61,13 @@ class InodeScan {
   void unknown(const Part& part) {
     result_.findings.push_back(finding_on(Kind::unknown_part, head_.name, part, "none of the format's here"));
   }
+  void see(InstanceId instance) {
+    result_.highest_instance = std::max(result_.highest_instance, given_number(instance));
+  }
+  template <class Record>
+  void scan_token(const Part& part) {
+    if (const auto record = decode<Record>(part)) see(record->token.instance);
+  }
   void need(const char* name) {
     if (!head_.xattrs.contains(name)) result_.findings.push_back(missing_part(head_.name, name));
   }
@@ -83,13 +90,18 @@ class InodeScan {
       summary.type = attr->type;
       summary.nlink = attr->nlink;
       flags_ = attr->flags;
+      see(attr->birth_token.instance);
     } else if (name == xattr::state) {
-      if (const auto state = decode<format::StateRecord>(part)) summary.state = state->kind;
+      const auto state = decode<format::StateRecord>(part);
+      if (!state) return;
+      summary.state = state->kind;
+      see(state->token.instance);
     } else if (name == xattr::parent) {
       const auto pointer = decode<format::BackPointerRecord>(part);
       if (!pointer) return;
       summary.first_parent = pointer->parent;
       summary.parents.insert(pointer->parent);
+      see(pointer->token.instance);
     } else if (name == xattr::size) {
       size_bytes_ = number();
     } else if (name == xattr::nsub) {
@@ -102,11 +114,11 @@ class InodeScan {
       if (!fence) return corrupt(part, fence.error().context);
       result_.highest_fence = *fence;
     } else if (name == xattr::locks) {
-      decode<format::LockStateRecord>(part);
+      scan_token<format::LockStateRecord>(part);
     } else if (name == xattr::behind) {
-      decode<format::DirectoryLeaseRecord>(part);
+      scan_token<format::DirectoryLeaseRecord>(part);
     } else if (name == xattr::taken) {
-      decode<format::TakenRecord>(part);
+      scan_token<format::TakenRecord>(part);
     } else if (name == xattr::atime || name == xattr::mtime || name == xattr::ctime || name == xattr::wtime) {
       decode<format::TimeRecord>(part);
     } else {
@@ -135,9 +147,9 @@ class InodeScan {
     if (found == head_.xattrs.end()) return;
     const Part part{found->first, found->second};
     if (is(FileType::directory)) {
-      decode<format::DirectoryLeaseRecord>(part);
+      scan_token<format::DirectoryLeaseRecord>(part);
     } else if (is(FileType::regular)) {
-      decode<format::NumberRecord>(part);
+      if (const auto holder = decode<format::NumberRecord>(part)) see(InstanceId{holder->value});
     } else {
       unknown(part);
     }
@@ -160,18 +172,18 @@ class InodeScan {
     if (key.starts_with("p/")) {
       const auto pointer = format::parse_back_pointer_key(key);
       if (pointer) result_.summary.parents.insert(pointer->parent);
-      scan_marker(part, pointer.has_value());
+      if (scan_marker(part, pointer.has_value())) see(pointer->token.instance);
     } else if (key.starts_with("l/")) {
-      if (!format::parse_step_number_key(key)) return unknown(part);
-      if (!format::parse_step_number(part.value)) corrupt(part, "no number of 20 digits");
+      scan_step_number(part);
     } else if (key.starts_with("u/")) {
       scan_user_attribute(part);
     } else if (key.starts_with("m/") && may_have_map) {
       scan_map(part);
     } else if (key.starts_with("k/") && may_have_map) {
-      format::parse_locks_key(key) ? static_cast<void>(decode<format::LocksRecord>(part)) : unknown(part);
+      scan_locks(part);
     } else if (key.starts_with("o/") && may_have_map) {
-      scan_marker(part, format::parse_opener_key(key).has_value());
+      const auto opener = format::parse_opener_key(key);
+      if (scan_marker(part, opener.has_value())) see(*opener);
     } else if (may_have_names) {
       scan_directory_key(part);
     } else {
@@ -179,9 +191,24 @@ class InodeScan {
     }
   }
 
-  void scan_marker(const Part& part, bool known) {
-    if (!known) return unknown(part);
-    if (part.value != format::marker_value) corrupt(part, "not the byte 01");
+  /// False: reported.
+  bool scan_marker(const Part& part, bool known) {
+    if (!known) return unknown(part), false;
+    if (part.value != format::marker_value) return corrupt(part, "not the byte 01"), false;
+    return true;
+  }
+
+  void scan_step_number(const Part& part) {
+    const auto instance = format::parse_step_number_key(part.name);
+    if (!instance) return unknown(part);
+    if (!format::parse_step_number(part.value)) return corrupt(part, "no number of 20 digits");
+    see(*instance);
+  }
+
+  void scan_locks(const Part& part) {
+    const auto instance = format::parse_locks_key(part.name);
+    if (!instance) return unknown(part);
+    if (decode<format::LocksRecord>(part)) see(*instance);
   }
 
   void scan_directory_key(const Part& part) {
@@ -193,10 +220,10 @@ class InodeScan {
     } else if (key.starts_with("d/")) {
       const auto detached = format::parse_detached_key(key);
       result_.has_detached = result_.has_detached || detached;
-      scan_marker(part, detached.has_value());
-    } else if (format::parse_decision_key(key)) {
+      if (scan_marker(part, detached.has_value())) see(detached->token.instance);
+    } else if (const auto decided = format::parse_decision_key(key)) {
       result_.has_decisions = true;
-      decode<format::DecisionRecord>(part);
+      if (decode<format::DecisionRecord>(part)) see(decided->instance);
     } else {
       unknown(part);
     }
@@ -213,6 +240,8 @@ class InodeScan {
     result_.entries += link(ino_, entry->ino, entry->type);
     result_.names += name_link(entry->ino, parsed->hash, entry->mark ? hash_of(part.value) : 0);
     if (entry->type == FileType::directory) ++result_.subdirectories;
+    see(entry->token.instance);
+    if (entry->mark) see(entry->mark->token.instance);
   }
 
   void scan_reverse(const Part& part) {

@@ -33,6 +33,7 @@ struct ScannedInode {
   bool has_detached = false;  ///< d/ keys
   bool has_decisions = false;
   std::uint64_t highest_fence = 0;
+  std::uint64_t highest_instance = 0;  ///< in tokens and keys: all that is left, perhaps, of one that had it
   std::optional<SmallFile> small_file;
   std::vector<Finding> findings;
 };

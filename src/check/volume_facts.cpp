@@ -80,7 +80,8 @@ void check_super(const Object& object, Sink& sink, VolumeFacts& facts) {
   check.refuse_other_xattrs({xattr::super, xattr::fences});
   for (const auto& [key, value] : keys_of(object)) {
     if (key == format::rename_lock_key) {
-      static_cast<void>(check.decode<format::RenameLockRecord>({key, value, true}));
+      const auto lock = check.decode<format::RenameLockRecord>({key, value, true});
+      if (lock) facts.number.see(given_number(lock->token.instance));
       continue;
     }
     const auto instance = format::parse_instance_key(key);

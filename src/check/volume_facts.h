@@ -47,6 +47,11 @@ class Highest {
   std::atomic<std::uint64_t> value_ = 0;
 };
 
+/// Of an instance that a token or a key names. Beyond the end no number was ever handed out, and none is to follow.
+constexpr std::uint64_t given_number(InstanceId instance) {
+  return instance.value < format::numbers_end ? instance.value : 0;
+}
+
 /// What could not be read is a finding already, and is left out.
 struct VolumeFacts {
   std::optional<format::SuperRecord> super;

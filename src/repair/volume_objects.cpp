@@ -15,7 +15,7 @@ namespace xattr = format::xattr;
 namespace {
 
 constexpr const char* still_there = "its client is there: unmount it first";
-constexpr std::uint64_t margin = std::uint64_t{1} << 20;  // instances that made nothing are known by their tokens alone
+constexpr std::uint64_t margin = std::uint64_t{1} << 20;  // of what was handed out last, nothing may be left
 constexpr std::uint64_t end_of_use = format::numbers_end - 2 * margin;  // beyond, nothing was handed out: it is foreign
 
 const std::string& root_object() {
@@ -97,7 +97,7 @@ Result<Repair> Repairs::add_ended_record(const Finding& finding) {
               "given a record that says it has ended, for the collector to read its queue");
 }
 
-/// Of all that is in use; numbers that stand in tokens alone are within the margin that callers leave.
+/// Of objects and instances. Higher ones that stand in tokens alone the next check finds, and they raise Alloc once more.
 Result<std::uint64_t> Repairs::highest_number() {
   std::uint64_t highest = root_ino.value;
   const auto count = [&highest](std::uint64_t number) {

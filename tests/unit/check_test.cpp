@@ -310,6 +310,73 @@ TEST_CASE("what does not fit the inode's type is found") {
   }
 }
 
+/// An xattr or a key of an object.
+struct Part {
+  const char* object;
+  std::string name;
+  Bytes value;
+};
+
+std::vector<Part> keys_with(Token token, const HandMadeVolume& volume) {
+  const format::EntryRecord entry{file, FileType::regular, token};
+  const format::EntryRecord marked{file, FileType::regular, {me, 11}, {{token, root_ino}}};
+  const format::LocksRecord locks{1, {{true, true, 0, 0}}};
+  const format::RenameLockRecord lock{format::RenameLockRecord::Kind::free, token, root_ino};
+  return {{"Inode.12", format::back_pointer_key(root_ino, token), marker},
+          {"Inode.12", format::step_number_key(token.instance), format::step_number_value(7)},
+          {"Inode.1", format::detached_key(unlinked, token), marker},
+          {"Inode.10", format::decision_key(token), encode(format::DecisionRecord{})},
+          {"Inode.11", format::locks_key(token.instance), encode(locks)},
+          {"Inode.11", format::opener_key(token.instance), marker},
+          {"Inode.10", volume.key("file"), encode(entry)},
+          {"Inode.10", volume.key("file"), encode(marked)},
+          {"Super", format::rename_lock_key, encode(lock)}};
+}
+
+std::vector<Part> xattrs_with(Token token) {
+  auto attr = HandMadeVolume::attr_for(symlink, FileType::symlink);
+  attr.birth_token = token;
+  const format::StateRecord sealed{format::StateRecord::Kind::sealed, token, directory, "subdirectory"};
+  return {{"Inode.12", "attr", encode(attr)},
+          {"Inode.15", "state", encode(sealed)},
+          {"Inode.12", "parent", encode(format::BackPointerRecord{root_ino, token})},
+          {"Inode.14", "lease", encode(format::NumberRecord{token.instance.value})},
+          {"Inode.10", "lease", encode(format::DirectoryLeaseRecord{token})},
+          {"Inode.10", "behind", encode(format::DirectoryLeaseRecord{token})},
+          {"Inode.11", "taken", encode(format::TakenRecord{token})},
+          {"Inode.11", "locks", encode(format::LockStateRecord{format::LockStateRecord::Kind::leased, token})}};
+}
+
+/// What is found where that part names an instance of that number.
+Findings findings_with(std::size_t nth, InstanceId instance) {
+  HandMadeVolume volume;
+  const auto keys = keys_with({instance, 1}, volume), xattrs = xattrs_with({instance, 1});
+  const bool is_key = nth < keys.size();
+  const Part& part = is_key ? keys[nth] : xattrs.at(nth - keys.size());
+  volume.edit(part.object, [&](MetaObject& o) { (is_key ? o.keys : o.xattrs)[part.name] = part.value; });
+  return volume.findings();
+}
+
+TEST_CASE("an instance of which only a token or a key is left has a number that Alloc must not hand out again") {
+  const auto parts = keys_with({}, HandMadeVolume()).size() + xattrs_with({}).size();
+  for (std::size_t nth = 0; nth < parts; ++nth) {
+    INFO("part " << nth);
+    auto expected = findings_with(nth, InstanceId{101});
+    CHECK_FALSE(expected.contains("number not handed out: Alloc"));
+    expected.insert("number not handed out: Alloc");
+    CHECK(findings_with(nth, InstanceId{102}) == expected);
+  }
+}
+
+TEST_CASE("a token with a number that is never handed out says nothing about Alloc") {
+  HandMadeVolume volume;
+  volume.edit("Inode.12", [](MetaObject& o) {
+    o.keys[format::back_pointer_key(root_ino, {InstanceId{format::numbers_end}, 1})] = marker;
+    o.keys[format::step_number_key(InstanceId{~std::uint64_t{0}})] = format::step_number_value(7);
+  });
+  CHECK(volume.findings() == Findings{});
+}
+
 TEST_CASE("a name under another hash than its own is found") {
   HandMadeVolume volume;
   volume.edit("Inode.10", [&](MetaObject& o) {

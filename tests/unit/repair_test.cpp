@@ -483,6 +483,23 @@ TEST_CASE("a volume with features of a newer version is refused, and left as it 
   CHECK_FALSE(check::check_volume(*v.volume.new_client()).has_value());
 }
 
+TEST_CASE("an Alloc that is made anew hands out no number of an instance of which only a token is left") {
+  SmallVolume v;
+  auto& cluster = v.volume.cluster();
+  constexpr InstanceId gone{9'000'000};
+  cluster.with_objects([&](Objects& objects) {
+    objects.metadata().at(format::inode_object(v.file)).keys[format::step_number_key(gone)] =
+        format::step_number_value(5);
+    SECTION("it is gone") { objects.metadata().erase(format::alloc_object); }
+    SECTION("its counter is noise") { objects.metadata().at(format::alloc_object).xattrs["next"] = "noise"; }
+  });
+  const auto told = need(try_repair(cluster.new_client(), v.volume.clock()));
+  INFO("repaired:\n" << text_of(told.repaired) << "left:\n" << text_of(told.left));
+  CHECK(findings_of(cluster) == none);
+  const auto next = v.objects_of(format::alloc_object).xattrs.at("next");
+  CHECK(need(format::decode_next_number(next)) > gone.value);
+}
+
 TEST_CASE("nothing is repaired where an object could not be read, though it can be soon after") {
   SmallVolume v;
   auto& cluster = v.volume.cluster();
