@@ -73,6 +73,15 @@ std::string names_of(const std::vector<Feature>& features) {
   return names;
 }
 
+Result<> check_features_of_repair(const SuperRecord& super) {
+  const std::uint64_t unknown = super.compat & ~known_bits(&SuperRecord::compat);
+  if (unknown == 0) return {};
+  return failure(ErrorCode::unsupported,
+                 "the volume has features that this version does not know, and a repair would remove what is there of "
+                 "them (compat " +
+                     feature_names(&SuperRecord::compat, unknown) + "): use a newer one");
+}
+
 bool knows(std::string_view program_version, const Feature& feature) {
   const auto version = parse_version(program_version);
   return version && *version >= *parse_version(feature.since);

@@ -48,6 +48,10 @@ std::string feature_names(FeatureMask mask, std::uint64_t bits);
 /// "space_units, ...": of these features.
 std::string names_of(const std::vector<Feature>& features);
 
+/// unsupported: this version does not know a compat feature of the volume. Others may ignore what that has put there; a
+/// repair would take it for foreign, and remove it.
+Result<> check_features_of_repair(const SuperRecord& super);
+
 /// Whether a program of that version (InstanceRecord) knows the feature. What is not dotted numbers knows none.
 bool knows(std::string_view program_version, const Feature& feature);
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "format/features.h"
 #include "format/records.h"
 #include "instance/instance.h"
 #include "reclaim/collector.h"
@@ -123,7 +124,15 @@ class Run {
     return report_what_is_left();
   }
 
+  /// A record that nobody can read yet may be mended, and says more before the next check.
+  Result<> expect_known_features() {
+    LCCFS_TRY(const auto super, objects_.read_keys(format::super_object, {}));
+    const auto record = super ? super->find<format::SuperRecord>(format::xattr::super) : std::nullopt;
+    return record ? format::check_features_of_repair(*record) : Result<>();
+  }
+
   Result<> check() {
+    LCCFS_CHECK(expect_known_features());
     if (!cut_ && ++checks_ > most_checks_in_vain)
       return failure(ErrorCode::io, "the repairs come to no end: this is a bug");
     left_.clear();

@@ -500,6 +500,25 @@ TEST_CASE("an Alloc that is made anew hands out no number of an instance of whic
   CHECK(need(format::decode_next_number(next)) > gone.value);
 }
 
+TEST_CASE("what a feature of a newer version has put there, and a mount may ignore, is found and not removed") {
+  SmallVolume v;
+  auto& cluster = v.volume.cluster();
+  cluster.with_objects([&](Objects& objects) {
+    auto& super = objects.metadata().at(format::super_object);
+    auto record = need(format::decode<format::SuperRecord>(super.xattrs["super"]));
+    record.compat = 1;
+    super.xattrs["super"] = encode(record);
+    objects.metadata().at(format::inode_object(v.file)).xattrs["new"] = "an xattr of that version";
+  });
+  const auto client = v.volume.new_client();
+  const auto refused = try_repair(client, v.volume.clock());
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(refused.error().code == ErrorCode::unsupported);
+  CHECK(refused.error().context.find("compat 0x1") != std::string::npos);
+  CHECK(client->counts().applies == 0);
+  CHECK(findings_of(cluster) == Names{"unknown part: " + format::inode_object(v.file)});
+}
+
 TEST_CASE("nothing is repaired where an object could not be read, though it can be soon after") {
   SmallVolume v;
   auto& cluster = v.volume.cluster();
