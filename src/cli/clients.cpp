@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
+#include "metrics/hanging_operations.h"
 
 namespace lccfs::cli {
 
@@ -53,9 +54,14 @@ A client that has died needs no evicting: the next client that needs what it hel
   });
 }
 
+Result<InstanceInfo> evict(std::shared_ptr<ObjectStore> store, Clock& clock, std::uint64_t client) {
+  metrics::HangingOperations hanging(clock);
+  return evict_client(hanging.look_at(std::move(store)), clock, client);
+}
+
 Result<> Evict::run() const {
   LCCFS_TRY(auto store, open_store(address_, {.step_timeout = step_timeout}));
-  LCCFS_TRY(const auto client, evict_client(std::move(store), system_clock(), client_));
+  LCCFS_TRY(const auto client, evict(std::move(store), system_clock(), client_));
   std::cout << (json_ ? evicted_as_json(client) : evicted_as_text(client));
   return {};
 }

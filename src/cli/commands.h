@@ -47,6 +47,10 @@ class Clients {
   bool json_ = false;
 };
 
+/// Bars the client. A step that may have been applied is not given up, so it waits for the store for as long as that
+/// takes, and what has not been answered is named in the log meanwhile.
+Result<InstanceInfo> evict(std::shared_ptr<ObjectStore> store, Clock& clock, std::uint64_t client);
+
 class Evict {
  public:
   explicit Evict(options::CommandLine& program);

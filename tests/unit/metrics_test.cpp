@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Instruments, and the text that Prometheus reads of them.
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <thread>
 #include <vector>
 
-#include "base/log.h"
 #include "metrics/collector_counts.h"
 #include "metrics/directories.h"
 #include "metrics/exposition.h"
@@ -17,6 +11,7 @@
 #include "metrics/rate_limit.h"
 #include "support/catch.h"
 #include "support/fake_clock.h"
+#include "support/log_lines.h"
 
 using namespace lccfs;
 using namespace lccfs::metrics;
@@ -27,27 +22,6 @@ namespace {
 constexpr std::array<OperationKind, 3> some_kinds = {
     {{"open"}, {"read", OperationKind::Moves::out}, {"wait", OperationKind::Moves::nothing, true}}};
 enum SomeKind : std::size_t { open_kind, read_kind, wait_kind };
-
-/// The log's lines while it lives, without what is before their text.
-class LogLines {
- public:
-  LogLines() : path_((std::filesystem::temp_directory_path() / ("lccfs-lines-" + std::to_string(getpid()))).string()) {
-    REQUIRE(log::to_file(path_).empty());
-  }
-  ~LogLines() { std::filesystem::remove(path_); }
-  LogLines(const LogLines&) = delete;
-  LogLines& operator=(const LogLines&) = delete;
-
-  std::vector<std::string> all() const {
-    std::ifstream file(path_);
-    std::vector<std::string> lines;
-    for (std::string line; std::getline(file, line);) lines.push_back(line.substr(line.find("[warning] ") + 10));
-    return lines;
-  }
-
- private:
-  const std::string path_;
-};
 
 struct Measured {
   test::FakeClock clock;
@@ -211,7 +185,7 @@ TEST_CASE("operations are counted by kind, with errors, bytes and what is in fli
 }
 
 TEST_CASE("a slow operation is told once while it hangs, and once when it has ended") {
-  const LogLines lines;
+  const test::LogLines lines;
   Measured measured;
   const auto running = measured.operations.begin(read_kind, "inode 7");
   measured.clock.advance(1s);
@@ -228,7 +202,7 @@ TEST_CASE("a slow operation is told once while it hangs, and once when it has en
 }
 
 TEST_CASE("what waits for others is never slow") {
-  const LogLines lines;
+  const test::LogLines lines;
   Measured measured;
   const auto running = measured.operations.begin(wait_kind, "inode 7");
   measured.clock.advance(1h);
@@ -240,7 +214,7 @@ TEST_CASE("what waits for others is never slow") {
 }
 
 TEST_CASE("of many slow operations the log has some a second, and how many it has not") {
-  const LogLines lines;
+  const test::LogLines lines;
   Measured measured;
   std::vector<Operations::Running> running;
   for (int i = 0; i < 30; ++i) running.push_back(measured.operations.begin(open_kind, "inode 7"));
