@@ -54,7 +54,8 @@ int collect(const Command& command) {
   daemon::EndSignals signals(program, daemon::EndSignals::Hangup::ends);
   auto opened = open_store(command.address, {});
   if (!opened) return failed(opened.error().context);
-  metrics::HangingOperations hanging(system_clock());
+  metrics::HangingOperations hanging(system_clock(),
+                                     command.monitor.slow_after.value_or(metrics::HangingOperations::hangs_after));
   const auto store = hanging.look_at(std::move(*opened));
   std::stop_source stop;
   signals.hold();
@@ -81,7 +82,7 @@ struct CollectorMetrics {
 
 int collect_for_ever(const Command& command, daemon::Background& background) {
   daemon::EndSignals signals(program, daemon::EndSignals::Hangup::reopens_log);
-  CollectorMetrics metrics(command.monitor.slow_after);
+  CollectorMetrics metrics(command.monitor.slow_after.value_or(daemon::MonitorOptions::usually_slow_after));
   daemon::Monitor monitor;
   if (const auto listening = monitor.listen(command.monitor); !listening) return failed(listening.error().context);
   const auto open = [&]() -> Result<std::shared_ptr<ObjectStore>> {

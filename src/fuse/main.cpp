@@ -154,8 +154,9 @@ int mount_and_serve(const Command& command, daemon::Background& background, std:
     return complain(program, opened.error().context, program.system_error);
   daemon::EndSignals signals(program, daemon::EndSignals::Hangup::reopens_log);
   std::optional<MountLock> mount_lock;  // released when all of the mount is gone
+  const auto slow_after = command.options.monitor.slow_after.value_or(daemon::MonitorOptions::usually_slow_after);
   Running running{.guard = std::move(guard),
-                  .metrics = std::make_shared<MountMetrics>(system_clock(), command.options.monitor.slow_after),
+                  .metrics = std::make_shared<MountMetrics>(system_clock(), slow_after),
                   .monitor = std::make_unique<daemon::Monitor>()};
   if (const auto listening = running.monitor->listen(command.options.monitor); !listening)
     return complain(program, listening.error().context, program.failed);

@@ -8,18 +8,12 @@
 #include "metrics/measured_store.h"
 
 namespace lccfs::metrics {
-namespace {
 
-/// Longer than an OSD that restarts takes; a look at what is absent waits for half a minute, and says so itself.
-constexpr std::chrono::seconds hangs_after{10};
-
-}  // namespace
-
-HangingOperations::HangingOperations(Clock& clock)
+HangingOperations::HangingOperations(Clock& clock, std::chrono::nanoseconds slow_after)
     : operations_(clock, {.family = "lccfs_store_operation",
                           .noun = "store operation",
                           .kinds = store_operation_kinds(),
-                          .slow_after = hangs_after}),
+                          .slow_after = slow_after}),
       looks_(run_periodically(
           clock, [] { return std::chrono::seconds(1); },
           [this](const std::stop_token&) { return operations_.tick(), true; })) {}

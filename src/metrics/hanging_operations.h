@@ -2,6 +2,7 @@
 // For a program that somebody waits for: what the store has not answered for some seconds is named in the log.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <thread>
 
@@ -12,7 +13,11 @@ namespace lccfs::metrics {
 
 class HangingOperations {
  public:
-  explicit HangingOperations(Clock& clock);
+  /// Longer than an OSD that restarts takes; a look at what is absent waits for half a minute, and says so itself.
+  static constexpr std::chrono::seconds hangs_after{10};
+
+  /// `slow_after`: what is answered later is named; 0: nothing.
+  explicit HangingOperations(Clock& clock, std::chrono::nanoseconds slow_after = hangs_after);
   HangingOperations(const HangingOperations&) = delete;
   HangingOperations& operator=(const HangingOperations&) = delete;
 

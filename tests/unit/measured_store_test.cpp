@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "metrics/measured_store.h"
 
+#include "metrics/hanging_operations.h"
 #include "scripted/scripted_store.h"
 #include "support/catch.h"
 #include "support/fake_clock.h"
+#include "support/log_lines.h"
+#include "support/simulated_time.h"
 
 using namespace lccfs;
 using namespace std::chrono_literals;
@@ -69,4 +72,21 @@ TEST_CASE("a step that is held is in flight") {
   measured.client->release_all();
   CHECK(answered);
   CHECK(measured.says("store_in_flight 0"));
+}
+
+TEST_CASE("a program that somebody waits for names what hangs for longer than it was told, and with 0 nothing") {
+  const test::LogLines lines;
+  test::SimulatedTime time;
+  test::SimulatedClock clock(time, {});
+  const auto limit = GENERATE(0s, 3s);
+  metrics::HangingOperations hanging(clock, limit);
+  const auto client = ScriptedCluster::make()->new_client();
+  client->set_hook([](const StepInfo&) { return Fault{Fault::Kind::hold, {}}; });
+  const auto store = hanging.look_at(client);
+  store->remove_data("Data.5.0", [](const Result<>&) {});
+  time.run_until(2s);
+  CHECK(lines.all().empty());
+  time.run_until(5s);
+  CHECK(lines.all().size() == (limit == 0s ? 0 : 1));
+  client->release_all();
 }
