@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "check/sink.h"
+#include "format/layout.h"
 #include "format/object_names.h"
 
 namespace lccfs::check {
@@ -21,7 +22,11 @@ const std::bitset<format::MapBlock::objects> first_bits(~std::uint64_t{0});  // 
 class InodeScan {
  public:
   InodeScan(const VolumeFacts& facts, Ino ino, objects::Object head)
-      : facts_(facts), ino_(ino), head_(std::move(head)) {
+      : facts_(facts),
+        most_map_blocks_(
+            format::most_map_blocks(facts.super ? facts.super->object_size_bytes : format::object_size_min_bytes)),
+        ino_(ino),
+        head_(std::move(head)) {
     for (const auto& [name, value] : head_.xattrs) scan_xattr({name, value});
     for (const char* name : {xattr::attr, xattr::state, xattr::atime, xattr::mtime, xattr::ctime}) need(name);
     if (result_.summary.type) scan_typed();
@@ -258,7 +263,7 @@ class InodeScan {
 
   void scan_map(const Part& part) {
     const auto block = format::parse_map_key(part.name);
-    if (!block) return unknown(part);
+    if (!block || *block >= most_map_blocks_) return unknown(part);
     const auto bits = decode<format::MapBlock>(part);
     if (bits && *block == 0) first_objects_ = (bits->may_exist & first_bits).to_ullong();
     has_further_objects_ =
@@ -299,6 +304,7 @@ class InodeScan {
   }
 
   const VolumeFacts& facts_;
+  const std::uint64_t most_map_blocks_;
   const Ino ino_;
   const objects::Object head_;
   std::uint32_t flags_ = 0;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "format/records.h"
+
 namespace lccfs::format {
 
 std::vector<Extent> extents(std::uint64_t object_size_bytes, std::uint64_t offset_bytes, std::uint64_t length_bytes) {
@@ -20,6 +22,10 @@ std::vector<Extent> extents(std::uint64_t object_size_bytes, std::uint64_t offse
 
 std::uint64_t object_count(std::uint64_t object_size_bytes, std::uint64_t file_size_bytes) {
   return file_size_bytes / object_size_bytes + (file_size_bytes % object_size_bytes != 0 ? 1 : 0);
+}
+
+std::uint64_t most_map_blocks(std::uint64_t object_size_bytes) {
+  return (object_count(object_size_bytes, file_size_limit_bytes) + MapBlock::objects - 1) / MapBlock::objects;
 }
 
 std::uint64_t bytes_within(std::uint64_t object_size_bytes, ObjectIndex index, std::uint64_t file_size_bytes) {

@@ -24,6 +24,9 @@ std::vector<Extent> extents(std::uint64_t object_size_bytes, std::uint64_t offse
 /// How many data objects a file of that size can have.
 std::uint64_t object_count(std::uint64_t object_size_bytes, std::uint64_t file_size_bytes);
 
+/// How many blocks the allocation map of the largest file has: an m/ key of another one is no key of the format.
+std::uint64_t most_map_blocks(std::uint64_t object_size_bytes);
+
 /// What of object `index` lies below the file's size, in bytes.
 std::uint64_t bytes_within(std::uint64_t object_size_bytes, ObjectIndex index, std::uint64_t file_size_bytes);
 

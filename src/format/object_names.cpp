@@ -4,6 +4,7 @@
 #include <charconv>
 #include <tuple>
 
+#include "format/layout.h"
 #include "format/records.h"
 #include "format/siphash.h"
 
@@ -185,7 +186,11 @@ std::optional<InstanceId> parse_instance_key(std::string_view key) { return inst
 std::optional<InstanceId> parse_locks_key(std::string_view key) { return locks_shape.parse(key); }
 std::optional<InstanceId> parse_opener_key(std::string_view key) { return opener_shape.parse(key); }
 std::optional<std::uint64_t> parse_queue_key(std::string_view key) { return queue_shape.parse(key); }
-std::optional<std::uint64_t> parse_map_key(std::string_view key) { return map_shape.parse(key); }
+// From there on the numbers of objects, and the offsets of their bytes, would wrap.
+std::optional<std::uint64_t> parse_map_key(std::string_view key) {
+  const auto block = map_shape.parse(key);
+  return block && *block < most_map_blocks(object_size_min_bytes) ? block : std::nullopt;
+}
 std::optional<std::uint64_t> parse_step_number(std::string_view value) { return step_number_value_shape.parse(value); }
 
 }  // namespace lccfs::format

@@ -89,6 +89,7 @@ std::optional<Token> parse_decision_key(std::string_view key);
 std::optional<InstanceId> parse_step_number_key(std::string_view key);
 std::optional<InstanceId> parse_instance_key(std::string_view key);
 std::optional<std::uint64_t> parse_queue_key(std::string_view key);
+/// nullopt as well: no file is that large, whatever the volume's object size.
 std::optional<std::uint64_t> parse_map_key(std::string_view key);
 std::optional<InstanceId> parse_locks_key(std::string_view key);
 std::optional<InstanceId> parse_opener_key(std::string_view key);

@@ -123,12 +123,14 @@ Result<std::vector<ByteRange>> DataMap::data_in(ByteRange range) const {
   return joined(std::move(all));
 }
 
-/// The first pieces of the range that lie in objects which may exist.
+/// The first pieces of the range that lie in objects which may exist. A damaged map may have objects that no file
+/// reaches: where their bytes would begin does not fit in 64 bits.
 std::vector<format::Extent> DataMap::mapped_in(ByteRange range, std::size_t at_most) const {
+  const auto objects_of_file = format::object_count(object_size_bytes_, size_bytes_);
   std::vector<format::Extent> objects;
   while (range.begin < range.end && objects.size() < at_most) {
     const auto next = map_.next_mapped(ObjectIndex{range.begin / object_size_bytes_});
-    if (!next) break;
+    if (!next || next->value >= objects_of_file) break;
     const auto begin = std::max(range.begin, next->value * object_size_bytes_);
     if (begin >= range.end) break;
     const auto end = std::min(range.end, (next->value + 1) * object_size_bytes_);

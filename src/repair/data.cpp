@@ -86,6 +86,7 @@ Result<Repair> Repairs::map_data(const Finding& finding) {
     LCCFS_CHECK(objects_.remove_data(finding.object));
     return Repair{true, what + ": it lies past the file's size"};
   }
+  if (index / MapBlock::objects >= format::most_map_blocks(object_size_bytes())) return left("no file is that large");
   auto bits = *block;
   bits.may_exist.set(index % MapBlock::objects);
   bits.believed_there.set(index % MapBlock::objects);

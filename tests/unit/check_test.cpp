@@ -4,6 +4,7 @@
 #include <random>
 
 #include "base/bytes.h"
+#include "objects/super.h"
 #include "unit/check_fixture.h"
 
 namespace lccfs {
@@ -375,6 +376,21 @@ TEST_CASE("a token with a number that is never handed out says nothing about All
     o.keys[format::step_number_key(InstanceId{~std::uint64_t{0}})] = format::step_number_value(7);
   });
   CHECK(volume.findings() == Findings{});
+}
+
+TEST_CASE("a block of the map that no file reaches with objects of the volume's size is found") {
+  HandMadeVolume volume;
+  auto super = need(objects::read_super(objects::reader_of(*volume.store))).record;
+  super.object_size_bytes *= 2;
+  volume.set("Super", "super", super);
+  volume.set("Inode.11", "size", format::NumberRecord{4 * object_size});
+  format::MapBlock block;
+  block.may_exist.set(0);
+  const auto blocks = std::uint64_t{1} << 36;
+  volume.edit("Inode.11", [&](MetaObject& o) { o.keys[format::map_key(blocks - 1)] = encode(block); });
+  CHECK(volume.findings() == Findings{});
+  volume.edit("Inode.11", [&](MetaObject& o) { o.keys[format::map_key(blocks)] = encode(block); });
+  CHECK(volume.findings() == Findings{"unknown part: Inode.11"});
 }
 
 TEST_CASE("a name under another hash than its own is found") {

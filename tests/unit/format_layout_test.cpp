@@ -41,6 +41,12 @@ TEST_CASE("a file has as many objects as its size needs") {
   CHECK(object_count(object, limit) == (std::uint64_t{1} << 63) / object);
 }
 
+TEST_CASE("the map of the largest file has a block for each 1024 of its objects") {
+  CHECK(most_map_blocks(object_size_min_bytes) == std::uint64_t{1} << 37);
+  CHECK(most_map_blocks(object) == std::uint64_t{1} << 31);
+  CHECK(most_map_blocks(object_size_max_bytes) == std::uint64_t{1} << 28);
+}
+
 TEST_CASE("of an object what lies below the size counts") {
   CHECK(bytes_within(object, ObjectIndex{0}, 0) == 0);
   CHECK(bytes_within(object, ObjectIndex{0}, 5) == 5);

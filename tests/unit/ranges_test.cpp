@@ -6,6 +6,7 @@
 #include <set>
 
 #include "format/object_names.h"
+#include "format/records.h"
 #include "support/catch.h"
 #include "support/file_calls.h"
 #include "support/test_volume.h"
@@ -313,6 +314,28 @@ TEST_CASE("data that another client has written is found, and the end that it ha
   need(write_at(*one.file_system, file.handle, 3 * O, std::string(10, 'x')));
   CHECK(need(two->seek(theirs.handle, 10, SeekTo::data)) == 3 * O);
   CHECK(need(two->seek(theirs.handle, 3 * O, SeekTo::hole)) == 3 * O + 10);
+}
+
+TEST_CASE("a block of a damaged map whose bytes no offset reaches holds no data, and looking for some ends") {
+  TestVolume volume;
+  auto one = volume.mount(), two = volume.mount();
+  const auto file = create_file(*one.file_system, "f");
+  const std::uint64_t object_size = format::object_size_default_bytes;
+  need(write_at(*one.file_system, file.handle, 0, "x"));
+  need(write_at(*one.file_system, file.handle, 3 * object_size, "x"));
+  need(one->fsync(file.handle, false));
+  volume.cluster().with_objects([&](scripted::Objects& objects) {
+    format::MapBlock block;
+    block.may_exist.set(0);
+    auto& keys = objects.metadata().at(format::inode_object(file.ino)).keys;
+    keys.erase(format::map_key(0));
+    keys[format::map_key(std::uint64_t{1} << 32)] = encode(block);
+  });
+  const OpenFile theirs{file.ino, open_again(*two.file_system, file.ino, O_RDONLY)};
+  CHECK(error_of(two->seek(theirs.handle, object_size, SeekTo::data)) == ErrorCode::no_such_offset);
+  CHECK(need(two->seek(theirs.handle, object_size, SeekTo::hole)) == object_size);
+  const auto target = create_file(*two.file_system, "g");
+  CHECK(need(copy(*two.file_system, theirs, 100, target, 0, object_size)) == object_size);
 }
 
 // ---- copies

@@ -138,6 +138,13 @@ std::vector<Damage> damaged_keys() {
       "a map block", &SmallVolume::file, [](const SmallVolume&) { return format::map_key(0); }, true));
   all.push_back(noise_in_key(
       "a map block of nothing", &SmallVolume::file, [](const SmallVolume&) { return format::map_key(9); }, false));
+  for (const std::uint64_t block : {std::uint64_t{1} << 37, std::uint64_t{1} << 54}) {
+    for (const Bytes& value : {noise, encode(format::MapBlock{})}) {
+      all.push_back({"a map block that no file reaches",
+                     [=](SmallVolume& v, Objects& o) { object(o, v.file).keys[format::map_key(block)] = value; },
+                     [](const SmallVolume& v) { return "unknown part: " + inode(v.file); }});
+    }
+  }
   all.push_back(noise_in_key(
       "a step number", &SmallVolume::file, [](const SmallVolume&) { return "l/9"; }, false));
   all.push_back(noise_in_key(

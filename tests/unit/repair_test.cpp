@@ -465,6 +465,20 @@ TEST_CASE("what lies past the end of a file is kept in /lost+found, at its place
   CHECK(kept.ends_with(std::string("\0tail", 5)));
 }
 
+TEST_CASE("data at a place that no file has are left where they are, and get no block of the map") {
+  SmallVolume v;
+  auto& cluster = v.volume.cluster();
+  const ObjectIndex beyond{std::uint64_t{1} << 48};
+  cluster.with_objects([&](Objects& objects) {
+    objects.metadata().at(format::inode_object(v.file)).xattrs["lease"] = encode(format::NumberRecord{v.me.value});
+    objects.write(format::data_object(v.file, beyond), 0, std::string("tail"));
+  });
+  const auto told = need(try_repair(cluster.new_client(), v.volume.clock()));
+  CHECK(told.repaired == none);
+  CHECK(std::ranges::count(told.left,
+                           "unmapped data: " + format::data_object(v.file, beyond) + ": no file is that large") == 1);
+}
+
 TEST_CASE("a volume with features of a newer version is refused, and left as it is") {
   SmallVolume v;
   auto& cluster = v.volume.cluster();
