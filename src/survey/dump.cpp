@@ -7,6 +7,7 @@
 #include <boost/uuid/uuid_io.hpp>
 
 #include "format/object_names.h"
+#include "objects/super.h"
 #include "survey/dump_lines.h"
 #include "survey/ino_set.h"
 #include "survey/tree_walk.h"
@@ -39,7 +40,8 @@ class Dumping {
   Result<std::uint64_t> run(const DumpHeader& header) {
     LCCFS_CHECK(put(header));
     LCCFS_TRY(const auto root, objects::read_inode(query_, root_ino, parts_of_a_dump()));
-    LCCFS_CHECK(put_inode(root, root_ino));
+    LCCFS_TRY(const bool is_there, put_inode(root, root_ino));
+    if (!is_there) return failure(ErrorCode::corrupt, "nothing can be dumped without the root");
     walk_.enter(root_ino);
     LCCFS_CHECK(walk_.run([this](const WalkedPage& page) { return put_page(page); }));
     LCCFS_CHECK(put(DumpEnd{inodes_, left_out_}));
@@ -47,7 +49,21 @@ class Dumping {
   }
 
  private:
-  Result<> put(const DumpLine& line) { return options_.on_line(writer_.line(line)); }
+  Result<> put(const DumpLine& line) {
+    LCCFS_TRY(const auto text, text_of(line));
+    return options_.on_line(text);
+  }
+
+  /// invalid: why `lccfs load` would refuse it, and with it all of the dump. Then the dump goes on as if without it.
+  Result<std::string> text_of(const DumpLine& line) {
+    auto writer = writer_;
+    auto reader = reader_;
+    auto text = writer.line(line);
+    LCCFS_CHECK(reader.read(std::string_view(text).substr(0, text.size() - 1)));
+    writer_ = writer;
+    reader_ = reader;
+    return text;
+  }
 
   void leave_out(const std::string& what) {
     ++left_out_;
@@ -60,7 +76,10 @@ class Dumping {
       // A second name of what has one name only: it is being moved, and was met on the way.
       const bool is_new = !seen_.contains(inode.ino);
       if (!is_new && (inode.is_directory() || inode.attr.nlink < 2)) continue;
-      if (is_new) LCCFS_CHECK(put_inode(inode, page.directory));
+      if (is_new) {
+        LCCFS_TRY(const bool is_there, put_inode(inode, page.directory));
+        if (!is_there) continue;
+      }
       if (inode.is_directory()) walk_.enter(inode.ino);
       entries.names.push_back({name, inode.ino, inode.attr.type});
     }
@@ -69,7 +88,8 @@ class Dumping {
     return put(entries);
   }
 
-  Result<> put_inode(const objects::Inode& inode, Ino named_in) {
+  /// false: it is left out.
+  Result<bool> put_inode(const objects::Inode& inode, Ino named_in) {
     txn::LoadedInode line;
     line.ino = inode.ino;
     line.attr = inode.attr;
@@ -86,16 +106,28 @@ class Dumping {
     if (inode.ino != root_ino) {
       LCCFS_TRY(line.parents, parents_of(inode, named_in));
     }
+    const auto text = text_of(line);
+    if (!text) {
+      leave_out(format::inode_object(inode.ino) + ": " + text.error().context);
+      return false;
+    }
     seen_.insert(inode.ino);
     ++inodes_;
-    return put(line);
+    LCCFS_CHECK(options_.on_line(*text));
+    return true;
   }
 
-  Result<std::map<std::string, Bytes>> attributes_of(const objects::Inode& inode) const {
+  /// One that is damaged is left out by itself: the inode may be a directory with much below it.
+  Result<std::map<std::string, Bytes>> attributes_of(const objects::Inode& inode) {
     std::map<std::string, Bytes> attributes;
-    const auto add = [&attributes](const KeyPage& page) -> Result<> {
+    const auto add = [&](const KeyPage& page) -> Result<> {
       for (const auto& [key, value] : page.entries) {
-        if (key.size() > 2 && !value.empty()) attributes[key.substr(2)] = value.substr(1);
+        const std::string_view name = std::string_view(key).substr(2);
+        if (!value.empty() && may_be_attribute(name, std::string_view(value).substr(1))) {
+          attributes[std::string(name)] = value.substr(1);
+        } else {
+          leave_out(format::inode_object(inode.ino) + ": key " + key + ": no extended attribute can be so");
+        }
       }
       return {};
     };
@@ -131,6 +163,7 @@ class Dumping {
   const DumpOptions& options_;
   TreeWalk walk_;
   DumpWriter writer_;
+  DumpReader reader_;  // of what is written, as load will read it
   InoSet seen_;
   std::uint64_t inodes_ = 0, left_out_ = 0;
 };
@@ -139,11 +172,10 @@ class Dumping {
 
 Result<std::uint64_t> dump_volume(ObjectStore& store, const format::SuperRecord& super, Clock& clock,
                                   const DumpOptions& options) {
-  LCCFS_TRY(const auto alloc,
-            objects::read_object(objects::reader_of(store),
-                                 {.object = format::alloc_object, .xattrs = true, .ranges = {}, .keys = {}}));
-  LCCFS_TRY(const auto next, alloc.needed<format::NumberRecord>(format::xattr::next));
-  const DumpHeader header{uuid_text(super.uuid), super.label, super.object_size_bytes, next.value, clock.wall_time()};
+  LCCFS_TRY(
+      const auto next_number,
+      objects::next_number_in(store.query({.object = format::alloc_object, .xattrs = true, .ranges = {}, .keys = {}})));
+  const DumpHeader header{uuid_text(super.uuid), super.label, super.object_size_bytes, next_number, clock.wall_time()};
   return Dumping(store, super, options).run(header);
 }
 

@@ -2,6 +2,7 @@
 #include "survey/dump_lines.h"
 
 #include <array>
+#include <bit>
 #include <charconv>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -128,8 +129,9 @@ Result<std::uint64_t> number_of(const Json& json, const char* name,
   return number_in(member(json, name), name, most);
 }
 
+/// One that a volume gives. It may have been given since the dump began.
 Result<Ino> ino_in(const Json& json, const char* what) {
-  LCCFS_TRY(const auto number, number_in(json, what, format::numbers_end - 1));
+  LCCFS_TRY(const auto number, number_in(json, what, format::numbers_end - 2));
   if (number == 0) return wrong(std::string(what) + " is 0");
   return Ino{number};
 }
@@ -171,9 +173,10 @@ Result<FileType> type_in(const Json& json) {
   return wrong("there is no such type of inode");
 }
 
-Result<std::map<std::uint64_t, format::MapBlock>> map_of(const Json& json) {
-  constexpr std::uint64_t most_objects = format::file_size_limit_bytes / format::object_size_min_bytes;
-  constexpr std::uint64_t most_mapped = std::uint64_t{1} << 28;  // 1 PiB of objects of 4 MiB
+Result<std::map<std::uint64_t, format::MapBlock>> map_of(const Json& json, std::uint32_t object_size_bytes) {
+  const auto most_objects = format::object_count(object_size_bytes, format::file_size_limit_bytes);
+  // A short line may ask for any amount of memory. No cluster has that many objects, and their blocks fit in 2 GiB.
+  constexpr std::uint64_t most_mapped = std::uint64_t{1} << 32;
   LCCFS_TRY(const auto runs, list_of(json, "map"));
   objects::AllocationMap map;
   std::uint64_t end = 0, mapped = 0;
@@ -201,10 +204,7 @@ Result<std::map<std::string, Bytes>> attributes_of(const Json& json) {
     if (!one.is_array() || one.size() != 2) return wrong("xattrs has one that is none");
     LCCFS_TRY(const auto name, text_in(one[0], "xattrs"));
     LCCFS_TRY(auto value, bytes_in(one[1], "xattrs"));
-    if (name.empty() || name.size() > format::attribute_name_limit_bytes || name.contains('\0') ||
-        value.size() > format::attribute_value_limit_bytes) {
-      return wrong("xattrs has a name or a value that is too long");
-    }
+    if (!may_be_attribute(name, value)) return wrong("xattrs has a name or a value that is too long");
     attributes[name] = std::move(value);
   }
   return attributes;
@@ -225,7 +225,7 @@ Result<LoadedInode> check_parts(LoadedInode inode) {
   return inode;
 }
 
-Result<LoadedInode> inode_of(const Json& json) {
+Result<LoadedInode> inode_of(const Json& json, std::uint32_t object_size_bytes) {
   constexpr std::uint32_t all_permissions = 07777;
   constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
   LoadedInode inode;
@@ -248,7 +248,7 @@ Result<LoadedInode> inode_of(const Json& json) {
   LCCFS_TRY(inode.ctime, time_of(json, "ctime"));
   LCCFS_TRY(inode.symlink_target, text_in(member(json, "target"), "target"));
   LCCFS_TRY(inode.attributes, attributes_of(json));
-  LCCFS_TRY(inode.map_blocks, map_of(json));
+  LCCFS_TRY(inode.map_blocks, map_of(json, object_size_bytes));
   LCCFS_TRY(const auto parents, list_of(json, "parents"));
   for (const auto& parent : *parents) {
     LCCFS_TRY(const Ino ino, ino_in(parent, "parents"));
@@ -285,6 +285,8 @@ Result<DumpHeader> header_of(const Json& json) {
   LCCFS_TRY(header.label, text_in(member(json, "label"), "label"));
   LCCFS_TRY(const auto object_size, number_of(json, "object_size", format::object_size_max_bytes));
   header.object_size_bytes = static_cast<std::uint32_t>(object_size);
+  if (!std::has_single_bit(object_size) || object_size < format::object_size_min_bytes)
+    return wrong("object_size is none that a volume can have");
   LCCFS_TRY(header.next_number, number_of(json, "next_number", format::numbers_end - 1));
   LCCFS_TRY(header.time, time_of(json, "time"));
   return header;
@@ -298,6 +300,11 @@ Result<DumpEnd> end_of(const Json& json) {
 }
 
 }  // namespace
+
+bool may_be_attribute(std::string_view name, std::string_view value) {
+  return !name.empty() && name.size() <= format::attribute_name_limit_bytes && !name.contains('\0') &&
+         value.size() <= format::attribute_value_limit_bytes;
+}
 
 std::string DumpWriter::line(const DumpLine& line) {
   auto text = json_text(std::visit([](const auto& one) { return as_json(one); }, line), -1);
@@ -314,10 +321,12 @@ Result<DumpLine> DumpReader::read(std::string_view line) {
   if (!line.ends_with(end)) return wrong("damaged, or not in its place: the checksum is wrong");
   const auto json = Json::parse(line, nullptr, false);
   if (!json.is_object()) return wrong("no JSON");
-  if (json.contains("inode")) return inode_of(json);
+  if (json.contains("inode")) return inode_of(json, object_size_bytes_);
   if (json.contains("directory")) return entries_of(json);
   if (json.contains("end")) return end_of(json);
-  return header_of(json);
+  LCCFS_TRY(auto header, header_of(json));
+  object_size_bytes_ = header.object_size_bytes;
+  return header;
 }
 
 }  // namespace lccfs::survey

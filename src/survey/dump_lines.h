@@ -31,6 +31,9 @@ struct DumpEnd {
 };
 using DumpLine = std::variant<DumpHeader, txn::LoadedInode, DumpedEntries, DumpEnd>;
 
+/// Whether a dump can have an extended attribute of that name and value.
+bool may_be_attribute(std::string_view name, std::string_view value);
+
 /// One dump, line by line. One thread.
 class DumpWriter {
  public:
@@ -48,6 +51,7 @@ class DumpReader {
 
  private:
   std::uint32_t checksum_ = 0;
+  std::uint32_t object_size_bytes_ = format::object_size_min_bytes;  // of the first line
 };
 
 }  // namespace lccfs::survey

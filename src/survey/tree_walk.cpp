@@ -64,7 +64,8 @@ void TreeWalk::read_names(ReadPage& page) const {
   for (const auto& [key, value] : keys.entries) {
     const auto parsed = format::parse_entry_key(key);
     auto record = objects::decode_part<format::EntryRecord>(object, key, value);
-    if (!parsed || parsed->hash != format::name_hash(uuid_, parsed->name)) {
+    const bool is_name = parsed && parsed->name != "." && parsed->name != "..";
+    if (!is_name || parsed->hash != format::name_hash(uuid_, parsed->name)) {
       page.damage.push_back(std::string(object).append(": ").append(key).append(": not the key of a name"));
     } else if (!record) {
       page.damage.push_back(record.error().context);

@@ -1,9 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "txn/load_txn.h"
 
+#include <ranges>
+
 #include "txn/parts.h"
 
 namespace lccfs::txn {
+
+static void set_part_of_map(MetaTxn& txn, const LoadedInode& inode, std::size_t blocks_before) {
+  for (const auto& [block, bits] :
+       inode.map_blocks | std::views::drop(blocks_before) | std::views::take(map_blocks_of_a_step)) {
+    add(txn, mutation::SetKey{format::map_key(block), encode(bits)});
+  }
+}
 
 MetaTxn load_inode(const LoadedInode& inode) {
   auto txn = make_inode(inode.ino, "load inode", inode.attr, inode.atime);
@@ -21,8 +30,14 @@ MetaTxn load_inode(const LoadedInode& inode) {
     }
     is_first = false;
   }
-  set_map(txn, inode.map_blocks);
+  set_part_of_map(txn, inode, 0);
   for (const auto& [name, value] : inode.attributes) add(txn, set_attribute(name, value));
+  return txn;
+}
+
+MetaTxn load_map(const LoadedInode& inode, std::size_t blocks_before) {
+  auto txn = make(inode.ino, "load map", guard::ObjectExists{});
+  set_part_of_map(txn, inode, blocks_before);
   return txn;
 }
 

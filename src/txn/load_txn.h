@@ -29,8 +29,12 @@ struct LoadedInode {
   std::map<std::uint64_t, format::MapBlock> map_blocks = {};  ///< regular files
   std::map<std::string, Bytes> attributes = {};               ///< extended ones; `attr` has their flags
 };
-/// Without names. It must not be there.
+/// No store takes all of a huge file's map at once: so many blocks are a mebibyte, or 42 where objects are there in part.
+inline constexpr std::size_t map_blocks_of_a_step = 4096;
+/// Without names, and with the first blocks of its map. It must not be there.
 MetaTxn load_inode(const LoadedInode& inode);
+/// The blocks that come after so many. The inode must be there.
+MetaTxn load_map(const LoadedInode& inode, std::size_t blocks_before);
 
 struct LoadedName {
   std::string name;

@@ -5,9 +5,11 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "check_fixture.h"
 #include "lccfs/volume.h"
+#include "objects/inode.h"
 #include "objects/super.h"
 #include "support/fake_clock.h"
 #include "survey/dump.h"
@@ -19,12 +21,22 @@ inline format::SuperRecord super_of(ObjectStore& store) {
   return need(objects::read_super(objects::reader_of(store))).record;
 }
 
-inline std::string dump_of(ObjectStore& store) {
+/// `words`: about what is left out.
+inline std::string dump_of(ObjectStore& store, std::vector<std::string>& words) {
   std::string text;
   FakeClock clock;
   survey::DumpOptions how;
   how.on_line = [&text](const std::string& line) -> Result<> { return text += line, Result<>{}; };
-  CHECK(need(survey::dump_volume(store, super_of(store), clock, how)) == 0);
+  how.on_damage = [&words](const std::string& what) { words.push_back(what); };
+  const auto left_out = need(survey::dump_volume(store, super_of(store), clock, how));
+  CHECK(left_out == words.size());
+  return text;
+}
+
+inline std::string dump_of(ObjectStore& store) {
+  std::vector<std::string> words;
+  auto text = dump_of(store, words);
+  CHECK(words.empty());
   return text;
 }
 

@@ -153,7 +153,7 @@ TEST_CASE("all of a dump is checked before anything is changed") {
   refused({root, DumpEnd{1, 0}}, "the first line is missing");
   refused({header, one, root, DumpEnd{2, 0}}, "the root is not the first inode");
   const Ino beyond_all{format::numbers_end - 1};
-  refused({header, root, inode_of(beyond_all, FileType::regular), DumpEnd{2, 0}}, "that no volume gives");
+  refused({header, root, inode_of(beyond_all, FileType::regular), DumpEnd{2, 0}}, "inode is out of range");
   refused({header, root, one, one, DumpEnd{3, 0}}, "has a line already");
   refused({header, root, names(Ino{11}, root_ino, FileType::directory), DumpEnd{1, 0}}, "its directory has no line");
   refused({header, root, one, names(Ino{11}, Ino{11}, FileType::regular), DumpEnd{2, 0}}, "its directory has no line");
@@ -165,6 +165,82 @@ TEST_CASE("all of a dump is checked before anything is changed") {
   REQUIRE(load(*empty.store, dump_with({header, root, one, name, DumpEnd{2, 0}})));
   CHECK(need(check_volume(*empty.store)).empty());
   CHECK(next_number(*empty.store) == 20);
+}
+
+TEST_CASE("what a load would refuse is left out of the dump and named, and the rest is loaded") {
+  HandMadeVolume volume;
+  std::string word;
+  std::uint64_t loaded_inodes = 5;
+  SECTION("a symlink without its target") {
+    volume.edit("Inode.12", [](MetaObject& o) { o.payload.clear(); });
+    word = "Inode.12: target is missing";
+  }
+  SECTION("a symlink with more than a target") {
+    volume.edit("Inode.12", [](MetaObject& o) { o.payload.assign(format::symlink_limit_bytes + 1, 'x'); });
+    word = "Inode.12: target is missing, too long";
+  }
+  SECTION("a value of an extended attribute that is too long, alone") {
+    volume.edit("Inode.10",
+                [](MetaObject& o) { o.keys["u/user.x"] = std::string(format::attribute_value_limit_bytes + 2, '\1'); });
+    word = "Inode.10: key u/user.x: ";
+    loaded_inodes = 6;
+  }
+  SECTION("an extended attribute's name that is too long, alone") {
+    volume.edit("Inode.10",
+                [](MetaObject& o) { o.keys["u/" + std::string(format::attribute_name_limit_bytes + 1, 'x')] = "\1x"; });
+    word = "Inode.10: key u/xxx";
+    loaded_inodes = 6;
+  }
+  SECTION("a name for the directory above") {
+    volume.put_entry(directory, "..", orphan, FileType::regular);
+    word = "Inode.10: " + volume.key("..") + ": not the key of a name";
+    loaded_inodes = 6;
+  }
+  SECTION("a block of the map that no file reaches") {
+    volume.edit("Inode.11", [](MetaObject& o) {
+      format::MapBlock block;
+      block.may_exist.set(0);
+      o.keys[format::map_key(std::uint64_t{1} << 54)] = encode(block);
+    });
+    word = "Inode.11: key m/0040000000000000";
+  }
+  std::vector<std::string> words;
+  const auto dump = dump_of(*volume.store, words);
+  REQUIRE(words.size() == 1);
+  CHECK(words.front().starts_with(word));
+  EmptyVolume target;
+  const auto loaded = need(load(*target.store, dump));
+  CHECK((loaded.inodes == loaded_inodes && loaded.left_out == 1));
+  CHECK(need(check_volume(*target.store)).empty());
+}
+
+TEST_CASE("a block of the map that objects of the volume's size do not reach keeps its file out of a dump") {
+  HandMadeVolume volume;
+  auto super = super_of(*volume.store);
+  super.object_size_bytes *= 2;
+  volume.set("Super", "super", super);
+  format::MapBlock block;
+  block.may_exist.set(0);
+  volume.edit("Inode.11", [&](MetaObject& o) { o.keys[format::map_key(std::uint64_t{1} << 36)] = encode(block); });
+  std::vector<std::string> words;
+  const auto dump = dump_of(*volume.store, words);
+  CHECK(words == std::vector<std::string>{"Inode.11: map is out of range"});
+  CHECK_FALSE(dump.contains("\"inode\":11"));
+}
+
+TEST_CASE("the map of a huge file is loaded in several steps, and is whole") {
+  auto huge = inode_of(Ino{11}, FileType::regular);
+  huge.size_bytes = format::file_size_limit_bytes;
+  for (std::uint64_t block = 0; block < 10'000; ++block) huge.map_blocks[block].may_exist.set(block % 1024);
+  const survey::DumpedEntries name{root_ino, {{"name", Ino{11}, FileType::regular}}};
+  EmptyVolume target;
+  need(load(*target.store, dump_with({survey::DumpHeader{"uuid", "", object_size, 20, now},
+                                      inode_of(root_ino, FileType::directory), huge, name, survey::DumpEnd{2, 0}})));
+  const auto loaded =
+      need(objects::read_inode(objects::reader_of(*target.store), Ino{11}, {.map = objects::InodeParts::Map::whole}));
+  CHECK(loaded.map.blocks() == huge.map_blocks);
+  target.cluster->with_objects(
+      [](scripted::Objects& objects) { CHECK(objects.metadata().at("Inode.11").keys.size() == 10'000); });
 }
 
 TEST_CASE("a volume that holds anything, or is used, is left as it is") {

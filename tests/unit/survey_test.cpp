@@ -123,6 +123,12 @@ TEST_CASE("what a line with a right checksum says is checked, too") {
   refused("\"xattrs\":[", "\"xattrs\":[[],");
   CHECK_FALSE(DumpReader().read(with_checksum("{\"directory\":1,\"names\":[[\"a/b\",2,\"file\"]]")));
   CHECK_FALSE(DumpReader().read(with_checksum("{\"directory\":1,\"names\":[[\"..\",2,\"file\"]]")));
+  const auto first_line = [&](const std::string& object_size) {
+    return with_checksum("{\"lccfs_dump\":1,\"uuid\":\"u\",\"label\":\"\",\"object_size\":" + object_size +
+                         ",\"next_number\":20,\"time\":[0,0]");
+  };
+  CHECK(DumpReader().read(first_line("65536")));
+  for (const char* size : {"0", "32768", "65537", "67108864"}) CHECK_FALSE(DumpReader().read(first_line(size)));
   const auto newer = DumpReader().read(with_checksum("{\"lccfs_dump\":2"));
   CHECK((!newer && newer.error().code == ErrorCode::unsupported));
 }
