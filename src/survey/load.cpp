@@ -86,6 +86,8 @@ class DumpCheck {
   }
   const DumpHeader& header() const { return *header_; }
   const DumpEnd& end() const { return *end_; }
+  /// That have a line.
+  const InoSet& directories() const { return directories_; }
 
  private:
   static std::unexpected<Error> wrong_line(const std::string& why) { return failure(ErrorCode::invalid, why); }
@@ -181,8 +183,9 @@ Result<Target> find_target(ObjectStore& store, const DumpHeader& header) {
 
 class Loading {
  public:
-  Loading(ObjectStore& store, Target target, const LoadOptions& options)
-      : store_(store), target_(std::move(target)), options_(options) {}
+  /// `directories`: all that the dump has.
+  Loading(ObjectStore& store, Target target, const InoSet& directories, const LoadOptions& options)
+      : store_(store), target_(std::move(target)), directories_(directories), options_(options) {}
 
   /// Also where an earlier load has begun: what still runs of that finds Super changed, and stops. (So does this one, if
   /// both begin at once: the last one is applied after the others.)
@@ -206,7 +209,9 @@ class Loading {
   Result<> take(const DumpLine& line) {
     if (const auto* inode = std::get_if<txn::LoadedInode>(&line)) {
       if (inode->attr.type != FileType::directory && inode->attr.nlink != 1) linked_[inode->ino] = {inode->attr, 0};
-      inodes_.push_back(*inode);
+      auto& loaded = inodes_.emplace_back(*inode);
+      // One that the dump has left out may have named it. A collector would take that for lost, and keep the inode.
+      std::erase_if(loaded.parents, [this](Ino parent) { return !directories_.contains(parent); });
       ++loaded_;
       if (inodes_.size() >= inodes_of_a_batch) return put_inodes();
     } else if (const auto* entries = std::get_if<DumpedEntries>(&line)) {
@@ -382,6 +387,7 @@ class Loading {
 
   ObjectStore& store_;
   Target target_;
+  const InoSet& directories_;
   const LoadOptions& options_;
   std::vector<txn::LoadedInode> inodes_;
   std::vector<Page> pages_;
@@ -403,7 +409,7 @@ Result<Loaded> load_volume(ObjectStore& store, std::istream& dump, const LoadOpt
             }));
   LCCFS_CHECK(check.finish(lines));
   LCCFS_TRY(const auto target, find_target(store, check.header()));
-  Loading loading(store, target, options);
+  Loading loading(store, target, check.directories(), options);
   LCCFS_CHECK(loading.begin());
   LCCFS_CHECK(for_each_line(dump, [&](const DumpLine& line) -> Result<> {
     tell();

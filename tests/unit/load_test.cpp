@@ -228,6 +228,23 @@ TEST_CASE("a block of the map that objects of the volume's size do not reach kee
   CHECK_FALSE(dump.contains("\"inode\":11"));
 }
 
+TEST_CASE("a file does not point back to a directory that the dump has left out") {
+  using survey::DumpedEntries;
+  const Ino left_out{5};
+  auto inode = inode_of(file, FileType::regular);
+  inode.parents = {left_out, directory};
+  EmptyVolume target;
+  need(load(*target.store,
+            dump_with({survey::DumpHeader{"uuid", "", object_size, 20, now}, inode_of(root_ino, FileType::directory),
+                       inode_of(directory, FileType::directory),
+                       DumpedEntries{root_ino, {{"directory", directory, FileType::directory}}}, inode,
+                       DumpedEntries{directory, {{"file", file, FileType::regular}}}, survey::DumpEnd{3, 1}})));
+  const auto loaded = need(objects::read_inode(objects::reader_of(*target.store), file, {.traces = true}));
+  REQUIRE(loaded.pointers.size() == 1);
+  CHECK(loaded.pointers.front().parent == directory);
+  CHECK(need(check_volume(*target.store)).empty());
+}
+
 TEST_CASE("the map of a huge file is loaded in several steps, and is whole") {
   auto huge = inode_of(Ino{11}, FileType::regular);
   huge.size_bytes = format::file_size_limit_bytes;
