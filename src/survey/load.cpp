@@ -5,8 +5,9 @@
 //
 //  # | object  | step                                                              | stop here leaves
 //  1 | Super   | [set features] guard: its version, at which no instance has a    | a volume that only load takes
-//    |         | record; sets being_loaded, anew where it is set: an earlier load  |
-//    |         | that still runs reads Super before each lot of steps, and stops  |
+//    |         | record; sets all features, and being_loaded, anew where it is    |
+//    |         | set: an earlier load that still runs reads Super before each lot |
+//    |         | of steps, and stops                                              |
 //  2 | Inode.X | [drop object] what an earlier run, or mkfs, left of it            | the same
 //  3 | Inode.X | [load inode] create: without names                                | the same
 //    |         | [load map] of a huge file: the blocks that one step has no room  |
@@ -191,6 +192,8 @@ class Loading {
   /// both begin at once: the last one is applied after the others.)
   Result<> begin() {
     auto super = target_.super;
+    // The dump may need any of them, and no client is there that would not know them.
+    format::set_features(super, format::missing_features(super));
     super.incompat |= format::being_loaded;
     for (;;) {
       const auto applied = store_.apply(txn::set_features(target_.version, super));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "format/features.h"
 #include "load_fixture.h"
 #include "survey/dump_lines.h"
 #include "survey/paths.h"
@@ -243,6 +244,22 @@ TEST_CASE("a file does not point back to a directory that the dump has left out"
   REQUIRE(loaded.pointers.size() == 1);
   CHECK(loaded.pointers.front().parent == directory);
   CHECK(need(check_volume(*target.store)).empty());
+}
+
+TEST_CASE("a volume that an older program has made has all features before anything is loaded into it") {
+  HandMadeVolume volume;
+  EmptyVolume target;
+  auto super = super_of(*target.store);
+  const auto all = super.incompat;
+  super.incompat = format::feature::moves;
+  need(target.store->apply({"Super", "set", {}, {mutation::SetXattr{"super", encode(super)}}}));
+  target.store->set_hook(once_on("load inode", {Fault::Kind::fail}));
+  CHECK_FALSE(load(*target.store, dump_of(*volume.store)));
+  const auto found = need(target.store->query({.object = "Super", .xattrs = true, .ranges = {}, .keys = {}}));
+  const auto begun = need(format::decode<format::SuperRecord>(found.xattrs.at("super")));
+  CHECK(begun.incompat == (all | format::being_loaded));
+  REQUIRE(load(*target.store, dump_of(*volume.store)));
+  CHECK(super_of(*target.store).incompat == all);
 }
 
 TEST_CASE("the map of a huge file is loaded in several steps, and is whole") {
