@@ -268,11 +268,17 @@ TEST_CASE("the map of a huge file is loaded in several steps, and is whole") {
   for (std::uint64_t block = 0; block < 10'000; ++block) huge.map_blocks[block].may_exist.set(block % 1024);
   const survey::DumpedEntries name{root_ino, {{"name", Ino{11}, FileType::regular}}};
   EmptyVolume target;
+  unsigned further_steps = 0;
+  target.store->set_hook([&further_steps](const StepInfo& info) {
+    if (info.step == "load map") ++further_steps;
+    return Fault{};
+  });
   need(load(*target.store, dump_with({survey::DumpHeader{"uuid", "", object_size, 20, now},
                                       inode_of(root_ino, FileType::directory), huge, name, survey::DumpEnd{2, 0}})));
   const auto loaded =
       need(objects::read_inode(objects::reader_of(*target.store), Ino{11}, {.map = objects::InodeParts::Map::whole}));
   CHECK(loaded.map.blocks() == huge.map_blocks);
+  CHECK(further_steps == 2);
   target.cluster->with_objects(
       [](scripted::Objects& objects) { CHECK(objects.metadata().at("Inode.11").keys.size() == 10'000); });
 }
