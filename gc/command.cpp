@@ -52,7 +52,7 @@ Result<Command> parse_command(const std::vector<std::string>& words) {
     command.foreground = command.foreground || !daemon;
     return {};
   });
-  daemon::add_monitor_options(line, command.monitor);
+  daemon::add_monitor_options(line, command.monitor, "2000; with --once 10000");
   daemon::add_log_options(line, command.log, command.foreground);
   LCCFS_TRY(command.answer, line.parse(words));
   return command;

@@ -47,10 +47,11 @@ class Highest {
   std::atomic<std::uint64_t> value_ = 0;
 };
 
-/// Of an instance that a token or a key names. Beyond the end no number was ever handed out, and none is to follow.
-constexpr std::uint64_t given_number(InstanceId instance) {
-  return instance.value < format::numbers_end ? instance.value : 0;
-}
+/// From there on no number was ever handed out: it is foreign. A counter that is made anew stays below the last of all.
+constexpr std::uint64_t end_of_use = format::numbers_end - (std::uint64_t{1} << 21);
+
+/// Of an instance that a token or a key names; 0: it is foreign.
+constexpr std::uint64_t given_number(InstanceId instance) { return instance.value < end_of_use ? instance.value : 0; }
 
 /// What could not be read is a finding already, and is left out.
 struct VolumeFacts {

@@ -59,13 +59,14 @@ options::Store slow_ms(MonitorOptions& values) {
   };
 }
 
-void add_monitor_options(options::CommandLine& line, MonitorOptions& values) {
+void add_monitor_options(options::CommandLine& line, MonitorOptions& values, const std::string& usually_slow_after) {
   line.group("Monitoring");
   line.option("--metrics-port", "PORT", metrics_port(values),
               "serve metrics for Prometheus on this TCP port\n(default: none)");
   line.option("--metrics-address", "ADDRESS", options::text(values.address),
               "on this address of the host (default: 127.0.0.1)");
-  line.option("--slow-ms", "MILLISECONDS", slow_ms(values), "log what takes so long; 0: nothing (default: 2000)");
+  line.option("--slow-ms", "MILLISECONDS", slow_ms(values),
+              "log what takes so long; 0: nothing (default: " + usually_slow_after + ")");
 }
 
 Result<> Monitor::listen(const MonitorOptions& options) {

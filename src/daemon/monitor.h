@@ -22,8 +22,9 @@ struct MonitorOptions {
   static constexpr std::chrono::milliseconds usually_slow_after{2000};
 };
 
-/// --metrics-port, --metrics-address and --slow-ms.
-void add_monitor_options(options::CommandLine& line, MonitorOptions& values);
+/// --metrics-port, --metrics-address and --slow-ms, whose default help tells so.
+void add_monitor_options(options::CommandLine& line, MonitorOptions& values,
+                         const std::string& usually_slow_after = "2000");
 options::Store metrics_port(MonitorOptions& values);
 options::Store slow_ms(MonitorOptions& values);
 

@@ -344,8 +344,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
     if (!result) {
       const Lock one_step(node->step_mutex);
       // Bytes that stayed would be in the file, and so would those of who appends them again.
-      node->take_back_growth(offset);
-      LCCFS_CHECK(node->clean_tail());
+      LCCFS_CHECK(node->take_back_growth(offset));
     }
     return result;
   }

@@ -186,7 +186,7 @@ void FileNode::lose_buffer(const Error& why) {
   bool is_told = instance_.unstored().is_lost(ino);  // of the name
   {
     const Lock lock(mutex);
-    is_told = is_told || handles != 0 || told_of_puts >= puts;
+    is_told = is_told || writers != 0 || is_without_name || told_of_puts >= puts;
     view.size_bytes = std::min(view.size_bytes, covered_size_bytes);
     tail_is_dirty = true;
     ++cuts_;  // before they go: who stores the size beside us finds no byte missing then
@@ -199,12 +199,19 @@ void FileNode::lose_buffer(const Error& why) {
   kernel_.drop_attributes(ino);
 }
 
-void FileNode::take_back_growth(std::uint64_t size_bytes) {
-  const Lock lock(mutex);
-  view.size_bytes = size_bytes;
-  covered_size_bytes = std::min(covered_size_bytes, size_bytes);
-  tail_is_dirty = true;
-  ++cuts_;  // who stores the size beside us covers no byte that goes
+Result<> FileNode::take_back_growth(std::uint64_t size_bytes) {
+  bool may_be_stored = false;
+  {
+    const Lock lock(mutex);
+    view.size_bytes = size_bytes;
+    covered_size_bytes = std::min(covered_size_bytes, size_bytes);
+    tail_is_dirty = true;
+    ++cuts_;  // who stores the size beside us covers no byte that goes
+    may_be_stored = !stored_size_bytes;
+  }
+  // As a truncate does: a crash that leaves the larger size leaves the bytes, too.
+  if (may_be_stored) LCCFS_CHECK(store_dirty_now(false));
+  return clean_tail();
 }
 
 void FileNode::released(std::optional<std::uint64_t> version) {

@@ -89,6 +89,7 @@ class FileNode final : public Lease {
   bool store_is_posted GUARDED_BY(mutex) = false;  // the five-second store is in line or under way
   // as of which late error somebody was told, and how many writes were buffered by then
   std::uint64_t errors_seen GUARDED_BY(mutex) = 0, told_of_puts GUARDED_BY(mutex) = 0;
+  bool is_without_name GUARDED_BY(mutex) = false;  // then nobody misses what of it is lost
 
   // -- idle_leases.h
   std::optional<std::chrono::nanoseconds> idle_since GUARDED_BY(mutex);      // its last writer has closed
@@ -140,9 +141,9 @@ class FileNode final : public Lease {
   /// Releases the lease, though bytes may be lost that cannot be stored: the programs that have the file open here are
   /// told so. The caller is alone in the gate.
   Result<> release_at_any_price() EXCLUDES(step_mutex, mutex);
-  /// A write that has raised the size from there, alone in the gate, is told an error: nothing of it is to stay. The caller
-  /// cleans the tail.
-  void take_back_growth(std::uint64_t size_bytes) EXCLUDES(mutex);
+  /// A write that has raised the size from there, alone in the gate, is told an error: nothing of it is to stay. Where that
+  /// fails, the tail stays dirty.
+  Result<> take_back_growth(std::uint64_t size_bytes) REQUIRES(step_mutex) EXCLUDES(mutex);
   /// Stores what is buffered.
   Result<> write_out() EXCLUDES(mutex) { return buffer->write_out(WriteBuffer::everything); }
   /// Bytes are about to go to the store past the buffer.

@@ -177,9 +177,13 @@ bool Files::needs(Ino ino) {
   return is_needed;
 }
 
-void Files::lost_a_name(Ino ino) {
+void Files::lost_a_name(Ino ino, Name which) {
   auto node = open_files_.existing(ino);
   if (!node) return;
+  if (which == Name::the_only_one) {
+    const Lock lock(node->mutex);
+    node->is_without_name = true;
+  }
   idle_leases_.release_soon(node);
   open_files_.let_go(std::move(node));
 }

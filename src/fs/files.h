@@ -45,7 +45,8 @@ class Files {
   /// while its lease is ours: bytes may still be on their way. A lease that is idle is released, for the next time.
   bool needs(Ino ino);
   /// It has lost a name: if nobody has it open here, its lease is released, so that a collector can remove it.
-  void lost_a_name(Ino ino);
+  enum class Name { one_of_several, the_only_one };
+  void lost_a_name(Ino ino, Name which);
   /// The same, where the store never had anything of it: nor will it. false: it is open.
   bool discard(Ino ino);
   /// Of these inodes, read just now, those that another client writes: as they are now, where that client answers

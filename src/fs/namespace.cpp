@@ -39,7 +39,9 @@ void Namespace::attr_changed(const Inode& changed) {
 /// What the store never had of a new file, it need not get.
 void Namespace::lost_its_only_name(Ino ino) {
   instance_.unstored().forget_ctime(ino);
-  if (!instance_.unstored().is_untouched(ino) || !files_.discard(ino)) files_.lost_a_name(ino);
+  if (!instance_.unstored().is_untouched(ino) || !files_.discard(ino)) {
+    files_.lost_a_name(ino, Files::Name::the_only_one);
+  }
   metadata_.inodes.drop(ino);
 }
 
@@ -72,7 +74,7 @@ Result<> Namespace::check_as_told(Ino ino) {
 /// recount does it.
 void Namespace::one_link_less(const Inode& inode) {
   if (is_gone_with_its_name(inode)) return lost_its_only_name(inode.ino);
-  files_.lost_a_name(inode.ino);
+  files_.lost_a_name(inode.ino, Files::Name::one_of_several);
   const auto take_one = [](format::AttrRecord& attr) -> Result<> {
     if (attr.nlink > 0) --attr.nlink;
     return {};

@@ -170,7 +170,7 @@ int mount_and_serve(const Command& command, daemon::Background& background, std:
     return complain(program, served.error().context, program.failed);
   }
   if (!ended) {
-    log::error("the mount on " + command.mountpoint + " has not ended cleanly: " + ended.error().context);
+    log::error("the mount on " + command.mountpoint + " has ended with an error: " + ended.error().context);
     return program.failed;
   }
   if (mount_lock) mount_lock->stored();

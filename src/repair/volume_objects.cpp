@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "check/volume_facts.h"
 #include "repair/repairs.h"
 #include "repair/users.h"
 #include "txn/volume_txn.h"
@@ -16,7 +17,7 @@ namespace {
 
 constexpr const char* still_there = "its client is there: unmount it first";
 constexpr std::uint64_t margin = std::uint64_t{1} << 20;  // of what was handed out last, nothing may be left
-constexpr std::uint64_t end_of_use = format::numbers_end - 2 * margin;  // beyond, nothing was handed out: it is foreign
+static_assert(check::end_of_use + 2 * margin <= format::numbers_end);
 
 const std::string& root_object() {
   static const std::string name = format::inode_object(root_ino);
@@ -53,7 +54,7 @@ Result<Repair> Repairs::make_missing(const Finding& finding) {
 }
 
 Result<Repair> Repairs::raise_numbers(const Finding& finding) {
-  if (finding.number >= end_of_use) return left("no number is above that one");
+  if (finding.number >= check::end_of_use) return left("no number is above that one");
   return raise_counter(format::alloc_object, xattr::next, finding.number + margin);
 }
 
@@ -101,7 +102,7 @@ Result<Repair> Repairs::add_ended_record(const Finding& finding) {
 Result<std::uint64_t> Repairs::highest_number() {
   std::uint64_t highest = root_ino.value;
   const auto count = [&highest](std::uint64_t number) {
-    if (number < end_of_use) highest = std::max(highest, number);
+    if (number < check::end_of_use) highest = std::max(highest, number);
   };
   LCCFS_CHECK(objects_.for_each_name([&](const std::string& name) { count(number_in(name)); }));
   LCCFS_TRY(const auto super, objects_.read(format::super_object, "s/"));

@@ -175,11 +175,12 @@ Result<FileType> type_in(const Json& json) {
 
 Result<std::map<std::uint64_t, format::MapBlock>> map_of(const Json& json, std::uint32_t object_size_bytes) {
   const auto most_objects = format::object_count(object_size_bytes, format::file_size_limit_bytes);
-  // A short line may ask for any amount of memory. No cluster has that many objects, and their blocks fit in 2 GiB.
-  constexpr std::uint64_t most_mapped = std::uint64_t{1} << 32;
+  // A short line may ask for any amount of memory. No cluster has that many objects. An object takes half a byte in
+  // memory; one that is there in part, 16.
+  constexpr std::uint64_t most_mapped = std::uint64_t{1} << 32, most_in_part = std::uint64_t{1} << 28;
   LCCFS_TRY(const auto runs, list_of(json, "map"));
   objects::AllocationMap map;
-  std::uint64_t end = 0, mapped = 0;
+  std::uint64_t end = 0, mapped = 0, in_part = 0;
   for (const auto& run : *runs) {
     if (!run.is_array() || run.size() != 3) return wrong("map has a run that is none");
     LCCFS_TRY(const auto first, number_in(run[0], "map", most_objects));
@@ -187,7 +188,8 @@ Result<std::map<std::uint64_t, format::MapBlock>> map_of(const Json& json, std::
     LCCFS_TRY(const auto units, number_in(run[2], "map"));
     if (count == 0 || first < end) return wrong("map is not in order");
     mapped += count;
-    if (mapped > most_mapped) return wrong("map is too large");
+    if (units != 0 && units != format::all_units) in_part += count;
+    if (mapped > most_mapped || in_part > most_in_part) return wrong("map is too large");
     end = first + count;
     for (auto index = first; index < end; ++index) {
       map.set_may_exist({index});

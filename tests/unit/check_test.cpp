@@ -373,6 +373,7 @@ TEST_CASE("a token with a number that is never handed out says nothing about All
   HandMadeVolume volume;
   volume.edit("Inode.12", [](MetaObject& o) {
     o.keys[format::back_pointer_key(root_ino, {InstanceId{format::numbers_end}, 1})] = marker;
+    o.keys[format::step_number_key(InstanceId{format::numbers_end - (1 << 20)})] = format::step_number_value(7);
     o.keys[format::step_number_key(InstanceId{~std::uint64_t{0}})] = format::step_number_value(7);
   });
   CHECK(volume.findings() == Findings{});

@@ -393,6 +393,30 @@ TEST_CASE("an end of the mount that loses what was answered says so, and leaves 
   CHECK(need(objects::read_super(objects::reader_of(*store), objects::Instances::all)).ranges.front().entries.empty());
 }
 
+TEST_CASE("what is lost while only readers have the file open is told at the end of the mount") {
+  TestVolume volume;
+  auto mount = volume.mount(closing());
+  const auto file = closed_file(mount, "f", "some bytes");
+  const auto reader = open_again(*mount.file_system, file.ino, O_RDONLY);
+  mount.client->set_hook(fails_writes(ErrorCode::no_space));
+  tick_until(volume, mount, seconds(6), [&] {
+    volume.clock().advance(seconds(6));
+    return !is_leased(volume, file.ino);
+  });
+  mount.client->set_hook(nullptr);
+  close_file(*mount.file_system, reader);
+  CHECK(code_of(mount->unmount()) == ErrorCode::no_space);
+}
+
+TEST_CASE("nobody misses what is lost of a file that was removed") {
+  TestVolume volume;
+  auto mount = volume.mount(closing());
+  closed_file(mount, "removed", "some bytes");
+  mount.client->set_hook(fails_writes(ErrorCode::no_space));
+  need(mount->unlink(root_ino, "removed"));
+  need(mount->unmount());
+}
+
 TEST_CASE("the end of a mount does not repeat the error that a close has told") {
   TestVolume volume;
   auto mount = volume.mount(closing());

@@ -275,6 +275,23 @@ TEST_CASE("an append that is to be stored at once, and whose size the store refu
   CHECK(read_elsewhere(volume, file.ino) == "oldnew");
 }
 
+TEST_CASE("an append that is told an error leaves no zeros that a crash would show") {
+  TestVolume volume;
+  auto mount = volume.mount(buffered());
+  const auto file = stored_file(mount, "old");
+  const auto size_step = [runs = std::make_shared<std::atomic<unsigned>>(0)](const StepInfo& info) {
+    if (info.step != "store size, times, map") return Fault{};
+    // The first run is applied, though its answer is lost; all others find no room.
+    return ++*runs == 1 ? Fault{Fault::Kind::lost_answer_applied} : Fault{Fault::Kind::fail, ErrorCode::no_space};
+  };
+  mount.client->set_hook(size_step);
+  CHECK(code_of(write_with(O_APPEND | O_DSYNC, *mount.file_system, file.handle, 0, "new")) == ErrorCode::no_space);
+  CHECK(whole(*mount.file_system, file.handle) == "old");
+  mount.client->crash();
+  volume.clock().advance(std::chrono::seconds(61));
+  CHECK(read_elsewhere(volume, file.ino) == "oldnew");
+}
+
 TEST_CASE("fsync beside a change of the size that the store refuses covers all that was written before") {
   TestVolume volume;
   auto mount = volume.mount(buffered());
