@@ -154,7 +154,7 @@ Result<VolumeInfo> describe_volume(ObjectStore& store) {
   LCCFS_TRY(const auto found, objects::read_super(objects::reader_of(store), objects::Instances::all));
   const auto& super = found.record;
   LCCFS_CHECK(objects::use_data_pool(store, super));
-  LCCFS_TRY(const std::uint64_t next, objects::next_number_in(read_xattrs(store, format::alloc_object)));
+  LCCFS_TRY(const std::uint64_t next, objects::read_next_number(store));
 
   VolumeInfo info;
   info.uuid = text_of(super.uuid);

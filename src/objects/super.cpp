@@ -27,6 +27,10 @@ Result<std::uint64_t> next_number_in(const Result<MetaSnapshot>& alloc) {
   return *next;
 }
 
+Result<std::uint64_t> read_next_number(ObjectStore& store) {
+  return next_number_in(store.query({.object = format::alloc_object, .xattrs = true, .ranges = {}, .keys = {}}));
+}
+
 Result<> use_data_pool(ObjectStore& store, const format::SuperRecord& super) {
   if (super.data_pool.empty()) return {};
   auto used = store.use_data_pool(super.data_pool);

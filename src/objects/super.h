@@ -21,5 +21,7 @@ Result<> use_data_pool(ObjectStore& store, const format::SuperRecord& super);
 /// The number that is given out next, by a read of Alloc and its xattrs. corrupt, with what to do: there is none, or no
 /// such object.
 Result<std::uint64_t> next_number_in(const Result<MetaSnapshot>& alloc);
+/// The same, read now.
+Result<std::uint64_t> read_next_number(ObjectStore& store);
 
 }  // namespace lccfs::objects

@@ -172,9 +172,7 @@ class Dumping {
 
 Result<std::uint64_t> dump_volume(ObjectStore& store, const format::SuperRecord& super, Clock& clock,
                                   const DumpOptions& options) {
-  LCCFS_TRY(
-      const auto next_number,
-      objects::next_number_in(store.query({.object = format::alloc_object, .xattrs = true, .ranges = {}, .keys = {}})));
+  LCCFS_TRY(const auto next_number, objects::read_next_number(store));
   const DumpHeader header{uuid_text(super.uuid), super.label, super.object_size_bytes, next_number, clock.wall_time()};
   return Dumping(store, super, options).run(header);
 }

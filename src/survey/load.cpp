@@ -152,11 +152,6 @@ Result<> check_no_inodes(ObjectStore& store, bool being_loaded) {
   return root.ranges.front().entries.empty() ? Result<>() : not_empty("the volume's root is not empty");
 }
 
-Result<std::uint64_t> read_next_number(ObjectStore& store) {
-  return objects::next_number_in(
-      store.query({.object = format::alloc_object, .xattrs = true, .ranges = {}, .keys = {}}));
-}
-
 Result<Target> find_target(ObjectStore& store, const DumpHeader& header) {
   const auto query = objects::reader_of(store);
   const auto super = objects::find_object(
@@ -178,7 +173,7 @@ Result<Target> find_target(ObjectStore& store, const DumpHeader& header) {
                                            ": make it with lccfs mkfs --object-size; nothing was changed");
   LCCFS_CHECK(objects::use_data_pool(store, target.super));
   LCCFS_CHECK(check_no_inodes(store, being_loaded));
-  LCCFS_TRY(target.next_number, read_next_number(store));
+  LCCFS_TRY(target.next_number, objects::read_next_number(store));
   return target;
 }
 
@@ -279,7 +274,7 @@ class Loading {
     const auto taken = store_.apply(txn::take_numbers(target_.next_number, next_number - target_.next_number));
     if (taken) return {};
     if (taken.error().code != ErrorCode::guard_failed) return std::unexpected(taken.error());
-    LCCFS_TRY(const auto now, read_next_number(store_));
+    LCCFS_TRY(const auto now, objects::read_next_number(store_));
     return now == next_number ? Result<>() : failure(ErrorCode::busy, "somebody else gives numbers of the volume");
   }
 
