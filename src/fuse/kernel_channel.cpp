@@ -2,10 +2,12 @@
 #include "fuse/kernel_channel.h"
 
 #include <linux/fuse.h>
+#include <poll.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "fuse/fuse_api.h"
@@ -20,7 +22,7 @@ constexpr std::uint64_t wanted_flags = FUSE_HANDLE_KILLPRIV_V2 | FUSE_SETXATTR_E
 Handshake& handshake_of(void* userdata) { return static_cast<Serving*>(userdata)->handshake; }
 
 ssize_t read_request(int fd, void* buffer, std::size_t size_bytes, void* userdata) {
-  const ssize_t got = ::read(fd, buffer, size_bytes);
+  const ssize_t got = read_from_kernel(fd, buffer, size_bytes);
   if (got <= 0) return got;
   const std::span<char> request(static_cast<char*>(buffer), static_cast<std::size_t>(got));
   auto& handshake = handshake_of(userdata);
@@ -48,6 +50,14 @@ ssize_t write_answer(int fd, iovec* parts, int count, void* userdata) {
 }
 
 }  // namespace
+
+ssize_t read_from_kernel(int fd, void* buffer, std::size_t size_bytes) {
+  const ssize_t got = ::read(fd, buffer, size_bytes);
+  if (got >= 0 || errno != ECONNABORTED) return got;
+  pollfd connection{.fd = fd, .events = 0, .revents = 0};
+  while (poll(&connection, 1, -1) < 0 && errno == EINTR) continue;
+  return ::read(fd, buffer, size_bytes);
+}
 
 Offer offered_by(std::string_view request) {
   fuse_in_header header = {};

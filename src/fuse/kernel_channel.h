@@ -7,7 +7,10 @@
 // - FUSE_SETXATTR_EXT: with an ACL comes whether setgid is to go, because the caller is not in the file's group.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -24,6 +27,11 @@ struct Handshake {
   std::atomic<unsigned> minor{0};          // the kernel's version of the protocol, once it has been received
   std::atomic<std::uint64_t> received{0};  // the number of the request that was received last
 };
+
+/// read(2) of the next request, whose error tells how the connection ended: ENODEV if it was unmounted, ECONNABORTED if it
+/// was aborted. The kernel answers ECONNABORTED for an unmount, too, if that meets a request on its way to us (the release
+/// of a file, say); once the connection is gone, a second read tells.
+ssize_t read_from_kernel(int fd, void* buffer, std::size_t size_bytes);
 
 /// Of a session that is mounted, and whose user data is a Serving. False: not to be had.
 bool use_kernel_channel(fuse_session* session);

@@ -23,15 +23,15 @@
 #include "fuse/mount_table.h"
 #include "lccfs/volume.h"
 #include "support/acls.h"
+#include "support/can_mount.h"
 #include "support/catch.h"
 #include "support/hooks.h"
 
 namespace lccfs {
 namespace {
 
+using test::can_mount;
 using test::need;
-
-bool can_mount() { return geteuid() == 0 && access("/dev/fuse", R_OK | W_OK) == 0; }
 
 /// A volume in memory, mounted for as long as it lives.
 class Mount {
