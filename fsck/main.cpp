@@ -38,8 +38,9 @@ Result<> expect_no_users(ObjectStore& store, const Command& command) {
   for (const auto& user : users) {
     if (user.watches && !command.force) {
       return failure(ErrorCode::busy, "the volume is in use by " + describe(user) +
-                                          "; unmount it there first (a client that has just died on another host is "
-                                          "seen for up to half a minute), or give --force if you know better");
+                                          "; end it there first: systemctl stop lccfs@NAME, or umount (a client that "
+                                          "has just died on another host is seen for up to half a minute); or give "
+                                          "--force if you know better");
     }
     if (user.watches) continue;
     const bool check = command.what == Command::What::check;

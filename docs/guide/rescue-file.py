@@ -41,7 +41,7 @@ class Volume:
         self.object_bytes, pool_bytes = struct.unpack_from("<II", record, 57 + label_bytes)
         data_pool = record[65 + label_bytes:][:pool_bytes].decode()
         if data_pool:
-            self.data_command = [data_pool if word == arguments.pool else word for word in self.command]
+            self.data_command = ["rados", "-p", data_pool, *self.command[3:]]
 
     def run(self, *words, command=None, may_be_missing=False):
         """Its output; None: there is no such object."""

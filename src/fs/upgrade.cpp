@@ -50,8 +50,8 @@ Result<> check_all_know(const KeyPage& records, const std::vector<Feature>& feat
   if (blocking.empty()) return {};
   return failure(ErrorCode::unsupported, "clients of the volume do not know " + format::names_of(features) + ": " +
                                              blocking +
-                                             ": nothing was changed; unmount there, or upgrade the program there "
-                                             "and mount again (lccfs-gc removes those that have died)");
+                                             ": nothing was changed; upgrade the program there, and mount again or "
+                                             "restart lccfs-gc (which removes those that have died)");
 }
 
 /// A mount looks for the feature when it begins. All that have a record began without it. Other programs lock nothing.

@@ -31,7 +31,8 @@ constexpr unsigned most_checks_in_vain = 100;  // far more than repairs of repai
 constexpr std::chrono::seconds between_looks{1};
 
 std::unexpected<Error> in_use_by(const User& user) {
-  return failure(ErrorCode::busy, "the volume is in use by " + describe(user) + ": unmount it there first");
+  return failure(ErrorCode::busy, "the volume is in use by " + describe(user) +
+                                      ": end it there first: systemctl stop lccfs@NAME, or umount");
 }
 
 bool is_about_the_volume(const Error& error) {

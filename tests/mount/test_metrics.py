@@ -116,6 +116,7 @@ class MetricsTest(MountTest):
             self.skipTest("promtool is not installed")
         run("promtool", "check", "metrics", input=self.page().text)
         run("promtool", "check", "rules", MONITORING / "lccfs.rules.yml")
+        run("promtool", "test", "rules", pathlib.Path(__file__).with_name("lccfs.rules.test.yml"))
 
     def test_operations_count_where_they_belong(self):
         took, store = "lccfs_operation_duration_seconds_count", "lccfs_store_operation_duration_seconds_count"

@@ -98,7 +98,7 @@ TEST_CASE("a live client of a version that does not know the features is named, 
   CHECK(text.find("instance 900 (host alpha, pid 4711, version " + version.substr(0, 5)) != std::string::npos);
   CHECK(text.find("instance 80") == std::string::npos);
   for (const auto& name : all_names) CHECK(text.find(name) != std::string::npos);
-  CHECK(text.find("unmount there, or upgrade the program") != std::string::npos);
+  CHECK(text.find("upgrade the program there, and mount again or restart") != std::string::npos);
   CHECK(text.find('\n') == std::string::npos);
   CHECK(volume.admin->counts().applies == 0);
 }
