@@ -16,6 +16,7 @@
 #include <cstring>
 #include <filesystem>
 #include <sstream>
+#include <string_view>
 #include <vector>
 
 #include "base/descriptor.h"
@@ -55,12 +56,27 @@ std::vector<std::string> mount_words(const VolumeAddress& address, const std::st
   return words;
 }
 
+std::vector<char*> pointers_to(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
+  for (auto& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+/// Without a file of defaults: what it has for mounts (a port for metrics, a subdirectory) is not meant for this one.
+std::vector<std::string> own_environment() {
+  std::vector<std::string> variables{"LCCFS_CONFIG="};
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (!std::string_view(*variable).starts_with(variables.front())) variables.emplace_back(*variable);
+  }
+  return variables;
+}
+
 /// In a session of its own: a Ctrl-C at the terminal ends this program, which then unmounts.
-pid_t start(const std::vector<std::string>& words, int log) {
-  std::vector<char*> arguments;
-  arguments.reserve(words.size() + 1);
-  for (const auto& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
+pid_t start(std::vector<std::string> words, int log) {
+  auto variables = own_environment();
+  const auto arguments = pointers_to(words), environment = pointers_to(variables);
   const pid_t parent = getpid();
   // Until our handlers are gone it is told nothing: they would take what is to end it.
   sigset_t all, before;
@@ -81,7 +97,7 @@ pid_t start(const std::vector<std::string>& words, int log) {
   dup2(input, STDIN_FILENO);
   dup2(log, STDOUT_FILENO);
   dup2(log, STDERR_FILENO);
-  execvp(arguments.front(), arguments.data());
+  execvpe(arguments.front(), arguments.data(), environment.data());
   _exit(cannot_execute);
 }
 

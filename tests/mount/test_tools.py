@@ -360,6 +360,14 @@ class DoctorTest(ToolsTest):
                 self.assertEqual((verdicts["clock"], verdicts["pool lccfs, copies"]), ("ok", "warn"))
         self.assert_nothing_left()
 
+    def test_what_is_set_for_mounts_is_not_for_those_of_the_doctor(self):
+        defaults = context.workdir / f"{self.id()}.conf"
+        defaults.write_text("[lccfs-fuse]\noptions = ro,subdir=/nowhere\n", encoding="utf-8")
+        said = self.on_volume("doctor", "--json", status=0 if context.store == "local" else self.WARNINGS,
+                              env=self.environment() | {"LCCFS_CONFIG": str(defaults)})
+        self.assertNotIn("FAIL", self.verdicts(said).values())
+        self.assert_nothing_left()
+
     def test_what_is_wrong_fails(self):
         said = self.on_volume("doctor", "--json", "--peer", "/etc", status=1, env=self.environment())
         self.assertEqual(self.verdicts(said)["peer"], "FAIL")
