@@ -90,6 +90,22 @@ class Dumping {
 
   /// false: it is left out.
   Result<bool> put_inode(const objects::Inode& inode, Ino named_in) {
+    const auto line = line_of(inode, named_in);
+    if (!line && line.error().code == ErrorCode::not_found) return false;
+    if (!line) return std::unexpected(line.error());
+    const auto text = text_of(*line);
+    if (!text) {
+      leave_out(format::inode_object(inode.ino) + ": " + text.error().context);
+      return false;
+    }
+    seen_.insert(inode.ino);
+    ++inodes_;
+    LCCFS_CHECK(options_.on_line(*text));
+    return true;
+  }
+
+  /// not_found: it was removed while it was read.
+  Result<txn::LoadedInode> line_of(const objects::Inode& inode, Ino named_in) {
     txn::LoadedInode line;
     line.ino = inode.ino;
     line.attr = inode.attr;
@@ -106,15 +122,7 @@ class Dumping {
     if (inode.ino != root_ino) {
       LCCFS_TRY(line.parents, parents_of(inode, named_in));
     }
-    const auto text = text_of(line);
-    if (!text) {
-      leave_out(format::inode_object(inode.ino) + ": " + text.error().context);
-      return false;
-    }
-    seen_.insert(inode.ino);
-    ++inodes_;
-    LCCFS_CHECK(options_.on_line(*text));
-    return true;
+    return line;
   }
 
   /// One that is damaged is left out by itself: the inode may be a directory with much below it.

@@ -229,6 +229,26 @@ TEST_CASE("a block of the map that objects of the volume's size do not reach kee
   CHECK_FALSE(dump.contains("\"inode\":11"));
 }
 
+TEST_CASE("a file that is removed while a dump reads it is left out without a word") {
+  HandMadeVolume volume;
+  volume.edit("Inode.11", [](MetaObject& o) {
+    auto attr = need(format::decode<format::AttrRecord>(o.xattrs.at(format::xattr::attr)));
+    attr.nlink = 2;
+    o.xattrs[format::xattr::attr] = encode(attr);
+  });
+  unsigned reads = 0;
+  volume.store->set_hook([&volume, &reads](const StepInfo& info) {
+    const bool is_second = info.kind == StepKind::query && info.object == "Inode.11" && ++reads == 2;
+    if (is_second)
+      volume.cluster->with_objects([](scripted::Objects& objects) { objects.metadata().erase("Inode.11"); });
+    return Fault{};
+  });
+  const auto dump = dump_of(*volume.store);
+  CHECK(reads == 2);
+  CHECK_FALSE(dump.contains("\"inode\":11"));
+  CHECK(dump.contains("\"inode\":12"));
+}
+
 TEST_CASE("a file does not point back to a directory that the dump has left out") {
   using survey::DumpedEntries;
   const Ino left_out{5};
