@@ -124,10 +124,19 @@ void end_collector(std::jthread collector, FileSystem& fs) {
 /// false: a signal came before the mount was ready, and it has ended.
 Result<bool> serve(FileSystem& fs, const Command& command, daemon::Background& background, daemon::EndSignals& signals,
                    std::optional<MountLock>& mount_lock, Running running) {
-  // While nothing is mounted, a signal need not wait for the store, which may be away.
+  Descriptor mounting;
+  const auto about_to_mount = [&]() -> Result<> {
+    // While nothing is mounted, a signal need not wait for the store, which may be away.
+    signals.hold();
+    // Looked at again: while the volume was waited for, another may have been mounted there.
+    mounting = lock_mounting(metrics::run_folder());
+    const auto mountpoint = check_mountpoint(command.mountpoint, metrics::run_folder());
+    return mountpoint ? Result<>() : std::unexpected(mountpoint.error());
+  };
   LCCFS_TRY(const std::unique_ptr<Session> session,
-            Session::mount(fs, system_clock(), session_options(command, running), [&] { signals.hold(); }));
+            Session::mount(fs, system_clock(), session_options(command, running), about_to_mount));
   if (auto lock = lock_mount(session->device(), command.mountpoint)) mount_lock.emplace(std::move(*lock));
+  mounting = Descriptor();
   signals.handle_with([&session] { session->end(); });
   std::jthread collector;
   if (command.options.collect_garbage && !command.options.read_only) {

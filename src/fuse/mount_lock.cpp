@@ -42,6 +42,13 @@ bool MountLock::is_free(const std::string& folder, const std::string& device) {
   return file.file_ && flock(file.file_.get(), LOCK_SH | LOCK_NB) == 0;
 }
 
+Descriptor lock_mounting(const std::string& folder) {
+  mkdir(folder.c_str(), 0755);
+  Descriptor lock(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  while (lock && flock(lock.get(), LOCK_EX) != 0 && errno == EINTR) continue;
+  return lock;
+}
+
 void MountLock::stored() { [[maybe_unused]] const bool written = write_line(file_.get(), "stored\n"); }
 
 }  // namespace lccfs::fuse

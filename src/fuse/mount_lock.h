@@ -30,4 +30,8 @@ class MountLock {
   Descriptor file_;
 };
 
+/// Held while a mount is made, by processes with the same folder: of two at one place, the second one sees the first.
+/// Waits. Nothing where the folder cannot be used.
+Descriptor lock_mounting(const std::string& folder);
+
 }  // namespace lccfs::fuse

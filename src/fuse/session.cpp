@@ -100,7 +100,7 @@ Session::~Session() {
 }
 
 Result<std::unique_ptr<Session>> Session::mount(FileSystem& fs, Clock& clock, const SessionOptions& options,
-                                                const std::function<void()>& about_to_mount) {
+                                                const AboutToMount& about_to_mount) {
   std::unique_ptr<Session> session(new Session(fs, clock, options));
   LCCFS_CHECK(session->start(about_to_mount));
   return session;
@@ -113,9 +113,9 @@ Result<> Session::hold_subdirectory() {
   return {};
 }
 
-Result<> Session::start(const std::function<void()>& about_to_mount) {
+Result<> Session::start(const AboutToMount& about_to_mount) {
   LCCFS_CHECK(hold_subdirectory());
-  about_to_mount();
+  if (about_to_mount) LCCFS_CHECK(about_to_mount());
   std::string program = "lccfs-fuse", flag = "-o", options = mount_options(options_);
   std::vector<char*> words = {program.data(), flag.data(), options.data()};
   fuse_args arguments = FUSE_ARGS_INIT(static_cast<int>(words.size()), words.data());
@@ -212,7 +212,10 @@ Result<bool> Session::serve_one() {
     fuse_session_process_buf(session_, &request);
     return true;
   }
-  if (received == 0) return false;  // unmounted
+  if (received == 0) {
+    is_gone_ = true;
+    return false;
+  }
   if (received == -EINTR) return true;
   if (received == -EAGAIN) return wait_for_requests();
   return failure(ErrorCode::io, std::string("/dev/fuse: ") + std::strerror(-received));
@@ -232,6 +235,7 @@ bool Session::wait_for_requests() {
 bool Session::past_drain_limit() const { return ending_ && serving_.clock.elapsed() > drain_deadline_; }
 
 bool Session::is_mounted() const {
+  if (is_gone_) return false;
   const auto entry = mounted_at(options_.mountpoint);
   return entry && entry->device == device_;
 }
@@ -253,18 +257,23 @@ void Session::end() {
   std::call_once(ends_, [this] { begin_to_end(); });
 }
 
-// The connection is cut before the file system is waited for: some of what is in flight may itself wait for the kernel
-// (invalidations do, for pages that are being read).
-void Session::close() {
-  if (std::exchange(closed_, true)) return;
+void Session::unmount_by_force() {
   if (is_mounted()) umount2(options_.mountpoint.c_str(), MNT_FORCE | MNT_DETACH | UMOUNT_NOFOLLOW);
   // Where that may not be, or another mount of the same is left.
   if (abort_file_ && write(abort_file_.get(), "1", 1) != 1)
     log::warning(options_.mountpoint + ": its connection is not cut: " + std::strerror(errno));
+  if (is_mounted()) unmount_at_once(options_.mountpoint);  // not root: libfuse would not, without a connection
+  is_gone_ = true;
+}
+
+// The connection is cut before the file system is waited for: some of what is in flight may itself wait for the kernel
+// (invalidations do, for pages that are being read).
+void Session::close() {
+  if (std::exchange(closed_, true)) return;
+  unmount_by_force();
   serving_.fs.interrupt_all_locks();
   while (serving_.in_flight != 0) serving_.clock.sleep_for(std::chrono::milliseconds(drain_step_ms));
   serving_.fs.set_kernel_cache(nullptr);
-  if (is_mounted()) unmount_at_once(options_.mountpoint);  // not root: libfuse would not, without a connection
   if (options_.guard) options_.guard->dismiss();
 }
 

@@ -35,10 +35,11 @@ struct SessionOptions {
 
 class Session {
  public:
+  using AboutToMount = std::function<Result<>()>;
   /// Mounts. `fs` and `clock` outlive the session. `about_to_mount` is called before anything is mounted, when the store
-  /// is asked for nothing more.
-  static Result<std::unique_ptr<Session>> mount(
-      FileSystem& fs, Clock& clock, const SessionOptions& options, const std::function<void()>& about_to_mount = [] {});
+  /// is asked for nothing more; where it fails, nothing is.
+  static Result<std::unique_ptr<Session>> mount(FileSystem& fs, Clock& clock, const SessionOptions& options,
+                                                const AboutToMount& about_to_mount = {});
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -56,7 +57,7 @@ class Session {
 
  private:
   Session(FileSystem& fs, Clock& clock, const SessionOptions& options);
-  Result<> start(const std::function<void()>& about_to_mount);
+  Result<> start(const AboutToMount& about_to_mount);
   Result<> hold_subdirectory();
   Result<> serve_all(const std::function<void()>& ready);
   Result<> receive_until_the_end();
@@ -66,6 +67,7 @@ class Session {
   void begin_to_end();
   bool past_drain_limit() const;
   bool is_mounted() const;
+  void unmount_by_force();
   void close();
 
   const SessionOptions options_;
@@ -76,6 +78,7 @@ class Session {
   std::once_flag ends_;
   Descriptor abort_file_;
   std::string device_;                          // as MountEntry has it: tells our mount from another at the same place
+  std::atomic<bool> is_gone_{false};            // the mount: another one at the same place may have its device's number
   const int wake_fd_;                           // an eventfd: the serving thread is to look at ending_
   std::chrono::nanoseconds drain_deadline_{0};  // set before ending_
   std::atomic<bool> end_wanted_{false};         // end() was called

@@ -208,6 +208,24 @@ class VolumeTest(BadInputTest):
         self.assertEqual(volume.info()["instances"], before)
         (busy / "still mounted").touch()
 
+    def test_of_two_that_are_mounted_at_one_place_at_once_the_second_is_refused(self):
+        volume = self.new_volume()
+        command = [context.bin / "lccfs-fuse", *volume.address, "-m", self.mountpoint, "-f"]
+        both = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+        try:
+            wait_until(lambda: [one for one in both if one.poll() is not None] and os.path.ismount(self.mountpoint), 60,
+                       "one that is refused")
+            refused, mounted = sorted(both, key=lambda one: one.poll() is None)
+            self.assertEqual(refused.returncode, 32)
+            self.assertIn("is busy", refused.communicate()[1])
+            self.assertEqual(len(mounted_below(self.mountpoint)), 1)
+            run("fusermount3", "-u", self.mountpoint)
+            self.assertEqual(mounted.wait(60), 0, mounted.communicate()[1])
+        finally:
+            for one in both:
+                one.kill()
+                one.communicate()
+
     def test_mounting_in_the_background_returns_when_the_mount_is_ready(self):
         volume = self.new_volume()
         for end in [["fusermount3", "-u", self.mountpoint], ["umount", self.mountpoint]]:

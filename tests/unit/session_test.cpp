@@ -369,6 +369,31 @@ TEST_CASE("an unmount from outside ends the session") {
   CHECK(mount.wait_for_end());
 }
 
+TEST_CASE("a session that still waits for the store leaves alone what is mounted in its place") {
+  if (!can_mount()) return;
+  Mount mount;
+  write_all(mount.path("f"), "x");
+  CHECK(mount.end());
+  Mount waits(mount.cluster());
+  waits.client().set_hook(
+      [](const StepInfo& info) { return info.kind == StepKind::read ? Fault{Fault::Kind::hold} : Fault{}; });
+  std::thread reader([&waits] {
+    const File file(waits.path("f"), O_RDONLY);
+    char byte = 0;
+    CHECK(::read(file.fd(), &byte, 1) == -1);
+  });
+  REQUIRE(waits.client().wait_for_held(1));
+  REQUIRE(umount2(waits.mountpoint().c_str(), MNT_FORCE | MNT_DETACH) == 0);
+  reader.join();
+  // It most often gets the device number that has become free.
+  REQUIRE(::mount("other", waits.mountpoint().c_str(), "tmpfs", 0, nullptr) == 0);
+  waits.client().set_hook(nullptr);
+  waits.client().release_all();
+  CHECK(waits.end());
+  CHECK(fuse::mounted_at(waits.mountpoint()));
+  umount2(waits.mountpoint().c_str(), 0);
+}
+
 /// Mounted, and not served yet; `act` is called in between, and may leave a thread to it.
 using Act = std::function<std::jthread(fuse::Session& session, const std::string& path)>;
 Result<> serve_after(bool& was_ready, const Act& act) {
@@ -384,6 +409,7 @@ Result<> serve_after(bool& was_ready, const Act& act) {
   const auto session = need(fuse::Session::mount(*fs, system_clock(), options, [&] {
     told = true;
     CHECK_FALSE(fuse::mounted_at(options.mountpoint));
+    return Result<>();
   }));
   CHECK(told);
   REQUIRE(fuse::mounted_at(options.mountpoint));
