@@ -22,21 +22,17 @@ class LookupCounts {
     ++known.count;
     known.directory = directory.value;
   }
-  /// Whether the kernel would know nothing of the inode any more.
-  bool is_last(Ino ino, std::uint64_t count) const {
+  /// `is_forgotten` is called if the kernel knows nothing of the inode any more; nobody is told of it meanwhile. It does
+  /// not block.
+  template <class Forgotten>
+  void drop(Ino ino, std::uint64_t count, Forgotten is_forgotten) {
     const Lock lock(mutex_);
     const auto found = known_.find(ino);
-    return found != known_.end() && found->second.count <= count;
-  }
-  /// Answers whether the kernel knows nothing of the inode any more.
-  bool drop(Ino ino, std::uint64_t count) {
-    const Lock lock(mutex_);
-    const auto found = known_.find(ino);
-    if (found == known_.end()) return false;  // the root is known without a lookup, and never forgotten
+    if (found == known_.end()) return;  // the root is known without a lookup, and never forgotten
     const std::uint64_t had = found->second.count;
-    if (had > count) return found->second.count = had - count, false;
+    if (had > count) return static_cast<void>(found->second.count = had - count);
+    is_forgotten();
     known_.erase(found);
-    return true;
   }
   bool has(Ino ino) const {
     const Lock lock(mutex_);

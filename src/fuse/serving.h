@@ -41,12 +41,10 @@ struct Serving {
   /// A number that is no lock owner's: the kernel's are spread over all of them.
   std::uint64_t next_nobody() { return ~nobodies++; }
   void forget(Ino ino, std::uint64_t count) {
-    if (!lookups.is_last(ino, count)) return static_cast<void>(lookups.drop(ino, count));
-    // Before it is gone from the counts: who then sees that the kernel does not know it makes its name anew to keep.
-    top_directories.forgotten(ino);
-    fs.forget(ino);
-    const bool is_told_anew = !lookups.drop(ino, count);
-    if (is_told_anew) fs.is_kept_by_name(ino);  // perhaps: a listing may have given its name meanwhile
+    lookups.drop(ino, count, [this, ino] {
+      top_directories.forgotten(ino);
+      fs.forget(ino);
+    });
   }
   /// Below which directory on top of the mount the inode is, as far as the kernel was told.
   metrics::DirectoryTag directory_of(Ino ino) const {

@@ -251,10 +251,15 @@ TEST_CASE("an inode is forgotten when the kernel has forgotten every lookup") {
   counts.add(Ino{5}, metrics::other_directories);
   counts.add(Ino{5}, metrics::other_directories);
   counts.add(Ino{5}, metrics::other_directories);
-  CHECK_FALSE(counts.drop(Ino{5}, 2));
-  CHECK_FALSE(counts.drop(Ino{6}, 1));
-  CHECK(counts.drop(Ino{5}, 1));
-  CHECK_FALSE(counts.drop(Ino{5}, 1));
+  const auto is_forgotten_after = [&counts](Ino ino, std::uint64_t lookups) {
+    bool is_forgotten = false;
+    counts.drop(ino, lookups, [&is_forgotten] { is_forgotten = true; });
+    return is_forgotten;
+  };
+  CHECK_FALSE(is_forgotten_after(Ino{5}, 2));
+  CHECK_FALSE(is_forgotten_after(Ino{6}, 1));
+  CHECK(is_forgotten_after(Ino{5}, 1));
+  CHECK_FALSE(is_forgotten_after(Ino{5}, 1));
 }
 
 namespace {
