@@ -247,7 +247,8 @@ class ObjectStore {
   // -- watch and notify
   /// `not_found` if the object does not exist. The store may lose a watch (on_lost), never silently for long.
   virtual Result<std::unique_ptr<Watch>> watch(const std::string& object, std::shared_ptr<WatchHandler> handler) = 0;
-  /// Returns when every watcher has answered, or after the time-out. No watcher: at once.
+  /// Returns when every watcher has answered, or after the time-out, and some seconds at most. No watcher: at once.
+  /// `timed_out`: the object has not answered by then, so that nothing is known of its watchers.
   virtual Result<NotifyReply> notify(const std::string& object, Bytes payload, std::chrono::milliseconds timeout) = 0;
   /// Whether the client of that identity watches the object now. `timed_out`: the object has not answered for 10 s.
   virtual Result<Presence> presence(const std::string& object, const Bytes& identity) = 0;

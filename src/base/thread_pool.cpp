@@ -11,7 +11,10 @@ namespace {
 constexpr std::chrono::seconds idle_limit{10};
 }
 
-ThreadPool::ThreadPool(std::size_t max_threads) : max_threads_(max_threads) {}
+ThreadPool::ThreadPool(std::size_t max_threads) : max_threads_(max_threads) {
+  const Lock lock(mutex_);
+  start_thread();
+}
 
 ThreadPool::~ThreadPool() {
   Lock lock(mutex_);
@@ -27,13 +30,16 @@ void ThreadPool::post(Work work) {
     changed_.notify_one();
     return;
   }
-  ++threads_;
   try {
-    std::thread(&ThreadPool::serve, this).detach();  // the destructor waits for threads_ to fall to 0
-  } catch (const std::system_error&) {               // no more threads to be had: those there are do it
-    --threads_;
-    if (threads_ == 0) throw;
+    start_thread();
+  } catch (const std::system_error&) {  // no more threads to be had: those there are do it
   }
+}
+
+/// The destructor waits for threads_ to fall to 0.
+void ThreadPool::start_thread() {
+  std::thread(&ThreadPool::serve, this).detach();
+  ++threads_;
 }
 
 void ThreadPool::serve() {

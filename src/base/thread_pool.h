@@ -18,7 +18,8 @@ class ThreadPool {
   using Work = std::move_only_function<void()>;
 
   /// At most `max_threads` at once; further work waits in line. The default is no bound in practice: a thread that
-  /// waits costs some 30 KiB, and for each a process of a user waits, too.
+  /// waits costs some 30 KiB, and for each a process of a user waits, too. One is there from the beginning: later there
+  /// may be none to be had. std::system_error if there is none now.
   explicit ThreadPool(std::size_t max_threads = 8192);
   /// Runs what is in line, then waits for all threads.
   ~ThreadPool();
@@ -29,6 +30,7 @@ class ThreadPool {
   void post(Work work);
 
  private:
+  void start_thread() REQUIRES(mutex_);
   void serve();
 
   const std::size_t max_threads_;

@@ -100,7 +100,8 @@ Announcements::Heard Announcements::tell_now(InstanceId client, Ino ino) {
   Question question{Question::Kind::file_changed, ino};
   question.asker = instance_.id();
   const auto answer = instance_.ask(client, question, answer_wait_for_telling);
-  if (!answer || *answer == Instance::AskResult::silent) return Heard::nothing;
+  using Result = Instance::AskResult;
+  if (!answer || *answer == Result::silent || *answer == Result::unheard) return Heard::nothing;
   if (*answer == Instance::AskResult::nobody) return Heard::nobody;
   return *answer == Instance::AskResult::done ? Heard::it_is_open : Heard::it_is_not;
 }

@@ -101,6 +101,7 @@ Result<LeaseHolders::Heard> LeaseHolders::ask_once_briefly(InstanceId holder, co
   LCCFS_TRY(const auto answer, instance_.ask(holder, question, brief_time_out));
   if (answer == Answer::done) return Heard::done;
   if (answer == Answer::busy) return Heard::busy;
+  if (answer == Answer::unheard) return Heard::nothing;
   const auto seen = instance_.look_at(holder);  // a process of this host may be known to be dead
   if (!seen && seen.error().code == ErrorCode::fenced) return std::unexpected(seen.error());
   return seen && *seen == Instance::Seen::expired ? Heard::expired : Heard::nothing;

@@ -9,10 +9,13 @@ namespace {
 constexpr std::chrono::milliseconds first_time_out{1000};
 /// A question takes ten seconds of silence.
 constexpr ObservedSeries::Limits silence_limits{std::chrono::seconds(15), std::chrono::seconds(15)};
+
+bool is_for_others_to_fence(const Error& error) { return error.code == ErrorCode::permission_denied; }
 }  // namespace
 
 /// Asks until the holder has answered "done", or has expired. Only a holder that watches all the time counts as silent.
-/// One that does not watch hears nothing, and is gone once it was absent for long enough.
+/// One that does not watch hears nothing, and is gone once it was absent for long enough. Where this client may not fence
+/// it, it waits until somebody has who may (the log has the command).
 Result<Settled> settle_holder(Instance& instance, InstanceId holder, format::Question question,
                               const StillHolds& still_holds) {
   using Answer = Instance::AskResult;
@@ -26,21 +29,25 @@ Result<Settled> settle_holder(Instance& instance, InstanceId holder, format::Que
     const auto answer = asked.result;
     if (answer == Answer::done) return Settled::answered;
     question.work = std::max(question.work, asked.work);
+    const auto heard_at = clock.elapsed();
+    const bool knows_nothing = answer == Answer::busy || answer == Answer::unheard;
     const bool silent = answer == Answer::silent || (answer == Answer::nobody && watches);
     if (!silent) silence.break_off();
-    const bool silent_for_long =
-        silent && time_out != first_time_out && silence.note(asked_at, clock.elapsed()) >= gone_after;
-    if (answer != Answer::busy) {
-      LCCFS_TRY(const auto seen, instance.look_at(holder));
+    const bool silent_for_long = silent && time_out != first_time_out && silence.note(asked_at, heard_at) >= gone_after;
+    if (!knows_nothing) {
+      const auto seen = instance.look_at(holder);
+      if (!seen && !is_for_others_to_fence(seen.error())) return std::unexpected(seen.error());
       // A read-only mount fences no client: it answers what is stored.
-      if (seen == Instance::Seen::expired || instance.read_only()) return Settled::expired;
-      watches = seen == Instance::Seen::watching;
+      if ((seen && *seen == Instance::Seen::expired) || instance.read_only()) return Settled::expired;
+      watches = seen && *seen == Instance::Seen::watching;
     }
     if (silent_for_long) {
-      LCCFS_CHECK(instance.evict(holder));
-      return Settled::expired;
+      const auto is_fenced = instance.fence_if_seen_lately(holder, heard_at);
+      if (is_fenced && *is_fenced) return Settled::expired;
+      if (!is_fenced && !is_for_others_to_fence(is_fenced.error())) return std::unexpected(is_fenced.error());
+      silence.break_off();
     }
-    clock.sleep_for(answer == Answer::busy ? busy_pause.next() : look_again_after);
+    clock.sleep_for(knows_nothing ? busy_pause.next() : look_again_after);
     // Only the present holder is asked: a request that waits in the gate of a former holder may itself be waiting for
     // us (docs/COUNTEREXAMPLES.md C9).
     LCCFS_TRY(const bool holds, still_holds());

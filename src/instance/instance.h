@@ -138,6 +138,9 @@ class Instance {
   /// The same: fences it if it is gone. true: it is expired, and fences are synced. false: it may live.
   Result<bool> ensure_expired(InstanceId whom);
   Result<> evict(InstanceId whom) { return others_.evict(whom); }
+  Result<bool> fence_if_seen_lately(InstanceId whom, std::chrono::nanoseconds seen_at) {
+    return others_.fence_if_seen_lately(whom, seen_at);
+  }
   void look_around() { others_.look_around(); }
   Result<PollResult> poll_liveness(const std::vector<Ino>& inodes, const std::stop_token& stop = {}) {
     return others_.poll_liveness(inodes, stop);

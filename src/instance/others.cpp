@@ -16,6 +16,8 @@ namespace {
 /// A minute, and some: it begins anew where this instance loses a watch, or stands still. Who is not decided by then
 /// waits for the next poll.
 constexpr std::chrono::seconds longest_wait_for_absent = gone_after + std::chrono::seconds(10);
+/// An instance that has not been looked at for longer may have come back.
+constexpr auto longest_until_fence = Absences::limits.longest_gap;
 constexpr std::chrono::seconds tell_refusals_every{60};
 /// Well within the half minute for which the watch of a dead client stands.
 constexpr std::chrono::seconds look_around_every{10};
@@ -60,6 +62,7 @@ Result<Others::Asked> Others::ask(InstanceId whom, const format::Question& quest
   if (!reply) {
     const bool may_not = !me_.recorded && reply.error().code == ErrorCode::permission_denied;
     if (may_not || reply.error().code == ErrorCode::not_found) return Asked{};
+    if (reply.error().code == ErrorCode::timed_out) return Asked{AskResult::unheard};
     return std::unexpected(steps_.noted(std::move(reply).error()));
   }
   for (const auto& bytes : reply->answers) {
@@ -147,8 +150,8 @@ Result<Others::Seen> Others::look_at(InstanceId whom) {
   LCCFS_TRY(const auto standing, look_for(whom, *found.record));
   if (standing == Standing::watching) return Seen::watching;
   if (standing == Standing::absent || me_.read_only) return Seen::absent;
-  LCCFS_CHECK(evict(whom));
-  return Seen::expired;
+  LCCFS_TRY(const bool is_fenced, fence_if_seen_lately(whom, clock_.elapsed()));
+  return is_fenced ? Seen::expired : Seen::absent;
 }
 
 /// A caller that waits tries every second.
@@ -172,6 +175,23 @@ void Others::look_around() {
 }
 
 Result<> Others::evict(InstanceId whom) {
+  const auto evicted = fence_if_seen_lately(whom, std::nullopt);
+  return evicted ? Result<>() : std::unexpected(evicted.error());
+}
+
+/// Where the monitors are away, a fence would be sent once they are back. A way to them and back says that they are here.
+Result<bool> Others::is_too_late(std::optional<std::chrono::nanoseconds> seen_at) {
+  if (!seen_at) return false;
+  LCCFS_CHECK(store_.sync_fences());
+  return clock_.elapsed() - *seen_at > longest_until_fence;
+}
+
+void Others::forget_absence(InstanceId whom) {
+  const Lock lock(mutex_);
+  absences_.forget(whom);
+}
+
+Result<bool> Others::fence_if_seen_lately(InstanceId whom, std::optional<std::chrono::nanoseconds> seen_at) {
   LCCFS_TRY(auto found, read_record(whom));
   while (found.record && found.record->state == InstanceRecord::State::live) {
     const auto name = "instance " + std::to_string(whom.value) + " (" + found.record->host + ", pid " +
@@ -179,9 +199,14 @@ Result<> Others::evict(InstanceId whom) {
     about_to_block();
     // A last chance to see where it watches from: for up to half a minute after its death it does.
     static_cast<void>(store_.presence(format::super_object, found.record->identity));
+    LCCFS_TRY(const bool is_late, is_too_late(seen_at));
+    if (is_late) {
+      forget_absence(whom);
+      return false;
+    }
     if (const auto barred = store_.fence(found.record->identity); !barred) {
       if (refusal_is_news(whom)) log::warning(name + " is to be fenced, and is not: " + barred.error().context);
-      return barred;
+      return std::unexpected(barred.error());
     }
     log::warning("fenced " + name);
     if (found.fences + 1 == format::fences_end) {
@@ -195,11 +220,9 @@ Result<> Others::evict(InstanceId whom) {
     if (!marked && marked.error().code != ErrorCode::guard_failed) return std::unexpected(std::move(marked).error());
     LCCFS_TRY(found, read_record(whom));  // also when it was refused: the store may have run it twice
   }
-  {
-    const Lock lock(mutex_);
-    absences_.forget(whom);
-  }
-  return sync_fences(found.fences);
+  forget_absence(whom);
+  LCCFS_CHECK(sync_fences(found.fences));
+  return true;
 }
 
 }  // namespace lccfs

@@ -56,8 +56,9 @@ class Others {
   enum class AskResult {
     done,
     busy,
-    silent,  ///< it watches, and did not answer in time
-    nobody,  ///< nobody watches there
+    silent,   ///< it watches, and did not answer in time
+    nobody,   ///< nobody watches there
+    unheard,  ///< its object did not answer, so nothing is known of it
   };
   struct Asked {
     AskResult result = AskResult::nobody;
@@ -70,8 +71,11 @@ class Others {
   /// minute (presence.h; a read-only one fences none). After `expired` fences are synced: every object is to be read
   /// anew, and nothing of that instance's can change what is read.
   Result<Seen> look_at(InstanceId whom);
-  /// Fences a live instance (gone, or silent for too long).
+  /// Fences a live instance, whatever it is doing.
   Result<> evict(InstanceId whom);
+  /// The same of one that was gone, or silent for too long, when it was looked at then. false: that was too long ago by
+  /// the time when it could be fenced (the monitors were away, or this host stood still): begin anew.
+  Result<bool> fence_if_seen_lately(InstanceId whom, std::optional<std::chrono::nanoseconds> seen_at);
   /// To be called about once a second: sees to it that the store may fence the clients that are here now
   /// (ObjectStore::fence). Does not block.
   void look_around() EXCLUDES(mutex_);
@@ -88,6 +92,8 @@ class Others {
   Result<Standing> look_for(InstanceId whom, const format::InstanceRecord& record) EXCLUDES(mutex_);
   Result<> fence_the_gone(PollResult& poll, const std::stop_token& stop);
   Result<Seen> look_again_at(const Member& member);
+  Result<bool> is_too_late(std::optional<std::chrono::nanoseconds> seen_at);
+  void forget_absence(InstanceId whom) EXCLUDES(mutex_);
   bool refusal_is_news(InstanceId whom) EXCLUDES(mutex_);
 
   Steps& steps_;

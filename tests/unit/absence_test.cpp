@@ -243,6 +243,33 @@ TEST_CASE("a liveness poll does not wait for who has ended since its record was 
   CHECK(volume.clock.elapsed() == began);
 }
 
+TEST_CASE("who was found gone is not fenced on that ground when it can be fenced only later") {
+  InstanceVolume volume;
+  const Running observer = volume.start();
+  const Running one = volume.start();
+  one.client->crash();
+  unsigned queries = 0;
+  auto longer = seconds(30);
+  observer.client->set_hook([&](const StepInfo& info) {
+    const bool is_in_between = info.kind == StepKind::query && ++queries == 2;  // the look has read the record before
+    if (is_in_between) volume.clock.advance(longer);
+    return Fault{};
+  });
+  const auto looks_for = [&](seconds duration) {
+    for (const auto until = volume.clock.elapsed() + duration; volume.clock.elapsed() < until;) {
+      queries = 0;
+      CHECK(need(observer->look_at(one->id())) == Instance::Seen::absent);
+      volume.clock.advance(seconds(1));
+    }
+  };
+  looks_for(seconds(61) + longer);
+  CHECK(volume.record_of(one->id())->state == format::InstanceRecord::State::live);
+  longer = seconds(0);
+  looks_for(seconds(58));
+  CHECK(test::time_until_over(*observer.instance, one->id()) <= seconds(5));
+  CHECK(volume.record_of(one->id())->state == format::InstanceRecord::State::fenced);
+}
+
 TEST_CASE("who is proven dead is fenced at once") {
   InstanceVolume volume({.dead_clients_watch = true, .deaths_are_seen = true});
   Poller poller(volume);

@@ -359,6 +359,39 @@ TEST_CASE("an open waits until a silent holder answers, whatever stat does") {
         std::vector<std::chrono::milliseconds>{seconds(2), seconds(1), seconds(10), seconds(10), seconds(1)});
 }
 
+TEST_CASE("an open waits while nobody may fence a holder that is gone, and goes on once somebody has") {
+  TestVolume volume;
+  Mount dead = volume.mount(), opener = volume.mount();
+  const auto file = create_file(*dead.file_system, "f");
+  need(write_at(*dead.file_system, file.handle, 0, "bytes"));
+  need(dead->fsync(file.handle, false));
+  dead.client->crash();
+  unsigned refused = 0;
+  opener.client->set_hook([&refused](const StepInfo& info) {
+    const bool is_refused = info.kind == StepKind::fence && ++refused <= 3;
+    return is_refused ? Fault{Fault::Kind::fail, ErrorCode::permission_denied} : Fault{};
+  });
+  const auto handle = open_again(*opener.file_system, file.ino, O_RDWR);
+  CHECK(refused == 4);
+  CHECK(need(read_at(*opener.file_system, handle, 0, 100)) == "bytes");
+}
+
+TEST_CASE("who waits for a holder whose object does not answer goes on when the lease is free") {
+  TestVolume volume;
+  Mount holder = volume.mount(), opener = volume.mount();
+  const auto file = create_file(*holder.file_system, "f");
+  need(write_at(*holder.file_system, file.handle, 0, "bytes"));
+  unsigned asked = 0;
+  opener.client->set_hook([&](const StepInfo& info) {
+    if (info.kind != StepKind::notify) return Fault{};
+    if (++asked == 2) close_file(*holder.file_system, file.handle);
+    return Fault{Fault::Kind::fail, ErrorCode::timed_out};
+  });
+  const auto handle = open_again(*opener.file_system, file.ino, O_RDWR);
+  CHECK(asked == 2);
+  CHECK(need(read_at(*opener.file_system, handle, 0, 100)) == "bytes");
+}
+
 TEST_CASE("who opens a dead writer's file cleans up what that wrote past the end, also if he only reads") {
   TestVolume volume(small_objects());
   auto dead = volume.mount();

@@ -67,7 +67,7 @@ class RadosStore : public ObjectStore {
     return rados::watch(*connection_, object, std::move(handler));
   }
   Result<NotifyReply> notify(const std::string& object, Bytes payload, std::chrono::milliseconds timeout) override {
-    return rados::notify(*connection_, object, payload, timeout);
+    return rados::notify(*connection_, in_flight_, object, payload, timeout);
   }
   Result<Presence> presence(const std::string& object, const Bytes& identity) override {
     return fences_.presence(object, identity);

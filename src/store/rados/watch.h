@@ -14,7 +14,7 @@ namespace lccfs::rados {
 /// The connection must outlive the watch.
 Result<std::unique_ptr<Watch>> watch(Connection& connection, const std::string& object,
                                      std::shared_ptr<WatchHandler> handler);
-Result<NotifyReply> notify(Connection& connection, const std::string& object, const Bytes& payload,
+Result<NotifyReply> notify(Connection& connection, InFlight& in_flight, const std::string& object, const Bytes& payload,
                            std::chrono::milliseconds timeout);
 
 }  // namespace lccfs::rados
