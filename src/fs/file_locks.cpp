@@ -193,10 +193,11 @@ bool FileLocks::has_room_for(const LockRequest& wanted) const {
 FileLocks::Tried FileLocks::granted(const LockRequest& wanted) {
   Tried tried;
   tried.owner_had_some = table_.own(wanted) != nullptr;
+  const bool lets_go = wanted.type == LockType::shared && table_.covers(wanted);  // nothing to be seen is added
   table_.set(wanted);
   is_held_ = !table_.empty();
   if (!others_.empty()) tried.by = others_.begin()->first;
-  if (came_ != seen_ || !others_.empty()) tried.came = came_;
+  if (!lets_go && (came_ != seen_ || !others_.empty())) tried.came = came_;
   return tried;
 }
 

@@ -50,6 +50,17 @@ const LockRequest* LockTable::own(const LockRequest& wanted) const {
   return found == held_.end() ? nullptr : &*found;
 }
 
+bool LockTable::covers(const LockRequest& wanted) const {
+  auto rest = LockTable();
+  rest.held_ = {wanted};
+  for (auto held : held_) {
+    if (!is_same_owners(held, wanted)) continue;
+    held.type = LockType::none;
+    rest.set(held);
+  }
+  return rest.empty();
+}
+
 void LockTable::lessen(const LockRequest& wanted) {
   const auto before = held_;
   for (const auto& held : before) {

@@ -20,6 +20,8 @@ class LockTable {
   const LockRequest* conflict(const LockRequest& wanted) const;
   /// One of the owner's own that meets it; nullptr: none does.
   const LockRequest* own(const LockRequest& wanted) const;
+  /// The owner has a lock everywhere there.
+  bool covers(const LockRequest& wanted) const;
   /// The owner's exclusive locks are shared ones from now on, where they meet it.
   void lessen(const LockRequest& wanted);
   /// The owner has this lock from now on, and no other where it lies. LockType::none: no lock there.

@@ -27,6 +27,21 @@ TEST_CASE("exclusive locks of two owners exclude each other where they meet, and
   CHECK(table.conflict(exclusive(one_handle, 1)) == nullptr);
 }
 
+TEST_CASE("an owner has a lock everywhere in a range if its locks leave no gap there, of whatever type they are") {
+  LockTable table;
+  CHECK_FALSE(table.covers(exclusive(one_handle, 1)));
+  table.set(exclusive(one_handle, 1, 0, 9));
+  table.set(shared(one_handle, 1, 10, 19));
+  CHECK(table.covers(shared(one_handle, 1, 5, 15)));
+  CHECK(table.covers(shared(one_handle, 1, 0, 19)));
+  CHECK_FALSE(table.covers(shared(one_handle, 1, 0, 20)));
+  CHECK_FALSE(table.covers(shared(one_handle, 2, 5, 15)));
+  table.set(with(exclusive(one_handle, 1, 7, 7), LockType::none));
+  CHECK_FALSE(table.covers(shared(one_handle, 1, 5, 15)));
+  table.set(exclusive(one_handle, 1));
+  CHECK(table.covers(shared(one_handle, 1)));
+}
+
 TEST_CASE("shared locks stand beside each other") {
   LockTable table;
   table.set(shared(one_handle, 1));

@@ -555,6 +555,18 @@ TEST_CASE("a lock that becomes a weaker one is an unlock: one write, and others 
   need(set_lock(two.fs_b(), shared(two.on_b, me, 0, 9)));
 }
 
+TEST_CASE("a lock that becomes a weaker one waits for nobody, whatever others have done meanwhile") {
+  TwoMounts t;
+  t.share();
+  need(set_lock(t.fs_a(), exclusive(t.on_a, me, 0, 99)));
+  need(set_lock(t.fs_b(), exclusive(t.on_b, another, 2000, 2000)));
+  need(write_at(t.fs_b(), t.on_b, 2000, "x"));
+  t.b.client->set_deaf(true);
+  t.forget_counts();
+  need(set_lock(t.fs_a(), shared(t.on_a, me, 10, 89)));
+  CHECK_FALSE(has_asked_and_looked(*t.a.client));
+}
+
 TEST_CASE("two that have a shared flock and want it exclusive do not wait for each other") {
   TwoMounts two;
   const auto want_shared = [](const LockRequest& request) { return with(request, LockType::shared); };
