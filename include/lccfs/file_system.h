@@ -163,9 +163,9 @@ class KernelCache {
   /// From now on the name has no time-out. Waits for calls of programs that change names of that directory: not for
   /// threads that these may wait for.
   virtual void expire_name(Ino directory, const std::string& name) = 0;
-  /// From now on no time-out counts of any name that came with the answer to a request which was sent before. Waits for
-  /// nothing. For what is rare: files that are in use look removed after it (/proc/PID/exe), and what is mounted on a
-  /// directory is unmounted.
+  /// From now on the kernel asks again for every name that it got by an earlier request, whatever time-out came with it.
+  /// Waits for nothing. For what is rare: files that are in use look removed after it (/proc/PID/exe), and what is
+  /// mounted on a directory is unmounted.
   virtual void forget_names() = 0;
 };
 
@@ -201,8 +201,8 @@ struct FileSystemOptions {
   /// What buffered writes may keep in memory, of all files together, until the store has it. 0: each write waits for
   /// the store.
   std::uint64_t dirty_limit_bytes = 0;
-  /// How many files that were closed may keep their leases, and what is dirty, for some seconds: with 0, and beyond, and
-  /// where every write waits, a close does, too.
+  /// At most so many closed files keep their leases, and what is dirty, for some seconds. A close of one more waits for
+  /// the store, and each does where every write waits.
   unsigned idle_leases = 0;
   /// How many changes of a directory within some seconds make this client take its lease (docs/NAMES.md), or four times
   /// as many lookups; new directories then have it from birth. 0: no directory is ever held.
@@ -328,8 +328,8 @@ class FileSystem {
   virtual void set_lock(const LockRequest& request, LockDone done) = 0;
   /// What would be in the way of that request; nullopt: nothing. LockType::none asks for the owner's own locks.
   virtual void find_lock(const LockRequest& request, FindLockDone done) = 0;
-  /// The request for a lock is answered `interrupted`, unless it is answered already. What a step that the store has
-  /// grants after that is dropped again, unless the owner had a lock there before.
+  /// The request for a lock is answered `interrupted`, unless it is answered already. If a step
+  /// that was sent before grants the lock later, the lock is dropped again, unless the owner had one there before.
   virtual void interrupt_lock(std::uint64_t ticket) = 0;
   /// All that wait are answered so.
   virtual void interrupt_all_locks() = 0;

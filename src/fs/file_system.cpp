@@ -223,6 +223,11 @@ class MountedVolume final : public FileSystem {
           return true;
         });
     auto stored = names_.store_names();
+    // As a tick would: in the end they are stored, or lost. What finds no room is not tried again: nobody makes any here.
+    while (!stored && !is_out_of_space(stored.error())) {
+      instance_->clock().sleep_for(std::chrono::seconds(1));
+      stored = names_.store_names();
+    }
     names_.wait_for_background_steps();
     return stored;
   }

@@ -231,10 +231,24 @@ HeldDirectories::Directory* HeldDirectories::held_in(Ino directory, Token tenure
   return is_held && found->second.tenure == tenure ? &found->second : nullptr;
 }
 
+/// One that is being released, too: what is not stored yet is known until it is.
+HeldDirectories::Directory* HeldDirectories::known_in(Ino directory, Token tenure) {
+  const auto found = directories_.find(directory);
+  return found != directories_.end() && found->second.tenure == tenure && found->second.knows_names() ? &found->second
+                                                                                                      : nullptr;
+}
+
 std::optional<HeldDirectories::Ticket> HeldDirectories::begin_read(Ino directory) const {
   const Lock lock(mutex_);
   const auto* found = find(directory);
   if (found == nullptr || found->state != State::held) return std::nullopt;
+  return Ticket{directory, found->tenure, found->doubts};
+}
+
+std::optional<HeldDirectories::Ticket> HeldDirectories::begin_read_names(Ino directory) const {
+  const Lock lock(mutex_);
+  const auto* found = find(directory);
+  if (found == nullptr || !found->knows_names()) return std::nullopt;
   return Ticket{directory, found->tenure, found->doubts};
 }
 
@@ -551,9 +565,9 @@ HeldDirectories::Names HeldDirectories::names_after(Ino ino, Token tenure, const
 std::optional<std::vector<HeldDirectories::Known>> HeldDirectories::find(std::initializer_list<const txn::Name*> names,
                                                                          Token tenure) {
   const Lock lock(mutex_);
-  auto* directory = held_in((*names.begin())->directory, tenure);
+  auto* directory = known_in((*names.begin())->directory, tenure);
   if (directory == nullptr) return std::nullopt;
-  use(*directory);
+  if (directory->state == State::held) use(*directory);
   std::vector<Known> all;
   for (const auto* name : names) {
     auto one = known(*directory, *name);
@@ -568,7 +582,7 @@ std::map<std::string, HeldDirectories::Known> HeldDirectories::changed_since(std
                                                                              const std::string& last) {
   const Lock lock(mutex_);
   std::map<std::string, Known> changed;
-  const auto* directory = held_in(ino, tenure);
+  const auto* directory = known_in(ino, tenure);
   if (directory == nullptr) return changed;
   for (auto at = directory->names.upper_bound(after); at != directory->names.end(); ++at) {
     const auto& [key, name] = *at;
@@ -583,7 +597,8 @@ std::optional<HeldDirectories::Known> HeldDirectories::known(const Directory& di
   if (is_hidden(name)) return std::nullopt;
   const auto found = directory.names.find(name.key);
   if (found != directory.names.end()) {
-    return found->second.in_doubt ? std::nullopt : std::optional<Known>(found->second.known);
+    const bool is_in_doubt = found->second.in_doubt && found->second.logged == 0;  // no step changes what is not stored
+    return is_in_doubt ? std::nullopt : std::optional<Known>(found->second.known);
   }
   const bool is_known_missing = directory.is_known_whole || name.key <= directory.known_up_to;
   return is_known_missing ? std::optional<Known>(std::in_place) : std::nullopt;

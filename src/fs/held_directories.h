@@ -96,6 +96,9 @@ class HeldDirectories {
   };
   /// nullopt: it is not held, and nothing may be kept.
   std::optional<Ticket> begin_read(Ino directory) const EXCLUDES(mutex_);
+  /// The same for names; also of a directory that is being released, where some are not stored yet: memory knows these,
+  /// and keeps no others.
+  std::optional<Ticket> begin_read_names(Ino directory) const EXCLUDES(mutex_);
   /// The kernel is about to be given that name, of a directory, to keep. false: it is not known here to be so, or others
   /// may change it without asking.
   bool give(const txn::Name& name, Ino named, Token tenure) EXCLUDES(mutex_);
@@ -220,6 +223,7 @@ class HeldDirectories {
     std::uint64_t emptied_at = 0;  // so many doubts: what was read before is not kept
     std::chrono::nanoseconds used_at{0};
     std::list<Ino>::iterator place = {};  // in used_
+    bool knows_names() const { return state == State::held || (state == State::leaving && logged != 0); }
   };
   using Directories = std::unordered_map<Ino, Directory>;
   class LockAndTell;  // held_directories.cpp
@@ -232,6 +236,7 @@ class HeldDirectories {
   bool is_empty(Ino directory) const REQUIRES(mutex_);
   std::optional<Known> known(const Directory& directory, const txn::Name& name) const REQUIRES(mutex_);
   Directory* held_in(Ino directory, Token tenure) REQUIRES(mutex_);
+  Directory* known_in(Ino directory, Token tenure) REQUIRES(mutex_);
   Directory& add(Ino directory, Token tenure) REQUIRES(mutex_);
   void use(Directory& directory) REQUIRES(mutex_);
   void keep_one(Directory& directory, const Ticket& ticket, const std::string& key, Known known, std::uint64_t version)

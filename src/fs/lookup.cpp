@@ -24,6 +24,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <set>
 
 #include "fs/namespace.h"
 #include "reclaim/traces.h"
@@ -37,31 +38,21 @@ constexpr std::size_t most_passed_over = 16;
 constexpr std::string_view after_all_names = "o";  // their keys begin with "n/"
 }  // namespace
 
-/// Where it seems to have none, the holders of its directories may have answered that it has.
-Result<bool> Namespace::has_a_name(Ino ino) {
-  LCCFS_TRY(const bool has_one, reclaim::has_a_name(instance_.reader(), ino));
-  if (has_one) return true;
-  LCCFS_TRY(const auto traces, read_inode(instance_, ino, {.traces = true}));
+/// Other clients may have changes of it and of its names that are not stored: those that hold the directories to which it
+/// points back. Whether one was asked.
+Result<bool> Namespace::have_it_shared(const Inode& view) {
+  if (!instance_.super().has(format::feature::names_behind) || metadata_.unshared(view.ino)) return false;
+  std::set<Ino> directories;
+  for (const auto& pointer : view.pointers) directories.insert(pointer.parent);
   bool was_asked = false;
-  for (const auto& pointer : traces.pointers) {
-    const auto directory = read_inode(instance_, pointer.parent);
+  for (const Ino ino : directories) {
+    const auto directory = read_inode(instance_, ino);
+    if (!directory && directory.error().code != ErrorCode::not_found) return std::unexpected(directory.error());
     if (!directory || !leases_.has_answered_more(*directory)) continue;
     LCCFS_CHECK(leases_.make_way(*directory));
     was_asked = true;
   }
-  return was_asked ? reclaim::has_a_name(instance_.reader(), ino) : Result<bool>(false);
-}
-
-/// Another client may keep it to itself, with changes that are not stored. Whether that was asked.
-Result<bool> Namespace::have_it_shared(const Inode& view) {
-  const bool may_be_unshared =
-      instance_.super().has(format::feature::names_behind) && view.parent && !metadata_.unshared(view.ino);
-  if (!may_be_unshared) return false;
-  const auto directory = read_inode(instance_, view.parent->parent);
-  if (!directory && directory.error().code != ErrorCode::not_found) return std::unexpected(directory.error());
-  if (!directory || !leases_.has_answered_more(*directory)) return false;
-  LCCFS_CHECK(leases_.make_way(*directory));
-  return true;
+  return was_asked;
 }
 
 /// Changes of its names that are logged are in directories to which it points back: only these are waited for.
@@ -77,7 +68,7 @@ Result<> Namespace::store_names_of(Ino ino) {
 Result<EntryReply> Namespace::lookup_by_number(Ino ino) {
   const auto gone = [ino] { return failure(ErrorCode::stale, format::inode_object(ino) + " has no name"); };
   const auto sent = now();
-  LCCFS_TRY(auto view, metadata_.read_existing(ino));
+  LCCFS_TRY(auto view, metadata_.read_existing(ino, {.traces = true}));
   LCCFS_TRY(const bool was_shared, have_it_shared(view));
   if (was_shared) {
     LCCFS_TRY(view, metadata_.read_existing(ino));
@@ -85,7 +76,7 @@ Result<EntryReply> Namespace::lookup_by_number(Ino ino) {
   LCCFS_CHECK(metadata_.check_not_removed(view));
   if (ino != root_ino && !files_.is_open(ino) && !directories_.is_open(ino)) {
     LCCFS_CHECK(store_names_of(ino));
-    LCCFS_TRY(const bool named, has_a_name(ino));
+    LCCFS_TRY(const bool named, reclaim::has_a_name(instance_.reader(), ino));
     if (!named) return gone();
   }
   return entry_reply_for(as_of_now(view), sent);

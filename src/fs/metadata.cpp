@@ -223,7 +223,7 @@ std::optional<Entries> Metadata::find_held(std::initializer_list<const txn::Name
 Result<Metadata::NamesRead> Metadata::read_names(Ino directory, const InodeParts& parts) {
   for (Attempts attempts(instance_);;) {
     LCCFS_CHECK(attempts.next());
-    const auto kept_as = leases_.held.begin_read(directory);
+    const auto kept_as = leases_.held.begin_read_names(directory);
     LCCFS_TRY(auto view, read_directory(directory, parts));
     const bool is_answer = !leases_.has_answered_more(view) || (instance_.read_only() && !attempts.first());
     if (is_answer) return NamesRead{std::move(view), kept_as};

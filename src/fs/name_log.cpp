@@ -292,6 +292,26 @@ void NameLog::lose(Ino directory, Lost& lost) {
   for (const Ino below : unnamed) lose(below, lost);
 }
 
+/// With an addition go the removals after it, elsewhere, too, and what comes after these there: one of the two names stays.
+void NameLog::lose_with_removals_after(Ino directory, Lost& lost) {
+  const auto addition = std::ranges::find(adds_, directory, &Place::second);
+  const auto added = addition == adds_.end() ? UINT64_MAX : addition->first;
+  lose(directory, lost);
+  std::vector<Ino> others;
+  for (const auto& [ino, other] : directories_) {
+    const auto comes_after = [added](const Logged& logged) {
+      return logged.record.what.removes && logged.number > added;
+    };
+    if (std::ranges::any_of(other.records, comes_after)) others.push_back(ino);
+  }
+  for (const Ino ino : others) {
+    const auto other = directories_.find(ino);
+    if (other == directories_.end()) continue;
+    other->second.is_to_be_lost = true;
+    if (other->second.in_flight == 0) lose_with_removals_after(ino, lost);
+  }
+}
+
 /// So do those that wait for it. They are sent again when somebody wants it.
 void NameLog::fail(Ino directory, const Error& error) {
   std::vector<Ino> failed{directory};
@@ -320,6 +340,7 @@ bool NameLog::is_lost(Ino directory, const Result<StepResult>& result) const {
   if (error.code == ErrorCode::fenced || error.code == ErrorCode::not_found) return true;
   const Lock lock(mutex_);
   const auto& its = directories_.at(directory);
+  if (its.is_to_be_lost) return true;
   if (!is_out_of_space(error)) return its.failed_tries == most_failed_tries && its.failed_at != this_second();
   return its.without_room_since && instance_.clock().elapsed() - *its.without_room_since >= kept_without_room;
 }
@@ -337,17 +358,24 @@ NameLog::Lost NameLog::settle(const Batch& batch, const Result<StepResult>& resu
     directory.is_reported = false;
     directory.to_be_tried_again = 0;
     const bool is_more_wanted = directory.wanted_to > batch.up_to && directory.records.size() > sent;
+    const bool loses_the_rest = directory.is_to_be_lost && directory.records.size() > sent;
     remove(batch.directory, sent, stored);
     size_ -= sent;
-    if (is_more_wanted) want(batch.directory, 0);
+    if (loses_the_rest) {
+      lose_with_removals_after(batch.directory, lost);
+    } else if (is_more_wanted) {
+      want(batch.directory, 0);
+    }
+  } else if (is_lost && !directory.is_to_be_lost && !result && is_out_of_space(result.error())) {
+    lose(batch.directory, lost);  // what removes names makes room
   } else if (is_lost) {
-    lose(batch.directory, lost);
+    lose_with_removals_after(batch.directory, lost);
   } else {
     const bool finds_no_room = is_out_of_space(result.error());
     const auto now = this_second();
     if (!finds_no_room && std::exchange(directory.failed_at, now) != now) ++directory.failed_tries;
     if (finds_no_room && !directory.without_room_since) directory.without_room_since = instance_.clock().elapsed();
-    if (batch.was_sent && batch.subdirectories != 0) {
+    if (batch.was_sent && (batch.subdirectories != 0 || !finds_no_room)) {
       directory.to_be_tried_again = batch.up_to;
       directory.never_stored = batch.never_stored;
     }
@@ -454,7 +482,12 @@ void NameLog::answered(const Batch& batch, const Result<StepResult>& result) {
     std::vector<Record> stored;
     const auto lost = settle(batch, result, is_lost, stored);
     forget(lost);
-    if (!is_applied) report(batch.directory, result, is_lost, lost.records.size());
+    if (!is_applied) {
+      report(batch.directory, result, is_lost, lost.records.size());
+    } else if (!lost.records.empty()) {
+      const auto why = failure(ErrorCode::io, "names that were added before them elsewhere are lost");
+      report(batch.directory, why, true, lost.records.size());
+    }
     tell_of_own(batch, stored);
   }
   std::vector<Batch> next;

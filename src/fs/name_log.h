@@ -111,12 +111,13 @@ class NameLog {
     unsigned failed_tries = 0;    // of its batches, since one was applied, and not for want of space: one a second
     std::optional<std::chrono::seconds> failed_at = std::nullopt;  // the last of these
     std::optional<std::chrono::nanoseconds> without_room_since = std::nullopt;
-    bool is_reported = false;             // that one has failed, since one was applied
-    std::uint64_t to_be_tried_again = 0;  // where one that changes the count has failed: it may have been applied
-    std::set<Ino> never_stored = {};      // by that one
-    unsigned failures = 0;                // of these, and of those that it had to wait for
+    bool is_reported = false;                     // that one has failed, since one was applied
+    std::uint64_t to_be_tried_again = 0;          // up to here, where one that has failed may have been applied
+    std::set<Ino> never_stored = {};              // by that one
+    unsigned failures = 0;                        // of these, and of those that it had to wait for
     std::optional<Error> failure = std::nullopt;  // the last
     bool is_urgent = false;                       // what may be sent of it is not held back
+    bool is_to_be_lost = false;                   // but for what is in flight
     bool is_wanted() const { return in_flight == 0 && records.front().number <= wanted_to; }
   };
   struct Lost {
@@ -171,6 +172,7 @@ class NameLog {
   void report(Ino directory, const Result<StepResult>& result, bool is_lost, std::size_t how_many) EXCLUDES(mutex_);
   void fail(Ino directory, const Error& error) REQUIRES(mutex_);
   void lose(Ino directory, Lost& lost) REQUIRES(mutex_);
+  void lose_with_removals_after(Ino directory, Lost& lost) REQUIRES(mutex_);
   bool is_being_forgotten(const std::optional<Ino>& directory) const REQUIRES(mutex_);
   void forget(const Lost& lost) EXCLUDES(mutex_);
   void tell_of_own(const Batch& batch, const std::vector<Record>& stored);

@@ -182,7 +182,6 @@ class Namespace {
   Result<EntryReply> lookup_by_number(Ino ino);
   Result<bool> have_it_shared(const Inode& view);
   Result<bool> remove_behind(const txn::Name& name, const Entries& entries);
-  Result<bool> has_a_name(Ino ino);
   bool begin_to_empty(Ino directory);
   std::optional<EntryReply> reply_to_next_to_go(Ino ino, const Inode& directory, std::chrono::nanoseconds sent);
   std::optional<format::AttrRecord> look_anew_at(Ino ino);

@@ -63,9 +63,12 @@ Result<> Namespace::remove_acl(const Caller& caller, Ino ino, const std::string&
 
 Result<std::optional<Acl>> Namespace::default_acl_of(const Inode& directory) {
   if ((directory.attr.flags & format::attr_flag::default_acl) == 0) return std::nullopt;
-  LCCFS_TRY(const auto stored, read_attribute(directory.ino, format::attribute::default_acl));
-  if (!stored) return std::nullopt;
-  return stored_acl(directory.ino, format::attribute::default_acl, *stored);
+  // Whatever is not stored yet of its names: an ACL is changed step by step.
+  const auto key = format::user_attribute_key(format::attribute::default_acl);
+  LCCFS_TRY(const auto view, or_stale(read_inode(instance_, directory.ino, {.extra_ranges = {}, .keys = {key}})));
+  const auto stored = view.keys.find(key);
+  if (stored == view.keys.end()) return std::nullopt;
+  return stored_acl(directory.ino, format::attribute::default_acl, stored->second);
 }
 
 }  // namespace lccfs

@@ -140,23 +140,36 @@ Result<bool> marks_are_unchanged(const Query& query, Ino ino, const Names& names
   return true;
 }
 
+/// A move that is under way may hide the only name from a count, and the next move from the next one. So two counts are
+/// believed that found none, if the inode was the same before, between and after them: a move changes it first.
+class CountsInVain {
+ public:
+  /// To be asked before each count.
+  bool are_enough(std::uint64_t version) {
+    if (std::exchange(version_, version) != version) counts_ = 0;
+    return counts_++ == 2;
+  }
+
+ private:
+  std::optional<std::uint64_t> version_;
+  unsigned counts_ = 0;
+};
+
 }  // namespace
 
 Result<std::optional<Ino>> parent_of(const Query& query, Ino directory) {
   if (directory == root_ino) return std::nullopt;
-  std::optional<std::uint64_t> seen_without;
-  for (;;) {
+  for (CountsInVain in_vain;;) {
     LCCFS_TRY(const auto traces, read_traces(query, directory));
     if (!traces) return std::nullopt;
     std::set<Ino> parents;
     for (const auto& pointer : traces->pointers) parents.insert(pointer.parent);
     if (parents.size() == 1) return *parents.begin();  // every directory that names it is among them
+    if (in_vain.are_enough(traces->version)) return std::nullopt;
     LCCFS_TRY(const auto names, count_names(query, *traces));
     LCCFS_TRY(const bool stand, marks_are_unchanged(query, directory, names));
     if (!stand) continue;
     if (!names.by_parent.empty()) return names.by_parent.begin()->first;
-    if (seen_without == traces->version) return std::nullopt;
-    seen_without = traces->version;
   }
 }
 
@@ -174,14 +187,11 @@ Result<bool> is_inside(const Query& query, Ino directory, Ino above) {
 }
 
 Result<bool> has_a_name(const Query& query, Ino ino) {
-  std::optional<std::uint64_t> seen_without;
-  for (;;) {
+  for (CountsInVain in_vain;;) {
     LCCFS_TRY(const auto traces, read_traces(query, ino));
-    if (!traces) return false;
+    if (!traces || in_vain.are_enough(traces->version)) return false;
     LCCFS_TRY(const auto names, count_names(query, *traces));
     if (names.total() > 0) return true;
-    if (seen_without == traces->version) return false;
-    seen_without = traces->version;
   }
 }
 

@@ -429,6 +429,21 @@ TEST_CASE("a batch that changes the count and may have been applied is tried aga
   }
 }
 
+TEST_CASE("what comes after a batch that may have been applied is not taken for stored with it") {
+  for (unsigned volume = 0; volume < 8; ++volume) {  // the order of names is another one in each
+    Tree t;
+    const auto file = make_file(t.fs(), t.d, "f");
+    t.store_without_knowing();
+    make_dir(t.fs(), t.d, "1");
+    static_cast<void>(make_file(t.fs(), t.d, "g"));
+    need(t.fs().sync_directory(t.d));
+    CHECK(std::ranges::is_permutation(names_in(t.other(), t.d), std::vector<std::string>{"1", "f", "g"}));
+    CHECK(need(t.other().get_attributes(t.d)).attributes.nlink == 3);
+    CHECK(need(t.other().lookup(t.d, "f")).attributes.ino == file);
+    CHECK(problems(t.volume.cluster()).empty());
+  }
+}
+
 TEST_CASE("a batch that changes the count leaves the same when it is tried again, whoever needs a file meanwhile") {
   Tree t;
   const auto third = t.volume.mount();

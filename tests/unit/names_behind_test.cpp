@@ -8,6 +8,7 @@
 #include "fs/held_directories.h"
 #include "fs/name_log.h"
 #include "instance/liveness_poll.h"
+#include "support/acls.h"
 #include "support/catch.h"
 #include "support/collecting.h"
 #include "support/fake_clock.h"
@@ -246,6 +247,17 @@ TEST_CASE("nor does a file get another size before what was added elsewhere is s
   CHECK(b.is_stored(b.e, "copy of a"));
 }
 
+TEST_CASE("a file that was moved is not found by its number once its removal was answered elsewhere") {
+  Behind b;
+  const auto file = make_file(b.fs(), b.e, "x");
+  need(b.fs().rename(b.e, "x", b.d, "y", RenameMode::replace));
+  need(b.fs().sync_directory(b.d));
+  static_cast<void>(names_in(b.fs(), b.d));
+  need(b.fs().unlink(b.d, "y"));
+  CHECK(b.is_stored(b.d, "y"));
+  CHECK(error_of(b.other().lookup(file, ".")) == ErrorCode::stale);
+}
+
 TEST_CASE("a file is found by its number before its name is stored") {
   Behind b;
   const auto file = make_file(b.fs(), b.d, "a");
@@ -464,6 +476,53 @@ TEST_CASE("a directory that cannot be stored fails no other, and no unmount lose
   CHECK(need(b.other().lookup(b.e, "b")).attributes.size_bytes == 5);
 }
 
+TEST_CASE("where a name is lost, and not for want of room, what was removed after it in another directory comes back") {
+  Behind b;
+  const auto original = make_file(b.fs(), b.e, "original");
+  need(b.fs().sync_directory(b.e));
+  b.happens_to_batches_of(b.d, {Fault::Kind::fail, ErrorCode::io});
+  make_file(b.fs(), b.d, "copy");
+  make_file(b.fs(), b.e, "before");
+  need(b.fs().unlink(b.e, "original"));
+  make_file(b.fs(), b.e, "after");
+  for (unsigned tries = 0; tries < 5000 && ino_of(b.fs(), b.d, "copy"); ++tries) {
+    b.seconds_pass(1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // what is tried is others' work
+  }
+  CHECK_FALSE(ino_of(b.fs(), b.d, "copy"));
+  CHECK(ino_of(b.fs(), b.e, "original") == original);
+  CHECK(ino_of(b.other(), b.e, "before"));
+  CHECK_FALSE(ino_of(b.fs(), b.e, "after"));
+  CHECK(error_of(b.fs().sync_directory(b.d)) == ErrorCode::io);
+  CHECK(error_of(b.fs().sync_directory(b.e)) == ErrorCode::io);
+  CHECK(need(b.other().get_attributes(original)).attributes.nlink == 1);
+}
+
+TEST_CASE("an unmount tries names again that the store refuses for a while") {
+  Behind b;
+  make_file(b.fs(), b.e, "old");
+  need(b.fs().sync_directory(b.e));
+  make_file(b.fs(), b.d, "a");
+  need(b.fs().unlink(b.e, "old"));
+  b.store().set_hook(
+      [object = format::inode_object(b.d), tries = std::make_shared<std::atomic<int>>(0)](const auto& info) {
+        const bool is_refused = info.step == "store names" && info.object == object && ++*tries <= 3;
+        return is_refused ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
+      });
+  need(b.fs().unmount());
+  CHECK(b.is_stored(b.d, "a"));
+  CHECK_FALSE(b.is_stored(b.e, "old"));
+}
+
+TEST_CASE("an unmount ends though the store refuses names for good, and tells that they are lost") {
+  Behind b;
+  make_file(b.fs(), b.d, "a");
+  make_file(b.fs(), b.e, "b");
+  b.happens_to_batches_of(b.d, {Fault::Kind::fail, ErrorCode::io});
+  CHECK(error_of(b.fs().unmount()) == ErrorCode::io);
+  CHECK(b.is_stored(b.e, "b"));
+}
+
 TEST_CASE("what finds no room for a minute is lost, and what removes names elsewhere is stored: that makes room") {
   Behind b;
   make_file(b.fs(), b.e, "large");
@@ -488,6 +547,20 @@ TEST_CASE("what finds no room for a minute is lost, and what removes names elsew
   need(b.fs().sync_directory(b.e));
 }
 
+TEST_CASE("a new file in a directory with a default ACL waits for no name that is not stored") {
+  Behind b;
+  const auto acl = encode(acl_of("u::rw-,u:7:r--,g::r--,m::rw-,o::---"));
+  need(b.fs().set_xattr(b.d, format::attribute::default_acl, acl, XattrMode::create_or_replace, SetgidBit::stays));
+  b.store().set_hook(always_on("create inode", {Fault::Kind::hold}));
+  make_file(b.fs(), b.d, "1");
+  const auto second = make_file(b.fs(), b.d, "2");
+  CHECK_FALSE(b.is_stored(b.d, "1"));
+  b.store().set_hook(nullptr);
+  b.store().release_all();
+  need(b.fs().sync_directory(b.d));
+  CHECK(need(b.other().get_xattr(second, format::attribute::access_acl)) != Bytes());
+}
+
 TEST_CASE("what another client looks for is stored, and not lost, where it only waits for what finds no room") {
   Behind b;
   make_file(b.fs(), b.e, "old");
@@ -497,6 +570,22 @@ TEST_CASE("what another client looks for is stored, and not lost, where it only 
   need(b.fs().unlink(b.e, "old"));
   CHECK_FALSE(ino_of(b.other(), b.e, "old"));
   CHECK_FALSE(b.is_stored(b.e, "old"));
+}
+
+TEST_CASE("what was answered stays the answer while another client waits for a directory that only waits for room") {
+  Behind b;
+  make_file(b.fs(), b.e, "old");
+  make_file(b.fs(), b.e, "stays");
+  need(b.fs().sync_directory(b.e));
+  b.store().set_hook(always_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
+  make_file(b.fs(), b.d, "new");
+  need(b.fs().unlink(b.e, "old"));
+  auto looks = std::async(std::launch::async, [&b] { return ino_of(b.other(), b.e, "old"); });
+  while (looks.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    CHECK_FALSE(ino_of(b.fs(), b.e, "old"));
+    CHECK(names_in(b.fs(), b.e) == std::vector<std::string>{"stays"});
+  }
+  CHECK_FALSE(looks.get());
 }
 
 TEST_CASE("once a new file found no room, the next one waits for the store, until one has found some") {
