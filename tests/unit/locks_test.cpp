@@ -561,6 +561,7 @@ TEST_CASE("a lock that becomes a weaker one waits for nobody, whatever others ha
   need(set_lock(t.fs_a(), exclusive(t.on_a, me, 0, 99)));
   need(set_lock(t.fs_b(), exclusive(t.on_b, another, 2000, 2000)));
   need(write_at(t.fs_b(), t.on_b, 2000, "x"));
+  CHECK(need(find_lock(t.fs_a(), exclusive(t.on_a, another, 2000, 2000))));  // A knows of it then
   t.b.client->set_deaf(true);
   t.forget_counts();
   need(set_lock(t.fs_a(), shared(t.on_a, me, 10, 89)));
