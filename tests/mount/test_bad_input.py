@@ -220,11 +220,12 @@ class VolumeTest(BadInputTest):
             self.assertIn("is busy", refused.communicate()[1])
             self.assertEqual(len(mounted_below(self.mountpoint)), 1)
             run("fusermount3", "-u", self.mountpoint)
-            self.assertEqual(mounted.wait(60), 0, mounted.communicate()[1])
+            self.assertEqual(mounted.wait(60), 0, mounted.stderr.read())
         finally:
             for one in both:
                 one.kill()
-                one.communicate()
+                one.wait()
+                one.stderr.close()
 
     def test_mounting_in_the_background_returns_when_the_mount_is_ready(self):
         volume = self.new_volume()
