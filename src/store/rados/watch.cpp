@@ -13,7 +13,6 @@
 #include "base/mutex.h"
 #include "store/rados/errors.h"
 #include "store/rados/identity.h"
-#include "store/rados/step.h"
 #include "store/rados/write_operation.h"
 
 namespace lccfs::rados {

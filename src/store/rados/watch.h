@@ -8,6 +8,7 @@
 
 #include "lccfs/object_store.h"
 #include "store/rados/connection.h"
+#include "store/rados/step.h"
 
 namespace lccfs::rados {
 
