@@ -9,6 +9,7 @@
 #include "store/rados/fence.h"
 #include "store/rados/identity.h"
 #include "store/rados/meta_steps.h"
+#include "store/rados/notify.h"
 #include "store/rados/rights.h"
 #include "store/rados/volume_info.h"
 #include "store/rados/watch.h"
@@ -67,7 +68,7 @@ class RadosStore : public ObjectStore {
     return rados::watch(*connection_, object, std::move(handler));
   }
   Result<NotifyReply> notify(const std::string& object, Bytes payload, std::chrono::milliseconds timeout) override {
-    return rados::notify(*connection_, in_flight_, object, payload, timeout);
+    return notifies_.send(object, payload, timeout);
   }
   Result<Presence> presence(const std::string& object, const Bytes& identity) override {
     return fences_.presence(object, identity);
@@ -87,6 +88,7 @@ class RadosStore : public ObjectStore {
   rados::InFlight in_flight_;
   rados::DataSteps data_{in_flight_};
   rados::Fences fences_{*connection_, in_flight_};
+  rados::Notifies notifies_{*connection_, in_flight_};
 };
 
 }  // namespace

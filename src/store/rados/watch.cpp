@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "store/rados/watch.h"
 
-#include <algorithm>
 #include <atomic>
-#include <cerrno>
-#include <exception>
-#include <future>
-#include <list>
 #include <utility>
-#include <vector>
 
 #include "base/mutex.h"
 #include "store/rados/errors.h"
-#include "store/rados/identity.h"
 #include "store/rados/write_operation.h"
 
 namespace lccfs::rados {
@@ -21,7 +14,6 @@ namespace {
 using librados::bufferlist;
 
 constexpr std::uint32_t watch_timeout_s = 30;
-constexpr std::chrono::seconds way_of_a_notify{2};  // there and back
 
 /// Where answers to notifies go, for as long as the watch lasts: an answer may come later, from any thread.
 class Answers {
@@ -89,25 +81,6 @@ class RadosWatch : public Watch, private librados::WatchCtx2 {
   std::atomic<bool> lost_{false};
 };
 
-/// The time-out is the OSD's, and begins once the request is there. Nothing waits for it at the end: the object may not
-/// answer.
-struct NotifyStep : Step {
-  using Answer = std::promise<std::pair<int, bufferlist>>;
-  NotifyStep(InFlight& in_flight, const Bytes& payload, Answer answer)
-      : Step(in_flight, AtTheEnd::is_dropped), question(to_bufferlist(payload)), answer_(std::move(answer)) {}
-  bufferlist question, response;
-
- private:
-  void finish(int status, std::uint64_t) override { answer_.set_value({status, std::move(response)}); }
-  Answer answer_;
-};
-
-/// librados counts the time-out in whole seconds, and takes 0 for its own default.
-std::uint64_t whole_seconds_ms(std::chrono::milliseconds timeout) {
-  const auto seconds = std::chrono::ceil<std::chrono::seconds>(timeout).count();
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(1, seconds)) * 1000;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Watch>> watch(Connection& connection, const std::string& object,
@@ -115,35 +88,6 @@ Result<std::unique_ptr<Watch>> watch(Connection& connection, const std::string& 
   auto watch = std::make_unique<RadosWatch>(connection, object, std::move(handler));
   LCCFS_CHECK(watch->start());
   return watch;
-}
-
-Result<NotifyReply> notify(Connection& connection, InFlight& in_flight, const std::string& object, const Bytes& payload,
-                           std::chrono::milliseconds timeout) {
-  std::promise<std::pair<int, bufferlist>> promise;
-  auto result = promise.get_future();
-  const auto timeout_ms = whole_seconds_ms(timeout);
-  librados::IoCtx& pool = connection.metadata();
-  auto step = std::make_unique<NotifyStep>(in_flight, payload, std::move(promise));
-  auto* const notify = step.get();
-  Step::submit(std::move(step), [&](librados::AioCompletion* completion) {
-    return pool.aio_notify(object, completion, notify->question, timeout_ms, &notify->response);
-  });
-  if (result.wait_for(std::chrono::milliseconds(timeout_ms) + way_of_a_notify) != std::future_status::ready)
-    return failure(ErrorCode::timed_out, "notify of " + object + ": the object does not answer");
-  auto [status, response] = result.get();
-  const bool some_silent = status == -ETIMEDOUT && response.length() != 0;
-  if (status < 0 && !some_silent) return std::unexpected(to_error(status, "notify of " + object, Effect::reads));
-  std::vector<librados::notify_ack_t> answered;
-  std::vector<librados::notify_timeout_t> silent;
-  try {
-    pool.decode_notify_response(response, &answered, &silent);
-  } catch (const std::exception&) {
-    return failure(ErrorCode::io, "notify of " + object + ": the cluster's reply cannot be read");
-  }
-  NotifyReply reply;
-  for (auto& answer : answered) reply.answers.push_back(answer.payload_bl.to_str());
-  reply.silent = static_cast<unsigned>(silent.size());
-  return reply;
 }
 
 }  // namespace lccfs::rados
