@@ -59,19 +59,9 @@ bool PollResult::is_open(Ino ino) const {
   return std::ranges::any_of(members, [ino](const Member& m) { return m.open.contains(ino); });
 }
 
-namespace {
-/// However long the object does not answer: nothing is known of anybody before it does.
-Result<NotifyReply> notify_all(ObjectStore& store, const Bytes& call) {
-  for (;;) {
-    auto replies = store.notify(format::super_object, call, answer_timeout);
-    if (replies || replies.error().code != ErrorCode::timed_out) return replies;
-  }
-}
-}  // namespace
-
 Result<PollResult> poll_liveness(ObjectStore& store, const format::LivenessPoll& call) {
   LCCFS_TRY(auto poll, read_members(store));
-  LCCFS_TRY(const auto replies, notify_all(store, encode(call)));
+  LCCFS_TRY(const auto replies, store.notify(format::super_object, encode(call), answer_timeout));
   std::map<InstanceId, format::PollReply> by_instance;
   for (const auto& bytes : replies.answers) {
     if (auto reply = format::decode<format::PollReply>(bytes)) by_instance[reply->instance] = std::move(*reply);

@@ -96,6 +96,9 @@ Result<PollResult> Others::poll_liveness(const std::vector<Ino>& inodes, const s
   LCCFS_CHECK(steps_.check_not_fenced());
   look_around();
   auto poll = lccfs::poll_liveness(store_, {me_.id, inodes});
+  // However long Super does not answer: nothing is known of anybody before it does.
+  while (!poll && poll.error().code == ErrorCode::timed_out && !stop.stop_requested())
+    poll = lccfs::poll_liveness(store_, {me_.id, inodes});
   if (!poll) return std::unexpected(steps_.noted(std::move(poll).error()));
   LCCFS_CHECK(sync_fences(poll->fences));
   for (auto& member : poll->members) {  // its watch may be lost, and about to be set again
@@ -208,6 +211,7 @@ Result<bool> Others::fence_if_seen_lately(InstanceId whom, std::optional<std::ch
       if (refusal_is_news(whom)) log::warning(name + " is to be fenced, and is not: " + barred.error().context);
       return std::unexpected(barred.error());
     }
+    seen_at.reset();  // it is fenced, and to be marked
     log::warning("fenced " + name);
     if (found.fences + 1 == format::fences_end) {
       return std::unexpected(
