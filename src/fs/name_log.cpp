@@ -73,6 +73,7 @@ std::optional<std::uint64_t> NameLog::add(Ino directory, Token tenure, Record re
   }
   const auto logged = directories_.find(directory);
   if (logged != directories_.end() && logged->second.tenure != tenure) return std::nullopt;
+  if (logged != directories_.end() && logged->second.lost_from != UINT64_MAX) return std::nullopt;
   const auto number = ++last_;
   if (record.what.named) {
     adds_.emplace(number, directory);
@@ -152,7 +153,7 @@ std::optional<NameLog::Batch> NameLog::next_batch(Ino ino, Directory& directory)
   for (const auto& logged : directory.records) {
     const auto& [number, record] = logged;
     const auto last = batch.is_tried_again ? directory.to_be_tried_again : directory.wanted_to;
-    if (number > last || batch.changes.size() == most_in_batch) break;
+    if (number > last || number >= directory.lost_from || batch.changes.size() == most_in_batch) break;
     if (const auto before = to_be_stored_before(ino, logged, elsewhere)) {
       const bool is_removal = record.what.removed == before->second;
       if (is_removal && !directory.is_urgent && is_on_its_way(before->second)) return std::nullopt;
@@ -292,23 +293,26 @@ void NameLog::lose(Ino directory, Lost& lost) {
   for (const Ino below : unnamed) lose(below, lost);
 }
 
-/// With an addition go the removals after it, elsewhere, too, and what comes after these there: one of the two names stays.
+/// With an addition go the removals after it, elsewhere, too: one of the two names stays.
 void NameLog::lose_with_removals_after(Ino directory, Lost& lost) {
   const auto addition = std::ranges::find(adds_, directory, &Place::second);
   const auto added = addition == adds_.end() ? UINT64_MAX : addition->first;
   lose(directory, lost);
-  std::vector<Ino> others;
-  for (const auto& [ino, other] : directories_) {
-    const auto comes_after = [added](const Logged& logged) {
-      return logged.record.what.removes && logged.number > added;
-    };
-    if (std::ranges::any_of(other.records, comes_after)) others.push_back(ino);
+  lose_removals_after(added, lost);
+}
+
+/// And what comes after these in their directories; what comes before is stored first.
+void NameLog::lose_removals_after(std::uint64_t added, Lost& lost) {
+  std::vector<Ino> to_lose;
+  for (auto& [ino, other] : directories_) {
+    const auto comes_after = [added](const Logged& one) { return one.record.what.removes && one.number > added; };
+    const auto first = std::ranges::find_if(other.records, comes_after);
+    if (first == other.records.end()) continue;
+    other.lost_from = std::min(other.lost_from, first->number);
+    if (other.is_only_to_be_lost()) to_lose.push_back(ino);
   }
-  for (const Ino ino : others) {
-    const auto other = directories_.find(ino);
-    if (other == directories_.end()) continue;
-    other->second.is_to_be_lost = true;
-    if (other->second.in_flight == 0) lose_with_removals_after(ino, lost);
+  for (const Ino ino : to_lose) {
+    if (directories_.contains(ino)) lose_with_removals_after(ino, lost);
   }
 }
 
@@ -340,7 +344,6 @@ bool NameLog::is_lost(Ino directory, const Result<StepResult>& result) const {
   if (error.code == ErrorCode::fenced || error.code == ErrorCode::not_found) return true;
   const Lock lock(mutex_);
   const auto& its = directories_.at(directory);
-  if (its.is_to_be_lost) return true;
   if (!is_out_of_space(error)) return its.failed_tries == most_failed_tries && its.failed_at != this_second();
   return its.without_room_since && instance_.clock().elapsed() - *its.without_room_since >= kept_without_room;
 }
@@ -358,7 +361,8 @@ NameLog::Lost NameLog::settle(const Batch& batch, const Result<StepResult>& resu
     directory.is_reported = false;
     directory.to_be_tried_again = 0;
     const bool is_more_wanted = directory.wanted_to > batch.up_to && directory.records.size() > sent;
-    const bool loses_the_rest = directory.is_to_be_lost && directory.records.size() > sent;
+    const bool loses_the_rest =
+        directory.records.size() > sent && directory.records[sent].number >= directory.lost_from;
     remove(batch.directory, sent, stored);
     size_ -= sent;
     if (loses_the_rest) {
@@ -366,7 +370,7 @@ NameLog::Lost NameLog::settle(const Batch& batch, const Result<StepResult>& resu
     } else if (is_more_wanted) {
       want(batch.directory, 0);
     }
-  } else if (is_lost && !directory.is_to_be_lost && !result && is_out_of_space(result.error())) {
+  } else if (is_lost && !result && is_out_of_space(result.error())) {
     lose(batch.directory, lost);  // what removes names makes room
   } else if (is_lost) {
     lose_with_removals_after(batch.directory, lost);
@@ -571,13 +575,13 @@ Result<> NameLog::wait(Ino directory, std::uint64_t up_to) {
   }
 }
 
-/// All are sent before the first is waited for; the first failure is the answer.
+/// All are sent before the first is waited for; the first failure is the answer, one for want of room only if all are.
 Result<> NameLog::wait_for_all(const Places& wanted) {
   send_up_to(wanted);
   Result<> all;
   for (const auto& [directory, up_to] : wanted) {
     auto stored = wait(directory, up_to);
-    if (all && !stored) all = std::move(stored);
+    if (!stored && (all || is_out_of_space(all.error()))) all = std::move(stored);
   }
   return all;
 }

@@ -65,7 +65,7 @@ class NameLog {
     std::shared_ptr<const void> kept;  ///< let go when it is stored
   };
   /// The number of the change. nullopt: it is to be done step by step, for memory has still to forget what is lost there,
-  /// or the directory has changes of another tenure. Never blocks: the mutex of what is held is held.
+  /// or the directory has changes of another tenure, or some that will be lost. Never blocks: the mutex of what is held is held.
   std::optional<std::uint64_t> add(Ino directory, Token tenure, Record record) EXCLUDES(mutex_);
   /// Sends what is there, if that is much. Does not wait.
   void send_if_many(Ino directory) EXCLUDES(mutex_);
@@ -117,8 +117,9 @@ class NameLog {
     unsigned failures = 0;                        // of these, and of those that it had to wait for
     std::optional<Error> failure = std::nullopt;  // the last
     bool is_urgent = false;                       // what may be sent of it is not held back
-    bool is_to_be_lost = false;                   // but for what is in flight
+    std::uint64_t lost_from = UINT64_MAX;         // what is logged from there on is not sent, and lost after the rest
     bool is_wanted() const { return in_flight == 0 && records.front().number <= wanted_to; }
+    bool is_only_to_be_lost() const { return in_flight == 0 && records.front().number >= lost_from; }
   };
   struct Lost {
     std::vector<Record> records = {};
@@ -173,6 +174,7 @@ class NameLog {
   void fail(Ino directory, const Error& error) REQUIRES(mutex_);
   void lose(Ino directory, Lost& lost) REQUIRES(mutex_);
   void lose_with_removals_after(Ino directory, Lost& lost) REQUIRES(mutex_);
+  void lose_removals_after(std::uint64_t added, Lost& lost) REQUIRES(mutex_);
   bool is_being_forgotten(const std::optional<Ino>& directory) const REQUIRES(mutex_);
   void forget(const Lost& lost) EXCLUDES(mutex_);
   void tell_of_own(const Batch& batch, const std::vector<Record>& stored);
