@@ -28,9 +28,9 @@ struct Handshake {
   std::atomic<std::uint64_t> received{0};  // the number of the request that was received last
 };
 
-/// read(2) of the next request, whose error tells how the connection ended: ENODEV if it was unmounted, ECONNABORTED if it
-/// was aborted. The kernel answers ECONNABORTED for an unmount, too, if that meets a request on its way to us (the release
-/// of a file, say); once the connection is gone, a second read tells.
+/// read(2) of the next request, whose error tells how the connection ended: ENODEV, or ECONNABORTED if it was aborted
+/// and the server has asked for FUSE_ABORT_ERROR. The kernel answers ECONNABORTED for an unmount, too, if that meets a
+/// request on its way to us (the release of a file, say); once the connection is gone, a second read tells.
 ssize_t read_from_kernel(int fd, void* buffer, std::size_t size_bytes);
 
 /// Of a session that is mounted, and whose user data is a Serving. False: not to be had.

@@ -126,10 +126,10 @@ Result<bool> serve(FileSystem& fs, const Command& command, daemon::Background& b
                    std::optional<MountLock>& mount_lock, Running running) {
   Descriptor mounting;
   const auto about_to_mount = [&]() -> Result<> {
+    mounting = lock_mounting(metrics::run_folder(), system_clock());
     // While nothing is mounted, a signal need not wait for the store, which may be away.
     signals.hold();
     // Looked at again: while the volume was waited for, another may have been mounted there.
-    mounting = lock_mounting(metrics::run_folder());
     const auto mountpoint = check_mountpoint(command.mountpoint, metrics::run_folder());
     return mountpoint ? Result<>() : std::unexpected(mountpoint.error());
   };

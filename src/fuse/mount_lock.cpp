@@ -7,11 +7,15 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 
 namespace lccfs::fuse {
 namespace {
+
+constexpr std::chrono::seconds longest_wait{10};
+constexpr std::chrono::milliseconds between_tries{20};
 
 bool write_line(int fd, const std::string& line) {
   return write(fd, line.data(), line.size()) == static_cast<ssize_t>(line.size());
@@ -42,10 +46,12 @@ bool MountLock::is_free(const std::string& folder, const std::string& device) {
   return file.file_ && flock(file.file_.get(), LOCK_SH | LOCK_NB) == 0;
 }
 
-Descriptor lock_mounting(const std::string& folder) {
+Descriptor lock_mounting(const std::string& folder, Clock& clock) {
   mkdir(folder.c_str(), 0755);
-  Descriptor lock(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  while (lock && flock(lock.get(), LOCK_EX) != 0 && errno == EINTR) continue;
+  Descriptor lock(open((folder + "/mounting").c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  const auto give_up_at = clock.elapsed() + longest_wait;
+  while (lock && flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && clock.elapsed() < give_up_at)
+    clock.sleep_for(between_tries);
   return lock;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/descriptor.h"
+#include "lccfs/clock.h"
 #include "lccfs/result.h"
 
 namespace lccfs::fuse {
@@ -31,7 +32,7 @@ class MountLock {
 };
 
 /// Held while a mount is made, by processes with the same folder: of two at one place, the second one sees the first.
-/// Waits. Nothing where the folder cannot be used.
-Descriptor lock_mounting(const std::string& folder);
+/// Waits for ten seconds at most, and goes on without it then, and where the folder cannot be used.
+Descriptor lock_mounting(const std::string& folder, Clock& clock);
 
 }  // namespace lccfs::fuse

@@ -2,6 +2,7 @@
 #include "fuse/mount_table.h"
 
 #include <libmount/libmount.h>
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include <memory>
@@ -16,6 +17,11 @@ std::optional<MountEntry> mounted_at(const std::string& mountpoint, const char* 
   if (mount == nullptr) return std::nullopt;
   const dev_t device = mnt_fs_get_devno(mount);
   return MountEntry{std::to_string(major(device)) + ":" + std::to_string(minor(device)), mnt_fs_get_fstype(mount)};
+}
+
+std::uint64_t number_of_device(const std::string& device) {
+  struct stat values = {};
+  return stat(("/sys/class/bdi/" + device).c_str(), &values) == 0 ? values.st_ino : 0;
 }
 
 namespace {

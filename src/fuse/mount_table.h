@@ -2,6 +2,7 @@
 // What is mounted where, as the kernel lists it: looking needs no answer of the file system that is mounted there.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -14,6 +15,10 @@ struct MountEntry {
 
 /// The topmost mount at that very directory, in this process's table.
 std::optional<MountEntry> mounted_at(const std::string& mountpoint, const char* table = "/proc/self/mountinfo");
+
+/// Of a mount's device, as the kernel numbers what it knows of devices: a later device of that name has another number.
+/// 0: there is none, or /sys does not show it.
+std::uint64_t number_of_device(const std::string& device);
 
 /// Tells umount(8), by an entry in its own table (/run/mount/utab), that this mount has a helper that waits until all is
 /// stored (umount.lccfs(8)). Of a mount without an entry there umount(8) 2.38 takes the type from statfs(2), which says

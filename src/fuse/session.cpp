@@ -137,6 +137,7 @@ Result<> Session::start(const AboutToMount& about_to_mount) {
     log::warning("no shared mappings of O_DIRECT descriptors, and slow small writes: libfuse takes no channel of ours");
   const auto entry = mounted_at(options_.mountpoint);
   if (entry) device_ = entry->device;
+  device_number_ = number_of_device(device_);
   if (entry && entry->type == "fuse.lccfs") {
     abort_file_ = open_abort_file(device_);
     if (options_.guard) options_.guard->watch(abort_file_);
@@ -212,10 +213,7 @@ Result<bool> Session::serve_one() {
     fuse_session_process_buf(session_, &request);
     return true;
   }
-  if (received == 0) {
-    is_gone_ = true;
-    return false;
-  }
+  if (received == 0) return false;  // unmounted, or its connection is cut
   if (received == -EINTR) return true;
   if (received == -EAGAIN) return wait_for_requests();
   return failure(ErrorCode::io, std::string("/dev/fuse: ") + std::strerror(-received));
@@ -237,7 +235,7 @@ bool Session::past_drain_limit() const { return ending_ && serving_.clock.elapse
 bool Session::is_mounted() const {
   if (is_gone_) return false;
   const auto entry = mounted_at(options_.mountpoint);
-  return entry && entry->device == device_;
+  return entry && entry->device == device_ && number_of_device(device_) == device_number_;
 }
 
 // What programs have changed in mapped pages is asked for while requests are still served. An unmount writes it back only

@@ -77,9 +77,10 @@ class Session {
   std::optional<HandleId> subdirectory_;  // open: a collector leaves it, if it is removed elsewhere
   std::once_flag ends_;
   Descriptor abort_file_;
-  std::string device_;                          // as MountEntry has it: tells our mount from another at the same place
-  std::atomic<bool> is_gone_{false};            // the mount: another one at the same place may have its device's number
-  const int wake_fd_;                           // an eventfd: the serving thread is to look at ending_
+  std::string device_;                // as MountEntry has it, and its number: they tell our mount from another
+  std::uint64_t device_number_ = 0;   // at the same place
+  std::atomic<bool> is_gone_{false};  // nothing is unmounted any more
+  const int wake_fd_;                 // an eventfd: the serving thread is to look at ending_
   std::chrono::nanoseconds drain_deadline_{0};  // set before ending_
   std::atomic<bool> end_wanted_{false};         // end() was called
   std::atomic<bool> ending_{false};             // and has done its part

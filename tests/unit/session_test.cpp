@@ -369,6 +369,15 @@ TEST_CASE("an unmount from outside ends the session") {
   CHECK(mount.wait_for_end());
 }
 
+TEST_CASE("a mount in use whose connection is cut by umount -f is taken away") {
+  if (!can_mount()) return;
+  Mount mount;
+  const File file(mount.path("f"), O_RDWR | O_CREAT);
+  REQUIRE(errno_after(umount2(mount.mountpoint().c_str(), MNT_FORCE)) == EBUSY);
+  CHECK(mount.wait_for_end());
+  CHECK_FALSE(fuse::mounted_at(mount.mountpoint()));
+}
+
 TEST_CASE("a session that still waits for the store leaves alone what is mounted in its place") {
   if (!can_mount()) return;
   Mount mount;
