@@ -96,9 +96,6 @@ Result<PollResult> Others::poll_liveness(const std::vector<Ino>& inodes, const s
   LCCFS_CHECK(steps_.check_not_fenced());
   look_around();
   auto poll = lccfs::poll_liveness(store_, {me_.id, inodes});
-  // However long Super does not answer: nothing is known of anybody before it does.
-  while (!poll && poll.error().code == ErrorCode::timed_out && !stop.stop_requested())
-    poll = lccfs::poll_liveness(store_, {me_.id, inodes});
   if (!poll) return std::unexpected(steps_.noted(std::move(poll).error()));
   LCCFS_CHECK(sync_fences(poll->fences));
   for (auto& member : poll->members) {  // its watch may be lost, and about to be set again
