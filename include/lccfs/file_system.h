@@ -328,8 +328,8 @@ class FileSystem {
   virtual void set_lock(const LockRequest& request, LockDone done) = 0;
   /// What would be in the way of that request; nullopt: nothing. LockType::none asks for the owner's own locks.
   virtual void find_lock(const LockRequest& request, FindLockDone done) = 0;
-  /// The request for a lock is answered `interrupted`, unless it is answered already. If a step
-  /// that was sent before grants the lock later, the lock is dropped again, unless the owner had one there before.
+  /// The request for a lock is answered `interrupted`, unless it is answered already. If a step that was sent before
+  /// grants the lock later, the lock is dropped again, unless the owner had one there before.
   virtual void interrupt_lock(std::uint64_t ticket) = 0;
   /// All that wait are answered so.
   virtual void interrupt_all_locks() = 0;

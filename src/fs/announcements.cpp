@@ -100,10 +100,10 @@ Announcements::Heard Announcements::tell_now(InstanceId client, Ino ino) {
   Question question{Question::Kind::file_changed, ino};
   question.asker = instance_.id();
   const auto answer = instance_.ask(client, question, answer_wait_for_telling);
-  using Result = Instance::AskResult;
-  if (!answer || *answer == Result::silent || *answer == Result::unheard) return Heard::nothing;
-  if (*answer == Instance::AskResult::nobody) return Heard::nobody;
-  return *answer == Instance::AskResult::done ? Heard::it_is_open : Heard::it_is_not;
+  using Answer = Instance::AskResult;
+  if (!answer || *answer == Answer::silent || *answer == Answer::unheard) return Heard::nothing;
+  if (*answer == Answer::nobody) return Heard::nobody;
+  return *answer == Answer::done ? Heard::it_is_open : Heard::it_is_not;
 }
 
 void Announcements::heard(InstanceId id, Ino ino, Heard answer, std::uint64_t heard_at) {

@@ -225,17 +225,16 @@ bool HeldDirectories::begin_first_page(Ino directory) {
 
 // ---- names
 
-HeldDirectories::Directory* HeldDirectories::held_in(Ino directory, Token tenure) {
-  const auto found = directories_.find(directory);
-  const bool is_held = found != directories_.end() && found->second.state == State::held;
-  return is_held && found->second.tenure == tenure ? &found->second : nullptr;
-}
-
 /// One that is being released, too: what is not stored yet is known until it is.
 HeldDirectories::Directory* HeldDirectories::known_in(Ino directory, Token tenure) {
   const auto found = directories_.find(directory);
-  return found != directories_.end() && found->second.tenure == tenure && found->second.knows_names() ? &found->second
-                                                                                                      : nullptr;
+  const bool is_known = found != directories_.end() && found->second.knows_names();
+  return is_known && found->second.tenure == tenure ? &found->second : nullptr;
+}
+
+HeldDirectories::Directory* HeldDirectories::held_in(Ino directory, Token tenure) {
+  auto* const known = known_in(directory, tenure);
+  return known != nullptr && known->state == State::held ? known : nullptr;
 }
 
 std::optional<HeldDirectories::Ticket> HeldDirectories::begin_read(Ino directory) const {

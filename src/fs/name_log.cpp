@@ -361,11 +361,10 @@ NameLog::Lost NameLog::settle(const Batch& batch, const Result<StepResult>& resu
     directory.is_reported = false;
     directory.to_be_tried_again = 0;
     const bool is_more_wanted = directory.wanted_to > batch.up_to && directory.records.size() > sent;
-    const bool loses_the_rest =
-        directory.records.size() > sent && directory.records[sent].number >= directory.lost_from;
     remove(batch.directory, sent, stored);
     size_ -= sent;
-    if (loses_the_rest) {
+    const auto rest = directories_.find(batch.directory);
+    if (rest != directories_.end() && rest->second.is_only_to_be_lost()) {
       lose_with_removals_after(batch.directory, lost);
     } else if (is_more_wanted) {
       want(batch.directory, 0);

@@ -65,7 +65,8 @@ class NameLog {
     std::shared_ptr<const void> kept;  ///< let go when it is stored
   };
   /// The number of the change. nullopt: it is to be done step by step, for memory has still to forget what is lost there,
-  /// or the directory has changes of another tenure, or some that will be lost. Never blocks: the mutex of what is held is held.
+  /// or the directory has changes of another tenure, or some that will be lost. Never blocks: the mutex of what is held
+  /// is held.
   std::optional<std::uint64_t> add(Ino directory, Token tenure, Record record) EXCLUDES(mutex_);
   /// Sends what is there, if that is much. Does not wait.
   void send_if_many(Ino directory) EXCLUDES(mutex_);

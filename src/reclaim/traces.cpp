@@ -168,7 +168,10 @@ Result<std::optional<Ino>> parent_of(const Query& query, Ino directory) {
     if (in_vain.are_enough(traces->version)) return std::nullopt;
     LCCFS_TRY(const auto names, count_names(query, *traces));
     LCCFS_TRY(const bool stand, marks_are_unchanged(query, directory, names));
-    if (!stand) continue;
+    if (!stand) {
+      in_vain = {};
+      continue;
+    }
     if (!names.by_parent.empty()) return names.by_parent.begin()->first;
   }
 }

@@ -71,6 +71,13 @@ struct Behind {
       fs().tick();
     }
   }
+  /// As long as it is so: what is tried is others' work.
+  void seconds_pass_while(const std::function<bool()>& is_so) {
+    for (unsigned i = 0; i < 5000 && is_so(); ++i) {
+      seconds_pass(1);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
   /// Its lease is another's meanwhile, and free again.
   void loses_its_lease(Ino where) {
     volume.cluster().with_objects([&](scripted::Objects& objects) {
@@ -485,10 +492,7 @@ TEST_CASE("where a name is lost, and not for want of room, what was removed afte
   make_file(b.fs(), b.e, "before");
   need(b.fs().unlink(b.e, "original"));
   make_file(b.fs(), b.e, "after");
-  for (unsigned tries = 0; tries < 5000 && ino_of(b.fs(), b.d, "copy"); ++tries) {
-    b.seconds_pass(1);
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // what is tried is others' work
-  }
+  b.seconds_pass_while([&b] { return ino_of(b.fs(), b.d, "copy").has_value(); });
   CHECK_FALSE(ino_of(b.fs(), b.d, "copy"));
   CHECK(ino_of(b.fs(), b.e, "original") == original);
   CHECK(ino_of(b.other(), b.e, "before"));
@@ -530,17 +534,10 @@ TEST_CASE("what finds no room for a minute is lost, and what removes names elsew
   b.store().set_hook(always_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
   make_file(b.fs(), b.d, "a");
   need(b.fs().unlink(b.e, "large"));
-  const auto one_second = [&b] {
-    b.volume.clock().advance(std::chrono::seconds(1));
-    b.fs().tick();
-  };
-  for (unsigned i = 0; i < 60; ++i) one_second();
+  b.seconds_pass(60);
   CHECK(ino_of(b.fs(), b.d, "a"));
   CHECK(b.is_stored(b.e, "large"));
-  for (unsigned i = 0; i < 5000 && b.is_stored(b.e, "large"); ++i) {
-    one_second();
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // what is tried is others' work
-  }
+  b.seconds_pass_while([&b] { return b.is_stored(b.e, "large"); });
   CHECK_FALSE(b.is_stored(b.e, "large"));
   CHECK_FALSE(ino_of(b.fs(), b.d, "a"));
   CHECK(error_of(b.fs().sync_directory(b.d)) == ErrorCode::io);
