@@ -44,15 +44,13 @@ bool Daemon::has_client() {
 }
 
 void Daemon::pass(const std::stop_token& stop) {
-  const auto report = worker_->collector().pass(stop);
+  const auto report =
+      worker_->collector().pass(stop, [this](const RemovedGarbage& so_far) { counts_.removed(so_far); });
   if (!report) {
     counts_.failed();
     return log::warning("this pass has failed, the next one continues: " + report.error().context);
   }
-  counts_.passed({.inodes = report->inodes_removed,
-                  .data_objects = report->data_objects_removed,
-                  .bytes = report->bytes_freed,
-                  .items_left = report->items_left,
+  counts_.passed({.items_left = report->items_left,
                   .silent_clients = report->silent.size(),
                   .damaged_objects = report->damaged.size()},
                  clock_.wall_time().seconds);

@@ -61,9 +61,10 @@ int collect(const Command& command) {
   signals.hold();
   signals.handle_with([stop]() mutable { stop.request_stop(); });
   options::ProgressBar bar(system_clock(), options::terminal(!command.json));
-  WorkerOptions how = worker_options(command);
-  how.on_progress = [&bar](std::uint64_t removed) { bar.show({removed, 0, "objects removed"}); };
-  const auto report = collect_once(store, system_clock(), how, stop.get_token());
+  const auto show = [&bar](const RemovedGarbage& so_far) {
+    bar.show({so_far.inodes + so_far.data_objects, 0, "objects removed"});
+  };
+  const auto report = collect_once(store, system_clock(), worker_options(command), stop.get_token(), show);
   bar.clear();
   if (!report) return failed(report.error(), command.address);
   const int status = print_report(command, *report);

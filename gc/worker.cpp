@@ -16,14 +16,18 @@ constexpr int most_passes = 8;
 reclaim::CollectorOptions collector_options(const WorkerOptions& options, std::chrono::seconds grace_of_volume) {
   return {.jobs = options.jobs,
           .operations_per_second = options.operations_per_second,
-          .grace = options.grace.value_or(grace_of_volume),
-          .on_progress = options.on_progress};
+          .grace = options.grace.value_or(grace_of_volume)};
 }
 
-Result<PassReport> run_passes(Worker& worker, const std::stop_token& stop) {
+Result<PassReport> run_passes(Worker& worker, const std::stop_token& stop, const OnGarbageRemoved& on_removed) {
   PassReport total;
+  const auto tell = [&](const RemovedGarbage& in_this_pass) {
+    if (!on_removed) return;
+    on_removed({total.inodes_removed + in_this_pass.inodes, total.data_objects_removed + in_this_pass.data_objects,
+                total.bytes_freed + in_this_pass.bytes});
+  };
   for (int number = 0; number < most_passes && !stop.stop_requested(); ++number) {
-    LCCFS_TRY(const PassReport report, worker.collector().pass(stop));
+    LCCFS_TRY(const PassReport report, worker.collector().pass(stop, tell));
     add_pass(total, report);
     if (!did_something(report)) break;
   }
@@ -48,9 +52,9 @@ Result<> Worker::end() {
 }
 
 Result<PassReport> collect_once(const std::shared_ptr<ObjectStore>& store, Clock& clock, const WorkerOptions& options,
-                                const std::stop_token& stop) {
+                                const std::stop_token& stop, const OnGarbageRemoved& on_removed) {
   LCCFS_TRY(const auto worker, Worker::start(store, clock, options));
-  auto report = run_passes(*worker, stop);
+  auto report = run_passes(*worker, stop, on_removed);
   const auto ended = worker->end();  // also if a pass failed: else each run would leave one to be fenced
   if (report && !ended) return std::unexpected(ended.error());
   return report;

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -17,8 +16,6 @@ struct WorkerOptions {
   unsigned jobs = 16;
   std::uint64_t operations_per_second = 0;    ///< 0: no limit
   std::optional<std::chrono::seconds> grace;  ///< nullopt: the volume's own
-  /// As CollectorOptions has it.
-  std::function<void(std::uint64_t objects_removed)> on_progress = nullptr;
 };
 
 class Worker {
@@ -39,9 +36,11 @@ class Worker {
   std::unique_ptr<reclaim::Collector> collector_;
 };
 
-/// Does all that can be done now, and ends. Errors are the store's.
+/// Does all that can be done now, and ends. Errors are the store's. `on_removed` is told of all its passes
+/// together.
 Result<reclaim::PassReport> collect_once(const std::shared_ptr<ObjectStore>& store, Clock& clock,
-                                         const WorkerOptions& options, const std::stop_token& stop);
+                                         const WorkerOptions& options, const std::stop_token& stop,
+                                         const OnGarbageRemoved& on_removed = nullptr);
 
 /// What that would do; changes nothing. not_found: there is no volume.
 Result<reclaim::PassReport> look_once(ObjectStore& store, Clock& clock, const WorkerOptions& options);

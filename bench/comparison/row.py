@@ -74,6 +74,13 @@ def remounted(system):
     system.remount()
 
 
+def names_stored(path):
+    """Its folders are synced: then all that was made in them has its name for good. Not syncfs: the kernel does not tell
+    FUSE file systems of that."""
+    for folder, _, _ in os.walk(path):
+        stored(folder)
+
+
 def stored(path):
     descriptor = os.open(path, os.O_RDONLY)
     try:

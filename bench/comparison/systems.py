@@ -14,6 +14,12 @@ POOL = "bench"
 OBJECT_MIB = 4
 
 
+def drop_caches():
+    """The kernel's, of all file systems."""
+    os.sync()
+    pathlib.Path("/proc/sys/vm/drop_caches").write_text("3\n", encoding="utf-8")
+
+
 class System:
     """One competitor. Its images have numbers: 0 is the large one, the others are small."""
 
@@ -126,6 +132,12 @@ class LocalStore(Lccfs):
     def __init__(self, sizes, folder):
         super().__init__(sizes, harness.Volume(["--local", folder / "local-store"]))
 
+    def remount(self):
+        """Its store is files, which the kernel has cached, too."""
+        self._mount.unmount()
+        drop_caches()
+        self._mount = self._volume.mount(*self._options)
+
 
 class Host(FileSystem):
     """A folder beside that of the local store. Its client is the kernel, in the programs that call it."""
@@ -138,9 +150,8 @@ class Host(FileSystem):
         self.path.mkdir()
 
     def remount(self):
-        """It cannot be: the kernel drops what it has cached, of all file systems."""
-        os.sync()
-        pathlib.Path("/proc/sys/vm/drop_caches").write_text("3\n", encoding="utf-8")
+        """It cannot be: the kernel drops what it has cached."""
+        drop_caches()
 
     def close(self):
         """Nothing runs."""

@@ -25,6 +25,7 @@
 
 #include "lccfs/clock.h"
 #include "lccfs/object_store.h"
+#include "lccfs/removed_garbage.h"
 #include "lccfs/result.h"
 #include "lccfs/types.h"
 
@@ -90,6 +91,7 @@ struct ListedEntry {
 struct VolumeUsage {
   std::uint64_t total_bytes = 0, available_bytes = 0;
   std::uint64_t objects = 0;
+  std::optional<std::uint64_t> available_objects = std::nullopt;  ///< a quota's; nullopt: there is none
 };
 
 /// What setattr changes. For a time that is to be "now", the caller reads the clock.
@@ -356,7 +358,7 @@ class FileSystem {
   /// To be called about once a grace period, or not at all: a pass of the collector (docs/PROTOCOL.md section 5) on
   /// behalf of all clients, with few operations at a time; nothing if another collector has begun one within the
   /// period. By one thread at a time; stopped, it returns after the steps in flight. Not for read-only mounts.
-  virtual Result<GarbageReport> collect_garbage(const std::stop_token& stop) = 0;
+  virtual Result<GarbageReport> collect_garbage(const std::stop_token& stop, const OnGarbageRemoved& on_removed) = 0;
   /// Never waits for the store.
   virtual MountCounts counts() const = 0;
   /// Before the first operation; nullptr: none to tell. Returns when no call to the last one is under way.

@@ -149,6 +149,12 @@ struct SharedBytes {
   std::size_t size_bytes = 0;
 };
 
+/// Bytes to write into a data object, and where.
+struct DataPiece {
+  std::uint64_t offset = 0;
+  SharedBytes bytes;
+};
+
 /// Bytes of a data object.
 struct DataExtent {
   std::uint64_t offset = 0;
@@ -156,10 +162,20 @@ struct DataExtent {
   bool operator==(const DataExtent&) const = default;
 };
 
+/// A bound on the number of objects.
+struct ObjectQuota {
+  std::uint64_t most = 0;
+  std::uint64_t available = 0;  ///< how many more there may be
+};
+
 struct Capacity {
   std::uint64_t total_bytes = 0;
   std::uint64_t available_bytes = 0;  ///< what a user could still write
   std::uint64_t objects = 0;
+  /// The same bytes of where metadata objects are. With a data pool that is another pool, and may be full by itself.
+  std::uint64_t metadata_total_bytes = 0, metadata_available_bytes = 0;
+  /// nullopt: nothing bounds them but bytes. Of two pools that of which fewer are left.
+  std::optional<ObjectQuota> quota = std::nullopt;
 };
 
 struct ListPage {
@@ -216,7 +232,9 @@ class ObjectStore {
   // the store runs one twice.
   /// Fills the front of `target` (alive until done) and answers how many bytes there were (fewer at the object's end).
   virtual void read_data(std::string object, std::uint64_t offset, std::span<char> target, ReadDone done) = 0;
-  virtual void write_data(std::string object, std::uint64_t offset, SharedBytes bytes, DataDone done) = 0;
+  /// One step, however many pieces it has: none of several is empty. If it fails or is cut short, any may be there.
+  virtual void write_data(std::string object, std::vector<DataPiece> pieces, DataDone done) = 0;
+  void write_data(std::string object, std::uint64_t offset, SharedBytes bytes, DataDone done);
   /// Cuts the object to at most `size_bytes`; never grows it.
   virtual void truncate_data(std::string object, std::uint64_t size_bytes, DataDone done) = 0;
   virtual void remove_data(std::string object, DataDone done) = 0;
@@ -225,7 +243,7 @@ class ObjectStore {
   virtual void zero_data(std::string object, std::uint64_t offset, std::uint64_t size_bytes, DataDone done) = 0;
   /// Makes `target` a copy of all of `source`, as long as that, without the bytes passing through this client. The
   /// source is that of some moment before the answer, with all that was acknowledged before the call. `not_found`: there
-  /// is no such source, and the target is as it was.
+  /// is no such source, and the target is as it was. `guard_failed`: the same, for the source has changed meanwhile.
   virtual void copy_data(std::string source, std::string target, DataDone done) = 0;
   /// Which of these bytes hold data, in order and apart; all others read as zeros. A store that does not know answers
   /// all that there is. What is in flight may be missed, what was acknowledged is not.

@@ -20,8 +20,8 @@ class ForwardingStore : public ObjectStore {
   void read_data(std::string object, std::uint64_t offset, std::span<char> target, ReadDone done) override {
     next_.read_data(std::move(object), offset, target, std::move(done));
   }
-  void write_data(std::string object, std::uint64_t offset, SharedBytes bytes, DataDone done) override {
-    next_.write_data(std::move(object), offset, std::move(bytes), std::move(done));
+  void write_data(std::string object, std::vector<DataPiece> pieces, DataDone done) override {
+    next_.write_data(std::move(object), std::move(pieces), std::move(done));
   }
   void truncate_data(std::string object, std::uint64_t size_bytes, DataDone done) override {
     next_.truncate_data(std::move(object), size_bytes, std::move(done));

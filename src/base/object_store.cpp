@@ -18,4 +18,10 @@ Result<MetaSnapshot> ObjectStore::query(MetaRead read) {
   return answer.get();
 }
 
+void ObjectStore::write_data(std::string object, std::uint64_t offset, SharedBytes bytes, DataDone done) {
+  std::vector<DataPiece> pieces(1);
+  pieces.front() = {offset, std::move(bytes)};
+  write_data(std::move(object), std::move(pieces), std::move(done));
+}
+
 }  // namespace lccfs

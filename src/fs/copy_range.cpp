@@ -16,8 +16,8 @@
 //  5    | Data.T.* | where the source has holes: remove whole objects that may  | below the size: old, new or torn
 //       |          | exist, zero parts                                          | bytes, as on a disk
 //  6    | Inode.T  | [store size, times, map] "may exist" bits, if not set      | bits that promise nothing
-//  7    | Data.T.* | copy whole objects (the source has lost it: remove), write | as 5; past the size: cut at the
-//       |          | the others                                                 | take-over
+//  7    | Data.T.* | copy whole objects (the source has lost it: remove; it has | as 5; past the size: cut at the
+//       |          | changed meanwhile: read, and write), write the others      | take-over
 //  8    | Inode.T  | [store size, times, map] if 5 left out an object: a holder | the same
 //       |          | that was evicted learns of it                              |
 //  -    | memory   | size and times, stored at fsync, flush, release            | growth that no fsync covered is lost
@@ -59,6 +59,9 @@ struct Part {
   std::vector<std::uint64_t> units_there = {};  ///< of each
   std::vector<Piece> pieces = {};
 };
+
+/// What has become of the copy of an object.
+enum class Copy { done, source_missing, source_changed };
 
 class RangeCopy {
  public:
@@ -187,10 +190,14 @@ class RangeCopy {
 
   Result<> put_bytes(const Part& part) {
     StepsInFlight steps(most_in_flight);
-    missing_.assign(part.objects.size(), 0);
-    for (std::size_t i = 0; i < part.objects.size(); ++i) copy_object(part.objects[i], missing_[i], steps.next());
+    copies_.assign(part.objects.size(), Copy::done);
+    for (std::size_t i = 0; i < part.objects.size(); ++i) copy_object(part.objects[i], copies_[i], steps.next());
     for (const Piece& piece : part.pieces) write(piece, steps);
-    return steps.wait();
+    LCCFS_CHECK(steps.wait());
+    for (std::size_t i = 0; i < part.objects.size(); ++i) {
+      if (copies_[i] == Copy::source_changed) LCCFS_CHECK(read_and_write_object(part.objects[i]));
+    }
+    return {};
   }
 
   Result<> punch_holes(const Part& part) {
@@ -246,15 +253,41 @@ class RangeCopy {
     return target_->is_mapped(first * object_size_, count * object_size_);
   }
 
-  void copy_object(ObjectIndex object, char& missing, ObjectStore::DataDone done) {
+  void copy_object(ObjectIndex object, Copy& copy, ObjectStore::DataDone done) {
     auto& store = io_.instance.store();
     const auto target = format::data_object(target_->ino, in_target(object));
     store.copy_data(format::data_object(source_->ino, object), target,
-                    [&store, &missing, target, done = std::move(done)](Result<> copied) mutable {
-                      if (copied || copied.error().code != ErrorCode::not_found) return done(std::move(copied));
-                      missing = 1;
-                      store.remove_data(target, std::move(done));
+                    [&store, &copy, target, done = std::move(done)](Result<> copied) mutable {
+                      if (copied) return done({});
+                      switch (copied.error().code) {
+                        case ErrorCode::guard_failed:
+                          copy = Copy::source_changed;
+                          return done({});
+                        case ErrorCode::not_found:
+                          copy = Copy::source_missing;
+                          return store.remove_data(target, std::move(done));
+                        default:
+                          return done(std::move(copied));
+                      }
                     });
+  }
+
+  /// One that is written all the time: each copy by the store would meet a change.
+  Result<> read_and_write_object(ObjectIndex object) {
+    auto& store = io_.instance.store();
+    const auto target = format::data_object(target_->ino, in_target(object));
+    const auto bytes = std::make_shared<std::vector<char>>(object_size_);
+    auto [got, read] = promised<Result<std::size_t>>();
+    store.read_data(format::data_object(source_->ino, object), 0, *bytes, std::move(read));
+    LCCFS_TRY(const auto there, got.get());
+    auto [cut, truncated] = promised<Result<>>();
+    store.truncate_data(target, there, std::move(truncated));
+    LCCFS_CHECK(cut.get());
+    if (there == 0) return {};
+    auto [put, written] = promised<Result<>>();
+    store.write_data(target, 0, {std::shared_ptr<const char>(bytes, bytes->data()), bytes->data(), there},
+                     std::move(written));
+    return put.get();
   }
 
   void write(const Piece& piece, StepsInFlight& steps) {
@@ -278,7 +311,8 @@ class RangeCopy {
     target_->note_bytes_up_to(range.end);
     note_pieces(part);
     for (std::size_t i = 0; i < part.objects.size(); ++i) {
-      target_->set_units_there(in_target(part.objects[i]), missing_[i] != 0 ? 0 : part.units_there[i]);
+      target_->set_units_there(in_target(part.objects[i]),
+                               copies_[i] == Copy::source_missing ? 0 : part.units_there[i]);
     }
   }
 
@@ -306,9 +340,9 @@ class RangeCopy {
   const DataIo::Node source_, target_;
   const std::uint64_t from_, to_;
   const std::uint64_t object_size_ = io_.instance.super().object_size_bytes;
-  std::uint64_t size_bytes_;   // of the call: less, once the source's end is known
-  std::vector<char> missing_;  // of the part's objects: the source has lost it
-  bool is_complete_ = true;    // the store has done a step on every object of the part
+  std::uint64_t size_bytes_;  // of the call: less, once the source's end is known
+  std::vector<Copy> copies_;  // of the part's objects
+  bool is_complete_ = true;   // the store has done a step on every object of the part
 };
 
 /// How much of these bytes the source seems to have, if it is little, and no hole: those are asked for.

@@ -94,7 +94,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
   /// A cut that failed is made good before anything else is written: a write after it would bring back what was cut.
   void clean_up_and_begin_again() {
     auto cleaned = clean_tail_alone();
-    if (!cleaned) return done(std::unexpected(std::move(cleaned).error()));
+    if (!cleaned) return finish(std::unexpected(std::move(cleaned).error()));
     enter();
   }
 

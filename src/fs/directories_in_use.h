@@ -117,7 +117,8 @@ class DirectoriesInUse {
  private:
   mutable Mutex mutex_;
   std::map<HandleId, std::shared_ptr<DirectoryHandle>> handles_ GUARDED_BY(mutex_);
-  std::uint64_t last_ GUARDED_BY(mutex_) = 0;
+  /// No number is that of an open file, too: who has a request by its handle's number alone need not ask what it is of.
+  std::uint64_t last_ GUARDED_BY(mutex_) = std::uint64_t{1} << 47;
   std::multiset<Ino> parents_of_new_ GUARDED_BY(mutex_);  // a kept one is there once more for ever
   std::vector<PointerInDoubt> in_doubt_ GUARDED_BY(mutex_);
 };

@@ -43,6 +43,12 @@ void DirtyRoom::give_back(std::uint64_t bytes) {
   changed_.notify_all();
 }
 
+void DirtyRoom::recount(std::uint64_t bytes_before, std::uint64_t bytes_now) {
+  if (bytes_now <= bytes_before) return give_back(bytes_before - bytes_now);
+  const Lock lock(mutex_);
+  used_bytes_ += bytes_now - bytes_before;
+}
+
 bool DirtyRoom::is_short() const {
   const Lock lock(mutex_);
   return waiting_ != 0 || used_bytes_ > short_from_bytes();

@@ -44,6 +44,8 @@ class DirtyRoom {
   /// do not answer; the caller's may. Not for completions, nor for the thread that receives requests.
   bool take(std::uint64_t bytes) EXCLUDES(mutex_);
   void give_back(std::uint64_t bytes) EXCLUDES(mutex_);
+  /// For what nobody asks for beforehand: so much more or less than before, also past the limit. Later writes wait for it.
+  void recount(std::uint64_t bytes_before, std::uint64_t bytes_now) EXCLUDES(mutex_);
   /// Whether a buffer is to write out what it has been given, instead of waiting for more.
   bool is_short() const EXCLUDES(mutex_);
   /// Whether what has failed, and counts no longer, is more than the limit.

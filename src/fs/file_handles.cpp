@@ -66,10 +66,18 @@ OpenReply Files::opened(const Inode& view, int flags) {
   return {.handle = {}, .keep_pages = kernel_.opened(view, holder, !bypass), .bypass_pages = bypass};
 }
 
+/// A mapping of a direct descriptor counts once it reads a page: it is to find none that nobody is counted for. After
+/// that a close of those who are counted sees to it.
+HandleId Files::add_handle(const OpenFiles::Node& node, int flags) {
+  const auto handle = open_files_.add(node, flags);
+  if (may_be_mapped_directly(flags)) kernel_.drop_unused_pages(node->ino);
+  return handle;
+}
+
 OpenReply Files::open_new(const Inode& view, int flags) {
   auto reply = opened(view, flags);
   const auto node = open_files_.node(view.ino);
-  reply.handle = open_files_.add(node, flags);
+  reply.handle = add_handle(node, flags);
   const Lock lock(node->mutex);
   node->is_being_made = false;
   return reply;
@@ -103,7 +111,7 @@ Result<OpenReply> Files::open_node(const Caller& caller, const std::shared_ptr<F
   if (view->is_directory()) return failure(ErrorCode::is_directory, format::inode_object(node->ino));
   if (!is_known) node->learn(*view);
   auto reply = opened(*view, flags);
-  reply.handle = open_files_.add(node, flags);
+  reply.handle = add_handle(node, flags);
   if (view->holder_is_expired && !instance_.read_only()) clean_up_after(node, *view->lease);
   if ((flags & O_TRUNC) != 0) {  // whether the caller may, the kernel has checked, O_RDONLY too
     auto cut = empty(caller, *node);
@@ -137,13 +145,10 @@ Result<> Files::refresh(FileNode& node) {
   return {};
 }
 
-/// Under a lock the kernel drops nothing: earlier changes of others were seen when the lock was granted, and a kernel
-/// that is told to drop a size while it asks for it continues with the old size (docs/DATA.md section 12).
 bool Files::is_put_off_by_lock(Ino ino) {
   auto node = open_files_.existing(ino);
   if (!node) return false;
-  const bool is_locked = node->locks.is_held();
-  if (is_locked) node->is_changed_under_lock = true;
+  const bool is_locked = node->is_put_off_by_lock();
   open_files_.let_go(std::move(node));
   return is_locked;
 }

@@ -95,10 +95,13 @@ void FileNode::unborn() {
   end_unsent();
 }
 
-bool FileNode::end_unless_open() {
-  const Lock lock(mutex);
-  if (handles > 0 || openings > 0) return false;
-  end_unsent();
+bool FileNode::discard_unless_open() {
+  {
+    const Lock lock(mutex);
+    if (handles > 0 || openings > 0) return false;
+    end_unsent();
+  }
+  buffer->drop(WriteBuffer::everything);
   return true;
 }
 
@@ -123,8 +126,16 @@ Result<> FileNode::taken(Inode inode, const objects::BytesStamp& unchanged_since
     LCCFS_CHECK(cut_data(size_bytes));
     believe_some_there();
   }
-  kernel_.lease_taken(ino, unchanged_since);
+  // If pages are old, no open may come, and nobody tells the holder: a mapping would show them until the lease is gone.
+  const bool has_right_pages = kernel_.lease_taken(ino, unchanged_since);
+  if (!has_right_pages) kernel_.changed_elsewhere(ino, [this] { return !is_put_off_by_lock(); });
   return {};
+}
+
+bool FileNode::is_put_off_by_lock() {
+  const bool is_locked = locks.is_held();
+  if (is_locked) is_changed_under_lock = true;
+  return is_locked;
 }
 
 /// What the last holder has written since it last stored the map is not known. But archivers take a file without any

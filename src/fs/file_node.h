@@ -51,8 +51,11 @@ class FileNode final : public Lease {
 
   IoGate gate;
   FileLocks locks;
-  /// Another client has told of a change while somebody here had a lock: the kernel is told once nobody has.
+  /// Another client has changed it while somebody here had a lock: the kernel is told once nobody has.
   std::atomic<bool> is_changed_under_lock = false;
+  /// Under a lock the kernel drops nothing: earlier changes of others were seen when the lock was granted, and a kernel
+  /// that is told to drop a size while it asks for it continues with the old size (docs/DATA.md section 12).
+  bool is_put_off_by_lock();
   /// What was written and is not in the store yet.
   const std::shared_ptr<WriteBuffer> buffer;
   /// The key that says that this client has it open.
@@ -85,6 +88,7 @@ class FileNode final : public Lease {
   // -- handles and opens that use it
   std::uint64_t last_write_end GUARDED_BY(mutex) = 0;  // where a sequential writer continues
   unsigned handles GUARDED_BY(mutex) = 0, writers GUARDED_BY(mutex) = 0;
+  unsigned direct_handles GUARDED_BY(mutex) = 0;   // that can be mapped
   unsigned openings GUARDED_BY(mutex) = 0;         // opens that have begun: they are going to read the inode
   bool store_is_posted GUARDED_BY(mutex) = false;  // the five-second store is in line or under way
   // as of which late error somebody was told, and how many writes were buffered by then
@@ -118,8 +122,8 @@ class FileNode final : public Lease {
   /// A new file is born with its lease, before anybody else knows of it.
   void born(Inode made) EXCLUDES(mutex);
   void unborn() EXCLUDES(mutex);
-  /// The same of one that lost its name. false: it is open, or about to be.
-  bool end_unless_open() EXCLUDES(mutex);
+  /// The same of one that lost its name; its bytes are dropped, too. false: it is open, or about to be.
+  bool discard_unless_open() EXCLUDES(mutex);
 
   // -- what is to be stored
   /// Whether fsync has anything to store; fdatasync looks at no times: it needs only what finds the data again.

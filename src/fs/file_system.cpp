@@ -162,7 +162,9 @@ class MountedVolume final : public FileSystem {
 
   Result<VolumeUsage> usage() override {
     LCCFS_TRY(const auto capacity, instance_->store().capacity());
-    return VolumeUsage{capacity.total_bytes, capacity.available_bytes, capacity.objects};
+    VolumeUsage usage{capacity.total_bytes, capacity.available_bytes, capacity.objects};
+    if (capacity.quota) usage.available_objects = capacity.quota->available;
+    return usage;
   }
 
   // -- the mount
@@ -177,11 +179,11 @@ class MountedVolume final : public FileSystem {
   }
   bool fenced() const override { return instance_->fenced(); }
   std::chrono::seconds grace_period() const override { return std::chrono::seconds(instance_->super().grace_seconds); }
-  Result<GarbageReport> collect_garbage(const std::stop_token& stop) override {
+  Result<GarbageReport> collect_garbage(const std::stop_token& stop, const OnGarbageRemoved& on_removed) override {
     if (instance_->read_only()) return failure(ErrorCode::read_only, "a read-only mount collects nothing");
     if (!collector_) collector_.emplace(*instance_, reclaim::CollectorOptions{.jobs = 4, .grace = grace_period()});
     if (collector_->another_is_at_work(grace_period())) return GarbageReport{.is_left_to_another = true};
-    LCCFS_TRY(const auto pass, collector_->pass(stop));
+    LCCFS_TRY(const auto pass, collector_->pass(stop, on_removed));
     return GarbageReport{.inodes_removed = pass.inodes_removed,
                          .data_objects_removed = pass.data_objects_removed,
                          .bytes_freed = pass.bytes_freed,
@@ -198,7 +200,7 @@ class MountedVolume final : public FileSystem {
   void set_kernel_cache(KernelCache* cache) override { files_.set_kernel_cache(cache); }
 
   void write_back_pages(std::chrono::nanoseconds at_most) override {
-    files_.kernel().write_back_all(instance_->clock(), at_most);
+    files_.kernel().write_back_all(instance_->clock(), at_most, [this](Ino ino) { return files_.is_open(ino); });
   }
   Result<> unmount() override {
     names_.begin_to_store_ctimes();

@@ -2,6 +2,7 @@
 // Files: what is told of them, what the namespace operations ask, and what is done without a request.
 #include "fs/files.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
@@ -13,6 +14,20 @@ namespace {
 constexpr std::chrono::seconds store_dirty_after{5};
 constexpr std::chrono::seconds look_at_space_every{5};
 constexpr std::uint64_t reserve_bytes = 1 << 30;
+/// 4,096 names at most are answered and not stored yet (docs/NAMES.md section 5), with an inode and a first data object
+/// each: of two clients.
+constexpr std::uint64_t reserve_objects = 16'384;
+
+bool is_low(std::uint64_t available, std::uint64_t total, std::uint64_t reserve) {
+  return available < std::max(reserve, total / 100);
+}
+
+/// Names and sizes need room where the metadata is, and everything needs objects.
+bool is_nearly_full(const Capacity& space) {
+  return is_low(space.available_bytes, space.total_bytes, reserve_bytes) ||
+         is_low(space.metadata_available_bytes, space.metadata_total_bytes, reserve_bytes) ||
+         (space.quota && is_low(space.quota->available, space.quota->most, reserve_objects));
+}
 }  // namespace
 
 Files::Files(Instance& instance, ThreadPool& pool, const FileSystemOptions& options)
@@ -180,21 +195,19 @@ bool Files::needs(Ino ino) {
 void Files::lost_a_name(Ino ino, Name which) {
   auto node = open_files_.existing(ino);
   if (!node) return;
-  if (which == Name::the_only_one) {
+  if (which != Name::one_of_several) {
     const Lock lock(node->mutex);
     node->is_without_name = true;
   }
-  idle_leases_.release_soon(node);
+  if (which != Name::the_only_one_of_an_unstored) idle_leases_.release_soon(node);
   open_files_.let_go(std::move(node));
 }
 
-bool Files::discard(Ino ino) {
+void Files::discard(Ino ino) {
   auto node = open_files_.existing(ino);
-  if (!node) return true;
-  if (!node->end_unless_open()) return false;
-  node->buffer->drop(WriteBuffer::everything);
+  if (!node) return;
+  node->discard_unless_open();
   open_files_.let_go(std::move(node));
-  return true;
 }
 
 void Files::bring_up_to_date(std::map<Ino, Inode>& inodes, const ReadMany& read) {
@@ -336,6 +349,8 @@ void Files::clean_up_after(const std::shared_ptr<FileNode>& left, InstanceId hol
       const AloneInGate alone(node->gate);
       done = node->take_over_from(holder);
     }
+    // The dead client may not have told of its last change; with the lease goes what is known of the openers.
+    if (done) announcements_.changed(*node);
     if (done) done = release_or_store(*node, 0, Dirty::may_stay);
     if (!done) {
       log::warning(format::inode_object(node->ino) + ": cleaning up after its writer: " + done.error().context);
@@ -352,10 +367,7 @@ void Files::look_at_space() {
   look_at_space_at_ = now + look_at_space_every;
   post([this] {
     const auto space = instance_.store().capacity();
-    if (space) {
-      const auto reserve = std::max(reserve_bytes, space->total_bytes / 100);
-      room_->set_nearly_full(space->available_bytes < reserve);
-    }
+    if (space) room_->set_nearly_full(is_nearly_full(*space));
     is_looking_at_space_ = false;
   });
 }

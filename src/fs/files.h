@@ -45,10 +45,11 @@ class Files {
   /// while its lease is ours: bytes may still be on their way. A lease that is idle is released, for the next time.
   bool needs(Ino ino);
   /// It has lost a name: if nobody has it open here, its lease is released, so that a collector can remove it.
-  enum class Name { one_of_several, the_only_one };
+  /// One of which the store has nothing is left to the log, which discards it.
+  enum class Name { one_of_several, the_only_one, the_only_one_of_an_unstored };
   void lost_a_name(Ino ino, Name which);
-  /// The same, where the store never had anything of it: nor will it. false: it is open.
-  bool discard(Ino ino);
+  /// The store never had anything of it, nor will it: unless it is open, its bytes are dropped, and its lease.
+  void discard(Ino ino);
   /// Of these inodes, read just now, those that another client writes: as they are now, where that client answers
   /// within a second. `read` reads anew, and may leave some out.
   using ReadMany = LeaseHolders::ReadMany;
@@ -134,6 +135,7 @@ class Files {
                               bool believes_leases);
   Result<> empty(const Caller& caller, FileNode& node);
   OpenReply opened(const Inode& view, int flags);
+  HandleId add_handle(const OpenFiles::Node& node, int flags);
   Result<> refresh(FileNode& node);
   void look_again(const Inode& view);
   bool is_put_off_by_lock(Ino ino);

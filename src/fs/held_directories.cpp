@@ -251,6 +251,12 @@ std::optional<HeldDirectories::Ticket> HeldDirectories::begin_read_names(Ino dir
   return Ticket{directory, found->tenure, found->doubts};
 }
 
+bool HeldDirectories::still_knows(const Ticket& ticket) const {
+  const Lock lock(mutex_);
+  const auto* found = find(ticket.directory);
+  return found != nullptr && found->tenure == ticket.tenure && found->knows_names();
+}
+
 bool HeldDirectories::is_confirmed(const Ticket& ticket, const std::optional<Token>& stored) {
   if (stored == ticket.tenure) return true;
   end(ticket.directory, ticket.tenure);
@@ -586,9 +592,19 @@ std::map<std::string, HeldDirectories::Known> HeldDirectories::changed_since(std
   for (auto at = directory->names.upper_bound(after); at != directory->names.end(); ++at) {
     const auto& [key, name] = *at;
     if (!last.empty() && key > last) break;
-    if (name.logged != 0 || (!name.in_doubt && name.version > version)) changed.emplace(key, name.known);
+    if (name.is_newer_than(version)) changed.emplace(key, name.known);
   }
   return changed;
+}
+
+std::optional<HeldDirectories::Known> HeldDirectories::changed_since(std::uint64_t version, const Ticket& read,
+                                                                     const std::string& key) {
+  const Lock lock(mutex_);
+  const auto* directory = known_in(read.directory, read.tenure);
+  if (directory == nullptr) return std::nullopt;
+  const auto name = directory->names.find(key);
+  const bool is_newer = name != directory->names.end() && name->second.is_newer_than(version);
+  return is_newer ? std::optional<Known>(name->second.known) : std::nullopt;
 }
 
 /// nullopt: memory cannot say.

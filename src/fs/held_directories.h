@@ -99,6 +99,9 @@ class HeldDirectories {
   /// The same for names; also of a directory that is being released, where some are not stored yet: memory knows these,
   /// and keeps no others.
   std::optional<Ticket> begin_read_names(Ino directory) const EXCLUDES(mutex_);
+  /// Whether it does so still. If not, what was not stored when the read was sent is stored by now, and the read may not
+  /// show it: another one does.
+  bool still_knows(const Ticket& ticket) const EXCLUDES(mutex_);
   /// The kernel is about to be given that name, of a directory, to keep. false: it is not known here to be so, or others
   /// may change it without asking.
   bool give(const txn::Name& name, Ino named, Token tenure) EXCLUDES(mutex_);
@@ -191,6 +194,9 @@ class HeldDirectories {
   /// after the first.
   std::map<std::string, Known> changed_since(std::uint64_t version, Ino directory, Token tenure,
                                              const std::string& after, const std::string& last) EXCLUDES(mutex_);
+  /// The same of one name. nullopt: the read shows it.
+  std::optional<Known> changed_since(std::uint64_t version, const Ticket& read, const std::string& key)
+      EXCLUDES(mutex_);
 
  private:
   enum class State { is_being_taken, held, leaving, removed };
@@ -199,6 +205,7 @@ class HeldDirectories {
     std::uint64_t version = 0;
     std::optional<std::uint64_t> in_doubt;  // since that many doubts; what it was then counts no more
     std::uint64_t logged = 0;               // the number of its last change that is not stored; 0: it is as stored
+    bool is_newer_than(std::uint64_t read) const { return logged != 0 || (!in_doubt && version > read); }
   };
   struct Given {
     std::string name;

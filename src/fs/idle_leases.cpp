@@ -182,6 +182,7 @@ void IdleLeases::stop_waiting() {
 /// What is buffered goes out before the gate is entered: an object that does not answer keeps no reader of the others
 /// waiting.
 void IdleLeases::release(FileNode& node) {
+  if (discard_if_lost(node)) return one_less();
   bool is_released = false;
   auto done = node.write_out();
   if (done) {
@@ -197,6 +198,17 @@ void IdleLeases::release(FileNode& node) {
   const Lock lock(node.mutex);
   if (done) node.unstored_since.reset();
   node.release_is_posted = false;
+}
+
+/// The store never had the inode, nor will it.
+bool IdleLeases::discard_if_lost(FileNode& node) {
+  if (!instance_.unstored().is_lost(node.ino)) return false;
+  const AloneInGate alone(node.gate);
+  if (!node.discard_unless_open()) return false;
+  const Lock lock(node.mutex);
+  node.unstored_since.reset();
+  node.release_is_posted = false;
+  return true;
 }
 
 void IdleLeases::one_less() {

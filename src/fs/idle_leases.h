@@ -79,6 +79,7 @@ class IdleLeases {
   void finish(FileNode& node);
   void begin_release(const OpenFiles::Node& node, std::chrono::nanoseconds idle_until);
   void release(FileNode& node);
+  bool discard_if_lost(FileNode& node);
   void not_released(FileNode& node, const Error& why);
   void one_less();
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/completions.h"
+#include "fs/attempts.h"
 #include "fs/mode_bits.h"
 #include "txn/attribute_txn.h"
 
@@ -84,7 +85,7 @@ Result<Inode> change_attr(Instance& instance, Ino ino, const std::function<Resul
   InodeParts parts{.map = InodeParts::Map::whole};
   std::optional<Inode> view;
   if (known != nullptr) view = *known;
-  for (;;) {
+  for (Attempts attempts(instance);;) {
     if (!view) {
       LCCFS_TRY(view, read_inode(instance, ino, parts));
     }
@@ -119,6 +120,7 @@ Result<Inode> change_attr(Instance& instance, Ino ino, const std::function<Resul
       return *view;
     }
     view.reset();  // lost a race, or what was known is old
+    LCCFS_CHECK(attempts.next());
   }
 }
 

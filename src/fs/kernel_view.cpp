@@ -2,7 +2,6 @@
 #include "fs/kernel_view.h"
 
 #include <utility>
-#include <vector>
 
 #include "base/log.h"
 
@@ -117,9 +116,14 @@ bool KernelView::opened(const Inode& view, Holder holder, bool buffered) {
   return false;
 }
 
-void KernelView::closed(Ino ino) {
+void KernelView::closed(Ino ino, bool may_be_mapped) {
   const Lock lock(mutex_);
-  if (auto* pages = find(ino)) --pages->buffered_handles;
+  auto* pages = find(ino);
+  if (pages == nullptr) return;
+  --pages->buffered_handles;
+  if (may_be_mapped && pages->may_be_held && pages->buffered_handles == 0) {
+    page_threads_.post([this, ino] { drop_unused_pages(ino); });
+  }
   drop_if_needless(ino);
 }
 
@@ -133,12 +137,13 @@ void KernelView::mapped(Ino ino) {
   ++pages.opens;
 }
 
-void KernelView::lease_taken(Ino ino, const objects::BytesStamp& since) {
+bool KernelView::lease_taken(Ino ino, const objects::BytesStamp& since) {
   const Lock lock(mutex_);
   auto& pages = pages_[ino];
   ++pages.leases;
   pages.leased = true;
   pages.right = !pages.may_be_held || (pages.right && since.is_known() && pages.stamp == since);
+  return pages.right;
 }
 
 void KernelView::lease_released(Ino ino, const objects::BytesStamp& left) {
@@ -164,22 +169,25 @@ void KernelView::pages_are_wrong(Ino ino) {
   drop_pages_later(ino);
 }
 
-/// Through a mapping.
-bool KernelView::may_be_changed(const Pages& pages) { return pages.may_be_held && pages.buffered_handles != 0; }
+/// All of the files whose pages may be changed through a mapping: a handle that is not counted may be mapped, too.
+std::vector<Ino> KernelView::with_pages() {
+  std::vector<Ino> files;
+  const Lock lock(mutex_);
+  for (const auto& [ino, pages] : pages_) {
+    if (pages.may_be_held) files.push_back(ino);
+  }
+  return files;
+}
 
-void KernelView::write_back_all(Clock& clock, std::chrono::nanoseconds at_most) {
+void KernelView::write_back_all(Clock& clock, std::chrono::nanoseconds at_most,
+                                const std::function<bool(Ino)>& is_open) {
   struct Rest {
     Mutex mutex;
     std::condition_variable changed;
     std::size_t files GUARDED_BY(mutex) = 0;
   };
-  std::vector<Ino> files;
-  {
-    const Lock lock(mutex_);
-    for (const auto& [ino, pages] : pages_) {
-      if (may_be_changed(pages)) files.push_back(ino);
-    }
-  }
+  auto files = with_pages();
+  std::erase_if(files, [&is_open](Ino ino) { return !is_open(ino); });
   const auto rest = std::make_shared<Rest>();
   Lock lock(rest->mutex);
   rest->files = files.size();
@@ -197,13 +205,7 @@ void KernelView::write_back_all(Clock& clock, std::chrono::nanoseconds at_most) 
 }
 
 void KernelView::write_back_pages(Ino ino, ThreadPool::Work done) {
-  bool is_to_be_written = false;
-  {
-    const Lock lock(mutex_);
-    const auto* pages = find(ino);
-    is_to_be_written = pages != nullptr && may_be_changed(*pages);
-  }
-  if (!is_to_be_written) return done();
+  if (!may_hold_pages(ino)) return done();
   page_threads_.post([this, ino, done = std::move(done)]() mutable {
     drop_pages(ino);  // there is no other way to have them written
     done();
@@ -227,24 +229,25 @@ void KernelView::drop_written_pages(Ino ino, std::uint64_t offset_bytes, std::ui
 
 /// If no handle uses pages any more, all of them are dropped, so that the next write finds none.
 void KernelView::drop_written_pages_now(Ino ino, std::uint64_t offset_bytes, std::uint64_t size_bytes) {
+  if (drop_unused_pages(ino) || !may_hold_pages(ino)) return;
+  tell([=](KernelCache& cache) { cache.invalidate_page_range(ino, offset_bytes, size_bytes); });
+}
+
+bool KernelView::drop_unused_pages(Ino ino) {
   std::uint64_t opens = 0;
-  bool all = false;
   {
     const Lock lock(mutex_);
     const auto* pages = find(ino);
-    if (pages == nullptr || !pages->may_be_held) return;
+    if (pages == nullptr || !pages->may_be_held || pages->buffered_handles != 0) return false;
     opens = pages->opens;
-    all = pages->buffered_handles == 0;
-  }
-  if (!all) {
-    return tell([=](KernelCache& cache) { cache.invalidate_page_range(ino, offset_bytes, size_bytes); });
   }
   drop_pages(ino);
   const Lock lock(mutex_);
   auto* pages = find(ino);
-  if (pages == nullptr || pages->opens != opens || pages->buffered_handles != 0) return;
+  if (pages == nullptr || pages->opens != opens || pages->buffered_handles != 0) return true;
   pages->may_be_held = false;
   drop_if_needless(ino);
+  return true;
 }
 
 void KernelView::drop_pages(Ino ino) {

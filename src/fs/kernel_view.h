@@ -15,6 +15,7 @@
 #include <functional>
 #include <shared_mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "base/mutex.h"
 #include "base/thread_pool.h"
@@ -52,11 +53,13 @@ class KernelView {
   /// may block. `buffered`: reads and writes of the handle go through the kernel's pages. To be followed by closed
   /// then.
   bool opened(const Inode& view, Holder holder, bool buffered);
-  void closed(Ino ino);
+  /// `may_be_mapped`: another handle, that was not counted until now, may be.
+  void closed(Ino ino, bool may_be_mapped);
   /// A handle that is not buffered is mapped: it uses pages, too, from now on until it is closed.
   void mapped(Ino ino);
-  /// The lease is ours: the bytes have not changed since they were as that stamp says.
-  void lease_taken(Ino ino, const objects::BytesStamp& since);
+  /// The lease is ours: the bytes have not changed since they were as that stamp says. false: pages of the kernel may be
+  /// old.
+  bool lease_taken(Ino ino, const objects::BytesStamp& since);
   /// It is not ours any more; the inode was left so.
   void lease_released(Ino ino, const objects::BytesStamp& left);
   /// An own step without the lease has left the bytes alone.
@@ -65,6 +68,9 @@ class KernelView {
   void pages_are_wrong(Ino ino);
   /// A write has passed by the kernel's pages: they go, and then `done` is called, by this thread or another.
   void drop_written_pages(Ino ino, std::uint64_t offset_bytes, std::uint64_t size_bytes, ThreadPool::Work done);
+  /// All of them, if no handle is counted that uses them, which it answers: whoever has mapped the file through a direct
+  /// descriptor, and found them there, reads them anew, and is counted then. May block.
+  bool drop_unused_pages(Ino ino) EXCLUDES(mutex_);
   void drop_pages_later(Ino ino);
   bool may_hold_pages(Ino ino) EXCLUDES(mutex_);
   /// The kernel, which may not know that another client has made the file larger, is told. Then `done` is called, by
@@ -73,8 +79,9 @@ class KernelView {
   /// The lease is about to go to another client: the kernel writes back what programs have changed through a mapping, and
   /// then `done` is called, by this thread or another. Later it would undo what that client writes.
   void write_back_pages(Ino ino, ThreadPool::Work done);
-  /// The same of all files. Waits for it, for so long at most.
-  void write_back_all(Clock& clock, std::chrono::nanoseconds at_most) EXCLUDES(mutex_);
+  /// The same of all files that are open. Waits for it, for so long at most.
+  void write_back_all(Clock& clock, std::chrono::nanoseconds at_most, const std::function<bool(Ino)>& is_open)
+      EXCLUDES(mutex_);
   /// Another client has changed the file: attributes and pages go, as soon as may be, unless `may_go` forbids it. Many
   /// such are one, if they come while pages are being dropped.
   void changed_elsewhere(Ino ino, const std::function<bool()>& may_go) EXCLUDES(mutex_);
@@ -105,7 +112,7 @@ class KernelView {
   /// nullptr: there is none.
   Pages* find(Ino ino) REQUIRES(mutex_);
   void drop_if_needless(Ino ino) REQUIRES(mutex_);
-  static bool may_be_changed(const Pages& pages);
+  std::vector<Ino> with_pages() EXCLUDES(mutex_);
   void drop_pages(Ino ino);
   void drop_changed_pages(Ino ino) EXCLUDES(mutex_);
   void begin_change(Ino ino) EXCLUDES(mutex_);

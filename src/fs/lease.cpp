@@ -34,6 +34,11 @@ namespace lccfs {
 
 using Holder = LeaseHolders::Holder;
 
+namespace {
+/// The pauses that are made for who was given way double; after this one it is waited for no longer.
+constexpr std::chrono::milliseconds longest_pause{64};
+}  // namespace
+
 Result<Inode> Lease::read() const {
   return read_inode(instance_, ino,
                     {.map = InodeParts::Map::whole, .openers = instance_.super().has(format::feature::openers)});
@@ -77,6 +82,7 @@ Result<> Lease::ensure() {
     // Ours, though memory does not say so: taken over just now, perhaps by a run of the step that seemed to fail.
     if (inode.lease == instance_.id()) return adopt(std::move(inode), {}, was_recalled);
     if (!inode.lease) {
+      if (leaves_it_to_asker(inode)) continue;
       const auto token = next_taken(inode);
       auto taken = instance_.run_repeatable(txn::take_lease(ino, instance_.id(), inode.version, token));
       if (taken) {
@@ -92,6 +98,24 @@ Result<> Lease::ensure() {
     was_recalled = holder == Holder::answered;
     if (holder == Holder::expired) LCCFS_CHECK(take_over(*inode.lease));
   }
+}
+
+void Lease::give_way() {
+  const Lock lock(mutex);
+  if (!lease_held && released_at_ != 0) next_pause_ = std::chrono::milliseconds(1);
+}
+
+/// Another version: it has come, and gone again perhaps. Nothing rests on the time.
+bool Lease::leaves_it_to_asker(const Inode& read) {
+  std::chrono::milliseconds pause{0};
+  {
+    const Lock lock(mutex);
+    if (read.version == released_at_ && next_pause_ <= longest_pause) pause = next_pause_;
+    next_pause_ = pause * 2;
+  }
+  if (pause.count() == 0) return false;
+  instance_.clock().sleep_for(pause);
+  return true;
 }
 
 /// A guard that failed: another client was quicker, or an earlier run of ours. The inode tells.
@@ -182,6 +206,8 @@ void Lease::is_released(std::optional<std::uint64_t> version) {
   lease_held = false;
   may_be_released = false;
   is_shared = false;
+  released_at_ = version.value_or(0);
+  next_pause_ = std::chrono::milliseconds(0);
   released(version);
 }
 

@@ -5,6 +5,10 @@
 // of lease.cpp.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
 #include "base/mutex.h"
 #include "fs/inodes.h"
 #include "fs/lease_holders.h"
@@ -55,6 +59,9 @@ class Lease {
   /// The same of an inode that was not sent to the store yet, if nobody is at work on its lease: else false. Never
   /// blocks: what it covers has no bytes to be stored.
   bool release_unsent() EXCLUDES(step_mutex, mutex);
+  /// Another client has asked for the lease that was released just now, and is about to take it: the next `ensure` gives it
+  /// an eighth of a second. Else a busy writer here would be the quicker one each time.
+  void give_way() EXCLUDES(mutex);
 
  protected:
   /// The lease is ours in the store, and this is the inode. What it covers has not changed since that stamp. If the
@@ -80,12 +87,16 @@ class Lease {
  private:
   Result<Inode> read() const;
   std::optional<Token> next_taken(const Inode& read) const;
+  bool leaves_it_to_asker(const Inode& read) EXCLUDES(mutex);
   Result<> take_over(InstanceId expired);
   Result<> adopt(Inode inode, const objects::BytesStamp& unchanged_since, bool was_recalled) REQUIRES(step_mutex)
       EXCLUDES(mutex);
   Result<> adopt_own() REQUIRES(step_mutex) EXCLUDES(mutex);
   Result<std::optional<std::uint64_t>> end_in_store() REQUIRES(step_mutex) EXCLUDES(mutex);
   void is_released(std::optional<std::uint64_t> version) REQUIRES(step_mutex) EXCLUDES(mutex);
+
+  std::uint64_t released_at_ GUARDED_BY(mutex) = 0;            // the version that the last release left. 0: not known
+  std::chrono::milliseconds next_pause_ GUARDED_BY(mutex){0};  // for who was given way. 0: nobody was
 };
 
 }  // namespace lccfs

@@ -270,6 +270,15 @@ Result<Entries> Metadata::find(std::initializer_list<const txn::Name*> wanted, T
     entries.directory = in_memory(directory);
     if (entries.found.size() == wanted.size()) return entries;
   }
+  for (;;) {
+    LCCFS_TRY(auto read, find_by_a_read(wanted));
+    if (read) return std::move(*read);
+  }
+}
+
+/// nullopt: it may not show what was stored meanwhile.
+Result<std::optional<Entries>> Metadata::find_by_a_read(std::initializer_list<const txn::Name*> wanted) {
+  const Ino directory = (*wanted.begin())->directory;
   InodeParts with_names;
   for (const auto* name : wanted) with_names.keys.push_back(name->key);
   // Who asks for one name of a directory that is worth a lease asks for others.
@@ -286,11 +295,10 @@ Result<Entries> Metadata::find(std::initializer_list<const txn::Name*> wanted, T
     keep_entries(*kept_as, {}, std::exchange(view.extra_ranges, {}).front(), view.version);
   }
   Entries entries;
-  const bool is_memory_ahead = is_held && leases_.log.has(directory);
   for (const auto* name : wanted) {
-    const auto known = is_memory_ahead ? leases_.held.find({name}, kept_as->tenure) : std::nullopt;
-    if (known) {
-      entries.found.push_back(known->front());
+    auto changed = is_held ? leases_.held.changed_since(view.version, *kept_as, name->key) : std::nullopt;
+    if (changed) {
+      entries.found.push_back(std::move(*changed));
       continue;
     }
     LCCFS_TRY(auto entry, entry_in(view.keys, *name));
@@ -304,6 +312,7 @@ Result<Entries> Metadata::find(std::initializer_list<const txn::Name*> wanted, T
     }
     entries.found.push_back(std::move(entry));
   }
+  if (is_held && !leases_.held.still_knows(*kept_as)) return std::nullopt;
   entries.fresh = true;
   entries.directory = std::make_shared<const Inode>(std::move(view));
   return entries;

@@ -179,6 +179,7 @@ class Metadata {
   InodeCache inodes;
 
  private:
+  Result<std::optional<Entries>> find_by_a_read(std::initializer_list<const txn::Name*> wanted);
   Result<InodeCache::Ticket> begin_read(Ino ino);
   Result<Inode> remember(const InodeCache::Ticket& ticket, Ino ino, Result<Inode> read);
   Inode remember_as_read(const InodeCache::Ticket& ticket, const Inode& as_read);

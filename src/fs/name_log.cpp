@@ -477,7 +477,7 @@ void NameLog::answered(const Batch& batch, const Result<StepResult>& result) {
     held_.stored(batch.directory, batch.tenure, batch.keys, batch.up_to, result->version);
     for (const Ino removed : batch.removed) held_.removal_stored(removed);
     for (const Ino ino : batch.never_stored) {  // unless somebody needed it meanwhile
-      if (!instance_.unstored().forget(ino)) instance_.keep_range_of(ino);
+      instance_.unstored().forget(ino) ? discard_file_(ino) : instance_.keep_range_of(ino);
     }
   }
   const bool is_lost = !is_applied && this->is_lost(batch.directory, result);
@@ -702,11 +702,11 @@ Result<> NameLog::sync_name_of(Ino inode) {
 }
 
 Result<> NameLog::wait_for_room(Ino directory) {
-  if (size_ >= most_of_all) return store_all();
   {
     const Lock lock(mutex_);
     const auto found = directories_.find(directory);
-    if (found == directories_.end() || found->second.records.size() < most_of_directory) return {};
+    const bool is_in_log = found != directories_.end();
+    if (!is_in_log || (size_ < most_of_all && found->second.records.size() < most_of_directory)) return {};
   }
   return store(directory);
 }

@@ -42,6 +42,9 @@ class NameLog {
   using FinishFiles = std::function<void(std::span<const Ino> inodes, Done done)>;
   /// Before anything is added.
   void finish_files_with(FinishFiles finish) { finish_files_ = std::move(finish); }
+  /// Ends what memory has of a file that the store never had, and that has no name any more; must not block.
+  using DiscardFile = std::function<void(Ino)>;
+  void discard_files_with(DiscardFile discard) { discard_file_ = std::move(discard); }
   /// Hears of each inode that is only this client's, and whose only name is gone from the store; must not block.
   using OwnUnlinked = std::function<void(const Removals::Unlinked&)>;
   /// The same.
@@ -72,7 +75,7 @@ class NameLog {
   void send_if_many(Ino directory) EXCLUDES(mutex_);
   /// Sends all. Does not wait.
   void send_all() EXCLUDES(mutex_);
-  /// Waits where too much is not stored yet.
+  /// Waits where too much is not stored yet: for this directory's changes alone, as another's may hang, or fail.
   Result<> wait_for_room(Ino directory) EXCLUDES(mutex_);
 
   bool is_empty() const { return size_ == 0; }
@@ -195,6 +198,7 @@ class NameLog {
   Instance& instance_;
   HeldDirectories& held_;
   FinishFiles finish_files_;
+  DiscardFile discard_file_;
   OwnUnlinked own_unlinked_;
   mutable Mutex mutex_;
   std::condition_variable changed_;

@@ -3,8 +3,10 @@
 #include "fs/namespace.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
+#include "format/object_names.h"
 #include "txn/attribute_txn.h"
 
 namespace lccfs {
@@ -36,12 +38,12 @@ void Namespace::attr_changed(const Inode& changed) {
   files_.attributes_changed(changed);
 }
 
-/// What the store never had of a new file, it need not get.
+/// What the store never had of a new file, it need not get, unless somebody opens it before its removal is stored: the
+/// log has it discarded then.
 void Namespace::lost_its_only_name(Ino ino) {
   instance_.unstored().forget_ctime(ino);
-  if (!instance_.unstored().is_untouched(ino) || !files_.discard(ino)) {
-    files_.lost_a_name(ino, Files::Name::the_only_one);
-  }
+  const bool is_unstored = instance_.unstored().is_untouched(ino) && !files_.is_open(ino);
+  files_.lost_a_name(ino, is_unstored ? Files::Name::the_only_one_of_an_unstored : Files::Name::the_only_one);
   metadata_.inodes.drop(ino);
 }
 
@@ -127,11 +129,6 @@ void Namespace::store_later(const std::vector<Ino>& moved) {
 }
 
 void Namespace::change_ctime_later(Ino moved, Ino directory, TimeSpec time) {
-  {
-    Lock lock(background_mutex_);
-    const auto are_few = [this]() REQUIRES(background_mutex_) { return in_background_ < most_in_background; };
-    lock.wait(background_done_, are_few);
-  }
   metadata_.inodes.change(moved, std::nullopt, [time](Inode& view) { view.ctime = time; });
   const bool is_unstored = instance_.unstored().edit(moved, [time](MetaTxn& create) {
     txn::change_new_inode(create, {.ctime = time});
@@ -139,7 +136,44 @@ void Namespace::change_ctime_later(Ino moved, Ino directory, TimeSpec time) {
   });
   if (is_unstored) return;
   if (keep_ctime(moved, directory, time)) return;
-  apply_later(txn::set_ctime(moved, time));
+  {
+    Lock lock(background_mutex_);
+    const auto may_send = [this, moved]() REQUIRES(background_mutex_) {
+      return in_background_ < most_in_background || next_ctimes_.contains(moved);
+    };
+    lock.wait(background_done_, may_send);
+    const auto [at, is_first] = next_ctimes_.try_emplace(moved);
+    if (!is_first) at->second = time;
+    if (!is_first) return;
+    ++in_background_;
+  }
+  send_ctime(moved, txn::set_ctime(moved, time));
+}
+
+void Namespace::send_ctime(Ino moved, MetaTxn txn) {
+  instance_.store().apply_async(std::move(txn), [this, moved](const Result<Applied>& applied) {
+    if (!applied) log::debug(format::inode_object(moved) + ": set ctime: not done: " + applied.error().context);
+    ctime_is_answered(moved);
+  });
+}
+
+void Namespace::ctime_is_answered(Ino moved) {
+  std::optional<TimeSpec> next;
+  {
+    const Lock lock(background_mutex_);
+    const auto at = next_ctimes_.find(moved);
+    next = std::exchange(at->second, std::nullopt);
+    if (!next) next_ctimes_.erase(at);
+  }
+  next ? send_next_ctime(moved, *next) : end_background_step();
+}
+
+/// Another change that was sent after the rename, and before this, has a later one, which stays.
+void Namespace::send_next_ctime(Ino moved, TimeSpec time) {
+  objects::read_inode_async(instance_.reader(), moved, {}, [this, moved, time](const Result<Inode>& now) {
+    if (!now || now->ctime >= time) return ctime_is_answered(moved);
+    send_ctime(moved, txn::set_next_ctime(moved, now->ctime, time));
+  });
 }
 
 void Namespace::begin_background_step() {

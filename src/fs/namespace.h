@@ -38,6 +38,7 @@ class Namespace {
     files_.set_directory_handler([this](const format::Question& question) { return leases_.answer(question); });
     leases_.log.finish_files_with(
         [this](std::span<const Ino> inodes, NameLog::Done done) { files_.finish_new(inodes, std::move(done)); });
+    leases_.log.discard_files_with([this](Ino ino) { files_.discard(ino); });
     leases_.log.tell_of_own_unlinked([this](const Removals::Unlinked& unlinked) { removals_.add(unlinked); });
     leases_.tell_of_recalls([this](Ino directory) { removals_.leave(directory); });
     files_.set_stored_handler([this](const FileNode::Stored& stored) {
@@ -148,8 +149,11 @@ class Namespace {
   std::chrono::nanoseconds entry_ttl(std::chrono::nanoseconds sent) const;
   /// An own step changed `attr` and ctime.
   void attr_changed(const Inode& changed);
-  /// Whether an inode that loses a name has none then, and nobody here has it open: nothing is to be done with it.
-  bool is_gone_with_its_name(const Inode& inode) const { return inode.attr.nlink <= 1 && !files_.is_open(inode.ino); }
+  /// Whether an inode that loses a name has none then, and nobody here has it open, or the store has refused it: nothing
+  /// is to be done with it. (The kernel may tell of the last close after that.)
+  bool is_gone_with_its_name(const Inode& inode) const {
+    return inode.attr.nlink <= 1 && (!files_.is_open(inode.ino) || instance_.unstored().is_refused(inode.ino));
+  }
   void lost_its_only_name(Ino ino);
   /// `unlink`, if nobody else can come to the inode.
   std::optional<Token> token_if_own(Ino ino, Token unlink) {
@@ -165,6 +169,9 @@ class Namespace {
   void change_ctime_later(Ino moved, Ino directory, TimeSpec time);
 
   bool keep_ctime(Ino moved, Ino directory, TimeSpec time);
+  void send_ctime(Ino moved, MetaTxn txn);
+  void ctime_is_answered(Ino moved);
+  void send_next_ctime(Ino moved, TimeSpec time);
   /// Ctimes that were kept.
   void store_later(const std::vector<Ino>& moved);
   /// A step that may be done twice, or not at all: the answer does not wait for it.
@@ -188,6 +195,7 @@ class Namespace {
   Result<> check_as_told(Ino ino);
   void read_next_to_go(const txn::Name& name, Token tenure);
   Result<std::optional<txn::Entry>> entry_for_lookup(const txn::Name& name, std::optional<Metadata::ReadAhead>& ahead);
+  Result<Ino> parent_to_tell(Ino directory);
   Result<Ino> parent_of(const Inode& directory, const KeyPage& further);
   /// Between two directories.
   Result<> rename_across(txn::Name from, txn::Name to, RenameMode mode);
@@ -197,6 +205,7 @@ class Namespace {
   std::optional<ListingPage> page_from_memory(Ino directory, std::uint64_t cookie);
   Result<std::optional<ListingPage>> list_held(Ino directory, std::uint64_t cookie);
   void take_if_next_to_go(Ino directory);
+  Result<std::optional<ListingPage>> read_whole_page(Ino directory, std::uint64_t cookie, bool is_being_opened);
   Result<ListingPage> read_page(Ino directory, std::uint64_t cookie, bool is_being_opened);
   /// What comes after `cookie`, as many as `how_many` takes of it.
   using HowMany = std::function<std::size_t(std::span<const DirectoryEntry>)>;
@@ -253,6 +262,8 @@ class Namespace {
   Mutex background_mutex_;
   std::condition_variable background_done_;
   unsigned in_background_ GUARDED_BY(background_mutex_) = 0;  // steps in flight after their answers
+  /// Of inodes whose ctime is on its way, one at a time: the newest behind it.
+  std::map<Ino, std::optional<TimeSpec>> next_ctimes_ GUARDED_BY(background_mutex_);
 };
 
 }  // namespace lccfs

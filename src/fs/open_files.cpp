@@ -42,6 +42,7 @@ HandleId OpenFiles::add(const Node& node, int flags) {
   handles_[id] = {node, flags, !bypasses_pages(flags), node->errors_seen};
   ++node->handles;
   if (!bypasses_pages(flags)) node->opener_key->opened();
+  if (may_be_mapped_directly(flags)) ++node->direct_handles;
   if (for_writing(flags)) {
     ++node->writers;
     node->idle_since.reset();
@@ -93,13 +94,14 @@ OpenFiles::Node OpenFiles::drop(HandleId id) {
   const auto dropped = handles_.extract(id);
   if (!dropped) return nullptr;
   const auto& [node, flags, uses_pages, errors_told] = dropped.mapped();
-  if (uses_pages) {
-    kernel_.closed(node->ino);
-    node->opener_key->closed();
-  }
   const Lock node_lock(node->mutex);
   --node->handles;
   if (for_writing(flags)) --node->writers;
+  if (may_be_mapped_directly(flags)) --node->direct_handles;
+  if (uses_pages) {
+    kernel_.closed(node->ino, node->direct_handles != 0);
+    node->opener_key->closed();
+  }
   return node;
 }
 

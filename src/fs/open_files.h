@@ -23,6 +23,9 @@ inline bool bypasses_pages(int flags) {
   return (flags & O_DIRECT) != 0 || (flags & (O_ACCMODE | O_APPEND)) == (O_WRONLY | O_APPEND);
 }
 
+/// Then it counts for the kernel's pages from the first read on that fills one.
+inline bool may_be_mapped_directly(int flags) { return bypasses_pages(flags) && (flags & O_ACCMODE) != O_WRONLY; }
+
 struct FileHandle {
   std::shared_ptr<FileNode> node;
   int flags = 0;

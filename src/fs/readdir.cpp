@@ -95,10 +95,16 @@ std::vector<DirectoryEntry> some_of(const std::vector<DirectoryEntry>& entries, 
 }  // namespace
 
 /// What a listing calls "..". A directory that has moved, or is about to, points back to more than one.
+/// A listing tells no more of it than its number: a directory where it was once, and that cannot be read, fails none.
+Result<Ino> Namespace::parent_to_tell(Ino directory) {
+  const auto parent = reclaim::parent_of(instance_.reader(), directory);
+  if (!parent && !objects::is_damage(parent.error())) return std::unexpected(parent.error());
+  return parent ? parent->value_or(directory) : directory;
+}
+
 Result<Ino> Namespace::parent_of(const Inode& directory, const KeyPage& further) {
-  if (directory.parent && further.entries.empty()) return directory.parent->parent;
-  LCCFS_TRY(const auto parent, reclaim::parent_of(instance_.reader(), directory.ino));
-  return parent.value_or(directory.ino);
+  const bool is_only_one = directory.parent && further.entries.empty();
+  return is_only_one ? directory.parent->parent : parent_to_tell(directory.ino);
 }
 
 /// nullopt: memory does not know all of it.
@@ -125,15 +131,23 @@ Result<std::optional<ListingPage>> Namespace::list_held(Ino directory, std::uint
   auto page = page_from_memory(directory, from_start ? 0 : cookie);
   if (!page || !from_start) return page;
   const auto unshared = metadata_.unshared(directory);
-  LCCFS_TRY(const auto parent, unshared && unshared->parent ? Result<std::optional<Ino>>(unshared->parent->parent)
-                                                            : reclaim::parent_of(instance_.reader(), directory));
-  put_dots(*page, directory, parent.value_or(directory));
+  LCCFS_TRY(const Ino parent,
+            unshared && unshared->parent ? Result<Ino>(unshared->parent->parent) : parent_to_tell(directory));
+  put_dots(*page, directory, parent);
   return page;
 }
 
 Result<ListingPage> Namespace::read_page(Ino directory, std::uint64_t cookie, bool is_being_opened) {
-  LCCFS_TRY(auto held, list_held(directory, cookie));
-  if (held) return std::move(*held);
+  LCCFS_TRY(auto page, list_held(directory, cookie));
+  while (!page) {
+    LCCFS_TRY(page, read_whole_page(directory, cookie, is_being_opened));
+  }
+  return std::move(*page);
+}
+
+/// nullopt: a read may not show what was stored meanwhile.
+Result<std::optional<ListingPage>> Namespace::read_whole_page(Ino directory, std::uint64_t cookie,
+                                                              bool is_being_opened) {
   const bool from_start = cookie <= parent_cookie;
   ListingPage page{.read = true, .sent = now(), .after = from_start ? 0 : cookie, .entries = {}, .last = false};
   std::string after = from_start ? std::string() : format::entry_cursor_key(cookie);
@@ -143,19 +157,21 @@ Result<ListingPage> Namespace::read_page(Ino directory, std::uint64_t cookie, bo
   auto& [view, kept_as] = read;
   if (is_being_opened) LCCFS_CHECK(metadata_.check_not_removed(view));
   KeyPage keys = std::move(view.extra_ranges.front());
-  const auto add_to_page = [&](const auto& ticket, std::uint64_t version) -> Result<> {
-    if (!ticket) return append_entries(page, metadata_, directory, keys);
-    metadata_.keep_entries(*ticket, after, keys, version);
-    const auto answered = metadata_.as_answered(*ticket, after, keys, version);
-    return append_entries(page, metadata_, directory, answered ? *answered : keys);
+  const auto add_to_page = [&](const auto& ticket, std::uint64_t version) -> Result<bool> {
+    if (ticket) metadata_.keep_entries(*ticket, after, keys, version);
+    const auto answered = ticket ? metadata_.as_answered(*ticket, after, keys, version) : std::nullopt;
+    if (ticket && !leases_.held.still_knows(*ticket)) return false;
+    LCCFS_CHECK(append_entries(page, metadata_, directory, answered ? *answered : keys));
+    return true;
   };
-  LCCFS_CHECK(add_to_page(kept_as, view.version));
-  while (keys.more && !keys.entries.empty() && !drop_last_group(page.entries)) {
+  LCCFS_TRY(bool is_whole, add_to_page(kept_as, view.version));
+  while (is_whole && keys.more && !keys.entries.empty() && !drop_last_group(page.entries)) {
     after = keys.entries.back().first;
     LCCFS_TRY(auto rest, metadata_.read_names(directory, {.extra_ranges = {entries_after(after)}, .keys = {}}));
     keys = std::move(rest.view.extra_ranges.front());
-    LCCFS_CHECK(add_to_page(rest.kept_as, rest.view.version));
+    LCCFS_TRY(is_whole, add_to_page(rest.kept_as, rest.view.version));
   }
+  if (!is_whole) return std::nullopt;
   page.last = !keys.more || keys.entries.empty();
   if (!from_start) return page;
   LCCFS_TRY(const Ino parent, parent_of(view, view.extra_ranges.back()));

@@ -144,6 +144,7 @@ void Recalls::release_as_asked(const Question& question, std::shared_ptr<FileNod
   } else if (!done) {
     done = node->release_at_any_price();
   }
+  if (done && question.kind == Question::Kind::release_lease) node->give_way();
   take_no_more(question);
   node->gate.leave_alone();
   kernel_.drop_attributes(question.ino);

@@ -70,6 +70,17 @@ Result<std::vector<InstanceInfo>> with_local_locks(ObjectStore& store, const std
   return clients;
 }
 
+/// Who runs it again, and finds it done, is told of no mount any more.
+Error maybe_upgraded(Error error, const std::vector<InstanceInfo>& local_locks) {
+  if (local_locks.empty()) return error;
+  error.context += "; if it is done later, these clients keep locks to themselves until they are mounted anew:";
+  for (const auto& client : local_locks) {
+    error.context +=
+        " " + std::to_string(client.number) + " (" + client.host + ", pid " + std::to_string(client.pid) + ")";
+  }
+  return error;
+}
+
 std::vector<std::string> each_name_of(const std::vector<Feature>& features) {
   std::vector<std::string> names;
   names.reserve(features.size());
@@ -82,24 +93,26 @@ std::vector<std::string> each_name_of(const std::vector<Feature>& features) {
 Result<Upgraded> upgrade_volume(ObjectStore& store, UpgradeMode mode) {
   std::optional<Error> unknown;
   std::vector<Feature> features;
+  std::vector<InstanceInfo> local_locks;  // as before the step, which may be done though its answer is lost
+  const auto as_upgraded = [&] { return Upgraded{each_name_of(features), std::move(local_locks)}; };
   for (;;) {
     LCCFS_TRY(const auto super, objects::read_super(objects::reader_of(store), objects::Instances::all));
     LCCFS_CHECK(format::check_features(super.record, false));
     const auto& records = super.ranges.front();
-    const auto upgraded_from = [&]() -> Result<Upgraded> {
-      LCCFS_TRY(auto local_locks, with_local_locks(store, features, records));
-      return Upgraded{each_name_of(features), std::move(local_locks)};
-    };
     const auto missing = format::missing_features(super.record);
-    if (missing.empty()) return upgraded_from();
-    if (unknown) return std::unexpected(*unknown);
+    if (missing.empty()) {
+      LCCFS_TRY(local_locks, with_local_locks(store, features, records));
+      return as_upgraded();
+    }
+    if (unknown) return std::unexpected(maybe_upgraded(*unknown, local_locks));
     features = missing;
     LCCFS_CHECK(check_all_know(records, missing));
-    if (mode == UpgradeMode::only_tell) return upgraded_from();
+    LCCFS_TRY(local_locks, with_local_locks(store, features, records));
+    if (mode == UpgradeMode::only_tell) return as_upgraded();
     auto upgraded = super.record;
     format::set_features(upgraded, missing);
     const auto done = store.apply(txn::set_features(super.version, upgraded));
-    if (done) return upgraded_from();
+    if (done) return as_upgraded();
     // Without an answer, or refused: it may have been run twice, somebody may have come or gone meanwhile.
     if (done.error().outcome == Outcome::unknown) unknown = done.error();
     if (!unknown && done.error().code != ErrorCode::guard_failed) return std::unexpected(done.error());

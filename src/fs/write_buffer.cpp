@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 //  write out  | object   | step                                                   | stop here leaves
-//  1          | Data.X.* | write, one for each run of neighbouring bytes; units   | below the stored size: old, new or torn
-//             |          | side by side, one unit never twice                     | bytes; past it: cut at the take-over
+//  1          | Data.X.* | write, one for up to 256 runs of neighbouring bytes of | below the stored size: old, new or torn
+//             |          | a unit; units side by side, one unit never twice       | bytes; past it: cut at the take-over
 #include "fs/write_buffer.h"
 
 #include <algorithm>
@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "base/log.h"
-#include "format/layout.h"
 #include "format/object_names.h"
 
 namespace lccfs {
@@ -19,6 +18,11 @@ namespace {
 constexpr std::uint64_t most_unit_bytes = 1 << 20;
 /// So much, one after the other, will fill its unit: it is not to be copied each time it grows.
 constexpr std::size_t is_a_stream_bytes = 256 << 10;
+
+/// What a piece takes in memory beside its bytes, until it is stored: here, and in librados.
+constexpr std::uint64_t piece_overhead_bytes = 512;
+/// Each costs the store some ten microseconds or more, and other requests of its object wait meanwhile.
+constexpr std::size_t most_runs_of_a_step = 256;
 
 std::uint64_t end_of(const std::pair<const std::uint64_t, std::string>& piece) {
   return piece.first + piece.second.size();
@@ -112,6 +116,7 @@ bool WriteBuffer::is_pending(const Unit& unit, std::uint64_t last_put) {
 }
 
 void WriteBuffer::forget_if_empty(Units::iterator unit) {
+  count_pieces(unit->second);
   if (!unit->second.dirty.empty() || unit->second.unanswered != 0) return;
   set_failed(unit->second, false);
   unsent_.erase(unit->first);
@@ -130,6 +135,21 @@ void WriteBuffer::set_failed(Unit& unit, bool has_failed) {
 
 void WriteBuffer::note_unsent(std::uint64_t number, const Unit& unit) {
   if (!unit.dirty.empty() && unit.unanswered == 0 && !unit.has_failed) unsent_.insert(number);
+}
+
+/// That of one piece alone is not worth counting.
+std::uint64_t WriteBuffer::overhead_bytes() const {
+  return piece_overhead_bytes * (std::max<std::size_t>(counted_pieces_, 1) - 1);
+}
+
+/// Like its bytes, pieces do not count against the limit from their failure until they are stored.
+void WriteBuffer::count_pieces(Unit& unit) {
+  const bool has_room = !unit.has_failed && unit.without_room == 0 && unit.sent_without_room == 0;
+  const std::size_t pieces = has_room ? unit.dirty.size() + unit.sent.size() : 0;
+  if (pieces == unit.counted_pieces) return;
+  const auto before = overhead_bytes();
+  counted_pieces_ = counted_pieces_ - std::exchange(unit.counted_pieces, pieces) + pieces;
+  room_->recount(before, overhead_bytes());
 }
 
 // ---- what is written, and read
@@ -151,6 +171,7 @@ void WriteBuffer::put(std::uint64_t offset_bytes, std::span<const char> bytes) {
       set_failed(unit, false);
       note_unsent(number, unit);
       if (is_short || unit.dirty_bytes == unit_bytes_) send(number, unit, sendings);
+      count_pieces(unit);
       offset += part.size();
       bytes = bytes.subspan(part.size());
     }
@@ -205,7 +226,10 @@ bool WriteBuffer::is_empty() const {
 std::uint64_t WriteBuffer::bytes_without_room() const {
   const Lock lock(mutex_);
   std::uint64_t bytes = 0;
-  for (const auto& [number, unit] : units_) bytes += unit.without_room + unit.sent_without_room;
+  for (const auto& [number, unit] : units_) {
+    const auto pieces = unit.dirty.size() + unit.sent.size() - unit.counted_pieces;
+    bytes += unit.without_room + unit.sent_without_room + piece_overhead_bytes * pieces;
+  }
   return bytes;
 }
 
@@ -235,20 +259,26 @@ void WriteBuffer::send(std::uint64_t number, Unit& unit, std::vector<Sending>& s
   unit.error.reset();
   unit.sent_first_put = unit.first_put;
   unit.sent_without_room = std::exchange(unit.without_room, 0);
-  unit.unanswered = runs.size();
   has_sent_ = true;
-  for (auto& [offset, bytes] : runs) {
-    unit.sent.push_back({offset, std::make_shared<const std::string>(std::move(bytes))});
-    sendings.push_back({number, unit.sent.back()});
+  std::size_t count = 0;
+  for (auto& [offset, run] : runs) {
+    if (count++ % most_runs_of_a_step == 0) {
+      ++unit.unanswered;
+      sendings.push_back({number, {}});
+    }
+    const auto bytes = std::make_shared<const std::string>(std::move(run));
+    unit.sent.push_back({offset, bytes});
+    sendings.back().pieces.push_back(
+        {offset % object_size_bytes_, {{bytes, bytes->data()}, bytes->data(), bytes->size()}});
   }
+  count_pieces(unit);
 }
 
 void WriteBuffer::issue(std::vector<Sending>&& sendings) {
-  for (auto& [number, run] : sendings) {
-    const auto extent = format::extents(object_size_bytes_, run.offset_bytes, run.bytes->size()).front();
-    const SharedBytes bytes{{run.bytes, run.bytes->data()}, run.bytes->data(), run.bytes->size()};
+  for (auto& [number, pieces] : sendings) {
+    const ObjectIndex object{number * unit_bytes_ / object_size_bytes_};
     store_.write_data(
-        format::data_object(ino_, extent.index), extent.object_offset_bytes, bytes,
+        format::data_object(ino_, object), std::move(pieces),
         [self = shared_from_this(), unit = number](Result<> written) { self->answered(unit, std::move(written)); });
   }
 }
@@ -274,6 +304,7 @@ void WriteBuffer::answered(std::uint64_t number, Result<> written) {
     }
     room_->give_back(had_room_bytes);  // whoever waits for it sees what failed
     unit.sent.clear();
+    count_pieces(unit);
     note_unsent(number, unit);
     const bool goes_on = unit.is_wanted || unit.dirty_bytes == unit_bytes_ || room_->is_short();
     if (goes_on && !unit.has_failed) send(number, unit, sendings);

@@ -70,7 +70,7 @@ class WriteBuffer : public std::enable_shared_from_this<WriteBuffer> {
     std::uint64_t puts = 0;
   };
   Errors errors() const EXCLUDES(mutex_);
-  /// What it holds and does not count against the limit: it has failed, and may be on its way again.
+  /// What it holds and does not count against the limit: it has failed, and may be on its way again. With its overhead.
   std::uint64_t bytes_without_room() const EXCLUDES(mutex_);
   /// Something could not be stored, and either is still here, or no write of this file has succeeded since: the next
   /// one is not to be buffered.
@@ -91,6 +91,7 @@ class WriteBuffer : public std::enable_shared_from_this<WriteBuffer> {
     std::uint64_t failed_at = 0;     // of all failures of the file, its last one
     bool is_wanted = false;          // to be sent as soon as it is not on its way
     bool has_failed = false;         // to be sent only when asked for
+    std::size_t counted_pieces = 0;  // against the limit, `sent` included
     // on its way
     std::vector<Run> sent;
     std::size_t unanswered = 0;
@@ -99,9 +100,10 @@ class WriteBuffer : public std::enable_shared_from_this<WriteBuffer> {
     std::vector<Done> waiting;  // for the answer
   };
   using Units = std::map<std::uint64_t, Unit>;
+  /// One step of the store.
   struct Sending {
     std::uint64_t unit = 0;
-    Run run;
+    std::vector<DataPiece> pieces;
   };
   enum class Present { is_replaced, stays };
 
@@ -118,6 +120,8 @@ class WriteBuffer : public std::enable_shared_from_this<WriteBuffer> {
   void take_back(Unit& unit) REQUIRES(mutex_);
   void set_failed(Unit& unit, bool has_failed) REQUIRES(mutex_);
   void note_unsent(std::uint64_t number, const Unit& unit) REQUIRES(mutex_);
+  std::uint64_t overhead_bytes() const REQUIRES(mutex_);
+  void count_pieces(Unit& unit) REQUIRES(mutex_);
   void forget_if_empty(Units::iterator unit) REQUIRES(mutex_);
   std::uint64_t erase_all(ByteRange range, const Error* lost_by) EXCLUDES(mutex_);
 
@@ -130,6 +134,7 @@ class WriteBuffer : public std::enable_shared_from_this<WriteBuffer> {
   Units units_ GUARDED_BY(mutex_);                     // by number
   std::set<std::uint64_t> unsent_ GUARDED_BY(mutex_);  // those with dirty bytes, not on their way, that have not failed
   std::uint64_t failed_units_ GUARDED_BY(mutex_) = 0;
+  std::size_t counted_pieces_ GUARDED_BY(mutex_) = 0;
   std::uint64_t puts_ GUARDED_BY(mutex_) = 0;  // so far
   Errors errors_ GUARDED_BY(mutex_);
   std::uint64_t losses_ GUARDED_BY(mutex_) = 0;

@@ -120,13 +120,14 @@ std::string xattr_size_answer(std::size_t size_bytes) {
   return bytes_of(fuse_getxattr_out{.size = static_cast<std::uint32_t>(size_bytes), .padding = 0});
 }
 
-// Of files, nothing counts them or limits them but the store's space: those there are at most as many as objects, and
-// one more takes about a block.
+// Of files, nothing counts them: those there are at most as many as objects. One more takes about a block, and an object
+// of the quota, where there is one.
 std::string usage_answer(const VolumeUsage& usage) {
   fuse_statfs_out out = {};
   out.st.bsize = out.st.frsize = block_size_bytes;
   out.st.blocks = usage.total_bytes / block_size_bytes;
-  out.st.bfree = out.st.bavail = out.st.ffree = usage.available_bytes / block_size_bytes;
+  out.st.bfree = out.st.bavail = usage.available_bytes / block_size_bytes;
+  out.st.ffree = std::min(out.st.bfree, usage.available_objects.value_or(out.st.bfree));
   out.st.files = usage.objects + out.st.ffree;
   out.st.namelen = 255;
   return bytes_of(out);

@@ -22,16 +22,13 @@ void tell(const GarbageReport& report) {
 }
 
 bool collect(FileSystem& fs, Clock& clock, metrics::CollectorCounts& counts, const std::stop_token& stop) {
-  const auto report = fs.collect_garbage(stop);
+  const auto report = fs.collect_garbage(stop, [&counts](const RemovedGarbage& so_far) { counts.removed(so_far); });
   if (report && report->is_left_to_another) {
     counts.left_to_another();
     return true;
   }
   if (report) {
-    counts.passed({.inodes = report->inodes_removed,
-                   .data_objects = report->data_objects_removed,
-                   .bytes = report->bytes_freed,
-                   .items_left = report->items_left,
+    counts.passed({.items_left = report->items_left,
                    .silent_clients = report->silent_clients,
                    .damaged_objects = report->damaged_objects},
                   clock.wall_time().seconds);

@@ -19,10 +19,8 @@ class TopDirectories {
   /// The root has this directory under that name.
   metrics::DirectoryTag seen(Ino ino, std::string_view name) EXCLUDES(mutex_) {
     const Lock lock(mutex_);
-    if (const auto found = tags_.find(ino); found != tags_.end()) {
-      labels_.name(found->second, name);
-      return found->second;
-    }
+    const auto found = tags_.find(ino);  // another may have taken its name, and its label with that
+    if (found != tags_.end() && labels_.name(found->second, name)) return found->second;
     const auto tag = labels_.add(name);
     if (metrics::Directories::is_own(tag)) tags_[ino] = tag;
     return tag;

@@ -5,6 +5,7 @@
 
 #include "base/blocking.h"
 #include "base/log.h"
+#include "base/parallel.h"
 #include "format/object_names.h"
 #include "txn/volume_txn.h"
 
@@ -19,6 +20,11 @@ constexpr std::chrono::seconds longest_wait_for_absent = gone_after + std::chron
 /// An instance that has not been looked at for longer may have come back.
 constexpr auto longest_until_fence = Absences::limits.longest_gap;
 constexpr std::chrono::seconds tell_refusals_every{60};
+/// Each waits for the store, and a fence for the monitors.
+constexpr unsigned looks_at_once = 16;
+/// Who is gone after that is fenced after the next look at all: fences take a second or so, and none that is still to be
+/// fenced must go without a look for too long meanwhile (Absences::limits).
+constexpr std::chrono::seconds fences_begin_within{3};
 /// Well within the half minute for which the watch of a dead client stands.
 constexpr std::chrono::seconds look_around_every{10};
 }  // namespace
@@ -107,8 +113,8 @@ Result<PollResult> Others::poll_liveness(const std::vector<Ino>& inodes, const s
   return poll;
 }
 
-/// Looks at all that are silent, side by side, until none of them is absent. One that cannot be looked at, or fenced,
-/// stays silent; so does one whose look takes too long to count, for the others' sake.
+/// Looks at all that are silent until none of them is absent. As long as some are fenced, it goes on: many hosts may have
+/// died at once.
 Result<> Others::fence_the_gone(PollResult& poll, const std::stop_token& stop) {
   std::vector<Member*> to_look_at;
   for (auto& member : poll.members) {
@@ -116,32 +122,55 @@ Result<> Others::fence_the_gone(PollResult& poll, const std::stop_token& stop) {
   }
   const auto give_up = clock_.elapsed() + longest_wait_for_absent;
   for (bool first_look = true;; first_look = false) {
-    for (auto* member : std::exchange(to_look_at, {})) {
-      if (stop.stop_requested()) return {};
-      const auto began = clock_.elapsed();
-      const auto seen = first_look ? look_at(member->id) : look_again_at(*member);
-      const bool counts = clock_.elapsed() - began < Absences::limits.longest_observation;
-      if (!seen && seen.error().code == ErrorCode::fenced) return std::unexpected(seen.error());
-      const bool refused = !seen && seen.error().code == ErrorCode::permission_denied;  // evict has logged it
-      if (!seen && !refused) log::warning("instance " + std::to_string(member->id.value) + ": " + seen.error().context);
-      if (seen && *seen == Seen::absent && counts) to_look_at.push_back(member);
-      if (!seen || *seen != Seen::expired) continue;
-      member->standing = Member::Standing::expired;
-      member->fenced_now = true;
-    }
-    if (to_look_at.empty() || stop.stop_requested() || clock_.elapsed() > give_up) return {};
+    const auto looks = look_side_by_side(to_look_at, first_look, stop);
+    LCCFS_TRY(const bool was_one_fenced, take_in(looks, to_look_at));
+    const bool is_in_vain = clock_.elapsed() > give_up && !was_one_fenced;
+    if (to_look_at.empty() || stop.stop_requested() || is_in_vain) return {};
     clock_.sleep_for(look_again_after);
   }
 }
 
+std::vector<Others::Look> Others::look_side_by_side(const std::vector<Member*>& members, bool first_look,
+                                                    const std::stop_token& stop) {
+  std::vector<Look> looks(members.size());
+  const auto all_began = clock_.elapsed();
+  for_each_in_parallel(members.size(), looks_at_once, [&](std::size_t i) {
+    if (stop.stop_requested()) return;
+    const auto began = clock_.elapsed();
+    const auto if_gone = began - all_began < fences_begin_within ? IfGone::fence : IfGone::leave;
+    looks[i].seen = first_look ? look_at(members[i]->id, if_gone) : look_again_at(*members[i], if_gone);
+    looks[i].counts = clock_.elapsed() - began < Absences::limits.longest_observation;
+  });
+  return looks;
+}
+
+/// Whether one was fenced. Those that are absent remain in `members`. One that cannot be looked at, or fenced, stays
+/// silent; so does one whose look takes too long to count, for the others' sake.
+Result<bool> Others::take_in(const std::vector<Look>& looks, std::vector<Member*>& members) {
+  bool was_one_fenced = false;
+  const auto looked_at = std::exchange(members, {});
+  for (std::size_t i = 0; i < looks.size(); ++i) {
+    const auto& [seen, counts] = looks[i];
+    Member& member = *looked_at[i];
+    if (!seen && seen.error().code == ErrorCode::fenced) return std::unexpected(seen.error());
+    const bool refused = !seen && seen.error().code == ErrorCode::permission_denied;  // evict has logged it
+    if (!seen && !refused) log::warning("instance " + std::to_string(member.id.value) + ": " + seen.error().context);
+    if (seen && *seen == Seen::absent && counts) members.push_back(&member);
+    if (!seen || *seen != Seen::expired) continue;
+    member.standing = Member::Standing::expired;
+    member.fenced_now = was_one_fenced = true;
+  }
+  return was_one_fenced;
+}
+
 /// Without reading its record each time.
-Result<Others::Seen> Others::look_again_at(const Member& member) {
+Result<Others::Seen> Others::look_again_at(const Member& member, IfGone if_gone) {
   LCCFS_TRY(const auto standing, look_for(member.id, member.record));
-  if (standing == Standing::gone) return look_at(member.id);
+  if (standing == Standing::gone && if_gone == IfGone::fence) return look_at(member.id);
   return standing == Standing::watching ? Seen::watching : Seen::absent;
 }
 
-Result<Others::Seen> Others::look_at(InstanceId whom) {
+Result<Others::Seen> Others::look_at(InstanceId whom, IfGone if_gone) {
   LCCFS_TRY(const auto found, read_record(whom));
   if (!found.record || found.record->state != InstanceRecord::State::live) {
     LCCFS_CHECK(sync_fences(found.fences));  // without a record, the number of its fence is not known
@@ -149,7 +178,7 @@ Result<Others::Seen> Others::look_at(InstanceId whom) {
   }
   LCCFS_TRY(const auto standing, look_for(whom, *found.record));
   if (standing == Standing::watching) return Seen::watching;
-  if (standing == Standing::absent || me_.read_only) return Seen::absent;
+  if (standing == Standing::absent || me_.read_only || if_gone == IfGone::leave) return Seen::absent;
   LCCFS_TRY(const bool is_fenced, fence_if_seen_lately(whom, clock_.elapsed()));
   return is_fenced ? Seen::expired : Seen::absent;
 }
@@ -193,37 +222,55 @@ void Others::forget_absence(InstanceId whom) {
 
 Result<bool> Others::fence_if_seen_lately(InstanceId whom, std::optional<std::chrono::nanoseconds> seen_at) {
   LCCFS_TRY(auto found, read_record(whom));
+  Bytes barred;  // the record of whom the store has fenced: another fence may move the counter before it is marked
   while (found.record && found.record->state == InstanceRecord::State::live) {
-    const auto name = "instance " + std::to_string(whom.value) + " (" + found.record->host + ", pid " +
-                      std::to_string(found.record->pid) + ")";
-    about_to_block();
-    // A last chance to see where it watches from: for up to half a minute after its death it does.
-    static_cast<void>(store_.presence(format::super_object, found.record->identity));
-    LCCFS_TRY(const bool is_late, is_too_late(seen_at));
-    if (is_late) {
-      forget_absence(whom);
-      return false;
+    if (found.raw != barred) {
+      LCCFS_TRY(const bool is_barred, bar(whom, *found.record, seen_at));
+      if (!is_barred) return false;
+      barred = found.raw;
+      seen_at.reset();  // it is fenced, and to be marked
     }
-    if (const auto barred = store_.fence(found.record->identity); !barred) {
-      if (refusal_is_news(whom)) log::warning(name + " is to be fenced, and is not: " + barred.error().context);
-      return std::unexpected(barred.error());
-    }
-    seen_at.reset();  // it is fenced, and to be marked
-    log::warning("fenced " + name);
-    if (found.fences + 1 == format::fences_end) {
-      return std::unexpected(
-          format::damage_of("Super: fences", {ErrorCode::corrupt, "counted to the end", Outcome::definite}));
-    }
-    auto fenced = *found.record;
-    fenced.state = InstanceRecord::State::fenced;
-    fenced.fence_number = found.fences + 1;
-    auto marked = steps_.apply_until_known(txn::fence_instance_record(whom, found.raw, encode(fenced), found.fences));
-    if (!marked && marked.error().code != ErrorCode::guard_failed) return std::unexpected(std::move(marked).error());
+    LCCFS_CHECK(mark_fenced(whom, found));
     LCCFS_TRY(found, read_record(whom));  // also when it was refused: the store may have run it twice
   }
   forget_absence(whom);
   LCCFS_CHECK(sync_fences(found.fences));
   return true;
+}
+
+/// Fences it in the store. false: too late.
+Result<bool> Others::bar(InstanceId whom, const InstanceRecord& record,
+                         std::optional<std::chrono::nanoseconds> seen_at) {
+  const auto name =
+      "instance " + std::to_string(whom.value) + " (" + record.host + ", pid " + std::to_string(record.pid) + ")";
+  about_to_block();
+  // A last chance to see where it watches from: for up to half a minute after its death it does.
+  static_cast<void>(store_.presence(format::super_object, record.identity));
+  LCCFS_TRY(const bool is_late, is_too_late(seen_at));
+  if (is_late) {
+    forget_absence(whom);
+    return false;
+  }
+  if (const auto barred = store_.fence(record.identity); !barred) {
+    if (refusal_is_news(whom)) log::warning(name + " is to be fenced, and is not: " + barred.error().context);
+    return std::unexpected(barred.error());
+  }
+  log::warning("fenced " + name);
+  return true;
+}
+
+/// Refused where the record or the counter is not as it was read any more: that is no error.
+Result<> Others::mark_fenced(InstanceId whom, const RecordOnSuper& found) {
+  if (found.fences + 1 == format::fences_end) {
+    return std::unexpected(
+        format::damage_of("Super: fences", {ErrorCode::corrupt, "counted to the end", Outcome::definite}));
+  }
+  auto fenced = *found.record;
+  fenced.state = InstanceRecord::State::fenced;
+  fenced.fence_number = found.fences + 1;
+  auto marked = steps_.apply_until_known(txn::fence_instance_record(whom, found.raw, encode(fenced), found.fences));
+  if (!marked && marked.error().code != ErrorCode::guard_failed) return std::unexpected(std::move(marked).error());
+  return {};
 }
 
 }  // namespace lccfs

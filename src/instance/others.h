@@ -70,7 +70,7 @@ class Others {
   /// One look at that instance. Fences it if it is gone: proven dead, or absent in all of this instance's looks of a
   /// minute (presence.h; a read-only one fences none). After `expired` fences are synced: every object is to be read
   /// anew, and nothing of that instance's can change what is read.
-  Result<Seen> look_at(InstanceId whom);
+  Result<Seen> look_at(InstanceId whom) { return look_at(whom, IfGone::fence); }
   /// Fences a live instance, whatever it is doing.
   Result<> evict(InstanceId whom);
   /// The same of one that was gone, or silent for too long, when it was looked at then. false: that was too long ago by
@@ -90,8 +90,24 @@ class Others {
  private:
   enum class Standing { watching, absent, gone };
   Result<Standing> look_for(InstanceId whom, const format::InstanceRecord& record) EXCLUDES(mutex_);
+  enum class IfGone { fence, leave };
+  Result<Seen> look_at(InstanceId whom, IfGone if_gone);
+  Result<Seen> look_again_at(const Member& member, IfGone if_gone);
+
+  // -- of a poll
+  struct Look {
+    Result<Seen> seen = Seen::absent;
+    bool counts = true;
+  };
   Result<> fence_the_gone(PollResult& poll, const std::stop_token& stop);
-  Result<Seen> look_again_at(const Member& member);
+  std::vector<Look> look_side_by_side(const std::vector<Member*>& members, bool first_look,
+                                      const std::stop_token& stop);
+  static Result<bool> take_in(const std::vector<Look>& looks, std::vector<Member*>& members);
+
+  // -- a fence
+  Result<bool> bar(InstanceId whom, const format::InstanceRecord& record,
+                   std::optional<std::chrono::nanoseconds> seen_at);
+  Result<> mark_fenced(InstanceId whom, const RecordOnSuper& found);
   Result<bool> is_too_late(std::optional<std::chrono::nanoseconds> seen_at);
   void forget_absence(InstanceId whom) EXCLUDES(mutex_);
   bool refusal_is_news(InstanceId whom) EXCLUDES(mutex_);

@@ -3,7 +3,9 @@
 //  new inode | object   | step                                                   | stop here leaves
 //  0         | Data.X.0 | bytes of a new file                                    | bytes without an inode: a collector removes
 //            |          |                                                        | them, from the range intent
-//  1         | Inode.X  | [create inode] exclusive, as in create.cpp, with what  | X without a name: a collector removes it,
+//  1         | Inode.P  | the same for its directory, if that is as new: nothing | P without a name: a collector removes it,
+//            |          | names a directory that was never made                  | from the range intent
+//  2         | Inode.X  | [create inode] exclusive, as in create.cpp, with what  | X without a name: a collector removes it,
 //            |          | was changed of it before it was sent                   | from the range intent
 //
 //  moved X   | object   | step                                                   | stop here leaves
@@ -20,6 +22,7 @@
 #include "format/object_names.h"
 #include "format/records.h"
 #include "txn/attribute_txn.h"
+#include "txn/namespace_txn.h"
 
 namespace lccfs {
 
@@ -31,13 +34,10 @@ constexpr unsigned looks_before_sent = 5;
 /// A second: others' work goes on beside it.
 constexpr std::size_t most_sent_at_once = 1024;
 
-const Bytes& attr_of(const MetaTxn& create) {
-  static const Bytes none;
-  for (const auto& mutation : create.mutations) {
-    const auto* set = std::get_if<mutation::SetXattr>(&mutation);
-    if (set != nullptr && set->name == format::xattr::attr) return set->value;
-  }
-  return none;
+/// The directory where it was made.
+std::optional<Ino> parent_of(const MetaTxn& create) {
+  const auto parent = format::decode<format::BackPointerRecord>(txn::xattr_of(create, format::xattr::parent));
+  return parent ? std::optional(parent->parent) : std::nullopt;
 }
 
 KeyPage page_of(const std::map<std::string, Bytes>& keys, const KeyRange& range) {
@@ -51,6 +51,8 @@ KeyPage page_of(const std::map<std::string, Bytes>& keys, const KeyRange& range)
   }
   return page;
 }
+
+Error name_is_lost(Ino ino) { return {ErrorCode::io, format::inode_object(ino) + ": its name is lost, and so is it"}; }
 
 /// What is read of an object that this step makes. Version 0: the store does not have it.
 MetaSnapshot made_by(const MetaTxn& create, const MetaRead& read) {
@@ -104,7 +106,6 @@ bool UnstoredInodes::forget(Ino ino) {
       has_bytes = its.has_bytes;
       if (std::exchange(its.has_failed, false)) --failed_;
       its.is_lost = true;
-      if (left_nothing) erase(found);
     }
   }
   if (is_needed) when_stored(ino, [](const Stored&) {});  // nobody else would send it any more
@@ -171,6 +172,13 @@ bool UnstoredInodes::is_untouched(Ino ino) const {
   const auto found = made_in(unstored_, ino);
   return found != unstored_.end() && leaves_nothing(found->second) && !found->second.is_lost &&
          !found->second.is_needed;
+}
+
+bool UnstoredInodes::is_refused(Ino ino) const {
+  if (!is_failing()) return false;
+  const Lock lock(mutex_);
+  const auto found = made_in(unstored_, ino);
+  return found != unstored_.end() && was_refused(found->second);
 }
 
 bool UnstoredInodes::is_unstored(Ino ino) const {
@@ -246,14 +254,46 @@ void UnstoredInodes::when_stored(Ino ino, StoredDone done) {
   auto& its = found->second;
   if (its.is_lost) {
     lock.unlock();
-    return done(failure(ErrorCode::io, format::inode_object(ino) + ": its name is lost, and so is it"));
+    return done(std::unexpected(name_is_lost(ino)));
   }
   its.waiting.push_back(std::move(done));
   if (std::exchange(its.is_in_flight, true)) return;
+  in_flight_.enter();
+  const auto parent = its.creates ? parent_of(its.step) : std::nullopt;
+  const bool is_parent_first = parent && is_to_be_made(*parent);
+  lock.unlock();
+  if (!is_parent_first) return begin_to_send(ino);
+  when_stored(*parent, [this, ino, parent = *parent](const Stored& stored) { parent_answered(ino, parent, stored); });
+}
+
+bool UnstoredInodes::is_to_be_made(Ino ino) const {
+  const auto found = made_in(unstored_, ino);
+  return found != unstored_.end() && !found->second.is_lost;
+}
+
+/// A directory that was removed meanwhile, or whose name is lost, is none to wait for: this inode may have left it.
+void UnstoredInodes::parent_answered(Ino ino, Ino parent, const Stored& stored) {
+  Lock lock(mutex_);
+  const bool goes_on = stored || !is_to_be_made(parent);
+  const bool was_sent = unstored_.at(ino).was_sent;
+  lock.unlock();
+  if (goes_on) return begin_to_send(ino);
+  Error error = stored.error();
+  if (!was_sent) error.outcome = Outcome::definite;
+  answered(ino, std::unexpected(std::move(error)));
+}
+
+/// Whoever lost its name meanwhile was told that nothing was sent.
+void UnstoredInodes::begin_to_send(Ino ino) {
+  Lock lock(mutex_);
+  auto& its = unstored_.at(ino);
+  if (its.is_lost) {
+    lock.unlock();
+    return answered(ino, std::unexpected(name_is_lost(ino)));
+  }
   its.was_sent = true;
   MetaTxn step = its.step;
   const bool creates = its.creates;
-  in_flight_.enter();
   lock.unlock();
   creates ? send(ino, std::move(step)) : send_ctime(ino, std::move(step));
 }
@@ -336,7 +376,8 @@ void UnstoredInodes::read_back(Ino ino, MetaTxn create, Error error) {
       return answered(ino, std::unexpected(std::move(error)));
     }
     const auto attr = there->xattrs.find(format::xattr::attr);
-    if (attr != there->xattrs.end() && attr->second == attr_of(create)) return answered(ino, there->version);
+    const bool is_this_one = attr != there->xattrs.end() && attr->second == txn::xattr_of(create, format::xattr::attr);
+    if (is_this_one) return answered(ino, there->version);
     answered(ino, failure(ErrorCode::corrupt, create.object + ": its number was handed out twice"));
   });
 }
@@ -397,6 +438,12 @@ void UnstoredInodes::after(Ino ino, Done done, Call call) {
   });
 }
 
+bool UnstoredInodes::was_removed(Ino ino) const {
+  const Lock lock(mutex_);
+  const auto found = made_in(unstored_, ino);
+  return found != unstored_.end() && found->second.is_lost && found->second.is_forgotten;
+}
+
 bool UnstoredInodes::is_lost(Ino ino) const {
   if (size_ == 0) return false;
   const Lock lock(mutex_);
@@ -417,6 +464,7 @@ void UnstoredInodes::apply_async(MetaTxn txn, ApplyDone done) {
 
 void UnstoredInodes::query_async(MetaRead read, QueryDone done) {
   const auto ino = unstored_of(read.object);
+  if (ino && was_removed(*ino)) return done(failure(ErrorCode::not_found, read.object + " was removed"));
   if (!ino) return store_->query_async(std::move(read), std::move(done));
   when_stored(*ino, [this, ino = *ino, read = std::move(read), done = std::move(done)](const Stored& stored) mutable {
     if (stored) return store_->query_async(std::move(read), std::move(done));
@@ -430,7 +478,7 @@ std::optional<MetaSnapshot> UnstoredInodes::as_refused(Ino ino, const MetaRead& 
   if (why.outcome != Outcome::definite || why.code == ErrorCode::fenced) return std::nullopt;
   const Lock lock(mutex_);
   const auto found = made_in(unstored_, ino);
-  const bool is_refused = found != unstored_.end() && found->second.has_failed && !found->second.is_lost;
+  const bool is_refused = found != unstored_.end() && was_refused(found->second);
   return is_refused ? std::optional(made_by(found->second.step, read)) : std::nullopt;
 }
 
@@ -443,13 +491,14 @@ bool UnstoredInodes::goes_before_inode(Ino ino, std::string_view object) {
   return found->second.has_bytes = true;
 }
 
-void UnstoredInodes::write_data(std::string object, std::uint64_t offset, SharedBytes bytes, DataDone done) {
+void UnstoredInodes::write_data(std::string object, std::vector<DataPiece> pieces, DataDone done) {
   const auto ino = unstored_of(object);
   if (!ino || goes_before_inode(*ino, object))
-    return store_->write_data(std::move(object), offset, std::move(bytes), std::move(done));
-  after<void>(*ino, std::move(done), [this, object = std::move(object), offset, bytes](DataDone to) mutable {
-    store_->write_data(std::move(object), offset, std::move(bytes), std::move(to));
-  });
+    return store_->write_data(std::move(object), std::move(pieces), std::move(done));
+  after<void>(*ino, std::move(done),
+              [this, object = std::move(object), pieces = std::move(pieces)](DataDone to) mutable {
+                store_->write_data(std::move(object), std::move(pieces), std::move(to));
+              });
 }
 
 void UnstoredInodes::copy_data(std::string source, std::string target, DataDone done) {

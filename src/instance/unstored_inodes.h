@@ -41,8 +41,9 @@ class UnstoredInodes final : public ForwardingStore {
   /// Changes that step. false: it was sent, or there is none, or `edit` says so.
   bool edit(Ino ino, const std::function<bool(MetaTxn&)>& edit) EXCLUDES(mutex_);
   /// Forgets it: nothing is done with it any more, or it lost its name before. true: the store has nothing of it, nor
-  /// will. Else bytes of it are removed, as far as that succeeds, and it counts as lost, so that none of those that are
-  /// still to be written become an object without an inode. If its step is on its way, it counts as lost once that fails.
+  /// will. Else bytes of it are removed, as far as that succeeds. Either way it counts as lost, so that none of those that
+  /// are still to be written become an object without an inode, and who opens it finds it gone. If its step is on its way,
+  /// it counts as lost once that fails.
   bool forget(Ino ino) EXCLUDES(mutex_);
   /// The same of one whose name is lost: who needs it is told so.
   bool lose(Ino ino) EXCLUDES(mutex_);
@@ -67,6 +68,8 @@ class UnstoredInodes final : public ForwardingStore {
   bool is_unsent(Ino ino) const EXCLUDES(mutex_);
   /// The same, and none of its bytes were.
   bool is_untouched(Ino ino) const EXCLUDES(mutex_);
+  /// Whether its step has failed, and the store does not have it yet.
+  bool is_refused(Ino ino) const EXCLUDES(mutex_);
   /// Whether its step has failed; or was not sent, nor any of its bytes, and nobody needs it.
   bool is_unstored(Ino ino) const EXCLUDES(mutex_);
   /// The store has all of these inodes, or an error says why not: the next that needs one tries again. Ctimes may come
@@ -81,7 +84,8 @@ class UnstoredInodes final : public ForwardingStore {
   // -- what of ObjectStore may have to wait
   void apply_async(MetaTxn txn, ApplyDone done) override;
   void query_async(MetaRead read, QueryDone done) override;
-  void write_data(std::string object, std::uint64_t offset, SharedBytes bytes, DataDone done) override;
+  using ObjectStore::write_data;
+  void write_data(std::string object, std::vector<DataPiece> pieces, DataDone done) override;
   void copy_data(std::string source, std::string target, DataDone done) override;
 
  private:
@@ -107,10 +111,13 @@ class UnstoredInodes final : public ForwardingStore {
   };
   using Inodes = std::map<Ino, Unstored>;
   static bool leaves_nothing(const Unstored& its) { return !its.was_sent && !its.has_bytes; }
+  static bool was_refused(const Unstored& its) { return its.has_failed && !its.is_lost; }
 
   /// Of an object that belongs to one of these. nullopt: it need not wait.
   std::optional<Ino> unstored_of(std::string_view object) const EXCLUDES(mutex_);
+  bool was_removed(Ino ino) const EXCLUDES(mutex_);
   bool goes_before_inode(Ino ino, std::string_view object) EXCLUDES(mutex_);
+  /// Its directory, where that is as new, is stored before it.
   void when_stored(Ino ino, StoredDone done) EXCLUDES(mutex_);
   void when_all(std::span<const Ino> inodes, DataDone done) EXCLUDES(mutex_);
   /// One that is made; `end`: there is none.
@@ -128,6 +135,10 @@ class UnstoredInodes final : public ForwardingStore {
   /// Calls `call` once the inode is stored; else `done` with the error.
   template <class T, class Done, class Call>
   void after(Ino ino, Done done, Call call);
+  /// The store is still to have it.
+  bool is_to_be_made(Ino ino) const REQUIRES(mutex_);
+  void parent_answered(Ino ino, Ino parent, const Stored& stored) EXCLUDES(mutex_);
+  void begin_to_send(Ino ino) EXCLUDES(mutex_);
   void send(Ino ino, MetaTxn create);
   void send_ctime(Ino ino, MetaTxn step);
   void read_back(Ino ino, MetaTxn create, Error error);

@@ -3,15 +3,25 @@
 
 namespace lccfs::metrics {
 
-void CollectorCounts::passed(const CollectedInPass& pass, std::int64_t wall_seconds) {
+void CollectorCounts::removed(const RemovedGarbage& so_far) {
+  inodes_ += so_far.inodes - in_this_pass_.inodes;
+  data_objects_ += so_far.data_objects - in_this_pass_.data_objects;
+  bytes_ += so_far.bytes - in_this_pass_.bytes;
+  in_this_pass_ = so_far;
+}
+
+void CollectorCounts::passed(const LeftByPass& pass, std::int64_t wall_seconds) {
   ++passes_;
-  inodes_ += pass.inodes;
-  data_objects_ += pass.data_objects;
-  bytes_ += pass.bytes;
+  in_this_pass_ = {};
   items_left_ = pass.items_left;
   silent_clients_ = pass.silent_clients;
   damaged_objects_ = pass.damaged_objects;
   last_pass_ = static_cast<std::uint64_t>(wall_seconds);
+}
+
+void CollectorCounts::failed() {
+  ++failures_;
+  in_this_pass_ = {};
 }
 
 void CollectorCounts::left_to_another() { items_left_ = silent_clients_ = damaged_objects_ = 0; }

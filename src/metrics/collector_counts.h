@@ -5,21 +5,24 @@
 #include <atomic>
 #include <cstdint>
 
+#include "lccfs/removed_garbage.h"
 #include "metrics/exposition.h"
 
 namespace lccfs::metrics {
 
-struct CollectedInPass {
-  std::uint64_t inodes = 0, data_objects = 0, bytes = 0;
+/// What a pass leaves.
+struct LeftByPass {
   std::uint64_t items_left = 0;
   std::uint64_t silent_clients = 0, damaged_objects = 0;
 };
 
-/// Any thread.
+/// `write`: any thread. The others: by one thread at a time.
 class CollectorCounts {
  public:
-  void passed(const CollectedInPass& pass, std::int64_t wall_seconds);
-  void failed() { ++failures_; }
+  /// By the pass that is at work. It may take hours, and may fail: what it has removed counts at once.
+  void removed(const RemovedGarbage& so_far);
+  void passed(const LeftByPass& pass, std::int64_t wall_seconds);
+  void failed();
   /// What it found in its last pass, another finds now, or does not.
   void left_to_another();
   void write(Exposition& page) const;
@@ -27,6 +30,7 @@ class CollectorCounts {
  private:
   std::atomic<std::uint64_t> passes_ = 0, failures_ = 0, inodes_ = 0, data_objects_ = 0, bytes_ = 0;
   std::atomic<std::uint64_t> items_left_ = 0, silent_clients_ = 0, damaged_objects_ = 0, last_pass_ = 0;  // of the last
+  RemovedGarbage in_this_pass_;  // is counted already
 };
 
 }  // namespace lccfs::metrics

@@ -34,10 +34,12 @@ DirectoryTag Directories::add(std::string_view name) {
   return other_directories;
 }
 
-void Directories::name(DirectoryTag tag, std::string_view name) {
+bool Directories::name(DirectoryTag tag, std::string_view name) {
   const Lock lock(mutex_);
   const unsigned place = place_of(tag);
-  if (place >= first_own && counts_[place].tag == tag.value && names_[place] != name) take_name(place, name);
+  const bool is_there = place >= first_own && counts_[place].tag == tag.value;
+  if (is_there && names_[place] != name) take_name(place, name);
+  return is_there;
 }
 
 void Directories::drop(DirectoryTag tag) {
@@ -57,33 +59,33 @@ void Directories::count(DirectoryTag tag, Work work, std::chrono::nanoseconds to
   if (bytes != 0) counts_[at].bytes[which].fetch_add(bytes, std::memory_order_relaxed);
 }
 
-template <class Write>
-void Directories::write_each(Write write) const {
-  for (unsigned place = 0; place < places; ++place) {
-    if (!is_shown(place)) continue;
-    write(counts_[place], place == top_itself.value          ? "/"
-                          : place == other_directories.value ? "other"
-                                                             : label_of(names_[place]));
+std::vector<Directories::Shown> Directories::shown() const {
+  std::vector<Shown> shown{{counts_[top_itself.value], "/"}, {counts_[other_directories.value], "other"}};
+  const Lock lock(mutex_);
+  for (unsigned place = first_own; place < places; ++place) {
+    if (counts_[place].tag != 0) shown.push_back({counts_[place], label_of(names_[place])});
   }
+  return shown;
 }
 
+/// Lookups wait for the mutex: the text is made without it.
 void Directories::write(Exposition& page) const {
-  const Lock lock(mutex_);
+  const auto all = shown();
   page.family("lccfs_directory_duration_seconds", Exposition::Type::summary,
               "How long operations took below a directory on top of the volume.");
-  write_each([&page](const Place& place, const std::string& name) {
+  for (const auto& [place, label] : all) {
     for (std::size_t work = 0; work < works; ++work)
-      page.summary({{"directory", name}, {"work", work_names[work]}}, place.operations[work],
+      page.summary({{"directory", label}, {"work", work_names[work]}}, place.operations[work],
                    std::chrono::nanoseconds(place.took_ns[work].load()));
-  });
+  }
   page.family("lccfs_directory_read_bytes_total", Exposition::Type::counter, "Bytes read below it.");
-  write_each([&page](const Place& place, const std::string& name) {
-    page.sample({{"directory", name}}, place.bytes[static_cast<std::size_t>(Work::read)]);
-  });
+  for (const auto& [place, label] : all) {
+    page.sample({{"directory", label}}, place.bytes[static_cast<std::size_t>(Work::read)]);
+  }
   page.family("lccfs_directory_written_bytes_total", Exposition::Type::counter, "Bytes written below it.");
-  write_each([&page](const Place& place, const std::string& name) {
-    page.sample({{"directory", name}}, place.bytes[static_cast<std::size_t>(Work::write)]);
-  });
+  for (const auto& [place, label] : all) {
+    page.sample({{"directory", label}}, place.bytes[static_cast<std::size_t>(Work::write)]);
+  }
 }
 
 }  // namespace lccfs::metrics

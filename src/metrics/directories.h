@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/mutex.h"
 #include "metrics/exposition.h"
@@ -32,8 +33,8 @@ class Directories {
 
   /// `other_directories` if there is no place left.
   DirectoryTag add(std::string_view name) EXCLUDES(mutex_);
-  /// It has that name now.
-  void name(DirectoryTag tag, std::string_view name) EXCLUDES(mutex_);
+  /// It has that name now. false: its label is gone.
+  bool name(DirectoryTag tag, std::string_view name) EXCLUDES(mutex_);
   /// Its label goes, and its place is free.
   void drop(DirectoryTag tag) EXCLUDES(mutex_);
   /// Whether it has a label of its own.
@@ -54,11 +55,14 @@ class Directories {
     std::array<std::atomic<std::uint64_t>, works> operations{}, took_ns{}, bytes{};
     std::atomic<std::uint16_t> tag{0};  // of its present directory; 0: it has none
   };
-  bool is_shown(unsigned place) const { return place < first_own || counts_[place].tag != 0; }
   /// The place's last user loses it.
   void take_name(unsigned place, std::string_view name) REQUIRES(mutex_);
-  template <class Write>
-  void write_each(Write write) const REQUIRES(mutex_);
+  /// Those that are shown now, with their labels.
+  struct Shown {
+    const Place& place;
+    std::string label;
+  };
+  std::vector<Shown> shown() const EXCLUDES(mutex_);
 
   std::array<Place, places> counts_;
   mutable Mutex mutex_;

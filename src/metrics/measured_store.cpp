@@ -92,9 +92,11 @@ class MeasuredStore final : public ForwardingStore {
     auto measured = timed<std::size_t>(Kind::read_data, object, std::move(done));
     store_->read_data(std::move(object), offset, target, std::move(measured));
   }
-  void write_data(std::string object, std::uint64_t offset, SharedBytes bytes, DataDone done) override {
-    auto measured = timed<void>(Kind::write_data, object, std::move(done), bytes.size_bytes);
-    store_->write_data(std::move(object), offset, std::move(bytes), std::move(measured));
+  void write_data(std::string object, std::vector<DataPiece> pieces, DataDone done) override {
+    std::size_t size_bytes = 0;
+    for (const DataPiece& piece : pieces) size_bytes += piece.bytes.size_bytes;
+    auto measured = timed<void>(Kind::write_data, object, std::move(done), size_bytes);
+    store_->write_data(std::move(object), std::move(pieces), std::move(measured));
   }
   void truncate_data(std::string object, std::uint64_t size_bytes, DataDone done) override {
     auto measured = timed<void>(Kind::truncate_data, object, std::move(done));

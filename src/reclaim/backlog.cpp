@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include <algorithm>
-#include <set>
+#include <map>
 
 #include "objects/super.h"
 #include "reclaim/collector.h"
@@ -51,13 +51,17 @@ class Measure {
   }
 
   /// One that is not dead, and to which an item of its own leads, most likely has a name. One that lost a name may have
-  /// others, or have moved.
+  /// others, or have moved: if both lead to it (rmdir leaves both), it is looked at again.
   Result<> add_inode(Ino ino, bool only_if_dead) {
-    if (backlog_.is_more || !seen_.insert(ino).second) return {};
+    if (backlog_.is_more) return {};
+    const auto [seen, is_first] = seen_.try_emplace(ino, Seen::not_in_full);
+    if (seen->second == Seen::in_full || (only_if_dead && !is_first)) return {};
     backlog_.is_more = seen_.size() > most_inodes_;
     if (backlog_.is_more) return {};
     LCCFS_TRY(const auto traces, read_traces(query_, ino));
     if (!traces) return {};
+    const bool has_seen_enough = traces->dead() || !only_if_dead;
+    if (has_seen_enough) seen->second = Seen::in_full;
     if (!traces->dead()) {
       if (only_if_dead) return {};
       LCCFS_TRY(const auto names, count_names(query_, *traces));
@@ -73,7 +77,8 @@ class Measure {
   const Query query_ = objects::reader_of(store_);
   std::uint64_t object_size_bytes_ = 0;
   Backlog backlog_;
-  std::set<Ino> seen_;
+  enum class Seen { not_in_full, in_full };
+  std::map<Ino, Seen> seen_;
 };
 
 }  // namespace

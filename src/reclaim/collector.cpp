@@ -21,11 +21,25 @@ bool Collector::another_is_at_work(std::chrono::nanoseconds interval) const {
   return last && instance_.clock().elapsed() - *last < interval;
 }
 
-Result<PassReport> Collector::pass(const std::stop_token& stop) {
+Result<PassReport> Collector::pass(const std::stop_token& stop, const OnGarbageRemoved& on_removed) {
   const auto began = instance_.clock().elapsed();
   PassReport report;
   Tally tally;
-  tally.on_progress = options_.on_progress;
+  tally.on_removed = on_removed;
+  const auto done = run_rounds(tally, report, stop);
+  tally.tell();  // no other thread is at work any more: all of it is told now, whatever has failed
+  if (!done) return std::unexpected(done.error());
+  report.items_seen = report.items_done + report.items_left;
+  report.inodes_removed = tally.inodes_removed;
+  report.data_objects_removed = tally.data_objects_removed;
+  report.bytes_freed = tally.bytes_freed;
+  report.names_removed = tally.names_removed;
+  report.inodes_corrected = tally.inodes_corrected;
+  report.took = instance_.clock().elapsed() - began;
+  return report;
+}
+
+Result<> Collector::run_rounds(Tally& tally, PassReport& report, const std::stop_token& stop) {
   Pace pace(instance_.clock(), options_.jobs, options_.operations_per_second, stop);
   const Recount recount(instance_, pace, tally, unanswered_, stop);
   std::set<std::string> damage_told;
@@ -35,14 +49,7 @@ Result<PassReport> Collector::pass(const std::stop_token& stop) {
     if (!round && round.error().code == ErrorCode::interrupted) break;  // a read was given up, as the pass is to stop
     LCCFS_TRY(more, round);
   }
-  report.items_seen = report.items_done + report.items_left;
-  report.inodes_removed = tally.inodes_removed;
-  report.data_objects_removed = tally.data_objects_removed;
-  report.bytes_freed = tally.bytes_freed;
-  report.names_removed = tally.names_removed;
-  report.inodes_corrected = tally.inodes_corrected;
-  report.took = instance_.clock().elapsed() - began;
-  return report;
+  return {};
 }
 
 }  // namespace lccfs::reclaim

@@ -10,7 +10,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -19,6 +18,7 @@
 
 #include "instance/instance.h"
 #include "lccfs/object_store.h"
+#include "lccfs/removed_garbage.h"
 
 namespace lccfs::reclaim {
 
@@ -26,10 +26,9 @@ struct CollectorOptions {
   unsigned jobs = 16;                       ///< store operations in flight
   std::uint64_t operations_per_second = 0;  ///< of those that change something; 0: no limit
   std::chrono::seconds grace{60};           ///< items of live instances that are younger are left alone
-  /// What this pass has removed, inodes and data objects: on its threads, but on one at a time.
-  std::function<void(std::uint64_t objects_removed)> on_progress = nullptr;
 };
 
+struct Tally;
 class Unanswered;
 
 /// A client that a pass met.
@@ -64,14 +63,16 @@ class Collector {
 
   /// Works until nothing is left that can be done now. What does not answer is left for a later pass: data objects for
   /// half a minute, or once it is stopped. It waits for its steps on inodes. Errors are the store's: what was done stays
-  /// done, and the next pass continues.
-  Result<PassReport> pass(const std::stop_token& stop = {});
+  /// done, `on_removed` has heard of it, and the next pass continues.
+  Result<PassReport> pass(const std::stop_token& stop = {}, const OnGarbageRemoved& on_removed = nullptr);
 
   /// Whether another collector has begun a pass within the last `interval`: one that runs in the background then leaves
   /// this turn to it.
   bool another_is_at_work(std::chrono::nanoseconds interval) const;
 
  private:
+  Result<> run_rounds(Tally& tally, PassReport& report, const std::stop_token& stop);
+
   Instance& instance_;
   const CollectorOptions options_;
   const std::shared_ptr<Unanswered> unanswered_;

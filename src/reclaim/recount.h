@@ -31,12 +31,12 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
 
 #include "instance/instance.h"
+#include "lccfs/removed_garbage.h"
 #include "reclaim/data_removal.h"
 #include "reclaim/examine.h"
 #include "reclaim/pace.h"
@@ -47,12 +47,12 @@ namespace lccfs::reclaim {
 struct Tally {
   std::atomic<std::uint64_t> inodes_removed{0}, data_objects_removed{0}, bytes_freed{0};
   std::atomic<std::uint64_t> names_removed{0}, inodes_corrected{0};
-  std::function<void(std::uint64_t objects_removed)> on_progress = nullptr;
+  OnGarbageRemoved on_removed = nullptr;
 
   /// By one thread at a time: a reader never sees fewer than before.
   void tell() {
-    if (!on_progress || telling_.test_and_set()) return;
-    on_progress(removed());
+    if (!on_removed || telling_.test_and_set()) return;
+    on_removed({inodes_removed, data_objects_removed, bytes_freed});
     telling_.clear();
   }
   std::uint64_t removed() const { return inodes_removed + data_objects_removed; }

@@ -21,8 +21,9 @@
 //
 // A directory is removed when no live inode points to it without a name there, and none ever will: recount takes a
 // missing directory for one that the store has lost. What expired instances made in it was handled in 0 (if another
-// instance has expired since, the directory stays for the next round). A live instance that makes something in the
-// directory, or has a name there in doubt, answers that it is open; otherwise the instance forgets it (PROTOCOL.md
+// instance has expired since, the directory stays for the next round; and so does one to which an inode points that 0
+// had to leave, because something else in it is not retired). A live instance that makes something in the directory, or
+// has a name there in doubt, answers that it is open; otherwise the instance forgets it (PROTOCOL.md
 // section 5).
 #pragma once
 
@@ -77,7 +78,10 @@ class Round {
   enum class Numbers { of_inodes, of_a_range };
   /// Of these inodes, those of which nothing is left to be done.
   Result<std::set<Ino>> handle_inodes(const std::vector<Ino>& inodes, TimeSpec logged, Numbers numbers);
+  Result<bool> remove_early_bytes(Ino ino);
   void keep_range_of(Ino ino);
+  void keep_directories_of(const Inode& left) REQUIRES(mutex_);
+  bool must_wait(const Inode& dead) const;
   Result<> remove_dead(const std::vector<Assessment>& dead, TimeSpec logged, std::set<Ino>& dealt_with);
   Result<> remove_asked(const Assessment& dead, const PollResult& poll, TimeSpec logged, std::set<Ino>& dealt_with);
   bool somebody_has_expired_since(const PollResult& later) const;
@@ -108,7 +112,8 @@ class Round {
   const objects::Query reader_;  // what does not answer is given up
   std::optional<Horizon> horizon_;
   // Taken by parallel work for what it changes: the report, damage_told_, left_unread_, files_left_, ranges_kept_for_,
-  // did_something_, and what its caller has handed it. While none runs, the round's own thread changes these without it.
+  // pointed_to_, did_something_, and what its caller has handed it. While none runs, the round's own thread changes these
+  // without it.
   Mutex mutex_;
   std::vector<Due> due_;
   std::set<std::string>& damage_told_;
@@ -117,6 +122,7 @@ class Round {
   std::set<Ino> files_left_;       // whatever is no directory, and something is left to be done about it
   std::set<Ino> ranges_kept_for_;  // numbers that are to be looked at again, inodes or not
   bool directories_wait_ = true;   // for what was made in them by expired instances
+  std::set<Ino> pointed_to_;       // directories that wait for live inodes which an expired instance has left in doubt
   bool did_something_ = false;
   unsigned silent_calls_ = 0;  // in a row: liveness polls that not all have answered
 };

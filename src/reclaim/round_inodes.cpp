@@ -29,8 +29,8 @@ Result<std::set<Ino>> Round::handle_inodes(const std::vector<Ino>& inodes, TimeS
       auto& assessment = *assessed;
       const auto kind = assessment.kind;
       if (kind == Kind::gone && numbers == Numbers::of_a_range) {
-        LCCFS_TRY(const bool removed, recount_.remove_early_bytes(chunk[i]));
-        if (!removed) return keep_range_of(chunk[i]), Result<>();
+        LCCFS_TRY(const bool removed, remove_early_bytes(chunk[i]));
+        if (!removed) return {};
       }
       if (kind == Kind::lost_parent) note_damage(describe_lost_parent(assessment));
       const Lock lock(mutex_);
@@ -39,6 +39,7 @@ Result<std::set<Ino>> Round::handle_inodes(const std::vector<Ino>& inodes, TimeS
       const bool nothing_left = kind == Kind::gone || kind == Kind::right || kind == Kind::lost_parent;
       if (nothing_left) dealt_with.insert(chunk[i]);
       if (!nothing_left && !assessment.inode.is_directory()) files_left_.insert(chunk[i]);
+      if (!nothing_left) keep_directories_of(assessment.inode);
       if (assessment.kind == Kind::reclaim) dead.push_back(std::move(assessment));
       return {};
     }));
@@ -52,7 +53,7 @@ Result<> Round::remove_dead(const std::vector<Assessment>& dead, TimeSpec logged
   std::vector<const Assessment*> asked;
   std::vector<Ino> numbers;
   for (const auto& assessment : dead) {
-    if (directories_wait_ && assessment.inode.is_directory()) continue;
+    if (must_wait(assessment.inode)) continue;
     if (!recount_.may_be_removed(assessment.inode)) continue;
     asked.push_back(&assessment);
     numbers.push_back(assessment.inode.ino);
@@ -92,13 +93,31 @@ Result<> Round::remove_asked(const Assessment& dead, const PollResult& poll, Tim
   return {};
 }
 
+/// It may have no name there, and then nothing but the item that led here says so. What is met after the first look at the
+/// expired instances' items has a live one to answer for it, or a d/ key there.
+void Round::keep_directories_of(const Inode& left) {
+  if (!directories_wait_ || left.dead()) return;
+  for (const auto& pointer : left.pointers) pointed_to_.insert(pointer.parent);
+}
+
+bool Round::must_wait(const Inode& dead) const {
+  return dead.is_directory() && (directories_wait_ || pointed_to_.contains(dead.ino));
+}
+
+/// Where they stay, so does the range: nothing else leads to them.
+Result<bool> Round::remove_early_bytes(Ino ino) {
+  auto removed = recount_.remove_early_bytes(ino);
+  if (!removed || !*removed) keep_range_of(ino);
+  return removed;
+}
+
 void Round::keep_range_of(Ino ino) {
   const Lock lock(mutex_);
   ranges_kept_for_.insert(ino);
 }
 
 /// Numbers of which something is left get items of their own, so that the others are not looked at again. Where one
-/// cannot be read, or bytes without an inode do not answer, the range stays, and with it its instance: an item would be
+/// cannot be read, or bytes without an inode are not removed, the range stays, and with it its instance: an item would be
 /// dropped as that of an inode that is gone.
 Result<bool> Round::handle_range(const QueueItem& range) {
   const auto inodes = numbers_in(range);

@@ -154,7 +154,8 @@ Result<bool> settle_seal(Instance& instance, const Query& query, Ino sealed, con
   }
   if (parent->keys.contains(detached)) return mark_dead();
   if (const auto decided = parent->keys.find(decision); decided != parent->keys.end()) {
-    LCCFS_TRY(const auto record, format::decode<DecisionRecord>(decided->second));
+    const auto object = format::inode_object(seal.parent);
+    LCCFS_TRY(const auto record, objects::decode_part<DecisionRecord>(object, decision, decided->second));
     return record.kind == DecisionRecord::Kind::committed ? mark_dead() : unseal();
   }
   LCCFS_CHECK(instance.rely_on_directory(seal.parent));

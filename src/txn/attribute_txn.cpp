@@ -9,6 +9,11 @@ MetaTxn set_ctime(Ino ino, TimeSpec ctime) {
   return make(ino, "set ctime", guard::ObjectExists{}, set(xattr::ctime, ctime));
 }
 
+MetaTxn set_next_ctime(Ino ino, TimeSpec before, TimeSpec ctime) {
+  return make(ino, "set next ctime", guard::XattrEquals{xattr::ctime, encode(format::TimeRecord{before})},
+              set(xattr::ctime, ctime));
+}
+
 MetaTxn set_times(Ino ino, const std::optional<TimeSpec>& atime, const std::optional<TimeSpec>& mtime, TimeSpec ctime) {
   auto txn = make(ino, "set times", guard::ObjectExists{}, set(xattr::ctime, ctime));
   if (atime) add(txn, set(xattr::atime, *atime));

@@ -12,6 +12,8 @@ namespace lccfs::txn {
 
 /// For Instance::run_repeatable: no guard but "exists". A regular file's other times belong to its lease's holder.
 MetaTxn set_ctime(Ino ino, TimeSpec ctime);
+/// The same where it is `before` now.
+MetaTxn set_next_ctime(Ino ino, TimeSpec before, TimeSpec ctime);
 MetaTxn set_times(Ino ino, const std::optional<TimeSpec>& atime, const std::optional<TimeSpec>& mtime, TimeSpec ctime);
 
 /// `attr` with the flags that answer "there is none" without a read, changed in the same step.

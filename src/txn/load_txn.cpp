@@ -7,11 +7,29 @@
 
 namespace lccfs::txn {
 
-static void set_part_of_map(MetaTxn& txn, const LoadedInode& inode, std::size_t blocks_before) {
-  for (const auto& [block, bits] :
-       inode.map_blocks | std::views::drop(blocks_before) | std::views::take(map_blocks_of_a_step)) {
-    add(txn, mutation::SetKey{format::map_key(block), encode(bits)});
+namespace {
+
+// Ceph takes no step of more than 90 MB (osd_max_write_size).
+constexpr std::size_t attributes_of_a_step = 64;
+constexpr std::size_t attribute_bytes_of_a_step = std::size_t{1} << 20;
+
+void set_some_attributes(MetaTxn& txn, const LoadedInode& inode, std::size_t attributes_before) {
+  const auto count = count_of_attributes(inode, attributes_before);
+  for (const auto& [name, value] : inode.attributes | std::views::drop(attributes_before) | std::views::take(count)) {
+    add(txn, set_attribute(name, value));
   }
+}
+
+}  // namespace
+
+std::size_t count_of_attributes(const LoadedInode& inode, std::size_t attributes_before) {
+  std::size_t count = 0, size_bytes = 0;
+  for (const auto& [name, value] : inode.attributes | std::views::drop(attributes_before)) {
+    size_bytes += name.size() + value.size();
+    if (count == attributes_of_a_step || (count > 0 && size_bytes > attribute_bytes_of_a_step)) break;
+    ++count;
+  }
+  return count;
 }
 
 MetaTxn load_inode(const LoadedInode& inode) {
@@ -30,14 +48,20 @@ MetaTxn load_inode(const LoadedInode& inode) {
     }
     is_first = false;
   }
-  set_part_of_map(txn, inode, 0);
-  for (const auto& [name, value] : inode.attributes) add(txn, set_attribute(name, value));
+  set_part_of_map(txn, inode.map_blocks, 0);
+  set_some_attributes(txn, inode, 0);
   return txn;
 }
 
 MetaTxn load_map(const LoadedInode& inode, std::size_t blocks_before) {
   auto txn = make(inode.ino, "load map", guard::ObjectExists{});
-  set_part_of_map(txn, inode, blocks_before);
+  set_part_of_map(txn, inode.map_blocks, blocks_before);
+  return txn;
+}
+
+MetaTxn load_attributes(const LoadedInode& inode, std::size_t attributes_before) {
+  auto txn = make(inode.ino, "load attributes", guard::ObjectExists{});
+  set_some_attributes(txn, inode, attributes_before);
   return txn;
 }
 

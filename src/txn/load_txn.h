@@ -12,6 +12,7 @@
 
 #include "format/records.h"
 #include "lccfs/object_store.h"
+#include "txn/map_blocks.h"
 #include "txn/namespace_txn.h"
 
 namespace lccfs::txn {
@@ -29,12 +30,14 @@ struct LoadedInode {
   std::map<std::uint64_t, format::MapBlock> map_blocks = {};  ///< regular files
   std::map<std::string, Bytes> attributes = {};               ///< extended ones; `attr` has their flags
 };
-/// No store takes all of a huge file's map at once: so many blocks are a mebibyte, or 42 where objects are there in part.
-inline constexpr std::size_t map_blocks_of_a_step = 4096;
-/// Without names, and with the first blocks of its map. It must not be there.
+/// Without names, and with the first blocks of its map and the first of its attributes. It must not be there.
 MetaTxn load_inode(const LoadedInode& inode);
 /// The blocks that come after so many. The inode must be there.
 MetaTxn load_map(const LoadedInode& inode, std::size_t blocks_before);
+/// The attributes that come after so many, as many as one step has room for. The inode must be there.
+MetaTxn load_attributes(const LoadedInode& inode, std::size_t attributes_before);
+/// How many those are.
+std::size_t count_of_attributes(const LoadedInode& inode, std::size_t attributes_before);
 
 struct LoadedName {
   std::string name;

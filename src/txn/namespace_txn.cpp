@@ -63,12 +63,16 @@ MetaTxn create_inode(const NewInode& inode) {
 }
 
 format::AttrRecord attr_of(const MetaTxn& create) {
+  return *format::decode<format::AttrRecord>(xattr_of(create, xattr::attr));  // make_inode sets it
+}
+
+const Bytes& xattr_of(const MetaTxn& create, std::string_view name) {
+  static const Bytes none;
   for (const auto& mutation : create.mutations) {
     const auto* set = std::get_if<mutation::SetXattr>(&mutation);
-    if (set == nullptr || set->name != xattr::attr) continue;
-    if (const auto attr = format::decode<format::AttrRecord>(set->value)) return *attr;
+    if (set != nullptr && set->name == name) return set->value;
   }
-  std::unreachable();  // make_inode sets it
+  return none;
 }
 
 /// The step changes xattrs and keys only.

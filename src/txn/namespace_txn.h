@@ -52,6 +52,8 @@ struct NewInode {
 MetaTxn create_inode(const NewInode& inode);
 /// What a step that creates an inode, and was not sent yet, makes of it; and the same with changes.
 format::AttrRecord attr_of(const MetaTxn& create);
+/// Empty: it sets no such xattr.
+const Bytes& xattr_of(const MetaTxn& create, std::string_view name);
 struct AttributeChange {
   std::optional<format::AttrRecord> attr = std::nullopt;
   std::optional<TimeSpec> atime = std::nullopt, mtime = std::nullopt;

@@ -5,12 +5,14 @@
 #include <concepts>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <utility>
 
 #include "format/object_names.h"
 #include "format/records.h"
 #include "lccfs/object_store.h"
+#include "txn/map_blocks.h"
 #include "txn/namespace_txn.h"
 
 namespace lccfs::txn {
@@ -70,8 +72,14 @@ inline void remove_name(MetaTxn& txn, const Name& name, Ino ino) {
 inline void set_nsub(MetaTxn& txn, const std::optional<std::uint64_t>& nsub) {
   if (nsub) add(txn, set(xattr::nsub, *nsub));
 }
-inline void set_map(MetaTxn& txn, const std::map<std::uint64_t, format::MapBlock>& blocks) {
+/// Of pairs: a block's number, and its bits.
+void set_map(MetaTxn& txn, std::ranges::input_range auto&& blocks) {
   for (const auto& [block, bits] : blocks) add(txn, mutation::SetKey{format::map_key(block), encode(bits)});
+}
+/// As many as one step has room for, after so many.
+inline void set_part_of_map(MetaTxn& txn, const std::map<std::uint64_t, format::MapBlock>& blocks,
+                            std::size_t blocks_before) {
+  set_map(txn, blocks | std::views::drop(blocks_before) | std::views::take(map_blocks_of_a_step));
 }
 inline void remove_keys(MetaTxn& txn, const std::vector<std::string>& keys) {
   for (const auto& key : keys) add(txn, mutation::RemoveKey{key});

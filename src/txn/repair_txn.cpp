@@ -73,7 +73,13 @@ MetaTxn make_found_file(const FoundFile& file) {
   auto txn = make_inode(file.ino, "make found file", attr, file.time);
   add(txn, set(xattr::size, file.size_bytes));
   if (file.parent) add(txn, set(xattr::parent, *file.parent));
-  set_map(txn, file.map_blocks);
+  set_part_of_map(txn, file.map_blocks, 0);
+  return txn;
+}
+
+MetaTxn map_found_file(const AsRead& as_read, const FoundFile& file, std::size_t blocks_before) {
+  auto txn = change(as_read, "map found file");
+  set_part_of_map(txn, file.map_blocks, blocks_before);
   return txn;
 }
 

@@ -11,6 +11,7 @@
 
 #include "format/records.h"
 #include "lccfs/object_store.h"
+#include "txn/map_blocks.h"
 #include "txn/namespace_txn.h"
 
 namespace lccfs::txn {
@@ -54,7 +55,10 @@ struct FoundFile {
   std::uint64_t size_bytes = 0;
   std::map<std::uint64_t, format::MapBlock> map_blocks;
 };
+/// With the first blocks of its map. It must not be there.
 MetaTxn make_found_file(const FoundFile& file);
+/// The blocks that come after so many.
+MetaTxn map_found_file(const AsRead& as_read, const FoundFile& file, std::size_t blocks_before);
 
 MetaTxn make_alloc_from(std::uint64_t next);
 MetaTxn drop_object(const AsRead& as_read);

@@ -53,6 +53,10 @@ Result<> write(ObjectStore& store, const std::string& object, std::uint64_t offs
   return await<void>([&](auto done) { store.write_data(object, offset, std::move(bytes), std::move(done)); });
 }
 
+Result<> write(ObjectStore& store, const std::string& object, std::vector<DataPiece> pieces) {
+  return await<void>([&](auto done) { store.write_data(object, std::move(pieces), std::move(done)); });
+}
+
 Result<> write(ObjectStore& store, const std::string& object, std::uint64_t offset, Bytes bytes) {
   return write(store, object, offset, share(std::move(bytes)));
 }

@@ -98,6 +98,7 @@ class Answers {
 
 SharedBytes share(Bytes bytes);
 Result<> write(ObjectStore& store, const std::string& object, std::uint64_t offset, SharedBytes bytes);
+Result<> write(ObjectStore& store, const std::string& object, std::vector<DataPiece> pieces);
 Result<> write(ObjectStore& store, const std::string& object, std::uint64_t offset, Bytes bytes);
 /// What a read of that length answers.
 Result<Bytes> read(ObjectStore& store, const std::string& object, std::uint64_t offset, std::size_t length);

@@ -43,6 +43,22 @@ STORE_CASE("Writes overlay, and what lies between them reads as zeros") {
   CHECK((bytes == "beGIn" + Bytes(4995, '\0') + "end"));
 }
 
+STORE_CASE("All pieces of one write are there, the later ones above the earlier") {
+  const auto store = volume.new_client();
+  succeeds(write(*store, object, {{5000, share("end")}, {0, share("begin")}, {2, share("GI")}}));
+  CHECK((value_of(read(*store, object, 0, 10'000)) == "beGIn" + Bytes(4995, '\0') + "end"));
+  Bytes expected(64 << 10, '\0');
+  std::vector<DataPiece> pieces;
+  for (std::size_t at = 0; at < expected.size(); at += 64) {
+    pieces.push_back({at, share(Bytes(16, static_cast<char>('a' + at / 64 % 26)))});
+    expected.replace(at, 16, Bytes(16, static_cast<char>('a' + at / 64 % 26)));
+  }
+  succeeds(remove_data(*store, object));
+  succeeds(write(*store, object, std::move(pieces)));
+  expected.resize(expected.size() - 48);
+  CHECK((value_of(read(*volume.new_client(), object, 0, 100'000)) == expected));
+}
+
 STORE_CASE("A whole object of 4 MiB goes through at once") {
   const auto store = volume.new_client();
   Bytes bytes(4 << 20, 'x');

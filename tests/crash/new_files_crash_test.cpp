@@ -80,8 +80,8 @@ class NewFiles {
   FileSystem& maker() { return *maker_.file_system; }
 
   /// Empties `bytes` where they were refused.
-  void make(const std::string& name, std::string& bytes, int flags = 0) {
-    const auto made = maker().create({}, root_ino, name, 0600, O_RDWR | O_CREAT | O_EXCL);
+  void make(const std::string& name, std::string& bytes, int flags = 0, Ino directory = root_ino) {
+    const auto made = maker().create({}, directory, name, 0600, O_RDWR | O_CREAT | O_EXCL);
     if (!made) return;
     if (!bytes.empty() && !test::write_with(flags, maker(), made->open.handle, 0, bytes)) bytes.clear();
     static_cast<void>(maker().flush(made->open.handle));
@@ -93,6 +93,10 @@ class NewFiles {
     std::string bytes = "bytes";
     make("removed", bytes, O_DIRECT);
     static_cast<void>(maker().unlink(root_ino, "removed"));
+    if (const auto tree = maker().make_node({}, root_ino, "tree", {FileType::directory, 0700, 0, {}})) {
+      std::string long_bytes = files_.at("long");
+      make("stored before any name of the tree", long_bytes, O_DIRECT, tree->attributes.ino);
+    }
     for (unsigned i = 0; i < 2; ++i) static_cast<void>(maker().unlink(root_ino, "old" + std::to_string(i)));
     static_cast<void>(maker().sync_directory(root_ino));
     maker().tick();

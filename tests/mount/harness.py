@@ -6,18 +6,23 @@ foreground with its log in the test's folder; what a test leaves mounted is unmo
 not end cleanly then fails the test.
 """
 
+import contextlib
 import ctypes
 import dataclasses
 import hashlib
+import http.client
 import itertools
 import json
 import os
 import pathlib
 import pickle
 import random
+import re
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 import traceback
 import unittest
@@ -26,10 +31,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # /etc/lccfs/lccfs.conf is the machine's own. LCCFS_TEST_CONFIG names one with which all mounts are tried.
 os.environ["LCCFS_CONFIG"] = os.environ.get("LCCFS_TEST_CONFIG", "")
 sys.path.insert(0, str(ROOT / "tests" / "support"))
-from ceph_cluster import Cluster, capability  # noqa: E402  (found by the line above)
+from ceph_cluster import Cluster, capability, free_port  # noqa: E402,F401  (found by the line above; also for tests)
 
 MOUNT_READY_LIMIT_S = 60
 UNMOUNT_LIMIT_S = 60
+COMMIT_LIMIT_S = 10
 POOL = "lccfs"
 TENANT = "tenant"
 NOBODY = 65534
@@ -82,6 +88,11 @@ def wait_until(condition, limit_s, what):
 def digest(path):
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sync_new_file(path):
+    with open(path, "xb") as file:
+        os.fsync(file)
 
 
 def pattern_bytes(size, seed):
@@ -209,7 +220,7 @@ class Mount:
         (context.workdir / f"{self.path.name}.pid").write_text(str(self.process.pid), encoding="utf-8")
         wait_until(self._ready_or_dead, MOUNT_READY_LIMIT_S, f"mounting {self.path}, see {self.log}")
         if not self.is_mounted():
-            raise AssertionError(f"lccfs-fuse ended with status {self.process.returncode}: {self.log_text()}")
+            raise AssertionError(f"lccfs-fuse ended with status {self.process.returncode}: {self.end_of_log()}")
         os.stat(self.path)
         return self
 
@@ -220,7 +231,7 @@ class Mount:
     def wait_for_end(self, limit_s=UNMOUNT_LIMIT_S):
         status = self.process.wait(limit_s)
         if status != 0 and not self.may_die:
-            raise AssertionError(f"lccfs-fuse ended with status {status}: {self.log_text()}")
+            raise AssertionError(f"lccfs-fuse ended with status {status}: {self.end_of_log()}")
 
     def remount(self):
         """Unmounts and mounts again: nothing is cached any more, on either side."""
@@ -231,12 +242,25 @@ class Mount:
         return bool(mounted_below(self.path))
 
     def log_text(self):
-        return self.log.read_text(encoding="utf-8", errors="replace")[-4000:]
+        return self.log.read_text(encoding="utf-8", errors="replace")
+
+    def end_of_log(self):
+        """For a failure's message."""
+        return self.log_text()[-4000:]
 
     def lines_about_fences(self):
         """But for looks for fences that were slow, where nothing answered."""
-        text = self.log.read_text(encoding="utf-8", errors="replace").replace(context.workdir.name, "")  # the test's name
+        text = self.log_text().replace(context.workdir.name, "")  # the test's name
         return [line for line in text.splitlines() if "fenc" in line and "sync_fences" not in line]
+
+    def metric(self, name):
+        """What it says now of one, which has its labels as the page has them."""
+        with contextlib.closing(http.client.HTTPConnection("mount")) as connection:
+            connection.sock = socket.socket(socket.AF_UNIX)
+            connection.sock.connect(f"/run/lccfs/{self.process.pid}.sock")
+            connection.request("GET", "/metrics")
+            page = connection.getresponse().read().decode("utf-8")
+        return float(re.search(rf"^{re.escape(name)} (\S+)$", page, re.M).group(1))
 
     def resident_peak_kib(self):
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
@@ -249,6 +273,20 @@ class Mount:
 
     def signal(self, number):
         self.process.send_signal(number)
+
+    def stop(self, other):
+        """It stands still, but not in the midst of a commit: on a local volume it would hold up all others
+        (docs/POSIX.md). `other` is a mount of the volume that can write."""
+        for attempt in itertools.count():
+            self.signal(signal.SIGSTOP)
+            # No process: a child's end closes what it has inherited, and waits for who has stopped.
+            commit = threading.Thread(target=sync_new_file, args=[other / f"stop-{self.process.pid}-{attempt}"])
+            commit.start()
+            commit.join(COMMIT_LIMIT_S)
+            if not commit.is_alive():
+                return
+            self.signal(signal.SIGCONT)
+            commit.join()
 
     def kill(self):
         self.may_die = True
@@ -349,6 +387,13 @@ class MountTest(unittest.TestCase):
         folder.mkdir(exist_ok=True)
         return folder / name
 
+    def spawn(self, *words, **options):
+        """A program that ends with the test, if not before."""
+        program = subprocess.Popen(words, **options)
+        self.addCleanup(program.wait)
+        self.addCleanup(program.kill)
+        return program
+
     def assert_errno(self, number, function, *arguments, **options):
         with self.assertRaises(OSError) as caught:
             function(*arguments, **options)
@@ -404,6 +449,9 @@ class Child:
             except BaseException:  # whatever it is, the parent must hear of it
                 traceback.print_exc()
             os._exit(status)
+
+    def signal(self, number):
+        os.kill(self._pid, number)
 
     def wait(self):
         """0: it ended well."""

@@ -435,8 +435,8 @@ class OpenOnTwoMountsTest(MountTest):
             os.pwrite(self.writer, b"there", 0)
             wait_until(lambda: mapped[:5] == b"there", self.LIMIT_S, "the third mount shows it")
             mapped.close()
-            for number in (signal.SIGSTOP, signal.SIGKILL):
-                reader.signal(number)
+            for end in (lambda: reader.stop(self.mount), reader.kill):
+                end()
                 for turn in range(100):
                     os.pwrite(self.writer, b"%05d" % turn, 0)
                 self.is_seen(0, b"00099")

@@ -9,11 +9,11 @@ import aio
 from harness import MountTest, context, run
 
 MIB = 1 << 20
-FULL_LIMIT_S = 90  # a cluster needs some seconds to notice
+FULL_LIMIT_S = 180  # a cluster needs some seconds to notice
 
 
 class FullTest(MountTest):
-    limit_s = 240
+    limit_s = 300
     mkfs_options = ("--object-size", "1M")
 
     def fill_until_refused(self, prefix="fill"):
@@ -88,6 +88,7 @@ class QuotaTest(FullTest):
 
 class FullClusterTest(FullTest):
     stores = ("rados",)
+    waits = True
     own_cluster = {"osds": 1}
 
     def test_a_full_cluster_answers_enospc_and_names_can_be_removed(self):

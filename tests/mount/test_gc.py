@@ -160,16 +160,20 @@ class SeveralCollectorsTest(GcTest):
     limit_s = 400
 
     def test_collectors_that_are_killed_lose_nothing_and_leave_nothing(self):
-        source = self.scratch("tree")
+        source, small = self.scratch("tree"), self.scratch("small tree")
         collect_tree(source, 600)
+        collect_tree(small, 100)
         copy_in(source, self.mount / "kept")
-        copy_in(source, self.mount / "removed")
+        removed = [self.mount / f"removed {number}" for number in range(4)]
+        for tree in removed:
+            copy_in(small, tree)
         self.show_to_another_client()
-        run("rm", "-r", self.mount / "removed")
         killed_at_work = 0
-        for _ in range(6):
+        for tree in removed:
+            run("rm", "-r", tree)
             collectors = [self.start_collector(), self.start_collector()]
-            time.sleep(self.random.uniform(0.2, 1.5))
+            wait_until(lambda: self.instances_of(collectors[0]) or collectors[0].poll() is not None, 60, "it has begun")
+            time.sleep(self.random.uniform(0, 1))
             killed_at_work += self.kill(collectors[0])
             self.assertEqual(collectors[1].wait(120), 0)
         self.assertGreater(killed_at_work, 0)
@@ -181,17 +185,19 @@ class SeveralCollectorsTest(GcTest):
 
     def start_collector(self):
         """Slow enough to be met at work."""
-        return subprocess.Popen(gc_command(self.volume, "--once", "--grace", "0", "-j", "4", "--rate", "200"))
+        return self.spawn(*gc_command(self.volume, "--once", "--grace", "0", "-j", "4", "--rate", "200"))
+
+    def instances_of(self, collector):
+        return [entry["number"] for entry in self.volume.info()["instances"] if entry["pid"] == collector.pid]
 
     def kill(self, collector):
         """Whether it was at work. It is fenced at once: nobody has to wait until it can be taken for dead."""
         collector.kill()
-        if collector.wait() != -signal.SIGKILL:
-            return False
-        for instance in self.volume.info()["instances"]:
-            if instance["pid"] == collector.pid:
-                fence(self.volume, instance["number"])
-        return True
+        collector.wait()
+        left = self.instances_of(collector)
+        for number in left:
+            fence(self.volume, number)
+        return bool(left)
 
 
 class DaemonTest(GcTest):

@@ -7,8 +7,8 @@ import subprocess
 import threading
 import urllib.request
 
-from harness import NOBODY, MountTest, run
-from test_metrics import Page, free_port
+from harness import NOBODY, MountTest, free_port, run
+from test_metrics import Page
 
 FILES = 50
 ROUNDS = 100

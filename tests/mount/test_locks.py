@@ -46,6 +46,9 @@ class LockTest(MountTest):
         with contextlib.suppress(OSError):
             os.close(fd)
 
+    def wait_for_waiter(self, mount):
+        wait_until(lambda: mount.metric("lccfs_locks_waiting") == 1, 60, "one waits for a lock")
+
     def refused(self, fd, kind=fcntl.F_WRLCK, *where, command=fcntl.F_SETLK):
         self.assert_errno(errno.EAGAIN, range_lock, fd, kind, *where, command=command)
 
@@ -106,6 +109,7 @@ class LockCallsTest(LockTest):
         fcntl.flock(self.here, fcntl.LOCK_EX)
         self.assertFalse(self.is_free(fcntl.LOCK_EX))
         waiter = Child(lambda: fcntl.flock(os.open(self.other / "file", os.O_RDONLY), fcntl.LOCK_SH))
+        self.wait_for_waiter(self.other)
         fcntl.flock(self.here, fcntl.LOCK_UN)
         self.assertEqual(waiter.wait(), 0)
         self.assertTrue(self.is_free(fcntl.LOCK_EX))
@@ -134,44 +138,39 @@ class LockCallsTest(LockTest):
             self.assertEqual([child.wait() for child in children], [0, 0])
 
     def test_a_wait_ends_on_a_signal_and_the_lock_is_not_taken_later(self):
-        for path in [self.path, self.other / "file"]:
-            with self.subTest(path=path):
-                range_lock(self.here, fcntl.F_WRLCK, command=F_OFD_SETLK)
-                self.assertEqual(Child(self.wait_in_vain, path).wait(), 0)
-                killed = subprocess.Popen(["flock", path, "true"])
-                range_lock(self.here, fcntl.F_UNLCK, command=F_OFD_SETLK)
-                self.assertEqual(killed.wait(), 0)
-                range_lock(self.there, fcntl.F_WRLCK)
-                range_lock(self.there, fcntl.F_UNLCK)
+        for mount in [self.mount, self.other]:
+            for number, status in [(signal.SIGUSR1, 0), (signal.SIGKILL, -signal.SIGKILL)]:
+                with self.subTest(mount=mount.path, signal=number):
+                    range_lock(self.here, fcntl.F_WRLCK, command=F_OFD_SETLK)
+                    waiter = Child(self.wait_in_vain, mount / "file")
+                    self.wait_for_waiter(mount)
+                    waiter.signal(number)
+                    self.assertEqual(waiter.wait(), status)
+                    range_lock(self.here, fcntl.F_UNLCK, command=F_OFD_SETLK)
+                    range_lock(self.there, fcntl.F_WRLCK)
+                    range_lock(self.there, fcntl.F_UNLCK)
 
     def wait_in_vain(self, path):
         def stop(*_):
             raise InterruptedError
         file = os.open(path, os.O_RDWR)
-        signal.signal(signal.SIGALRM, stop)
-        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        signal.signal(signal.SIGUSR1, stop)
         self.assertRaises(InterruptedError, range_lock, file, fcntl.F_WRLCK, 0, 0, command=fcntl.F_SETLKW)
 
     def test_processes_that_would_wait_for_each_other_are_told_so(self):
-        ready, go = os.pipe()
+        is_ready, ready = os.pipe()
         range_lock(self.here, fcntl.F_WRLCK, 0, 1)
 
         def rival():
             fd = os.open(self.path, os.O_RDWR)
             range_lock(fd, fcntl.F_WRLCK, 1, 1)
-            os.write(go, b"x")
+            os.write(ready, b"x")
             range_lock(fd, fcntl.F_WRLCK, 0, 1, command=fcntl.F_SETLKW)
 
         child = Child(rival)
-        os.read(ready, 1)
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:  # until the rival waits
-            try:
-                range_lock(self.here, fcntl.F_WRLCK, 1, 1)
-            except BlockingIOError:
-                time.sleep(2)
-                self.assert_errno(errno.EDEADLK, range_lock, self.here, fcntl.F_WRLCK, 1, 1, command=fcntl.F_SETLKW)
-                break
+        os.read(is_ready, 1)
+        self.wait_for_waiter(self.mount)
+        self.assert_errno(errno.EDEADLK, range_lock, self.here, fcntl.F_WRLCK, 1, 1, command=fcntl.F_SETLKW)
         range_lock(self.here, fcntl.F_UNLCK)
         self.assertEqual(child.wait(), 0)
 
@@ -201,6 +200,7 @@ class ContentionTest(LockTest):
         for _ in range(rounds):
             take(fd)
             inside[0] += 1
+            time.sleep(0.001)  # else it is over before another one, let in wrongly, comes
             others = inside[0] - 1
             inside[0] -= 1
             drop(fd)
@@ -235,7 +235,7 @@ class StoppedLockHolderTest(LockTest):
         range_lock(fd, fcntl.F_WRLCK)
         os.pwritev(fd, [page], 0)
         holder.may_die = True
-        holder.signal(signal.SIGSTOP)
+        holder.stop(self.mount)
         self.refused(self.there)
         range_lock(self.there, fcntl.F_WRLCK, command=fcntl.F_SETLKW)
         os.pwrite(self.there, b"n" * 4096, 0)

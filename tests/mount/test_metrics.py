@@ -7,23 +7,16 @@ import os
 import pathlib
 import re
 import shutil
-import socket
 import subprocess
 import threading
 import urllib.request
 
-from harness import NOBODY, ROOT, MountTest, context, output, run, wait_until
+from harness import NOBODY, ROOT, MountTest, context, free_port, output, run, wait_until
 
 DOCUMENT = ROOT / "docs" / "METRICS.md"
 MONITORING = ROOT / "packaging" / "monitoring"
 SAMPLE = re.compile(r'^(\w+)(?:\{((?:\w+="(?:[^"\\]|\\.)*",?)*)\})? (\S+)$')
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Page:

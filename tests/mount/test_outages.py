@@ -7,15 +7,22 @@ import signal
 import subprocess
 import time
 
-from harness import MountTest, POOL, context, digest, pattern_bytes, run, wait_until
+from harness import MountTest, context, digest, pattern_bytes, run, wait_until
 
 OSD_AWAY_S = 40
 CLIENT_STOPPED_S = 60
+AT_WORK_LIMIT_S = 60
 BLOCK = 1 << 20
 
 
 def fence(volume, instance):
     run(context.bin / "fence_tool", *volume.address, "--instance", instance)
+
+
+def wait_for(mount, number, operation):
+    """Until it has done so many."""
+    done = f'lccfs_operation_duration_seconds_count{{operation="{operation}"}}'
+    wait_until(lambda: mount.metric(done) >= number, AT_WORK_LIMIT_S, f"{number} of {operation}")
 
 
 class OsdTest(MountTest):
@@ -30,11 +37,11 @@ class OsdTest(MountTest):
         super().set_up_volume()
 
     def test_fio_continues_when_an_osd_was_away_for_forty_seconds(self):
-        fio = subprocess.Popen([
+        fio = self.spawn(
             "fio", "--name=job", f"--filename={self.mount / 'image'}", "--size=16M", "--rw=randrw", "--bs=4k",
             "--direct=1", "--ioengine=libaio", "--iodepth=16", "--time_based", f"--runtime={OSD_AWAY_S + 25}",
-            "--verify=crc32c", "--verify_fatal=1", "--verify_state_save=0", "--verify_backlog=256"])
-        time.sleep(8)
+            "--verify=crc32c", "--verify_fatal=1", "--verify_state_save=0", "--verify_backlog=256")
+        wait_for(self.mount, 500, "write")
         self.cluster.kill_osd(0)
         time.sleep(OSD_AWAY_S)
         self.assertIsNone(fio.poll(), "fio ended while the OSD was away")
@@ -66,8 +73,9 @@ class StoppedClientTest(MountTest):
 
     def test_a_client_fenced_while_it_was_stopped_changes_nothing_and_says_why(self):
         self.make_files()
+        written = self.digests(self.mount)
         writer = self.write_for_ever()
-        time.sleep(2)
+        wait_until(lambda: not set(self.digests(self.mount)) & set(written), AT_WORK_LIMIT_S, "writes to each file")
         instance = self.mount.instance()
         self.mount.may_die = True
         self.mount.signal(signal.SIGSTOP)
@@ -92,11 +100,11 @@ class StoppedClientTest(MountTest):
             (self.mount / f"file {number}").write_bytes(pattern_bytes(8 * BLOCK, number))
 
     def write_for_ever(self):
-        return subprocess.Popen([
+        return self.spawn(
             "fio", "--rw=randwrite", "--bs=64k", "--direct=1", "--ioengine=libaio", "--iodepth=16", "--size=8M",
             "--time_based", "--runtime=600",
             *[word for number in range(4)
-              for word in (f"--name=job{number}", f"--filename={self.mount / f'file {number}'}")]],
+              for word in (f"--name=job{number}", f"--filename={self.mount / f'file {number}'}")],
             stdout=subprocess.DEVNULL)
 
     def digests(self, mount):
@@ -111,9 +119,7 @@ class FencedClientTest(MountTest):
     def test_a_fenced_client_is_gone_and_its_files_are_free(self):
         (self.mount / "file").write_bytes(b"x" * BLOCK)
         with open(self.mount / "file", "r+b") as file:
-            user = subprocess.Popen(["sleep", "600"], stdin=file)  # not this process: fork and exec close their copies
-        self.addCleanup(user.wait)
-        self.addCleanup(user.kill)
+            self.spawn("sleep", "600", stdin=file)  # not this process: fork and exec close their copies
         instance = self.mount.instance()
         self.mount.may_die = True
         self.mount.signal(signal.SIGSTOP)
@@ -147,10 +153,11 @@ class KilledClientTest(MountTest):
         self.assertEqual((other / "file").read_bytes(), b"a new writer")
 
     def test_a_client_killed_under_load_leaves_a_usable_volume(self):
-        load = subprocess.Popen(["bash", "-c", 'cd "$0" && while true; do mkdir d && cp -r /usr/include/linux/netfilter '
-                                 'd/ && mv d e && rm -r e || exit 0; done', str(self.mount.path)],
-                                stderr=subprocess.DEVNULL)
-        time.sleep(5)
+        load = self.spawn("bash", "-c", 'cd "$0" && while true; do mkdir d && cp -r /usr/include/linux/netfilter '
+                          'd/ && mv d e && rm -r e || exit 0; done', str(self.mount.path), stderr=subprocess.DEVNULL)
+        wait_for(self.mount, 2, "rename")
+        time.sleep(self.random.uniform(0, 3))
+        self.assertIsNone(load.poll(), "the load has ended")
         self.mount.may_die = True
         self.mount.process.kill()
         self.mount.process.wait()

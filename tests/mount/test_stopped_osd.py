@@ -4,6 +4,7 @@
 import fcntl
 import os
 import pathlib
+import re
 import subprocess
 import time
 
@@ -14,6 +15,7 @@ DATA_POOL = "bytes"
 METADATA_OSD, STOPPED_OSD = 0, 1
 FILES = 24  # of one data object each
 FILE_BYTES = 4 << 20
+LOAD_LIMIT_S = 60  # until the load is at work; it ends itself after that, if nothing hangs
 STOPPED_S = 75  # who does not answer for a minute would be fenced
 GOES_ON_S = 40  # what hangs does so until the OSD comes back
 
@@ -23,7 +25,7 @@ class StoppedOsdTest(MountTest):
 
     stores = ("rados",)
     waits = True
-    limit_s = 100
+    limit_s = 200
     own_cluster = {"osds": 2}
 
     def setUp(self):
@@ -54,14 +56,33 @@ class StoppedOsdTest(MountTest):
             with self.subTest(job=job):
                 self.stop_under_load(job)
 
+    def test_a_mount_that_is_to_end_when_it_is_fenced_does_so_though_an_object_hangs(self):
+        for path in self.hung:
+            with open(path, "rb") as stored:
+                os.fsync(stored)
+        mount = self.volume.mount("-o", "end_when_fenced")
+        mount.may_die = True
+        self.cluster.pause_osd(STOPPED_OSD)
+        try:
+            self.spawn("dd", "if=/dev/zero", f"of={mount / self.hung[0].name}", "bs=4k", "count=1", "oflag=direct",
+                       "conv=notrunc")
+            wait_until(lambda: "has not ended after" in mount.log_text(), GOES_ON_S, "a write hangs")
+            self.volume.said("evict", "--client", str(mount.instance()))
+            self.assertEqual(mount.process.wait(120), 32)
+        finally:
+            self.cluster.continue_osd(STOPPED_OSD)
+
     def stop_under_load(self, *jobs):
         mounts = [self.mount, self.other]
         load = [self.fio(*job) for job in jobs]
-        time.sleep(3)
+        for job in jobs:
+            wait_until(lambda job=job: self.is_at_work(*job), LOAD_LIMIT_S, f"fio {job} has written to all files")
+        told = len(self.mount.log_text())
         self.cluster.pause_osd(STOPPED_OSD)
         began = time.monotonic()
         try:
-            time.sleep(5)  # the requests in flight have become as many as there will be
+            # After so long the requests in flight have become as many as there will be.
+            wait_until(lambda: self.is_told_of_what_hangs(told), GOES_ON_S, "what hangs is told of while it hangs")
             wanted = self.append_elsewhere()
             while time.monotonic() - began < STOPPED_S:
                 for mount in mounts:
@@ -69,8 +90,6 @@ class StoppedOsdTest(MountTest):
                 time.sleep(1)
             self.assertTrue(all(fio.poll() is None for fio in load), "the OSD was not needed")
             self.assertIsNone(wanted.poll())
-            self.assertIn("slow store operation: write_data of Data.", self.mount.log_text())
-            self.assertIn("has not ended after", self.mount.log_text(), "what hangs is told of while it hangs")
         finally:
             self.cluster.continue_osd(STOPPED_OSD)
         self.assertEqual(wanted.wait(60), 0)
@@ -78,16 +97,30 @@ class StoppedOsdTest(MountTest):
         for mount in mounts:
             self.assertEqual(mount.lines_about_fences(), [])
 
+    def is_told_of_what_hangs(self, told):
+        """After so many characters of the log."""
+        return re.search(r"slow store operation: write_data of Data\.\S+ has not ended after", self.mount.log_text()[told:])
+
     def fio(self, block, depth):
-        return subprocess.Popen([
-            "fio", f"--name={block}x{depth}", "--rw=randwrite", f"--bs={block}", "--direct=1", "--ioengine=libaio",
-            f"--iodepth={depth}", f"--size={FILE_BYTES * len(self.hung[1:])}", "--time_based", "--runtime=15",
-            "--overwrite=1", "--filename=" + ":".join(str(path) for path in self.hung[1:])])
+        return self.spawn(
+            "fio", "--status-interval=1", f"--output={self.status_of(block, depth)}", f"--name={block}x{depth}",
+            "--rw=randwrite", f"--bs={block}", "--direct=1", "--ioengine=libaio", f"--iodepth={depth}",
+            f"--size={FILE_BYTES * len(self.hung[1:])}", "--time_based", f"--runtime={LOAD_LIMIT_S}", "--overwrite=1",
+            "--filename=" + ":".join(str(path) for path in self.hung[1:]))
+
+    def status_of(self, block, depth):
+        return self.scratch(f"fio {block}x{depth}")
+
+    def is_at_work(self, block, depth):
+        """fio takes the files in turn: each had several I/Os, beside as many as it has in flight."""
+        status = self.status_of(block, depth)
+        done = re.findall(r"issued rwts: total=\d+,(\d+)", status.read_text(encoding="ascii")) if status.exists() else []
+        return bool(done) and int(done[-1]) > depth + 4 * len(self.hung)
 
     def append_elsewhere(self):
         """A file whose bytes hang is wanted by the other mount: it waits, and asks who writes it. A process of its own does
         that: each command that this one starts would close its copy of the descriptor, and wait for the OSD with that."""
-        return subprocess.Popen(["sh", "-c", 'printf x >>"$0"', self.other.path / self.hung[1].name])
+        return self.spawn("sh", "-c", 'printf x >>"$0"', self.other.path / self.hung[1].name)
 
     def use(self, mount):
         """Everything that needs only the OSD that lives, within the time."""
@@ -202,11 +235,12 @@ class KilledProgramTest(MountTest):
         return file
 
     def waits(self, program):
-        """For an answer, or for the lock of a directory in which another one does."""
+        """For an answer, for those to the parts of a direct write, or for FUSE's lock of a directory in which another one
+        does."""
         where = pathlib.Path(f"/proc/{program.pid}/wchan")
         before = where.read_text(encoding="ascii")
         time.sleep(0.2)
-        return before not in ("", "0") and where.read_text(encoding="ascii") == before
+        return before.startswith(("request_wait_answer", "fuse_")) and where.read_text(encoding="ascii") == before
 
     def try_lock(self):
         return run("timeout", "5", "flock", "-n", self.file("direct"), "true", check=False).returncode

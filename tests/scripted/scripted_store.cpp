@@ -107,11 +107,12 @@ void ScriptedClient::read_data(std::string object, std::uint64_t offset, std::sp
       std::move(done));
 }
 
-void ScriptedClient::write_data(std::string object, std::uint64_t offset, SharedBytes bytes, DataDone done) {
+void ScriptedClient::write_data(std::string object, std::vector<DataPiece> pieces, DataDone done) {
   submit<void>(
       {StepKind::write, object, "write"},
-      [this, object, offset, bytes = std::move(bytes)]() -> Result<> {
-        cluster_->objects_.write(object, offset, {bytes.data, bytes.size_bytes});
+      [this, object, pieces = std::move(pieces)]() -> Result<> {
+        for (const auto& [offset, bytes] : pieces)
+          cluster_->objects_.write(object, offset, {bytes.data, bytes.size_bytes});
         return {};
       },
       std::move(done));
@@ -241,9 +242,12 @@ Result<Capacity> ScriptedClient::capacity() {
   const auto& data = cluster_->objects_.data();
   std::uint64_t used_bytes = 0;
   for (const auto& [name, bytes] : data) used_bytes += bytes.size();
-  const std::uint64_t total_bytes = cluster_->options_.total_bytes;
-  return Capacity{total_bytes, total_bytes - std::min(total_bytes, used_bytes),
-                  cluster_->objects_.metadata().size() + data.size()};
+  const auto& options = cluster_->options_;
+  const std::uint64_t objects = cluster_->objects_.metadata().size() + data.size() + options.other_objects;
+  Capacity capacity{options.total_bytes, options.total_bytes - std::min(options.total_bytes, used_bytes), objects,
+                    options.metadata_total_bytes, options.metadata_total_bytes};
+  if (options.most_objects) capacity.quota = {*options.most_objects, *options.most_objects - objects};
+  return capacity;
 }
 
 Result<> ScriptedClient::use_data_pool(const std::string& name) {

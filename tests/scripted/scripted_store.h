@@ -74,6 +74,9 @@ class ScriptedCluster : public std::enable_shared_from_this<ScriptedCluster> {
     bool deaths_are_seen = false;
     std::set<std::string> pools{};  ///< that use_data_pool may name
     std::uint64_t total_bytes = std::uint64_t{1} << 40;
+    std::uint64_t metadata_total_bytes = std::uint64_t{1} << 40;  ///< all of it available, whatever there is
+    std::optional<std::uint64_t> most_objects = std::nullopt;     ///< said, not enforced: there must be fewer
+    std::uint64_t other_objects = 0;                              ///< that are not this volume's, and count there, too
     /// By which notifies end in vain; a watcher that is deaf takes one all its time. nullptr: the machine's, and who is
     /// deaf is counted as silent at once.
     Clock* clock = nullptr;
@@ -172,7 +175,8 @@ class ScriptedClient final : public ObjectStore {
   void apply_async(MetaTxn txn, ApplyDone done) override;
   void query_async(MetaRead read, QueryDone done) override;
   void read_data(std::string object, std::uint64_t offset, std::span<char> target, ReadDone done) override;
-  void write_data(std::string object, std::uint64_t offset, SharedBytes bytes, DataDone done) override;
+  using ObjectStore::write_data;
+  void write_data(std::string object, std::vector<DataPiece> pieces, DataDone done) override;
   void truncate_data(std::string object, std::uint64_t size_bytes, DataDone done) override;
   void remove_data(std::string object, DataDone done) override;
   void zero_data(std::string object, std::uint64_t offset, std::uint64_t size_bytes, DataDone done) override;

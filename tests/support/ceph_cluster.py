@@ -116,8 +116,8 @@ def _new_key():
     return base64.b64encode(header + os.urandom(16)).decode()
 
 
-def _free_port():
-    """Below the range of outgoing connections, so that no client takes it between here and the mon's bind."""
+def free_port():
+    """Below the range of outgoing connections, so that no client takes it before the one who wants it has bound it."""
     for _ in range(1000):
         port = random.randrange(20000, 32000)
         with socket.socket() as probe:
@@ -286,7 +286,7 @@ class Cluster:
         if not self._detached:
             self._start_guard()
         fsid = str(uuid.uuid4())
-        mon_host = f"[v2:127.0.0.1:{_free_port()}/0,v1:127.0.0.1:{_free_port()}/0]"
+        mon_host = f"[v2:127.0.0.1:{free_port()}/0,v1:127.0.0.1:{free_port()}/0]"
         self._write_conf(fsid, mon_host)
         self._write_keyring(osds)
         monmap = str(self.dir / "monmap")
@@ -307,8 +307,8 @@ class Cluster:
             self._wait_for("mds.a", lambda: "up:active" in self.ceph("mds", "stat"))
 
     def _start_mds(self):
-        self.create_pool("cephfs_metadata")
-        self.create_pool("cephfs_data")
+        for pool in ["cephfs_metadata", "cephfs_data"]:
+            self.create_pool(pool, 32)  # as many as bench/compare gives the pools of the others
         self.ceph("fs", "new", "cephfs", "cephfs_metadata", "cephfs_data")
         self._spawn("mds.a", "ceph-mds", "-i", "a")
 

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // When others count as gone: by what one has seen oneself, without a break (docs/PROTOCOL.md section 2).
+#include <atomic>
+#include <thread>
+
 #include "support/catch.h"
 #include "support/instances.h"
+#include "support/simulated_time.h"
 
 namespace lccfs {
 namespace {
@@ -220,6 +224,41 @@ TEST_CASE("who cannot be looked for, as an object does not answer, is never gone
   CHECK(need(poller.instance->look_at(one->id())) == Instance::Seen::absent);
   volume.cluster->set_away(nullptr);
   CHECK(poller.standing_of(one) == Member::Standing::expired);
+}
+
+/// A record of a client that watches nothing.
+void add_gone(InstanceVolume& volume, InstanceId id) {
+  const auto client = volume.cluster->new_client();
+  format::InstanceRecord record;
+  record.since = volume.clock.wall_time();
+  record.identity = client->identity();
+  need(client->apply(txn::add_instance_record(id, encode(record))));
+  need(client->apply(txn::make_session(id)));
+}
+
+TEST_CASE("a liveness poll fences all who have died at once, though each fence takes its time") {
+  constexpr unsigned dead = 100;
+  InstanceVolume volume;
+  for (unsigned i = 0; i < dead; ++i) add_gone(volume, InstanceId{1000 + i});
+  test::SimulatedTime time;
+  test::SimulatedClock clock(time, {});
+  const auto client = volume.cluster->new_client();
+  const auto poller = need(Instance::start(client, clock, {}));
+  client->set_hook([&clock](const StepInfo& info) {
+    if (info.step == "fence") clock.sleep_for(seconds(2));
+    return Fault{};
+  });
+  std::atomic<bool> ended = false;
+  std::optional<PollResult> poll;
+  const std::jthread collector([&] {
+    poll = need(poller->poll_liveness({}, {}));
+    ended = true;
+  });
+  REQUIRE(time.run_until([&ended] { return ended.load(); }, seconds(300)));
+  CHECK(std::ranges::count(poll->members, true, &Member::fenced_now) == dead);
+  for (unsigned i = 0; i < dead; ++i)
+    CHECK(volume.record_of(InstanceId{1000 + i})->state == format::InstanceRecord::State::fenced);
+  CHECK(time.now() <= gone_after + seconds(40));
 }
 
 TEST_CASE("a liveness poll that is told to stop waits for nobody") {

@@ -357,6 +357,35 @@ TEST_CASE("what the client of a seal left is settled once it is expired: back to
   CHECK(traces_left(volume.cluster()).empty());
 }
 
+TEST_CASE("the decisions of two seals that cannot be read are named, each with the directory in which it stands") {
+  CollectedVolume volume;
+  Names decisions;
+  for (const auto* name : {"one", "two"}) {
+    auto mount = volume.mount();
+    const auto directory = make_dir(*mount.file_system, root_ino, name);
+    mount.client->set_hook(once_on("remove entry", {Fault::Kind::not_applied_and_crash}));
+    CHECK_FALSE(mount->rmdir(root_ino, name));
+    volume.cluster().with_objects([&](scripted::Objects& objects) {
+      const auto& state = objects.metadata().at(format::inode_object(directory)).xattrs.at("state");
+      const auto key = format::decision_key(need(format::decode<format::StateRecord>(state)).token);
+      objects.metadata().at("Inode.1").keys[key] = "noise";
+      decisions.insert(key);
+    });
+  }
+  volume.clock().advance(minutes(2));
+  Names named;
+  for (const auto& damage : volume.collect().damaged) {
+    INFO(damage);
+    CHECK(damage.starts_with("Inode.1: x/"));
+    named.insert(damage.substr(9, damage.find(": ", 9) - 9));
+  }
+  CHECK(named == decisions);
+  volume.cluster().with_objects([&](scripted::Objects& objects) {
+    for (const auto& key : decisions) objects.metadata().at("Inode.1").keys.erase(key);
+  });
+  for (unsigned pass = 0; pass < 2; ++pass) volume.collect();
+}
+
 TEST_CASE("a file with two names is kept, and a wrong link count is corrected") {
   CollectedVolume volume;
   auto mount = volume.mount();
@@ -665,14 +694,22 @@ TEST_CASE("a pass waits for a store that is slow as long as it answers") {
   collector.end();
 }
 
-TEST_CASE("bytes without an inode that do not answer keep the range that leads to them") {
-  CollectedVolume volume;
+namespace {
+/// A client of that volume has written a new file, and died before it stored the inode. Answers the object.
+std::string leave_early_bytes(CollectedVolume& volume) {
   auto mount = volume.mount();
   const auto ino = make_file(*mount.file_system, root_ino, "file");
   const auto bytes = format::data_object(Ino{ino.value + 1}, ObjectIndex{0});
   volume.cluster().with_objects([&](scripted::Objects& objects) { objects.write(bytes, 0, "bytes"); });
   mount.client->crash();
   volume.clock().advance(minutes(2));
+  return bytes;
+}
+}  // namespace
+
+TEST_CASE("bytes without an inode that do not answer keep the range that leads to them") {
+  CollectedVolume volume;
+  const auto bytes = leave_early_bytes(volume);
   TestCollector collector(volume.cluster(), volume.clock());
   collector.client().set_hook(hangs(StepKind::remove, {bytes}));
   {
@@ -683,6 +720,23 @@ TEST_CASE("bytes without an inode that do not answer keep the range that leads t
   CHECK(collector.pass().instances_removed == 0);
   collector.client().set_hook(nullptr);
   collector.client().release_all();
+  CHECK(collector.pass().instances_removed == 1);
+  collector.end();
+  CHECK_FALSE(volume.objects().contains(bytes));
+}
+
+TEST_CASE("bytes without an inode that the store cannot remove keep the range that leads to them") {
+  CollectedVolume volume;
+  const auto bytes = leave_early_bytes(volume);
+  TestCollector collector(volume.cluster(), volume.clock());
+  collector.client().set_hook([&bytes](const StepInfo& info) {
+    const bool fails = info.kind == StepKind::remove && info.object == bytes;
+    return fails ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
+  });
+  const auto report = collector.pass();
+  CHECK(report.instances_removed == 0);
+  CHECK(report.damaged.size() == 1);
+  collector.client().set_hook(nullptr);
   CHECK(collector.pass().instances_removed == 1);
   collector.end();
   CHECK_FALSE(volume.objects().contains(bytes));
@@ -746,6 +800,54 @@ TEST_CASE("an inode of a client that is gone, and that does not answer, keeps th
   CHECK(collector.pass().inodes_removed == 2);
   collector.end();
   need(mount->unmount());
+}
+
+/// An operation that draws a number, and does not end before this does.
+class HangingOperation {
+ public:
+  explicit HangingOperation(const Mount& mount)
+      : client_(*mount.client), made_(std::async(std::launch::async, [fs = mount.file_system.get(), this] {
+          client_.set_hook(once_on("create inode", {Fault::Kind::hold}));
+          return fs->make_node({}, root_ino, "hanging", {});
+        })) {
+    CHECK(client_.wait_for_held(1));
+  }
+  ~HangingOperation() {
+    client_.release_all();
+    need(made_.get());
+  }
+
+ private:
+  ScriptedClient& client_;
+  std::future<Result<EntryReply>> made_;
+};
+
+TEST_CASE("a directory stays for what a client that is gone had linked there, as long as that waits for another") {
+  CollectedVolume volume;
+  auto maker = volume.mount();
+  auto linker = volume.mount();
+  auto remover = volume.mount();
+  const auto q = make_dir(*remover.file_system, root_ino, "q"), p = make_dir(*remover.file_system, root_ino, "p");
+  TestCollector collector(volume.cluster(), volume.clock());
+  {
+    const HangingOperation older(maker);
+    const auto x = make_file(*maker.file_system, q, "x");
+    linker.client->set_hook(once_on("insert entry", {Fault::Kind::not_applied_and_crash}));
+    CHECK_FALSE(linker->link(x, p, "y"));
+    REQUIRE(linker.client->crashed());
+    need(remover->unlink(q, "x"));
+    need(remover->rmdir(root_ino, "p"));
+    volume.clock().advance(minutes(2));
+    CHECK(collector.pass().gone.size() == 1);
+    CHECK(inode_object_of(volume.cluster(), x));
+    CHECK(inode_object_of(volume.cluster(), p));
+  }
+  const auto report = collector.pass();
+  CHECK(report.damaged.empty());
+  CHECK(report.inodes_removed == 2);
+  collector.end();
+  need(maker->unmount());
+  need(remover->unmount());
 }
 
 TEST_CASE("a queue that does not answer keeps no other client's from being handled") {
@@ -1197,6 +1299,15 @@ TEST_CASE("the backlog counts items, unnamed inodes and the bytes that wait") {
   CHECK(backlog.oldest == logged);
   CHECK(backlog.inodes == 1);
   CHECK(backlog.bytes_waiting == object_bytes / 64 + 10);
+  need(mount->unmount());
+}
+
+TEST_CASE("the backlog counts a removed directory, to which an item of its own leads before its lost name does") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  make_dir(*mount.file_system, root_ino, "directory");
+  need(mount->rmdir(root_ino, "directory"));
+  CHECK(need(reclaim::measure_backlog(*volume.new_client())).inodes == 1);
   need(mount->unmount());
 }
 

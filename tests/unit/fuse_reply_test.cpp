@@ -165,6 +165,18 @@ TEST_CASE("statfs shows blocks, and as many files as there are objects and block
   CHECK(out.st.namelen == 255);
 }
 
+TEST_CASE("statfs shows no more free files than a quota has objects left") {
+  const auto files = [](std::uint64_t available_objects) {
+    const VolumeUsage usage{40'960, 8'193, 7, available_objects};
+    const auto out = part<fuse_statfs_out>(usage_answer(usage), 0);
+    CHECK(out.st.bavail == 2);
+    return std::pair(out.st.files, out.st.ffree);
+  };
+  CHECK(files(3) == std::pair(std::uint64_t{9}, std::uint64_t{2}));
+  CHECK(files(1) == std::pair(std::uint64_t{8}, std::uint64_t{1}));
+  CHECK(files(0) == std::pair(std::uint64_t{7}, std::uint64_t{0}));
+}
+
 TEST_CASE("a time to live that has passed is none") {
   CHECK(part<fuse_attr_out>(attributes_answer({some_attributes(), -1ns}), 0).attr_valid == 0);
   CHECK(part<fuse_attr_out>(attributes_answer({some_attributes(), -1ns}), 0).attr_valid_nsec == 0);
@@ -395,6 +407,15 @@ TEST_CASE("an inode belongs to the directory that it was found below last") {
   CHECK(counts.directory_of(Ino{8}) == metrics::other_directories);
   tops.forgotten(Ino{6});
   CHECK(tops.seen(Ino{6}, "vm2") != second);
+  // It has another's name for a while, and its own again.
+  const auto other = tops.seen(Ino{9}, "renamed");
+  const auto again = tops.seen(Ino{5}, "renamed");
+  CHECK(again != first);
+  CHECK(again != other);
+  labels.count(again, metrics::Directories::Work::read, std::chrono::seconds(1), 42);
+  metrics::Exposition page;
+  labels.write(page);
+  CHECK(page.text().find("lccfs_directory_read_bytes_total{directory=\"renamed\"} 42") != std::string::npos);
 }
 
 TEST_CASE("whether a thread is to end is read from its status") {

@@ -64,6 +64,7 @@ TEST_CASE("a bad lccfs-gc command is refused with one line") {
       {"--local", "/v", "--interval", "0"},
       {"--local", "/v", "--metrics-port", "0"},
       {"--local", "/v", "--metrics-port", "65536"},
+      {"--local", "/v", "--metrics-address", "localhost"},
       {"--local", "/v", "--metrics-port", "9475", "--once"},
       {"--local", "/v", "--slow-ms", "2s"},
       {"--local", "/v", "--interval", "soon"},

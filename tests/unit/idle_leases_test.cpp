@@ -355,7 +355,15 @@ TEST_CASE("bytes that cannot be stored are kept for a minute after the close, an
 }
 
 TEST_CASE("on a volume that is nearly full, writes and closes wait, so that each program hears of its own") {
-  TestVolume volume({}, {.total_bytes = 1 << 20});
+  ScriptedCluster::Options store;
+  SECTION("of bytes") { store.total_bytes = 1 << 20; }
+  SECTION("of bytes where its metadata is") { store.metadata_total_bytes = 1 << 20; }
+  SECTION("of objects, of which a quota has a few thousand left") { store.most_objects = 16'000; }
+  SECTION("of objects, of which a quota has less than a hundredth left") {
+    store.most_objects = 10'000'000;
+    store.other_objects = 9'950'000;
+  }
+  TestVolume volume({}, store);
   auto mount = volume.mount(closing(10000));
   const auto file = stored_file(mount, "some bytes");
   close_file(*mount.file_system, file.handle);

@@ -100,6 +100,17 @@ TEST_CASE("the parent that a listing shows is where another client has moved the
   CHECK(l.parent_in_listing() == elsewhere);
 }
 
+TEST_CASE("a directory is listed though one where it was once cannot be read") {
+  Lister l(2);
+  const auto elsewhere = make_dir(l.other(), root_ino, "elsewhere");
+  need(l.other().rename(l.top, "d", elsewhere, "d", RenameMode::replace));
+  l.volume.cluster().with_objects([&](scripted::Objects& objects) {
+    objects.metadata().at(format::inode_object(l.top)).xattrs[format::xattr::attr] = "garbage";
+  });
+  CHECK(names_in(l.fs(), l.d) == numbers(0, 2));
+  CHECK(names_in(l.other(), l.d) == numbers(0, 2));
+}
+
 TEST_CASE("after a step that may have changed a name the directory is read") {
   Lister l(5);
   need(l.fs().sync_directory(l.d));

@@ -29,7 +29,8 @@ struct Measured {
       clock, {.family = "x", .noun = "operation", .kinds = some_kinds, .slow_after = std::chrono::seconds(2)}};
 
   Measured() { clock.advance(1h); }
-  void run(std::size_t kind, std::chrono::nanoseconds took, Outcome outcome = Outcome::done, std::uint64_t bytes = 0) {
+  void run(std::size_t kind, std::chrono::nanoseconds took, metrics::Outcome outcome = metrics::Outcome::done,
+           std::uint64_t bytes = 0) {
     const auto running = operations.begin(kind, "inode 7");
     clock.advance(took);
     operations.end(running, outcome, bytes);
@@ -165,9 +166,9 @@ TEST_CASE("a place shows no subject of another use, whatever threads do") {
 TEST_CASE("operations are counted by kind, with errors, bytes and what is in flight") {
   Measured measured;
   measured.run(open_kind, 1ms);
-  measured.run(open_kind, 1ms, Outcome::refused);
-  measured.run(read_kind, 3s, Outcome::failed);
-  measured.run(read_kind, 1ms, Outcome::done, 4096);
+  measured.run(open_kind, 1ms, metrics::Outcome::refused);
+  measured.run(read_kind, 3s, metrics::Outcome::failed);
+  measured.run(read_kind, 1ms, metrics::Outcome::done, 4096);
   const auto running = measured.operations.begin(read_kind, "inode 8");
   measured.clock.advance(500ms);
   CHECK(measured.says("x_duration_seconds_count{operation=\"open\"} 2"));
@@ -179,7 +180,7 @@ TEST_CASE("operations are counted by kind, with errors, bytes and what is in fli
   CHECK(measured.says("x_read_bytes_total 4096"));
   CHECK(measured.says("x_in_flight 1"));
   CHECK(measured.says("x_oldest_seconds 0.5"));
-  measured.operations.end(running, Outcome::done);
+  measured.operations.end(running, metrics::Outcome::done);
   CHECK(measured.says("x_in_flight 0"));
   CHECK(measured.says("x_oldest_seconds 0"));
 }
@@ -195,7 +196,7 @@ TEST_CASE("a slow operation is told once while it hangs, and once when it has en
   measured.operations.tick();
   measured.operations.tick();
   measured.clock.advance(1s);
-  measured.operations.end(running, Outcome::done);
+  measured.operations.end(running, metrics::Outcome::done);
   measured.operations.tick();
   CHECK(lines.all() == std::vector<std::string>{"slow operation: read of inode 7 has not ended after 3.0 s",
                                                 "slow operation: read of inode 7 took 4.0 s"});
@@ -208,7 +209,7 @@ TEST_CASE("what waits for others is never slow") {
   measured.clock.advance(1h);
   measured.operations.tick();
   CHECK(measured.says("x_oldest_seconds 0"));
-  measured.operations.end(running, Outcome::done);
+  measured.operations.end(running, metrics::Outcome::done);
   CHECK(lines.all().empty());
   CHECK(measured.says("x_slow_total{operation=\"wait\"} 0"));
 }
@@ -219,7 +220,7 @@ TEST_CASE("of many slow operations the log has some a second, and how many it ha
   std::vector<Operations::Running> running;
   for (int i = 0; i < 30; ++i) running.push_back(measured.operations.begin(open_kind, "inode 7"));
   measured.clock.advance(2s);
-  for (const auto& one : running) measured.operations.end(one, Outcome::done);
+  for (const auto& one : running) measured.operations.end(one, metrics::Outcome::done);
   CHECK(lines.all().size() == 5);
   measured.run(open_kind, 5s);
   CHECK(lines.all().back() == "slow operation: open of inode 7 took 5.0 s (and 25 more since the last line)");
@@ -275,10 +276,13 @@ TEST_CASE("no two directories have the same label, whatever they are called") {
 
 TEST_CASE("a collector's passes add up, and what they leave is the last one's") {
   CollectorCounts counts;
-  counts.passed(
-      {.inodes = 1, .data_objects = 2, .bytes = 3, .items_left = 4, .silent_clients = 5, .damaged_objects = 6}, 1'000);
-  counts.passed({.inodes = 10, .data_objects = 20, .bytes = 30, .items_left = 7}, 2'000);
+  counts.removed({.inodes = 1, .data_objects = 1, .bytes = 2});
+  counts.removed({.inodes = 1, .data_objects = 2, .bytes = 3});
+  counts.passed({.items_left = 4, .silent_clients = 5, .damaged_objects = 6}, 1'000);
+  counts.removed({.inodes = 8, .data_objects = 18, .bytes = 28});
   counts.failed();
+  counts.removed({.inodes = 2, .data_objects = 2, .bytes = 2});
+  counts.passed({.items_left = 7}, 2'000);
   Exposition page;
   counts.write(page);
   for (const char* line : {"passes_total 2", "failures_total 1", "removed_inodes_total 11", "removed_objects_total 22",

@@ -36,10 +36,10 @@ TEST_CASE("a mount collects what is older than the volume's grace period, and no
   const Mount fs = volume.mount();
   CHECK(fs->grace_period() == seconds(20));
   leave_garbage(*fs.file_system);
-  CHECK(need(fs->collect_garbage({})).inodes_removed == 0);
+  CHECK(need(fs->collect_garbage({}, {})).inodes_removed == 0);
   volume.clock().advance(seconds(21));
-  CHECK(need(fs->collect_garbage({})).inodes_removed == 3);
-  CHECK(need(fs->collect_garbage({})).inodes_removed == 0);
+  CHECK(need(fs->collect_garbage({}, {})).inodes_removed == 3);
+  CHECK(need(fs->collect_garbage({}, {})).inodes_removed == 0);
   need(fs->unmount());
 }
 
@@ -49,12 +49,12 @@ TEST_CASE("a mount leaves its turn to another client that has just collected") {
   const Mount second = volume.mount();
   leave_garbage(*second.file_system);
   volume.clock().advance(first->grace_period() + seconds(1));
-  CHECK(need(first->collect_garbage({})).inodes_removed == 3);
+  CHECK(need(first->collect_garbage({}, {})).inodes_removed == 3);
   second.client->reset_record();
-  need(second->collect_garbage({}));
+  need(second->collect_garbage({}, {}));
   CHECK_FALSE(has_asked(second));
   volume.clock().advance(second->grace_period());
-  need(second->collect_garbage({}));
+  need(second->collect_garbage({}, {}));
   CHECK(has_asked(second));
 }
 
@@ -64,7 +64,7 @@ TEST_CASE("a read-only mount collects nothing") {
   FileSystemOptions options;
   options.read_only = true;
   const Mount reader = volume.mount(options);
-  const auto report = reader->collect_garbage({});
+  const auto report = reader->collect_garbage({}, {});
   REQUIRE_FALSE(report);
   CHECK(report.error().code == ErrorCode::read_only);
 }
@@ -76,8 +76,8 @@ TEST_CASE("a pass that is told to stop before it begins removes nothing") {
   volume.clock().advance(fs->grace_period() + seconds(1));
   std::stop_source stop;
   stop.request_stop();
-  CHECK(need(fs->collect_garbage(stop.get_token())).inodes_removed == 0);
-  CHECK(need(fs->collect_garbage({})).inodes_removed == 3);
+  CHECK(need(fs->collect_garbage(stop.get_token(), {})).inodes_removed == 0);
+  CHECK(need(fs->collect_garbage({}, {})).inodes_removed == 3);
 }
 
 TEST_CASE("a mount's collecting thread collects about once a grace period") {
@@ -92,6 +92,12 @@ TEST_CASE("a mount's collecting thread collects about once a grace period") {
   const auto collected = [&] { return has_asked(fs); };
   CHECK_FALSE(time.run_until(collected, seconds(9)));
   CHECK(time.run_until(collected, seconds(31)));
+  const auto counted = [&] {
+    metrics::Exposition page;
+    counts.write(page);
+    return page.text().find("\nlccfs_collector_removed_inodes_total 3\n") != std::string::npos;
+  };
+  CHECK(time.run_until(counted, seconds(31)));
 }
 
 TEST_CASE("a mount's collecting thread ends with the mount, whatever it waits for") {
@@ -115,7 +121,7 @@ TEST_CASE("a mount ends though an object of what was removed does not answer") {
   fs.client->set_hook(
       [](const StepInfo& info) { return info.kind == StepKind::remove ? Fault{Fault::Kind::hold} : Fault{}; });
   std::stop_source stop;
-  auto pass = std::async(std::launch::async, [&] { return fs->collect_garbage(stop.get_token()); });
+  auto pass = std::async(std::launch::async, [&] { return fs->collect_garbage(stop.get_token(), {}); });
   CHECK(fs.client->wait_for_held(1));
   stop.request_stop();
   CHECK(need(pass.get()).inodes_removed == 0);

@@ -438,6 +438,39 @@ TEST_CASE("nor does an open that cuts a file come before what was added elsewher
   CHECK(b.is_stored(b.e, "copy of a"));
 }
 
+TEST_CASE("a new file that is opened after it was removed or replaced, and before that is stored, is all there") {
+  auto options = behind();
+  options.dirty_limit_bytes = 1 << 20;
+  options.idle_leases = 100;
+  Behind b(options);
+  const auto write_file = [&b](const std::string& name, const std::string& text) {
+    const auto file = need(b.fs().create({}, b.d, name, 0644, O_RDWR));
+    need(write_at(b.fs(), file.open.handle, 0, text));
+    b.fs().release(file.open.handle);
+    return file.entry.attributes.ino;
+  };
+  const auto old = write_file("f", "the old one");
+  if (GENERATE(false, true)) {
+    need(b.fs().unlink(b.d, "f"));
+  } else {
+    write_file("f.tmp", "the new one");
+    need(b.fs().rename(b.d, "f.tmp", b.d, "f", RenameMode::replace));
+  }
+  SECTION("before") {
+    const auto handle = need(b.fs().open({}, old, O_RDONLY)).handle;
+    CHECK(need(read_at(b.fs(), handle, 0, 100)) == "the old one");
+    need(b.fs().sync_directory(b.d));
+    CHECK(need(read_at(b.fs(), handle, 0, 100)) == "the old one");
+    b.fs().release(handle);
+  }
+  SECTION("afterwards it is gone") {
+    need(b.fs().sync_directory(b.d));
+    CHECK(error_of(b.fs().open({}, old, O_RDONLY)) == ErrorCode::stale);
+    CHECK_FALSE(inode_object_of(b.volume.cluster(), old));
+  }
+  need(b.holder->unmount());
+}
+
 TEST_CASE("a file that is opened while its last name is taken away keeps its link count until the store knows") {
   Behind b;
   const auto file = make_file(b.fs(), b.d, "a");
@@ -542,6 +575,19 @@ TEST_CASE("what finds no room for a minute is lost, and what removes names elsew
   CHECK_FALSE(ino_of(b.fs(), b.d, "a"));
   CHECK(error_of(b.fs().sync_directory(b.d)) == ErrorCode::io);
   need(b.fs().sync_directory(b.e));
+}
+
+TEST_CASE("changes of a directory go on though others have many that hang, or cannot be stored") {
+  const auto outcome = GENERATE(Fault::Kind::fail, Fault::Kind::hold);
+  Behind b;
+  b.store().set_hook([outcome, object = format::inode_object(b.e)](const StepInfo& info) {
+    return info.step == "store names" && info.object != object ? Fault{outcome, ErrorCode::io} : Fault{};
+  });
+  for (int i = 0; i < 4090; ++i) make_file(b.fs(), i % 2 == 0 ? b.d : root_ino, std::to_string(i));
+  for (int i = 0; i < 3000; ++i) make_file(b.fs(), b.e, std::to_string(i));
+  CHECK(b.is_stored(b.e, "2000"));
+  b.store().set_hook({});
+  b.store().release_all();
 }
 
 TEST_CASE("a new file in a directory with a default ACL waits for no name that is not stored") {

@@ -59,6 +59,15 @@ ScriptedCluster::Options pages_of(std::uint32_t entries) {
 
 }  // namespace
 
+TEST_CASE("no open directory has the number of an open file") {
+  TestVolume volume;
+  auto fs = volume.mount();
+  const auto file = create_file(*fs.file_system, "f").handle;
+  const auto directory = need(fs->open_directory(root_ino));
+  CHECK(directory.value > file.value + (std::uint64_t{1} << 46));
+  CHECK(directory.value < std::uint64_t{1} << 48);  // the rest is the kernel side's
+}
+
 TEST_CASE("an empty directory lists itself and its parent") {
   TestVolume volume;
   auto fs = volume.mount();

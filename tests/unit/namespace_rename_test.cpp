@@ -2,12 +2,14 @@
 // rename inside one directory: what it answers for every pair of things, in every mode.
 #include <fcntl.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "support/catch.h"
 #include "support/file_calls.h"
 #include "support/namespace_calls.h"
 #include "support/test_volume.h"
+#include "txn/attribute_txn.h"
 
 using namespace lccfs;
 using namespace lccfs::test;
@@ -145,6 +147,40 @@ TEST_CASE("every entry that a rename writes carries a token of its own") {
   const auto after = tokens();
   CHECK(after[0] == after[1]);
   CHECK(std::ranges::find(before, after[0]) == before.end());
+}
+
+TEST_CASE("while the ctime of a renamed file is on its way, the newest waits behind it, and no rename does") {
+  TestVolume volume;
+  auto fs = volume.mount();
+  const auto f = make_file(*fs.file_system, root_ino, "f");
+  fs.client->set_hook(once_on("set ctime", {Fault::Kind::hold, ErrorCode::io}));
+  for (int i = 0; i < 300; ++i) {
+    volume.clock().advance(std::chrono::milliseconds(1));
+    need(fs->rename(root_ino, "f", root_ino, "g", RenameMode::replace));
+    need(fs->rename(root_ino, "g", root_ino, "f", RenameMode::replace));
+  }
+  REQUIRE(fs.client->wait_for_held(1));
+  const auto last = volume.clock().wall_time();
+  volume.clock().advance(std::chrono::milliseconds(1));
+  SECTION("it is stored next") {
+    fs.client->release();
+    need(fs->unmount());
+    CHECK(need(volume.mount()->get_attributes(f)).attributes.ctime == last);
+    const auto steps = [trace = fs.client->trace()](std::string_view name) {
+      return std::ranges::count_if(trace, [name](const auto& step) { return step.starts_with(name); });
+    };
+    CHECK(steps("set ctime ") == 1);
+    CHECK(steps("set next ctime ") == 1);
+  }
+  SECTION("unless another change has set a later one") {
+    fs.client->set_hook(once_on("set next ctime", {Fault::Kind::hold, ErrorCode::io}));
+    fs.client->release();
+    REQUIRE(fs.client->wait_for_held(1));
+    need(volume.new_client()->apply(txn::set_ctime(f, volume.clock().wall_time())));
+    fs.client->release();
+    need(fs->unmount());
+    CHECK(need(volume.mount()->get_attributes(f)).attributes.ctime == volume.clock().wall_time());
+  }
 }
 
 TEST_CASE("unmount waits for the ctime after a rename") {

@@ -441,6 +441,26 @@ TEST_CASE("a file that was opened and found no room can be removed") {
   need(m.fs().sync_directory(m.d));
 }
 
+TEST_CASE("a file that found no room can be removed, or replaced, before its last close is told") {
+  Maker m;
+  m.unpack("c");
+  need(m.fs().sync_directory(m.d));
+  const auto removed = need(m.fs().create({}, m.d, "a", 0644, O_RDWR | O_CREAT)).open.handle;
+  const auto replaced = need(m.fs().create({}, m.d, "b", 0644, O_RDWR | O_CREAT)).open.handle;
+  m.store().set_hook(always_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
+  for (const auto handle : {removed, replaced}) {
+    write_at(m.fs(), handle, 0, "some");
+    CHECK(error_of(m.fs().fsync(handle, false)) == ErrorCode::no_space);
+  }
+  need(m.fs().unlink(m.d, "a"));
+  need(m.fs().rename(m.d, "c", m.d, "b", RenameMode::replace));
+  m.store().set_hook(nullptr);
+  for (const auto handle : {removed, replaced}) m.fs().release(handle);
+  need(m.fs().sync_directory(m.d));
+  CHECK(error_of(m.other().lookup(m.d, "a")) == ErrorCode::not_found);
+  m.check_unpacked(m.other(), "b");
+}
+
 TEST_CASE("extended attributes of a new inode that has none are not asked for") {
   Maker m;
   const auto file = m.unpack("a");

@@ -395,6 +395,42 @@ TEST_CASE("a client that has died delays no writer, and the writer removes its k
   CHECK(two.questions_of(two.a) == 0);
 }
 
+TEST_CASE("where a writer dies before it has told of its change, the client that takes over from it does") {
+  TwoMounts two({}, {.deaths_are_seen = true});
+  const auto reader = two.open_on_b();
+  const auto writer = open_again(two.fs_a(), two.ino, O_RDWR);
+  two.write_on_a(writer, "old");
+  two.b_is_told();
+  two.volume.clock().advance(std::chrono::seconds(1));
+  two.a.client->set_hook(always_on("notify", {Fault::Kind::not_applied_and_crash, ErrorCode::io}));
+  two.write_on_a(writer);
+  two.wait_until([&] { return two.a.client->crashed(); }, false);
+  CHECK_FALSE(two.kernel_b.has_dropped_all());
+  auto third = two.volume.mount();
+  open_again(*third.file_system, two.ino, O_RDONLY);
+  two.b_is_told();
+  CHECK(need(read_at(two.fs_b(), reader, 0, 3)) == "new");
+}
+
+TEST_CASE("a direct descriptor has a key while it is mapped, also where it found its pages there") {
+  TwoMounts two;
+  const auto one = open_again(two.fs_b(), two.ino, O_RDWR | O_DIRECT);
+  const auto other = open_again(two.fs_b(), two.ino, O_RDWR | O_DIRECT);
+  two.fs_b().is_mapped(one);
+  two.wait_until([&] { return two.has_read_after_its_key() && two.kernel_b.has_dropped_all(); });
+  for (int i = 0; i < 3; ++i) two.tick();
+  two.forget();
+  close_file(two.fs_b(), one);
+  two.wait_until([&] { return two.kernel_b.pages != 0; }, false);  // so the other one reads them, and is counted
+  two.fs_b().is_mapped(other);
+  for (int i = 0; i < 5; ++i) two.tick();
+  CHECK(two.keys().size() == 1);
+  two.forget();
+  const auto writer = open_again(two.fs_a(), two.ino, O_RDWR);
+  two.write_on_a(writer);
+  two.b_is_told();
+}
+
 TEST_CASE("a client that was unmounted leaves a key that no client heeds, and the next writer removes it") {
   TwoMounts two;
   two.open_on_b();
@@ -468,6 +504,20 @@ TEST_CASE("while somebody has a lock the kernel is told of no change, and once n
   two.forget();
   two.write_on_a(on_a);
   two.wait_until([&] { return two.questions_of(two.a) != 0; }, false);
+  for (int i = 0; i < 3; ++i) two.tick();
+  CHECK((two.kernel_b.attributes == 0 && two.kernel_b.pages == 0));
+  need(unlock(two.fs_b(), lock));
+  two.wait_until([&] { return two.kernel_b.has_dropped_all(); });
+}
+
+TEST_CASE("old pages that taking the lease finds under a lock go once nobody has the lock") {
+  TwoMounts two;
+  const auto on_a = open_again(two.fs_a(), two.ino, O_RDWR), on_b = open_again(two.fs_b(), two.ino, O_RDWR);
+  two.write_on_a(on_a);  // before the key stands
+  const auto lock = whole_file(on_b, 1);
+  need(set_lock(two.fs_b(), lock));
+  two.forget();
+  need(write_with(0, two.fs_b(), on_b, 4096, "mine"));
   for (int i = 0; i < 3; ++i) two.tick();
   CHECK((two.kernel_b.attributes == 0 && two.kernel_b.pages == 0));
   need(unlock(two.fs_b(), lock));

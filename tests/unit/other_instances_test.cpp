@@ -180,6 +180,17 @@ TEST_CASE("two who fence the same instance count one fence") {
   CHECK(fence_counter(volume) == 1);
 }
 
+TEST_CASE("who is fenced while the fence of another is counted is fenced once, and marked all the same") {
+  InstanceVolume volume;
+  const Running a = volume.start(), b = volume.start(), c = volume.start(), d = volume.start();
+  c.client->set_hook(test::before("mark fenced", [&] { need(d->evict(b->id())); }));
+  need(c->evict(a->id()));
+  CHECK(c.client->counts().fences == 1);
+  CHECK(volume.record_of(a->id())->state == InstanceRecord::State::fenced);
+  CHECK(volume.record_of(a->id())->fence_number == 2);
+  CHECK(volume.record_of(b->id())->fence_number == 1);
+}
+
 TEST_CASE("an evicted instance answers fenced to everything") {
   InstanceVolume volume;
   const Running a = volume.start();

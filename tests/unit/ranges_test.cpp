@@ -411,6 +411,19 @@ TEST_CASE("an object that the source has lost though it may exist is removed fro
   CHECK(blocks_of(fs, to.ino) == 2 * O / 512);
 }
 
+TEST_CASE("an object that changes whenever the store would copy it is read and written") {
+  TestVolume volume(small_objects());
+  auto mount = volume.mount();
+  auto& fs = *mount.file_system;
+  const auto from = file_of(fs, "from", 3 * O), to = file_of(fs, "to", 3 * O, 'A');
+  mount.client->set_hook([](const StepInfo& info) {
+    return info.kind == StepKind::copy ? Fault{Fault::Kind::fail, ErrorCode::guard_failed} : Fault{};
+  });
+  CHECK(need(copy(fs, from, 0, to, 0, 3 * O)) == 3 * O);
+  CHECK(bytes_of(fs, to) == bytes_of(fs, from));
+  CHECK(blocks_of(fs, to.ino) == 3 * O / 512);
+}
+
 TEST_CASE("a copy to a descriptor with O_DSYNC outlives the client") {
   TestVolume volume(small_objects());
   auto dead = volume.mount();

@@ -114,6 +114,63 @@ TEST_CASE("an inode that could not be stored stays as it was sent, and is sent a
   CHECK_FALSE(k.inodes.is_failing());
 }
 
+TEST_CASE("the directory of a new inode is stored before it, unless its name is lost") {
+  constexpr Ino directory{60};
+  Kept k;
+  txn::NewInode made;
+  made.ino = directory;
+  made.attr.birth_token = {InstanceId{7}, 2};
+  k.inodes.add(directory, txn::create_inode(made));
+  made.ino = Ino{80};
+  made.attr.birth_token = {InstanceId{7}, 3};
+  made.parent.parent = directory;
+  k.inodes.add(made.ino, txn::create_inode(made));
+  const auto creations = [&k] {
+    std::vector<std::string> lines;
+    for (const auto& line : k.client->trace()) {
+      if (line.starts_with("create inode")) lines.push_back(line);
+    }
+    return lines;
+  };
+  const std::string of_directory = "create inode " + format::inode_object(directory);
+  const std::string of_file = "create inode " + format::inode_object(made.ino);
+  k.client->reset_record();
+  SECTION("both") {
+    need(k.inodes.store(made.ino));
+    CHECK(creations() == std::vector{of_directory, of_file});
+  }
+  SECTION("once the store takes the directory") {
+    k.client->set_hook(once_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
+    CHECK(k.inodes.store(made.ino).error().code == ErrorCode::no_space);
+    CHECK(k.inodes.is_unsent(made.ino));
+    need(k.inodes.query({.object = format::inode_object(made.ino), .ranges = {}, .keys = {}}));
+    CHECK(creations() == std::vector{of_directory, of_directory, of_file});
+  }
+  SECTION("without one that was removed") {
+    CHECK(k.inodes.forget(directory));
+    need(k.inodes.store(made.ino));
+    CHECK(creations() == std::vector{of_file});
+  }
+  SECTION("not at all if the file is lost meanwhile") {
+    k.client->set_hook([](const StepInfo&) { return Fault{Fault::Kind::hold}; });
+    auto [answer, done] = promised<Result<>>();
+    k.inodes.when_stored({{made.ino}}, std::move(done));
+    REQUIRE(k.client->wait_for_held(1));
+    CHECK(k.inodes.lose(made.ino));
+    k.client->set_hook(nullptr);
+    k.client->release_all();
+    CHECK_FALSE(answer.get());
+    CHECK(creations() == std::vector{of_directory});
+  }
+  SECTION("not at all if the file is lost as its directory is stored") {
+    auto [answer, done] = promised<Result<>>();
+    k.inodes.when_stored({{directory}}, [&](const Result<>&) { CHECK(k.inodes.lose(made.ino)); });
+    k.inodes.when_stored({{made.ino}}, std::move(done));
+    CHECK_FALSE(answer.get());
+    CHECK(creations() == std::vector{of_directory});
+  }
+}
+
 TEST_CASE("an inode that is forgotten is never stored, and other objects do not wait for it") {
   Kept k;
   need(k.inodes.query({.object = format::super_object, .ranges = {}, .keys = {}}));

@@ -169,6 +169,16 @@ TEST_CASE("a mount that began before an upgrade is named, whoever has upgraded a
   CHECK(volume.local_locks == std::vector<std::uint64_t>{900, 901});
 }
 
+TEST_CASE("an upgrade without an answer, which may be done later, names the mounts that would keep their locks") {
+  OldVolume volume;
+  volume.add_client("0.5.0", InstanceRecord::State::live, 900);
+  volume.admin->set_hook(once_on("set features", {Fault::Kind::lost_answer_not_applied}));
+  const auto upgraded = volume.upgrade();
+  REQUIRE_FALSE(upgraded);
+  CHECK(upgraded.error().context.find("keep locks to themselves until they are mounted anew: 900 (") !=
+        std::string::npos);
+}
+
 TEST_CASE("a client's record that cannot be read is refused by name") {
   OldVolume volume;
   need(volume.looker->apply(txn::add_instance_record(InstanceId{900}, "noise")));

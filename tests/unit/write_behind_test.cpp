@@ -114,6 +114,32 @@ TEST_CASE("writes that leave gaps keep what lies between them") {
   CHECK(read_elsewhere(volume, file.ino) == expected);
 }
 
+TEST_CASE("pieces apart cost the store one step for 256 of them, and none is lost where a step fails") {
+  TestVolume volume;
+  auto mount = volume.mount(buffered());
+  std::string expected(8192, 'o');
+  const auto file = stored_file(mount, expected);
+  const auto write_pieces = [&](char letter) {
+    for (unsigned at = 0; at < 600 * 8; at += 8) {
+      need(write_at(*mount.file_system, file.handle, at, std::string(3, letter)));
+      expected.replace(at, 3, std::string(3, letter));
+    }
+  };
+  write_pieces('a');
+  need(mount->fsync(file.handle, true));
+  CHECK(mount.client->counts() == StepCounts{.writes = 3});
+  CHECK(whole(*mount.file_system, file.handle) == expected);
+  write_pieces('b');
+  mount.client->set_hook([steps = std::make_shared<std::atomic<int>>(0)](const StepInfo& info) {
+    return info.kind == StepKind::write && ++*steps == 2 ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
+  });
+  CHECK_FALSE(mount->fsync(file.handle, true));
+  CHECK(whole(*mount.file_system, file.handle) == expected);
+  mount.client->set_hook(nullptr);
+  need(mount->fsync(file.handle, true));
+  CHECK(read_elsewhere(volume, file.ino) == expected);
+}
+
 TEST_CASE("a size is stored after the bytes below it") {
   TestVolume volume;
   auto mount = volume.mount(buffered());
@@ -514,6 +540,40 @@ TEST_CASE("who waits for all to be stored is told so if a part is lost meanwhile
   CHECK(buffer->write_out(WriteBuffer::everything).has_value());
 }
 
+TEST_CASE("pieces that could not be stored take no room, nor while they are tried again") {
+  TestVolume volume;
+  const auto store = volume.new_client();
+  const auto room = std::make_shared<DirtyRoom>(1 << 20, volume.clock());
+  const auto buffer = std::make_shared<WriteBuffer>(Ino{7}, *store, object_bytes, room);
+  const auto put = [&](std::uint64_t offset) {
+    REQUIRE(room->take_now(1));
+    buffer->put(offset, std::string(1, 'x'));
+  };
+  for (const std::uint64_t offset : {0U, 10U, 20U}) put(offset);
+  put(object_bytes);
+  CHECK(room->used_bytes() == 4 + 3 * 512);
+  store->set_hook([](const StepInfo& info) {
+    return info.object == "Data.7.0" ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
+  });
+  CHECK(code_of(buffer->write_out(WriteBuffer::everything)) == ErrorCode::no_space);
+  CHECK(room->used_bytes() == 0);
+  CHECK(buffer->bytes_without_room() == 3 + 3 * 512);
+  store->set_hook([](const StepInfo&) { return Fault{Fault::Kind::hold}; });
+  auto again = std::async(std::launch::async, [&] { return buffer->write_out(WriteBuffer::everything); });
+  REQUIRE(store->wait_for_held(1));
+  CHECK(room->used_bytes() == 0);
+  CHECK(buffer->bytes_without_room() == 3 + 3 * 512);
+  store->set_hook(nullptr);
+  store->release_all();
+  CHECK(again.get().has_value());
+  CHECK(room->used_bytes() == 0);
+  for (const std::uint64_t offset : {0U, 10U, 20U}) put(offset);
+  CHECK(buffer->drop({5, 15}) == 1);
+  CHECK(room->used_bytes() == 2 + 512);
+  CHECK(buffer->lose({ErrorCode::no_space, "no space"}) == 2);
+  CHECK(room->used_bytes() == 0);
+}
+
 TEST_CASE("an open on another client is not kept waiting by what cannot be stored") {
   TestVolume volume;
   auto writer = volume.mount(buffered());
@@ -784,6 +844,37 @@ TEST_CASE("no more than the limit is kept: later writes wait for the store, and 
   }
   close_file(*mount.file_system, file.handle);
   CHECK(read_elsewhere(volume, file.ino).substr(15 * 4096, 4096) == std::string(4096, 'p'));
+}
+
+TEST_CASE("single bytes all over a file count by what it takes to remember them, until they are stored") {
+  TestVolume volume;
+  auto mount = volume.mount(buffered(64 << 10));
+  std::string expected(4096, 'o');
+  const auto file = stored_file(mount, expected);
+  mount.client->set_hook(holds_writes());
+  std::vector<std::future<Result<std::size_t>>> answers;
+  for (unsigned at = 0; at < 4096; at += 8) {
+    answers.push_back(begin_write(*mount.file_system, file.handle, at, "x"));
+    expected[at] = 'x';
+  }
+  const auto answered = std::ranges::count_if(
+      answers, [](const auto& one) { return one.wait_for(std::chrono::seconds(0)) == std::future_status::ready; });
+  CHECK(answered >= 64);
+  CHECK(answered <= (64 << 10) / 512 + 1);  // the first is free
+  REQUIRE(mount.client->wait_for_held(1));
+  mount.client->set_hook(nullptr);
+  mount.client->release_all();
+  for (auto& one : answers) CHECK(need(one.get()) == 1);
+  need(mount->fsync(file.handle, true));
+  mount.client->reset_record();
+  for (unsigned at = 0; at < 64 * 8; at += 8) {
+    need(write_at(*mount.file_system, file.handle, at, "y"));
+    expected[at] = 'y';
+  }
+  CHECK(mount.client->counts() == StepCounts{});
+  CHECK(whole(*mount.file_system, file.handle) == expected);
+  close_file(*mount.file_system, file.handle);
+  CHECK(read_elsewhere(volume, file.ino) == expected);
 }
 
 TEST_CASE("files that share the limit make room for each other") {

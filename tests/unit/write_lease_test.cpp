@@ -78,6 +78,66 @@ TEST_CASE("what a writer has not closed yet is seen by stat and by a read at the
   CHECK(need(read_at(*reader.file_system, seen_by, 0, 100)) == "hello world");
 }
 
+/// Two that append to one file; the second has asked for the lease, and was answered.
+struct Appenders {
+  Appenders() {
+    const auto made = create_file(*holder.file_system, "f", O_RDWR | O_APPEND);
+    ours = made.handle;
+    theirs = open_again(*asker.file_system, made.ino, O_RDWR | O_APPEND);
+    need(append(holder, ours, "first"));
+    asker.client->reset_record();
+    asker.client->set_hook(once_on("take lease", {Fault::Kind::hold}));
+    appended = std::async(std::launch::async, [this] { return append(asker, theirs, " theirs"); });
+    REQUIRE(asker.client->wait_for_held(1));
+  }
+  static Result<std::size_t> append(Mount& mount, HandleId handle, const std::string& text) {
+    return write_with(O_RDWR | O_APPEND, *mount.file_system, handle, 0, text);
+  }
+  std::string finish() {
+    asker.client->release_all();
+    need(appended.get());
+    return need(read_at(*asker.file_system, theirs, 0, 100));
+  }
+  std::ptrdiff_t times_tried() const {
+    const auto trace = asker.client->trace();
+    return std::ranges::count_if(trace, [](const std::string& line) { return line.starts_with("take lease"); });
+  }
+
+  TestVolume volume;
+  Mount holder = volume.mount(), asker = volume.mount();
+  HandleId ours{}, theirs{};
+  std::future<Result<std::size_t>> appended;
+};
+
+TEST_CASE("who writes on after another client has asked for the lease lets that one take it first") {
+  Appenders t;
+  t.holder.client->set_hook(holds_reads());
+  auto again = std::async(std::launch::async, [&t] { return t.append(t.holder, t.ours, " ours"); });
+  REQUIRE(t.holder.client->wait_for_held(1));
+  release(*t.holder.client, StepKind::query);
+  REQUIRE(t.holder.client->wait_for_held(1));
+  CHECK(t.finish() == "first theirs");
+  CHECK(t.times_tried() == 1);
+  t.holder.client->set_hook(nullptr);
+  t.holder.client->release_all();
+  need(again.get());
+  CHECK(need(read_at(*t.asker.file_system, t.theirs, 0, 100)) == "first theirs ours");
+}
+
+TEST_CASE("who has asked for the lease, and does not take it, is waited for an eighth of a second") {
+  Appenders t;
+  const auto before = t.volume.clock().elapsed();
+  t.holder.client->reset_record();
+  need(t.append(t.holder, t.ours, " ours"));
+  CHECK(t.volume.clock().elapsed() - before == std::chrono::milliseconds(127 + 7));
+  CHECK(t.holder.client->counts().queries == 8);
+  CHECK(t.finish() == "first ours theirs");
+  CHECK(t.times_tried() == 2);
+  t.holder.client->reset_record();
+  need(t.append(t.holder, t.ours, " again"));
+  CHECK(t.holder.client->counts().queries == 2);
+}
+
 TEST_CASE("a read that meets the end reads bytes and inode at once, and starts over if the inode has changed") {
   HeldRead held("hello");
   CHECK(held.reader.client->counts() == StepCounts{.queries = 1, .reads = 1});

@@ -2,10 +2,9 @@
 """Operations on names: the seven that mdtest measures, and programs that make, look at and remove trees. LCCFS beside
 ceph-fuse, and its local store beside the file system below that."""
 
-import os
 import shutil
 
-from comparison.row import NAMED, Row, Work, in_order, remounted, run, stored
+from comparison.row import NAMED, Row, Work, in_order, names_stored, remounted, run, stored
 from comparison.rows.trees import BUILD_JOBS, gone
 import harness
 
@@ -53,12 +52,6 @@ def operation_rows(workspace):
 
 # ---- programs
 
-def names_stored(path):
-    """Its folders are synced: then all that was made in them has its name for good."""
-    for folder, _, _ in os.walk(path):
-        stored(folder)
-
-
 def program_rows(workspace):
     files = workspace.sizes.many_names
 
@@ -99,6 +92,7 @@ def git_rows(workspace):
 
     def clone(system):
         run("git", "clone", "-q", f"file://{workspace.many_repository}", clone_of(system))
+        names_stored(clone_of(system))
         return Work(1)
 
     def cloned(system):
@@ -125,6 +119,7 @@ def build_row(workspace):
         project = system.path / "project"
         run("cmake", "-G", "Ninja", "-S", project, "-B", project / "build")
         run("cmake", "--build", project / "build", "-j", BUILD_JOBS)
+        names_stored(project)
         return Work(1)
 
     return Row("a build with CMake", "names", "s", build, in_order(lambda _: workspace.repository, copied), NAMED)

@@ -3,7 +3,7 @@
 
 import shutil
 
-from comparison.row import Row, Work, in_order, remounted, run
+from comparison.row import Row, Work, in_order, names_stored, remounted, run
 
 BUILD_JOBS = 2
 
@@ -17,6 +17,7 @@ def file_rows(workspace):
 
     def copy(system):
         run("cp", "-r", workspace.tree, system.path / "copied")
+        names_stored(system.path / "copied")
         return Work(files)
 
     def copied(system):
@@ -25,6 +26,7 @@ def file_rows(workspace):
 
     def unpack(system):
         run("tar", "-xf", workspace.archive, "-C", system.path / "unpacked")
+        names_stored(system.path / "unpacked")
         return Work(files)
 
     def room_to_unpack(system):
@@ -69,6 +71,7 @@ def build_rows(workspace):
 
     def clone(system):
         run("git", "clone", "-q", f"file://{workspace.repository}", project(system))
+        names_stored(project(system))
         return Work(1)
 
     def cloned(system):
@@ -78,6 +81,7 @@ def build_rows(workspace):
 
     def configure(system):
         run("cmake", "-G", "Ninja", "-S", project(system), "-B", project(system) / "build")
+        names_stored(project(system))
         return Work(1)
 
     def configured(system):
@@ -87,6 +91,7 @@ def build_rows(workspace):
 
     def compile_all(system):
         run("cmake", "--build", project(system) / "build", "-j", BUILD_JOBS)
+        names_stored(project(system))
         return Work(1)
 
     def compiled(system):
@@ -95,6 +100,7 @@ def build_rows(workspace):
 
     def clean(system):
         run("git", "-C", project(system), "clean", "-dfxq")
+        names_stored(project(system))
         return Work(1)
 
     def objects_gone(system):

@@ -147,15 +147,19 @@ Result<Unsynced> DataFiles::open_to_write(const std::string& object) const {
   }
 }
 
-Result<Unsynced> DataFiles::write(const std::string& object, std::uint64_t offset, const SharedBytes& bytes) const {
+Result<Unsynced> DataFiles::write(const std::string& object, const std::vector<DataPiece>& pieces) const {
   LCCFS_TRY(auto opened, open_to_write(object));
-  std::size_t done = 0;
-  while (done < bytes.size_bytes) {
-    const ssize_t size =
-        ::pwrite(opened.file.get(), bytes.data + done, bytes.size_bytes - done, static_cast<off_t>(offset + done));
-    if (size < 0 && errno == EINTR) continue;
-    if (size < 0) return std::unexpected(system_error("write " + object, done ? Outcome::unknown : Outcome::definite));
-    done += static_cast<std::size_t>(size);
+  bool has_written = false;
+  for (const auto& [offset, bytes] : pieces) {
+    for (std::size_t done = 0; done < bytes.size_bytes;) {
+      const ssize_t size =
+          ::pwrite(opened.file.get(), bytes.data + done, bytes.size_bytes - done, static_cast<off_t>(offset + done));
+      if (size < 0 && errno == EINTR) continue;
+      if (size < 0)
+        return std::unexpected(system_error("write " + object, has_written ? Outcome::unknown : Outcome::definite));
+      done += static_cast<std::size_t>(size);
+      has_written = true;
+    }
   }
   return opened;
 }

@@ -29,7 +29,7 @@ class DataFiles {
 
   /// `flags`: of preadv2(2). RWF_NOWAIT: io, unless the bytes can be had without waiting for a disk.
   Result<std::size_t> read(const std::string& object, std::uint64_t offset, std::span<char> target, int flags) const;
-  Result<Unsynced> write(const std::string& object, std::uint64_t offset, const SharedBytes& bytes) const;
+  Result<Unsynced> write(const std::string& object, const std::vector<DataPiece>& pieces) const;
   Result<Unsynced> truncate(const std::string& object, std::uint64_t size_bytes) const;
   Result<Unsynced> remove(const std::string& object) const;
   Result<Unsynced> zero(const std::string& object, std::uint64_t offset, std::uint64_t size_bytes) const;

@@ -79,8 +79,9 @@ class LocalStore final : public ObjectStore {
     if (auto ends = begin(object, std::move(done))) volume_->data().read(object, offset, target, std::move(ends));
   }
 
-  void write_data(std::string object, std::uint64_t offset, SharedBytes bytes, DataDone done) override {
-    change_data(object, std::move(done), [=](const DataFiles& files) { return files.write(object, offset, bytes); });
+  void write_data(std::string object, std::vector<DataPiece> pieces, DataDone done) override {
+    change_data(object, std::move(done),
+                [object, pieces = std::move(pieces)](const DataFiles& files) { return files.write(object, pieces); });
   }
   void truncate_data(std::string object, std::uint64_t size_bytes, DataDone done) override {
     change_data(object, std::move(done), [=](const DataFiles& files) { return files.truncate(object, size_bytes); });
@@ -128,8 +129,10 @@ class LocalStore final : public ObjectStore {
     struct statvfs status {};
     if (::fstatvfs(volume_->directory().root.get(), &status) != 0)
       return std::unexpected(system_error("ask for the free space of " + volume_->directory().path));
-    return Capacity{status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize,
-                    volume_->environment().count(Table::objects)};
+    const std::uint64_t total_bytes = status.f_blocks * status.f_frsize;
+    const std::uint64_t available_bytes = status.f_bavail * status.f_frsize;
+    return Capacity{total_bytes, available_bytes, volume_->environment().count(Table::objects), total_bytes,
+                    available_bytes};
   }
 
   Result<> use_data_pool(const std::string& name) override {

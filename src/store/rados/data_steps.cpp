@@ -14,6 +14,9 @@ namespace {
 using librados::bufferlist;
 
 constexpr std::uint64_t max_object_bytes = 32U << 20;  // docs/FORMAT.md
+/// So many bytes in one piece keep a storage daemon busy about as long. It decides how many steps may be in flight: others
+/// of their placement group wait behind them.
+constexpr std::size_t cost_of_a_further_piece_bytes = 16U << 10;
 
 /// librados only reads what it is given to write, but has no type for that.
 char* without_const(const char* data) { return const_cast<char*>(data); }
@@ -164,26 +167,54 @@ class DataCopyStep : public DataChangeStep {
 
 class DataWriteStep : public DataChangeStep {
  public:
-  DataWriteStep(const DataLane& lane, LingeringMemory& lingering, std::string object, SharedBytes bytes,
-                ObjectStore::DataDone done)
-      : DataChangeStep(lane, std::move(object), bytes.size_bytes, std::move(done)),
-        lingering_(lingering),
-        memory_(ceph::buffer::create_static(static_cast<unsigned>(bytes.size_bytes), without_const(bytes.data))),
-        owner_(std::move(bytes.owner)) {}
+  struct Piece {
+    std::uint64_t offset = 0;
+    LingeringMemory::Piece bytes;
 
-  const ceph::buffer::ptr& memory() const { return memory_; }
+    bufferlist list() const {
+      bufferlist list;
+      list.push_back(bytes.memory);
+      return list;
+    }
+  };
+
+  DataWriteStep(const DataLane& lane, LingeringMemory& lingering, std::string object, std::vector<DataPiece>&& pieces,
+                std::size_t cost_bytes, ObjectStore::DataDone done)
+      : DataChangeStep(lane, std::move(object), cost_bytes, std::move(done)), lingering_(lingering) {
+    pieces_.reserve(pieces.size());
+    for (auto& [offset, bytes] : pieces) {
+      const auto length = static_cast<unsigned>(bytes.size_bytes);
+      auto memory = ceph::buffer::ptr(ceph::buffer::create_static(length, without_const(bytes.data)));
+      pieces_.push_back({offset, {std::move(memory), std::move(bytes.owner)}});
+    }
+  }
+
+  const std::vector<Piece>& pieces() const { return pieces_; }
 
  private:
   void finish_data(int status) override {
     lingering_.release_free();
-    if (memory_.raw_nref() > 1) lingering_.add({std::move(memory_), std::move(owner_)});
+    for (auto& [offset, bytes] : pieces_) {
+      if (bytes.memory.raw_nref() > 1) lingering_.add(std::move(bytes));
+    }
+    pieces_.clear();
     DataChangeStep::finish_data(status);
   }
 
   LingeringMemory& lingering_;
-  ceph::buffer::ptr memory_;
-  std::shared_ptr<const char> owner_;
+  std::vector<Piece> pieces_;
 };
+
+int send_write(DataWriteStep& request, librados::AioCompletion* completion) {
+  const auto& pieces = request.pieces();
+  if (pieces.size() == 1) {
+    const bufferlist list = pieces.front().list();
+    return request.pool().aio_write(request.object(), completion, list, list.length(), pieces.front().offset);
+  }
+  librados::ObjectWriteOperation operation;
+  for (const auto& piece : pieces) operation.write(piece.offset, piece.list());
+  return request.pool().aio_operate(request.object(), completion, &operation);
+}
 
 }  // namespace
 
@@ -219,16 +250,15 @@ void DataSteps::read(librados::IoCtx& pool, std::string object, std::uint64_t of
   });
 }
 
-void DataSteps::write(librados::IoCtx& pool, std::string object, std::uint64_t offset, SharedBytes bytes,
+void DataSteps::write(librados::IoCtx& pool, std::string object, std::vector<DataPiece> pieces,
                       ObjectStore::DataDone done) {
-  if (bytes.size_bytes == 0) return done({});
+  std::size_t size_bytes = 0;
+  for (const DataPiece& piece : pieces) size_bytes += piece.bytes.size_bytes;
+  if (size_bytes == 0) return done({});
+  const std::size_t cost_bytes = size_bytes + (pieces.size() - 1) * cost_of_a_further_piece_bytes;
   auto step = std::make_unique<DataWriteStep>(DataLane{pool, in_flight_, admission_}, lingering_, std::move(object),
-                                              std::move(bytes), std::move(done));
-  DataStep::submit(std::move(step), [offset](DataWriteStep& request, librados::AioCompletion* completion) {
-    bufferlist list;
-    list.push_back(request.memory());
-    return request.pool().aio_write(request.object(), completion, list, list.length(), offset);
-  });
+                                              std::move(pieces), cost_bytes, std::move(done));
+  DataStep::submit(std::move(step), send_write);
 }
 
 void DataSteps::truncate(librados::IoCtx& pool, std::string object, std::uint64_t size_bytes,

@@ -37,8 +37,7 @@ class DataSteps {
 
   void read(librados::IoCtx& pool, std::string object, std::uint64_t offset, std::span<char> target,
             ObjectStore::ReadDone done);
-  void write(librados::IoCtx& pool, std::string object, std::uint64_t offset, SharedBytes bytes,
-             ObjectStore::DataDone done);
+  void write(librados::IoCtx& pool, std::string object, std::vector<DataPiece> pieces, ObjectStore::DataDone done);
   void truncate(librados::IoCtx& pool, std::string object, std::uint64_t size_bytes, ObjectStore::DataDone done);
   void remove(librados::IoCtx& pool, std::string object, ObjectStore::DataDone done);
   void zero(librados::IoCtx& pool, std::string object, std::uint64_t offset, std::uint64_t size_bytes,

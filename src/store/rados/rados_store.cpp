@@ -38,8 +38,8 @@ class RadosStore : public ObjectStore {
   void read_data(std::string object, std::uint64_t offset, std::span<char> target, ReadDone done) override {
     data_.read(connection_->data(), std::move(object), offset, target, std::move(done));
   }
-  void write_data(std::string object, std::uint64_t offset, SharedBytes bytes, DataDone done) override {
-    data_.write(connection_->data(), std::move(object), offset, std::move(bytes), std::move(done));
+  void write_data(std::string object, std::vector<DataPiece> pieces, DataDone done) override {
+    data_.write(connection_->data(), std::move(object), std::move(pieces), std::move(done));
   }
   void truncate_data(std::string object, std::uint64_t size_bytes, DataDone done) override {
     data_.truncate(connection_->data(), std::move(object), size_bytes, std::move(done));

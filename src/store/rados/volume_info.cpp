@@ -2,12 +2,11 @@
 #include "store/rados/volume_info.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "store/rados/errors.h"
+#include "store/rados/pool_usage.h"
 
 namespace lccfs::rados {
 namespace {
@@ -20,39 +19,13 @@ constexpr char metadata_pool = 'm';
 constexpr char data_pool = 'd';
 constexpr char part_end = ' ';
 
-struct PoolUsage {
-  std::uint64_t stored_bytes = 0, available_bytes = 0, objects = 0;
-};
-
-/// nullopt: not the shape that `ceph df detail` has.
-std::optional<PoolUsage> find_usage(const std::string& df, std::int64_t pool) {
-  try {
-    const auto document = nlohmann::json::parse(df);
-    for (const auto& entry : document.at("pools")) {
-      if (entry.at("id").get<std::int64_t>() != pool) continue;
-      const auto& stats = entry.at("stats");
-      PoolUsage usage;
-      usage.stored_bytes = stats.at("stored").get<std::uint64_t>();
-      usage.available_bytes = stats.at("max_avail").get<std::uint64_t>();
-      usage.objects = stats.at("objects").get<std::uint64_t>();
-      const auto quota_bytes = stats.value("quota_bytes", std::uint64_t{0});
-      if (quota_bytes != 0) {
-        const std::uint64_t left = quota_bytes - std::min(quota_bytes, usage.stored_bytes);
-        usage.available_bytes = std::min(usage.available_bytes, left);
-      }
-      return usage;
-    }
-  } catch (const nlohmann::json::exception&) {
-  }
-  return std::nullopt;
-}
-
 /// The monitor learns of a new pool's usage some seconds late: until then the cluster's is the best there is.
 Result<Capacity> capacity_of_cluster(Connection& connection) {
   librados::cluster_stat_t stat{};
   const int status = connection.cluster().cluster_stat(stat);
   if (status < 0) return std::unexpected(to_error(status, "capacity of the cluster", Effect::reads));
-  return Capacity{stat.kb * 1024, stat.kb_avail * 1024, stat.num_objects};
+  const std::uint64_t total_bytes = stat.kb * 1024, available_bytes = stat.kb_avail * 1024;
+  return Capacity{total_bytes, available_bytes, stat.num_objects, total_bytes, available_bytes};
 }
 
 }  // namespace
@@ -101,15 +74,8 @@ Result<Capacity> capacity(Connection& connection) {
   const int status = connection.cluster().mon_command(R"({"prefix": "df", "detail": "detail", "format": "json"})", {},
                                                       &answer, &message);
   if (status < 0) return std::unexpected(to_error(status, "capacity of the cluster", Effect::reads));
-  const std::string df = answer.to_str();
-  const auto data = find_usage(df, connection.data().get_id());
-  const auto metadata = find_usage(df, connection.metadata().get_id());
-  if (!data || !metadata) return capacity_of_cluster(connection);
-  Capacity capacity;
-  capacity.total_bytes = data->stored_bytes + data->available_bytes;
-  capacity.available_bytes = data->available_bytes;
-  capacity.objects = data->objects + (connection.has_data_pool() ? metadata->objects : 0);
-  return capacity;
+  const auto pools = capacity_of_pools(answer.to_str(), connection.data().get_id(), connection.metadata().get_id());
+  return pools ? *pools : capacity_of_cluster(connection);
 }
 
 }  // namespace lccfs::rados
