@@ -66,17 +66,17 @@ class VolumeCheck {
       return {};
     }
     if (const auto* data = std::get_if<format::DataName>(&*parsed)) {
-      facts_.number.see(data->ino.value);
+      facts_.see_number(data->ino.value);
       return data_.add(window, data->ino, data->index);
     }
     if (const auto* session = std::get_if<format::SessionName>(&*parsed)) {
-      facts_.number.see(session->instance.value);
+      facts_.see_number(session->instance.value);
       if (facts_.super && !facts_.records.contains(session->instance)) {
         return check_stray_session(store_, sink_, session->instance);
       }
     }
     if (const auto* inode = std::get_if<format::InodeName>(&*parsed)) {
-      facts_.number.see(inode->ino.value);
+      facts_.see_number(inode->ino.value);
       return scan_inode(window, facts_, inode->ino, on_inode_);
     }
     return {};
@@ -85,7 +85,7 @@ class VolumeCheck {
   void take_inode(Ino ino, ScannedInode inode) {
     if (ino == root_ino) root_seen_ = true;
     facts_.fence.see(inode.highest_fence);
-    facts_.number.see(inode.highest_instance);
+    facts_.see_number(inode.highest_instance);
     index_.add(ino, inode, facts_.queue.leads_to(ino));
     if (inode.small_file) data_.remember(*inode.small_file);
     sink_.report(std::move(inode.findings));

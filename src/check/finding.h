@@ -5,12 +5,22 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 
 #include "base/text.h"
 #include "lccfs/types.h"
 
 namespace lccfs::check {
+
+/// What a finding keeps of a value, to know it again: of a long one not all of it, as there may be many.
+inline Bytes as_seen(std::string_view value) {
+  constexpr std::size_t most_bytes = 256;
+  if (value.size() <= most_bytes) return Bytes(value);
+  return Bytes(value.substr(0, most_bytes)) + " and " + std::to_string(value.size() - most_bytes) +
+         " bytes: " + std::to_string(std::hash<std::string_view>()(value));
+}
 
 struct Finding {
   // Which fields a kind fills in stands after it; `ino` is always the inode that `object` is, or that it belongs to as
@@ -59,7 +69,7 @@ struct Finding {
   std::string name{};   ///< of an entry
   std::string part{};   ///< the xattr's name, or the whole key
   bool is_key = false;  ///< `part` is a key, not an xattr
-  Bytes seen{};         ///< the value as it was read
+  Bytes seen{};         ///< `as_seen` of the value that was read
 };
 
 using Kind = Finding::Kind;

@@ -61,7 +61,8 @@ class InodeScan {
     corrupt({found->first, found->second}, why);
   }
   void corrupt_payload(const std::string& why) {
-    result_.findings.push_back({.kind = Kind::corrupt, .object = head_.name, .text = why, .seen = head_.payload});
+    result_.findings.push_back(
+        {.kind = Kind::corrupt, .object = head_.name, .text = why, .seen = as_seen(head_.payload)});
   }
   void unknown(const Part& part) {
     result_.findings.push_back(finding_on(Kind::unknown_part, head_.name, part, "none of the format's here"));
@@ -320,34 +321,43 @@ class InodeReader {
       : window_(window), facts_(facts), on_inode_(on_inode) {}
 
   Result<> read(Ino ino) const {
-    MetaRead read{.object = format::inode_object(ino),
-                  .payload = true,
-                  .xattrs = true,
-                  .ranges = {{"", "", keys_at_once}},
-                  .keys = {}};
-    return window_.query(std::move(read), [reader = *this, ino](ReadWindow::Found answer) -> Result<> {
+    const KeyRange range{"", "", keys_at_once};
+    MetaRead read{.object = format::inode_object(ino), .payload = true, .xattrs = true, .ranges = {range}, .keys = {}};
+    return window_.query(std::move(read), [reader = *this, ino, range](ReadWindow::Found answer) -> Result<> {
       if (!answer) return {};  // it was listed while a client removed it
       const auto page = std::move(answer->ranges.front());
-      return reader.take_page(std::make_unique<InodeScan>(reader.facts_, ino, std::move(*answer)), page);
+      return reader.take_page(std::make_unique<InodeScan>(reader.facts_, ino, std::move(*answer)), range, page);
     });
   }
 
  private:
-  static constexpr std::uint32_t keys_at_once = 1024;
+  static constexpr std::uint32_t keys_at_once = 64;  // values of up to 64 KiB are among them
+  static constexpr std::uint32_t short_ones_at_once = 1024;
+
+  /// Of names and blocks of the map there may be millions, with short values: where a page ends among them, the rest of
+  /// them is read by themselves, in larger pages.
+  static std::optional<KeyRange> range_after(const KeyRange& range, const KeyPage& page) {
+    const bool is_last = !page.more || page.entries.empty();
+    if (is_last && range.prefix.empty()) return std::nullopt;
+    const std::string& last = page.entries.empty() ? range.after : page.entries.back().first;
+    const auto prefix = last.substr(0, 2);
+    const bool is_short = prefix == "d/" || prefix == "i/" || prefix == "m/" || prefix == "n/";
+    if (is_last || !is_short) return KeyRange{"", last, keys_at_once};
+    return KeyRange{prefix, last, short_ones_at_once};
+  }
 
   /// All pages are of one version, or the object is read again.
-  Result<> take_page(std::unique_ptr<InodeScan> scan, const KeyPage& page) const {
+  Result<> take_page(std::unique_ptr<InodeScan> scan, const KeyRange& range, const KeyPage& page) const {
     scan->take_keys(page.entries);
-    if (!page.more || page.entries.empty()) {
+    const auto next_range = range_after(range, page);
+    if (!next_range) {
       on_inode_(scan->ino(), scan->finish());
       return {};
     }
-    MetaRead read{.object = format::inode_object(scan->ino()),
-                  .ranges = {{"", page.entries.back().first, keys_at_once}},
-                  .keys = {}};
-    auto take = [reader = *this, scan = std::move(scan)](ReadWindow::Found next) mutable {
+    MetaRead read{.object = format::inode_object(scan->ino()), .ranges = {*next_range}, .keys = {}};
+    auto take = [reader = *this, scan = std::move(scan), range = *next_range](ReadWindow::Found next) mutable {
       if (!next || next->version != scan->version()) return reader.read(scan->ino());
-      return reader.take_page(std::move(scan), next->ranges.front());
+      return reader.take_page(std::move(scan), range, next->ranges.front());
     };
     return window_.query(std::move(read), std::move(take));
   }

@@ -13,7 +13,7 @@ Finding finding_on(Kind kind, const std::string& object, const Part& part, const
           .text = (part.is_key ? "key " : "xattr ") + part.name + ": " + why,
           .part = part.name,
           .is_key = part.is_key,
-          .seen = Bytes(part.value)};
+          .seen = as_seen(part.value)};
 }
 
 Finding missing_part(const std::string& object, const char* xattr) {

@@ -64,7 +64,7 @@ class ObjectCheck {
     }
     if (object_.payload.empty()) return;
     findings_.push_back(
-        {.kind = Kind::corrupt, .object = object_.name, .text = "has a payload", .seen = object_.payload});
+        {.kind = Kind::corrupt, .object = object_.name, .text = "has a payload", .seen = as_seen(object_.payload)});
   }
 
  private:
@@ -81,7 +81,7 @@ void check_super(const Object& object, Sink& sink, VolumeFacts& facts) {
   for (const auto& [key, value] : keys_of(object)) {
     if (key == format::rename_lock_key) {
       const auto lock = check.decode<format::RenameLockRecord>({key, value, true});
-      if (lock) facts.number.see(given_number(lock->token.instance));
+      if (lock) facts.see_number(lock->token.instance.value);
       continue;
     }
     const auto instance = format::parse_instance_key(key);
@@ -90,7 +90,7 @@ void check_super(const Object& object, Sink& sink, VolumeFacts& facts) {
       continue;
     }
     facts.records.insert(*instance);
-    facts.number.see(instance->value);
+    facts.see_number(instance->value);
     const auto record = check.decode<format::InstanceRecord>({key, value, true});
     if (record) facts.fence.see(record->fence_number);
   }
@@ -168,7 +168,7 @@ Result<> read_volume_facts(ObjectStore& store, Sink& sink, VolumeFacts& facts) {
     if (!session) continue;  // its record is written first, and removed last
     for (const auto& item : check_session(*session, sink)) {
       facts.queue.add(item);
-      if (item.kind == format::QueueItem::Kind::range) facts.number.see(item.end.value - 1);
+      if (item.kind == format::QueueItem::Kind::range) facts.see_number(item.end.value - 1);
     }
   }
   return {};

@@ -50,7 +50,7 @@ class Highest {
 /// From there on no number was ever handed out: it is foreign. A counter that is made anew stays below the last of all.
 constexpr std::uint64_t end_of_use = format::numbers_end - (std::uint64_t{1} << 21);
 
-/// Of an instance that a token or a key names; 0: it is foreign.
+/// Of an instance; 0: it is foreign.
 constexpr std::uint64_t given_number(InstanceId instance) { return instance.value < end_of_use ? instance.value : 0; }
 
 /// What could not be read is a finding already, and is left out.
@@ -61,6 +61,11 @@ struct VolumeFacts {
   std::set<InstanceId> records;  ///< instances that Super knows of
   QueueIndex queue;              ///< of those
   Highest number, fence;
+
+  /// A foreign one says nothing about Alloc.
+  void see_number(std::uint64_t one) {
+    if (one < end_of_use) number.see(one);
+  }
 };
 
 /// Also puts the data pool into place. unsupported: the volume is of a newer version, and nothing was reported.

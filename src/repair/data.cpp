@@ -4,6 +4,8 @@
 //
 //  # | object           | step                                             | stop here leaves
 //  1 | Inode.X          | [make found file] exclusive, with size and map   | an inode that the range intent leads to
+//    |                  | [map found file] the blocks of a huge file that  | the same; unmapped data, which a check finds
+//    |                  | one step has no room for                         |
 //  2 | Data.X.*         | write                                            | the same
 //  3 | Inode.lost+found | [put entry] both keys                            | COMMIT; the next run finds the copy
 //  4 | the object       | [drop object], or remove the data                |
@@ -55,24 +57,40 @@ Result<Repair> Repairs::make_inode_for_data(const Finding& finding) {
   return make_inode_for_data(finding.ino, lost_data_[finding.ino]);
 }
 
-/// It keeps its number: an entry for it may still be there. Otherwise the next check finds an orphan.
-Result<Repair> Repairs::make_inode_for_data(Ino ino, const std::set<ObjectIndex>& indexes) {
+/// False: the inode has changed meanwhile. A check finds what is not mapped then.
+Result<bool> Repairs::make_file(const txn::FoundFile& file) {
+  LCCFS_TRY(bool done, objects_.change(txn::make_found_file(file)));
+  constexpr auto blocks = txn::map_blocks_of_a_step;
+  for (auto before = blocks; done && before < file.map_blocks.size(); before += blocks) {
+    LCCFS_TRY(const auto inode, objects_.read_keys(format::inode_object(file.ino), {}));
+    if (!inode) return false;
+    LCCFS_TRY(done, objects_.change(txn::map_found_file(inode->as_read(), file, before)));
+  }
+  return done;
+}
+
+/// It keeps its number: an entry for it may still be there. Otherwise the next check finds an orphan. An object of
+/// another program, at a place that no file has, is left where it is.
+Result<Repair> Repairs::make_inode_for_data(Ino ino, std::set<ObjectIndex> indexes) {
   LCCFS_TRY(const auto inode, objects_.read_inode(ino, "p/"));
   if (indexes.empty() || (inode && inode->is(FileType::regular))) return settled();
   if (inode && !inode->attr()) return left("attr of the inode cannot be read");
+  std::erase_if(indexes, [this](ObjectIndex index) { return !fits_in_a_file(index); });
+  if (indexes.empty()) return left("no file is that large");
   const auto last = *indexes.rbegin();
-  if (!fits_in_a_file(last)) return left("no file is that large");
   LCCFS_TRY(const auto last_bytes, objects_.read_data(format::data_object(ino, last), 0, object_size_bytes()));
   const auto size_bytes = last.value * object_size_bytes() + last_bytes.size();
   if (inode) return move_data(ino, indexes, size_bytes);
-  return step(txn::make_found_file(file_of(ino, instance_->next_token(), indexes, size_bytes)),
-              "the inode is made anew, with " + std::to_string(size_bytes) + " bytes");
+  LCCFS_TRY(const bool made, make_file(file_of(ino, instance_->next_token(), indexes, size_bytes)));
+  if (!made) return changed_meanwhile();
+  return Repair{true, "the inode is made anew, with " + std::to_string(size_bytes) + " bytes"};
 }
 
 Result<Repair> Repairs::map_data(const Finding& finding) {
   const std::uint64_t index = finding.number;
   const txn::Part part{format::map_key(index / MapBlock::objects), true};
   LCCFS_TRY(const auto inode, objects_.read_keys(format::inode_object(finding.ino), {part.name}));
+  if (inode && !inode->attr()) return left("attr of the inode cannot be read");
   if (!inode || !inode->is(FileType::regular)) return settled();
   const Bytes* stored = inode->value_of(part);
   const auto block = stored == nullptr ? MapBlock{} : format::decode<MapBlock>(*stored);
@@ -147,7 +165,7 @@ Result<Ino> Repairs::copy(const Source& source, Token token) {
   LCCFS_TRY(const Ino ino, instance_->allocate_ino());
   auto file = file_of(ino, token, source.indexes, source.size_bytes);
   file.parent = format::BackPointerRecord{parent, token};
-  LCCFS_CHECK(objects_.change(txn::make_found_file(file)));
+  LCCFS_CHECK(make_file(file));
   for (const auto index : source.indexes) {
     LCCFS_TRY(const auto bytes, source.piece(index));
     if (!bytes.empty()) LCCFS_CHECK(objects_.write_data(format::data_object(file.ino, index), 0, bytes));

@@ -23,9 +23,15 @@ bool is_time(const std::string& name) {
 
 }  // namespace
 
+bool Repairs::is_lost_back_pointer(const Finding& finding) {
+  if (finding.kind != Kind::corrupt && finding.kind != Kind::unknown_part) return false;
+  if (finding.is_key) return finding.part.starts_with("p/") && !format::parse_back_pointer_key(finding.part);
+  return finding.part == xattr::parent && !corrected(finding.object, {finding.part}, finding.seen);
+}
+
 /// Of a symlink the payload is its target, and the size follows it; nothing else has one.
 Result<Repair> Repairs::repair_payload(const Object& object, const Finding& finding) {
-  if (object.payload != finding.seen) return settled();
+  if (check::as_seen(object.payload) != finding.seen) return settled();
   if (object.is(FileType::symlink)) {
     const std::uint64_t length = object.payload.size();
     if (object.number(xattr::size) == length) return settled();
@@ -43,7 +49,8 @@ Result<Repair> Repairs::repair_part(const Finding& finding) {
   if (part.name.empty()) return repair_payload(*object, finding);
   const Bytes* value = object->value_of(part);
   if (finding.kind == Kind::missing_part && value != nullptr) return settled();
-  if (finding.kind != Kind::missing_part && (value == nullptr || *value != finding.seen)) return settled();
+  if (finding.kind != Kind::missing_part && (value == nullptr || check::as_seen(*value) != finding.seen))
+    return settled();
   const bool is_name = part.is_key && format::parse_entry_key(part.name) && object->is(FileType::directory);
   if (finding.kind == Kind::unknown_part && !is_name) return drop(*object, part, "removed");
   if (value != nullptr) {
@@ -59,7 +66,7 @@ Result<Repair> Repairs::derive_xattr(const Object& inode, Ino ino, const std::st
   if (name == xattr::state) {
     return put(inode, part, encode(format::StateRecord{}), "taken for live: the collector removes what has no name");
   }
-  if (name == xattr::parent) return drop(inode, part, "removed: directories that have a name for it are looked for");
+  if (name == xattr::parent) return drop(inode, part, "removed: nothing tells where it led");
   if (name == xattr::size && inode.is(FileType::symlink) && !inode.payload.empty()) {
     return put(inode, part, encode(NumberRecord{inode.payload.size()}), "set to the length of the target");
   }

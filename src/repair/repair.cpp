@@ -3,7 +3,9 @@
 // check -> repair what an instance rests on -> check ... -> start an instance, fence those gone -> check -> repair ->
 // collect -> check ... until a check finds nothing, or nothing that can be repaired.
 //
-// Names are repaired before the collector runs: a lost key must never lead it to take an inode for unnamed.
+// Names are repaired before the collector runs: a lost key must never lead it to take an inode for unnamed. So it waits
+// for a later check if a repair has met an object that had changed: its key is still missing. And after the repair of an
+// entry, of which only a check can tell whether it has its reverse key, and its inode points back.
 #include "repair/repair.h"
 
 #include <algorithm>
@@ -32,7 +34,7 @@ constexpr std::chrono::seconds between_looks{1};
 
 std::unexpected<Error> in_use_by(const User& user) {
   return failure(ErrorCode::busy, "the volume is in use by " + describe(user) +
-                                      ": end it there first: systemctl stop lccfs@NAME, or umount");
+                                      ": end it there first: systemctl stop lccfs@NAME lccfs-gc@NAME, or umount");
 }
 
 bool is_about_the_volume(const Error& error) {
@@ -91,6 +93,11 @@ class Round {
   std::map<Place, std::vector<Finding>> by_rank_;
 };
 
+/// Whether its repair brings a name to light of which no check has judged the rest yet.
+bool is_about_an_entry(const Finding& finding) { return finding.is_key && finding.part.starts_with("n/"); }
+
+Repair waits_for_names() { return {false, "names have come to light: a check comes first", true}; }
+
 class Run {
  public:
   Run(const std::shared_ptr<ObjectStore>& store, Clock& clock, const RepairOptions& options)
@@ -139,6 +146,7 @@ class Run {
     left_.clear();
     changes_before_ = objects_.changes();
     found_to_leave_ = false;
+    names_in_doubt_ = false;
     Round round(options_.findings_at_once, left_before_);
     auto done = check::check_volume(*store_, options_.check, [&round](const Finding& finding) { round.add(finding); });
     findings_ = round.take();
@@ -153,6 +161,7 @@ class Run {
   /// What was seen to by another repair was not if there has been none: then repair and check disagree.
   Result<> note(const Finding& finding, Result<Repair> repair) {
     if (!repair) return std::unexpected(repair.error());
+    names_in_doubt_ = names_in_doubt_ || repair->found_again || (repair->done && is_about_an_entry(finding));
     if (!repair->done || objects_.changes() == changes_before_) {
       found_to_leave_ = left_before_.add(finding) || found_to_leave_;
       left_.emplace_back(finding, std::move(*repair));
@@ -168,7 +177,8 @@ class Run {
     Result<> done;
     for (const auto& finding : findings_) {
       if (Repairs::comes_first(finding) != coming_first) continue;
-      if (done) done = note(finding, repairs_.repair(finding));
+      const bool waits = names_in_doubt_ && Repairs::is_lost_back_pointer(finding);
+      if (done) done = note(finding, waits ? waits_for_names() : repairs_.repair(finding));
       if (!done) left_.emplace_back(finding, left("an error came before its repair was done"));
     }
     return done;
@@ -248,7 +258,9 @@ class Run {
       LCCFS_CHECK(repair_those(false));
       const bool makes_room = cut_ && found_to_leave_;  // for others, in the next check
       if (objects_.changes() == changes_before_ && !makes_room && !std::exchange(to_collect, false)) return {};
-      if (!cut_) LCCFS_CHECK(collector.pass());  // else there may be names that wait for their repair
+      to_collect = to_collect || names_in_doubt_;
+      const bool names_wait = cut_ || names_in_doubt_;  // for their repair
+      if (!names_wait) LCCFS_CHECK(collector.pass());
       LCCFS_CHECK(check());
       LCCFS_CHECK(repair_volume_objects());
     }
@@ -282,6 +294,7 @@ class Run {
   std::vector<std::pair<Finding, Repair>> left_;
   LeftBefore left_before_;            // of all checks
   bool found_to_leave_ = false;       // since the last check, for the first time
+  bool names_in_doubt_ = false;       // by a repair since the last check
   std::uint64_t changes_before_ = 0;  // the last check
   unsigned checks_ = 0;
 };

@@ -26,7 +26,8 @@ enum class Orphans { keep, remove };
 /// What became of one finding.
 struct Repair {
   bool done = false;
-  std::string text;  ///< what was done, or why nothing could be
+  std::string text;          ///< what was done, or why nothing could be
+  bool found_again = false;  ///< not done, but by a later check it can be
 };
 
 struct RepairReport {

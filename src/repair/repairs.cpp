@@ -46,7 +46,14 @@ bool Repairs::comes_first(const Finding& finding) {
          finding.object == format::alloc_object || finding.object.starts_with("Session.");
 }
 
-unsigned Repairs::rank(const Finding& finding) { return comes_first(finding) ? 0 : row_of(finding.kind).rank; }
+/// A collector leaves an inode alone that it cannot read. Without what cannot be read of its back-pointers it would count
+/// the names in the other directories only: these last parts wait until all names are pointed back to, and what has none
+/// is adopted.
+unsigned Repairs::rank(const Finding& finding) {
+  constexpr unsigned once_all_names_are_known = 12;
+  if (comes_first(finding)) return 0;
+  return is_lost_back_pointer(finding) ? once_all_names_are_known : row_of(finding.kind).rank;
+}
 
 void Repairs::use(Instance& instance) {
   instance_ = &instance;
@@ -54,10 +61,17 @@ void Repairs::use(Instance& instance) {
   objects_.set_make_way([this](Ino ino) { return make_way(ino); });
 }
 
-Result<Repair> Repairs::repair(const Finding& finding) { return (this->*row_of(finding.kind).repair)(finding); }
+/// Way is made before anything is read. Otherwise the first step on a directory that was held would be refused, and the
+/// repairs after it would take the volume for what it was to be repaired from.
+Result<Repair> Repairs::repair(const Finding& finding) {
+  if (instance_ != nullptr) {
+    for (const Ino ino : {finding.ino, finding.target}) LCCFS_CHECK(make_way(ino));
+  }
+  return (this->*row_of(finding.kind).repair)(finding);
+}
 
-/// A directory that a client holds: it releases it, or it is void. The step that was to be done finds the object changed
-/// then.
+/// A directory that a client holds: it releases it, or it is void. A step that was to be done on what was read before
+/// finds the object changed then.
 Result<> Repairs::make_way(Ino ino) {
   LCCFS_TRY(const auto object, objects_.read_keys(format::inode_object(ino), {}));
   if (!object || !object->is(FileType::directory)) return {};

@@ -25,7 +25,7 @@ namespace lccfs::repair {
 inline Repair left(std::string why) { return {false, std::move(why)}; }
 /// What was found is not there any more: another repair has seen to it.
 inline Repair settled() { return {true, "seen to by another repair"}; }
-inline Repair changed_meanwhile() { return left("the object has changed meanwhile"); }
+inline Repair changed_meanwhile() { return {false, "the object has changed meanwhile", true}; }
 
 class Repairs {
  public:
@@ -36,6 +36,8 @@ class Repairs {
   static bool comes_first(const check::Finding& finding);
   /// Findings of a lower rank are repaired first: names before what counts them, and all that before the queue.
   static unsigned rank(const check::Finding& finding);
+  /// A back-pointer of which nothing tells where it led.
+  static bool is_lost_back_pointer(const check::Finding& finding);
   /// Before all other repairs. `instance` outlives them.
   void use(Instance& instance);
 
@@ -120,7 +122,8 @@ class Repairs {
   // data.cpp: M and T; bytes that belong to no file, into files of /lost+found
   txn::FoundFile file_of(Ino ino, Token token, const std::set<ObjectIndex>& indexes, std::uint64_t size_bytes);
   Result<Repair> make_inode_for_data(const Finding& finding);
-  Result<Repair> make_inode_for_data(Ino ino, const std::set<ObjectIndex>& indexes);
+  Result<Repair> make_inode_for_data(Ino ino, std::set<ObjectIndex> indexes);
+  Result<bool> make_file(const txn::FoundFile& file);
   Result<Repair> map_data(const Finding& finding);
   Result<Repair> cut_tail(const Finding& finding);
   bool fits_in_a_file(ObjectIndex index) const;

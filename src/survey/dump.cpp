@@ -16,7 +16,9 @@ namespace lccfs::survey {
 
 namespace {
 
-constexpr std::uint32_t attributes_of_a_read = 64;  // of up to 64 KiB
+// Extended attributes have up to 64 KiB: those of all inodes at once have room in memory.
+constexpr std::uint32_t attributes_of_a_read = 16;
+constexpr std::size_t inodes_of_dump_at_once = 128;
 
 /// With the first page of the extended attributes.
 objects::InodeParts parts_of_a_dump() {
@@ -34,7 +36,7 @@ class Dumping {
   Dumping(ObjectStore& store, const format::SuperRecord& super, const DumpOptions& options)
       : query_(objects::reader_of(store)),
         options_(options),
-        walk_(query_, super.uuid, parts_of_a_dump(), options.jobs,
+        walk_(query_, super.uuid, parts_of_a_dump(), options.jobs, inodes_of_dump_at_once,
               [this](const std::string& what) { leave_out(what); }) {}
 
   Result<std::uint64_t> run(const DumpHeader& header) {

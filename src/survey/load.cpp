@@ -11,7 +11,7 @@
 //  2 | Inode.X | [drop object] what an earlier run, or mkfs, left of it            | the same
 //  3 | Inode.X | [load inode] create: without names                                | the same
 //    |         | [load map] of a huge file: the blocks that one step has no room  |
-//    |         | for                                                               |
+//    |         | for; [load attributes] the same of many or long attributes       |
 //  4 | Inode.P | [load entries] once all that they name is there                   | the same
 //  5 | Inode.X | [put part] `attr` of a file that has more or fewer names than it | the same
 //    |         | says                                                              |
@@ -331,6 +331,11 @@ class Loading {
     for (auto before = blocks; before < inode.map_blocks.size(); before += blocks) {
       LCCFS_CHECK(check_is_ours());
       LCCFS_CHECK(store_.apply(txn::load_map(inode, before)));
+    }
+    auto done = txn::count_of_attributes(inode, 0);
+    for (; done < inode.attributes.size(); done += txn::count_of_attributes(inode, done)) {
+      LCCFS_CHECK(check_is_ours());
+      LCCFS_CHECK(store_.apply(txn::load_attributes(inode, done)));
     }
     return {};
   }

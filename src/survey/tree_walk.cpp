@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 
 #include "base/parallel.h"
 #include "base/text.h"
@@ -13,7 +14,7 @@ namespace lccfs::survey {
 
 namespace {
 constexpr std::size_t pages_at_once = 32;
-constexpr std::uint32_t names_of_a_page = 512;
+constexpr std::size_t names_of_a_page = 512;
 }  // namespace
 
 struct TreeWalk::ReadEntry {
@@ -46,18 +47,34 @@ Result<> TreeWalk::walk_some(const OnPage& on_page) {
     line_.pop_front();
   }
   for_each_in_parallel(pages.size(), jobs_, [&](std::size_t i) { read_names(pages[i]); });
-  read_inodes(pages);
-  for (auto& page : pages) {
-    LCCFS_TRY(const auto walked, judge(std::move(page)));
-    LCCFS_CHECK(on_page(walked));
+  for (auto rest = std::span(pages); !rest.empty();) {
+    const auto some = rest.first(count_of_some(rest));
+    read_inodes(some);
+    for (auto& page : some) {
+      LCCFS_TRY(const auto walked, judge(std::move(page)));
+      LCCFS_CHECK(on_page(walked));
+    }
+    rest = rest.subspan(some.size());
   }
   return {};
 }
 
+/// One at least: no page has more names.
+std::size_t TreeWalk::count_of_some(std::span<const ReadPage> pages) const {
+  std::size_t count = 0, inodes = 0;
+  while (count < pages.size()) {
+    inodes += pages[count].entries.size();
+    if (inodes > inodes_at_once_) break;
+    ++count;
+  }
+  return count;
+}
+
 void TreeWalk::read_names(ReadPage& page) const {
   const auto object = format::inode_object(page.job.directory);
+  const auto limit = static_cast<std::uint32_t>(std::min(names_of_a_page, inodes_at_once_));
   const auto read =
-      objects::find_object(query_, {.object = object, .ranges = {{"n/", page.job.after, names_of_a_page}}, .keys = {}});
+      objects::find_object(query_, {.object = object, .ranges = {{"n/", page.job.after, limit}}, .keys = {}});
   if (!read) page.error = read.error();
   if (!read || !*read) return;
   const auto& keys = (*read)->ranges.front();
@@ -76,7 +93,7 @@ void TreeWalk::read_names(ReadPage& page) const {
   if (keys.more && !keys.entries.empty()) page.next = keys.entries.back().first;
 }
 
-void TreeWalk::read_inodes(std::vector<ReadPage>& pages) const {
+void TreeWalk::read_inodes(std::span<ReadPage> pages) const {
   std::vector<ReadEntry*> entries;
   for (auto& page : pages) {
     for (auto& entry : page.entries) entries.push_back(&entry);

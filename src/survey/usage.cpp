@@ -17,6 +17,7 @@ Space& Space::operator+=(const Space& other) {
 namespace {
 
 constexpr std::uint64_t st_blocks_unit_bytes = 512;
+constexpr std::size_t inodes_of_usage_at_once = 1024;  // with their maps
 constexpr objects::InodeParts::Map whole_map = objects::InodeParts::Map::whole;
 
 class Measuring {
@@ -25,7 +26,7 @@ class Measuring {
       : query_(objects::reader_of(store)),
         object_size_bytes_(super.object_size_bytes),
         options_(options),
-        walk_(query_, super.uuid, {.map = whole_map}, options.jobs, options.on_damage) {}
+        walk_(query_, super.uuid, {.map = whole_map}, options.jobs, inodes_of_usage_at_once, options.on_damage) {}
 
   Result<std::vector<DirectoryUsage>> run(Ino start) {
     LCCFS_TRY(const auto first, objects::read_inode(query_, start, {.map = whole_map}));

@@ -6,13 +6,12 @@ import json
 import os
 import signal
 import subprocess
-import time
 
-from harness import MountTest, POOL, context, output, pattern_bytes, run
+from harness import MountTest, POOL, context, output, pattern_bytes, run, wait_until
 from test_gc import keys_of, objects_of
 
 CLEAN, CORRECTED, LEFT, OPERATIONAL, USAGE = 0, 1, 4, 8, 16
-WATCHED_S = 40  # RADOS keeps the watches of a client that was killed for a while
+WATCHED_LIMIT_S = 120  # RADOS keeps the watches of a client that was killed for half a minute
 PIPE_BYTES = 4096  # a repair whose lines nobody reads waits long before its end
 
 
@@ -179,13 +178,17 @@ class FsckKilledTest(FsckTest):
     waits = True
     limit_s = 300
 
+    def wait_until_nobody_is_seen(self):
+        wait_until(lambda: "watching" not in [one["presence"] for one in self.volume.info()["instances"]], WATCHED_LIMIT_S,
+                   "the watches lapse")
+
     def test_a_client_that_was_killed_is_fenced_and_cleaned_up_after(self):
         content, _ = self.fill()
         self.mount.may_die = True
         self.mount.signal(signal.SIGKILL)
         self.mount.process.wait()
         self.mount.clean_up()
-        time.sleep(WATCHED_S if context.store == "rados" else 0)
+        self.wait_until_nobody_is_seen()
         self.fsck(status=CLEAN)
         self.assertIn("without a clean end", self.errors)
         self.fsck("--repair", status=CLEAN)
@@ -207,7 +210,7 @@ class FsckKilledTest(FsckTest):
             repair.stdout.readline()
         repair.kill()
         repair.communicate()
-        time.sleep(WATCHED_S if context.store == "rados" else 0)
+        self.wait_until_nobody_is_seen()
         self.fsck("--repair", status=CORRECTED)
         self.fsck(status=CLEAN)
         self.mount.start()

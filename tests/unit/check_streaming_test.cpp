@@ -60,6 +60,15 @@ TEST_CASE("a finding on a part of an object names it, and holds the bytes and wh
     CHECK(finding.is_key == is_key);
     CHECK(finding.seen == "x");
   }
+  SECTION("a long value, of which it holds enough to know it again") {
+    const Bytes value(64U << 10, 'x');
+    volume.edit("Inode.11", [&](MetaObject& o) { o.keys["u/user.long"] = value; });
+    const auto seen = volume.finding().seen;
+    CHECK(seen.size() < 1000);
+    CHECK(seen == check::as_seen(value));
+    CHECK(seen != check::as_seen(value.substr(1)));
+    CHECK(seen != check::as_seen(value.substr(1) + 'y'));
+  }
   SECTION("in Super") {
     volume.edit("Super", [](MetaObject& o) { o.xattrs.erase("fences"); });
     CHECK(volume.finding().kind == Kind::missing_part);
@@ -294,7 +303,30 @@ TEST_CASE("a large directory is read page by page, and judged as a whole") {
   const auto cluster = plain_volume(1, 500);
   const auto store = cluster->new_client();
   need(check::check_volume(*store, {}, [](const Finding&) { FAIL("nothing is wrong"); }));
-  CHECK(store->counts().queries == 2 + 1 + 500 + (1000 + 99) / 100);
+  // 64 of any keys, then the rest of the reverse keys; the same of the entries; and that there is nothing else.
+  CHECK(store->counts().queries == 2 + 1 + 500 + 2 * (1 + (436 + 99) / 100) + 1);
+}
+
+TEST_CASE("few extended attributes are in memory at a time, behind whatever other keys they are") {
+  const auto cluster = plain_volume(1, 500);
+  cluster->with_objects([](scripted::Objects& objects) {
+    auto& inode = objects.metadata().at("Inode.10");
+    auto attr = need(format::decode<format::AttrRecord>(inode.xattrs.at("attr")));
+    attr.flags = format::attr_flag::user_attributes;
+    inode.xattrs["attr"] = encode(attr);
+    for (unsigned i = 0; i < 200; ++i) inode.keys["u/user." + std::to_string(i)] = "\1x";
+  });
+  const auto store = cluster->new_client();
+  std::uint32_t most = 0;
+  store->set_hook([&most](const StepInfo& info) {
+    if (info.read == nullptr || !info.object.starts_with("Inode.")) return Fault{};
+    for (const auto& range : info.read->ranges) {
+      if (range.prefix.empty() || range.prefix == "u/") most = std::max(most, range.limit);
+    }
+    return Fault{};
+  });
+  need(check::check_volume(*store, {}, [](const Finding&) { FAIL("nothing is wrong"); }));
+  CHECK(most == 64);
 }
 
 TEST_CASE("data objects cost one read of their inode, and one of the object at the file's end") {

@@ -414,6 +414,17 @@ TEST_CASE("objects of other programs, and numbers that Alloc has not handed out,
     volume.set("Alloc", "next", format::NumberRecord{50});
     CHECK(volume.findings() == Findings{"number not handed out: Alloc"});
   }
+  SECTION("one that is never handed out says nothing about Alloc") {
+    const Ino foreign{format::numbers_end - 2};
+    format::InstanceRecord ended;
+    ended.state = format::InstanceRecord::State::ended;
+    volume.write_data(format::data_object(foreign, ObjectIndex{0}), 0, "x");
+    volume.edit("Super", [&](MetaObject& o) { o.keys[format::instance_key({foreign.value})] = encode(ended); });
+    const auto found = "data without inode: " + format::data_object(foreign, ObjectIndex{0});
+    CHECK(volume.findings() == Findings{found});
+    volume.set("Alloc", "next", format::NumberRecord{50});
+    CHECK(volume.findings() == Findings{found, "number not handed out: Alloc"});
+  }
 }
 
 TEST_CASE("an extended attribute that the flags deny is found") {

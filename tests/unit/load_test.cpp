@@ -303,6 +303,78 @@ TEST_CASE("the map of a huge file is loaded in several steps, and is whole") {
       [](scripted::Objects& objects) { CHECK(objects.metadata().at("Inode.11").keys.size() == 10'000); });
 }
 
+TEST_CASE("attributes that no store takes in one step are loaded in several, and all of them") {
+  auto inode = inode_of(Ino{11}, FileType::regular);
+  const bool are_long = GENERATE(true, false);
+  const unsigned count = are_long ? 40 : 150;
+  for (unsigned i = 0; i < count; ++i) {
+    inode.attributes["user." + std::to_string(i)] = Bytes(are_long ? format::attribute_value_limit_bytes : 1, 'x');
+  }
+  const survey::DumpedEntries name{root_ino, {{"name", Ino{11}, FileType::regular}}};
+  EmptyVolume target;
+  std::size_t most_bytes = 0, most_keys = 0;
+  target.store->set_hook([&](const StepInfo& info) {
+    if (info.txn == nullptr) return Fault{};
+    std::size_t bytes = 0, keys = 0;
+    for (const auto& one : info.txn->mutations) {
+      if (const auto* set = std::get_if<mutation::SetKey>(&one)) bytes += set->value.size(), ++keys;
+    }
+    most_bytes = std::max(most_bytes, bytes);
+    most_keys = std::max(most_keys, keys);
+    return Fault{};
+  });
+  need(load(*target.store, dump_with({survey::DumpHeader{"uuid", "", object_size, 20, now},
+                                      inode_of(root_ino, FileType::directory), inode, name, survey::DumpEnd{2, 0}})));
+  CHECK(most_bytes <= (1U << 20) + 100);
+  CHECK(most_keys <= 64);
+  target.cluster->with_objects([&](scripted::Objects& objects) {
+    const auto& keys = objects.metadata().at("Inode.11").keys;
+    CHECK(keys.size() == count);
+    for (const auto& [attribute, value] : inode.attributes) CHECK(keys.at("u/" + attribute) == '\1' + value);
+  });
+  CHECK(need(check_volume(*target.store)).empty());
+}
+
+TEST_CASE("a dump holds few inodes in memory, however large a directory is") {
+  constexpr unsigned files = 300;
+  const auto store = ScriptedCluster::make({})->new_client();
+  FakeClock clock;
+  MakeVolumeOptions options;
+  options.object_size_bytes = object_size;
+  need(make_volume(*store, clock, options));
+  std::vector<survey::DumpLine> lines{survey::DumpHeader{"uuid", "", object_size, 1000, now},
+                                      inode_of(root_ino, FileType::directory)};
+  survey::DumpedEntries names{root_ino, {}};
+  for (unsigned i = 0; i < files; ++i) {
+    auto inode = inode_of(Ino{11 + i}, FileType::regular);
+    for (unsigned n = 0; n < 20; ++n) inode.attributes["user." + std::to_string(n)] = "x";
+    names.names.push_back({std::to_string(i), inode.ino, FileType::regular});
+    lines.emplace_back(std::move(inode));
+  }
+  lines.emplace_back(names);
+  lines.emplace_back(survey::DumpEnd{files + 1, 0});
+  const auto text = dump_with(lines);
+  need(load(*store, text));
+  unsigned inodes_ahead = 0, most_ahead = 0;
+  std::uint32_t most_attributes = 0;
+  store->set_hook([&](const StepInfo& info) {
+    if (info.read == nullptr) return Fault{};
+    if (info.read->payload) most_ahead = std::max(most_ahead, ++inodes_ahead);
+    for (const auto& range : info.read->ranges) {
+      if (range.prefix == "u/") most_attributes = std::max(most_attributes, range.limit);
+    }
+    return Fault{};
+  });
+  survey::DumpOptions how{.jobs = 1, .on_line = {}};
+  how.on_line = [&](const std::string& line) -> Result<> {
+    if (line.contains("\"inode\":")) --inodes_ahead;
+    return {};
+  };
+  CHECK(need(survey::dump_volume(*store, super_of(*store), clock, how)) == 0);
+  CHECK(most_ahead == 128);
+  CHECK(most_attributes == 16);
+}
+
 TEST_CASE("a volume that holds anything, or is used, is left as it is") {
   HandMadeVolume volume;
   const auto dump = dump_of(*volume.store);

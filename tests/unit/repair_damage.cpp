@@ -102,6 +102,11 @@ std::vector<Damage> damaged_xattrs() {
                  [](const SmallVolume& v) { return Names{inode(v.file)}; }});
   all.push_back({"an xattr of other types", [](SmallVolume& v, Objects& o) { set_nsub(o, v.file, 0); },
                  [](const SmallVolume& v) { return "unknown part: " + inode(v.file); }});
+  all.push_back({"a long key of nobody's",
+                 [](SmallVolume& v, Objects& o) { object(o, v.file).keys["z/1"] = Bytes(64U << 10, 'r'); },
+                 [](const SmallVolume& v) { return "unknown part: " + inode(v.file); }});
+  all.push_back({"a long payload", [](SmallVolume& v, Objects& o) { object(o, v.file).payload = Bytes(5000, 'r'); },
+                 [](const SmallVolume& v) { return "corrupt: " + inode(v.file); }});
   all.push_back({"a payload", [](SmallVolume& v, Objects& o) { object(o, v.file).payload = "red"; },
                  [](const SmallVolume& v) { return "corrupt: " + inode(v.file); }});
   all.push_back({"a symlink's size is wrong",

@@ -8,6 +8,8 @@
 #include "repair/objects.h"
 #include "repair_damage.h"
 #include "support/collecting.h"
+#include "txn/map_blocks.h"
+#include "txn/volume_txn.h"
 
 namespace lccfs {
 namespace {
@@ -117,6 +119,59 @@ TEST_CASE("a repair that is cut at any step, and run again, ends the same") {
       REQUIRE(tree_of(*cut, clock) == tree);
       if (!damage.left) CHECK(instances_in(*cut, v) == none);
     }
+  }
+}
+
+/// /kept/file had a second name, /left/other, that was removed: the trace of it leads to the file, which points to the
+/// directory of its first name with the xattr, and to the other with a key.
+struct FileThatLostAName {
+  explicit FileThatLostAName(bool kept_first) : volume(small_objects()) {
+    auto mount = volume.mount();
+    auto& fs = *mount.file_system;
+    kept = make_dir(fs, root_ino, "kept");
+    const auto left = make_dir(fs, root_ino, "left");
+    file = make_file(fs, kept_first ? kept : left, kept_first ? "file" : "other");
+    need(fs.link(file, kept_first ? left : kept, kept_first ? "other" : "file"));
+    need(fs.unlink(left, "other"));
+    need(fs.unmount());
+  }
+
+  TestVolume volume;
+  Ino kept{}, file{};
+};
+
+TEST_CASE("a file whose back-pointer cannot be read keeps its name, wherever a repair is cut before a collector runs") {
+  const bool by_xattr = GENERATE(true, false), is_entry_sound = GENERATE(true, false);
+  INFO((by_xattr ? "the xattr" : "the key") << (is_entry_sound ? "" : ", and its entry"));
+  FileThatLostAName v(by_xattr);
+  auto& damaged = v.volume.cluster();
+  auto& clock = v.volume.clock();
+  const auto tree = tree_of(damaged, clock);
+  damaged.with_objects([&](Objects& objects) {
+    auto& inode = objects.metadata().at(format::inode_object(v.file));
+    if (by_xattr) inode.xattrs["parent"] = "noise";
+    if (!by_xattr) {
+      REQUIRE(std::erase_if(inode.keys, [](const auto& key) { return key.first.starts_with("p/"); }) == 1);
+      inode.keys["p/noise"] = format::marker_value;
+    }
+    for (auto& [key, value] : objects.metadata().at(format::inode_object(v.kept)).keys) {
+      if (!is_entry_sound && key.starts_with("n/")) value = "noise";
+    }
+  });
+  for (unsigned n = 0;; ++n) {
+    INFO("step " << n);
+    const auto cut = damaged.clone();
+    const auto client = cut->new_client();
+    const NthMutation fault(n, {Fault::Kind::not_applied_and_crash, ErrorCode::io});
+    client->set_hook(fault);
+    static_cast<void>(try_repair(client, clock));
+    clock.advance(std::chrono::seconds(61));
+    collect(*cut, clock);
+    REQUIRE(inode_object_of(*cut, v.file));
+    need(try_repair(cut->new_client(), clock));
+    REQUIRE(findings_of(*cut) == none);
+    REQUIRE(tree_of(*cut, clock) == tree);
+    if (!fault.reached()) break;
   }
 }
 
@@ -431,6 +486,29 @@ TEST_CASE("what an unreadable entry may have named is kept, though nobody wants 
   }
 }
 
+TEST_CASE("what a repair that was cut was about to name in /lost+found is named there, though nobody wants orphans") {
+  SmallVolume v;
+  auto& cluster = v.volume.cluster();
+  Ino lost_and_found;
+  {
+    auto mount = v.volume.mount();
+    lost_and_found = make_dir(*mount.file_system, root_ino, "lost+found");
+    need(mount->unmount());
+  }
+  cluster.with_objects([&](Objects& objects) {
+    auto& root = objects.metadata().at("Inode.1").keys;
+    root.erase(v.key("fifo"));
+    root.erase(format::reverse_key(v.fifo, "fifo"));
+    auto& fifo = objects.metadata().at(format::inode_object(v.fifo));
+    fifo.xattrs["parent"] = encode(format::BackPointerRecord{lost_and_found, {v.me, 3}});
+  });
+  need(try_repair(cluster.new_client(), v.volume.clock(), Orphans::remove));
+  CHECK(findings_of(cluster) == none);
+  const auto name = "/lost+found/inode-" + std::to_string(v.fifo.value) + " ";
+  const auto tree = tree_of(cluster, v.volume.clock());
+  CHECK(std::ranges::count_if(tree, [&](const auto& line) { return line.contains(name); }) == 1);
+}
+
 TEST_CASE("findings that cannot be repaired take no room from those that can") {
   SmallVolume v;
   auto& cluster = v.volume.cluster();
@@ -611,6 +689,163 @@ TEST_CASE("every kind of damage is repaired though a client that is gone has lef
     INFO("repaired:\n" << text_of(told.repaired) << "left:\n" << text_of(told.left));
     CHECK(findings_of(cluster) == none);
   }
+}
+
+/// A range that leads to all inodes: the collector counts the names of each.
+void lead_to_all(SmallVolume& v) {
+  const format::QueueItem range{format::QueueItem::Kind::range, Ino{2}, Ino{200}, {}};
+  need(v.volume.new_client()->apply(txn::append_queue_items(v.me, {{901, range}})));
+}
+
+TEST_CASE("no name is lost in a repair though a client that is gone has left leases, and a range for every inode") {
+  for (const auto& damage : all_damage()) {
+    if (damage.left) continue;
+    INFO(damage.what);
+    SmallVolume v;
+    auto& clock = v.volume.clock();
+    lead_to_all(v);
+    auto& leased = v.volume.cluster();
+    leased.with_objects([&](Objects& objects) { damage.harm(v, objects); });
+    const auto free = leased.clone();
+    const auto lease = encode(format::DirectoryLeaseRecord{{v.me, 5}});
+    leased.with_objects([&](Objects& objects) {
+      for (const Ino directory : {root_ino, v.d, v.sub}) {
+        const auto found = objects.metadata().find(format::inode_object(directory));
+        if (found != objects.metadata().end()) found->second.xattrs.emplace("lease", lease);
+      }
+    });
+    need(try_repair(free->new_client(), clock, damage.orphans));
+    const auto told = need(try_repair(leased.new_client(), clock, damage.orphans));
+    INFO("repaired:\n" << text_of(told.repaired) << "left:\n" << text_of(told.left));
+    CHECK(findings_of(leased) == none);
+    CHECK(tree_of(leased, clock) == tree_of(*free, clock));
+  }
+}
+
+TEST_CASE("the collector counts no names while one that was just repaired may lack its other half") {
+  SmallVolume v;
+  lead_to_all(v);
+  auto& cluster = v.volume.cluster();
+  const auto tree = tree_of(cluster, v.volume.clock());
+  cluster.with_objects([&](Objects& objects) {
+    auto& keys = objects.metadata().at(format::inode_object(v.d)).keys;
+    SECTION("its reverse key") {
+      auto entry = keys.extract(v.key("file"));
+      entry.key() = "n/0000000000000003/file";
+      keys.insert(std::move(entry));
+      keys.erase(format::reverse_key(v.file, "file"));
+    }
+    SECTION("the back-pointer of its inode") {
+      keys[v.key("file")] = "noise";
+      objects.metadata().at(format::inode_object(v.file)).xattrs["parent"] =
+          encode(format::BackPointerRecord{v.sub, {v.me, 3}});
+    }
+  });
+  need(try_repair(cluster.new_client(), v.volume.clock()));
+  CHECK(findings_of(cluster) == none);
+  CHECK(tree_of(cluster, v.volume.clock()) == tree);
+}
+
+TEST_CASE("the collector waits for a key that could not be set") {
+  SmallVolume v;
+  lead_to_all(v);
+  auto& cluster = v.volume.cluster();
+  const auto tree = tree_of(cluster, v.volume.clock());
+  cluster.with_objects([&](Objects& objects) {
+    objects.metadata().at(format::inode_object(v.d)).keys.erase(format::reverse_key(v.file, "file"));
+  });
+  const auto client = cluster.new_client(), other = cluster.new_client();
+  bool changed = false;
+  client->set_hook([&](const StepInfo& info) {
+    const auto time = mutation::SetXattr{"atime", encode(format::TimeRecord{{1, 2}})};
+    if (info.step == "put entry" && !std::exchange(changed, true))
+      need(other->apply({info.object, "set time", {}, {time}}));
+    return Fault{};
+  });
+  const auto told = need(try_repair(client, v.volume.clock()));
+  CHECK(changed);
+  CHECK(told.report.repaired == 1);
+  CHECK(findings_of(cluster) == none);
+  CHECK(tree_of(cluster, v.volume.clock()) == tree);
+}
+
+TEST_CASE("the collector runs once no name is in doubt any more") {
+  SmallVolume v;
+  auto& cluster = v.volume.cluster();
+  cluster.with_objects(
+      [&](Objects& objects) { objects.metadata().at(format::inode_object(v.d)).keys[v.key("file")] = "noise"; });
+  need(try_repair(cluster.new_client(), v.volume.clock()));
+  CHECK_FALSE(inode_object_of(cluster, v.gone));
+}
+
+TEST_CASE("data of a lost file keep their shape beside an object of another program") {
+  SmallVolume v;
+  auto& cluster = v.volume.cluster();
+  const auto foreign = format::data_object(Ino{60}, {std::uint64_t{1} << 60});
+  cluster.with_objects([&](Objects& objects) {
+    objects.write(format::data_object(Ino{60}, {1}), 0, std::string("middle"));
+    objects.write(format::data_object(Ino{60}, {2}), 0, std::string("end"));
+    objects.write(foreign, 0, std::string("theirs"));
+  });
+  const auto told = need(try_repair(cluster.new_client(), v.volume.clock()));
+  CHECK(std::ranges::count(told.left, "unmapped data: " + foreign + ": no file is that large") == 1);
+  CHECK(told.report.left == 2);  // it lies past the end, too
+  auto mount = v.volume.mount();
+  const auto found = need(mount->lookup(root_ino, "lost+found")).attributes.ino;
+  const auto kept = need(mount->lookup(found, "inode-60")).attributes.ino;
+  const auto bytes = need(content_of_file(*mount.file_system, kept));
+  CHECK(bytes.size() == 2 * object_bytes + 3);
+  CHECK(bytes.substr(object_bytes, 6) == "middle");
+}
+
+TEST_CASE("a file whose map one step has no room for is made anew from its data") {
+  TestVolume volume;
+  auto& cluster = volume.cluster();
+  const auto blocks = txn::map_blocks_of_a_step + 5;
+  cluster.with_objects([&](Objects& objects) {
+    for (std::uint64_t block = 0; block < blocks; ++block) {
+      objects.write(format::data_object(Ino{60}, {block * format::MapBlock::objects}), 0, std::string("x"));
+    }
+  });
+  const auto client = volume.new_client();
+  std::size_t most_parts = 0;
+  client->set_hook([&most_parts](const StepInfo& info) {
+    if (info.txn != nullptr) most_parts = std::max(most_parts, info.txn->mutations.size());
+    return Fault{};
+  });
+  const auto told = need(try_repair(client, volume.clock()));
+  CHECK(findings_of(cluster) == none);
+  CHECK(told.report.repaired == 3);  // data without an inode, whose number Alloc has not handed out, then an orphan
+  CHECK(most_parts < txn::map_blocks_of_a_step + 20);
+}
+
+TEST_CASE("data of an inode that nobody can read are left, whatever else is repaired") {
+  SmallVolume v;
+  auto& cluster = v.volume.cluster();
+  cluster.with_objects([&](Objects& objects) {
+    auto& file = objects.metadata().at(format::inode_object(v.file));
+    file.xattrs["attr"] = "noise";
+    file.keys.erase(format::map_key(0));
+    spoil_nsub(objects, v.d);
+  });
+  const auto told = need(try_repair(cluster.new_client(), v.volume.clock()));
+  CHECK(std::ranges::none_of(told.repaired, [](const auto& line) { return line.starts_with("unmapped data"); }));
+  const auto line = "unmapped data: " + format::data_object(v.file, {0}) + ": attr of the inode cannot be read";
+  CHECK(std::ranges::count(told.left, line) == 1);
+}
+
+TEST_CASE("a number of another program's object has no say in what Alloc hands out") {
+  SmallVolume v;
+  auto& cluster = v.volume.cluster();
+  cluster.with_objects([&](Objects& objects) {
+    objects.write(format::data_object(Ino{format::numbers_end - 2}, {0}), 0, std::string("far"));
+    objects.metadata().at(format::alloc_object).xattrs["next"] = encode(format::NumberRecord{4});
+  });
+  need(try_repair(cluster.new_client(), v.volume.clock()));
+  CHECK(findings_of(cluster) == none);
+  const auto next = need(format::decode_next_number(v.objects_of(format::alloc_object).xattrs.at("next")));
+  CHECK(next > v.fifo.value);
+  CHECK(next < std::uint64_t{1} << 40);
 }
 
 TEST_CASE("a number that is nearly the last one keeps nobody from numbers that are free") {
