@@ -37,10 +37,11 @@ Result<> expect_no_users(ObjectStore& store, const Command& command) {
   LCCFS_TRY(const auto users, repair::users_of(store));
   for (const auto& user : users) {
     if (user.watches && !command.force) {
-      return failure(ErrorCode::busy, "the volume is in use by " + describe(user) +
-                                          "; end it there first: systemctl stop lccfs@NAME, or umount (a client that "
-                                          "has just died on another host is seen for up to half a minute); or give "
-                                          "--force if you know better");
+      return failure(ErrorCode::busy,
+                     "the volume is in use by " + describe(user) +
+                         "; end it there first: systemctl stop lccfs@NAME lccfs-gc@NAME, or umount (a client that "
+                         "has just died on another host is seen for up to half a minute); or give "
+                         "--force if you know better");
     }
     if (user.watches) continue;
     const bool check = command.what == Command::What::check;

@@ -14,7 +14,11 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstring>
+#include <deque>
+#include <thread>
 #include <utility>
 
 #include "base/mutex.h"
@@ -37,7 +41,87 @@ spdlog::level::level_enum to_spdlog(Level level) {
   return spdlog::level::err;
 }
 
+/// spdlog's own thread pool cannot tell when its lines are written, and its end waits for ever.
+class QueuedSink final : public spdlog::sinks::sink {
+ public:
+  explicit QueuedSink(std::shared_ptr<spdlog::sinks::sink> target) : target_(std::move(target)) {}
+
+  void log(const spdlog::details::log_msg& line) override {
+    const Lock lock(mutex_);
+    if (lines_.size() < (line.level < spdlog::level::warn ? most_chatter : most_lines)) {
+      lines_.emplace_back(line);
+    } else {
+      ++dropped_;
+    }
+    changed_.notify_all();
+  }
+  void flush() override {}
+  void set_pattern(const std::string& pattern) override { target_->set_pattern(pattern); }
+  void set_formatter(std::unique_ptr<spdlog::formatter> formatter) override {
+    target_->set_formatter(std::move(formatter));
+  }
+
+  void wait_until_written(std::chrono::seconds limit) {
+    Lock lock(mutex_);
+    const auto is_written = [this]() REQUIRES(mutex_) { return lines_.empty() && !is_writing_; };
+    changed_.wait_for(lock, limit, is_written);
+  }
+  void end() {
+    const Lock lock(mutex_);
+    is_ending_ = true;
+    changed_.notify_all();
+  }
+  /// Writes what there is, until the end.
+  void run() {
+    for (auto lines = next(); !lines.empty(); lines = next()) {
+      for (const auto& line : lines) write(line);
+    }
+  }
+
+ private:
+  /// The rest is for warnings and errors.
+  static constexpr std::size_t most_lines = 4096, most_chatter = 3584;
+
+  /// A line that cannot be written is lost: there is nobody to tell.
+  void write(const spdlog::details::log_msg& line) noexcept try {
+    target_->log(line);
+    target_->flush();
+  } catch (const std::exception&) {
+  }
+
+  /// None: the end.
+  std::deque<spdlog::details::log_msg_buffer> next() {
+    Lock lock(mutex_);
+    is_writing_ = false;
+    changed_.notify_all();
+    lock.wait(changed_, [this]() REQUIRES(mutex_) { return !lines_.empty() || is_ending_; });
+    if (const auto dropped = std::exchange(dropped_, 0); dropped != 0) {
+      const auto text = std::to_string(dropped) + " lines were not written: they came faster than the log takes them";
+      lines_.emplace_back(spdlog::details::log_msg("lccfs", spdlog::level::warn, text));
+    }
+    is_writing_ = true;
+    return std::exchange(lines_, {});
+  }
+
+  const std::shared_ptr<spdlog::sinks::sink> target_;
+  Mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<spdlog::details::log_msg_buffer> lines_ GUARDED_BY(mutex_);
+  std::size_t dropped_ GUARDED_BY(mutex_) = 0;
+  bool is_writing_ GUARDED_BY(mutex_) = false, is_ending_ GUARDED_BY(mutex_) = false;
+};
+
+Mutex queue_mutex;
+std::shared_ptr<QueuedSink> queue GUARDED_BY(queue_mutex);  // null: who has a line writes it
+
+void use_queue(std::shared_ptr<QueuedSink> next) {
+  const Lock lock(queue_mutex);
+  if (queue) queue->end();
+  queue = std::move(next);
+}
+
 void use(std::shared_ptr<spdlog::logger> logger) {
+  use_queue(nullptr);
   logger->set_level(spdlog::default_logger_raw()->level());
   logger->flush_on(spdlog::level::info);
   spdlog::set_default_logger(std::move(logger));
@@ -48,10 +132,12 @@ int open_file(const std::string& path) {
   return ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
 }
 
+constexpr std::chrono::seconds flush_limit{5};
+
 std::atomic<int> raw_descriptor{-1};  // of the file, or of a socket to syslog
 
 int connect_to_syslog() {
-  const int socket = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const int socket = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   const sockaddr_un address{AF_UNIX, _PATH_LOG};
   if (socket < 0 || ::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return socket;
   ::close(socket);
@@ -132,6 +218,25 @@ void to_syslog(const std::string& ident) {
   raw_descriptor = connect_to_syslog();
   use(std::make_shared<spdlog::logger>(
       "lccfs", std::make_shared<spdlog::sinks::syslog_sink_mt>(ident, LOG_PID, LOG_DAEMON, false)));
+}
+
+void write_behind() {
+  auto queued = std::make_shared<QueuedSink>(spdlog::default_logger()->sinks().front());
+  use(std::make_shared<spdlog::logger>("lccfs", queued));
+  sigset_t all, before;  // signals are for threads that await them
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread([queued] { queued->run(); }).detach();  // it may wait for ever
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  use_queue(std::move(queued));
+}
+
+void flush() {
+  const auto queued = [] {
+    const Lock lock(queue_mutex);
+    return queue;
+  }();
+  if (queued) queued->wait_until_written(flush_limit);
 }
 
 void set_level(Level level) { spdlog::set_level(to_spdlog(level)); }

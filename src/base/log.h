@@ -16,6 +16,11 @@ std::string to_file(const std::string& path);
 /// opened, lines continue into the old one, the first of them about that.
 void reopen();
 void to_syslog(const std::string& ident);
+/// A thread writes the lines from now on, wherever they go: who has a line never waits for the disk or for syslog, which
+/// may themselves wait for this program. What comes too fast is dropped and counted. After the last fork.
+void write_behind();
+/// Waits until all lines are written, for some seconds at most: at the end of the program.
+void flush();
 void set_level(Level level);
 
 /// Whatever bytes the line holds, it stays one line: text.h, printable.

@@ -54,6 +54,7 @@ int run_program(int argc, char** argv, const Program& program, int (*run)(const 
   raise_limit_of_open_files();
   running = program;
   const int result = run({argv + std::min(argc, 1), argv + argc});
+  log::flush();
   if (flush_output()) return result;
   const std::string why = errno == 0 ? "" : std::string(": ") + std::strerror(errno);
   return result | complain(program, "cannot write to standard output" + why, program.output_lost);
@@ -65,6 +66,7 @@ void print_error(std::string_view program, std::string_view line) {
 }
 
 int complain(const Program& program, std::string_view line, int status) {
+  log::flush();  // what was logged before stands before it
   print_error(program.name, line);
   return status;
 }

@@ -24,9 +24,10 @@ The space is the pool's, and shared with all that is in it. Objects are those of
 }
 
 Result<> Df::run() const {
-  LCCFS_TRY(const auto volume, open_to_look(place_.address));
+  LCCFS_TRY(const Place place, resolve_place(place_));
+  LCCFS_TRY(const auto volume, open_to_look(place.address));
   LCCFS_TRY(const auto capacity, volume.store->capacity());
-  std::cout << (json_ ? df_as_json(capacity) : df_as_text(capacity, place_.address.describe()));
+  std::cout << (json_ ? df_as_json(capacity) : df_as_text(capacity, place.address.describe()));
   return {};
 }
 

@@ -29,8 +29,9 @@ not stored yet, a few seconds' worth, is not counted: it is not asked.)"});
 }
 
 Result<> Du::run() const {
-  LCCFS_TRY(const auto volume, open_to_look(place_.address));
-  LCCFS_TRY(const Ino start, inode_of(volume, place_));
+  LCCFS_TRY(const Place place, resolve_place(place_));
+  LCCFS_TRY(const auto volume, open_to_look(place.address));
+  LCCFS_TRY(const Ino start, inode_of(volume, place));
   options::ProgressBar bar(system_clock(), options::terminal(!json_));
   std::uint64_t damaged = 0;
   survey::UsageOptions how;
@@ -43,7 +44,7 @@ Result<> Du::run() const {
   const auto directories = survey::measure_usage(*volume.store, volume.super, start, how);
   bar.clear();
   if (!directories) return std::unexpected(directories.error());
-  const DuOutput output{place_.path.empty() ? "/" : place_.path, summary_, human_};
+  const DuOutput output{place.path.empty() ? "/" : place.path, summary_, human_};
   std::cout << (json_ ? du_as_json(*directories, output) : du_as_text(*directories, output));
   if (damaged == 0) return {};
   return failure(ErrorCode::corrupt, count_text(damaged) + " damaged parts are not counted; lccfs-fsck tells more");

@@ -61,8 +61,8 @@ Load::Load(options::CommandLine& program) {
 
 Inodes keep their numbers. So where data objects of the dumped volume are in the new one's pool and namespace,
 the files have their bytes again; the others read as zeros (lccfs mkfs --for-load makes a volume where data
-objects are). All of the dump is checked before anything is changed. A load that was cut short leaves a volume
-that no program takes: run it again, with the same dump.)"});
+objects are). All of the dump is checked before anything is changed: it is read twice, so it has to be a file,
+and no pipe. A load that was cut short leaves a volume that no program takes: run it again, with the same dump.)"});
   options::add_address(line, address_);
   line.group("Output");
   line.flag("--json", json_, "as JSON, for programs");

@@ -30,9 +30,12 @@ It holds until the program ends.)"});
 
 Result<> LogLevel::run() const {
   LCCFS_TRY(const auto programs, find_running(wanted_));
-  for (const RunningProgram& program : programs)
-    LCCFS_CHECK(metrics::http_ask(program.place, "PUT", "/log-level", level_));
-  return {};
+  Result<> all;
+  for (const RunningProgram& program : programs) {
+    auto changed = metrics::http_ask(program.place, "PUT", "/log-level", level_);
+    if (!changed && all) all = std::unexpected(std::move(changed).error());
+  }
+  return all;
 }
 
 }  // namespace lccfs::cli

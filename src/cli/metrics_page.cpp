@@ -6,8 +6,12 @@
 #include <optional>
 #include <set>
 
+#include "base/text.h"
+
 namespace lccfs::cli {
 namespace {
+
+constexpr std::size_t most_shown_bytes = 200;
 
 /// Takes off the front what comes before the character, and that; nullopt: it does not come.
 std::optional<std::string_view> take_until(std::string_view& text, char end) {
@@ -65,7 +69,9 @@ Result<MetricsPage> MetricsPage::parse(std::string_view text) {
     std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), line.size() + 1));
     if (line.empty() || line.starts_with('#')) continue;
-    const auto wrong = failure(ErrorCode::io, "this is no line of metrics: " + std::string(line));
+    const auto wrong = [shown = line.substr(0, most_shown_bytes)] {
+      return failure(ErrorCode::io, "this is no line of metrics: " + printable(shown));
+    };
     const std::size_t name_size = std::min(line.find_first_of("{ "), line.size());
     const std::string name(line.substr(0, name_size));
     line.remove_prefix(name_size);
@@ -73,12 +79,12 @@ Result<MetricsPage> MetricsPage::parse(std::string_view text) {
     if (line.starts_with('{')) {
       line.remove_prefix(1);
       auto labels = take_labels(line);
-      if (!labels) return wrong;
+      if (!labels) return wrong();
       sample.labels = std::move(*labels);
     }
-    if (!line.starts_with(' ')) return wrong;
+    if (!line.starts_with(' ')) return wrong();
     line.remove_prefix(1);
-    if (std::from_chars(line.data(), line.data() + line.size(), sample.value).ec != std::errc()) return wrong;
+    if (std::from_chars(line.data(), line.data() + line.size(), sample.value).ec != std::errc()) return wrong();
     page.samples_[name].push_back(std::move(sample));
   }
   return page;

@@ -52,7 +52,7 @@ std::vector<std::string> mount_words(const VolumeAddress& address, const std::st
     words.insert(words.end(), {"-c", address.conf_file, "-p", address.pool, "--id", address.client_id});
     if (!address.pool_namespace.empty()) words.insert(words.end(), {"-n", address.pool_namespace});
   }
-  words.insert(words.end(), {"-m", path, "-f"});
+  words.insert(words.end(), {"-m", path, "-f", "-o", "nogc"});
   return words;
 }
 

@@ -30,6 +30,7 @@ std::optional<std::string> source_of_device(dev_t device) {
 }
 
 constexpr const char* before_part = ":/";
+constexpr const char* what_to_give = "give -p POOL (with -c CEPH.CONF), --local DIRECTORY, or a path on a mount";
 
 /// A directory's own name may have ":/" in it: what is a directory decides.
 std::string directory_in(const std::string& source) {
@@ -63,13 +64,17 @@ Result<> find_mounted(Place& place) {
   return {};
 }
 
+Result<Place> resolve_place(Place place) {
+  if (!place.address.pool.empty() || !place.address.local_directory.empty()) return place;
+  const auto mounted = find_mounted(place);
+  if (!mounted) return failure(mounted.error().code, mounted.error().context + "; " + what_to_give);
+  return place;
+}
+
 void add_place(options::CommandLine& line, Place& place, const std::string& operand, const std::string& help) {
-  options::add_address(line, place.address, [&place](VolumeAddress&) -> Result<> {
-    constexpr const char* what_to_give = "give -p POOL (with -c CEPH.CONF), --local DIRECTORY, or a path on a mount";
-    if (place.path.empty()) return failure(ErrorCode::invalid, std::string("which volume? ") + what_to_give);
-    const auto mounted = find_mounted(place);
-    if (mounted) return {};
-    return failure(ErrorCode::invalid, mounted.error().context + "; " + what_to_give);
+  options::add_address(line, place.address, [&place]() -> Result<> {
+    if (!place.path.empty()) return {};
+    return failure(ErrorCode::invalid, std::string("which volume? ") + what_to_give);
   });
   line.group("Place");
   line.operand(operand, options::text(place.path), help);

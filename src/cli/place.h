@@ -27,6 +27,9 @@ void set_volume_of_source(const std::string& source, VolumeAddress& address);
 /// Of a path on a mount: sets pool and namespace, or the directory, and the inode. invalid: it is on none.
 Result<> find_mounted(Place& place);
 
+/// The place that was given: the volume of its path is looked up where nothing else names one.
+Result<Place> resolve_place(Place place);
+
 /// The address, and the operand PATH. The file system of a path on a mount is asked for its inode number, and nothing
 /// else; -c and --id say how to reach the cluster, because the mount table does not.
 void add_place(options::CommandLine& line, Place& place, const std::string& operand, const std::string& help);

@@ -47,7 +47,9 @@ std::unexpected<Error> none_there(const std::string& what) {
 
 Result<MetricsPage> look_at(const metrics::HttpPlace& place) {
   LCCFS_TRY(const std::string text, metrics::http_ask(place, "GET", "/metrics", "", patience));
-  return MetricsPage::parse(text);
+  auto page = MetricsPage::parse(text);
+  if (!page) return failure(page.error().code, metrics::shown(place) + ": " + page.error().context);
+  return page;
 }
 
 std::vector<RunningProgram> find_running() {

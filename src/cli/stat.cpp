@@ -35,12 +35,13 @@ asks them; one that does not answer within ten seconds is named.)"});
 }
 
 Result<> Stat::run() const {
-  LCCFS_TRY(const auto volume, open_to_look(place_.address));
+  LCCFS_TRY(const Place place, resolve_place(place_));
+  LCCFS_TRY(const auto volume, open_to_look(place.address));
   Ino ino;
-  if (!place_.ino && is_number(place_.path)) {
-    LCCFS_TRY(ino.value, options::parse_number(place_.path, 1, UINT64_MAX));
+  if (!place.ino && is_number(place.path)) {
+    LCCFS_TRY(ino.value, options::parse_number(place.path, 1, UINT64_MAX));
   } else {
-    LCCFS_TRY(ino, inode_of(volume, place_));
+    LCCFS_TRY(ino, inode_of(volume, place));
   }
   const auto facts = survey::read_inode_facts(*volume.store, ino);
   if (!facts && facts.error().code == ErrorCode::not_found)

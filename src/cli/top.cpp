@@ -4,10 +4,10 @@
 
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "cli/commands.h"
-#include "cli/running.h"
-#include "cli/top_table.h"
+#include "cli/top_looks.h"
 #include "lccfs/clock.h"
 
 namespace lccfs::cli {
@@ -18,21 +18,6 @@ std::size_t terminal_lines() {
   winsize size{};
   if (::isatty(STDOUT_FILENO) == 0 || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
   return std::max<std::size_t>(size.ws_row, 4);
-}
-
-/// Those that have ended meanwhile are left out from then on.
-TopTable look_again(std::vector<RunningProgram>& programs, Clock& clock, std::chrono::nanoseconds& last_look) {
-  const auto now = clock.elapsed();
-  TopTable table;
-  std::erase_if(programs, [&](RunningProgram& program) {
-    auto page = look_at(program.place);
-    if (!page) return true;
-    add_mount(table, program.page, *page, now - last_look);
-    program.page = std::move(*page);
-    return false;
-  });
-  last_look = now;
-  return table;
 }
 
 }  // namespace
@@ -63,13 +48,13 @@ A mount of this host is seen by its owner, and by root if it is root's.)"});
 
 Result<> Top::run() const {
   LCCFS_TRY(auto programs, find_running(wanted_));
-  auto last_look = system_clock().elapsed();
+  TopLooks looks(std::move(programs), system_clock());
   const std::size_t lines = terminal_lines();
   const bool repaints = lines != 0 && !json_ && !once_;
   do {
     system_clock().sleep_for(interval_);
-    const TopTable table = look_again(programs, system_clock(), last_look);
-    if (programs.empty()) return failure(ErrorCode::not_found, "what was looked at has ended");
+    const TopTable table = looks.look_again();
+    if (looks.all_have_ended()) return failure(ErrorCode::not_found, "what was looked at has ended");
     if (json_) {
       std::cout << json_text(top_as_json(table), -1) << "\n" << std::flush;
     } else {

@@ -56,15 +56,16 @@ int Background::wait_until_ready(int child_fd, int child) const {
 std::optional<int> Background::fork() {
   int fds[2];
   if (pipe2(fds, O_CLOEXEC) != 0) return program_.system_error;
-  // A SIGTERM comes to one process alone, mostly the parent. It waits until that can pass it on.
-  sigset_t sigterm, before;
-  sigemptyset(&sigterm);
-  sigaddset(&sigterm, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &sigterm, &before);
+  // A SIGTERM comes to one process alone, mostly the parent. It waits until that can pass it on. A SIGHUP is for a log.
+  sigset_t early, before;
+  sigemptyset(&early);
+  for (const int number : {SIGTERM, SIGHUP}) sigaddset(&early, number);
+  pthread_sigmask(SIG_BLOCK, &early, &before);
   const pid_t child = ::fork();
   if (child > 0) {
     waited_for = child;
     std::signal(SIGTERM, pass_on);
+    std::signal(SIGHUP, SIG_IGN);
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (child < 0) return program_.system_error;

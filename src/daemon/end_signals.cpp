@@ -66,12 +66,13 @@ void EndSignals::watch() {
       const Lock lock(mutex_);
       if (stopping_) return;
       if (signal == stop_signal) continue;  // somebody else's
-      if (!held_) {
+      if (!held_ && !is_for_log(signal)) {
+        log::flush();
         std::fprintf(stderr, "%s: interrupted\n", program_.name);
         _exit(program_.interrupted);
       }
     }
-    if (signal != SIGHUP || hangup_ == Hangup::ends) return end();
+    if (!is_for_log(signal)) return end();
     log::reopen();
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // SIGTERM and SIGINT: end cleanly. While the work has not begun they end the process at once, and so does the second of
-// them. SIGHUP does the same for a command that somebody waits for; once a daemon is at work, it reopens the log.
+// them. SIGHUP does the same for a command that somebody waits for; in a daemon it reopens the log, from the beginning.
 #pragma once
 
 #include <condition_variable>
@@ -30,6 +30,7 @@ class EndSignals {
 
  private:
   void watch();
+  bool is_for_log(int signal) const { return signal == SIGHUP && hangup_ == Hangup::reopens_log; }
   void end();
   bool is_stopping() EXCLUDES(mutex_);
 

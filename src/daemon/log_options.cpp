@@ -25,9 +25,10 @@ void add_log_options(options::CommandLine& line, LogOptions& values, const bool&
 Result<> open_log(const LogOptions& options, const std::string& program) {
   log::set_level(options.level);
   if (options.to_syslog) log::to_syslog(program);
-  if (options.file.empty()) return {};
-  const std::string error = log::to_file(options.file);
-  return error.empty() ? Result<>{} : failure(ErrorCode::io, "cannot log to " + options.file + ": " + error);
+  const std::string error = options.file.empty() ? "" : log::to_file(options.file);
+  if (!error.empty()) return failure(ErrorCode::io, "cannot log to " + options.file + ": " + error);
+  log::write_behind();
+  return {};
 }
 
 }  // namespace lccfs::daemon

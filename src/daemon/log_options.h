@@ -21,7 +21,7 @@ options::Store log_level(log::Level& level);
 /// `foreground` is looked at after the rules that the line has already.
 void add_log_options(options::CommandLine& line, LogOptions& values, const bool& foreground);
 
-/// Logs there from now on, as `program`. The error is one line for people.
+/// Logs there from now on, as `program`, by a thread of the log's: after the last fork. The error is one line for people.
 Result<> open_log(const LogOptions& options, const std::string& program);
 
 }  // namespace lccfs::daemon

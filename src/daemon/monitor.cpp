@@ -51,6 +51,13 @@ options::Store metrics_port(MonitorOptions& values) {
   };
 }
 
+options::Store metrics_address(MonitorOptions& values) {
+  return [&values](const std::string& text) -> Result<> {
+    if (!metrics::is_address(text)) return failure(ErrorCode::invalid, "'" + text + "' is not an address in numbers");
+    return values.address = text, Result<>{};
+  };
+}
+
 options::Store slow_ms(MonitorOptions& values) {
   return [&values](const std::string& text) -> Result<> {
     LCCFS_TRY(const std::uint64_t milliseconds, options::parse_number(text, 0, longest_slow_ms));
@@ -63,7 +70,7 @@ void add_monitor_options(options::CommandLine& line, MonitorOptions& values, con
   line.group("Monitoring");
   line.option("--metrics-port", "PORT", metrics_port(values),
               "serve metrics for Prometheus on this TCP port\n(default: none)");
-  line.option("--metrics-address", "ADDRESS", options::text(values.address),
+  line.option("--metrics-address", "ADDRESS", metrics_address(values),
               "on this address of the host (default: 127.0.0.1)");
   line.option("--slow-ms", "MILLISECONDS", slow_ms(values),
               "log what takes so long; 0: nothing (default: " + usually_slow_after + ")");

@@ -26,6 +26,7 @@ struct MonitorOptions {
 void add_monitor_options(options::CommandLine& line, MonitorOptions& values,
                          const std::string& usually_slow_after = "2000");
 options::Store metrics_port(MonitorOptions& values);
+options::Store metrics_address(MonitorOptions& values);
 options::Store slow_ms(MonitorOptions& values);
 
 /// The program that is looked at.

@@ -6,9 +6,11 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 
 #include "fuse/mount_lock.h"
@@ -83,6 +85,10 @@ Result<> clear(const std::string& directory, const std::string& locks) {
   }
 }
 
+bool lies_in(const std::filesystem::path& path, const std::filesystem::path& directory) {
+  return std::ranges::mismatch(path, directory).in2 == directory.end();
+}
+
 }  // namespace
 
 Result<std::string> check_mountpoint(const std::string& path, const std::string& locks) {
@@ -97,6 +103,20 @@ Result<std::string> check_mountpoint(const std::string& path, const std::string&
     return failure(ErrorCode::not_directory, path + " is not a directory; a volume is mounted on a directory");
   LCCFS_CHECK(clear(resolved.get(), locks));
   return std::string(resolved.get());
+}
+
+Result<> check_apart(const std::string& mountpoint, const std::string& local_directory) {
+  if (local_directory.empty()) return {};
+  std::error_code error;  // what is not there yet, as with --create, is no mountpoint
+  const auto volume = std::filesystem::canonical(local_directory, error);
+  if (error) return {};
+  const char* relation = mountpoint == volume          ? " is"
+                         : lies_in(mountpoint, volume) ? " is in"
+                         : lies_in(volume, mountpoint) ? " would hide"
+                                                       : nullptr;
+  if (relation == nullptr) return {};
+  return failure(ErrorCode::invalid,
+                 "the mountpoint " + mountpoint + relation + " the volume's own directory; choose another");
 }
 
 }  // namespace lccfs::fuse

@@ -32,4 +32,8 @@ std::string source_of(const VolumeAddress& address, const std::string& subdirect
 /// there is taken away first, if that can be proven (`locks`: metrics::run_folder()). The error says what to do.
 Result<std::string> check_mountpoint(const std::string& path, const std::string& locks);
 
+/// Whether a volume in this directory stays in sight once something is mounted there. The mountpoint is without symbolic
+/// links; no directory: the volume is in a pool.
+Result<> check_apart(const std::string& mountpoint, const std::string& local_directory);
+
 }  // namespace lccfs::fuse

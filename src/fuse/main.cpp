@@ -2,8 +2,10 @@
 // lccfs-fuse: mounts a volume.
 #include <unistd.h>
 
+#include <chrono>
 #include <iostream>
 #include <optional>
+#include <thread>
 
 #include "base/log.h"
 #include "base/periodic.h"
@@ -36,6 +38,7 @@ constexpr Program program{.name = "lccfs-fuse",
 
 /// docs/NAMES.md section 3.
 constexpr unsigned lease_after_changes = 4;
+constexpr std::chrono::seconds fenced_end_limit{30};
 
 /// What the parts of a mount share, each from its beginning.
 struct Running {
@@ -58,6 +61,17 @@ FileSystemOptions file_system_options(const Command& command) {
   return options;
 }
 
+/// What a fenced client still waits for may never be answered, and nothing that it sent counts any more: a service
+/// manager waits for the end of the process, to mount anew.
+void end_process_within(std::chrono::seconds limit, std::string mountpoint) {
+  std::thread([limit, mountpoint = std::move(mountpoint)] {
+    std::this_thread::sleep_for(limit);
+    log::error("the mount on " + mountpoint + " was fenced, and waits for objects that do not answer: it ends at once");
+    log::flush();
+    _exit(program.failed);
+  }).detach();
+}
+
 SessionOptions session_options(const Command& command, const Running& running) {
   SessionOptions options;
   options.metrics = running.metrics;
@@ -66,6 +80,7 @@ SessionOptions session_options(const Command& command, const Running& running) {
   options.source = source_of(command.address, command.options.subdirectory);
   options.subdirectory = command.options.subdirectory;
   options.end_when_fenced = command.options.end_when_fenced;
+  options.about_to_end_as_fenced = [&command] { end_process_within(fenced_end_limit, command.mountpoint); };
   options.read_only = command.options.read_only;
   options.no_suid = command.options.no_suid;
   options.no_dev = command.options.no_dev;
@@ -173,11 +188,13 @@ int mount_and_serve(const Command& command, daemon::Background& background, std:
   const auto fs = open_volume(command, *metrics);
   if (!fs) return complain(program, fs.error().context, program.failed);
   const auto served = serve(**fs, command, background, signals, mount_lock, std::move(running));
-  const Result<> ended = (*fs)->unmount();
+  signals.handle_with([] {});  // also where it was not mounted: the next signal ends the program
   if (!served) {
     log::error(served.error().context);
-    return complain(program, served.error().context, program.failed);
+    complain(program, served.error().context, program.failed);
   }
+  const Result<> ended = (*fs)->unmount();
+  if (!served) return program.failed;
   if (!ended) {
     log::error("the mount on " + command.mountpoint + " has ended with an error: " + ended.error().context);
     return program.failed;
@@ -195,6 +212,8 @@ int run(const std::vector<std::string>& words) {
   auto mountpoint = check_mountpoint(command->mountpoint, metrics::run_folder());
   if (!mountpoint) return complain(program, mountpoint.error().context, program.failed);
   command->mountpoint = *mountpoint;
+  if (const auto apart = check_apart(command->mountpoint, command->address.local_directory); !apart)
+    return complain(program, apart.error().context, program.usage);
   if (access("/dev/fuse", R_OK | W_OK) != 0) {
     return complain(program,
                     errno == EACCES ? "this user may not open /dev/fuse; root permits it with: chmod 666 /dev/fuse"

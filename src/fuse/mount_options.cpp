@@ -103,7 +103,7 @@ Result<> add_word(const std::string& word, MountOptions& options) {
     if (name == "names_memory") return set(options.names_memory_bytes, name, parse_names_memory(value));
     if (name == "subdir") return set(options.subdirectory, name, parse_subdirectory(value));
     if (name == "metrics_port") return said(name, daemon::metrics_port(options.monitor)(value));
-    if (name == "metrics_address") return options.monitor.address = value, Result<>{};
+    if (name == "metrics_address") return said(name, daemon::metrics_address(options.monitor)(value));
     if (name == "slow_ms") return said(name, daemon::slow_ms(options.monitor)(value));
     if (name == "readahead") return set(options.readahead_bytes, name, parse_readahead(value));
   }

@@ -164,6 +164,7 @@ Result<> Session::serve_all(const std::function<void()>& ready) {
         serving_.fs.tick();
         if (!options_.end_when_fenced || !serving_.fs.fenced()) return true;
         log::warning("this client was fenced: the mount on " + options_.mountpoint + " ends");
+        options_.about_to_end_as_fenced();
         end();
         return false;
       });

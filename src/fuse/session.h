@@ -25,8 +25,9 @@ struct SessionOptions {
   std::string source;      ///< what df and /proc/mounts show
   bool read_only = false, no_suid = false, no_dev = false, no_exec = false;
   bool allow_other = true;
-  std::string subdirectory = "/";               ///< of the volume: what is mounted
-  bool end_when_fenced = false;                 ///< ends as end() does, once the client was fenced
+  std::string subdirectory = "/";                        ///< of the volume: what is mounted
+  bool end_when_fenced = false;                          ///< ends as end() does, once the client was fenced
+  std::function<void()> about_to_end_as_fenced = [] {};  ///< is called before that, once; must not block
   std::uint64_t readahead_bytes = 4U << 20;     ///< as many objects as it takes are read at once: one, by default
   std::chrono::milliseconds drain_limit{5000};  ///< how long end() lets those who keep using the mount do so
   std::shared_ptr<MountMetrics> metrics;        ///< nullptr: nobody looks at them

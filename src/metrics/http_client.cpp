@@ -8,13 +8,16 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <string_view>
 
 #include "base/descriptor.h"
+#include "base/text.h"
 
 namespace lccfs::metrics {
 
@@ -23,10 +26,6 @@ namespace http = boost::beast::http;
 namespace {
 
 constexpr std::size_t most_answer_bytes = 64U << 20;
-
-std::string shown(const HttpPlace& place) {
-  return place.socket.empty() ? place.address + " port " + std::to_string(place.port) : place.socket;
-}
 
 std::unexpected<Error> cannot_ask(const HttpPlace& place, int error) {
   const auto code = error == ECONNREFUSED || error == ENOENT  ? ErrorCode::not_found
@@ -89,7 +88,21 @@ Result<std::string> exchange(const HttpPlace& place, const std::string& request,
   return cannot_ask(place, errno);
 }
 
+/// What answers may be any server: it says as much as it likes, or nothing.
+std::string refusal(const http::response<http::string_body>& answer) {
+  constexpr std::size_t most_shown_bytes = 200;
+  constexpr const char* line_ends = "\r\n";
+  const std::string_view said = answer.body();
+  const auto line = said.substr(std::min(said.find_first_not_of(line_ends), said.size()));
+  const auto text = line.substr(0, std::min(line.find_first_of(line_ends), most_shown_bytes));
+  return "refused with status " + std::to_string(answer.result_int()) + (text.empty() ? "" : ": " + printable(text));
+}
+
 }  // namespace
+
+std::string shown(const HttpPlace& place) {
+  return place.socket.empty() ? place.address + " port " + std::to_string(place.port) : place.socket;
+}
 
 Result<std::string> http_ask(const HttpPlace& place, const std::string& method, const std::string& path,
                              const std::string& body, std::chrono::seconds patience) {
@@ -104,7 +117,8 @@ Result<std::string> http_ask(const HttpPlace& place, const std::string& method, 
   boost::system::error_code error;
   parser.put(boost::asio::buffer(answer), error);
   if (error || !parser.is_done()) return failure(ErrorCode::io, shown(place) + ": what answers there is no lccfs");
-  if (parser.get().result() != http::status::ok) return failure(ErrorCode::invalid, parser.get().body());
+  if (parser.get().result() != http::status::ok)
+    return failure(ErrorCode::invalid, shown(place) + ": " + refusal(parser.get()));
   return std::move(parser.get().body());
 }
 

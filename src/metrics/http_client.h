@@ -17,8 +17,11 @@ struct HttpPlace {
   std::uint16_t port = 0;
 };
 
+/// As errors name it.
+std::string shown(const HttpPlace& place);
+
 /// The body of its answer. timed_out, `not_found`: nobody listens there; permission_denied; `invalid`: the server has
-/// refused, with its line.
+/// refused; its status, and the beginning of what it says.
 Result<std::string> http_ask(const HttpPlace& place, const std::string& method, const std::string& path,
                              const std::string& body = "", std::chrono::seconds patience = std::chrono::seconds(5));
 

@@ -94,6 +94,12 @@ std::unexpected<Error> cannot_listen(const std::string& where, const boost::syst
 
 }  // namespace
 
+bool is_address(const std::string& text) {
+  boost::system::error_code error;
+  asio::ip::make_address(text, error);
+  return !error;
+}
+
 class HttpServer::Impl {
  public:
   ~Impl() {

@@ -23,6 +23,9 @@ struct HttpAnswer {
   std::string body;
 };
 
+/// In numbers, IPv4 or IPv6; whether this host has it, listening tells.
+bool is_address(const std::string& text);
+
 class HttpServer {
  public:
   /// Called by the server's thread, and by no other.

@@ -153,14 +153,21 @@ Result<> CommandLine::expect_no_more_words() const {
   return wrong((wants_command ? "there is no command '" : "unexpected argument '") + word + "'");
 }
 
-/// What the command line says goes before, and so does what does not go with it.
-Result<> CommandLine::set_default(const Default& entry) const {
-  if (!entry.section.empty() && entry.section != program_name()) return {};
+const CommandLine::Option* CommandLine::option_for(const Default& entry) const {
   const auto found = std::ranges::find_if(options_, [&entry](const Option& one) {
     return one.section && one.option->get_name() == "--" + entry.key &&
            (!entry.section.empty() || *one.section == Section::of_all);
   });
-  if (found == options_.end()) {
+  return found == options_.end() ? nullptr : &*found;
+}
+
+/// What the command line says goes before, and so does what does not go with it.
+Result<> CommandLine::set_default(const Default& entry) const {
+  if (!entry.section.empty() && entry.section != program_name()) return {};
+  const Option* found = option_for(entry);
+  if (found == nullptr) {
+    const auto knows = [&entry](const CommandLine& command) { return command.option_for(entry) != nullptr; };
+    if (parent_ != nullptr && std::ranges::any_of(parent_->commands_, knows)) return {};  // is of other commands
     return failure(ErrorCode::invalid, entry.place + ": there is no key '" + entry.key + "' " +
                                            (entry.section.empty() ? "for all programs" : "in this section") +
                                            "; lccfs.conf(5) lists them");
@@ -201,7 +208,7 @@ Result<> set_namespace(VolumeAddress& address, const std::string& name) {
 }
 }  // namespace
 
-void add_address(CommandLine& line, VolumeAddress& address, FindVolume else_where) {
+void add_address(CommandLine& line, VolumeAddress& address, std::function<Result<>()> else_where) {
   constexpr const char* default_conf_file = "/etc/ceph/ceph.conf";
   line.group("Volume: a Ceph pool, or a local directory");
   line.option("-c,--conf", "FILE", path(address.conf_file), "Ceph configuration file (default: /etc/ceph/ceph.conf)");
@@ -215,9 +222,9 @@ void add_address(CommandLine& line, VolumeAddress& address, FindVolume else_wher
   line.exclude("--local", {"--conf", "--pool", "--namespace", "--id"});
   line.configurable(CommandLine::Section::of_all, {"--conf", "--id"});
   line.check([&address, else_where = std::move(else_where)]() -> Result<> {
-    if (address.local_directory.empty() && address.pool.empty() && else_where) LCCFS_CHECK(else_where(address));
     if (!address.local_directory.empty()) return {};
-    if (address.pool.empty())
+    if (address.pool.empty() && else_where) LCCFS_CHECK(else_where());
+    if (address.pool.empty() && !else_where)
       return failure(ErrorCode::invalid, "which volume? Give -p POOL (with -c CEPH.CONF), or --local DIRECTORY");
     if (address.conf_file.empty()) address.conf_file = default_conf_file;
     if (address.client_id.starts_with("client.")) address.client_id.erase(0, std::string_view("client.").size());

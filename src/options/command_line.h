@@ -78,6 +78,7 @@ class CommandLine {
   std::unexpected<Error> wrong(std::string what) const;
   Result<> expect_no_more_words() const;
   Result<> set_variables() const;
+  const Option* option_for(const Default& entry) const;
   Result<> set_default(const Default& entry) const;
   const std::string& program_name() const { return parent_ == nullptr ? about_.name : parent_->about_.name; }
   std::string full_name() const { return (parent_ == nullptr ? "" : parent_->about_.name + " ") + about_.name; }
@@ -91,10 +92,10 @@ class CommandLine {
   std::list<CommandLine> commands_;
 };
 
-/// -c, -p, -n, --id and --local. Relative paths are made absolute: programs change their directory. `else_where` tells
-/// which volume it is where neither a pool nor a directory is given: it sets those two and the namespace.
-using FindVolume = std::function<Result<>(VolumeAddress& address)>;
-void add_address(CommandLine& line, VolumeAddress& address, FindVolume else_where = nullptr);
+/// -c, -p, -n, --id and --local. Relative paths are made absolute: programs change their directory. `else_where`: what
+/// may name the volume where neither a pool nor a directory is given; the error says that this is missing, too. The
+/// address then has neither.
+void add_address(CommandLine& line, VolumeAddress& address, std::function<Result<>()> else_where = nullptr);
 
 std::string absolute_path(const std::string& path);
 

@@ -320,6 +320,19 @@ class VolumeTest(BadInputTest):
             self.assertFalse(mounted_below(folder))
 
 
+class UnreachableClusterTest(BadInputTest):
+    stores = ("rados",)
+    waits = True
+
+    def test_it_is_given_up(self):
+        conf = self.scratch("unreachable.conf")
+        conf.write_text("[global]\nmon host = v2:127.0.0.1:9\nkeyring = /dev/null\nauth client required = none\n",
+                        encoding="utf-8")
+        address = ["-c", conf, "-p", POOL, "-n", "nothing-here"]
+        self.assert_refused("lccfs", "info", *address)
+        self.assert_refused("lccfs-fuse", *address, "-m", self.mountpoint)
+
+
 class PoolTest(BadInputTest):
     stores = ("rados",)
 
@@ -368,13 +381,6 @@ class PoolTest(BadInputTest):
         os.unlink(writer / "file")
         run(context.bin / "lccfs-gc", *volume.address, "--once", "--grace", "0")
         self.assert_errno(errno.ESTALE, os.preadv, file, [mmap.mmap(-1, 4096)], 0)
-
-    def test_an_unreachable_cluster_is_given_up(self):
-        conf = self.scratch("unreachable.conf")
-        conf.write_text("[global]\nmon host = v2:127.0.0.1:9\nkeyring = /dev/null\nauth client required = none\n",
-                        encoding="utf-8")
-        self.assert_refused("lccfs", "info", *self.address(conf))
-        self.assert_refused("lccfs-fuse", *self.address(conf), "-m", self.mountpoint)
 
     def test_a_pool_of_somebody_elses_objects_is_not_taken(self):
         volume = self.new_address()

@@ -138,8 +138,8 @@ class SpaceTest(ToolsTest):
         self.assertIn("is not where the volume's root is mounted", said)
 
     def test_a_place_that_is_none_is_refused_in_one_line(self):
-        for words, says, status in [((["/etc"]), "is on no mounted volume", 2), ([], "which volume?", 2),
-                                    (["/no/such"], "No such file", 2)]:
+        for words, says, status in [((["/etc"]), "is on no mounted volume", 1), ([], "which volume?", 2),
+                                    (["/no/such"], "No such file", 1)]:
             self.tool("du", *words, status=status)
             self.assertIn(says, self.errors)
             self.assertEqual(len(self.errors.splitlines()), 1)

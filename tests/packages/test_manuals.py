@@ -92,12 +92,15 @@ class ConfigurationTest(unittest.TestCase):
 
     def answer(self, program, text):
         """What the program says, that reads these defaults; it does nothing, because its volume is nowhere."""
+        return self.said_by([*self.commands[program], "-p", "x", "-c", "/nowhere/ceph.conf"], text)
+
+    @staticmethod
+    def said_by(command, text):
         with tempfile.TemporaryDirectory() as folder, tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
-            command = self.commands[program]
-            done = subprocess.run([context.bin / command[0], *command[1:], "-p", "x", "-c", "/nowhere/ceph.conf"], check=False,
-                                  cwd=folder, capture_output=True, text=True, env=os.environ | {"LCCFS_CONFIG": file.name})
+            done = subprocess.run([context.bin / command[0], *command[1:]], check=False, cwd=folder,
+                                  capture_output=True, text=True, env=os.environ | {"LCCFS_CONFIG": file.name})
             return done.stderr.replace(file.name, "FILE")
 
     def test_the_manual_has_all_keys_and_no_others(self):
@@ -114,6 +117,18 @@ class ConfigurationTest(unittest.TestCase):
                 said = self.answer(program, f"{key} = 1\n")
                 with self.subTest("all programs", key=key):
                     self.assertEqual("there is no key" in said, key not in self.for_all, said)
+
+    def test_every_command_reads_the_defaults_for_the_others(self):
+        keep_from_working = {"top": ["--interval", "0"]}  # the others miss a word that they need
+        for command in commands_in_help():
+            words = ["lccfs", command, *keep_from_working.get(command, [])]
+            for section in ["", "[lccfs]\n"]:
+                with self.subTest(command, section=section):
+                    known = "".join(f"{key} = x\n" for key in self.for_all)
+                    said = self.said_by(words, section + known)
+                    self.assertIn(f"(lccfs {command} --help)", said)
+                    self.assertNotIn("FILE", said)
+                    self.assertIn("there is no key 'nonsense'", self.said_by(words, section + "nonsense = 1\n"))
 
     def test_the_limits_and_defaults_are_those_that_the_manual_says(self):
         tried = 0
@@ -141,6 +156,16 @@ class ConfigurationTest(unittest.TestCase):
         for program in self.commands:
             for text in [example, in_force]:
                 self.assertNotIn("FILE", self.answer(program, text))
+
+
+class ServiceTest(unittest.TestCase):
+    def test_a_service_without_its_settings_fails(self):
+        for unit in (ROOT / "packaging" / "systemd").iterdir():
+            with self.subTest(unit.name):
+                text = unit.read_text(encoding="utf-8")
+                settings = re.search(r"^EnvironmentFile=(/.*)$", text, re.M).group(1)
+                self.assertIn(f"\nAssertPathExists={settings}\n", text)
+                self.assertNotIn("\nCondition", text)  # a misspelt name would be a success
 
 
 class PageTest(unittest.TestCase):

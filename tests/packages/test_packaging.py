@@ -144,4 +144,23 @@ class InStepTest(unittest.TestCase):
         control = (ROOT / "packaging/debian/control").read_text(encoding="utf-8")
         wanted = re.search(r"Build-Depends: (.*?)\nStandards", control, re.S).group(1)
         wanted = {word.split()[0] for word in wanted.replace("\n", " ").split(",")}
-        self.assertEqual(wanted - {"debhelper-compat"}, needed - {"g++", "fuse3"})
+        self.assertEqual(wanted - {"debhelper-compat"}, needed - {"fuse3"})
+
+    def test_elsewhere_than_on_debian_12_nothing_is_installed_and_one_line_says_so(self):
+        for system, programs in {"rocky": [], "debian": [], "ubuntu": ["apt-get"]}.items():
+            with self.subTest(system), tempfile.TemporaryDirectory() as folder:
+                done = self.install_on(pathlib.Path(folder), system, programs)
+                self.assertEqual((done.returncode, done.stdout), (1, ""))
+                self.assertRegex(done.stderr, rf"^install-dependencies: made for Debian 12, .* {system} 12.* cmake .*\n$")
+
+    @staticmethod
+    def install_on(folder, system, programs):
+        """Where /etc/os-release is another, and no programs are found but these, which say what they do."""
+        (folder / "os-release").write_text(f'ID={system}\nVERSION_ID="12"\n', encoding="utf-8")
+        (folder / "bin").mkdir()
+        for program in programs:
+            (folder / "bin" / program).write_text('#!/bin/sh\necho "$0 $*"\n', encoding="utf-8")
+            (folder / "bin" / program).chmod(0o755)
+        script = 'mount --bind "$1/os-release" /etc/os-release && PATH=$1/bin exec /bin/bash "$2"'
+        return subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", folder,
+                               ROOT / "packaging/install-dependencies"], check=False, capture_output=True, text=True)

@@ -36,6 +36,8 @@ class Folder {
 
 HttpAnswer echo(const HttpRequest& request) {
   if (request.path == "/refused") return {403, "not for you\n"};
+  if (request.path == "/silent") return {500, ""};
+  if (request.path == "/long") return {404, "\r\n\x1b[2J" + std::string(9999, 'x') + "\nmore"};
   return {200, request.method + " " + request.path + " " + request.body + (request.from_owner ? " owner" : " other")};
 }
 
@@ -62,14 +64,20 @@ TEST_CASE("a server answers on its socket and on its port, and knows which it wa
   CHECK((values.st_mode & 07777) == 0600);
 }
 
-TEST_CASE("what a server refuses is an error with its words") {
+TEST_CASE("what a server refuses is an error of one line, with where, the status and its words") {
   const Folder folder;
   HttpServer server;
   REQUIRE(server.listen_on_socket(folder.path(), "1.sock"));
   server.serve(echo);
-  const auto refused = http_ask(folder.place("1.sock"), "GET", "/refused");
-  REQUIRE_FALSE(refused);
-  CHECK(refused.error().context == "not for you\n");
+  const auto said = [place = folder.place("1.sock")](const std::string& path) {
+    const auto refused = http_ask(place, "GET", path);
+    REQUIRE_FALSE(refused);
+    REQUIRE(refused.error().context.starts_with(place.socket + ": refused with status "));
+    return refused.error().context.substr(place.socket.size() + 2);
+  };
+  CHECK(said("/refused") == "refused with status 403: not for you");
+  CHECK(said("/silent") == "refused with status 500");
+  CHECK(said("/long") == "refused with status 404: \\x1b[2J" + std::string(196, 'x'));
 }
 
 TEST_CASE("a port that is taken, and an address that is none, are errors of one line") {

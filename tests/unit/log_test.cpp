@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "base/log.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -87,6 +89,29 @@ TEST_CASE("a log that was renamed continues there until it is reopened") {
   CHECK(text_of(folder / "log.1").find("two") != std::string::npos);
   CHECK(text_of(folder / "log.1").find("three") == std::string::npos);
   CHECK(text_of(folder / "log").find("three") != std::string::npos);
+}
+
+TEST_CASE("who has a line does not wait for who takes it, and what came too fast is counted") {
+  const Folder folder;
+  REQUIRE(mkfifo((folder / "log").c_str(), 0600) == 0);
+  const int reader = open((folder / "log").c_str(), O_RDONLY | O_NONBLOCK);
+  REQUIRE(log::to_file(folder / "log").empty());
+  log::write_behind();
+  for (int i = 0; i < 10'000; ++i) log::warning("line " + std::to_string(i));  // a pipe takes some 1,000 of these
+  std::string text;
+  const auto read_more = [reader, &text] {
+    std::array<char, 65536> part;
+    const auto size = read(reader, part.data(), part.size());
+    if (size > 0) text.append(part.data(), static_cast<std::size_t>(size));
+  };
+  while (text.find(" lines were not written") == std::string::npos) read_more();
+  log::warning("the last");
+  log::flush();
+  while (text.find("the last") == std::string::npos) read_more();
+  CHECK(text.find("line 0\n") < text.find("line 4000\n"));
+  CHECK(text.find("line 4000\n") < text.find(" lines were not written"));
+  log::to_file("/dev/null");
+  close(reader);
 }
 
 TEST_CASE("a log that cannot be reopened continues in the old file and says so") {

@@ -121,7 +121,9 @@ TEST_CASE("the metrics port is none unless given, and on this host alone unless 
   CHECK(given->monitor.slow_after == 250ms);
   CHECK_FALSE(parse_options("")->monitor.port);
   CHECK(parse_options("")->monitor.address == "127.0.0.1");
-  for (const char* word : {"metrics_port=0", "metrics_port=70000", "metrics_port=", "slow_ms=2s", "slow_ms=-1"}) {
+  CHECK(parse_options("metrics_address=::1")->monitor.address == "::1");
+  for (const char* word : {"metrics_port=0", "metrics_port=70000", "metrics_port=", "slow_ms=2s", "slow_ms=-1",
+                           "metrics_address=", "metrics_address=localhost", "metrics_address=10.0.0.5:9475"}) {
     const auto options = parse_options(word);
     REQUIRE_FALSE(options);
     CHECK(options.error().context.starts_with(std::string(word).substr(0, 7)));
@@ -289,6 +291,29 @@ TEST_CASE("a directory is a mountpoint, full or empty, by way of links too") {
   std::filesystem::create_directory_symlink(folder.path(), folder.path() / "link");
   CHECK(*check_mountpoint(folder.path(), "") == std::filesystem::canonical(folder.path()));
   CHECK(*check_mountpoint(folder.path() / "link", "") == std::filesystem::canonical(folder.path()));
+}
+
+TEST_CASE("a volume in a directory is not mounted over itself") {
+  const Folder folder;
+  const auto path = std::filesystem::canonical(folder.path());
+  for (const char* name : {"v/below", "v2"}) std::filesystem::create_directories(path / name);
+  std::filesystem::create_directory_symlink(path / "v", path / "link");
+  for (const char* directory : {"v", "v/", "link", "v2/../v"}) {
+    INFO(directory);
+    const auto itself = check_apart(path / "v", path / directory);
+    REQUIRE_FALSE(itself);
+    CHECK(itself.error().context ==
+          "the mountpoint " + (path / "v").string() + " is the volume's own directory; choose another");
+    const auto below = check_apart(path / "v" / "below", path / directory);
+    REQUIRE_FALSE(below);
+    CHECK(below.error().context.ends_with("/v/below is in the volume's own directory; choose another"));
+    CHECK(check_apart(path / "v2", path / directory));
+    const auto above = check_apart(path, path / directory);
+    REQUIRE_FALSE(above);
+    CHECK(above.error().context.ends_with(" would hide the volume's own directory; choose another"));
+  }
+  CHECK(check_apart(path / "v", path / "missing"));
+  CHECK(check_apart(path / "v", ""));
 }
 
 TEST_CASE("what cannot be mounted on is refused with what to do") {

@@ -37,6 +37,9 @@ expect '' vms /mnt -f
 expect 'status 1' vms
 expect 'status 1' /srv/v /mnt -o conf=/x
 expect 'status 1' vms /mnt -N 5
+for empty in conf= id= log-file= log-level=; do # client.admin, say, is not what was meant
+  expect 'status 1' vms /mnt -o "ro,$empty,nofail"
+done
 expect 'mount<-i><--options-source><disable><-o><remount,ro></mnt>' vms /mnt -o remount,ro
 expect 'mount<-i><--options-source><disable><-o><remount,ro,nosuid,nodev></mnt>' \
   vms /mnt -o rw,nosuid,nodev,user_id=0,allow_other,remount,ro

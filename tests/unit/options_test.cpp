@@ -368,6 +368,26 @@ TEST_CASE("conf and id are defaults for all programs, and nothing to a local vol
   CHECK(local->conf_file.empty());
 }
 
+TEST_CASE("a command leaves out defaults that only other commands of its program know") {
+  const auto said = [](const std::vector<std::string>& words) {
+    options::CommandLine program({.name = "lccfs", .usage = "COMMAND", .summary = "Works.", .footer = ""});
+    VolumeAddress address;
+    options::add_address(program.add_command({.name = "df", .usage = "VOLUME", .summary = "Shows.", .footer = ""}),
+                         address);
+    program.add_command({.name = "top", .usage = "", .summary = "Shows.", .footer = ""});
+    const auto text = program.parse(words);
+    return text ? address.client_id : text.error().context;
+  };
+  for (const std::string section : {"", "[lccfs]\n"}) {
+    INFO(section);
+    const DefaultsFile file(section + "id = nova\n");
+    CHECK(said({"df", "-p", "a"}) == "nova");
+    CHECK(said({"top"}) == VolumeAddress().client_id);
+  }
+  const DefaultsFile wrong("[lccfs]\nnonsense = 1\n");
+  CHECK(said({"top"}) == wrong.place(2) + "there is no key 'nonsense' in this section; lccfs.conf(5) lists them");
+}
+
 TEST_CASE("a word without an option's name is needed where a command wants one") {
   const auto said = [](const std::vector<std::string>& words) {
     options::CommandLine program({.name = "p", .usage = "COMMAND", .summary = "Works.", .footer = ""});
@@ -407,12 +427,17 @@ TEST_CASE("a volume may be named by something else than its address") {
   const auto parse = [&address](const std::vector<std::string>& words) {
     address = {};
     options::CommandLine line({.name = "program", .usage = "VOLUME", .summary = "Works.", .footer = ""});
-    options::add_address(line, address,
-                         [](VolumeAddress& found) -> Result<> { return found.pool = "found", Result<>{}; });
+    bool has_path = false;
+    options::add_address(line, address, [&has_path]() -> Result<> {
+      return has_path ? Result<>{} : failure(ErrorCode::invalid, "which volume?");
+    });
+    line.group("Place");
+    line.flag("--path", has_path, "instead of a volume");
     return line.parse(words).has_value();
   };
-  CHECK((parse({"--id", "client.x"}) && address.pool == "found" && address.client_id == "x"));
+  CHECK((parse({"--id", "client.x", "--path"}) && address.pool.empty() && address.client_id == "x"));
   CHECK(address.conf_file == "/etc/ceph/ceph.conf");
+  CHECK_FALSE(parse({"--id", "client.x"}));
   CHECK((parse({"-p", "given"}) && address.pool == "given"));
   CHECK((parse({"--local", "/v"}) && address.pool.empty()));
 }

@@ -56,13 +56,31 @@ int exit_status(pid_t process) {
 }
 
 TEST_CASE("a signal ends the process at once while nothing is held") {
-  const int number = GENERATE(SIGTERM, SIGINT, SIGHUP);
-  CHECK(exit_status(start([number] {
-          const EndSignals signals(program, EndSignals::Hangup::reopens_log);
+  const auto [number, hangup] = GENERATE(table<int, EndSignals::Hangup>({{SIGTERM, EndSignals::Hangup::reopens_log},
+                                                                         {SIGINT, EndSignals::Hangup::reopens_log},
+                                                                         {SIGHUP, EndSignals::Hangup::ends}}));
+  CHECK(exit_status(start([number, hangup] {
+          const EndSignals signals(program, hangup);
           kill(getpid(), number);
           for (;;) pause();
           return 0;
         })) == program.interrupted);
+}
+
+TEST_CASE("a SIGHUP for the log ends no program that is still starting, nor the command that waits for it") {
+  const Pipe begun;
+  const pid_t command = start([&] {
+    Background background(program);
+    if (const auto status = background.fork()) return *status;
+    const EndSignals signals(program, EndSignals::Hangup::reopens_log);
+    kill(getppid(), SIGHUP);
+    kill(getpid(), SIGHUP);
+    begun.tell();
+    for (;;) pause();
+  });
+  REQUIRE(begun.wait());
+  kill(command, SIGTERM);  // passed on, by the command
+  CHECK(exit_status(command) == program.interrupted);
 }
 
 TEST_CASE("a signal that comes while something is held waits for the handler") {

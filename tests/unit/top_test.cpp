@@ -3,8 +3,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/metrics_page.h"
+#include "cli/top_looks.h"
 #include "cli/top_table.h"
 #include "support/catch.h"
+#include "support/fake_clock.h"
 
 using namespace lccfs;
 using namespace lccfs::cli;
@@ -109,4 +111,31 @@ TEST_CASE("for programs there is all of it as JSON") {
   CHECK(json["mounts"][0]["reads_per_second"] == 100.0);
   CHECK(json["mounts"][0]["write_milliseconds"].is_null());
   CHECK(json["directories"][1]["name"] == "new");
+}
+
+TEST_CASE("a mount that is slow to answer is shown again at the next look, with the rates of all the time") {
+  test::FakeClock clock;
+  std::vector<RunningProgram> programs(2);
+  programs[0] = {{.socket = "slow", .address = "", .port = 0}, parsed(before)};
+  programs[1] = {{.socket = "ends", .address = "", .port = 0}, parsed(before)};
+  ErrorCode slow = ErrorCode::timed_out;
+  TopLooks looks(programs, clock, [&](const metrics::HttpPlace& place) -> Result<MetricsPage> {
+    if (place.socket == "ends") return failure(ErrorCode::not_found, "nobody");
+    if (slow != ErrorCode::interrupted) return failure(slow, "no answer");
+    return parsed(after);
+  });
+  for (const auto code : {ErrorCode::timed_out, ErrorCode::io, ErrorCode::invalid}) {
+    slow = code;
+    clock.advance(1s);
+    CHECK(looks.look_again().mounts.empty());
+    CHECK_FALSE(looks.all_have_ended());
+  }
+  slow = ErrorCode::interrupted;  // it answers
+  clock.advance(1s);
+  const auto rows = looks.look_again();
+  REQUIRE(rows.mounts.size() == 1);
+  CHECK(rows.mounts.front().reads == 50);
+  slow = ErrorCode::not_found;
+  CHECK(looks.look_again().mounts.empty());
+  CHECK(looks.all_have_ended());
 }
