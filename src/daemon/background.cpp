@@ -67,6 +67,7 @@ std::optional<int> Background::fork() {
     std::signal(SIGTERM, pass_on);
     std::signal(SIGHUP, SIG_IGN);
   }
+  if (child == 0) sigaddset(&before, SIGHUP);  // it waits for EndSignals
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (child < 0) return program_.system_error;
   if (child > 0) {

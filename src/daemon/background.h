@@ -16,7 +16,7 @@ class Background {
   explicit Background(const Program& program) : program_(program) {}
 
   /// In the parent: waits until the child is ready or gone, and answers the status to exit with; a SIGTERM goes to the
-  /// child. In the child: nullopt.
+  /// child. In the child: nullopt; a SIGHUP waits there until EndSignals takes it.
   /// The child keeps its terminal until it is ready, for its error line.
   std::optional<int> fork();
   /// In the child: the work has begun. Without a fork() before it: tells systemd so, if that waits for it.

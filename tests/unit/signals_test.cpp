@@ -72,6 +72,7 @@ TEST_CASE("a SIGHUP for the log ends no program that is still starting, nor the 
   const pid_t command = start([&] {
     Background background(program);
     if (const auto status = background.fork()) return *status;
+    kill(getpid(), SIGHUP);
     const EndSignals signals(program, EndSignals::Hangup::reopens_log);
     kill(getppid(), SIGHUP);
     kill(getpid(), SIGHUP);
