@@ -54,24 +54,36 @@ Files::Files(Instance& instance, ThreadPool& pool, const FileSystemOptions& opti
 Files::~Files() { stop_answering(); }
 
 void Files::stop_answering() {
-  instance_.set_question_handler(nullptr);
+  // Some of the waits below have no bound, and a client that says nothing is taken for dead.
+  instance_.set_question_handler([this](const format::Question& question) { return answer_at_the_end(question); });
   instance_.set_missed_handler(nullptr);
   recalls_.wait();
   locks_.end();
   opener_keys_.end();
   announcements_.end();
-  Lock lock(tasks_mutex_);
-  lock.wait(tasks_changed_, [this]() REQUIRES(tasks_mutex_) { return tasks_ == 0; });
+  {
+    Lock lock(tasks_mutex_);
+    lock.wait(tasks_changed_, [this]() REQUIRES(tasks_mutex_) { return tasks_ == 0; });
+  }
+  instance_.set_question_handler(nullptr);
+}
+
+format::Answer Files::answer_for_directory(const format::Question& question) {
+  format::Answer answer{format::Answer::Kind::busy};
+  directory_handler_.call([&](const auto& handler) { answer = handler(question); });
+  return answer;
+}
+
+/// Begins nothing for files: no lease of theirs is left.
+format::Answer Files::answer_at_the_end(const format::Question& question) {
+  if (question.kind == format::Question::Kind::release_directory) return answer_for_directory(question);
+  return {format::Answer::Kind::busy};
 }
 
 format::Answer Files::answer(const format::Question& question) {
   using Kind = format::Question::Kind;
   using Answer = format::Answer::Kind;
-  if (question.kind == Kind::release_directory) {
-    format::Answer answer{Answer::busy};
-    directory_handler_.call([&](const auto& handler) { answer = handler(question); });
-    return answer;
-  }
+  if (question.kind == Kind::release_directory) return answer_for_directory(question);
   if (question.kind == Kind::locks_changed) {
     return {locks_.changed(question.ino, question.asker) ? Answer::done : Answer::busy};
   }

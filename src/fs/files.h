@@ -116,13 +116,16 @@ class Files {
   Result<> release_everything();
   /// To be called each second while the end of the mount waits for names, one of which may hang: other files are stored.
   void store_meanwhile();
-  /// Other instances get no answer from now on; what they have asked for is done when it returns.
+  /// What other instances have asked for is done when it returns. They are told "busy" meanwhile, and nothing from then
+  /// on.
   void stop_answering();
 
  private:
   // files.cpp
   /// On a question thread, which waits half a second at most for what it has begun, and asks no other instance.
   format::Answer answer(const format::Question& question);
+  format::Answer answer_for_directory(const format::Question& question);
+  format::Answer answer_at_the_end(const format::Question& question);
   Result<Inode> read_told(Ino ino, LeaseHolders::Ask ask);
   bool is_old_news(const Inode& read) const;
   Attributes current_attributes(const Inode& read, bool& leased_here) const;

@@ -854,6 +854,10 @@ OTHERS = [
           "reclaim/round_inodes.cpp",
           "  if (asked.empty() || silent_calls_ >= most_silent_calls) return {};",
           "  if (asked.empty() || silent_calls_ >= (ON ? 1 : most_silent_calls)) return {};", ("collector_test",)),
+    Fault("an-ending-mount-says-nothing", "PROTOCOL 2: who watches and does not answer is fenced", "fs/files.cpp",
+          "  instance_.set_question_handler([this](const format::Question& question) { return answer_at_the_end(question); });",
+          "  instance_.set_question_handler(ON ? Instance::QuestionHandler() : [this](const format::Question& question) {\n"
+          "    return answer_at_the_end(question);\n  });", RACES),
     Fault("stat-waits-for-the-silent", "DATA: getattr does not wait for who is silent", "fs/files.cpp",
           "  auto view = read_told(ino, LeaseHolders::Ask::for_attributes);",
           "  auto view = read_told(ino, ON ? LeaseHolders::Ask::for_reading : LeaseHolders::Ask::for_attributes);",

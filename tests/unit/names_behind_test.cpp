@@ -14,6 +14,7 @@
 #include "support/fake_clock.h"
 #include "support/file_calls.h"
 #include "support/instances.h"
+#include "support/lock_calls.h"
 #include "support/namespace_calls.h"
 #include "support/test_volume.h"
 
@@ -826,6 +827,51 @@ TEST_CASE("a file that is open, or has another name, loses a name step by step")
   need(b.fs().link(file, b.e, "b"));
   need(b.fs().unlink(b.d, "b"));
   CHECK(need(b.fs().lookup(b.e, "b")).attributes.nlink == 1);
+}
+
+TEST_CASE("a mount that waits at its end for another client's file gives its directories away meanwhile") {
+  Behind b;
+  Mount third = b.volume.mount();
+  make_file(b.fs(), b.d, "a");
+  const auto written = create_file(b.other(), "written");
+  const auto locked = open_again(b.fs(), written.ino);
+  for (unsigned turn = 0; turn < 2; ++turn) {
+    need(set_lock(b.other(), exclusive(written.handle, 1)));
+    need(unlock(b.other(), exclusive(written.handle, 1)));
+    need(set_lock(b.fs(), exclusive(locked, 1)));
+    need(unlock(b.fs(), exclusive(locked, 1)));
+  }
+  need(set_lock(b.other(), exclusive(written.handle, 1)));
+  need(write_at(b.other(), written.handle, 0, "x"));
+  need(unlock(b.other(), exclusive(written.handle, 1)));
+  const auto file = format::inode_object(written.ino);
+  b.visitor.client->set_hook([&file](const StepInfo& info) {
+    return info.kind == StepKind::apply && info.object == file ? Fault{Fault::Kind::hold} : Fault{};
+  });
+  // Once the lock is in the store, what the visitor has written is read.
+  auto lock = begin_lock(b.fs(), exclusive(locked, 1));
+  REQUIRE(b.visitor.client->wait_for_held(1));
+  b.fs().interrupt_all_locks();
+  CHECK_FALSE(lock.get().has_value());
+
+  auto unmounted = std::async(std::launch::async, [&b] { return b.fs().unmount(); });
+  const auto holder = need(format::decode<format::DirectoryLeaseRecord>(
+                               inode_object_of(b.volume.cluster(), b.d)->xattrs.at(format::xattr::lease)))
+                          .token.instance;
+  const format::Question is_open{format::Question::Kind::file_changed, written.ino};
+  const auto is_at_work = [&] {
+    const auto heard = need(third.client->notify(format::session_object(holder), encode(is_open), seconds(1)));
+    return !heard.answers.empty() &&
+           need(format::decode<format::Answer>(heard.answers.front())).kind == format::Answer::Kind::done;
+  };
+  while (is_at_work()) std::this_thread::yield();
+  make_file(*third.file_system, b.d, "b");
+  CHECK(third.client->counts().fences == 0);
+  CHECK(names_in(*third.file_system, b.d) == std::vector<std::string>{"a", "b"});
+
+  b.visitor.client->set_hook(nullptr);
+  b.visitor.client->release_all();
+  need(unmounted.get());
 }
 
 TEST_CASE("the directory's times tell of what was answered") {
