@@ -47,7 +47,7 @@ Result<Settled> settle_holder(Instance& instance, InstanceId holder, format::Que
       if (!is_fenced && !is_for_others_to_fence(is_fenced.error())) return std::unexpected(is_fenced.error());
       silence.break_off();
     }
-    clock.sleep_for(knows_nothing ? busy_pause.next() : look_again_after);
+    clock.sleep_for(knows_nothing ? busy_pause.next(heard_at - asked_at) : look_again_after);
     // Only the present holder is asked: a request that waits in the gate of a former holder may itself be waiting for
     // us (docs/COUNTEREXAMPLES.md C9).
     LCCFS_TRY(const bool holds, still_holds());

@@ -2,6 +2,7 @@
 // Instances and each other: which is expired, fences, questions (docs/PROTOCOL.md section 2).
 #include <thread>
 
+#include "instance/holder.h"
 #include "instance/instance.h"
 #include "support/catch.h"
 #include "support/hooks.h"
@@ -276,6 +277,14 @@ TEST_CASE("a handler may do steps on the store while the asker waits") {
     return Answer{};
   });
   CHECK(need(b->ask(a->id(), {})) == Instance::AskResult::done);
+}
+
+TEST_CASE("who was told busy at once asks later each time, and soon again where the answer took its time") {
+  using std::chrono::milliseconds;
+  BusyPause pause;
+  for (const int expected : {20, 40, 80, 160, 320, 500, 500}) CHECK(pause.next(milliseconds(1)) == milliseconds(expected));
+  for (int i = 0; i < 3; ++i) CHECK(pause.next(milliseconds(500)) == milliseconds(20));
+  CHECK(pause.next(milliseconds(1)) == milliseconds(40));
 }
 
 TEST_CASE("an instance that loses its watches sets them again and continues") {
