@@ -403,7 +403,7 @@ class MountProgramTest(AdministrationTest):
         other = self.scratch("other")
         other.mkdir()
         self.on_host("mount", "--bind", self.point, other)
-        self.on_host("umount", self.point)
+        self.assertIn("not waiting", self.on_host("umount", self.point, stderr=subprocess.PIPE).stderr)
         os.kill(self.volume.info()["instances"][0]["pid"], signal.SIGKILL)
         done = self.on_host("umount", other, stderr=subprocess.PIPE)
         self.assertIn("not waiting", done.stderr)
