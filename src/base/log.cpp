@@ -18,6 +18,8 @@
 #include <csignal>
 #include <cstring>
 #include <deque>
+#include <functional>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -63,8 +65,14 @@ class QueuedSink final : public spdlog::sinks::sink {
 
   void wait_until_written(std::chrono::seconds limit) {
     Lock lock(mutex_);
-    const auto is_written = [this]() REQUIRES(mutex_) { return lines_.empty() && !is_writing_; };
+    const auto is_written = [this]() REQUIRES(mutex_) { return lines_.empty() && !after_lines_ && !is_writing_; };
     changed_.wait_for(lock, limit, is_written);
+  }
+  /// By the thread that writes, after the lines that there are.
+  void do_after_lines(std::function<void()> work) {
+    const Lock lock(mutex_);
+    after_lines_ = std::move(work);
+    changed_.notify_all();
   }
   void end() {
     const Lock lock(mutex_);
@@ -73,14 +81,20 @@ class QueuedSink final : public spdlog::sinks::sink {
   }
   /// Writes what there is, until the end.
   void run() {
-    for (auto lines = next(); !lines.empty(); lines = next()) {
-      for (const auto& line : lines) write(line);
+    while (const auto batch = next()) {
+      for (const auto& line : batch->lines) write(line);
+      if (batch->after_lines) batch->after_lines();
     }
   }
 
  private:
   /// The rest is for warnings and errors.
   static constexpr std::size_t most_lines = 4096, most_chatter = 3584;
+
+  struct Batch {
+    std::deque<spdlog::details::log_msg_buffer> lines;
+    std::function<void()> after_lines;
+  };
 
   /// A line that cannot be written is lost: there is nobody to tell.
   void write(const spdlog::details::log_msg& line) noexcept try {
@@ -89,30 +103,37 @@ class QueuedSink final : public spdlog::sinks::sink {
   } catch (const std::exception&) {
   }
 
-  /// None: the end.
-  std::deque<spdlog::details::log_msg_buffer> next() {
+  /// nullopt: the end.
+  std::optional<Batch> next() {
     Lock lock(mutex_);
     is_writing_ = false;
     changed_.notify_all();
-    lock.wait(changed_, [this]() REQUIRES(mutex_) { return !lines_.empty() || is_ending_; });
+    lock.wait(changed_, [this]() REQUIRES(mutex_) { return !lines_.empty() || after_lines_ || is_ending_; });
     if (const auto dropped = std::exchange(dropped_, 0); dropped != 0) {
       const auto text = std::to_string(dropped) + " lines were not written: they came faster than the log takes them";
       lines_.emplace_back(spdlog::details::log_msg("lccfs", spdlog::level::warn, text));
     }
+    if (lines_.empty() && !after_lines_) return std::nullopt;
     is_writing_ = true;
-    return std::exchange(lines_, {});
+    return Batch{std::exchange(lines_, {}), std::exchange(after_lines_, nullptr)};
   }
 
   const std::shared_ptr<spdlog::sinks::sink> target_;
   Mutex mutex_;
   std::condition_variable changed_;
   std::deque<spdlog::details::log_msg_buffer> lines_ GUARDED_BY(mutex_);
+  std::function<void()> after_lines_ GUARDED_BY(mutex_);
   std::size_t dropped_ GUARDED_BY(mutex_) = 0;
   bool is_writing_ GUARDED_BY(mutex_) = false, is_ending_ GUARDED_BY(mutex_) = false;
 };
 
 Mutex queue_mutex;
 std::shared_ptr<QueuedSink> queue GUARDED_BY(queue_mutex);  // null: who has a line writes it
+
+std::shared_ptr<QueuedSink> queue_now() {
+  const Lock lock(queue_mutex);
+  return queue;
+}
 
 void use_queue(std::shared_ptr<QueuedSink> next) {
   const Lock lock(queue_mutex);
@@ -185,6 +206,15 @@ void set_file_sink(std::shared_ptr<FileSink> sink) {
   file_sink = std::move(sink);
 }
 
+void reopen_file() {
+  const Lock lock(file_mutex);
+  if (!file_sink) return;
+  const int file = open_file(file_sink->path());
+  if (file < 0) return warning("cannot reopen the log " + file_sink->path() + ": " + std::strerror(errno));
+  file_sink->continue_in(file);
+  info("log reopened");
+}
+
 // Standard error until somebody says otherwise: spdlog itself would begin with standard output.
 [[maybe_unused]] const bool begun = [] {
   use(std::make_shared<spdlog::logger>("lccfs", std::make_shared<spdlog::sinks::stderr_sink_mt>()));
@@ -205,12 +235,8 @@ std::string to_file(const std::string& path) {
 }
 
 void reopen() {
-  const Lock lock(file_mutex);
-  if (!file_sink) return;
-  const int file = open_file(file_sink->path());
-  if (file < 0) return warning("cannot reopen the log " + file_sink->path() + ": " + std::strerror(errno));
-  file_sink->continue_in(file);
-  info("log reopened");
+  const auto queued = queue_now();
+  return queued ? queued->do_after_lines(reopen_file) : reopen_file();
 }
 
 void to_syslog(const std::string& ident) {
@@ -232,11 +258,7 @@ void write_behind() {
 }
 
 void flush() {
-  const auto queued = [] {
-    const Lock lock(queue_mutex);
-    return queue;
-  }();
-  if (queued) queued->wait_until_written(flush_limit);
+  if (const auto queued = queue_now()) queued->wait_until_written(flush_limit);
 }
 
 void set_level(Level level) { spdlog::set_level(to_spdlog(level)); }

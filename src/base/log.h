@@ -13,7 +13,8 @@ enum class Level { debug, info, warning, error };
 /// The file is made, for its owner alone, if it is not there; its folder is not, and a symbolic link is refused.
 std::string to_file(const std::string& path);
 /// The file of that name anew, if lines go to a file: somebody has renamed the old one. Any thread. If it cannot be
-/// opened, lines continue into the old one, the first of them about that.
+/// opened, lines continue into the old one, the first of them about that. With write_behind() its thread does it, later:
+/// who asks does not wait for the disk.
 void reopen();
 void to_syslog(const std::string& ident);
 /// A thread writes the lines from now on, wherever they go: who has a line never waits for the disk or for syslog, which
