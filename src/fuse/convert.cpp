@@ -132,4 +132,9 @@ int errno_of(ErrorCode code) {
   return found == std::end(errno_table) ? EIO : found->second;
 }
 
+bool is_for_the_log(ErrorCode code) {
+  using enum ErrorCode;
+  return code == corrupt || code == io || code == guard_failed || code == timed_out || code == permission_denied;
+}
+
 }  // namespace lccfs::fuse

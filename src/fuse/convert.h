@@ -13,6 +13,9 @@ namespace lccfs::fuse {
 
 /// The only place where an errno is made of an error.
 int errno_of(ErrorCode code);
+/// No caller has caused it, but the store: the mount's log says what happened, because the errno does not. (The kernel lets
+/// no caller through who may not.)
+bool is_for_the_log(ErrorCode code);
 
 mode_t type_bits(FileType type);
 /// nullopt: no type that a file system holds.

@@ -13,12 +13,6 @@
 namespace lccfs::fuse {
 namespace {
 
-// Errors that no caller has caused: the mount's log says what happened, because EIO does not.
-bool is_for_the_log(ErrorCode code) {
-  return code == ErrorCode::corrupt || code == ErrorCode::io || code == ErrorCode::guard_failed ||
-         code == ErrorCode::timed_out;
-}
-
 metrics::Operations::Running begin(Serving& serving, Kind kind, Ino ino) {
   char subject[32] = "inode ";
   char* const digits = subject + std::strlen(subject);

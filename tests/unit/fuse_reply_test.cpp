@@ -126,6 +126,13 @@ TEST_CASE("every error has its errno") {
   }
 }
 
+TEST_CASE("errors that only the store can have caused are for the log, also where it refuses our key") {
+  for (const auto code : {ErrorCode::corrupt, ErrorCode::io, ErrorCode::timed_out, ErrorCode::permission_denied})
+    CHECK(is_for_the_log(code));
+  for (const auto code : {ErrorCode::not_found, ErrorCode::no_space, ErrorCode::not_permitted, ErrorCode::fenced})
+    CHECK_FALSE(is_for_the_log(code));
+}
+
 TEST_CASE("every file type has its mode bits, and back") {
   for (const FileType type : {FileType::regular, FileType::directory, FileType::symlink, FileType::fifo,
                               FileType::socket, FileType::character_device, FileType::block_device})
