@@ -146,6 +146,18 @@ class InStepTest(unittest.TestCase):
         wanted = {word.split()[0] for word in wanted.replace("\n", " ").split(",")}
         self.assertEqual(wanted - {"debhelper-compat"}, needed - {"fuse3"})
 
+    def test_both_packages_ship_the_guides_and_what_these_link_to(self):
+        shipped = (ROOT / "packaging/debian/lccfs.docs").read_text(encoding="utf-8").split()
+        self.assertEqual(re.search(r"^%doc (.*)", SPEC.read_text(encoding="utf-8"), re.M)[1].split(), shipped)
+        self.assertIn("docs/guide", shipped)
+        for guide in (ROOT / "docs/guide").glob("*.md"):
+            for link in re.findall(r"\]\(((?!https?:)[^)#]+)", guide.read_text(encoding="utf-8")):
+                target = (guide.parent / link).resolve().relative_to(ROOT)
+                ways = [str(path) for path in [target, *target.parents]]
+                with self.subTest(guide=guide.name, link=link):
+                    self.assertEqual(target.parts[0], "docs", "elsewhere in the package it has another place")
+                    self.assertTrue(any(fnmatch.filter(ways, one) for one in shipped))
+
     def test_elsewhere_than_on_debian_12_nothing_is_installed_and_one_line_says_so(self):
         for system, programs in {"rocky": [], "debian": [], "ubuntu": ["apt-get"]}.items():
             with self.subTest(system), tempfile.TemporaryDirectory() as folder:
