@@ -73,7 +73,7 @@ Result<Place> resolve_place(Place place) {
 
 void add_place(options::CommandLine& line, Place& place, const std::string& operand, const std::string& help) {
   options::add_address(line, place.address, [&place]() -> Result<> {
-    if (!place.path.empty()) return {};
+    if (!place.path.empty() && place.address.pool_namespace.empty()) return {};
     return failure(ErrorCode::invalid, std::string("which volume? ") + what_to_give);
   });
   line.group("Place");

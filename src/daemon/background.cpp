@@ -6,10 +6,13 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <string>
 #include <system_error>
 
 namespace lccfs::daemon {
@@ -53,15 +56,20 @@ int Background::wait_until_ready(int child_fd, int child) const {
   return read(child_fd, &byte, 1) == 1 ? EXIT_SUCCESS : status_of(child);
 }
 
+int Background::cannot_start() const {
+  return complain(program_, std::string("cannot start a process: ") + std::strerror(errno), program_.system_error);
+}
+
 std::optional<int> Background::fork() {
   int fds[2];
-  if (pipe2(fds, O_CLOEXEC) != 0) return program_.system_error;
+  if (pipe2(fds, O_CLOEXEC) != 0) return cannot_start();
   // A SIGTERM comes to one process alone, mostly the parent. It waits until that can pass it on. A SIGHUP is for a log.
   sigset_t early, before;
   sigemptyset(&early);
   for (const int number : {SIGTERM, SIGHUP}) sigaddset(&early, number);
   pthread_sigmask(SIG_BLOCK, &early, &before);
   const pid_t child = ::fork();
+  const int error = errno;
   if (child > 0) {
     waited_for = child;
     std::signal(SIGTERM, pass_on);
@@ -69,7 +77,8 @@ std::optional<int> Background::fork() {
   }
   if (child == 0) sigaddset(&before, SIGHUP);  // it waits for EndSignals
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (child < 0) return program_.system_error;
+  errno = error;
+  if (child < 0) return cannot_start();
   if (child > 0) {
     ::close(fds[1]);
     return wait_until_ready(fds[0], child);

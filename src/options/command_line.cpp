@@ -206,6 +206,14 @@ Result<> set_namespace(VolumeAddress& address, const std::string& name) {
   address.pool_namespace = name;
   return {};
 }
+
+Result<> set_client(VolumeAddress& address, std::string_view name) {
+  constexpr std::string_view before_name = "client.";
+  if (name.starts_with(before_name)) name.remove_prefix(before_name.size());
+  if (name.empty()) return failure(ErrorCode::invalid, "is empty");
+  address.client_id = name;
+  return {};
+}
 }  // namespace
 
 void add_address(CommandLine& line, VolumeAddress& address, std::function<Result<>()> else_where) {
@@ -216,7 +224,9 @@ void add_address(CommandLine& line, VolumeAddress& address, std::function<Result
   line.option(
       "-n,--namespace", "NAMESPACE", [&address](const std::string& name) { return set_namespace(address, name); },
       "namespace in the pool (default: none)");
-  line.option("--id", "CLIENT", text(address.client_id), "Ceph client name, without \"client.\" (default: admin)");
+  line.option(
+      "--id", "CLIENT", [&address](const std::string& name) { return set_client(address, name); },
+      "Ceph client name, without \"client.\" (default: admin)");
   line.option("--local", "DIRECTORY", path(address.local_directory),
               "keep the volume in this directory instead, without Ceph");
   line.exclude("--local", {"--conf", "--pool", "--namespace", "--id"});
@@ -227,8 +237,6 @@ void add_address(CommandLine& line, VolumeAddress& address, std::function<Result
     if (address.pool.empty() && !else_where)
       return failure(ErrorCode::invalid, "which volume? Give -p POOL (with -c CEPH.CONF), or --local DIRECTORY");
     if (address.conf_file.empty()) address.conf_file = default_conf_file;
-    if (address.client_id.starts_with("client.")) address.client_id.erase(0, std::string_view("client.").size());
-    if (address.client_id.empty()) return failure(ErrorCode::invalid, "--id is empty");
     return {};
   });
 }
