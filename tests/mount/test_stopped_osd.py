@@ -92,7 +92,7 @@ class StoppedOsdTest(MountTest):
             self.assertIsNone(wanted.poll())
         finally:
             self.cluster.continue_osd(STOPPED_OSD)
-        self.assertEqual(wanted.wait(60), 0)
+        self.assertEqual(wanted.wait(120), 0)  # it comes after all that fio had sent: up to 1 GiB
         self.assertEqual([fio.wait(120) for fio in load], [0] * len(load))
         for mount in mounts:
             self.assertEqual(mount.lines_about_fences(), [])
