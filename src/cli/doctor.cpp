@@ -52,13 +52,20 @@ void check_cluster(Diagnosis& diagnosis, ObjectStore& store, const VolumeAddress
   check_clock(diagnosis, *report, asked, now_seconds());
 }
 
+/// A pool may be given by its number, a directory by another path.
+bool is_same_volume(const VolumeAddress& one, const VolumeAddress& other) {
+  const auto first = open_to_look(one), second = open_to_look(other);
+  return first && second && first->super.uuid == second->super.uuid;
+}
+
 /// The directory where the volume is mounted, of a path on that mount.
 Result<std::string> mountpoint_of(const std::string& path, const VolumeAddress& address) {
   Place place;
+  place.address.conf_file = address.conf_file;
+  place.address.client_id = address.client_id;
   place.path = path;
   LCCFS_CHECK(find_mounted(place));
-  if (place.address.local_directory != address.local_directory || place.address.pool != address.pool ||
-      place.address.pool_namespace != address.pool_namespace) {
+  if (!is_same_volume(place.address, address)) {
     return failure(ErrorCode::invalid, path + " is on a mount of another volume: " + place.address.describe());
   }
   if (*place.ino != root_ino) return failure(ErrorCode::invalid, path + " is not where the volume's root is mounted");

@@ -136,6 +136,11 @@ class SpaceTest(ToolsTest):
                              json.loads(self.on_volume("stat", whole, "--json"))["inode"])
         said = self.on_volume("doctor", "--peer", part.path, status=1)
         self.assertIn("is not where the volume's root is mounted", said)
+        if context.store == "local":  # by another name it is the same volume
+            link = self.scratch("link")
+            link.symlink_to(self.volume.address[1])
+            said = self.tool("doctor", "--local", link, "--peer", part.path, status=1)
+            self.assertIn("is not where the volume's root is mounted", said)
 
     def test_a_place_that_is_none_is_refused_in_one_line(self):
         for words, says, status in [((["/etc"]), "is on no mounted volume", 1), ([], "which volume?", 2),
