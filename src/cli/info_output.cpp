@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include <algorithm>
 #include <ctime>
 #include <iomanip>
 #include <nlohmann/json.hpp>
@@ -15,7 +14,7 @@ namespace {
 std::string time_text(std::int64_t seconds) {
   const std::time_t time = seconds;
   std::tm parts = {};
-  gmtime_r(&time, &parts);
+  if (gmtime_r(&time, &parts) == nullptr) return std::to_string(seconds) + " s since 1970";
   std::ostringstream text;
   text << std::put_time(&parts, "%Y-%m-%d %H:%M:%S UTC");
   return text.str();
@@ -50,7 +49,8 @@ nlohmann::ordered_json names_json(const VolumeInfo& info) {
 
 /// By this host's clock, which may be slow against that of the host that logged the item.
 std::string age_text(std::int64_t since_seconds, std::int64_t now_seconds) {
-  return std::to_string(std::max<std::int64_t>(0, now_seconds - since_seconds)) + " s";
+  const auto age = static_cast<std::uint64_t>(now_seconds) - static_cast<std::uint64_t>(since_seconds);
+  return std::to_string(since_seconds < now_seconds ? age : 0) + " s";
 }
 
 /// One look is no proof that a client is gone: "not seen" may be back in a moment.
@@ -67,9 +67,14 @@ nlohmann::ordered_json presence_json(const std::optional<Presence>& presence) {
 }
 
 nlohmann::ordered_json instance_json(const InstanceInfo& one) {
-  return {{"number", one.number},   {"state", one.state},      {"presence", presence_json(one.presence)},
-          {"host", one.host},       {"pid", one.pid},          {"since", one.since_seconds},
-          {"version", one.version}, {"mount_id", one.mount_id}};
+  return {{"number", one.number},
+          {"state", one.state},
+          {"presence", presence_json(one.presence)},
+          {"host", printable(one.host)},
+          {"pid", one.pid},
+          {"since", one.since_seconds},
+          {"version", printable(one.version)},
+          {"mount_id", printable(one.mount_id)}};
 }
 
 std::string backlog_text(const VolumeInfo& info, std::int64_t now_seconds) {

@@ -103,6 +103,15 @@ TEST_CASE("an item that a faster clock has logged is no second old") {
   CHECK(as_text(info).find("the oldest 0 s old") != std::string::npos);
 }
 
+TEST_CASE("times that no clock shows are told as they are") {
+  auto info = some_volume();
+  info.instances.front().since_seconds = INT64_MAX;
+  info.backlog.oldest_seconds = INT64_MIN;
+  const auto text = as_text(info);
+  CHECK(text.find("since 9223372036854775807 s since 1970") != std::string::npos);
+  CHECK(text.find("the oldest 9223372038554776098 s old") != std::string::npos);
+}
+
 TEST_CASE("a volume without instances is shown as such") {
   VolumeInfo info = some_volume();
   info.instances.clear();
