@@ -13,6 +13,8 @@
 //    |         | are those of the names that the dump has of it                    |
 //    |         | [load map] of a huge file: the blocks that one step has no room  |
 //    |         | for; [load attributes] the same of many or long attributes       |
+//    |         | If X is there, 2 and 3 are done again: the store may run both     |
+//    |         | twice, and answer that of the second run                          |
 //  4 | Inode.P | [load entries] once all that they name is there                   | the same
 //  5 | Alloc   | [take numbers] next is above all numbers that the dump's volume   | the same
 //    |         | had used when the dump began, and above those of all inodes and   |
@@ -46,6 +48,7 @@ namespace {
 
 constexpr std::size_t inodes_of_a_batch = 1024;
 constexpr std::size_t pages_of_a_batch = 64;
+constexpr unsigned tries_of_an_inode = 3;
 
 std::unexpected<Error> not_empty(const std::string& why) {
   return failure(ErrorCode::exists,
@@ -340,15 +343,22 @@ class Loading {
     return {};
   }
 
+  /// Of an inode that is there nobody can tell whether this load has made it, in a step that the store has run twice.
   Result<> make_inode(const txn::LoadedInode& inode) {
-    const auto made = store_.apply(txn::load_inode(inode));
-    if (made) return {};
-    if (made.error().code != ErrorCode::exists) return std::unexpected(made.error());
-    LCCFS_TRY(const auto version, version_of(inode.ino));
+    for (unsigned tries = 1;; ++tries) {
+      const auto made = store_.apply(txn::load_inode(inode));
+      if (made) return {};
+      if (made.error().code != ErrorCode::exists || tries == tries_of_an_inode) return std::unexpected(made.error());
+      LCCFS_CHECK(drop_inode(inode.ino));
+    }
+  }
+
+  Result<> drop_inode(Ino ino) {
+    LCCFS_TRY(const auto version, version_of(ino));
     LCCFS_CHECK(check_is_ours());
-    LCCFS_CHECK(store_.apply(txn::drop_object({format::inode_object(inode.ino), version})));
-    LCCFS_CHECK(store_.apply(txn::load_inode(inode)));
-    return {};
+    const auto dropped = store_.apply(txn::drop_object({format::inode_object(ino), version}));
+    const bool is_gone = dropped || dropped.error().code == ErrorCode::not_found;  // the answer of a second run
+    return is_gone ? Result<>() : std::unexpected(dropped.error());
   }
 
   Result<std::uint64_t> version_of(Ino ino) {
