@@ -8,6 +8,7 @@
 
 #include "format/object_names.h"
 #include "objects/super.h"
+#include "survey/allowed_names.h"
 #include "survey/dump_lines.h"
 #include "survey/ino_set.h"
 #include "survey/tree_walk.h"
@@ -75,12 +76,13 @@ class Dumping {
   Result<> put_page(const WalkedPage& page) {
     DumpedEntries entries{page.directory, {}};
     for (const auto& [name, record, inode] : page.entries) {
-      // A second name of what has one name only: it is being moved, and was met on the way.
-      const bool is_new = !seen_.contains(inode.ino);
-      if (!is_new && (inode.is_directory() || inode.attr.nlink < 2)) continue;
-      if (is_new) {
+      if (!seen_.contains(inode.ino)) {
         LCCFS_TRY(const bool is_there, put_inode(inode, page.directory));
         if (!is_there) continue;
+      }
+      if (!allowed_.take(inode.ino, page.directory)) {
+        LCCFS_CHECK(leave_out_name(page.directory, name, inode.ino));
+        continue;
       }
       if (inode.is_directory()) walk_.enter(inode.ino);
       entries.names.push_back({name, inode.ino, inode.attr.type});
@@ -88,6 +90,22 @@ class Dumping {
     options_.on_progress(inodes_);
     if (entries.names.empty()) return {};
     return put(entries);
+  }
+
+  /// One to which the inode's line does not point back: it was linked or moved here since. Without a word, unless the
+  /// inode does not point back to it now either.
+  Result<> leave_out_name(Ino directory, const std::string& name, Ino ino) {
+    LCCFS_TRY(const bool is_there, has_name_of(directory, ino));
+    if (!is_there) return {};
+    const auto inode = objects::read_inode(query_, ino, {.traces = true});
+    if (!inode && inode.error().code == ErrorCode::not_found) return {};
+    if (!inode && !objects::is_damage(inode.error())) return std::unexpected(inode.error());
+    if (inode && std::ranges::find(inode->pointers, directory, &objects::BackPointer::parent) != inode->pointers.end())
+      return {};
+    const auto object = format::inode_object(ino);
+    leave_out(format::inode_object(directory) + ": name " + name + ": " +
+              (inode ? object + " does not point back to it" : inode.error().context));
+    return {};
   }
 
   /// false: it is left out.
@@ -101,6 +119,7 @@ class Dumping {
       return false;
     }
     seen_.insert(inode.ino);
+    allowed_.add(*line);
     ++inodes_;
     LCCFS_CHECK(options_.on_line(*text));
     return true;
@@ -161,12 +180,17 @@ class Dumping {
     };
     LCCFS_CHECK(objects::for_each_key(query_, format::inode_object(inode.ino), "p/", add));
     for (const Ino other : others) {
-      MetaRead read{
-          .object = format::inode_object(other), .ranges = {{format::reverse_key(inode.ino, ""), "", 1}}, .keys = {}};
-      LCCFS_TRY(const auto found, objects::find_object(query_, std::move(read)));
-      if (found && !found->ranges.front().entries.empty()) parents.insert(other);
+      LCCFS_TRY(const bool names_it, has_name_of(other, inode.ino));
+      if (names_it) parents.insert(other);
     }
     return parents;
+  }
+
+  Result<bool> has_name_of(Ino directory, Ino ino) const {
+    MetaRead read{
+        .object = format::inode_object(directory), .ranges = {{format::reverse_key(ino, ""), "", 1}}, .keys = {}};
+    LCCFS_TRY(const auto found, objects::find_object(query_, std::move(read)));
+    return found && !found->ranges.front().entries.empty();
   }
 
   const objects::Query query_;
@@ -175,6 +199,7 @@ class Dumping {
   DumpWriter writer_;
   DumpReader reader_;  // of what is written, as load will read it
   InoSet seen_;
+  AllowedNames allowed_;
   std::uint64_t inodes_ = 0, left_out_ = 0;
 };
 

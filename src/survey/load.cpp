@@ -9,16 +9,17 @@
 //    |         | set: an earlier load that still runs reads Super before each lot |
 //    |         | of steps, and stops                                              |
 //  2 | Inode.X | [drop object] what an earlier run, or mkfs, left of it            | the same
-//  3 | Inode.X | [load inode] create: without names                                | the same
+//  3 | Inode.X | [load inode] create: without names below it; links and parents    | the same
+//    |         | are those of the names that the dump has of it                    |
 //    |         | [load map] of a huge file: the blocks that one step has no room  |
 //    |         | for; [load attributes] the same of many or long attributes       |
+//    |         | If X is there, 2 and 3 are done again: the store may run both     |
+//    |         | twice, and answer that of the second run                          |
 //  4 | Inode.P | [load entries] once all that they name is there                   | the same
-//  5 | Inode.X | [put part] `attr` of a file that has more or fewer names than it | the same
-//    |         | says                                                              |
-//  6 | Alloc   | [take numbers] next is above all numbers that the dump's volume   | the same
+//  5 | Alloc   | [take numbers] next is above all numbers that the dump's volume   | the same
 //    |         | had used when the dump began, and above those of all inodes and   |
 //    |         | data objects that are there: files may have been made since       |
-//  7 | Super   | [set features] guard: its version; clears being_loaded           | COMMIT: a volume
+//  6 | Super   | [set features] guard: its version; clears being_loaded           | COMMIT: a volume
 #include "survey/load.h"
 
 #include <algorithm>
@@ -30,10 +31,12 @@
 
 #include "base/mutex.h"
 #include "base/parallel.h"
+#include "base/text.h"
 #include "format/features.h"
 #include "format/object_names.h"
 #include "objects/object.h"
 #include "objects/super.h"
+#include "survey/allowed_names.h"
 #include "survey/dump_lines.h"
 #include "survey/ino_set.h"
 #include "txn/repair_txn.h"
@@ -45,6 +48,7 @@ namespace {
 
 constexpr std::size_t inodes_of_a_batch = 1024;
 constexpr std::size_t pages_of_a_batch = 64;
+constexpr unsigned tries_of_an_inode = 3;
 
 std::unexpected<Error> not_empty(const std::string& why) {
   return failure(ErrorCode::exists,
@@ -87,8 +91,8 @@ class DumpCheck {
   }
   const DumpHeader& header() const { return *header_; }
   const DumpEnd& end() const { return *end_; }
-  /// That have a line.
-  const InoSet& directories() const { return directories_; }
+  /// After the last line, with all names taken.
+  const AllowedNames& names() const { return names_; }
 
  private:
   static std::unexpected<Error> wrong_line(const std::string& why) { return failure(ErrorCode::invalid, why); }
@@ -103,6 +107,7 @@ class DumpCheck {
     if ((inodes_ == 0) != (inode.ino == root_ino)) return wrong_line("the root is not the first inode");
     if (!seen_.insert(inode.ino)) return wrong_line("the inode has a line already");
     if (inode.attr.type == FileType::directory) directories_.insert(inode.ino);
+    names_.add(inode);
     ++inodes_;
     return {};
   }
@@ -111,8 +116,14 @@ class DumpCheck {
     for (const auto& name : entries.names) {
       if (!seen_.contains(name.ino)) return wrong_line("it names an inode that has no line before it");
       if (directories_.contains(name.ino) != (name.type == FileType::directory)) return wrong_line("a wrong type");
+      if (!names_.take(name.ino, entries.directory)) return no_such_name(entries.directory, name);
     }
     return {};
+  }
+  /// The inode would not point back to it, and be deleted once its other names are removed.
+  static std::unexpected<Error> no_such_name(Ino directory, const txn::LoadedName& name) {
+    return wrong_line("by its line, inode " + std::to_string(name.ino.value) + " has no such name in directory " +
+                      std::to_string(directory.value) + ": " + printable(name.name));
   }
   Result<> look_at_one(const DumpEnd& end) {
     if (inodes_ == 0 || end.inodes != inodes_) return wrong_line("the number of inodes is wrong");
@@ -123,6 +134,7 @@ class DumpCheck {
   std::optional<DumpHeader> header_;
   std::optional<DumpEnd> end_;
   InoSet seen_, directories_;
+  AllowedNames names_;
   std::uint64_t inodes_ = 0;
 };
 
@@ -179,9 +191,9 @@ Result<Target> find_target(ObjectStore& store, const DumpHeader& header) {
 
 class Loading {
  public:
-  /// `directories`: all that the dump has.
-  Loading(ObjectStore& store, Target target, const InoSet& directories, const LoadOptions& options)
-      : store_(store), target_(std::move(target)), directories_(directories), options_(options) {}
+  /// `names`: all that the dump has.
+  Loading(ObjectStore& store, Target target, const AllowedNames& names, const LoadOptions& options)
+      : store_(store), target_(std::move(target)), names_(names), options_(options) {}
 
   /// Also where an earlier load has begun: what still runs of that finds Super changed, and stops. (So does this one, if
   /// both begin at once: the last one is applied after the others.)
@@ -206,10 +218,7 @@ class Loading {
 
   Result<> take(const DumpLine& line) {
     if (const auto* inode = std::get_if<txn::LoadedInode>(&line)) {
-      if (inode->attr.type != FileType::directory && inode->attr.nlink != 1) linked_[inode->ino] = {inode->attr, 0};
-      auto& loaded = inodes_.emplace_back(*inode);
-      // One that the dump has left out may have named it. A collector would take that for lost, and keep the inode.
-      std::erase_if(loaded.parents, [this](Ino parent) { return !directories_.contains(parent); });
+      names_.settle(inodes_.emplace_back(*inode));
       ++loaded_;
       if (inodes_.size() >= inodes_of_a_batch) return put_inodes();
     } else if (const auto* entries = std::get_if<DumpedEntries>(&line)) {
@@ -221,7 +230,6 @@ class Loading {
   /// After the last line.
   Result<> end(std::uint64_t next_number) {
     LCCFS_CHECK(put_entries());
-    LCCFS_CHECK(put_links());
     LCCFS_CHECK(check_is_ours());
     LCCFS_TRY(const auto above_all, check_nothing_else_is_there());
     next_number = std::max(next_number, above_all);
@@ -235,10 +243,6 @@ class Loading {
   struct Page {
     DumpedEntries entries;
     std::uint64_t subdirectories = 0;  // of the directory, with those of this page
-  };
-  struct Linked {
-    format::AttrRecord attr;
-    std::uint32_t names = 0;
   };
 
   /// The store may run a step twice, and answer that of the second run.
@@ -283,7 +287,6 @@ class Loading {
     auto& subdirectories = subdirectories_[entries.directory];
     for (const auto& name : entries.names) {
       if (name.type == FileType::directory) ++subdirectories;
-      if (const auto linked = linked_.find(name.ino); linked != linked_.end()) ++linked->second.names;
     }
     waiting_.insert(entries.directory);
     pages_.push_back({entries, subdirectories});
@@ -340,33 +343,27 @@ class Loading {
     return {};
   }
 
+  /// Of an inode that is there nobody can tell whether this load has made it, in a step that the store has run twice.
   Result<> make_inode(const txn::LoadedInode& inode) {
-    const auto made = store_.apply(txn::load_inode(inode));
-    if (made) return {};
-    if (made.error().code != ErrorCode::exists) return std::unexpected(made.error());
-    LCCFS_TRY(const auto version, version_of(inode.ino));
+    for (unsigned tries = 1;; ++tries) {
+      const auto made = store_.apply(txn::load_inode(inode));
+      if (made) return {};
+      if (made.error().code != ErrorCode::exists || tries == tries_of_an_inode) return std::unexpected(made.error());
+      LCCFS_CHECK(drop_inode(inode.ino));
+    }
+  }
+
+  Result<> drop_inode(Ino ino) {
+    LCCFS_TRY(const auto version, version_of(ino));
     LCCFS_CHECK(check_is_ours());
-    LCCFS_CHECK(store_.apply(txn::drop_object({format::inode_object(inode.ino), version})));
-    LCCFS_CHECK(store_.apply(txn::load_inode(inode)));
-    return {};
+    const auto dropped = store_.apply(txn::drop_object({format::inode_object(ino), version}));
+    const bool is_gone = dropped || dropped.error().code == ErrorCode::not_found;  // the answer of a second run
+    return is_gone ? Result<>() : std::unexpected(dropped.error());
   }
 
   Result<std::uint64_t> version_of(Ino ino) {
     LCCFS_TRY(const auto found, store_.query({.object = format::inode_object(ino), .ranges = {}, .keys = {}}));
     return found.version;
-  }
-
-  /// A dump of a volume in use may have met a link that was just made or removed.
-  Result<> put_links() {
-    for (auto& [ino, linked] : linked_) {
-      if (linked.names == linked.attr.nlink || linked.names == 0) continue;
-      linked.attr.nlink = linked.names;
-      LCCFS_TRY(const auto version, version_of(ino));
-      LCCFS_CHECK(check_is_ours());
-      LCCFS_CHECK(store_.apply(
-          txn::put_part({format::inode_object(ino), version}, {format::xattr::attr, false}, encode(linked.attr))));
-    }
-    return {};
   }
 
   /// No inode of an earlier load, of another dump. Answers a number above theirs, and those of all data objects.
@@ -390,13 +387,12 @@ class Loading {
 
   ObjectStore& store_;
   Target target_;
-  const InoSet& directories_;
+  const AllowedNames& names_;
   const LoadOptions& options_;
   std::vector<txn::LoadedInode> inodes_;
   std::vector<Page> pages_;
   std::set<Ino> waiting_;  // directories of pages_
   std::map<Ino, std::uint64_t> subdirectories_;
-  std::map<Ino, Linked> linked_;
   std::uint64_t loaded_ = 0;
 };
 
@@ -412,7 +408,7 @@ Result<Loaded> load_volume(ObjectStore& store, std::istream& dump, const LoadOpt
             }));
   LCCFS_CHECK(check.finish(lines));
   LCCFS_TRY(const auto target, find_target(store, check.header()));
-  Loading loading(store, target, check.directories(), options);
+  Loading loading(store, target, check.names(), options);
   LCCFS_CHECK(loading.begin());
   LCCFS_CHECK(for_each_line(dump, [&](const DumpLine& line) -> Result<> {
     tell();
