@@ -17,8 +17,8 @@ constexpr unsigned most_each_second = 1024, most_at_once = 4;
 /// What has more takes long: a collector is better at that.
 constexpr std::size_t most_data_objects = 64;
 constexpr std::size_t keys_at_once = 64;
-/// Of what is in use: its lease may be on its way back.
-constexpr unsigned most_tries = 3;
+/// Of what is in use, one each second: an idle lease goes back after five (idle_leases.h), with the bytes.
+constexpr unsigned most_tries = 10;
 
 /// Devices, pipes and sockets may be open without a word to this client. A lease of ours that the store still shows is
 /// void: nothing of the file is in use here.
