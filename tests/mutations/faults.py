@@ -1115,6 +1115,8 @@ DATA_PATH = [
           "  if (range.end <= past_the_end || ", "  if (ON || range.end <= past_the_end || ", RANGES),
     Fault("zeros-do-not-grow", "DATA 11: zeros past the end raise the size", "fs/ranges.cpp",
           "      return grows && !continues ? ", "      return grows && !continues && !ON ? ", RANGES + CUT),
+    Fault("hole-keeps-the-pages-of-its-parts", "DATA 11: a hole that fails drops the pages of all that it has changed",
+          "fs/ranges.cpp", "{first_begin, part.end}", "{ON ? range.begin : first_begin, part.end}", FILES),
     Fault("lost-source-stays-in-the-copy", "DATA 11: an object that the source has lost is none in the target",
           "fs/copy_range.cpp", "                          return store.remove_data(target, std::move(done));",
           "                          if (ON) return done({});\n"

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "format/object_names.h"
 #include "support/catch.h"
 #include "support/file_calls.h"
 #include "support/test_volume.h"
@@ -460,6 +461,26 @@ TEST_CASE("what was changed through a mapping is written back first, though no h
   kernel.waits = false;
   close_file(here, second);
   here.set_kernel_cache(nullptr);
+}
+
+TEST_CASE("a hole that fails in a later part drops the pages of the earlier ones, too") {
+  TestVolume volume(small_objects());
+  KernelMount here(volume);
+  const auto file = create_file(here.fs(), "f");
+  constexpr std::uint64_t last = 1024;  // the first object of the second part
+  need(write_at(here.fs(), file.handle, 0, std::string(4096, 'a')));
+  need(write_at(here.fs(), file.handle, last * object_bytes, std::string(4096, 'b')));
+  here.kernel.take();
+  here.mount.client->set_hook([object = format::data_object(file.ino, ObjectIndex{last})](const StepInfo& info) {
+    const bool fails = info.kind == StepKind::remove && info.object == object;
+    return fails ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
+  });
+  const auto all = (last + 1) * object_bytes;
+  const auto punched = here.fs().fallocate({}, file.handle, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, all);
+  CHECK(code_of(punched) == ErrorCode::io);
+  CHECK(need(read_at(here.fs(), file.handle, 0, 4)) == std::string(4, '\0'));
+  CHECK(here.kernel.take_pages() == Told{"pages 0+" + std::to_string(all)});
+  here.mount.client->set_hook(nullptr);
 }
 
 TEST_CASE("before a direct write fails the kernel is told the size, by which it may cut the file") {
