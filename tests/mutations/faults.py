@@ -1117,6 +1117,8 @@ DATA_PATH = [
           "      return grows && !continues ? ", "      return grows && !continues && !ON ? ", RANGES + CUT),
     Fault("hole-keeps-the-pages-of-its-parts", "DATA 11: a hole that fails drops the pages of all that it has changed",
           "fs/ranges.cpp", "{first_begin, part.end}", "{ON ? range.begin : first_begin, part.end}", FILES),
+    Fault("unsynced-copy-keeps-pages", "DATA 11: so does a copy whose fsync fails", "fs/file_system.cpp",
+          "    files_.drop_pages_of_copy(", "    if (!ON) files_.drop_pages_of_copy(", FILES),
     Fault("lost-source-stays-in-the-copy", "DATA 11: an object that the source has lost is none in the target",
           "fs/copy_range.cpp", "                          return store.remove_data(target, std::move(done));",
           "                          if (ON) return done({});\n"

@@ -81,7 +81,9 @@ class NotingKernel : public KernelCache {
 using Told = std::vector<std::string>;
 
 struct KernelMount {
-  explicit KernelMount(TestVolume& volume) : mount(volume.mount()) { fs().set_kernel_cache(&kernel); }
+  explicit KernelMount(TestVolume& volume, const FileSystemOptions& options = {}) : mount(volume.mount(options)) {
+    fs().set_kernel_cache(&kernel);
+  }
   ~KernelMount() { fs().set_kernel_cache(nullptr); }
   KernelMount(const KernelMount&) = delete;
   KernelMount& operator=(const KernelMount&) = delete;
@@ -481,6 +483,32 @@ TEST_CASE("a hole that fails in a later part drops the pages of the earlier ones
   CHECK(need(read_at(here.fs(), file.handle, 0, 4)) == std::string(4, '\0'));
   CHECK(here.kernel.take_pages() == Told{"pages 0+" + std::to_string(all)});
   here.mount.client->set_hook(nullptr);
+}
+
+TEST_CASE("a copy that is told an error by the fsync after it drops the pages of what it has copied") {
+  TestVolume volume;
+  FileSystemOptions options;
+  options.lease_after_changes = 1;
+  options.names_behind = true;
+  KernelMount here(volume, options);
+  const std::uint64_t copied_bytes = GENERATE(4096, 128 << 10);  // read and written here, and in parts
+  const auto source = create_file(here.fs(), "source"), target = create_file(here.fs(), "target");
+  need(write_at(here.fs(), source.handle, 0, std::string(copied_bytes, 's')));
+  need(write_at(here.fs(), target.handle, 0, std::string(8192, 't')));
+  need(here.fs().fsync(source.handle, false));
+  need(here.fs().fsync(target.handle, false));
+  const auto synced = open_again(here.fs(), target.ino, O_RDWR | O_DSYNC);
+  need(here.fs().rename(root_ino, "target", root_ino, "renamed", RenameMode::replace));  // fsync stores the name, too
+  here.kernel.take();
+  here.mount.client->set_hook([](const StepInfo& info) {
+    const bool fails = info.kind == StepKind::apply && info.step != "store size, times, map";
+    return fails ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
+  });
+  const auto copied = here.fs().copy_file_range({}, source.handle, 0, synced, 4096, copied_bytes);
+  CHECK(code_of(copied) == ErrorCode::no_space);
+  here.mount.client->set_hook(nullptr);
+  CHECK(need(read_at(here.fs(), synced, 4096, 4)) == "ssss");
+  CHECK(here.kernel.take_pages() == Told{"pages 4096+" + std::to_string(copied_bytes)});
 }
 
 TEST_CASE("before a direct write fails the kernel is told the size, by which it may cut the file") {
