@@ -34,7 +34,15 @@ Result<> FileNode::truncate(std::uint64_t size_bytes) {
   static_cast<void>(write_out());  // what cannot be written stays buffered, and its error is told: a cut gives space
   LCCFS_CHECK(clean_tail());
   LCCFS_CHECK(store_size(size_bytes));
-  return clean_tail();
+  auto cut = clean_tail();
+  if (!cut) changed_though_told_an_error();
+  return cut;
+}
+
+/// The kernel keeps what it has of the file where it is told an error. It may have its pages locked: they go later.
+void FileNode::changed_though_told_an_error() {
+  kernel_.pages_are_wrong(ino);
+  kernel_.drop_attributes(ino);
 }
 
 Result<> FileNode::grow(std::uint64_t size_bytes) {
@@ -148,7 +156,9 @@ Result<std::optional<AttributesReply>> Files::change_node(FileNode& node, const 
   const auto changed = change_alone();
   announcements_.changed(node);
   LCCFS_CHECK(changed);
-  LCCFS_CHECK(release_or_store(node, 0, Dirty::may_stay));
+  auto released = release_or_store(node, 0, Dirty::may_stay);
+  if (!released && changes.size_bytes) node.changed_though_told_an_error();
+  LCCFS_CHECK(released);
   return std::nullopt;
 }
 

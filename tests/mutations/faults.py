@@ -1119,6 +1119,8 @@ DATA_PATH = [
           "fs/ranges.cpp", "{first_begin, part.end}", "{ON ? range.begin : first_begin, part.end}", FILES),
     Fault("unsynced-copy-keeps-pages", "DATA 11: so does a copy whose fsync fails", "fs/file_system.cpp",
           "    files_.drop_pages_of_copy(", "    if (!ON) files_.drop_pages_of_copy(", FILES),
+    Fault("failed-cut-keeps-pages", "DATA 9: a truncate that fails after its size step drops what the kernel has",
+          "fs/truncate.cpp", "  if (!cut) changed_though", "  if (!ON && !cut) changed_though", FILES),
     Fault("lost-source-stays-in-the-copy", "DATA 11: an object that the source has lost is none in the target",
           "fs/copy_range.cpp", "                          return store.remove_data(target, std::move(done));",
           "                          if (ON) return done({});\n"

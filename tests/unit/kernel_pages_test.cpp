@@ -53,6 +53,12 @@ class NotingKernel : public KernelCache {
     std::erase(pages, "attributes");
     return pages;
   }
+  /// Attributes are gone, and pages go in the end.
+  bool forgets_all() {
+    const auto told = take();
+    const bool has_dropped_pages = std::ranges::find(told, "pages") != told.end();
+    return std::ranges::find(told, "attributes") != told.end() && (has_dropped_pages || comes_to({"pages"}));
+  }
   /// What is dropped on a thread that nobody waits for is told in the end.
   bool comes_to(const std::vector<std::string>& pages) {
     std::vector<std::string> told;
@@ -509,6 +515,47 @@ TEST_CASE("a copy that is told an error by the fsync after it drops the pages of
   here.mount.client->set_hook(nullptr);
   CHECK(need(read_at(here.fs(), synced, 4096, 4)) == "ssss");
   CHECK(here.kernel.take_pages() == Told{"pages 4096+" + std::to_string(copied_bytes)});
+}
+
+TEST_CASE("a truncate that fails once its size is stored makes the kernel forget attributes and pages") {
+  TestVolume volume(small_objects());
+  KernelMount here(volume);
+  const auto file = create_file(here.fs(), "f");
+  need(write_at(here.fs(), file.handle, 0, std::string(2 * object_bytes, 'a')));
+  need(here.fs().fsync(file.handle, false));
+  here.kernel.take();
+  here.mount.client->set_hook([](const StepInfo& info) {
+    return info.kind == StepKind::remove ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
+  });
+  const bool at_open = GENERATE(false, true);
+  if (at_open) {
+    CHECK(code_of(here.fs().open({}, file.ino, O_RDWR | O_TRUNC)) == ErrorCode::io);
+  } else {
+    CHECK(code_of(here.fs().set_attributes({}, file.ino, size(0))) == ErrorCode::io);
+  }
+  CHECK(here.kernel.forgets_all());
+  here.mount.client->set_hook(nullptr);
+  CHECK(need(here.fs().get_attributes(file.ino)).attributes.size_bytes == 0);
+}
+
+TEST_CASE("a truncate that is told what it could not store of the rest makes the kernel forget, too") {
+  TestVolume volume;
+  auto options = buffered();
+  options.idle_leases = 16;
+  KernelMount here(volume, options);
+  const auto file = create_file(here.fs(), "f");
+  need(write_at(here.fs(), file.handle, 0, "old bytes"));
+  need(here.fs().fsync(file.handle, false));
+  const auto reader = open_again(here.fs(), file.ino, O_RDONLY);
+  need(write_at(here.fs(), file.handle, 0, "new"));
+  here.mount.client->set_hook(fails_writes(ErrorCode::no_space));
+  CHECK(code_of(here.fs().fsync(file.handle, false)) == ErrorCode::no_space);
+  here.fs().release(file.handle);
+  here.kernel.take();
+  CHECK(code_of(here.fs().set_attributes({}, file.ino, size(5))) == ErrorCode::no_space);
+  CHECK(need(read_at(here.fs(), reader, 0, 9)) == "new b");
+  CHECK(here.kernel.forgets_all());
+  here.mount.client->set_hook(nullptr);
 }
 
 TEST_CASE("before a direct write fails the kernel is told the size, by which it may cut the file") {
