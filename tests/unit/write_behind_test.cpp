@@ -448,6 +448,49 @@ TEST_CASE("a write that could not be stored is told once to each handle, and sta
   CHECK(read_elsewhere(volume, file.ino) == "new bytes");
 }
 
+TEST_CASE("tries that fail again are no new error to who was told of the first, the loss of the bytes is one") {
+  TestVolume volume;
+  auto mount = volume.mount(buffered());
+  auto other = volume.mount();
+  auto& fs = *mount.file_system;
+  const auto file = stored_file(mount, "old bytes");
+  const auto second = open_again(fs, file.ino);
+  std::atomic<unsigned> tries = 0;
+  const auto no_room = [&tries](const StepInfo& info) {
+    if (info.kind != StepKind::write) return Fault{};
+    ++tries;
+    return Fault{Fault::Kind::fail, ErrorCode::no_space};
+  };
+  need(write_at(fs, file.handle, 0, "new"));
+  mount.client->set_hook(no_room);
+  CHECK(code_of(fs.fsync(file.handle, false)) == ErrorCode::no_space);
+  for (unsigned i = 0; i < 3; ++i) {
+    const unsigned before = tries;
+    volume.clock().advance(std::chrono::seconds(6));
+    for (unsigned j = 0; j < 10000 && tries == before; ++j) {
+      fs.tick();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    REQUIRE(tries > before);
+  }
+  CHECK(code_of(fs.fsync(second, false)) == ErrorCode::no_space);  // and no try is under way any more
+  mount.client->set_hook(nullptr);
+  CHECK(fs.fsync(file.handle, false));
+  CHECK(fs.fsync(second, false));
+
+  need(write_at(fs, file.handle, 0, "has room"));
+  need(write_at(fs, file.handle, 0, "new"));
+  mount.client->set_hook(no_room);
+  CHECK(code_of(fs.fsync(file.handle, false)) == ErrorCode::no_space);
+  need(write_at(*other.file_system, open_again(*other.file_system, file.ino), 8, "!"));
+  mount.client->set_hook(nullptr);
+  for (const auto handle : {file.handle, second}) {
+    CHECK(code_of(fs.fsync(handle, false)) == ErrorCode::no_space);
+    CHECK(fs.fsync(handle, false));
+  }
+  CHECK(whole(fs, file.handle) == "has room!");
+}
+
 TEST_CASE("once a write that waited found no room, the next ones wait, until one of them finds some") {
   TestVolume volume;
   auto mount = volume.mount(buffered());
