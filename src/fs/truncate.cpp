@@ -81,13 +81,18 @@ Result<> FileNode::store_size(std::uint64_t size_bytes) {
   return stored;
 }
 
+/// As a truncate does, it stores the size first: a crash that leaves a larger one leaves the bytes, too. (By a step of an
+/// append that was told an error, or by somebody else's fsync beside it.)
 Result<> FileNode::clean_tail() {
   std::uint64_t size_bytes = 0;
+  bool may_be_stored = false;
   {
     const Lock lock(mutex);
     if (!tail_is_dirty) return {};
     size_bytes = view.size_bytes;
+    may_be_stored = !stored_size_bytes || *stored_size_bytes > size_bytes;  // a larger one
   }
+  if (may_be_stored) LCCFS_CHECK(store_dirty_now(false));
   return cut_data(size_bytes);
 }
 
