@@ -385,4 +385,9 @@ Result<std::uint64_t> Files::copy_file_range(const Caller& caller, HandleId sour
       .run();
 }
 
+void Files::drop_pages_of_copy(HandleId target, std::uint64_t target_offset, std::uint64_t copied_bytes) {
+  const auto handle = open_files_.handle(target);
+  if (handle) io_.drop_pages(*handle->node, {target_offset, target_offset + copied_bytes});
+}
+
 }  // namespace lccfs

@@ -40,8 +40,9 @@ struct DataIo {
   void append(Node node, WriteRequest request, Pages pages, FileSystem::WriteDone done);
   /// Changes these bytes alone in the gate: `work` runs with the lease ours, nothing past the end, and the privileges
   /// gone that a write by this caller takes away. The kernel drops its pages where the call succeeds; where it fails,
-  /// they are dropped here, because bytes may have changed. Blocking.
-  Result<> change_alone(FileNode& node, const Caller& caller, ByteRange range, const std::function<Result<>()>& work);
+  /// those of `changed` are dropped here, because bytes may have changed: with what `work` changes, what the call has
+  /// changed before. Blocking.
+  Result<> change_alone(FileNode& node, const Caller& caller, ByteRange changed, const std::function<Result<>()>& work);
   /// The kernel's pages of these bytes. Blocking.
   void drop_pages(const FileNode& node, ByteRange range);
   /// What a write, or a truncate, by this caller takes away: setuid and setgid bits, security.capability. Blocking.

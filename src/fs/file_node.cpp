@@ -211,17 +211,13 @@ void FileNode::lose_buffer(const Error& why) {
 }
 
 Result<> FileNode::take_back_growth(std::uint64_t size_bytes) {
-  bool may_be_stored = false;
   {
     const Lock lock(mutex);
     view.size_bytes = size_bytes;
     covered_size_bytes = std::min(covered_size_bytes, size_bytes);
     tail_is_dirty = true;
     ++cuts_;  // who stores the size beside us covers no byte that goes
-    may_be_stored = !stored_size_bytes;
   }
-  // As a truncate does: a crash that leaves the larger size leaves the bytes, too.
-  if (may_be_stored) LCCFS_CHECK(store_dirty_now(false));
   return clean_tail();
 }
 

@@ -163,6 +163,8 @@ class FileNode final : public Lease {
 
   // -- truncate.cpp; the caller is alone in the gate
   Result<> truncate(std::uint64_t size_bytes) EXCLUDES(step_mutex, mutex);
+  /// Its size is another one now, and the kernel is told an error all the same: it forgets attributes and pages.
+  void changed_though_told_an_error();
   Result<> set_times(const SetAttributes& changes) EXCLUDES(step_mutex, mutex);
   /// Raises the size, if it is less. The lease is ours, the tail is clean.
   Result<> grow(std::uint64_t size_bytes) EXCLUDES(step_mutex, mutex);

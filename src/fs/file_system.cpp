@@ -155,8 +155,10 @@ class MountedVolume final : public FileSystem {
     auto copied = files_.copy_file_range(caller, source, source_offset, target, target_offset, size_bytes);
     const int flags = files_.flags_of(target).value_or(0);
     if (!copied || (flags & O_DSYNC) == 0) return copied;
-    LCCFS_CHECK(fsync(target, (flags & O_SYNC) != O_SYNC));  // the kernel sends none
-    return copied;
+    auto synced = fsync(target, (flags & O_SYNC) != O_SYNC);  // the kernel sends none
+    if (synced) return copied;
+    files_.drop_pages_of_copy(target, target_offset, *copied);
+    return std::unexpected(std::move(synced).error());
   }
   Result<> sync_directory(Ino ino) override { return names_.sync_directory(ino); }
 

@@ -89,6 +89,8 @@ class Files {
   Result<std::uint64_t> seek(HandleId handle, std::uint64_t offset, SeekTo what);
   Result<std::uint64_t> copy_file_range(const Caller& caller, HandleId source, std::uint64_t source_offset,
                                         HandleId target, std::uint64_t target_offset, std::uint64_t size_bytes);
+  /// The kernel is told an error of that copy all the same, and keeps its pages of the target then. Blocking.
+  void drop_pages_of_copy(HandleId target, std::uint64_t target_offset, std::uint64_t copied_bytes);
   Locks& locks() { return locks_; }
   void forget(Ino ino) { kernel_.forget(ino); }
   void tick();

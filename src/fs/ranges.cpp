@@ -110,7 +110,7 @@ Result<> FileNode::confirm_lease() {
   return store_dirty_now(true);
 }
 
-Result<> DataIo::change_alone(FileNode& node, const Caller& caller, ByteRange range,
+Result<> DataIo::change_alone(FileNode& node, const Caller& caller, ByteRange changed,
                               const std::function<Result<>()>& work) {
   const auto alone = [&]() -> Result<> {
     const AloneInGate alone_now(node.gate);
@@ -124,7 +124,7 @@ Result<> DataIo::change_alone(FileNode& node, const Caller& caller, ByteRange ra
     return work();
   };
   auto result = alone();
-  if (!result) drop_pages(node, range);
+  if (!result) drop_pages(node, changed);
   announcements.changed(node);
   return result;
 }
@@ -161,9 +161,11 @@ Result<bool> zero_and_note(FileNode& node, ByteRange range) {
   return continues;
 }
 
-/// `grows`: once they are zeros, the file ends at their end or later.
+/// `grows`: once they are zeros, the file ends at their end or later. Where a part fails, the kernel keeps the pages of
+/// those before it, too: they are dropped with its own.
 Result<> zero_in_parts(DataIo& io, FileNode& node, const Caller& caller, ByteRange range, bool grows) {
   const auto object_size = io.instance.super().object_size_bytes;
+  const auto first_begin = range.begin;
   for (bool continues = true; continues && range.begin < range.end;) {
     const ByteRange part{range.begin,
                          std::min(range.end, (range.begin / object_size + most_objects_at_once) * object_size)};
@@ -171,7 +173,7 @@ Result<> zero_in_parts(DataIo& io, FileNode& node, const Caller& caller, ByteRan
       LCCFS_TRY(continues, zero_and_note(node, part));
       return grows && !continues ? node.grow(range.end) : Result<>{};
     };
-    LCCFS_CHECK(io.change_alone(node, caller, part, zero));
+    LCCFS_CHECK(io.change_alone(node, caller, {first_begin, part.end}, zero));
     range.begin = part.end;
   }
   return {};

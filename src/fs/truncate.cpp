@@ -34,7 +34,15 @@ Result<> FileNode::truncate(std::uint64_t size_bytes) {
   static_cast<void>(write_out());  // what cannot be written stays buffered, and its error is told: a cut gives space
   LCCFS_CHECK(clean_tail());
   LCCFS_CHECK(store_size(size_bytes));
-  return clean_tail();
+  auto cut = clean_tail();
+  if (!cut) changed_though_told_an_error();
+  return cut;
+}
+
+/// The kernel keeps what it has of the file where it is told an error. It may have its pages locked: they go later.
+void FileNode::changed_though_told_an_error() {
+  kernel_.pages_are_wrong(ino);
+  kernel_.drop_attributes(ino);
 }
 
 Result<> FileNode::grow(std::uint64_t size_bytes) {
@@ -73,13 +81,18 @@ Result<> FileNode::store_size(std::uint64_t size_bytes) {
   return stored;
 }
 
+/// As a truncate does, it stores the size first: a crash that leaves a larger one leaves the bytes, too. (By a step of an
+/// append that was told an error, or by somebody else's fsync beside it.)
 Result<> FileNode::clean_tail() {
   std::uint64_t size_bytes = 0;
+  bool may_be_stored = false;
   {
     const Lock lock(mutex);
     if (!tail_is_dirty) return {};
     size_bytes = view.size_bytes;
+    may_be_stored = !stored_size_bytes || *stored_size_bytes > size_bytes;  // a larger one
   }
+  if (may_be_stored) LCCFS_CHECK(store_dirty_now(false));
   return cut_data(size_bytes);
 }
 
@@ -148,7 +161,9 @@ Result<std::optional<AttributesReply>> Files::change_node(FileNode& node, const 
   const auto changed = change_alone();
   announcements_.changed(node);
   LCCFS_CHECK(changed);
-  LCCFS_CHECK(release_or_store(node, 0, Dirty::may_stay));
+  auto released = release_or_store(node, 0, Dirty::may_stay);
+  if (!released && changes.size_bytes) node.changed_though_told_an_error();
+  LCCFS_CHECK(released);
   return std::nullopt;
 }
 

@@ -298,7 +298,7 @@ void WriteBuffer::answered(std::uint64_t number, Result<> written) {
     waiting.swap(unit.waiting);
     const auto had_room_bytes = sent_bytes - std::exchange(unit.sent_without_room, 0);
     if (unit.error) {
-      take_back(unit);
+      take_back(unit, had_room_bytes != 0);
     } else {
       failing_ = false;
     }
@@ -315,9 +315,10 @@ void WriteBuffer::answered(std::uint64_t number, Result<> written) {
   for (auto& done : waiting) done();
 }
 
-/// Below what was written since.
-void WriteBuffer::take_back(Unit& unit) {
-  unit.failed_at = ++errors_.count;
+/// Below what was written since. `is_news`: some of it had not failed before.
+void WriteBuffer::take_back(Unit& unit, bool is_news) {
+  unit.failed_at = ++failures_;
+  if (is_news) ++errors_.count;
   errors_.last = unit.error;
   if (is_out_of_space(*unit.error)) room_->set_refused(true);
   if (!std::exchange(failing_, true)) {
@@ -352,7 +353,7 @@ void WriteBuffer::when_beginning_is_answered(Done done) {
 Result<> WriteBuffer::write_out(ByteRange range) {
   std::vector<Sending> sendings;
   Lock lock(mutex_);
-  const auto errors_before = errors_.count, losses_before = losses_;
+  const auto failures_before = failures_, losses_before = losses_;
   const auto last_put = puts_;
   for (auto at = first_of(range); at != units_.end() && reaches(*at, range); ++at) {
     set_failed(at->second, false);
@@ -369,7 +370,7 @@ Result<> WriteBuffer::write_out(ByteRange range) {
   };
   lock.wait(changed_, is_all_there);
   for (auto at = first_of(range); at != units_.end() && reaches(*at, range); ++at) {
-    if (at->second.failed_at > errors_before) return std::unexpected(at->second.error.value_or(*errors_.last));
+    if (at->second.failed_at > failures_before) return std::unexpected(at->second.error.value_or(*errors_.last));
   }
   return losses_ == losses_before ? Result<>() : std::unexpected(*lost_by_);
 }
@@ -393,7 +394,8 @@ std::uint64_t WriteBuffer::erase_all(ByteRange range, const Error* lost_by) {
       dropped += erased;
       if (erased > 0 && lost_by != nullptr) {
         ++losses_;
-        lost_by_ = *lost_by;
+        lost_by_ = errors_.last = *lost_by;
+        ++errors_.count;
       }
       is_all = is_all && !is_on_its_way(unit, range);
       forget_if_empty(here);

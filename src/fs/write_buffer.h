@@ -63,7 +63,8 @@ class WriteBuffer : public std::enable_shared_from_this<WriteBuffer> {
   /// The same of all, as it cannot be stored.
   std::uint64_t lose(const Error& why) EXCLUDES(mutex_);
 
-  /// How often writing out has failed so far, the last reason, and how many writes were buffered by now.
+  /// How often bytes could not be stored that had not failed before, or were lost; the last reason; and how many writes
+  /// were buffered by now. To try again in vain what has failed is no further error.
   struct Errors {
     std::uint64_t count = 0;
     std::optional<Error> last;
@@ -117,7 +118,7 @@ class WriteBuffer : public std::enable_shared_from_this<WriteBuffer> {
   void send(std::uint64_t number, Unit& unit, std::vector<Sending>& sendings) REQUIRES(mutex_);
   void issue(std::vector<Sending>&& sendings) EXCLUDES(mutex_);
   void answered(std::uint64_t number, Result<> written) EXCLUDES(mutex_);
-  void take_back(Unit& unit) REQUIRES(mutex_);
+  void take_back(Unit& unit, bool is_news) REQUIRES(mutex_);
   void set_failed(Unit& unit, bool has_failed) REQUIRES(mutex_);
   void note_unsent(std::uint64_t number, const Unit& unit) REQUIRES(mutex_);
   std::uint64_t overhead_bytes() const REQUIRES(mutex_);
@@ -135,7 +136,8 @@ class WriteBuffer : public std::enable_shared_from_this<WriteBuffer> {
   std::set<std::uint64_t> unsent_ GUARDED_BY(mutex_);  // those with dirty bytes, not on their way, that have not failed
   std::uint64_t failed_units_ GUARDED_BY(mutex_) = 0;
   std::size_t counted_pieces_ GUARDED_BY(mutex_) = 0;
-  std::uint64_t puts_ GUARDED_BY(mutex_) = 0;  // so far
+  std::uint64_t puts_ GUARDED_BY(mutex_) = 0;      // so far
+  std::uint64_t failures_ GUARDED_BY(mutex_) = 0;  // of units, each try counts
   Errors errors_ GUARDED_BY(mutex_);
   std::uint64_t losses_ GUARDED_BY(mutex_) = 0;
   std::optional<Error> lost_by_ GUARDED_BY(mutex_);  // the last of them

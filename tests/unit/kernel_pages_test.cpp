@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "format/object_names.h"
 #include "support/catch.h"
 #include "support/file_calls.h"
 #include "support/test_volume.h"
@@ -52,6 +53,12 @@ class NotingKernel : public KernelCache {
     std::erase(pages, "attributes");
     return pages;
   }
+  /// Attributes are gone, and pages go in the end.
+  bool forgets_all() {
+    const auto told = take();
+    const bool has_dropped_pages = std::ranges::find(told, "pages") != told.end();
+    return std::ranges::find(told, "attributes") != told.end() && (has_dropped_pages || comes_to({"pages"}));
+  }
   /// What is dropped on a thread that nobody waits for is told in the end.
   bool comes_to(const std::vector<std::string>& pages) {
     std::vector<std::string> told;
@@ -80,7 +87,9 @@ class NotingKernel : public KernelCache {
 using Told = std::vector<std::string>;
 
 struct KernelMount {
-  explicit KernelMount(TestVolume& volume) : mount(volume.mount()) { fs().set_kernel_cache(&kernel); }
+  explicit KernelMount(TestVolume& volume, const FileSystemOptions& options = {}) : mount(volume.mount(options)) {
+    fs().set_kernel_cache(&kernel);
+  }
   ~KernelMount() { fs().set_kernel_cache(nullptr); }
   KernelMount(const KernelMount&) = delete;
   KernelMount& operator=(const KernelMount&) = delete;
@@ -460,6 +469,93 @@ TEST_CASE("what was changed through a mapping is written back first, though no h
   kernel.waits = false;
   close_file(here, second);
   here.set_kernel_cache(nullptr);
+}
+
+TEST_CASE("a hole that fails in a later part drops the pages of the earlier ones, too") {
+  TestVolume volume(small_objects());
+  KernelMount here(volume);
+  const auto file = create_file(here.fs(), "f");
+  constexpr std::uint64_t last = 1024;  // the first object of the second part
+  need(write_at(here.fs(), file.handle, 0, std::string(4096, 'a')));
+  need(write_at(here.fs(), file.handle, last * object_bytes, std::string(4096, 'b')));
+  here.kernel.take();
+  here.mount.client->set_hook([object = format::data_object(file.ino, ObjectIndex{last})](const StepInfo& info) {
+    const bool fails = info.kind == StepKind::remove && info.object == object;
+    return fails ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
+  });
+  const auto all = (last + 1) * object_bytes;
+  const auto punched = here.fs().fallocate({}, file.handle, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, all);
+  CHECK(code_of(punched) == ErrorCode::io);
+  CHECK(need(read_at(here.fs(), file.handle, 0, 4)) == std::string(4, '\0'));
+  CHECK(here.kernel.take_pages() == Told{"pages 0+" + std::to_string(all)});
+  here.mount.client->set_hook(nullptr);
+}
+
+TEST_CASE("a copy that is told an error by the fsync after it drops the pages of what it has copied") {
+  TestVolume volume;
+  FileSystemOptions options;
+  options.lease_after_changes = 1;
+  options.names_behind = true;
+  KernelMount here(volume, options);
+  const std::uint64_t copied_bytes = GENERATE(4096, 128 << 10);  // read and written here, and in parts
+  const auto source = create_file(here.fs(), "source"), target = create_file(here.fs(), "target");
+  need(write_at(here.fs(), source.handle, 0, std::string(copied_bytes, 's')));
+  need(write_at(here.fs(), target.handle, 0, std::string(8192, 't')));
+  need(here.fs().fsync(source.handle, false));
+  need(here.fs().fsync(target.handle, false));
+  const auto synced = open_again(here.fs(), target.ino, O_RDWR | O_DSYNC);
+  need(here.fs().rename(root_ino, "target", root_ino, "renamed", RenameMode::replace));  // fsync stores the name, too
+  here.kernel.take();
+  here.mount.client->set_hook([](const StepInfo& info) {
+    const bool fails = info.kind == StepKind::apply && info.step != "store size, times, map";
+    return fails ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
+  });
+  const auto copied = here.fs().copy_file_range({}, source.handle, 0, synced, 4096, copied_bytes);
+  CHECK(code_of(copied) == ErrorCode::no_space);
+  here.mount.client->set_hook(nullptr);
+  CHECK(need(read_at(here.fs(), synced, 4096, 4)) == "ssss");
+  CHECK(here.kernel.take_pages() == Told{"pages 4096+" + std::to_string(copied_bytes)});
+}
+
+TEST_CASE("a truncate that fails once its size is stored makes the kernel forget attributes and pages") {
+  TestVolume volume(small_objects());
+  KernelMount here(volume);
+  const auto file = create_file(here.fs(), "f");
+  need(write_at(here.fs(), file.handle, 0, std::string(2 * object_bytes, 'a')));
+  need(here.fs().fsync(file.handle, false));
+  here.kernel.take();
+  here.mount.client->set_hook([](const StepInfo& info) {
+    return info.kind == StepKind::remove ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
+  });
+  const bool at_open = GENERATE(false, true);
+  if (at_open) {
+    CHECK(code_of(here.fs().open({}, file.ino, O_RDWR | O_TRUNC)) == ErrorCode::io);
+  } else {
+    CHECK(code_of(here.fs().set_attributes({}, file.ino, size(0))) == ErrorCode::io);
+  }
+  CHECK(here.kernel.forgets_all());
+  here.mount.client->set_hook(nullptr);
+  CHECK(need(here.fs().get_attributes(file.ino)).attributes.size_bytes == 0);
+}
+
+TEST_CASE("a truncate that is told what it could not store of the rest makes the kernel forget, too") {
+  TestVolume volume;
+  auto options = buffered();
+  options.idle_leases = 16;
+  KernelMount here(volume, options);
+  const auto file = create_file(here.fs(), "f");
+  need(write_at(here.fs(), file.handle, 0, "old bytes"));
+  need(here.fs().fsync(file.handle, false));
+  const auto reader = open_again(here.fs(), file.ino, O_RDONLY);
+  need(write_at(here.fs(), file.handle, 0, "new"));
+  here.mount.client->set_hook(fails_writes(ErrorCode::no_space));
+  CHECK(code_of(here.fs().fsync(file.handle, false)) == ErrorCode::no_space);
+  here.fs().release(file.handle);
+  here.kernel.take();
+  CHECK(code_of(here.fs().set_attributes({}, file.ino, size(5))) == ErrorCode::no_space);
+  CHECK(need(read_at(here.fs(), reader, 0, 9)) == "new b");
+  CHECK(here.kernel.forgets_all());
+  here.mount.client->set_hook(nullptr);
 }
 
 TEST_CASE("before a direct write fails the kernel is told the size, by which it may cut the file") {

@@ -313,9 +313,49 @@ TEST_CASE("an append that is told an error leaves no zeros that a crash would sh
   mount.client->set_hook(size_step);
   CHECK(code_of(write_with(O_APPEND | O_DSYNC, *mount.file_system, file.handle, 0, "new")) == ErrorCode::no_space);
   CHECK(whole(*mount.file_system, file.handle) == "old");
+  // Nor does what cleans up after it later.
+  const bool is_written_again = GENERATE(false, true);
+  if (is_written_again) {
+    CHECK(code_of(write_with(O_DIRECT, *mount.file_system, file.handle, 0, "x")) == ErrorCode::no_space);
+  }
   mount.client->crash();
   volume.clock().advance(std::chrono::seconds(61));
   CHECK(read_elsewhere(volume, file.ino) == "oldnew");
+}
+
+TEST_CASE("an append that is told an error leaves no zeros either where somebody else has stored its size") {
+  const auto try_it = [] {
+    TestVolume volume;
+    auto mount = volume.mount(buffered());
+    const auto file = stored_file(mount, "old");
+    const auto second = open_again(*mount.file_system, file.ino);
+    need(write_at(*mount.file_system, file.handle, 0, "o"));
+    // The append's own bytes pass. What is buffered is held: by then the file is longer, and its size not stored.
+    mount.client->set_hook([writes = std::make_shared<std::atomic<unsigned>>(0)](const StepInfo& info) {
+      return info.kind == StepKind::write && ++*writes == 2 ? Fault{Fault::Kind::hold} : Fault{};
+    });
+    auto append = begin_write(*mount.file_system, file.handle,
+                              {.offset_bytes = 0, .bytes = shared_bytes("new"), .flags = O_APPEND | O_SYNC});
+    REQUIRE(mount.client->wait_for_held(1));
+    std::vector<std::thread> syncing;
+    for (unsigned i = 0; i < 4; ++i) syncing.emplace_back([&] { static_cast<void>(mount->fsync(second, true)); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // they wait for what is held, too
+    mount.client->set_hook([steps = std::make_shared<std::atomic<unsigned>>(0)](const StepInfo& info) {
+      const bool fails = info.step == "store size, times, map" && ++*steps != 1;
+      return fails ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
+    });
+    mount.client->release_all();
+    const auto appended = append.get();
+    for (auto& thread : syncing) thread.join();
+    if (!appended) CHECK(whole(*mount.file_system, file.handle) == "old");
+    mount.client->crash();
+    volume.clock().advance(std::chrono::seconds(61));
+    CHECK(read_elsewhere(volume, file.ino) == "oldnew");
+    return code_of(appended) == ErrorCode::no_space;
+  };
+  bool was_first = false;  // one of the others, which is not known before
+  for (unsigned i = 0; i < 50 && !was_first; ++i) was_first = try_it();
+  CHECK(was_first);
 }
 
 TEST_CASE("fsync beside a change of the size that the store refuses covers all that was written before") {
@@ -446,6 +486,49 @@ TEST_CASE("a write that could not be stored is told once to each handle, and sta
   const auto third = open_again(*mount.file_system, file.ino);
   CHECK(mount->fsync(third, false));
   CHECK(read_elsewhere(volume, file.ino) == "new bytes");
+}
+
+TEST_CASE("tries that fail again are no new error to who was told of the first, the loss of the bytes is one") {
+  TestVolume volume;
+  auto mount = volume.mount(buffered());
+  auto other = volume.mount();
+  auto& fs = *mount.file_system;
+  const auto file = stored_file(mount, "old bytes");
+  const auto second = open_again(fs, file.ino);
+  std::atomic<unsigned> tries = 0;
+  const auto no_room = [&tries](const StepInfo& info) {
+    if (info.kind != StepKind::write) return Fault{};
+    ++tries;
+    return Fault{Fault::Kind::fail, ErrorCode::no_space};
+  };
+  need(write_at(fs, file.handle, 0, "new"));
+  mount.client->set_hook(no_room);
+  CHECK(code_of(fs.fsync(file.handle, false)) == ErrorCode::no_space);
+  for (unsigned i = 0; i < 3; ++i) {
+    const unsigned before = tries;
+    volume.clock().advance(std::chrono::seconds(6));
+    for (unsigned j = 0; j < 10000 && tries == before; ++j) {
+      fs.tick();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    REQUIRE(tries > before);
+  }
+  CHECK(code_of(fs.fsync(second, false)) == ErrorCode::no_space);  // and no try is under way any more
+  mount.client->set_hook(nullptr);
+  CHECK(fs.fsync(file.handle, false));
+  CHECK(fs.fsync(second, false));
+
+  need(write_at(fs, file.handle, 0, "has room"));
+  need(write_at(fs, file.handle, 0, "new"));
+  mount.client->set_hook(no_room);
+  CHECK(code_of(fs.fsync(file.handle, false)) == ErrorCode::no_space);
+  need(write_at(*other.file_system, open_again(*other.file_system, file.ino), 8, "!"));
+  mount.client->set_hook(nullptr);
+  for (const auto handle : {file.handle, second}) {
+    CHECK(code_of(fs.fsync(handle, false)) == ErrorCode::no_space);
+    CHECK(fs.fsync(handle, false));
+  }
+  CHECK(whole(fs, file.handle) == "has room!");
 }
 
 TEST_CASE("once a write that waited found no room, the next ones wait, until one of them finds some") {
