@@ -51,12 +51,14 @@ void HeldDirectories::erase(Directories::iterator directory) {
   if (!directory->second.given.empty()) names_are_void_.insert(directory->first);
   for (const auto& [key, name] : directory->second.names) used_bytes_ -= bytes_of(key);
   used_.erase(directory->second.place);
+  if (directory->second.place_to_forget) to_forget_.erase(*directory->second.place_to_forget);
   directories_.erase(directory);
 }
 
 void HeldDirectories::use(Directory& directory) {
   directory.used_at = clock_.elapsed();
   used_.splice(used_.end(), used_, directory.place);
+  if (directory.place_to_forget) to_forget_.splice(to_forget_.end(), to_forget_, *directory.place_to_forget);
 }
 
 bool HeldDirectories::has_room() const {
@@ -154,6 +156,7 @@ void HeldDirectories::lost(Ino directory, Token tenure) {
   if (found->second.state != State::removed) return erase(found);
   for (auto& [key, name] : found->second.names) name.logged = 0;
   found->second.logged = 0;
+  make_room(found->second);
 }
 
 bool HeldDirectories::end_unless_logged(Ino directory) {
@@ -298,13 +301,20 @@ void HeldDirectories::empty(Directory& directory) {
   directory.is_known_whole = false;
   directory.known_up_to.clear();
   directory.emptied_at = ++directory.doubts;
+  if (directory.place_to_forget) to_forget_.erase(*directory.place_to_forget);
+  directory.place_to_forget.reset();
 }
 
-void HeldDirectories::make_room() {
-  for (auto oldest = used_.begin(); used_bytes_ > memory_bytes_ && oldest != used_.end(); ++oldest) {
-    auto& directory = directories_.at(*oldest);
-    if (directory.names.size() > directory.logged) empty(directory);
+/// Its names have changed.
+void HeldDirectories::make_room(Directory& changed) {
+  const bool has_some = changed.names.size() > changed.logged;
+  if (has_some && !changed.place_to_forget) {
+    changed.place_to_forget = to_forget_.insert(to_forget_.end(), *changed.place);
+  } else if (!has_some && changed.place_to_forget) {
+    to_forget_.erase(*changed.place_to_forget);
+    changed.place_to_forget.reset();
   }
+  while (used_bytes_ > memory_bytes_ && !to_forget_.empty()) empty(directories_.at(to_forget_.front()));
 }
 
 void HeldDirectories::keep_one(Directory& directory, const Ticket& ticket, const std::string& key, Known known,
@@ -324,7 +334,7 @@ void HeldDirectories::keep(const Ticket& ticket, const std::string& key, Known k
   auto* directory = held_in(ticket.directory, ticket.tenure);
   if (directory == nullptr || directory->emptied_at > ticket.doubts) return;
   keep_one(*directory, ticket, key, std::move(known), version);
-  make_room();
+  make_room(*directory);
 }
 
 void HeldDirectories::keep(const Ticket& ticket, const Page& page) {
@@ -345,7 +355,7 @@ void HeldDirectories::keep(const Ticket& ticket, const Page& page) {
     if (page.last.empty()) directory->is_known_whole = true;
     directory->known_up_to = std::max(directory->known_up_to, page.last);
   }
-  make_room();
+  make_room(*directory);
 }
 
 // ---- names that the kernel keeps
@@ -490,7 +500,7 @@ bool HeldDirectories::change(const Changes& changes, const std::function<std::op
     name.logged = *number;
   }
   use(*directory);
-  make_room();
+  make_room(*directory);
   return true;
 }
 
@@ -507,7 +517,7 @@ void HeldDirectories::stored(Ino directory, Token tenure, std::span<const std::s
     --found->second.logged;
     if (version == 0) doubt(found->second, key);
   }
-  make_room();
+  make_room(found->second);
 }
 
 void HeldDirectories::changed(const txn::Name& name, Known known, std::uint64_t version) {
@@ -527,7 +537,7 @@ void HeldDirectories::changed(const txn::Name& name, Known known, std::uint64_t 
   } else if (version > directory.since) {
     put(directory, name.key, std::move(known), version);
   }
-  make_room();
+  make_room(directory);
 }
 
 void HeldDirectories::doubt(const txn::Name& name) {
@@ -535,7 +545,7 @@ void HeldDirectories::doubt(const txn::Name& name) {
   const auto found = directories_.find(name.directory);
   if (found == directories_.end() || found->second.state != State::held) return;
   doubt(found->second, name.key);
-  make_room();
+  make_room(found->second);
 }
 
 std::optional<HeldDirectories::Listed> HeldDirectories::list(Ino ino, Token tenure, const std::string& after,

@@ -229,7 +229,8 @@ class HeldDirectories {
     std::uint64_t doubts = 0;
     std::uint64_t emptied_at = 0;  // so many doubts: what was read before is not kept
     std::chrono::nanoseconds used_at{0};
-    std::list<Ino>::iterator place = {};  // in used_
+    std::list<Ino>::iterator place = {};                                     // in used_
+    std::optional<std::list<Ino>::iterator> place_to_forget = std::nullopt;  // in to_forget_
     bool knows_names() const { return state == State::held || (state == State::leaving && logged != 0); }
   };
   using Directories = std::unordered_map<Ino, Directory>;
@@ -253,7 +254,7 @@ class HeldDirectories {
   static std::uint64_t bytes_of(const std::string& key);
   NameKnown& at(Directory& directory, const std::string& key) REQUIRES(mutex_);
   void empty(Directory& directory) REQUIRES(mutex_);
-  void make_room() REQUIRES(mutex_);
+  void make_room(Directory& changed) REQUIRES(mutex_);
   void erase(Directories::iterator directory) REQUIRES(mutex_);
   void was_changed(Directory& directory, const txn::Name& name, const Known& known) REQUIRES(mutex_);
 
@@ -264,6 +265,7 @@ class HeldDirectories {
   std::set<Ino> names_are_void_ GUARDED_BY(mutex_);  // in these, within LockAndTell
   Directories directories_ GUARDED_BY(mutex_);
   std::list<Ino> used_ GUARDED_BY(mutex_);           // the one that was used last comes last
+  std::list<Ino> to_forget_ GUARDED_BY(mutex_);      // those with names that are stored; it counts as a use to get some
   std::uint64_t used_bytes_ GUARDED_BY(mutex_) = 0;  // by names of all directories
   std::uint64_t given_ GUARDED_BY(mutex_) = 0;
   std::map<Ino, std::multiset<std::string>> hidden_ GUARDED_BY(mutex_);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Directories that are held here: when their leases are taken, what is answered from memory, and when no more.
 #include <algorithm>
+#include <ctime>
 #include <future>
 #include <thread>
 
@@ -121,6 +122,30 @@ TEST_CASE("beyond its memory it forgets the names of the directory that was not 
   held.end_unless_logged(other);
   fill(directory, 2000);
   CHECK(known_in(directory, first) == 2000);
+}
+
+// A minute of the processor, where each of them is looked at for each name.
+TEST_CASE("directories whose names were forgotten cost nothing when others are") {
+  FakeClock clock;
+  HeldDirectories held(
+      clock, [](Ino) {}, 100 << 10);
+  const auto keep = [&held](Ino in, int number) {
+    const txn::Name name{format::VolumeUuid{}, in, "name " + std::to_string(number)};
+    held.keep(*held.begin_read(in), name.key, entry_of(Ino{5}), 11);
+    const auto known = held.find({&name}, first);
+    return known && known->front();
+  };
+  const auto begun = std::clock();
+  constexpr std::uint64_t directories = 50'000;
+  for (std::uint64_t i = 0; i < directories; ++i) {
+    REQUIRE((held.begin(Ino{100 + i}, first) && held.take_effect(Ino{100 + i}, first, 10)));
+    REQUIRE(keep(Ino{100 + i}, 0));
+  }
+  int kept = 0;
+  for (int i = 0; i < 100'000; ++i) kept += keep(Ino{100}, i) ? 1 : 0;
+  CHECK(kept > 99'000);
+  CHECK(keep(Ino{101}, 0));
+  CHECK((std::clock() - begun) / CLOCKS_PER_SEC < 10);
 }
 
 TEST_CASE("a step that came before the lease was taken tells nothing under it") {
