@@ -93,7 +93,23 @@ std::optional<std::uint64_t> NameLog::add(Ino directory, Token tenure, Record re
 void NameLog::want(Ino directory, std::uint64_t up_to) {
   auto& its = directories_.at(directory);
   its.wanted_to = std::max(its.wanted_to, up_to);
-  if (its.is_wanted()) waiting_.insert(directory);
+  if (!its.is_wanted()) return;
+  stop_waiting(directory, its);
+  to_try_.insert(directory);
+}
+
+void NameLog::stop_waiting(Ino ino, Directory& directory) {
+  to_try_.erase(ino);
+  if (directory.waits_for) blocked_.erase({*directory.waits_for, ino});
+  directory.waits_for.reset();
+}
+
+std::vector<Ino> NameLog::blocked_by(Ino directory) const {
+  std::vector<Ino> blocked;
+  for (auto at = blocked_.lower_bound({directory, Ino{}}); at != blocked_.end() && at->first == directory; ++at) {
+    blocked.push_back(at->second);
+  }
+  return blocked;
 }
 
 std::optional<NameLog::Place> NameLog::added_elsewhere(Ino directory) const {
@@ -101,25 +117,38 @@ std::optional<NameLog::Place> NameLog::added_elsewhere(Ino directory) const {
   return found == adds_.end() ? std::nullopt : std::optional(*found);
 }
 
-/// Those that can be sent now. One that waits for an addition elsewhere makes that wanted.
+/// Those that can be sent now. One that waits for another directory makes that wanted, and is not looked at again before
+/// records of that one are gone, or it is more urgent: so a chain of directories costs each of them one look for its own
+/// batch, and one each time that all are wanted.
 std::vector<NameLog::Batch> NameLog::take_batches() {
   std::vector<Batch> batches;
   if (is_ending_) return batches;
-  std::vector<Ino> to_try(waiting_.begin(), waiting_.end());
+  std::vector<Ino> to_try(to_try_.begin(), to_try_.end());
   while (!to_try.empty()) {
     const Ino ino = to_try.back();
     to_try.pop_back();
+    if (!to_try_.contains(ino)) continue;
     auto& directory = directories_.at(ino);
-    if (!directory.is_wanted()) continue;
-    if (auto batch = next_batch(ino, directory)) {
+    std::optional<Place> blocker;
+    if (auto batch = next_batch(ino, directory, blocker)) {
       batches.push_back(std::move(*batch));
-    } else if (const auto blocker = blocker_of(ino, directory)) {
-      want(blocker->second, blocker->first);
-      if (directory.is_urgent) directories_.at(blocker->second).is_urgent = true;
-      to_try.push_back(blocker->second);
+    } else if (blocker) {
+      wait_for(ino, directory, *blocker);
+      if (to_try_.contains(blocker->second)) to_try.push_back(blocker->second);
     }
   }
   return batches;
+}
+
+void NameLog::wait_for(Ino ino, Directory& directory, const Place& blocker) {
+  to_try_.erase(ino);
+  directory.waits_for = blocker.second;
+  blocked_.insert({blocker.second, ino});
+  auto& first = directories_.at(blocker.second);
+  const bool is_more_urgent = directory.is_urgent && !first.is_urgent;
+  if (is_more_urgent) first.is_urgent = true;
+  first.wanted_to = std::max(first.wanted_to, blocker.first);
+  if (!first.waits_for || is_more_urgent) want(blocker.second, blocker.first);
 }
 
 /// nullopt: it waits for none.
@@ -145,7 +174,7 @@ bool NameLog::is_on_its_way(Ino ino) const {
 
 /// nullopt: its next record has to wait. Or it may, if nobody waits for it, until all are sent again: what is left of a
 /// directory that a later one removes is on its way, and one batch will do for both.
-std::optional<NameLog::Batch> NameLog::next_batch(Ino ino, Directory& directory) {
+std::optional<NameLog::Batch> NameLog::next_batch(Ino ino, Directory& directory, std::optional<Place>& blocker) {
   Batch batch{.directory = ino, .tenure = directory.tenure};
   batch.is_tried_again = directory.to_be_tried_again != 0;
   if (batch.is_tried_again) batch.never_stored = directory.never_stored;
@@ -155,6 +184,7 @@ std::optional<NameLog::Batch> NameLog::next_batch(Ino ino, Directory& directory)
     const auto last = batch.is_tried_again ? directory.to_be_tried_again : directory.wanted_to;
     if (number > last || number >= directory.lost_from || batch.changes.size() == most_in_batch) break;
     if (const auto before = to_be_stored_before(ino, logged, elsewhere)) {
+      blocker = before;
       const bool is_removal = record.what.removed == before->second;
       if (is_removal && !directory.is_urgent && is_on_its_way(before->second)) return std::nullopt;
       break;
@@ -171,7 +201,7 @@ std::optional<NameLog::Batch> NameLog::next_batch(Ino ino, Directory& directory)
   if (batch.changes.empty()) return std::nullopt;
   directory.in_flight = batch.changes.size();
   directory.is_urgent = false;
-  waiting_.erase(ino);
+  stop_waiting(ino, directory);
   ++in_flight_;
   return batch;
 }
@@ -266,13 +296,20 @@ void NameLog::remove(Ino ino, std::size_t how_many, std::vector<Record>& removed
     removed.push_back(std::move(record));
     records.pop_front();
   }
+  for (const Ino blocked : blocked_by(ino)) want(blocked, 0);
   if (!records.empty()) return;
-  waiting_.erase(ino);
+  stop_waiting(ino, directories_.at(ino));
   directories_.erase(ino);
 }
 
 /// All that the log has of it, and of directories that were to get their names there.
 void NameLog::lose(Ino directory, Lost& lost) {
+  std::vector<Ino> unnamed;  // below are as many as the log has room for
+  lose_one(directory, lost, unnamed);
+  for (std::size_t i = 0; i < unnamed.size(); ++i) lose_one(unnamed[i], lost, unnamed);
+}
+
+void NameLog::lose_one(Ino directory, Lost& lost, std::vector<Ino>& unnamed) {
   const auto& records = directories_.at(directory).records;
   losses_.insert(directory);
   for (auto& awaited : awaited_) {
@@ -280,7 +317,6 @@ void NameLog::lose(Ino directory, Lost& lost) {
   }
   lost.directories.emplace_back(directory, directories_.at(directory).tenure);
   losing_.insert(directory);
-  std::vector<Ino> unnamed;
   for (const auto& [number, record] : records) {
     const auto& what = record.what;
     const auto last = what.named ? last_names_.find(*what.named) : last_names_.end();
@@ -290,7 +326,6 @@ void NameLog::lose(Ino directory, Lost& lost) {
     if (directories_.contains(*what.made)) unnamed.push_back(*what.made);
   }
   remove(directory, records.size(), lost.records);
-  for (const Ino below : unnamed) lose(below, lost);
 }
 
 /// With an addition go the removals after it, elsewhere, too: one of the two names stays.
@@ -324,12 +359,15 @@ void NameLog::fail(Ino directory, const Error& error) {
     its.failure = error;
     ++its.failures;
     its.wanted_to = 0;
-    waiting_.erase(failed[i]);
-    for (const Ino waits : waiting_) {
+    stop_waiting(failed[i], its);
+    for (const Ino waits : blocked_by(failed[i])) {
       const auto blocker = blocker_of(waits, directories_.at(waits));
-      if (blocker && blocker->second == failed[i]) failed.push_back(waits);
+      if (blocker && blocker->second == failed[i]) {
+        failed.push_back(waits);
+      } else {
+        want(waits, 0);  // it was held back
+      }
     }
-    for (const Ino blocked : failed) waiting_.erase(blocked);
   }
 }
 
@@ -701,14 +739,18 @@ Result<> NameLog::sync_name_of(Ino inode) {
   return is_new ? std::unexpected(lost_error(last.second)) : Result<>();
 }
 
+/// One of which the log has nothing waits for its own name, if that is there: with names that are made below each other,
+/// each is the first change of its directory.
 Result<> NameLog::wait_for_room(Ino directory) {
+  bool is_in_log = false;
   {
     const Lock lock(mutex_);
     const auto found = directories_.find(directory);
-    const bool is_in_log = found != directories_.end();
-    if (!is_in_log || (size_ < most_of_all && found->second.records.size() < most_of_directory)) return {};
+    is_in_log = found != directories_.end();
+    const bool has_many = is_in_log && found->second.records.size() >= most_of_directory;
+    if (size_ < most_of_all && !has_many) return {};
   }
-  return store(directory);
+  return is_in_log ? store(directory) : store_name_of_directory(directory);
 }
 
 }  // namespace lccfs

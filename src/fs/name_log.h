@@ -75,7 +75,8 @@ class NameLog {
   void send_if_many(Ino directory) EXCLUDES(mutex_);
   /// Sends all. Does not wait.
   void send_all() EXCLUDES(mutex_);
-  /// Waits where too much is not stored yet: for this directory's changes alone, as another's may hang, or fail.
+  /// Waits where too much is not stored yet: for this directory's changes alone, or for its name, as another's may hang, or
+  /// fail.
   Result<> wait_for_room(Ino directory) EXCLUDES(mutex_);
 
   bool is_empty() const { return size_ == 0; }
@@ -122,6 +123,7 @@ class NameLog {
     std::optional<Error> failure = std::nullopt;  // the last
     bool is_urgent = false;                       // what may be sent of it is not held back
     std::uint64_t lost_from = UINT64_MAX;         // what is logged from there on is not sent, and lost after the rest
+    std::optional<Ino> waits_for = std::nullopt;  // as blocked_ says
     bool is_wanted() const { return in_flight == 0 && records.front().number <= wanted_to; }
     bool is_only_to_be_lost() const { return in_flight == 0 && records.front().number >= lost_from; }
   };
@@ -160,7 +162,10 @@ class NameLog {
   std::optional<Place> to_be_stored_before(Ino ino, const Logged& logged, const std::optional<Place>& elsewhere) const
       REQUIRES(mutex_);
   bool is_on_its_way(Ino ino) const REQUIRES(mutex_);
-  std::optional<Batch> next_batch(Ino ino, Directory& directory) REQUIRES(mutex_);
+  void stop_waiting(Ino ino, Directory& directory) REQUIRES(mutex_);
+  std::vector<Ino> blocked_by(Ino directory) const REQUIRES(mutex_);
+  void wait_for(Ino ino, Directory& directory, const Place& blocker) REQUIRES(mutex_);
+  std::optional<Batch> next_batch(Ino ino, Directory& directory, std::optional<Place>& blocker) REQUIRES(mutex_);
   std::optional<Place> blocker_of(Ino ino, const Directory& directory) const REQUIRES(mutex_);
   void send(std::vector<Batch> batches) EXCLUDES(mutex_);
   bool leave_out_those_never_stored(Batch& batch);
@@ -177,6 +182,7 @@ class NameLog {
   void report(Ino directory, const Result<StepResult>& result, bool is_lost, std::size_t how_many) EXCLUDES(mutex_);
   void fail(Ino directory, const Error& error) REQUIRES(mutex_);
   void lose(Ino directory, Lost& lost) REQUIRES(mutex_);
+  void lose_one(Ino directory, Lost& lost, std::vector<Ino>& unnamed) REQUIRES(mutex_);
   void lose_with_removals_after(Ino directory, Lost& lost) REQUIRES(mutex_);
   void lose_removals_after(std::uint64_t added, Lost& lost) REQUIRES(mutex_);
   bool is_being_forgotten(const std::optional<Ino>& directory) const REQUIRES(mutex_);
@@ -203,8 +209,10 @@ class NameLog {
   mutable Mutex mutex_;
   std::condition_variable changed_;
   std::map<Ino, Directory> directories_ GUARDED_BY(mutex_);  // those with records
-  std::set<Ino> waiting_ GUARDED_BY(mutex_);                 // those of which a batch is wanted, and not on its way
-  std::set<Place> adds_ GUARDED_BY(mutex_);                  // the records that add a name
+  // Those of which a batch is wanted, and not on its way: each is either to be looked at, or waits for another one.
+  std::set<Ino> to_try_ GUARDED_BY(mutex_);
+  std::set<std::pair<Ino, Ino>> blocked_ GUARDED_BY(mutex_);  // (what is waited for, what waits)
+  std::set<Place> adds_ GUARDED_BY(mutex_);                   // the records that add a name
   std::set<std::pair<Ino, Place>> attributes_
       GUARDED_BY(mutex_);                               // of directories' own: what has their names; the record
   std::map<Ino, Place> unnamed_ GUARDED_BY(mutex_);     // of new directories: the record that names them

@@ -259,11 +259,25 @@ void UnstoredInodes::when_stored(Ino ino, StoredDone done) {
   its.waiting.push_back(std::move(done));
   if (std::exchange(its.is_in_flight, true)) return;
   in_flight_.enter();
-  const auto parent = its.creates ? parent_of(its.step) : std::nullopt;
-  const bool is_parent_first = parent && is_to_be_made(*parent);
+  const auto first = first_to_send(ino);
   lock.unlock();
-  if (!is_parent_first) return begin_to_send(ino);
-  when_stored(*parent, [this, ino, parent = *parent](const Stored& stored) { parent_answered(ino, parent, stored); });
+  if (!first) return;
+  if (const auto lost = begin_to_send(*first)) answered(*first, std::unexpected(*lost));
+}
+
+/// Of it and its directories, which wait for each other; there may be thousands. nullopt: it is on its way.
+std::optional<Ino> UnstoredInodes::first_to_send(Ino ino) {
+  for (;;) {
+    const auto& its = unstored_.at(ino);
+    const auto parent = its.creates ? parent_of(its.step) : std::nullopt;
+    const bool is_parent_first = parent && is_to_be_made(*parent);
+    if (!is_parent_first) return ino;
+    auto& above = unstored_.at(*parent);
+    above.below.push_back(ino);
+    if (std::exchange(above.is_in_flight, true)) return std::nullopt;
+    in_flight_.enter();
+    ino = *parent;
+  }
 }
 
 bool UnstoredInodes::is_to_be_made(Ino ino) const {
@@ -272,7 +286,7 @@ bool UnstoredInodes::is_to_be_made(Ino ino) const {
 }
 
 /// A directory that was removed meanwhile, or whose name is lost, is none to wait for: this inode may have left it.
-void UnstoredInodes::parent_answered(Ino ino, Ino parent, const Stored& stored) {
+std::optional<Error> UnstoredInodes::parent_answered(Ino ino, Ino parent, const Stored& stored) {
   Lock lock(mutex_);
   const bool goes_on = stored || !is_to_be_made(parent);
   const bool was_sent = unstored_.at(ino).was_sent;
@@ -280,22 +294,20 @@ void UnstoredInodes::parent_answered(Ino ino, Ino parent, const Stored& stored) 
   if (goes_on) return begin_to_send(ino);
   Error error = stored.error();
   if (!was_sent) error.outcome = Outcome::definite;
-  answered(ino, std::unexpected(std::move(error)));
+  return error;
 }
 
 /// Whoever lost its name meanwhile was told that nothing was sent.
-void UnstoredInodes::begin_to_send(Ino ino) {
+std::optional<Error> UnstoredInodes::begin_to_send(Ino ino) {
   Lock lock(mutex_);
   auto& its = unstored_.at(ino);
-  if (its.is_lost) {
-    lock.unlock();
-    return answered(ino, std::unexpected(name_is_lost(ino)));
-  }
+  if (its.is_lost) return name_is_lost(ino);
   its.was_sent = true;
   MetaTxn step = its.step;
   const bool creates = its.creates;
   lock.unlock();
   creates ? send(ino, std::move(step)) : send_ctime(ino, std::move(step));
+  return std::nullopt;
 }
 
 void UnstoredInodes::when_stored(std::span<const Ino> inodes, DataDone done) {
@@ -383,8 +395,7 @@ void UnstoredInodes::read_back(Ino ino, MetaTxn create, Error error) {
 }
 
 /// Those that wait for it now. None: it is as it will be.
-std::vector<UnstoredInodes::StoredDone> UnstoredInodes::next_waiting(Ino ino, const Stored& stored,
-                                                                     bool& leaves_bytes) {
+UnstoredInodes::Waiting UnstoredInodes::next_waiting(Ino ino, const Stored& stored, bool& leaves_bytes) {
   const Lock lock(mutex_);
   const auto found = unstored_.find(ino);
   auto& its = found->second;
@@ -394,22 +405,36 @@ std::vector<UnstoredInodes::StoredDone> UnstoredInodes::next_waiting(Ino ino, co
   }
   const bool is_failing = !stored && !its.is_lost;
   if (std::exchange(its.has_failed, is_failing) != is_failing) is_failing ? ++failed_ : --failed_;
-  auto waiting = std::exchange(its.waiting, {});
+  Waiting waiting{std::exchange(its.waiting, {}), std::exchange(its.below, {})};
   if (!stored) {
     its.is_in_flight = false;
-  } else if (waiting.empty()) {
+  } else if (waiting.is_empty()) {
     erase(found);
   }
   return waiting;
 }
 
-/// Who comes while others are told comes after them: what is done on one object stays in its order.
+/// With it fails what waits for it, below each other maybe thousands.
 void UnstoredInodes::answered(Ino ino, const Stored& stored) {
+  std::deque<std::pair<Ino, Error>> failed;
+  answer(ino, stored, failed);
+  for (; !failed.empty(); failed.pop_front()) {
+    const auto& [below, error] = failed.front();
+    answer(below, std::unexpected(error), failed);
+  }
+}
+
+/// Who comes while others are told comes after them: what is done on one object stays in its order. `failed`: those below
+/// that are to be answered, too; the end of this object waits for them.
+void UnstoredInodes::answer(Ino ino, const Stored& stored, std::deque<std::pair<Ino, Error>>& failed) {
   bool leaves_bytes = false;
   for (;;) {
     auto waiting = next_waiting(ino, stored, leaves_bytes);
-    for (auto& done : waiting) done(stored);
-    if (!stored || waiting.empty()) break;
+    for (auto& done : waiting.done) done(stored);
+    for (const Ino below : waiting.below) {
+      if (auto error = parent_answered(below, ino, stored)) failed.emplace_back(below, std::move(*error));
+    }
+    if (!stored || waiting.is_empty()) break;
   }
   if (leaves_bytes) remove_first_bytes(ino);
   in_flight_.leave();

@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -20,6 +21,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/completions.h"
@@ -102,6 +104,12 @@ class UnstoredInodes final : public ForwardingStore {
     bool is_lost = false, is_forgotten = false;
     bool is_needed = false;
     std::vector<StoredDone> waiting = {};
+    std::vector<Ino> below = {};  // made in it, and on their way once it is stored
+  };
+  struct Waiting {
+    std::vector<StoredDone> done;
+    std::vector<Ino> below;
+    bool is_empty() const { return done.empty() && below.empty(); }
   };
 
   struct Ctime {
@@ -137,13 +145,16 @@ class UnstoredInodes final : public ForwardingStore {
   void after(Ino ino, Done done, Call call);
   /// The store is still to have it.
   bool is_to_be_made(Ino ino) const REQUIRES(mutex_);
-  void parent_answered(Ino ino, Ino parent, const Stored& stored) EXCLUDES(mutex_);
-  void begin_to_send(Ino ino) EXCLUDES(mutex_);
+  std::optional<Ino> first_to_send(Ino ino) REQUIRES(mutex_);
+  /// What it is to be answered. nullopt: it is sent.
+  std::optional<Error> parent_answered(Ino ino, Ino parent, const Stored& stored) EXCLUDES(mutex_);
+  std::optional<Error> begin_to_send(Ino ino) EXCLUDES(mutex_);
   void send(Ino ino, MetaTxn create);
   void send_ctime(Ino ino, MetaTxn step);
   void read_back(Ino ino, MetaTxn create, Error error);
   void answered(Ino ino, const Stored& stored) EXCLUDES(mutex_);
-  std::vector<StoredDone> next_waiting(Ino ino, const Stored& stored, bool& leaves_bytes) EXCLUDES(mutex_);
+  void answer(Ino ino, const Stored& stored, std::deque<std::pair<Ino, Error>>& failed) EXCLUDES(mutex_);
+  Waiting next_waiting(Ino ino, const Stored& stored, bool& leaves_bytes) EXCLUDES(mutex_);
 
   std::shared_ptr<ObjectStore> store_;
   mutable Mutex mutex_;  // held during no call but an edit

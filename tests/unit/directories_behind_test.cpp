@@ -759,3 +759,66 @@ TEST_CASE("a directory whose last changes are lost stays removed") {
   CHECK(error_of(t.fs().create({}, sub, "g", 0644, O_RDWR | O_CREAT)) == ErrorCode::stale);
   t.fs().release_directory(handle);
 }
+
+namespace {
+
+/// Each in the one before it, until that many are made, or one is refused.
+std::vector<Ino> make_chain(FileSystem& fs, Ino top, std::size_t length) {
+  std::vector<Ino> chain{top};
+  while (chain.size() <= length) {
+    const auto made = fs.make_node({}, chain.back(), "sub", {FileType::directory, 0755, 0, {}});
+    if (!made) break;
+    chain.push_back(made->attributes.ino);
+  }
+  return chain;
+}
+
+/// Batch by batch, and no answer within the call that sends another one.
+unsigned store_all_in_turn(Tree& t) {
+  unsigned batches = 0;
+  t.store().set_hook(always_on("store names", {Fault::Kind::hold}));
+  for (t.fs().tick(); !t.store().held().empty(); ++batches) t.store().release();
+  t.store().set_hook({});
+  return batches;
+}
+
+}  // namespace
+
+// Each waits for the name of the one above it. Where all are looked at again for each, that takes hours.
+TEST_CASE("a long chain of new directories is stored from its top, in one batch each") {
+  Tree t;
+  const auto chain = make_chain(t.fs(), t.d, 2000);
+  REQUIRE(chain.size() == 2001);
+  SECTION("at once") {}
+  SECTION("after the first has failed") {
+    t.batches_fail(t.d);
+    for (int i = 0; i < 5; ++i) t.seconds_pass(1);
+  }
+  SECTION("though somebody waits for the last") {
+    t.batches_fail(t.d);
+    CHECK(error_of(t.fs().sync_directory(chain.back())) == ErrorCode::io);
+  }
+  CHECK(store_all_in_turn(t) == 2000);
+  CHECK(std::ranges::all_of(chain.begin(), chain.end() - 1, [&t](Ino ino) { return t.has_entries(ino); }));
+}
+
+TEST_CASE("as many of them as of other changes are not stored: the next one waits for its name") {
+  Tree t;
+  t.batches_fail(t.d);
+  const auto chain = make_chain(t.fs(), t.d, 5000);
+  CHECK(chain.size() == 4097);
+  CHECK(error_of(t.fs().make_node({}, chain.back(), "sub", {FileType::directory, 0755, 0, {}})) == ErrorCode::io);
+  make_dir(t.fs(), root_ino, "elsewhere");
+  CHECK(store_all_in_turn(t) == 4096);
+  make_dir(t.fs(), chain.back(), "sub");
+}
+
+TEST_CASE("a long chain of directories is removed from its end") {
+  Tree t;
+  const auto chain = make_chain(t.fs(), t.d, 2000);
+  store_all_in_turn(t);
+  for (auto above = chain.rbegin() + 1; above != chain.rend(); ++above) need(t.fs().rmdir(*above, "sub"));
+  t.seconds_pass(0);
+  store_all_in_turn(t);
+  CHECK_FALSE(std::ranges::any_of(chain, [&t](Ino ino) { return t.has_entries(ino); }));
+}

@@ -171,6 +171,28 @@ TEST_CASE("the directory of a new inode is stored before it, unless its name is 
   }
 }
 
+TEST_CASE("directories that were made below each other may be many: no stack is needed for each") {
+  Kept k;
+  constexpr std::uint64_t depth = 50'000;
+  for (std::uint64_t i = 1; i <= depth; ++i) {
+    txn::NewInode made;
+    made.ino = {ino.value + i};
+    made.attr.birth_token = {InstanceId{7}, 1 + i};
+    made.parent.parent = {ino.value + i - 1};
+    k.inodes.add(made.ino, txn::create_inode(made));
+  }
+  constexpr Ino last{ino.value + depth};
+  k.client->set_hook(once_on("create inode", {Fault::Kind::fail, ErrorCode::io}));
+  CHECK(k.inodes.store(last).error().outcome == Outcome::definite);
+  k.client->set_hook([](const StepInfo&) { return Fault{Fault::Kind::hold}; });
+  auto [answer, done] = promised<Result<>>();
+  k.inodes.when_stored({{last}}, std::move(done));
+  std::uint64_t stored = 0;
+  for (; !k.client->held().empty(); ++stored) k.client->release();
+  need(answer.get());
+  CHECK(stored == depth + 1);
+}
+
 TEST_CASE("an inode that is forgotten is never stored, and other objects do not wait for it") {
   Kept k;
   need(k.inodes.query({.object = format::super_object, .ranges = {}, .keys = {}}));
