@@ -93,9 +93,8 @@ std::optional<std::uint64_t> NameLog::add(Ino directory, Token tenure, Record re
 void NameLog::want(Ino directory, std::uint64_t up_to) {
   auto& its = directories_.at(directory);
   its.wanted_to = std::max(its.wanted_to, up_to);
-  if (!its.is_wanted()) return;
   stop_waiting(directory, its);
-  to_try_.insert(directory);
+  if (its.is_wanted()) to_try_.insert(directory);
 }
 
 void NameLog::stop_waiting(Ino ino, Directory& directory) {

@@ -282,7 +282,8 @@ TEST_CASE("a handler may do steps on the store while the asker waits") {
 TEST_CASE("who was told busy at once asks later each time, and soon again where the answer took its time") {
   using std::chrono::milliseconds;
   BusyPause pause;
-  for (const int expected : {20, 40, 80, 160, 320, 500, 500}) CHECK(pause.next(milliseconds(1)) == milliseconds(expected));
+  for (const int expected : {20, 40, 80, 160, 320, 500, 500})
+    CHECK(pause.next(milliseconds(1)) == milliseconds(expected));
   for (int i = 0; i < 3; ++i) CHECK(pause.next(milliseconds(500)) == milliseconds(20));
   CHECK(pause.next(milliseconds(1)) == milliseconds(40));
 }
