@@ -92,7 +92,8 @@ Result<> FileNode::clean_tail() {
     size_bytes = view.size_bytes;
     may_be_stored = !stored_size_bytes || *stored_size_bytes > size_bytes;  // a larger one
   }
-  if (may_be_stored) LCCFS_CHECK(store_dirty_now(false));
+  // A file whose inode is lost has no size, and nobody comes to it.
+  if (may_be_stored && !instance_.unstored().is_lost(ino)) LCCFS_CHECK(store_dirty_now(false));
   return cut_data(size_bytes);
 }
 

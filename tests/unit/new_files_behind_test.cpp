@@ -813,6 +813,23 @@ TEST_CASE("an inode whose name was lost is never stored, and who asks is told") 
   need(m.fs().sync_directory(m.d));
 }
 
+TEST_CASE("a file whose name was lost after an append that failed stands in nobody's way, nor in that of an unmount") {
+  Maker m;
+  const auto made = need(m.fs().create({}, m.d, "a", 0600, O_RDWR | O_CREAT | O_EXCL));
+  m.store().set_hook(always_on("create inode", {Fault::Kind::fail, ErrorCode::io}));
+  CHECK(error_of(write_with(O_APPEND | O_DSYNC, m.fs(), made.open.handle, 0, "abc")) == ErrorCode::io);
+  for (unsigned i = 0; i < 12; ++i) {
+    m.volume.clock().advance(seconds(1));
+    m.fs().tick();
+  }
+  CHECK(error_of(m.fs().sync_directory(m.d)) == ErrorCode::io);
+  m.store().set_hook(nullptr);
+  CHECK_FALSE(m.has_stored(made.entry.attributes.ino));
+  m.fs().release(made.open.handle);
+  need(m.fs().unmount());
+  CHECK(problems(m.volume.cluster()).empty());
+}
+
 TEST_CASE("a file that found no room and was removed stands in nobody's way") {
   Maker m;
   for (const Ino where : {m.d, m.e}) {
