@@ -11,6 +11,7 @@
 #include "survey/allowed_names.h"
 #include "survey/dump_lines.h"
 #include "survey/ino_set.h"
+#include "survey/paths.h"
 #include "survey/tree_walk.h"
 
 namespace lccfs::survey {
@@ -36,6 +37,7 @@ class Dumping {
  public:
   Dumping(ObjectStore& store, const format::SuperRecord& super, const DumpOptions& options)
       : query_(objects::reader_of(store)),
+        uuid_(super.uuid),
         options_(options),
         walk_(query_, super.uuid, parts_of_a_dump(), options.jobs, inodes_of_dump_at_once,
               [this](const std::string& what) { leave_out(what); }) {}
@@ -95,17 +97,21 @@ class Dumping {
   /// One to which the inode's line does not point back: it was linked or moved here since. Without a word, unless the
   /// inode does not point back to it now either.
   Result<> leave_out_name(Ino directory, const std::string& name, Ino ino) {
-    LCCFS_TRY(const bool is_there, has_name_of(directory, ino));
-    if (!is_there) return {};
+    LCCFS_TRY(const auto entry, find_entry(query_, uuid_, directory, name));
+    if (!entry || entry->ino != ino) return {};
     const auto inode = objects::read_inode(query_, ino, {.traces = true});
     if (!inode && inode.error().code == ErrorCode::not_found) return {};
     if (!inode && !objects::is_damage(inode.error())) return std::unexpected(inode.error());
-    if (inode && std::ranges::find(inode->pointers, directory, &objects::BackPointer::parent) != inode->pointers.end())
-      return {};
-    const auto object = format::inode_object(ino);
-    leave_out(format::inode_object(directory) + ": name " + name + ": " +
-              (inode ? object + " does not point back to it" : inode.error().context));
-    return {};
+    const auto damage_of = [&](const std::string& what) {
+      leave_out(format::inode_object(directory) + ": name " + name + ": " + what);
+      return Result<>();
+    };
+    if (!inode) return damage_of(inode.error().context);
+    const auto is_this = [directory](const auto& pointer) { return pointer.parent == directory; };
+    if (std::ranges::none_of(inode->pointers, is_this))
+      return damage_of(format::inode_object(ino) + " does not point back to it");
+    LCCFS_TRY(const bool has_reverse_key, has_name_of(directory, ino));
+    return has_reverse_key ? Result<>() : damage_of("it has no reverse key");
   }
 
   /// false: it is left out.
@@ -194,6 +200,7 @@ class Dumping {
   }
 
   const objects::Query query_;
+  const format::VolumeUuid uuid_;
   const DumpOptions& options_;
   TreeWalk walk_;
   DumpWriter writer_;

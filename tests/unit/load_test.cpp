@@ -342,6 +342,17 @@ TEST_CASE("a name to which its file does not point back is left out of the dump,
   check_file_of(dump, 1, {directory});
 }
 
+TEST_CASE("a name without its reverse key is left out of the dump, and told") {
+  HandMadeVolume volume;
+  point_back(volume, 2, subdirectory);
+  volume.put_entry(subdirectory, "damaged", file, FileType::regular);
+  volume.edit("Inode.15", [](MetaObject& o) { o.keys.erase(format::reverse_key(file, "damaged")); });
+  std::vector<std::string> words;
+  const auto dump = dump_of(*volume.store, words);
+  CHECK(words == std::vector<std::string>{"Inode.15: name damaged: it has no reverse key"});
+  check_file_of(dump, 1, {directory});
+}
+
 TEST_CASE("a second link in a directory in which its file had one is loaded, and counted") {
   HandMadeVolume volume;
   point_back(volume, 2, root_ino);
