@@ -208,8 +208,10 @@ class MountedVolume final : public FileSystem {
     names_.begin_to_store_ctimes();
     const auto names_stored = store_names();
     LCCFS_CHECK(files_.release_everything());
-    files_.stop_answering();
+    files_.finish_what_was_asked();
     LCCFS_CHECK(files_.release_everything());  // what a last question has stirred up
+    names_.wait_for_background_steps();
+    files_.stop_answering();
     names_.wait_for_background_steps();
     LCCFS_CHECK(names_stored);
     LCCFS_CHECK(instance_->end());

@@ -51,9 +51,12 @@ Files::Files(Instance& instance, ThreadPool& pool, const FileSystemOptions& opti
   look_at_space();
 }
 
-Files::~Files() { stop_answering(); }
+Files::~Files() {
+  finish_what_was_asked();
+  stop_answering();
+}
 
-void Files::stop_answering() {
+void Files::finish_what_was_asked() {
   // Some of the waits below have no bound, and a client that says nothing is taken for dead.
   instance_.set_question_handler([this](const format::Question& question) { return answer_at_the_end(question); });
   instance_.set_missed_handler(nullptr);
@@ -61,11 +64,13 @@ void Files::stop_answering() {
   locks_.end();
   opener_keys_.end();
   announcements_.end();
-  {
-    Lock lock(tasks_mutex_);
-    lock.wait(tasks_changed_, [this]() REQUIRES(tasks_mutex_) { return tasks_ == 0; });
-  }
+  Lock lock(tasks_mutex_);
+  lock.wait(tasks_changed_, [this]() REQUIRES(tasks_mutex_) { return tasks_ == 0; });
+}
+
+void Files::stop_answering() {
   instance_.set_question_handler(nullptr);
+  recalls_.wait();
 }
 
 format::Answer Files::answer_for_directory(const format::Question& question) {
@@ -74,9 +79,11 @@ format::Answer Files::answer_for_directory(const format::Question& question) {
   return answer;
 }
 
-/// Begins nothing for files: no lease of theirs is left.
+/// No write lease is left, but leases of locks are, though without locks.
 format::Answer Files::answer_at_the_end(const format::Question& question) {
-  if (question.kind == format::Question::Kind::release_directory) return answer_for_directory(question);
+  using Kind = format::Question::Kind;
+  if (question.kind == Kind::release_directory) return answer_for_directory(question);
+  if (question.kind == Kind::share_locks) return recalls_.answer(question);
   return {format::Answer::Kind::busy};
 }
 

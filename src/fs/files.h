@@ -118,8 +118,10 @@ class Files {
   Result<> release_everything();
   /// To be called each second while the end of the mount waits for names, one of which may hang: other files are stored.
   void store_meanwhile();
-  /// What other instances have asked for is done when it returns. They are told "busy" meanwhile, and nothing from then
-  /// on.
+  /// What other instances have asked for of files is done when it returns. From now on they are told "busy", but where
+  /// they ask for a directory or a lease of locks.
+  void finish_what_was_asked();
+  /// They are told nothing any more.
   void stop_answering();
 
  private:

@@ -829,12 +829,17 @@ TEST_CASE("a file that is open, or has another name, loses a name step by step")
   CHECK(need(b.fs().lookup(b.e, "b")).attributes.nlink == 1);
 }
 
-TEST_CASE("a mount that waits at its end for another client's file gives its directories away meanwhile") {
+TEST_CASE("a mount that waits at its end for another client's file gives away its directories and locks meanwhile") {
   Behind b;
   Mount third = b.volume.mount();
   make_file(b.fs(), b.d, "a");
   const auto written = create_file(b.other(), "written");
   const auto locked = open_again(b.fs(), written.ino);
+  const auto leased = create_file(*third.file_system, "leased");
+  const auto locked_before = open_again(b.fs(), leased.ino);
+  need(set_lock(b.fs(), exclusive(locked_before, 1)));
+  need(unlock(b.fs(), exclusive(locked_before, 1)));
+  b.fs().release(locked_before);
   for (unsigned turn = 0; turn < 2; ++turn) {
     need(set_lock(b.other(), exclusive(written.handle, 1)));
     need(unlock(b.other(), exclusive(written.handle, 1)));
@@ -866,6 +871,7 @@ TEST_CASE("a mount that waits at its end for another client's file gives its dir
   };
   while (is_at_work()) std::this_thread::yield();
   make_file(*third.file_system, b.d, "b");
+  need(set_lock(*third.file_system, waiting(exclusive(leased.handle, 1))));
   CHECK(third.client->counts().fences == 0);
   CHECK(names_in(*third.file_system, b.d) == std::vector<std::string>{"a", "b"});
 
