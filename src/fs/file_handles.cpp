@@ -220,6 +220,7 @@ Result<> Files::flush(HandleId id) {
   if (const auto known = flush_at_once(id, *handle)) return *known;
   auto stored = handle->node->write_out();
   if (stored) stored = release_or_store(*handle->node, 1, Dirty::is_stored);
+  if (!stored) handle->node->is_told_of_buffer();
   LCCFS_CHECK(open_files_.late_error(id, OpenFiles::Told::is_repeated));
   return stored;
 }
@@ -242,6 +243,7 @@ Result<> Files::fsync(HandleId id, bool data_only) {
   if (!handle) return std::unexpected(bad_handle());
   LCCFS_CHECK(instance_.check_not_fenced());
   auto stored = handle->node->store_dirty(!data_only);
+  if (!stored) handle->node->is_told_of_buffer();
   LCCFS_CHECK(open_files_.late_error(id, OpenFiles::Told::once));
   return stored;
 }

@@ -210,6 +210,12 @@ void FileNode::lose_buffer(const Error& why) {
   kernel_.drop_attributes(ino);
 }
 
+void FileNode::is_told_of_buffer() {
+  const auto puts = buffer->errors().puts;
+  const Lock lock(mutex);
+  told_of_puts = puts;
+}
+
 Result<> FileNode::take_back_growth(std::uint64_t size_bytes) {
   {
     const Lock lock(mutex);

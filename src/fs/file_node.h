@@ -150,6 +150,8 @@ class FileNode final : public Lease {
   Result<> take_back_growth(std::uint64_t size_bytes) REQUIRES(step_mutex) EXCLUDES(mutex);
   /// Stores what is buffered.
   Result<> write_out() EXCLUDES(mutex) { return buffer->write_out(WriteBuffer::everything); }
+  /// A program is told that what is buffered by now cannot be stored.
+  void is_told_of_buffer() EXCLUDES(mutex);
   /// Bytes are about to go to the store past the buffer.
   void passes_buffer() EXCLUDES(mutex);
   /// Whether the store has no byte of it: it was born here under this lease, and what was written is in the buffer.
