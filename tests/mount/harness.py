@@ -244,6 +244,10 @@ class Mount:
     def log_text(self):
         return self.log.read_text(encoding="utf-8", errors="replace")
 
+    def wait_for_line(self, pattern):
+        """Lines are written behind."""
+        wait_until(lambda: re.search(pattern, self.log_text()), 10, f"'{pattern}' in {self.log}")
+
     def end_of_log(self):
         """For a failure's message."""
         return self.log_text()[-4000:]

@@ -212,7 +212,7 @@ class ClientAwayTest(AbsenceTest):
         self.assertEqual(holder.write(), errno.EIO)
         self.assert_errno(errno.EIO, os.listdir, fenced.path)
         self.assert_errno(errno.EIO, (fenced / "new").touch)
-        wait_until(lambda: "fenced" in fenced.log_text(), 10, "a word about the fence in the log")
+        fenced.wait_for_line("fenced")
         holder.end()
         fenced.clean_up()
         for mount in others:

@@ -373,7 +373,7 @@ class PoolTest(BadInputTest):
         self.assertEqual(by_reader.info()["uuid"], volume.info()["uuid"])
         self.assert_refused("lccfs-fuse", *by_reader.address, "-m", self.mountpoint)
         reader = by_reader.mount("-o", "ro")
-        self.assertIn("ESTALE", reader.log_text())
+        reader.wait_for_line("ESTALE")
         self.assertEqual((reader / "file").read_text(encoding="utf-8"), "hello")
         self.assertEqual(len(volume.info()["instances"]), 1)  # the writer
         file = os.open(reader / "file", os.O_RDONLY | os.O_DIRECT)  # past what the kernel has of it

@@ -291,7 +291,7 @@ class KeyTest(MountTest):
         pool = self.cluster.create_pool("made-by-mount", 1)
         narrow = self.address_of_narrow_user(pool).mount("--create")
         (narrow / "file").touch()
-        self.assertIn(f"ceph osd pool application enable {pool} lccfs", narrow.log_text())
+        narrow.wait_for_line(f"ceph osd pool application enable {pool} lccfs")
         self.assertNotIn("application enable", self.address_of_admin(pool).mount("--create").log_text())
         self.assertIn("lccfs", self.cluster.ceph("osd", "pool", "application", "get", pool))
         self.assertNotIn("application enable", self.address_of_narrow_user(pool).mount("--create").log_text())

@@ -90,7 +90,7 @@ class StoppedClientTest(MountTest):
         self.assert_errno(errno.EIO, os.listdir, self.mount.path)
         self.assert_errno(errno.EIO, (self.mount / "new").touch)
         self.assert_errno(errno.EIO, os.open, self.mount / "file 0", os.O_RDWR)
-        wait_until(lambda: "fenced" in self.mount.log_text(), 10, "a word about the fence in the log")
+        self.mount.wait_for_line("fenced")
         self.assertEqual(self.digests(other), before)
         (other / "file 0").write_bytes(b"somebody else's now")
         self.assertEqual((other / "file 0").read_bytes(), b"somebody else's now")

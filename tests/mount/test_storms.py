@@ -233,7 +233,7 @@ class StopTest(StormTest):
         self.mount.signal(signal.SIGCONT)
         for storm in self.storms_of_the_stopped:
             storm.wait_for_error(CLIENT_FENCED)
-        wait_until(lambda: "fenced" in self.mount.log_text(), 10, "a word about the fence in the log")
+        self.mount.wait_for_line("fenced")
         self.assertEqual(self.content_of_the_stopped(), found)
         self.check_all(self.storms_of_the_stopped, self.other)
         self.expect_all_at_work(self.storms_of_the_other)
