@@ -98,7 +98,7 @@ TEST_CASE("who has a line does not wait for who takes it, and what came too fast
   REQUIRE(log::to_file(folder / "log").empty());
   log::write_behind();
   for (int i = 0; i < 10'000; ++i) log::warning("line " + std::to_string(i));  // a pipe takes some 1,000 of these
-  log::reopen();  // nor does a SIGHUP
+  log::reopen();                                                               // nor does a SIGHUP
   std::string text;
   const auto read_more = [reader, &text] {
     std::array<char, 65536> part;
