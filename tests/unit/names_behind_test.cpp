@@ -871,13 +871,15 @@ TEST_CASE("a mount that waits at its end for another client's file gives away it
   };
   while (is_at_work()) std::this_thread::yield();
   make_file(*third.file_system, b.d, "b");
-  need(set_lock(*third.file_system, waiting(exclusive(leased.handle, 1))));
+  auto granted = begin_lock(*third.file_system, waiting(exclusive(leased.handle, 1)));
+  CHECK(granted.wait_for(seconds(20)) == std::future_status::ready);
   CHECK(third.client->counts().fences == 0);
   CHECK(names_in(*third.file_system, b.d) == std::vector<std::string>{"a", "b"});
 
   b.visitor.client->set_hook(nullptr);
   b.visitor.client->release_all();
   need(unmounted.get());
+  need(granted.get());
 }
 
 TEST_CASE("the directory's times tell of what was answered") {
