@@ -16,14 +16,6 @@ constexpr const char* footer = R"(Examples:
 
 Exit status: 0 done, 1 failed, interrupted or damaged objects met, 2 wrong usage.)";
 
-options::Store longer_than_zero(std::optional<std::chrono::nanoseconds>& variable) {
-  return [&variable](const std::string& text) -> Result<> {
-    LCCFS_TRY(variable, options::parse_seconds(text));
-    if (variable->count() != 0) return {};
-    return failure(ErrorCode::invalid, "it must be longer than 0");
-  };
-}
-
 }  // namespace
 
 Result<Command> parse_command(const std::vector<std::string>& words) {
@@ -43,7 +35,7 @@ Result<Command> parse_command(const std::vector<std::string>& words) {
               "store operations in flight (default: 16)");
   line.option("--rate", "OPS/S", options::number(command.operations_per_second, 0, UINT64_MAX),
               "at most so many changes of the store in a second\n(default: no limit)");
-  line.option("--interval", "SECONDS", longer_than_zero(interval), "pause between two passes (default: 60)");
+  line.option("--interval", "SECONDS", options::seconds(interval), "pause between two passes (default: 60)");
   line.exclude("--interval", {"--once", "--dry-run"});
   line.option("--grace", "SECONDS", options::number(command.grace, 0, longest_grace_seconds),
               "leave alone what is younger than this\n(default: the volume's grace period)");

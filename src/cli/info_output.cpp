@@ -6,19 +6,21 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/output.h"
 #include "format/features.h"
 
 namespace lccfs::cli {
-namespace {
 
-std::string time_text(std::int64_t seconds) {
+std::string utc_text(std::int64_t seconds, const std::string& fraction) {
   const std::time_t time = seconds;
   std::tm parts = {};
   if (gmtime_r(&time, &parts) == nullptr) return std::to_string(seconds) + " s since 1970";
   std::ostringstream text;
-  text << std::put_time(&parts, "%Y-%m-%d %H:%M:%S UTC");
+  text << std::put_time(&parts, "%Y-%m-%d %H:%M:%S") << fraction << " UTC";
   return text.str();
 }
+
+namespace {
 
 std::string mask_text(format::FeatureMask mask, std::uint64_t bits) {
   std::ostringstream text;
@@ -101,7 +103,7 @@ std::string info_as_text(const VolumeInfo& info, std::int64_t now_seconds) {
   };
   line("uuid", info.uuid);
   if (!info.label.empty()) line("label", printable(info.label));
-  line("made", time_text(info.birth_seconds));
+  line("made", utc_text(info.birth_seconds));
   line("format version", info.format_version);
   line("features", feature_text(info));
   line("object size", size_text(info.object_size_bytes));
@@ -148,7 +150,7 @@ std::string info_as_json(const VolumeInfo& info) {
 
 std::string client_as_text(const InstanceInfo& client) {
   return std::to_string(client.number) + " " + printable(state_text(client)) + ": pid " + std::to_string(client.pid) +
-         " on " + printable(client.host) + " since " + time_text(client.since_seconds) + ", version " +
+         " on " + printable(client.host) + " since " + utc_text(client.since_seconds) + ", version " +
          printable(client.version) + ", " + (client.mount_id.empty() ? "no mount" : printable(client.mount_id));
 }
 

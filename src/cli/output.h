@@ -25,6 +25,9 @@ struct DuOutput {
 std::string du_as_text(const std::vector<survey::DirectoryUsage>& directories, const DuOutput& how);
 std::string du_as_json(const std::vector<survey::DirectoryUsage>& directories, const DuOutput& how);
 
+/// A second of UTC, and a part of it (".5"). What no calendar shows is told in seconds.
+std::string utc_text(std::int64_t seconds, const std::string& fraction = "");
+
 /// Times are UTC.
 std::string stat_as_text(const survey::InodeFacts& facts, std::uint64_t object_size_bytes);
 std::string stat_as_json(const survey::InodeFacts& facts, std::uint64_t object_size_bytes);

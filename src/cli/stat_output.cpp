@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <ctime>
 #include <iomanip>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -34,13 +33,9 @@ const char* state_name(const objects::Inode& inode) {
 }
 
 std::string with_nanoseconds(TimeSpec time) {
-  const std::time_t seconds = time.seconds;
-  std::tm parts = {};
-  if (gmtime_r(&seconds, &parts) == nullptr) return std::to_string(time.seconds) + " s since 1970";
-  std::ostringstream text;
-  text << std::put_time(&parts, "%Y-%m-%d %H:%M:%S.") << std::setw(9) << std::setfill('0') << time.nanoseconds
-       << " UTC";
-  return text.str();
+  std::ostringstream fraction;
+  fraction << '.' << std::setw(9) << std::setfill('0') << time.nanoseconds;
+  return utc_text(time.seconds, fraction.str());
 }
 
 std::string token_text(Token token) {

@@ -40,10 +40,6 @@ A mount of this host is seen by its owner, and by root if it is root's.)"});
   line.option("--interval", "SECONDS", options::seconds(interval_), "between two looks (default: 1)");
   line.flag("--once", once_, "one table, and end");
   line.flag("--json", json_, "as JSON, for programs: one line for each look");
-  line.check([this]() -> Result<> {
-    if (interval_.count() > 0) return {};
-    return failure(ErrorCode::invalid, "--interval must be longer than 0");
-  });
 }
 
 Result<> Top::run() const {

@@ -56,13 +56,13 @@ int Background::wait_until_ready(int child_fd, int child) const {
   return read(child_fd, &byte, 1) == 1 ? EXIT_SUCCESS : status_of(child);
 }
 
-int Background::cannot_start() const {
-  return complain(program_, std::string("cannot start a process: ") + std::strerror(errno), program_.system_error);
+int Background::cannot_start(int error) const {
+  return complain(program_, std::string("cannot start a process: ") + std::strerror(error), program_.system_error);
 }
 
 std::optional<int> Background::fork() {
   int fds[2];
-  if (pipe2(fds, O_CLOEXEC) != 0) return cannot_start();
+  if (pipe2(fds, O_CLOEXEC) != 0) return cannot_start(errno);
   // A SIGTERM comes to one process alone, mostly the parent. It waits until that can pass it on. A SIGHUP is for a log.
   sigset_t early, before;
   sigemptyset(&early);
@@ -77,8 +77,7 @@ std::optional<int> Background::fork() {
   }
   if (child == 0) sigaddset(&before, SIGHUP);  // it waits for EndSignals
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  errno = error;
-  if (child < 0) return cannot_start();
+  if (child < 0) return cannot_start(error);
   if (child > 0) {
     ::close(fds[1]);
     return wait_until_ready(fds[0], child);

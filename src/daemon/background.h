@@ -25,7 +25,7 @@ class Background {
  private:
   int wait_until_ready(int child_fd, int child) const;
   int status_of(int child) const;
-  int cannot_start() const;
+  int cannot_start(int error) const;
 
   const Program program_;
   int parent_fd_ = -1;

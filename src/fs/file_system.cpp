@@ -212,7 +212,7 @@ class MountedVolume final : public FileSystem {
     LCCFS_CHECK(files_.release_everything());  // what a last question has stirred up
     names_.wait_for_background_steps();
     files_.stop_answering();
-    names_.wait_for_background_steps();
+    names_.wait_for_background_steps();  // what the last question for a directory has begun
     LCCFS_CHECK(names_stored);
     LCCFS_CHECK(instance_->end());
     LCCFS_CHECK(names_.untold_loss());

@@ -138,10 +138,13 @@ Store size(T& variable, std::uint64_t most) {
     return {};
   };
 }
+/// Longer than 0.
 template <class T>
 Store seconds(T& variable) {
   return [&variable](const std::string& text) -> Result<> {
-    LCCFS_TRY(variable, parse_seconds(text));
+    LCCFS_TRY(const auto duration, parse_seconds(text));
+    if (duration.count() == 0) return failure(ErrorCode::invalid, "it must be longer than 0");
+    variable = duration;
     return {};
   };
 }
