@@ -159,6 +159,12 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
     return node->buffer->write_out({offset, end()});
   }
 
+  /// No file has more: a bit past them would be a corrupt map.
+  std::uint64_t objects_after(ObjectIndex index) const {
+    const auto all = format::object_count(io.instance.super().object_size_bytes, format::file_size_limit_bytes);
+    return all - 1 - index.value;
+  }
+
   Result<> map_extents() {
     const auto written = extents();
     const auto first = written.front().index, last = written.back().index;
@@ -168,7 +174,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
       const Lock lock(node->mutex);
       if (node->is_mapped(offset, size_bytes)) return {};
       // A writer that writes one object after the other will write the next ones too: as many as it has written so far.
-      if (offset == node->last_write_end) ahead = std::min(last.value, most_objects_ahead);
+      if (offset == node->last_write_end) ahead = std::min({last.value, most_objects_ahead, objects_after(last)});
     }
     return node->map_objects(first, last.value - first.value + 1 + ahead, written);
   }

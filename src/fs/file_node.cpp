@@ -77,6 +77,7 @@ std::optional<Attributes> FileNode::acknowledged(const Inode& read) {
   if (read.version != 0) learn_attr(read);  // 0: it is not stored yet, and known here
   times_were_told = true;
   auto attributes = attributes_of(view, instance_.super().object_size_bytes);
+  attributes.size_bytes = size_before_set.value_or(attributes.size_bytes);
   attributes.ctime = std::max(attributes.ctime, read.ctime);
   return attributes;
 }

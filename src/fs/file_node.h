@@ -68,6 +68,8 @@ class FileNode final : public Lease {
   std::optional<std::uint64_t> stored_size_bytes GUARDED_BY(mutex);
   /// The size that may be stored: all bytes below it have been written out.
   std::uint64_t covered_size_bytes GUARDED_BY(mutex) = 0;
+  /// What stat answers while a step sets another size, which may be refused: the kernel would cut its pages by that one.
+  std::optional<std::uint64_t> size_before_set GUARDED_BY(mutex);
   /// How often the times were changed, and as of which change they are stored.
   std::uint64_t times_changed GUARDED_BY(mutex) = 0, times_stored GUARDED_BY(mutex) = 0;
   /// The kernel may know the present times: the next write needs new ones.

@@ -20,7 +20,7 @@ void KernelView::tell(const std::function<void(KernelCache&)>& what) {
 void KernelView::forget(Ino ino) {
   const Lock lock(mutex_);
   told_.erase(ino);
-  if (auto* pages = find(ino)) pages->may_be_held = false;
+  if (auto* pages = find(ino)) pages->may_be_held = pages->is_forgotten = pages->buffered_handles != 0;
   drop_if_needless(ino);
 }
 
@@ -121,7 +121,8 @@ void KernelView::closed(Ino ino, bool may_be_mapped) {
   auto* pages = find(ino);
   if (pages == nullptr) return;
   --pages->buffered_handles;
-  if (may_be_mapped && pages->may_be_held && pages->buffered_handles == 0) {
+  const bool may_have_needless = may_be_mapped || pages->is_forgotten;
+  if (may_have_needless && pages->may_be_held && pages->buffered_handles == 0) {
     page_threads_.post([this, ino] { drop_unused_pages(ino); });
   }
   drop_if_needless(ino);
@@ -245,7 +246,7 @@ bool KernelView::drop_unused_pages(Ino ino) {
   const Lock lock(mutex_);
   auto* pages = find(ino);
   if (pages == nullptr || pages->opens != opens || pages->buffered_handles != 0) return true;
-  pages->may_be_held = false;
+  pages->may_be_held = pages->is_forgotten = false;
   drop_if_needless(ino);
   return true;
 }

@@ -100,6 +100,8 @@ class KernelView {
   /// There is one for each file whose pages the kernel may hold, or whose lease is ours.
   struct Pages {
     bool may_be_held = false;
+    /// Forgotten with a handle open: a close is still to come, or a create has found the file, whose answer comes.
+    bool is_forgotten = false;
     bool leased = false;
     bool right = true;
     objects::BytesStamp stamp = {};  // not leased: as of which they are right

@@ -61,6 +61,7 @@ Result<> FileNode::store_size(std::uint64_t size_bytes) {
   {
     const Lock lock(mutex);
     size_before = std::exchange(view.size_bytes, size_bytes);
+    size_before_set = size_before;
     others_size_bytes = std::min(others_size_bytes, size_bytes);
     covered_before = covered_size_bytes;
     const bool is_covered = !buffer->has_any_of({0, size_bytes});
@@ -75,6 +76,7 @@ Result<> FileNode::store_size(std::uint64_t size_bytes) {
   {
     const Lock lock(mutex);
     ++cuts_;
+    size_before_set.reset();
     if (!stored) view.size_bytes = size_before, covered_size_bytes = covered_before;
     if (stored && shorter) tail_is_dirty = true;  // should the cut fail: nothing else is done before it is made good
   }

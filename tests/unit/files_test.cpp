@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Bytes, sizes and times of one client's files.
+#include "check/check.h"
 #include "format/object_names.h"
 #include "format/records.h"
 #include "support/catch.h"
@@ -340,6 +341,28 @@ TEST_CASE("a file cannot grow past 2^63 - 1 bytes") {
   CHECK(write_at(*mount.file_system, file.handle, 0, "x"));
 }
 
+TEST_CASE("a sequential writer at the end of the largest file marks no object that no file has") {
+  const auto object_size_bytes = GENERATE(as<std::uint32_t>(), object_bytes, 4 << 20);
+  MakeVolumeOptions made;
+  made.object_size_bytes = object_size_bytes;
+  TestVolume volume(made);
+  const auto limit = (std::uint64_t{1} << 63) - 1;
+  auto mount = volume.mount();
+  const auto file = create_file(*mount.file_system, "f");
+  const auto border = limit + 1 - object_size_bytes;
+  need(write_at(*mount.file_system, file.handle, border - object_bytes, std::string(object_bytes, 'a')));
+  need(write_at(*mount.file_system, file.handle, border, std::string(object_bytes - 1, 'b')));
+  close_file(*mount.file_system, file.handle);
+  mount.file_system.reset();
+  auto other = volume.mount();
+  CHECK(size_of(*other.file_system, file.ino) >= border);
+  const auto again = open_again(*other.file_system, file.ino);
+  CHECK(need(read_at(*other.file_system, again, border, 1)) == "b");
+  close_file(*other.file_system, again);
+  other.file_system.reset();
+  CHECK(need(check::check_volume(*volume.cluster().new_client())).empty());
+}
+
 TEST_CASE("the kernel keeps its pages of a file that is as it was last told, and no others") {
   TestVolume volume;
   auto mount = volume.mount();
@@ -504,6 +527,27 @@ TEST_CASE("a resize that failed leaves the old size, in memory and in the store 
   need(mount->fsync(file.handle, true));
   CHECK(mount.client->counts() == StepCounts{.applies = 1});  // the store may have got the new one
   CHECK(size_of(*other.file_system, file.ino) == 100);
+}
+
+TEST_CASE("a size that is just being stored, and may be refused, is told to nobody") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  auto& fs = *mount.file_system;
+  const auto file = create_file(fs, "f");
+  need(write_at(fs, file.handle, 0, std::string(100, 'a')));
+  need(fs.fsync(file.handle, false));
+  const bool is_refused = GENERATE(false, true);
+  std::uint64_t size_meanwhile = 0;
+  mount.client->set_hook([&](const StepInfo& info) {
+    if (info.step != "store size, times, map") return Fault{};
+    if (size_meanwhile == 0) size_meanwhile = size_of(fs, file.ino);
+    return is_refused ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
+  });
+  const auto cut = fs.open({}, file.ino, O_WRONLY | O_TRUNC);
+  mount.client->set_hook(nullptr);
+  CHECK(size_meanwhile == 100);
+  CHECK(cut.has_value() != is_refused);
+  CHECK(size_of(fs, file.ino) == (is_refused ? 100 : 0));
 }
 
 namespace {

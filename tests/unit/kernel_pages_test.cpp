@@ -263,6 +263,30 @@ TEST_CASE("what the kernel has forgotten and looks up again has no old pages") {
   CHECK_FALSE(here.keeps_pages(file.ino));
 }
 
+TEST_CASE("what the kernel forgets late, when the file is opened again already, may have pages") {
+  TestVolume volume;
+  KernelMount here(volume);
+  auto other = volume.mount();
+  const auto file = file_with_pages(here);
+  const auto opened = need(here.fs().open({}, file.ino, O_RDONLY));  // as a create that has found the file
+  here.fs().forget(file.ino);
+  rewrite(*other.file_system, file.ino, "new");
+  here.kernel.take();
+  CHECK_FALSE(here.keeps_pages(file.ino));
+  here.kernel.take();
+  SECTION("and is looked at when it is closed") {
+    here.fs().forget(file.ino);
+    close_file(here.fs(), opened.handle);
+    CHECK(here.kernel.comes_to({"pages"}));
+  }
+  SECTION("until it is forgotten with no handle open") {
+    close_file(here.fs(), opened.handle);
+    here.fs().forget(file.ino);
+    rewrite(*other.file_system, file.ino, "old");
+    CHECK(here.keeps_pages(file.ino));
+  }
+}
+
 TEST_CASE("a direct write drops the pages of its range before it is answered, if the kernel may hold any") {
   TestVolume volume;
   KernelMount here(volume);
