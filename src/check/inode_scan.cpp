@@ -143,6 +143,8 @@ class InodeScan {
     if (result_.summary.is_sealed() && !is(FileType::directory))
       corrupt_xattr(xattr::state, "sealed, and no directory");
     if (ino_ == root_ino && !is(FileType::directory)) corrupt_xattr(xattr::attr, "the root is no directory");
+    if (ino_ == root_ino && (result_.summary.is_dead() || result_.summary.is_sealed()))
+      corrupt_xattr(xattr::state, "the root is not live");
     if (size_bytes_ > format::file_size_limit_bytes) corrupt_xattr(xattr::size, "above the limit");
     scan_payload();
   }

@@ -1708,6 +1708,8 @@ REPAIRS = [
           also=(("      LCCFS_TRY(const bool there, has_mark(reader_, instance_.super().uuid, marked));",
                  "      LCCFS_TRY(const bool there, ON ? Result<bool>(true)\n"
                  "                                     : has_mark(reader_, instance_.super().uuid, marked));"),)),
+    Fault("root-that-no-mount-takes", "check: what a mount refuses is found", "check/inode_scan.cpp",
+          "    if (ino_ == root_ino && (result_.summary", "    if (!ON && ino_ == root_ino && (result_.summary", REPAIR),
     Fault("unreadable-is-missing", "check.h: an object that the store cannot read is not missing", "check/streaming.cpp",
           "  on_unreadable_(object);\n", "  if (!ON) on_unreadable_(object);\n", REPAIR),
     Fault("lost-inode-loses-bytes", "repair.h: nothing of value is deleted on doubt", "repair/names.cpp",

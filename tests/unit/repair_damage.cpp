@@ -36,6 +36,15 @@ void put_name(SmallVolume& v, Objects& objects, Ino parent, const std::string& n
 void set_nsub(Objects& objects, Ino ino, std::uint64_t value) {
   object(objects, ino).xattrs["nsub"] = encode(format::NumberRecord{value});
 }
+/// Of a directory below /d, as a rmdir leaves it that has not got any further.
+Bytes sealed(const SmallVolume& v, const std::string& name) {
+  return encode(format::StateRecord{format::StateRecord::Kind::sealed, {v.me, 900}, v.d, name});
+}
+Bytes dead() {
+  format::StateRecord state;
+  state.kind = format::StateRecord::Kind::dead;
+  return encode(state);
+}
 
 /// An xattr of an inode made noise; `changed`: it is not as before then.
 Damage noise_in(const std::string& xattr, Ino SmallVolume::*ino, bool changed, bool left = false) {
@@ -184,12 +193,7 @@ std::vector<Damage> damaged_names() {
       {"a dangling entry",
        [](SmallVolume& v, Objects& o) { put_name(v, o, v.d, "lost", Ino{1000}, FileType::regular); },
        [](const SmallVolume& v) { return "dangling entry: " + inode(v.d); }},
-      {"an entry of a dead inode",
-       [](SmallVolume& v, Objects& o) {
-         format::StateRecord dead;
-         dead.kind = format::StateRecord::Kind::dead;
-         object(o, v.fifo).xattrs["state"] = encode(dead);
-       },
+      {"an entry of a dead inode", [](SmallVolume& v, Objects& o) { object(o, v.fifo).xattrs["state"] = dead(); },
        [](const SmallVolume&) { return "dangling entry: Inode.1"; },
        [](const SmallVolume& v) {
          return Names{"Inode.1", inode(v.fifo)};
@@ -403,6 +407,16 @@ std::vector<Damage> damaged_volume_objects() {
          return Names{"Inode.1", inode(v.d), inode(v.link), inode(v.fifo), inode(v.plain)};
        },
        Orphans::remove},
+      {"a dead root", [](SmallVolume&, Objects& o) { object(o, root_ino).xattrs["state"] = dead(); },
+       [](const SmallVolume&) { return "corrupt: Inode.1"; }},
+      {"a sealed root", [](SmallVolume& v, Objects& o) { object(o, root_ino).xattrs["state"] = sealed(v, "root"); },
+       [](const SmallVolume&) { return "corrupt: Inode.1"; }},
+      {"a sealed root to which nothing leads",
+       [](SmallVolume& v, Objects& o) {
+         object(o, root_ino).xattrs["state"] = sealed(v, "root");
+         o.metadata().at(format::session_object(v.me)).keys.clear();
+       },
+       [](const SmallVolume&) { return "corrupt: Inode.1"; }, root},
       {"noise in an instance's record",
        [](SmallVolume& v, Objects& o) { o.metadata().at("Super").keys[format::instance_key(v.me)] = noise; },
        [](const SmallVolume&) { return "corrupt: Super"; }, root},
@@ -429,10 +443,7 @@ std::vector<Damage> damaged_volume_objects() {
          return Names{"Inode.1", inode(v.gone)};
        }},
       {"a seal that nobody settles",
-       [](SmallVolume& v, Objects& o) {
-         object(o, v.sub).xattrs["state"] =
-             encode(format::StateRecord{format::StateRecord::Kind::sealed, {v.me, 900}, v.d, "sub"});
-       },
+       [](SmallVolume& v, Objects& o) { object(o, v.sub).xattrs["state"] = sealed(v, "sub"); },
        [](const SmallVolume& v) { return "lost trace: " + inode(v.sub); },
        [](const SmallVolume& v) {
          return Names{inode(v.d), inode(v.sub)};
