@@ -188,8 +188,22 @@ void harm_claimed_entry(SmallVolume& v, Objects& o) {
   object(o, v.d).keys[format::reverse_key(v.sub, "file")] = marker;
 }
 
+Damage reverse_key_of_no_name(const std::string& name) {
+  return {"a reverse key named " + name,
+          [=](SmallVolume& v, Objects& o) {
+            drop_name(v, o, v.d, "file", v.file);
+            object(o, v.d).keys[format::reverse_key(v.file, name)] = marker;
+          },
+          [](const SmallVolume& v) { return "unknown part: " + inode(v.d); },
+          [](const SmallVolume& v) {
+            return Names{"Inode.1", inode(v.d), inode(v.file)};
+          }};
+}
+
 std::vector<Damage> damaged_names() {
   return {
+      reverse_key_of_no_name("."),
+      reverse_key_of_no_name(".."),
       {"a dangling entry",
        [](SmallVolume& v, Objects& o) { put_name(v, o, v.d, "lost", Ino{1000}, FileType::regular); },
        [](const SmallVolume& v) { return "dangling entry: " + inode(v.d); }},
