@@ -112,7 +112,8 @@ class Repairs {
   Result<Repair> repair_orphan(const Finding& finding);
   Result<bool> is_wanted(const Object& inode, Ino ino);
   static bool is_of_lost_root(const Object& root, Ino ino);
-  Result<bool> may_have_unreadable_name(const Object& directory, Ino parent, Ino ino);
+  Result<bool> may_have_unreadable_name(const Object& inode, Ino ino);
+  Result<bool> may_have_unreadable_name_in(const Object& directory, Ino parent, Ino ino);
   Result<bool> has_content(const Object& inode, Ino ino);
   Result<Repair> adopt(const Object& inode, Ino ino, const std::string& old_name,
                        const std::vector<Holder>& pointed_to);

@@ -14,9 +14,11 @@ namespace {
 const Bytes marker{format::marker_value};
 const Bytes noise = "noise of some length";
 
-Bytes newer() {
+/// A record that begins so, the version at its end.
+Bytes newer(const char* begin = "\2") {
   ByteWriter out;
-  out.put_raw("\2 something else");
+  out.put_raw(begin);
+  out.put_raw(" something else");
   out.put(crc32c(out.bytes()));
   return out.take();
 }
@@ -35,6 +37,11 @@ void put_name(SmallVolume& v, Objects& objects, Ino parent, const std::string& n
 }
 void set_nsub(Objects& objects, Ino ino, std::uint64_t value) {
   object(objects, ino).xattrs["nsub"] = encode(format::NumberRecord{value});
+}
+void set_nlink(Objects& objects, Ino ino, std::uint32_t value) {
+  auto attr = need(format::decode<format::AttrRecord>(object(objects, ino).xattrs.at("attr")));
+  attr.nlink = value;
+  object(objects, ino).xattrs["attr"] = encode(attr);
 }
 /// Of a directory below /d, as a rmdir leaves it that has not got any further.
 Bytes sealed(const SmallVolume& v, const std::string& name) {
@@ -188,6 +195,20 @@ void harm_claimed_entry(SmallVolume& v, Objects& o) {
   object(o, v.d).keys[format::reverse_key(v.sub, "file")] = marker;
 }
 
+/// /d/file has a further name in /d that nobody can read.
+void add_unreadable_name(SmallVolume& v, Objects& o, const Bytes& value) {
+  object(o, v.d).keys[v.key("again")] = value;
+  object(o, v.d).keys[format::reverse_key(v.file, "again")] = marker;
+  set_nlink(o, v.file, 2);
+}
+/// So has /plain; one of the two.
+void add_name_of_one_of_two(SmallVolume& v, Objects& o) {
+  add_unreadable_name(v, o, noise);
+  object(o, v.d).keys[format::reverse_key(v.plain, "again")] = marker;
+  object(o, v.plain).keys[format::back_pointer_key(v.d, {v.me, 3})] = marker;
+  set_nlink(o, v.plain, 2);
+}
+
 Damage reverse_key_of_no_name(const std::string& name) {
   return {"a reverse key named " + name,
           [=](SmallVolume& v, Objects& o) {
@@ -204,6 +225,20 @@ std::vector<Damage> damaged_names() {
   return {
       reverse_key_of_no_name("."),
       reverse_key_of_no_name(".."),
+      {"a name that a newer version has written, one of two",
+       [](SmallVolume& v, Objects& o) { add_unreadable_name(v, o, newer("\1\3")); },
+       [](const SmallVolume& v) { return "newer version: " + inode(v.d); },
+       [](const SmallVolume& v) {
+         return Names{inode(v.d), inode(v.file)};
+       },
+       Orphans::keep, true},
+      {"an entry of noise that two inodes claim, and each misses a name", add_name_of_one_of_two,
+       [](const SmallVolume& v) { return "wrong links: " + inode(v.plain); },
+
+       [](const SmallVolume& v) {
+         return Names{inode(v.d), inode(v.file), inode(v.plain)};
+       },
+       Orphans::keep, true},
       {"a dangling entry",
        [](SmallVolume& v, Objects& o) { put_name(v, o, v.d, "lost", Ino{1000}, FileType::regular); },
        [](const SmallVolume& v) { return "dangling entry: " + inode(v.d); }},
@@ -265,12 +300,7 @@ std::vector<Damage> damaged_names() {
        },
        [](const SmallVolume& v) { return "no back-pointer: " + inode(v.file); },
        [](const SmallVolume& v) { return Names{inode(v.file)}; }},
-      {"a wrong number of links",
-       [](SmallVolume& v, Objects& o) {
-         auto attr = need(format::decode<format::AttrRecord>(object(o, v.file).xattrs.at("attr")));
-         attr.nlink = 3;
-         object(o, v.file).xattrs["attr"] = encode(attr);
-       },
+      {"a wrong number of links", [](SmallVolume& v, Objects& o) { set_nlink(o, v.file, 3); },
        [](const SmallVolume& v) { return "wrong links: " + inode(v.file); }},
   };
 }
