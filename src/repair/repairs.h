@@ -82,6 +82,7 @@ class Repairs {
   Result<Repair> entry_from_reverse_key(const Object& directory, Ino ino, const txn::Name& name);
   Result<> keep_those_that_miss_a_name(std::vector<format::EntryRecord>& candidates);
   Result<Repair> move_entry(const Object& directory, const txn::Part& part, const txn::Name& name);
+  Result<txn::Name> name_of_the_hash(const std::string& key, const Bytes& value, const txn::Name& name);
   Result<Repair> rebuild_map_block(const Object& inode, Ino ino, const txn::Part& part);
   Result<Repair> repair_flags(const Finding& finding);
   // names.cpp: V and P; directories

@@ -1713,6 +1713,8 @@ REPAIRS = [
     Fault("reverse-key-of-no-name", "repair.h: repairs and checks agree on what can be a name", "check/inode_scan.cpp",
           "    if (!reverse || !can_be_a_name(", "    if (!reverse || (!ON && !can_be_a_name(", REPAIR,
           also=(("(reverse->name)) return unknown(part);", "(reverse->name))) return unknown(part);"),)),
+    Fault("repair-believes-the-changed-name", "repair: the hash of a key tells which of two names it was", "repair/parts.cpp",
+          "  if (!entry) return name;\n", "  if (ON || !entry) return name;\n", REPAIR),
     Fault("unreadable-is-missing", "check.h: an object that the store cannot read is not missing", "check/streaming.cpp",
           "  on_unreadable_(object);\n", "  if (!ON) on_unreadable_(object);\n", REPAIR),
     Fault("lost-inode-loses-bytes", "repair.h: nothing of value is deleted on doubt", "repair/names.cpp",

@@ -143,6 +143,13 @@ Damage noise_in_key(const std::string& what, Ino SmallVolume::*ino,
           [=](const SmallVolume& v) { return changed ? Names{inode(v.*ino)} : Names{}; }};
 }
 
+/// The name alone: the hash before it stays.
+void rename_entry(SmallVolume& v, Objects& o, const std::string& name, const std::string& changed) {
+  auto entry = object(o, v.d).keys.extract(v.key(name));
+  entry.key().replace(entry.key().size() - name.size(), name.size(), changed);
+  object(o, v.d).keys.insert(std::move(entry));
+}
+
 std::vector<Damage> damaged_keys() {
   const auto key_of = [](const std::string& name) { return [=](const SmallVolume& v) { return v.key(name); }; };
   std::vector<Damage> all;
@@ -181,6 +188,11 @@ std::vector<Damage> damaged_keys() {
                    object(o, v.d).keys.insert(std::move(entry));
                  },
                  [](const SmallVolume& v) { return "corrupt: " + inode(v.d); }});
+  for (const auto& [name, changed] : {std::pair{"sub", "aub"}, {"sub", "zub"}, {"file", "fila"}}) {
+    all.push_back({std::string("an entry for ") + name + " as " + changed,
+                   [=](SmallVolume& v, Objects& o) { rename_entry(v, o, name, changed); },
+                   [](const SmallVolume& v) { return "corrupt: " + inode(v.d); }});
+  }
   all.push_back({"an attribute's first byte",
                  [](SmallVolume& v, Objects& o) { object(o, v.plain).keys.at("u/user.colour")[0] = 'x'; },
                  [](const SmallVolume& v) { return "corrupt: " + inode(v.plain); }});
