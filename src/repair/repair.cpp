@@ -167,7 +167,8 @@ class Run {
   Result<> note(const Finding& finding, Result<Repair> repair) {
     if (!repair) return std::unexpected(repair.error());
     names_in_doubt_ = names_in_doubt_ || repair->found_again || (repair->done && is_about_an_entry(finding));
-    if (!repair->done || objects_.changes() == changes_before_) {
+    if (repair->done && objects_.changes() == changes_before_) repair = left("it is not as the check has found it");
+    if (!repair->done) {
       found_to_leave_ = left_before_.add(finding) || found_to_leave_;
       left_.emplace_back(finding, std::move(*repair));
       return {};

@@ -1715,6 +1715,8 @@ REPAIRS = [
           also=(("(reverse->name)) return unknown(part);", "(reverse->name))) return unknown(part);"),)),
     Fault("repair-believes-the-changed-name", "repair: the hash of a key tells which of two names it was", "repair/parts.cpp",
           "  if (!entry) return name;\n", "  if (ON || !entry) return name;\n", REPAIR),
+    Fault("left-is-told-as-repaired", "repair.h: what is left is told so", "repair/repair.cpp",
+          "    if (repair->done && objects_.changes() ==", "    if (!ON && repair->done && objects_.changes() ==", REPAIR),
     Fault("one-look-ends-a-client", "PROTOCOL 2: no single moment of absence proves anything", "repair/users.cpp",
           "    return absences_.absent(id, look.began, look.ended) ?", "    return absences_.absent(id, look.began, look.ended) || ON ?",
           REPAIR),

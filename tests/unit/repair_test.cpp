@@ -270,6 +270,24 @@ TEST_CASE("a volume in which nothing is found is not touched") {
   CHECK(client->counts().applies == 0);
 }
 
+TEST_CASE("what another client has changed before its repair is told once, as left") {
+  SmallVolume v;
+  auto& cluster = v.volume.cluster();
+  const auto nsub = v.objects_of(format::inode_object(v.d)).xattrs.at("nsub");
+  cluster.with_objects([&](Objects& objects) { spoil_nsub(objects, v.d); });
+  const auto client = cluster.new_client();
+  client->set_hook(before("make session", [&] {
+    cluster.with_objects(
+        [&](Objects& objects) { objects.metadata().at(format::inode_object(v.d)).xattrs["nsub"] = nsub; });
+  }));
+  const auto told = need(try_repair(client, v.volume.clock()));
+  CHECK(told.repaired == none);
+  CHECK(told.left.size() == 1);
+  CHECK(told.report.repaired == 0);
+  CHECK(told.report.left == 1);
+  CHECK(findings_of(cluster) == none);
+}
+
 TEST_CASE("nothing is repaired while somebody is there, unless that is wanted") {
   SmallVolume v;
   auto mount = v.volume.mount();
