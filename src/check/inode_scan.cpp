@@ -143,6 +143,8 @@ class InodeScan {
     if (result_.summary.is_sealed() && !is(FileType::directory))
       corrupt_xattr(xattr::state, "sealed, and no directory");
     if (ino_ == root_ino && !is(FileType::directory)) corrupt_xattr(xattr::attr, "the root is no directory");
+    if (ino_ == root_ino && (result_.summary.is_dead() || result_.summary.is_sealed()))
+      corrupt_xattr(xattr::state, "the root is not live");
     if (size_bytes_ > format::file_size_limit_bytes) corrupt_xattr(xattr::size, "above the limit");
     scan_payload();
   }
@@ -235,9 +237,11 @@ class InodeScan {
     }
   }
 
+  static bool can_be_a_name(const std::string& name) { return name != "." && name != ".."; }
+
   void scan_entry(const Part& part) {
     const auto parsed = format::parse_entry_key(part.name);
-    if (!parsed || parsed->name == "." || parsed->name == "..") return unknown(part);
+    if (!parsed || !can_be_a_name(parsed->name)) return unknown(part);
     if (facts_.super && parsed->hash != format::name_hash(facts_.super->uuid, parsed->name)) {
       return corrupt(part, "not the hash of the name");
     }
@@ -252,9 +256,10 @@ class InodeScan {
 
   void scan_reverse(const Part& part) {
     const auto reverse = format::parse_reverse_key(part.name);
-    const bool marked = reverse && format::marked_entry(part.value, reverse->ino);
-    if (reverse) result_.reverse += name_link(reverse->ino, hash_of(reverse->name), marked ? hash_of(part.value) : 0);
-    if (!marked) scan_marker(part, reverse.has_value());
+    if (!reverse || !can_be_a_name(reverse->name)) return unknown(part);
+    const bool marked = format::marked_entry(part.value, reverse->ino).has_value();
+    result_.reverse += name_link(reverse->ino, hash_of(reverse->name), marked ? hash_of(part.value) : 0);
+    if (!marked) scan_marker(part, true);
   }
 
   /// Of a name, or of what stands under it. Without Super no two are compared.

@@ -123,7 +123,8 @@ Result<Repair> Repairs::add_back_pointer(const Finding& finding) {
 }
 
 /// An instance that has removed a name may be about to correct the count, and a name with a mark may be none: recount
-/// waits for both (docs/PROTOCOL.md section 5). Of directories it counts nothing.
+/// waits for both (docs/PROTOCOL.md section 5). Of directories it counts nothing. A name that nobody can read counts
+/// there, as its reverse key does, and is none for a check: the two would never agree.
 Result<Repair> Repairs::count_links(const Finding& finding) {
   LCCFS_TRY(const auto inode, objects_.read_inode(finding.ino, "p/"));
   auto attr = inode ? inode->attr() : std::nullopt;
@@ -131,6 +132,8 @@ Result<Repair> Repairs::count_links(const Finding& finding) {
   LCCFS_TRY(const auto names, objects_.names_of(*inode, finding.ino));
   if (names.empty() || names.size() == attr->nlink) return settled();
   if (!inode->is(FileType::directory)) {
+    LCCFS_TRY(const bool unreadable, may_have_unreadable_name(*inode, finding.ino));
+    if (unreadable) return left("one of its names cannot be read");
     LCCFS_CHECK(log_items({{format::QueueItem::Kind::inode, finding.ino, {}, clock_.wall_time()}}));
     return Repair{true, "left to the collector, which counts its names"};
   }

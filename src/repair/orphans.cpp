@@ -30,18 +30,23 @@ Result<bool> Repairs::is_wanted(const Object& inode, Ino ino) {
   LCCFS_TRY(const auto lost_and_found, lost_and_found_->existing());
   LCCFS_TRY(const auto root, objects_.read_keys(format::inode_object(root_ino), {}));
   if (!root || is_of_lost_root(*root, ino)) return true;
+  if (lost_and_found && inode.parents().contains(*lost_and_found)) return true;
+  return may_have_unreadable_name(inode, ino);
+}
+
+/// In one of the directories that it points back to.
+Result<bool> Repairs::may_have_unreadable_name(const Object& inode, Ino ino) {
   for (const Ino parent : inode.parents()) {
     LCCFS_TRY(const auto directory, objects_.read_inode(parent, format::reverse_key(ino, "")));
     if (!directory) continue;
-    if (parent == lost_and_found) return true;
-    LCCFS_TRY(const bool unreadable, may_have_unreadable_name(*directory, parent, ino));
+    LCCFS_TRY(const bool unreadable, may_have_unreadable_name_in(*directory, parent, ino));
     if (unreadable) return true;
   }
   return false;
 }
 
 /// `directory` with the reverse keys of that inode.
-Result<bool> Repairs::may_have_unreadable_name(const Object& directory, Ino parent, Ino ino) {
+Result<bool> Repairs::may_have_unreadable_name_in(const Object& directory, Ino parent, Ino ino) {
   std::vector<std::string> keys;
   for (const auto& [key, value] : directory.keys) {
     const auto reverse = format::parse_reverse_key(key);

@@ -170,11 +170,28 @@ Result<Repair> Repairs::repair_entry(const Object& directory, Ino ino, const txn
   return name.key == part.name ? entry_from_reverse_key(directory, ino, name) : move_entry(directory, part, name);
 }
 
+/// Of the two parts of such a key either may be the wrong one. A name of the inode that has this hash, and of which the
+/// reverse key is there, is proven by both.
+Result<txn::Name> Repairs::name_of_the_hash(const std::string& key, const Bytes& value, const txn::Name& name) {
+  const auto hash = format::parse_entry_key(key)->hash;
+  const auto entry = format::decode<format::EntryRecord>(value);
+  if (!entry) return name;
+  LCCFS_TRY(const auto with_reverse, objects_.read_inode(name.directory, format::reverse_key(entry->ino, "")));
+  if (!with_reverse) return name;
+  for (const auto& [reverse_key, marker] : with_reverse->keys) {
+    const auto reverse = format::parse_reverse_key(reverse_key);
+    if (reverse && format::name_hash(objects_.uuid(), reverse->name) == hash)
+      return name_of(name.directory, reverse->name);
+  }
+  return name;
+}
+
 /// Under the hash of another name no lookup finds it.
-Result<Repair> Repairs::move_entry(const Object& directory, const txn::Part& part, const txn::Name& name) {
+Result<Repair> Repairs::move_entry(const Object& directory, const txn::Part& part, const txn::Name& stored_name) {
   const Bytes& stored = directory.keys.at(part.name);
   const bool readable = format::decode<format::EntryRecord>(stored).has_value();
   const auto value = readable ? stored : corrected(directory.name, part, stored).value_or(Bytes{});
+  LCCFS_TRY(const auto name, name_of_the_hash(part.name, value, stored_name));
   LCCFS_TRY(const auto both, objects_.read_keys(directory.name, {part.name, name.key}));
   if (!both || both->version != directory.version) return changed_meanwhile();
   if (both->keys.contains(name.key)) return drop(directory, part, "removed: the name stands under its right key, too");

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -101,7 +102,12 @@ Repair waits_for_names() { return {false, "names have come to light: a check com
 class Run {
  public:
   Run(const std::shared_ptr<ObjectStore>& store, Clock& clock, const RepairOptions& options)
-      : store_(store), clock_(clock), options_(options), objects_(*store), repairs_(objects_, clock, options.orphans) {}
+      : store_(store),
+        clock_(clock),
+        options_(options),
+        objects_(*store),
+        unrecorded_(*store, clock),
+        repairs_(objects_, clock, unrecorded_, options.orphans) {}
 
   Result<RepairReport> run() {
     auto done = check_and_repair();
@@ -114,7 +120,6 @@ class Run {
     LCCFS_CHECK(store_->sync_fences());
     LCCFS_CHECK(expect_nobody());
     LCCFS_CHECK(check());
-    LCCFS_CHECK(expect_nobody_without_record());
     LCCFS_TRY(const bool sound, repair_volume_objects());
     LCCFS_TRY(const bool somebody_gone, anybody_gone());
     if (findings_.empty() && !somebody_gone) return report_;
@@ -162,7 +167,8 @@ class Run {
   Result<> note(const Finding& finding, Result<Repair> repair) {
     if (!repair) return std::unexpected(repair.error());
     names_in_doubt_ = names_in_doubt_ || repair->found_again || (repair->done && is_about_an_entry(finding));
-    if (!repair->done || objects_.changes() == changes_before_) {
+    if (repair->done && objects_.changes() == changes_before_) repair = left("it is not as the check has found it");
+    if (!repair->done) {
       found_to_leave_ = left_before_.add(finding) || found_to_leave_;
       left_.emplace_back(finding, std::move(*repair));
       return {};
@@ -187,6 +193,7 @@ class Run {
   /// Until the objects that all others rest on are as good as they get. False: no instance can work here.
   Result<bool> repair_volume_objects() {
     for (;;) {
+      LCCFS_CHECK(wait_for_unrecorded_clients());
       LCCFS_CHECK(repair_those(true));
       if (objects_.changes() == changes_before_) break;
       LCCFS_CHECK(check());
@@ -203,14 +210,17 @@ class Run {
     return options_.though_in_use || there == users.end() ? Result<>{} : in_use_by(*there);
   }
 
-  Result<> expect_nobody_without_record() {
+  /// Their records are about to say that they have ended.
+  Result<> wait_for_unrecorded_clients() {
+    std::set<InstanceId> clients;
     for (const auto& finding : findings_) {
-      if (options_.though_in_use || finding.kind != check::Kind::stray_session) continue;
-      const InstanceId id{finding.number};
-      LCCFS_TRY(const bool there, somebody_watches_session(*store_, id));
-      if (there) return in_use_by({id, {}, true});
+      if (const auto id = Repairs::unrecorded_client(finding)) clients.insert(*id);
     }
-    return {};
+    if (clients.empty()) return {};
+    log::info("clients whose records are missing or damaged: " + std::to_string(clients.size()) +
+              "; a minute shows whether they are gone");
+    LCCFS_TRY(const auto there, unrecorded_.wait_for(clients, !options_.though_in_use));
+    return options_.though_in_use || there.empty() ? Result<>{} : in_use_by({*there.begin(), {}, true});
   }
 
   Result<bool> anybody_gone() {
@@ -287,6 +297,7 @@ class Run {
   Clock& clock_;
   const RepairOptions& options_;
   Objects objects_;
+  UnrecordedClients unrecorded_;
   Repairs repairs_;
   RepairReport report_;
   std::vector<Finding> findings_;

@@ -17,6 +17,7 @@
 #include "repair/lost_and_found.h"
 #include "repair/objects.h"
 #include "repair/repair.h"
+#include "repair/users.h"
 
 namespace lccfs::repair {
 
@@ -29,7 +30,8 @@ inline Repair changed_meanwhile() { return {false, "the object has changed meanw
 
 class Repairs {
  public:
-  Repairs(Objects& objects, Clock& clock, Orphans orphans) : objects_(objects), clock_(clock), orphans_(orphans) {}
+  Repairs(Objects& objects, Clock& clock, UnrecordedClients& unrecorded, Orphans orphans)
+      : objects_(objects), clock_(clock), unrecorded_(unrecorded), orphans_(orphans) {}
 
   /// Whether an instance needs it to start (Super, Alloc, the root), or it is of the queues, on which all others rest:
   /// repaired first, and without an instance.
@@ -38,6 +40,8 @@ class Repairs {
   static unsigned rank(const check::Finding& finding);
   /// A back-pointer of which nothing tells where it led.
   static bool is_lost_back_pointer(const check::Finding& finding);
+  /// The client that its repair will take for ended, if it is gone: look at it for a minute before.
+  static std::optional<InstanceId> unrecorded_client(const check::Finding& finding);
   /// Before all other repairs. `instance` outlives them.
   void use(Instance& instance);
 
@@ -67,6 +71,7 @@ class Repairs {
   Result<Repair> raise_fences(const Finding& finding);
   Result<Repair> raise_counter(const std::string& object, const char* xattr, std::uint64_t least);
   Result<Repair> derive_volume_part(const Object& object, const txn::Part& part);
+  Result<std::optional<Repair>> unless_gone(InstanceId client);
   Result<Repair> add_ended_record(const Finding& finding);
   Result<std::uint64_t> highest_number();
   Result<std::uint64_t> highest_fence();
@@ -82,6 +87,7 @@ class Repairs {
   Result<Repair> entry_from_reverse_key(const Object& directory, Ino ino, const txn::Name& name);
   Result<> keep_those_that_miss_a_name(std::vector<format::EntryRecord>& candidates);
   Result<Repair> move_entry(const Object& directory, const txn::Part& part, const txn::Name& name);
+  Result<txn::Name> name_of_the_hash(const std::string& key, const Bytes& value, const txn::Name& name);
   Result<Repair> rebuild_map_block(const Object& inode, Ino ino, const txn::Part& part);
   Result<Repair> repair_flags(const Finding& finding);
   // names.cpp: V and P; directories
@@ -112,7 +118,8 @@ class Repairs {
   Result<Repair> repair_orphan(const Finding& finding);
   Result<bool> is_wanted(const Object& inode, Ino ino);
   static bool is_of_lost_root(const Object& root, Ino ino);
-  Result<bool> may_have_unreadable_name(const Object& directory, Ino parent, Ino ino);
+  Result<bool> may_have_unreadable_name(const Object& inode, Ino ino);
+  Result<bool> may_have_unreadable_name_in(const Object& directory, Ino parent, Ino ino);
   Result<bool> has_content(const Object& inode, Ino ino);
   Result<Repair> adopt(const Object& inode, Ino ino, const std::string& old_name,
                        const std::vector<Holder>& pointed_to);
@@ -150,6 +157,7 @@ class Repairs {
 
   Objects& objects_;
   Clock& clock_;
+  UnrecordedClients& unrecorded_;
   const Orphans orphans_;
   Instance* instance_ = nullptr;
   std::optional<LostAndFound> lost_and_found_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "repair/users.h"
 
+#include "base/parallel.h"
 #include "format/object_names.h"
 #include "instance/liveness_poll.h"
 #include "instance/presence.h"
@@ -29,6 +30,42 @@ Result<bool> somebody_watches_session(ObjectStore& store, InstanceId id) {
   if (!reply && reply.error().code == ErrorCode::not_found) return false;
   if (!reply) return std::unexpected(reply.error());
   return !reply->answers.empty() || reply->silent > 0;
+}
+
+UnrecordedClients::Look UnrecordedClients::look_for(InstanceId id) const {
+  const auto began = clock_.elapsed();
+  auto watches = somebody_watches_session(store_, id);
+  return {std::move(watches), began, clock_.elapsed()};
+}
+
+Result<UnrecordedClients::Seen> UnrecordedClients::judge(InstanceId id, const Look& look) {
+  if (look.watches && !*look.watches) {
+    return absences_.absent(id, look.began, look.ended) ? Seen::gone : Seen::absent;
+  }
+  absences_.forget(id);
+  if (look.watches) return Seen::watching;
+  if (look.watches.error().code == ErrorCode::timed_out) return Seen::absent;  // it proves nothing
+  return std::unexpected(look.watches.error());
+}
+
+Result<std::set<InstanceId>> UnrecordedClients::wait_for(std::set<InstanceId> clients, bool until_one_watches) {
+  constexpr unsigned looks_at_once = 16;
+  std::set<InstanceId> watching;
+  for (;;) {
+    const std::vector<InstanceId> to_look_at(clients.begin(), clients.end());
+    std::vector<Look> looks(to_look_at.size());
+    for_each_in_parallel(looks.size(), looks_at_once, [&](std::size_t i) { looks[i] = look_for(to_look_at[i]); });
+    bool in_doubt = false;
+    for (std::size_t i = 0; i < looks.size(); ++i) {
+      LCCFS_TRY(const auto seen, judge(to_look_at[i], looks[i]));
+      in_doubt = in_doubt || seen == Seen::absent;
+      if (seen != Seen::watching) continue;
+      watching.insert(to_look_at[i]);
+      clients.erase(to_look_at[i]);
+    }
+    if (!in_doubt || (until_one_watches && !watching.empty())) return watching;
+    clock_.sleep_for(look_again_after);
+  }
 }
 
 Result<std::vector<User>> users_of(ObjectStore& store) {

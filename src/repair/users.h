@@ -2,10 +2,14 @@
 // Which clients use a volume. Blocking; any thread.
 #pragma once
 
+#include <chrono>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "format/records.h"
+#include "instance/presence.h"
+#include "lccfs/clock.h"
 #include "lccfs/object_store.h"
 #include "lccfs/result.h"
 
@@ -19,6 +23,32 @@ struct User {
 
 /// Whether any client watches that instance's session object: only the instance itself does.
 Result<bool> somebody_watches_session(ObjectStore& store, InstanceId id);
+
+/// Clients whose record is missing or damaged: their watch alone tells of them, and nothing can fence them. As of all
+/// others one look proves nothing: one is gone that was absent for an unbroken minute.
+class UnrecordedClients {
+ public:
+  UnrecordedClients(ObjectStore& store, Clock& clock) : store_(store), clock_(clock) {}
+
+  enum class Seen { watching, absent, gone };
+  Result<Seen> look_at(InstanceId id) { return judge(id, look_for(id)); }
+
+  /// Looks at all of them, each second, until none is `absent`. Those that watch. `until_one_watches`: no longer than
+  /// that.
+  Result<std::set<InstanceId>> wait_for(std::set<InstanceId> clients, bool until_one_watches);
+
+ private:
+  struct Look {
+    Result<bool> watches = false;
+    std::chrono::nanoseconds began{}, ended{};
+  };
+  Look look_for(InstanceId id) const;
+  Result<Seen> judge(InstanceId id, const Look& look);
+
+  ObjectStore& store_;
+  Clock& clock_;
+  Absences absences_;
+};
 
 /// The instances whose records say that they live, and those that watch though their record cannot be read.
 Result<std::vector<User>> users_of(ObjectStore& store);

@@ -4,8 +4,8 @@
 #include <variant>
 
 #include "check/volume_facts.h"
+#include "repair/one_byte.h"
 #include "repair/repairs.h"
-#include "repair/users.h"
 #include "txn/volume_txn.h"
 
 namespace lccfs::repair {
@@ -71,8 +71,8 @@ Result<Repair> Repairs::raise_counter(const std::string& object, const char* nam
 
 Result<Repair> Repairs::derive_volume_part(const Object& object, const txn::Part& part) {
   if (const auto id = part.is_key ? format::parse_instance_key(part.name) : std::nullopt) {
-    LCCFS_TRY(const bool there, somebody_watches_session(objects_.store(), *id));
-    if (there) return left(still_there);
+    LCCFS_TRY(auto not_yet, unless_gone(*id));
+    if (not_yet) return std::move(*not_yet);
     return put(object, part, ended_record(), "the instance is taken for ended");
   }
   if (part.is_key) return drop(object, part, "removed: what it led to is looked for by itself");
@@ -87,10 +87,26 @@ Result<Repair> Repairs::derive_volume_part(const Object& object, const txn::Part
   return left("nothing tells what it was");
 }
 
+std::optional<InstanceId> Repairs::unrecorded_client(const Finding& finding) {
+  if (finding.kind == check::Kind::stray_session) return InstanceId{finding.number};
+  const bool is_damaged = finding.kind == check::Kind::corrupt && finding.object == format::super_object &&
+                          finding.is_key && !corrected(finding.object, {finding.part, true}, finding.seen);
+  return is_damaged ? format::parse_instance_key(finding.part) : std::nullopt;
+}
+
+/// The last look of its minute: what comes before in a round may take long.
+Result<std::optional<Repair>> Repairs::unless_gone(InstanceId client) {
+  using Seen = UnrecordedClients::Seen;
+  LCCFS_TRY(const auto seen, unrecorded_.look_at(client));
+  if (seen == Seen::gone) return std::nullopt;
+  if (seen == Seen::watching) return left(still_there);
+  return left("its client was not looked at for a minute: run the repair again");
+}
+
 Result<Repair> Repairs::add_ended_record(const Finding& finding) {
   const InstanceId instance{finding.number};
-  LCCFS_TRY(const bool there, somebody_watches_session(objects_.store(), instance));
-  if (there) return left(still_there);
+  LCCFS_TRY(auto not_yet, unless_gone(instance));
+  if (not_yet) return std::move(*not_yet);
   LCCFS_TRY(const auto super, objects_.read_keys(format::super_object, {}));
   if (!super) return left("Super is not there");
   return step(txn::add_instance_record(instance, ended_record()),

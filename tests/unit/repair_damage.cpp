@@ -14,9 +14,11 @@ namespace {
 const Bytes marker{format::marker_value};
 const Bytes noise = "noise of some length";
 
-Bytes newer() {
+/// A record that begins so, the version at its end.
+Bytes newer(const char* begin = "\2") {
   ByteWriter out;
-  out.put_raw("\2 something else");
+  out.put_raw(begin);
+  out.put_raw(" something else");
   out.put(crc32c(out.bytes()));
   return out.take();
 }
@@ -35,6 +37,20 @@ void put_name(SmallVolume& v, Objects& objects, Ino parent, const std::string& n
 }
 void set_nsub(Objects& objects, Ino ino, std::uint64_t value) {
   object(objects, ino).xattrs["nsub"] = encode(format::NumberRecord{value});
+}
+void set_nlink(Objects& objects, Ino ino, std::uint32_t value) {
+  auto attr = need(format::decode<format::AttrRecord>(object(objects, ino).xattrs.at("attr")));
+  attr.nlink = value;
+  object(objects, ino).xattrs["attr"] = encode(attr);
+}
+/// Of a directory below /d, as a rmdir leaves it that has not got any further.
+Bytes sealed(const SmallVolume& v, const std::string& name) {
+  return encode(format::StateRecord{format::StateRecord::Kind::sealed, {v.me, 900}, v.d, name});
+}
+Bytes dead() {
+  format::StateRecord state;
+  state.kind = format::StateRecord::Kind::dead;
+  return encode(state);
 }
 
 /// An xattr of an inode made noise; `changed`: it is not as before then.
@@ -127,6 +143,13 @@ Damage noise_in_key(const std::string& what, Ino SmallVolume::*ino,
           [=](const SmallVolume& v) { return changed ? Names{inode(v.*ino)} : Names{}; }};
 }
 
+/// The name alone: the hash before it stays.
+void rename_entry(SmallVolume& v, Objects& o, const std::string& name, const std::string& changed) {
+  auto entry = object(o, v.d).keys.extract(v.key(name));
+  entry.key().replace(entry.key().size() - name.size(), name.size(), changed);
+  object(o, v.d).keys.insert(std::move(entry));
+}
+
 std::vector<Damage> damaged_keys() {
   const auto key_of = [](const std::string& name) { return [=](const SmallVolume& v) { return v.key(name); }; };
   std::vector<Damage> all;
@@ -165,6 +188,11 @@ std::vector<Damage> damaged_keys() {
                    object(o, v.d).keys.insert(std::move(entry));
                  },
                  [](const SmallVolume& v) { return "corrupt: " + inode(v.d); }});
+  for (const auto& [name, changed] : {std::pair{"sub", "aub"}, {"sub", "zub"}, {"file", "fila"}}) {
+    all.push_back({std::string("an entry for ") + name + " as " + changed,
+                   [=](SmallVolume& v, Objects& o) { rename_entry(v, o, name, changed); },
+                   [](const SmallVolume& v) { return "corrupt: " + inode(v.d); }});
+  }
   all.push_back({"an attribute's first byte",
                  [](SmallVolume& v, Objects& o) { object(o, v.plain).keys.at("u/user.colour")[0] = 'x'; },
                  [](const SmallVolume& v) { return "corrupt: " + inode(v.plain); }});
@@ -179,17 +207,54 @@ void harm_claimed_entry(SmallVolume& v, Objects& o) {
   object(o, v.d).keys[format::reverse_key(v.sub, "file")] = marker;
 }
 
+/// /d/file has a further name in /d that nobody can read.
+void add_unreadable_name(SmallVolume& v, Objects& o, const Bytes& value) {
+  object(o, v.d).keys[v.key("again")] = value;
+  object(o, v.d).keys[format::reverse_key(v.file, "again")] = marker;
+  set_nlink(o, v.file, 2);
+}
+/// So has /plain; one of the two.
+void add_name_of_one_of_two(SmallVolume& v, Objects& o) {
+  add_unreadable_name(v, o, noise);
+  object(o, v.d).keys[format::reverse_key(v.plain, "again")] = marker;
+  object(o, v.plain).keys[format::back_pointer_key(v.d, {v.me, 3})] = marker;
+  set_nlink(o, v.plain, 2);
+}
+
+Damage reverse_key_of_no_name(const std::string& name) {
+  return {"a reverse key named " + name,
+          [=](SmallVolume& v, Objects& o) {
+            drop_name(v, o, v.d, "file", v.file);
+            object(o, v.d).keys[format::reverse_key(v.file, name)] = marker;
+          },
+          [](const SmallVolume& v) { return "unknown part: " + inode(v.d); },
+          [](const SmallVolume& v) {
+            return Names{"Inode.1", inode(v.d), inode(v.file)};
+          }};
+}
+
 std::vector<Damage> damaged_names() {
   return {
+      reverse_key_of_no_name("."),
+      reverse_key_of_no_name(".."),
+      {"a name that a newer version has written, one of two",
+       [](SmallVolume& v, Objects& o) { add_unreadable_name(v, o, newer("\1\3")); },
+       [](const SmallVolume& v) { return "newer version: " + inode(v.d); },
+       [](const SmallVolume& v) {
+         return Names{inode(v.d), inode(v.file)};
+       },
+       Orphans::keep, true},
+      {"an entry of noise that two inodes claim, and each misses a name", add_name_of_one_of_two,
+       [](const SmallVolume& v) { return "wrong links: " + inode(v.plain); },
+
+       [](const SmallVolume& v) {
+         return Names{inode(v.d), inode(v.file), inode(v.plain)};
+       },
+       Orphans::keep, true},
       {"a dangling entry",
        [](SmallVolume& v, Objects& o) { put_name(v, o, v.d, "lost", Ino{1000}, FileType::regular); },
        [](const SmallVolume& v) { return "dangling entry: " + inode(v.d); }},
-      {"an entry of a dead inode",
-       [](SmallVolume& v, Objects& o) {
-         format::StateRecord dead;
-         dead.kind = format::StateRecord::Kind::dead;
-         object(o, v.fifo).xattrs["state"] = encode(dead);
-       },
+      {"an entry of a dead inode", [](SmallVolume& v, Objects& o) { object(o, v.fifo).xattrs["state"] = dead(); },
        [](const SmallVolume&) { return "dangling entry: Inode.1"; },
        [](const SmallVolume& v) {
          return Names{"Inode.1", inode(v.fifo)};
@@ -247,12 +312,7 @@ std::vector<Damage> damaged_names() {
        },
        [](const SmallVolume& v) { return "no back-pointer: " + inode(v.file); },
        [](const SmallVolume& v) { return Names{inode(v.file)}; }},
-      {"a wrong number of links",
-       [](SmallVolume& v, Objects& o) {
-         auto attr = need(format::decode<format::AttrRecord>(object(o, v.file).xattrs.at("attr")));
-         attr.nlink = 3;
-         object(o, v.file).xattrs["attr"] = encode(attr);
-       },
+      {"a wrong number of links", [](SmallVolume& v, Objects& o) { set_nlink(o, v.file, 3); },
        [](const SmallVolume& v) { return "wrong links: " + inode(v.file); }},
   };
 }
@@ -403,6 +463,16 @@ std::vector<Damage> damaged_volume_objects() {
          return Names{"Inode.1", inode(v.d), inode(v.link), inode(v.fifo), inode(v.plain)};
        },
        Orphans::remove},
+      {"a dead root", [](SmallVolume&, Objects& o) { object(o, root_ino).xattrs["state"] = dead(); },
+       [](const SmallVolume&) { return "corrupt: Inode.1"; }},
+      {"a sealed root", [](SmallVolume& v, Objects& o) { object(o, root_ino).xattrs["state"] = sealed(v, "root"); },
+       [](const SmallVolume&) { return "corrupt: Inode.1"; }},
+      {"a sealed root to which nothing leads",
+       [](SmallVolume& v, Objects& o) {
+         object(o, root_ino).xattrs["state"] = sealed(v, "root");
+         o.metadata().at(format::session_object(v.me)).keys.clear();
+       },
+       [](const SmallVolume&) { return "corrupt: Inode.1"; }, root},
       {"noise in an instance's record",
        [](SmallVolume& v, Objects& o) { o.metadata().at("Super").keys[format::instance_key(v.me)] = noise; },
        [](const SmallVolume&) { return "corrupt: Super"; }, root},
@@ -429,10 +499,7 @@ std::vector<Damage> damaged_volume_objects() {
          return Names{"Inode.1", inode(v.gone)};
        }},
       {"a seal that nobody settles",
-       [](SmallVolume& v, Objects& o) {
-         object(o, v.sub).xattrs["state"] =
-             encode(format::StateRecord{format::StateRecord::Kind::sealed, {v.me, 900}, v.d, "sub"});
-       },
+       [](SmallVolume& v, Objects& o) { object(o, v.sub).xattrs["state"] = sealed(v, "sub"); },
        [](const SmallVolume& v) { return "lost trace: " + inode(v.sub); },
        [](const SmallVolume& v) {
          return Names{inode(v.d), inode(v.sub)};

@@ -8,6 +8,7 @@
 #include "repair/objects.h"
 #include "repair_damage.h"
 #include "support/collecting.h"
+#include "support/instances.h"
 #include "txn/map_blocks.h"
 #include "txn/volume_txn.h"
 
@@ -269,6 +270,24 @@ TEST_CASE("a volume in which nothing is found is not touched") {
   CHECK(client->counts().applies == 0);
 }
 
+TEST_CASE("what another client has changed before its repair is told once, as left") {
+  SmallVolume v;
+  auto& cluster = v.volume.cluster();
+  const auto nsub = v.objects_of(format::inode_object(v.d)).xattrs.at("nsub");
+  cluster.with_objects([&](Objects& objects) { spoil_nsub(objects, v.d); });
+  const auto client = cluster.new_client();
+  client->set_hook(before("make session", [&] {
+    cluster.with_objects(
+        [&](Objects& objects) { objects.metadata().at(format::inode_object(v.d)).xattrs["nsub"] = nsub; });
+  }));
+  const auto told = need(try_repair(client, v.volume.clock()));
+  CHECK(told.repaired == none);
+  CHECK(told.left.size() == 1);
+  CHECK(told.report.repaired == 0);
+  CHECK(told.report.left == 1);
+  CHECK(findings_of(cluster) == none);
+}
+
 TEST_CASE("nothing is repaired while somebody is there, unless that is wanted") {
   SmallVolume v;
   auto mount = v.volume.mount();
@@ -313,6 +332,50 @@ TEST_CASE("a client whose record is damaged or gone is there as long as it watch
   mount.file_system.reset();
   need(try_repair(v.volume.new_client(), v.volume.clock()));
   CHECK(findings_of(v.volume.cluster()) == none);
+}
+
+TEST_CASE("a client whose record is damaged or gone is taken for ended after a minute without it, not after one look") {
+  SmallVolume v;
+  auto& clock = v.volume.clock();
+  auto& cluster = v.volume.cluster();
+  auto mount = v.volume.mount();
+  const bool gone = GENERATE(true, false);
+  const auto spoil = [&](Objects& objects) {
+    auto& records = objects.metadata().at("Super").keys;
+    const auto last = std::prev(records.upper_bound("s/~"));
+    const auto session = format::session_object(*format::parse_instance_key(last->first));
+    if (gone) records.erase(last);
+    if (!gone) last->second = "noise";
+    return session;
+  };
+  std::string session;
+  cluster.with_objects([&](Objects& objects) { session = spoil(objects); });
+  mount.client->set_deaf(true);  // its host stands still
+  const auto lost = mount.client->lapse_watches([](const std::string&) { return true; });
+  const auto before = content_of(cluster);
+  std::unique_ptr<Watch> again;
+  const auto back_at = clock.elapsed() + std::chrono::seconds(40);
+  const auto client = cluster.new_client();
+  client->set_hook([&](const StepInfo& info) {
+    const bool is_back = info.kind == StepKind::notify && info.object == session && clock.elapsed() >= back_at;
+    if (is_back && !again) again = need(mount.client->watch(session, std::make_shared<DeafHandler>()));
+    return Fault{};
+  });
+  const auto refused = try_repair(client, clock);
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(refused.error().code == ErrorCode::busy);
+  CHECK(content_of(cluster).metadata == before.metadata);
+  again.reset();
+  mount.client->crash();
+  mount.file_system.reset();
+  cluster.with_objects(
+      [&](Objects& objects) { objects.metadata().at("Super").keys.erase(format::instance_key(v.me)); });
+  const auto began = clock.elapsed();
+  need(try_repair(cluster.new_client(), clock));
+  const auto took = clock.elapsed() - began;
+  CHECK(took >= std::chrono::seconds(60));
+  CHECK(took < std::chrono::seconds(120));  // both of them side by side
+  CHECK(findings_of(cluster) == none);
 }
 
 TEST_CASE("more findings than there is room for are repaired in the same order, one check after the other") {
