@@ -35,6 +35,8 @@ Result<PassReport> Collector::pass(const std::stop_token& stop, const OnGarbageR
   report.bytes_freed = tally.bytes_freed;
   report.names_removed = tally.names_removed;
   report.inodes_corrected = tally.inodes_corrected;
+  report.refused = tally.refusals.count();
+  report.refusal = tally.refusals.first();
   report.took = instance_.clock().elapsed() - began;
   return report;
 }

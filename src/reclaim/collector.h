@@ -53,6 +53,8 @@ struct PassReport {
   std::vector<OtherInstance> not_seen;  ///< a dry run: they do not watch now; a pass fences them if that lasts a minute
   std::vector<OtherInstance> silent;    ///< watch, and did not answer: nothing that depends on them was done
   std::vector<std::string> damaged;     ///< one line each: objects that could not be read; lccfs-fsck is for them
+  std::uint64_t refused = 0;  ///< inode numbers whose data the store did not let this client remove: they stay
+  std::string refusal;        ///< the first such answer, which names the object; empty: there was none
   std::chrono::nanoseconds took{0};
 };
 
@@ -62,7 +64,7 @@ class Collector {
   Collector(Instance& instance, const CollectorOptions& options);
 
   /// Works until nothing is left that can be done now. What does not answer is left for a later pass: data objects for
-  /// half a minute, or once it is stopped. It waits for its steps on inodes. Errors are the store's: what was done stays
+  /// half a minute, or once it is stopped. So is what the store does not let it remove. It waits for its steps on inodes. Errors are the store's: what was done stays
   /// done, `on_removed` has heard of it, and the next pass continues.
   Result<PassReport> pass(const std::stop_token& stop = {}, const OnGarbageRemoved& on_removed = nullptr);
 
