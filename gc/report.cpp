@@ -77,12 +77,6 @@ void add_pass(PassReport& total, const PassReport& next) {
   total.took += before.took;
 }
 
-bool did_something(const PassReport& report) {
-  return report.items_done + report.inodes_removed + report.data_objects_removed + report.names_removed +
-             report.inodes_corrected + report.instances_removed + report.gone.size() !=
-         0;
-}
-
 std::string report_line(const PassReport& report) {
   std::ostringstream text;
   text << count_text(report.items_seen) << " items looked at, " << count_text(report.items_done) << " done, "

@@ -11,8 +11,6 @@ namespace lccfs::gc {
 
 /// Several passes one after the other, as one: `next` came after `total`.
 void add_pass(reclaim::PassReport& total, const reclaim::PassReport& next);
-/// Whether a pass has changed anything of the volume.
-bool did_something(const reclaim::PassReport& report);
 
 /// One line: looked at, reclaimed, left, bytes freed, seconds.
 std::string report_line(const reclaim::PassReport& report);

@@ -55,8 +55,13 @@ struct PassReport {
   std::vector<std::string> damaged;     ///< one line each: objects that could not be read; lccfs-fsck is for them
   std::uint64_t refused = 0;  ///< inode numbers whose data the store did not let this client remove: they stay
   std::string refusal;        ///< the first such answer, which names the object; empty: there was none
+  bool is_for_others =
+      false;  ///< some of the silent are gone, for all that is known, and another client may fence them
   std::chrono::nanoseconds took{0};
 };
+
+/// Whether a pass has changed anything of the volume.
+bool did_something(const PassReport& report);
 
 class Collector {
  public:
@@ -69,7 +74,8 @@ class Collector {
   Result<PassReport> pass(const std::stop_token& stop = {}, const OnGarbageRemoved& on_removed = nullptr);
 
   /// Whether another collector has begun a pass within the last `interval`: one that runs in the background then leaves
-  /// this turn to it.
+  /// this turn to it. One whose last pass has failed, or did nothing because this client lacks a right, takes no turn:
+  /// others may have it.
   bool another_is_at_work(std::chrono::nanoseconds interval) const;
 
  private:
@@ -78,6 +84,7 @@ class Collector {
   Instance& instance_;
   const CollectorOptions options_;
   const std::shared_ptr<Unanswered> unanswered_;
+  bool got_nowhere_ = false;  // in the last pass
 };
 
 /// What a pass would do: asks the instances, and changes nothing. No instance is needed. not_found: there is no volume.

@@ -698,6 +698,66 @@ TEST_CASE("a collector that was fenced while it removes data ends its pass") {
   CHECK(volume.objects() == empty_volume);
 }
 
+TEST_CASE("a collector that may do nothing about what waits leaves the others their turn") {
+  CollectedVolume volume({.dead_clients_watch = true, .deaths_are_seen = true});
+  auto mount = volume.mount();
+  const auto ino = make_filled(*mount.file_system, "file", {0});
+  need(mount->unlink(root_ino, "file"));
+  TestCollector weak(volume.cluster(), volume.clock()), other(volume.cluster(), volume.clock());
+  const bool may_not_fence = GENERATE(true, false);
+  if (may_not_fence) mount.client->crash();
+  weak.client().set_hook([may_not_fence](const StepInfo& info) {
+    const bool is_refused = info.kind == (may_not_fence ? StepKind::fence : StepKind::remove);
+    return is_refused ? Fault{Fault::Kind::fail, ErrorCode::permission_denied} : Fault{};
+  });
+  for (unsigned passes = 0; passes < 4; ++passes) {
+    CHECK(weak.pass().inodes_removed == 0);
+    volume.clock().advance(seconds(30));
+  }
+  CHECK_FALSE(other.another_is_at_work(seconds(60)));
+  other.pass();
+  CHECK_FALSE(inode_object_of(volume.cluster(), ino));
+  // What it finds from now on it can do: the others hear of it again, from the next pass on.
+  weak.client().set_hook(nullptr);
+  weak.pass();
+  weak.pass();
+  CHECK(other.another_is_at_work(seconds(60)));
+  weak.end();
+  other.end();
+}
+
+TEST_CASE("a collector whose passes fail leaves the others their turn") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  make_filled(*mount.file_system, "file", {0});
+  need(mount->unlink(root_ino, "file"));
+  TestCollector weak(volume.cluster(), volume.clock()), other(volume.cluster(), volume.clock());
+  weak.client().set_hook(always_on("remove dead inode", {Fault::Kind::fail, ErrorCode::permission_denied}));
+  CHECK_FALSE(weak.try_pass());
+  volume.clock().advance(minutes(2));
+  CHECK_FALSE(weak.try_pass());
+  CHECK_FALSE(other.another_is_at_work(seconds(60)));
+  CHECK(other.pass().inodes_removed == 1);
+  weak.client().set_hook(nullptr);
+  weak.end();
+  other.end();
+}
+
+TEST_CASE("collectors take turns while a client is silent, about which none of them can do anything") {
+  CollectedVolume volume;
+  auto silent = volume.mount();
+  silent.client->set_deaf(true);
+  TestCollector one(volume.cluster(), volume.clock()), other(volume.cluster(), volume.clock());
+  for (unsigned passes = 0; passes < 3; ++passes) {
+    volume.clock().advance(minutes(2));
+    CHECK(one.pass().silent.size() == 1);
+    CHECK(other.another_is_at_work(seconds(60)));
+  }
+  silent.client->set_deaf(false);
+  one.end();
+  other.end();
+}
+
 TEST_CASE("a pass that is to stop waits for no data object, and its client ends without the answer") {
   const unsigned objects = GENERATE(1U, 2U);  // one in flight, and one that waits for its place
   CollectedVolume volume;
