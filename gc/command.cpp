@@ -14,7 +14,7 @@ constexpr const char* footer = R"(Examples:
   lccfs-gc -p vms -n nova --once --grace 0 -j 64          the same at once, and fast
   lccfs-gc -p vms --dry-run                               what it would do, and which clients are gone
 
-Exit status: 0 done, 1 failed, interrupted or damaged objects met, 2 wrong usage.)";
+Exit status: 0 done, 1 failed, interrupted, damage met or a remove refused, 2 wrong usage.)";
 
 }  // namespace
 

@@ -52,7 +52,8 @@ void Daemon::pass(const std::stop_token& stop) {
   }
   counts_.passed({.items_left = report->items_left,
                   .silent_clients = report->silent.size(),
-                  .damaged_objects = report->damaged.size()},
+                  .damaged_objects = report->damaged.size(),
+                  .refused = report->refused},
                  clock_.wall_time().seconds);
   log::write(did_something(*report) ? log::Level::info : log::Level::debug, report_line(*report));
   for (const std::string& line : warnings_of(*report)) log::warning(line);

@@ -31,7 +31,6 @@ WorkerOptions worker_options(const Command& command) {
   return {.jobs = command.jobs, .operations_per_second = command.operations_per_second, .grace = command.grace};
 }
 
-/// What was left for later is no failure; what only lccfs-fsck can deal with is one.
 int print_report(const Command& command, const reclaim::PassReport& report) {
   const bool dry = command.what == Command::What::dry_run;
   std::cout << (command.json ? report_as_json(report)
@@ -39,7 +38,7 @@ int print_report(const Command& command, const reclaim::PassReport& report) {
                              : report_line(report) + "\n")
             << std::flush;
   for (const std::string& line : warnings_of(report)) print_error(program.name, line);
-  return report.damaged.empty() ? EXIT_SUCCESS : program.failed;
+  return needs_a_hand(report) ? program.failed : EXIT_SUCCESS;
 }
 
 int look(const Command& command) {

@@ -40,6 +40,7 @@ std::string particulars(const PassReport& report) {
   add_part(text, report.not_seen.size(), "clients not seen");
   add_part(text, report.silent.size(), "clients silent");
   add_part(text, report.damaged.size(), "objects damaged");
+  add_part(text, report.refused, "inodes kept by the store");
   return text.str();
 }
 
@@ -76,12 +77,6 @@ void add_pass(PassReport& total, const PassReport& next) {
   total.took += before.took;
 }
 
-bool did_something(const PassReport& report) {
-  return report.items_done + report.inodes_removed + report.data_objects_removed + report.names_removed +
-             report.inodes_corrected + report.instances_removed + report.gone.size() !=
-         0;
-}
-
 std::string report_line(const PassReport& report) {
   std::ostringstream text;
   text << count_text(report.items_seen) << " items looked at, " << count_text(report.items_done) << " done, "
@@ -115,16 +110,21 @@ std::string report_as_json(const PassReport& report) {
                      {"not_seen", as_json(report.not_seen)},
                      {"silent", as_json(report.silent)},
                      {"damaged", report.damaged},
+                     {"refused", report.refused},
                      {"seconds", seconds_of(report)}};
   return json_text(json, 2) + "\n";
 }
 
+bool needs_a_hand(const PassReport& report) { return !report.damaged.empty() || report.refused != 0; }
+
 std::vector<std::string> warnings_of(const PassReport& report) {
   std::vector<std::string> lines;
-  lines.reserve(report.silent.size() + report.damaged.size());
+  lines.reserve(report.silent.size() + report.damaged.size() + 1);
   for (const OtherInstance& one : report.silent)
     lines.push_back(name_of(one) + " did not answer: nothing that depends on it was done");
   for (const std::string& line : report.damaged) lines.push_back(line + "; lccfs-fsck tells more");
+  if (report.refused != 0)
+    lines.push_back(report.refusal + ": the data of " + count_text(report.refused) + " inodes could not be removed");
   return lines;
 }
 

@@ -176,6 +176,7 @@ struct GarbageReport {
   std::uint64_t inodes_removed = 0, data_objects_removed = 0, bytes_freed = 0;
   std::uint64_t items_left = 0;  ///< of the queues, for a later pass
   std::uint64_t silent_clients = 0, damaged_objects = 0;
+  std::uint64_t refused = 0;        ///< inodes that stay because the store does not remove their data for this client
   bool is_left_to_another = false;  ///< there was no pass
 };
 

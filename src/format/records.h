@@ -317,7 +317,7 @@ struct Answer {
 
 /// What a collector asks all instances with one notify on Super (docs/PROTOCOL.md section 2).
 struct LivenessPoll {
-  InstanceId asker;         // 0: a program that writes nothing (a dry run)
+  InstanceId asker;         // who takes a turn at collecting; 0: nobody (a dry run, or a collector that got nowhere)
   std::vector<Ino> inodes;  // at most poll_limit: which of these are open there?
   bool operator==(const LivenessPoll&) const = default;
 };

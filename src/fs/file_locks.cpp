@@ -138,6 +138,13 @@ void FileLocks::now(LockStateRecord state, Bytes stored) {
   stored_ = std::move(stored);
 }
 
+/// With their keys. What they have done under their locks up to their fence has to be seen, once more and for the last
+/// time.
+void FileLocks::forget_dead(const ExpiredInstances& expired) {
+  const auto is_dead = [&expired](const auto& other) { return expired.contains(other.first); };
+  if (std::erase_if(others_, is_dead) != 0) ++came_;
+}
+
 Result<bool> FileLocks::lease(const ExpiredInstances& expired) {
   const LockStateRecord leased{LockStateRecord::Kind::leased, instance_.next_token()};
   LCCFS_TRY(const bool done, applied(txn::lease_locks(ino_, leased.token, *state_, void_keys(expired))));
@@ -145,7 +152,7 @@ Result<bool> FileLocks::lease(const ExpiredInstances& expired) {
     LCCFS_CHECK(learn());
     return decoded_ == leased;
   }
-  others_.clear();
+  forget_dead(expired);
   now(leased, {});
   return true;
 }
@@ -177,7 +184,7 @@ Result<bool> FileLocks::store_more(std::vector<LocksRecord::Lock> locks, const E
     LCCFS_CHECK(learn());
     return stored_ == encode(own);
   }
-  std::erase_if(others_, [&expired](const auto& other) { return expired.contains(other.first); });
+  forget_dead(expired);
   own_in_a_row_ = follows_own && others_.empty() ? own_in_a_row_ + 1 : 0;
   now(shared, encode(own));
   return true;

@@ -93,6 +93,7 @@ class FileLocks {
   std::vector<std::string> void_keys(const ExpiredInstances& expired) const REQUIRES(mutex_);
   bool is_alone(const ExpiredInstances& expired) const REQUIRES(mutex_);
   Result<Tried> lock_now(const LockRequest& wanted, const ExpiredInstances& expired, bool may_lease) REQUIRES(mutex_);
+  void forget_dead(const ExpiredInstances& expired) REQUIRES(mutex_);
   Result<bool> lease(const ExpiredInstances& expired) REQUIRES(mutex_);
   Result<bool> store_lock(const LockRequest& wanted, const ExpiredInstances& expired) REQUIRES(mutex_);
   Result<bool> store_less(LockTable less) REQUIRES(mutex_);

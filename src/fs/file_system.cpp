@@ -191,7 +191,8 @@ class MountedVolume final : public FileSystem {
                          .bytes_freed = pass.bytes_freed,
                          .items_left = pass.items_left,
                          .silent_clients = pass.silent.size(),
-                         .damaged_objects = pass.damaged.size()};
+                         .damaged_objects = pass.damaged.size(),
+                         .refused = pass.refused};
   }
   MountCounts counts() const override {
     MountCounts counts;

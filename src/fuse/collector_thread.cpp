@@ -30,7 +30,8 @@ bool collect(FileSystem& fs, Clock& clock, metrics::CollectorCounts& counts, con
   if (report) {
     counts.passed({.items_left = report->items_left,
                    .silent_clients = report->silent_clients,
-                   .damaged_objects = report->damaged_objects},
+                   .damaged_objects = report->damaged_objects,
+                   .refused = report->refused},
                   clock.wall_time().seconds);
     tell(*report);
     return true;

@@ -71,7 +71,7 @@ class Answers {
   std::optional<format::Answer> to(const format::Question& question);
   /// Does not wait for the store.
   format::PollReply to(const format::LivenessPoll& call) EXCLUDES(mutex_);
-  /// When another instance polled last (Clock::elapsed); nullopt: never.
+  /// When another instance polled last (Clock::elapsed) and took a turn with that; nullopt: never.
   std::optional<std::chrono::nanoseconds> last_poll() const EXCLUDES(mutex_);
 
  private:

@@ -142,8 +142,10 @@ class Instance {
     return others_.fence_if_seen_lately(whom, seen_at);
   }
   void look_around() { others_.look_around(); }
-  Result<PollResult> poll_liveness(const std::vector<Ino>& inodes, const std::stop_token& stop = {}) {
-    return others_.poll_liveness(inodes, stop);
+  using Turn = Others::Turn;
+  Result<PollResult> poll_liveness(const std::vector<Ino>& inodes, const std::stop_token& stop = {},
+                                   Turn turn = Turn::takes) {
+    return others_.poll_liveness(inodes, stop, turn);
   }
 
  private:

@@ -30,6 +30,8 @@ struct Member {
   std::uint64_t lowest_running = 0;  ///< its numbers below this one are retired
   std::set<Ino> open;
   bool fenced_now = false;  ///< it was gone, and has been fenced for this poll
+  bool is_for_others =
+      false;  ///< silent: this instance could not look for it, or may not fence it; another may be able to
 
   void heard(const format::PollReply& reply);
 };

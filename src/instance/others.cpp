@@ -98,10 +98,10 @@ Result<Others::Standing> Others::look_for(InstanceId whom, const InstanceRecord&
   return *presence == Presence::dead ? Standing::gone : Standing::watching;
 }
 
-Result<PollResult> Others::poll_liveness(const std::vector<Ino>& inodes, const std::stop_token& stop) {
+Result<PollResult> Others::poll_liveness(const std::vector<Ino>& inodes, const std::stop_token& stop, Turn turn) {
   LCCFS_CHECK(steps_.check_not_fenced());
   look_around();
-  auto poll = lccfs::poll_liveness(store_, {me_.id, inodes});
+  auto poll = lccfs::poll_liveness(store_, {turn == Turn::takes ? me_.id : InstanceId{}, inodes});
   if (!poll) return std::unexpected(steps_.noted(std::move(poll).error()));
   LCCFS_CHECK(sync_fences(poll->fences));
   for (auto& member : poll->members) {  // its watch may be lost, and about to be set again
@@ -155,6 +155,7 @@ Result<bool> Others::take_in(const std::vector<Look>& looks, std::vector<Member*
     if (!seen && seen.error().code == ErrorCode::fenced) return std::unexpected(seen.error());
     const bool refused = !seen && seen.error().code == ErrorCode::permission_denied;  // evict has logged it
     if (!seen && !refused) log::warning("instance " + std::to_string(member.id.value) + ": " + seen.error().context);
+    member.is_for_others = !seen;
     if (seen && *seen == Seen::absent && counts) members.push_back(&member);
     if (!seen || *seen != Seen::expired) continue;
     member.standing = Member::Standing::expired;

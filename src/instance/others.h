@@ -82,10 +82,12 @@ class Others {
   /// This instance has lost a watch: what it has seen of others before may have been an outage. Does not block.
   void begin_looks_anew() EXCLUDES(mutex_);
 
+  /// Whether the others are to hear that a collector is at work (Answers::last_poll).
+  enum class Turn { takes, leaves };
   /// Asks all instances how far they have come, and which of these inodes they have open. An instance that answers
   /// drops its directory items. Looks again and again at instances that are silent and do not watch, until each is
   /// seen, or is gone and fenced. That takes about a minute; if stopped, they stay silent.
-  Result<PollResult> poll_liveness(const std::vector<Ino>& inodes, const std::stop_token& stop);
+  Result<PollResult> poll_liveness(const std::vector<Ino>& inodes, const std::stop_token& stop, Turn turn);
 
  private:
   enum class Standing { watching, absent, gone };

@@ -93,26 +93,28 @@ Result<bool> OwnWatches::own_record_is_live() {
   return found.record && found.raw == record_;
 }
 
+/// Until the record was read behind the last watch that was set: it may say that this client was fenced meanwhile.
 void OwnWatches::set_again(const std::string& object) {
   const Lock one_at_a_time(object == format::super_object ? super_again_ : session_again_);
-  while (!steps_.fenced()) {
+  for (bool was_set = false; !steps_.fenced(); clock_.sleep_for(std::chrono::seconds(1))) {
+    bool is_lost = false;
     {
       const Lock lock(mutex_);
       const auto& kept = watches_[object];
-      if (ending_ || (kept.handler && !kept.handler->lost())) return;
+      is_lost = !kept.handler || kept.handler->lost();
+      if (ending_ || (!is_lost && !was_set)) return;
     }
-    const auto done = set(object);
-    if (done) {
+    if (is_lost) {
+      const auto done = set(object);
+      if (!done && done.error().code == ErrorCode::not_found) return steps_.become_fenced(object + " is gone");
+      if (!done && done.error().code == ErrorCode::fenced) return steps_.become_fenced(done.error().context);
+      if (!done) continue;
+      was_set = true;
       answers_.missed_handler.call([](const std::function<void()>& handler) { handler(); });
-      const auto live = own_record_is_live();
-      if (live && *live) return log::info("watch on " + object + " set again");
-      if (live) return steps_.become_fenced("its record on Super is no longer live");
-    } else if (done.error().code == ErrorCode::not_found) {
-      return steps_.become_fenced(object + " is gone");
-    } else if (done.error().code == ErrorCode::fenced) {
-      return steps_.become_fenced(done.error().context);
     }
-    clock_.sleep_for(std::chrono::seconds(1));
+    const auto live = own_record_is_live();
+    if (live && *live) return log::info("watch on " + object + " set again");
+    if (live) return steps_.become_fenced("its record on Super is no longer live");
   }
 }
 

@@ -14,6 +14,7 @@ namespace lccfs::metrics {
 struct LeftByPass {
   std::uint64_t items_left = 0;
   std::uint64_t silent_clients = 0, damaged_objects = 0;
+  std::uint64_t refused = 0;  ///< inodes whose data the store did not let it remove: somebody has to see to that
 };
 
 /// `write`: any thread. The others: by one thread at a time.
@@ -21,6 +22,7 @@ class CollectorCounts {
  public:
   /// By the pass that is at work. It may take hours, and may fail: what it has removed counts at once.
   void removed(const RemovedGarbage& so_far);
+  /// A pass that was refused something has failed, though it did the rest.
   void passed(const LeftByPass& pass, std::int64_t wall_seconds);
   void failed();
   /// What it found in its last pass, another finds now, or does not.

@@ -53,8 +53,15 @@ struct PassReport {
   std::vector<OtherInstance> not_seen;  ///< a dry run: they do not watch now; a pass fences them if that lasts a minute
   std::vector<OtherInstance> silent;    ///< watch, and did not answer: nothing that depends on them was done
   std::vector<std::string> damaged;     ///< one line each: objects that could not be read; lccfs-fsck is for them
+  std::uint64_t refused = 0;  ///< inode numbers whose data the store did not let this client remove: they stay
+  std::string refusal;        ///< the first such answer, which names the object; empty: there was none
+  bool is_for_others =
+      false;  ///< some of the silent are gone, for all that is known, and another client may fence them
   std::chrono::nanoseconds took{0};
 };
+
+/// Whether a pass has changed anything of the volume.
+bool did_something(const PassReport& report);
 
 class Collector {
  public:
@@ -62,12 +69,13 @@ class Collector {
   Collector(Instance& instance, const CollectorOptions& options);
 
   /// Works until nothing is left that can be done now. What does not answer is left for a later pass: data objects for
-  /// half a minute, or once it is stopped. It waits for its steps on inodes. Errors are the store's: what was done stays
+  /// half a minute, or once it is stopped. So is what the store does not let it remove. It waits for its steps on inodes. Errors are the store's: what was done stays
   /// done, `on_removed` has heard of it, and the next pass continues.
   Result<PassReport> pass(const std::stop_token& stop = {}, const OnGarbageRemoved& on_removed = nullptr);
 
   /// Whether another collector has begun a pass within the last `interval`: one that runs in the background then leaves
-  /// this turn to it.
+  /// this turn to it. One whose last pass has failed, or did nothing because this client lacks a right, takes no turn:
+  /// others may have it.
   bool another_is_at_work(std::chrono::nanoseconds interval) const;
 
  private:
@@ -76,6 +84,7 @@ class Collector {
   Instance& instance_;
   const CollectorOptions options_;
   const std::shared_ptr<Unanswered> unanswered_;
+  bool got_nowhere_ = false;  // in the last pass
 };
 
 /// What a pass would do: asks the instances, and changes nothing. No instance is needed. not_found: there is no volume.

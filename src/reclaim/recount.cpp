@@ -182,7 +182,7 @@ std::shared_ptr<DataRemoval> Recount::begin_to_remove_data(Ino ino, Tally* tally
 
 /// As many removes as there are mapped objects; none is looked for. What is done of a large file stays done: the map
 /// forgets each block, but for the last, with which the inode goes. Answers the version of the inode after that. nullopt:
-/// left for a later pass; it is to stop, the store does not answer, or somebody else works on the inode.
+/// left for a later pass; it is to stop, the store does not answer or refuses, or somebody else works on the inode.
 Result<Recount::Version> Recount::remove_data(const Inode& file) const {
   Version version = file.version;
   std::optional<std::uint64_t> removed;
@@ -199,7 +199,15 @@ Result<Recount::Version> Recount::remove_data(const Inode& file) const {
   return version;
 }
 
-/// false: not all of it is answered.
+/// false: not all of it is answered, or some was refused.
+Result<bool> Recount::wait_for(DataRemoval& removal, Ino ino) const {
+  auto removed = removal.wait();
+  if (removed || !is_refused_remove(removed.error())) return removed;
+  tally_.refusals.add(ino, removed.error());
+  return false;
+}
+
+/// false: not all of it is removed.
 Result<bool> Recount::remove_block(const Inode& file, std::uint64_t block) const {
   using format::MapBlock;
   const auto removal = begin_to_remove_data(file.ino, &tally_);
@@ -211,7 +219,7 @@ Result<bool> Recount::remove_block(const Inode& file, std::uint64_t block) const
     tell_others();
     tally_.tell();  // not in the completion: it waits for nobody
   }
-  return removal->wait();
+  return wait_for(*removal, file.ino);
 }
 
 /// nullopt: refused, or the inode is gone.
@@ -224,10 +232,10 @@ Result<Recount::Version> Recount::forget_block(Ino ino, std::uint64_t version, s
 
 /// Not counted: most numbers have none.
 Result<bool> Recount::remove_early_bytes(Ino ino) const {
-  if (!unanswered_->takes(ino)) return false;
+  if (!may_be_asked_for(ino)) return false;
   const auto removal = begin_to_remove_data(ino, nullptr);
   removal->send(ObjectIndex{0}, 0);
-  return removal->wait();
+  return wait_for(*removal, ino);
 }
 
 Result<bool> Recount::remove(const Assessment& dead, TimeSpec logged) const {

@@ -40,13 +40,15 @@
 #include "reclaim/data_removal.h"
 #include "reclaim/examine.h"
 #include "reclaim/pace.h"
+#include "reclaim/refusals.h"
 
 namespace lccfs::reclaim {
 
-/// What was done, by all threads.
+/// What was done, by all threads, and what the store has refused.
 struct Tally {
   std::atomic<std::uint64_t> inodes_removed{0}, data_objects_removed{0}, bytes_freed{0};
   std::atomic<std::uint64_t> names_removed{0}, inodes_corrected{0};
+  Refusals refusals;
   OnGarbageRemoved on_removed = nullptr;
 
   /// By one thread at a time: a reader never sees fewer than before.
@@ -65,8 +67,9 @@ class Recount {
  public:
   Recount(Instance& instance, Pace& pace, Tally& tally, std::shared_ptr<Unanswered> unanswered, std::stop_token stop);
 
-  /// Whether the data of a dead inode may be removed, or something of it still has no answer from an earlier try.
-  bool may_be_removed(const Inode& inode) const { return inode.map.mapped() == 0 || unanswered_->takes(inode.ino); }
+  /// Whether the data of a dead inode may be removed, or something of it still has no answer from an earlier try, or was
+  /// refused in this pass.
+  bool may_be_removed(const Inode& inode) const { return inode.map.mapped() == 0 || may_be_asked_for(inode.ino); }
 
   /// All that can be done about an inode before the instances are asked for it. kind `gone` or `right`: there is
   /// nothing more to do. `reclaim`: dead; to be removed if no client has it open. Anything else: left for a later pass.
@@ -85,6 +88,7 @@ class Recount {
   Result<Applied> paced(MetaTxn txn) const;
 
  private:
+  bool may_be_asked_for(Ino ino) const { return unanswered_->takes(ino) && tally_.refusals.takes(ino); }
   Result<bool> apply(MetaTxn txn) const;
   Result<bool> take_step(const Assessment& assessment) const;
   Result<bool> trim(const Assessment& assessment) const;
@@ -95,6 +99,7 @@ class Recount {
   using Version = std::optional<std::uint64_t>;
   Result<Version> remove_data(const Inode& file) const;
   Result<bool> remove_block(const Inode& file, std::uint64_t block) const;
+  Result<bool> wait_for(DataRemoval& removal, Ino ino) const;
   Result<Version> forget_block(Ino ino, std::uint64_t version, std::uint64_t block) const;
   void tell_others() const;
 

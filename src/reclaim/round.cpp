@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "reclaim/round.h"
 
+#include <algorithm>
 #include <ranges>
 #include <tuple>
 #include <utility>
@@ -19,17 +20,18 @@ OtherInstance describe(const Member& member) { return {member.id, member.record.
 }  // namespace
 
 Round::Round(Instance& instance, const CollectorOptions& options, const Recount& recount, PassReport& report,
-             std::set<std::string>& damage_told, const std::stop_token& stop)
+             std::set<std::string>& damage_told, Instance::Turn turn, const std::stop_token& stop)
     : instance_(instance),
       options_(options),
       recount_(recount),
       report_(report),
+      turn_(turn),
       stop_(stop),
       reader_(recount.reader()),
       damage_told_(damage_told) {}
 
 Result<bool> Round::run() {
-  LCCFS_TRY(const auto poll, instance_.poll_liveness({}, stop_));
+  LCCFS_TRY(const auto poll, instance_.poll_liveness({}, stop_, turn_));
   horizon_.emplace(poll, [this](InstanceId whom) { return instance_.ensure_expired(whom); });
   report_.items_left = 0;
   report_.open_elsewhere = 0;
@@ -50,6 +52,7 @@ Result<bool> Round::run() {
 }
 
 void Round::note_gone(const PollResult& poll) {
+  report_.is_for_others = std::ranges::any_of(poll.members, &Member::is_for_others);
   for (const auto& member : poll.members) {
     if (!member.fenced_now) continue;
     report_.gone.push_back(describe(member));

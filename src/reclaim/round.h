@@ -47,7 +47,7 @@ class Round {
  public:
   /// `damage_told`: in the rounds of this pass.
   Round(Instance& instance, const CollectorOptions& options, const Recount& recount, PassReport& report,
-        std::set<std::string>& damage_told, const std::stop_token& stop);
+        std::set<std::string>& damage_told, Instance::Turn turn, const std::stop_token& stop);
 
   /// true: something was done that may let another round do more.
   Result<bool> run();
@@ -108,6 +108,7 @@ class Round {
   const CollectorOptions& options_;
   const Recount& recount_;
   PassReport& report_;
+  const Instance::Turn turn_;
   const std::stop_token stop_;
   const objects::Query reader_;  // what does not answer is given up
   std::optional<Horizon> horizon_;

@@ -59,7 +59,7 @@ Result<> Round::remove_dead(const std::vector<Assessment>& dead, TimeSpec logged
     numbers.push_back(assessment.inode.ino);
   }
   if (asked.empty() || silent_calls_ >= most_silent_calls) return {};
-  LCCFS_TRY(const auto poll, instance_.poll_liveness(numbers, stop_));
+  LCCFS_TRY(const auto poll, instance_.poll_liveness(numbers, stop_, turn_));
   note_gone(poll);
   silent_calls_ = poll.all_answered() ? 0 : silent_calls_ + 1;
   if (silent_calls_ > 0) return {};

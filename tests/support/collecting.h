@@ -33,6 +33,7 @@ class TestCollector {
   Instance& instance() { return *instance_; }
   Result<reclaim::PassReport> try_pass(const std::stop_token& stop = {}) { return collector_.pass(stop); }
   reclaim::PassReport pass() { return need(collector_.pass()); }
+  bool another_is_at_work(std::chrono::nanoseconds interval) const { return collector_.another_is_at_work(interval); }
   void end() { need(instance_->end()); }
 
  private:

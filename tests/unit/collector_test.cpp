@@ -646,6 +646,118 @@ TEST_CASE("a collector that gets no further leaves the others their turn") {
   need(mount->unmount());
 }
 
+/// The store does not let this client remove these objects.
+ScriptedClient::Hook may_not_remove(const Names& objects) {
+  return [objects](const StepInfo& info) {
+    const bool may_not = info.kind == StepKind::remove && objects.contains(info.object);
+    return may_not ? Fault{Fault::Kind::fail, ErrorCode::permission_denied} : Fault{};
+  };
+}
+
+TEST_CASE("a data object that may not be removed keeps its file, and what leads there, and no other") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  const auto kept = make_filled(*mount.file_system, "kept", {0, 1});
+  const auto fine = make_filled(*mount.file_system, "fine", {0});
+  REQUIRE(kept < fine);
+  need(mount->unlink(root_ino, "kept"));
+  need(mount->unlink(root_ino, "fine"));
+  need(mount->unmount());
+  TestCollector collector(volume.cluster(), volume.clock());
+  collector.client().set_hook(may_not_remove({format::data_object(kept, ObjectIndex{0})}));
+  const auto report = collector.pass();
+  CHECK_FALSE(inode_object_of(volume.cluster(), fine));
+  CHECK(inode_object_of(volume.cluster(), kept));
+  CHECK(report.inodes_removed == 1);
+  CHECK(report.items_left > 0);
+  CHECK(report.instances_removed == 0);
+  CHECK(report.refused == 1);
+  CHECK(report.refusal.find(format::data_object(kept, ObjectIndex{0})) != std::string::npos);
+  CHECK(report.damaged.empty());
+  CHECK(collector.client().counts().removes == 3);  // each once, however many rounds there were
+  collector.client().set_hook(nullptr);
+  CHECK(collector.pass().refused == 0);
+  collector.end();
+  CHECK(volume.objects() == empty_volume);
+}
+
+TEST_CASE("a collector that was fenced while it removes data ends its pass") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  make_filled(*mount.file_system, "file", {0});
+  need(mount->unlink(root_ino, "file"));
+  need(mount->unmount());
+  {
+    TestCollector collector(volume.cluster(), volume.clock());
+    collector.client().set_hook([](const StepInfo& info) {
+      return info.kind == StepKind::remove ? Fault{Fault::Kind::fail, ErrorCode::fenced} : Fault{};
+    });
+    CHECK(error_of(collector.try_pass()) == ErrorCode::fenced);
+  }
+  volume.collect();
+  CHECK(volume.objects() == empty_volume);
+}
+
+TEST_CASE("a collector that may do nothing about what waits leaves the others their turn") {
+  CollectedVolume volume({.dead_clients_watch = true, .deaths_are_seen = true});
+  auto mount = volume.mount();
+  const auto ino = make_filled(*mount.file_system, "file", {0});
+  need(mount->unlink(root_ino, "file"));
+  TestCollector weak(volume.cluster(), volume.clock()), other(volume.cluster(), volume.clock());
+  const bool may_not_fence = GENERATE(true, false);
+  if (may_not_fence) mount.client->crash();
+  weak.client().set_hook([may_not_fence](const StepInfo& info) {
+    const bool is_refused = info.kind == (may_not_fence ? StepKind::fence : StepKind::remove);
+    return is_refused ? Fault{Fault::Kind::fail, ErrorCode::permission_denied} : Fault{};
+  });
+  for (unsigned passes = 0; passes < 4; ++passes) {
+    CHECK(weak.pass().inodes_removed == 0);
+    volume.clock().advance(seconds(30));
+  }
+  CHECK_FALSE(other.another_is_at_work(seconds(60)));
+  other.pass();
+  CHECK_FALSE(inode_object_of(volume.cluster(), ino));
+  // What it finds from now on it can do: the others hear of it again, from the next pass on.
+  weak.client().set_hook(nullptr);
+  weak.pass();
+  weak.pass();
+  CHECK(other.another_is_at_work(seconds(60)));
+  weak.end();
+  other.end();
+}
+
+TEST_CASE("a collector whose passes fail leaves the others their turn") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  make_filled(*mount.file_system, "file", {0});
+  need(mount->unlink(root_ino, "file"));
+  TestCollector weak(volume.cluster(), volume.clock()), other(volume.cluster(), volume.clock());
+  weak.client().set_hook(always_on("remove dead inode", {Fault::Kind::fail, ErrorCode::permission_denied}));
+  CHECK_FALSE(weak.try_pass());
+  volume.clock().advance(minutes(2));
+  CHECK_FALSE(weak.try_pass());
+  CHECK_FALSE(other.another_is_at_work(seconds(60)));
+  CHECK(other.pass().inodes_removed == 1);
+  weak.client().set_hook(nullptr);
+  weak.end();
+  other.end();
+}
+
+TEST_CASE("collectors take turns while a client is silent, about which none of them can do anything") {
+  CollectedVolume volume;
+  auto silent = volume.mount();
+  silent.client->set_deaf(true);
+  TestCollector one(volume.cluster(), volume.clock()), other(volume.cluster(), volume.clock());
+  for (unsigned passes = 0; passes < 3; ++passes) {
+    volume.clock().advance(minutes(2));
+    CHECK(one.pass().silent.size() == 1);
+    CHECK(other.another_is_at_work(seconds(60)));
+  }
+  silent.client->set_deaf(false);
+  one.end();
+  other.end();
+}
+
 TEST_CASE("a pass that is to stop waits for no data object, and its client ends without the answer") {
   const unsigned objects = GENERATE(1U, 2U);  // one in flight, and one that waits for its place
   CollectedVolume volume;
@@ -696,9 +808,9 @@ TEST_CASE("a pass waits for a store that is slow as long as it answers") {
 
 namespace {
 /// A client of that volume has written a new file, and died before it stored the inode. Answers the object.
-std::string leave_early_bytes(CollectedVolume& volume) {
+std::string leave_early_bytes(CollectedVolume& volume, const std::string& name = "file") {
   auto mount = volume.mount();
-  const auto ino = make_file(*mount.file_system, root_ino, "file");
+  const auto ino = make_file(*mount.file_system, root_ino, name);
   const auto bytes = format::data_object(Ino{ino.value + 1}, ObjectIndex{0});
   volume.cluster().with_objects([&](scripted::Objects& objects) { objects.write(bytes, 0, "bytes"); });
   mount.client->crash();
@@ -736,6 +848,21 @@ TEST_CASE("bytes without an inode that the store cannot remove keep the range th
   const auto report = collector.pass();
   CHECK(report.instances_removed == 0);
   CHECK(report.damaged.size() == 1);
+  collector.client().set_hook(nullptr);
+  CHECK(collector.pass().instances_removed == 1);
+  collector.end();
+  CHECK_FALSE(volume.objects().contains(bytes));
+}
+
+TEST_CASE("bytes without an inode that may not be removed keep the range that leads to them, and no other client's") {
+  CollectedVolume volume;
+  const auto bytes = leave_early_bytes(volume), others = leave_early_bytes(volume, "other");
+  TestCollector collector(volume.cluster(), volume.clock());
+  collector.client().set_hook(may_not_remove({bytes}));
+  const auto report = collector.pass();
+  CHECK(report.instances_removed == 1);
+  CHECK(report.refused == 1);
+  CHECK_FALSE(volume.objects().contains(others));
   collector.client().set_hook(nullptr);
   CHECK(collector.pass().instances_removed == 1);
   collector.end();

@@ -73,6 +73,26 @@ TEST_CASE("silent clients and damaged objects are warned of, one line each") {
   CHECK(has(lines[1], "Inode.9: attr: wrong checksum"));
 }
 
+TEST_CASE("a pass to which the store refused a remove has failed, and names the first one") {
+  PassReport report = some_pass();
+  CHECK_FALSE(needs_a_hand(report));
+  report.refused = 1'200;
+  report.refusal = "remove Data.9.0: permission denied";
+  CHECK(needs_a_hand(report));
+  CHECK(has(report_line(report), ", 1,200 inodes kept by the store; "));
+  const auto lines = warnings_of(report);
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0] == "remove Data.9.0: permission denied: the data of 1,200 inodes could not be removed");
+}
+
+TEST_CASE("a pass that has met damage has failed, and one that has left something for later has not") {
+  PassReport report = some_pass();
+  report.silent = {some_client()};
+  CHECK_FALSE(needs_a_hand(report));
+  report.damaged = {"Inode.9"};
+  CHECK(needs_a_hand(report));
+}
+
 TEST_CASE("a report as JSON holds every field, whatever others have stored") {
   PassReport report = some_pass();
   report.names_removed = 3;
@@ -82,6 +102,7 @@ TEST_CASE("a report as JSON holds every field, whatever others have stored") {
   report.gone = {some_client()};
   report.silent = {{.id = InstanceId{8}, .host = "\xff", .pid = 1}};
   report.damaged = {"Inode.9: \xff"};
+  report.refused = 5;
   const auto json = nlohmann::json::parse(report_as_json(report));
   CHECK(json["items_seen"] == 1200);
   CHECK(json["items_done"] == 1180);
@@ -97,6 +118,7 @@ TEST_CASE("a report as JSON holds every field, whatever others have stored") {
   CHECK(json["gone"][0]["pid"] == 4711);
   CHECK(json["silent"][0]["instance"] == 8);
   CHECK(json["damaged"].size() == 1);
+  CHECK(json["refused"] == 5);
   CHECK(json["seconds"] == 2.345);
 }
 

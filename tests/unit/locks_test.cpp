@@ -41,6 +41,12 @@ bool has_asked_and_looked(const ScriptedClient& client) {
   return false;
 }
 
+/// Whether the file is read as by an open, with its map: before a lock is granted after others.
+bool is_look(const StepInfo& info, Ino ino) {
+  return info.kind == StepKind::query && info.object == format::inode_object(ino) &&
+         std::ranges::any_of(info.read->ranges, [](const auto& range) { return range.prefix == "m/"; });
+}
+
 /// How often the kernel is told that a file's pages are old.
 struct PageCounter final : KernelCache {
   bool can_keep_names() const override { return false; }
@@ -250,11 +256,7 @@ TEST_CASE("a lock that was given up while its file is read anew takes none from 
   std::promise<void> go;
   two.a.client->set_hook([&, is_gone = go.get_future().share()](const StepInfo& info) {
     if (info.step == "lock") has_locked = true;
-    const bool is_query = has_locked && info.kind == StepKind::query && info.object == format::inode_object(two.ino);
-    const bool is_look = is_query && std::ranges::any_of(info.read->ranges, [](const auto& range) {
-                           return range.prefix == "m/";  // of the file's bytes, as an open reads it
-                         });
-    if (is_look && !looks.exchange(true)) is_gone.wait();
+    if (has_locked && is_look(info, two.ino) && !looks.exchange(true)) is_gone.wait();
     return Fault{};
   });
   auto given_up = begin_lock(two.fs_a(), waiting(exclusive(two.on_a, me), 5));
@@ -452,6 +454,28 @@ TEST_CASE("pages that the kernel keeps are dropped before a lock that others hav
   need(set_lock(two.fs_b(), exclusive(two.on_b, me)));
   CHECK(kernel.dropped > 0);
   two.fs_b().set_kernel_cache(nullptr);
+}
+
+TEST_CASE("a lock over bytes of a client that was found dead at another file is granted after a look at this one") {
+  TwoMounts two;
+  const auto g = create_file(two.fs_a(), "g");
+  need(two.a->fsync(g.handle, false));
+  need(set_lock(two.fs_b(), exclusive(open_again(two.fs_b(), g.ino), me)));
+  need(set_lock(two.fs_b(), exclusive(two.on_b, me, 20, 29)));
+  need(set_lock(two.fs_a(), exclusive(two.on_a, me, 0, 9)));
+  two.b.client->set_deaf(true);
+  need(two.after_a_while(begin_lock(two.fs_a(), waiting(exclusive(g.handle, me)))));
+  CHECK(two.a.client->counts().fences == 1);
+  std::atomic<unsigned> looks = 0;
+  two.a.client->set_hook([&](const StepInfo& info) {
+    if (is_look(info, two.ino)) ++looks;
+    return Fault{};
+  });
+  need(set_lock(two.fs_a(), exclusive(two.on_a, me, 20, 29)));
+  CHECK(looks == 1);
+  need(set_lock(two.fs_a(), exclusive(two.on_a, me, 40, 49)));  // what the dead have done is known
+  CHECK(looks == 1);
+  two.a.client->set_hook(nullptr);
 }
 
 TEST_CASE("a read-only mount keeps locks for itself, and stores none") {

@@ -303,4 +303,12 @@ TEST_CASE("a collector's passes add up, and what they leave is the last one's") 
     INFO(line);
     CHECK(left.text().find(std::string("\nlccfs_collector_") + line + "\n") != std::string::npos);
   }
+  counts.passed({.items_left = 8, .refused = 1}, 4'000);  // failed, and what it leaves is known
+  Exposition refused;
+  counts.write(refused);
+  for (const char* line :
+       {"passes_total 3", "failures_total 2", "backlog_items 8", "last_pass_timestamp_seconds 3000"}) {
+    INFO(line);
+    CHECK(refused.text().find(std::string("\nlccfs_collector_") + line + "\n") != std::string::npos);
+  }
 }

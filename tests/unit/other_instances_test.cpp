@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Instances and each other: which is expired, fences, questions (docs/PROTOCOL.md section 2).
+#include <atomic>
 #include <thread>
 
 #include "instance/holder.h"
@@ -301,6 +302,28 @@ TEST_CASE("an instance that loses its watches sets them again and continues") {
   }
   CHECK(a->run(insert()).has_value());
   CHECK(!a->fenced());
+}
+
+TEST_CASE("an instance that sets its watch again reads its own record until the store answers") {
+  InstanceVolume volume;
+  const Running a = volume.start();
+  auto fenced = *volume.record_of(a->id());
+  const auto live = encode(fenced);
+  fenced.state = InstanceRecord::State::fenced;
+  fenced.fence_number = fence_counter(volume) + 1;
+  // It was barred, too, and an operator has let it in again.
+  need(volume.looker->apply(txn::fence_instance_record(a->id(), live, encode(fenced), fenced.fence_number - 1)));
+  constexpr unsigned watches = 2;  // the record is read for each
+  std::atomic<unsigned> reads = 0;
+  a.client->set_hook([&reads](const StepInfo& info) {
+    if (info.kind != StepKind::query || info.object != format::super_object) return Fault{};
+    return reads++ < watches ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
+  });
+  a.client->lose_watches();
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!a->fenced() && std::chrono::steady_clock::now() < give_up) std::this_thread::yield();
+  CHECK(a->fenced());
+  CHECK(reads > watches);
 }
 
 }  // namespace
