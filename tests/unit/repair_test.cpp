@@ -51,6 +51,31 @@ Names instances_in(ScriptedCluster& cluster, const SmallVolume& v) {
   return left;
 }
 
+/// Back-pointers to directories that have no name for the inode, of inodes that live: each would keep its inode for ever
+/// once that directory is gone.
+Names pointers_in_vain(ScriptedCluster& cluster) {
+  Names pointers;
+  cluster.with_objects([&](Objects& objects) {
+    const auto has_name = [&](Ino parent, Ino ino) {
+      const auto directory = objects.metadata().find(format::inode_object(parent));
+      if (directory == objects.metadata().end()) return false;
+      const auto prefix = format::reverse_key(ino, "");
+      const auto key = directory->second.keys.lower_bound(prefix);
+      return key != directory->second.keys.end() && key->first.starts_with(prefix);
+    };
+    for (const auto& [name, object] : objects.metadata()) {
+      const auto parsed = format::parse_object_name(name);
+      const auto* inode = parsed ? std::get_if<format::InodeName>(&*parsed) : nullptr;
+      if (inode == nullptr) continue;
+      for (const auto& [key, value] : object.keys) {
+        const auto pointer = format::parse_back_pointer_key(key);
+        if (pointer && !has_name(pointer->parent, inode->ino)) pointers.push_back(name + ": " + key);
+      }
+    }
+  });
+  return pointers;
+}
+
 TEST_CASE("every kind of damage is found, repaired and gone, and nothing else has changed") {
   for (const auto& damage : all_damage()) {
     INFO(damage.what);
@@ -76,6 +101,7 @@ TEST_CASE("every kind of damage is found, repaired and gone, and nothing else ha
       return may_always_change(v, name) || is_new(before, name) || std::ranges::count(changed, name) == 1;
     });
     CHECK(unexpected == none);
+    if (!damage.left) CHECK(pointers_in_vain(cluster) == none);
     const auto again = need(try_repair(cluster.new_client(), v.volume.clock(), damage.orphans));
     CHECK(again.report.repaired == 0);
     CHECK(again.report.left == told.report.left);
@@ -720,6 +746,55 @@ TEST_CASE("no name is lost in a repair though a client that is gone has left lea
     CHECK(findings_of(leased) == none);
     CHECK(tree_of(leased, clock) == tree_of(*free, clock));
   }
+}
+
+TEST_CASE("a directory does not point back to where it had a further name") {
+  SmallVolume v;
+  auto& cluster = v.volume.cluster();
+  const bool points_there_first = GENERATE(false, true);
+  cluster.with_objects([&](Objects& objects) {
+    auto& root = objects.metadata().at(format::inode_object(root_ino));
+    root.keys[v.key("further")] = v.entry(v.sub, FileType::directory);
+    root.keys[format::reverse_key(v.sub, "further")] = format::marker_value;
+    auto& inode = objects.metadata().at(format::inode_object(v.sub));
+    const format::BackPointerRecord pointer{root_ino, {v.me, 7}};
+    if (!points_there_first) {
+      inode.keys[format::back_pointer_key(pointer.parent, pointer.token)] = format::marker_value;
+    } else {
+      const auto first = need(format::decode<format::BackPointerRecord>(inode.xattrs.at("parent")));
+      inode.keys[format::back_pointer_key(first.parent, first.token)] = format::marker_value;
+      inode.xattrs["parent"] = encode(pointer);
+    }
+  });
+  need(try_repair(cluster.new_client(), v.volume.clock()));
+  CHECK(findings_of(cluster) == none);
+  CHECK(pointers_in_vain(cluster) == none);
+}
+
+TEST_CASE("what a user deletes from /lost+found is freed, though its lost directory was not the first it was in") {
+  TestVolume volume;
+  Ino file, second;
+  {
+    const auto mount = volume.mount();
+    auto& fs = *mount.file_system;
+    const auto first = make_dir(fs, root_ino, "first");
+    second = make_dir(fs, root_ino, "second");
+    file = need(fs.make_node({}, first, "file", {FileType::symlink, 0, 0, "target"})).attributes.ino;
+    need(fs.rename(first, "file", second, "file", RenameMode::replace));
+    need(fs.unmount());
+  }
+  collect(volume.cluster(), volume.clock());
+  volume.cluster().with_objects([&](Objects& objects) { objects.metadata().erase(format::inode_object(second)); });
+  need(try_repair(volume.new_client(), volume.clock()));
+  {
+    const auto mount = volume.mount();
+    auto& fs = *mount.file_system;
+    need(fs.unlink(*ino_of(fs, root_ino, "lost+found"), "inode-" + std::to_string(file.value)));
+    need(fs.unmount());
+  }
+  for (unsigned pass = 0; pass < 2; ++pass) collect(volume.cluster(), volume.clock());
+  CHECK_FALSE(inode_object_of(volume.cluster(), file));
+  CHECK(findings_of(volume.cluster()) == none);
 }
 
 TEST_CASE("the collector counts no names while one that was just repaired may lack its other half") {
