@@ -69,6 +69,7 @@ class Repairs {
   Result<Repair> derive_volume_part(const Object& object, const txn::Part& part);
   Result<Repair> add_ended_record(const Finding& finding);
   Result<std::uint64_t> highest_number();
+  Result<std::uint64_t> last_number_given();
   Result<std::uint64_t> highest_fence();
   // parts.cpp: xattrs, keys and payloads
   Result<Repair> repair_part(const Finding& finding);

@@ -771,6 +771,136 @@ TEST_CASE("a directory does not point back to where it had a further name") {
   CHECK(pointers_in_vain(cluster) == none);
 }
 
+/// What the store lost, beside a range that leads to all inodes.
+struct LostDirectory {
+  const char* what;
+  std::function<void(SmallVolume&, Objects&)> harm;
+  bool left = false;
+};
+
+const std::vector<LostDirectory>& lost_directories() {
+  static const auto lose = [](Objects& objects, Ino ino) { objects.metadata().erase(format::inode_object(ino)); };
+  static const auto spoil_plain = [](const SmallVolume& v, Objects& objects) {
+    objects.metadata().at(format::inode_object(v.plain)).xattrs["size"] = "noise";
+  };
+  static const std::vector<LostDirectory> all = {
+      {"the root", [](SmallVolume&, Objects& objects) { lose(objects, root_ino); }},
+      {"a directory", [](SmallVolume& v, Objects& objects) { lose(objects, v.d); }},
+      {"the root and a directory",
+       [](SmallVolume& v, Objects& objects) {
+         lose(objects, root_ino);
+         lose(objects, v.d);
+       }},
+      {"the root, beside a file that keeps the range",
+       [](SmallVolume& v, Objects& objects) {
+         lose(objects, root_ino);
+         spoil_plain(v, objects);
+       },
+       true},
+      {"a directory, beside a file that keeps the range",
+       [](SmallVolume& v, Objects& objects) {
+         lose(objects, v.d);
+         spoil_plain(v, objects);
+       },
+       true},
+  };
+  return all;
+}
+
+TEST_CASE("what was in a lost directory is kept though a client that is gone has left a range for all of it") {
+  for (const auto& lost : lost_directories()) {
+    INFO(lost.what);
+    std::vector<std::vector<std::string>> trees;
+    for (const bool queued : {false, true}) {
+      SmallVolume v;
+      auto& cluster = v.volume.cluster();
+      if (queued) lead_to_all(v);
+      cluster.with_objects([&](Objects& objects) { lost.harm(v, objects); });
+      need(try_repair(cluster.new_client(), v.volume.clock()));
+      for (unsigned pass = 0; pass < 4; ++pass) collect(cluster, v.volume.clock());
+      CHECK(findings_of(cluster).size() == (lost.left ? 1 : 0));
+      CHECK(inode_object_of(cluster, v.file));
+      CHECK(inode_object_of(cluster, v.deep));
+      trees.push_back(tree_of(cluster, v.volume.clock()));
+    }
+    CHECK(trees.front() == trees.back());
+  }
+}
+
+TEST_CASE("what was in a lost directory is kept, wherever its repair is cut before a collector runs") {
+  for (const auto& lost : lost_directories()) {
+    INFO(lost.what);
+    SmallVolume v;
+    lead_to_all(v);
+    auto& damaged = v.volume.cluster();
+    auto& clock = v.volume.clock();
+    damaged.with_objects([&](Objects& objects) { lost.harm(v, objects); });
+    const auto whole = damaged.clone();
+    need(try_repair(whole->new_client(), clock));
+    const auto tree = tree_of(*whole, clock);
+    for (unsigned n = 0;; ++n) {
+      INFO("step " << n);
+      const auto cut = damaged.clone();
+      const auto client = cut->new_client();
+      const NthStepOfRepair fault(n, {Fault::Kind::not_applied_and_crash, ErrorCode::io});
+      client->set_hook(fault);
+      static_cast<void>(try_repair(client, clock));
+      if (!fault.reached()) break;
+      clock.advance(std::chrono::seconds(61));
+      for (unsigned pass = 0; pass < 2; ++pass) collect(*cut, clock);
+      need(try_repair(cut->new_client(), clock));
+      REQUIRE(tree_of(*cut, clock) == tree);
+    }
+  }
+}
+
+TEST_CASE("what a client that has ended had moved into a root before that was lost is kept, too") {
+  SmallVolume v;
+  auto& cluster = v.volume.cluster();
+  const auto session = v.objects_of(format::session_object(v.me));
+  const auto record = v.objects_of("Super").keys.at(format::instance_key(v.me));
+  {
+    const auto mount = v.volume.mount();
+    need(mount->rename(v.d, "file", root_ino, "file", RenameMode::replace));
+    need(mount->unmount());
+  }
+  collect(cluster, v.volume.clock());
+  REQUIRE(instances_in(cluster, v) == none);
+  cluster.with_objects([&](Objects& objects) {
+    objects.metadata()[format::session_object(v.me)] = session;
+    objects.metadata().at("Super").keys[format::instance_key(v.me)] = record;
+  });
+  lead_to_all(v);
+  cluster.with_objects([](Objects& objects) { objects.metadata().erase(format::inode_object(root_ino)); });
+  need(try_repair(cluster.new_client(), v.volume.clock()));
+  for (unsigned pass = 0; pass < 2; ++pass) collect(cluster, v.volume.clock());
+  CHECK(inode_object_of(cluster, v.file));
+  CHECK(findings_of(cluster) == none);
+}
+
+TEST_CASE("what a user moves out of /lost+found into a root that was made anew goes when the user deletes it") {
+  SmallVolume v;
+  auto& cluster = v.volume.cluster();
+  cluster.with_objects([](Objects& objects) { objects.metadata().erase(format::inode_object(root_ino)); });
+  need(try_repair(cluster.new_client(), v.volume.clock()));
+  {
+    const auto mount = v.volume.mount();
+    const auto lost = ino_of(*mount.file_system, root_ino, "lost+found");
+    const auto name = "inode-" + std::to_string(v.link.value);
+    need(mount->rename(*lost, name, root_ino, "link", RenameMode::replace));
+    need(mount->unmount());
+  }
+  collect(cluster, v.volume.clock());
+  {
+    const auto mount = v.volume.mount();
+    need(mount->unlink(root_ino, "link"));
+    need(mount->unmount());
+  }
+  CHECK(findings_of(cluster) == none);
+  for (unsigned pass = 0; pass < 2; ++pass) collect(cluster, v.volume.clock());
+  CHECK_FALSE(inode_object_of(cluster, v.link));
+}
+
 TEST_CASE("what a user deletes from /lost+found is freed, though its lost directory was not the first it was in") {
   TestVolume volume;
   Ino file, second;
