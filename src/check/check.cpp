@@ -9,7 +9,7 @@
 //  - An object that the store cannot read ends it here: what others say of it is not to be judged, as if it were missing.
 //  - Where the sums of a directory's entries and of the inodes that claim it agree, nothing is read again. In the other
 //    directories entries are looked at one by one (match.cpp). Only if that leaves claims that no entry, no d/ key and no
-//    queue item explains, the inodes are streamed once more.
+//    queue item explains, or claims of a directory that was lost, the inodes are streamed once more.
 //  - What several inodes together must fulfil is judged from the records (links.cpp).
 #include "check/check.h"
 

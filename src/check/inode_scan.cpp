@@ -95,6 +95,7 @@ class InodeScan {
       if (!attr) return;
       summary.type = attr->type;
       summary.nlink = attr->nlink;
+      summary.birth_token = attr->birth_token;
       flags_ = attr->flags;
       see(attr->birth_token.instance);
     } else if (name == xattr::state) {
@@ -106,7 +107,7 @@ class InodeScan {
       const auto pointer = decode<format::BackPointerRecord>(part);
       if (!pointer) return;
       summary.first_parent = pointer->parent;
-      summary.parents.insert(pointer->parent);
+      summary.add_pointer(pointer->parent, pointer->token);
       see(pointer->token.instance);
     } else if (name == xattr::size) {
       size_bytes_ = number();
@@ -179,7 +180,7 @@ class InodeScan {
     const bool may_have_map = !result_.summary.type || is(FileType::regular);
     if (key.starts_with("p/")) {
       const auto pointer = format::parse_back_pointer_key(key);
-      if (pointer) result_.summary.parents.insert(pointer->parent);
+      if (pointer) result_.summary.add_pointer(pointer->parent, pointer->token);
       if (scan_marker(part, pointer.has_value())) see(pointer->token.instance);
     } else if (key.starts_with("l/")) {
       scan_step_number(part);

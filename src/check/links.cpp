@@ -15,12 +15,14 @@ Result<> UnlessDetached::add_links(Ino ino, const InodeSummary& inode, std::uint
   if (ino == root_ino || !inode.type || (names != 0 && names == inode.nlink)) return {};
   // Of a directory with a further name that name is the finding (check_several_names).
   if (names > 1 && inode.is_directory()) return {};
-  if (names == 0) return add_orphan(ino, inode.nlink, inode.is_sealed());
-  return add({.ino = ino, .kind = Kind::wrong_links, .nlink = inode.nlink, .names = names}, inode.is_sealed());
+  if (names == 0) return add_orphan(ino, inode.nlink, what_explains(ino, inode));
+  const auto unless = inode.is_sealed() ? Unless::queued_or_sealed : Unless::queued;
+  return add({.ino = ino, .kind = Kind::wrong_links, .nlink = inode.nlink, .names = names}, unless);
 }
 
-Result<> UnlessDetached::add(const Doubt& doubt, bool sealed) {
-  if (check_.facts.queue.leads_to(doubt.ino, sealed)) return {};
+Result<> UnlessDetached::add(const Doubt& doubt, Unless unless) {
+  const auto& queue = check_.facts.queue;
+  if (unless != Unless::nothing && queue.leads_to(doubt.ino, unless == Unless::queued_or_sealed)) return {};
   const Lock lock(mutex_);
   doubts_.push_back(doubt);
   return doubts_.size() < room_ ? Result<>() : settle();
@@ -202,9 +204,9 @@ class LostTrees {
   Result<> report_top(Ino ino) {
     const auto& record = check_.index.directories.at(ino);
     if (!record.is_directory || record.entries.count == 0) return {};
-    const auto special = check_.index.specials.find(ino);
-    const bool sealed = special != check_.index.specials.end() && special->second.summary.is_sealed();
-    return findings_.add_unreachable(ino, sealed);
+    LCCFS_TRY(const auto found, objects::find_object(objects::reader_of(check_.store), summary_read(ino), 1));
+    if (!found) return {};
+    return findings_.add_unreachable(ino, findings_.what_explains(ino, summary_of(*found)));
   }
 
   const NamespaceCheck& check_;

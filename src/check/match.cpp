@@ -46,7 +46,7 @@ class Matcher {
     auto& record = check_.index.directories.at(directory);
     if (record.names_differ) LCCFS_CHECK(check_.directories.check_reverse_keys(directory, check_.sink));
     if (record.in_order) return {};
-    if (!record.seen) return examine_missing(directory);
+    if (!record.seen) return look_for_claims_of(directory), Result<>();
     LCCFS_TRY(const auto of_specials, look_at_specials(directory));
     const LinkSum of_plain = record.entries - of_specials;
     record.in_order = of_plain == record.claims;
@@ -56,13 +56,9 @@ class Matcher {
     return record.in_order ? Result<>{} : match_one_by_one(window, directory, nameless);
   }
 
-  /// There is no such directory, or none that can be read: an inode that claims it has no name there.
-  Result<> examine_missing(Ino directory) {
-    LCCFS_TRY(const auto nameless, find_queued_nameless(directory));
-    if (nameless == check_.index.directories.at(directory).claims) return {};
+  void look_for_claims_of(Ino directory) {
     const Lock lock(mutex_);
     unexplained_.insert(directory);
-    return {};
   }
 
   /// Entries for inodes that are in memory. The sum of their links.
@@ -106,8 +102,9 @@ class Matcher {
     LCCFS_TRY(const auto counts, check_.directories.count_names(directory, inodes));
     LinkSum sum;
     for (std::size_t i = 0; i < inodes.size(); ++i) {
-      if (counts[i] != 0) continue;
-      sum += link(directory, inodes[i], claims[static_cast<std::ptrdiff_t>(i)].type);
+      const auto& claim = claims[static_cast<std::ptrdiff_t>(i)];
+      if (counts[i] != 0 || check_.index.was_in_lost_root(claim.ino, claim.oldest_in_root)) continue;
+      sum += link(directory, claim.ino, claim.type);
       note_lost_name(inodes[i]);
     }
     return sum;
@@ -143,7 +140,7 @@ class Matcher {
                          [&](Ino directory) { return !unexplained.contains(directory); });
     return for_each_number(check_.store, check_.effort, directories.size(), [&](ReadWindow& window, std::size_t i) {
       return for_each_detached_nameless(window, directories[i], [&, this](Ino ino, FileType) -> Result<> {
-        return is_named_elsewhere(ino) ? Result<>() : findings_.add_orphan(ino, 1, false);
+        return is_named_elsewhere(ino) ? Result<>() : findings_.add_orphan(ino, 1, UnlessDetached::Unless::queued);
       });
     });
   }
@@ -186,9 +183,7 @@ class Matcher {
       if (!again) sum += link(directory, ino, type);
     }
     sum += nameless;
-    if (sum == check_.index.directories.at(directory).claims) return {};
-    const Lock lock(mutex_);
-    unexplained_.insert(directory);
+    if (sum != check_.index.directories.at(directory).claims) look_for_claims_of(directory);
     return {};
   }
 
@@ -200,7 +195,9 @@ class Matcher {
 
   Result<> look_for_unexplained_among(ReadWindow& window, const std::vector<std::string>& names,
                                       const Directories& unexplained) {
+    using Unless = UnlessDetached::Unless;
     std::map<Ino, std::vector<Ino>> claims;  // by directory
+    std::map<Ino, Unless> unless;
     for (const auto& name : names) {
       const auto parsed = format::parse_object_name(name);
       const auto* inode_name = parsed ? std::get_if<format::InodeName>(&*parsed) : nullptr;
@@ -210,7 +207,9 @@ class Matcher {
         const auto inode = summary_of(*answer);
         if (!inode.is_plain(ino)) return {};
         const Ino parent = *inode.parents.begin();
-        if (unexplained.contains(parent)) claims[parent].push_back(ino);
+        if (!unexplained.contains(parent)) return {};
+        claims[parent].push_back(ino);
+        unless[ino] = findings_.what_explains(ino, inode);
         return {};
       };
       LCCFS_CHECK(window.query(summary_read(inode_name->ino), take, 1));
@@ -221,7 +220,7 @@ class Matcher {
       for (std::size_t i = 0; i < inodes.size(); ++i) {
         if (counts[i] != 0) continue;
         note_lost_name(inodes[i]);
-        if (!is_named_elsewhere(inodes[i])) LCCFS_CHECK(findings_.add_orphan(inodes[i], 1, false));
+        if (!is_named_elsewhere(inodes[i])) LCCFS_CHECK(findings_.add_orphan(inodes[i], 1, unless.at(inodes[i])));
       }
     }
     return {};

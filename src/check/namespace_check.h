@@ -36,17 +36,25 @@ class UnlessDetached {
   static constexpr std::size_t usual_room = 65536;
   explicit UnlessDetached(const NamespaceCheck& check, std::size_t room = usual_room) : check_(check), room_(room) {}
 
+  /// What else may explain it: an item that leads to the inode; of a sealed one, also that of its directory; or nothing,
+  /// where its directory was lost.
+  enum class Unless { queued, queued_or_sealed, nothing };
+  Unless what_explains(Ino ino, const InodeSummary& nameless) const {
+    if (check_.index.has_lost_directory(ino, nameless)) return Unless::nothing;
+    return nameless.is_sealed() ? Unless::queued_or_sealed : Unless::queued;
+  }
+
   /// One without any name, as far as entries go.
-  Result<> add_orphan(Ino ino, std::uint32_t nlink, bool sealed) {
-    return add({.ino = ino, .kind = Finding::Kind::orphan, .nlink = nlink}, sealed);
+  Result<> add_orphan(Ino ino, std::uint32_t nlink, Unless unless) {
+    return add({.ino = ino, .kind = Finding::Kind::orphan, .nlink = nlink}, unless);
   }
   /// An inode with that many names, which are none or not its nlink. Does nothing where the queue leads to it by
   /// itself.
   Result<> add_links(Ino ino, const InodeSummary& inode, std::uint64_t names);
   /// Sealed, or the topmost of a lost tree.
-  Result<> add_seal(Ino ino) { return add({.ino = ino, .kind = Finding::Kind::lost_trace}, true); }
-  Result<> add_unreachable(Ino ino, bool sealed) {
-    return add({.ino = ino, .kind = Finding::Kind::unreachable}, sealed);
+  Result<> add_seal(Ino ino) { return add({.ino = ino, .kind = Finding::Kind::lost_trace}, Unless::queued_or_sealed); }
+  Result<> add_unreachable(Ino ino, Unless unless) {
+    return add({.ino = ino, .kind = Finding::Kind::unreachable}, unless);
   }
   /// What is left.
   Result<> finish();
@@ -60,7 +68,7 @@ class UnlessDetached {
     std::uint64_t names = 0;
     auto operator<=>(const Doubt&) const = default;
   };
-  Result<> add(const Doubt& doubt, bool sealed);
+  Result<> add(const Doubt& doubt, Unless unless);
   Result<> settle() REQUIRES(mutex_);
   static Finding finding_of(const Doubt& doubt);
 

@@ -18,14 +18,15 @@ InodeSummary summary_of(const objects::Object& inode) {
   if (const auto attr = inode.find<format::AttrRecord>(xattr::attr)) {
     summary.type = attr->type;
     summary.nlink = attr->nlink;
+    summary.birth_token = attr->birth_token;
   }
   if (const auto state = inode.find<format::StateRecord>(xattr::state)) summary.state = state->kind;
   if (const auto pointer = inode.find<format::BackPointerRecord>(xattr::parent)) {
     summary.first_parent = pointer->parent;
-    summary.parents.insert(pointer->parent);
+    summary.add_pointer(pointer->parent, pointer->token);
   }
   for (const auto& [key, value] : inode.ranges.front().entries) {
-    if (const auto pointer = format::parse_back_pointer_key(key)) summary.parents.insert(pointer->parent);
+    if (const auto pointer = format::parse_back_pointer_key(key)) summary.add_pointer(pointer->parent, pointer->token);
   }
   return summary;
 }
@@ -37,7 +38,7 @@ void NamespaceIndex::add(Ino ino, const ScannedInode& inode, bool queue_leads_to
   if (plain) {
     const Ino parent = *summary.parents.begin();
     directories[parent].claims += link(parent, ino, *summary.type);
-    if (queue_leads_to_it) queued.push_back({parent, ino, *summary.type});
+    if (queue_leads_to_it) queued.push_back({parent, ino, *summary.type, summary.oldest_in_root});
   } else {
     specials[ino].summary = summary;
   }
@@ -55,6 +56,17 @@ void NamespaceIndex::add(Ino ino, const ScannedInode& inode, bool queue_leads_to
 bool NamespaceIndex::is_known_directory(Ino ino) const {
   const auto found = directories.find(ino);
   return found != directories.end() && found->second.seen;
+}
+
+bool NamespaceIndex::was_in_lost_root(Ino ino, InstanceId oldest_in_root) const {
+  const auto root = specials.find(root_ino);
+  return root != specials.end() && format::leads_to_lost_root(root->second.summary.birth_token, ino, oldest_in_root);
+}
+
+bool NamespaceIndex::has_lost_directory(Ino ino, const InodeSummary& inode) const {
+  if (inode.state != InodeSummary::State::live) return false;
+  return std::ranges::any_of(inode.parents, [this](Ino parent) { return !is_known_directory(parent); }) ||
+         was_in_lost_root(ino, inode.oldest_in_root);
 }
 
 }  // namespace lccfs::check

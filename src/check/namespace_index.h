@@ -5,6 +5,7 @@
 // directory's entries, the entries and their inodes match one to one: all is well there, and both need no second look.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -69,6 +70,14 @@ struct InodeSummary {
   std::optional<State> state;
   std::set<Ino> parents;  ///< of all back-pointers
   Ino first_parent{};     ///< of the first one, the xattr
+  /// Of those to the root, the lowest number of an instance that made one.
+  InstanceId oldest_in_root{~std::uint64_t{0}};
+  Token birth_token;
+
+  void add_pointer(Ino parent, Token token) {
+    parents.insert(parent);
+    if (parent == root_ino) oldest_in_root = std::min(oldest_in_root, token.instance);
+  }
 
   bool is_directory() const { return type == FileType::directory; }
   bool is_dead() const { return state == State::dead; }
@@ -115,6 +124,7 @@ struct QueuedClaim {
   Ino directory;
   Ino ino;
   FileType type;
+  InstanceId oldest_in_root;
   auto operator<=>(const QueuedClaim&) const = default;
 };
 
@@ -140,6 +150,11 @@ class NamespaceIndex {
   std::uint64_t other_inodes = 0;
 
   bool is_known_directory(Ino ino) const;
+  /// Whether a directory that it points back to was lost: it is not there, or is a root that was made anew since. If such
+  /// an inode has no name, that is damage, whatever the queue says (docs/PROTOCOL.md section 5, "Directories go last").
+  bool has_lost_directory(Ino ino, const InodeSummary& inode) const;
+  /// The same of the root alone; `oldest_in_root` as in its summary.
+  bool was_in_lost_root(Ino ino, InstanceId oldest_in_root) const;
 };
 
 }  // namespace lccfs::check

@@ -142,6 +142,13 @@ struct AttrRecord {
   bool operator==(const AttrRecord&) const = default;
 };
 
+/// A root that a repair made anew has the birth token 0.N: each number up to N was handed out before it. Whether a
+/// back-pointer of that inode was made before it, too: it leads to the root that was lost.
+inline bool leads_to_lost_root(Token birth_of_root, Ino ino, InstanceId pointer_made_by) {
+  const auto last_before = birth_of_root.instance == InstanceId{0} ? birth_of_root.number : 0;
+  return ino.value <= last_before && pointer_made_by.value <= last_before;
+}
+
 struct StateRecord {
   enum class Kind : std::uint8_t { live = 1, sealed = 2, dead = 3 };
   Kind kind = Kind::live;

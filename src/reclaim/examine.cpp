@@ -141,7 +141,8 @@ Error describe_lost_parent(const Assessment& assessment) {
   const auto object = format::inode_object(assessment.inode.ino);
   const auto& missing = assessment.names.missing_parents;
   if (missing.empty()) return {ErrorCode::corrupt, object + ": it has no name, and no back-pointer to where one was"};
-  return {ErrorCode::corrupt, object + ": its directory " + format::inode_object(missing.front()) + " is not there"};
+  const auto what = missing.front() == root_ino ? " was lost" : " is not there";
+  return {ErrorCode::corrupt, object + ": its directory " + format::inode_object(missing.front()) + what};
 }
 
 Trim trim_of(const Assessment& assessment) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "reclaim/traces.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -96,6 +97,15 @@ Result<bool> is_name(const Query& query, Ino parent, const std::string& name, co
   return state != MoveState::committed;
 }
 
+/// `root` as it was read. Asked only of what lives and has no name: others need not wait for a root that cannot be read.
+Result<bool> points_to_lost_root(const Inode& inode, const objects::Object& root) {
+  LCCFS_TRY(const auto attr, root.needed<format::AttrRecord>(format::xattr::attr));
+  return std::ranges::any_of(inode.pointers, [&](const objects::BackPointer& pointer) {
+    return pointer.parent == root_ino &&
+           format::leads_to_lost_root(attr.birth_token, inode.ino, pointer.token.instance);
+  });
+}
+
 }  // namespace
 
 Result<Names> count_names(const Query& query, const Inode& inode) {
@@ -103,9 +113,11 @@ Result<Names> count_names(const Query& query, const Inode& inode) {
   for (const auto& pointer : inode.pointers) parents.insert(pointer.parent);
   const auto prefix = format::reverse_key(inode.ino, ""), removed = format::detached_prefix(inode.ino);
   Names names;
+  std::optional<objects::Object> root;
   for (const Ino parent : parents) {
     const auto found = objects::read_object(query,
                                             {.object = format::inode_object(parent),
+                                             .xattrs = parent == root_ino,
                                              .ranges = {{prefix, "", keys_at_once}, {removed, "", keys_at_once}},
                                              .keys = {}},
                                             2);
@@ -122,7 +134,11 @@ Result<Names> count_names(const Query& query, const Inode& inode) {
     for (const auto& [key, value] : found->ranges.back().entries) {
       if (const auto removal = format::parse_detached_key(key)) names.removals.push_back(removal->token);
     }
+    if (parent == root_ino) root = *found;
   }
+  if (!root || names.total() > 0 || inode.dead()) return names;
+  LCCFS_TRY(const bool lost, points_to_lost_root(inode, *root));
+  if (lost) names.missing_parents.push_back(root_ino);
   return names;
 }
 

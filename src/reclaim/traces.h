@@ -51,7 +51,8 @@ struct Names {
   std::vector<Token> removals;  ///< steps that took a name from it (d/ keys), or are to move one away (marks)
   std::map<Ino, std::vector<std::string>> by_parent;  ///< only parents that hold some; without those that moved away
   std::vector<MarkedName> marked;                     ///< those that moved away, and those that perhaps will
-  std::vector<Ino> missing_parents;                   ///< there are no such objects: what they held is not known
+  /// There are no such objects; or there is a root, and it was made anew since. What they held is not known.
+  std::vector<Ino> missing_parents;
   std::size_t total() const {
     std::size_t all = 0;
     for (const auto& [parent, names] : by_parent) all += names.size();

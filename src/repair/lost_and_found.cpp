@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// adopt (X, name): 2 writes, one after the other; /lost+found is there.
+// adopt (X, name): 3 writes, one after the other; /lost+found is there.
 //
 //  # | object           | step                                                    | stop here leaves
-//  1 | Inode.X          | [revive] live, one link, `parent` = (lost+found, token) | X as it was, without this name
-//  2 | Inode.lost+found | [put entry] both keys; nsub + 1 if it is a directory    | COMMIT
+//  1 | Inode.X          | [revive] live, one link, `parent` = (lost+found, token);| X as it was, without this name
+//    |                  | where it pointed before becomes a key                   |
+//  2 | Inode.lost+found | [put entry] both keys; nsub + 1 if it is a directory    | COMMIT; X with back-pointers too many
+//  3 | Session.me       | [log queue items] inode item X: they are trimmed        | done
+//
+// Until X has its name, an old pointer to a directory that is lost keeps a collector from taking X for garbage. After that
+// it would do so for ever: also once a user has deleted X. The item comes after the name, for where X lost its name in a
+// directory that is there, a collector that it leads to X would find none.
 //
 // Making /lost+found is a mkdir: [create inode] (a range intent covers it), then [put entry] in the root.
 #include "repair/lost_and_found.h"
@@ -126,11 +132,14 @@ Result<std::optional<std::string>> LostAndFound::adopt(const Object& inode, Ino 
   attr.nlink = 1;
   const Token token = instance_.next_token();
   std::vector<format::BackPointerRecord> further;
-  further.reserve(other_names.size());
+  further.reserve(other_names.size() + 1);
   for (const auto& other : other_names) further.push_back({other.directory, other.entry.token});
+  const auto before = inode.find<format::BackPointerRecord>(xattr::parent);
+  if (before && before->parent != here) further.push_back(*before);
   LCCFS_TRY(const bool pointed, objects_.change(txn::revive(inode.as_read(), attr, {here, token}, further)));
   if (!pointed) return std::nullopt;
   LCCFS_TRY(auto path, put(ino, attr.type, token, name));
+  LCCFS_CHECK(instance_.log_items({{format::QueueItem::Kind::inode, ino, {}, instance_.clock().wall_time()}}));
   return path;
 }
 

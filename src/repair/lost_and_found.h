@@ -20,8 +20,8 @@ class LostAndFound {
   /// nullopt: it is not there.
   Result<std::optional<Ino>> existing();
 
-  /// Points the inode back here, and still to those that hold its `other_names`; then names it here. nullopt: it has
-  /// changed since it was read. Otherwise the path.
+  /// Points the inode back here, and still to where it pointed and to those that hold its `other_names`; then names it
+  /// here, and leaves it to a collector to trim the rest. nullopt: it has changed since it was read. Otherwise the path.
   Result<std::optional<std::string>> adopt(const Object& inode, Ino ino, const std::string& name,
                                            const std::vector<Holder>& other_names);
 

@@ -193,6 +193,7 @@ Result<Repair> Repairs::drop_further_name(const Finding& finding) {
   }
   LCCFS_TRY(const bool done, drop_name(dropped, finding.target));
   if (!done) return changed_meanwhile();
+  LCCFS_CHECK(log_items({{format::QueueItem::Kind::inode, finding.target, {}, clock_.wall_time()}}));
   const bool is_this = dropped.directory == finding.ino && dropped.name == finding.name;
   return Repair{true, is_this ? "this name is removed" : "it has moved here: its old name is removed"};
 }

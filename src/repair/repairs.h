@@ -74,6 +74,7 @@ class Repairs {
   Result<std::optional<Repair>> unless_gone(InstanceId client);
   Result<Repair> add_ended_record(const Finding& finding);
   Result<std::uint64_t> highest_number();
+  Result<std::uint64_t> last_number_given();
   Result<std::uint64_t> highest_fence();
   // parts.cpp: xattrs, keys and payloads
   Result<Repair> repair_part(const Finding& finding);

@@ -47,8 +47,8 @@ Result<Repair> Repairs::make_missing(const Finding& finding) {
     return step(txn::make_alloc_from(highest + margin), "made anew, above all numbers in use");
   }
   if (finding.object == root_object()) {
-    LCCFS_TRY(const auto highest, highest_number());
-    return step(txn::make_root(clock_.wall_time(), Ino{highest}), "made anew, without a name in it");
+    LCCFS_TRY(const auto last, last_number_given());
+    return step(txn::make_root(clock_.wall_time(), Ino{last}), "made anew, without a name in it");
   }
   return left("nothing tells what was in it");
 }
@@ -126,6 +126,14 @@ Result<std::uint64_t> Repairs::highest_number() {
     if (const auto instance = format::parse_instance_key(key)) count(instance->value);
   }
   return highest;
+}
+
+/// Of an instance that has ended, or an inode that is gone, only Alloc may tell.
+Result<std::uint64_t> Repairs::last_number_given() {
+  LCCFS_TRY(const auto highest, highest_number());
+  LCCFS_TRY(const auto alloc, objects_.read_keys(format::alloc_object, {}));
+  const auto next = alloc ? alloc->number(xattr::next) : std::nullopt;
+  return next && *next <= check::end_of_use ? std::max(highest, *next - 1) : highest;
 }
 
 Result<std::uint64_t> Repairs::highest_fence() {

@@ -195,9 +195,9 @@ TEST_CASE("a file with more or fewer names than links is found wherever its name
     volume.edit("Inode.10", [](MetaObject& o) { o.keys.erase("i/11/again"); });
     CHECK(volume.findings() == Findings{"reverse key: Inode.10", "wrong links: Inode.11"});
   }
-  SECTION("nowhere, and its directory is not there either") {
+  SECTION("nowhere, and its directory is not there either, whatever the queue says") {
     volume.set("Inode.50", "parent", format::BackPointerRecord{Ino{40}, Token{me, 50}});
-    CHECK(volume.findings() == Findings{});
+    CHECK(volume.findings() == Findings{"orphan: Inode.50"});
     volume.edit("Session.2", [](MetaObject& o) { o.keys.erase(format::queue_key(1)); });
     CHECK(volume.findings() == Findings{"orphan: Inode.50"});
   }
@@ -211,6 +211,27 @@ TEST_CASE("a file with more or fewer names than links is found wherever its name
     volume.edit("Inode.10", [](MetaObject& o) { o.keys["d/50/2.98"] = marker; });
     CHECK(volume.findings() == Findings{});
   }
+}
+
+TEST_CASE("of what a range leads to, it explains what was made in this root, and not what was in one before it") {
+  HandMadeVolume volume;
+  const auto make_root_anew = [&](Token birth) {
+    volume.edit("Inode.1", [&](MetaObject& o) {
+      auto attr = need(format::decode<format::AttrRecord>(o.xattrs["attr"]));
+      attr.birth_token = birth;
+      o.xattrs["attr"] = encode(attr);
+    });
+  };
+  CHECK(volume.findings() == Findings{});
+  make_root_anew({InstanceId{0}, orphan.value - 1});
+  CHECK(volume.findings() == Findings{});
+  make_root_anew({InstanceId{0}, orphan.value});
+  CHECK(volume.findings() == Findings{"orphan: Inode.50"});
+  volume.set("Inode.50", "parent", format::BackPointerRecord{root_ino, Token{InstanceId{orphan.value + 1}, 1}});
+  volume.edit("Alloc", [](MetaObject& o) { o.xattrs["next"] = encode(format::NumberRecord{1000}); });
+  CHECK(volume.findings() == Findings{});
+  make_root_anew({me, 1000});
+  CHECK(volume.findings() == Findings{});
 }
 
 TEST_CASE("a seal that only a d/ key leads to is no lost trace") {
@@ -365,7 +386,7 @@ TEST_CASE("of what a d/ key would explain no more is held than there is room for
   check::DirectoryReader directories(*store, {});
   check::UnlessDetached doubts({*store, facts, index, directories, sink, {}}, room);
   for (std::uint64_t ino = first; ino < behind; ++ino) {
-    need(doubts.add_orphan(Ino{ino}, 1, false));
+    need(doubts.add_orphan(Ino{ino}, 1, check::UnlessDetached::Unless::queued));
     CHECK(doubts.held() < room);
   }
   need(doubts.finish());

@@ -52,6 +52,31 @@ Names instances_in(ScriptedCluster& cluster, const SmallVolume& v) {
   return left;
 }
 
+/// Back-pointers to directories that have no name for the inode, of inodes that live: each would keep its inode for ever
+/// once that directory is gone.
+Names pointers_in_vain(ScriptedCluster& cluster) {
+  Names pointers;
+  cluster.with_objects([&](Objects& objects) {
+    const auto has_name = [&](Ino parent, Ino ino) {
+      const auto directory = objects.metadata().find(format::inode_object(parent));
+      if (directory == objects.metadata().end()) return false;
+      const auto prefix = format::reverse_key(ino, "");
+      const auto key = directory->second.keys.lower_bound(prefix);
+      return key != directory->second.keys.end() && key->first.starts_with(prefix);
+    };
+    for (const auto& [name, object] : objects.metadata()) {
+      const auto parsed = format::parse_object_name(name);
+      const auto* inode = parsed ? std::get_if<format::InodeName>(&*parsed) : nullptr;
+      if (inode == nullptr) continue;
+      for (const auto& [key, value] : object.keys) {
+        const auto pointer = format::parse_back_pointer_key(key);
+        if (pointer && !has_name(pointer->parent, inode->ino)) pointers.push_back(name + ": " + key);
+      }
+    }
+  });
+  return pointers;
+}
+
 TEST_CASE("every kind of damage is found, repaired and gone, and nothing else has changed") {
   for (const auto& damage : all_damage()) {
     INFO(damage.what);
@@ -77,6 +102,7 @@ TEST_CASE("every kind of damage is found, repaired and gone, and nothing else ha
       return may_always_change(v, name) || is_new(before, name) || std::ranges::count(changed, name) == 1;
     });
     CHECK(unexpected == none);
+    if (!damage.left) CHECK(pointers_in_vain(cluster) == none);
     const auto again = need(try_repair(cluster.new_client(), v.volume.clock(), damage.orphans));
     CHECK(again.report.repaired == 0);
     CHECK(again.report.left == told.report.left);
@@ -783,6 +809,185 @@ TEST_CASE("no name is lost in a repair though a client that is gone has left lea
     CHECK(findings_of(leased) == none);
     CHECK(tree_of(leased, clock) == tree_of(*free, clock));
   }
+}
+
+TEST_CASE("a directory does not point back to where it had a further name") {
+  SmallVolume v;
+  auto& cluster = v.volume.cluster();
+  const bool points_there_first = GENERATE(false, true);
+  cluster.with_objects([&](Objects& objects) {
+    auto& root = objects.metadata().at(format::inode_object(root_ino));
+    root.keys[v.key("further")] = v.entry(v.sub, FileType::directory);
+    root.keys[format::reverse_key(v.sub, "further")] = format::marker_value;
+    auto& inode = objects.metadata().at(format::inode_object(v.sub));
+    const format::BackPointerRecord pointer{root_ino, {v.me, 7}};
+    if (!points_there_first) {
+      inode.keys[format::back_pointer_key(pointer.parent, pointer.token)] = format::marker_value;
+    } else {
+      const auto first = need(format::decode<format::BackPointerRecord>(inode.xattrs.at("parent")));
+      inode.keys[format::back_pointer_key(first.parent, first.token)] = format::marker_value;
+      inode.xattrs["parent"] = encode(pointer);
+    }
+  });
+  need(try_repair(cluster.new_client(), v.volume.clock()));
+  CHECK(findings_of(cluster) == none);
+  CHECK(pointers_in_vain(cluster) == none);
+}
+
+/// What the store lost, beside a range that leads to all inodes.
+struct LostDirectory {
+  const char* what;
+  std::function<void(SmallVolume&, Objects&)> harm;
+  bool left = false;
+};
+
+const std::vector<LostDirectory>& lost_directories() {
+  static const auto lose = [](Objects& objects, Ino ino) { objects.metadata().erase(format::inode_object(ino)); };
+  static const auto spoil_plain = [](const SmallVolume& v, Objects& objects) {
+    objects.metadata().at(format::inode_object(v.plain)).xattrs["size"] = "noise";
+  };
+  static const std::vector<LostDirectory> all = {
+      {"the root", [](SmallVolume&, Objects& objects) { lose(objects, root_ino); }},
+      {"a directory", [](SmallVolume& v, Objects& objects) { lose(objects, v.d); }},
+      {"the root and a directory",
+       [](SmallVolume& v, Objects& objects) {
+         lose(objects, root_ino);
+         lose(objects, v.d);
+       }},
+      {"the root, beside a file that keeps the range",
+       [](SmallVolume& v, Objects& objects) {
+         lose(objects, root_ino);
+         spoil_plain(v, objects);
+       },
+       true},
+      {"a directory, beside a file that keeps the range",
+       [](SmallVolume& v, Objects& objects) {
+         lose(objects, v.d);
+         spoil_plain(v, objects);
+       },
+       true},
+  };
+  return all;
+}
+
+TEST_CASE("what was in a lost directory is kept though a client that is gone has left a range for all of it") {
+  for (const auto& lost : lost_directories()) {
+    INFO(lost.what);
+    std::vector<std::vector<std::string>> trees;
+    for (const bool queued : {false, true}) {
+      SmallVolume v;
+      auto& cluster = v.volume.cluster();
+      if (queued) lead_to_all(v);
+      cluster.with_objects([&](Objects& objects) { lost.harm(v, objects); });
+      need(try_repair(cluster.new_client(), v.volume.clock()));
+      for (unsigned pass = 0; pass < 4; ++pass) collect(cluster, v.volume.clock());
+      CHECK(findings_of(cluster).size() == (lost.left ? 1 : 0));
+      CHECK(inode_object_of(cluster, v.file));
+      CHECK(inode_object_of(cluster, v.deep));
+      trees.push_back(tree_of(cluster, v.volume.clock()));
+    }
+    CHECK(trees.front() == trees.back());
+  }
+}
+
+TEST_CASE("what was in a lost directory is kept, wherever its repair is cut before a collector runs") {
+  for (const auto& lost : lost_directories()) {
+    INFO(lost.what);
+    SmallVolume v;
+    lead_to_all(v);
+    auto& damaged = v.volume.cluster();
+    auto& clock = v.volume.clock();
+    damaged.with_objects([&](Objects& objects) { lost.harm(v, objects); });
+    const auto whole = damaged.clone();
+    need(try_repair(whole->new_client(), clock));
+    const auto tree = tree_of(*whole, clock);
+    for (unsigned n = 0;; ++n) {
+      INFO("step " << n);
+      const auto cut = damaged.clone();
+      const auto client = cut->new_client();
+      const NthStepOfRepair fault(n, {Fault::Kind::not_applied_and_crash, ErrorCode::io});
+      client->set_hook(fault);
+      static_cast<void>(try_repair(client, clock));
+      if (!fault.reached()) break;
+      clock.advance(std::chrono::seconds(61));
+      for (unsigned pass = 0; pass < 2; ++pass) collect(*cut, clock);
+      need(try_repair(cut->new_client(), clock));
+      REQUIRE(tree_of(*cut, clock) == tree);
+    }
+  }
+}
+
+TEST_CASE("what a client that has ended had moved into a root before that was lost is kept, too") {
+  SmallVolume v;
+  auto& cluster = v.volume.cluster();
+  const auto session = v.objects_of(format::session_object(v.me));
+  const auto record = v.objects_of("Super").keys.at(format::instance_key(v.me));
+  {
+    const auto mount = v.volume.mount();
+    need(mount->rename(v.d, "file", root_ino, "file", RenameMode::replace));
+    need(mount->unmount());
+  }
+  collect(cluster, v.volume.clock());
+  REQUIRE(instances_in(cluster, v) == none);
+  cluster.with_objects([&](Objects& objects) {
+    objects.metadata()[format::session_object(v.me)] = session;
+    objects.metadata().at("Super").keys[format::instance_key(v.me)] = record;
+  });
+  lead_to_all(v);
+  cluster.with_objects([](Objects& objects) { objects.metadata().erase(format::inode_object(root_ino)); });
+  need(try_repair(cluster.new_client(), v.volume.clock()));
+  for (unsigned pass = 0; pass < 2; ++pass) collect(cluster, v.volume.clock());
+  CHECK(inode_object_of(cluster, v.file));
+  CHECK(findings_of(cluster) == none);
+}
+
+TEST_CASE("what a user moves out of /lost+found into a root that was made anew goes when the user deletes it") {
+  SmallVolume v;
+  auto& cluster = v.volume.cluster();
+  cluster.with_objects([](Objects& objects) { objects.metadata().erase(format::inode_object(root_ino)); });
+  need(try_repair(cluster.new_client(), v.volume.clock()));
+  {
+    const auto mount = v.volume.mount();
+    const auto lost = ino_of(*mount.file_system, root_ino, "lost+found");
+    const auto name = "inode-" + std::to_string(v.link.value);
+    need(mount->rename(*lost, name, root_ino, "link", RenameMode::replace));
+    need(mount->unmount());
+  }
+  collect(cluster, v.volume.clock());
+  {
+    const auto mount = v.volume.mount();
+    need(mount->unlink(root_ino, "link"));
+    need(mount->unmount());
+  }
+  CHECK(findings_of(cluster) == none);
+  for (unsigned pass = 0; pass < 2; ++pass) collect(cluster, v.volume.clock());
+  CHECK_FALSE(inode_object_of(cluster, v.link));
+}
+
+TEST_CASE("what a user deletes from /lost+found is freed, though its lost directory was not the first it was in") {
+  TestVolume volume;
+  Ino file, second;
+  {
+    const auto mount = volume.mount();
+    auto& fs = *mount.file_system;
+    const auto first = make_dir(fs, root_ino, "first");
+    second = make_dir(fs, root_ino, "second");
+    file = need(fs.make_node({}, first, "file", {FileType::symlink, 0, 0, "target"})).attributes.ino;
+    need(fs.rename(first, "file", second, "file", RenameMode::replace));
+    need(fs.unmount());
+  }
+  collect(volume.cluster(), volume.clock());
+  volume.cluster().with_objects([&](Objects& objects) { objects.metadata().erase(format::inode_object(second)); });
+  need(try_repair(volume.new_client(), volume.clock()));
+  {
+    const auto mount = volume.mount();
+    auto& fs = *mount.file_system;
+    need(fs.unlink(*ino_of(fs, root_ino, "lost+found"), "inode-" + std::to_string(file.value)));
+    need(fs.unmount());
+  }
+  for (unsigned pass = 0; pass < 2; ++pass) collect(volume.cluster(), volume.clock());
+  CHECK_FALSE(inode_object_of(volume.cluster(), file));
+  CHECK(findings_of(volume.cluster()) == none);
 }
 
 TEST_CASE("the collector counts no names while one that was just repaired may lack its other half") {
