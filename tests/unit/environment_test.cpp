@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Several processes that open one LMDB environment: whoever is killed meanwhile, the next one starts at the last commit.
+// Opening an LMDB environment: whoever is killed meanwhile, the next one starts at the last commit; and full disks.
 #include "store/local/environment.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -19,6 +22,7 @@
 #include <functional>
 #include <future>
 #include <thread>
+#include <vector>
 
 #include "support/catch.h"
 
@@ -210,6 +214,91 @@ TEST_CASE("A writer that was killed before all others knew of its commit keeps n
   Child other([&] { return lock_first_byte(::open(folder.lock_file().c_str(), O_RDWR | O_CLOEXEC), F_RDLCK); });
   writer.end();
   check_is_usable(Environment::open(folder.path(), {}), folder);
+}
+
+std::uint64_t allocated_bytes(const std::string& file) {
+  struct stat status {};
+  return stat(file.c_str(), &status) == 0 ? static_cast<std::uint64_t>(status.st_blocks) * 512 : 0;
+}
+
+TEST_CASE("The lock file has its room on the disk, also one that an older program has made") {
+  const bool older = GENERATE(false, true);
+  const Folder folder;
+  fill(folder.path(), true);
+  if (older) {
+    std::filesystem::resize_file(folder.lock_file(), 0);
+    std::filesystem::resize_file(folder.lock_file(), 256 << 10);
+    REQUIRE(allocated_bytes(folder.lock_file()) < 256 << 10);
+  }
+  const auto environment = Environment::open(folder.path(), {});
+  REQUIRE(environment);
+  CHECK(std::filesystem::file_size(folder.lock_file()) >= 256 << 10);
+  CHECK(allocated_bytes(folder.lock_file()) >= std::filesystem::file_size(folder.lock_file()));
+}
+
+/// A file system of its own, which only this process sees.
+bool mount_small_disk(const std::string& directory) {
+  return unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+         mount("tmpfs", directory.c_str(), "tmpfs", 0, "size=2m") == 0;
+}
+
+bool fill_disk(const std::string& directory) {
+  const int file = ::open((directory + "/filler").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  const std::string page(4096, 'x');
+  while (write(file, page.data(), page.size()) > 0) {
+  }
+  return file >= 0 && errno == ENOSPC;
+}
+
+bool can_read_at_once(Environment& environment, std::size_t readers) {
+  std::vector<std::unique_ptr<Transaction>> reads;
+  for (; readers > 0; --readers) {
+    auto read = environment.begin_read();
+    if (!read) return false;
+    reads.push_back(std::move(*read));
+  }
+  return true;
+}
+
+TEST_CASE("On a full disk an environment is opened, and hundreds read at once") {
+  if (geteuid() != 0) return;  // mounting needs it
+  const bool reopened = GENERATE(false, true);
+  const Folder folder;
+  const Child user([&] {
+    if (!mount_small_disk(folder.path())) return false;
+    auto environment = Environment::open(folder.path(), {.create = true});
+    if (!environment || !fill_disk(folder.path())) return false;
+    if (reopened) {
+      environment->reset();
+      environment = Environment::open(folder.path(), {});
+    }
+    return environment && can_read_at_once(**environment, 300);
+  });
+}
+
+TEST_CASE("On a full disk an environment without a lock file is refused for want of space") {
+  if (geteuid() != 0) return;
+  const Folder folder;
+  const Child user([&] {
+    if (!mount_small_disk(folder.path()) || !Environment::open(folder.path(), {.create = true})) return false;
+    std::filesystem::remove(folder.lock_file());
+    if (!fill_disk(folder.path())) return false;
+    const auto environment = Environment::open(folder.path(), {});
+    return !environment && environment.error().code == ErrorCode::no_space;
+  });
+}
+
+TEST_CASE("On a full disk an environment is opened whose lock file an older program has made") {
+  if (geteuid() != 0) return;
+  const Folder folder;
+  const Child user([&] {
+    if (!mount_small_disk(folder.path()) || !Environment::open(folder.path(), {.create = true})) return false;
+    std::filesystem::resize_file(folder.lock_file(), 4096);
+    std::filesystem::resize_file(folder.lock_file(), 256 << 10);
+    if (!fill_disk(folder.path())) return false;
+    const auto environment = Environment::open(folder.path(), {});
+    return environment && can_read_at_once(**environment, 10);
+  });
 }
 
 }  // namespace
