@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <sys/file.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -56,7 +57,7 @@ class Child {
     pid_ = fork();
     REQUIRE(pid_ >= 0);
     if (pid_ == 0) {
-      if (!work() || write(done[1], "!", 1) != 1) _exit(1);
+      if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || !work() || write(done[1], "!", 1) != 1) _exit(1);
       for (;;) pause();
     }
     close(done[1]);
