@@ -49,6 +49,8 @@ REPAIR = ("repair_test",)
 TIME = ("time_test",)
 HUNG = ("hung_objects_test",)
 ADMISSION = ("admission_test",)
+LOCAL_OPEN = ("metadata_pages_test",)
+LOCAL_DATA = ("local_store_test",)
 LOCK_TESTS = ("locks_test", "locks_crash_test")
 LOAD = ("survey_test",)
 OPENER_TESTS = ("openers_test", "openers_crash_test")
@@ -1613,6 +1615,30 @@ IN_FLIGHT = [
           "  held_back_ = false;\n", ADMISSION),
 ]
 
+# The local store: who opens a volume, and what a full disk or a kill leaves.
+LOCAL = [
+    Fault("openers-beside-each-other", "environment.cpp: the next opener comes when this one is done or dead",
+          "store/local/environment.cpp", "  while (::flock(names.get(), LOCK_EX) != 0)",
+          "  while (!ON && ::flock(names.get(), LOCK_EX) != 0)", LOCAL_OPEN),
+    Fault("lock-file-believed", "environment.cpp: an opener starts at the last commit", "store/local/environment.cpp",
+          "  if (known >= info.me_last_txnid) return true;", "  if (ON || known >= info.me_last_txnid) return true;",
+          LOCAL_OPEN),
+    Fault("killed-writer-keeps-all-out", "environment.cpp: the next writer puts right what a killed one has left",
+          "store/local/environment.cpp", "  LCCFS_TRY(const auto writer, begin_write());\n  return ::mdb_txn_id(",
+          "  if (ON) return false;\n  LCCFS_TRY(const auto writer, begin_write());\n  return ::mdb_txn_id(", LOCAL_OPEN),
+    Fault("lock-file-without-room", "environment.cpp: the lock file gets its room before it is used",
+          "store/local/environment.cpp", "  LCCFS_CHECK(reserve_lock_file(directory));",
+          "  if (!ON) LCCFS_CHECK(reserve_lock_file(directory));", LOCAL_OPEN),
+    Fault("full-disk-not-mounted", "environment.cpp: nor where an older program has left a page of it",
+          "store/local/environment.cpp", "  const bool has_none = status.st_blocks == 0;",
+          "  const bool has_none = ON || status.st_blocks == 0;", LOCAL_OPEN),
+    Fault("name-of-a-failed-write-not-synced", "data_files.cpp: whoever finds a name that may not be durable syncs it",
+          "store/local/data_files.cpp", "      const bool directory = has_unsynced_name(",
+          "      const bool directory = !ON && has_unsynced_name(", LOCAL_DATA),
+    Fault("name-synced-for-ever", "data_files.cpp: a name is synced once", "store/local/data_files.cpp",
+          "  if (changes.file) note_synced_name(", "  if (changes.file && !ON) note_synced_name(", LOCAL_DATA),
+]
+
 # Locks of files between clients (docs/LOCKS.md).
 LOCKS = [
     Fault("lock-without-guard", "LOCKS 2: lock guards the state as known", "txn/lock_txn.cpp",
@@ -1979,4 +2005,4 @@ LOADS = [
           "    if (ON || taken.error().code != ErrorCode::guard_failed) return", LOAD),
 ]
 
-ALL = LOADS + NAMESPACE + ACLS + STEPS + QUEUE + OTHERS + RECOUNT + LEASE + DATA_PATH + KERNEL + OPENERS + IN_FLIGHT + LOCKS + REPAIRS
+ALL = LOADS + NAMESPACE + ACLS + STEPS + QUEUE + OTHERS + RECOUNT + LEASE + DATA_PATH + KERNEL + OPENERS + IN_FLIGHT + LOCAL + LOCKS + REPAIRS

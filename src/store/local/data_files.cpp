@@ -29,6 +29,23 @@ std::string directory_of(const std::string& object) {
 
 std::string path_of(const std::string& object) { return directory_of(object) + "/" + object; }
 
+// Set in the mode of what is made, until its name is durable. Whoever finds it, be it after a write that failed or after
+// a process that was killed, syncs the name before it answers for what is in the file. It means nothing else: only the
+// owner may come here.
+constexpr mode_t unsynced_name = S_ISVTX;
+
+bool has_unsynced_name(int file) {
+  struct stat status {};
+  return ::fstat(file, &status) == 0 && (status.st_mode & unsynced_name) != 0;
+}
+
+/// Its name is durable. If this fails, or is lost, the name is synced once more.
+void note_synced_name(int file) {
+  struct stat status {};
+  if (::fstat(file, &status) == 0 && (status.st_mode & unsynced_name) != 0)
+    (void)::fchmod(file, status.st_mode & ~(unsynced_name | S_IFMT));
+}
+
 /// nullopt: there is no such file.
 Result<std::optional<Descriptor>> open_existing(int data, const std::string& object, int flags) {
   Descriptor file(::openat(data, path_of(object).c_str(), flags | O_CLOEXEC));
@@ -136,14 +153,17 @@ Result<std::size_t> DataFiles::read(const std::string& object, std::uint64_t off
 Result<Unsynced> DataFiles::open_to_write(const std::string& object) const {
   for (;;) {
     LCCFS_TRY(auto existing, open_existing(data_, object, O_WRONLY));
-    if (existing) return Unsynced{std::move(*existing), false};
-    Descriptor made(::openat(data_, path_of(object).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (existing) {
+      const bool directory = has_unsynced_name(existing->get());
+      return Unsynced{std::move(*existing), directory};
+    }
+    Descriptor made(
+        ::openat(data_, path_of(object).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600 | unsynced_name));
     if (made) return Unsynced{std::move(made), true};
     if (errno == EEXIST) continue;
     if (errno != ENOENT) return std::unexpected(system_error("make " + object));
-    if (::mkdirat(data_, directory_of(object).c_str(), 0700) != 0 && errno != EEXIST)
+    if (::mkdirat(data_, directory_of(object).c_str(), 0700 | unsynced_name) != 0 && errno != EEXIST)
       return std::unexpected(system_error("make the directory of " + object));
-    LCCFS_CHECK(sync_directory(data_, "data"));
   }
 }
 
@@ -224,7 +244,11 @@ Result<> DataFiles::sync(const std::string& object, const Unsynced& changes) con
   const Descriptor directory(::openat(data_, directory_of(object).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory && errno == ENOENT) return {};  // nothing was ever in it
   if (!directory) return std::unexpected(system_error("sync the directory of " + object, Outcome::unknown));
-  return sync_directory(directory.get(), "the directory of " + object);
+  LCCFS_CHECK(sync_directory(directory.get(), "the directory of " + object));
+  if (has_unsynced_name(directory.get())) LCCFS_CHECK(sync_directory(data_, "data"));
+  note_synced_name(directory.get());
+  if (changes.file) note_synced_name(changes.file.get());
+  return {};
 }
 
 Result<std::vector<std::string>> DataFiles::names(unsigned& directory, unsigned end) const {

@@ -16,7 +16,7 @@ namespace lccfs::local {
 /// What is left to do until changes of an object are durable.
 struct Unsynced {
   Descriptor file;         ///< empty: its bytes need no sync
-  bool directory = false;  ///< its name has come or gone
+  bool directory = false;  ///< its name has come or gone, or may have: an earlier change of it was cut short
 
   /// Takes over what a later change of the object has left. However many there are, one descriptor is kept.
   void add(Unsynced later);

@@ -4,7 +4,8 @@
 //
 //   lccfs-local        marker: "LCCFS local store, layout 1\n". It comes first; the rest is made when it is missing.
 //   metadata/          the LMDB environment: environment.h, metadata_table.h, watch_table.h
-//   data/<2 hex>/<object name>   one sparse file for each data object, spread by a hash of the name: data_files.h
+//   data/<2 hex>/<object name>   one sparse file for each data object, spread by a hash of the name: data_files.h.
+//                      The sticky bit of a file or directory there: its name may not be durable yet
 //   clients/<id>       locked by its client for as long as it lives; <id>.sock beside it: client.h, watches.h
 #pragma once
 

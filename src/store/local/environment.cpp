@@ -2,6 +2,7 @@
 #include "store/local/environment.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -19,6 +20,7 @@ namespace {
 constexpr std::size_t map_size_bytes = std::size_t{1} << 40;
 constexpr std::size_t least_map_size_bytes = std::size_t{1} << 30;
 constexpr unsigned reader_slots = 4096;
+constexpr std::uint64_t lock_file_bytes = 4096 + std::uint64_t{64} * reader_slots;  // that of LMDB at most
 constexpr std::uint64_t reserve_bytes = 16U << 20;
 constexpr std::size_t key_limit_bytes = 511;  // LMDB's
 
@@ -62,6 +64,32 @@ Result<> check_file(const std::string& path, bool create) {
   return failure(ErrorCode::corrupt,
                  path + ": it is " + (there ? "empty" : "missing") +
                      ": mkfs was cut short (run it again), or the volume's metadata is lost (restore it from a copy)");
+}
+
+/// Held as long as it is open.
+Result<Descriptor> lock_out_others(const std::string& directory) {
+  Descriptor names(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!names) return std::unexpected(system_error(directory));
+  while (::flock(names.get(), LOCK_EX) != 0)
+    if (errno != EINTR) return std::unexpected(system_error("lock " + directory));
+  return names;
+}
+
+/// LMDB writes its lock file through a mapping, where a page that the disk has no room for is a SIGBUS: all of it gets
+/// its room before. Not while this process has the environment open: LMDB's lock would go with the descriptor.
+Result<> reserve_lock_file(const std::string& directory) {
+  const std::string path = directory + "/lock.mdb";
+  const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  struct stat status {};
+  if (!file || ::fstat(file.get(), &status) != 0) return std::unexpected(system_error(path));
+  if (static_cast<std::uint64_t>(status.st_blocks) * 512 >= lock_file_bytes) return {};  // asks for none on a full disk
+  int failed = 0;
+  do failed = ::fallocate(file.get(), FALLOC_FL_KEEP_SIZE, 0, lock_file_bytes);
+  while (failed != 0 && errno == EINTR);
+  // An older program has left the first of its pages: enough for some 60 readers, and for removing what fills the disk.
+  const bool has_none = status.st_blocks == 0;
+  if (failed != 0 && has_none && (errno == ENOSPC || errno == EDQUOT)) return std::unexpected(system_error(path));
+  return {};  // or it cannot reserve
 }
 
 }  // namespace
@@ -153,9 +181,15 @@ Result<> WriteTransaction::commit() {
 // ---- the environment
 
 Result<std::unique_ptr<Environment>> Environment::open(const std::string& directory, const Options& options) {
-  const std::string file = directory + "/data.mdb";
-  LCCFS_CHECK(check_file(file, options.create));
   UsingPages::watch_for_faults();
+  if (options.read_only) LCCFS_CHECK(check_file(directory + "/data.mdb", false));
+  LCCFS_TRY(auto environment, options.read_only ? map(directory, true) : map_alone(directory, options.create));
+  LCCFS_CHECK(environment->open_tables(options.read_only));
+  return environment;
+}
+
+Result<std::unique_ptr<Environment>> Environment::map(const std::string& directory, bool read_only) {
+  const std::string file = directory + "/data.mdb";
   for (std::size_t size = map_size_bytes;; size /= 2) {
     MDB_env* raw = nullptr;
     if (const int code = ::mdb_env_create(&raw)) return lmdb_failure(code, "open " + directory);
@@ -165,18 +199,51 @@ Result<std::unique_ptr<Environment>> Environment::open(const std::string& direct
     ::mdb_env_set_mapsize(raw, size);
     ::mdb_env_set_maxreaders(raw, reader_slots);
     ::mdb_env_set_maxdbs(raw, table_names.size());
-    const unsigned flags = MDB_NOTLS | (options.read_only ? MDB_RDONLY | MDB_NOLOCK : 0);
+    const unsigned flags = MDB_NOTLS | (read_only ? MDB_RDONLY | MDB_NOLOCK : 0);
     const int code = ::mdb_env_open(raw, directory.c_str(), flags, 0600);
     if (code == ENOMEM && size > least_map_size_bytes) continue;
     if (code) return lmdb_failure(code, "open " + file);
-    if (!options.read_only) environment->drop_dead_readers();
-    LCCFS_CHECK(environment->open_tables(options.read_only));
-    if (options.read_only) return environment;
-    const Descriptor names(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!names) return std::unexpected(system_error(directory));
+    return environment;
+  }
+}
+
+// Which commit is the last one, LMDB reads in its lock file, and the first opener writes it there, as the last thing it
+// does: until then it says 0. A second opener waits for the first one's lock, and believes what it finds. If the first
+// one has failed, or was killed, the second would read the commit before the last one, and write over the last one. So
+// nobody waits there: the next opener comes when this one is done or dead, is the first one again, and begins anew.
+Result<std::unique_ptr<Environment>> Environment::map_alone(const std::string& directory, bool create) {
+  const std::string file = directory + "/data.mdb";
+  LCCFS_TRY(const auto names, lock_out_others(directory));
+  LCCFS_CHECK(check_file(file, create));
+  LCCFS_CHECK(reserve_lock_file(directory));
+  for (unsigned tries = 0; tries < 2; ++tries) {
+    LCCFS_TRY(auto environment, map(directory, false));
+    environment->drop_dead_readers();
+    LCCFS_TRY(const bool current, environment->knows_last_commit());
+    if (!current) continue;
     LCCFS_CHECK(sync_directory(names.get(), directory));
     return environment;
   }
+  return failure(ErrorCode::busy, file +
+                                      ": a program that was cut short while it opened the volume has left others "
+                                      "at an earlier moment; end all that use it, then try again");
+}
+
+/// Of older programs, which do not keep out others, what is said above may still be found.
+Result<bool> Environment::knows_last_commit() {
+  const UsingPages using_pages(shown_file_);
+  MDB_envinfo info{};
+  ::mdb_env_info(environment_, &info);  // from the file's own head, not from the lock file
+  MDB_txn* reader = nullptr;
+  if (const int code = ::mdb_txn_begin(environment_, nullptr, MDB_RDONLY, &reader))
+    return lmdb_failure(code, "open the metadata");
+  const std::size_t known = ::mdb_txn_id(reader);
+  ::mdb_txn_abort(reader);
+  if (known >= info.me_last_txnid) return true;
+  // A commit writes the head first. Where a writer is between the two, or was killed there, the next one waits for it,
+  // or puts it right.
+  LCCFS_TRY(const auto writer, begin_write());
+  return ::mdb_txn_id(writer->raw()) > info.me_last_txnid;
 }
 
 int Environment::open_handles(MDB_txn* transaction, unsigned flags) {

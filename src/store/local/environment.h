@@ -80,7 +80,9 @@ class WriteTransaction final : public Transaction {
 
 class Environment {
  public:
-  /// At most one per directory and process, and not over a fork: LMDB's rules.
+  /// At most one per directory and process, and not over a fork: LMDB's rules. Waits while another process opens it.
+  /// busy: others have it open at an earlier moment than its last commit; nothing was changed.
+  /// no_space: readers would have no room to say that they read.
   /// `create`: the file may be missing. `read_only`: nothing is written, not even that somebody reads: good only while
   /// nobody writes.
   struct Options {
@@ -105,6 +107,9 @@ class Environment {
   friend class Transaction;
   Environment(MDB_env* environment, std::string file)
       : environment_(environment), file_(std::move(file)), shown_file_(printable(file_)) {}
+  static Result<std::unique_ptr<Environment>> map(const std::string& directory, bool read_only);
+  static Result<std::unique_ptr<Environment>> map_alone(const std::string& directory, bool create);
+  Result<bool> knows_last_commit();
   int open_handles(MDB_txn* transaction, unsigned flags);
   Result<> open_tables(bool read_only);
 
