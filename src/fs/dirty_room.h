@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// How many bytes the write buffers of a mount may hold together (docs/DATA.md section 10). Any thread.
+// How many bytes the write buffers of a mount may hold together (docs/DATA.md section 10), and where these lie. Any thread.
 #pragma once
 
 #include <atomic>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "fs/dirty_arena.h"
 #include "lccfs/clock.h"
 
 namespace lccfs {
@@ -21,6 +22,9 @@ class DirtyRoom {
  public:
   /// 0: nothing is buffered, every write waits for the store.
   DirtyRoom(std::uint64_t limit_bytes, Clock& clock) : limit_bytes_(limit_bytes), clock_(clock) {}
+
+  /// Where the buffers have their bytes. Its records may outlive this.
+  const std::shared_ptr<DirtyArena>& arena() const { return arena_; }
 
   bool is_used() const { return limit_bytes_ != 0; }
   /// Whether writes may be answered before the store has them. Not while the volume is nearly full: then they wait, and
@@ -70,6 +74,7 @@ class DirtyRoom {
 
   const std::uint64_t limit_bytes_;
   Clock& clock_;
+  const std::shared_ptr<DirtyArena> arena_ = std::make_shared<DirtyArena>();
   std::atomic<bool> is_nearly_full_ = false, was_refused_ = false, was_name_refused_ = false;
   mutable Mutex mutex_;
   std::condition_variable changed_;

@@ -6,7 +6,6 @@
 #include "fs/write_buffer.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/log.h"
@@ -15,24 +14,25 @@
 namespace lccfs {
 
 namespace {
-constexpr std::uint64_t most_unit_bytes = 1 << 20;
-/// So much, one after the other, will fill its unit: it is not to be copied each time it grows.
-constexpr std::size_t is_a_stream_bytes = 256 << 10;
+/// Unbroken, it is one record.
+constexpr std::uint64_t most_unit_bytes = DirtyArena::most_record_bytes;
 
 /// What a piece takes in memory beside its bytes, until it is stored: here, and in librados.
 constexpr std::uint64_t piece_overhead_bytes = 512;
 /// Each costs the store some ten microseconds or more, and other requests of its object wait meanwhile.
 constexpr std::size_t most_runs_of_a_step = 256;
 
-std::uint64_t end_of(const std::pair<const std::uint64_t, std::string>& piece) {
-  return piece.first + piece.second.size();
+ByteRange range_of(std::uint64_t offset_bytes, const DirtyRecord& record) {
+  return {offset_bytes, offset_bytes + record.size_bytes()};
 }
 
-/// The part of those bytes that lies in the range, if any.
-std::optional<WriteBuffer::Piece> part_of(ByteRange range, std::uint64_t offset_bytes, const std::string& bytes) {
-  const auto begin = std::max(range.begin, offset_bytes), end = std::min(range.end, offset_bytes + bytes.size());
-  if (begin >= end) return std::nullopt;
-  return WriteBuffer::Piece{begin, bytes.substr(begin - offset_bytes, end - begin)};
+std::uint64_t end_of(const std::pair<const std::uint64_t, DirtyRecord>& piece) {
+  return range_of(piece.first, piece.second).end;
+}
+
+/// Of a record that begins there.
+std::span<const char> part_of(ByteRange part, std::uint64_t offset_bytes, const DirtyRecord& record) {
+  return record.bytes().subspan(part.begin - offset_bytes, part.end - part.begin);
 }
 }  // namespace
 
@@ -61,10 +61,10 @@ std::uint64_t WriteBuffer::lay(Unit& unit, std::uint64_t offset_bytes, std::span
   auto next = dirty.upper_bound(position);
   if (next != dirty.begin() && end_of(*std::prev(next)) > position) --next;
   while (position < end) {
-    const char* from = bytes.data() + (position - offset_bytes);
+    const auto rest = bytes.subspan(position - offset_bytes);
     if (next != dirty.end() && next->first <= position) {
       const auto length = std::min(end, end_of(*next)) - position;
-      if (present == Present::is_replaced) std::memcpy(next->second.data() + (position - next->first), from, length);
+      if (present == Present::is_replaced) next->second.overwrite(position - next->first, rest.first(length));
       there += length;
       position += length;
       ++next;
@@ -72,11 +72,9 @@ std::uint64_t WriteBuffer::lay(Unit& unit, std::uint64_t offset_bytes, std::span
     }
     const auto length = (next == dirty.end() ? end : std::min(end, next->first)) - position;
     if (next != dirty.begin() && end_of(*std::prev(next)) == position) {
-      auto& piece = std::prev(next)->second;
-      if (piece.size() >= is_a_stream_bytes) piece.reserve(most_unit_bytes);
-      piece.append(from, length);
+      std::prev(next)->second.append(rest.first(length));
     } else {
-      dirty.emplace_hint(next, position, std::string(from, length));
+      dirty.emplace_hint(next, position, new_record(position, rest.first(length)));
     }
     unit.dirty_bytes += length;
     position += length;
@@ -84,29 +82,36 @@ std::uint64_t WriteBuffer::lay(Unit& unit, std::uint64_t offset_bytes, std::span
   return there;
 }
 
-/// Answers how many bytes it was.
+DirtyRecord WriteBuffer::new_record(std::uint64_t offset_bytes, std::span<const char> bytes) const {
+  return {room_->arena(), ino_, offset_bytes, bytes};
+}
+
+/// Answers how many bytes it was. What stays of a record is a new one, of its size.
 std::uint64_t WriteBuffer::erase(Unit& unit, ByteRange range) {
-  std::map<std::uint64_t, std::string> kept;
-  std::uint64_t kept_bytes = 0;
-  const auto keep = [&](std::optional<Piece> part) {
-    if (!part) return;
-    kept_bytes += part->bytes.size();
-    kept.emplace(part->offset_bytes, std::move(part->bytes));
-  };
-  for (const auto& [offset, bytes] : unit.dirty) {
-    keep(part_of({0, range.begin}, offset, bytes));
-    keep(part_of({range.end, UINT64_MAX}, offset, bytes));
+  Records kept;
+  std::uint64_t erased = 0;
+  for (auto& [offset, record] : unit.dirty) {
+    const auto whole = range_of(offset, record);
+    if (!whole.overlaps(range)) {
+      kept.emplace_hint(kept.end(), offset, std::move(record));
+      continue;
+    }
+    erased += record.size_bytes();
+    for (const ByteRange rest : {ByteRange{0, range.begin}, ByteRange{range.end, UINT64_MAX}}) {
+      const auto part = whole.within(rest);
+      if (part.is_empty()) continue;
+      kept.emplace_hint(kept.end(), part.begin, new_record(part.begin, part_of(part, offset, record)));
+      erased -= part.end - part.begin;
+    }
   }
-  const auto erased = unit.dirty_bytes - kept_bytes;
   unit.dirty = std::move(kept);
-  unit.dirty_bytes = kept_bytes;
+  unit.dirty_bytes -= erased;
   return erased;
 }
 
 bool WriteBuffer::is_on_its_way(const Unit& unit, ByteRange range) {
-  return std::ranges::any_of(unit.sent, [range](const Run& run) {
-    return ByteRange{run.offset_bytes, run.offset_bytes + run.bytes->size()}.overlaps(range);
-  });
+  return std::ranges::any_of(
+      unit.sent, [range](const Run& run) { return range_of(run.offset_bytes, *run.record).overlaps(range); });
 }
 
 /// Whether something that was put by then is still to reach the store, and will be tried.
@@ -183,26 +188,29 @@ void WriteBuffer::put(std::uint64_t offset_bytes, std::span<const char> bytes) {
 std::vector<WriteBuffer::Piece> WriteBuffer::pieces(ByteRange range) const {
   const Lock lock(mutex_);
   std::vector<Piece> found;
-  const auto add = [&](std::uint64_t offset, const std::string& bytes) {
-    if (auto part = part_of(range, offset, bytes)) found.push_back(std::move(*part));
+  const auto add = [&](std::uint64_t offset, const DirtyRecord& record) {
+    const auto part = range_of(offset, record).within(range);
+    if (part.is_empty()) return;
+    const auto bytes = part_of(part, offset, record);
+    found.push_back({part.begin, {bytes.begin(), bytes.end()}});
   };
   for (auto at = units_.lower_bound(range.begin / unit_bytes_); at != units_.end() && reaches(*at, range); ++at) {
-    for (const Run& run : at->second.sent) add(run.offset_bytes, *run.bytes);
-    for (const auto& [offset, bytes] : at->second.dirty) add(offset, bytes);
+    for (const Run& run : at->second.sent) add(run.offset_bytes, *run.record);
+    for (const auto& [offset, record] : at->second.dirty) add(offset, record);
   }
   return found;
 }
 
 std::vector<ByteRange> WriteBuffer::ranges(ByteRange range) const {
   std::vector<ByteRange> found;
-  const auto add = [&](std::uint64_t begin, std::uint64_t size_bytes) {
-    const auto part = range.within({begin, begin + size_bytes});
+  const auto add = [&](std::uint64_t offset, const DirtyRecord& record) {
+    const auto part = range_of(offset, record).within(range);
     if (!part.is_empty()) found.push_back(part);
   };
   const Lock lock(mutex_);
   for (auto at = units_.lower_bound(range.begin / unit_bytes_); at != units_.end() && reaches(*at, range); ++at) {
-    for (const Run& run : at->second.sent) add(run.offset_bytes, run.bytes->size());
-    for (const auto& [offset, bytes] : at->second.dirty) add(offset, bytes.size());
+    for (const Run& run : at->second.sent) add(run.offset_bytes, *run.record);
+    for (const auto& [offset, record] : at->second.dirty) add(offset, record);
   }
   return found;
 }
@@ -211,8 +219,8 @@ bool WriteBuffer::has_any_of(ByteRange range) const {
   const Lock lock(mutex_);
   for (auto at = units_.lower_bound(range.begin / unit_bytes_); at != units_.end() && reaches(*at, range); ++at) {
     if (is_on_its_way(at->second, range)) return true;
-    for (const auto& piece : at->second.dirty) {
-      if (ByteRange{piece.first, end_of(piece)}.overlaps(range)) return true;
+    for (const auto& [offset, record] : at->second.dirty) {
+      if (range_of(offset, record).overlaps(range)) return true;
     }
   }
   return false;
@@ -240,19 +248,28 @@ bool WriteBuffer::has_sent() const {
 
 // ---- writing out
 
+/// Those that adjoin are one run.
+std::vector<WriteBuffer::Run> WriteBuffer::runs_of(Records&& records) {
+  std::vector<Run> runs;
+  while (!records.empty()) {
+    const auto first = records.begin();
+    auto last = first;
+    while (std::next(last) != records.end() && std::next(last)->first == end_of(*last)) ++last;
+    const auto size_bytes = end_of(*last) - first->first;
+    runs.push_back({first->first, std::make_shared<DirtyRecord>(std::move(first->second))});
+    auto& run = *runs.back().record;
+    run.reserve(size_bytes);
+    for (auto next = records.erase(first); run.size_bytes() < size_bytes; next = records.erase(next)) {
+      run.append(next->second.bytes());
+    }
+  }
+  return runs;
+}
+
 void WriteBuffer::send(std::uint64_t number, Unit& unit, std::vector<Sending>& sendings) {
   unit.is_wanted = unit.unanswered != 0;
   if (unit.is_wanted || unit.dirty.empty()) return;
-  std::vector<std::pair<std::uint64_t, std::string>> runs;
-  for (auto& [offset, bytes] : unit.dirty) {
-    const bool continues = !runs.empty() && runs.back().first + runs.back().second.size() == offset;
-    if (continues) {
-      runs.back().second += bytes;
-    } else {
-      runs.emplace_back(offset, std::move(bytes));
-    }
-  }
-  unit.dirty.clear();
+  unit.sent = runs_of(std::move(unit.dirty));
   unit.dirty_bytes = 0;
   unsent_.erase(number);
   set_failed(unit, false);
@@ -261,15 +278,13 @@ void WriteBuffer::send(std::uint64_t number, Unit& unit, std::vector<Sending>& s
   unit.sent_without_room = std::exchange(unit.without_room, 0);
   has_sent_ = true;
   std::size_t count = 0;
-  for (auto& [offset, run] : runs) {
+  for (const auto& [offset, record] : unit.sent) {
     if (count++ % most_runs_of_a_step == 0) {
       ++unit.unanswered;
       sendings.push_back({number, {}});
     }
-    const auto bytes = std::make_shared<const std::string>(std::move(run));
-    unit.sent.push_back({offset, bytes});
-    sendings.back().pieces.push_back(
-        {offset % object_size_bytes_, {{bytes, bytes->data()}, bytes->data(), bytes->size()}});
+    const char* const bytes = record->bytes().data();
+    sendings.back().pieces.push_back({offset % object_size_bytes_, {{record, bytes}, bytes, record->size_bytes()}});
   }
   count_pieces(unit);
 }
@@ -294,7 +309,7 @@ void WriteBuffer::answered(std::uint64_t number, Result<> written) {
     if (!written) unit.error = std::move(written).error();
     if (--unit.unanswered != 0) return;
     std::uint64_t sent_bytes = 0;
-    for (const Run& run : unit.sent) sent_bytes += run.bytes->size();
+    for (const Run& run : unit.sent) sent_bytes += run.record->size_bytes();
     waiting.swap(unit.waiting);
     const auto had_room_bytes = sent_bytes - std::exchange(unit.sent_without_room, 0);
     if (unit.error) {
@@ -303,6 +318,7 @@ void WriteBuffer::answered(std::uint64_t number, Result<> written) {
       failing_ = false;
     }
     room_->give_back(had_room_bytes);  // whoever waits for it sees what failed
+    for (const Run& run : unit.sent) run.record->withdraw();
     unit.sent.clear();
     count_pieces(unit);
     note_unsent(number, unit);
@@ -325,7 +341,8 @@ void WriteBuffer::take_back(Unit& unit, bool is_news) {
     log::error(format::inode_object(ino_) + ": what was written is not in the store yet: " + unit.error->context);
   }
   for (const Run& run : unit.sent) {
-    unit.without_room += run.bytes->size() - lay(unit, run.offset_bytes, *run.bytes, Present::stays);
+    const auto bytes = run.record->bytes();
+    unit.without_room += bytes.size() - lay(unit, run.offset_bytes, bytes, Present::stays);
   }
   unit.first_put = unit.sent_first_put;
   set_failed(unit, true);

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "fs/dirty_arena.h"
 #include "fs/dirty_room.h"
 #include "fs/io_gate.h"
 #include "lccfs/object_store.h"
@@ -80,12 +81,13 @@ class WriteBuffer : public std::enable_shared_from_this<WriteBuffer> {
   void succeeded() EXCLUDES(mutex_);
 
  private:
+  using Records = std::map<std::uint64_t, DirtyRecord>;  // by offset in the file
   struct Run {
     std::uint64_t offset_bytes = 0;
-    std::shared_ptr<const std::string> bytes;
+    std::shared_ptr<DirtyRecord> record;  // the store may keep it longer
   };
   struct Unit {
-    std::map<std::uint64_t, std::string> dirty;  // by offset in the file; they do not overlap
+    Records dirty;  // they do not overlap
     std::uint64_t dirty_bytes = 0;
     std::uint64_t first_put = 0;     // of those in `dirty`
     std::uint64_t without_room = 0;  // of its bytes: failed, and no longer counted against the limit
@@ -111,8 +113,10 @@ class WriteBuffer : public std::enable_shared_from_this<WriteBuffer> {
   Units::iterator first_of(ByteRange range) REQUIRES(mutex_);
   bool reaches(const Units::value_type& unit, ByteRange range) const;
   /// Answers how many of the bytes were there before.
-  static std::uint64_t lay(Unit& unit, std::uint64_t offset_bytes, std::span<const char> bytes, Present present);
-  static std::uint64_t erase(Unit& unit, ByteRange range);
+  std::uint64_t lay(Unit& unit, std::uint64_t offset_bytes, std::span<const char> bytes, Present present);
+  DirtyRecord new_record(std::uint64_t offset_bytes, std::span<const char> bytes) const;
+  std::uint64_t erase(Unit& unit, ByteRange range);
+  static std::vector<Run> runs_of(Records&& records);
   static bool is_on_its_way(const Unit& unit, ByteRange range);
   static bool is_pending(const Unit& unit, std::uint64_t last_put);
   void send(std::uint64_t number, Unit& unit, std::vector<Sending>& sendings) REQUIRES(mutex_);
