@@ -44,7 +44,8 @@ class CommandLine {
 
   /// The title in the help of the options that follow.
   void group(std::string title) { group_ = std::move(title); }
-  /// `names`: "-j,--jobs" or "--jobs". Options are given once, but those that may be `repeated`.
+  /// `names`: "-j,--jobs" or "--jobs". Options are given once, but those that may be `repeated`: these are lists. Of a
+  /// list nothing may be given; any other value that is empty, and any such operand, is refused.
   void flag(const std::string& names, bool& given, const std::string& help);
   void option(const std::string& names, const std::string& value_name, Store store, const std::string& help,
               bool repeated = false);

@@ -43,6 +43,28 @@ class StatusTest(AdministrationTest):
             self.assertEqual(self.ended(context.bin / command[0], *command[1:])[0], status)
         self.assertEqual(self.ended(HELPER, "vms")[0], 1)
 
+    def test_an_empty_value_is_wrong_usage_and_nothing_is_done(self):
+        """It is a script's variable that was not set."""
+        address = self.volume.address
+        nowhere, point = self.scratch("nowhere"), self.scratch("mountpoint")
+        point.mkdir()
+        for status, name, *command in [
+                (2, "--data-pool", "lccfs", "mkfs", "-p", "vms", "--data-pool", ""),
+                (2, "--label", "lccfs", "mkfs", "--local", nowhere, "--label", ""),
+                (2, "--local", "lccfs", "info", "--local", ""),
+                (2, "--make", "lccfs", "auth", "tenant", *address, "--make", ""),
+                (2, "--peer", "lccfs", "doctor", *address, "--peer", ""),
+                (2, "PATH", "lccfs", "stat", *address, ""), (2, "PATH", "lccfs", "du", *address, ""),
+                (2, "MOUNT", "lccfs", "log", "debug", ""),
+                (2, "--log-file", "lccfs-gc", *address, "--once", "--log-file", ""),
+                (1, "--log-file", "lccfs-fuse", *address, "-m", point, "--log-file", ""),
+                (16, "--id", "lccfs-fsck", "-p", "vms", "--id", "")]:
+            ended, errors = self.ended(context.bin / command[0], *command[1:])
+            self.assertEqual((ended, len(errors.splitlines())), (status, 1), errors)
+            self.assertIn(f"{name} needs a value", errors)
+        self.assertFalse(os.path.ismount(point))
+        self.assertFalse(nowhere.exists())
+
 
 class UpgradeTest(AdministrationTest):
     def set_features(self, bits):

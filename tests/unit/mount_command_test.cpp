@@ -87,6 +87,8 @@ TEST_CASE("a bad mount command is refused with one line") {
       {"-p", "a", "-m", "/m", "--log-level", "loud"},
       {"-p", "a", "-m", "/m", "--log-file", "/l", "--log-syslog"},
       {"-p", "a", "-m", "/m", "--foreground=yes"},
+      {"-p", "a", "-m", ""},
+      {"-p", "a", "-m", "/m", "--log-file", ""},
   };
   for (const auto& words : table) {
     INFO(words.size() << " words, the last: " << (words.empty() ? "" : words.back()));
