@@ -175,6 +175,9 @@ Result<> CommandLine::set_default(const Default& entry) const {
   const auto is_given = [](const CLI::Option* option) { return option->count() > 0; };
   if (is_given(found->option) && !found->repeated) return {};
   if (std::ranges::any_of(found->option->get_excludes(), is_given)) return {};
+  // Relative to what? Each program that reads the file was started elsewhere.
+  if (found->option->get_type_name() == "FILE" && !entry.value.starts_with('/'))
+    return failure(ErrorCode::invalid, entry.place + ": " + entry.key + ": not an absolute path");
   if (const auto stored = found->store(entry.value); !stored)
     return failure(ErrorCode::invalid, entry.place + ": " + entry.key + ": " + stored.error().context);
   return {};

@@ -54,7 +54,8 @@ class CommandLine {
   enum class Operand { optional, needed, repeated };
   void operand(const std::string& name, Store store, const std::string& help, Operand kind = Operand::optional);
   void exclude(const std::string& name, std::initializer_list<const char*> others);
-  /// The file of defaults (lccfs.conf(5)) may set these options: in the section of the program, or for all programs.
+  /// The file of defaults (lccfs.conf(5)) may set these options: in the section of the program, or for all programs. The
+  /// value of one whose value is a FILE is an absolute path there.
   enum class Section { of_program, of_all };
   void configurable(Section section, std::initializer_list<const char*> names);
   /// What must be true of all values together: called in this order, when they are set.

@@ -65,6 +65,14 @@ class StatusTest(AdministrationTest):
         self.assertFalse(os.path.ismount(point))
         self.assertFalse(nowhere.exists())
 
+    def test_a_file_of_defaults_names_files_by_absolute_paths_alone(self):
+        defaults = self.scratch("lccfs.conf")
+        defaults.write_text("[lccfs-gc]\nlog-file = collector.log\n", encoding="utf-8")
+        status, errors = self.ended(context.bin / "lccfs-gc", *self.volume.address, "--once",
+                                    env=os.environ | {"LCCFS_CONFIG": str(defaults)})
+        self.assertEqual((status, len(errors.splitlines())), (2, 1), errors)
+        self.assertIn(f"{defaults}:2: log-file: not an absolute path", errors)
+
 
 class UpgradeTest(AdministrationTest):
     def set_features(self, bits):

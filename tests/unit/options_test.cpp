@@ -374,6 +374,14 @@ TEST_CASE("conf and id are defaults for all programs, and nothing to a local vol
   CHECK(local->conf_file.empty());
 }
 
+TEST_CASE("a file that a default names has an absolute path, wherever the program was started") {
+  const DefaultsFile file("conf = ceph.conf\n");
+  const auto address = parse_address({"-p", "a"});
+  REQUIRE_FALSE(address);
+  CHECK(address.error().context == file.place(1) + "conf: not an absolute path");
+  CHECK(parse_address({"-p", "a", "-c", "ceph.conf"})->conf_file.ends_with("/ceph.conf"));
+}
+
 TEST_CASE("a command leaves out defaults that only other commands of its program know") {
   const auto said = [](const std::vector<std::string>& words) {
     options::CommandLine program({.name = "lccfs", .usage = "COMMAND", .summary = "Works.", .footer = ""});
