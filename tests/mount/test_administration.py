@@ -362,6 +362,20 @@ class MountProgramTest(AdministrationTest):
         self.assertEqual((status, len(errors.splitlines())), (32, 1), errors)
         self.assertIn("no directory /none", errors)
 
+    def test_mount_of_all_knows_the_part_that_a_line_names_again(self):
+        volume = self.volume.address[1]
+        self.on_host("mount", "-t", "lccfs", "-o", "create", volume, self.point)
+        (self.inside / "part").mkdir()
+        (self.inside / "part" / "file").write_text("x", encoding="utf-8")
+        self.unmount()
+        self.fstab.write_text(f"{volume}:/part {self.point} lccfs nofail 0 0\n", encoding="utf-8")
+        for _ in range(2):
+            self.on_host("mount", "-T", self.fstab, "-a")
+            self.assertEqual(os.listdir(self.inside), ["file"])
+        self.assertEqual(len(self.on_host("findmnt", "-n", "-o", "FSTYPE", self.point, stdout=subprocess.PIPE)
+                             .stdout.split()), 1)
+        self.unmount()
+
     def is_dead(self):
         try:
             os.stat(self.inside)
