@@ -182,6 +182,11 @@ class StatTest(ToolsTest):
             self.assertEqual((said["links"], said["size_bytes"], said["data_objects"]["believed_there"]), (3, 150_001, 3))
             text = self.on_volume("stat", "/linked")
             self.assertIn(f"client {other.instance()} on ", text)
+            self.assertIn(f", by step {said['birth_step']}\n", text)
+            for pointer in said["points_back"]:
+                self.assertIn(f"Inode.{pointer['directory']} by step {pointer['step']}", text)
+            self.assertLessEqual({os.stat(self.mount / one).st_ino for one in ["", "deep"]},
+                                 {pointer["directory"] for pointer in said["points_back"]})
         said = json.loads(self.on_volume("stat", "/deep", "--json"))
         self.assertEqual((said["entries"], said["subdirectories"]), (7, 1))
         text = self.on_mount("stat", self.mount / os.fsdecode(ODD_NAME))
