@@ -33,16 +33,23 @@ Result<> expect_volume(ObjectStore& store, const VolumeAddress& address) {
   return failure(ErrorCode::not_found, "there is no volume at " + address.describe() + "; make one with: lccfs mkfs");
 }
 
+std::string those_there(const std::vector<repair::User>& users) {
+  std::string there;
+  for (const auto& user : users) {
+    if (user.watches) there += (there.empty() ? "" : ", and by ") + describe(user);
+  }
+  return there;
+}
+
 Result<> expect_no_users(ObjectStore& store, const Command& command) {
   LCCFS_TRY(const auto users, repair::users_of(store));
+  if (const auto there = those_there(users); !there.empty() && !command.force) {
+    return failure(ErrorCode::busy, "the volume is in use by " + there +
+                                        "; end it there first: systemctl stop lccfs@NAME lccfs-gc@NAME, or umount (a "
+                                        "client that has just died on another host is seen for up to half a minute); "
+                                        "or give --force if you know better");
+  }
   for (const auto& user : users) {
-    if (user.watches && !command.force) {
-      return failure(ErrorCode::busy,
-                     "the volume is in use by " + describe(user) +
-                         "; end it there first: systemctl stop lccfs@NAME lccfs-gc@NAME, or umount (a client that "
-                         "has just died on another host is seen for up to half a minute); or give "
-                         "--force if you know better");
-    }
     if (user.watches) continue;
     const bool check = command.what == Command::What::check;
     print_error(program.name, describe(user) + " has gone without a clean end" +

@@ -21,6 +21,10 @@ The space is the pool's, and shared with all that is in it. Objects are those of
   add_place(line, place_, "PATH", "instead of VOLUME: any path on a mount of it");
   line.group("Output");
   line.flag("--json", json_, "as JSON, for programs");
+  line.check([this]() -> Result<> {
+    if (place_.path.empty() || !names_volume(place_)) return {};
+    return failure(ErrorCode::invalid, "give VOLUME or PATH, not both");
+  });
 }
 
 Result<> Df::run() const {

@@ -2,6 +2,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -36,6 +37,8 @@ void check_fuse(Diagnosis& diagnosis, const std::string& root, bool is_root) {
     utsname kernel = {};
     uname(&kernel);
     diagnosis.ok("FUSE", "/dev/fuse can be used, Linux " + std::string(kernel.release));
+  } else if (errno == EACCES) {
+    diagnosis.fail("FUSE", "this user may not open /dev/fuse", "root permits it with: chmod 666 /dev/fuse");
   } else {
     diagnosis.fail("FUSE", "/dev/fuse cannot be used", "load the kernel's module with: modprobe fuse");
   }

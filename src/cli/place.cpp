@@ -64,8 +64,10 @@ Result<> find_mounted(Place& place) {
   return {};
 }
 
+bool names_volume(const Place& place) { return !place.address.pool.empty() || !place.address.local_directory.empty(); }
+
 Result<Place> resolve_place(Place place) {
-  if (!place.address.pool.empty() || !place.address.local_directory.empty()) return place;
+  if (names_volume(place)) return place;
   const auto mounted = find_mounted(place);
   if (!mounted) return failure(mounted.error().code, mounted.error().context + "; " + what_to_give);
   return place;

@@ -27,6 +27,9 @@ void set_volume_of_source(const std::string& source, VolumeAddress& address);
 /// Of a path on a mount: sets pool and namespace, or the directory, and the inode. invalid: it is on none.
 Result<> find_mounted(Place& place);
 
+/// Whether the address says which volume it is; otherwise the path does.
+bool names_volume(const Place& place);
+
 /// The place that was given: the volume of its path is looked up where nothing else names one.
 Result<Place> resolve_place(Place place);
 

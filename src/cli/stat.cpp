@@ -32,17 +32,18 @@ asks them; one that does not answer within ten seconds is named.)"});
   add_place(line, place_, "PATH", "what to look at");
   line.group("Output");
   line.flag("--json", json_, "as JSON, for programs");
+  line.check([this]() -> Result<> {
+    if (!names_volume(place_) || !is_number(place_.path)) return {};
+    LCCFS_TRY(const std::uint64_t number, options::parse_number(place_.path, 1, UINT64_MAX));
+    place_.ino = Ino{number};
+    return {};
+  });
 }
 
 Result<> Stat::run() const {
   LCCFS_TRY(const Place place, resolve_place(place_));
   LCCFS_TRY(const auto volume, open_to_look(place.address));
-  Ino ino;
-  if (!place.ino && is_number(place.path)) {
-    LCCFS_TRY(ino.value, options::parse_number(place.path, 1, UINT64_MAX));
-  } else {
-    LCCFS_TRY(ino, inode_of(volume, place));
-  }
+  LCCFS_TRY(const Ino ino, inode_of(volume, place));
   const auto facts = survey::read_inode_facts(*volume.store, ino);
   if (!facts && facts.error().code == ErrorCode::not_found)
     return failure(ErrorCode::not_found, "there is no inode " + std::to_string(ino.value) + " in the volume");

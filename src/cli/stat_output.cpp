@@ -171,6 +171,13 @@ Json names_of_json(const InodeFacts& facts) {
   return json;
 }
 
+Json pointers_json(const InodeFacts& facts) {
+  Json json = Json::array();
+  for (const auto& pointer : facts.pointers)
+    json.push_back({{"directory", pointer.parent.value}, {"step", token_text(pointer.token)}});
+  return json;
+}
+
 Json locks_json(const InodeFacts& facts) {
   if (!facts.lock_state) return nullptr;
   Json held = Json::array();
@@ -228,7 +235,9 @@ std::string stat_as_json(const InodeFacts& facts, std::uint64_t object_size_byte
                {"mtime", time_json(inode.mtime)},
                {"ctime", time_json(inode.shown_ctime())},
                {"birth", time_json(inode.attr.birth)},
-               {"names", names_of_json(facts)}};
+               {"birth_step", token_text(inode.attr.birth_token)},
+               {"names", names_of_json(facts)},
+               {"points_back", pointers_json(facts)}};
   json["attributes"] = Json::object();
   for (const auto& attribute : facts.attributes) json["attributes"][printable(attribute.name)] = attribute.size_bytes;
   if (inode.attr.type == FileType::symlink) json["target"] = printable(inode.payload);

@@ -12,6 +12,7 @@
 namespace lccfs::daemon {
 namespace {
 
+constexpr const char* this_host_alone = "127.0.0.1";
 constexpr std::uint64_t longest_slow_ms = 3'600'000;
 
 using metrics::HttpAnswer;
@@ -74,10 +75,15 @@ void add_monitor_options(options::CommandLine& line, MonitorOptions& values, con
               "on this address of the host (default: 127.0.0.1)");
   line.option("--slow-ms", "MILLISECONDS", slow_ms(values),
               "log what takes so long; 0: nothing (default: " + usually_slow_after + ")");
+  line.check([&values]() -> Result<> {
+    if (values.port || !values.address) return {};
+    return failure(ErrorCode::invalid, "--metrics-address goes with --metrics-port");
+  });
 }
 
 Result<> Monitor::listen(const MonitorOptions& options) {
-  return options.port ? server_.listen_on_port(options.address, *options.port) : Result<>{};
+  if (!options.port) return {};
+  return server_.listen_on_port(options.address.value_or(this_host_alone), *options.port);
 }
 
 void Monitor::serve(const Monitored& about, Write write) {

@@ -16,7 +16,7 @@
 namespace lccfs::daemon {
 
 struct MonitorOptions {
-  std::string address = "127.0.0.1";
+  std::optional<std::string> address;                   ///< nullopt: this host alone; goes with a port
   std::optional<std::uint16_t> port;                    ///< nullopt: no metrics by TCP
   std::optional<std::chrono::milliseconds> slow_after;  ///< nullopt: as the program has it
   static constexpr std::chrono::milliseconds usually_slow_after{2000};

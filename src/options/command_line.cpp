@@ -175,6 +175,9 @@ Result<> CommandLine::set_default(const Default& entry) const {
   const auto is_given = [](const CLI::Option* option) { return option->count() > 0; };
   if (is_given(found->option) && !found->repeated) return {};
   if (std::ranges::any_of(found->option->get_excludes(), is_given)) return {};
+  // Relative to what? Each program that reads the file was started elsewhere.
+  if (found->option->get_type_name() == "FILE" && !entry.value.starts_with('/'))
+    return failure(ErrorCode::invalid, entry.place + ": " + entry.key + ": not an absolute path");
   if (const auto stored = found->store(entry.value); !stored)
     return failure(ErrorCode::invalid, entry.place + ": " + entry.key + ": " + stored.error().context);
   return {};
@@ -186,7 +189,10 @@ Result<> CommandLine::set_variables() const {
   for (const auto& [option, store, repeated, section] : options_) {
     const std::string name = option->get_name();
     if (option->count() > 1 && !repeated) return wrong(name + " is given more than once");
+    const bool is_list = repeated && name.starts_with('-');
     for (const std::string& text : option->results()) {
+      // A script's variable that was not set, never what is meant: a volume made without its data pool, say.
+      if (text.empty() && !is_list) return wrong(name + " needs a value");
       // CLI11 takes the next word whatever it is.
       const bool is_option = text.starts_with('-') && app_->get_option_no_throw(text) != nullptr;
       if (is_option) return wrong((name + " needs a value before ").append(text));
@@ -200,13 +206,6 @@ Result<> CommandLine::set_variables() const {
 }
 
 namespace {
-/// An empty word is a script's variable that was not set: not to be taken for the namespace without a name.
-Result<> set_namespace(VolumeAddress& address, const std::string& name) {
-  if (name.empty()) return failure(ErrorCode::invalid, "is empty; leave it out for volumes outside of namespaces");
-  address.pool_namespace = name;
-  return {};
-}
-
 Result<> set_client(VolumeAddress& address, std::string_view name) {
   constexpr std::string_view before_name = "client.";
   if (name.starts_with(before_name)) name.remove_prefix(before_name.size());
@@ -221,9 +220,7 @@ void add_address(CommandLine& line, VolumeAddress& address, std::function<Result
   line.group("Volume: a Ceph pool, or a local directory");
   line.option("-c,--conf", "FILE", path(address.conf_file), "Ceph configuration file (default: /etc/ceph/ceph.conf)");
   line.option("-p,--pool", "POOL", text(address.pool), "pool, by name or number");
-  line.option(
-      "-n,--namespace", "NAMESPACE", [&address](const std::string& name) { return set_namespace(address, name); },
-      "namespace in the pool (default: none)");
+  line.option("-n,--namespace", "NAMESPACE", text(address.pool_namespace), "namespace in the pool (default: none)");
   line.option(
       "--id", "CLIENT", [&address](const std::string& name) { return set_client(address, name); },
       "Ceph client name, without \"client.\" (default: admin)");

@@ -44,7 +44,8 @@ class CommandLine {
 
   /// The title in the help of the options that follow.
   void group(std::string title) { group_ = std::move(title); }
-  /// `names`: "-j,--jobs" or "--jobs". Options are given once, but those that may be `repeated`.
+  /// `names`: "-j,--jobs" or "--jobs". Options are given once, but those that may be `repeated`: these are lists. Of a
+  /// list nothing may be given; any other value that is empty, and any such operand, is refused.
   void flag(const std::string& names, bool& given, const std::string& help);
   void option(const std::string& names, const std::string& value_name, Store store, const std::string& help,
               bool repeated = false);
@@ -53,7 +54,8 @@ class CommandLine {
   enum class Operand { optional, needed, repeated };
   void operand(const std::string& name, Store store, const std::string& help, Operand kind = Operand::optional);
   void exclude(const std::string& name, std::initializer_list<const char*> others);
-  /// The file of defaults (lccfs.conf(5)) may set these options: in the section of the program, or for all programs.
+  /// The file of defaults (lccfs.conf(5)) may set these options: in the section of the program, or for all programs. The
+  /// value of one whose value is a FILE is an absolute path there.
   enum class Section { of_program, of_all };
   void configurable(Section section, std::initializer_list<const char*> names);
   /// What must be true of all values together: called in this order, when they are set.

@@ -93,8 +93,9 @@ std::string describe(const User& user) {
   if (record.host.empty()) {
     return "client " + std::to_string(user.id.value) + ", whose record is damaged (nothing tells where it is)";
   }
-  return "pid " + std::to_string(record.pid) + " on " + record.host +
-         (record.mount_id.empty() ? "" : ", mounted at " + record.mount_id);
+  const bool is_mounted = record.mount_id.starts_with('/');  // a collector has its name there
+  return "pid " + std::to_string(record.pid) + " on " + record.host + (record.mount_id.empty() ? "" : ", ") +
+         (is_mounted ? "mounted at " : "") + record.mount_id;
 }
 
 }  // namespace lccfs::repair

@@ -53,7 +53,7 @@ class UnrecordedClients {
 /// The instances whose records say that they live, and those that watch though their record cannot be read.
 Result<std::vector<User>> users_of(ObjectStore& store);
 
-/// "pid 7 on host, mounted at /mnt", for people.
+/// "pid 7 on host, mounted at /mnt", or "pid 7 on host, lccfs-gc", for people.
 std::string describe(const User& user);
 
 }  // namespace lccfs::repair

@@ -43,6 +43,36 @@ class StatusTest(AdministrationTest):
             self.assertEqual(self.ended(context.bin / command[0], *command[1:])[0], status)
         self.assertEqual(self.ended(HELPER, "vms")[0], 1)
 
+    def test_an_empty_value_is_wrong_usage_and_nothing_is_done(self):
+        """It is a script's variable that was not set."""
+        address = self.volume.address
+        nowhere, point = self.scratch("nowhere"), self.scratch("mountpoint")
+        point.mkdir()
+        for status, name, *command in [
+                (2, "--data-pool", "lccfs", "mkfs", "-p", "vms", "--data-pool", ""),
+                (2, "--label", "lccfs", "mkfs", "--local", nowhere, "--label", ""),
+                (2, "--local", "lccfs", "info", "--local", ""),
+                (2, "--make", "lccfs", "auth", "tenant", *address, "--make", ""),
+                (2, "--peer", "lccfs", "doctor", *address, "--peer", ""),
+                (2, "PATH", "lccfs", "stat", *address, ""), (2, "PATH", "lccfs", "du", *address, ""),
+                (2, "MOUNT", "lccfs", "log", "debug", ""),
+                (2, "--log-file", "lccfs-gc", *address, "--once", "--log-file", ""),
+                (1, "--log-file", "lccfs-fuse", *address, "-m", point, "--log-file", ""),
+                (16, "--id", "lccfs-fsck", "-p", "vms", "--id", "")]:
+            ended, errors = self.ended(context.bin / command[0], *command[1:])
+            self.assertEqual((ended, len(errors.splitlines())), (status, 1), errors)
+            self.assertIn(f"{name} needs a value", errors)
+        self.assertFalse(os.path.ismount(point))
+        self.assertFalse(nowhere.exists())
+
+    def test_a_file_of_defaults_names_files_by_absolute_paths_alone(self):
+        defaults = self.scratch("lccfs.conf")
+        defaults.write_text("[lccfs-gc]\nlog-file = collector.log\n", encoding="utf-8")
+        status, errors = self.ended(context.bin / "lccfs-gc", *self.volume.address, "--once",
+                                    env=os.environ | {"LCCFS_CONFIG": str(defaults)})
+        self.assertEqual((status, len(errors.splitlines())), (2, 1), errors)
+        self.assertIn(f"{defaults}:2: log-file: not an absolute path", errors)
+
 
 class UpgradeTest(AdministrationTest):
     def set_features(self, bits):
@@ -331,6 +361,20 @@ class MountProgramTest(AdministrationTest):
         status, errors = self.refusal("mount", "-t", "lccfs", "-o", "subdir=/none", self.volume.address[1], self.point)
         self.assertEqual((status, len(errors.splitlines())), (32, 1), errors)
         self.assertIn("no directory /none", errors)
+
+    def test_mount_of_all_knows_the_part_that_a_line_names_again(self):
+        volume = self.volume.address[1]
+        self.on_host("mount", "-t", "lccfs", "-o", "create", volume, self.point)
+        (self.inside / "part").mkdir()
+        (self.inside / "part" / "file").write_text("x", encoding="utf-8")
+        self.unmount()
+        self.fstab.write_text(f"{volume}:/part {self.point} lccfs nofail 0 0\n", encoding="utf-8")
+        for _ in range(2):
+            self.on_host("mount", "-T", self.fstab, "-a")
+            self.assertEqual(os.listdir(self.inside), ["file"])
+        self.assertEqual(len(self.on_host("findmnt", "-n", "-o", "FSTYPE", self.point, stdout=subprocess.PIPE)
+                             .stdout.split()), 1)
+        self.unmount()
 
     def is_dead(self):
         try:

@@ -163,7 +163,7 @@ class KeyTest(MountTest):
         point.mkdir()
         programs = [["lccfs", "info"], ["lccfs", "mkfs"], ["lccfs-fuse", "-m", point, "--log-file", log, "--log-level", "debug"],
                     ["lccfs-gc", "-f", "--log-file", log, "--log-level", "debug"], ["lccfs-fsck"]]
-        for volume, says in [(with_wrong_key, "refuses the key of client."), (without_key, "refuses the key of client."),
+        for volume, says in [(with_wrong_key, "or the cluster refuses it"), (without_key, "or the cluster refuses it"),
                              (elsewhere, "does not permit this to our key")]:
             for program in programs:
                 line = self.refusal(program, volume)

@@ -85,6 +85,14 @@ class FsckCommandTest(FsckTest):
             self.assertIn(word, self.errors)
         self.fsck("--force", status=CLEAN)
 
+    def test_all_who_have_the_volume_mounted_are_named(self):
+        other = self.volume.mount()
+        self.fsck(status=OPERATIONAL)
+        self.assertEqual(len(self.errors.splitlines()), 1)
+        for mount in [self.mount, other]:
+            self.assertIn(f"pid {mount.process.pid} on ", self.errors)
+            self.assertIn(f"mounted at {mount.path}", self.errors)
+
     def test_wrong_words_and_missing_volumes_are_named(self):
         self.mount.unmount()
         self.fsck("--orphans", "delete", status=USAGE)

@@ -148,6 +148,8 @@ class SpaceTest(ToolsTest):
             self.tool("du", *words, status=status)
             self.assertIn(says, self.errors)
             self.assertEqual(len(self.errors.splitlines()), 1)
+        self.on_volume("df", self.mount.path, status=2)
+        self.assertIn("give VOLUME or PATH, not both", self.errors)
         self.on_volume("du", "/no/such", status=1)
         self.assertIn("there is no /no in the volume", self.errors)
 
@@ -182,6 +184,11 @@ class StatTest(ToolsTest):
             self.assertEqual((said["links"], said["size_bytes"], said["data_objects"]["believed_there"]), (3, 150_001, 3))
             text = self.on_volume("stat", "/linked")
             self.assertIn(f"client {other.instance()} on ", text)
+            self.assertIn(f", by step {said['birth_step']}\n", text)
+            for pointer in said["points_back"]:
+                self.assertIn(f"Inode.{pointer['directory']} by step {pointer['step']}", text)
+            self.assertLessEqual({os.stat(self.mount / one).st_ino for one in ["", "deep"]},
+                                 {pointer["directory"] for pointer in said["points_back"]})
         said = json.loads(self.on_volume("stat", "/deep", "--json"))
         self.assertEqual((said["entries"], said["subdirectories"]), (7, 1))
         text = self.on_mount("stat", self.mount / os.fsdecode(ODD_NAME))
@@ -190,6 +197,10 @@ class StatTest(ToolsTest):
     def test_what_is_not_there_is_no_inode(self):
         self.on_volume("stat", "4711", status=1)
         self.assertIn("there is no inode 4711", self.errors)
+        for none in ["0", "99999999999999999999999"]:
+            self.on_volume("stat", none, status=2)
+            self.assertIn(none, self.errors)
+            self.assertEqual(len(self.errors.splitlines()), 1)
         self.on_volume("stat", "/a/b", status=1)
         self.assertIn("there is no /a in the volume", self.errors)
 

@@ -1615,7 +1615,8 @@ OPENERS = [
           "    changed_elsewhere(question.ino);", "    if (!ON) changed_elsewhere(question.ino);", OPENER_TESTS),
 ]
 
-# Which data requests are with librados (store/rados/admission.h): seen by its own test alone.
+# Which data requests are with librados (store/rados/admission.h), and why it is not reached: seen by
+# their own tests alone.
 IN_FLIGHT = [
     Fault("in-flight-without-bound", "admission.h: never beyond the ceiling", "store/rados/admission.cpp",
           "  if (!in_flight_.is_below(limits_.ceiling)) return false;",
@@ -1632,6 +1633,8 @@ IN_FLIGHT = [
     Fault("whoever-answers-is-next", "admission.h: room goes to the places in turn", "store/rados/admission.cpp",
           "  held_back_ = false;\n", "  if (Line* const line = ON ? next_in_share(near) : nullptr) return line;\n"
           "  held_back_ = false;\n", ADMISSION),
+    Fault("secret-conf-is-no-conf", "connection.cpp: what may not be read is not told as what is not there",
+          "store/rados/connection.cpp", "why != 0) status = -why;", "why != 0 && !ON) status = -why;", ADMISSION),
 ]
 
 # The local store: who opens a volume, and what a full disk or a kill leaves.

@@ -141,7 +141,8 @@ class RefusalTest(unittest.TestCase):
         node.write("/etc/ceph/ceph.client.wrong.keyring", f"[client.wrong]\n\tkey = {key}\n")
         self.addCleanup(os.unlink, f"{node.root}/etc/ceph/ceph.client.wrong.keyring")
         node.run("mkdir -p /mnt/refused")
-        for words, says in [("-p forbidden", "does not permit this to our key"), ("-p vms --id wrong", "the cluster refuses the key of client.wrong"),
+        for words, says in [("-p forbidden", "does not permit this to our key"),
+                            ("-p vms --id wrong", "the key of client.wrong cannot be read, or the cluster refuses it"),
                             ("-p vms --id none", "client.none: check")]:
             for program in ["lccfs info", "lccfs-gc --once", "lccfs-fsck", "lccfs-fuse -m /mnt/refused"]:
                 done = node.run(f"{program} {words}", check=False)

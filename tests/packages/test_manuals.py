@@ -124,7 +124,7 @@ class ConfigurationTest(unittest.TestCase):
             words = ["lccfs", command, *keep_from_working.get(command, [])]
             for section in ["", "[lccfs]\n"]:
                 with self.subTest(command, section=section):
-                    known = "".join(f"{key} = x\n" for key in self.for_all)
+                    known = "".join(f"{key} = /x\n" for key in self.for_all)
                     said = self.said_by(words, section + known)
                     self.assertIn(f"(lccfs {command} --help)", said)
                     self.assertNotIn("FILE", said)

@@ -87,6 +87,8 @@ TEST_CASE("a bad mount command is refused with one line") {
       {"-p", "a", "-m", "/m", "--log-level", "loud"},
       {"-p", "a", "-m", "/m", "--log-file", "/l", "--log-syslog"},
       {"-p", "a", "-m", "/m", "--foreground=yes"},
+      {"-p", "a", "-m", ""},
+      {"-p", "a", "-m", "/m", "--log-file", ""},
   };
   for (const auto& words : table) {
     INFO(words.size() << " words, the last: " << (words.empty() ? "" : words.back()));
@@ -120,7 +122,7 @@ TEST_CASE("the metrics port is none unless given, and on this host alone unless 
   CHECK(given->monitor.address == "10.0.0.5");
   CHECK(given->monitor.slow_after == 250ms);
   CHECK_FALSE(parse_options("")->monitor.port);
-  CHECK(parse_options("")->monitor.address == "127.0.0.1");
+  CHECK_FALSE(parse_options("")->monitor.address);
   CHECK(parse_options("metrics_address=::1")->monitor.address == "::1");
   for (const char* word : {"metrics_port=0", "metrics_port=70000", "metrics_port=", "slow_ms=2s", "slow_ms=-1",
                            "metrics_address=", "metrics_address=localhost", "metrics_address=10.0.0.5:9475"}) {
@@ -128,6 +130,21 @@ TEST_CASE("the metrics port is none unless given, and on this host alone unless 
     REQUIRE_FALSE(options);
     CHECK(options.error().context.starts_with(std::string(word).substr(0, 7)));
   }
+}
+
+TEST_CASE("an address for metrics without a port would serve nothing, and is refused") {
+  const auto with = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"-p", "a", "-m", "/m"});
+    return parse_command(more);
+  };
+  for (const auto& alone :
+       {std::vector<std::string>{"--metrics-address", "127.0.0.1"}, {"-o", "metrics_address=::1"}}) {
+    const auto refused = with(alone);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().context.starts_with("--metrics-address goes with --metrics-port"));
+  }
+  CHECK(with({"--metrics-address", "::1", "-o", "metrics_port=9475"}));
+  CHECK(with({"--metrics-port", "9475"}));
 }
 
 TEST_CASE("how much memory names may take is an option, from 8M on") {

@@ -29,7 +29,13 @@ expect '<-m></mnt><-p><vms><-o><*>' vms /mnt -o '*'
 expect '<-m></mnt><-p><vms><-o><ro>' vms /mnt -r -n -t lccfs
 expect '<-m></mnt><-p><vms><-n><nova><-o><subdir=/a/b c>' 'vms/nova:/a/b c' /mnt
 expect '<-m></mnt><-p><vms><-o><ro,subdir=/>' vms:/ /mnt -t fuse.lccfs -o ro
-expect '<-m></mnt><--local></srv/v:/a><-o><subdir=/b>' /srv/v:/a /mnt -o subdir=/b
+expect '<-m></mnt><--local></srv/v:/a><-o><subdir=/b>' /srv/v:/a /mnt -o subdir=/b # neither is there
+mkdir -p "$folder/v" "$folder/w:/x"
+expect "<-m></mnt><--local><$folder/v><-o><subdir=/a/b c>" "$folder/v:/a/b c" /mnt
+expect "<-m></mnt><--local><$folder/v><-o><ro,subdir=/a\\,b:/c>" "$folder/v:/a,b:/c" /mnt -o ro
+expect "<-m></mnt><--local><$folder/v><-o><subdir=/>" "$folder/v:/" /mnt
+expect "<-m></mnt><--local><$folder/w:/x>" "$folder/w:/x" /mnt
+expect "<-m></mnt><--local><$folder/w:/x><-o><subdir=/y>" "$folder/w:/x:/y" /mnt
 expect '<-m></mnt><-p><vms><-c></a,b><--id><x><-o><subdir=/a\,id=b,ro>' vms /mnt -o 'subdir=/a\,id=b,conf=/a\,b,id=x,ro'
 expect '<-m></mnt><-p><vms><-n><n><-o><ro,subdir=/a\,b>' 'vms/n:/a,b' /mnt -o 'ro'
 expect '<-m></mnt><-p><vms><-o><subdir=/a\\,ro>' vms /mnt -o 'subdir=/a\\,ro'

@@ -120,7 +120,8 @@ TEST_CASE("options set their variables, and leave those alone that are not given
   CHECK((all.all == "xy" && all.said.empty()));
   CHECK(Line({"-fj", "1"}).fast);
   CHECK(Line({"--label", "-1"}).label == "-1");
-  CHECK(Line({"--label", ""}).said.empty());
+  const Line words_without_any({"-o", ""});  // of a list there may be none
+  CHECK((words_without_any.said.empty() && words_without_any.all.empty()));
 }
 
 TEST_CASE("a bad value is refused by the name of its option, with what may be given") {
@@ -139,6 +140,8 @@ TEST_CASE("wrong words are named") {
   CHECK(error_of({"--job", "1"}) == "there is no option '--job'");
   CHECK(error_of({"-x"}) == "there is no option '-x'");
   CHECK(error_of({"--jobs"}) == "--jobs needs a value: JOBS");
+  CHECK(error_of({"--label="}) == "--label needs a value");
+  CHECK(error_of({"--label", ""}) == "--label needs a value");
   CHECK(error_of({"-j", "--fast"}) == "--jobs needs a value before --fast");
   CHECK(error_of({"--fast=yes"}) == "--fast takes no value");
   CHECK(error_of({"--label", "a", "--label", "b"}) == "--label is given more than once");
@@ -215,6 +218,8 @@ TEST_CASE("a command takes words in their order, and any number of the last") {
   CHECK(said({"walk", "well", "a", "--fast", "/b", "c:1"}) == "well a /b c:1");
   CHECK(said({"walk", "backwards", "a"}) == "HOW: 'backwards' is not one of slowly, well (p walk --help)");
   CHECK(said({"walk", "well", "--nonsense"}) == "there is no option '--nonsense' (p walk --help)");
+  CHECK(said({"walk", ""}) == "HOW needs a value (p walk --help)");
+  CHECK(said({"walk", "well", "a", ""}) == "WHERE needs a value (p walk --help)");
 }
 
 TEST_CASE("an address is a pool with its cluster, or a directory") {
@@ -249,6 +254,7 @@ TEST_CASE("an address that is none is refused with one line") {
       {"-p"},
       {"-p", ""},
       {"-p", "a", "-n", ""},
+      {"-p", "a", "-c", ""},
       {"--local", ""},
       {"--local", "/a", "-p", "b"},
       {"--local", "/a", "-c", "/b"},
@@ -366,6 +372,14 @@ TEST_CASE("conf and id are defaults for all programs, and nothing to a local vol
   const auto local = parse_address({"--local", "/v"});
   REQUIRE(local);
   CHECK(local->conf_file.empty());
+}
+
+TEST_CASE("a file that a default names has an absolute path, wherever the program was started") {
+  const DefaultsFile file("conf = ceph.conf\n");
+  const auto address = parse_address({"-p", "a"});
+  REQUIRE_FALSE(address);
+  CHECK(address.error().context == file.place(1) + "conf: not an absolute path");
+  CHECK(parse_address({"-p", "a", "-c", "ceph.conf"})->conf_file.ends_with("/ceph.conf"));
 }
 
 TEST_CASE("a command leaves out defaults that only other commands of its program know") {

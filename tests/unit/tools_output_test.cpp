@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // What lccfs df, du, stat and doctor print, and what doctor makes of a cluster and a host.
+#include <unistd.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -31,6 +33,16 @@ std::map<std::string, Check> verdicts(const std::function<void(Diagnosis&)>& che
     found[check.name] = check;
   }
   return found;
+}
+
+/// access(2) asks for the real user, and root may all.
+auto as_nobody(const auto& function) {
+  constexpr uid_t nobody = 65534;
+  const uid_t real = getuid();
+  const bool is_root = setresuid(nobody, geteuid(), geteuid()) == 0;
+  const auto result = function();
+  if (is_root) REQUIRE(setresuid(real, geteuid(), geteuid()) == 0);
+  return result;
 }
 
 Check::Verdict clock_verdict(const std::string& timestamp, double asked, double answered) {
@@ -198,7 +210,12 @@ TEST_CASE("a host is judged by its files") {
   auto bare = judge(false);
   CHECK((bare["FUSE"].verdict == Verdict::fail && bare["allow_other"].verdict == Verdict::warn));
   CHECK(judge(true)["allow_other"].verdict == Verdict::ok);
+  CHECK(bare["FUSE"].advice.ends_with("modprobe fuse"));
   put("dev/fuse", "");
+  std::filesystem::permissions(root / "dev/fuse", std::filesystem::perms::none);
+  std::filesystem::permissions(root, std::filesystem::perms::all);
+  CHECK(as_nobody([&] { return judge(false); })["FUSE"].advice.ends_with("chmod 666 /dev/fuse"));
+  std::filesystem::permissions(root / "dev/fuse", std::filesystem::perms::all);
   put("etc/fuse.conf", "# comment\n user_allow_other\n");
   put("etc/libvirt/qemu.conf", "#shared_filesystems = []\n");
   put("etc/passwd", "root:x:0:0::/:/bin/sh\nlibvirt-qemu:x:64055:109::/:/bin/false\n");

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "store/rados/connection.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -14,6 +17,27 @@ namespace {
 
 std::string conf_name(const VolumeAddress& address) {
   return address.conf_file.empty() ? "the default ceph.conf" : address.conf_file;
+}
+
+/// Why the file cannot be read, or 0. librados says of any such file that it is not there.
+int why_unreadable(const std::string& file) {
+  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return errno;
+  char byte = 0;
+  const int why = ::read(descriptor, &byte, 1) < 0 ? errno : 0;
+  ::close(descriptor);
+  return why;
+}
+
+Result<> read_conf_file(librados::Rados& cluster, const VolumeAddress& address) {
+  const std::string& file = address.conf_file;
+  int status = cluster.conf_read_file(file.empty() ? nullptr : file.c_str());
+  if (const int why = status == -ENOENT && !file.empty() ? why_unreadable(file) : 0; why != 0) status = -why;
+  if (status == -ENOENT)
+    return failure(ErrorCode::not_found, conf_name(address) + ": no such configuration file; name one with -c");
+  if (status < 0)
+    return failure(ErrorCode::invalid, conf_name(address) + ": cannot be read as a ceph.conf: " + reason(status));
+  return {};
 }
 
 std::optional<std::int64_t> to_number(const std::string& text) {
@@ -45,12 +69,7 @@ Connection::~Connection() {
 Result<> Connection::configure(const VolumeAddress& address, const StoreOptions& options) {
   if (const int status = cluster_.init(address.client_id.c_str()); status < 0)
     return failure(ErrorCode::io, "cannot start librados: " + reason(status));
-  const char* conf_file = address.conf_file.empty() ? nullptr : address.conf_file.c_str();
-  if (const int status = cluster_.conf_read_file(conf_file); status == -ENOENT) {
-    return failure(ErrorCode::not_found, conf_name(address) + ": no such configuration file; name one with -c");
-  } else if (status < 0) {
-    return failure(ErrorCode::invalid, conf_name(address) + ": cannot be read as a ceph.conf: " + reason(status));
-  }
+  LCCFS_CHECK(read_conf_file(cluster_, address));
   // One messenger thread and one completion thread are faster and cheaper than more. What librados would print by
   // itself, our errors say in one line. 0: no limit; beyond one librados makes its caller wait, even if that is the
   // only thread that could bring an answer on (data_steps.cpp has limits that do not).
@@ -99,11 +118,12 @@ Result<> Connection::connect(const VolumeAddress& address, const StoreOptions& o
                          (names_monitors() ? "" : "; or no monitor: there is no line mon_host = ADDRESS"));
     case EPERM:
     case EACCES:
-      return failure(ErrorCode::permission_denied,
-                     "the cluster refuses the key of " + client + ": check its keyring, and --id");
-    default:
+      return failure(
+          ErrorCode::permission_denied,
+          "the key of " + client + " cannot be read, or the cluster refuses it: check its keyring, and --id");
+    default:  // Ceph itself tells std::cerr what it does not understand, by no setting of ours
       return failure(ErrorCode::io, "cannot connect to the cluster of " + conf_name(address) + " as " + client + ": " +
-                                        reason(status));
+                                        reason(status) + "; check mon_host there, and the client's keyring");
   }
 }
 
