@@ -123,18 +123,18 @@ bool WriteBuffer::is_pending(const Unit& unit, std::uint64_t last_put) {
 void WriteBuffer::forget_if_empty(Units::iterator unit) {
   count_pieces(unit->second);
   if (!unit->second.dirty.empty() || unit->second.unanswered != 0) return;
-  set_failed(unit->second, false);
+  set_failing(unit->second, false);
   unsent_.erase(unit->first);
   units_.erase(unit);
   if (units_.empty()) room_->remove(this);
 }
 
-void WriteBuffer::set_failed(Unit& unit, bool has_failed) {
-  if (std::exchange(unit.has_failed, has_failed) == has_failed) return;
-  if (has_failed) {
-    ++failed_units_;
+void WriteBuffer::set_failing(Unit& unit, bool is_failing) {
+  if (std::exchange(unit.is_failing, is_failing) == is_failing) return;
+  if (is_failing) {
+    ++failing_units_;
   } else {
-    --failed_units_;
+    --failing_units_;
   }
 }
 
@@ -173,7 +173,7 @@ void WriteBuffer::put(std::uint64_t offset_bytes, std::span<const char> bytes) {
       Unit& unit = units_[number];
       if (unit.dirty.empty()) unit.first_put = puts_;
       there += lay(unit, offset, part, Present::is_replaced);
-      set_failed(unit, false);
+      unit.has_failed = false;
       note_unsent(number, unit);
       if (is_short || unit.dirty_bytes == unit_bytes_) send(number, unit, sendings);
       count_pieces(unit);
@@ -272,7 +272,7 @@ void WriteBuffer::send(std::uint64_t number, Unit& unit, std::vector<Sending>& s
   unit.sent = runs_of(std::move(unit.dirty));
   unit.dirty_bytes = 0;
   unsent_.erase(number);
-  set_failed(unit, false);
+  unit.has_failed = false;
   unit.error.reset();
   unit.sent_first_put = unit.first_put;
   unit.sent_without_room = std::exchange(unit.without_room, 0);
@@ -316,6 +316,7 @@ void WriteBuffer::answered(std::uint64_t number, Result<> written) {
       take_back(unit, had_room_bytes != 0);
     } else {
       failing_ = false;
+      set_failing(unit, false);
     }
     room_->give_back(had_room_bytes);  // whoever waits for it sees what failed
     for (const Run& run : unit.sent) run.record->withdraw();
@@ -345,7 +346,8 @@ void WriteBuffer::take_back(Unit& unit, bool is_news) {
     unit.without_room += bytes.size() - lay(unit, run.offset_bytes, bytes, Present::stays);
   }
   unit.first_put = unit.sent_first_put;
-  set_failed(unit, true);
+  unit.has_failed = true;
+  set_failing(unit, true);
 }
 
 void WriteBuffer::begin_write_out() {
@@ -373,7 +375,7 @@ Result<> WriteBuffer::write_out(ByteRange range) {
   const auto failures_before = failures_, losses_before = losses_;
   const auto last_put = puts_;
   for (auto at = first_of(range); at != units_.end() && reaches(*at, range); ++at) {
-    set_failed(at->second, false);
+    at->second.has_failed = false;
     send(at->first, at->second, sendings);
   }
   lock.unlock();
@@ -433,7 +435,7 @@ WriteBuffer::Errors WriteBuffer::errors() const {
 
 bool WriteBuffer::is_failing() const {
   const Lock lock(mutex_);
-  return failing_ || failed_units_ != 0;
+  return failing_ || failing_units_ != 0;
 }
 
 void WriteBuffer::succeeded() {

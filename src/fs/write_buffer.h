@@ -94,6 +94,7 @@ class WriteBuffer : public std::enable_shared_from_this<WriteBuffer> {
     std::uint64_t failed_at = 0;     // of all failures of the file, its last one
     bool is_wanted = false;          // to be sent as soon as it is not on its way
     bool has_failed = false;         // to be sent only when asked for
+    bool is_failing = false;         // something of it has failed, and was not stored or dropped since
     std::size_t counted_pieces = 0;  // against the limit, `sent` included
     // on its way
     std::vector<Run> sent;
@@ -123,7 +124,7 @@ class WriteBuffer : public std::enable_shared_from_this<WriteBuffer> {
   void issue(std::vector<Sending>&& sendings) EXCLUDES(mutex_);
   void answered(std::uint64_t number, Result<> written) EXCLUDES(mutex_);
   void take_back(Unit& unit, bool is_news) REQUIRES(mutex_);
-  void set_failed(Unit& unit, bool has_failed) REQUIRES(mutex_);
+  void set_failing(Unit& unit, bool is_failing) REQUIRES(mutex_);
   void note_unsent(std::uint64_t number, const Unit& unit) REQUIRES(mutex_);
   std::uint64_t overhead_bytes() const REQUIRES(mutex_);
   void count_pieces(Unit& unit) REQUIRES(mutex_);
@@ -138,7 +139,7 @@ class WriteBuffer : public std::enable_shared_from_this<WriteBuffer> {
   std::condition_variable changed_;
   Units units_ GUARDED_BY(mutex_);                     // by number
   std::set<std::uint64_t> unsent_ GUARDED_BY(mutex_);  // those with dirty bytes, not on their way, that have not failed
-  std::uint64_t failed_units_ GUARDED_BY(mutex_) = 0;
+  std::uint64_t failing_units_ GUARDED_BY(mutex_) = 0;
   std::size_t counted_pieces_ GUARDED_BY(mutex_) = 0;
   std::uint64_t puts_ GUARDED_BY(mutex_) = 0;      // so far
   std::uint64_t failures_ GUARDED_BY(mutex_) = 0;  // of units, each try counts

@@ -657,6 +657,29 @@ TEST_CASE("pieces that could not be stored take no room, nor while they are trie
   CHECK(room->used_bytes() == 0);
 }
 
+TEST_CASE("what has failed counts as failing until it is stored or dropped, also while it is tried again") {
+  TestVolume volume;
+  const auto store = volume.new_client();
+  const auto room = std::make_shared<DirtyRoom>(1 << 20, volume.clock());
+  const auto buffer = std::make_shared<WriteBuffer>(Ino{7}, *store, object_bytes, room);
+  for (const std::uint64_t offset : {std::uint64_t{0}, object_bytes}) {
+    REQUIRE(room->take_now(1));
+    buffer->put(offset, "x");
+  }
+  store->set_hook(fails_writes(ErrorCode::io));
+  CHECK_FALSE(buffer->write_out(WriteBuffer::everything));
+  CHECK(buffer->is_failing());
+  store->set_hook([](const StepInfo& info) { return info.object == "Data.7.1" ? Fault{Fault::Kind::hold} : Fault{}; });
+  auto again = std::async(std::launch::async, [&] { return buffer->write_out(WriteBuffer::everything); });
+  REQUIRE(store->wait_for_held(1));
+  CHECK_FALSE(buffer->has_any_of({0, object_bytes}));
+  CHECK(buffer->is_failing());
+  store->set_hook(nullptr);
+  store->release_all();
+  CHECK(again.get().has_value());
+  CHECK_FALSE(buffer->is_failing());
+}
+
 TEST_CASE("an open on another client is not kept waiting by what cannot be stored") {
   TestVolume volume;
   auto writer = volume.mount(buffered());
