@@ -928,6 +928,16 @@ TEST_CASE("what could not be stored lies below what was written since") {
   CHECK(read_elsewhere(volume, file.ino) == "112211oo");
 }
 
+namespace {
+/// On a slow machine some have found no room for a second: they went to the store by themselves, behind what is held, and
+/// are held in their turn.
+void release_until_answered(ScriptedClient& client, std::vector<std::future<Result<std::size_t>>>& answers) {
+  for (auto& one : answers) {
+    while (one.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) client.release_all();
+  }
+}
+}  // namespace
+
 TEST_CASE("no more than the limit is kept: later writes wait for the store, and nothing is lost") {
   TestVolume volume(small_objects());
   auto mount = volume.mount(buffered(16 << 10));
@@ -943,7 +953,7 @@ TEST_CASE("no more than the limit is kept: later writes wait for the store, and 
   CHECK(answered <= 4);
   REQUIRE(mount.client->wait_for_held(1));
   mount.client->set_hook(nullptr);
-  mount.client->release_all();
+  release_until_answered(*mount.client, answers);
   for (auto& one : answers) CHECK(need(one.get()) == 4096);
   for (unsigned i = 0; i < 16; ++i) {
     CHECK(need(read_at(*mount.file_system, file.handle, i * 4096, 1)) == std::string(1, static_cast<char>('a' + i)));
@@ -969,7 +979,7 @@ TEST_CASE("single bytes all over a file count by what it takes to remember them,
   CHECK(answered <= (64 << 10) / 512 + 1);  // the first is free
   REQUIRE(mount.client->wait_for_held(1));
   mount.client->set_hook(nullptr);
-  mount.client->release_all();
+  release_until_answered(*mount.client, answers);
   for (auto& one : answers) CHECK(need(one.get()) == 1);
   need(mount->fsync(file.handle, true));
   mount.client->reset_record();
