@@ -75,13 +75,11 @@ void add_monitor_options(options::CommandLine& line, MonitorOptions& values, con
               "on this address of the host (default: 127.0.0.1)");
   line.option("--slow-ms", "MILLISECONDS", slow_ms(values),
               "log what takes so long; 0: nothing (default: " + usually_slow_after + ")");
-  line.check([&values]() -> Result<> {
-    if (values.port || !values.address) return {};
-    return failure(ErrorCode::invalid, "--metrics-address goes with --metrics-port");
-  });
 }
 
 Result<> Monitor::listen(const MonitorOptions& options) {
+  // No error: lccfs.conf may say the address of a host's mounts, and each of those that are to be watched its port.
+  if (!options.port && options.address) log::warning("no metrics are served: metrics-address goes with metrics-port");
   if (!options.port) return {};
   return server_.listen_on_port(options.address.value_or(this_host_alone), *options.port);
 }

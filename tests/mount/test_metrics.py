@@ -301,6 +301,9 @@ class MetricsTest(MountTest):
         self.assertEqual(done.stderr.strip(), f"lccfs-fuse: cannot listen on 127.0.0.1 port {self.port}: another program "
                                               "does; choose another port")
 
+    def test_an_address_without_a_port_serves_nothing_and_the_log_says_so(self):
+        self.volume.mount("-o", "metrics_address=127.0.0.1").wait_for_line("no metrics are served: .*metrics-port")
+
     def test_a_mount_that_is_gone_leaves_no_socket(self):
         socket_path = pathlib.Path(f"/run/lccfs/{self.mount.process.pid}.sock")
         self.assertTrue(socket_path.exists())

@@ -57,7 +57,6 @@ TEST_CASE("a bad lccfs-gc command is refused with one line") {
       {"--local", "/v", "now"},
       {"--local", "/v", "-p", "vms"},
       {"--local", "/v", "--json"},
-      {"--local", "/v", "--metrics-address", "127.0.0.1"},
       {"--local", "/v", "-j", "0"},
       {"--local", "/v", "-j", "1025"},
       {"--local", "/v", "-j", "many"},

@@ -132,21 +132,6 @@ TEST_CASE("the metrics port is none unless given, and on this host alone unless 
   }
 }
 
-TEST_CASE("an address for metrics without a port would serve nothing, and is refused") {
-  const auto with = [](std::vector<std::string> more) {
-    more.insert(more.begin(), {"-p", "a", "-m", "/m"});
-    return parse_command(more);
-  };
-  for (const auto& alone :
-       {std::vector<std::string>{"--metrics-address", "127.0.0.1"}, {"-o", "metrics_address=::1"}}) {
-    const auto refused = with(alone);
-    REQUIRE_FALSE(refused);
-    CHECK(refused.error().context.starts_with("--metrics-address goes with --metrics-port"));
-  }
-  CHECK(with({"--metrics-address", "::1", "-o", "metrics_port=9475"}));
-  CHECK(with({"--metrics-port", "9475"}));
-}
-
 TEST_CASE("how much memory names may take is an option, from 8M on") {
   CHECK(parse_options("")->names_memory_bytes == 64U << 20);
   CHECK(parse_options("names_memory=8M")->names_memory_bytes == 8U << 20);
