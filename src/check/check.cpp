@@ -43,10 +43,10 @@ class VolumeCheck {
     LCCFS_CHECK(data_.finish(effort));
     if (unreadable() > 0) return report();
     effort.on_unreadable = nullptr;
-    if (!root_seen_) {
+    check_counters(facts_, sink_);
+    if (!root_seen_) {  // after these: a repair numbers the new root by them
       sink_.report({Kind::missing_object, format::inode_object(root_ino), "the root is not there"});
     }
-    check_counters(facts_, sink_);
     if (facts_.super) LCCFS_CHECK(check_namespace(effort));
     return report();
   }

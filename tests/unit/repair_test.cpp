@@ -934,7 +934,12 @@ TEST_CASE("what a client that has ended had moved into a root before that was lo
     objects.metadata().at("Super").keys[format::instance_key(v.me)] = record;
   });
   lead_to_all(v);
-  cluster.with_objects([](Objects& objects) { objects.metadata().erase(format::inode_object(root_ino)); });
+  const bool is_alloc_too_low = GENERATE(false, true);
+  cluster.with_objects([&](Objects& objects) {
+    objects.metadata().erase(format::inode_object(root_ino));
+    auto& next = objects.metadata().at("Alloc").xattrs.at(format::xattr::next);
+    if (is_alloc_too_low) next = encode(format::NumberRecord{v.me.value});
+  });
   need(try_repair(cluster.new_client(), v.volume.clock()));
   for (unsigned pass = 0; pass < 2; ++pass) collect(cluster, v.volume.clock());
   CHECK(inode_object_of(cluster, v.file));
