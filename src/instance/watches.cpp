@@ -96,7 +96,8 @@ Result<bool> OwnWatches::own_record_is_live() {
 /// Until the record was read behind the last watch that was set: it may say that this client was fenced meanwhile.
 void OwnWatches::set_again(const std::string& object) {
   const Lock one_at_a_time(object == format::super_object ? super_again_ : session_again_);
-  for (bool was_set = false; !steps_.fenced(); clock_.sleep_for(std::chrono::seconds(1))) {
+  bool was_set = false, was_told = false;
+  for (; !steps_.fenced(); clock_.sleep_for(std::chrono::seconds(1))) {
     bool is_lost = false;
     {
       const Lock lock(mutex_);
@@ -115,6 +116,8 @@ void OwnWatches::set_again(const std::string& object) {
     const auto live = own_record_is_live();
     if (live && *live) return log::info("watch on " + object + " set again");
     if (live) return steps_.become_fenced("its record on Super is no longer live");
+    if (!std::exchange(was_told, true))
+      log::warning("cannot tell whether this client was fenced, tries again: " + live.error().context);
   }
 }
 

@@ -111,6 +111,17 @@ TEST_CASE("A name that a process has left that was killed before its sync is syn
   check_name_is_synced_next(folder);
 }
 
+TEST_CASE("A removal that a process has left before its sync is synced by who makes zeros of it, or cuts it") {
+  const bool cuts = GENERATE(false, true);
+  const DataFolder folder;
+  const auto files = folder.files();
+  REQUIRE(files.sync(made, *write(files, made)));
+  REQUIRE(files.remove(made));
+  const auto unsynced = cuts ? files.truncate(made, 0) : files.zero(made, 0, 1);
+  REQUIRE(unsynced);
+  CHECK(unsynced->directory);
+}
+
 TEST_CASE("A name whose sync came after another change of the object needs none either") {
   const DataFolder folder;
   auto unsynced = write(folder.files(), made);

@@ -186,7 +186,7 @@ Result<Unsynced> DataFiles::write(const std::string& object, const std::vector<D
 
 Result<Unsynced> DataFiles::truncate(const std::string& object, std::uint64_t size_bytes) const {
   LCCFS_TRY(auto file, open_existing(data_, object, O_WRONLY));
-  if (!file) return Unsynced{};
+  if (!file) return Unsynced{{}, true};  // the removal by a process that was killed may not be durable yet
   struct stat status {};
   if (::fstat(file->get(), &status) != 0) return std::unexpected(system_error("look at " + object));
   if (static_cast<std::uint64_t>(status.st_size) > size_bytes &&
@@ -204,7 +204,7 @@ Result<Unsynced> DataFiles::remove(const std::string& object) const {
 
 Result<Unsynced> DataFiles::zero(const std::string& object, std::uint64_t offset, std::uint64_t size_bytes) const {
   LCCFS_TRY(auto file, open_existing(data_, object, O_WRONLY));
-  if (!file) return Unsynced{};
+  if (!file) return Unsynced{{}, true};  // as above
   if (size_bytes != 0) LCCFS_CHECK(punch(file->get(), object, {offset, size_bytes}));
   return Unsynced{std::move(*file), false};
 }
