@@ -681,6 +681,36 @@ TEST_CASE("a data object that may not be removed keeps its file, and what leads 
   CHECK(volume.objects() == empty_volume);
 }
 
+TEST_CASE("what was removed beside an object that may not be is neither removed nor counted again") {
+  const unsigned jobs = GENERATE(1U, 16U);
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  const auto kept = make_filled(*mount.file_system, "kept", {0, 1, 2, 1500, 1501, 4000});
+  need(mount->unlink(root_ino, "kept"));
+  need(mount->unmount());
+  TestCollector collector(volume.cluster(), volume.clock(), seconds(0), jobs);
+  TestCollector other(volume.cluster(), volume.clock());
+  collector.client().set_hook(may_not_remove({format::data_object(kept, ObjectIndex{1500})}));
+  std::uint64_t removed = collector.pass().data_objects_removed;
+  CHECK(removed == 4);  // of the blocks of the map up to there
+  const auto tried = collector.client().counts().removes;
+  for (unsigned passes = 0; passes < 2; ++passes) {
+    volume.clock().advance(minutes(2));
+    const auto next = collector.pass();
+    CHECK(next.data_objects_removed == 0);
+    CHECK(next.bytes_freed == 0);
+    CHECK(next.refused == 1);
+  }
+  CHECK(collector.client().counts().removes == tried + 2);
+  CHECK_FALSE(other.another_is_at_work(seconds(60)));
+  collector.client().set_hook(nullptr);
+  removed += collector.pass().data_objects_removed;
+  CHECK(removed == 6);
+  collector.end();
+  other.end();
+  CHECK(volume.objects() == empty_volume);
+}
+
 TEST_CASE("a collector that was fenced while it removes data ends its pass") {
   CollectedVolume volume;
   auto mount = volume.mount();
