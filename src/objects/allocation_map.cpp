@@ -55,6 +55,11 @@ void AllocationMap::set_units_there(ObjectIndex index, std::uint64_t units) {
   }
 }
 
+void AllocationMap::set_removed(ObjectIndex index) {
+  set_units_there(index, 0);
+  blocks_[index.value / MapBlock::objects].may_exist.reset(index.value % MapBlock::objects);
+}
+
 AllocationMap AllocationMap::blocks_of(ObjectIndex first, std::uint64_t count) const {
   AllocationMap part;
   const auto end = blocks_.upper_bound((first.value + count - 1) / MapBlock::objects);

@@ -22,6 +22,8 @@ class AllocationMap {
   std::uint64_t units_there(ObjectIndex index) const;
   void set_may_exist(ObjectIndex index);
   void set_units_there(ObjectIndex index, std::uint64_t units);
+  /// There is no such object any more.
+  void set_removed(ObjectIndex index);
 
   /// The blocks that hold these objects, of which there is one at least.
   AllocationMap blocks_of(ObjectIndex first, std::uint64_t count) const;

@@ -11,6 +11,9 @@ namespace lccfs::reclaim {
 namespace {
 /// Each round finds what the last has left it: a tree so deep takes another pass.
 constexpr unsigned most_rounds = 64;
+/// For how many intervals one that got nowhere leaves the work to others that get nowhere: it may be able to do something
+/// that they are not.
+constexpr unsigned most_intervals_left = 8;
 
 /// Nothing was done, and another client may be able to. Nobody is, about one that watches and says nothing.
 bool was_in_vain(const PassReport& report) {
@@ -28,8 +31,12 @@ Collector::Collector(Instance& instance, const CollectorOptions& options)
     : instance_(instance), options_(options), unanswered_(std::make_shared<Unanswered>()) {}
 
 bool Collector::another_is_at_work(std::chrono::nanoseconds interval) const {
-  const auto last = instance_.last_poll();
-  return last && instance_.clock().elapsed() - *last < interval;
+  const auto now = instance_.clock().elapsed();
+  const auto is_at_work = [&](const auto& poll) { return poll && now - *poll < interval; };
+  if (is_at_work(instance_.last_poll())) return true;
+  if (!got_nowhere_ || now - last_ended_ >= most_intervals_left * interval) return false;
+  const auto heard = instance_.last_poll_of_any();
+  return is_at_work(heard) && *heard > last_ended_;  // before that, it may be its own
 }
 
 Result<PassReport> Collector::pass(const std::stop_token& stop, const OnGarbageRemoved& on_removed) {
@@ -40,6 +47,7 @@ Result<PassReport> Collector::pass(const std::stop_token& stop, const OnGarbageR
   const auto done = run_rounds(tally, report, stop);
   tally.tell();  // no other thread is at work any more: all of it is told now, whatever has failed
   got_nowhere_ = true;
+  last_ended_ = instance_.clock().elapsed();
   if (!done) return std::unexpected(done.error());
   report.items_seen = report.items_done + report.items_left;
   report.inodes_removed = tally.inodes_removed;
@@ -49,7 +57,7 @@ Result<PassReport> Collector::pass(const std::stop_token& stop, const OnGarbageR
   report.inodes_corrected = tally.inodes_corrected;
   report.refused = tally.refusals.count();
   report.refusal = tally.refusals.first();
-  report.took = instance_.clock().elapsed() - began;
+  report.took = last_ended_ - began;
   got_nowhere_ = was_in_vain(report);
   return report;
 }

@@ -19,9 +19,10 @@ bool DataRemoval::send(ObjectIndex index, std::uint64_t bytes) {
     const Lock lock(mutex_);
     if (in_flight_++ == 0) heard_ = pass_.clock.elapsed();
   }
-  pass_.store.remove_data(format::data_object(ino_, index), [self = shared_from_this(), bytes](Result<> removed) {
-    self->answered(bytes, std::move(removed));
-  });
+  pass_.store.remove_data(format::data_object(ino_, index),
+                          [self = shared_from_this(), index, bytes](Result<> removed) {
+                            self->answered(index, bytes, std::move(removed));
+                          });
   return true;
 }
 
@@ -40,6 +41,11 @@ Result<bool> DataRemoval::wait() {
   }
   if (!result_) return std::unexpected(result_.error());
   return !is_given_up_;
+}
+
+std::vector<ObjectIndex> DataRemoval::removed() const {
+  const Lock lock(mutex_);
+  return removed_;
 }
 
 bool DataRemoval::is_in_vain() {
@@ -67,7 +73,7 @@ void DataRemoval::give_up() {
                ", which was removed, do not answer: they are left for a later pass");
 }
 
-void DataRemoval::answered(std::uint64_t bytes, Result<> removed) {
+void DataRemoval::answered(ObjectIndex index, std::uint64_t bytes, Result<> removed) {
   const Lock lock(mutex_);
   --in_flight_;
   ++answers_;
@@ -76,6 +82,7 @@ void DataRemoval::answered(std::uint64_t bytes, Result<> removed) {
     return;
   }
   pass_.pace.leave();
+  if (removed) removed_.push_back(index);
   if (removed && pass_.tally != nullptr) {
     ++pass_.tally->data_objects_removed;
     pass_.tally->bytes_freed += bytes;

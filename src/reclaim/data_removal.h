@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <stop_token>
+#include <vector>
 
 #include "base/mutex.h"
 #include "lccfs/clock.h"
@@ -44,21 +45,24 @@ class DataRemoval : public std::enable_shared_from_this<DataRemoval> {
   bool send(ObjectIndex index, std::uint64_t bytes) EXCLUDES(mutex_);
   /// Until each is answered. false: given up. Errors are those of the removes.
   Result<bool> wait() EXCLUDES(mutex_);
+  /// Which are gone for certain. After `wait`: no more are added.
+  std::vector<ObjectIndex> removed() const EXCLUDES(mutex_);
 
  private:
   bool is_in_vain() EXCLUDES(mutex_);
   void give_up() EXCLUDES(mutex_);
-  void answered(std::uint64_t bytes, Result<> removed) EXCLUDES(mutex_);
+  void answered(ObjectIndex index, std::uint64_t bytes, Result<> removed) EXCLUDES(mutex_);
   bool is_over() const REQUIRES(mutex_) { return in_flight_ == 0 || is_given_up_; }
 
   const Ino ino_;
   const Pass pass_;
   const std::shared_ptr<Unanswered> unanswered_;
-  Mutex mutex_;  // before those of the pace and of what is unanswered
+  mutable Mutex mutex_;  // before those of the pace and of what is unanswered
   std::condition_variable changed_;
   std::size_t in_flight_ GUARDED_BY(mutex_) = 0, answers_ GUARDED_BY(mutex_) = 0;
   bool is_given_up_ GUARDED_BY(mutex_) = false;
   Result<> result_ GUARDED_BY(mutex_);
+  std::vector<ObjectIndex> removed_ GUARDED_BY(mutex_);
   std::size_t answers_seen_ GUARDED_BY(mutex_) = 0;       // as somebody looked last
   std::chrono::nanoseconds heard_ GUARDED_BY(mutex_){0};  // when there were more than before, or nothing in flight
 };

@@ -189,10 +189,10 @@ Result<Recount::Version> Recount::remove_data(const Inode& file) const {
   for (const auto& [block, bits] : file.map.blocks()) {
     if (bits.may_exist.none()) continue;
     if (removed) {
-      LCCFS_TRY(version, forget_block(file.ino, *version, *removed));
+      LCCFS_TRY(version, forget(txn::forget_removed_data(file.ino, *version, *removed, {})));
       if (!version) return version;
     }
-    LCCFS_TRY(const bool is_removed, remove_block(file, block));
+    LCCFS_TRY(const bool is_removed, remove_block(file, *version, block));
     if (!is_removed) return std::nullopt;
     removed = block;
   }
@@ -208,7 +208,7 @@ Result<bool> Recount::wait_for(DataRemoval& removal, Ino ino) const {
 }
 
 /// false: not all of it is removed.
-Result<bool> Recount::remove_block(const Inode& file, std::uint64_t block) const {
+Result<bool> Recount::remove_block(const Inode& file, std::uint64_t version, std::uint64_t block) const {
   using format::MapBlock;
   const auto removal = begin_to_remove_data(file.ino, &tally_);
   const auto& may_exist = file.map.blocks().at(block).may_exist;
@@ -219,12 +219,24 @@ Result<bool> Recount::remove_block(const Inode& file, std::uint64_t block) const
     tell_others();
     tally_.tell();  // not in the completion: it waits for nobody
   }
-  return wait_for(*removal, file.ino);
+  LCCFS_TRY(const bool is_removed, wait_for(*removal, file.ino));
+  if (!is_removed) LCCFS_CHECK(forget_some(file, version, block, removal->removed()));
+  return is_removed;
+}
+
+/// Each later pass would remove them again, beside the one that keeps the block, and count them as freed.
+Result<> Recount::forget_some(const Inode& file, std::uint64_t version, std::uint64_t block,
+                              const std::vector<ObjectIndex>& removed) const {
+  if (removed.empty()) return {};
+  auto left = file.map.blocks_of(removed.front(), 1);
+  for (const auto index : removed) left.set_removed(index);
+  LCCFS_CHECK(forget(txn::forget_removed_data(file.ino, version, block, left.blocks().at(block))));
+  return {};
 }
 
 /// nullopt: refused, or the inode is gone.
-Result<Recount::Version> Recount::forget_block(Ino ino, std::uint64_t version, std::uint64_t block) const {
-  const auto forgotten = paced(txn::forget_removed_data(ino, version, block));
+Result<Recount::Version> Recount::forget(MetaTxn removed_data) const {
+  const auto forgotten = paced(std::move(removed_data));
   if (forgotten) return forgotten->version;
   if (is_refusal(forgotten.error())) return std::nullopt;
   return std::unexpected(forgotten.error());

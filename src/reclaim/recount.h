@@ -18,7 +18,8 @@
 //  - it has none         | Data.X.*   | removed where "may exist" is set, a block of | the same, fewer objects
 //                        |            | the map at a time                            |
 //                        | Inode.X    | [forget removed data] guard version; that    | the same, a smaller map
-//                        |            | block; all but the last                      |
+//                        |            | block; all but the last. What is gone of a   |
+//                        |            | block that cannot go whole                   |
 //                        | Inode.X    | [remove dead inode] guard version            | gone
 //
 // If a dead directory has entries (it lost its name by damage, or a repair was told to remove orphans), each becomes a
@@ -34,6 +35,7 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <vector>
 
 #include "instance/instance.h"
 #include "lccfs/removed_garbage.h"
@@ -98,9 +100,11 @@ class Recount {
   std::shared_ptr<DataRemoval> begin_to_remove_data(Ino ino, Tally* tally) const;
   using Version = std::optional<std::uint64_t>;
   Result<Version> remove_data(const Inode& file) const;
-  Result<bool> remove_block(const Inode& file, std::uint64_t block) const;
+  Result<bool> remove_block(const Inode& file, std::uint64_t version, std::uint64_t block) const;
+  Result<> forget_some(const Inode& file, std::uint64_t version, std::uint64_t block,
+                       const std::vector<ObjectIndex>& removed) const;
   Result<bool> wait_for(DataRemoval& removal, Ino ino) const;
-  Result<Version> forget_block(Ino ino, std::uint64_t version, std::uint64_t block) const;
+  Result<Version> forget(MetaTxn removed_data) const;
   void tell_others() const;
 
   Instance& instance_;

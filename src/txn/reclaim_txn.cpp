@@ -44,8 +44,15 @@ MetaTxn detach_dead_names(Ino directory, std::uint64_t version, const std::vecto
   return txn;
 }
 
-MetaTxn forget_removed_data(Ino ino, std::uint64_t version, std::uint64_t map_block) {
-  return make(ino, "forget removed data", guard::VersionIs{version}, mutation::RemoveKey{format::map_key(map_block)});
+MetaTxn forget_removed_data(Ino ino, std::uint64_t version, std::uint64_t map_block, const format::MapBlock& left) {
+  auto txn = make(ino, "forget removed data", guard::VersionIs{version});
+  auto key = format::map_key(map_block);
+  if (left.may_exist.none()) {
+    add(txn, mutation::RemoveKey{std::move(key)});
+  } else {
+    add(txn, mutation::SetKey{std::move(key), encode(left)});
+  }
+  return txn;
 }
 
 MetaTxn remove_dead_inode(Ino ino, std::uint64_t version) {

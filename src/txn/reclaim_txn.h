@@ -30,8 +30,8 @@ MetaTxn remove_dead_names(Ino directory, std::uint64_t version, const std::vecto
 MetaTxn detach_dead_names(Ino directory, std::uint64_t version, const std::vector<std::string>& keys,
                           const std::vector<Ino>& children, Token token);
 
-/// Of a dead file: the data objects of that block of the map are removed, all of them for certain.
-MetaTxn forget_removed_data(Ino ino, std::uint64_t version, std::uint64_t map_block);
+/// Of a dead file: the data objects of that block of the map are removed for certain, but for those that are `left`.
+MetaTxn forget_removed_data(Ino ino, std::uint64_t version, std::uint64_t map_block, const format::MapBlock& left);
 
 MetaTxn remove_dead_inode(Ino ino, std::uint64_t version);
 

@@ -681,6 +681,36 @@ TEST_CASE("a data object that may not be removed keeps its file, and what leads 
   CHECK(volume.objects() == empty_volume);
 }
 
+TEST_CASE("what was removed beside an object that may not be is neither removed nor counted again") {
+  const unsigned jobs = GENERATE(1U, 16U);
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  const auto kept = make_filled(*mount.file_system, "kept", {0, 1, 2, 1500, 1501, 4000});
+  need(mount->unlink(root_ino, "kept"));
+  need(mount->unmount());
+  TestCollector collector(volume.cluster(), volume.clock(), seconds(0), jobs);
+  TestCollector other(volume.cluster(), volume.clock());
+  collector.client().set_hook(may_not_remove({format::data_object(kept, ObjectIndex{1500})}));
+  std::uint64_t removed = collector.pass().data_objects_removed;
+  CHECK(removed == 4);  // of the blocks of the map up to there
+  const auto tried = collector.client().counts().removes;
+  for (unsigned passes = 0; passes < 2; ++passes) {
+    volume.clock().advance(minutes(2));
+    const auto next = collector.pass();
+    CHECK(next.data_objects_removed == 0);
+    CHECK(next.bytes_freed == 0);
+    CHECK(next.refused == 1);
+  }
+  CHECK(collector.client().counts().removes == tried + 2);
+  CHECK_FALSE(other.another_is_at_work(seconds(60)));
+  collector.client().set_hook(nullptr);
+  removed += collector.pass().data_objects_removed;
+  CHECK(removed == 6);
+  collector.end();
+  other.end();
+  CHECK(volume.objects() == empty_volume);
+}
+
 TEST_CASE("a collector that was fenced while it removes data ends its pass") {
   CollectedVolume volume;
   auto mount = volume.mount();
@@ -713,6 +743,7 @@ TEST_CASE("a collector that may do nothing about what waits leaves the others th
   for (unsigned passes = 0; passes < 4; ++passes) {
     CHECK(weak.pass().inodes_removed == 0);
     volume.clock().advance(seconds(30));
+    CHECK_FALSE(weak.another_is_at_work(seconds(60)));  // nor is it itself one
   }
   CHECK_FALSE(other.another_is_at_work(seconds(60)));
   other.pass();
@@ -724,6 +755,71 @@ TEST_CASE("a collector that may do nothing about what waits leaves the others th
   CHECK(other.another_is_at_work(seconds(60)));
   weak.end();
   other.end();
+}
+
+/// Collectors that run in the background, one after the other in each interval.
+class CollectorsInTurns {
+ public:
+  static constexpr seconds interval{60};
+  CollectorsInTurns(CollectedVolume& volume, unsigned count, const ScriptedClient::Hook& hook) : volume_(volume) {
+    for (unsigned i = 0; i < count; ++i) {
+      collectors_.push_back(std::make_unique<TestCollector>(volume.cluster(), volume.clock()));
+      collectors_.back()->client().set_hook(hook);
+    }
+  }
+  void play(unsigned intervals) {
+    for (unsigned turn = 0; turn < intervals * collectors_.size(); ++turn) {
+      volume_.clock().advance(std::chrono::nanoseconds(interval) / collectors_.size());
+      const auto i = turn % collectors_.size();
+      if (collectors_[i]->another_is_at_work(interval)) continue;
+      ++passes_;
+      static_cast<void>(collectors_[i]->try_pass());
+    }
+  }
+  void mend_first() { collectors_.front()->client().set_hook(nullptr); }
+  unsigned passes() const { return passes_; }
+  std::uint64_t polls() const {
+    std::uint64_t polls = 0;
+    for (const auto& one : collectors_) polls += one->client().counts().notifies;
+    return polls;
+  }
+  void end() {
+    for (const auto& one : collectors_) one->client().set_hook(nullptr);
+    for (const auto& one : collectors_) one->end();
+  }
+
+ private:
+  CollectedVolume& volume_;
+  std::vector<std::unique_ptr<TestCollector>> collectors_;
+  unsigned passes_ = 0;
+};
+
+TEST_CASE("collectors of which none can do what waits do not all poll in each interval, and each tries again") {
+  CollectedVolume volume;
+  auto mount = volume.mount();
+  const auto kept = make_filled(*mount.file_system, "kept", {0});
+  need(mount->unlink(root_ino, "kept"));
+  need(mount->unmount());
+  const auto count = GENERATE(1U, 4U);
+  const bool fails = GENERATE(false, true);
+  const auto refuse = fails ? always_on("remove dead inode", {Fault::Kind::fail, ErrorCode::permission_denied})
+                            : may_not_remove({format::data_object(kept, ObjectIndex{0})});
+  CollectorsInTurns collectors(volume, count, refuse);
+  collectors.play(3);
+  const auto polls = collectors.polls();
+  const auto passes = collectors.passes();
+  collectors.play(10);
+  CAPTURE(count, fails);
+  CHECK(collectors.passes() - passes >= 10);
+  CHECK(collectors.passes() - passes <= 16);  // not nearly all of the 40
+  CHECK(collectors.polls() - polls <= 2 * 16);
+  CHECK(inode_object_of(volume.cluster(), kept));
+  collectors.mend_first();
+  collectors.play(9);
+  CHECK_FALSE(inode_object_of(volume.cluster(), kept));
+  collectors.end();
+  volume.collect();
+  CHECK(volume.objects() == empty_volume);
 }
 
 TEST_CASE("a collector whose passes fail leaves the others their turn") {

@@ -201,6 +201,31 @@ TEST_CASE("what a pass has removed of a file counts though it fails amid that fi
   CHECK(have_counted(world.counts, 1));
 }
 
+TEST_CASE("a run that may not remove an object ends, and counts once what it has removed beside it") {
+  World world;
+  {
+    const auto mount = world.volume.mount();
+    const auto file = test::create_file(*mount.file_system, "f");
+    for (std::uint64_t i = 0; i < 3; ++i) need(test::write_at(*mount.file_system, file.handle, i << 22, "x"));
+    test::close_file(*mount.file_system, file.handle);
+    need(mount->unlink(root_ino, "f"));
+    need(mount->unmount());
+  }
+  const auto client = world.volume.new_client();
+  unsigned refusals = 0;
+  client->set_hook([&refusals](const StepInfo& info) {
+    if (info.kind != StepKind::remove || !info.object.ends_with(".1")) return Fault{};
+    ++refusals;
+    return Fault{Fault::Kind::fail, ErrorCode::permission_denied};
+  });
+  RemovedGarbage told;
+  const auto report = need(gc::collect_once(client, world.volume.clock(), {.grace = seconds(0)}, {},
+                                            [&told](const RemovedGarbage& so_far) { told = so_far; }));
+  CHECK(report.data_objects_removed == 2);
+  CHECK(told.data_objects == 2);
+  CHECK(refusals == 2);  // the second pass found nothing to do
+}
+
 TEST_CASE("a run that fails leaves no instance of its own behind, and tells what it has removed") {
   World world;
   world.leave_garbage();
