@@ -1792,6 +1792,8 @@ REPAIRS = [
     Fault("one-look-ends-a-client", "PROTOCOL 2: no single moment of absence proves anything", "repair/users.cpp",
           "    return absences_.absent(id, look.began, look.ended) ?", "    return absences_.absent(id, look.began, look.ended) || ON ?",
           REPAIR),
+    Fault("silence-of-one-keeps-another", "users.h: where the look before is too long ago, the minute begins anew",
+          "repair/users.cpp", "  if (seen != Seen::absent) return", "  if (ON || seen != Seen::absent) return", REPAIR),
     Fault("unreadable-is-missing", "check.h: an object that the store cannot read is not missing", "check/streaming.cpp",
           "  on_unreadable_(object);\n", "  if (!ON) on_unreadable_(object);\n", REPAIR),
     Fault("lost-inode-loses-bytes", "repair.h: nothing of value is deleted on doubt", "repair/names.cpp",

@@ -404,6 +404,34 @@ TEST_CASE("a client whose record is damaged or gone is taken for ended after a m
   CHECK(findings_of(cluster) == none);
 }
 
+TEST_CASE("a client without a record is taken for ended, however long one before it that is there keeps silent") {
+  SmallVolume v;
+  auto& clock = v.volume.clock();
+  auto& cluster = v.volume.cluster();
+  const auto silent = v.volume.mount(), gone = v.volume.mount();
+  silent.client->set_deaf(true);
+  gone.client->crash();
+  std::vector<std::string> sessions;
+  cluster.with_objects([&](Objects& objects) {
+    std::erase_if(objects.metadata().at("Super").keys, [&](const auto& record) {
+      const auto id = format::parse_instance_key(record.first);
+      if (!id || *id == v.me) return false;
+      sessions.push_back(format::session_object(*id));
+      return true;
+    });
+  });
+  REQUIRE(sessions.size() == 2);
+  const auto client = cluster.new_client();
+  client->set_hook([&](const StepInfo& info) {
+    if (info.kind == StepKind::notify && info.object == sessions.front()) clock.advance(std::chrono::seconds(11));
+    return Fault{};
+  });
+  repair::RepairOptions options;
+  options.though_in_use = true;
+  need(repair::repair_volume(client, clock, options));
+  CHECK(findings_of(cluster) == Names{"stray session: " + sessions.front()});
+}
+
 TEST_CASE("more findings than there is room for are repaired in the same order, one check after the other") {
   SmallVolume v;
   auto mount = v.volume.mount();
