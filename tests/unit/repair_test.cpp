@@ -1018,6 +1018,58 @@ TEST_CASE("what a user deletes from /lost+found is freed, though its lost direct
   CHECK(findings_of(volume.cluster()) == none);
 }
 
+/// A repair ends when it has named that inode in /lost+found, before an item leads to it. The name.
+std::string cut_behind_the_name_of(Ino ino, SmallVolume& v) {
+  const auto client = v.volume.new_client();
+  client->set_hook([ino, reached = std::make_shared<std::atomic<bool>>(false)](const StepInfo& info) {
+    if (info.step == "revive" && info.object == format::inode_object(ino)) *reached = true;
+    const bool cut = *reached && info.step == "log queue items";
+    return cut ? Fault{Fault::Kind::not_applied_and_crash, ErrorCode::io} : Fault{};
+  });
+  REQUIRE_FALSE(try_repair(client, v.volume.clock()).has_value());
+  v.volume.clock().advance(std::chrono::seconds(61));
+  return "inode-" + std::to_string(ino.value);
+}
+
+TEST_CASE(
+    "what a user moves from /lost+found into a root made anew goes when it is deleted, where its repair was cut") {
+  SmallVolume v;
+  auto& cluster = v.volume.cluster();
+  cluster.with_objects([](Objects& objects) { objects.metadata().erase(format::inode_object(root_ino)); });
+  const auto name = cut_behind_the_name_of(v.link, v);
+  const bool waits = GENERATE(false, true);
+  INFO((waits ? "it waits for a link when it is recounted first" : ""));
+  {
+    const auto mount = v.volume.mount();
+    auto& fs = *mount.file_system;
+    need(fs.rename(*ino_of(fs, root_ino, "lost+found"), name, root_ino, "link", RenameMode::replace));
+    need(fs.unmount());
+  }
+  if (waits) {
+    const auto linking = v.volume.mount();
+    bool collected = false;
+    linking.client->set_hook([&, linked = std::make_shared<std::atomic<bool>>(false)](const StepInfo& info) {
+      if (linked->exchange(linked->load() || info.step == "add link") && !std::exchange(collected, true)) {
+        collect(cluster, v.volume.clock());
+      }
+      return Fault{};
+    });
+    need(linking->link(v.link, v.d, "further"));
+    CHECK(collected);
+    linking.client->set_hook({});
+    need(linking->unlink(v.d, "further"));
+    need(linking->unmount());
+  }
+  collect(cluster, v.volume.clock());
+  {
+    const auto mount = v.volume.mount();
+    need(mount->unlink(root_ino, "link"));
+    need(mount->unmount());
+  }
+  for (unsigned pass = 0; pass < 2; ++pass) collect(cluster, v.volume.clock());
+  CHECK_FALSE(inode_object_of(cluster, v.link));
+}
+
 TEST_CASE("the collector counts no names while one that was just repaired may lack its other half") {
   SmallVolume v;
   lead_to_all(v);
