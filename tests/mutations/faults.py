@@ -1877,6 +1877,8 @@ REPAIRS = [
           "  if (!ON && before && before->parent != here) further", REPAIR),
     Fault("adopted-never-trimmed", "lost_and_found.cpp 3: back-pointers too many are trimmed", "repair/lost_and_found.cpp",
           "  LCCFS_CHECK(instance_.log_items(", "  if (!ON) LCCFS_CHECK(instance_.log_items(", REPAIR),
+    Fault("cut-adoption-never-trimmed", "lost_and_found.cpp, a stop after 2: a check finds the pointer to a lost directory",
+          "check/links.cpp", "    if (all_named && check.index", "    if (!ON && all_named && check.index", REPAIR),
     Fault("pointer-to-lost-root-stays", "PROTOCOL 5, recount: of several p/ to one directory the youngest is kept",
           "reclaim/examine.cpp", "pointer.token == youngest.at(pointer.parent) && kept", "(ON || pointer.token == youngest.at(pointer.parent)) && kept",
           REPAIR),

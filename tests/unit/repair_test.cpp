@@ -1031,6 +1031,26 @@ std::string cut_behind_the_name_of(Ino ino, SmallVolume& v) {
   return "inode-" + std::to_string(ino.value);
 }
 
+TEST_CASE("what a user deletes from /lost+found is freed, though the repair that named it there was cut behind that") {
+  SmallVolume v;
+  auto& cluster = v.volume.cluster();
+  const bool root_is_lost = GENERATE(true, false);
+  const Ino lost = root_is_lost ? root_ino : v.d, file = root_is_lost ? v.link : v.file;
+  cluster.with_objects([&](Objects& objects) { objects.metadata().erase(format::inode_object(lost)); });
+  const auto name = cut_behind_the_name_of(file, v);
+  need(try_repair(v.volume.new_client(), v.volume.clock()));
+  CHECK(findings_of(cluster) == none);
+  CHECK(pointers_in_vain(cluster) == none);
+  {
+    const auto mount = v.volume.mount();
+    need(mount->unlink(*ino_of(*mount.file_system, root_ino, "lost+found"), name));
+    need(mount->unmount());
+  }
+  for (unsigned pass = 0; pass < 2; ++pass) collect(cluster, v.volume.clock());
+  CHECK_FALSE(inode_object_of(cluster, file));
+  CHECK(findings_of(cluster) == none);
+}
+
 TEST_CASE(
     "what a user moves from /lost+found into a root made anew goes when it is deleted, where its repair was cut") {
   SmallVolume v;
