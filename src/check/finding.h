@@ -49,7 +49,9 @@ struct Finding {
     orphan,              ///< an inode without any name, and nothing of the queue leads to it
     wrong_links,         ///< an inode whose nlink is not its number of names, and nothing of the queue leads to it.
                          ///< number: how many names
-    lost_trace,          ///< Q: a d/ or x/ key without a directory item, or a seal to which nothing leads
+    lost_trace,          ///< Q: a d/ or x/ key without a directory item, or a seal to which nothing leads; or a
+                         ///< back-pointer to a lost directory, of an inode that has all its names elsewhere and to
+                         ///< which nothing leads. number: of these, how many names
     stray_session,       ///< a session object without a record: its queue is never read. number: the instance
     data_without_inode,  ///< M: data objects whose inode is not there, or no regular file. One finding an inode:
                          ///< `object` is the first of them, number: how many

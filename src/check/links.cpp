@@ -63,7 +63,9 @@ Result<> UnlessDetached::settle() {
 
 Finding UnlessDetached::finding_of(const Doubt& doubt) {
   Finding finding{.kind = doubt.kind, .object = format::inode_object(doubt.ino), .text = {}, .number = doubt.names};
-  if (doubt.kind == Kind::lost_trace) {
+  if (doubt.kind == Kind::lost_trace && doubt.names != 0) {
+    finding.text = "points back to a directory that was lost, and no item leads there";
+  } else if (doubt.kind == Kind::lost_trace) {
     finding.text = "is sealed, and no item leads there";
   } else if (doubt.kind == Kind::unreachable) {
     finding.text = "it has content, and no path from the root";
@@ -91,6 +93,10 @@ Result<std::uint64_t> count_all_names(const NamespaceCheck& check, Ino ino, cons
 Result<> check_links(const NamespaceCheck& check, const UnclearInodes& unclear, UnlessDetached& findings) {
   for (const auto& [ino, special] : check.index.specials) {
     LCCFS_CHECK(findings.add_links(ino, special.summary, special.names));
+    const bool all_named = special.names != 0 && special.names == special.summary.nlink;
+    if (all_named && check.index.points_to_lost_directory(ino, special)) {
+      LCCFS_CHECK(findings.add_lost_pointer(ino, special.names));
+    }
     if (special.summary.is_sealed()) LCCFS_CHECK(findings.add_seal(ino));
   }
   const std::vector<std::pair<Ino, std::set<Ino>>> to_count(unclear.begin(), unclear.end());

@@ -74,6 +74,7 @@ class Matcher {
         if (!moved_away) remember_name(directory, entry);
         const Lock lock(check_.index.mutex);
         ++special->second.names;
+        if (directory == root_ino) special->second.is_in_root = true;
       }
       return {};
     }));

@@ -51,8 +51,13 @@ class UnlessDetached {
   /// An inode with that many names, which are none or not its nlink. Does nothing where the queue leads to it by
   /// itself.
   Result<> add_links(Ino ino, const InodeSummary& inode, std::uint64_t names);
-  /// Sealed, or the topmost of a lost tree.
+  /// Sealed.
   Result<> add_seal(Ino ino) { return add({.ino = ino, .kind = Finding::Kind::lost_trace}, Unless::queued_or_sealed); }
+  /// It points back to a directory that was lost, and has all its names elsewhere.
+  Result<> add_lost_pointer(Ino ino, std::uint64_t names) {
+    return add({.ino = ino, .kind = Finding::Kind::lost_trace, .names = names}, Unless::queued);
+  }
+  /// The topmost of a lost tree.
   Result<> add_unreachable(Ino ino, Unless unless) {
     return add({.ino = ino, .kind = Finding::Kind::unreachable}, unless);
   }

@@ -58,15 +58,27 @@ bool NamespaceIndex::is_known_directory(Ino ino) const {
   return found != directories.end() && found->second.seen;
 }
 
-bool NamespaceIndex::was_in_lost_root(Ino ino, InstanceId oldest_in_root) const {
+bool NamespaceIndex::was_in_lost_root(Ino ino, InstanceId pointer_made_by) const {
   const auto root = specials.find(root_ino);
-  return root != specials.end() && format::leads_to_lost_root(root->second.summary.birth_token, ino, oldest_in_root);
+  return root != specials.end() && format::leads_to_lost_root(root->second.summary.birth_token, ino, pointer_made_by);
 }
 
 bool NamespaceIndex::has_lost_directory(Ino ino, const InodeSummary& inode) const {
   if (inode.state != InodeSummary::State::live) return false;
-  return std::ranges::any_of(inode.parents, [this](Ino parent) { return !is_known_directory(parent); }) ||
-         was_in_lost_root(ino, inode.oldest_in_root);
+  return misses_a_directory(inode) || was_in_lost_root(ino, inode.oldest_in_root);
+}
+
+/// Who has a name in the root keeps the youngest pointer to it.
+bool NamespaceIndex::points_to_lost_directory(Ino ino, const SpecialInode& named) const {
+  const auto& inode = named.summary;
+  if (inode.state != InodeSummary::State::live) return false;
+  if (misses_a_directory(inode)) return true;
+  const bool keeps_one = named.is_in_root && was_in_lost_root(ino, inode.youngest_in_root);
+  return was_in_lost_root(ino, inode.oldest_in_root) && !keeps_one;
+}
+
+bool NamespaceIndex::misses_a_directory(const InodeSummary& inode) const {
+  return std::ranges::any_of(inode.parents, [this](Ino parent) { return !is_known_directory(parent); });
 }
 
 }  // namespace lccfs::check

@@ -70,13 +70,15 @@ struct InodeSummary {
   std::optional<State> state;
   std::set<Ino> parents;  ///< of all back-pointers
   Ino first_parent{};     ///< of the first one, the xattr
-  /// Of those to the root, the lowest number of an instance that made one.
-  InstanceId oldest_in_root{~std::uint64_t{0}};
+  /// Of those to the root, the lowest and the highest number of an instance that made one.
+  InstanceId oldest_in_root{~std::uint64_t{0}}, youngest_in_root{0};
   Token birth_token;
 
   void add_pointer(Ino parent, Token token) {
     parents.insert(parent);
-    if (parent == root_ino) oldest_in_root = std::min(oldest_in_root, token.instance);
+    if (parent != root_ino) return;
+    oldest_in_root = std::min(oldest_in_root, token.instance);
+    youngest_in_root = std::max(youngest_in_root, token.instance);
   }
 
   bool is_directory() const { return type == FileType::directory; }
@@ -117,6 +119,7 @@ static_assert(sizeof(DirectoryRecord) <= 64, "one for each directory of the volu
 struct SpecialInode {
   InodeSummary summary;
   std::uint32_t names = 0;  ///< entries found for it
+  bool is_in_root = false;  ///< one of them
 };
 
 /// A plain inode that the queue leads to: perhaps it never got a name.
@@ -153,8 +156,14 @@ class NamespaceIndex {
   /// Whether a directory that it points back to was lost: it is not there, or is a root that was made anew since. If such
   /// an inode has no name, that is damage, whatever the queue says (docs/PROTOCOL.md section 5, "Directories go last").
   bool has_lost_directory(Ino ino, const InodeSummary& inode) const;
-  /// The same of the root alone; `oldest_in_root` as in its summary.
-  bool was_in_lost_root(Ino ino, InstanceId oldest_in_root) const;
+  /// The same of the root alone; of the pointer that this instance made.
+  bool was_in_lost_root(Ino ino, InstanceId pointer_made_by) const;
+  /// Whether one that lives and has names still points to a directory that was lost. A collector that counts the names
+  /// trims that pointer. Otherwise it keeps the inode for ever once its names are removed.
+  bool points_to_lost_directory(Ino ino, const SpecialInode& named) const;
+
+ private:
+  bool misses_a_directory(const InodeSummary& inode) const;
 };
 
 }  // namespace lccfs::check

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "reclaim/examine.h"
 
+#include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -58,17 +60,30 @@ std::vector<Token> traces_of(const Inode& inode) {
   return tokens;
 }
 
+/// The one that is kept of several to one directory. An older one to the root may lead to that which was lost.
+std::map<Ino, Token> youngest_of(const std::vector<objects::BackPointer>& pointers) {
+  std::map<Ino, Token> youngest;
+  for (const auto& pointer : pointers) {
+    auto& token = youngest[pointer.parent];
+    token = std::max(token, pointer.token);
+  }
+  return youngest;
+}
+
 /// Of what is linked and unlinked all the time some trace is never retired, and each link leaves one more. One that is
-/// retired is nobody's to take back.
+/// retired is nobody's to take back. The first one stays: a directory needs it.
 Result<std::vector<objects::BackPointer>> doubles_of(Horizon& horizon, const Inode& inode) {
-  std::vector<objects::BackPointer> doubles;
-  std::set<Ino> kept;
+  std::vector<objects::BackPointer> retired;
   for (const auto& pointer : inode.pointers) {
     LCCFS_TRY(const auto verdict, horizon.judge(pointer.token));
     if (verdict != Horizon::Verdict::retired) continue;
-    if (!kept.insert(pointer.parent).second) doubles.push_back(pointer);
+    retired.push_back(pointer);
   }
-  return doubles;
+  const auto youngest = youngest_of(retired);
+  std::erase_if(retired, [&](const objects::BackPointer& pointer) {
+    return pointer.key.empty() || pointer.token == youngest.at(pointer.parent);
+  });
+  return retired;
 }
 
 Kind kind_of(const Assessment& assessment) {
@@ -148,8 +163,10 @@ Error describe_lost_parent(const Assessment& assessment) {
 Trim trim_of(const Assessment& assessment) {
   Trim trim;
   std::set<Ino> kept;
+  const auto youngest = youngest_of(assessment.inode.pointers);
   for (const auto& pointer : assessment.inode.pointers) {
-    const bool needed = assessment.names.by_parent.contains(pointer.parent) && kept.insert(pointer.parent).second;
+    const bool needed = assessment.names.by_parent.contains(pointer.parent) &&
+                        pointer.token == youngest.at(pointer.parent) && kept.insert(pointer.parent).second;
     if (!needed) {
       trim.drop.push_back(pointer);
     } else if (assessment.inode.is_directory() && !pointer.key.empty() && kept.size() == 1) {

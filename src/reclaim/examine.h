@@ -56,7 +56,7 @@ struct Assessment {
   Kind kind = Kind::wait;
   Inode inode;  ///< as read; empty if gone
   Names names;
-  /// Of what waits: retired back-pointers that are not needed beside another retired one to the same directory.
+  /// Of what waits: retired back-pointers that are not needed beside a younger retired one to the same directory.
   std::vector<objects::BackPointer> doubles;
   bool after_a_change = false;  ///< set by Recount: it took a step on the way here
 };

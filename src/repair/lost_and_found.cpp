@@ -5,7 +5,8 @@
 //  # | object           | step                                                    | stop here leaves
 //  1 | Inode.X          | [revive] live, one link, `parent` = (lost+found, token);| X as it was, without this name
 //    |                  | where it pointed before becomes a key                   |
-//  2 | Inode.lost+found | [put entry] both keys; nsub + 1 if it is a directory    | COMMIT; X with back-pointers too many
+//  2 | Inode.lost+found | [put entry] both keys; nsub + 1 if it is a directory    | COMMIT; X with back-pointers too many:
+//    |                  |                                                         | a check finds one that leads nowhere
 //  3 | Session.me       | [log queue items] inode item X: they are trimmed        | done
 //
 // Until X has its name, an old pointer to a directory that is lost keeps a collector from taking X for garbage. After that

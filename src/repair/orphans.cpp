@@ -107,7 +107,19 @@ Result<> Repairs::log_items(const std::vector<QueueItem>& items) {
   return {};
 }
 
+/// The collector finds those names that have a reverse key, in directories that the inode points back to. Without any it
+/// would drop the item.
+Result<Repair> Repairs::lead_to_lost_pointer(Ino ino) {
+  LCCFS_TRY(const auto inode, objects_.read_inode(ino, "p/"));
+  if (!inode) return settled();
+  LCCFS_TRY(const auto names, objects_.names_of(*inode, ino));
+  if (names.empty()) return settled();
+  LCCFS_CHECK(log_items({{QueueItem::Kind::inode, ino, {}, clock_.wall_time()}}));
+  return Repair{true, "left to the collector, which trims its back-pointers"};
+}
+
 Result<Repair> Repairs::log_traces(const Finding& finding) {
+  if (finding.number != 0) return lead_to_lost_pointer(finding.ino);
   const auto now = clock_.wall_time();
   LCCFS_CHECK(
       log_items({{QueueItem::Kind::inode, finding.ino, {}, now}, {QueueItem::Kind::directory, finding.ino, {}, now}}));

@@ -126,6 +126,7 @@ class Repairs {
                        const std::vector<Holder>& pointed_to);
   Result<Repair> leave_to_collector(const Object& inode, Ino ino, std::string why);
   Result<> log_items(const std::vector<format::QueueItem>& items);
+  Result<Repair> lead_to_lost_pointer(Ino ino);
   Result<Repair> log_traces(const Finding& finding);
   // data.cpp: M and T; bytes that belong to no file, into files of /lost+found
   txn::FoundFile file_of(Ino ino, Token token, const std::set<ObjectIndex>& indexes, std::uint64_t size_bytes);

@@ -63,9 +63,21 @@ Result<std::set<InstanceId>> UnrecordedClients::wait_for(std::set<InstanceId> cl
       watching.insert(to_look_at[i]);
       clients.erase(to_look_at[i]);
     }
-    if (!in_doubt || (until_one_watches && !watching.empty())) return watching;
+    if (!in_doubt || (until_one_watches && !watching.empty())) {
+      not_seen_ = std::move(clients);
+      return watching;
+    }
     clock_.sleep_for(look_again_after);
   }
+}
+
+Result<bool> UnrecordedClients::is_gone(InstanceId id) {
+  LCCFS_TRY(const auto seen, judge(id, look_for(id)));
+  if (seen != Seen::absent) return seen == Seen::gone;
+  auto clients = not_seen_;
+  clients.insert(id);
+  LCCFS_TRY(const auto watching, wait_for(std::move(clients), false));
+  return !watching.contains(id);
 }
 
 Result<std::vector<User>> users_of(ObjectStore& store) {

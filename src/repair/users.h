@@ -30,14 +30,15 @@ class UnrecordedClients {
  public:
   UnrecordedClients(ObjectStore& store, Clock& clock) : store_(store), clock_(clock) {}
 
-  enum class Seen { watching, absent, gone };
-  Result<Seen> look_at(InstanceId id) { return judge(id, look_for(id)); }
-
-  /// Looks at all of them, each second, until none is `absent`. Those that watch. `until_one_watches`: no longer than
-  /// that.
+  /// Looks at all of them, each second, until each watches or is gone. Those that watch. `until_one_watches`: no longer
+  /// than that.
   Result<std::set<InstanceId>> wait_for(std::set<InstanceId> clients, bool until_one_watches);
+  /// One more look. Where the one before is too long ago, its minute begins anew, and that of all others that were not
+  /// seen with it.
+  Result<bool> is_gone(InstanceId id);
 
  private:
+  enum class Seen { watching, absent, gone };
   struct Look {
     Result<bool> watches = false;
     std::chrono::nanoseconds began{}, ended{};
@@ -48,6 +49,7 @@ class UnrecordedClients {
   ObjectStore& store_;
   Clock& clock_;
   Absences absences_;
+  std::set<InstanceId> not_seen_;  // when somebody waited last
 };
 
 /// The instances whose records say that they live, and those that watch though their record cannot be read.

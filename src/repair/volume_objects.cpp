@@ -96,11 +96,8 @@ std::optional<InstanceId> Repairs::unrecorded_client(const Finding& finding) {
 
 /// The last look of its minute: what comes before in a round may take long.
 Result<std::optional<Repair>> Repairs::unless_gone(InstanceId client) {
-  using Seen = UnrecordedClients::Seen;
-  LCCFS_TRY(const auto seen, unrecorded_.look_at(client));
-  if (seen == Seen::gone) return std::nullopt;
-  if (seen == Seen::watching) return left(still_there);
-  return left("its client was not looked at for a minute: run the repair again");
+  LCCFS_TRY(const bool gone, unrecorded_.is_gone(client));
+  return gone ? std::nullopt : std::optional(left(still_there));
 }
 
 Result<Repair> Repairs::add_ended_record(const Finding& finding) {

@@ -234,6 +234,51 @@ TEST_CASE("of what a range leads to, it explains what was made in this root, and
   CHECK(volume.findings() == Findings{});
 }
 
+TEST_CASE(
+    "of an inode that has its names elsewhere a back-pointer to a lost directory is found, unless the queue leads "
+    "there") {
+  HandMadeVolume volume;
+  const auto point_to = [&](const char* key) { volume.edit("Inode.11", [&](MetaObject& o) { o.keys[key] = marker; }); };
+  SECTION("it is not there") {
+    point_to("p/40/2.5");
+    CHECK(volume.findings() == Findings{"lost trace: Inode.11"});
+    CHECK(volume.finding().number == 1);
+    SECTION("and an item leads to the inode") {
+      volume.edit("Session.2", [](MetaObject& o) {
+        o.keys[format::queue_key(70)] = encode(format::QueueItem{format::QueueItem::Kind::inode, file, {}, {}});
+      });
+      CHECK(volume.findings() == Findings{});
+    }
+    SECTION("and a d/ key of a directory that an item names leads to the inode") {
+      volume.edit("Inode.10", [](MetaObject& o) { o.keys["d/11/2.98"] = marker; });
+      CHECK(volume.findings() == Findings{});
+    }
+  }
+  SECTION("it is a directory without its name") {
+    point_to("p/15/2.5");
+    CHECK(volume.findings() == Findings{});
+  }
+  SECTION("it is a root that was made anew") {
+    volume.edit("Inode.1", [](MetaObject& o) {
+      auto attr = need(format::decode<format::AttrRecord>(o.xattrs["attr"]));
+      attr.birth_token = {InstanceId{0}, file.value};
+      o.xattrs["attr"] = encode(attr);
+    });
+    point_to("p/1/2.5");
+    CHECK(volume.findings() == Findings{"lost trace: Inode.11"});
+    volume.put_entry(root_ino, "again", file, FileType::regular);
+    volume.edit("Inode.11", [](MetaObject& o) {
+      auto attr = need(format::decode<format::AttrRecord>(o.xattrs["attr"]));
+      attr.nlink = 2;
+      o.xattrs["attr"] = encode(attr);
+    });
+    CHECK(volume.findings() == Findings{});
+    volume.edit("Alloc", [](MetaObject& o) { o.xattrs["next"] = encode(format::NumberRecord{1000}); });
+    point_to("p/1/12.5");
+    CHECK(volume.findings() == Findings{"lost trace: Inode.11"});
+  }
+}
+
 TEST_CASE("a seal that only a d/ key leads to is no lost trace") {
   HandMadeVolume volume;
   volume.set("Inode.15", "state", StateRecord{StateRecord::Kind::sealed, Token{me, 80}, directory, "subdirectory"});

@@ -404,6 +404,34 @@ TEST_CASE("a client whose record is damaged or gone is taken for ended after a m
   CHECK(findings_of(cluster) == none);
 }
 
+TEST_CASE("a client without a record is taken for ended, however long one before it that is there keeps silent") {
+  SmallVolume v;
+  auto& clock = v.volume.clock();
+  auto& cluster = v.volume.cluster();
+  const auto silent = v.volume.mount(), gone = v.volume.mount();
+  silent.client->set_deaf(true);
+  gone.client->crash();
+  std::vector<std::string> sessions;
+  cluster.with_objects([&](Objects& objects) {
+    std::erase_if(objects.metadata().at("Super").keys, [&](const auto& record) {
+      const auto id = format::parse_instance_key(record.first);
+      if (!id || *id == v.me) return false;
+      sessions.push_back(format::session_object(*id));
+      return true;
+    });
+  });
+  REQUIRE(sessions.size() == 2);
+  const auto client = cluster.new_client();
+  client->set_hook([&](const StepInfo& info) {
+    if (info.kind == StepKind::notify && info.object == sessions.front()) clock.advance(std::chrono::seconds(11));
+    return Fault{};
+  });
+  repair::RepairOptions options;
+  options.though_in_use = true;
+  need(repair::repair_volume(client, clock, options));
+  CHECK(findings_of(cluster) == Names{"stray session: " + sessions.front()});
+}
+
 TEST_CASE("more findings than there is room for are repaired in the same order, one check after the other") {
   SmallVolume v;
   auto mount = v.volume.mount();
@@ -993,6 +1021,78 @@ TEST_CASE("what a user deletes from /lost+found is freed, though its lost direct
   for (unsigned pass = 0; pass < 2; ++pass) collect(volume.cluster(), volume.clock());
   CHECK_FALSE(inode_object_of(volume.cluster(), file));
   CHECK(findings_of(volume.cluster()) == none);
+}
+
+/// A repair ends when it has named that inode in /lost+found, before an item leads to it. The name.
+std::string cut_behind_the_name_of(Ino ino, SmallVolume& v) {
+  const auto client = v.volume.new_client();
+  client->set_hook([ino, reached = std::make_shared<std::atomic<bool>>(false)](const StepInfo& info) {
+    if (info.step == "revive" && info.object == format::inode_object(ino)) *reached = true;
+    const bool cut = *reached && info.step == "log queue items";
+    return cut ? Fault{Fault::Kind::not_applied_and_crash, ErrorCode::io} : Fault{};
+  });
+  REQUIRE_FALSE(try_repair(client, v.volume.clock()).has_value());
+  v.volume.clock().advance(std::chrono::seconds(61));
+  return "inode-" + std::to_string(ino.value);
+}
+
+TEST_CASE("what a user deletes from /lost+found is freed, though the repair that named it there was cut behind that") {
+  SmallVolume v;
+  auto& cluster = v.volume.cluster();
+  const bool root_is_lost = GENERATE(true, false);
+  const Ino lost = root_is_lost ? root_ino : v.d, file = root_is_lost ? v.link : v.file;
+  cluster.with_objects([&](Objects& objects) { objects.metadata().erase(format::inode_object(lost)); });
+  const auto name = cut_behind_the_name_of(file, v);
+  need(try_repair(v.volume.new_client(), v.volume.clock()));
+  CHECK(findings_of(cluster) == none);
+  CHECK(pointers_in_vain(cluster) == none);
+  {
+    const auto mount = v.volume.mount();
+    need(mount->unlink(*ino_of(*mount.file_system, root_ino, "lost+found"), name));
+    need(mount->unmount());
+  }
+  for (unsigned pass = 0; pass < 2; ++pass) collect(cluster, v.volume.clock());
+  CHECK_FALSE(inode_object_of(cluster, file));
+  CHECK(findings_of(cluster) == none);
+}
+
+TEST_CASE(
+    "what a user moves from /lost+found into a root made anew goes when it is deleted, where its repair was cut") {
+  SmallVolume v;
+  auto& cluster = v.volume.cluster();
+  cluster.with_objects([](Objects& objects) { objects.metadata().erase(format::inode_object(root_ino)); });
+  const auto name = cut_behind_the_name_of(v.link, v);
+  const bool waits = GENERATE(false, true);
+  INFO((waits ? "it waits for a link when it is recounted first" : ""));
+  {
+    const auto mount = v.volume.mount();
+    auto& fs = *mount.file_system;
+    need(fs.rename(*ino_of(fs, root_ino, "lost+found"), name, root_ino, "link", RenameMode::replace));
+    need(fs.unmount());
+  }
+  if (waits) {
+    const auto linking = v.volume.mount();
+    bool collected = false;
+    linking.client->set_hook([&, linked = std::make_shared<std::atomic<bool>>(false)](const StepInfo& info) {
+      if (linked->exchange(linked->load() || info.step == "add link") && !std::exchange(collected, true)) {
+        collect(cluster, v.volume.clock());
+      }
+      return Fault{};
+    });
+    need(linking->link(v.link, v.d, "further"));
+    CHECK(collected);
+    linking.client->set_hook({});
+    need(linking->unlink(v.d, "further"));
+    need(linking->unmount());
+  }
+  collect(cluster, v.volume.clock());
+  {
+    const auto mount = v.volume.mount();
+    need(mount->unlink(root_ino, "link"));
+    need(mount->unmount());
+  }
+  for (unsigned pass = 0; pass < 2; ++pass) collect(cluster, v.volume.clock());
+  CHECK_FALSE(inode_object_of(cluster, v.link));
 }
 
 TEST_CASE("the collector counts no names while one that was just repaired may lack its other half") {
