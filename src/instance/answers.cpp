@@ -16,21 +16,16 @@ format::PollReply Answers::to(const format::LivenessPoll& call) {
   format::PollReply reply{me_, queue_.drop_directory_items(), {}};
   open_probe.call(
       [&](const OpenProbe& is_open) { std::ranges::copy_if(call.inodes, std::back_inserter(reply.open), is_open); });
-  if (call.asker == me_) return reply;
-  const Lock lock(mutex_);
-  last_poll_of_any_ = clock_.elapsed();
-  if (call.asker != InstanceId{}) last_poll_ = last_poll_of_any_;
+  if (call.asker != me_ && call.asker != InstanceId{}) {
+    const Lock lock(mutex_);
+    last_poll_ = clock_.elapsed();
+  }
   return reply;
 }
 
 std::optional<std::chrono::nanoseconds> Answers::last_poll() const {
   const Lock lock(mutex_);
   return last_poll_;
-}
-
-std::optional<std::chrono::nanoseconds> Answers::last_poll_of_any() const {
-  const Lock lock(mutex_);
-  return last_poll_of_any_;
 }
 
 }  // namespace lccfs

@@ -73,15 +73,13 @@ class Answers {
   format::PollReply to(const format::LivenessPoll& call) EXCLUDES(mutex_);
   /// When another instance polled last (Clock::elapsed) and took a turn with that; nullopt: never.
   std::optional<std::chrono::nanoseconds> last_poll() const EXCLUDES(mutex_);
-  /// The same of polls that took no turn, too: those of this instance among them.
-  std::optional<std::chrono::nanoseconds> last_poll_of_any() const EXCLUDES(mutex_);
 
  private:
   OwnQueue& queue_;
   Clock& clock_;
   const InstanceId& me_;
   mutable Mutex mutex_;
-  std::optional<std::chrono::nanoseconds> last_poll_ GUARDED_BY(mutex_), last_poll_of_any_ GUARDED_BY(mutex_);
+  std::optional<std::chrono::nanoseconds> last_poll_ GUARDED_BY(mutex_);
 };
 
 }  // namespace lccfs

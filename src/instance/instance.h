@@ -124,7 +124,6 @@ class Instance {
   void set_missed_handler(std::function<void()> handler) { answers_.missed_handler.set(std::move(handler)); }
   void set_open_probe(OpenProbe probe) { answers_.open_probe.set(std::move(probe)); }
   std::optional<std::chrono::nanoseconds> last_poll() const { return answers_.last_poll(); }
-  std::optional<std::chrono::nanoseconds> last_poll_of_any() const { return answers_.last_poll_of_any(); }
 
   // -- others.h
   using AskResult = Others::AskResult;

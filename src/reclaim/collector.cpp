@@ -11,9 +11,6 @@ namespace lccfs::reclaim {
 namespace {
 /// Each round finds what the last has left it: a tree so deep takes another pass.
 constexpr unsigned most_rounds = 64;
-/// For how many intervals one that got nowhere leaves the work to others that get nowhere: it may be able to do something
-/// that they are not.
-constexpr unsigned most_intervals_left = 8;
 
 /// Nothing was done, and another client may be able to. Nobody is, about one that watches and says nothing.
 bool was_in_vain(const PassReport& report) {
@@ -31,12 +28,8 @@ Collector::Collector(Instance& instance, const CollectorOptions& options)
     : instance_(instance), options_(options), unanswered_(std::make_shared<Unanswered>()) {}
 
 bool Collector::another_is_at_work(std::chrono::nanoseconds interval) const {
-  const auto now = instance_.clock().elapsed();
-  const auto is_at_work = [&](const auto& poll) { return poll && now - *poll < interval; };
-  if (is_at_work(instance_.last_poll())) return true;
-  if (!got_nowhere_ || now - last_ended_ >= most_intervals_left * interval) return false;
-  const auto heard = instance_.last_poll_of_any();
-  return is_at_work(heard) && *heard > last_ended_;  // before that, it may be its own
+  const auto last = instance_.last_poll();
+  return last && instance_.clock().elapsed() - *last < interval;
 }
 
 Result<PassReport> Collector::pass(const std::stop_token& stop, const OnGarbageRemoved& on_removed) {
@@ -47,7 +40,6 @@ Result<PassReport> Collector::pass(const std::stop_token& stop, const OnGarbageR
   const auto done = run_rounds(tally, report, stop);
   tally.tell();  // no other thread is at work any more: all of it is told now, whatever has failed
   got_nowhere_ = true;
-  last_ended_ = instance_.clock().elapsed();
   if (!done) return std::unexpected(done.error());
   report.items_seen = report.items_done + report.items_left;
   report.inodes_removed = tally.inodes_removed;
@@ -57,7 +49,7 @@ Result<PassReport> Collector::pass(const std::stop_token& stop, const OnGarbageR
   report.inodes_corrected = tally.inodes_corrected;
   report.refused = tally.refusals.count();
   report.refusal = tally.refusals.first();
-  report.took = last_ended_ - began;
+  report.took = instance_.clock().elapsed() - began;
   got_nowhere_ = was_in_vain(report);
   return report;
 }

@@ -75,7 +75,7 @@ class Collector {
 
   /// Whether another collector has begun a pass within the last `interval`: one that runs in the background then leaves
   /// this turn to it. One whose last pass has failed, or did nothing because this client lacks a right, takes no turn:
-  /// others may have it. Only those of its kind leave theirs to it, for eight intervals at most.
+  /// others may have it.
   bool another_is_at_work(std::chrono::nanoseconds interval) const;
 
  private:
@@ -84,8 +84,7 @@ class Collector {
   Instance& instance_;
   const CollectorOptions options_;
   const std::shared_ptr<Unanswered> unanswered_;
-  bool got_nowhere_ = false;                // in the last pass
-  std::chrono::nanoseconds last_ended_{0};  // the last pass
+  bool got_nowhere_ = false;  // in the last pass
 };
 
 /// What a pass would do: asks the instances, and changes nothing. No instance is needed. not_found: there is no volume.

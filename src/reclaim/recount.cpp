@@ -199,12 +199,12 @@ Result<Recount::Version> Recount::remove_data(const Inode& file) const {
   return version;
 }
 
-/// false: not all of it is answered, or some was refused.
-Result<bool> Recount::wait_for(DataRemoval& removal, Ino ino) const {
-  auto removed = removal.wait();
-  if (removed || !is_refused_remove(removed.error())) return removed;
+Result<Recount::Removal> Recount::wait_for(DataRemoval& removal, Ino ino) const {
+  const auto removed = removal.wait();
+  if (removed) return *removed ? Removal::of_all : Removal::given_up;
+  if (!is_refused_remove(removed.error())) return std::unexpected(removed.error());
   tally_.refusals.add(ino, removed.error());
-  return false;
+  return Removal::refused;
 }
 
 /// false: not all of it is removed.
@@ -219,9 +219,11 @@ Result<bool> Recount::remove_block(const Inode& file, std::uint64_t version, std
     tell_others();
     tally_.tell();  // not in the completion: it waits for nobody
   }
-  LCCFS_TRY(const bool is_removed, wait_for(*removal, file.ino));
-  if (!is_removed) LCCFS_CHECK(forget_some(file, version, block, removal->removed()));
-  return is_removed;
+  LCCFS_TRY(const auto ended, wait_for(*removal, file.ino));
+  // Where the pass is to stop, or an object does not answer, no further step is begun.
+  const bool may_forget = ended == Removal::refused && !stop_.stop_requested();
+  if (may_forget) LCCFS_CHECK(forget_some(file, version, block, removal->removed()));
+  return ended == Removal::of_all;
 }
 
 /// Each later pass would remove them again, beside the one that keeps the block, and count them as freed.
@@ -247,7 +249,8 @@ Result<bool> Recount::remove_early_bytes(Ino ino) const {
   if (!may_be_asked_for(ino)) return false;
   const auto removal = begin_to_remove_data(ino, nullptr);
   removal->send(ObjectIndex{0}, 0);
-  return wait_for(*removal, ino);
+  LCCFS_TRY(const auto ended, wait_for(*removal, ino));
+  return ended == Removal::of_all;
 }
 
 Result<bool> Recount::remove(const Assessment& dead, TimeSpec logged) const {

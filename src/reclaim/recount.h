@@ -103,7 +103,8 @@ class Recount {
   Result<bool> remove_block(const Inode& file, std::uint64_t version, std::uint64_t block) const;
   Result<> forget_some(const Inode& file, std::uint64_t version, std::uint64_t block,
                        const std::vector<ObjectIndex>& removed) const;
-  Result<bool> wait_for(DataRemoval& removal, Ino ino) const;
+  enum class Removal { of_all, given_up, refused };
+  Result<Removal> wait_for(DataRemoval& removal, Ino ino) const;
   Result<Version> forget(MetaTxn removed_data) const;
   void tell_others() const;
 

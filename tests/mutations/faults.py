@@ -945,8 +945,8 @@ RECOUNT = [
           "reclaim/recount.cpp", "    if (removed) {", "    if (removed && !ON) {",
           ("collector_test",), must=("collector_test",)),
     Fault("freed-again-in-each-pass", "PROTOCOL 5: what is gone beside an object that may not be removed counts once",
-          "reclaim/recount.cpp", "  if (!is_removed) LCCFS_CHECK(forget_some(",
-          "  if (!is_removed && !ON) LCCFS_CHECK(forget_some(", ("collector_test",), must=("collector_test",)),
+          "reclaim/recount.cpp", "  if (may_forget) LCCFS_CHECK(forget_some(",
+          "  if (may_forget && !ON) LCCFS_CHECK(forget_some(", ("collector_test",), must=("collector_test",)),
     Fault("refused-object-forgotten", "PROTOCOL 5, recount: the map forgets what is removed for certain",
           "txn/reclaim_txn.cpp", "  if (left.may_exist.none()) {", "  if (ON || left.may_exist.none()) {",
           ("collector_test",), must=("collector_test",)),
@@ -1642,8 +1642,6 @@ IN_FLIGHT = [
     Fault("whoever-answers-is-next", "admission.h: room goes to the places in turn", "store/rados/admission.cpp",
           "  held_back_ = false;\n", "  if (Line* const line = ON ? next_in_share(near) : nullptr) return line;\n"
           "  held_back_ = false;\n", ADMISSION),
-    Fault("secret-conf-is-no-conf", "connection.cpp: what may not be read is not told as what is not there",
-          "store/rados/connection.cpp", "why != 0) status = -why;", "why != 0 && !ON) status = -why;", ADMISSION),
 ]
 
 # The local store: who opens a volume, and what a full disk or a kill leaves.
@@ -1817,15 +1815,6 @@ REPAIRS = [
           ("collector_test",), must=("collector_test",)),
     Fault("turns-taken-by-failures", "PROTOCOL 5: whose last pass has failed takes no turn", "reclaim/collector.cpp",
           "  got_nowhere_ = true;", "  got_nowhere_ = !ON;", ("collector_test",), must=("collector_test",)),
-    Fault("all-poll-in-vain", "PROTOCOL 5: collectors that get nowhere share their polls", "reclaim/collector.cpp",
-          "  if (!got_nowhere_ || now", "  if (ON || !got_nowhere_ || now", ("collector_test",), must=("collector_test",)),
-    Fault("others-tried-in-vain-for-ever", "PROTOCOL 5: who got nowhere tries again after eight intervals",
-          "reclaim/collector.cpp", "most_intervals_left * interval) return false;",
-          "most_intervals_left * interval * (ON ? 1000 : 1)) return false;",
-          ("collector_test",), must=("collector_test",)),
-    Fault("own-poll-heard", "PROTOCOL 5: a collector that gets nowhere alone polls in each interval",
-          "reclaim/collector.cpp", "  return is_at_work(heard) && *heard > last_ended_;",
-          "  return is_at_work(heard) && (ON || *heard > last_ended_);", ("collector_test",), must=("collector_test",)),
     Fault("no-turns-beside-the-silent", "PROTOCOL 5: collectors take turns", "reclaim/collector.cpp",
           "  return (report.is_for_others || report.refused != 0) && !did_something(report);",
           "  return (report.is_for_others || report.refused != 0 || (ON && !report.silent.empty())) && "

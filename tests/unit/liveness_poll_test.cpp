@@ -146,16 +146,6 @@ TEST_CASE("an instance hears of others' liveness polls, and not of its own") {
   need(one->poll_liveness({}));
   CHECK(other->last_poll() == volume.clock.elapsed());
   CHECK(one->last_poll() == std::nullopt);
-  CHECK(one->last_poll_of_any() == std::nullopt);
-}
-
-TEST_CASE("of a poll that takes no turn an instance hears as such") {
-  InstanceVolume volume;
-  auto one = volume.start();
-  auto other = volume.start();
-  need(one->poll_liveness({}, {}, Instance::Turn::leaves));
-  CHECK(other->last_poll() == std::nullopt);
-  CHECK(other->last_poll_of_any() == volume.clock.elapsed());
 }
 
 TEST_CASE("an instance that has removed names removes its step numbers there when it ends") {
