@@ -245,8 +245,7 @@ void DirtyRecord::move_to(unsigned order) {
 }
 
 void DirtyRecord::append(std::span<const char> bytes) {
-  const auto order = order_of(size_bytes_ + bytes.size());
-  if (order > place_.header->order && !arena_->widen(place_, order)) move_to(order);
+  reserve(size_bytes_ + bytes.size());
   std::memcpy(place_.bytes + size_bytes_, bytes.data(), bytes.size());
   size_bytes_ += bytes.size();
   publish_size(*place_.header, size_bytes_);

@@ -55,8 +55,8 @@ struct PassReport {
   std::vector<std::string> damaged;     ///< one line each: objects that could not be read; lccfs-fsck is for them
   std::uint64_t refused = 0;  ///< inode numbers whose data the store did not let this client remove: they stay
   std::string refusal;        ///< the first such answer, which names the object; empty: there was none
-  bool is_for_others =
-      false;  ///< some of the silent are gone, for all that is known, and another client may fence them
+  /// Some of the silent are gone, for all that is known, and another client may fence them.
+  bool is_for_others = false;
   std::chrono::nanoseconds took{0};
 };
 
@@ -69,8 +69,8 @@ class Collector {
   Collector(Instance& instance, const CollectorOptions& options);
 
   /// Works until nothing is left that can be done now. What does not answer is left for a later pass: data objects for
-  /// half a minute, or once it is stopped. So is what the store does not let it remove. It waits for its steps on inodes. Errors are the store's: what was done stays
-  /// done, `on_removed` has heard of it, and the next pass continues.
+  /// half a minute, or once it is stopped. So is what the store does not let it remove. It waits for its steps on inodes.
+  /// Errors are the store's: what was done stays done, `on_removed` has heard of it, and the next pass continues.
   Result<PassReport> pass(const std::stop_token& stop = {}, const OnGarbageRemoved& on_removed = nullptr);
 
   /// Whether another collector has begun a pass within the last `interval`: one that runs in the background then leaves

@@ -9,26 +9,22 @@
 #include <fstream>
 
 #include "support/catch.h"
+#include "support/temporary_folder.h"
 
 namespace lccfs::rados {
 namespace {
 
 namespace fs = std::filesystem;
 
-class Folder {
+class Folder : public test::TemporaryFolder {
  public:
-  Folder() { fs::create_directory(path_); }
-  ~Folder() { fs::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
+  /// Nobody may come here, too.
+  Folder() { fs::permissions(path(), fs::perms::group_exec | fs::perms::others_exec, fs::perm_options::add); }
   std::string file(const std::string& name, const std::string& text) const {
-    std::ofstream(path_ / name) << text;
-    return path_ / name;
+    std::string file_path = path() + "/" + name;
+    std::ofstream(file_path) << text;
+    return file_path;
   }
-  std::string path() const { return path_; }
-
- private:
-  const fs::path path_ = fs::temp_directory_path() / ("lccfs-connection-" + std::to_string(getpid()));
 };
 
 std::string error_of(const std::string& conf_file) {

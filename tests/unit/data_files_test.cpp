@@ -7,33 +7,24 @@
 #include <sys/stat.h>
 
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 
 #include "support/catch.h"
+#include "support/temporary_folder.h"
 
 namespace lccfs::local {
 namespace {
 
 class DataFolder {
  public:
-  DataFolder() {
-    std::string path = (std::filesystem::temp_directory_path() / "lccfs-data-XXXXXX").string();
-    REQUIRE(mkdtemp(path.data()));
-    path_ = path;
-    directory_ = Descriptor(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    REQUIRE(directory_);
-  }
-  ~DataFolder() { std::filesystem::remove_all(path_); }
-  DataFolder(const DataFolder&) = delete;
-  DataFolder& operator=(const DataFolder&) = delete;
+  DataFolder() { REQUIRE(directory_); }
 
   /// As a process of its own would use it.
   DataFiles files() const { return DataFiles(directory_.get()); }
   /// Of all files and directories.
   bool all_have_plain_modes() const {
     bool plain = true;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(path_)) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_.path())) {
       struct stat status {};
       REQUIRE(::stat(entry.path().c_str(), &status) == 0);
       plain &= (status.st_mode & 07777) == (entry.is_directory() ? 0700 : 0600);
@@ -42,8 +33,8 @@ class DataFolder {
   }
 
  private:
-  std::string path_;
-  Descriptor directory_;
+  const test::TemporaryFolder folder_;
+  const Descriptor directory_{::open(folder_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
 };
 
 /// While it lives, no file can be written to.

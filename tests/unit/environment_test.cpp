@@ -16,7 +16,6 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -26,26 +25,14 @@
 #include <vector>
 
 #include "support/catch.h"
+#include "support/temporary_folder.h"
 
 namespace lccfs::local {
 namespace {
 
-class Folder {
+class Folder : public test::TemporaryFolder {
  public:
-  Folder() {
-    std::string path = (std::filesystem::temp_directory_path() / "lccfs-environment-XXXXXX").string();
-    REQUIRE(mkdtemp(path.data()));
-    path_ = path;
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  const std::string& path() const { return path_; }
-  std::string lock_file() const { return path_ + "/lock.mdb"; }
-
- private:
-  std::string path_;
+  std::string lock_file() const { return path() + "/lock.mdb"; }
 };
 
 /// A process that has done its work (which answers whether it went well), and then stands still until it is killed.

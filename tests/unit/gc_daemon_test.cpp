@@ -70,6 +70,15 @@ struct World {
   }
   Daemon daemon() { return {open_store(), pauses, {.grace = seconds(0)}, seconds(60), counts}; }
   std::size_t instances() { return need(describe_volume(*volume.new_client())).instances.size(); }
+  /// Without a name.
+  void leave_file_of_three_objects() {
+    const auto mount = volume.mount();
+    const auto file = test::create_file(*mount.file_system, "f");
+    for (std::uint64_t i = 0; i < 3; ++i) need(test::write_at(*mount.file_system, file.handle, i << 22, "x"));
+    test::close_file(*mount.file_system, file.handle);
+    need(mount->unlink(root_ino, "f"));
+    need(mount->unmount());
+  }
   std::uint64_t backlog() { return need(describe_volume(*volume.new_client())).backlog.inodes; }
 
   void leave_garbage() {
@@ -179,14 +188,7 @@ TEST_CASE("what a pass removes is counted while it is at work, once, and also if
 
 TEST_CASE("what a pass has removed of a file counts though it fails amid that file") {
   World world;
-  {
-    const auto mount = world.volume.mount();
-    const auto file = test::create_file(*mount.file_system, "f");
-    for (std::uint64_t i = 0; i < 3; ++i) need(test::write_at(*mount.file_system, file.handle, i << 22, "x"));
-    test::close_file(*mount.file_system, file.handle);
-    need(mount->unlink(root_ino, "f"));
-    need(mount->unmount());
-  }
+  world.leave_file_of_three_objects();
   Daemon daemon = world.daemon();
   need(daemon.start());
   bool has_failed = false;
@@ -203,14 +205,7 @@ TEST_CASE("what a pass has removed of a file counts though it fails amid that fi
 
 TEST_CASE("a run that may not remove an object ends, and counts once what it has removed beside it") {
   World world;
-  {
-    const auto mount = world.volume.mount();
-    const auto file = test::create_file(*mount.file_system, "f");
-    for (std::uint64_t i = 0; i < 3; ++i) need(test::write_at(*mount.file_system, file.handle, i << 22, "x"));
-    test::close_file(*mount.file_system, file.handle);
-    need(mount->unlink(root_ino, "f"));
-    need(mount->unmount());
-  }
+  world.leave_file_of_three_objects();
   const auto client = world.volume.new_client();
   unsigned refusals = 0;
   client->set_hook([&refusals](const StepInfo& info) {

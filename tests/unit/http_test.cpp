@@ -11,27 +11,16 @@
 #include "metrics/http_client.h"
 #include "metrics/http_server.h"
 #include "support/catch.h"
+#include "support/temporary_folder.h"
 
 using namespace lccfs;
 using namespace lccfs::metrics;
 
 namespace {
 
-class Folder {
+class Folder : public test::TemporaryFolder {
  public:
-  Folder() {
-    std::string path = (std::filesystem::temp_directory_path() / "lccfs-http-XXXXXX").string();
-    REQUIRE(mkdtemp(path.data()));
-    path_ = path;
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  const std::string& path() const { return path_; }
-  HttpPlace place(const std::string& name) const { return {.socket = path_ + "/" + name, .address = "", .port = 0}; }
-
- private:
-  std::string path_;
+  HttpPlace place(const std::string& name) const { return {.socket = path() + "/" + name, .address = "", .port = 0}; }
 };
 
 HttpAnswer echo(const HttpRequest& request) {
