@@ -23,11 +23,10 @@ Result<> scan(ObjectStore& store, unsigned jobs) {
     for (const std::string& name : page.names) {
       if (!name.starts_with("Inode.")) continue;
       in_flight.begin();
-      store.query_async({.object = name, .xattrs = true, .ranges = {}, .keys = {}},
-                        [&in_flight](const Result<MetaSnapshot>& read) {
-                          if (!read) InFlight::fail(read.error().context);
-                          in_flight.end();
-                        });
+      store.query_async({.object = name, .xattrs = true}, [&in_flight](const Result<MetaSnapshot>& read) {
+        if (!read) InFlight::fail(read.error().context);
+        in_flight.end();
+      });
     }
     cursor = page.next_cursor;
   } while (!cursor.empty());

@@ -27,11 +27,7 @@ double cpu_nanoseconds() {
 }
 
 struct Instruments {
-  metrics::Operations operations{system_clock(),
-                                 {.family = "x",
-                                  .noun = "operation",
-                                  .kinds = metrics::store_operation_kinds(),
-                                  .slow_after = std::chrono::seconds(2)}};
+  metrics::Operations operations{system_clock(), metrics::store_operations(std::chrono::seconds(2))};
   metrics::Directories directories;
   metrics::DirectoryTag tag = directories.add("vm");
 

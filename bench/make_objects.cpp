@@ -49,7 +49,7 @@ class Maker {
   static format::EntryRecord entry_of(Ino ino, FileType type) { return {ino, type, token_of(ino)}; }
 
   Result<> read_super() {
-    LCCFS_TRY(auto super, store_->query({.object = format::super_object, .xattrs = true, .ranges = {}, .keys = {}}));
+    LCCFS_TRY(auto super, store_->query({.object = format::super_object, .xattrs = true}));
     LCCFS_TRY(super_, format::decode<format::SuperRecord>(super.xattrs[format::xattr::super]));
     return {};
   }

@@ -5,7 +5,7 @@
 
 #include "base/program.h"
 #include "format/object_names.h"
-#include "fsck/options.h"
+#include "fsck/command.h"
 #include "fsck/report.h"
 #include "metrics/hanging_operations.h"
 #include "options/progress.h"
@@ -21,7 +21,7 @@ constexpr Program program{
 
 /// A volume without Super is a damaged one; one without any object of ours is none.
 Result<> expect_volume(ObjectStore& store, const VolumeAddress& address) {
-  const auto super = store.query({.object = format::super_object, .ranges = {}, .keys = {}});
+  const auto super = store.query({.object = format::super_object});
   if (super || super.error().code != ErrorCode::not_found) return super ? Result<>{} : std::unexpected(super.error());
   std::string cursor;
   do {
@@ -30,7 +30,7 @@ Result<> expect_volume(ObjectStore& store, const VolumeAddress& address) {
       return {};
     cursor = std::move(page.next_cursor);
   } while (!cursor.empty());
-  return failure(ErrorCode::not_found, "there is no volume at " + address.describe() + "; make one with: lccfs mkfs");
+  return std::unexpected(address.no_volume());
 }
 
 std::string those_there(const std::vector<repair::User>& users) {

@@ -59,7 +59,7 @@ class JsonReport final : public Report {
                                          {"repaired", summary.repaired},
                                          {"left", summary.left},
                                          {"seconds", seconds_of(summary.took)}};
-    out_ << (first_ ? "" : "\n  ") << "],\n  \"summary\": " << json_text(json, -1) << "\n}" << std::endl;
+    out_ << (first_ ? "" : "\n  ") << "],\n  \"summary\": " << json_text(json) << "\n}" << std::endl;
   }
 
  private:
@@ -67,7 +67,7 @@ class JsonReport final : public Report {
     return {{"kind", describe(finding.kind)}, {"object", printable(finding.object)}, {"text", printable(finding.text)}};
   }
   void add(const nlohmann::ordered_json& json) {
-    out_ << (first_ ? "\n    " : ",\n    ") << json_text(json, -1);
+    out_ << (first_ ? "\n    " : ",\n    ") << json_text(json);
     first_ = false;
   }
 

@@ -72,10 +72,7 @@ int collect(const Command& command) {
 
 struct CollectorMetrics {
   explicit CollectorMetrics(std::chrono::nanoseconds slow_after)
-      : store(system_clock(), {.family = "lccfs_store_operation",
-                               .noun = "store operation",
-                               .kinds = metrics::store_operation_kinds(),
-                               .slow_after = slow_after}) {}
+      : store(system_clock(), metrics::store_operations(slow_after)) {}
   metrics::Operations store;
   metrics::CollectorCounts passes;
 };
@@ -98,9 +95,7 @@ int collect_for_ever(const Command& command, daemon::Background& background) {
     metrics.store.write(page);
     metrics.passes.write(page);
   });
-  const std::jthread ticks = run_periodically(
-      system_clock(), [] { return std::chrono::seconds(1); },
-      [&metrics](const std::stop_token&) { return metrics.store.tick(), true; });
+  const std::jthread ticks = run_each_second(system_clock(), [&metrics] { metrics.store.tick(); });
   background.ready();
   log::info("reclaiming what is removed from " + command.address.describe());
   const auto ended = daemon.run(stop.get_token());

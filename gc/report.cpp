@@ -29,6 +29,13 @@ void add_part(std::ostringstream& text, std::uint64_t count, const char* what) {
   if (count != 0) text << ", " << count_text(count) << " " << what;
 }
 
+/// " (instances 3 7)", or nothing.
+std::string numbers_of(const std::vector<OtherInstance>& instances) {
+  std::string numbers;
+  for (const OtherInstance& one : instances) numbers += " " + std::to_string(one.id.value);
+  return numbers.empty() ? "" : " (instances" + numbers + ")";
+}
+
 /// What else there is to say, most passes nothing.
 std::string particulars(const PassReport& report) {
   std::ostringstream text;
@@ -37,6 +44,7 @@ std::string particulars(const PassReport& report) {
   add_part(text, report.instances_removed, "former clients forgotten");
   add_part(text, report.open_elsewhere, "still open");
   add_part(text, report.gone.size(), "clients gone");
+  text << numbers_of(report.gone);
   add_part(text, report.not_seen.size(), "clients not seen");
   add_part(text, report.silent.size(), "clients silent");
   add_part(text, report.damaged.size(), "objects damaged");
@@ -112,7 +120,7 @@ std::string report_as_json(const PassReport& report) {
                      {"damaged", report.damaged},
                      {"refused", report.refused},
                      {"seconds", seconds_of(report)}};
-  return json_text(json, 2) + "\n";
+  return json_page(json);
 }
 
 bool needs_a_hand(const PassReport& report) { return !report.damaged.empty() || report.refused != 0; }

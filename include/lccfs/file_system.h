@@ -301,12 +301,16 @@ class FileSystem {
   virtual void write(HandleId handle, WriteRequest request, WriteDone done) = 0;
   /// The kernel was not told that a write is done: it may hold pages, and a size, as they were before. Never blocks.
   virtual void write_not_told(Ino ino) = 0;
+  using IsHeard = std::function<bool()>;
   /// At each close(2). What was written has reached the store, size and times too, unless it may be stored later
   /// (FileSystemOptions::idle_leases). An error of a write that was answered before is told by each flush of the handles
-  /// that were open then, and once by fsync.
-  virtual Result<> flush(HandleId handle) = 0;
+  /// that were open then, and once by fsync. `is_heard` is asked only where there is one, and must not block: false if
+  /// no program gets the answer; the error then counts as told to nobody.
+  virtual Result<> flush(
+      HandleId handle, const IsHeard& is_heard = [] { return true; }) = 0;
   /// What flush would answer, where it and drop_range_locks would have nothing to do. Never blocks.
-  virtual std::optional<Result<>> known_flush(HandleId handle) = 0;
+  virtual std::optional<Result<>> known_flush(
+      HandleId handle, const IsHeard& is_heard = [] { return true; }) = 0;
   virtual Result<> fsync(HandleId handle, bool data_only) = 0;
   /// fallocate(2), with its modes: 0, KEEP_SIZE, PUNCH_HOLE with KEEP_SIZE, ZERO_RANGE with and without; others are
   /// `unsupported`. Nothing is reserved: `no_space` if what lies past the end is more than there is now. What fails may
@@ -331,10 +335,11 @@ class FileSystem {
   virtual void set_lock(const LockRequest& request, LockDone done) = 0;
   /// What would be in the way of that request; nullopt: nothing. LockType::none asks for the owner's own locks.
   virtual void find_lock(const LockRequest& request, FindLockDone done) = 0;
-  /// The request for a lock is answered `interrupted`, unless it is answered already. If a step that was sent before
-  /// grants the lock later, the lock is dropped again, unless the owner had one there before.
+  /// The request for a lock is answered `interrupted`, unless it is answered already; one that is still to come, as soon
+  /// as it would have to wait. If a step that was sent before grants the lock later, the lock is dropped again, unless the
+  /// owner had one there before.
   virtual void interrupt_lock(std::uint64_t ticket) = 0;
-  /// All that wait are answered so.
+  /// All that wait, and all that would have to from now on, are answered `io`.
   virtual void interrupt_all_locks() = 0;
   /// A process has closed a descriptor of the file: all its range locks go, whatever descriptor they were taken with.
   /// Blocks on the store.
@@ -362,6 +367,8 @@ class FileSystem {
   virtual Result<GarbageReport> collect_garbage(const std::stop_token& stop, const OnGarbageRemoved& on_removed) = 0;
   /// Never waits for the store.
   virtual MountCounts counts() const = 0;
+  /// Whom it is asking at this moment to give up, or to store, what it holds of this inode: requests wait for that.
+  virtual std::optional<InstanceId> asked_holder(Ino ino) const = 0;
   /// Before the first operation; nullptr: none to tell. Returns when no call to the last one is under way.
   virtual void set_kernel_cache(KernelCache* cache) = 0;
   /// Has the kernel write back what programs have changed through mappings. Waits for that, for so long at most, while

@@ -125,8 +125,8 @@ struct MetaRead {
   std::string object;
   bool payload = false;
   bool xattrs = false;  ///< all of them
-  std::vector<KeyRange> ranges;
-  std::vector<std::string> keys;
+  std::vector<KeyRange> ranges = {};
+  std::vector<std::string> keys = {};
 };
 
 struct KeyPage {
@@ -274,6 +274,11 @@ class ObjectStore {
   // -- fencing (docs/PROTOCOL.md section 2)
   /// What `fence` needs to fence this client; opaque, never empty, valid on every client of the volume.
   virtual Bytes identity() const = 0;
+  /// Whether the client of that identity may run on this client's host. false: its address is another host's.
+  virtual bool may_be_of_this_host(const Bytes& identity) const {
+    static_cast<void>(identity);
+    return true;
+  }
   /// Whether this client may fence; the error says in one line what it lacks. Changes nothing.
   virtual Result<> check_may_fence() { return {}; }
   /// Sends a read of the object's watchers, and returns at once. What it sees is for `fence`: to be called every few

@@ -27,7 +27,7 @@ enum class ErrorCode {
   is_directory,
   not_empty,
   name_too_long,
-  cross_device,  ///< rename across directories, for now
+  cross_device,  ///< a move between directories, in a volume without the feature "moves" (EXDEV)
   file_too_large,
   no_attribute,     ///< no such extended attribute (ENODATA)
   no_such_offset,   ///< no data, or nothing at all, from there on (ENXIO)

@@ -67,6 +67,8 @@ Result<VolumeInfo> describe_volume(ObjectStore& store);
 /// Those that are live, and those that left something for the collector; by number. Only looks. not_found: there is no
 /// volume.
 Result<std::vector<InstanceInfo>> describe_clients(ObjectStore& store);
+/// One of them. Only looks. not_found: there is no such client, or no volume.
+Result<InstanceInfo> describe_client(ObjectStore& store, std::uint64_t number);
 /// Bars a client from the volume for good; after it, nothing of that client's takes effect. Answers what it was: one
 /// that was not live is left as it is. Blocks; starts an instance for the time being. not_found: there is no such
 /// client, or no volume. permission_denied: the key may not bar clients; nothing was changed.

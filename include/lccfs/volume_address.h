@@ -21,6 +21,8 @@ struct VolumeAddress {
 
   /// As a user would type it, for messages and logs.
   std::string describe() const;
+  /// not_found: there is none; with what to do.
+  Error no_volume() const;
 
   /// What df, /proc/mounts and the metrics show of a volume, and /etc/fstab has as its first word: POOL[/NAMESPACE], or
   /// a directory.

@@ -53,6 +53,7 @@ class ForwardingStore : public ObjectStore {
     return next_.presence(object, identity);
   }
   Bytes identity() const override { return next_.identity(); }
+  bool may_be_of_this_host(const Bytes& identity) const override { return next_.may_be_of_this_host(identity); }
   Result<> check_may_fence() override { return next_.check_may_fence(); }
   void look_at_watchers(const std::string& object) override { next_.look_at_watchers(object); }
   Result<> fence(const Bytes& identity) override { return next_.fence(identity); }

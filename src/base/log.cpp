@@ -267,6 +267,10 @@ void write(Level level, std::string_view line) {
   if (spdlog::should_log(to_spdlog(level))) spdlog::log(to_spdlog(level), "{}", printable(line));
 }
 
+void failed(Level level, const std::string& what, const Error& why) {
+  if (why.code != ErrorCode::fenced) write(level, what + ": " + why.context);
+}
+
 void write_in_a_handler(std::string_view line) noexcept {
   const int descriptor = raw_descriptor;
   if (descriptor < 0) return;

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "lccfs/result.h"
+
 namespace lccfs::log {
 
 enum class Level { debug, info, warning, error };
@@ -30,6 +32,9 @@ inline void debug(std::string_view line) { write(Level::debug, line); }
 inline void info(std::string_view line) { write(Level::info, line); }
 inline void warning(std::string_view line) { write(Level::warning, line); }
 inline void error(std::string_view line) { write(Level::error, line); }
+/// "what: why". Nothing where that is the fence of this client, of which all that it does fails: one line tells of it
+/// (Steps::become_fenced).
+void failed(Level level, const std::string& what, const Error& why);
 
 /// For handlers of signals: takes no lock and no memory. The line ends with a newline, and goes to a file or to syslog
 /// as it is; not to standard error.

@@ -27,4 +27,10 @@ std::jthread run_periodically(Clock& clock, std::function<std::chrono::nanosecon
   });
 }
 
+std::jthread run_each_second(Clock& clock, std::function<void()> work) {
+  return run_periodically(
+      clock, [] { return std::chrono::seconds(1); },
+      [work = std::move(work)](const std::stop_token&) { return work(), true; });
+}
+
 }  // namespace lccfs

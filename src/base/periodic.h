@@ -18,5 +18,7 @@ bool pause(Clock& clock, std::chrono::nanoseconds duration, const std::stop_toke
 /// in a pause at once, else after the call that is under way.
 std::jthread run_periodically(Clock& clock, std::function<std::chrono::nanoseconds()> period,
                               std::function<bool(const std::stop_token&)> work);
+/// The same, after each second, until the thread's end.
+std::jthread run_each_second(Clock& clock, std::function<void()> work);
 
 }  // namespace lccfs

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <string>
 
@@ -23,10 +24,19 @@ std::istringstream status_of(pid_t process, const std::string& word) {
   return {};
 }
 
-bool is_in_our_namespace(pid_t process) {
+/// nullopt: it is gone, or we may not know.
+std::optional<bool> has(pid_t process, unsigned capability) {
+  std::uint64_t capabilities = 0;
+  if (!(status_of(process, "CapEff:") >> std::hex >> capabilities)) return std::nullopt;
+  return (capabilities >> capability & 1) != 0;
+}
+
+/// The same.
+std::optional<bool> is_in_our_namespace(pid_t process) {
   struct stat ours = {}, theirs = {};
-  return stat("/proc/self/ns/user", &ours) == 0 && stat((folder_of(process) + "/ns/user").c_str(), &theirs) == 0 &&
-         ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
+  if (stat("/proc/self/ns/user", &ours) != 0) return std::nullopt;
+  if (stat((folder_of(process) + "/ns/user").c_str(), &theirs) != 0) return std::nullopt;
+  return ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
 }
 
 /// `map`: "uid_map" or "gid_map", in lines of: the first there, the first here, how many.
@@ -41,10 +51,14 @@ bool is_mapped(pid_t process, const char* map, std::uint64_t id) {
 }  // namespace
 
 bool is_capable(pid_t process, unsigned capability, uid_t user, gid_t group) {
-  std::uint64_t capabilities = 0;
-  status_of(process, "CapEff:") >> std::hex >> capabilities;
-  if ((capabilities >> capability & 1) == 0) return false;
-  return is_in_our_namespace(process) || (is_mapped(process, "uid_map", user) && is_mapped(process, "gid_map", group));
+  if (!has(process, capability).value_or(false)) return false;
+  return is_in_our_namespace(process).value_or(false) ||
+         (is_mapped(process, "uid_map", user) && is_mapped(process, "gid_map", group));
+}
+
+std::optional<bool> is_capable_here(pid_t process, unsigned capability) {
+  const auto has_it = has(process, capability);
+  return has_it.value_or(false) ? is_in_our_namespace(process) : has_it;
 }
 
 bool is_member_of(pid_t process, gid_t group) {

@@ -46,6 +46,11 @@ std::string escape(char character) {
   return {'\\', 'x', "0123456789abcdef"[byte >> 4], "0123456789abcdef"[byte & 15]};
 }
 
+/// An indent of -1: one line.
+std::string ascii_of(const nlohmann::ordered_json& json, int indent) {
+  return json.dump(indent, ' ', true, nlohmann::ordered_json::error_handler_t::replace);
+}
+
 }  // namespace
 
 std::string size_text(std::uint64_t size_bytes) {
@@ -88,8 +93,8 @@ std::string escaped(std::string_view bytes, std::string_view which) {
   return text;
 }
 
-std::string json_text(const nlohmann::ordered_json& json, int indent) {
-  return json.dump(indent, ' ', true, nlohmann::ordered_json::error_handler_t::replace);
-}
+std::string json_text(const nlohmann::ordered_json& json) { return ascii_of(json, -1); }
+
+std::string json_page(const nlohmann::ordered_json& json) { return ascii_of(json, 2) + "\n"; }
 
 }  // namespace lccfs

@@ -27,8 +27,10 @@ std::string printable(std::string_view bytes);
 /// In the same form, these bytes alone; with the backslash among them, two texts stay two.
 std::string escaped(std::string_view bytes, std::string_view which);
 
-/// For terminals too, so in ASCII: JSON itself lets DEL and C1 through. Bytes that are no UTF-8 are replaced. An indent
-/// of -1: one line.
-std::string json_text(const nlohmann::ordered_json& json, int indent);
+/// One line, without its end. For terminals too, so in ASCII: JSON itself lets DEL and C1 through. Bytes that are no
+/// UTF-8 are replaced.
+std::string json_text(const nlohmann::ordered_json& json);
+/// The same, as a page of indented lines: what a program prints.
+std::string json_page(const nlohmann::ordered_json& json);
 
 }  // namespace lccfs

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 namespace lccfs {

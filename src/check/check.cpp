@@ -36,7 +36,7 @@ class VolumeCheck {
     LCCFS_TRY(const auto capacity, store_.capacity());
     expected_ = capacity.objects;
     auto effort = effort_for(options_.jobs, expected_);
-    effort.on_unreadable = [this](const std::string& object) { note_unreadable(object); };
+    effort.on_unreadable = [this](const std::string& object, const Error& error) { note_unreadable(object, error); };
     LCCFS_CHECK(for_each_name(store_, effort, [this](ReadWindow& window, const std::vector<std::string>& names) {
       return look_at(window, names);
     }));
@@ -92,12 +92,14 @@ class VolumeCheck {
   }
 
   /// May be told twice: the inode of a file with data is read again.
-  void note_unreadable(const std::string& object) {
+  void note_unreadable(const std::string& object, const Error& error) {
     {
       const Lock lock(mutex_);
       if (!unreadable_.insert(object).second) return;
     }
-    sink_.report({Kind::unreadable, object, "the store answers with an input/output error"});
+    sink_.report({Kind::unreadable, object,
+                  error.code == ErrorCode::io ? "the store answers with an input/output error"
+                                              : "the store finds it damaged: " + error.context});
   }
   std::size_t unreadable() {
     const Lock lock(mutex_);

@@ -143,7 +143,7 @@ Result<> DataCheck::check_small_file(ReadWindow& window, std::span<const Object>
 
 /// Objects of one file, in order.
 Result<> DataCheck::read_file(ReadWindow& window, std::span<const Object> objects) {
-  MetaRead read{.object = format::inode_object(objects.front().first), .xattrs = true, .ranges = {}, .keys = {}};
+  MetaRead read{.object = format::inode_object(objects.front().first), .xattrs = true};
   for (const auto& [ino, index] : objects) {
     auto key = format::map_key(block_of(index));
     if (read.keys.empty() || read.keys.back() != key) read.keys.push_back(std::move(key));

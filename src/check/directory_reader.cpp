@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "base/expected_errors.h"
 #include "format/object_names.h"
 #include "objects/object.h"
 
@@ -27,7 +28,7 @@ std::optional<NamedEntry> read_entry(const format::VolumeUuid& uuid, const std::
 /// What of a directory these keys hold. Nothing, if it is gone.
 Result<std::map<std::string, Bytes>> values_of(ObjectStore& store, Ino directory, std::vector<std::string> keys) {
   if (keys.empty()) return std::map<std::string, Bytes>();
-  MetaRead read{.object = format::inode_object(directory), .ranges = {}, .keys = std::move(keys)};
+  MetaRead read{.object = format::inode_object(directory), .keys = std::move(keys)};
   LCCFS_TRY(auto found, objects::find_object(objects::reader_of(store), std::move(read)));
   return found ? std::move(found->keys) : std::map<std::string, Bytes>();
 }
@@ -44,9 +45,9 @@ bool is_entry_for(const std::map<std::string, Bytes>& values, const std::string&
 Result<> DirectoryReader::for_each_key_page(Ino directory, const std::string& prefix,
                                             const std::function<Result<>(const Keys&)>& work) {
   const auto work_on = [&work](const KeyPage& page) { return work(page.entries); };
-  const auto done = objects::for_each_page(objects::reader_of(store_), format::inode_object(directory),
-                                           {prefix, "", objects::keys_at_once}, work_on);
-  return !done && done.error().code == ErrorCode::not_found ? Result<>() : done;
+  return done_or(ErrorCode::not_found,
+                 objects::for_each_page(objects::reader_of(store_), format::inode_object(directory),
+                                        {prefix, "", objects::keys_at_once}, work_on));
 }
 
 Result<> DirectoryReader::for_each_page(Ino directory,
@@ -88,7 +89,7 @@ Result<std::vector<std::uint32_t>> DirectoryReader::count_names(Ino directory, s
 /// By the reverse keys; an entry must confirm each of them.
 Result<std::vector<std::uint32_t>> DirectoryReader::count_some_names(Ino directory, std::span<const Ino> inodes) {
   std::vector<std::uint32_t> counts;
-  MetaRead read{.object = format::inode_object(directory), .ranges = {}, .keys = {}};
+  MetaRead read{.object = format::inode_object(directory)};
   for (const Ino ino : inodes) {
     read.ranges.push_back({format::reverse_key(ino, ""), "", names_of_one_inode});
     const Lock lock(mutex_);

@@ -328,7 +328,7 @@ class InodeReader {
 
   Result<> read(Ino ino) const {
     const KeyRange range{"", "", keys_at_once};
-    MetaRead read{.object = format::inode_object(ino), .payload = true, .xattrs = true, .ranges = {range}, .keys = {}};
+    MetaRead read{.object = format::inode_object(ino), .payload = true, .xattrs = true, .ranges = {range}};
     return window_.query(std::move(read), [reader = *this, ino, range](ReadWindow::Found answer) -> Result<> {
       if (!answer) return {};  // it was listed while a client removed it
       const auto page = std::move(answer->ranges.front());
@@ -360,7 +360,7 @@ class InodeReader {
       on_inode_(scan->ino(), scan->finish());
       return {};
     }
-    MetaRead read{.object = format::inode_object(scan->ino()), .ranges = {*next_range}, .keys = {}};
+    MetaRead read{.object = format::inode_object(scan->ino()), .ranges = {*next_range}};
     auto take = [reader = *this, scan = std::move(scan), range = *next_range](ReadWindow::Found next) mutable {
       if (!next || next->version != scan->version()) return reader.read(scan->ino());
       return reader.take_page(std::move(scan), range, next->ranges.front());

@@ -20,9 +20,10 @@ Result<> UnlessDetached::add_links(Ino ino, const InodeSummary& inode, std::uint
   return add({.ino = ino, .kind = Kind::wrong_links, .nlink = inode.nlink, .names = names}, unless);
 }
 
-Result<> UnlessDetached::add(const Doubt& doubt, Unless unless) {
+Result<> UnlessDetached::add(Doubt doubt, Unless unless) {
   const auto& queue = check_.facts.queue;
   if (unless != Unless::nothing && queue.leads_to(doubt.ino, unless == Unless::queued_or_sealed)) return {};
+  doubt.unless = unless;
   const Lock lock(mutex_);
   doubts_.push_back(doubt);
   return doubts_.size() < room_ ? Result<>() : settle();
@@ -55,7 +56,7 @@ Result<> UnlessDetached::settle() {
     LCCFS_CHECK(check_.directories.for_each_detached(directory, explain));
   }
   for (std::size_t i = 0; i < doubts_.size(); ++i) {
-    if (!explained[i]) check_.sink.report(finding_of(doubts_[i]));
+    if (!explained[i] || doubts_[i].unless == Unless::nothing) check_.sink.report(finding_of(doubts_[i]));
   }
   doubts_.clear();
   return {};

@@ -251,9 +251,8 @@ class Matcher {
     const auto& mark = entry.record.mark;
     if (!mark || entry.record.type != FileType::directory) return false;
     const auto key = format::decision_key(mark->token);
-    LCCFS_TRY(const auto found,
-              objects::find_object(objects::reader_of(check_.store),
-                                   {.object = format::inode_object(mark->to), .ranges = {}, .keys = {key}}));
+    LCCFS_TRY(const auto found, objects::find_object(objects::reader_of(check_.store),
+                                                     {.object = format::inode_object(mark->to), .keys = {key}}));
     if (!found || !found->keys.contains(key)) return false;
     const auto decision = format::decode<format::DecisionRecord>(found->keys.at(key));
     return decision && decision->kind == format::DecisionRecord::Kind::committed;

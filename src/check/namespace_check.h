@@ -37,7 +37,7 @@ class UnlessDetached {
   explicit UnlessDetached(const NamespaceCheck& check, std::size_t room = usual_room) : check_(check), room_(room) {}
 
   /// What else may explain it: an item that leads to the inode; of a sealed one, also that of its directory; or nothing,
-  /// where its directory was lost.
+  /// not even such a key, where its directory was lost.
   enum class Unless { queued, queued_or_sealed, nothing };
   Unless what_explains(Ino ino, const InodeSummary& nameless) const {
     if (check_.index.has_lost_directory(ino, nameless)) return Unless::nothing;
@@ -71,9 +71,10 @@ class UnlessDetached {
     Finding::Kind kind;
     std::uint32_t nlink = 0;
     std::uint64_t names = 0;
+    Unless unless = Unless::queued;
     auto operator<=>(const Doubt&) const = default;
   };
-  Result<> add(const Doubt& doubt, Unless unless);
+  Result<> add(Doubt doubt, Unless unless);
   Result<> settle() REQUIRES(mutex_);
   static Finding finding_of(const Doubt& doubt);
 

@@ -9,8 +9,7 @@ namespace lccfs::check {
 namespace xattr = format::xattr;
 
 MetaRead summary_read(Ino ino) {
-  return {
-      .object = format::inode_object(ino), .xattrs = true, .ranges = {{"p/", "", objects::keys_at_once}}, .keys = {}};
+  return {.object = format::inode_object(ino), .xattrs = true, .ranges = {{"p/", "", objects::keys_at_once}}};
 }
 
 InodeSummary summary_of(const objects::Object& inode) {

@@ -60,8 +60,9 @@ Result<> ReadWindow::make_room(unsigned most_in_flight) {
 }
 
 Result<> ReadWindow::handle_error(const std::string& object, Error error) const {
-  if (error.code != ErrorCode::io || !on_unreadable_) return std::unexpected(std::move(error));
-  on_unreadable_(object);
+  const bool is_about_the_object = error.code == ErrorCode::io || error.code == ErrorCode::corrupt;
+  if (!is_about_the_object || !on_unreadable_) return std::unexpected(std::move(error));
+  on_unreadable_(object, error);
   return {};
 }
 

@@ -19,8 +19,8 @@ namespace lccfs::check {
 /// order. The first error, a handler's, ends it: what is in flight is waited for, and handled no more.
 class ReadWindow {
  public:
-  /// Is told of an object that the store cannot read, in place of its handler.
-  using OnUnreadable = std::function<void(const std::string& object)>;
+  /// Is told of an object that the store cannot read (io, corrupt), in place of its handler.
+  using OnUnreadable = std::function<void(const std::string& object, const Error& error)>;
   /// nullopt: there is no such object.
   using Found = std::optional<objects::Object>;
   using OnFound = std::move_only_function<Result<>(Found)>;

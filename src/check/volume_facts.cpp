@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
 #include <vector>
 
 #include "format/object_names.h"
@@ -19,7 +18,7 @@ namespace {
 
 /// nullopt: it is not there.
 Result<std::optional<Object>> read_whole(ObjectStore& store, const std::string& name) {
-  MetaRead read{.object = name, .payload = true, .xattrs = true, .ranges = {{}}, .keys = {}};
+  MetaRead read{.object = name, .payload = true, .xattrs = true, .ranges = {{}}};
   return objects::find_object(objects::reader_of(store), std::move(read), 1);
 }
 

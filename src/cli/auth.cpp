@@ -17,8 +17,6 @@
 namespace lccfs::cli {
 namespace {
 
-constexpr const char* usual_conf_file = "/etc/ceph/ceph.conf";
-
 std::string quoted(const std::string& text) {
   std::string result = "'";
   for (const char c : text) result += c == '\'' ? "'\\''" : std::string(1, c);
@@ -40,9 +38,39 @@ Result<> write_new_file(const std::string& path, const std::function<Result<std:
   return failure(ErrorCode::io, "cannot write " + path + ": " + std::strerror(error));
 }
 
+struct Auth {
+  VolumeAddress address;
+  std::string client, data_pool, keyring;
+  bool read_only = false;
+};
+
+/// Without a volume: what was told.
+Result<std::string> data_pool_of(const Auth& given) {
+  LCCFS_TRY(const auto store, open_store(given.address, {.step_timeout = step_timeout}));
+  const auto super = objects::read_super(objects::reader_of(*store));
+  if (super) return super->record.data_pool;
+  if (super.error().code == ErrorCode::not_found) return given.data_pool;
+  return std::unexpected(super.error());
+}
+
+Result<int> run_auth(const Auth& given) {
+  const Access access = given.read_only ? Access::read_only : Access::read_write;
+  LCCFS_TRY(const auto data_pool, given.address.local_directory.empty() ? data_pool_of(given) : "");
+  LCCFS_TRY(const auto needed, needed_capabilities(given.address, data_pool, access));
+  if (!given.keyring.empty()) {
+    LCCFS_CHECK(write_new_file(given.keyring, [&] { return make_key(given.address, given.client, needed); }));
+    std::cout << "made the key of client." << given.client << ": " << printable(given.keyring) << "\n";
+    return {};
+  }
+  const bool usual = given.address.conf_file == options::default_conf_file;
+  std::cout << "ceph " << (usual ? "" : "-c " + quoted(given.address.conf_file) + " ") << "auth get-or-create client."
+            << given.client << " mon " << quoted(needed.mon) << " osd " << quoted(needed.osd) << "\n";
+  return {};
+}
+
 }  // namespace
 
-Auth::Auth(options::CommandLine& program) {
+void add_auth(options::CommandLine& program) {
   auto& line = program.add_command({.name = "auth",
                                     .usage = "CLIENT VOLUME [OPTION]...",
                                     .summary = "Prints the command that makes the Ceph key of a volume's client.",
@@ -53,44 +81,21 @@ Auth::Auth(options::CommandLine& program) {
 
 The key permits what mounts, collectors, checks and repairs of this volume need, and nothing else.
 --id names the client that looks the pools up and makes the key: it must be one that may.)"});
-  line.operand("CLIENT", options::text(client_), "the client's name, with or without \"client.\"",
+  auto& given = line.runs(run_auth);
+  line.operand("CLIENT", options::text(given.client), "the client's name, with or without \"client.\"",
                options::CommandLine::Operand::needed);
-  options::add_address(line, address_);
+  options::add_address(line, given.address);
   line.group("Key");
-  line.flag("--read-only", read_only_, "for mounts with -o ro, checks and lccfs info");
-  line.option("--data-pool", "POOL", options::text(data_pool_),
+  line.flag("--read-only", given.read_only, "for mounts with -o ro, checks and lccfs info");
+  line.option("--data-pool", "POOL", options::text(given.data_pool),
               "of a volume that is still to be made; one that is there\nsays so itself");
-  line.option("--make", "FILE", options::path(keyring_), "make the key, and write its keyring into this new file");
-  line.check([this]() -> Result<> {
-    if (client_.starts_with("client.")) client_.erase(0, std::string_view("client.").size());
+  line.option("--make", "FILE", options::path(given.keyring), "make the key, and write its keyring into this new file");
+  line.check([&given]() -> Result<> {
+    given.client = std::string(options::client_name(given.client));
     const auto plain = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '-'; };
-    if (!client_.empty() && std::ranges::all_of(client_, plain)) return {};
-    return failure(ErrorCode::invalid, "'" + client_ + "' is no client's name: letters, digits, '_', '.' and '-'");
+    if (!given.client.empty() && std::ranges::all_of(given.client, plain)) return {};
+    return failure(ErrorCode::invalid, "'" + given.client + "' is no client's name: letters, digits, '_', '.' and '-'");
   });
-}
-
-/// Without a volume: what was told.
-Result<std::string> Auth::data_pool() const {
-  LCCFS_TRY(const auto store, open_store(address_, {.step_timeout = step_timeout}));
-  const auto super = objects::read_super(objects::reader_of(*store));
-  if (super) return super->record.data_pool;
-  if (super.error().code == ErrorCode::not_found) return data_pool_;
-  return std::unexpected(super.error());
-}
-
-Result<> Auth::run() const {
-  const Access access = read_only_ ? Access::read_only : Access::read_write;
-  LCCFS_TRY(const auto data_pool, address_.local_directory.empty() ? this->data_pool() : "");
-  LCCFS_TRY(const auto needed, needed_capabilities(address_, data_pool, access));
-  if (!keyring_.empty()) {
-    LCCFS_CHECK(write_new_file(keyring_, [&] { return make_key(address_, client_, needed); }));
-    std::cout << "made the key of client." << client_ << ": " << printable(keyring_) << "\n";
-    return {};
-  }
-  const bool usual = address_.conf_file == usual_conf_file;
-  std::cout << "ceph " << (usual ? "" : "-c " + quoted(address_.conf_file) + " ") << "auth get-or-create client."
-            << client_ << " mon " << quoted(needed.mon) << " osd " << quoted(needed.osd) << "\n";
-  return {};
 }
 
 }  // namespace lccfs::cli

@@ -26,7 +26,7 @@ std::string made_as_json(const std::string& uuid, const MakeVolumeOptions& optio
                                        {"data_pool", options.data_pool},
                                        {"grace_seconds", options.grace_seconds},
                                        {"to_be_loaded", options.to_be_loaded}};
-  return json_text(json, 2) + "\n";
+  return json_page(json);
 }
 
 std::string upgrade_as_text(const Upgraded& upgraded, bool dry_run, const std::string& volume) {
@@ -44,16 +44,23 @@ std::string upgrade_as_json(const Upgraded& upgraded, bool dry_run) {
   const nlohmann::ordered_json json = {{"upgraded", !dry_run && !upgraded.features.empty()},
                                        {"features", upgraded.features},
                                        {"local_locks", clients_json(upgraded.local_locks)}};
-  return json_text(json, 2) + "\n";
+  return json_page(json);
 }
 
 std::string loaded_as_text(const survey::Loaded& loaded, const std::string& volume) {
-  return "loaded " + count_text(loaded.inodes) + " inodes into the " + place_text(volume) + "\n";
+  auto text = "loaded " + count_text(loaded.inodes) + " inodes into the " + place_text(volume) + "\n";
+  if (loaded.data_objects == 0) return text;
+  return text + "there are " + count_text(loaded.data_objects) +
+         " data objects: run lccfs-fsck --repair before anything mounts the volume\n";
 }
 
 std::string loaded_as_json(const survey::Loaded& loaded) {
-  const nlohmann::ordered_json json = {{"inodes", loaded.inodes}, {"left_out", loaded.left_out}};
-  return json_text(json, 2) + "\n";
+  const nlohmann::ordered_json json = {{"inodes", loaded.inodes},
+                                       {"left_out", loaded.left_out},
+                                       {"names_left_out", loaded.names_left_out},
+                                       {"without_name", loaded.without_name},
+                                       {"data_objects", loaded.data_objects}};
+  return json_page(json);
 }
 
 }  // namespace lccfs::cli

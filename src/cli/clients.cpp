@@ -6,8 +6,35 @@
 #include "metrics/hanging_operations.h"
 
 namespace lccfs::cli {
+namespace {
 
-Clients::Clients(options::CommandLine& program) {
+Result<int> run_clients(const OnVolume& given) {
+  LCCFS_TRY(const auto store, open_store(given.address, {.step_timeout = step_timeout}));
+  LCCFS_TRY(const auto clients, describe_clients(*store));
+  if (given.json) {
+    std::cout << clients_as_json(clients);
+  } else {
+    for (const auto& client : clients) std::cout << client_as_text(client) << "\n";
+  }
+  return {};
+}
+
+struct Evict : OnVolume {
+  std::uint64_t client = 0;
+};
+
+Result<int> run_evict(const Evict& given) {
+  const auto open = [&given](const StoreOptions& options) -> Result<std::shared_ptr<ObjectStore>> {
+    return open_store(given.address, options);
+  };
+  LCCFS_TRY(const auto client, evict(open, system_clock(), given.client));
+  std::cout << (given.json ? evicted_as_json(client) : evicted_as_text(client));
+  return {};
+}
+
+}  // namespace
+
+void add_clients(options::CommandLine& program) {
   auto& line = program.add_command({.name = "clients",
                                     .usage = "VOLUME [--json]",
                                     .summary = "Lists who uses a volume. Changes nothing.",
@@ -16,23 +43,12 @@ Clients::Clients(options::CommandLine& program) {
   lccfs clients --local /srv/volume --json
 
 "not seen now" is one look: it is no proof that the client is gone.)"});
-  options::add_address(line, address_);
-  line.group("Output");
-  line.flag("--json", json_, "as JSON, for programs");
+  auto& given = line.runs(run_clients);
+  options::add_address(line, given.address);
+  add_json(line, given.json);
 }
 
-Result<> Clients::run() const {
-  LCCFS_TRY(const auto store, open_store(address_, {.step_timeout = step_timeout}));
-  LCCFS_TRY(const auto clients, describe_clients(*store));
-  if (json_) {
-    std::cout << clients_as_json(clients);
-  } else {
-    for (const auto& client : clients) std::cout << client_as_text(client) << "\n";
-  }
-  return {};
-}
-
-Evict::Evict(options::CommandLine& program) {
+void add_evict(options::CommandLine& program) {
   auto& line = program.add_command({.name = "evict",
                                     .usage = "VOLUME --client NUMBER [--json]",
                                     .summary = "Bars one client from a volume for good.",
@@ -43,27 +59,26 @@ Evict::Evict(options::CommandLine& program) {
 When it returns, nothing that the client still sends takes effect. What the client has not synced is lost.
 Its mount answers EIO until it is unmounted and mounted again; on a local volume its program is ended.
 A client that has died needs no evicting: the next client that needs what it held fences it.)"});
-  options::add_address(line, address_);
+  auto& given = line.runs(run_evict);
+  options::add_address(line, given.address);
   line.group("Whom");
-  line.option("--client", "NUMBER", options::number(client_, 1, UINT64_MAX), "as lccfs clients shows it");
-  line.group("Output");
-  line.flag("--json", json_, "as JSON, for programs");
-  line.check([this]() -> Result<> {
-    if (client_ != 0) return {};
+  line.option("--client", "NUMBER", options::number(given.client, 1, UINT64_MAX), "as lccfs clients shows it");
+  add_json(line, given.json);
+  line.check([&given]() -> Result<> {
+    if (given.client != 0) return {};
     return failure(ErrorCode::invalid, "--client is missing: the number of the client, as lccfs clients shows it");
   });
 }
 
-Result<InstanceInfo> evict(std::shared_ptr<ObjectStore> store, Clock& clock, std::uint64_t client) {
+Result<InstanceInfo> evict(const OpenStore& open, Clock& clock, std::uint64_t client) {
   metrics::HangingOperations hanging(clock);
+  {
+    LCCFS_TRY(auto looker, open({.step_timeout = step_timeout}));
+    LCCFS_CHECK(describe_client(*hanging.look_at(std::move(looker)), client));
+  }
+  // A fence that is given up may still bar the client, of which nothing would be known then.
+  LCCFS_TRY(auto store, open({}));
   return evict_client(hanging.look_at(std::move(store)), clock, client);
-}
-
-Result<> Evict::run() const {
-  LCCFS_TRY(auto store, open_store(address_, {.step_timeout = step_timeout}));
-  LCCFS_TRY(const auto client, evict(std::move(store), system_clock(), client_));
-  std::cout << (json_ ? evicted_as_json(client) : evicted_as_text(client));
-  return {};
 }
 
 }  // namespace lccfs::cli

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// The commands of lccfs. Each adds itself to the program's command line, and runs when the line was parsed.
+// The commands of lccfs.
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -16,156 +17,43 @@ namespace lccfs::cli {
 /// Somebody waits for these commands: every step of theirs gives up.
 inline constexpr std::chrono::seconds step_timeout{30};
 
-class Mkfs {
- public:
-  explicit Mkfs(options::CommandLine& program);
-  Result<> run() const;
-
- private:
-  VolumeAddress address_;
-  MakeVolumeOptions volume_;
-  bool json_ = false;
+// What most commands are told.
+struct OnVolume {
+  VolumeAddress address;
+  bool json = false;
+};
+struct OnPlace {
+  Place place;
+  bool json = false;
 };
 
-class Info {
- public:
-  explicit Info(options::CommandLine& program);
-  Result<> run() const;
+// Each adds one command: its help, its options, and what it does.
+void add_mkfs(options::CommandLine& program);
+void add_info(options::CommandLine& program);
+void add_clients(options::CommandLine& program);
+void add_evict(options::CommandLine& program);
+void add_auth(options::CommandLine& program);
+void add_upgrade(options::CommandLine& program);
+void add_df(options::CommandLine& program);
+void add_du(options::CommandLine& program);
+void add_stat(options::CommandLine& program);
+void add_dump(options::CommandLine& program);
+void add_load(options::CommandLine& program);
+void add_doctor(options::CommandLine& program);
+void add_top(options::CommandLine& program);
+void add_log_level(options::CommandLine& program);
 
- private:
-  VolumeAddress address_;
-  bool json_ = false;
-};
+/// --json, where nothing else is said of the output.
+inline void add_json(options::CommandLine& line, bool& json) {
+  line.group("Output");
+  line.flag("--json", json, "as JSON, for programs");
+}
 
-class Clients {
- public:
-  explicit Clients(options::CommandLine& program);
-  Result<> run() const;
-
- private:
-  VolumeAddress address_;
-  bool json_ = false;
-};
-
-/// Bars the client. A step that may have been applied is not given up, so it waits for the store for as long as that
-/// takes, and what has not been answered is named in the log meanwhile.
-Result<InstanceInfo> evict(std::shared_ptr<ObjectStore> store, Clock& clock, std::uint64_t client);
-
-class Evict {
- public:
-  explicit Evict(options::CommandLine& program);
-  Result<> run() const;
-
- private:
-  VolumeAddress address_;
-  std::uint64_t client_ = 0;
-  bool json_ = false;
-};
-
-class Auth {
- public:
-  explicit Auth(options::CommandLine& program);
-  Result<> run() const;
-
- private:
-  Result<std::string> data_pool() const;
-
-  VolumeAddress address_;
-  std::string client_, data_pool_, keyring_;
-  bool read_only_ = false;
-};
-
-class Upgrade {
- public:
-  explicit Upgrade(options::CommandLine& program);
-  Result<> run() const;
-
- private:
-  VolumeAddress address_;
-  bool dry_run_ = false, json_ = false;
-};
-
-class Df {
- public:
-  explicit Df(options::CommandLine& program);
-  Result<> run() const;
-
- private:
-  Place place_;
-  bool json_ = false;
-};
-
-class Du {
- public:
-  explicit Du(options::CommandLine& program);
-  Result<> run() const;
-
- private:
-  Place place_;
-  bool summary_ = false, human_ = false, json_ = false;
-};
-
-class Stat {
- public:
-  explicit Stat(options::CommandLine& program);
-  Result<> run() const;
-
- private:
-  Place place_;
-  bool json_ = false;
-};
-
-class Dump {
- public:
-  explicit Dump(options::CommandLine& program);
-  Result<> run() const;
-
- private:
-  VolumeAddress address_;
-};
-
-class Load {
- public:
-  explicit Load(options::CommandLine& program);
-  Result<> run() const;
-
- private:
-  VolumeAddress address_;
-  bool json_ = false;
-};
-
-class Doctor {
- public:
-  explicit Doctor(options::CommandLine& program);
-  /// The status to exit with.
-  Result<int> run() const;
-
- private:
-  VolumeAddress address_;
-  std::string peer_;
-  bool json_ = false;
-};
-
-class Top {
- public:
-  explicit Top(options::CommandLine& program);
-  Result<> run() const;
-
- private:
-  std::vector<std::string> wanted_;
-  std::chrono::nanoseconds interval_{std::chrono::seconds(1)};
-  bool once_ = false, json_ = false;
-};
-
-class LogLevel {
- public:
-  explicit LogLevel(options::CommandLine& program);
-  Result<> run() const;
-
- private:
-  std::string level_;
-  std::vector<std::string> wanted_;
-};
+/// A new client of the volume's store.
+using OpenStore = std::function<Result<std::shared_ptr<ObjectStore>>(const StoreOptions& options)>;
+/// Bars the client. Looking for it gives up. What comes then may have been applied already, so it waits for the store for
+/// as long as that takes, and what has not been answered is named in the log meanwhile.
+Result<InstanceInfo> evict(const OpenStore& open, Clock& clock, std::uint64_t client);
 
 // What `info` prints. Ages are told as of `now_seconds`.
 std::string info_as_text(const VolumeInfo& info, std::int64_t now_seconds);

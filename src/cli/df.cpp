@@ -7,8 +7,19 @@
 #include "cli/output.h"
 
 namespace lccfs::cli {
+namespace {
 
-Df::Df(options::CommandLine& program) {
+Result<int> run_df(const OnPlace& given) {
+  LCCFS_TRY(const Place place, resolve_place(given.place));
+  LCCFS_TRY(const auto volume, open_to_look(place.address));
+  LCCFS_TRY(const auto capacity, volume.store->capacity());
+  std::cout << (given.json ? df_as_json(capacity) : df_as_text(capacity, place.address.describe()));
+  return {};
+}
+
+}  // namespace
+
+void add_df(options::CommandLine& program) {
   auto& line = program.add_command({.name = "df",
                                     .usage = "{VOLUME | PATH} [--json]",
                                     .summary = "Shows how much space a volume has, as statfs(2) on a mount does.",
@@ -18,21 +29,13 @@ Df::Df(options::CommandLine& program) {
   lccfs df --local /srv/volume --json
 
 The space is the pool's, and shared with all that is in it. Objects are those of the whole pool, too.)"});
-  add_place(line, place_, "PATH", "instead of VOLUME: any path on a mount of it");
-  line.group("Output");
-  line.flag("--json", json_, "as JSON, for programs");
-  line.check([this]() -> Result<> {
-    if (place_.path.empty() || !names_volume(place_)) return {};
+  auto& given = line.runs(run_df);
+  add_place(line, given.place, "PATH", "instead of VOLUME: any path on a mount of it");
+  add_json(line, given.json);
+  line.check([&given]() -> Result<> {
+    if (given.place.path.empty() || !names_volume(given.place)) return {};
     return failure(ErrorCode::invalid, "give VOLUME or PATH, not both");
   });
-}
-
-Result<> Df::run() const {
-  LCCFS_TRY(const Place place, resolve_place(place_));
-  LCCFS_TRY(const auto volume, open_to_look(place.address));
-  LCCFS_TRY(const auto capacity, volume.store->capacity());
-  std::cout << (json_ ? df_as_json(capacity) : df_as_text(capacity, place.address.describe()));
-  return {};
 }
 
 }  // namespace lccfs::cli

@@ -2,6 +2,7 @@
 #include "cli/diagnosis.h"
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <nlohmann/json.hpp>
 
@@ -26,9 +27,10 @@ constexpr Words words_of(Verdict verdict) {
   return verdict == Verdict::warn ? Words{"warn", "\x1b[33m"} : Words{"FAIL", "\x1b[31m"};
 }
 
-volatile std::sig_atomic_t end_is_wanted = 0;
-void note_end(int) { end_is_wanted = 1; }
-constexpr int end_signals[] = {SIGINT, SIGTERM, SIGHUP};
+std::atomic<bool> end_is_wanted{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it");
+void note_end(int) { end_is_wanted = true; }
+constexpr int end_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
 
 void handle_with(void (*handler)(int)) {
   struct sigaction action = {};
@@ -41,7 +43,7 @@ void handle_with(void (*handler)(int)) {
 Interruption::Interruption() { handle_with(note_end); }
 Interruption::~Interruption() { end(); }
 void Interruption::end() { handle_with(SIG_DFL); }
-bool Interruption::is_wanted() { return end_is_wanted != 0; }
+bool Interruption::is_wanted() { return end_is_wanted; }
 
 void Diagnosis::add(Check check) {
   checks_.push_back(std::move(check));
@@ -62,7 +64,8 @@ void Diagnosis::run(const std::string& name, const std::string& advice,
   if (Interruption::is_wanted()) return;
   const auto seen = check();
   if (seen) return ok(name, *seen);
-  if (!Interruption::is_wanted()) fail(name, seen.error().context, advice);
+  const bool says_more = seen.error().code == ErrorCode::timed_out;  // than that somebody has ended it
+  if (says_more || !Interruption::is_wanted()) fail(name, seen.error().context, advice);
 }
 
 std::uint64_t Diagnosis::count(Verdict verdict) const {
@@ -84,7 +87,7 @@ std::string Diagnosis::end() const {
                               {"seen", printable(check.seen)},
                               {"advice", printable(check.advice)}});
   }
-  return json_text(json, 2) + "\n";
+  return json_page(json);
 }
 
 int Diagnosis::exit_status() const {

@@ -56,7 +56,7 @@ class Interruption {
   ~Interruption();
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;
-  static bool is_wanted();
+  static bool is_wanted();  ///< any thread
   /// As before there was one: also for a child, between fork and exec.
   static void end();
 };

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <iostream>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/doctor_checks.h"
@@ -10,28 +11,6 @@
 #include "store/monitors.h"
 
 namespace lccfs::cli {
-
-Doctor::Doctor(options::CommandLine& program) {
-  auto& line = program.add_command({.name = "doctor",
-                                    .usage = "VOLUME [--peer DIRECTORY] [--json]",
-                                    .summary = "Tries out whether a volume and this host can carry VMs.",
-                                    .footer = R"(Examples:
-  lccfs doctor -c /etc/ceph/ceph.conf -p vms --id nova
-  lccfs doctor -p vms -n nova --peer /mnt/vms
-  lccfs doctor --local /srv/volume --json
-
-A line for each check: ok, warn or FAIL, with what to change. It mounts the volume twice (with --peer once) in
-a folder of its own, works in a directory .lccfs-doctor-* of the volume, and removes all that again, also when
-it is interrupted. Nothing else in the volume is changed.
-
-Exit status: 0 all is right, 1 something FAILs, 2 wrong usage, 3 there are warnings.)"});
-  options::add_address(line, address_);
-  line.group("What to try");
-  line.option("--peer", "DIRECTORY", options::path(peer_), "where the volume is mounted already: the second mount");
-  line.group("Output");
-  line.flag("--json", json_, "as JSON, for programs");
-}
-
 namespace {
 
 double now_seconds() {
@@ -59,12 +38,16 @@ bool is_same_volume(const VolumeAddress& one, const VolumeAddress& other) {
 }
 
 /// The directory where the volume is mounted, of a path on that mount.
-Result<std::string> mountpoint_of(const std::string& path, const VolumeAddress& address) {
-  Place place;
-  place.address.conf_file = address.conf_file;
-  place.address.client_id = address.client_id;
-  place.path = path;
-  LCCFS_CHECK(find_mounted(place));
+Result<std::string> mountpoint_of(PatientCalls& calls, const std::string& path, const VolumeAddress& address) {
+  Place given;
+  given.address.conf_file = address.conf_file;
+  given.address.client_id = address.client_id;
+  given.path = path;
+  LCCFS_TRY(const Place place, calls.run([given]() -> Result<Place> {
+    Place found = given;
+    LCCFS_CHECK(find_mounted(found));
+    return found;
+  }));
   if (!is_same_volume(place.address, address)) {
     return failure(ErrorCode::invalid, path + " is on a mount of another volume: " + place.address.describe());
   }
@@ -72,46 +55,80 @@ Result<std::string> mountpoint_of(const std::string& path, const VolumeAddress& 
   return path;
 }
 
-/// Whether what follows has two mounts to try.
+/// Of one of its own and that one, or of two of its own.
 void try_mounts(Diagnosis& diagnosis, const VolumeAddress& address, const std::string& peer) {
   constexpr const char* about_mounting = "mount it by hand to learn more: lccfs-fuse -f";
   const auto folder = PrivateFolder::make();
   if (!folder) return diagnosis.fail("mount", folder.error().context, "set TMPDIR to a folder that can be written");
-  const auto first = OwnMount::make(address, folder->path(), "one");
-  if (!first) return diagnosis.fail("mount", first.error().context, about_mounting);
-  if (!peer.empty()) {
-    const auto mountpoint = mountpoint_of(peer, address);
-    if (!mountpoint) return diagnosis.fail("peer", mountpoint.error().context, "give --peer the mount point");
-    diagnosis.ok("mount", "one of its own, and " + peer);
-    return check_mounts(diagnosis, first->path(), peer);
+  std::vector<OwnMount> own;
+  PatientCalls calls([&own] {
+    for (auto& mount : own) mount.end_at_once();
+  });
+  for (const char* name : peer.empty() ? std::vector{"one", "two"} : std::vector{"one"}) {
+    auto mount = OwnMount::make(address, folder->path(), name);
+    if (!mount) return diagnosis.fail("mount", mount.error().context, about_mounting);
+    own.push_back(std::move(*mount));
   }
-  const auto second = OwnMount::make(address, folder->path(), "two");
-  if (!second) return diagnosis.fail("mount", second.error().context, about_mounting);
-  diagnosis.ok("mount", "twice, in a folder of its own");
-  check_mounts(diagnosis, first->path(), second->path());
+  if (!peer.empty()) {
+    const auto mountpoint = mountpoint_of(calls, peer, address);
+    if (!mountpoint) {
+      return diagnosis.fail("peer", mountpoint.error().context,
+                            calls.has_given_up() ? "see its log" : "give --peer the mount point");
+    }
+  }
+  diagnosis.ok("mount", peer.empty() ? "twice, in a folder of its own" : "one of its own, and " + peer);
+  check_mounts(diagnosis, calls, own.front().path(), peer.empty() ? own.back().path() : peer);
 }
 
-}  // namespace
+struct Doctor : OnVolume {
+  std::string peer;
+};
 
-Result<int> Doctor::run() const {
+Result<int> run_doctor(const Doctor& given) {
   const bool colours = isatty(STDOUT_FILENO) != 0;
-  Diagnosis diagnosis(std::cout, json_     ? Diagnosis::Look::none
-                                 : colours ? Diagnosis::Look::colours
-                                           : Diagnosis::Look::plain);
+  Diagnosis diagnosis(std::cout, given.json ? Diagnosis::Look::none
+                                 : colours  ? Diagnosis::Look::colours
+                                            : Diagnosis::Look::plain);
   const Interruption interruption;
   check_host(diagnosis, "", geteuid() == 0);
-  const auto store = open_store(address_, {.step_timeout = step_timeout});
+  const auto store = open_store(given.address, {.step_timeout = step_timeout});
   if (store) {
     diagnosis.ok("store", "reached");
     check_store(diagnosis, **store, system_clock());
-    if (address_.local_directory.empty() && !Interruption::is_wanted()) check_cluster(diagnosis, **store, address_);
-    if (!Interruption::is_wanted()) try_mounts(diagnosis, address_, peer_);
+    if (given.address.local_directory.empty() && !Interruption::is_wanted())
+      check_cluster(diagnosis, **store, given.address);
+    if (!Interruption::is_wanted()) try_mounts(diagnosis, given.address, given.peer);
   } else {
     diagnosis.fail("store", store.error().context, "nothing else was tried");
   }
   std::cout << diagnosis.end();
   if (Interruption::is_wanted()) return failure(ErrorCode::interrupted, "interrupted: not all was tried");
   return diagnosis.exit_status();
+}
+
+}  // namespace
+
+void add_doctor(options::CommandLine& program) {
+  auto& line = program.add_command({.name = "doctor",
+                                    .usage = "VOLUME [--peer DIRECTORY] [--json]",
+                                    .summary = "Tries out whether a volume and this host can carry VMs.",
+                                    .footer = R"(Examples:
+  lccfs doctor -c /etc/ceph/ceph.conf -p vms --id nova
+  lccfs doctor -p vms -n nova --peer /mnt/vms
+  lccfs doctor --local /srv/volume --json
+
+A line for each check: ok, warn or FAIL, with what to change. It mounts the volume twice (with --peer once) in
+a folder of its own, works in a directory .lccfs-doctor-* of the volume, and removes all that again, also when
+it is interrupted. Nothing else in the volume is changed. Where a mount does not answer for 150 seconds, that
+check FAILs and is the last one, and the directory is left in the volume.
+
+Exit status: 0 all is right, 1 something FAILs, 2 wrong usage, 3 there are warnings.)"});
+  auto& given = line.runs(run_doctor);
+  options::add_address(line, given.address);
+  line.group("What to try");
+  line.option("--peer", "DIRECTORY", options::path(given.peer),
+              "where the volume is mounted already: the second mount");
+  add_json(line, given.json);
 }
 
 }  // namespace lccfs::cli

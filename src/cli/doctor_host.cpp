@@ -2,11 +2,11 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <fstream>
 #include <optional>
 #include <sstream>
 
+#include "base/fuse_device.h"
 #include "cli/doctor_checks.h"
 
 namespace lccfs::cli {
@@ -32,15 +32,12 @@ std::optional<std::string> line_with(const std::string& text, const std::string&
 }
 
 void check_fuse(Diagnosis& diagnosis, const std::string& root, bool is_root) {
-  const auto device = root + "/dev/fuse";
-  if (access(device.c_str(), R_OK | W_OK) == 0) {
+  if (const auto trouble = trouble_with_fuse(root)) {
+    diagnosis.fail("FUSE", trouble->seen, trouble->advice);
+  } else {
     utsname kernel = {};
     uname(&kernel);
     diagnosis.ok("FUSE", "/dev/fuse can be used, Linux " + std::string(kernel.release));
-  } else if (errno == EACCES) {
-    diagnosis.fail("FUSE", "this user may not open /dev/fuse", "root permits it with: chmod 666 /dev/fuse");
-  } else {
-    diagnosis.fail("FUSE", "/dev/fuse cannot be used", "load the kernel's module with: modprobe fuse");
   }
   const auto conf = content_of(root + "/etc/fuse.conf");
   if (is_root || (conf && line_with(*conf, "user_allow_other"))) {

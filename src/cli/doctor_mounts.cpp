@@ -93,6 +93,11 @@ class TwoMounts {
   std::string here(const char* name) const { return one_ + "/" + name; }
   std::string there(const char* name) const { return other_ + "/" + name; }
 
+  Result<> is_one_folder() const {
+    struct stat found = {};
+    return stat(other_.c_str(), &found) == 0 ? Result<>() : wrong("the other mount does not see what this one made");
+  }
+
   Result<std::string> direct() const {
     LCCFS_TRY(const auto writer, File::open(here("direct"), O_CREAT | O_RDWR | O_DIRECT));
     LCCFS_CHECK(writer.write(Buffer('d').data(), block_bytes, 0));
@@ -208,11 +213,13 @@ class TwoMounts {
     return "a disk that is open on both moves from one to the other";
   }
 
-  void clean_up() const {
+  /// Also of the folder itself.
+  Result<> clean_up() const {
     for (const char* name :
          {"direct", "synced", "name", "name.new", "once", "flock", "ranges", "room", "sparse", "attributes", "disk"}) {
       unlink(here(name).c_str());
     }
+    return rmdir(one_.c_str()) == 0 ? Result<>() : failed("rmdir");
   }
 
  private:
@@ -229,23 +236,26 @@ class TwoMounts {
   const std::string one_, other_;
 };
 
+/// Its name.
+Result<std::string> make_folder(const std::string& mountpoint) {
+  std::string path = mountpoint + "/.lccfs-doctor-XXXXXX";
+  if (mkdtemp(path.data()) == nullptr) return failed("cannot make a folder in the volume");
+  return path.substr(mountpoint.size() + 1);
+}
+
 }  // namespace
 
-void check_mounts(Diagnosis& diagnosis, const std::string& one, const std::string& other) {
-  std::string name = "/.lccfs-doctor-XXXXXX";
-  std::string path = one + name;
-  if (mkdtemp(path.data()) == nullptr) {
-    const auto why = failed("cannot make a folder in the volume");
-    return diagnosis.fail("write on a mount", why.error().context, about_mounts);
-  }
-  name = path.substr(one.size());
-  const TwoMounts mounts(path, other + name);
-  struct stat found = {};
-  if (stat((other + name).c_str(), &found) != 0) {
-    diagnosis.fail("visibility", "the other mount does not see what this one made", "are both of one volume?");
+void check_mounts(Diagnosis& diagnosis, PatientCalls& calls, const std::string& one, const std::string& other) {
+  const auto name = calls.run([one] { return make_folder(one); });
+  if (!name) return diagnosis.fail("write on a mount", name.error().context, about_mounts);
+  const TwoMounts mounts(one + "/" + *name, other + "/" + *name);
+  const auto seen = calls.run([mounts] { return mounts.is_one_folder(); });
+  if (!seen) {
+    diagnosis.fail("visibility", seen.error().context, calls.has_given_up() ? about_mounts : "are both of one volume?");
   } else {
     const auto run = [&](const char* what, Result<std::string> (TwoMounts::*check)() const) {
-      diagnosis.run(what, about_mounts, [&] { return (mounts.*check)(); });
+      if (calls.has_given_up()) return;
+      diagnosis.run(what, about_mounts, [&] { return calls.run([mounts, check] { return (mounts.*check)(); }); });
     };
     run("visibility", &TwoMounts::exclusive);
     run("direct I/O", &TwoMounts::direct);
@@ -258,11 +268,8 @@ void check_mounts(Diagnosis& diagnosis, const std::string& one, const std::strin
     run("extended attributes", &TwoMounts::attributes);
     run("migration", &TwoMounts::migration);
   }
-  mounts.clean_up();
-  if (rmdir(path.c_str()) != 0) {
-    const auto why = failed(name.substr(1));
-    diagnosis.warn("cleaning up", why.error().context, "remove it from the volume");
-  }
+  if (const auto removed = calls.run([mounts] { return mounts.clean_up(); }); !removed)
+    diagnosis.warn("cleaning up", *name + ": " + removed.error().context, "remove it from the volume");
 }
 
 }  // namespace lccfs::cli

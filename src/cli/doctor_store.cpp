@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include <future>
 
 #include "base/completions.h"
 #include "base/text.h"
@@ -7,7 +6,6 @@
 #include "format/features.h"
 #include "format/object_names.h"
 #include "instance/liveness_poll.h"
-#include "lccfs/volume.h"
 #include "objects/super.h"
 #include "txn/volume_txn.h"
 
@@ -63,26 +61,6 @@ void check_super(Diagnosis& diagnosis, const format::SuperRecord& super) {
   diagnosis.warn("features", "the volume has not " + format::names_of(missing), "see lccfs upgrade");
 }
 
-void check_clients(Diagnosis& diagnosis, ObjectStore& store, Clock& clock) {
-  constexpr std::int64_t some_seconds = 2;
-  const auto clients = describe_clients(store);
-  if (!clients) return diagnosis.fail("clients", clients.error().context, about_keys);
-  std::string gone, fast;
-  for (const auto& client : *clients) {
-    const auto name = std::to_string(client.number) + " on " + client.host;
-    if (client.is_live && client.presence && *client.presence != Presence::watching) add_word(gone, name);
-    if (client.since_seconds > clock.wall_time().seconds + some_seconds) add_word(fast, name);
-  }
-  if (!gone.empty()) {
-    diagnosis.warn("clients", "not seen now: " + gone,
-                   "if they are dead, the next client that needs what they held fences them");
-  } else {
-    diagnosis.ok("clients", std::to_string(clients->size()) + " known, each that should live is seen");
-  }
-  if (!fast.empty())
-    diagnosis.warn("clocks of clients", "began later than it is here now: " + fast, "let chrony or ntp keep the time");
-}
-
 /// One notify to all: an instance that does not answer makes collectors wait.
 void check_answers(Diagnosis& diagnosis, ObjectStore& store) {
   const auto poll = poll_liveness(store, {});
@@ -126,6 +104,26 @@ void check_backlog(Diagnosis& diagnosis, ObjectStore& store, Clock& clock) {
 
 }  // namespace
 
+void check_clients(Diagnosis& diagnosis, const std::vector<InstanceInfo>& clients, std::int64_t now_seconds) {
+  constexpr std::int64_t some_seconds = 2;
+  std::string gone, not_known, fast;
+  for (const auto& client : clients) {
+    const auto name = std::to_string(client.number) + " on " + client.host;
+    if (client.is_live && !client.presence) add_word(not_known, name);
+    if (client.is_live && client.presence && *client.presence != Presence::watching) add_word(gone, name);
+    if (client.since_seconds > now_seconds + some_seconds) add_word(fast, name);
+  }
+  if (!gone.empty()) {
+    diagnosis.warn("clients", "not seen now: " + gone,
+                   "if they are dead, the next client that needs what they held fences them");
+  }
+  if (!not_known.empty()) diagnosis.warn("presence of clients", "not known: " + not_known, "see ceph health detail");
+  if (gone.empty() && not_known.empty())
+    diagnosis.ok("clients", std::to_string(clients.size()) + " known, each that should live is seen");
+  if (!fast.empty())
+    diagnosis.warn("clocks of clients", "began later than it is here now: " + fast, "let chrony or ntp keep the time");
+}
+
 void check_store(Diagnosis& diagnosis, ObjectStore& store, Clock& clock) {
   const auto super = objects::read_super(objects::reader_of(store));
   if (!super) return diagnosis.fail("volume", super.error().context, "see lccfs info");
@@ -139,7 +137,11 @@ void check_store(Diagnosis& diagnosis, ObjectStore& store, Clock& clock) {
   diagnosis.run("watch", about_keys, [&] { return may_watch(store); });
   diagnosis.run("fence", about_keys, [&] { return may_fence(store); });
   if (!Interruption::is_wanted()) check_answers(diagnosis, store);
-  check_clients(diagnosis, store, clock);
+  if (const auto clients = describe_clients(store)) {
+    check_clients(diagnosis, *clients, clock.wall_time().seconds);
+  } else {
+    diagnosis.fail("clients", clients.error().context, about_keys);
+  }
   check_space(diagnosis, store);
   if (!Interruption::is_wanted()) check_backlog(diagnosis, store, clock);
 }

@@ -15,23 +15,10 @@
 #include "survey/load.h"
 
 namespace lccfs::cli {
+namespace {
 
-Dump::Dump(options::CommandLine& program) {
-  auto& line = program.add_command({.name = "dump",
-                                    .usage = "VOLUME > FILE",
-                                    .summary = "Writes the metadata of a volume as lines of JSON. Changes nothing.",
-                                    .footer = R"(Examples:
-  lccfs dump -c /etc/ceph/ceph.conf -p vms | zstd > vms.dump.zst
-  lccfs dump --local /srv/volume > volume.dump
-
-It has what is stored: all inodes with a path, their attributes, names, ACLs and allocation maps, and no bytes
-of files. Nobody should change the volume meanwhile: otherwise not all of it is of one moment, and a volume
-loaded from it may need lccfs-fsck --repair.)"});
-  options::add_address(line, address_);
-}
-
-Result<> Dump::run() const {
-  LCCFS_TRY(const auto volume, open_to_look(address_));
+Result<int> run_dump(const VolumeAddress& address) {
+  LCCFS_TRY(const auto volume, open_to_look(address));
   options::ProgressBar bar(system_clock(), options::terminal(isatty(STDOUT_FILENO) == 0));
   survey::DumpOptions how;
   how.on_line = [](const std::string& line) -> Result<> {
@@ -51,7 +38,50 @@ Result<> Dump::run() const {
                  count_text(*left_out) + " damaged parts are not in the dump; lccfs-fsck tells more");
 }
 
-Load::Load(options::CommandLine& program) {
+Result<int> run_load(const OnVolume& given) {
+  struct stat input = {};
+  if (fstat(STDIN_FILENO, &input) != 0 || !S_ISREG(input.st_mode))
+    return failure(ErrorCode::invalid,
+                   "standard input is no file: the dump is read twice, so it cannot come by a pipe");
+  std::ifstream dump("/dev/stdin");
+  if (!dump) return failure(ErrorCode::io, "cannot read standard input");
+  LCCFS_TRY(const auto store, open_store(given.address, {.step_timeout = step_timeout}));
+  options::ProgressBar bar(system_clock(), options::terminal(true));
+  survey::LoadOptions how;
+  how.on_progress = [&bar](std::uint64_t done, std::uint64_t expected) { bar.show({done, expected, "lines"}); };
+  const auto loaded = survey::load_volume(*store, dump, how);
+  bar.clear();
+  if (!loaded) return std::unexpected(loaded.error());
+  std::cout << (given.json ? loaded_as_json(*loaded) : loaded_as_text(*loaded, given.address.describe()));
+  if (loaded->left_out != 0)
+    print_error("lccfs load", count_text(loaded->left_out) + " damaged parts were not in the dump");
+  if (loaded->names_left_out != 0)
+    print_error("lccfs load", count_text(loaded->names_left_out) +
+                                  " names were left out: by the dump, their files do not point back to them");
+  if (loaded->without_name != 0)
+    print_error("lccfs load", count_text(loaded->without_name) +
+                                  " inodes have no name: lccfs-fsck --repair puts those with content into /lost+found, "
+                                  "and removes the others");
+  return {};
+}
+
+}  // namespace
+
+void add_dump(options::CommandLine& program) {
+  auto& line = program.add_command({.name = "dump",
+                                    .usage = "VOLUME > FILE",
+                                    .summary = "Writes the metadata of a volume as lines of JSON. Changes nothing.",
+                                    .footer = R"(Examples:
+  lccfs dump -c /etc/ceph/ceph.conf -p vms | zstd > vms.dump.zst
+  lccfs dump --local /srv/volume > volume.dump
+
+It has what is stored: all inodes with a path, their attributes, names, ACLs and allocation maps, and no bytes
+of files. Nobody should change the volume meanwhile: otherwise not all of it is of one moment, and a volume
+loaded from it may need lccfs-fsck --repair.)"});
+  options::add_address(line, line.runs(run_dump));
+}
+
+void add_load(options::CommandLine& program) {
   auto& line = program.add_command({.name = "load",
                                     .usage = "VOLUME [--json] < FILE",
                                     .summary = "Puts the metadata of a dump into an empty volume.",
@@ -61,31 +91,12 @@ Load::Load(options::CommandLine& program) {
 
 Inodes keep their numbers. So where data objects of the dumped volume are in the new one's pool and namespace,
 the files have their bytes again; the others read as zeros (lccfs mkfs --for-load makes a volume where data
-objects are). All of the dump is checked before anything is changed: it is read twice, so it has to be a file,
-and no pipe. A load that was cut short leaves a volume that no program takes: run it again, with the same dump.)"});
-  options::add_address(line, address_);
-  line.group("Output");
-  line.flag("--json", json_, "as JSON, for programs");
-}
-
-Result<> Load::run() const {
-  struct stat input = {};
-  if (fstat(STDIN_FILENO, &input) != 0 || !S_ISREG(input.st_mode))
-    return failure(ErrorCode::invalid,
-                   "standard input is no file: the dump is read twice, so it cannot come by a pipe");
-  std::ifstream dump("/dev/stdin");
-  if (!dump) return failure(ErrorCode::io, "cannot read standard input");
-  LCCFS_TRY(const auto store, open_store(address_, {.step_timeout = step_timeout}));
-  options::ProgressBar bar(system_clock(), options::terminal(true));
-  survey::LoadOptions how;
-  how.on_progress = [&bar](std::uint64_t done, std::uint64_t expected) { bar.show({done, expected, "lines"}); };
-  const auto loaded = survey::load_volume(*store, dump, how);
-  bar.clear();
-  if (!loaded) return std::unexpected(loaded.error());
-  std::cout << (json_ ? loaded_as_json(*loaded) : loaded_as_text(*loaded, address_.describe()));
-  if (loaded->left_out != 0)
-    print_error("lccfs load", count_text(loaded->left_out) + " damaged parts were not in the dump");
-  return {};
+objects are; run lccfs-fsck --repair before anything mounts it). All of the dump is checked before anything
+is changed: it is read twice, so it has to be a file, and no pipe. A load that was cut short leaves a volume
+that no program takes: run it again, with the same dump.)"});
+  auto& given = line.runs(run_load);
+  options::add_address(line, given.address);
+  add_json(line, given.json);
 }
 
 }  // namespace lccfs::cli

@@ -59,7 +59,7 @@ std::string age_text(std::int64_t since_seconds, std::int64_t now_seconds) {
 std::string state_text(const InstanceInfo& one) {
   if (one.presence == Presence::absent) return one.state + ", not seen now";
   if (one.presence == Presence::dead) return one.state + " by its record, but dead";
-  return one.state;
+  return one.is_live && !one.presence ? one.state + ", not known whether it is there" : one.state;
 }
 
 nlohmann::ordered_json presence_json(const std::optional<Presence>& presence) {
@@ -145,7 +145,7 @@ std::string info_as_json(const VolumeInfo& info) {
                                        {"objects", info.capacity.objects},
                                        {"backlog", backlog},
                                        {"instances", clients_json(info.instances)}};
-  return json_text(json, 2) + "\n";
+  return json_page(json);
 }
 
 std::string client_as_text(const InstanceInfo& client) {
@@ -154,9 +154,7 @@ std::string client_as_text(const InstanceInfo& client) {
          printable(client.version) + ", " + (client.mount_id.empty() ? "no mount" : printable(client.mount_id));
 }
 
-std::string clients_as_json(const std::vector<InstanceInfo>& clients) {
-  return json_text(clients_json(clients), 2) + "\n";
-}
+std::string clients_as_json(const std::vector<InstanceInfo>& clients) { return json_page(clients_json(clients)); }
 
 std::string evicted_as_text(const InstanceInfo& client) {
   return (client.is_live ? "evicted " : "nothing to do: ") + client_as_text(client) + "\n";
@@ -164,7 +162,7 @@ std::string evicted_as_text(const InstanceInfo& client) {
 
 std::string evicted_as_json(const InstanceInfo& client) {
   const nlohmann::ordered_json json = {{"evicted", client.is_live}, {"client", instance_json(client)}};
-  return json_text(json, 2) + "\n";
+  return json_page(json);
 }
 
 }  // namespace lccfs::cli

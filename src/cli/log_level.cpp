@@ -3,8 +3,26 @@
 #include "cli/running.h"
 
 namespace lccfs::cli {
+namespace {
 
-LogLevel::LogLevel(options::CommandLine& program) {
+struct LogLevel {
+  std::string level;
+  std::vector<std::string> wanted;
+};
+
+Result<int> run_log_level(const LogLevel& given) {
+  LCCFS_TRY(const auto programs, find_running(given.wanted));
+  Result<int> all;
+  for (const RunningProgram& program : programs) {
+    auto changed = metrics::http_ask(program.place, "PUT", "/log-level", given.level);
+    if (!changed && all) all = std::unexpected(std::move(changed).error());
+  }
+  return all;
+}
+
+}  // namespace
+
+void add_log_level(options::CommandLine& program) {
   auto& line = program.add_command({.name = "log",
                                     .usage = "LEVEL [MOUNTPOINT|PID]...",
                                     .summary = "Changes what running mounts and collectors log.",
@@ -14,28 +32,18 @@ LogLevel::LogLevel(options::CommandLine& program) {
   lccfs log debug $(pidof lccfs-gc)
 
 It holds until the program ends.)"});
-  const std::vector<std::string> levels = {"debug", "info", "warning", "error"};
-  std::vector<std::pair<std::string, std::string>> choices;
-  choices.reserve(levels.size());
-  for (const std::string& level : levels) choices.emplace_back(level, level);
+  auto& given = line.runs(run_log_level);
   line.group("What to change");
-  line.operand("LEVEL", options::choice(level_, std::move(choices)), "debug, info, warning or error");
-  line.operand("MOUNT", options::text_list(wanted_), "mountpoints and process ids (default: all of this host)",
+  line.operand(
+      "LEVEL",
+      options::choice(given.level, {{"debug", "debug"}, {"info", "info"}, {"warning", "warning"}, {"error", "error"}}),
+      "debug, info, warning or error");
+  line.operand("MOUNT", options::text_list(given.wanted), "mountpoints and process ids (default: all of this host)",
                options::CommandLine::Operand::repeated);
-  line.check([this]() -> Result<> {
-    if (!level_.empty()) return {};
+  line.check([&given]() -> Result<> {
+    if (!given.level.empty()) return {};
     return failure(ErrorCode::invalid, "which level? debug, info, warning or error");
   });
-}
-
-Result<> LogLevel::run() const {
-  LCCFS_TRY(const auto programs, find_running(wanted_));
-  Result<> all;
-  for (const RunningProgram& program : programs) {
-    auto changed = metrics::http_ask(program.place, "PUT", "/log-level", level_);
-    if (!changed && all) all = std::unexpected(std::move(changed).error());
-  }
-  return all;
 }
 
 }  // namespace lccfs::cli

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // lccfs: the administration of volumes.
-#include <functional>
 #include <iostream>
-#include <map>
 
 #include "base/program.h"
 #include "cli/commands.h"
@@ -27,47 +25,16 @@ Examples:
   lccfs top
 
 Exit status: 0 done, 1 failed, 2 wrong usage; doctor has one more.)"});
-  Mkfs mkfs(line);
-  Info info(line);
-  Clients clients(line);
-  Evict evict(line);
-  Auth auth(line);
-  Upgrade upgrade(line);
-  Df df(line);
-  Du du(line);
-  Stat stat(line);
-  Dump dump(line);
-  Load load(line);
-  Doctor doctor(line);
-  Top top(line);
-  LogLevel log(line);
+  for (const auto add : {add_mkfs, add_info, add_clients, add_evict, add_auth, add_upgrade, add_df, add_du, add_stat,
+                         add_dump, add_load, add_doctor, add_top, add_log_level}) {
+    add(line);
+  }
   const auto text = line.parse(words);
   if (!text) return complain(program, text.error().context, program.usage);
   if (!text->empty()) return (std::cout << *text), EXIT_SUCCESS;
-  int status = EXIT_SUCCESS;
-  const std::map<std::string, std::function<Result<>()>> commands{
-      {"mkfs", [&] { return mkfs.run(); }},
-      {"info", [&] { return info.run(); }},
-      {"clients", [&] { return clients.run(); }},
-      {"evict", [&] { return evict.run(); }},
-      {"auth", [&] { return auth.run(); }},
-      {"upgrade", [&] { return upgrade.run(); }},
-      {"df", [&] { return df.run(); }},
-      {"doctor",
-       [&]() -> Result<> {
-         LCCFS_TRY(status, doctor.run());
-         return {};
-       }},
-      {"dump", [&] { return dump.run(); }},
-      {"load", [&] { return load.run(); }},
-      {"du", [&] { return du.run(); }},
-      {"stat", [&] { return stat.run(); }},
-      {"top", [&] { return top.run(); }},
-      {"log", [&] { return log.run(); }},
-  };
-  const auto done = commands.at(line.command())();
-  if (done) return status;
-  print_error("lccfs " + line.command(), done.error().context);
+  const auto status = line.run();
+  if (status) return *status;
+  print_error("lccfs " + line.command(), status.error().context);
   return program.failed;
 }
 

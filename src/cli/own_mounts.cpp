@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,7 +30,8 @@ namespace lccfs::cli {
 namespace {
 
 constexpr std::chrono::milliseconds between_looks{20};
-constexpr std::chrono::seconds longest_mount{60}, longest_unmount{60};
+constexpr std::chrono::seconds longest_mount{60}, longest_unmount{60}, longest_once_interrupted{10},
+    longest_end_at_once{5};
 constexpr int cannot_execute = 127;
 
 std::unexpected<Error> not_done(const std::string& what) {
@@ -101,9 +103,11 @@ pid_t start(std::vector<std::string> words, int log) {
   _exit(cannot_execute);
 }
 
+/// Asks no file system: one that does not answer would keep this thread for ever.
 dev_t device_of(const std::string& path) {
-  struct stat found = {};
-  return stat(path.c_str(), &found) == 0 ? found.st_dev : 0;
+  struct statx found = {};
+  if (statx(AT_FDCWD, path.c_str(), AT_STATX_DONT_SYNC, 0, &found) != 0) return 0;
+  return makedev(found.stx_dev_major, found.stx_dev_minor);
 }
 
 /// Whether it has ended.
@@ -159,20 +163,29 @@ Result<OwnMount> OwnMount::make(const VolumeAddress& address, const std::string&
 
 OwnMount::~OwnMount() {
   if (path_.empty()) return;
-  if (process_ > 0) end_process();
+  if (process_ > 0) end_process(longest_unmount);
   unmount_at_once(path_);  // of a program that had to be killed
   rmdir(path_.c_str());
 }
 
-/// The program stores everything first.
-void OwnMount::end_process() const {
+void OwnMount::end_at_once() {
+  if (process_ < 0) return;
+  end_process(longest_end_at_once);
+  process_ = -1;
+  unmount_at_once(path_);
+}
+
+/// The program stores everything first. One that is killed others have to fence.
+void OwnMount::end_process(std::chrono::seconds longest) const {
   kill(process_, SIGTERM);
-  const auto end = system_clock().elapsed() + longest_unmount;
-  bool ended = has_ended(process_);
-  for (; !ended && system_clock().elapsed() < end; ended = has_ended(process_)) system_clock().sleep_for(between_looks);
-  if (!ended) {
+  const auto begin = system_clock().elapsed();
+  while (!has_ended(process_)) {
+    system_clock().sleep_for(between_looks);
+    const auto patience = Interruption::is_wanted() ? std::min(longest, longest_once_interrupted) : longest;
+    if (system_clock().elapsed() - begin < patience) continue;
     kill(process_, SIGKILL);
     waitpid(process_, nullptr, 0);
+    return;
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <string>
 
 #include "lccfs/result.h"
@@ -34,10 +35,12 @@ class OwnMount {
   OwnMount& operator=(OwnMount&&) = delete;
   ~OwnMount();
   const std::string& path() const { return path_; }
+  /// Calls that wait for it fail. It is killed if it does not end by itself within 5 s.
+  void end_at_once();
 
  private:
   OwnMount(std::string path, pid_t process) : path_(std::move(path)), process_(process) {}
-  void end_process() const;
+  void end_process(std::chrono::seconds longest) const;
 
   std::string path_;
   pid_t process_;

@@ -57,7 +57,9 @@ void set_volume_of_source(const std::string& source, VolumeAddress& address) {
 Result<> find_mounted(Place& place) {
   struct stat found = {};
   if (lstat(place.path.c_str(), &found) != 0) return failure(ErrorCode::invalid, place.path + ": " + strerror(errno));
-  const auto source = source_of_device(found.st_dev);
+  auto source = source_of_device(found.st_dev);
+  const bool may_lead_there = !source && S_ISLNK(found.st_mode) && stat(place.path.c_str(), &found) == 0;
+  if (may_lead_there) source = source_of_device(found.st_dev);
   if (!source) return failure(ErrorCode::invalid, place.path + " is on no mounted volume");
   place.ino = Ino{found.st_ino};
   set_volume_of_source(*source, place.address);
@@ -85,8 +87,7 @@ void add_place(options::CommandLine& line, Place& place, const std::string& oper
 Result<OpenVolume> open_to_look(const VolumeAddress& address) {
   LCCFS_TRY(auto store, open_store(address, {.step_timeout = step_timeout}));
   auto super = objects::read_super(objects::reader_of(*store));
-  if (!super && super.error().code == ErrorCode::not_found)
-    return failure(ErrorCode::not_found, "there is no volume at " + address.describe() + "; make one with: lccfs mkfs");
+  if (!super && super.error().code == ErrorCode::not_found) return std::unexpected(address.no_volume());
   if (!super) return std::unexpected(super.error());
   LCCFS_CHECK(objects::use_data_pool(*store, super->record));
   return OpenVolume{std::move(store), super->record};

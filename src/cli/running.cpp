@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "metrics/run_folder.h"
 #include "options/command_line.h"
@@ -19,7 +20,18 @@ void look_at_socket(const std::string& path, std::vector<RunningProgram>& found)
   const metrics::HttpPlace place{.socket = path, .address = "", .port = 0};
   auto page = look_at(place);
   if (page) found.push_back({place, std::move(*page)});
-  if (!page && page.error().code == ErrorCode::not_found) ::unlink(path.c_str());
+  if (!page && page.error().code == ErrorCode::not_found) metrics::remove_dead_socket(path);
+}
+
+/// By its path as it is given, or else by where that leads: a mount that hangs is not asked without need.
+std::vector<RunningProgram>::const_iterator find_on(const std::vector<RunningProgram>& running,
+                                                    const std::string& mountpoint) {
+  const auto found = std::ranges::find(running, options::absolute_path(mountpoint), &RunningProgram::mountpoint);
+  if (found != running.end()) return found;
+  std::error_code error;
+  const auto leads_to = std::filesystem::canonical(mountpoint, error);
+  if (error) return running.end();
+  return std::ranges::find(running, leads_to.string(), &RunningProgram::mountpoint);
 }
 
 /// nullopt: it is no ADDRESS:PORT.
@@ -74,10 +86,8 @@ Result<std::vector<RunningProgram>> find_running(const std::vector<std::string>&
       found.push_back({*place, std::move(page)});
       continue;
     }
-    const auto is_it = [&one](const RunningProgram& program) {
-      return program.pid() == one || program.mountpoint() == options::absolute_path(one);
-    };
-    const auto match = std::ranges::find_if(here, is_it);
+    auto match = std::ranges::find(std::as_const(here), one, &RunningProgram::pid);
+    if (match == here.end()) match = find_on(here, one);
     if (match == here.end()) return none_there("no mount on " + one + " answers");
     found.push_back(*match);
   }

@@ -73,7 +73,7 @@ std::string df_as_json(const Capacity& capacity) {
                                        {"used_bytes", used_bytes(capacity)},
                                        {"available_bytes", capacity.available_bytes},
                                        {"objects", capacity.objects}};
-  return json_text(json, 2) + "\n";
+  return json_page(json);
 }
 
 std::string du_as_text(const std::vector<DirectoryUsage>& directories, const DuOutput& how) {
@@ -93,7 +93,7 @@ std::string du_as_json(const std::vector<DirectoryUsage>& directories, const DuO
     for (const auto i : bottom_up(directories, false))
       json["directories"].push_back(space_json(path_of(directories, i, how.path), directories[i].space));
   }
-  return json_text(json, 2) + "\n";
+  return json_page(json);
 }
 
 }  // namespace lccfs::cli

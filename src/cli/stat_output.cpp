@@ -64,6 +64,15 @@ MapFacts map_facts(const objects::AllocationMap& map) {
 
 std::uint64_t links_of(const objects::Inode& inode) { return inode.is_directory() ? 2 + inode.nsub : inode.attr.nlink; }
 
+std::string name_text(const survey::NameOf& name) {
+  if (!name.path.empty()) return printable(name.path);
+  return "\"" + printable(name.name) + "\"" + (name.path_not_known.empty() ? ", of no path" : "");
+}
+
+std::string path_not_known_text(const survey::NameOf& name) {
+  return name.path_not_known.empty() ? "" : "; its path is not known: " + printable(name.path_not_known);
+}
+
 class StatText {
  public:
   StatText(const InodeFacts& facts, std::uint64_t object_size_bytes)
@@ -86,11 +95,7 @@ class StatText {
       line("attribute", printable(attribute.name) + ", " + count_text(attribute.size_bytes) + " bytes");
     if (facts_.directory) show_directory(*facts_.directory);
     if (inode_.is_regular()) show_file();
-    for (const auto& one : facts_.open_at) {
-      line(one.answered ? "open at" : "not known", "client " + std::to_string(one.instance.value) + " on " +
-                                                       printable(one.host) + ", " + printable(one.mount_id) +
-                                                       (one.answered ? "" : " did not answer"));
-    }
+    if (facts_.open_at) show_clients(*facts_.open_at);
     return text_.str();
   }
 
@@ -113,10 +118,8 @@ class StatText {
       line("device", std::to_string(major(inode_.attr.rdev)) + ":" + std::to_string(minor(inode_.attr.rdev)));
   }
   void show_names() {
-    for (const auto& name : facts_.names) {
-      line("name", (name.path.empty() ? "\"" + printable(name.name) + "\", of no path" : printable(name.path)) +
-                       ", in " + format::inode_object(name.directory));
-    }
+    for (const auto& name : facts_.names)
+      line("name", name_text(name) + ", in " + format::inode_object(name.directory) + path_not_known_text(name));
     std::string pointers;
     for (const auto& pointer : facts_.pointers)
       add_word(pointers, format::inode_object(pointer.parent) + " by step " + token_text(pointer.token));
@@ -140,6 +143,13 @@ class StatText {
     line("locks", leased ? "kept by client " + keeper + " in its memory" : "of each client, as stored");
     for (const auto& [instance, locks] : facts_.locks) {
       for (const auto& lock : locks.locks) line("  client " + std::to_string(instance.value), lock_text(lock));
+    }
+  }
+  void show_clients(const std::vector<survey::OpenAt>& clients) {
+    for (const auto& one : clients) {
+      line(one.answered ? "open at" : "not known", "client " + std::to_string(one.instance.value) + " on " +
+                                                       printable(one.host) + ", " + printable(one.mount_id) +
+                                                       (one.answered ? "" : " did not answer"));
     }
   }
   void line(const std::string& name, const std::string& value) { line(name.c_str(), value); }
@@ -166,7 +176,8 @@ Json names_of_json(const InodeFacts& facts) {
   for (const auto& name : facts.names) {
     json.push_back({{"directory", name.directory.value},
                     {"name", printable(name.name)},
-                    {"path", name.path.empty() ? Json() : Json(printable(name.path))}});
+                    {"path", name.path.empty() ? Json() : Json(printable(name.path))},
+                    {"path_not_known", name.path_not_known.empty() ? Json() : Json(printable(name.path_not_known))}});
   }
   return json;
 }
@@ -201,9 +212,10 @@ void add_file_json(Json& json, const InodeFacts& facts) {
   json["locks"] = locks_json(facts);
 }
 
-Json open_json(const std::vector<survey::OpenAt>& clients) {
+Json open_json(const std::optional<std::vector<survey::OpenAt>>& clients) {
+  if (!clients) return nullptr;
   Json json = Json::array();
-  for (const auto& one : clients) {
+  for (const auto& one : *clients) {
     json.push_back({{"client", one.instance.value},
                     {"host", printable(one.host)},
                     {"mount_id", printable(one.mount_id)},
@@ -250,7 +262,7 @@ std::string stat_as_json(const InodeFacts& facts, std::uint64_t object_size_byte
   }
   if (inode.is_regular()) add_file_json(json, facts);
   json["open_at"] = open_json(facts.open_at);
-  return json_text(json, 2) + "\n";
+  return json_page(json);
 }
 
 }  // namespace lccfs::cli

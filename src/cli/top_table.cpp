@@ -78,10 +78,14 @@ std::string number(const std::optional<double>& value, int decimals) { return va
 
 constexpr std::size_t name_width = 30;
 
-/// The end of a long name tells more than its beginning.
+/// The end of a long name tells more than its beginning. It begins with a whole character.
 std::string name_cell(const std::string& name) {
-  const std::string shown = printable(name);
-  return shown.size() <= name_width ? shown : "..." + shown.substr(shown.size() - name_width + 3);
+  std::string shown = printable(name);
+  if (shown.size() <= name_width) return shown;
+  const auto continues = [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0U) == 0x80U; };
+  std::size_t from = shown.size() - name_width + 3;
+  while (from < shown.size() && continues(shown[from])) ++from;
+  return "..." + shown.substr(from);
 }
 
 void add_line(std::ostringstream& text, const std::string& name, const std::vector<std::string>& cells) {

@@ -5,8 +5,23 @@
 #include "cli/output.h"
 
 namespace lccfs::cli {
+namespace {
 
-Upgrade::Upgrade(options::CommandLine& program) {
+struct Upgrade : OnVolume {
+  bool dry_run = false;
+};
+
+Result<int> run_upgrade(const Upgrade& given) {
+  LCCFS_TRY(const auto store, open_store(given.address, {.step_timeout = step_timeout}));
+  LCCFS_TRY(const auto upgraded, upgrade_volume(*store, given.dry_run ? UpgradeMode::only_tell : UpgradeMode::set));
+  std::cout << (given.json ? upgrade_as_json(upgraded, given.dry_run)
+                           : upgrade_as_text(upgraded, given.dry_run, given.address.describe()));
+  return {};
+}
+
+}  // namespace
+
+void add_upgrade(options::CommandLine& program) {
   auto& line = program.add_command({.name = "upgrade",
                                     .usage = "VOLUME [--dry-run] [--json]",
                                     .summary = "Sets the features that this version knows and the volume has not.",
@@ -17,18 +32,11 @@ Upgrade::Upgrade(options::CommandLine& program) {
 Older versions cannot use the volume any more, and there is no way back. Clients that do not know the
 features are named, and nothing is changed. Mounts use the features once they are mounted anew; those
 that keep their locks to themselves until then are named.)"});
-  options::add_address(line, address_);
+  auto& given = line.runs(run_upgrade);
+  options::add_address(line, given.address);
   line.group("What to do");
-  line.flag("--dry-run", dry_run_, "only tell what would be done");
-  line.group("Output");
-  line.flag("--json", json_, "as JSON, for programs");
-}
-
-Result<> Upgrade::run() const {
-  LCCFS_TRY(const auto store, open_store(address_, {.step_timeout = step_timeout}));
-  LCCFS_TRY(const auto upgraded, upgrade_volume(*store, dry_run_ ? UpgradeMode::only_tell : UpgradeMode::set));
-  std::cout << (json_ ? upgrade_as_json(upgraded, dry_run_) : upgrade_as_text(upgraded, dry_run_, address_.describe()));
-  return {};
+  line.flag("--dry-run", given.dry_run, "only tell what would be done");
+  add_json(line, given.json);
 }
 
 }  // namespace lccfs::cli

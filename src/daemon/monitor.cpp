@@ -44,13 +44,7 @@ HttpAnswer metrics_page(const Monitored& about, const Monitor::Write& write) {
 
 }  // namespace
 
-options::Store metrics_port(MonitorOptions& values) {
-  return [&values](const std::string& text) -> Result<> {
-    LCCFS_TRY(const std::uint64_t port, options::parse_number(text, 1, UINT16_MAX));
-    values.port = static_cast<std::uint16_t>(port);
-    return {};
-  };
-}
+options::Store metrics_port(MonitorOptions& values) { return options::number(values.port, 1, UINT16_MAX); }
 
 options::Store metrics_address(MonitorOptions& values) {
   return [&values](const std::string& text) -> Result<> {
@@ -59,13 +53,7 @@ options::Store metrics_address(MonitorOptions& values) {
   };
 }
 
-options::Store slow_ms(MonitorOptions& values) {
-  return [&values](const std::string& text) -> Result<> {
-    LCCFS_TRY(const std::uint64_t milliseconds, options::parse_number(text, 0, longest_slow_ms));
-    values.slow_after = std::chrono::milliseconds(milliseconds);
-    return {};
-  };
-}
+options::Store slow_ms(MonitorOptions& values) { return options::number(values.slow_after, 0, longest_slow_ms); }
 
 void add_monitor_options(options::CommandLine& line, MonitorOptions& values, const std::string& usually_slow_after) {
   line.group("Monitoring");
@@ -86,6 +74,7 @@ Result<> Monitor::listen(const MonitorOptions& options) {
 
 void Monitor::serve(const Monitored& about, Write write) {
   const std::string folder = metrics::run_folder();
+  metrics::remove_dead_sockets(folder);
   const auto listening = folder.empty() ? failure(ErrorCode::not_found, "XDG_RUNTIME_DIR is not set")
                                         : server_.listen_on_socket(folder, std::to_string(getpid()) + ".sock");
   if (!listening) log::warning("lccfs top and lccfs log will not find this program: " + listening.error().context);

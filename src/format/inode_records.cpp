@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Records of inode objects.
-#include <functional>
 
 #include "format/codec.h"
 #include "format/layout.h"

@@ -5,7 +5,6 @@
 // byte offset of what is wrong) or ErrorCode::unsupported (a newer version). Pure functions; any thread.
 #pragma once
 
-#include <array>
 #include <bitset>
 #include <cstdint>
 #include <map>
@@ -325,7 +324,7 @@ struct Answer {
 /// What a collector asks all instances with one notify on Super (docs/PROTOCOL.md section 2).
 struct LivenessPoll {
   InstanceId asker;         // who takes a turn at collecting; 0: nobody (a dry run, or a collector that got nowhere)
-  std::vector<Ino> inodes;  // at most poll_limit: which of these are open there?
+  std::vector<Ino> inodes;  // at most poll_limit: which of these are open there? Directories only if they are dead
   bool operator==(const LivenessPoll&) const = default;
 };
 inline constexpr std::uint32_t poll_limit = 4096;

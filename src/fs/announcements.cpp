@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/log.h"
 #include "format/object_names.h"
 #include "txn/file_txn.h"
 
@@ -57,9 +56,8 @@ void Announcements::begin(FileNode& node) {
 /// Until there is nothing more to tell that client.
 void Announcements::tell(InstanceId client) {
   while (const auto ino = next_for(client)) {
-    auto node = files_.existing(*ino);
-    const auto heard_at = node ? when_heard(*node, client) : 0;
-    if (node) files_.let_go(std::move(node));
+    std::uint64_t heard_at = 0;
+    if (const auto node = files_.use_existing(*ino)) heard_at = when_heard(*node, client);
     heard(client, *ino, tell_now(client, *ino), heard_at);
   }
 }
@@ -130,15 +128,12 @@ bool Announcements::is_expired(InstanceId client) {
 
 /// Unless it has opened the file since.
 void Announcements::forget(InstanceId client, Ino ino, std::uint64_t heard_at) {
-  auto node = files_.existing(ino);
+  const auto node = files_.use_existing(ino);
   if (!node) return;
-  {
-    const Lock lock(node->mutex);
-    const auto found = node->openers.find(client);
-    if (found != node->openers.end() && found->second == heard_at) node->openers.erase(found);
-    node->is_told_of = !node->openers.empty();
-  }
-  files_.let_go(std::move(node));
+  const Lock lock(node->mutex);
+  const auto found = node->openers.find(client);
+  if (found != node->openers.end() && found->second == heard_at) node->openers.erase(found);
+  node->is_told_of = !node->openers.empty();
 }
 
 void Announcements::end() {

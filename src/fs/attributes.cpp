@@ -2,7 +2,9 @@
 //
 // getattr: 1 read (of a sealed directory 2; of one that is held here none for a second; of an unshared inode none).
 // readlink: 1 read. fsync of a directory: what was answered and is not stored (name_log.cpp). setattr, one step for each
-// kind, and 1 read for the answer; of an inode that the store does not have yet (unstored_inodes.h), none:
+// kind, and 1 read for the answer; of an inode that the store does not have yet (unstored_inodes.h), none. Nor of a
+// directory that is held here and unshared: there it goes behind the answer, as part of a batch (name_log.cpp), but for
+// mode and owner of one with an access ACL.
 //
 //  # | object  | step                                                                | stop here leaves
 //  - | Inode.X | [change attr] mode, owner, or setuid and setgid bits that a chown   | COMMIT of this part
@@ -238,7 +240,7 @@ Result<AttributesReply> Namespace::set_attributes(const Caller& caller, Ino ino,
 }
 
 Result<std::string> Namespace::read_link(Ino ino) {
-  LCCFS_TRY(auto view, metadata_.read_existing(ino, {.payload = true, .extra_ranges = {}, .keys = {}}));
+  LCCFS_TRY(auto view, metadata_.read_existing(ino, {.payload = true}));
   if (view.attr.type == FileType::symlink) return std::move(view.payload);
   return failure(ErrorCode::invalid, format::inode_object(ino) + " is no symlink");
 }

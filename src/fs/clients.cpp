@@ -8,6 +8,7 @@
 
 #include "format/object_names.h"
 #include "instance/instance.h"
+#include "instance/liveness_poll.h"
 #include "instance/presence.h"
 #include "objects/super.h"
 
@@ -22,23 +23,19 @@ const char* text_of(format::InstanceRecord::State state) {
 }
 
 Result<InstanceInfo> describe_instance(ObjectStore& store, const std::string& key, const Bytes& value) {
-  const auto id = format::parse_instance_key(key);
-  const auto record = format::decode<format::InstanceRecord>(value);
-  if (!id)
-    return std::unexpected(
-        format::damage_of("Super: " + key, {ErrorCode::corrupt, "no instance's key", Outcome::definite}));
-  if (!record) return std::unexpected(format::damage_of("Super: " + key, record.error()));
+  LCCFS_TRY(const auto instance, instance_of(key, value));
+  const auto& [id, record] = instance;
   InstanceInfo info;
-  info.number = id->value;
-  info.host = record->host;
-  info.version = record->version;
-  info.mount_id = record->mount_id;
-  info.state = text_of(record->state);
-  info.is_live = record->state == format::InstanceRecord::State::live;
-  info.pid = record->pid;
-  info.since_seconds = record->since.seconds;
+  info.number = id.value;
+  info.host = record.host;
+  info.version = record.version;
+  info.mount_id = record.mount_id;
+  info.state = text_of(record.state);
+  info.is_live = record.state == format::InstanceRecord::State::live;
+  info.pid = record.pid;
+  info.since_seconds = record.since.seconds;
   if (!info.is_live) return info;
-  const auto presence = presence_of(store, system_processes(), *id, *record);
+  const auto presence = presence_of(store, system_processes(), id, record);
   if (presence) info.presence = *presence;
   return info;
 }
@@ -59,20 +56,24 @@ Result<std::vector<InstanceInfo>> describe_clients(ObjectStore& store) {
   return describe_instances(store, super.ranges.front());
 }
 
-Result<InstanceInfo> evict_client(std::shared_ptr<ObjectStore> store, Clock& clock, std::uint64_t number) {
-  const InstanceId whom{number};
-  LCCFS_TRY(const auto super, objects::read_super(objects::reader_of(*store), objects::Instances::all));
+Result<InstanceInfo> describe_client(ObjectStore& store, std::uint64_t number) {
+  LCCFS_TRY(const auto super, objects::read_super(objects::reader_of(store), objects::Instances::all));
   const auto& records = super.ranges.front().entries;
-  const auto found = std::ranges::find(records, format::instance_key(whom), &std::pair<std::string, Bytes>::first);
+  const auto key = format::instance_key(InstanceId{number});
+  const auto found = std::ranges::find(records, key, &std::pair<std::string, Bytes>::first);
   if (found == records.end()) {
     return failure(ErrorCode::not_found,
                    "the volume has no client " + std::to_string(number) + "; lccfs clients lists them");
   }
-  LCCFS_TRY(auto client, describe_instance(*store, found->first, found->second));
+  return describe_instance(store, found->first, found->second);
+}
+
+Result<InstanceInfo> evict_client(std::shared_ptr<ObjectStore> store, Clock& clock, std::uint64_t number) {
+  LCCFS_TRY(auto client, describe_client(*store, number));
   if (!client.is_live) return client;
   LCCFS_TRY(const auto me,
             Instance::start(std::move(store), clock, {.mount_id = "lccfs evict", .makes_inodes = false}));
-  auto evicted = me->evict(whom);
+  auto evicted = me->evict(InstanceId{number});
   auto ended = me->end();
   if (!evicted) return std::unexpected(std::move(evicted).error());
   if (!ended) return std::unexpected(std::move(ended).error());

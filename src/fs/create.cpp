@@ -22,6 +22,7 @@
 // unlinked it since.
 #include <fcntl.h>
 
+#include "base/expected_errors.h"
 #include "base/log.h"
 #include "fs/mode_bits.h"
 #include "fs/namespace.h"
@@ -193,8 +194,8 @@ void Namespace::Make::leave_to_collector(Ino ino) {
 void Namespace::Make::remove_never_named() {
   if (!is_stored_) return;
   const auto removed = instance_.run_repeatable(txn::remove_new_inode(made_->ino, made_->version));
-  if (done_or_gone(removed)) return;
-  log::warning(format::inode_object(made_->ino) + ": left to the collector: " + removed.error().context);
+  if (done_or(ErrorCode::not_found, removed)) return;
+  log::failed(log::Level::warning, format::inode_object(made_->ino) + ": left to the collector", removed.error());
   leave_to_collector(made_->ino);
 }
 
@@ -269,12 +270,12 @@ Result<Inode> Namespace::Make::run() {
   const DirectoriesInUse::Making making(namespace_.directories_, name_.directory);
   if (const auto named = until_done(instance_, [this](bool first) { return name_once(first); }); !named) {
     if (made_) unmake();
-    if (is_out_of_space(named.error())) namespace_.files_.name_found_room(false);
+    if (is_out_of_space(named.error())) namespace_.files_.name_refused(named.error());
     return std::unexpected(named.error());
   }
   if (is_stored_) {
     metadata_.inodes.put_read(ticket_, *made_);
-    namespace_.files_.name_found_room(true);
+    namespace_.files_.name_found_room();
   }
   return *made_;
 }

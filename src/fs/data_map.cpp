@@ -28,6 +28,20 @@ std::vector<ByteRange> joined(std::vector<ByteRange> ranges) {
 
 }  // namespace
 
+std::vector<format::Extent> mapped_pieces(const AllocationMap& map, std::uint64_t object_size_bytes, ByteRange range,
+                                          std::size_t at_most) {
+  std::vector<format::Extent> pieces;
+  while (range.begin < range.end && pieces.size() < at_most) {
+    const auto next = map.next_mapped(ObjectIndex{range.begin / object_size_bytes});
+    if (!next || next->value > (range.end - 1) / object_size_bytes) break;
+    const auto begin = std::max(range.begin, next->value * object_size_bytes);
+    const auto end = std::min(range.end, (next->value + 1) * object_size_bytes);
+    pieces.push_back({*next, begin % object_size_bytes, end - begin, begin});
+    range.begin = end;
+  }
+  return pieces;
+}
+
 DataMap::DataMap(ObjectStore& store, std::uint64_t object_size_bytes, const Inode& view,
                  std::vector<ByteRange> buffered)
     : store_(store),
@@ -47,15 +61,14 @@ Result<DataMap> DataMap::of(DataIo& io, FileNode& node) {
     const Lock lock(node.mutex);
     if (node.lease_held) return leased();
   }
-  auto read = io.holders.read_current(node.ino, LeaseHolders::Ask::for_reading);
-  if (!read) return std::unexpected(gone_is_stale(std::move(read).error()));
+  LCCFS_TRY(const auto read, or_stale(io.holders.read_current(node.ino, LeaseHolders::Ask::for_reading)));
   // Nobody asks a client without a record what it has open: the bytes may have gone with the file.
-  if (!read->live() && !io.instance.recorded()) {
+  if (!read.live() && !io.instance.recorded()) {
     return failure(ErrorCode::stale, format::inode_object(node.ino) + " was removed");
   }
-  node.learn(*read);
+  node.learn(read);
   const Lock lock(node.mutex);  // another thread may have taken the lease meanwhile: then memory knows better
-  return node.lease_held ? leased() : DataMap(io.instance.store(), object_size_bytes, *read);
+  return node.lease_held ? leased() : DataMap(io.instance.store(), object_size_bytes, read);
 }
 
 std::uint64_t DataMap::next_buffered(std::uint64_t offset) const {
@@ -121,23 +134,6 @@ Result<std::vector<ByteRange>> DataMap::data_in(ByteRange range) const {
     range.begin = objects.back().file_offset_bytes + objects.back().length_bytes;
   }
   return joined(std::move(all));
-}
-
-/// The first pieces of the range that lie in objects which may exist. A damaged map may have objects that no file
-/// reaches: where their bytes would begin does not fit in 64 bits.
-std::vector<format::Extent> DataMap::mapped_in(ByteRange range, std::size_t at_most) const {
-  const auto objects_of_file = format::object_count(object_size_bytes_, size_bytes_);
-  std::vector<format::Extent> objects;
-  while (range.begin < range.end && objects.size() < at_most) {
-    const auto next = map_.next_mapped(ObjectIndex{range.begin / object_size_bytes_});
-    if (!next || next->value >= objects_of_file) break;
-    const auto begin = std::max(range.begin, next->value * object_size_bytes_);
-    if (begin >= range.end) break;
-    const auto end = std::min(range.end, (next->value + 1) * object_size_bytes_);
-    objects.push_back({*next, begin % object_size_bytes_, end - begin, begin});
-    range.begin = end;
-  }
-  return objects;
 }
 
 /// All at once.

@@ -13,6 +13,11 @@
 
 namespace lccfs {
 
+/// The first pieces of the range, which ends where the file does at the latest, that lie in objects which may exist. A
+/// damaged map may have objects that no file reaches: where their bytes would begin does not fit in 64 bits.
+std::vector<format::Extent> mapped_pieces(const AllocationMap& map, std::uint64_t object_size_bytes, ByteRange range,
+                                          std::size_t at_most);
+
 class DataMap {
  public:
   /// From memory under the lease; else the inode is read, and the holder of its lease stores its size first.
@@ -35,7 +40,9 @@ class DataMap {
 
   Result<std::optional<std::uint64_t>> next_stored_data(std::uint64_t offset) const;
   Result<std::uint64_t> next_hole_in_store(std::uint64_t offset) const;
-  std::vector<format::Extent> mapped_in(ByteRange range, std::size_t at_most) const;
+  std::vector<format::Extent> mapped_in(ByteRange range, std::size_t at_most) const {
+    return mapped_pieces(map_, object_size_bytes_, range, at_most);
+  }
   Result<std::vector<ByteRange>> ask(const std::vector<format::Extent>& objects) const;
 
   ObjectStore& store_;

@@ -17,7 +17,6 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <functional>
 
 #include "base/completions.h"
 #include "format/layout.h"
@@ -46,6 +45,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
   bool has_room = false;  // for its bytes in the buffer
   bool in_gate = false;   // as a write is: an append's thread is alone there, waits, cleans up and answers
   bool alone = false;
+  bool maps_objects = false;  // some could not exist before
   PartsInFlight parts;
 
   std::uint64_t end() const { return offset + size_bytes; }
@@ -85,17 +85,20 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
   }
 
   Result<> clean_tail_alone() {
-    leave();
-    const AloneInGate alone_now(node->gate);
-    const Lock one_step(node->step_mutex);
-    return node->clean_tail();
+    while (has_dirty_tail()) {
+      const WriteAloneInGate turn(node->gate, in_the_gate());
+      if (!turn.is_alone()) continue;
+      const Lock one_step(node->step_mutex);
+      return node->clean_tail();
+    }
+    return {};
   }
 
   /// A cut that failed is made good before anything else is written: a write after it would bring back what was cut.
   void clean_up_and_begin_again() {
     auto cleaned = clean_tail_alone();
     if (!cleaned) return finish(std::unexpected(std::move(cleaned).error()));
-    enter();
+    begin();
   }
 
   /// Direct and synchronous writes wait for the store; all do once another client has asked for the file, and after one
@@ -176,6 +179,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
       // A writer that writes one object after the other will write the next ones too: as many as it has written so far.
       if (offset == node->last_write_end) ahead = std::min({last.value, most_objects_ahead, objects_after(last)});
     }
+    maps_objects = true;
     return node->map_objects(first, last.value - first.value + 1 + ahead, written);
   }
 
@@ -213,7 +217,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
     if (!error) {
       if (size_bytes == 0) return finish(request.bytes.size_bytes);  // all of it lay past the end
       if (node->buffer->is_failing()) node->buffer->succeeded();
-      io.room.set_refused(false);
+      if (io.room.is_refused() && has_found_room()) io.room.write_found_room();
       note_written();
       if (alone || !must_store()) return finish(request.bytes.size_bytes);
       return io.pool.post([op = shared_from_this()] { op->finish(op->store_written()); });
@@ -224,6 +228,17 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
     }
     if (alone || !has_dirty_tail()) return finish(std::unexpected(std::move(*error)));
     io.pool.post([op = shared_from_this()] { op->clean_up_and_fail(); });
+  }
+
+  /// Before it is noted: whether it went to where nothing was. What overwrites needs no room: a full pool takes it.
+  bool has_found_room() const {
+    if (maps_objects) return true;
+    const Lock lock(node->mutex);
+    if (end() > node->view.size_bytes) return true;
+    for (const auto& extent : extents()) {
+      if (node->view.map.units_there(extent.index) == 0) return true;
+    }
+    return false;
   }
 
   /// The size rises as a write completes, in any order, before it is answered.
@@ -265,7 +280,7 @@ struct WriteOp : std::enable_shared_from_this<WriteOp> {
 
   /// A page that was read before the bytes were there is old: such pages are dropped before the write is answered.
   void answer_after_pages(Result<std::size_t> result) {
-    if (!result && is_out_of_space(result.error())) io.room.set_refused(true);
+    if (!result && is_out_of_space(result.error())) io.room.write_refused(result.error());
     io.announcements.changed(*node);
     if (!result && (request.flags & O_DIRECT) != 0) {
       return io.pool.post([op = shared_from_this(), result = std::move(result)]() mutable {

@@ -12,6 +12,8 @@
 //             |          |                                                        | that has nothing to store
 //
 //  release    | object   | step                                                   | stop here leaves
+//  -          | Inode.P  | memory knows of no tenure: read. One of ours that was  |
+//             |          | taken since is known by now, and goes as below         |
 //  -          |          | nothing is answered from memory any more, nor by the   |
 //             |          | kernel                                                 |
 //  -          | Inode.P  | what was answered is stored (name_log.cpp)             | a prefix of what was answered
@@ -27,6 +29,7 @@
 
 #include <algorithm>
 
+#include "base/expected_errors.h"
 #include "base/log.h"
 #include "format/object_names.h"
 #include "fs/metadata.h"
@@ -168,7 +171,7 @@ bool DirectoryLeases::may_answer_from_memory() {
 /// Every fence is marked there before anybody relies on it.
 void DirectoryLeases::ask_super() {
   const auto key = format::instance_key(instance_.id());
-  instance_.query_async({.object = format::super_object, .ranges = {}, .keys = {key}},
+  instance_.query_async({.object = format::super_object, .keys = {key}},
                         [belief = belief_, key, sent = instance_.clock().elapsed()](const Result<MetaSnapshot>& super) {
                           if (shows_live(super, key)) belief->live_at = sent;
                           belief->is_asking = false;
@@ -251,7 +254,8 @@ std::shared_ptr<DirectoryLeases::Release> DirectoryLeases::release(Ino directory
 }
 
 /// One that is being taken meanwhile is released by who takes it. A tenure that memory knows is released without a read,
-/// which might wait for a step of ours that hangs.
+/// which might wait for a step of ours that hangs. What the read shows may have been taken since memory was looked at:
+/// then memory has to forget it first. (By who found it worth a lease before the question came: nobody does after it.)
 Result<> DirectoryLeases::release_now(Ino directory, Because because) {
   if (const auto mine = held.leave(directory)) {
     make_kernel_ask(directory);
@@ -265,11 +269,11 @@ Result<> DirectoryLeases::release_now(Ino directory, Because because) {
     held.end(directory, *mine);
     return {};
   }
-  const auto now = read_inode(instance_, directory);
-  if (!now && now.error().code == ErrorCode::not_found) return {};
-  if (!now) return std::unexpected(now.error());
+  LCCFS_TRY(const auto now, or_none(read_inode(instance_, directory)));
+  if (!now) return {};
   const auto tenure = now->directory_lease;
   if (!tenure || tenure->instance != instance_.id()) return {};
+  if (held.knows_of(directory, *tenure)) return release_now(directory, because);
   return reclaim::end_directory_lease(instance_, directory, *tenure);
 }
 
@@ -350,7 +354,7 @@ Result<bool> DirectoryLeases::store_removal(Ino directory) {
 
 void DirectoryLeases::end(Ino directory, const Result<>& done) {
   if (!done) {
-    log::error(format::inode_object(directory) + ": its lease is not released: " + done.error().context);
+    log::failed(log::Level::error, format::inode_object(directory) + ": its lease is not released", done.error());
     held.was_used(directory);  // others first, before it is tried again
   }
   const Lock lock(mutex_);

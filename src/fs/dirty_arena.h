@@ -109,7 +109,6 @@ class DirtyRecord {
   void withdraw();
 
  private:
-  void publish(std::size_t size_bytes);
   void move_to(unsigned order);
 
   std::shared_ptr<DirtyArena> arena_;

@@ -1,12 +1,26 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "fs/dirty_room.h"
 
+#include <string>
+
+#include "base/log.h"
 #include "fs/write_buffer.h"
 
 namespace lccfs {
 
 namespace {
 constexpr std::chrono::seconds longest_wait{1};
+}  // namespace
+
+void DirtyRoom::Refusals::refused(const Error& why) {
+  if (was_refused.exchange(true)) return;
+  log::warning("the store has no room for " + std::string(of_what) + ": " + describe(why.code) + ": " + why.context);
+}
+
+/// Each create says so: it is looked at before it is changed.
+void DirtyRoom::Refusals::found_room() {
+  if (!was_refused || !was_refused.exchange(false)) return;
+  log::warning("the store has room for " + std::string(of_what) + " again");
 }
 
 /// Not past those that wait already.

@@ -13,6 +13,7 @@
 #include "base/mutex.h"
 #include "fs/dirty_arena.h"
 #include "lccfs/clock.h"
+#include "lccfs/result.h"
 
 namespace lccfs {
 
@@ -31,17 +32,17 @@ class DirtyRoom {
   /// closes too, so that what does not fit is told to the program that writes it.
   bool is_open() const { return is_used() && !is_full(); }
   /// The same of names.
-  bool is_open_to_names() const { return !is_full() && !was_name_refused_; }
+  bool is_open_to_names() const { return !is_full() && !names_.was_refused; }
   void set_nearly_full(bool is_nearly_full) { is_nearly_full_ = is_nearly_full; }
-  /// The last write of all was refused for want of space, or was not.
-  void set_refused(bool was_refused) {
-    if (was_refused_ != was_refused) was_refused_ = was_refused;  // each direct write says so: mostly a read
-  }
-  /// The same of what was made last, while its maker waited for the store. Writes say nothing of that: many need no room,
-  /// and names may lie in another pool.
-  void set_name_refused(bool was_refused) {
-    if (was_name_refused_ != was_refused) was_name_refused_ = was_refused;
-  }
+  /// A write was refused for want of space, or one has found some since. What needs no room says nothing: a full pool
+  /// takes what overwrites. The log hears of the first of each.
+  void write_refused(const Error& why) { writes_.refused(why); }
+  void write_found_room() { writes_.found_room(); }
+  bool is_refused() const { return writes_.was_refused; }
+  /// The same of what was made last, while its maker waited for the store. Writes say nothing of that: names may lie in
+  /// another pool.
+  void name_refused(const Error& why) { names_.refused(why); }
+  void name_found_room() { names_.found_room(); }
   /// false: no room at this moment. More than the limit at once has room while nothing else is buffered.
   bool take_now(std::uint64_t bytes) EXCLUDES(mutex_);
   /// Waits for room: all buffers of the mount are written out for it. false: there is none for a while, because objects
@@ -64,18 +65,27 @@ class DirtyRoom {
   void remove(const WriteBuffer* buffer) EXCLUDES(mutex_);
 
  private:
+  struct Refusals {
+    const char* const of_what;
+    std::atomic<bool> was_refused = false;  // the last one
+
+    void refused(const Error& why);
+    void found_room();
+  };
+
   bool has_room(std::uint64_t bytes) const REQUIRES(mutex_) {
     return used_bytes_ == 0 || used_bytes_ + bytes <= limit_bytes_;
   }
   std::uint64_t short_from_bytes() const { return limit_bytes_ / 4 * 3; }
-  bool is_full() const { return is_nearly_full_ || was_refused_; }
+  bool is_full() const { return is_nearly_full_ || writes_.was_refused; }
   std::vector<std::shared_ptr<WriteBuffer>> buffers() const EXCLUDES(mutex_);
   void write_all_out() EXCLUDES(mutex_);
 
   const std::uint64_t limit_bytes_;
   Clock& clock_;
   const std::shared_ptr<DirtyArena> arena_ = std::make_shared<DirtyArena>();
-  std::atomic<bool> is_nearly_full_ = false, was_refused_ = false, was_name_refused_ = false;
+  std::atomic<bool> is_nearly_full_ = false;
+  Refusals writes_{.of_what = "writes"}, names_{.of_what = "new names"};
   mutable Mutex mutex_;
   std::condition_variable changed_;
   std::uint64_t used_bytes_ GUARDED_BY(mutex_) = 0;

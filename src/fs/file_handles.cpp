@@ -27,6 +27,7 @@
 //                 |          | to the batch of its name: [create inode]            |
 //  1              | Inode.X  | another handle writes: store what is dirty; none    | growth that no fsync covered is lost
 //                 |          | does: release the lease, if it is held              |
+#include "base/expected_errors.h"
 #include "base/log.h"
 #include "format/object_names.h"
 #include "fs/files.h"
@@ -68,7 +69,7 @@ OpenReply Files::opened(const Inode& view, int flags) {
 
 /// A mapping of a direct descriptor counts once it reads a page: it is to find none that nobody is counted for. After
 /// that a close of those who are counted sees to it.
-HandleId Files::add_handle(const OpenFiles::Node& node, int flags) {
+HandleId Files::add_handle(const OpenFiles::Use& node, int flags) {
   const auto handle = open_files_.add(node, flags);
   if (may_be_mapped_directly(flags)) kernel_.drop_unused_pages(node->ino);
   return handle;
@@ -76,7 +77,7 @@ HandleId Files::add_handle(const OpenFiles::Node& node, int flags) {
 
 OpenReply Files::open_new(const Inode& view, int flags) {
   auto reply = opened(view, flags);
-  const auto node = open_files_.node(view.ino);
+  const auto node = open_files_.use(view.ino);
   reply.handle = add_handle(node, flags);
   const Lock lock(node->mutex);
   node->is_being_made = false;
@@ -84,10 +85,7 @@ OpenReply Files::open_new(const Inode& view, int flags) {
 }
 
 Result<OpenReply> Files::open(const Caller& caller, Ino ino, int flags, bool believes_leases) {
-  auto node = open_files_.node(ino);
-  auto reply = open_node(caller, node, flags, believes_leases);
-  open_files_.let_go(std::move(node));
-  return reply;
+  return open_node(caller, open_files_.use(ino), flags, believes_leases);
 }
 
 /// Under its lease memory has the file, and no collector takes it.
@@ -100,13 +98,12 @@ std::optional<Inode> Files::leased_view(FileNode& node) {
   return view;
 }
 
-Result<OpenReply> Files::open_node(const Caller& caller, const std::shared_ptr<FileNode>& node, int flags,
-                                   bool believes_leases) {
+Result<OpenReply> Files::open_node(const Caller& caller, const OpenFiles::Use& node, int flags, bool believes_leases) {
   const Opening opening(*node);
   auto known = believes_leases ? leased_view(*node) : std::nullopt;
   const bool is_known = known.has_value();
-  auto view = is_known ? Result<Inode>(std::move(*known)) : read_told(node->ino, LeaseHolders::Ask::for_opening);
-  if (!view && view.error().code != ErrorCode::not_found) return std::unexpected(std::move(view).error());
+  LCCFS_TRY(const auto view, or_none(is_known ? Result<Inode>(std::move(*known))
+                                              : read_told(node->ino, LeaseHolders::Ask::for_opening)));
   if (!view || !view->live()) return failure(ErrorCode::stale, format::inode_object(node->ino) + " is gone");
   if (view->is_directory()) return failure(ErrorCode::is_directory, format::inode_object(node->ino));
   if (!is_known) node->learn(*view);
@@ -136,21 +133,17 @@ Result<> Files::empty(const Caller& caller, FileNode& node) {
 }
 
 /// As an open makes it: what another client has written under its lock is seen under ours (docs/LOCKS.md section 6).
-Result<> Files::refresh(FileNode& node) {
+Result<> Files::refresh(FileNode& node, const std::stop_token& stop) {
   kernel_.wait_for_changes(node.ino);
-  auto view = read_told(node.ino, LeaseHolders::Ask::for_opening);
-  if (!view) return std::unexpected(gone_is_stale(std::move(view).error()));
-  node.learn(*view);
-  look_again(*view);
+  LCCFS_TRY(const auto view, or_stale(read_told(node.ino, LeaseHolders::Ask::for_opening, stop)));
+  node.learn(view);
+  look_again(view);
   return {};
 }
 
 bool Files::is_put_off_by_lock(Ino ino) {
-  auto node = open_files_.existing(ino);
-  if (!node) return false;
-  const bool is_locked = node->is_put_off_by_lock();
-  open_files_.let_go(std::move(node));
-  return is_locked;
+  const auto node = open_files_.use_existing(ino);
+  return node && node->is_put_off_by_lock();
 }
 
 void Files::changed_elsewhere(Ino ino) {
@@ -165,9 +158,8 @@ void Files::look_again(const Inode& view) {
 
 /// This client has lost its watch for a while: nobody could tell it what has changed.
 void Files::begin_anew() {
-  for (auto& node : open_files_.all()) {
+  for (const auto& node : open_files_.use_all()) {
     if (node->opener_key->is_open()) changed_elsewhere(node->ino);
-    open_files_.let_go(std::move(node));
   }
   opener_keys_.begin_anew();
 }
@@ -214,28 +206,35 @@ Result<> Files::release_or_store(FileNode& node, unsigned own_writers, Dirty dir
 
 /// One handle is flushed by each close of a descriptor of it, a child's at its end, too: so nothing is lost here, and an
 /// error is told by the next flush and the next fsync again.
-Result<> Files::flush(HandleId id) {
+Result<> Files::flush(HandleId id, const IsHeard& is_heard) {
   const auto handle = open_files_.handle(id);
   if (!handle) return std::unexpected(bad_handle());
-  if (const auto known = flush_at_once(id, *handle)) return *known;
+  if (const auto known = flush_at_once(id, *handle, is_heard)) return *known;
   auto stored = handle->node->write_out();
   if (stored) stored = release_or_store(*handle->node, 1, Dirty::is_stored);
-  if (!stored) handle->node->is_told_of_buffer();
-  LCCFS_CHECK(open_files_.late_error(id, OpenFiles::Told::is_repeated));
+  if (!stored && is_heard()) handle->node->is_told_of_buffer();
+  LCCFS_CHECK(error_of_close(id, is_heard));
   return stored;
 }
 
-std::optional<Result<>> Files::known_flush(HandleId id) {
+/// The kernel throws away what it is answered for a process that ends: others are to be told.
+Result<> Files::error_of_close(HandleId id, const IsHeard& is_heard) {
+  auto error = open_files_.late_error(id, OpenFiles::Told::nobody);
+  if (error || !is_heard()) return error;
+  return open_files_.late_error(id, OpenFiles::Told::is_repeated);
+}
+
+std::optional<Result<>> Files::known_flush(HandleId id, const IsHeard& is_heard) {
   const auto handle = open_files_.handle(id);
   if (!handle || handle->node->locks.is_held()) return std::nullopt;
-  return flush_at_once(id, *handle);
+  return flush_at_once(id, *handle, is_heard);
 }
 
 /// nullopt: it is to be stored.
-std::optional<Result<>> Files::flush_at_once(HandleId id, const FileHandle& handle) {
+std::optional<Result<>> Files::flush_at_once(HandleId id, const FileHandle& handle, const IsHeard& is_heard) {
   if (!for_writing(handle.flags)) return Result<>{};
   if (!idle_leases_.may_keep(*handle.node)) return std::nullopt;
-  return open_files_.late_error(id, OpenFiles::Told::is_repeated);
+  return error_of_close(id, is_heard);
 }
 
 Result<> Files::fsync(HandleId id, bool data_only) {
@@ -257,20 +256,19 @@ void Files::release(HandleId id) {
   const bool writes = for_writing(handle->flags);
   const bool is_kept = writes ? idle_leases_.keep(*handle->node) : idle_leases_.may_keep(*handle->node);
   if (!is_kept) static_cast<void>(handle->node->write_out());
-  handle.reset();  // so that the node can be let go of
-  auto node = open_files_.drop(id);
+  handle.reset();  // so that the node can be forgotten
+  const auto node = open_files_.drop(id);
   if (!node) return;
   if (is_kept) {
     if (writes) idle_leases_.release_if_many(node);
-    return open_files_.let_go(std::move(node));
+    return;
   }
   auto stored = release_or_store(*node, 0, Dirty::is_stored);
   if (!stored && !is_written(*node) && !idle_leases_.keep_unstored(*node)) {
     const AloneInGate alone(node->gate);
     stored = node->release_at_any_price();
   }
-  if (!stored) log::error(format::inode_object(node->ino) + ": closing it: " + stored.error().context);
-  open_files_.let_go(std::move(node));
+  if (!stored) log::failed(log::Level::error, format::inode_object(node->ino) + ": closing it", stored.error());
 }
 
 }  // namespace lccfs

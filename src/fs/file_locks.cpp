@@ -59,17 +59,15 @@ bool FileLocks::is_leased() const {
 Result<> FileLocks::learn() {
   state_.reset();
   decoded_.reset();
-  MetaRead read{
-      .object = format::inode_object(ino_), .xattrs = true, .ranges = {{"k/", "", objects::keys_at_once}}, .keys = {}};
-  auto object = objects::read_object(instance_.reader(), std::move(read), 1);
-  if (!object) return std::unexpected(gone_is_stale(std::move(object).error()));
-  LCCFS_TRY(auto decoded, object->optional<LockStateRecord>(format::xattr::locks));
+  MetaRead read{.object = format::inode_object(ino_), .xattrs = true, .ranges = {{"k/", "", objects::keys_at_once}}};
+  LCCFS_TRY(const auto object, or_stale(objects::read_object(instance_.reader(), std::move(read), 1)));
+  LCCFS_TRY(auto decoded, object.optional<LockStateRecord>(format::xattr::locks));
   std::map<InstanceId, LocksRecord> others;
   Bytes stored;
-  for (const auto& [key, value] : object->ranges.front().entries) {
+  for (const auto& [key, value] : object.ranges.front().entries) {
     const auto client = format::parse_locks_key(key);
-    if (!client) return failure(ErrorCode::corrupt, object->name + ": key " + key + " is unknown to the format");
-    LCCFS_TRY(auto locks, objects::decode_part<LocksRecord>(object->name, key, value));
+    if (!client) return failure(ErrorCode::corrupt, object.name + ": key " + key + " is unknown to the format");
+    LCCFS_TRY(auto locks, objects::decode_part<LocksRecord>(object.name, key, value));
     if (*client == instance_.id()) {
       stored = value;
     } else {
@@ -79,7 +77,7 @@ Result<> FileLocks::learn() {
   const bool is_anothers = decoded && decoded->token.instance != instance_.id();
   if (is_anothers) own_in_a_row_ = 0;
   if (!others_.empty() || !others.empty() || is_anothers) ++came_;
-  state_ = decoded ? object->xattrs.at(format::xattr::locks) : Bytes();
+  state_ = decoded ? object.xattrs.at(format::xattr::locks) : Bytes();
   decoded_ = decoded;
   others_ = std::move(others);
   stored_ = std::move(stored);

@@ -192,23 +192,35 @@ Result<> FileNode::release_at_any_price() {
   return release();
 }
 
-/// The file ends where all bytes are stored: it shows no zeros that nobody wrote.
+/// The file ends where all bytes are stored: it shows no zeros that nobody wrote. Somebody else's try may be under way:
+/// where it succeeds with all of them, nothing is lost.
 void FileNode::lose_buffer(const Error& why) {
   const auto puts = buffer->errors().puts;
   bool is_told = instance_.unstored().is_lost(ino);  // of the name
   {
     const Lock lock(mutex);
     is_told = is_told || writers != 0 || is_without_name || told_of_puts >= puts;
-    view.size_bytes = std::min(view.size_bytes, covered_size_bytes);
-    tail_is_dirty = true;
-    ++cuts_;  // before they go: who stores the size beside us finds no byte missing then
   }
-  const auto what = format::inode_object(ino) + ": " + std::to_string(buffer->lose(why)) +
+  const auto lost_bytes = lose_what_is_not_stored(why);
+  if (lost_bytes == 0) return;
+  const auto what = format::inode_object(ino) + ": " + std::to_string(lost_bytes) +
                     " bytes could not be stored, and are lost: " + why.context;
   log::error(what);
   if (!is_told) instance_.losses().note(why.code, what);
   kernel_.pages_are_wrong(ino);
   kernel_.drop_attributes(ino);
+}
+
+/// Answers how many bytes it was. Until the size is known, nobody else stores one.
+std::uint64_t FileNode::lose_what_is_not_stored(const Error& why) {
+  const Lock one_step(step_mutex);
+  const auto lost_bytes = buffer->lose(why);
+  if (lost_bytes == 0) return 0;
+  const Lock lock(mutex);
+  view.size_bytes = std::min(view.size_bytes, covered_size_bytes);
+  tail_is_dirty = true;
+  ++cuts_;
+  return lost_bytes;
 }
 
 void FileNode::is_told_of_buffer() {
@@ -405,7 +417,10 @@ Result<> FileNode::change_leased(const txn::FileChanges& changes) {
   auto stored = instance_.run_repeatable(std::move(step));
   if (stored) return {};
   if (stored.error().code == ErrorCode::guard_failed) {
-    return failure(ErrorCode::fenced, format::inode_object(ino) + ": the lease was taken over by another client");
+    // Where this client does not know of a fence yet, no other line tells of it.
+    const std::string what = format::inode_object(ino) + ": the lease was taken over by another client";
+    log::error(what + ": what is not stored of it is lost");
+    return failure(ErrorCode::fenced, what);
   }
   return std::unexpected(gone_is_stale(std::move(stored).error()));
 }

@@ -201,7 +201,8 @@ class FileNode final : public Lease {
   Result<> change_leased(const txn::FileChanges& changes) REQUIRES(step_mutex) EXCLUDES(mutex);
   void believe_some_there() EXCLUDES(mutex);
   std::uint64_t units_written_by(const format::Extent& piece) const;
-  void lose_buffer(const Error& why) EXCLUDES(mutex);
+  void lose_buffer(const Error& why) EXCLUDES(step_mutex, mutex);
+  std::uint64_t lose_what_is_not_stored(const Error& why) EXCLUDES(step_mutex, mutex);
   Result<> cut_data(std::uint64_t size_bytes) REQUIRES(step_mutex) EXCLUDES(mutex);
 
   KernelView& kernel_;

@@ -122,8 +122,10 @@ class MountedVolume final : public FileSystem {
     files_.write(handle, std::move(request), std::move(done));
   }
   void write_not_told(Ino ino) override { files_.write_not_told(ino); }
-  Result<> flush(HandleId handle) override { return files_.flush(handle); }
-  std::optional<Result<>> known_flush(HandleId handle) override { return files_.known_flush(handle); }
+  Result<> flush(HandleId handle, const IsHeard& is_heard) override { return files_.flush(handle, is_heard); }
+  std::optional<Result<>> known_flush(HandleId handle, const IsHeard& is_heard) override {
+    return files_.known_flush(handle, is_heard);
+  }
   Result<> fsync(HandleId handle, bool data_only) override {
     LCCFS_CHECK(files_.fsync(handle, data_only));
     const auto ino = files_.ino_of(handle);
@@ -200,6 +202,7 @@ class MountedVolume final : public FileSystem {
     names_.count(counts);
     return counts;
   }
+  std::optional<InstanceId> asked_holder(Ino ino) const override { return instance_->asked_holders().about(ino); }
   void set_kernel_cache(KernelCache* cache) override { files_.set_kernel_cache(cache); }
 
   void write_back_pages(std::chrono::nanoseconds at_most) override {
@@ -214,8 +217,9 @@ class MountedVolume final : public FileSystem {
     names_.wait_for_background_steps();
     files_.stop_answering();
     names_.wait_for_background_steps();  // what the last question for a directory has begun
-    LCCFS_CHECK(names_stored);
-    LCCFS_CHECK(instance_->end());
+    const auto ended = names_stored ? instance_->end() : names_stored;
+    instance_->set_question_handler(nullptr);  // who wants what is still held here is not told "busy" for ever
+    LCCFS_CHECK(ended);
     LCCFS_CHECK(names_.untold_loss());
     return instance_->losses().first();
   }
@@ -223,12 +227,7 @@ class MountedVolume final : public FileSystem {
  private:
   /// And what is under way of them. One object may not answer: what can be stored of other files is stored meanwhile.
   Result<> store_names() {
-    const auto each_second = run_periodically(
-        instance_->clock(), [] { return std::chrono::seconds(1); },
-        [this](const std::stop_token&) {
-          files_.store_meanwhile();
-          return true;
-        });
+    const auto each_second = run_each_second(instance_->clock(), [this] { files_.store_meanwhile(); });
     auto stored = names_.store_names();
     // As a tick would: in the end they are stored, or lost. What finds no room is not tried again: nobody makes any here.
     while (!stored && !is_out_of_space(stored.error())) {
@@ -263,10 +262,8 @@ class MountedVolume final : public FileSystem {
 /// A mount says at once that the root is damaged. A missing volume is the instance's to report.
 Result<> check_root(ObjectStore& store) {
   const auto object = format::inode_object(root_ino);
-  const auto root =
-      objects::read_object(objects::reader_of(store), {.object = object, .xattrs = true, .ranges = {}, .keys = {}});
-  if (!root && root.error().code == ErrorCode::not_found) return {};
-  if (!root) return std::unexpected(root.error());
+  LCCFS_TRY(const auto root, objects::find_object(objects::reader_of(store), {.object = object, .xattrs = true}));
+  if (!root) return {};
   const auto attr = root->needed<format::AttrRecord>(format::xattr::attr);
   if (!attr) return failure(attr.error().code, attr.error().context + ": the volume is damaged");
   const auto state = root->needed<format::StateRecord>(format::xattr::state);

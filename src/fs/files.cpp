@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/expected_errors.h"
 #include "base/log.h"
 #include "format/object_names.h"
 
@@ -12,36 +13,22 @@ namespace lccfs {
 
 namespace {
 constexpr std::chrono::seconds store_dirty_after{5};
-constexpr std::chrono::seconds look_at_space_every{5};
-constexpr std::uint64_t reserve_bytes = 1 << 30;
-/// 4,096 names at most are answered and not stored yet (docs/NAMES.md section 5), with an inode and a first data object
-/// each: of two clients.
-constexpr std::uint64_t reserve_objects = 16'384;
-
-bool is_low(std::uint64_t available, std::uint64_t total, std::uint64_t reserve) {
-  return available < std::max(reserve, total / 100);
-}
-
-/// Names and sizes need room where the metadata is, and everything needs objects.
-bool is_nearly_full(const Capacity& space) {
-  return is_low(space.available_bytes, space.total_bytes, reserve_bytes) ||
-         is_low(space.metadata_available_bytes, space.metadata_total_bytes, reserve_bytes) ||
-         (space.quota && is_low(space.quota->available, space.quota->most, reserve_objects));
-}
 }  // namespace
 
 Files::Files(Instance& instance, ThreadPool& pool, const FileSystemOptions& options)
     : instance_(instance),
-      pool_(pool),
       options_(options),
       holders_(instance),
       room_(std::make_shared<DirtyRoom>(options.dirty_limit_bytes, instance.clock())),
       open_files_(instance, holders_, kernel_, room_),
+      tasks_(pool),
+      space_looks_(instance, room_),
       announcements_(instance, open_files_),
       io_{instance, pool, holders_, kernel_, *room_, announcements_, options.attributes_ttl},
       recalls_(instance, open_files_, kernel_),
       idle_leases_(open_files_, instance, *room_, options.idle_leases),
-      locks_(instance, open_files_, holders_, [this](FileNode& node) { return refresh(node); }),
+      locks_(instance, open_files_, holders_,
+             [this](FileNode& node, const std::stop_token& stop) { return refresh(node, stop); }),
       opener_keys_(instance, open_files_, [this](const Inode& view) {
         kernel_.drop_now(
             view.ino, [this, &view] { return !is_put_off_by_lock(view.ino); }, [this, &view] { look_again(view); });
@@ -54,6 +41,7 @@ Files::Files(Instance& instance, ThreadPool& pool, const FileSystemOptions& opti
 Files::~Files() {
   finish_what_was_asked();
   stop_answering();
+  instance_.set_question_handler(nullptr);  // as at the end of an unmount: one that failed did not come to that
 }
 
 void Files::finish_what_was_asked() {
@@ -64,12 +52,13 @@ void Files::finish_what_was_asked() {
   locks_.end();
   opener_keys_.end();
   announcements_.end();
-  Lock lock(tasks_mutex_);
-  lock.wait(tasks_changed_, [this]() REQUIRES(tasks_mutex_) { return tasks_ == 0; });
+  tasks_.wait();
 }
 
 void Files::stop_answering() {
-  instance_.set_question_handler(nullptr);
+  // What is begun may wait for an object that does not answer, and so may the end of the instance. Nothing of this here
+  // is needed to say so: it stays until the instance has ended.
+  instance_.set_question_handler([](const format::Question&) { return format::Answer{format::Answer::Kind::busy}; });
   recalls_.wait();
 }
 
@@ -100,9 +89,8 @@ format::Answer Files::answer(const format::Question& question) {
   }
   if (question.kind == Kind::file_opened) {
     // Before it stores what is buffered: what is written from then on waits for the store, and is told.
-    auto node = open_files_.node(question.ino);
+    const auto node = open_files_.use(question.ino);
     announcements_.opened(*node, question.asker);
-    open_files_.let_go(std::move(node));
   }
   if (question.kind == Kind::share_locks) locks_.is_wanted(question.ino, question.asker);
   return recalls_.answer(question);
@@ -111,9 +99,9 @@ format::Answer Files::answer(const format::Question& question) {
 // ---- what is told of an inode
 
 /// The inode read anew; if another client writes it, its size as of now.
-Result<Inode> Files::read_told(Ino ino, LeaseHolders::Ask ask) {
-  LCCFS_TRY(auto view, holders_.read_current(ino, ask));
-  if (is_old_news(view)) return holders_.read_current(ino, ask);
+Result<Inode> Files::read_told(Ino ino, LeaseHolders::Ask ask, const std::stop_token& stop) {
+  LCCFS_TRY(auto view, holders_.read_current(ino, ask, stop));
+  if (is_old_news(view)) return holders_.read_current(ino, ask, stop);
   return view;
 }
 
@@ -154,9 +142,8 @@ AttributesReply Files::reply(const Inode& read) {
 }
 
 Result<AttributesReply> Files::get_attributes(Ino ino) {
-  auto view = read_told(ino, LeaseHolders::Ask::for_attributes);
-  if (!view) return std::unexpected(gone_is_stale(std::move(view).error()));
-  return reply(*view);
+  LCCFS_TRY(const auto view, or_stale(read_told(ino, LeaseHolders::Ask::for_attributes)));
+  return reply(view);
 }
 
 AttributesReply Files::reply_for(const Inode& view) {
@@ -191,15 +178,10 @@ bool Files::is_open(Ino ino) const {
   return node->handles > 0;
 }
 
-bool Files::is_in_use(Ino ino) {
-  auto node = open_files_.existing(ino);
-  if (!node) return false;
-  open_files_.let_go(std::move(node));
-  return true;
-}
+bool Files::is_in_use(Ino ino) { return static_cast<bool>(open_files_.use_existing(ino)); }
 
 bool Files::needs(Ino ino) {
-  auto node = open_files_.existing(ino);
+  const auto node = open_files_.use_existing(ino);
   if (!node) return false;
   bool is_needed = false;
   {
@@ -207,26 +189,21 @@ bool Files::needs(Ino ino) {
     is_needed = node->handles > 0 || node->openings > 0 || node->lease_held;
   }
   idle_leases_.release_soon(node);
-  open_files_.let_go(std::move(node));
   return is_needed;
 }
 
 void Files::lost_a_name(Ino ino, Name which) {
-  auto node = open_files_.existing(ino);
+  const auto node = open_files_.use_existing(ino);
   if (!node) return;
   if (which != Name::one_of_several) {
     const Lock lock(node->mutex);
     node->is_without_name = true;
   }
   if (which != Name::the_only_one_of_an_unstored) idle_leases_.release_soon(node);
-  open_files_.let_go(std::move(node));
 }
 
 void Files::discard(Ino ino) {
-  auto node = open_files_.existing(ino);
-  if (!node) return;
-  node->discard_unless_open();
-  open_files_.let_go(std::move(node));
+  if (const auto node = open_files_.use_existing(ino)) node->discard_unless_open();
 }
 
 void Files::bring_up_to_date(std::map<Ino, Inode>& inodes, const ReadMany& read) {
@@ -240,18 +217,17 @@ bool Files::holds(Ino ino) const {
 
 Result<> Files::store_before_naming(const Inode& view, std::chrono::nanoseconds since, NewName name) {
   using Ask = LeaseHolders::Ask;
-  if (auto node = open_files_.existing(view.ino); node && node->held()) {
+  if (const auto node = open_files_.use_existing(view.ino); node && node->held()) {
     auto stored = node->store_dirty(false);
     const bool was_ours_until_then = node->held();
-    open_files_.let_go(std::move(node));
     if (!stored || was_ours_until_then) return stored;
   } else if (view.sent >= since && !view.lease) {
     return {};
   }
-  auto current = holders_.read_current(view.ino, name == NewName::replaces ? Ask::for_opening : Ask::for_attributes);
-  if (!current && current.error().code != ErrorCode::not_found) return std::unexpected(std::move(current).error());
+  const auto ask = name == NewName::replaces ? Ask::for_opening : Ask::for_attributes;
+  LCCFS_TRY(const auto current, or_none(holders_.read_current(view.ino, ask)));
   if (!current || !current->holder_is_expired) return {};
-  clean_up_after(open_files_.node(view.ino), *current->lease);
+  clean_up_after(open_files_.use(view.ino), *current->lease);
   return failure(ErrorCode::io, format::inode_object(view.ino) +
                                     ": the client that wrote it is gone, perhaps before it has stored all");
 }
@@ -275,29 +251,11 @@ std::optional<bool> Files::has_capability(Ino ino) const {
   return (node->view.attr.flags & format::attr_flag::capability) != 0;
 }
 
-void Files::born(const Inode& view) { open_files_.node(view.ino)->born(view); }
+void Files::born(const Inode& view) { open_files_.use(view.ino)->born(view); }
 
-void Files::unborn(Ino ino) {
-  auto node = open_files_.node(ino);
-  node->unborn();
-  open_files_.let_go(std::move(node));
-}
+void Files::unborn(Ino ino) { open_files_.use(ino)->unborn(); }
 
 // ---- what is done without a request
-
-/// On the file pool; stop_answering waits for it.
-void Files::post(ThreadPool::Work work) {
-  {
-    const Lock lock(tasks_mutex_);
-    ++tasks_;
-  }
-  pool_.post([this, work = std::move(work)]() mutable {
-    std::exchange(work, nullptr)();
-    const Lock lock(tasks_mutex_);
-    --tasks_;
-    tasks_changed_.notify_all();
-  });
-}
 
 void Files::count(MountCounts& counts) const {
   open_files_.count(counts);
@@ -313,22 +271,18 @@ void Files::tick() {
   idle_leases_.stop_waiting();
   idle_leases_.begin_count();
   instance_.unstored().end_forgotten([this](Ino ino) { return open_files_.existing(ino) != nullptr; });
-  for (auto& node : open_files_.all()) {
+  for (auto& node : open_files_.use_all()) {
     opener_keys_.see_to(node);
     if (node->is_changed_under_lock && !node->locks.is_held()) {
       node->is_changed_under_lock = false;
       changed_elsewhere(node->ino);
     }
-    if (idle_leases_.see_to(node)) {
-      open_files_.let_go(std::move(node));
-      continue;
-    }
-    begin_to_store(std::move(node), now - store_dirty_after);
+    if (!idle_leases_.see_to(node)) begin_to_store(std::move(node), now - store_dirty_after);
   }
 }
 
 /// If it is dirty since then.
-void Files::begin_to_store(OpenFiles::Node node, std::chrono::nanoseconds since) {
+void Files::begin_to_store(OpenFiles::Use node, std::chrono::nanoseconds since) {
   bool due = false, begin = false;
   {
     const Lock lock(node->mutex);
@@ -337,10 +291,10 @@ void Files::begin_to_store(OpenFiles::Node node, std::chrono::nanoseconds since)
   }
   // Also while an earlier store waits for an object that does not answer.
   if (due) node->buffer->begin_write_out();
-  if (!begin) return open_files_.let_go(std::move(node));
-  post([this, node = std::move(node)] {
+  if (!begin) return;
+  tasks_.post([this, node = std::move(node)] {
     auto stored = node->store_dirty(true);
-    if (!stored) log::error(format::inode_object(node->ino) + ": storing it: " + stored.error().context);
+    if (!stored) log::failed(log::Level::error, format::inode_object(node->ino) + ": storing it", stored.error());
     announcements_.changed(*node);  // some may have failed to be stored when it was written
     const Lock lock(node->mutex);
     if (!stored && node->dirty_since) node->dirty_since = instance_.clock().elapsed();
@@ -350,19 +304,18 @@ void Files::begin_to_store(OpenFiles::Node node, std::chrono::nanoseconds since)
 
 void Files::store_meanwhile() {
   idle_leases_.stop_waiting();
-  for (auto& node : open_files_.all()) {
+  for (auto& node : open_files_.use_all()) {
     if (!instance_.unstored().is_unsent(node->ino)) {
       begin_to_store(std::move(node), instance_.clock().elapsed());
       continue;
     }
     node->buffer->begin_write_out();  // its inode comes with the batch of its name
-    open_files_.let_go(std::move(node));
   }
 }
 
 /// Removes, in the background, what an expired holder wrote past the end. It does not wait for the next writer.
-void Files::clean_up_after(const std::shared_ptr<FileNode>& left, InstanceId holder) {
-  post([this, node = left, holder]() mutable {
+void Files::clean_up_after(OpenFiles::Use node, InstanceId holder) {
+  tasks_.post([this, node = std::move(node), holder] {
     Result<> done;
     {
       const AloneInGate alone(node->gate);
@@ -372,23 +325,14 @@ void Files::clean_up_after(const std::shared_ptr<FileNode>& left, InstanceId hol
     if (done) announcements_.changed(*node);
     if (done) done = release_or_store(*node, 0, Dirty::may_stay);
     if (!done) {
-      log::warning(format::inode_object(node->ino) + ": cleaning up after its writer: " + done.error().context);
+      log::failed(log::Level::warning, format::inode_object(node->ino) + ": cleaning up after its writer",
+                  done.error());
     }
-    open_files_.let_go(std::move(node));
   });
 }
 
-/// While writes and names are answered before the store has them, those that find no room must be told in time.
 void Files::look_at_space() {
-  const auto now = instance_.clock().elapsed();
-  const bool is_needed = room_->is_used() || options_.names_behind;
-  if (!is_needed || now < look_at_space_at_.load() || is_looking_at_space_.exchange(true)) return;
-  look_at_space_at_ = now + look_at_space_every;
-  post([this] {
-    const auto space = instance_.store().capacity();
-    if (space) room_->set_nearly_full(is_nearly_full(*space));
-    is_looking_at_space_ = false;
-  });
+  if (room_->is_used() || options_.names_behind) space_looks_.tick();
 }
 
 Result<> Files::release_everything() { return idle_leases_.release_all(); }

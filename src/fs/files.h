@@ -4,12 +4,10 @@
 // lccfs/file_system.h.
 #pragma once
 
-#include <condition_variable>
 #include <memory>
 #include <optional>
 
-#include "base/mutex.h"
-#include "base/thread_pool.h"
+#include "base/tasks.h"
 #include "fs/announcements.h"
 #include "fs/data_io.h"
 #include "fs/idle_leases.h"
@@ -20,6 +18,7 @@
 #include "fs/open_files.h"
 #include "fs/opener_keys.h"
 #include "fs/recalls.h"
+#include "fs/space_looks.h"
 #include "instance/instance.h"
 #include "lccfs/file_system.h"
 
@@ -81,8 +80,9 @@ class Files {
   void is_mapped(HandleId handle) { open_files_.is_mapped(handle); }
   void read(HandleId handle, std::uint64_t offset, std::span<char> target, FileSystem::ReadDone done);
   void write(HandleId handle, WriteRequest request, FileSystem::WriteDone done);
-  Result<> flush(HandleId handle);
-  std::optional<Result<>> known_flush(HandleId handle);
+  using IsHeard = FileSystem::IsHeard;
+  Result<> flush(HandleId handle, const IsHeard& is_heard);
+  std::optional<Result<>> known_flush(HandleId handle, const IsHeard& is_heard);
   Result<> fsync(HandleId handle, bool data_only);
   void release(HandleId handle);
   Result<> fallocate(const Caller& caller, HandleId handle, int mode, std::uint64_t offset, std::uint64_t size_bytes);
@@ -114,14 +114,15 @@ class Files {
   /// Whether what is answered before the store has it is likely to find room there.
   bool has_room() const { return room_->is_open_to_names(); }
   /// What was made without that has found room in the store, or was refused for want of it.
-  void name_found_room(bool has_found) { room_->set_name_refused(!has_found); }
+  void name_found_room() { room_->name_found_room(); }
+  void name_refused(const Error& why) { room_->name_refused(why); }
   Result<> release_everything();
   /// To be called each second while the end of the mount waits for names, one of which may hang: other files are stored.
   void store_meanwhile();
   /// What other instances have asked for of files is done when it returns. From now on they are told "busy", but where
   /// they ask for a directory or a lease of locks.
   void finish_what_was_asked();
-  /// They are told nothing any more.
+  /// Nothing is begun for them any more, and they are told "busy", whatever they ask for, to the end of the instance.
   void stop_answering();
 
  private:
@@ -130,48 +131,44 @@ class Files {
   format::Answer answer(const format::Question& question);
   format::Answer answer_for_directory(const format::Question& question);
   format::Answer answer_at_the_end(const format::Question& question);
-  Result<Inode> read_told(Ino ino, LeaseHolders::Ask ask);
+  Result<Inode> read_told(Ino ino, LeaseHolders::Ask ask, const std::stop_token& stop = {});
   bool is_old_news(const Inode& read) const;
   Attributes current_attributes(const Inode& read, bool& leased_here) const;
-  std::optional<Result<>> flush_at_once(HandleId id, const FileHandle& handle);
+  std::optional<Result<>> flush_at_once(HandleId id, const FileHandle& handle, const IsHeard& is_heard);
+  Result<> error_of_close(HandleId id, const IsHeard& is_heard);
   std::chrono::nanoseconds trusted_for(const Inode& read) const;
   AttributesReply reply(const Inode& read);
   // file_handles.cpp
   std::optional<Inode> leased_view(FileNode& node);
-  Result<OpenReply> open_node(const Caller& caller, const std::shared_ptr<FileNode>& node, int flags,
-                              bool believes_leases);
+  Result<OpenReply> open_node(const Caller& caller, const OpenFiles::Use& node, int flags, bool believes_leases);
   Result<> empty(const Caller& caller, FileNode& node);
   OpenReply opened(const Inode& view, int flags);
-  HandleId add_handle(const OpenFiles::Node& node, int flags);
-  Result<> refresh(FileNode& node);
+  HandleId add_handle(const OpenFiles::Use& node, int flags);
+  Result<> refresh(FileNode& node, const std::stop_token& stop);
   void look_again(const Inode& view);
   bool is_put_off_by_lock(Ino ino);
   void changed_elsewhere(Ino ino);
   void begin_anew();
   static bool is_written(const FileNode& node);
-  void clean_up_after(const std::shared_ptr<FileNode>& left, InstanceId holder);
+  void clean_up_after(OpenFiles::Use node, InstanceId holder);
   enum class Dirty { is_stored, may_stay };
   Result<> release_or_store(FileNode& node, unsigned own_writers, Dirty dirty);
-  void post(ThreadPool::Work work) EXCLUDES(tasks_mutex_);
-  void begin_to_store(OpenFiles::Node node, std::chrono::nanoseconds since);
+  void begin_to_store(OpenFiles::Use node, std::chrono::nanoseconds since);
   void look_at_space();
+  Result<bool> find_room(FileNode& node, const Caller& caller, ByteRange range);
   // truncate.cpp
   Result<std::optional<AttributesReply>> change_node(FileNode& node, const SetAttributes& changes);
   Result<std::optional<Inode>> set_times_unleased(Ino ino, const SetAttributes& changes);
 
   Instance& instance_;
   Exchangeable<Instance::QuestionHandler> directory_handler_;
-  ThreadPool& pool_;
   const FileSystemOptions options_;
   KernelView kernel_;
   LeaseHolders holders_;
   const std::shared_ptr<DirtyRoom> room_;
   OpenFiles open_files_;
-  std::atomic<bool> is_looking_at_space_ = false;
-  std::atomic<std::chrono::nanoseconds> look_at_space_at_{};
-  Mutex tasks_mutex_;
-  std::condition_variable tasks_changed_;
-  unsigned tasks_ GUARDED_BY(tasks_mutex_) = 0;  // of ours on the pool, or in line for it
+  Tasks tasks_;  // on the pool, or in line for it
+  SpaceLooks space_looks_;
   Announcements announcements_;
   DataIo io_;
   Recalls recalls_;

@@ -38,8 +38,13 @@ const HeldDirectories::Directory* HeldDirectories::find(Ino directory) const {
   return found == directories_.end() ? nullptr : &found->second;
 }
 
+HeldDirectories::Directory* HeldDirectories::find(Ino directory) {
+  const auto found = directories_.find(directory);
+  return found == directories_.end() ? nullptr : &found->second;
+}
+
 HeldDirectories::Directory& HeldDirectories::add(Ino directory, Token tenure) {
-  if (const auto old = directories_.find(directory); old != directories_.end()) erase(old);
+  if (auto* old = find(directory)) erase(*old);
   auto& added = directories_[directory];
   added.tenure = tenure;
   added.used_at = clock_.elapsed();
@@ -47,12 +52,13 @@ HeldDirectories::Directory& HeldDirectories::add(Ino directory, Token tenure) {
   return added;
 }
 
-void HeldDirectories::erase(Directories::iterator directory) {
-  if (!directory->second.given.empty()) names_are_void_.insert(directory->first);
-  for (const auto& [key, name] : directory->second.names) used_bytes_ -= bytes_of(key);
-  used_.erase(directory->second.place);
-  if (directory->second.place_to_forget) to_forget_.erase(*directory->second.place_to_forget);
-  directories_.erase(directory);
+void HeldDirectories::erase(Directory& directory) {
+  const Ino ino = *directory.place;
+  if (!directory.given.empty()) names_are_void_.insert(ino);
+  for (const auto& [key, name] : directory.names) used_bytes_ -= bytes_of(key);
+  used_.erase(directory.place);
+  if (directory.place_to_forget) to_forget_.erase(*directory.place_to_forget);
+  directories_.erase(ino);
 }
 
 void HeldDirectories::use(Directory& directory) {
@@ -75,10 +81,10 @@ bool HeldDirectories::begin(Ino directory, Token tenure) {
 
 bool HeldDirectories::take_effect(Ino directory, Token tenure, std::uint64_t version) {
   const Lock lock(mutex_);
-  const auto found = directories_.find(directory);
-  if (found == directories_.end() || found->second.tenure != tenure) return false;
-  found->second.state = State::held;
-  found->second.since = version;
+  auto* found = find(directory);
+  if (found == nullptr || found->tenure != tenure) return false;
+  found->state = State::held;
+  found->since = version;
   return true;
 }
 
@@ -98,15 +104,15 @@ void HeldDirectories::born(Ino directory, Token tenure, std::uint64_t version) {
 
 std::optional<Token> HeldDirectories::leave(Ino directory) {
   const LockAndTell lock(*this);
-  const auto found = directories_.find(directory);
-  if (found == directories_.end()) return std::nullopt;
-  if (found->second.state == State::is_being_taken) {
-    erase(found);
+  auto* found = find(directory);
+  if (found == nullptr) return std::nullopt;
+  if (found->state == State::is_being_taken) {
+    erase(*found);
     return std::nullopt;
   }
-  empty(found->second);
-  if (found->second.state != State::removed) found->second.state = State::leaving;
-  return found->second.tenure;
+  empty(*found);
+  if (found->state != State::removed) found->state = State::leaving;
+  return found->tenure;
 }
 
 std::optional<Ino> HeldDirectories::removed_from(Ino directory) const {
@@ -118,23 +124,22 @@ std::optional<Ino> HeldDirectories::removed_from(Ino directory) const {
 
 void HeldDirectories::removal_stored(Ino directory) {
   const Lock lock(mutex_);
-  const auto found = directories_.find(directory);
-  if (found != directories_.end()) found->second.is_removal_stored = true;
+  if (auto* found = find(directory)) found->is_removal_stored = true;
 }
 
 void HeldDirectories::removal_lost(Ino directory) {
   const Lock lock(mutex_);
-  const auto found = directories_.find(directory);
-  if (found != directories_.end() && found->second.state == State::removed) found->second.state = State::leaving;
+  auto* found = find(directory);
+  if (found != nullptr && found->state == State::removed) found->state = State::leaving;
 }
 
 void HeldDirectories::name_lost(Ino directory, Ino parent) {
   const Lock lock(mutex_);
-  const auto found = directories_.find(directory);
-  if (found == directories_.end()) return;
-  found->second.state = State::removed;
-  found->second.removed_from = parent;
-  found->second.is_removal_stored = true;
+  auto* found = find(directory);
+  if (found == nullptr) return;
+  found->state = State::removed;
+  found->removed_from = parent;
+  found->is_removal_stored = true;
 }
 
 bool HeldDirectories::is_removal_stored(Ino directory) const {
@@ -145,26 +150,26 @@ bool HeldDirectories::is_removal_stored(Ino directory) const {
 
 void HeldDirectories::end(Ino directory, Token tenure) {
   const LockAndTell lock(*this);
-  const auto found = directories_.find(directory);
-  if (found != directories_.end() && found->second.tenure == tenure) erase(found);
+  auto* found = find(directory);
+  if (found != nullptr && found->tenure == tenure) erase(*found);
 }
 
 void HeldDirectories::lost(Ino directory, Token tenure) {
   const LockAndTell lock(*this);
-  const auto found = directories_.find(directory);
-  if (found == directories_.end() || found->second.tenure != tenure) return;
-  if (found->second.state != State::removed) return erase(found);
-  for (auto& [key, name] : found->second.names) name.logged = 0;
-  found->second.logged = 0;
-  make_room(found->second);
+  auto* found = find(directory);
+  if (found == nullptr || found->tenure != tenure) return;
+  if (found->state != State::removed) return erase(*found);
+  for (auto& [key, name] : found->names) name.logged = 0;
+  found->logged = 0;
+  make_room(*found);
 }
 
 bool HeldDirectories::end_unless_logged(Ino directory) {
   const LockAndTell lock(*this);
-  const auto found = directories_.find(directory);
-  if (found == directories_.end()) return true;
-  if (found->second.logged != 0) return false;
-  erase(found);
+  auto* found = find(directory);
+  if (found == nullptr) return true;
+  if (found->logged != 0) return false;
+  if (found->state != State::removed) erase(*found);
   return true;
 }
 
@@ -208,8 +213,7 @@ bool HeldDirectories::writes_behind(Ino directory) const {
 
 void HeldDirectories::was_used(Ino directory) {
   const Lock lock(mutex_);
-  const auto found = directories_.find(directory);
-  if (found != directories_.end()) use(found->second);
+  if (auto* found = find(directory)) use(*found);
 }
 
 bool HeldDirectories::is_held(Ino directory, Token tenure) const {
@@ -220,19 +224,18 @@ bool HeldDirectories::is_held(Ino directory, Token tenure) const {
 
 bool HeldDirectories::begin_first_page(Ino directory) {
   const Lock lock(mutex_);
-  const auto found = directories_.find(directory);
-  if (found == directories_.end() || found->second.state != State::held) return false;
-  if (found->second.is_known_whole || !found->second.known_up_to.empty()) return false;
-  return !std::exchange(found->second.has_begun_first_page, true);
+  auto* found = find(directory);
+  if (found == nullptr || found->state != State::held) return false;
+  if (found->is_known_whole || !found->known_up_to.empty()) return false;
+  return !std::exchange(found->has_begun_first_page, true);
 }
 
 // ---- names
 
 /// One that is being released, too: what is not stored yet is known until it is.
 HeldDirectories::Directory* HeldDirectories::known_in(Ino directory, Token tenure) {
-  const auto found = directories_.find(directory);
-  const bool is_known = found != directories_.end() && found->second.knows_names();
-  return is_known && found->second.tenure == tenure ? &found->second : nullptr;
+  auto* found = find(directory);
+  return found != nullptr && found->knows_names() && found->tenure == tenure ? found : nullptr;
 }
 
 HeldDirectories::Directory* HeldDirectories::held_in(Ino directory, Token tenure) {
@@ -251,13 +254,16 @@ std::optional<HeldDirectories::Ticket> HeldDirectories::begin_read_names(Ino dir
   const Lock lock(mutex_);
   const auto* found = find(directory);
   if (found == nullptr || !found->knows_names()) return std::nullopt;
-  return Ticket{directory, found->tenure, found->doubts};
+  return Ticket{directory, found->tenure, found->doubts, found->logged != 0};
 }
 
+/// What was stored when the read was sent it shows: where that was all, it is none to be done again because memory is
+/// short.
 bool HeldDirectories::still_knows(const Ticket& ticket) const {
   const Lock lock(mutex_);
   const auto* found = find(ticket.directory);
-  return found != nullptr && found->tenure == ticket.tenure && found->knows_names();
+  if (found == nullptr || found->tenure != ticket.tenure || !found->knows_names()) return false;
+  return !ticket.has_unstored || found->read_anew_since <= ticket.doubts;
 }
 
 bool HeldDirectories::is_confirmed(const Ticket& ticket, const std::optional<Token>& stored) {
@@ -300,7 +306,7 @@ void HeldDirectories::empty(Directory& directory) {
   });
   directory.is_known_whole = false;
   directory.known_up_to.clear();
-  directory.emptied_at = ++directory.doubts;
+  directory.read_anew_since = ++directory.doubts;
   if (directory.place_to_forget) to_forget_.erase(*directory.place_to_forget);
   directory.place_to_forget.reset();
 }
@@ -332,7 +338,7 @@ void HeldDirectories::keep_one(Directory& directory, const Ticket& ticket, const
 void HeldDirectories::keep(const Ticket& ticket, const std::string& key, Known known, std::uint64_t version) {
   const LockAndTell lock(*this);
   auto* directory = held_in(ticket.directory, ticket.tenure);
-  if (directory == nullptr || directory->emptied_at > ticket.doubts) return;
+  if (directory == nullptr || directory->read_anew_since > ticket.doubts) return;
   keep_one(*directory, ticket, key, std::move(known), version);
   make_room(*directory);
 }
@@ -340,7 +346,7 @@ void HeldDirectories::keep(const Ticket& ticket, const std::string& key, Known k
 void HeldDirectories::keep(const Ticket& ticket, const Page& page) {
   const LockAndTell lock(*this);
   auto* directory = held_in(ticket.directory, ticket.tenure);
-  if (directory == nullptr || directory->emptied_at > ticket.doubts) return;
+  if (directory == nullptr || directory->read_anew_since > ticket.doubts) return;
   use(*directory);
   auto shown = page.entries.begin();
   std::vector<std::string> missing;
@@ -394,21 +400,21 @@ std::optional<HeldDirectories::KeptName> HeldDirectories::kept_by_kernel(Ino dir
 
 void HeldDirectories::expired(Ino directory, const KeptName& kept) {
   const Lock lock(mutex_);
-  const auto found = directories_.find(directory);
-  if (found == directories_.end()) return;
-  const auto given = found->second.given.find(kept.key);
-  if (given != found->second.given.end() && given->second.number == kept.number) found->second.given.erase(given);
+  auto* found = find(directory);
+  if (found == nullptr) return;
+  const auto given = found->given.find(kept.key);
+  if (given != found->given.end() && given->second.number == kept.number) found->given.erase(given);
 }
 
 bool HeldDirectories::may_leave(const txn::Name& name) {
   const Lock lock(mutex_);
-  const auto found = directories_.find(name.directory);
-  if (found == directories_.end()) return true;
-  const auto given = found->second.given.find(name.key);
-  if (given == found->second.given.end()) return true;
+  auto* found = find(name.directory);
+  if (found == nullptr) return true;
+  const auto given = found->given.find(name.key);
+  if (given == found->given.end()) return true;
   given->second.is_to_leave = true;
   const bool may = given->second.is_asked_for;
-  if (may) found->second.given.erase(given);
+  if (may) found->given.erase(given);
   return may;
 }
 
@@ -419,10 +425,10 @@ void HeldDirectories::is_asked_for(const txn::Name& name) {
 
 /// nullptr: it is not.
 HeldDirectories::Given* HeldDirectories::to_leave(const txn::Name& name) {
-  const auto found = directories_.find(name.directory);
-  if (found == directories_.end()) return nullptr;
-  const auto given = found->second.given.find(name.key);
-  return given != found->second.given.end() && given->second.is_to_leave ? &given->second : nullptr;
+  auto* found = find(name.directory);
+  if (found == nullptr) return nullptr;
+  const auto given = found->given.find(name.key);
+  return given != found->given.end() && given->second.is_to_leave ? &given->second : nullptr;
 }
 
 /// What is renamed takes its time-out along, also while the directory is being released. More may be here than the kernel
@@ -507,24 +513,25 @@ bool HeldDirectories::change(const Changes& changes, const std::function<std::op
 void HeldDirectories::stored(Ino directory, Token tenure, std::span<const std::string> keys, std::uint64_t up_to,
                              std::uint64_t version) {
   const LockAndTell lock(*this);
-  const auto found = directories_.find(directory);
-  if (found == directories_.end() || found->second.tenure != tenure) return;
+  auto* found = find(directory);
+  if (found == nullptr || found->tenure != tenure) return;
   for (const auto& key : keys) {
-    const auto name = found->second.names.find(key);
-    if (name == found->second.names.end() || name->second.logged == 0 || name->second.logged > up_to) continue;
+    const auto name = found->names.find(key);
+    if (name == found->names.end() || name->second.logged == 0 || name->second.logged > up_to) continue;
     name->second.logged = 0;
     name->second.version = version;
-    --found->second.logged;
-    if (version == 0) doubt(found->second, key);
+    --found->logged;
+    if (version == 0) doubt(*found, key);
   }
-  make_room(found->second);
+  if (version == 0) found->read_anew_since = found->doubts;  // whether a read shows them nobody knows
+  make_room(*found);
 }
 
 void HeldDirectories::changed(const txn::Name& name, Known known, std::uint64_t version) {
   const LockAndTell lock(*this);
-  const auto found = directories_.find(name.directory);
-  if (found == directories_.end()) return;
-  auto& directory = found->second;
+  auto* found = find(name.directory);
+  if (found == nullptr) return;
+  auto& directory = *found;
   const bool is_certain = version != 0 || directory.state != State::held;  // else it is in doubt: below
   // The other name of a rename comes later: what has gone stays in `given`.
   if (is_certain && known && !directory.given.empty()) was_changed(directory, name, known);
@@ -542,10 +549,10 @@ void HeldDirectories::changed(const txn::Name& name, Known known, std::uint64_t 
 
 void HeldDirectories::doubt(const txn::Name& name) {
   const LockAndTell lock(*this);
-  const auto found = directories_.find(name.directory);
-  if (found == directories_.end() || found->second.state != State::held) return;
-  doubt(found->second, name.key);
-  make_room(found->second);
+  auto* found = find(name.directory);
+  if (found == nullptr || found->state != State::held) return;
+  doubt(*found, name.key);
+  make_room(*found);
 }
 
 std::optional<HeldDirectories::Listed> HeldDirectories::list(Ino ino, Token tenure, const std::string& after,

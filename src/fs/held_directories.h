@@ -63,7 +63,8 @@ class HeldDirectories {
   void end(Ino directory, Token tenure) EXCLUDES(mutex_);
   /// What was not stored of it is lost, and nothing is known of it any more; but for its removal.
   void lost(Ino directory, Token tenure) EXCLUDES(mutex_);
-  /// The same in whatever tenure, unless some of its names are not stored yet: false. true also if it was not held.
+  /// `end` in whatever tenure, unless some of its names are not stored yet: false. true also if it was not held. One that
+  /// was removed takes no names, and stays: that the store has it live still, without a name, is known here alone.
   bool end_unless_logged(Ino directory) EXCLUDES(mutex_);
   /// At most so many that were not used for so long, and those whose release has failed. Not one of which the log has
   /// something: that finds no room, maybe, and memory alone knows it. Those that were made here are given another time: no
@@ -93,14 +94,15 @@ class HeldDirectories {
     Ino directory;
     Token tenure;
     std::uint64_t doubts = 0;
+    bool has_unstored = false;  // names that the read need not show
   };
   /// nullopt: it is not held, and nothing may be kept.
   std::optional<Ticket> begin_read(Ino directory) const EXCLUDES(mutex_);
   /// The same for names; also of a directory that is being released, where some are not stored yet: memory knows these,
   /// and keeps no others.
   std::optional<Ticket> begin_read_names(Ino directory) const EXCLUDES(mutex_);
-  /// Whether it does so still. If not, what was not stored when the read was sent is stored by now, and the read may not
-  /// show it: another one does.
+  /// Whether it does so still. If not, what was not stored when the read was sent is stored by now, or lost, and the read
+  /// may not show it: another one does. To be asked once what memory knows more than the read was looked up.
   bool still_knows(const Ticket& ticket) const EXCLUDES(mutex_);
   /// The kernel is about to be given that name, of a directory, to keep. false: it is not known here to be so, or others
   /// may change it without asking.
@@ -227,16 +229,16 @@ class HeldDirectories {
     bool is_known_whole = false;              // or all there are
     std::map<std::string, Given> given = {};  // names of directories that the kernel may keep, by key
     std::uint64_t doubts = 0;
-    std::uint64_t emptied_at = 0;  // so many doubts: what was read before is not kept
+    std::uint64_t read_anew_since = 0;  // so many doubts: of a read before, nothing is kept, and it may lack names
     std::chrono::nanoseconds used_at{0};
     std::list<Ino>::iterator place = {};                                     // in used_
     std::optional<std::list<Ino>::iterator> place_to_forget = std::nullopt;  // in to_forget_
     bool knows_names() const { return state == State::held || (state == State::leaving && logged != 0); }
   };
-  using Directories = std::unordered_map<Ino, Directory>;
   class LockAndTell;  // held_directories.cpp
 
   const Directory* find(Ino directory) const REQUIRES(mutex_);
+  Directory* find(Ino directory) REQUIRES(mutex_);
   bool is_hidden(const txn::Name& name) const REQUIRES(mutex_);
   Given* to_leave(const txn::Name& name) REQUIRES(mutex_);
   bool give_if_known(const txn::Name& name, Ino named, Token tenure) REQUIRES(mutex_);
@@ -255,7 +257,7 @@ class HeldDirectories {
   NameKnown& at(Directory& directory, const std::string& key) REQUIRES(mutex_);
   void empty(Directory& directory) REQUIRES(mutex_);
   void make_room(Directory& changed) REQUIRES(mutex_);
-  void erase(Directories::iterator directory) REQUIRES(mutex_);
+  void erase(Directory& directory) REQUIRES(mutex_);
   void was_changed(Directory& directory, const txn::Name& name, const Known& known) REQUIRES(mutex_);
 
   Clock& clock_;
@@ -263,7 +265,7 @@ class HeldDirectories {
   const std::uint64_t memory_bytes_;
   mutable Mutex mutex_;
   std::set<Ino> names_are_void_ GUARDED_BY(mutex_);  // in these, within LockAndTell
-  Directories directories_ GUARDED_BY(mutex_);
+  std::unordered_map<Ino, Directory> directories_ GUARDED_BY(mutex_);
   std::list<Ino> used_ GUARDED_BY(mutex_);           // the one that was used last comes last
   std::list<Ino> to_forget_ GUARDED_BY(mutex_);      // those with names that are stored; it counts as a use to get some
   std::uint64_t used_bytes_ GUARDED_BY(mutex_) = 0;  // by names of all directories

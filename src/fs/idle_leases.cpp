@@ -65,7 +65,7 @@ bool IdleLeases::keep_unstored(FileNode& node) {
   return true;
 }
 
-bool IdleLeases::see_to(const OpenFiles::Node& node) {
+bool IdleLeases::see_to(const OpenFiles::Use& node) {
   if (limit_ == 0) return false;
   const auto now = instance_.clock().elapsed();
   {
@@ -81,7 +81,7 @@ bool IdleLeases::see_to(const OpenFiles::Node& node) {
 }
 
 /// One that is idle, or dirty, since then or before.
-void IdleLeases::begin_release(const OpenFiles::Node& node, std::chrono::nanoseconds idle_until) {
+void IdleLeases::begin_release(const OpenFiles::Use& node, std::chrono::nanoseconds idle_until) {
   if (instance_.fenced()) return;
   {
     const Lock lock(node->mutex);
@@ -93,10 +93,7 @@ void IdleLeases::begin_release(const OpenFiles::Node& node, std::chrono::nanosec
     node->release_is_posted = true;
   }
   node->buffer->begin_write_out();
-  releases_.post([this, node = OpenFiles::Node(node)]() mutable {
-    release(*node);
-    files_.let_go(std::move(node));
-  });
+  releases_.post([this, node = OpenFiles::Use(node)] { release(*node); });
 }
 
 /// Its bytes would be written first.
@@ -106,7 +103,7 @@ bool IdleLeases::may_finish(const FileNode& node) const {
 }
 
 /// A new file without bytes is left to its batch, which needs one step for it.
-void IdleLeases::release_if_many(const OpenFiles::Node& node) {
+void IdleLeases::release_if_many(const OpenFiles::Use& node) {
   if (kept_ <= kept_at_leisure()) return;
   if (instance_.unstored().is_unsent(node->ino) && may_finish(*node)) return;
   release_soon(node);
@@ -131,19 +128,18 @@ void IdleLeases::finish_new(std::span<const Ino> inodes, Done done) {
   };
   const auto after_all = std::make_shared<AfterAll>(std::move(done));
   for (const Ino ino : inodes) {
-    auto node = files_.existing(ino);
+    auto node = files_.use_existing(ino);
     if (!node) continue;
     if (instance_.unstored().is_unsent(ino) && is_written_first(*node)) {
       finish_written(std::move(node), after_all);
     } else {
       finish(*node);
-      files_.let_go(std::move(node));
     }
   }
 }
 
 /// Once it is written.
-void IdleLeases::finish_written(OpenFiles::Node node, std::shared_ptr<const void> others) {
+void IdleLeases::finish_written(OpenFiles::Use node, std::shared_ptr<const void> others) {
   const auto buffer = node->buffer;
   const auto begun = instance_.clock().elapsed();
   buffer->begin_write_out();
@@ -151,7 +147,7 @@ void IdleLeases::finish_written(OpenFiles::Node node, std::shared_ptr<const void
   {
     const Lock lock(awaited_->mutex);
     number = ++awaited_->last;
-    awaited_->by_number[number] = {begun, std::move(node), std::move(others)};
+    awaited_->by_number.emplace(number, Awaited{begun, std::move(others), std::move(node)});
   }
   buffer->when_beginning_is_answered([this, awaited = awaited_, number] {
     std::map<std::uint64_t, Awaited>::node_type written;
@@ -161,13 +157,12 @@ void IdleLeases::finish_written(OpenFiles::Node node, std::shared_ptr<const void
     }
     if (!written) return;  // nor is this object there any more, perhaps
     finish(*written.mapped().node);
-    files_.let_go(std::move(written.mapped().node));
   });
 }
 
 void IdleLeases::stop_waiting() {
   const auto now = instance_.clock().elapsed();
-  std::vector<Awaited> late;
+  std::vector<Awaited> late;  // they end once the mutex is free
   {
     const Lock lock(awaited_->mutex);
     for (auto it = awaited_->by_number.begin(); it != awaited_->by_number.end();) {
@@ -176,7 +171,6 @@ void IdleLeases::stop_waiting() {
       it = next;
     }
   }
-  for (auto& one : late) files_.let_go(std::move(one.node));
 }
 
 /// What is buffered goes out before the gate is entered: an object that does not answer keeps no reader of the others
@@ -218,7 +212,7 @@ void IdleLeases::one_less() {
 
 /// It is tried again, until no program is to be expected any more that could be told of the error.
 void IdleLeases::not_released(FileNode& node, const Error& why) {
-  log::error(format::inode_object(node.ino) + ": storing it after it was closed: " + why.context);
+  log::failed(log::Level::error, format::inode_object(node.ino) + ": storing it after it was closed", why);
   const auto now = instance_.clock().elapsed();
   bool is_given_up = false;
   {
@@ -234,7 +228,7 @@ void IdleLeases::not_released(FileNode& node, const Error& why) {
 }
 
 Result<> IdleLeases::release_all() {
-  const auto nodes = files_.all();
+  const auto nodes = files_.use_all();
   std::vector<Result<>> results(nodes.size());
   ThreadPool releases(most_last_releases);
   std::latch all_done(static_cast<std::ptrdiff_t>(nodes.size()));

@@ -36,14 +36,14 @@ class IdleLeases {
   bool keep_unstored(FileNode& node);
   /// Sees to an idle lease: begins to release it when it is time. false: it is none, or what is dirty is to be stored
   /// before its release has its turn. Any thread; nothing blocks.
-  bool see_to(const OpenFiles::Node& node);
+  bool see_to(const OpenFiles::Use& node);
   /// A new look at all of them begins, by see_to.
   void begin_count() { kept_ = 0; }
   /// Begins to release it now, if it is idle. Any thread; nothing blocks.
-  void release_soon(const OpenFiles::Node& node) { begin_release(node, instance_.clock().elapsed()); }
+  void release_soon(const OpenFiles::Use& node) { begin_release(node, instance_.clock().elapsed()); }
   /// After the last close: begins to release it where many are kept. So whoever makes one file after the other keeps the
   /// store busy from the beginning, and does not come to wait for it at the limit. Any thread; nothing blocks.
-  void release_if_many(const OpenFiles::Node& node);
+  void release_if_many(const OpenFiles::Use& node);
   /// Of these inodes, which the store is about to get, those that are new files and closed are released, so that one step
   /// makes them as they are. Small ones are written first. `done` comes after that, on any thread; nothing blocks. One
   /// that is in use, cannot be written, or is not written within a second, keeps its lease.
@@ -64,8 +64,8 @@ class IdleLeases {
   /// A new file whose bytes are awaited.
   struct Awaited {
     std::chrono::nanoseconds since{0};
-    OpenFiles::Node node;
     std::shared_ptr<const void> others;  // with the last one, `done` is called
+    OpenFiles::Use node;                 // ends before that: the table may end with `done`
   };
   /// A completion that comes after `stop_waiting` may outlive all of this.
   struct AllAwaited {
@@ -75,9 +75,9 @@ class IdleLeases {
   };
 
   bool is_written_first(const FileNode& node) const;
-  void finish_written(OpenFiles::Node node, std::shared_ptr<const void> others);
+  void finish_written(OpenFiles::Use node, std::shared_ptr<const void> others);
   void finish(FileNode& node);
-  void begin_release(const OpenFiles::Node& node, std::chrono::nanoseconds idle_until);
+  void begin_release(const OpenFiles::Use& node, std::chrono::nanoseconds idle_until);
   void release(FileNode& node);
   bool discard_if_lost(FileNode& node);
   void not_released(FileNode& node, const Error& why);

@@ -10,15 +10,15 @@
 
 namespace lccfs {
 
-Result<Inode> read_inode(Instance& instance, Ino ino, const InodeParts& parts) {
+Result<Inode> read_inode(Instance& instance, Ino ino, const InodeParts& parts, const std::stop_token& stop) {
   const auto sent = instance.clock().elapsed();
-  auto view = objects::read_inode(instance.reader(), ino, parts);
+  auto view = objects::read_inode(instance.reader(stop), ino, parts);
   if (view) view->sent = sent;
   return view;
 }
 
-Result<Inode> read_inode_and_map(Instance& instance, Ino ino) {
-  return read_inode(instance, ino, {.map = InodeParts::Map::whole});
+Result<Inode> read_inode_and_map(Instance& instance, Ino ino, const std::stop_token& stop) {
+  return read_inode(instance, ino, {.map = InodeParts::Map::whole}, stop);
 }
 
 Awaited<Result<Inode>> read_ahead(Instance& instance, Ino ino) {

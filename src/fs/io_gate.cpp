@@ -30,12 +30,46 @@ void IoGate::leave(Kind kind, ByteRange range) {
   for (auto& go : admitted) go();
 }
 
+/// Of one that is before all others that overlap it.
+void IoGate::begin_write(const ByteRange& range) {
+  writes_.push_back(range);
+  for (Waiter& later : line_) {
+    if (later.kind == Kind::write && range.overlaps(later.range)) ++later.overlapped;
+  }
+}
+
 void IoGate::end_write(const ByteRange& range) {
   writes_.erase(std::ranges::find(writes_, range));
   // It was let in before all of them that it overlaps: nothing passes those.
   for (Waiter& later : line_) {
     if (later.kind == Kind::write && range.overlaps(later.range)) --later.overlapped;
   }
+}
+
+/// Before others that ask for the same, too: none of them overlaps it.
+void IoGate::write_becomes_alone(ByteRange range, Became became) {
+  Lock lock(mutex_);
+  end_write(range);
+  line_.push_front({Kind::alone, range, nullptr, 0, std::move(became)});
+  auto admitted = admit();
+  lock.unlock();
+  for (auto& next : admitted) next();
+}
+
+/// The others do not wait until it has left, for that may take as long as its object does not answer.
+void IoGate::alone_becomes_write(ByteRange range) {
+  std::vector<Became> others;
+  Lock lock(mutex_);
+  alone_ = false;
+  begin_write(range);
+  for (; !line_.empty() && line_.front().became; line_.pop_front()) {
+    begin_write(line_.front().range);
+    others.push_back(std::move(line_.front().became));
+  }
+  auto admitted = admit();
+  lock.unlock();
+  for (auto& became : others) became(false);
+  for (auto& go : admitted) go();
 }
 
 void IoGate::lock() { wait_for(Kind::alone); }
@@ -55,6 +89,12 @@ void IoGate::wait_for(Kind kind) {
   answer.get();
 }
 
+bool IoGate::wait_to_be_alone(ByteRange write) {
+  auto [answer, admitted] = promised<bool>();
+  write_becomes_alone(write, std::move(admitted));
+  return answer.get();
+}
+
 /// Whether a waiter may go, if none before it in line is to run alone.
 bool IoGate::may_go(const Waiter& waiter) const {
   if (waiter.kind == Kind::write) return waiter.overlapped == 0;
@@ -72,6 +112,7 @@ std::vector<IoGate::Go> IoGate::admit() {
       if (here->kind == Kind::read) ++reads_;
       if (here->kind == Kind::write) writes_.push_back(here->range);
       if (here->kind == Kind::alone) alone_ = true;
+      if (here->became) here->go = [became = std::move(here->became)]() mutable { became(true); };
       admitted.push_back(std::move(here->go));
       line_.erase(here);
     }

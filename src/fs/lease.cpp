@@ -27,6 +27,7 @@
 
 #include <utility>
 
+#include "base/expected_errors.h"
 #include "txn/file_txn.h"
 #include "txn/namespace_txn.h"
 
@@ -60,8 +61,7 @@ Result<> Lease::settle_release() {
 /// it shows stays. What was dirty is dirty still, or was stored by the release: nothing was changed since.
 Result<> Lease::settle_release_now() {
   if (!is_in_doubt()) return {};
-  const auto inode = read();
-  if (!inode && inode.error().code != ErrorCode::not_found) return std::unexpected(inode.error());
+  LCCFS_TRY(const auto inode, or_none(read()));
   if (!inode || inode->lease != instance_.id()) {
     is_released(std::nullopt);
     return {};
@@ -120,9 +120,8 @@ bool Lease::leaves_it_to_asker(const Inode& read) {
 
 /// A guard that failed: another client was quicker, or an earlier run of ours. The inode tells.
 Result<> Lease::take_over(InstanceId expired) {
-  auto taken = instance_.run_repeatable(txn::take_over_lease(ino, expired, instance_.id(), instance_.newest_fence()));
-  if (!taken && taken.error().code != ErrorCode::guard_failed) return std::unexpected(std::move(taken).error());
-  return {};
+  auto take = txn::take_over_lease(ino, expired, instance_.id(), instance_.newest_fence());
+  return done_or(ErrorCode::guard_failed, instance_.run_repeatable(std::move(take)));
 }
 
 Result<> Lease::find_own() {
@@ -139,9 +138,8 @@ Result<> Lease::take_over_from(InstanceId expired) {
 }
 
 Result<> Lease::adopt_own() {
-  auto inode = read();
-  if (!inode) return inode.error().code == ErrorCode::not_found ? Result<>{} : std::unexpected(inode.error());
-  if (inode->lease != instance_.id()) return {};
+  LCCFS_TRY(auto inode, or_none(read()));
+  if (!inode || inode->lease != instance_.id()) return {};
   return adopt(std::move(*inode), {}, false);
 }
 

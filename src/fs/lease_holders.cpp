@@ -27,9 +27,10 @@ constexpr std::chrono::seconds silence_remembered_for{5};
 
 }  // namespace
 
-Result<LeaseHolders::Holder> LeaseHolders::settle(InstanceId holder, const Question& question) {
+Result<LeaseHolders::Holder> LeaseHolders::settle(InstanceId holder, const Question& question,
+                                                  const std::stop_token& stop) {
   return settle_holder(instance_, holder, question, [&]() -> Result<bool> {
-    LCCFS_TRY(const auto now, read_inode(instance_, question.ino));
+    LCCFS_TRY(const auto now, read_inode(instance_, question.ino, {}, stop));
     return now.lease == holder;
   });
 }
@@ -101,8 +102,8 @@ Result<LeaseHolders::Heard> LeaseHolders::ask_once_briefly(InstanceId holder, co
   LCCFS_TRY(const auto answer, instance_.ask(holder, question, brief_time_out));
   if (answer == Answer::done) return Heard::done;
   if (answer == Answer::busy) return Heard::busy;
-  if (answer == Answer::unheard) return Heard::nothing;
-  const auto seen = instance_.look_at(holder);  // a process of this host may be known to be dead
+  // A process of this host may be known to be dead.
+  const auto seen = answer == Answer::unheard ? instance_.look_at_record(holder) : instance_.look_at(holder);
   if (!seen && seen.error().code == ErrorCode::fenced) return std::unexpected(seen.error());
   return seen && *seen == Instance::Seen::expired ? Heard::expired : Heard::nothing;
 }
@@ -149,20 +150,20 @@ void LeaseHolders::note_silence(InstanceId holder, Ino ino) {
   silent_until_[{holder, ino}] = instance_.clock().elapsed() + silence_remembered_for;
 }
 
-Result<Inode> LeaseHolders::read_current(Ino ino, Ask ask) {
+Result<Inode> LeaseHolders::read_current(Ino ino, Ask ask, const std::stop_token& stop) {
   using Map = InodeParts::Map;
   const InodeParts parts{.map = ask == Ask::for_opening ? Map::first_blocks : Map::whole};
-  LCCFS_TRY(auto view, read_inode(instance_, ino, parts));
+  LCCFS_TRY(auto view, read_inode(instance_, ino, parts, stop));
   if (ask != Ask::nobody && view.lease && *view.lease != instance_.id()) {
     const Question question{Question::Kind::store_attributes, ino, ask != Ask::for_attributes};
     auto holder = Holder::answered;
     if (ask == Ask::for_attributes) {
       LCCFS_CHECK(ask_briefly(*view.lease, question));
     } else {
-      LCCFS_TRY(holder, settle(*view.lease, question));
+      LCCFS_TRY(holder, settle(*view.lease, question, stop));
     }
     const auto asked = *view.lease;
-    LCCFS_TRY(view, read_inode(instance_, ino, parts));
+    LCCFS_TRY(view, read_inode(instance_, ino, parts, stop));
     view.holder_is_expired = holder == Holder::expired && view.lease == asked;
   }
   LCCFS_CHECK(instance_.see_fence(view.fence));

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <stop_token>
 
 #include "base/mutex.h"
 #include "base/thread_pool.h"
@@ -21,8 +22,9 @@ class LeaseHolders {
   explicit LeaseHolders(Instance& instance) : instance_(instance) {}
 
   using Holder = Settled;
-  /// Of the write lease: asks until the holder has answered, or has expired.
-  Result<Holder> settle(InstanceId holder, const format::Question& question);
+  /// Of the write lease: asks until the holder has answered, or has expired; with `stop`, until a stop is requested, and
+  /// answers `interrupted` then, once the question that is under way has ended.
+  Result<Holder> settle(InstanceId holder, const format::Question& question, const std::stop_token& stop = {});
 
   enum class Ask {
     nobody,
@@ -31,8 +33,8 @@ class LeaseHolders {
     for_opening,     ///< the same
   };
   /// The inode read anew, with all of its map but for opening. Asked, another holder of the lease stores size and times
-  /// first.
-  Result<Inode> read_current(Ino ino, Ask ask);
+  /// first. `stop`: as above, also of the reads.
+  Result<Inode> read_current(Ino ino, Ask ask, const std::stop_token& stop = {});
   using ReadMany = std::function<std::map<Ino, Inode>(const std::vector<Ino>&)>;
   /// Of these inodes, read just now, those whose lease another client holds: as they are now, where that client stores
   /// size and times within a second. One question carries many. `read` reads anew, and may leave some out.

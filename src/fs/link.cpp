@@ -6,6 +6,8 @@
 //  W | Data.X.*,  | only if an instance holds the lease of X, and answers      | an X of which more is stored
 //    | Inode.X    | within seconds: it writes out what is buffered, and stores |
 //    |            | the size (file_node.cpp)                                   |
+//  P | Inode.P    | only if it is new, and not stored yet: it and those above  | directories without names: a collector
+//    |            | it, as in unstored_inodes.cpp                              | removes them, from the range intent
 //  0 | Session.me | [log queue items] inode item X                             | an item that finds nothing to do
 //  1 | Inode.X    | [add link] guard live, attr as read, and the lease absent  | nlink and back-pointers too many: a
 //    |            | if W found none; nlink + 1, ctime; back-pointer (P, token) | collector corrects both, from the item
@@ -19,6 +21,7 @@
 // While the link runs, and as long as X may point to P without a name there, no collector removes P: it asks this
 // client first (docs/PROTOCOL.md section 5). After 1, X cannot die either, even if it loses its other names: the
 // back-pointer is not retired before this operation is.
+#include "base/expected_errors.h"
 #include "base/log.h"
 #include "fs/namespace.h"
 
@@ -68,7 +71,7 @@ Result<> check_linkable(const Inode& inode, bool is_open) {
 
 }  // namespace
 
-/// Step 1. false: start over.
+/// Steps W to 1. false: start over.
 Result<bool> Namespace::Link::count_name(bool from_memory) {
   const auto begun = namespace_.now();
   if (!from_memory) LCCFS_CHECK(metadata_.read_existing(ino_));
@@ -79,6 +82,7 @@ Result<bool> Namespace::Link::count_name(bool from_memory) {
   }
   const bool is_unwritten = !known->lease && !namespace_.files_.holds(ino_);
   if (!is_unwritten) LCCFS_CHECK(namespace_.files_.store_before_naming(*known, begun, Files::NewName::adds));
+  LCCFS_CHECK(instance_.store_inode(name_.directory));
   if (!is_logged_) LCCFS_CHECK(instance_.log_inode(ino_));
   is_logged_ = true;
   auto attr = known->attr;
@@ -97,9 +101,8 @@ Result<bool> Namespace::Link::count_name(bool from_memory) {
 
 /// Step 3. false: start over.
 Result<bool> Namespace::Link::take_back_once() {
-  const auto known = read_inode(instance_, ino_);
-  if (!known && known.error().code == ErrorCode::not_found) return true;
-  if (!known) return std::unexpected(known.error());
+  LCCFS_TRY(const auto known, or_none(read_inode(instance_, ino_)));
+  if (!known) return true;
   auto attr = known->attr;
   if (attr.nlink > 0) --attr.nlink;
   LCCFS_TRY(const auto step,
@@ -111,7 +114,8 @@ bool Namespace::Link::take_back() {
   const auto taken_back = until_done(instance_, [this](bool) { return take_back_once(); });
   metadata_.inodes.drop(ino_);
   if (!taken_back) {
-    log::warning(format::inode_object(ino_) + ": link count left to the collector: " + taken_back.error().context);
+    log::failed(log::Level::warning, format::inode_object(ino_) + ": link count left to the collector",
+                taken_back.error());
   }
   return taken_back.has_value();
 }

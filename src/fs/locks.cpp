@@ -18,6 +18,8 @@ constexpr std::chrono::seconds answer_wait{3};
 /// A client that has answered is known to live, and is not asked again, for so long.
 constexpr std::chrono::seconds heard_lately{1};
 constexpr std::chrono::seconds look_after_every{60};
+/// Of interrupts: most of those that find nothing have come too late.
+constexpr std::size_t most_remembered = 1024;
 
 LockHeld as_held(const Result<FileLocks::Tried>& tried) {
   const auto& lock = tried->blocking;
@@ -33,7 +35,7 @@ void Locks::find(const LockRequest& request, FileSystem::FindLockDone done) { be
 
 void Locks::begin(const LockRequest& request, Done done) {
   auto handle = files_.handle(request.handle);
-  auto wait = std::make_shared<Wait>(files_, request, std::move(done), handle ? std::move(handle->node) : nullptr);
+  auto wait = std::make_shared<Wait>(request, std::move(done), Use(files_, handle ? std::move(handle->node) : nullptr));
   if (!wait->node) return finish(wait, failure(ErrorCode::bad_handle, "not an open file"));
   const bool only_asks = wait->only_asks();
   const bool is_late = request.type != LockType::none && !only_asks && wanted_.gives_way(wait->node->ino);
@@ -42,14 +44,19 @@ void Locks::begin(const LockRequest& request, Done done) {
     return finish(wait, std::nullopt);
   }
   if (request.type == LockType::none && !only_asks) return tasks_.post([this, wait] { unlock(wait); });
-  {
-    const Lock lock(mutex_);
-    waits_.push_back(wait);
-  }
+  if (!begin_wait(wait)) return finish(wait, std::unexpected(waited_in_vain()));
   tasks_.post([this, wait, is_late] {
     if (is_late) instance_.clock().sleep_for(WantedLocks::head_start);
     try_until_it_waits(wait);
   });
+}
+
+/// false: what is to end it has come before, and has not found it.
+bool Locks::begin_wait(const WaitRef& wait) {
+  const Lock lock(mutex_);
+  if (all_end_ || interrupted_early_.erase(wait->request.ticket) != 0) return false;
+  waits_.push_back(wait);
+  return true;
 }
 
 void Locks::unlock(const WaitRef& wait) {
@@ -205,7 +212,7 @@ void Locks::wait_for_others_of(Ino ino, std::uint64_t number) {
 /// What others have done under their locks has to be seen under this one. This may have to wait for the client that
 /// writes the file: a caller that does not wait so long has no lock, unless it had one before.
 void Locks::refresh(const WaitRef& wait, const Tried& granted, std::uint64_t number) {
-  auto done = refresh_(*wait->node);
+  auto done = refresh_(*wait->node, stop_.get_token());
   wait_for_others_of(wait->node->ino, number);
   if (done) wait->node->locks.refreshed(granted.came);
   if (done) return granted_at_last(wait, granted);
@@ -215,7 +222,7 @@ void Locks::refresh(const WaitRef& wait, const Tried& granted, std::uint64_t num
 }
 
 /// Its locks are in nobody's way, and cost each of ours a look at the file: when it is gone, they go.
-void Locks::look_after(InstanceId other, const Node& node) {
+void Locks::look_after(InstanceId other, const Use& node) {
   if (!was_heard_within(look_after_every, other)) pursue(other, node, Ask::unless_lately);
 }
 
@@ -288,7 +295,7 @@ bool Locks::must_wait_for_other(const WaitRef& wait, const Tried& tried) {
   return false;
 }
 
-Locks::Pursuit Locks::pursue(InstanceId other, const Node& node, Ask ask) {
+Locks::Pursuit Locks::pursue(InstanceId other, const Use& node, Ask ask) {
   const auto now = instance_.clock().elapsed();
   {
     const Lock lock(mutex_);
@@ -302,33 +309,30 @@ Locks::Pursuit Locks::pursue(InstanceId other, const Node& node, Ask ask) {
     if (pursuit.is_under_way || (was_lately && is_enough)) return pursuit;
     pursuit = {.is_under_way = true, .began = now};
   }
-  tasks_.post([this, other, node = Node(node)]() mutable {
-    pursue_now(other, node);
-    files_.let_go(std::move(node));
-  });
+  tasks_.post([this, other, node = Use(node)] { pursue_now(other, *node); });
   return {.is_under_way = true, .began = now};
 }
 
-void Locks::pursue_now(InstanceId other, const Node& node) {
-  Question question{Question::Kind::share_locks, node->ino};
+void Locks::pursue_now(InstanceId other, FileNode& node) {
+  Question question{Question::Kind::share_locks, node.ino};
   question.asker = instance_.id();
   const auto is_in_the_way = [this, other, &node]() -> Result<bool> {
-    if (ending_) return false;
-    return node->locks.is_used_by(other);
+    if (stop_.stop_requested()) return false;
+    return node.locks.is_used_by(other);
   };
   const auto holder = settle_holder(instance_, other, question, is_in_the_way);
   const bool has_expired = holder && *holder == LeaseHolders::Holder::expired && !instance_.read_only();
   if (has_expired) expired_.add(other);
   {
     const Lock lock(mutex_);
-    auto& pursuit = pursuits_[{other, node->ino}];
+    auto& pursuit = pursuits_[{other, node.ino}];
     pursuit.is_under_way = false;
     pursuit.ended = instance_.clock().elapsed();
     pursuit.has_failed = !holder;
     pursuit.is_told = holder && !has_expired;
     if (pursuit.is_told) heard_[other] = *pursuit.ended;
   }
-  wake(node->ino);
+  wake(node.ino);
 }
 
 // ---- what ends a wait
@@ -419,8 +423,17 @@ void Locks::interrupt_where(const std::function<bool(const Wait&)>& which) {
   for (const auto& wait : mine) finish(wait, std::unexpected(waited_in_vain()));
 }
 
+/// The request may be on its way here, on another thread.
 void Locks::interrupt(std::uint64_t ticket) {
-  interrupt_where([ticket](const Wait& wait) { return wait.request.ticket == ticket; });
+  const auto is_it = [ticket](const Wait& wait) { return wait.request.ticket == ticket; };
+  {
+    const Lock lock(mutex_);
+    if (std::ranges::none_of(waits_, [&is_it](const auto& wait) { return is_it(*wait); })) {
+      interrupted_early_.insert(ticket);
+      if (interrupted_early_.size() > most_remembered) interrupted_early_.erase(interrupted_early_.begin());
+    }
+  }
+  interrupt_where(is_it);
 }
 
 void Locks::interrupt_all() {
@@ -442,7 +455,7 @@ void Locks::tick() {
 }
 
 void Locks::end() {
-  ending_ = true;
+  stop_.request_stop();
   wanted_.end();
   interrupt_all();
   tasks_.wait();

@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <stop_token>
 #include <variant>
 
 #include "base/mutex.h"
@@ -26,8 +27,9 @@ namespace lccfs {
 
 class Locks {
  public:
-  /// Reads the inode as an open does, before a lock is granted that others have had; blocks, also on other clients.
-  using Refresh = std::function<Result<>(FileNode&)>;
+  /// Reads the inode as an open does, before a lock is granted that others have had; blocks, also on other clients,
+  /// until a stop is requested.
+  using Refresh = std::function<Result<>(FileNode&, const std::stop_token& stop)>;
   Locks(Instance& instance, OpenFiles& files, LeaseHolders& holders, Refresh refresh)
       : instance_(instance), files_(files), holders_(holders), refresh_(std::move(refresh)) {}
   ~Locks() { end(); }
@@ -37,8 +39,8 @@ class Locks {
   // -- lccfs/file_system.h
   void set(const LockRequest& request, FileSystem::LockDone done);
   void find(const LockRequest& request, FileSystem::FindLockDone done);
-  void interrupt(std::uint64_t ticket);
-  void interrupt_all();
+  void interrupt(std::uint64_t ticket) EXCLUDES(mutex_);
+  void interrupt_all() EXCLUDES(mutex_);
   /// Both block on the store.
   void drop_range_locks(HandleId handle, std::uint64_t owner);
   void disown(HandleId handle, std::optional<std::uint64_t> owner, std::uint64_t nobody);
@@ -60,14 +62,13 @@ class Locks {
   void end();
 
  private:
-  using Node = OpenFiles::Node;
+  using Use = OpenFiles::Use;
   using Done = std::variant<FileSystem::LockDone, FileSystem::FindLockDone>;
   using Tried = FileLocks::Tried;
   struct Wait {
-    OpenFiles& files;
     LockRequest request;
     Done done;
-    Node node;
+    Use node;
     bool is_tried = true;  // by a thread
     bool is_woken = false;
     bool is_refreshing = false;  // it is granted; what others have done is being read, without that thread
@@ -76,9 +77,6 @@ class Locks {
     std::optional<std::uint64_t> blocked_by = std::nullopt;  // an owner of this client
     std::optional<std::chrono::nanoseconds> give_up_at = std::nullopt;
     bool only_asks() const { return std::holds_alternative<FileSystem::FindLockDone>(done); }
-    ~Wait() {
-      if (node) files.let_go(std::move(node));
-    }
   };
   using WaitRef = std::shared_ptr<Wait>;
   /// Another client that is in the way is asked until it answers, or has expired.
@@ -92,6 +90,7 @@ class Locks {
   static constexpr Ino everywhere{};
 
   void begin(const LockRequest& request, Done done);
+  bool begin_wait(const WaitRef& wait) EXCLUDES(mutex_);
   void unlock(const WaitRef& wait);
   Error waited_in_vain() const;
   void try_until_it_waits(const WaitRef& wait);
@@ -125,25 +124,26 @@ class Locks {
   void dropped(Ino ino);
   Result<> drop_of(FileNode& node, const std::function<void(LockTable&)>& what);
   bool was_heard_within(std::chrono::nanoseconds span, InstanceId other) EXCLUDES(mutex_);
-  void look_after(InstanceId other, const Node& node);
+  void look_after(InstanceId other, const Use& node);
   /// A client that answered within the last second is asked again only where that is needed.
   enum class Ask {
     unless_lately,
     to_be_told,  ///< unless it tells when locks of the file are dropped
     now,         ///< it has taken the lease again
   };
-  Pursuit pursue(InstanceId other, const Node& node, Ask ask) EXCLUDES(mutex_);
-  void pursue_now(InstanceId other, const Node& node);
+  Pursuit pursue(InstanceId other, const Use& node, Ask ask) EXCLUDES(mutex_);
+  void pursue_now(InstanceId other, FileNode& node);
 
   Instance& instance_;
   OpenFiles& files_;
   LeaseHolders& holders_;
   const Refresh refresh_;
   ExpiredInstances expired_;
-  std::atomic<bool> ending_ = false;
-  std::atomic<bool> all_end_ = false;  // the waits that there are: not by a signal
+  std::stop_source stop_;              // of what waits for other clients
+  std::atomic<bool> all_end_ = false;  // the waits that there are, and those to come: not by a signal
   mutable Mutex mutex_;
-  std::list<WaitRef> waits_ GUARDED_BY(mutex_);  // in the order in which they came
+  std::list<WaitRef> waits_ GUARDED_BY(mutex_);                   // in the order in which they came
+  std::set<std::uint64_t> interrupted_early_ GUARDED_BY(mutex_);  // tickets
   std::map<std::pair<InstanceId, Ino>, Pursuit> pursuits_ GUARDED_BY(mutex_);
   std::map<InstanceId, std::chrono::nanoseconds> heard_ GUARDED_BY(mutex_);
   std::list<WaitRef> looks_

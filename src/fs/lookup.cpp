@@ -26,6 +26,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/expected_errors.h"
 #include "fs/namespace.h"
 #include "reclaim/traces.h"
 
@@ -46,8 +47,7 @@ Result<bool> Namespace::have_it_shared(const Inode& view) {
   for (const auto& pointer : view.pointers) directories.insert(pointer.parent);
   bool was_asked = false;
   for (const Ino ino : directories) {
-    const auto directory = read_inode(instance_, ino);
-    if (!directory && directory.error().code != ErrorCode::not_found) return std::unexpected(directory.error());
+    LCCFS_TRY(const auto directory, or_none(read_inode(instance_, ino)));
     if (!directory || !leases_.has_answered_more(*directory)) continue;
     LCCFS_CHECK(leases_.make_way(*directory));
     was_asked = true;
@@ -140,7 +140,7 @@ void Namespace::read_next_to_go(const txn::Name& name, Token tenure) {
     }
     reads_ahead_.enter();
     metadata_.read_at_once(
-        entry.ino, [this](const std::optional<Inode>&) { reads_ahead_.leave(); }, stop_reading_ahead_.get_token());
+        entry.ino, [this](const std::optional<Inode>&) { reads_ahead_.leave(); }, stop_reading_.get_token());
   }
   emptying_.is_read_up_to(name.directory, next);
 }
@@ -224,12 +224,11 @@ Result<EntryReply> Namespace::lookup(Ino parent, const std::string& text) {
     if (!entry) return std::unexpected(no_entry(name));
     if (const auto known = attributes_from_memory(entry->record.ino)) return entry_reply(*known, sent);
     if (!ahead) ahead.emplace(metadata_.read_ahead(entry->record.ino));
-    auto inode = metadata_.finish(*ahead);
+    LCCFS_TRY(auto inode, or_none(metadata_.finish(*ahead)));
     if (inode && inode->live()) {
       emptying_.forget(inode->ino);
       return entry_reply_for(as_of_now(std::move(*inode)), sent);
     }
-    if (!inode && inode.error().code != ErrorCode::not_found) return std::unexpected(std::move(inode).error());
     LCCFS_TRY(const bool dangling, metadata_.unchanged({{{name, entry}}}));
     if (dangling) return std::unexpected(no_entry(name));
     metadata_.name_in_doubt(name);

@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "base/completions.h"
+#include "base/expected_errors.h"
 #include "fs/attempts.h"
 #include "reclaim/traces.h"
+#include "txn/attribute_txn.h"
 
 namespace lccfs {
 
@@ -90,7 +92,7 @@ Metadata::ReadAhead Metadata::read_ahead(Ino ino) {
   auto as_read = as_read_.get(ino);
   if (!as_read) return {.ino = ino, .ticket = *ticket, .inode = lccfs::read_ahead(instance_, ino)};
   auto [version, done] = promised<Result<MetaSnapshot>>();
-  instance_.query_async({.object = format::inode_object(ino), .ranges = {}, .keys = {}}, std::move(done));
+  instance_.query_async({.object = format::inode_object(ino)}, std::move(done));
   return {.ino = ino, .ticket = *ticket, .as_read = std::move(as_read), .version = std::move(version)};
 }
 
@@ -117,7 +119,7 @@ void Metadata::read_at_once(Ino ino, std::move_only_function<void(std::optional<
       if (now && !is_the_same) as_read_.drop(as_read->ino);
       done(is_the_same ? std::optional(remember_as_read(ticket, *as_read)) : std::nullopt);
     };
-    return instance_.reader(stop)({.object = format::inode_object(ino), .ranges = {}, .keys = {}}, std::move(looked));
+    return instance_.reader(stop)({.object = format::inode_object(ino)}, std::move(looked));
   }
   objects::read_inode_async(instance_.reader(stop), ino, {},
                             [this, ticket, done = std::move(done)](Result<Inode> read) mutable {
@@ -194,12 +196,11 @@ Result<bool> Metadata::was_removed(const Inode& view) {
   if (leases_.held.removed_from(view.ino)) return true;
   if (view.state.kind != Kind::sealed) return !view.live();
   const auto key = format::detached_key(view.ino, view.state.token);
-  const auto parent = instance_.query({.object = format::inode_object(view.state.parent), .ranges = {}, .keys = {key}});
-  if (!parent && parent.error().code != ErrorCode::not_found) return std::unexpected(parent.error());
+  MetaRead removal{.object = format::inode_object(view.state.parent), .keys = {key}};
+  LCCFS_TRY(const auto parent, or_none(instance_.query(std::move(removal))));
   if (parent && parent->keys.contains(key)) return true;
   // A collector removes the key once it has marked the directory.
-  const auto again = read(view.ino);
-  if (!again && again.error().code != ErrorCode::not_found) return std::unexpected(again.error());
+  LCCFS_TRY(const auto again, or_none(read(view.ino)));
   return !again || !again->live();
 }
 
@@ -326,9 +327,9 @@ Result<std::optional<txn::Entry>> Metadata::standing(const txn::Name& name, txn:
     LCCFS_CHECK(attempts.next());
     LCCFS_TRY(const auto state, reclaim::state_of_move(instance_.reader(), *entry.record.mark));
     if (state == reclaim::MoveState::committed) return std::nullopt;
-    LCCFS_TRY(const auto directory,
-              objects::find_object(instance_.reader(),
-                                   {.object = format::inode_object(name.directory), .ranges = {}, .keys = {name.key}}));
+    LCCFS_TRY(
+        const auto directory,
+        objects::find_object(instance_.reader(), {.object = format::inode_object(name.directory), .keys = {name.key}}));
     if (!directory) return std::nullopt;
     LCCFS_TRY(auto again, entry_in(directory->keys, name));
     if (!again || again->raw == entry.raw) return again;
@@ -412,6 +413,21 @@ Result<bool> Metadata::change_directory_behind(Ino directory, const EditDirector
       return leases_.log.add(directory, *view.directory_lease, std::move(record));
     });
     if (is_logged) view = std::move(edited);
+  });
+  return is_logged;
+}
+
+bool Metadata::change_ctime_behind(Ino moved, Ino home, TimeSpec time, const std::shared_ptr<const void>& kept) {
+  if (!leases_.log.has(moved)) return false;
+  bool is_logged = false;
+  inodes.change(moved, std::nullopt, [&](Inode& view) {
+    if (!view.directory_lease) return;
+    const auto tenure = *view.directory_lease;
+    const auto ctime = std::max(view.ctime, time);
+    NameLog::Record record{txn::set_ctime(moved, ctime), {}, {.attributes_in = home}, kept};
+    is_logged = leases_.held.change({.directory = moved, .tenure = tenure},
+                                    [&] { return leases_.log.add(moved, tenure, std::move(record)); });
+    if (is_logged) view.ctime = ctime;
   });
   return is_logged;
 }

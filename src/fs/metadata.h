@@ -161,6 +161,9 @@ class Metadata {
   using EditDirectory = std::function<std::optional<MetaTxn>(Inode&)>;
   Result<bool> change_directory_behind(Ino directory, const EditDirectory& edit,
                                        const std::shared_ptr<const void>& kept);
+  /// The same of the ctime of a directory that is moved in another one, if changes of it are not stored yet: these would
+  /// set an older one later.
+  bool change_ctime_behind(Ino moved, Ino home, TimeSpec time, const std::shared_ptr<const void>& kept);
   /// Instance::run for a step of an operation. `stale`: its object is gone.
   Result<StepResult> run(MetaTxn txn);
   /// The same of what a directory's lease covers, and that changes these names in it: refused while another client holds
@@ -192,19 +195,6 @@ class Metadata {
 /// For errors: the directory's object, and the name.
 std::string describe(const txn::Name& name);
 Error no_entry(const txn::Name& name);
-
-/// For operations on an inode, not on a name in it: `not_found` becomes `stale`.
-template <class T>
-Result<T> or_stale(Result<T> result) {
-  if (!result) return std::unexpected(gone_is_stale(std::move(result).error()));
-  return result;
-}
-
-/// Of a step that takes something away: it is done, or there is no such object.
-template <class T>
-bool done_or_gone(const Result<T>& result) {
-  return result || result.error().code == ErrorCode::not_found;
-}
 
 /// Whether a step that failed with this error is certainly not applied. (Others may have been, by an earlier run.)
 bool certainly_not_applied(const Error& error);

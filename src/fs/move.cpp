@@ -14,6 +14,8 @@
 //    |            | P2, in one write                                        | collector drops them
 //  S | Inode.Y    | a directory Y: [seal] with t, as in rmdir               | both names, and Y sealed: settled as in
 //    |            |                                                         | rmdir
+//  P | Inode.P2   | only if it is new, and not stored yet: it and those     | directories without names: a collector
+//    |            | above it, as in unstored_inodes.cpp                     | removes them, from the range intent
 //  0 | Session.me | [log queue items] item X, directory items P1 and P2     | as after I
 //    |            | where none is relied on, in one write                   |
 //  1 | Inode.X    | [point to directory] guard live; back-pointer to P2;    | a back-pointer too many: recount drops
@@ -60,6 +62,7 @@
 // mark of an earlier try never removes a later one. The back-pointer serves all tries with that X. While X points to P2
 // without a name there, P2 is not removed (docs/PROTOCOL.md section 5). The same inode under both names: no step,
 // success if old, read again, is unchanged.
+#include "base/expected_errors.h"
 #include "base/log.h"
 #include "fs/namespace.h"
 #include "fs/rename_lock.h"
@@ -122,11 +125,12 @@ Result<bool> Namespace::Move::refuse(ErrorCode code) {
   return failure(code, describe(to_));
 }
 
-/// Steps 0 and 1, once for an inode, each with a token of its own: a store may drop a pointer twice. false: start over.
+/// Steps P, 0 and 1, once for an inode, each with a token of its own: a store may drop a pointer twice. false: start over.
 Result<bool> Namespace::Move::prepare(const Inode& moved) {
   if (pointing_ == moved.ino) return true;
   if (pointing_ && !drop_pointer()) namespace_.directories_.keep(to_.directory);
   pointing_.reset();
+  LCCFS_CHECK(instance_.store_inode(to_.directory));
   LCCFS_CHECK(instance_.log_inode_and_directories(moved.ino, std::array{from_.directory, to_.directory}));
   const auto time = namespace_.wall_time();
   pointing_ = moved.ino;
@@ -139,7 +143,7 @@ Result<bool> Namespace::Move::prepare(const Inode& moved) {
     return true;
   }
   metadata_.inodes.drop(moved.ino);
-  if (!done_or_gone(step)) return std::unexpected(step.error());
+  LCCFS_CHECK(done_or(ErrorCode::not_found, step));
   pointing_.reset();  // certainly not
   return false;
 }
@@ -147,9 +151,9 @@ Result<bool> Namespace::Move::prepare(const Inode& moved) {
 /// Whether step 3 would be applied now: then it has read the new directory again.
 Result<bool> Namespace::Move::only_nsub_has_changed() {
   const auto decision = format::decision_key(token_);
-  auto again = metadata_.read(to_.directory, {.extra_ranges = {}, .keys = {decision, to_.key}});
-  if (!again && again.error().code == ErrorCode::not_found) return false;
-  if (!again) return std::unexpected(std::move(again).error());
+  const InodeParts parts{.keys = {decision, to_.key}};
+  LCCFS_TRY(auto again, or_none(metadata_.read(to_.directory, parts)));
+  if (!again) return false;
   const bool is_open = again->live() && !again->sealed() && !again->keys.contains(decision) &&
                        namespace_.leases_.is_free_or_ours(*again);
   if (!is_open || !as_expected(again->keys, {{{to_, to_entry()}}})) return false;
@@ -193,14 +197,14 @@ void Namespace::Move::finish(const txn::Entry& marked, TimeSpec time) {
     out = finish_file(marked, time);
   }
   if (out) return namespace_.apply_later(txn::remove_decision(to_.directory, marked.record.mark->token));
-  log::warning(describe(from_) + ": its mark is left to the collector: " + out.error().context);
+  log::failed(log::Level::warning, describe(from_) + ": its mark is left to the collector", out.error());
   metadata_.inodes.drop(from_.directory);
 }
 
 /// Step 4, without a read.
 Result<> Namespace::Move::finish_file(const txn::Entry& marked, TimeSpec time) {
   const auto step = instance_.run(txn::move_entry_out(from_, marked, time, std::nullopt));
-  if (!done_or_gone(step)) return std::unexpected(step.error());
+  LCCFS_CHECK(done_or(ErrorCode::not_found, step));
   if (step && step->decided == Decided::applied) {
     metadata_.directory_changed(from_.directory, step->version, time);
     metadata_.names.put(from_, std::nullopt, sent_);
@@ -212,13 +216,14 @@ Result<> Namespace::Move::finish_file(const txn::Entry& marked, TimeSpec time) {
 void Namespace::Move::withdraw(const txn::Entry& marked) {
   const auto cleared = instance_.run(txn::clear_mark(from_, marked));
   const auto removed = instance_.run_repeatable(txn::remove_decision(to_.directory, marked.record.mark->token));
-  if (!done_or_gone(cleared) || !done_or_gone(removed))
+  if (!done_or(ErrorCode::not_found, cleared) || !done_or(ErrorCode::not_found, removed))
     log::warning(describe(from_) + ": its mark is left to the next change of the name");
   metadata_.inodes.drop(from_.directory);
 }
 
 bool Namespace::Move::drop_pointer() {
-  return done_or_gone(instance_.run_repeatable(txn::drop_back_pointer(*pointing_, pointer_)));
+  const auto dropped = instance_.run_repeatable(txn::drop_back_pointer(*pointing_, pointer_));
+  return done_or(ErrorCode::not_found, dropped).has_value();
 }
 
 /// Steps 1 to 5. false: start over.

@@ -264,8 +264,7 @@ void NameLog::send_counted(Batch batch) {
     const auto changed = std::max<std::int64_t>(static_cast<std::int64_t>(now->nsub) + batch.subdirectories, 0);
     send_step(std::move(batch), txn::SubdirectoryCount{now->nsub_raw, static_cast<std::uint64_t>(changed)});
   };
-  objects::read_inode_async(instance_.reader(), directory, {.extra_ranges = {}, .keys = {proof.key}},
-                            std::move(counted));
+  objects::read_inode_async(instance_.reader(), directory, {.keys = {proof.key}}, std::move(counted));
 }
 
 /// Refused, it is looked at again: that may have been for its count.
@@ -488,7 +487,8 @@ void NameLog::forget(const Lost& lost) {
     if (!instance_.unstored().lose(*record.what.named)) {
       instance_.keep_range_of(*record.what.named);
     } else if (record.what.made) {
-      held_.end_unless_logged(*record.what.made);  // the store never had it, nor a lease of it
+      const auto tenure = held_.tenure_of(*record.what.made);
+      if (tenure) held_.end(*record.what.made, *tenure);  // the store never had it, nor a lease of it
     }
   }
   const Lock lock(mutex_);

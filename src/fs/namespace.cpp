@@ -83,7 +83,8 @@ void Namespace::one_link_less(const Inode& inode) {
   };
   const auto changed = change_attr(instance_, inode.ino, take_one, &inode);
   if (changed) return attr_changed(*changed);
-  log::warning(format::inode_object(inode.ino) + ": link count left to the collector: " + changed.error().context);
+  log::failed(log::Level::warning, format::inode_object(inode.ino) + ": link count left to the collector",
+              changed.error());
   metadata_.inodes.drop(inode.ino);
 }
 
@@ -129,6 +130,7 @@ void Namespace::store_later(const std::vector<Ino>& moved) {
 }
 
 void Namespace::change_ctime_later(Ino moved, Ino directory, TimeSpec time) {
+  if (metadata_.change_ctime_behind(moved, directory, time, keep_behind(moved))) return;
   metadata_.inodes.change(moved, std::nullopt, [time](Inode& view) { view.ctime = time; });
   const bool is_unstored = instance_.unstored().edit(moved, [time](MetaTxn& create) {
     txn::change_new_inode(create, {.ctime = time});
@@ -200,20 +202,21 @@ void Namespace::apply_later(MetaTxn txn) {
 /// as a rule, or never was there.
 void Namespace::look_again_at(const PointerInDoubt& in_doubt) {
   begin_background_step();
-  objects::read_inode_async(instance_.reader(), in_doubt.ino, {.traces = true}, [this, in_doubt](const auto& read) {
+  const auto look = [this, in_doubt](const auto& read) {
     const auto leads_there = [&in_doubt](const auto& one) { return one.parent == in_doubt.parent; };
     const bool is_gone = !read && read.error().code == ErrorCode::not_found;
     if (is_gone || (read && std::ranges::none_of(read->pointers, leads_there))) directories_.let_go(in_doubt);
     end_background_step();
-  });
+  };
+  objects::read_inode_async(instance_.reader(stop_reading_.get_token()), in_doubt.ino, {.traces = true}, look);
 }
 
 void Namespace::wait_for_background_steps() {
+  stop_reading_.request_stop();
   {
     Lock lock(background_mutex_);
     lock.wait(background_done_, [this]() REQUIRES(background_mutex_) { return in_background_ == 0; });
   }
-  stop_reading_ahead_.request_stop();
   reads_ahead_.wait();
   leases_.wait();
   removals_.end();

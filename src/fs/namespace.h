@@ -75,7 +75,7 @@ class Namespace {
                                                        const FileSystem::HasRoom& has_room);
   void release_directory(HandleId handle);
   /// Of a directory that a collector is about to remove (or any inode): whether it is open here, or something made here
-  /// may point to it. If not, nothing will later: it is forgotten here, and the next read finds it dead.
+  /// may point to it. If not, nothing will later: it is forgotten here, its lease, too, and the next read finds it dead.
   bool needs_directory(Ino ino);
   Result<AttributesReply> get_attributes(Ino ino);
   /// The same, where memory knows it.
@@ -123,6 +123,7 @@ class Namespace {
 
   std::chrono::nanoseconds now() const { return instance_.clock().elapsed(); }
   std::optional<std::uint32_t> own_flags_of(Ino ino);
+  bool had_no_flags(Ino ino, std::uint32_t flags, std::chrono::nanoseconds trusted_for);
   TimeSpec wall_time() const { return instance_.clock().wall_time(); }
 
   /// What a change keeps until it is stored: its tokens are not retired, and no collector removes the directory.
@@ -254,7 +255,7 @@ class Namespace {
   RenamePatience rename_patience_;
   Emptying emptying_;
   InFlight reads_ahead_;  // of what is likely to go next
-  std::stop_source stop_reading_ahead_;
+  std::stop_source stop_reading_;
 
   Mutex kept_mutex_;
   std::unordered_set<Ino> kept_by_name_ GUARDED_BY(kept_mutex_);  // directories, since the kernel knows them

@@ -5,12 +5,14 @@
 
 namespace lccfs {
 
-OpenFiles::Node OpenFiles::node(Ino ino) {
+OpenFiles::Use OpenFiles::use(Ino ino) {
   const Lock lock(mutex_);
   auto& found = nodes_[ino];
   if (!found) found = std::make_shared<FileNode>(ino, instance_, holders_, kernel_, room_, stored_handler);
-  return found;
+  return {*this, found};
 }
+
+OpenFiles::Use OpenFiles::use_existing(Ino ino) { return {*this, existing(ino)}; }
 
 OpenFiles::Node OpenFiles::existing(Ino ino) const {
   const Lock lock(mutex_);
@@ -18,15 +20,15 @@ OpenFiles::Node OpenFiles::existing(Ino ino) const {
   return found == nodes_.end() ? nullptr : found->second;
 }
 
-std::vector<OpenFiles::Node> OpenFiles::all() const {
+std::vector<OpenFiles::Use> OpenFiles::use_all() {
   const Lock lock(mutex_);
-  std::vector<Node> nodes;
-  nodes.reserve(nodes_.size());
-  for (const auto& [ino, node] : nodes_) nodes.push_back(node);
-  return nodes;
+  std::vector<Use> all;
+  all.reserve(nodes_.size());
+  for (const auto& [ino, node] : nodes_) all.emplace_back(*this, node);
+  return all;
 }
 
-void OpenFiles::let_go(Node&& node) {
+void OpenFiles::let_go(const Node& node) {
   const Lock lock(mutex_);
   const Lock node_lock(node->mutex);
   // All references come from the table: two of them are the table's own and ours.
@@ -35,11 +37,11 @@ void OpenFiles::let_go(Node&& node) {
   }
 }
 
-HandleId OpenFiles::add(const Node& node, int flags) {
+HandleId OpenFiles::add(const Use& node, int flags) {
   const Lock lock(mutex_);
   const HandleId id{next_handle_++};
   const Lock node_lock(node->mutex);
-  handles_[id] = {node, flags, !bypasses_pages(flags), node->errors_seen};
+  handles_[id] = {node.node_, flags, !bypasses_pages(flags), node->errors_seen};
   ++node->handles;
   if (!bypasses_pages(flags)) node->opener_key->opened();
   if (may_be_mapped_directly(flags)) ++node->direct_handles;
@@ -73,9 +75,11 @@ Result<> OpenFiles::late_error(HandleId id, Told told) {
   const auto found = handles_.find(id);
   if (found == handles_.end() || found->second.errors_told >= errors.count) return {};
   if (told == Told::once) found->second.errors_told = errors.count;
-  const Lock node_lock(found->second.node->mutex);
-  found->second.node->errors_seen = errors.count;
-  found->second.node->told_of_puts = errors.puts;
+  if (told != Told::nobody) {
+    const Lock node_lock(found->second.node->mutex);
+    found->second.node->errors_seen = errors.count;
+    found->second.node->told_of_puts = errors.puts;
+  }
   return std::unexpected(*errors.last);
 }
 
@@ -89,10 +93,10 @@ void OpenFiles::count(MountCounts& counts) const {
   }
 }
 
-OpenFiles::Node OpenFiles::drop(HandleId id) {
+OpenFiles::Use OpenFiles::drop(HandleId id) {
   const Lock lock(mutex_);
   const auto dropped = handles_.extract(id);
-  if (!dropped) return nullptr;
+  if (!dropped) return {*this, nullptr};
   const auto& [node, flags, uses_pages, errors_told] = dropped.mapped();
   const Lock node_lock(node->mutex);
   --node->handles;
@@ -102,7 +106,7 @@ OpenFiles::Node OpenFiles::drop(HandleId id) {
     kernel_.closed(node->ino, node->direct_handles != 0);
     node->opener_key->closed();
   }
-  return node;
+  return {*this, node};
 }
 
 }  // namespace lccfs

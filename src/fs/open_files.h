@@ -42,27 +42,50 @@ class OpenFiles {
   Exchangeable<FileNode::StoredHandler> stored_handler;
 
   using Node = std::shared_ptr<FileNode>;
-  /// Made if there is none. To be followed by let_go.
-  Node node(Ino ino);
-  Node existing(Ino ino) const;
-  std::vector<Node> all() const;
-  /// Forgets the node unless it is open, leased, or in use by another thread.
-  void let_go(Node&& node);
+  /// A node, or none, in use. At the end of its last use it is forgotten, unless it is open or leased. Each end takes the
+  /// table's mutex.
+  class Use {
+   public:
+    Use(OpenFiles& files, Node node) : files_(&files), node_(std::move(node)) {}
+    Use(const Use&) = default;
+    Use(Use&&) = default;
+    ~Use() {
+      if (node_) files_->let_go(node_);
+    }
+    Use& operator=(const Use&) = delete;
+    explicit operator bool() const { return node_ != nullptr; }
+    FileNode& operator*() const { return *node_; }
+    FileNode* operator->() const { return node_.get(); }
+    bool operator==(const Use&) const = default;
 
-  HandleId add(const Node& node, int flags);
+   private:
+    friend OpenFiles;
+    OpenFiles* files_;
+    Node node_;
+  };
+  /// Made if there is none.
+  Use use(Ino ino);
+  Use use_existing(Ino ino);
+  std::vector<Use> use_all();
+  /// For a look at it, after which it stays as it is. nullptr: there is none.
+  Node existing(Ino ino) const;
+
+  HandleId add(const Use& node, int flags);
   std::optional<FileHandle> handle(HandleId id) const;
   /// The kernel uses its pages for this handle, whatever its flags.
   void is_mapped(HandleId id);
-  enum class Told { once, is_repeated };
+  enum class Told { once, is_repeated, nobody };
   /// Why a write that was answered could not be stored since this handle was opened, or was last told once. One that
   /// nobody was told of is told to the next that opens the file, too.
   Result<> late_error(HandleId id, Told told);
   /// Sets what this knows of them: files, handles, leases.
   void count(MountCounts& counts) const;
-  /// The node to let go of; nullptr: no such handle.
-  Node drop(HandleId id);
+  /// Its node; none: no such handle.
+  Use drop(HandleId id);
 
  private:
+  void let_go(const Node& node);
+
   Instance& instance_;
   LeaseHolders& holders_;
   KernelView& kernel_;

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <chrono>
-#include <optional>
 
 #include "base/mutex.h"
 #include "instance/instance.h"

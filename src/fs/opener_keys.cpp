@@ -18,6 +18,7 @@
 
 #include <algorithm>
 
+#include "base/expected_errors.h"
 #include "instance/holder.h"
 #include "txn/file_txn.h"
 
@@ -30,7 +31,7 @@ constexpr std::chrono::seconds holder_time_out{2};
 constexpr unsigned most_busy_answers = 10;
 }  // namespace
 
-void OpenerKeys::see_to(const OpenFiles::Node& node) {
+void OpenerKeys::see_to(const OpenFiles::Use& node) {
   const auto what = node->opener_key->begin(node->held());
   if (what == Todo::add) add(node);
   if (what == Todo::remove) remove(node);
@@ -42,7 +43,7 @@ void OpenerKeys::post(Todo what, Ino ino) {
 }
 
 /// No thread waits for the step: the object may not answer. What memory knows of `taken` may be old, and is read then.
-void OpenerKeys::add(const OpenFiles::Node& node) {
+void OpenerKeys::add(const OpenFiles::Use& node) {
   std::optional<Token> taken;
   {
     const Lock lock(node->mutex);
@@ -59,36 +60,36 @@ void OpenerKeys::add(const OpenFiles::Node& node) {
                                 });
 }
 
-void OpenerKeys::remove(const OpenFiles::Node& node) {
+void OpenerKeys::remove(const OpenFiles::Use& node) {
   instance_.store().apply_async(txn::remove_opener(node->ino, instance_.id()),
                                 [key = node->opener_key](const Result<Applied>& removed) {
-                                  const bool is_gone = removed || removed.error().code == ErrorCode::not_found;
-                                  key->ended(Todo::remove, is_gone);
+                                  key->ended(Todo::remove, done_or(ErrorCode::not_found, removed).has_value());
                                 });
 }
 
+/// The end does not wait for it: the object may not answer.
+Result<Inode> OpenerKeys::read(Ino ino) { return read_inode_and_map(instance_, ino, stop_.get_token()); }
+
 void OpenerKeys::read_again(Ino ino) {
-  auto node = files_.node(ino);
-  auto view = read_inode_and_map(instance_, ino);
+  const auto node = files_.use(ino);
+  auto view = read(ino);
   if (view) node->learn(std::move(*view));
   node->opener_key->ended(Todo::add, false);
-  files_.let_go(std::move(node));
 }
 
 void OpenerKeys::introduce(Ino ino) {
-  auto node = files_.node(ino);
+  const auto node = files_.use(ino);
   const auto done = introduce_now(*node);
   node->opener_key->ended(Todo::introduce, done.has_value());
-  files_.let_go(std::move(node));
 }
 
 /// The order is what counts: a holder that has not read the key is found by the read that comes after it; what it has
 /// changed before it knew of us goes with the pages that are dropped after its answer.
 Result<> OpenerKeys::introduce_now(FileNode& node) {
-  LCCFS_TRY(auto view, read_inode_and_map(instance_, node.ino));
+  LCCFS_TRY(auto view, read(node.ino));
   if (view.lease && *view.lease != instance_.id()) {
     LCCFS_CHECK(tell(*view.lease, node.ino));
-    LCCFS_TRY(view, read_inode_and_map(instance_, node.ino));
+    LCCFS_TRY(view, read(node.ino));
   }
   LCCFS_CHECK(instance_.see_fence(view.fence));
   node.learn(view);
@@ -112,20 +113,15 @@ Result<> OpenerKeys::tell(InstanceId holder, Ino ino) {
 }
 
 bool OpenerKeys::is_open(Ino ino) {
-  auto node = files_.existing(ino);
-  if (node && node->opener_key->is_open()) return true;
-  if (!node) node = files_.node(ino);
+  const auto node = files_.use(ino);
+  if (node->opener_key->is_open()) return true;
   node->opener_key->is_forgotten();
   node->opener_key->may_stand();
-  files_.let_go(std::move(node));
   return false;
 }
 
 void OpenerKeys::begin_anew() {
-  for (auto& node : files_.all()) {
-    node->opener_key->is_forgotten();
-    files_.let_go(std::move(node));
-  }
+  for (const auto& node : files_.use_all()) node->opener_key->is_forgotten();
 }
 
 void OpenerKeys::end() {
@@ -133,6 +129,7 @@ void OpenerKeys::end() {
     const Lock lock(link_->mutex);
     link_->keys = nullptr;
   }
+  stop_.request_stop();
   tasks_.wait();
 }
 

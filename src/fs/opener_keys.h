@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <stop_token>
 
 #include "base/mutex.h"
 #include "base/tasks.h"
@@ -25,13 +26,13 @@ class OpenerKeys {
   OpenerKeys& operator=(const OpenerKeys&) = delete;
 
   /// Begins what is due of this file; to be called about once a second.
-  void see_to(const OpenFiles::Node& node);
+  void see_to(const OpenFiles::Use& node);
   /// A holder of the lease has told of a change. false: the file is not open here, and a key that stands is removed.
   bool is_open(Ino ino);
   /// What was told in the last while may have been missed: all holders are to be asked again.
   void begin_anew();
-  /// Returns when nothing that waits for other clients is under way any more. A key whose step the store has not answered
-  /// is left to the next writer.
+  /// Returns when nothing that waits for other clients is under way any more, and waits for no object. A key whose step
+  /// the store has not answered is left to the next writer.
   void end() EXCLUDES(link_->mutex);
 
  private:
@@ -43,9 +44,10 @@ class OpenerKeys {
     OpenerKeys* keys GUARDED_BY(mutex);
   };
 
-  void add(const OpenFiles::Node& node);
-  void remove(const OpenFiles::Node& node);
+  void add(const OpenFiles::Use& node);
+  void remove(const OpenFiles::Use& node);
   void post(Todo what, Ino ino);
+  Result<Inode> read(Ino ino);
   void read_again(Ino ino);
   void introduce(Ino ino);
   Result<> introduce_now(FileNode& node);
@@ -55,7 +57,8 @@ class OpenerKeys {
   OpenFiles& files_;
   const Look look_;
   const std::shared_ptr<Link> link_;
-  ThreadPool threads_;  // they wait for other clients
+  std::stop_source stop_;  // of reads
+  ThreadPool threads_;     // they wait for other clients
   Tasks tasks_{threads_};
 };
 

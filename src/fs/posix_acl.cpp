@@ -13,6 +13,7 @@
 // Programs that know no ACLs would neither keep them in agreement with the mode, nor enforce them: so on a volume
 // without the feature none is set. If there is one all the same, it was set after `lccfs upgrade`: chmod changes it,
 // and new inodes inherit it, also where this instance began before the upgrade.
+#include "base/expected_errors.h"
 #include "fs/mode_bits.h"
 #include "fs/namespace.h"
 #include "fs/ownership.h"
@@ -55,17 +56,15 @@ Result<> Namespace::set_acl(const Caller& caller, Ino ino, const std::string& na
 /// As Linux has it, it is done, too, where there was none. The mode stays.
 Result<> Namespace::remove_acl(const Caller& caller, Ino ino, const std::string& name) {
   if (const auto flags = own_flags_of(ino); flags && (*flags & format::own_flag_of(name)) == 0) return {};
-  const auto removed =
-      remove_with_flag(ino, name, [&](const format::AttrRecord& attr) { return check_is_owner(caller, ino, attr); });
-  if (!removed && removed.error().code == ErrorCode::no_attribute) return {};
-  return removed;
+  const auto check = [&](const format::AttrRecord& attr) { return check_is_owner(caller, ino, attr); };
+  return done_or(ErrorCode::no_attribute, remove_with_flag(ino, name, check));
 }
 
 Result<std::optional<Acl>> Namespace::default_acl_of(const Inode& directory) {
   if ((directory.attr.flags & format::attr_flag::default_acl) == 0) return std::nullopt;
   // Whatever is not stored yet of its names: an ACL is changed step by step.
   const auto key = format::user_attribute_key(format::attribute::default_acl);
-  LCCFS_TRY(const auto view, or_stale(read_inode(instance_, directory.ino, {.extra_ranges = {}, .keys = {key}})));
+  LCCFS_TRY(const auto view, or_stale(read_inode(instance_, directory.ino, {.keys = {key}})));
   const auto stored = view.keys.find(key);
   if (stored == view.keys.end()) return std::nullopt;
   return stored_acl(directory.ino, format::attribute::default_acl, stored->second);

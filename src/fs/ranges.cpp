@@ -14,8 +14,10 @@
 //  4           | Inode.X  | zero without KEEP_SIZE: grow (truncate.cpp)            | done
 //
 //  room        | object   | step                                                   | stop here leaves
-//  0           | -        | the store tells how much room there is                 | nothing
-//  1           | Inode.X  | the lease, privileges                                  | my lease, no setuid bit
+//  0           | Inode.X  | the lease, privileges; zeros of a file whose lease is  | my lease, no setuid bit
+//              |          | here, below its size, need no room: they begin at once |
+//  1           | -        | if some of it lies past the end: the store tells how   | the same
+//              |          | much room there is (space_looks.cpp)                   |
 //  2           | Inode.X  | without KEEP_SIZE: grow (truncate.cpp)                 | done
 #include <fcntl.h>
 
@@ -25,6 +27,7 @@
 #include "format/layout.h"
 #include "format/object_names.h"
 #include "fs/checks.h"
+#include "fs/data_map.h"
 #include "fs/files.h"
 
 namespace lccfs {
@@ -66,21 +69,17 @@ Result<bool> FileNode::zero_range(ByteRange range) {
   const auto object_size = instance_.super().object_size_bytes;
   std::vector<format::Extent> mapped;
   std::uint64_t size_bytes = 0;
-  bool is_complete = true;
   {
     const Lock lock(mutex);
     size_bytes = view.size_bytes;
-    const auto end = std::min(range.end, size_bytes);
-    is_complete = range.end <= size_bytes;
-    for (const auto& part : format::extents(object_size, range.begin, end - std::min(range.begin, end))) {
-      if (view.map.may_exist(part.index)) mapped.push_back(part);
-      is_complete = is_complete && view.map.may_exist(part.index);
-    }
+    mapped = mapped_pieces(view.map, object_size, {range.begin, std::min(range.end, size_bytes)}, SIZE_MAX);
   }
+  std::uint64_t left_out_bytes = range.end - range.begin;
   StepsInFlight steps;
   std::vector<ObjectIndex> removed;
   std::vector<format::Extent> zeroed;
   for (const auto& part : mapped) {
+    left_out_bytes -= part.length_bytes;
     const auto object = format::data_object(ino, part.index);
     const auto bytes_of_file = format::bytes_within(object_size, part.index, size_bytes);
     if (part.length_bytes == bytes_of_file) {
@@ -98,7 +97,7 @@ Result<bool> FileNode::zero_range(ByteRange range) {
   const Lock lock(mutex);
   for (const auto index : removed) set_units_there(index, 0);
   for (const auto& part : zeroed) note_gone(part);
-  return is_complete;
+  return left_out_bytes == 0;
 }
 
 Result<> FileNode::confirm_lease() {
@@ -140,42 +139,45 @@ void DataIo::drop_pages(const FileNode& node, ByteRange range) {
 
 namespace {
 
-/// Nothing is reserved: what is there now counts.
-Result<> check_room(FileNode& node, ByteRange range, std::uint64_t available_bytes) {
+std::uint64_t past_the_end(FileNode& node, ByteRange range) {
   const Lock lock(node.mutex);
-  const auto past_the_end = std::max(range.begin, node.view.size_bytes);
-  if (range.end <= past_the_end || range.end - past_the_end <= available_bytes) return {};
-  return failure(ErrorCode::no_space, format::inode_object(node.ino) + ": more than there is");
+  return range.end - std::min(range.end, std::max(range.begin, node.view.size_bytes));
 }
 
-/// Whether the file continues after these bytes.
-Result<bool> zero_and_note(FileNode& node, ByteRange range) {
-  LCCFS_TRY(const bool is_complete, node.zero_range(range));
-  bool continues = false;
-  {
-    const Lock lock(node.mutex);
-    node.note_change_of_bytes();
-    continues = range.end < node.view.size_bytes;
-  }
-  if (!is_complete) LCCFS_CHECK(node.confirm_lease());
-  return continues;
+bool lies_below_the_end(FileNode& node, ByteRange range) {
+  const Lock lock(node.mutex);
+  return node.lease_held && range.end <= node.view.size_bytes;
+}
+
+/// Up to where `most_objects_at_once` objects may exist. What cannot exist costs nothing, however much it is.
+ByteRange first_part(FileNode& node, ByteRange range, std::uint64_t object_size_bytes) {
+  const Lock lock(node.mutex);
+  const ByteRange below_the_end{range.begin, std::min(range.end, node.view.size_bytes)};
+  const auto mapped = mapped_pieces(node.view.map, object_size_bytes, below_the_end, most_objects_at_once);
+  if (mapped.size() < most_objects_at_once) return range;
+  return {range.begin, mapped.back().file_offset_bytes + mapped.back().length_bytes};
 }
 
 /// `grows`: once they are zeros, the file ends at their end or later. Where a part fails, the kernel keeps the pages of
-/// those before it, too: they are dropped with its own.
+/// those before it, too: all are dropped.
 Result<> zero_in_parts(DataIo& io, FileNode& node, const Caller& caller, ByteRange range, bool grows) {
-  const auto object_size = io.instance.super().object_size_bytes;
-  const auto first_begin = range.begin;
-  for (bool continues = true; continues && range.begin < range.end;) {
-    const ByteRange part{range.begin,
-                         std::min(range.end, (range.begin / object_size + most_objects_at_once) * object_size)};
-    const auto zero = [&]() -> Result<> {
-      LCCFS_TRY(continues, zero_and_note(node, part));
-      return grows && !continues ? node.grow(range.end) : Result<>{};
-    };
-    LCCFS_CHECK(io.change_alone(node, caller, {first_begin, part.end}, zero));
-    range.begin = part.end;
-  }
+  auto rest = range;
+  bool is_complete = true;
+  const auto zero_part = [&]() -> Result<> {
+    const auto part = first_part(node, rest, io.instance.super().object_size_bytes);
+    LCCFS_TRY(const bool is_part_complete, node.zero_range(part));
+    {
+      const Lock lock(node.mutex);
+      node.note_change_of_bytes();
+    }
+    is_complete = is_complete && is_part_complete;
+    rest.begin = part.end;
+    if (!rest.is_empty()) return {};
+    // Once: who was evicted stays so, and a lease that was given back since, by a step, was ours until then.
+    if (!is_complete) LCCFS_CHECK(node.confirm_lease());
+    return grows ? node.grow(range.end) : Result<>{};
+  };
+  while (!rest.is_empty()) LCCFS_CHECK(io.change_alone(node, caller, range, zero_part));
   return {};
 }
 
@@ -190,15 +192,27 @@ Result<> Files::fallocate(const Caller& caller, HandleId id, int mode, std::uint
   LCCFS_CHECK(check_bytes(offset, size_bytes));
   FileNode& node = *handle->node;
   const ByteRange range{offset, offset + size_bytes};
-  if (wanted.room) {
-    LCCFS_TRY(const auto capacity, instance_.store().capacity());
-    const auto find_room = [&]() -> Result<> {
-      LCCFS_CHECK(check_room(node, range, capacity.available_bytes));
-      return wanted.growth && !wanted.zeros ? node.grow(range.end) : Result<>{};
-    };
-    LCCFS_CHECK(io_.change_alone(node, caller, range, find_room));
+  if (wanted.room && !(wanted.zeros && lies_below_the_end(node, range))) {
+    LCCFS_TRY(const bool is_longer, find_room(node, caller, range));
+    if (is_longer && wanted.growth && !wanted.zeros) {
+      return io_.change_alone(node, caller, range, [&] { return node.grow(range.end); });
+    }
   }
   return wanted.zeros ? zero_in_parts(io_, node, caller, range, wanted.growth) : Result<>{};
+}
+
+/// Nothing is reserved: what is there now counts. Whether some of it lies past the end. The store is asked while others
+/// change the file.
+Result<bool> Files::find_room(FileNode& node, const Caller& caller, ByteRange range) {
+  std::uint64_t missing_bytes = 0;
+  LCCFS_CHECK(io_.change_alone(node, caller, range, [&]() -> Result<> {
+    missing_bytes = past_the_end(node, range);
+    return {};
+  }));
+  if (missing_bytes == 0) return false;
+  LCCFS_TRY(const bool has_free, space_looks_.has_free(missing_bytes));
+  if (has_free) return true;
+  return failure(ErrorCode::no_space, format::inode_object(node.ino) + ": more than there is");
 }
 
 }  // namespace lccfs

@@ -151,7 +151,7 @@ Result<std::optional<ListingPage>> Namespace::read_whole_page(Ino directory, std
   const bool from_start = cookie <= parent_cookie;
   ListingPage page{.read = true, .sent = now(), .after = from_start ? 0 : cookie, .entries = {}, .last = false};
   std::string after = from_start ? std::string() : format::entry_cursor_key(cookie);
-  InodeParts parts{.extra_ranges = {entries_after(after)}, .keys = {}};
+  InodeParts parts{.extra_ranges = {entries_after(after)}};
   if (from_start) parts.extra_ranges.push_back({"p/", "", 1});
   LCCFS_TRY(auto read, metadata_.read_names(directory, parts));
   auto& [view, kept_as] = read;
@@ -167,7 +167,7 @@ Result<std::optional<ListingPage>> Namespace::read_whole_page(Ino directory, std
   LCCFS_TRY(bool is_whole, add_to_page(kept_as, view.version));
   while (is_whole && keys.more && !keys.entries.empty() && !drop_last_group(page.entries)) {
     after = keys.entries.back().first;
-    LCCFS_TRY(auto rest, metadata_.read_names(directory, {.extra_ranges = {entries_after(after)}, .keys = {}}));
+    LCCFS_TRY(auto rest, metadata_.read_names(directory, {.extra_ranges = {entries_after(after)}}));
     keys = std::move(rest.view.extra_ranges.front());
     LCCFS_TRY(is_whole, add_to_page(rest.kept_as, rest.view.version));
   }
@@ -202,8 +202,10 @@ Result<HandleId> Namespace::open_directory(Ino ino) {
 
 void Namespace::release_directory(HandleId handle) { directories_.release(handle); }
 
-/// Forgotten first: a make that begins after the look reads the directory, and one before it is seen.
+/// Forgotten first: a make that begins after the look reads the directory, and one before it is seen. But not what the
+/// log has changes of, which may be of no name: they are stored under the lease that memory knows.
 bool Namespace::needs_directory(Ino ino) {
+  if (leases_.log.has(ino)) return true;
   metadata_.inodes.drop(ino);
   if (!leases_.held.end_unless_logged(ino)) return true;
   for (const auto& pointer : directories_.in_doubt(ino)) look_again_at(pointer);

@@ -24,9 +24,11 @@ bool only_stores(const Question& question) {
   return question.kind == Question::Kind::store_attributes || question.kind == Question::Kind::file_opened;
 }
 
-/// An asker that only reads does not wait for bytes that cannot be stored, and they are not lost for it.
+/// An asker that only reads does not wait for bytes that cannot be stored, and they are not lost for it. Nor for a lease
+/// that is ours and could not be adopted: memory has nothing then.
 bool is_told_what_is_stored(const Question& question, const FileNode& node, const Error& why_not_more) {
-  return only_stores(question) && node.buffer->is_failing() && why_not_more.code != ErrorCode::fenced;
+  const bool is_all_there_is = node.buffer->is_failing() || !node.held();
+  return only_stores(question) && is_all_there_is && why_not_more.code != ErrorCode::fenced;
 }
 }  // namespace
 
@@ -87,16 +89,15 @@ void Recalls::wait() {
 /// Does not block: what has to wait for the store has threads, and what waits for the file's reads and writes has none.
 void Recalls::begin(const Question& question) {
   ++begun_;
-  auto asked_for = files_.node(question.ino);
+  auto asked_for = files_.use(question.ino);
   {
     const Lock lock(asked_for->mutex);
     asked_for->was_asked_for = true;
   }
   if (question.kind == Question::Kind::share_locks) {
-    return threads_.post([this, question, asked_for = std::move(asked_for)]() mutable {
+    return threads_.post([this, question, asked_for = std::move(asked_for)] {
       take_no_more(question);
       end(question, *asked_for, asked_for->locks.share());
-      files_.let_go(std::move(asked_for));
     });
   }
   bool keep = false;
@@ -106,16 +107,12 @@ void Recalls::begin(const Question& question) {
     asked_for->is_shared = asked_for->is_shared || (asked_for->lease_held && question.from_open);
   }
   if (keep) {
-    return threads_.post([this, question, asked_for = std::move(asked_for)]() mutable {
-      store_as_asked(question, std::move(asked_for));
-    });
+    return threads_.post([this, question, asked_for = std::move(asked_for)] { store_as_asked(question, *asked_for); });
   }
   kernel_.write_back_pages(question.ino, [this, question, asked_for = std::move(asked_for)]() mutable {
     auto& gate = asked_for->gate;
     gate.enter_alone([this, question, asked_for = std::move(asked_for)]() mutable {
-      threads_.post([this, question, asked_for = std::move(asked_for)]() mutable {
-        release_as_asked(question, std::move(asked_for));
-      });
+      threads_.post([this, question, asked_for = std::move(asked_for)] { release_as_asked(question, *asked_for); });
     });
   });
 }
@@ -126,35 +123,34 @@ void Recalls::take_no_more(const Question& question) {
   under_way_.at(key_of(question)).first->may_be_joined = false;
 }
 
-void Recalls::store_as_asked(const Question& question, std::shared_ptr<FileNode>&& node) {
+void Recalls::store_as_asked(const Question& question, FileNode& node) {
   take_no_more(question);
-  auto done = node->store_dirty(true);
-  if (!done && is_told_what_is_stored(question, *node, done.error())) done = {};
-  end(question, *node, done);
-  files_.let_go(std::move(node));
+  auto done = node.store_dirty(true);
+  if (!done && is_told_what_is_stored(question, node, done.error())) done = {};
+  end(question, node, done);
 }
 
 /// Also where memory knows of no lease: the asker has read that it is ours, so a step of ours whose outcome we never
 /// learnt may have taken it. What is written once the gate is left is for the next question.
-void Recalls::release_as_asked(const Question& question, std::shared_ptr<FileNode>&& node) {
-  auto done = node->find_own();
-  if (done) done = node->release_to_another();
-  if (!done && is_told_what_is_stored(question, *node, done.error())) {
+void Recalls::release_as_asked(const Question& question, FileNode& node) {
+  auto done = node.find_own();
+  if (done) done = node.release_to_another();
+  if (!done && is_told_what_is_stored(question, node, done.error())) {
     done = {};
-  } else if (!done) {
-    done = node->release_at_any_price();
+  } else if (!done && node.held()) {  // else it is not released, and whoever asked would find it here again
+    done = node.release_at_any_price();
   }
-  if (done && question.kind == Question::Kind::release_lease) node->give_way();
+  if (done && question.kind == Question::Kind::release_lease) node.give_way();
   take_no_more(question);
-  node->gate.leave_alone();
+  node.gate.leave_alone();
   kernel_.drop_attributes(question.ino);
   kernel_.drop_pages_later(question.ino);
-  end(question, *node, done);
-  files_.let_go(std::move(node));
+  end(question, node, done);
 }
 
 void Recalls::end(const Question& question, const FileNode& node, const Result<>& done) {
-  if (!done) log::error(format::inode_object(node.ino) + ": asked for by another client: " + done.error().context);
+  if (!done)
+    log::failed(log::Level::error, format::inode_object(node.ino) + ": asked for by another client", done.error());
   bool goes_on = false;
   {
     const Lock lock(mutex_);

@@ -48,8 +48,8 @@ class Recalls {
   std::shared_ptr<Recall> made() REQUIRES(mutex_);
   void begin(const format::Question& question) EXCLUDES(mutex_);
   void take_no_more(const format::Question& question) EXCLUDES(mutex_);
-  void store_as_asked(const format::Question& question, std::shared_ptr<FileNode>&& node);
-  void release_as_asked(const format::Question& question, std::shared_ptr<FileNode>&& node);
+  void store_as_asked(const format::Question& question, FileNode& node);
+  void release_as_asked(const format::Question& question, FileNode& node);
   void end(const format::Question& question, const FileNode& node, const Result<>& done) EXCLUDES(mutex_);
 
   Instance& instance_;

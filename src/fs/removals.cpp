@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <set>
+#include <utility>
 
 #include "format/object_names.h"
 #include "txn/reclaim_txn.h"
@@ -39,6 +40,37 @@ struct Removals::Removal {
   std::atomic<bool> has_failed = false;
 };
 
+/// How many have their data objects removed. Shared with the completions: those that come after the end find nothing else.
+class Removals::DataPhases {
+ public:
+  /// false: too late.
+  bool begin() {
+    const Lock lock(mutex_);
+    if (!has_ended_) ++count_;
+    return !has_ended_;
+  }
+  /// false: it was left as it is.
+  bool finish() {
+    const Lock lock(mutex_);
+    if (!has_ended_) --count_;
+    return !has_ended_;
+  }
+  /// So many are left as they are.
+  std::size_t end() {
+    const Lock lock(mutex_);
+    has_ended_ = true;
+    return std::exchange(count_, 0);
+  }
+
+ private:
+  Mutex mutex_;
+  std::size_t count_ GUARDED_BY(mutex_) = 0;
+  bool has_ended_ GUARDED_BY(mutex_) = false;
+};
+
+Removals::Removals(Instance& instance, IsInUse is_in_use)
+    : instance_(instance), is_in_use_(std::move(is_in_use)), removing_data_(std::make_shared<DataPhases>()) {}
+
 void Removals::add(const Unlinked& unlinked) {
   const Lock lock(mutex_);
   if (is_ended_ || how_many_wait_ == most_removals_waiting) return;
@@ -65,6 +97,7 @@ void Removals::end() {
     how_many_wait_ = 0;
   }
   stop_.request_stop();
+  for (auto left = removing_data_->end(); left > 0; --left) in_flight_.leave();
   in_flight_.wait();
 }
 
@@ -110,7 +143,7 @@ void Removals::begin(const Shared& removal) {
   const auto& [directory, ino, token, tries] = removal->unlinked;
   if (is_in_use_(ino)) return try_later(removal);
   const objects::InodeParts parts{
-      .extra_ranges = {{"p/", "", 1}}, .keys = {}, .map = objects::InodeParts::Map::whole, .openers = true};
+      .extra_ranges = {{"p/", "", 1}}, .map = objects::InodeParts::Map::whole, .openers = true};
   objects::read_inode_async(instance_.reader(stop_.get_token()), ino, parts,
                             [this, removal](const Result<Inode>& inode) {
                               if (!inode || !may_be_removed(*inode, removal->unlinked.directory, instance_.id()))
@@ -139,11 +172,22 @@ void Removals::mark_dead(const Shared& removal, const Inode& inode) {
                                 });
 }
 
+/// The inode is dead, and keys lead a collector to it: so the end need not wait for its data.
 void Removals::remove_data(const Shared& removal) {
+  in_flight_.enter();  // the calls themselves
+  if (removing_data_->begin()) {
+    remove_objects(removal);
+  } else {
+    end(removal, false);
+  }
+  in_flight_.leave();
+}
+
+void Removals::remove_objects(const Shared& removal) {
   removal->objects_left = removal->objects.size() + 1;
-  const auto one_less = [this, removal](const Result<>& removed) {
+  const auto one_less = [this, phases = removing_data_, removal](const Result<>& removed) {
     if (!removed) removal->has_failed = true;
-    if (removal->objects_left.fetch_sub(1) == 1) remove_inode(removal);
+    if (removal->objects_left.fetch_sub(1) == 1 && phases->finish()) remove_inode(removal);
   };
   for (const auto index : removal->objects) {
     instance_.store().remove_data(format::data_object(removal->unlinked.ino, ObjectIndex{index}), one_less);

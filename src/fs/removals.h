@@ -10,7 +10,7 @@
 //  1 | Inode.X    | read: no lease, no opener, and no name was added               | the same
 //  2 | Inode.X    | [mark unnamed dead] guard version                              | the same; a dead X
 //    |            | is anything of the file here by then? It is left to a collector |
-//  3 | Data.X.*   | removed where "may exist" is set                               | the same, fewer objects
+//  3 | Data.X.*   | removed where "may exist" is set; the end leaves it there      | the same, fewer objects
 //  4 | Inode.X    | [remove dead inode] guard version                              | a key that finds nothing to do
 //  5 | Inode.P    | [remove traces] d/X/t of many                                  | done
 //
@@ -46,7 +46,7 @@ class Removals {
   /// Whether there is anything of the file here: a handle, a lease, bytes, or a call that works on it.
   using IsInUse = std::function<bool(Ino)>;
 
-  Removals(Instance& instance, IsInUse is_in_use) : instance_(instance), is_in_use_(std::move(is_in_use)) {}
+  Removals(Instance& instance, IsInUse is_in_use);
   ~Removals() { in_flight_.wait(); }
   Removals(const Removals&) = delete;
   Removals& operator=(const Removals&) = delete;
@@ -55,13 +55,15 @@ class Removals {
   void add(const Unlinked& unlinked) EXCLUDES(mutex_);
   /// Another client asks for the directory: what has not begun there is left to a collector.
   void leave(Ino directory) EXCLUDES(mutex_);
-  /// The same of all, and of what comes later; waits for what is marked dead already, and for no read.
+  /// The same of all, and of what comes later; waits for steps on metadata, and for no read nor data object: those may not
+  /// answer.
   void end() EXCLUDES(mutex_);
   /// To be called each second: so many more may begin.
   void tick() EXCLUDES(mutex_);
 
  private:
   struct Removal;
+  class DataPhases;
   using Shared = std::shared_ptr<Removal>;
 
   Shared next() REQUIRES(mutex_);
@@ -70,6 +72,7 @@ class Removals {
   void try_later(const Shared& removal) EXCLUDES(mutex_);
   void mark_dead(const Shared& removal, const Inode& inode);
   void remove_data(const Shared& removal);
+  void remove_objects(const Shared& removal);
   void remove_inode(const Shared& removal);
   void end(const Shared& removal, bool is_removed) EXCLUDES(mutex_);
   void remove_keys(Ino directory, const std::vector<std::string>& keys);
@@ -77,6 +80,7 @@ class Removals {
   Instance& instance_;
   const IsInUse is_in_use_;
   std::stop_source stop_;
+  const std::shared_ptr<DataPhases> removing_data_;
   Mutex mutex_;
   std::map<Ino, std::deque<Unlinked>> waiting_ GUARDED_BY(mutex_);  // by directory
   std::size_t how_many_wait_ GUARDED_BY(mutex_) = 0;

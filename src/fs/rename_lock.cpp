@@ -28,8 +28,7 @@ void RenamePatience::was_too_short(std::chrono::nanoseconds patience, std::chron
 }
 
 Result<RenameLock::Seen> RenameLock::look() {
-  LCCFS_TRY(auto super,
-            instance_.query({.object = format::super_object, .ranges = {}, .keys = {format::rename_lock_key}}));
+  LCCFS_TRY(auto super, instance_.query({.object = format::super_object, .keys = {format::rename_lock_key}}));
   Seen seen;
   const auto found = super.keys.find(format::rename_lock_key);
   if (found == super.keys.end()) return seen;
@@ -101,7 +100,7 @@ void RenameLock::release() {
   is_held_ = false;
   const auto released = instance_.run_repeatable(txn::release_rename_lock(mine_));
   if (released || released.error().code == ErrorCode::guard_failed) return;
-  log::warning("the rename lock is left to the next move that wants it: " + released.error().context);
+  log::failed(log::Level::warning, "the rename lock is left to the next move that wants it", released.error());
 }
 
 }  // namespace lccfs

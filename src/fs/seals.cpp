@@ -12,6 +12,7 @@
 //    |         | both keys; X was a directory: nsub - 1, guarded as read          |
 #include "fs/seals.h"
 
+#include "base/expected_errors.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "fs/attempts.h"
@@ -50,9 +51,8 @@ Result<Entries> Seals::find_to_change(std::initializer_list<const txn::Name*> wa
 
 Result<std::shared_ptr<const Inode>> Seals::target_of(const txn::Name& name, const txn::Entry& entry) {
   if (auto in_memory = metadata_.in_memory(entry.record.ino); in_memory && in_memory->live()) return in_memory;
-  auto view = metadata_.read(entry.record.ino);
+  LCCFS_TRY(auto view, or_none(metadata_.read(entry.record.ino)));
   if (view && view->live()) return std::make_shared<const Inode>(std::move(*view));
-  if (!view && view.error().code != ErrorCode::not_found) return std::unexpected(std::move(view).error());
   LCCFS_CHECK(clear_dangling(name, entry));
   return nullptr;
 }
@@ -70,7 +70,7 @@ Result<> Seals::clear_dangling(const txn::Name& name, const txn::Entry& entry) {
   const auto cleared = leases_.run(txn::clear_dangling_entry(name, entry, nsub));
   metadata_.name_in_doubt(name);
   metadata_.inodes.drop(name.directory);
-  LCCFS_CHECK(reclaim::done_or_needless(cleared));
+  LCCFS_CHECK(done_or(ErrorCode::not_found, cleared));
   return {};
 }
 
@@ -123,8 +123,8 @@ Result<std::optional<StateRecord>> Seals::seal_empty(std::span<const ExpectedEnt
   const auto& name = expected.front().name;
   const auto& entry = *expected.front().entry;
   const Ino ino = entry.record.ino;
-  auto view = metadata_.read(ino, {.extra_ranges = {{"n/", "", entries_at_once}}, .keys = {}});
-  if (!view && view.error().code != ErrorCode::not_found) return std::unexpected(std::move(view).error());
+  const InodeParts parts{.extra_ranges = {{"n/", "", entries_at_once}}};
+  LCCFS_TRY(const auto view, or_none(metadata_.read(ino, parts)));
   if (!view || !view->live()) {
     LCCFS_CHECK(clear_dangling(name, entry));
     return std::nullopt;
@@ -161,7 +161,7 @@ void Seals::take_back(const StateRecord& seal, Ino sealed) {
   const auto unsealed = reclaim::done_or_needless(instance_.run(txn::unseal(sealed, seal)));
   const auto removed = instance_.run_repeatable(txn::remove_decision(seal.parent, seal.token));
   metadata_.inodes.drop(sealed);
-  if (!unsealed || !done_or_gone(removed)) {
+  if (!unsealed || !done_or(ErrorCode::not_found, removed)) {
     log::warning(format::inode_object(sealed) + ": its seal is left to the next change there");
   }
 }
@@ -171,7 +171,7 @@ Result<std::optional<std::uint64_t>> Seals::commit(const StateRecord& seal, std:
                                                    const CommitStep& step) {
   const Ino sealed = expected.front().entry->record.ino;
   const auto decision = format::decision_key(seal.token);
-  InodeParts wanted{.extra_ranges = {}, .keys = {decision}};
+  InodeParts wanted{.keys = {decision}};
   for (const auto& one : expected) wanted.keys.push_back(one.name.key);
   for (Attempts tries(instance_);;) {
     if (auto next = tries.next(); !next) {

@@ -62,7 +62,6 @@ Result<> FileNode::store_size(std::uint64_t size_bytes) {
     const Lock lock(mutex);
     size_before = std::exchange(view.size_bytes, size_bytes);
     size_before_set = size_before;
-    others_size_bytes = std::min(others_size_bytes, size_bytes);
     covered_before = covered_size_bytes;
     const bool is_covered = !buffer->has_any_of({0, size_bytes});
     covered_size_bytes = is_covered ? size_bytes : std::min(covered_before, size_bytes);
@@ -78,6 +77,7 @@ Result<> FileNode::store_size(std::uint64_t size_bytes) {
     ++cuts_;
     size_before_set.reset();
     if (!stored) view.size_bytes = size_before, covered_size_bytes = covered_before;
+    if (stored) others_size_bytes = std::min(others_size_bytes, size_bytes);
     if (stored && shorter) tail_is_dirty = true;  // should the cut fail: nothing else is done before it is made good
   }
   return stored;
@@ -139,11 +139,7 @@ Result<> FileNode::set_times(const SetAttributes& changes) {
 }
 
 Result<std::optional<AttributesReply>> Files::set_size_and_times(Ino ino, const SetAttributes& changes) {
-  auto node = open_files_.node(ino);
-  auto reply = change_node(*node, changes);
-  open_files_.let_go(std::move(node));
-  if (!reply) return std::unexpected(gone_is_stale(std::move(reply).error()));
-  return reply;
+  return or_stale(change_node(*open_files_.use(ino), changes));
 }
 
 Result<std::optional<AttributesReply>> Files::change_node(FileNode& node, const SetAttributes& changes) {

@@ -17,7 +17,6 @@
 
 #include "base/text.h"
 #include "format/features.h"
-#include "format/object_names.h"
 #include "fs/clients.h"
 #include "objects/super.h"
 #include "txn/volume_txn.h"

@@ -69,14 +69,14 @@ Result<> check_empty(ObjectStore& store, const std::string& where, bool with_dat
 
 /// Also one whose Super cannot be read: nothing of it is made anew.
 Result<> check_no_volume(ObjectStore& store) {
-  const auto super = store.query({.object = format::super_object, .ranges = {}, .keys = {}});
+  const auto super = store.query({.object = format::super_object});
   if (super) return refused("there is a volume here already");
   if (super.error().code != ErrorCode::not_found) return std::unexpected(super.error());
   return {};
 }
 
 Result<MetaSnapshot> read_xattrs(ObjectStore& store, const char* object) {
-  return store.query({.object = object, .xattrs = true, .ranges = {}, .keys = {}});
+  return store.query({.object = object, .xattrs = true});
 }
 
 /// false: the object is there already.
@@ -99,7 +99,7 @@ Result<> make_or_find_root(ObjectStore& store, Clock& clock) {
   LCCFS_TRY(const bool is_new, made(store, txn::make_root(clock.wall_time())));
   if (is_new) return {};
   const auto object = format::inode_object(root_ino);
-  LCCFS_TRY(auto found, store.query({.object = object, .xattrs = true, .ranges = {{"", "", 1}}, .keys = {}}));
+  LCCFS_TRY(auto found, store.query({.object = object, .xattrs = true, .ranges = {{"", "", 1}}}));
   const auto attr = format::decode<format::AttrRecord>(found.xattrs[xattr::attr]);
   if (attr && attr->type == FileType::directory && found.ranges.front().entries.empty()) return {};
   return refused("there is an object " + object + " here that is no empty root directory");

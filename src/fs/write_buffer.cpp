@@ -316,6 +316,7 @@ void WriteBuffer::answered(std::uint64_t number, Result<> written) {
       take_back(unit, had_room_bytes != 0);
     } else {
       failing_ = false;
+      if (unit.is_failing && unit.lacked_room) room_->write_found_room();
       set_failing(unit, false);
     }
     room_->give_back(had_room_bytes);  // whoever waits for it sees what failed
@@ -337,9 +338,11 @@ void WriteBuffer::take_back(Unit& unit, bool is_news) {
   unit.failed_at = ++failures_;
   if (is_news) ++errors_.count;
   errors_.last = unit.error;
-  if (is_out_of_space(*unit.error)) room_->set_refused(true);
+  unit.lacked_room = is_out_of_space(*unit.error);
+  if (unit.lacked_room) room_->write_refused(*unit.error);
   if (!std::exchange(failing_, true)) {
-    log::error(format::inode_object(ino_) + ": what was written is not in the store yet: " + unit.error->context);
+    log::failed(log::Level::error, format::inode_object(ino_) + ": what was written is not in the store yet",
+                *unit.error);
   }
   for (const Run& run : unit.sent) {
     const auto bytes = run.record->bytes();

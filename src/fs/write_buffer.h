@@ -95,6 +95,7 @@ class WriteBuffer : public std::enable_shared_from_this<WriteBuffer> {
     bool is_wanted = false;          // to be sent as soon as it is not on its way
     bool has_failed = false;         // to be sent only when asked for
     bool is_failing = false;         // something of it has failed, and was not stored or dropped since
+    bool lacked_room = false;        // that is why
     std::size_t counted_pieces = 0;  // against the limit, `sent` included
     // on its way
     std::vector<Run> sent;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 // Extended attributes, u/ keys of the inode: get 1 read; list 1 read for each 1,024; none where the inode is this client's
-// alone, and has none; set and remove 1 write each; a set after the first one, 1 read more.
+// alone, and has none. Where names are trusted (entry_ttl), an inode that was read lately without any is not read for one.
+// Set and remove 1 write each; a set after the first one, 1 read more.
 //
 //  # | object  | step                                                                                        | then
 //  - | Inode.X | [set user attribute] guard the key as the mode asks; the key, ctime. If it sets a flag too  | COMMIT
@@ -31,7 +32,7 @@ Error no_attribute(Ino ino, const std::string& name) {
 /// nullopt: it has none of that name.
 Result<std::optional<Bytes>> Namespace::read_attribute(Ino ino, const std::string& name) {
   const auto key = format::user_attribute_key(name);
-  LCCFS_TRY(const auto view, metadata_.read_existing(ino, {.extra_ranges = {}, .keys = {key}}));
+  LCCFS_TRY(const auto view, metadata_.read_existing(ino, {.keys = {key}}));
   files_.attributes_changed(view);  // an open file is not asked about again for a while
   const auto found = view.keys.find(key);
   if (found == view.keys.end()) return std::nullopt;
@@ -45,14 +46,24 @@ std::optional<std::uint32_t> Namespace::own_flags_of(Ino ino) {
   return std::nullopt;
 }
 
-bool Namespace::knows_no_xattr(Ino ino, std::string_view name) {
-  if (name == format::attribute::capability) return files_.has_capability(ino) == false;
-  if (!is_acl(name)) return own_flags_of(ino) == 0U;
+/// As of a read that is younger than that.
+bool Namespace::had_no_flags(Ino ino, std::uint32_t flags, std::chrono::nanoseconds trusted_for) {
   look_anew_at(ino);
   const auto held = metadata_.in_memory(ino);
-  const bool is_old = held && now() - held->sent > options_.attributes_ttl;
+  const bool is_old = held && now() - held->sent >= trusted_for;
   if (!held || (is_old && !metadata_.unshared(ino))) return false;
-  return (held->attr.flags & format::own_flag_of(name)) == 0;
+  return (held->attr.flags & flags) == 0;
+}
+
+/// The kernel believes attributes for a while, ACLs among them; where it believes names, too, it may as well believe that
+/// an inode has no xattrs: `ls -l` asks each for its label.
+bool Namespace::knows_no_xattr(Ino ino, std::string_view name) {
+  if (name == format::attribute::capability) return files_.has_capability(ino) == false;
+  if (is_acl(name)) return had_no_flags(ino, format::own_flag_of(name), options_.attributes_ttl);
+  if (own_flags_of(ino) == 0U) return true;
+  const auto names_ttl = options_.entry_ttl.value_or(std::chrono::nanoseconds(0));
+  if (names_ttl == std::chrono::nanoseconds(0)) return false;
+  return had_no_flags(ino, UINT32_MAX, std::min(names_ttl, options_.attributes_ttl));
 }
 
 Result<Bytes> Namespace::get_xattr(Ino ino, const std::string& name) {

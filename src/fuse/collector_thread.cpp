@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <random>
-#include <string>
 
 #include "base/log.h"
 #include "base/periodic.h"

@@ -57,8 +57,12 @@ Result<Command> parse_command(const std::vector<std::string>& words) {
   return command;
 }
 
+/// `mount -a` looks for a directory that fstab names as what that leads to; DIRECTORY:/PATH it takes as it stands there.
 std::string source_of(const VolumeAddress& address, const std::string& subdirectory) {
-  return address.source() + (subdirectory == "/" ? "" : ":" + subdirectory);
+  if (subdirectory != "/") return address.source() + ":" + subdirectory;
+  std::error_code error;
+  const auto directory = std::filesystem::canonical(address.local_directory, error);
+  return error ? address.source() : directory.string();
 }
 
 namespace {

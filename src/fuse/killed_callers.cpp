@@ -12,10 +12,15 @@
 #include <string>
 #include <utility>
 
+#include "base/process_stat.h"
+
 namespace lccfs::fuse {
 namespace {
 
 constexpr std::uint64_t kill_bit = std::uint64_t{1} << (SIGKILL - 1);
+// PF_EXITING and PF_KTHREAD of the kernel's sched.h: some kernels send what an ending process closes by a thread of their
+// own.
+constexpr std::uint32_t nobody_hears_flags = 0x4 | 0x200000;
 
 /// Of a line of the file: the number after that beginning of it. 0: there is none.
 template <class Number>
@@ -36,9 +41,20 @@ ThreadState thread_state_in(std::string_view status) {
   return {(pending & kill_bit) != 0, number_after<pid_t>(status, "\nTgid:\t", 10)};
 }
 
+/// When it was started comes last: where another thread gets the number in between, it is that one's. Asked for by its
+/// process, the kernel adds up no times of the process's other threads.
 ThreadState thread_state(pid_t thread) {
-  std::ifstream file("/proc/" + std::to_string(thread) + "/status");
-  return thread_state_in(std::string(std::istreambuf_iterator<char>(file), {}));
+  const auto number = std::to_string(thread);
+  std::ifstream file("/proc/" + number + "/status");
+  auto state = thread_state_in(std::string(std::istreambuf_iterator<char>(file), {}));
+  const auto stat = read_process_stat(std::to_string(state.process) + "/task/" + number);
+  state.start_ticks = stat ? stat->start_ticks : 0;
+  return state;
+}
+
+bool is_ending(pid_t thread) {
+  const auto stat = read_process_stat(std::to_string(thread));
+  return !stat || (stat->flags & nobody_hears_flags) != 0;
 }
 
 void KilledCallers::began(fuse_req_t request, const Waiting& waiting) {
@@ -91,22 +107,33 @@ void KilledCallers::run_later(std::uint64_t handle) {
   }
 }
 
+/// Asynchronous I/O goes on when its thread has ended. Who has the number of that thread by then waits for something else.
 void KilledCallers::look() {
   if (has_let_some_go_) forget_those_gone();
-  std::vector<std::pair<fuse_req_t, Waiting>> waiting;
+  std::vector<std::pair<fuse_req_t, Entry>> waiting;
   {
     const Lock lock(mutex_);
-    for (auto& [request, entry] : requests_) {
-      if (std::exchange(entry.is_old, true) && !entry.let_go) waiting.emplace_back(request, entry.waiting);
+    for (const auto& [request, entry] : requests_) {
+      if (!entry.let_go) waiting.emplace_back(request, entry);
     }
   }
   std::map<pid_t, ThreadState> threads;  // one may wait for thousands
-  for (const auto& [request, its] : waiting) {
+  for (const auto& [request, entry] : waiting) {
+    const auto& its = entry.waiting;
     const auto [known, is_new] = threads.try_emplace(its.thread);
     if (is_new) known->second = look_at_(its.thread);
-    if (!known->second.is_killed) continue;
-    its.lock_ticket == 0 ? let_go(request, its, known->second.process) : interrupt_lock_(its.lock_ticket);
+    const auto& state = known->second;
+    if (!entry.start_ticks) has_waited(request, its, state.start_ticks);
+    if (!state.is_killed || state.start_ticks == 0 || state.start_ticks != entry.start_ticks) continue;
+    its.lock_ticket == 0 ? let_go(request, its, state.process) : interrupt_lock_(its.lock_ticket);
   }
+}
+
+void KilledCallers::has_waited(fuse_req_t request, const Waiting& waiting, std::uint64_t start_ticks) {
+  const Lock lock(mutex_);
+  const auto found = requests_.find(request);
+  if (found == requests_.end() || found->second.waiting.number != waiting.number) return;
+  found->second.start_ticks = start_ticks;
 }
 
 /// With the mutex held: a request that is still here has not got its own answer. The program may run before this returns.

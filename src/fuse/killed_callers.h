@@ -27,11 +27,16 @@ namespace lccfs::fuse {
 /// signal.
 struct ThreadState {
   bool is_killed = false;
-  pid_t process = 0;  ///< 0: not known; the thread is gone
+  pid_t process = 0;              ///< 0: not known; the thread is gone
+  std::uint64_t start_ticks = 0;  ///< since boot; 0: the same. Another thread of that number has others
 };
-/// `status`: of /proc/PID/status.
+/// `status`: of /proc/PID/status; that does not say when the thread was started.
 ThreadState thread_state_in(std::string_view status);
 ThreadState thread_state(pid_t thread);
+
+/// Whether nobody gets what the thread's close is answered: it is ending, and closes what it has open, or it is gone, or
+/// in a namespace that we do not see (0), and may be.
+bool is_ending(pid_t thread);
 
 class KilledCallers {
  public:
@@ -77,8 +82,8 @@ class KilledCallers {
  private:
   struct Entry {
     Waiting waiting;
-    bool is_old = false;
-    std::optional<pid_t> let_go = std::nullopt;  // of that process
+    std::optional<std::uint64_t> start_ticks = std::nullopt;  // of the thread, at the first look; 0: it was gone
+    std::optional<pid_t> let_go = std::nullopt;               // of that process
   };
   struct Left {
     std::size_t awaited = 0;  // requests whose callers were let go, and processes that have such requests of others
@@ -91,6 +96,7 @@ class KilledCallers {
   };
 
   void forget_those_gone() EXCLUDES(mutex_);
+  void has_waited(fuse_req_t request, const Waiting& waiting, std::uint64_t start_ticks) EXCLUDES(mutex_);
   void let_go(fuse_req_t request, const Waiting& waiting, pid_t process) EXCLUDES(mutex_);
   void is_done(std::uint64_t handle, pid_t process) REQUIRES(mutex_);
   void one_less_of(std::uint64_t handle) REQUIRES(mutex_);

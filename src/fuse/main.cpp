@@ -7,6 +7,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/fuse_device.h"
 #include "base/log.h"
 #include "base/periodic.h"
 #include "base/program.h"
@@ -90,16 +91,16 @@ SessionOptions session_options(const Command& command, const Running& running) {
   return options;
 }
 
-/// What it measures outlives the file system.
-Result<std::unique_ptr<FileSystem>> open_volume(const Command& command, MountMetrics& metrics) {
+/// What it measures outlives the file system, and its store.
+Result<std::unique_ptr<FileSystem>> open_volume(const Command& command, MountMetrics& metrics,
+                                                std::shared_ptr<ObjectStore>& store) {
   LCCFS_TRY(auto opened, open_store(command.address, {.step_timeout = {}, .create = command.create}));
-  const std::shared_ptr<ObjectStore> store = metrics::measured(std::move(opened), metrics.store);
+  store = metrics::measured(std::move(opened), metrics.store);
   const FileSystemOptions options = file_system_options(command);
   auto fs = mount_volume(store, system_clock(), options);
   if (fs || fs.error().code != ErrorCode::not_found) return fs;
   if (!command.create)
-    return failure(ErrorCode::not_found, "there is no volume at " + command.address.describe() +
-                                             "; make one with: lccfs mkfs, or mount with --create");
+    return failure(ErrorCode::not_found, command.address.no_volume().context + ", or mount with --create");
   const auto made = make_volume(*store, system_clock(), {});
   if (!made && made.error().code != ErrorCode::exists) return std::unexpected(made.error());
   if (const Result<> told = made ? store->announce() : Result<>(); !told) log::warning(told.error().context);
@@ -126,19 +127,14 @@ std::optional<MountLock> lock_mount(const std::string& device, const std::string
 /// Its pass may wait for an object that does not answer: the files are stored meanwhile.
 void end_collector(std::jthread collector, FileSystem& fs) {
   if (!collector.joinable()) return;
-  const auto ticks = run_periodically(
-      system_clock(), [] { return std::chrono::seconds(1); },
-      [&fs](const std::stop_token&) {
-        fs.tick();
-        return true;
-      });
+  const auto ticks = run_each_second(system_clock(), [&fs] { fs.tick(); });
   collector.request_stop();
   collector.join();
 }
 
-/// false: a signal came before the mount was ready, and it has ended.
-Result<bool> serve(FileSystem& fs, const Command& command, daemon::Background& background, daemon::EndSignals& signals,
-                   std::optional<MountLock>& mount_lock, Running running) {
+/// `was_ready`: anything may have been answered. Else, where that is no error, a signal came before.
+Result<> serve(FileSystem& fs, const Command& command, daemon::Background& background, daemon::EndSignals& signals,
+               std::optional<MountLock>& mount_lock, Running running, bool& was_ready) {
   Descriptor mounting;
   const auto about_to_mount = [&]() -> Result<> {
     mounting = lock_mounting(metrics::run_folder(), system_clock());
@@ -159,8 +155,7 @@ Result<bool> serve(FileSystem& fs, const Command& command, daemon::Background& b
   }
   running.monitor->serve({program.name, command.address.source(), command.mountpoint},
                          [&](metrics::Exposition& page) { running.metrics->write(page, fs); });
-  bool was_ready = false;
-  const Result<> served = session->serve([&] {
+  Result<> served = session->serve([&] {
     was_ready = true;
     log::info("mounted " + command.address.describe() + " on " + command.mountpoint);
     background.ready();
@@ -169,8 +164,32 @@ Result<bool> serve(FileSystem& fs, const Command& command, daemon::Background& b
   end_collector(std::move(collector), fs);
   running.monitor.reset();
   if (geteuid() == 0) forget_umount_helper(command.mountpoint);
-  LCCFS_CHECK(served);
-  return was_ready;
+  return served;
+}
+
+int serve_and_unmount(FileSystem& fs, const Command& command, daemon::Background& background,
+                      daemon::EndSignals& signals, std::optional<MountLock>& mount_lock, Running running) {
+  bool was_ready = false;
+  const auto served = serve(fs, command, background, signals, mount_lock, std::move(running), was_ready);
+  signals.handle_with([was_ready] {
+    if (was_ready) return;  // what was answered is stored first; a second signal ends the program
+    log::flush();
+    _exit(program.interrupted);
+  });
+  if (!served) {
+    log::error(served.error().context);
+    complain(program, served.error().context, program.failed);
+  }
+  const Result<> ended = fs.unmount();
+  if (!served) return program.failed;
+  if (!ended) {
+    log::error("the mount on " + command.mountpoint + " has ended with an error: " + ended.error().context);
+    return program.failed;
+  }
+  if (mount_lock) mount_lock->stored();
+  if (!was_ready) return complain(program, "interrupted", program.interrupted);
+  log::info("unmounted " + command.mountpoint);
+  return EXIT_SUCCESS;
 }
 
 int mount_and_serve(const Command& command, daemon::Background& background, std::shared_ptr<ConnectionGuard> guard) {
@@ -185,24 +204,15 @@ int mount_and_serve(const Command& command, daemon::Background& background, std:
   if (const auto listening = running.monitor->listen(command.options.monitor); !listening)
     return complain(program, listening.error().context, program.failed);
   const auto metrics = running.metrics;  // until the store of the file system is gone, too
-  const auto fs = open_volume(command, *metrics);
+  std::shared_ptr<ObjectStore> store;
+  auto fs = open_volume(command, *metrics, store);
   if (!fs) return complain(program, fs.error().context, program.failed);
-  const auto served = serve(**fs, command, background, signals, mount_lock, std::move(running));
-  signals.handle_with([] {});  // also where it was not mounted: the next signal ends the program
-  if (!served) {
-    log::error(served.error().context);
-    complain(program, served.error().context, program.failed);
-  }
-  const Result<> ended = (*fs)->unmount();
-  if (!served) return program.failed;
-  if (!ended) {
-    log::error("the mount on " + command.mountpoint + " has ended with an error: " + ended.error().context);
-    return program.failed;
-  }
-  if (mount_lock) mount_lock->stored();
-  if (!*served) return complain(program, "interrupted", program.interrupted);
-  log::info("unmounted " + command.mountpoint);
-  return EXIT_SUCCESS;
+  const int status = serve_and_unmount(**fs, command, background, signals, mount_lock, std::move(running));
+  fs->reset();
+  if (store.use_count() == 1) return status;  // closed here: by no thread that is left behind
+  // One still asks the monitors how much space there is (fs/space_looks.h), and uses what is destroyed below.
+  log::flush();
+  _exit(status);
 }
 
 int run(const std::vector<std::string>& words) {
@@ -214,12 +224,8 @@ int run(const std::vector<std::string>& words) {
   command->mountpoint = *mountpoint;
   if (const auto apart = check_apart(command->mountpoint, command->address.local_directory); !apart)
     return complain(program, apart.error().context, program.usage);
-  if (access("/dev/fuse", R_OK | W_OK) != 0) {
-    return complain(program,
-                    errno == EACCES ? "this user may not open /dev/fuse; root permits it with: chmod 666 /dev/fuse"
-                                    : "cannot use /dev/fuse; load the kernel's module with: modprobe fuse",
-                    program.system_error);
-  }
+  if (const auto trouble = trouble_with_fuse())
+    return complain(program, std::string(trouble->seen) + "; " + trouble->advice, program.system_error);
   daemon::Background background(program);
   if (!command->foreground) {
     if (const auto status = background.fork()) return *status;

@@ -4,7 +4,6 @@
 // that ends; a process id in the mount table or a file would not tell whose it is by now.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "base/descriptor.h"

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "fuse/mount_metrics.h"
 
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "format/object_names.h"
 #include "fuse/operation_kinds.h"
+#include "fuse/subject.h"
 #include "metrics/measured_store.h"
 
 namespace lccfs::fuse {
@@ -12,13 +18,30 @@ MountMetrics::MountMetrics(Clock& clock, std::chrono::nanoseconds slow_after)
     : operations(
           clock,
           {.family = "lccfs_operation", .noun = "operation", .kinds = operation_kinds, .slow_after = slow_after}),
-      store(clock, {.family = "lccfs_store_operation",
-                    .noun = "store operation",
-                    .kinds = metrics::store_operation_kinds(),
-                    .slow_after = slow_after}) {}
+      store(clock, metrics::store_operations(slow_after)) {}
 
-void MountMetrics::tick() {
-  operations.tick();
+namespace {
+
+bool is_object_of(Ino ino, std::string_view object) {
+  const auto name = format::parse_object_name(object);
+  if (!name) return false;
+  if (const auto* const inode = std::get_if<format::InodeName>(&*name)) return inode->ino == ino;
+  const auto* const data = std::get_if<format::DataName>(&*name);
+  return data != nullptr && data->ino == ino;
+}
+
+/// By the inode, not by the request: what others have asked for is told, too.
+std::string what_keeps(Ino ino, const FileSystem& fs, const metrics::Operations& store) {
+  if (const auto holder = fs.asked_holder(ino)) {
+    return "instance " + std::to_string(holder->value) + " is asked for what it holds";
+  }
+  return store.oldest_of([ino](std::string_view object) { return is_object_of(ino, object); });
+}
+
+}  // namespace
+
+void MountMetrics::tick(const FileSystem& fs) {
+  operations.tick([this, &fs](std::string_view subject) { return what_keeps(Subject::ino_in(subject), fs, store); });
   store.tick();
 }
 

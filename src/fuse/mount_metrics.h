@@ -13,7 +13,7 @@ struct MountMetrics {
   MountMetrics(Clock& clock, std::chrono::nanoseconds slow_after);
 
   /// To be called about once a second, by one thread.
-  void tick();
+  void tick(const FileSystem& fs);
   void write(metrics::Exposition& page, const FileSystem& fs) const;
 
   metrics::Operations operations, store;

@@ -47,8 +47,9 @@ Caller caller_of(fuse_req_t request) {
   return {.uid = context->uid, .gid = context->gid, .umask = context->umask, .pid = context->pid};
 }
 
+/// As the kernel asks before it reads a trusted.* attribute: who is root of a user namespace that he has made is not.
 bool is_administrator(const Caller& caller) {
-  return caller.uid == 0 || is_capable(caller.pid, CAP_SYS_ADMIN, caller.uid, caller.gid);
+  return is_capable_here(caller.pid, CAP_SYS_ADMIN).value_or(caller.uid == 0);
 }
 
 void refuse(fuse_req_t raw, int error_number) { fuse_reply_err(raw, error_number); }
@@ -65,8 +66,8 @@ void let_go_if_killed(fuse_req_t raw, const fuse_file_info* info = nullptr, std:
 }
 
 /// One that the receiving thread does not hand on at once: it answers what memory knows.
-Request begin(fuse_req_t raw, Kind kind, fuse_ino_t ino) {
-  Request request(raw, kind, ino_of(raw, ino), serving_of(raw));
+Request begin(fuse_req_t raw, Kind kind, fuse_ino_t ino, std::string_view name = {}) {
+  Request request(raw, kind, Subject(ino_of(raw, ino), name), serving_of(raw));
   request.belongs_to(serving_of(raw).directory_of(ino_of(raw, ino)));
   return request;
 }
@@ -80,12 +81,21 @@ bool is_mostly_brief(Kind kind) {
   return std::ranges::find(brief, kind) != std::end(brief);
 }
 
+/// What a request is about: an inode, or a name in that directory.
+struct About {
+  About(fuse_ino_t number) : ino(number) {}
+  About(fuse_ino_t directory, const char* entry) : ino(directory), name(entry) {}
+  fuse_ino_t ino;
+  const char* name = "";
+};
+
 /// Runs `work(Serving&, Request)`, which may block on the store: on the pool, or as the receiver has it. It owns its
 /// arguments: libfuse uses their memory again as soon as the operation returns.
 template <class Work>
-void serve(fuse_req_t raw, Kind kind, fuse_ino_t ino, Work work) {
+void serve(fuse_req_t raw, Kind kind, About about, Work work) {
   Serving& serving = serving_of(raw);
-  auto served = [&serving, ino = ino_of(raw, ino), request = Request(raw, kind, ino_of(raw, ino), serving),
+  const Ino ino = ino_of(raw, about.ino);
+  auto served = [&serving, ino, request = Request(raw, kind, Subject(ino, about.name), serving),
                  work = std::move(work)]() mutable {
     request.belongs_to(serving.directory_of(ino));
     work(serving, std::move(request));
@@ -99,21 +109,26 @@ void serve(fuse_req_t raw, Kind kind, fuse_ino_t ino, Work work) {
 
 /// Of an open file, which says itself below which directory it is.
 Request request_of(fuse_req_t raw, Kind kind, fuse_ino_t ino, const fuse_file_info* info) {
-  Request request(raw, kind, ino_of(raw, ino), serving_of(raw));
+  Request request(raw, kind, Subject(ino_of(raw, ino)), serving_of(raw));
   request.belongs_to(directory_of(info));
   return request;
 }
 
 void answer(Serving&, Request request, const Result<>& result) { request.finish(result); }
 
+/// `body(value)` is what the kernel gets.
+template <class Value, class Body>
+void answer_with(Request request, const Result<Value>& result, Body body) {
+  if (!result) return request.fail(result.error());
+  request.answer(body(*result));
+}
+
 void answer(Serving&, Request request, const Result<AttributesReply>& attributes) {
-  if (!attributes) return request.fail(attributes.error());
-  request.answer(attributes_answer(*attributes));
+  answer_with(std::move(request), attributes, attributes_answer);
 }
 
 void answer(Serving&, Request request, const Result<VolumeUsage>& usage) {
-  if (!usage) return request.fail(usage.error());
-  request.answer(usage_answer(*usage));
+  answer_with(std::move(request), usage, usage_answer);
 }
 
 void answer(Serving&, Request request, const Result<std::string>& bytes) {
@@ -150,8 +165,8 @@ void answer_entry(Serving& serving, Request request, Ino parent, const std::stri
 
 /// `serve` of `fs.method(arguments...)`: answers what it says.
 template <class Method, class... Arguments>
-void call(fuse_req_t raw, Kind kind, fuse_ino_t ino, Method method, Arguments... arguments) {
-  serve(raw, kind, ino, [method, ... arguments = std::move(arguments)](Serving& serving, Request request) {
+void call(fuse_req_t raw, Kind kind, About about, Method method, Arguments... arguments) {
+  serve(raw, kind, about, [method, ... arguments = std::move(arguments)](Serving& serving, Request request) {
     if constexpr (std::is_void_v<std::invoke_result_t<Method, FileSystem&, const Arguments&...>>) {
       (serving.fs.*method)(arguments...);
       request.finish({});
@@ -206,7 +221,7 @@ void lookup(fuse_req_t raw, fuse_ino_t parent, const char* name) {
   Serving& serving = serving_of(raw);
   std::string wanted(name);
   auto answer = [&serving, parent = ino_of(raw, parent), wanted,
-                 request = begin(raw, Kind::lookup, parent)](std::optional<Result<EntryReply>> known) mutable {
+                 request = begin(raw, Kind::lookup, parent, name)](std::optional<Result<EntryReply>> known) mutable {
     const StillServing until_all_is_told(serving);
     if (known) return answer_entry(serving, std::move(request), parent, wanted, *known);
     serving.pool.post([&serving, parent, wanted = std::move(wanted), request = std::move(request)]() mutable {
@@ -227,7 +242,7 @@ void forget_multi(fuse_req_t raw, std::size_t count, fuse_forget_data* forgotten
 }
 
 void make_node(fuse_req_t raw, Kind kind, fuse_ino_t parent, const char* name, NewNode node) {
-  serve(raw, kind, parent,
+  serve(raw, kind, {parent, name},
         [caller = caller_of(raw), parent = ino_of(raw, parent), name = std::string(name), node = std::move(node)](
             Serving& serving, Request request) {
           answer_entry(serving, std::move(request), parent, name, serving.fs.make_node(caller, parent, name, node));
@@ -252,7 +267,7 @@ void symlink(fuse_req_t raw, const char* target, fuse_ino_t parent, const char* 
 }
 
 void create(fuse_req_t raw, fuse_ino_t parent, const char* name, mode_t mode, fuse_file_info* info) {
-  serve(raw, Kind::create, parent,
+  serve(raw, Kind::create, {parent, name},
         [caller = caller_of(raw), parent = ino_of(raw, parent), name = std::string(name), mode, flags = info->flags](
             Serving& serving, Request request) {
           const Result<CreateReply> made = serving.fs.create(caller, parent, name, mode & 07777, flags);
@@ -268,23 +283,23 @@ void create(fuse_req_t raw, fuse_ino_t parent, const char* name, mode_t mode, fu
 }
 
 void unlink(fuse_req_t raw, fuse_ino_t parent, const char* name) {
-  call(raw, Kind::unlink, parent, &FileSystem::unlink, ino_of(raw, parent), std::string(name));
+  call(raw, Kind::unlink, {parent, name}, &FileSystem::unlink, ino_of(raw, parent), std::string(name));
 }
 
 void rmdir(fuse_req_t raw, fuse_ino_t parent, const char* name) {
-  call(raw, Kind::rmdir, parent, &FileSystem::rmdir, ino_of(raw, parent), std::string(name));
+  call(raw, Kind::rmdir, {parent, name}, &FileSystem::rmdir, ino_of(raw, parent), std::string(name));
 }
 
 void rename(fuse_req_t raw, fuse_ino_t parent, const char* name, fuse_ino_t new_parent, const char* new_name,
             unsigned flags) {
   const std::optional<RenameMode> mode = to_rename_mode(flags);
   if (!mode) return refuse(raw, EINVAL);
-  call(raw, Kind::rename, parent, &FileSystem::rename, ino_of(raw, parent), std::string(name), ino_of(raw, new_parent),
-       std::string(new_name), *mode);
+  call(raw, Kind::rename, {parent, name}, &FileSystem::rename, ino_of(raw, parent), std::string(name),
+       ino_of(raw, new_parent), std::string(new_name), *mode);
 }
 
 void link(fuse_req_t raw, fuse_ino_t ino, fuse_ino_t parent, const char* name) {
-  serve(raw, Kind::link, parent,
+  serve(raw, Kind::link, {parent, name},
         [ino = ino_of(raw, ino), parent = ino_of(raw, parent), name = std::string(name)](Serving& serving,
                                                                                          Request request) {
           answer_entry(serving, std::move(request), parent, name, serving.fs.link(ino, parent, name));
@@ -422,10 +437,11 @@ void listxattr(fuse_req_t raw, fuse_ino_t ino, std::size_t size_bytes) {
         [caller = caller_of(raw), ino = ino_of(raw, ino), size_bytes](Serving& serving, Request request) {
           const auto names = serving.fs.list_xattrs(ino);
           if (!names) return request.fail(names.error());
-          const bool hears_all = is_administrator(caller);
+          const auto is_trusted = [](const std::string& name) { return name.starts_with(XATTR_TRUSTED_PREFIX); };
+          const bool hears_all = std::ranges::none_of(*names, is_trusted) || is_administrator(caller);
           std::string joined;
           for (const std::string& name : *names) {
-            if (hears_all || !name.starts_with(XATTR_TRUSTED_PREFIX)) joined.append(name).push_back('\0');
+            if (hears_all || !is_trusted(name)) joined.append(name).push_back('\0');
           }
           answer_sized(std::move(request), joined, size_bytes);
         });
@@ -496,13 +512,15 @@ void write(fuse_req_t raw, fuse_ino_t ino, const char* data, std::size_t size_by
 /// Whatever becomes of the bytes, the process has closed a descriptor. If it was killed, its locks, here or in another
 /// file, still cover what it was killed in.
 void flush(fuse_req_t raw, fuse_ino_t ino, fuse_file_info* info) {
-  if (const auto known = serving_of(raw).fs.known_flush(handle_of(info))) {
+  const auto thread = fuse_req_ctx(raw)->pid;
+  const auto is_heard = [thread] { return !is_ending(thread); };
+  if (const auto known = serving_of(raw).fs.known_flush(handle_of(info), is_heard)) {
     return request_of(raw, Kind::flush, ino, info).finish(*known);
   }
   serve(raw, Kind::flush, ino,
-        [kernels = info->fh, handle = handle_of(info), owner = info->lock_owner, thread = fuse_req_ctx(raw)->pid](
-            Serving& serving, Request request) {
-          const auto flushed = serving.fs.flush(handle);
+        [kernels = info->fh, handle = handle_of(info), owner = info->lock_owner, thread, is_heard](Serving& serving,
+                                                                                                   Request request) {
+          const auto flushed = serving.fs.flush(handle, is_heard);
           if (serving.killed_callers.has_left_some_by(thread, kernels)) {
             const auto nobody = serving.next_nobody();
             serving.fs.disown_locks(handle, owner, nobody);
@@ -535,8 +553,7 @@ void lseek(fuse_req_t raw, fuse_ino_t ino, off_t offset, int whence, fuse_file_i
   serve(raw, Kind::lseek, ino,
         [handle = handle_of(info), offset = static_cast<std::uint64_t>(offset), what = *what](Serving& serving,
                                                                                               Request request) {
-          const Result<std::uint64_t> found = serving.fs.seek(handle, offset, what);
-          found ? static_cast<void>(request.answer(seek_answer(*found))) : request.fail(found.error());
+          answer_with(std::move(request), serving.fs.seek(handle, offset, what), seek_answer);
         });
 }
 
@@ -547,8 +564,8 @@ void copy_file_range(fuse_req_t raw, fuse_ino_t, off_t source_offset, fuse_file_
         [caller = caller_of(raw), source = handle_of(source), from = static_cast<std::uint64_t>(source_offset),
          target = handle_of(target), to = static_cast<std::uint64_t>(target_offset),
          size_bytes](Serving& serving, Request request) {
-          const Result<std::uint64_t> copied = serving.fs.copy_file_range(caller, source, from, target, to, size_bytes);
-          copied ? static_cast<void>(request.answer(written_answer(*copied))) : request.fail(copied.error());
+          answer_with(std::move(request), serving.fs.copy_file_range(caller, source, from, target, to, size_bytes),
+                      written_answer);
         });
 }
 
@@ -568,9 +585,7 @@ void set_lock(Request request, fuse_req_t raw, LockRequest wanted) {
   Serving& serving = serving_of(raw);
   wanted.ticket = ++serving.tickets;
   if (wanted.waits) {
-    fuse_req_interrupt_func(raw, interrupt, std::bit_cast<void*>(wanted.ticket));
-    // It may have come before: whom it is meant for is not known to the file system yet.
-    if (fuse_req_interrupted(raw) != 0) return request.fail(EINTR);
+    fuse_req_interrupt_func(raw, interrupt, std::bit_cast<void*>(wanted.ticket));  // called at once if it came before
   } else if (wanted.type != LockType::none) {
     let_go_if_killed(raw, nullptr, wanted.ticket);
   }
@@ -584,7 +599,7 @@ void getlk(fuse_req_t raw, fuse_ino_t ino, fuse_file_info* info, struct flock* v
   let_go_if_killed(raw, info);
   serving.fs.find_lock(*wanted, [request = request_of(raw, Kind::getlk, ino, info)](
                                     const Result<std::optional<LockHeld>>& held) mutable {
-    held ? static_cast<void>(request.answer(lock_answer(*held))) : request.fail(held.error());
+    answer_with(std::move(request), held, lock_answer);
   });
 }
 

@@ -2,8 +2,6 @@
 #include "fuse/request.h"
 
 #include <cerrno>
-#include <charconv>
-#include <cstring>
 #include <string>
 #include <utility>
 
@@ -13,13 +11,6 @@
 namespace lccfs::fuse {
 namespace {
 
-metrics::Operations::Running begin(Serving& serving, Kind kind, Ino ino) {
-  char subject[32] = "inode ";
-  char* const digits = subject + std::strlen(subject);
-  const char* const end = std::to_chars(digits, subject + sizeof subject, ino.value).ptr;
-  return serving.metrics->operations.begin(static_cast<std::size_t>(kind), {subject, end});
-}
-
 metrics::Directories::Work work_of(Kind kind) {
   using enum metrics::Directories::Work;
   return kind == Kind::read ? read : kind == Kind::write ? write : other;
@@ -27,8 +18,10 @@ metrics::Directories::Work work_of(Kind kind) {
 
 }  // namespace
 
-Request::Request(fuse_req_t request, Kind kind, Ino ino, Serving& serving)
-    : request_(request), serving_(serving), running_(begin(serving, kind, ino)) {
+Request::Request(fuse_req_t request, Kind kind, const Subject& about, Serving& serving)
+    : request_(request),
+      serving_(serving),
+      running_(serving.metrics->operations.begin(static_cast<std::size_t>(kind), about.text())) {
   ++serving_.in_flight;
 }
 

@@ -2,13 +2,13 @@
 // A request of the kernel that waits for its answer: it gets exactly one, by construction.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <string_view>
 
 #include "fuse/fuse_api.h"
 #include "fuse/operation_kinds.h"
 #include "fuse/serving.h"
+#include "fuse/subject.h"
 #include "lccfs/file_system.h"
 
 namespace lccfs::fuse {
@@ -16,8 +16,8 @@ namespace lccfs::fuse {
 /// Each answering method uses it up; dropped without an answer it says EIO. Any thread, one at a time.
 class Request {
  public:
-  /// `serving` counts requests that are not answered; it outlives them. `ino`: what is asked about, for the log.
-  Request(fuse_req_t request, Kind kind, Ino ino, Serving& serving);
+  /// `serving` counts requests that are not answered; it outlives them. `about`: what is asked about, for the log.
+  Request(fuse_req_t request, Kind kind, const Subject& about, Serving& serving);
   Request(Request&& other) noexcept;
   Request& operator=(Request&&) = delete;
   ~Request();

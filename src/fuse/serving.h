@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "base/thread_pool.h"
 #include "fuse/fuse_api.h"
@@ -21,10 +22,13 @@
 namespace lccfs::fuse {
 
 struct Serving {
+  Serving(FileSystem& volume, Clock& time, std::shared_ptr<MountMetrics> instruments)
+      : fs(volume), clock(time), metrics(std::move(instruments)) {}
+
   FileSystem& fs;
   Clock& clock;
   std::shared_ptr<MountMetrics> metrics;
-  TopDirectories top_directories;
+  TopDirectories top_directories{metrics->directories};
   LookupCounts lookups;
   std::atomic<std::size_t> in_flight{0};
   Handshake handshake;

@@ -76,20 +76,7 @@ SessionOptions with_metrics(SessionOptions options, Clock& clock) {
 
 Session::Session(FileSystem& fs, Clock& clock, const SessionOptions& options)
     : options_(with_metrics(options, clock)),
-      serving_{.fs = fs,
-               .clock = clock,
-               .metrics = options_.metrics,
-               .top_directories = TopDirectories(options_.metrics->directories),
-               .lookups = {},
-               .in_flight = {0},
-               .handshake = {},
-               .requests = {},
-               .killed_callers = KilledCallers(),
-               .root = root_ino,
-               .session_fd = -1,
-               .tickets = 0,
-               .pool = ThreadPool(),
-               .receiver = Receiver(clock)},
+      serving_(fs, clock, options_.metrics),
       wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 Session::~Session() {
@@ -160,10 +147,10 @@ Result<> Session::serve_all(const std::function<void()>& ready) {
   const std::jthread ticks = run_periodically(
       serving_.clock, [] { return tick_period; },
       [this](const std::stop_token&) {
-        serving_.metrics->tick();
+        serving_.metrics->tick(serving_.fs);
         serving_.fs.tick();
         if (!options_.end_when_fenced || !serving_.fs.fenced()) return true;
-        log::warning("this client was fenced: the mount on " + options_.mountpoint + " ends");
+        log::warning("the mount on " + options_.mountpoint + " ends, as end_when_fenced asks for");
         options_.about_to_end_as_fenced();
         end();
         return false;
@@ -175,13 +162,10 @@ Result<> Session::serve_all(const std::function<void()>& ready) {
 }
 
 Result<> Session::receive_until_the_end() {
-  const std::jthread looks = run_periodically(
-      serving_.clock, [] { return tick_period; },
-      [this](const std::stop_token&) {
-        serving_.receiver.look();
-        serving_.killed_callers.look();
-        return true;
-      });
+  const std::jthread looks = run_each_second(serving_.clock, [this] {
+    serving_.receiver.look();
+    serving_.killed_callers.look();
+  });
   Result<> served;
   serving_.receiver.run([this, &served] {
     const auto more = serve_one();

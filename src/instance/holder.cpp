@@ -14,8 +14,9 @@ bool is_for_others_to_fence(const Error& error) { return error.code == ErrorCode
 }  // namespace
 
 /// Asks until the holder has answered "done", or has expired. Only a holder that watches all the time counts as silent.
-/// One that does not watch hears nothing, and is gone once it was absent for long enough. Where this client may not fence
-/// it, it waits until somebody has who may (the log has the command).
+/// One that does not watch hears nothing, and is gone once it was absent for long enough. Of one whose session object does
+/// not answer, its record and its process tell. Where this client may not fence it, it waits until somebody has who may
+/// (the log has the command).
 Result<Settled> settle_holder(Instance& instance, InstanceId holder, format::Question question,
                               const StillHolds& still_holds) {
   using Answer = Instance::AskResult;
@@ -23,6 +24,7 @@ Result<Settled> settle_holder(Instance& instance, InstanceId holder, format::Que
   ObservedSeries silence(silence_limits);
   BusyPause busy_pause;
   bool watches = false;
+  const AskedHolders::Asking asking(instance.asked_holders(), question.ino, holder);
   for (std::chrono::milliseconds time_out = first_time_out;; time_out = answer_timeout) {
     const auto asked_at = clock.elapsed();
     LCCFS_TRY(const auto asked, instance.ask(holder, question, time_out));
@@ -30,15 +32,16 @@ Result<Settled> settle_holder(Instance& instance, InstanceId holder, format::Que
     if (answer == Answer::done) return Settled::answered;
     question.work = std::max(question.work, asked.work);
     const auto heard_at = clock.elapsed();
-    const bool knows_nothing = answer == Answer::busy || answer == Answer::unheard;
+    const bool is_unheard = answer == Answer::unheard;
+    const bool knows_nothing = answer == Answer::busy || is_unheard;
     const bool silent = answer == Answer::silent || (answer == Answer::nobody && watches);
     if (!silent) silence.break_off();
     const bool silent_for_long = silent && time_out != first_time_out && silence.note(asked_at, heard_at) >= gone_after;
-    if (!knows_nothing) {
-      const auto seen = instance.look_at(holder);
+    if (answer != Answer::busy) {
+      const auto seen = is_unheard ? instance.look_at_record(holder) : instance.look_at(holder);
       if (!seen && !is_for_others_to_fence(seen.error())) return std::unexpected(seen.error());
       // A read-only mount fences no client: it answers what is stored.
-      if ((seen && *seen == Instance::Seen::expired) || instance.read_only()) return Settled::expired;
+      if ((seen && *seen == Instance::Seen::expired) || (instance.read_only() && !is_unheard)) return Settled::expired;
       watches = seen && *seen == Instance::Seen::watching;
     }
     if (silent_for_long) {

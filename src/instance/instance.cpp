@@ -27,6 +27,7 @@
 
 #include <unistd.h>
 
+#include "base/expected_errors.h"
 #include "format/object_names.h"
 #include "objects/super.h"
 #include "txn/volume_txn.h"
@@ -37,12 +38,6 @@ namespace {
 
 /// Few: a collector looks for each of them if this client dies, and many mounts make no more.
 constexpr std::uint64_t inode_numbers_at_start = 256;
-
-/// A step that was run twice, or that a collector has done for us: refused with `code`, it is done.
-Result<> done_or(ErrorCode code, const Result<Applied>& applied) {
-  if (applied || applied.error().code == code) return {};
-  return std::unexpected(applied.error());
-}
 
 }  // namespace
 
@@ -112,6 +107,7 @@ Result<> Instance::add_record() {
 }
 
 // The watch on Super stays to the end: without any, a collector could take this instance for dead before its last step.
+// What is refused was done by an earlier run, or by a collector.
 Result<> Instance::end() {
   if (!me_.recorded) return {};
   LCCFS_CHECK(steps_.check_not_fenced());

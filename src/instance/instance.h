@@ -21,6 +21,7 @@
 
 #include "format/records.h"
 #include "instance/answers.h"
+#include "instance/asked_holders.h"
 #include "instance/losses.h"
 #include "instance/numbers.h"
 #include "instance/others.h"
@@ -61,6 +62,8 @@ class Instance {
 
   InstanceId id() const { return me_.id; }
   ObjectStore& store() const { return *store_; }
+  /// For what may outlive this instance: the store beneath, without the inodes that it does not have yet.
+  std::shared_ptr<ObjectStore> shared_store() const { return store_->beneath(); }
   UnstoredInodes& unstored() const { return *store_; }
   Clock& clock() const { return clock_; }
   const format::SuperRecord& super() const { return super_; }
@@ -94,7 +97,7 @@ class Instance {
       done(std::move(stored));
     });
   }
-  /// query_async as a function, for as long as no stop is requested (steps.h). Not to be called once the instance is gone.
+  /// query_async as a function, for as long as no stop is requested (steps.h). Not to be called once the instance ends.
   objects::Query reader(std::stop_token stop = {}) {
     return [this, stop = std::move(stop)](MetaRead read, ObjectStore::QueryDone done) {
       steps_.query_async(std::move(read), std::move(done), stop);
@@ -135,6 +138,7 @@ class Instance {
     return others_.ask(whom, question, time_out);
   }
   Result<Seen> look_at(InstanceId whom) { return others_.look_at(whom); }
+  Result<Seen> look_at_record(InstanceId whom) { return others_.look_at_record(whom); }
   /// The same: fences it if it is gone. true: it is expired, and fences are synced. false: it may live.
   Result<bool> ensure_expired(InstanceId whom);
   Result<> evict(InstanceId whom) { return others_.evict(whom); }
@@ -142,6 +146,7 @@ class Instance {
     return others_.fence_if_seen_lately(whom, seen_at);
   }
   void look_around() { others_.look_around(); }
+  AskedHolders& asked_holders() { return asked_holders_; }
   using Turn = Others::Turn;
   Result<PollResult> poll_liveness(const std::vector<Ino>& inodes, const std::stop_token& stop = {},
                                    Turn turn = Turn::takes) {
@@ -161,6 +166,7 @@ class Instance {
   format::SuperRecord super_;
   Bytes record_;  // as written on Super
   Losses losses_;
+  AskedHolders asked_holders_;
 
   // each uses some of those above it
   Numbers numbers_;

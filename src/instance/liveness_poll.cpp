@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "format/object_names.h"
 #include "objects/object.h"
@@ -22,23 +23,26 @@ Result<std::uint64_t> fences_in(MetaSnapshot& super) {
   return *fences;
 }
 
+Result<std::pair<InstanceId, InstanceRecord>> instance_of(const std::string& key, const Bytes& value) {
+  const auto id = format::parse_instance_key(key);
+  auto record = format::decode<InstanceRecord>(value);
+  if (!id) return std::unexpected(format::damage_of("Super: " + key, no_number));
+  if (!record) return std::unexpected(format::damage_of("Super: " + key, record.error()));
+  return std::pair(*id, std::move(*record));
+}
+
 /// A record that cannot be read is an error: its instance may be alive.
 Result<PollResult> read_members(ObjectStore& store) {
-  MetaRead read{
-      .object = format::super_object, .xattrs = true, .ranges = {{"s/", "", objects::keys_at_once}}, .keys = {}};
+  MetaRead read{.object = format::super_object, .xattrs = true, .ranges = {{"s/", "", objects::keys_at_once}}};
   LCCFS_TRY(auto super, objects::read_object(objects::reader_of(store), std::move(read), 1));
   PollResult poll;
   LCCFS_TRY(poll.fences, fences_in(super));
   for (auto& [key, raw] : super.ranges.front().entries) {
-    const auto id = format::parse_instance_key(key);
-    auto record = format::decode<InstanceRecord>(raw);
-    if (!id) return std::unexpected(format::damage_of("Super: " + key, no_number));
-    if (!record) return std::unexpected(format::damage_of("Super: " + key, record.error()));
+    LCCFS_TRY(auto instance, instance_of(key, raw));
     Member member;
-    member.id = *id;
-    member.standing =
-        record->state == InstanceRecord::State::live ? Member::Standing::silent : Member::Standing::expired;
-    member.record = std::move(*record);
+    std::tie(member.id, member.record) = std::move(instance);
+    const bool is_live = member.record.state == InstanceRecord::State::live;
+    member.standing = is_live ? Member::Standing::silent : Member::Standing::expired;
     member.raw = std::move(raw);
     poll.members.push_back(std::move(member));
   }

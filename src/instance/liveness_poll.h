@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "format/records.h"
@@ -46,6 +47,9 @@ struct PollResult {
 
 /// Super's fence counter, out of its xattrs.
 Result<std::uint64_t> fences_in(MetaSnapshot& super);
+
+/// Of a key in Super, and its value. corrupt: it is no record of an instance.
+Result<std::pair<InstanceId, format::InstanceRecord>> instance_of(const std::string& key, const Bytes& value);
 
 /// The records alone: all live instances count as silent.
 Result<PollResult> read_members(ObjectStore& store);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/blocking.h"
+#include "base/expected_errors.h"
 #include "base/log.h"
 #include "base/parallel.h"
 #include "format/object_names.h"
@@ -31,7 +32,7 @@ constexpr std::chrono::seconds look_around_every{10};
 
 Result<Others::RecordOnSuper> Others::read_record(InstanceId whom) {
   const auto key = format::instance_key(whom);
-  LCCFS_TRY(auto snapshot, steps_.query({.object = format::super_object, .xattrs = true, .ranges = {}, .keys = {key}}));
+  LCCFS_TRY(auto snapshot, steps_.query({.object = format::super_object, .xattrs = true, .keys = {key}}));
   RecordOnSuper found;
   LCCFS_TRY(found.fences, fences_in(snapshot));
   const auto entry = snapshot.keys.find(key);
@@ -46,7 +47,7 @@ Result<Others::RecordOnSuper> Others::read_record(InstanceId whom) {
 Result<> Others::see_fence(std::uint64_t number) {
   if (number <= fences_seen_.load()) return {};
   // Seen is what Super counts: a damaged number on an inode must not stand for fences to come.
-  LCCFS_TRY(auto super, steps_.query({.object = format::super_object, .xattrs = true, .ranges = {}, .keys = {}}));
+  LCCFS_TRY(auto super, steps_.query({.object = format::super_object, .xattrs = true}));
   LCCFS_TRY(const std::uint64_t fences, fences_in(super));
   return sync_fences(fences);
 }
@@ -95,7 +96,7 @@ Result<Others::Standing> Others::look_for(InstanceId whom, const InstanceRecord&
   absences_.forget(whom);
   if (!presence && presence.error().code == ErrorCode::timed_out) return Standing::absent;  // it proves nothing
   if (!presence) return std::unexpected(steps_.noted(std::move(presence).error()));
-  return *presence == Presence::dead ? Standing::gone : Standing::watching;
+  return *presence == Presence::dead ? Standing::dead : Standing::watching;
 }
 
 Result<PollResult> Others::poll_liveness(const std::vector<Ino>& inodes, const std::stop_token& stop, Turn turn) {
@@ -167,20 +168,34 @@ Result<bool> Others::take_in(const std::vector<Look>& looks, std::vector<Member*
 /// Without reading its record each time.
 Result<Others::Seen> Others::look_again_at(const Member& member, IfGone if_gone) {
   LCCFS_TRY(const auto standing, look_for(member.id, member.record));
-  if (standing == Standing::gone && if_gone == IfGone::fence) return look_at(member.id);
+  const bool is_gone = standing == Standing::gone || standing == Standing::dead;
+  if (is_gone && if_gone == IfGone::fence) return look_at(member.id);
   return standing == Standing::watching ? Seen::watching : Seen::absent;
+}
+
+Result<bool> Others::is_expired(const RecordOnSuper& found) {
+  if (found.record && found.record->state == InstanceRecord::State::live) return false;
+  LCCFS_CHECK(sync_fences(found.fences));  // without a record, the number of its fence is not known
+  return true;
+}
+
+Result<Others::Seen> Others::look_at_record(InstanceId whom) {
+  LCCFS_TRY(const auto found, read_record(whom));
+  LCCFS_TRY(bool is_over, is_expired(found));
+  if (!is_over && !me_.read_only && is_process_gone(store_, *me_.processes, *found.record)) {
+    LCCFS_TRY(is_over, fence_if_seen_lately(whom, clock_.elapsed()));
+  }
+  return is_over ? Seen::expired : Seen::absent;
 }
 
 Result<Others::Seen> Others::look_at(InstanceId whom, IfGone if_gone) {
   LCCFS_TRY(const auto found, read_record(whom));
-  if (!found.record || found.record->state != InstanceRecord::State::live) {
-    LCCFS_CHECK(sync_fences(found.fences));  // without a record, the number of its fence is not known
-    return Seen::expired;
-  }
+  LCCFS_TRY(const bool is_over, is_expired(found));
+  if (is_over) return Seen::expired;
   LCCFS_TRY(const auto standing, look_for(whom, *found.record));
   if (standing == Standing::watching) return Seen::watching;
   if (standing == Standing::absent || me_.read_only || if_gone == IfGone::leave) return Seen::absent;
-  LCCFS_TRY(const bool is_fenced, fence_if_seen_lately(whom, clock_.elapsed()));
+  LCCFS_TRY(const bool is_fenced, fence_on(whom, {clock_.elapsed(), standing == Standing::gone}));
   return is_fenced ? Seen::expired : Seen::absent;
 }
 
@@ -194,6 +209,12 @@ bool Others::refusal_is_news(InstanceId whom) {
   return true;
 }
 
+/// Several threads may find it gone at once, and each fences it before one marks it.
+bool Others::fence_is_news(InstanceId whom) {
+  const Lock lock(mutex_);
+  return fences_told_.insert(whom).second;
+}
+
 void Others::look_around() {
   const auto now = clock_.elapsed();
   {
@@ -205,7 +226,7 @@ void Others::look_around() {
 }
 
 Result<> Others::evict(InstanceId whom) {
-  const auto evicted = fence_if_seen_lately(whom, std::nullopt);
+  const auto evicted = fence_on(whom, {});
   return evicted ? Result<>() : std::unexpected(evicted.error());
 }
 
@@ -221,15 +242,15 @@ void Others::forget_absence(InstanceId whom) {
   absences_.forget(whom);
 }
 
-Result<bool> Others::fence_if_seen_lately(InstanceId whom, std::optional<std::chrono::nanoseconds> seen_at) {
+Result<bool> Others::fence_on(InstanceId whom, Ground ground) {
   LCCFS_TRY(auto found, read_record(whom));
   Bytes barred;  // the record of whom the store has fenced: another fence may move the counter before it is marked
   while (found.record && found.record->state == InstanceRecord::State::live) {
     if (found.raw != barred) {
-      LCCFS_TRY(const bool is_barred, bar(whom, *found.record, seen_at));
+      LCCFS_TRY(const bool is_barred, bar(whom, *found.record, ground));
       if (!is_barred) return false;
       barred = found.raw;
-      seen_at.reset();  // it is fenced, and to be marked
+      ground = {};  // it is fenced, and to be marked
     }
     LCCFS_CHECK(mark_fenced(whom, found));
     LCCFS_TRY(found, read_record(whom));  // also when it was refused: the store may have run it twice
@@ -239,16 +260,16 @@ Result<bool> Others::fence_if_seen_lately(InstanceId whom, std::optional<std::ch
   return true;
 }
 
-/// Fences it in the store. false: too late.
-Result<bool> Others::bar(InstanceId whom, const InstanceRecord& record,
-                         std::optional<std::chrono::nanoseconds> seen_at) {
+/// Fences it in the store. false: too late, or it is back.
+Result<bool> Others::bar(InstanceId whom, const InstanceRecord& record, const Ground& ground) {
   const auto name =
       "instance " + std::to_string(whom.value) + " (" + record.host + ", pid " + std::to_string(record.pid) + ")";
   about_to_block();
   // A last chance to see where it watches from: for up to half a minute after its death it does.
-  static_cast<void>(store_.presence(format::super_object, record.identity));
-  LCCFS_TRY(const bool is_late, is_too_late(seen_at));
-  if (is_late) {
+  const auto presence = store_.presence(format::super_object, record.identity);
+  const bool is_back = ground.was_absent && presence && *presence == Presence::watching;
+  LCCFS_TRY(const bool is_late, is_too_late(ground.seen_at));
+  if (is_late || is_back) {
     forget_absence(whom);
     return false;
   }
@@ -256,7 +277,7 @@ Result<bool> Others::bar(InstanceId whom, const InstanceRecord& record,
     if (refusal_is_news(whom)) log::warning(name + " is to be fenced, and is not: " + barred.error().context);
     return std::unexpected(barred.error());
   }
-  log::warning("fenced " + name);
+  if (fence_is_news(whom)) log::warning("fenced " + name);
   return true;
 }
 
@@ -269,9 +290,8 @@ Result<> Others::mark_fenced(InstanceId whom, const RecordOnSuper& found) {
   auto fenced = *found.record;
   fenced.state = InstanceRecord::State::fenced;
   fenced.fence_number = found.fences + 1;
-  auto marked = steps_.apply_until_known(txn::fence_instance_record(whom, found.raw, encode(fenced), found.fences));
-  if (!marked && marked.error().code != ErrorCode::guard_failed) return std::unexpected(std::move(marked).error());
-  return {};
+  auto mark = txn::fence_instance_record(whom, found.raw, encode(fenced), found.fences);
+  return done_or(ErrorCode::guard_failed, steps_.apply_until_known(std::move(mark)));
 }
 
 }  // namespace lccfs

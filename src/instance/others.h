@@ -13,6 +13,7 @@
 #include <chrono>
 #include <map>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <vector>
 
@@ -58,7 +59,7 @@ class Others {
     busy,
     silent,   ///< it watches, and did not answer in time
     nobody,   ///< nobody watches there
-    unheard,  ///< its object did not answer, so nothing is known of it
+    unheard,  ///< its object did not answer, so nothing is known of its watch
   };
   struct Asked {
     AskResult result = AskResult::nobody;
@@ -71,11 +72,16 @@ class Others {
   /// minute (presence.h; a read-only one fences none). After `expired` fences are synced: every object is to be read
   /// anew, and nothing of that instance's can change what is read.
   Result<Seen> look_at(InstanceId whom) { return look_at(whom, IfGone::fence); }
+  /// The same without its watches, where its session object does not answer: `expired` by its record, or as its process is
+  /// proven dead; else `absent`.
+  Result<Seen> look_at_record(InstanceId whom);
   /// Fences a live instance, whatever it is doing.
   Result<> evict(InstanceId whom);
-  /// The same of one that was gone, or silent for too long, when it was looked at then. false: that was too long ago by
+  /// The same of one that was dead, or silent for too long, when it was looked at then. false: that was too long ago by
   /// the time when it could be fenced (the monitors were away, or this host stood still): begin anew.
-  Result<bool> fence_if_seen_lately(InstanceId whom, std::optional<std::chrono::nanoseconds> seen_at);
+  Result<bool> fence_if_seen_lately(InstanceId whom, std::chrono::nanoseconds seen_at) {
+    return fence_on(whom, {seen_at});
+  }
   /// To be called about once a second: sees to it that the store may fence the clients that are here now
   /// (ObjectStore::fence). Does not block.
   void look_around() EXCLUDES(mutex_);
@@ -90,11 +96,12 @@ class Others {
   Result<PollResult> poll_liveness(const std::vector<Ino>& inodes, const std::stop_token& stop, Turn turn);
 
  private:
-  enum class Standing { watching, absent, gone };
+  enum class Standing { watching, absent, gone, dead };  // gone: absent for long enough
   Result<Standing> look_for(InstanceId whom, const format::InstanceRecord& record) EXCLUDES(mutex_);
   enum class IfGone { fence, leave };
   Result<Seen> look_at(InstanceId whom, IfGone if_gone);
   Result<Seen> look_again_at(const Member& member, IfGone if_gone);
+  Result<bool> is_expired(const RecordOnSuper& found);
 
   // -- of a poll
   struct Look {
@@ -107,12 +114,17 @@ class Others {
   static Result<bool> take_in(const std::vector<Look>& looks, std::vector<Member*>& members);
 
   // -- a fence
-  Result<bool> bar(InstanceId whom, const format::InstanceRecord& record,
-                   std::optional<std::chrono::nanoseconds> seen_at);
+  struct Ground {
+    std::optional<std::chrono::nanoseconds> seen_at;  // nullopt: it does not age
+    bool was_absent = false;
+  };
+  Result<bool> fence_on(InstanceId whom, Ground ground);
+  Result<bool> bar(InstanceId whom, const format::InstanceRecord& record, const Ground& ground);
   Result<> mark_fenced(InstanceId whom, const RecordOnSuper& found);
   Result<bool> is_too_late(std::optional<std::chrono::nanoseconds> seen_at);
   void forget_absence(InstanceId whom) EXCLUDES(mutex_);
   bool refusal_is_news(InstanceId whom) EXCLUDES(mutex_);
+  bool fence_is_news(InstanceId whom) EXCLUDES(mutex_);
 
   Steps& steps_;
   ObjectStore& store_;
@@ -123,6 +135,7 @@ class Others {
   Mutex mutex_;
   Absences absences_ GUARDED_BY(mutex_);
   std::map<InstanceId, std::chrono::nanoseconds> refusals_told_ GUARDED_BY(mutex_);
+  std::set<InstanceId> fences_told_ GUARDED_BY(mutex_);
   std::optional<std::chrono::nanoseconds> looked_around_ GUARDED_BY(mutex_);
 };
 

@@ -10,11 +10,10 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <limits>
-#include <sstream>
 #include <utility>
 
+#include "base/process_stat.h"
 #include "format/object_names.h"
 
 namespace lccfs {
@@ -23,26 +22,6 @@ namespace {
 
 /// Of the namespace in which start times count from the boot itself (include/linux/proc_ns.h).
 constexpr std::uint64_t first_time_namespace = 0xEFFFFFFA;
-
-struct Stat {
-  char state = '?';
-  std::uint64_t threads = 0, start_ticks = 0;
-};
-
-std::optional<Stat> read_stat(const std::string& process) {
-  std::ifstream file("/proc/" + process + "/stat");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  // Field 2, the command in parentheses, may hold anything; the state is field 3.
-  const auto end_of_command = text.rfind(')');
-  if (end_of_command == std::string::npos) return std::nullopt;
-  std::istringstream fields(text.substr(end_of_command + 1));
-  Stat stat;
-  std::string skipped;
-  fields >> stat.state;
-  for (int field = 4; field < 20; ++field) fields >> skipped;
-  fields >> stat.threads >> skipped >> stat.start_ticks;
-  return fields ? std::optional(stat) : std::nullopt;
-}
 
 /// 0: not known.
 std::uint64_t inode_of(const char* path) {
@@ -59,7 +38,7 @@ std::optional<format::ProcessRecord> read_own_process() {
   format::ProcessRecord process;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> process.boot_id;
   process.pid_namespace = inode_of("/proc/self/ns/pid");
-  const auto stat = read_stat("self");
+  const auto stat = read_process_stat("self");
   if (process.boot_id.empty() || process.pid_namespace == 0 || !stat) return std::nullopt;
   process.start_ticks = stat->start_ticks;
   return process;
@@ -82,7 +61,7 @@ class SystemProcesses final : public Processes {
     if (record.pid == 0 || record.pid > std::numeric_limits<pid_t>::max()) return false;
     if (record.pid == static_cast<std::uint64_t>(::getpid())) return me->start_ticks != other->start_ticks;
     if (::kill(static_cast<pid_t>(record.pid), 0) != 0) return errno == ESRCH;
-    const auto stat = read_stat(std::to_string(record.pid));
+    const auto stat = read_process_stat(std::to_string(record.pid));
     if (!stat) return false;  // hidden, or just gone: the next look shows
     const bool only_to_be_waited_for = (stat->state == 'Z' || stat->state == 'X') && stat->threads <= 1;
     return stat->start_ticks != other->start_ticks || only_to_be_waited_for;
@@ -101,9 +80,13 @@ std::string host_name() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
+bool is_process_gone(const ObjectStore& store, const Processes& processes, const format::InstanceRecord& record) {
+  return store.may_be_of_this_host(record.identity) && processes.is_gone(record);
+}
+
 Result<Presence> presence_of(ObjectStore& store, const Processes& processes, InstanceId id,
                              const format::InstanceRecord& record) {
-  if (processes.is_gone(record)) return Presence::dead;
+  if (is_process_gone(store, processes, record)) return Presence::dead;
   for (const std::string& object : {std::string(format::super_object), format::session_object(id)}) {
     LCCFS_TRY(const auto presence, store.presence(object, record.identity));
     if (presence != Presence::absent) return presence;

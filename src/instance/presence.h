@@ -33,6 +33,10 @@ const Processes& system_processes();
 
 std::string host_name();
 
+/// Proven by the kernel, and the store knows of nothing against it: of two machines that were restored from one image of
+/// a running one, each has the other's boot, PID namespace and perhaps name.
+bool is_process_gone(const ObjectStore& store, const Processes& processes, const format::InstanceRecord& record);
+
 /// `watching` if it watches Super or its session object: an absent one watches neither. `dead` if the store or the
 /// kernel proves it; no process proves that an instance lives.
 Result<Presence> presence_of(ObjectStore& store, const Processes& processes, InstanceId id,

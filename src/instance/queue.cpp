@@ -27,7 +27,7 @@ constexpr std::chrono::seconds longest_wait_for_directories{5};  // at the end
 
 Result<std::uint64_t> take_numbers(Steps& steps, std::uint64_t count) {
   for (;;) {
-    const auto alloc = steps.query({.object = format::alloc_object, .xattrs = true, .ranges = {}, .keys = {}});
+    const auto alloc = steps.query({.object = format::alloc_object, .xattrs = true});
     LCCFS_TRY(const std::uint64_t next, objects::next_number_in(alloc));
     auto taken = steps.apply_until_known(txn::take_numbers(next, count));
     if (taken) return next;
@@ -38,7 +38,7 @@ Result<std::uint64_t> take_numbers(Steps& steps, std::uint64_t count) {
 void OwnQueue::log_items_async(const std::vector<QueueItem>& items, ObjectStore::DataDone done) {
   std::vector<txn::NumberedItem> numbered;
   numbered.reserve(items.size());
-  for (const auto& item : items) numbered.emplace_back(numbers_.next(), item);
+  for (const auto& item : items) numbered.push_back({numbers_.next(), item});
   auto step = txn::append_queue_items(me_, numbered);
   steps_.apply_until_known_async(
       std::move(step), [this, numbered = std::move(numbered), done = std::move(done)](Result<Applied> logged) mutable {
@@ -164,7 +164,7 @@ Result<Ino> OwnQueue::allocate_ino() {
     LCCFS_TRY(const std::uint64_t first, take_numbers(steps_, inode_numbers_at_once));
     LCCFS_CHECK(begin_range_locked(first, inode_numbers_at_once));
     const auto dropped = drop_range_intents(Ranges::used_up);
-    if (!dropped) log::warning("range intents stay in the queue: " + dropped.error().context);
+    if (!dropped) log::failed(log::Level::warning, "range intents stay in the queue", dropped.error());
   }
   const Ino ino = next_ino_;
   ++next_ino_.value;
@@ -185,7 +185,8 @@ void OwnQueue::leave_to_collector(Ino ino) {
   if (steps_.fenced()) return;  // its range leads there
   const auto logged = log_items({item(QueueItem::Kind::inode, ino)});
   if (logged) return;
-  log::error(format::inode_object(ino) + ": not in the queue, its range stays there: " + logged.error().context);
+  log::failed(log::Level::error, format::inode_object(ino) + ": not in the queue, its range stays there",
+              logged.error());
   keep_range_of(ino);
 }
 
@@ -230,7 +231,7 @@ std::vector<Ino> OwnQueue::that_answer(const std::set<Ino>& directories) {
       if (answer) reads->there.push_back(directory);
       if (--reads->missing == 0) reads->changed.notify_all();
     };
-    steps_.query_async({.object = format::inode_object(directory), .ranges = {}, .keys = {}}, note, stop.get_token());
+    steps_.query_async({.object = format::inode_object(directory)}, note, stop.get_token());
   }
   Lock lock(reads->mutex);
   const auto all = [&reads]() REQUIRES(reads->mutex) { return reads->missing == 0; };
@@ -259,8 +260,7 @@ Result<> OwnQueue::remove_step_numbers() {
 }
 
 Result<bool> OwnQueue::is_empty() {
-  LCCFS_TRY(const auto session,
-            steps_.query({.object = format::session_object(me_), .ranges = {{"q/", "", 1}}, .keys = {}}));
+  LCCFS_TRY(const auto session, steps_.query({.object = format::session_object(me_), .ranges = {{"q/", "", 1}}}));
   return session.ranges.front().entries.empty();
 }
 

@@ -50,7 +50,10 @@ Error fenced_error() { return {ErrorCode::fenced, "this client was fenced", Outc
 
 }  // namespace
 
-Steps::~Steps() { in_flight_.wait(); }
+Steps::~Steps() {
+  ends_.request_stop();
+  in_flight_.wait();
+}
 
 void Steps::run_async(MetaTxn txn, Done done) {
   in_flight_.enter();
@@ -107,11 +110,11 @@ void Steps::send(std::unique_ptr<Guarded> step) {
   });
 }
 
+/// It belongs to a step, which the end waits for: nothing stops it.
 void Steps::read_back(std::unique_ptr<Guarded> step, Error error) {
   const auto key = format::step_number_key(me_);
-  MetaRead read{.object = step->txn.object, .ranges = {}, .keys = {key}};
-  query_async(std::move(read), [this, step = std::move(step), error = std::move(error),
-                                key](Result<MetaSnapshot> snapshot) mutable {
+  MetaRead read{.object = step->txn.object, .keys = {key}};
+  auto decide = [this, step = std::move(step), error = std::move(error), key](Result<MetaSnapshot> snapshot) mutable {
     if (!snapshot) {
       snapshot.error().outcome = Outcome::unknown;
       return finish(std::move(step), std::unexpected(std::move(snapshot).error()));
@@ -122,7 +125,8 @@ void Steps::read_back(std::unique_ptr<Guarded> step, Error error) {
     if (error.code == ErrorCode::guard_failed) return finish(std::move(step), StepResult{Decided::refused, 0});
     if (is_unknown_time_out(error)) return send(std::move(step));
     finish(std::move(step), std::unexpected(noted(std::move(error))));
-  });
+  };
+  read_until({}, std::move(read), std::move(decide));
 }
 
 /// Answers a step, and sends the next in line; all of them are answered once this client is fenced.
@@ -178,6 +182,10 @@ Result<Applied> Steps::run_repeatable(MetaTxn txn) {
 }
 
 void Steps::query_async(MetaRead read, ObjectStore::QueryDone done, const std::stop_token& stop) {
+  read_until(stop.stop_possible() ? stop : ends_.get_token(), std::move(read), std::move(done));
+}
+
+void Steps::read_until(const std::stop_token& stop, MetaRead read, ObjectStore::QueryDone done) {
   if (fenced_) return done(std::unexpected(fenced_error()));
   in_flight_.enter();
   in_flight_.enter();  // the call itself: what is to stop may be answered before the store is asked
@@ -187,7 +195,7 @@ void Steps::query_async(MetaRead read, ObjectStore::QueryDone done, const std::s
       [this, read = std::move(read), done = std::move(done), stop](Result<MetaSnapshot> answer) mutable {
         const bool again = !answer && answer.error().code == ErrorCode::timed_out;  // a mount waits for its store
         if (again) {
-          query_async(std::move(read), std::move(done), stop);
+          read_until(stop, std::move(read), std::move(done));
         } else {
           if (!answer) answer = std::unexpected(noted(std::move(answer).error()));
           done(std::move(answer));
@@ -210,9 +218,11 @@ Result<> Steps::check_not_fenced() const { return fenced_ ? Result<>(std::unexpe
 /// more.
 void Steps::become_fenced(const std::string& why) {
   if (fenced_.exchange(true)) return;
-  log::error("instance " + std::to_string(me_.value) +
-             " was fenced: every request is answered with an error from now on. Unmount, and mount again. (" + why +
-             ")");
+  log::error(
+      "instance " + std::to_string(me_.value) +
+      " was fenced: every request is answered with an error from now on, and what is not stored is lost. Unmount, "
+      "and mount again. (" +
+      why + ")");
 }
 
 Error Steps::noted(Error error) {

@@ -4,7 +4,8 @@
 // All that an instance does on metadata goes through here, and so it hears of its own fence.
 //
 // Any thread. The blocking forms are not for completions. Completions of the others are the store's: short, and must
-// not block (lccfs/object_store.h). The end waits for what is in flight, its completion included.
+// not block (lccfs/object_store.h). The end waits for the steps in flight, their completions included, and gives up the
+// reads: who has given one up before (a listing, a lookup) does not wait any more, and its object may never answer.
 #pragma once
 
 #include <atomic>
@@ -61,8 +62,8 @@ class Steps {
   Result<Applied> apply_until_known(MetaTxn txn);
   void apply_until_known_async(MetaTxn txn, ObjectStore::ApplyDone done);
 
-  /// A read. Waits for its store as long as that takes; with `stop`, until a stop is requested, and answers
-  /// `interrupted` then. Nothing waits for the store's own answer after that, not even the end.
+  /// A read. Waits for its store as long as that takes, but not beyond the end; with `stop`, until a stop is requested.
+  /// It answers `interrupted` then. Nothing waits for the store's own answer after that.
   void query_async(MetaRead read, ObjectStore::QueryDone done, const std::stop_token& stop = {});
   Result<MetaSnapshot> query(MetaRead read);
 
@@ -87,6 +88,7 @@ class Steps {
     std::uint64_t number = 0;  // of the last time it was sent
   };
   void send(std::unique_ptr<Guarded> step);
+  void read_until(const std::stop_token& stop, MetaRead read, ObjectStore::QueryDone done);
   void read_back(std::unique_ptr<Guarded> step, Error error);
   void finish(std::unique_ptr<Guarded> step, Result<StepResult> result);
 
@@ -94,8 +96,9 @@ class Steps {
   Numbers& numbers_;
   const InstanceId& me_;
   std::atomic<bool> fenced_{false};
-  InFlight in_flight_;  // steps and reads
-  Mutex mutex_;         // never held while the store or a completion is called
+  std::stop_source ends_;  // for reads that have no stop of their own
+  InFlight in_flight_;     // steps and reads
+  Mutex mutex_;            // never held while the store or a completion is called
   /// Of each object with a guarded step in flight: those that wait for it.
   std::map<std::string, std::deque<std::unique_ptr<Guarded>>> waiting_ GUARDED_BY(mutex_);
 };

@@ -87,25 +87,24 @@ void UnstoredInodes::add(Ino ino, MetaTxn create) {
 bool UnstoredInodes::edit(Ino ino, const std::function<bool(MetaTxn&)>& edit) {
   if (size_ == 0) return false;
   const Lock lock(mutex_);
-  const auto found = made_in(unstored_, ino);
-  return found != unstored_.end() && !found->second.was_sent && edit(found->second.step);
+  auto* its = made_in(unstored_, ino);
+  return its != nullptr && !its->was_sent && edit(its->step);
 }
 
 bool UnstoredInodes::forget(Ino ino) {
   bool left_nothing = false, has_bytes = false, is_needed = false;
   {
     const Lock lock(mutex_);
-    const auto found = made_in(unstored_, ino);
-    if (found == unstored_.end()) return false;
-    auto& its = found->second;
-    is_needed = its.is_needed && !its.has_failed;
-    if (!is_needed) its.is_forgotten = true;
-    if (its.is_in_flight) return false;  // it is lost if that fails
+    auto* its = made_in(unstored_, ino);
+    if (its == nullptr) return false;
+    is_needed = its->is_needed && !its->has_failed;
+    if (!is_needed) its->is_forgotten = true;
+    if (its->is_in_flight) return false;  // it is lost if that fails
     if (!is_needed) {
-      left_nothing = leaves_nothing(its);
-      has_bytes = its.has_bytes;
-      if (std::exchange(its.has_failed, false)) --failed_;
-      its.is_lost = true;
+      left_nothing = leaves_nothing(*its);
+      has_bytes = its->has_bytes;
+      if (std::exchange(its->has_failed, false)) --failed_;
+      its->is_lost = true;
     }
   }
   if (is_needed) when_stored(ino, [](const Stored&) {});  // nobody else would send it any more
@@ -119,12 +118,11 @@ void UnstoredInodes::remove_first_bytes(Ino ino) {
 
 bool UnstoredInodes::lose(Ino ino) {
   const Lock lock(mutex_);
-  const auto found = made_in(unstored_, ino);
-  if (found == unstored_.end()) return false;
-  auto& its = found->second;
-  its.is_lost = true;
-  if (std::exchange(its.has_failed, false)) --failed_;
-  return leaves_nothing(its);
+  auto* its = made_in(unstored_, ino);
+  if (its == nullptr) return false;
+  its->is_lost = true;
+  if (std::exchange(its->has_failed, false)) --failed_;
+  return leaves_nothing(*its);
 }
 
 void UnstoredInodes::end_forgotten(const std::function<bool(Ino)>& is_used) {
@@ -153,41 +151,39 @@ void UnstoredInodes::erase(Inodes::iterator at) {
 bool UnstoredInodes::need(Ino ino) {
   if (size_ == 0) return true;
   const Lock lock(mutex_);
-  const auto found = made_in(unstored_, ino);
-  if (found == unstored_.end()) return true;
-  found->second.is_needed = true;
-  return !found->second.is_lost;
+  auto* its = made_in(unstored_, ino);
+  if (its == nullptr) return true;
+  its->is_needed = true;
+  return !its->is_lost;
 }
 
 bool UnstoredInodes::is_unsent(Ino ino) const {
   if (size_ == 0) return false;
   const Lock lock(mutex_);
-  const auto found = made_in(unstored_, ino);
-  return found != unstored_.end() && !found->second.was_sent && !found->second.is_lost;
+  const auto* its = made_in(unstored_, ino);
+  return its != nullptr && !its->was_sent && !its->is_lost;
 }
 
 bool UnstoredInodes::is_untouched(Ino ino) const {
   if (size_ == 0) return false;
   const Lock lock(mutex_);
-  const auto found = made_in(unstored_, ino);
-  return found != unstored_.end() && leaves_nothing(found->second) && !found->second.is_lost &&
-         !found->second.is_needed;
+  const auto* its = made_in(unstored_, ino);
+  return its != nullptr && leaves_nothing(*its) && !its->is_lost && !its->is_needed;
 }
 
 bool UnstoredInodes::is_refused(Ino ino) const {
   if (!is_failing()) return false;
   const Lock lock(mutex_);
-  const auto found = made_in(unstored_, ino);
-  return found != unstored_.end() && was_refused(found->second);
+  const auto* its = made_in(unstored_, ino);
+  return its != nullptr && was_refused(*its);
 }
 
 bool UnstoredInodes::is_unstored(Ino ino) const {
   if (size_ == 0) return false;
   const Lock lock(mutex_);
-  const auto found = made_in(unstored_, ino);
-  if (found == unstored_.end()) return false;
-  const auto& its = found->second;
-  return !its.is_in_flight && !its.is_lost && (its.has_failed || (!its.has_bytes && !its.is_needed));
+  const auto* its = made_in(unstored_, ino);
+  if (its == nullptr) return false;
+  return !its->is_in_flight && !its->is_lost && (its->has_failed || (!its->has_bytes && !its->is_needed));
 }
 
 // ---- ctimes
@@ -281,8 +277,8 @@ std::optional<Ino> UnstoredInodes::first_to_send(Ino ino) {
 }
 
 bool UnstoredInodes::is_to_be_made(Ino ino) const {
-  const auto found = made_in(unstored_, ino);
-  return found != unstored_.end() && !found->second.is_lost;
+  const auto* its = made_in(unstored_, ino);
+  return its != nullptr && !its->is_lost;
 }
 
 /// A directory that was removed meanwhile, or whose name is lost, is none to wait for: this inode may have left it.
@@ -315,7 +311,7 @@ void UnstoredInodes::when_stored(std::span<const Ino> inodes, DataDone done) {
   if (size_ != 0) {
     const Lock lock(mutex_);
     std::ranges::copy_if(inodes, std::back_inserter(made),
-                         [this](Ino ino) REQUIRES(mutex_) { return made_in(unstored_, ino) != unstored_.end(); });
+                         [this](Ino ino) REQUIRES(mutex_) { return made_in(unstored_, ino) != nullptr; });
   }
   when_all(made, std::move(done));
 }
@@ -376,7 +372,7 @@ void UnstoredInodes::send_ctime(Ino ino, MetaTxn step) {
 }
 
 void UnstoredInodes::read_back(Ino ino, MetaTxn create, Error error) {
-  MetaRead read{.object = create.object, .xattrs = true, .ranges = {}, .keys = {}};
+  MetaRead read{.object = create.object, .xattrs = true};
   store_->query_async(std::move(read), [this, ino, create = std::move(create),
                                         error = std::move(error)](Result<MetaSnapshot> there) mutable {
     const bool is_time_out = !there && there.error().code == ErrorCode::timed_out;
@@ -452,7 +448,7 @@ std::optional<Ino> UnstoredInodes::unstored_of(std::string_view object) const {
     return is_there ? std::optional(inode->ino) : std::nullopt;
   }
   const auto* data = std::get_if<format::DataName>(&*name);
-  return data != nullptr && made_in(unstored_, data->ino) != unstored_.end() ? std::optional(data->ino) : std::nullopt;
+  return data != nullptr && made_in(unstored_, data->ino) != nullptr ? std::optional(data->ino) : std::nullopt;
 }
 
 template <class T, class Done, class Call>
@@ -465,15 +461,15 @@ void UnstoredInodes::after(Ino ino, Done done, Call call) {
 
 bool UnstoredInodes::was_removed(Ino ino) const {
   const Lock lock(mutex_);
-  const auto found = made_in(unstored_, ino);
-  return found != unstored_.end() && found->second.is_lost && found->second.is_forgotten;
+  const auto* its = made_in(unstored_, ino);
+  return its != nullptr && its->is_lost && its->is_forgotten;
 }
 
 bool UnstoredInodes::is_lost(Ino ino) const {
   if (size_ == 0) return false;
   const Lock lock(mutex_);
-  const auto found = made_in(unstored_, ino);
-  return found != unstored_.end() && found->second.is_lost && !found->second.is_in_flight;
+  const auto* its = made_in(unstored_, ino);
+  return its != nullptr && its->is_lost && !its->is_in_flight;
 }
 
 void UnstoredInodes::apply_async(MetaTxn txn, ApplyDone done) {
@@ -502,18 +498,17 @@ void UnstoredInodes::query_async(MetaRead read, QueryDone done) {
 std::optional<MetaSnapshot> UnstoredInodes::as_refused(Ino ino, const MetaRead& read, const Error& why) const {
   if (why.outcome != Outcome::definite || why.code == ErrorCode::fenced) return std::nullopt;
   const Lock lock(mutex_);
-  const auto found = made_in(unstored_, ino);
-  const bool is_refused = found != unstored_.end() && was_refused(found->second);
-  return is_refused ? std::optional(made_by(found->second.step, read)) : std::nullopt;
+  const auto* its = made_in(unstored_, ino);
+  return its != nullptr && was_refused(*its) ? std::optional(made_by(its->step, read)) : std::nullopt;
 }
 
 /// Once its step is on its way, or has failed, what comes of that is told to the writer.
 bool UnstoredInodes::goes_before_inode(Ino ino, std::string_view object) {
   if (object != format::data_object(ino, ObjectIndex{0})) return false;
   const Lock lock(mutex_);
-  const auto found = made_in(unstored_, ino);
-  if (found == unstored_.end() || found->second.was_sent || found->second.is_lost) return false;
-  return found->second.has_bytes = true;
+  auto* its = made_in(unstored_, ino);
+  if (its == nullptr || its->was_sent || its->is_lost) return false;
+  return its->has_bytes = true;
 }
 
 void UnstoredInodes::write_data(std::string object, std::vector<DataPiece> pieces, DataDone done) {

@@ -38,6 +38,7 @@ class UnstoredInodes final : public ForwardingStore {
   UnstoredInodes(const UnstoredInodes&) = delete;
   UnstoredInodes& operator=(const UnstoredInodes&) = delete;
 
+  const std::shared_ptr<ObjectStore>& beneath() const { return store_; }
   /// Keeps the step that creates the inode. It is sent when somebody needs it.
   void add(Ino ino, MetaTxn create) EXCLUDES(mutex_);
   /// Changes that step. false: it was sent, or there is none, or `edit` says so.
@@ -128,10 +129,10 @@ class UnstoredInodes final : public ForwardingStore {
   /// Its directory, where that is as new, is stored before it.
   void when_stored(Ino ino, StoredDone done) EXCLUDES(mutex_);
   void when_all(std::span<const Ino> inodes, DataDone done) EXCLUDES(mutex_);
-  /// One that is made; `end`: there is none.
-  static auto made_in(auto& inodes, Ino ino) {
+  /// One that is made; nullptr: there is none.
+  static auto* made_in(auto& inodes, Ino ino) {
     const auto found = inodes.find(ino);
-    return found == inodes.end() || found->second.creates ? found : inodes.end();
+    return found != inodes.end() && found->second.creates ? &found->second : nullptr;
   }
   void erase(Inodes::iterator at) REQUIRES(mutex_);
   /// As far as that succeeds.

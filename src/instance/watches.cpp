@@ -43,7 +43,7 @@ class OwnWatches::Handler final : public WatchHandler {
   }
 
   void on_lost(Error reason) override {
-    log::warning("watch on " + object_ + " lost: " + reason.context);
+    log::failed(log::Level::warning, "watch on " + object_ + " lost", reason);  // a fence is met where it is set again
     lost_ = true;
     own_.others_.begin_looks_anew();
     own_.watch_threads_.post([&own = own_, object = object_] { own.set_again(object); });
@@ -93,32 +93,77 @@ Result<bool> OwnWatches::own_record_is_live() {
   return found.record && found.raw == record_;
 }
 
-/// Until the record was read behind the last watch that was set: it may say that this client was fenced meanwhile.
+/// The watch may be lost often, and the store may not answer: a second one waits, finds all that was lost before it
+/// began, and spares the others a thread. Nobody waits for what is read: it may be lost again meanwhile.
 void OwnWatches::set_again(const std::string& object) {
-  const Lock one_at_a_time(object == format::super_object ? super_again_ : session_again_);
-  bool was_set = false, was_told = false;
-  for (; !steps_.fenced(); clock_.sleep_for(std::chrono::seconds(1))) {
-    bool is_lost = false;
+  {
+    const Lock lock(mutex_);
+    if (!waits_to_set_again_.insert(object).second) return;
+  }
+  bool was_set = false;
+  {
+    const Lock one_at_a_time(object == format::super_object ? super_again_ : session_again_);
+    {
+      const Lock lock(mutex_);
+      waits_to_set_again_.erase(object);
+    }
+    was_set = set_if_lost(object);
+  }
+  if (was_set) check_own_record();
+}
+
+/// Whether it was.
+bool OwnWatches::set_if_lost(const std::string& object) {
+  while (!steps_.fenced()) {
     {
       const Lock lock(mutex_);
       const auto& kept = watches_[object];
-      is_lost = !kept.handler || kept.handler->lost();
-      if (ending_ || (!is_lost && !was_set)) return;
+      if (ending_ || (kept.handler && !kept.handler->lost())) return false;
     }
-    if (is_lost) {
-      const auto done = set(object);
-      if (!done && done.error().code == ErrorCode::not_found) return steps_.become_fenced(object + " is gone");
-      if (!done && done.error().code == ErrorCode::fenced) return steps_.become_fenced(done.error().context);
-      if (!done) continue;
-      was_set = true;
+    const auto done = set(object);
+    if (done) {
+      log::info("watch on " + object + " set again");
       answers_.missed_handler.call([](const std::function<void()>& handler) { handler(); });
+      return true;
     }
-    const auto live = own_record_is_live();
-    if (live && *live) return log::info("watch on " + object + " set again");
-    if (live) return steps_.become_fenced("its record on Super is no longer live");
-    if (!std::exchange(was_told, true))
-      log::warning("cannot tell whether this client was fenced, tries again: " + live.error().context);
+    if (done.error().code == ErrorCode::not_found) {
+      steps_.become_fenced(object + " is gone");
+    } else if (done.error().code == ErrorCode::fenced) {
+      steps_.become_fenced(done.error().context);
+    } else {
+      clock_.sleep_for(std::chrono::seconds(1));
+    }
   }
+  return false;
+}
+
+/// After a watch was set: what is read behind that may say that this client was fenced meanwhile. One thread reads for
+/// all, until the store has answered.
+void OwnWatches::check_own_record() {
+  {
+    const Lock lock(mutex_);
+    is_record_wanted_ = true;
+    if (std::exchange(is_reading_record_, true)) return;
+  }
+  for (bool was_told = false; begins_to_read_record();) {
+    const auto live = own_record_is_live();
+    if (live && !*live) steps_.become_fenced("its record on Super is no longer live");
+    if (live) continue;
+    if (!std::exchange(was_told, true))
+      log::failed(log::Level::warning, "cannot tell whether this client was fenced, tries again", live.error());
+    {
+      const Lock lock(mutex_);
+      is_record_wanted_ = true;
+    }
+    clock_.sleep_for(std::chrono::seconds(1));
+  }
+}
+
+/// false: nobody wants it any more.
+bool OwnWatches::begins_to_read_record() {
+  const Lock lock(mutex_);
+  is_reading_record_ = std::exchange(is_record_wanted_, false) && !ending_ && !steps_.fenced();
+  return is_reading_record_;
 }
 
 }  // namespace lccfs

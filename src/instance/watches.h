@@ -6,6 +6,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "base/mutex.h"
@@ -36,6 +37,9 @@ class OwnWatches {
  private:
   Result<> set(const std::string& object) EXCLUDES(mutex_);
   void set_again(const std::string& object) EXCLUDES(mutex_);
+  bool set_if_lost(const std::string& object) EXCLUDES(mutex_);
+  void check_own_record() EXCLUDES(mutex_);
+  bool begins_to_read_record() EXCLUDES(mutex_);
   Result<bool> own_record_is_live();
 
   Steps& steps_;
@@ -48,6 +52,9 @@ class OwnWatches {
   Mutex mutex_;
   bool ending_ GUARDED_BY(mutex_) = false;
   std::map<std::string, Own> watches_ GUARDED_BY(mutex_);
+  std::set<std::string> waits_to_set_again_ GUARDED_BY(mutex_);
+  bool is_record_wanted_ GUARDED_BY(mutex_) = false;   // once more, where it is being read: a watch was set since
+  bool is_reading_record_ GUARDED_BY(mutex_) = false;  // one thread does, for both watches
   // One thread sets a watch again: that on Super, that on the session. Held while it does; before mutex_.
   Mutex super_again_, session_again_;
   // Last: they end before what they use.
@@ -55,7 +62,7 @@ class OwnWatches {
   // A liveness poll must not wait for questions: each may wait half a second for a release (fs/recalls.h,
   // fs/directory_leases.h).
   ThreadPool poll_threads_{16};
-  ThreadPool watch_threads_{4};  // nor must a lost watch
+  ThreadPool watch_threads_{5};  // nor must a lost watch: for each, one sets it again, and one waits; and one reads
 };
 
 }  // namespace lccfs

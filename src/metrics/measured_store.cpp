@@ -169,7 +169,9 @@ class MeasuredStore final : public ForwardingStore {
 
 }  // namespace
 
-std::span<const OperationKind> store_operation_kinds() { return all_kinds; }
+Operations::About store_operations(std::chrono::nanoseconds slow_after) {
+  return {.family = "lccfs_store_operation", .noun = "store operation", .kinds = all_kinds, .slow_after = slow_after};
+}
 
 std::unique_ptr<ObjectStore> measured(std::shared_ptr<ObjectStore> store, Operations& operations) {
   return std::make_unique<MeasuredStore>(std::move(store), operations);

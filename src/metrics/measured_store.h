@@ -2,16 +2,16 @@
 // A store with instruments: each call goes to the store that it measures, and is counted and timed on its way.
 #pragma once
 
+#include <chrono>
 #include <memory>
-#include <span>
 
 #include "lccfs/object_store.h"
 #include "metrics/operations.h"
 
 namespace lccfs::metrics {
 
-/// What `operations` must have been made for.
-std::span<const OperationKind> store_operation_kinds();
+/// What the operations of a measured store are made for.
+Operations::About store_operations(std::chrono::nanoseconds slow_after);
 
 /// `operations` outlives both stores.
 std::unique_ptr<ObjectStore> measured(std::shared_ptr<ObjectStore> store, Operations& operations);

@@ -49,37 +49,51 @@ std::chrono::nanoseconds Operations::end(const Running& running, Outcome outcome
   return took;
 }
 
+std::string Operations::named(std::size_t kind, std::string_view subject) const {
+  return std::string(about_.kinds[kind].name).append(" of ").append(subject.empty() ? "an object not noted" : subject);
+}
+
 void Operations::tell(std::size_t kind, std::string_view subject, std::string_view what,
-                      std::chrono::nanoseconds so_long) {
+                      std::chrono::nanoseconds so_long, const Reason& reason_of) {
   const auto suppressed = lines_.admit();
   if (!suppressed) return;
-  std::string line = "slow " + about_.noun + ": " + about_.kinds[kind].name + " of ";
-  line.append(subject.empty() ? "an object not noted" : subject)
-      .append(" ")
-      .append(what)
-      .append(duration_text(so_long));
+  std::string line = "slow " + about_.noun + ": " + named(kind, subject);
+  line.append(" ").append(what).append(duration_text(so_long));
+  if (const std::string reason = reason_of ? reason_of(subject) : ""; !reason.empty()) line += ": " + reason;
   if (*suppressed != 0) line += " (and " + count_text(*suppressed) + " more since the last line)";
   log::warning(line);
 }
 
-void Operations::tick() {
+void Operations::tick(const Reason& reason_of) {
   if (about_.slow_after.count() == 0) return;
   const auto now = clock_.elapsed();
   std::map<std::uint32_t, std::chrono::nanoseconds> hanging;
-  in_flight_.look(now - about_.slow_after, [&](const InFlight::Seen& seen) {
+  in_flight_.look(now - about_.slow_after, [&](const InFlightTable::Seen& seen) {
     if (seen.kind >= about_.kinds.size() || about_.kinds[seen.kind].waits_for_others) return;
     hanging.emplace(seen.place, seen.began);
     const auto told = told_.find(seen.place);
     if (told != told_.end() && told->second == seen.began) return;
-    tell(seen.kind, seen.subject, "has not ended after ", now - seen.began);
+    tell(seen.kind, seen.subject, "has not ended after ", now - seen.began, reason_of);
   });
   told_ = std::move(hanging);
+}
+
+std::string Operations::oldest_of(const std::function<bool(std::string_view subject)>& is_meant) const {
+  const auto now = clock_.elapsed();
+  auto oldest = std::chrono::nanoseconds::max();
+  std::string found;
+  in_flight_.look(now, [&](const InFlightTable::Seen& seen) {
+    if (seen.began >= oldest || seen.kind >= about_.kinds.size() || !is_meant(seen.subject)) return;
+    oldest = seen.began;
+    found = named(seen.kind, seen.subject);
+  });
+  return found.empty() ? found : found + " is under way for " + duration_text(now - oldest);
 }
 
 std::chrono::nanoseconds Operations::age_of_oldest() const {
   const auto now = clock_.elapsed();
   auto oldest = now;
-  in_flight_.look(now, [&](const InFlight::Seen& seen) {
+  in_flight_.look(now, [&](const InFlightTable::Seen& seen) {
     if (seen.kind < about_.kinds.size() && !about_.kinds[seen.kind].waits_for_others)
       oldest = std::min(oldest, seen.began);
   });

@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -13,7 +14,7 @@
 
 #include "lccfs/clock.h"
 #include "metrics/exposition.h"
-#include "metrics/in_flight.h"
+#include "metrics/in_flight_table.h"
 #include "metrics/latency_histogram.h"
 #include "metrics/rate_limit.h"
 
@@ -47,7 +48,7 @@ class Operations {
   /// One that is under way. The code that began it ends it, once.
   struct Running {
     std::int64_t began_ns = 0;
-    std::uint32_t place = InFlight::no_place;
+    std::uint32_t place = InFlightTable::no_place;
     std::uint32_t kind = 0;
   };
   // -- any thread; lock-free but for the line about a slow one, and without taking memory
@@ -55,8 +56,13 @@ class Operations {
   /// Answers how long it took. `bytes`: that were moved.
   std::chrono::nanoseconds end(const Running& running, Outcome outcome, std::uint64_t bytes = 0);
 
+  /// What one that hangs waits for, as far as that is known: the end of its line in the log.
+  using Reason = std::function<std::string(std::string_view subject)>;
   /// To be called about once a second, by one thread: tells what hangs.
-  void tick();
+  void tick(const Reason& reason_of = {});
+  /// The oldest of those under way whose subject this accepts, for a line of the log: what it is, and since when. Empty: there
+  /// is none.
+  std::string oldest_of(const std::function<bool(std::string_view subject)>& is_meant) const;
   void write(Exposition& page) const;
 
  private:
@@ -69,13 +75,15 @@ class Operations {
   void write_counts(Exposition& page, const char* suffix, const char* help, Count which) const;
   void write_bytes(Exposition& page, const char* suffix, const char* help, OperationKind::Moves moves) const;
   std::chrono::nanoseconds age_of_oldest() const;
-  void tell(std::size_t kind, std::string_view subject, std::string_view what, std::chrono::nanoseconds so_long);
+  std::string named(std::size_t kind, std::string_view subject) const;
+  void tell(std::size_t kind, std::string_view subject, std::string_view what, std::chrono::nanoseconds so_long,
+            const Reason& reason_of = {});
 
   Clock& clock_;
   const About about_;
   std::array<Kind, most_kinds> kinds_;
   ShardedCounts<2> begun_and_ended_;
-  InFlight in_flight_;
+  InFlightTable in_flight_;
   RateLimit lines_;
   std::map<std::uint32_t, std::chrono::nanoseconds> told_;  // the ticker's: which hang that were told of, since when
 };

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/completions.h"
+#include "base/expected_errors.h"
 
 namespace lccfs::objects {
 
@@ -36,7 +37,7 @@ class WholeRead : public std::enable_shared_from_this<WholeRead> {
     if (!range_) return read_;
     auto rest = read_.ranges[*range_];
     rest.after = object_.ranges[*range_].entries.back().first;
-    return {.object = read_.object, .ranges = {rest}, .keys = {}};
+    return {.object = read_.object, .ranges = {rest}};
   }
 
   void take(Result<MetaSnapshot> answer) {
@@ -89,16 +90,13 @@ Result<Object> read_object(const Query& query, MetaRead read, std::size_t whole_
 }
 
 Result<std::optional<Object>> find_object(const Query& query, MetaRead read, std::size_t whole_ranges) {
-  auto object = read_object(query, std::move(read), whole_ranges);
-  if (object) return std::move(*object);
-  if (object.error().code == ErrorCode::not_found) return std::nullopt;
-  return std::unexpected(std::move(object).error());
+  return or_none(read_object(query, std::move(read), whole_ranges));
 }
 
 Result<> for_each_page(const Query& query, const std::string& object, KeyRange range,
                        const std::function<Result<>(const KeyPage&)>& work) {
   for (bool more = true; more;) {
-    LCCFS_TRY(const auto read, read_object(query, {.object = object, .ranges = {range}, .keys = {}}));
+    LCCFS_TRY(const auto read, read_object(query, {.object = object, .ranges = {range}}));
     const auto& page = read.ranges.front();
     LCCFS_CHECK(work(page));
     more = page.more && !page.entries.empty();

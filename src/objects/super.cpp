@@ -4,7 +4,7 @@
 namespace lccfs::objects {
 
 Result<Super> read_super(const Query& query, Instances instances) {
-  MetaRead read{.object = format::super_object, .xattrs = true, .ranges = {}, .keys = {}};
+  MetaRead read{.object = format::super_object, .xattrs = true};
   if (instances == Instances::all) read.ranges.push_back({"s/", "", keys_at_once});
   const auto whole_ranges = read.ranges.size();
   auto object = read_object(query, std::move(read), whole_ranges);
@@ -28,7 +28,7 @@ Result<std::uint64_t> next_number_in(const Result<MetaSnapshot>& alloc) {
 }
 
 Result<std::uint64_t> read_next_number(ObjectStore& store) {
-  return next_number_in(store.query({.object = format::alloc_object, .xattrs = true, .ranges = {}, .keys = {}}));
+  return next_number_in(store.query({.object = format::alloc_object, .xattrs = true}));
 }
 
 Result<> use_data_pool(ObjectStore& store, const format::SuperRecord& super) {

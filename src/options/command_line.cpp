@@ -205,18 +205,20 @@ Result<> CommandLine::set_variables() const {
   return {};
 }
 
-namespace {
-Result<> set_client(VolumeAddress& address, std::string_view name) {
+std::string_view client_name(std::string_view text) {
   constexpr std::string_view before_name = "client.";
-  if (name.starts_with(before_name)) name.remove_prefix(before_name.size());
-  if (name.empty()) return failure(ErrorCode::invalid, "is empty");
-  address.client_id = name;
-  return {};
+  if (text.starts_with(before_name)) text.remove_prefix(before_name.size());
+  return text;
+}
+
+namespace {
+Result<> set_client(VolumeAddress& address, const std::string& text) {
+  address.client_id = client_name(text);
+  return address.client_id.empty() ? failure(ErrorCode::invalid, "is empty") : Result<>();
 }
 }  // namespace
 
 void add_address(CommandLine& line, VolumeAddress& address, std::function<Result<>()> else_where) {
-  constexpr const char* default_conf_file = "/etc/ceph/ceph.conf";
   line.group("Volume: a Ceph pool, or a local directory");
   line.option("-c,--conf", "FILE", path(address.conf_file), "Ceph configuration file (default: /etc/ceph/ceph.conf)");
   line.option("-p,--pool", "POOL", text(address.pool), "pool, by name or number");

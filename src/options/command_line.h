@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -41,6 +42,14 @@ class CommandLine {
 
   /// Lives as long as the program's. A program with commands takes no words but theirs.
   CommandLine& add_command(const About& about);
+  /// What a command does, and the variables of its options: these live as long as the program's command line. Answers
+  /// the status to exit with, {} where all is done.
+  template <class Variables>
+  Variables& runs(Result<int> (*does)(const Variables&)) {
+    const auto variables = std::make_shared<Variables>();
+    run_ = [does, variables] { return does(*variables); };
+    return *variables;
+  }
 
   /// The title in the help of the options that follow.
   void group(std::string title) { group_ = std::move(title); }
@@ -66,6 +75,8 @@ class CommandLine {
   Result<std::string> parse(std::vector<std::string> words);
   /// The name of the command that was given, or empty.
   std::string command() const { return given().parent_ == nullptr ? "" : given().about_.name; }
+  /// Runs it.
+  Result<int> run() const { return given().run_(); }
 
  private:
   struct Option {
@@ -91,8 +102,14 @@ class CommandLine {
   std::string group_;
   std::vector<Option> options_;
   std::vector<std::function<Result<>()>> rules_;
+  std::function<Result<int>()> run_;
   std::list<CommandLine> commands_;
 };
+
+/// The one that a program uses without -c.
+inline constexpr const char* default_conf_file = "/etc/ceph/ceph.conf";
+/// Of a Ceph client, which may be told as "client.NAME", too.
+std::string_view client_name(std::string_view text);
 
 /// -c, -p, -n, --id and --local. Relative paths are made absolute: programs change their directory. `else_where`: what
 /// may name the volume where neither a pool nor a directory is given; the error says that this is missing, too. The

@@ -87,7 +87,8 @@ class Collector {
   bool got_nowhere_ = false;  // in the last pass
 };
 
-/// What a pass would do: asks the instances, and changes nothing. No instance is needed. not_found: there is no volume.
+/// What a pass would do: asks the instances, and changes nothing. No instance is needed. Of directories that it would mark
+/// dead it does not know whether they are open: they count as removed. not_found: there is no volume.
 Result<PassReport> dry_run(ObjectStore& store, Clock& clock, const CollectorOptions& options);
 
 /// What waits in the queues of all instances. Only reads.

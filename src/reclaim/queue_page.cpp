@@ -10,10 +10,9 @@ using format::QueueItem;
 Result<QueuePage> read_queue_page(const Query& query, InstanceId instance, const std::string& after) {
   const auto session = format::session_object(instance);
   QueuePage page;
-  const auto snapshot =
-      objects::read_object(query, {.object = session, .ranges = {{"q/", after, keys_at_once}}, .keys = {}});
-  if (!snapshot && snapshot.error().code == ErrorCode::not_found) return page;
-  if (!snapshot) return std::unexpected(snapshot.error());
+  LCCFS_TRY(const auto snapshot,
+            objects::find_object(query, {.object = session, .ranges = {{"q/", after, keys_at_once}}}));
+  if (!snapshot) return page;
   const auto& range = snapshot->ranges.front();
   for (const auto& [key, value] : range.entries) {
     const auto number = format::parse_queue_key(key);
@@ -45,8 +44,10 @@ bool is_due(const Member& member, const NumberedItem& one, TimeSpec now, std::ch
   if (member.standing == Member::Standing::expired) return true;
   if (member.standing == Member::Standing::silent || is_intent(member, one)) return false;
   if (one.number >= member.lowest_running) return false;
-  const auto age_seconds = now.seconds - one.item.time.seconds;
-  return age_seconds >= grace.count() || age_seconds < 0;  // logged by a clock that is ahead: not to be kept for ever
+  const auto logged = one.item.time.seconds;
+  if (logged > now.seconds) return true;  // by a clock that is ahead: not to be kept for ever
+  const auto age_seconds = static_cast<std::uint64_t>(now.seconds) - static_cast<std::uint64_t>(logged);
+  return age_seconds >= static_cast<std::uint64_t>(grace.count());
 }
 
 }  // namespace lccfs::reclaim

@@ -7,13 +7,11 @@
 
 #include "instance/liveness_poll.h"
 #include "reclaim/traces.h"
+#include "txn/volume_txn.h"
 
 namespace lccfs::reclaim {
 
-struct NumberedItem {
-  std::uint64_t number = 0;
-  format::QueueItem item;
-};
+using txn::NumberedItem;
 
 struct QueuePage {
   std::vector<NumberedItem> items;

@@ -119,11 +119,10 @@ Result<bool> Recount::drop(const Inode& inode, const Trim& trim) const {
 Result<bool> Recount::clear_names(const Assessment& assessment) const {
   const Ino ino = assessment.inode.ino;
   for (const auto& [parent, names] : assessment.names.by_parent) {
-    MetaRead read{.object = format::inode_object(parent), .xattrs = true, .ranges = {}, .keys = {}};
+    MetaRead read{.object = format::inode_object(parent), .xattrs = true};
     for (const auto& name : names) read.keys.push_back(format::entry_key(instance_.super().uuid, name));
-    const auto directory = objects::read_object(reader_, read);
-    if (!directory && directory.error().code == ErrorCode::not_found) continue;
-    if (!directory) return std::unexpected(directory.error());
+    LCCFS_TRY(const auto directory, objects::find_object(reader_, read));
+    if (!directory) continue;
     std::vector<std::string> keys;
     std::uint64_t entries = 0;
     for (std::size_t i = 0; i < names.size(); ++i) {
@@ -151,10 +150,9 @@ Result<> Recount::empty_directory(Ino directory, TimeSpec logged) const {
   pace_.wait_for_turn();
   LCCFS_CHECK(instance_.log_items({{format::QueueItem::Kind::directory, directory, {}, logged}}));
   while (!stop_.stop_requested()) {
-    const auto page = objects::read_object(
-        reader_, {.object = format::inode_object(directory), .ranges = {{"n/", "", names_at_once}}, .keys = {}});
-    if (!page && page.error().code == ErrorCode::not_found) return {};
-    if (!page) return std::unexpected(page.error());
+    MetaRead read{.object = format::inode_object(directory), .ranges = {{"n/", "", names_at_once}}};
+    LCCFS_TRY(const auto page, objects::find_object(reader_, std::move(read)));
+    if (!page) return {};
     const auto& entries = page->ranges.front().entries;
     if (entries.empty()) return {};
     std::vector<std::string> keys;

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/expected_errors.h"
 #include "base/log.h"
 #include "txn/volume_txn.h"
 
@@ -124,8 +125,7 @@ Result<> Round::handle_due() {
     if (!finished) ++report_.items_left;
   }
   for (const auto& [session, numbers] : done) {
-    const auto removed = recount_.paced(txn::remove_queue_items(session, numbers));
-    if (!removed && removed.error().code != ErrorCode::not_found) return std::unexpected(removed.error());
+    LCCFS_CHECK(done_or(ErrorCode::not_found, recount_.paced(txn::remove_queue_items(session, numbers))));
     report_.items_done += numbers.size();
     did_something_ = true;
   }
@@ -134,15 +134,14 @@ Result<> Round::handle_due() {
 
 /// An instance that is expired writes nothing more: an empty queue stays empty.
 Result<> Round::remove_instance(const Member& member) {
-  const auto session = objects::read_object(
-      reader_, {.object = format::session_object(member.id), .ranges = {{"q/", "", 1}}, .keys = {}});
+  const auto session =
+      objects::read_object(reader_, {.object = format::session_object(member.id), .ranges = {{"q/", "", 1}}});
   if (!session && leaves(session.error())) return {};
   if (!session && session.error().code != ErrorCode::not_found) return std::unexpected(session.error());
   if (session && !session->ranges.front().entries.empty()) return {};
-  const auto removed = recount_.paced(txn::remove_session(member.id));
-  if (!removed && removed.error().code != ErrorCode::not_found) return std::unexpected(removed.error());
+  LCCFS_CHECK(done_or(ErrorCode::not_found, recount_.paced(txn::remove_session(member.id))));
   const auto gone = recount_.paced(txn::remove_instance_record(member.id, member.raw));
-  if (!gone && gone.error().code != ErrorCode::guard_failed) return std::unexpected(gone.error());
+  LCCFS_CHECK(done_or(ErrorCode::guard_failed, gone));
   if (gone) ++report_.instances_removed;
   return {};
 }

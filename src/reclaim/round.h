@@ -27,7 +27,6 @@
 // section 5).
 #pragma once
 
-#include <map>
 #include <optional>
 #include <set>
 #include <stop_token>

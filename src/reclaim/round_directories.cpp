@@ -68,8 +68,7 @@ Result<bool> Round::finish_decided(Ino directory, Token token, const std::string
 }
 
 Result<> Round::read_page(Directory& directory) {
-  MetaRead read{
-      .object = format::inode_object(directory.ino), .ranges = {{"d/", directory.after, keys_at_once}}, .keys = {}};
+  MetaRead read{.object = format::inode_object(directory.ino), .ranges = {{"d/", directory.after, keys_at_once}}};
   const bool first = directory.after.empty();
   if (first) read.ranges.insert(read.ranges.end(), {{"x/", "", keys_at_once}, {"l/", "", keys_at_once}});
   directory.detached.clear();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/expected_errors.h"
 #include "reclaim/traces.h"
 #include "txn/namespace_txn.h"
 
@@ -12,7 +13,7 @@ using format::DecisionRecord;
 using format::StateRecord;
 
 Result<bool> done_or_needless(const Result<StepResult>& step) {
-  if (!step && step.error().code != ErrorCode::not_found) return std::unexpected(step.error());
+  LCCFS_CHECK(done_or(ErrorCode::not_found, step));
   return true;
 }
 
@@ -27,20 +28,23 @@ Result<> cancel(Instance& instance, const format::EntryRecord::Mark& mark) {
 
 /// As it stands now. nullopt: there is no such directory.
 Result<std::optional<objects::Object>> directory_of(const Query& query, const txn::Name& name) {
-  return objects::find_object(
-      query, {.object = format::inode_object(name.directory), .xattrs = true, .ranges = {}, .keys = {name.key}});
+  return objects::find_object(query,
+                              {.object = format::inode_object(name.directory), .xattrs = true, .keys = {name.key}});
 }
 
 }  // namespace
 
-Result<Settled> settle_directory_lease(Instance& instance, Ino directory, Token tenure) {
+Result<Settled> ask_to_release(Instance& instance, Ino directory, Token tenure) {
   const auto still_holds = [&]() -> Result<bool> {
-    const auto now = objects::read_inode(instance.reader(), directory);
-    if (!now && now.error().code != ErrorCode::not_found) return std::unexpected(now.error());
+    LCCFS_TRY(const auto now, or_none(objects::read_inode(instance.reader(), directory)));
     return now && now->directory_lease == tenure;
   };
   const format::Question question{format::Question::Kind::release_directory, directory};
-  LCCFS_TRY(const auto holder, settle_holder(instance, tenure.instance, question, still_holds));
+  return settle_holder(instance, tenure.instance, question, still_holds);
+}
+
+Result<Settled> settle_directory_lease(Instance& instance, Ino directory, Token tenure) {
+  LCCFS_TRY(const auto holder, ask_to_release(instance, directory, tenure));
   if (holder == Settled::expired) LCCFS_CHECK(end_lease_of_expired(instance, directory, tenure));
   return holder;
 }
@@ -80,8 +84,7 @@ Result<bool> was_removed_unsealed(Instance& instance, Ino directory) {
   for (const auto& pointer : traces->pointers) {
     LCCFS_TRY(const auto parent,
               objects::find_object(instance.reader(), {.object = format::inode_object(pointer.parent),
-                                                       .ranges = {{format::detached_prefix(directory), "", 1}},
-                                                       .keys = {}}));
+                                                       .ranges = {{format::detached_prefix(directory), "", 1}}}));
     if (!parent) return false;
     is_detached = is_detached || !parent->ranges.front().entries.empty();
   }
@@ -146,8 +149,7 @@ Result<bool> settle_seal(Instance& instance, const Query& query, Ino sealed, con
   const auto detached = format::detached_key(sealed, seal.token);
   const auto decision = format::decision_key(seal.token);
   LCCFS_TRY(const auto parent,
-            objects::find_object(
-                query, {.object = format::inode_object(seal.parent), .ranges = {}, .keys = {detached, decision}}));
+            objects::find_object(query, {.object = format::inode_object(seal.parent), .keys = {detached, decision}}));
   if (!parent) {
     LCCFS_TRY(const bool named, has_a_name(query, sealed));
     return named ? unseal() : mark_dead();

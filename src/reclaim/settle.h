@@ -67,6 +67,8 @@ Result<bool> settle_mark(Instance& instance, const objects::Query& query, const 
 /// Afterwards no instance but this one holds the directory's lease under that tenure; but for a read-only instance,
 /// which fences nobody. Answers what became of the holder.
 Result<Settled> settle_directory_lease(Instance& instance, Ino directory, Token tenure);
+/// The first step of that. A holder that is expired leaves its lease there.
+Result<Settled> ask_to_release(Instance& instance, Ino directory, Token tenure);
 /// The last step of that, of a lease of our own. A read-only instance does nothing.
 Result<> end_directory_lease(Instance& instance, Ino directory, Token tenure);
 /// The same of a holder that is expired: it may have removed the directory without a seal. Then it is dead afterwards. 2

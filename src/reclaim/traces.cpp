@@ -5,12 +5,12 @@
 #include <set>
 #include <utility>
 
+#include "base/expected_errors.h"
+
 namespace lccfs::reclaim {
 
 Result<std::optional<Inode>> read_traces(const Query& query, Ino ino) {
-  auto inode = objects::read_inode(query, ino, {.map = objects::InodeParts::Map::whole, .traces = true});
-  if (!inode && inode.error().code == ErrorCode::not_found) return std::nullopt;
-  return inode;
+  return or_none(objects::read_inode(query, ino, {.map = objects::InodeParts::Map::whole, .traces = true}));
 }
 
 namespace {
@@ -18,9 +18,7 @@ namespace {
 /// A directory that is gone has none.
 Result<> for_each_key_there(const Query& query, Ino directory, const std::string& prefix,
                             const std::function<Result<>(const std::string& key, const Bytes& value)>& work) {
-  auto all = objects::for_each_key(query, format::inode_object(directory), prefix, work);
-  if (!all && all.error().code == ErrorCode::not_found) return {};
-  return all;
+  return done_or(ErrorCode::not_found, objects::for_each_key(query, format::inode_object(directory), prefix, work));
 }
 
 }  // namespace
@@ -47,8 +45,7 @@ Result<bool> has_mark(const Query& query, const format::VolumeUuid& uuid, const 
   const auto object = format::inode_object(marked.directory);
   const auto entry_key = format::entry_key(uuid, marked.name);
   const auto reverse_key = format::reverse_key(marked.record.ino, marked.name);
-  LCCFS_TRY(const auto found,
-            objects::find_object(query, {.object = object, .ranges = {}, .keys = {entry_key, reverse_key}}));
+  LCCFS_TRY(const auto found, objects::find_object(query, {.object = object, .keys = {entry_key, reverse_key}}));
   if (!found) return false;
   const auto value = encode(marked.record);
   const auto reverse = found->keys.find(reverse_key);
@@ -62,7 +59,7 @@ Result<std::optional<MarkedName>> old_name_of(const Query& query, const format::
                                               const format::DecisionRecord& committed) {
   const auto object = format::inode_object(committed.from);
   const auto key = format::entry_key(uuid, committed.name);
-  LCCFS_TRY(const auto directory, objects::find_object(query, {.object = object, .ranges = {}, .keys = {key}}));
+  LCCFS_TRY(const auto directory, objects::find_object(query, {.object = object, .keys = {key}}));
   if (!directory) return std::nullopt;
   const auto value = directory->keys.find(key);
   if (value == directory->keys.end()) return std::nullopt;
@@ -74,7 +71,7 @@ Result<std::optional<MarkedName>> old_name_of(const Query& query, const format::
 Result<MoveState> state_of_move(const Query& query, const format::EntryRecord::Mark& mark) {
   const auto object = format::inode_object(mark.to);
   const auto key = format::decision_key(mark.token);
-  LCCFS_TRY(const auto found, objects::find_object(query, {.object = object, .ranges = {}, .keys = {key}}));
+  LCCFS_TRY(const auto found, objects::find_object(query, {.object = object, .keys = {key}}));
   if (!found) return MoveState::impossible;
   const auto value = found->keys.find(key);
   if (value == found->keys.end()) return MoveState::undecided;
@@ -115,17 +112,14 @@ Result<Names> count_names(const Query& query, const Inode& inode) {
   Names names;
   std::optional<objects::Object> root;
   for (const Ino parent : parents) {
-    const auto found = objects::read_object(query,
-                                            {.object = format::inode_object(parent),
-                                             .xattrs = parent == root_ino,
-                                             .ranges = {{prefix, "", keys_at_once}, {removed, "", keys_at_once}},
-                                             .keys = {}},
-                                            2);
-    if (!found && found.error().code == ErrorCode::not_found) {
+    MetaRead read{.object = format::inode_object(parent),
+                  .xattrs = parent == root_ino,
+                  .ranges = {{prefix, "", keys_at_once}, {removed, "", keys_at_once}}};
+    LCCFS_TRY(const auto found, objects::find_object(query, std::move(read), 2));
+    if (!found) {
       names.missing_parents.push_back(parent);
       continue;
     }
-    if (!found) return std::unexpected(found.error());
     for (const auto& [key, value] : found->ranges.front().entries) {
       auto name = key.substr(prefix.size());
       LCCFS_TRY(const bool is_there, is_name(query, parent, name, key, value, names));
@@ -149,8 +143,7 @@ namespace {
 Result<bool> marks_are_unchanged(const Query& query, Ino ino, const Names& names) {
   for (const auto& [parent, name, record] : names.marked) {
     const auto key = format::reverse_key(ino, name);
-    LCCFS_TRY(const auto found,
-              objects::find_object(query, {.object = format::inode_object(parent), .ranges = {}, .keys = {key}}));
+    LCCFS_TRY(const auto found, objects::find_object(query, {.object = format::inode_object(parent), .keys = {key}}));
     if (!found || !found->keys.contains(key) || found->keys.at(key) != encode(record)) return false;
   }
   return true;

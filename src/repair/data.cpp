@@ -72,7 +72,7 @@ Result<bool> Repairs::make_file(const txn::FoundFile& file) {
 /// It keeps its number: an entry for it may still be there. Otherwise the next check finds an orphan. An object of
 /// another program, at a place that no file has, is left where it is.
 Result<Repair> Repairs::make_inode_for_data(Ino ino, std::set<ObjectIndex> indexes) {
-  LCCFS_TRY(const auto inode, objects_.read_inode(ino, "p/"));
+  LCCFS_TRY(const auto inode, objects_.read_inode(ino));
   if (indexes.empty() || (inode && inode->is(FileType::regular))) return settled();
   if (inode && !inode->attr()) return left("attr of the inode cannot be read");
   std::erase_if(indexes, [this](ObjectIndex index) { return !fits_in_a_file(index); });
@@ -112,7 +112,7 @@ Result<Repair> Repairs::map_data(const Finding& finding) {
 }
 
 Result<Repair> Repairs::cut_tail(const Finding& finding) {
-  LCCFS_TRY(const auto inode, objects_.read_inode(finding.ino, "p/"));
+  LCCFS_TRY(const auto inode, objects_.read_inode(finding.ino));
   if (!inode || inode->xattrs.contains(xattr::lease)) return settled();
   const auto size_bytes = inode->number(xattr::size);
   if (!size_bytes) return left("the file's size cannot be read");
@@ -175,7 +175,7 @@ Result<Ino> Repairs::copy(const Source& source, Token token) {
 
 /// A copy that was named is whole; but a user's file may have the name.
 Result<bool> Repairs::is_kept(const Source& source, Ino ino) {
-  LCCFS_TRY(const auto file, objects_.read_inode(ino, "p/"));
+  LCCFS_TRY(const auto file, objects_.read_inode(ino));
   if (!file || file->number(xattr::size) != source.size_bytes) return false;
   for (const auto index : source.indexes) {
     LCCFS_TRY(const auto bytes, source.piece(index));
@@ -213,9 +213,21 @@ Result<Repair> Repairs::move_data(Ino ino, const std::set<ObjectIndex>& indexes,
 
 // ---- objects of other programs
 
+namespace {
+
+/// Of one that the store does not read: the volume's own objects are to be repaired all the same.
+Result<Repair> left_unread(const Error& error) {
+  if (error.code == ErrorCode::invalid) return left("no program can read or remove an object of that name");
+  if (objects::is_damage(error)) return left("the store cannot read it");
+  return std::unexpected(error);
+}
+
+}  // namespace
+
 Result<Repair> Repairs::repair_unknown_object(const Finding& finding) {
-  LCCFS_TRY(const auto object, objects_.read(finding.object, ""));
-  return object ? keep_metadata(*object) : keep_data(finding.object);
+  const auto object = objects_.read(finding.object, "");
+  if (!object) return left_unread(object.error());
+  return *object ? keep_metadata(**object) : keep_data(finding.object);
 }
 
 Result<Repair> Repairs::keep_metadata(const Object& object) {
@@ -238,9 +250,10 @@ Result<Repair> Repairs::keep_data(const std::string& object) {
   };
   std::uint64_t size_bytes = 0;
   for (std::uint64_t index = 0; size_bytes == index * object_size_bytes(); ++index) {
-    LCCFS_TRY(const auto bytes, piece({index}));
-    if (bytes.empty()) break;
-    size_bytes += bytes.size();
+    const auto bytes = piece({index});
+    if (!bytes) return left_unread(bytes.error());
+    if (bytes->empty()) break;
+    size_bytes += bytes->size();
   }
   if (size_bytes == 0 && orphans_ == Orphans::keep) return left("it has no bytes, but may have xattrs or keys");
   LCCFS_TRY(auto what, keep_if_wanted({object, all_indexes(object_size_bytes(), size_bytes), size_bytes, piece}));

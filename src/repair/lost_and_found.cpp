@@ -39,7 +39,7 @@ Result<std::optional<Ino>> LostAndFound::find_in(Ino directory, const std::strin
   LCCFS_TRY(const auto object, objects_.read_keys(format::inode_object(directory), {key}));
   const auto entry = object ? object->entry(key) : std::nullopt;
   if (!entry || entry->record.type != type) return std::nullopt;
-  LCCFS_TRY(const auto target, objects_.read_inode(entry->record.ino, "p/"));
+  LCCFS_TRY(const auto target, objects_.read_inode(entry->record.ino));
   const bool there = target && target->is(type) && !target->is_dead() && !target->is_sealed();
   return there ? std::optional(entry->record.ino) : std::nullopt;
 }

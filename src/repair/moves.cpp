@@ -59,25 +59,29 @@ Result<bool> Repairs::lead_to_mark(const txn::Name& name, const EntryRecord& ent
   const bool moved =
       std::ranges::any_of(new_names, [&](const Holder& holder) { return holder.entry.token == mark.token; });
   const Bytes* stored = to->value_of(decision);
-  if (!moved || (stored != nullptr && *stored == committed(name))) return true;
+  const bool is_there = stored != nullptr && *stored == committed(name);
+  if (!moved || is_there || to->is_newer<DecisionRecord>(decision)) return true;
   return objects_.change(txn::put_part(to->as_read(), decision, committed(name)));
 }
 
 /// A seal's decision was "cancelled", and so counts a move's without proof: an owner that still waits for it commits no
-/// more.
+/// more. An entry of a newer version may be the proof.
 Result<Repair> Repairs::derive_decision(const Object& directory, Ino ino, const txn::Part& part) {
   const auto token = format::parse_decision_key(part.name);
   if (!token) return drop(directory, part, "removed");
   std::vector<Ino> moved;
+  bool newer = false;
   LCCFS_CHECK(objects_.for_each_key(directory.name, "n/", [&](const std::string&, const Bytes& value) -> Result<> {
     const auto entry = format::decode<EntryRecord>(value);
     if (entry && entry->token == *token) moved.push_back(entry->ino);
+    newer = newer || is_of_newer_version<EntryRecord>(value);
     return {};
   }));
   for (const Ino inode : moved) {
     LCCFS_TRY(const auto old_name, marked_name(inode, {*token, ino}));
     if (old_name) return put(directory, part, committed(*old_name), "taken for committed: the new name is there");
   }
+  if (newer) return left_to_newer("one of the entries, which may be the new name");
   return put(directory, part, encode(DecisionRecord{}), "taken for cancelled");
 }
 
@@ -109,7 +113,7 @@ Result<std::vector<Holder>> Repairs::standing_names(const Object& inode, Ino ino
 
 /// The name of that inode that has that mark, in its entry or in its reverse key.
 Result<std::optional<txn::Name>> Repairs::marked_name(Ino ino, const EntryRecord::Mark& mark) {
-  LCCFS_TRY(const auto inode, objects_.read_inode(ino, "p/"));
+  LCCFS_TRY(const auto inode, objects_.read_inode(ino));
   if (!inode) return std::nullopt;
   for (const Ino parent : inode->parents()) {
     LCCFS_TRY(const auto reverse, objects_.read_inode(parent, format::reverse_key(ino, "")));

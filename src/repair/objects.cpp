@@ -59,18 +59,17 @@ Result<std::optional<Object>> Objects::read(const MetaRead& read, std::size_t wh
 }
 
 Result<std::optional<Object>> Objects::read(const std::string& object, const std::string& prefix) {
-  return read(
-      {.object = object, .payload = true, .xattrs = true, .ranges = {{.prefix = prefix, .after = ""}}, .keys = {}}, 1);
+  return read({.object = object, .payload = true, .xattrs = true, .ranges = {{.prefix = prefix, .after = ""}}}, 1);
 }
 
 Result<std::optional<Object>> Objects::read_keys(const std::string& object, const std::vector<std::string>& keys) {
-  return read({.object = object, .payload = true, .xattrs = true, .ranges = {}, .keys = keys}, 0);
+  return read({.object = object, .payload = true, .xattrs = true, .keys = keys}, 0);
 }
 
 Result<> Objects::for_each_key(const std::string& object, const std::string& prefix, const OnKey& work) {
   KeyRange range{prefix, "", objects::keys_at_once};
   for (bool more = true; more;) {
-    LCCFS_TRY(const auto page, read({.object = object, .ranges = {range}, .keys = {}}, 0));
+    LCCFS_TRY(const auto page, read({.object = object, .ranges = {range}}, 0));
     if (!page || page->keys.empty()) return {};
     for (const auto& [key, value] : page->keys) LCCFS_CHECK(work(key, value));
     more = page->ranges.front().more;
@@ -80,12 +79,12 @@ Result<> Objects::for_each_key(const std::string& object, const std::string& pre
 }
 
 Result<bool> Objects::has_key(const std::string& object, const std::string& prefix) {
-  LCCFS_TRY(const auto found, read({.object = object, .ranges = {{prefix, "", 1}}, .keys = {}}, 0));
+  LCCFS_TRY(const auto found, read({.object = object, .ranges = {{prefix, "", 1}}}, 0));
   return found && !found->keys.empty();
 }
 
 Result<std::vector<Holder>> Objects::names_in(Ino directory, Ino ino) {
-  LCCFS_TRY(const auto reverse, read_inode(directory, "i/" + std::to_string(ino.value) + "/"));
+  LCCFS_TRY(const auto reverse, read_inode(directory, format::reverse_key(ino, "")));
   std::vector<Holder> names;
   if (!reverse || reverse->keys.empty()) return names;
   std::vector<std::string> keys;

@@ -5,10 +5,10 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "format/object_names.h"
@@ -20,6 +20,13 @@
 #include "txn/repair_txn.h"
 
 namespace lccfs::repair {
+
+/// Whether a newer version has written that. It is not to be overwritten, nor taken for absent.
+template <class Record>
+bool is_of_newer_version(std::string_view bytes) {
+  const auto record = format::decode<Record>(bytes);
+  return !record && record.error().code == ErrorCode::unsupported;
+}
 
 /// A metadata object, with those of its keys that were asked for. What of it cannot be read counts as not there.
 struct Object : objects::Object {
@@ -35,6 +42,16 @@ struct Object : objects::Object {
   std::optional<format::StateRecord> state() const { return find<format::StateRecord>(format::xattr::state); }
   bool is_dead() const { return state() && state()->kind == format::StateRecord::Kind::dead; }
   bool is_sealed() const { return state() && state()->kind == format::StateRecord::Kind::sealed; }
+  template <class Record>
+  bool is_newer(const txn::Part& part) const {
+    const Bytes* value = value_of(part);
+    return value != nullptr && is_of_newer_version<Record>(*value);
+  }
+  bool has_newer_pointer() const { return is_newer<format::BackPointerRecord>({format::xattr::parent}); }
+  /// Then it gets no other name, and is not given up.
+  bool has_newer_state_or_pointer() const {
+    return has_newer_pointer() || is_newer<format::StateRecord>({format::xattr::state});
+  }
   /// The entry of that name, if the key was asked for and can be read.
   std::optional<txn::Entry> entry(const std::string& key) const;
   /// Of all back-pointers; the keys were asked for with `p/`.
@@ -68,7 +85,8 @@ class Objects {
   using OnKey = std::function<Result<>(const std::string& key, const Bytes& value)>;
   Result<> for_each_key(const std::string& object, const std::string& prefix, const OnKey& work);
   Result<bool> has_key(const std::string& object, const std::string& prefix);
-  Result<std::optional<Object>> read_inode(Ino ino, const std::string& prefix) {
+  /// With all its back-pointers, if no other prefix is given.
+  Result<std::optional<Object>> read_inode(Ino ino, const std::string& prefix = "p/") {
     return read(format::inode_object(ino), prefix);
   }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Parts of objects that are missing, cannot be read, or are unknown to the format.
 #include <algorithm>
-#include <variant>
 
 #include "format/layout.h"
 #include "repair/one_byte.h"
@@ -19,6 +18,12 @@ namespace {
 
 bool is_time(const std::string& name) {
   return name == xattr::atime || name == xattr::mtime || name == xattr::ctime || name == xattr::wtime;
+}
+
+/// Found for its key, as a value of a newer version is refused before.
+bool is_newer_entry(const Object& object, const txn::Part& part) {
+  return part.is_key && part.name.starts_with("n/") && object.is(FileType::directory) &&
+         object.is_newer<format::EntryRecord>(part);
 }
 
 }  // namespace
@@ -51,6 +56,7 @@ Result<Repair> Repairs::repair_part(const Finding& finding) {
   if (finding.kind == Kind::missing_part && value != nullptr) return settled();
   if (finding.kind != Kind::missing_part && (value == nullptr || check::as_seen(*value) != finding.seen))
     return settled();
+  if (is_newer_entry(*object, part)) return move_newer_entry(*object, finding.ino, part);
   const bool is_name = part.is_key && format::parse_entry_key(part.name) && object->is(FileType::directory);
   if (finding.kind == Kind::unknown_part && !is_name) return drop(*object, part, "removed");
   if (value != nullptr) {
@@ -199,16 +205,47 @@ Result<Repair> Repairs::move_entry(const Object& directory, const txn::Part& par
   return step(txn::move_key(directory.as_read(), part.name, name.key, value), "moved to its right key");
 }
 
+/// It tells no inode. A reverse key of the name, or of another one that has this hash, proves what it was.
+Result<Repair> Repairs::move_newer_entry(const Object& directory, Ino ino, const txn::Part& part) {
+  const auto stored = format::parse_entry_key(part.name);
+  if (!stored) return left_to_newer("it");
+  std::optional<std::string> proven;
+  LCCFS_CHECK(objects_.for_each_key(directory.name, "i/", [&](const std::string& key, const Bytes&) -> Result<> {
+    const auto reverse = format::parse_reverse_key(key);
+    if (!reverse) return {};
+    const bool has_hash = format::name_hash(objects_.uuid(), reverse->name) == stored->hash;
+    if (has_hash || (!proven && reverse->name == stored->name)) proven = reverse->name;
+    return {};
+  }));
+  if (!proven) return left_to_newer("it");
+  const auto name = name_of(ino, *proven);
+  LCCFS_TRY(const auto both, objects_.read_keys(directory.name, {part.name, name.key}));
+  if (!both || both->version != directory.version) return changed_meanwhile();
+  if (both->keys.contains(name.key)) return left_to_newer("it");
+  return step(txn::move_key(directory.as_read(), part.name, name.key, directory.keys.at(part.name)),
+              "moved to its right key");
+}
+
 Result<> Repairs::keep_those_that_miss_a_name(std::vector<format::EntryRecord>& candidates) {
   std::vector<format::EntryRecord> missing_one;
   for (const auto& candidate : candidates) {
-    LCCFS_TRY(const auto inode, objects_.read_inode(candidate.ino, "p/"));
+    LCCFS_TRY(const auto inode, objects_.read_inode(candidate.ino));
     if (!inode || !inode->attr()) continue;
     LCCFS_TRY(const auto names, standing_names(*inode, candidate.ino));
     if (names.size() < inode->attr()->nlink) missing_one.push_back(candidate);
   }
   if (!missing_one.empty()) candidates = std::move(missing_one);
   return {};
+}
+
+/// Those of a newer version may be its own.
+Result<bool> Repairs::has_all_names_with_newer_ones(Ino ino) {
+  LCCFS_TRY(const auto inode, objects_.read_inode(ino));
+  if (!inode || !inode->attr()) return false;
+  LCCFS_TRY(const auto newer, count_newer_names(*inode, ino));
+  if (newer == 0) return false;
+  LCCFS_TRY(const auto names, standing_names(*inode, ino));
+  return names.size() + newer >= inode->attr()->nlink;
 }
 
 /// The one reverse key of that name says which inode; one that points back here is believed before others, and of
@@ -223,7 +260,7 @@ Result<Repair> Repairs::entry_from_reverse_key(const Object& directory, Ino ino,
   std::vector<format::EntryRecord> pointing_back, others;
   bool unreadable = false;
   for (const auto& [claimant, value] : claims) {
-    LCCFS_TRY(const auto target, objects_.read_inode(claimant, "p/"));
+    LCCFS_TRY(const auto target, objects_.read_inode(claimant));
     if (!target || target->is_dead()) continue;
     if (!target->attr()) {
       unreadable = true;
@@ -237,6 +274,8 @@ Result<Repair> Repairs::entry_from_reverse_key(const Object& directory, Ino ino,
   if (unreadable) return left("the type of the inode that it may have named cannot be read");
   if (candidates.size() > 1) return left("it may have named one of several inodes");
   if (candidates.empty()) return drop(directory, {name.key, true}, "removed: nothing tells which inode it named");
+  LCCFS_TRY(const bool is_named, has_all_names_with_newer_ones(candidates.front().ino));
+  if (is_named) return left_to_newer(may_be_its_name);
   return restore_entry(directory, name, candidates.front(),
                        "written anew, for " + format::inode_object(candidates.front().ino));
 }

@@ -3,6 +3,9 @@
 // check -> repair what an instance rests on -> check ... -> start an instance, fence those gone -> check -> repair ->
 // collect -> check ... until a check finds nothing, or nothing that can be repaired.
 //
+// Features of which this version does not know may have parts of their own anywhere: nothing is repaired before Super's own
+// record says that there are none, but this record itself.
+//
 // Names are repaired before the collector runs: a lost key must never lead it to take an inode for unnamed. So it waits
 // for a later check if a repair has met an object that had changed: its key is still missing. And after the repair of an
 // entry, of which only a check can tell whether it has its reverse key, and its inode points back.
@@ -97,6 +100,14 @@ class Round {
 /// Whether its repair brings a name to light of which no check has judged the rest yet.
 bool is_about_an_entry(const Finding& finding) { return finding.is_key && finding.part.starts_with("n/"); }
 
+/// Super's own record says which features there are.
+bool is_about_own_record(const Finding& finding) {
+  if (finding.object != format::super_object) return false;
+  return finding.kind == check::Kind::missing_object || (finding.part == format::xattr::super && !finding.is_key);
+}
+
+Repair waits_for_features() { return left("Super's own record is needed first: it says which features there are"); }
+
 Repair waits_for_names() { return {false, "names have come to light: a check comes first", true}; }
 
 class Run {
@@ -141,6 +152,7 @@ class Run {
   Result<> expect_known_features() {
     LCCFS_TRY(const auto super, objects_.read_keys(format::super_object, {}));
     const auto record = super ? super->find<format::SuperRecord>(format::xattr::super) : std::nullopt;
+    features_are_known_ = record.has_value();
     return record ? format::check_features_of_repair(*record) : Result<>();
   }
 
@@ -169,7 +181,7 @@ class Run {
     names_in_doubt_ = names_in_doubt_ || repair->found_again || (repair->done && is_about_an_entry(finding));
     if (repair->done && objects_.changes() == changes_before_) repair = left("it is not as the check has found it");
     if (!repair->done) {
-      found_to_leave_ = left_before_.add(finding) || found_to_leave_;
+      if (features_are_known_) found_to_leave_ = left_before_.add(finding) || found_to_leave_;  // before, it only waits
       left_.emplace_back(finding, std::move(*repair));
       return {};
     }
@@ -178,13 +190,18 @@ class Run {
     return {};
   }
 
+  Result<Repair> repair(const Finding& finding) {
+    if (!features_are_known_ && !is_about_own_record(finding)) return waits_for_features();
+    if (names_in_doubt_ && Repairs::is_lost_back_pointer(finding)) return waits_for_names();
+    return repairs_.repair(finding);
+  }
+
   /// An error leaves the rest of them.
   Result<> repair_those(bool coming_first) {
     Result<> done;
     for (const auto& finding : findings_) {
       if (Repairs::comes_first(finding) != coming_first) continue;
-      const bool waits = names_in_doubt_ && Repairs::is_lost_back_pointer(finding);
-      if (done) done = note(finding, waits ? waits_for_names() : repairs_.repair(finding));
+      if (done) done = note(finding, repair(finding));
       if (!done) left_.emplace_back(finding, left("an error came before its repair was done"));
     }
     return done;
@@ -193,7 +210,7 @@ class Run {
   /// Until the objects that all others rest on are as good as they get. False: no instance can work here.
   Result<bool> repair_volume_objects() {
     for (;;) {
-      LCCFS_CHECK(wait_for_unrecorded_clients());
+      if (features_are_known_) LCCFS_CHECK(wait_for_unrecorded_clients());  // before, no repair rests on it
       LCCFS_CHECK(repair_those(true));
       if (objects_.changes() == changes_before_) break;
       LCCFS_CHECK(check());
@@ -301,7 +318,8 @@ class Run {
   Repairs repairs_;
   RepairReport report_;
   std::vector<Finding> findings_;
-  bool cut_ = false;  // there are more
+  bool cut_ = false;                 // there are more
+  bool features_are_known_ = false;  // to the last check
   std::vector<std::pair<Finding, Repair>> left_;
   LeftBefore left_before_;            // of all checks
   bool found_to_leave_ = false;       // since the last check, for the first time

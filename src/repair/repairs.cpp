@@ -21,12 +21,12 @@ const Repairs::Row& Repairs::row_of(Kind kind) {
       {Kind::dangling_entry, 5, &Repairs::drop_dangling_entry},
       {Kind::wrong_type, 6, &Repairs::repair_type},
       {Kind::reverse_key, 2, &Repairs::add_reverse_key},
-      {Kind::stray_reverse_key, 3, &Repairs::repair_stray_reverse_key},
+      {Kind::stray_reverse_key, 7, &Repairs::repair_stray_reverse_key},  // once names that stand are pointed back to
       {Kind::marks_differ, 3, &Repairs::repair_marks},
       {Kind::subdirectories, 12, &Repairs::count_subdirectories},
       {Kind::several_names, 8, &Repairs::drop_further_name},
       {Kind::unreachable, 10, &Repairs::reconnect},
-      {Kind::no_back_pointer, 7, &Repairs::add_back_pointer},
+      {Kind::no_back_pointer, 6, &Repairs::add_back_pointer},
       {Kind::orphan, 11, &Repairs::repair_orphan},
       {Kind::wrong_links, 12, &Repairs::count_links},
       {Kind::lost_trace, 13, &Repairs::log_traces},
@@ -71,19 +71,19 @@ Result<Repair> Repairs::repair(const Finding& finding) {
 }
 
 /// A directory that a client holds: it releases it, or it is void. A step that was to be done on what was read before
-/// finds the object changed then.
+/// finds the object changed then. Whether its holder had removed it is not judged here: one whose name has lost a half
+/// looks as if it had none.
 Result<> Repairs::make_way(Ino ino) {
   LCCFS_TRY(const auto object, objects_.read_keys(format::inode_object(ino), {}));
   if (!object || !object->is(FileType::directory)) return {};
   const auto lease = object->find<format::DirectoryLeaseRecord>(format::xattr::lease);
   if (!lease) return {};
-  LCCFS_CHECK(reclaim::settle_directory_lease(*instance_, ino, lease->token));
-  return {};
+  LCCFS_TRY(const auto holder, reclaim::ask_to_release(*instance_, ino, lease->token));
+  return holder == Settled::expired ? reclaim::end_directory_lease(*instance_, ino, lease->token) : Result<>();
 }
 
 Result<Repair> Repairs::refuse_newer(const Finding& finding) {
-  return left(comes_first(finding) ? "use a newer lccfs-fsck"
-                                   : "a newer version has written it: use a newer lccfs-fsck");
+  return comes_first(finding) ? left("use a newer lccfs-fsck") : left_to_newer("it");
 }
 
 /// A check that meets one ends with an error, and no repair begins.

@@ -24,6 +24,10 @@ namespace lccfs::repair {
 // ---- what they answer
 
 inline Repair left(std::string why) { return {false, std::move(why)}; }
+inline Repair left_to_newer(const std::string& what) {
+  return left("a newer version has written " + what + ": use a newer lccfs-fsck");
+}
+constexpr const char* may_be_its_name = "a name that may be its own";
 /// What was found is not there any more: another repair has seen to it.
 inline Repair settled() { return {true, "seen to by another repair"}; }
 inline Repair changed_meanwhile() { return {false, "the object has changed meanwhile", true}; }
@@ -87,6 +91,8 @@ class Repairs {
   Result<Repair> repair_entry(const Object& directory, Ino ino, const txn::Part& part);
   Result<Repair> entry_from_reverse_key(const Object& directory, Ino ino, const txn::Name& name);
   Result<> keep_those_that_miss_a_name(std::vector<format::EntryRecord>& candidates);
+  Result<bool> has_all_names_with_newer_ones(Ino ino);
+  Result<Repair> move_newer_entry(const Object& directory, Ino ino, const txn::Part& part);
   Result<Repair> move_entry(const Object& directory, const txn::Part& part, const txn::Name& name);
   Result<txn::Name> name_of_the_hash(const std::string& key, const Bytes& value, const txn::Name& name);
   Result<Repair> rebuild_map_block(const Object& inode, Ino ino, const txn::Part& part);
@@ -94,6 +100,7 @@ class Repairs {
   // names.cpp: V and P; directories
   Result<Repair> add_reverse_key(const Finding& finding);
   Result<Repair> repair_stray_reverse_key(const Finding& finding);
+  Result<bool> is_wanted_beside_another(const Finding& finding);
   Result<Repair> repair_type(const Finding& finding);
   Result<Repair> drop_dangling_entry(const Finding& finding);
   Result<Repair> add_back_pointer(const Finding& finding);
@@ -119,8 +126,9 @@ class Repairs {
   Result<Repair> repair_orphan(const Finding& finding);
   Result<bool> is_wanted(const Object& inode, Ino ino);
   static bool is_of_lost_root(const Object& root, Ino ino);
-  Result<bool> may_have_unreadable_name(const Object& inode, Ino ino);
-  Result<bool> may_have_unreadable_name_in(const Object& directory, Ino parent, Ino ino);
+  Result<std::multiset<ErrorCode>> unreadable_names(const Object& inode, Ino ino);
+  Result<std::size_t> count_newer_names(const Object& inode, Ino ino);
+  Result<> add_unreadable_names(std::multiset<ErrorCode>& why, const Object& directory, Ino parent, Ino ino);
   Result<bool> has_content(const Object& inode, Ino ino);
   Result<Repair> adopt(const Object& inode, Ino ino, const std::string& old_name,
                        const std::vector<Holder>& pointed_to);

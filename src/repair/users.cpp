@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "repair/users.h"
 
+#include "base/expected_errors.h"
 #include "base/parallel.h"
 #include "format/object_names.h"
 #include "instance/liveness_poll.h"
@@ -26,9 +27,9 @@ Result<bool> watches(ObjectStore& store, InstanceId id, const Bytes& identity) {
 
 // No instance answers this message. A watcher that hears it and stays silent is there all the same.
 Result<bool> somebody_watches_session(ObjectStore& store, InstanceId id) {
-  const auto reply = store.notify(format::session_object(id), Bytes("anybody there?"), answer_timeout);
-  if (!reply && reply.error().code == ErrorCode::not_found) return false;
-  if (!reply) return std::unexpected(reply.error());
+  LCCFS_TRY(const auto reply,
+            or_none(store.notify(format::session_object(id), Bytes("anybody there?"), answer_timeout)));
+  if (!reply) return false;
   return !reply->answers.empty() || reply->silent > 0;
 }
 
@@ -94,7 +95,7 @@ Result<std::vector<User>> users_of(ObjectStore& store) {
     }
     if (!id || record->state != format::InstanceRecord::State::live) continue;
     LCCFS_TRY(const bool watching, watches(store, *id, record->identity));
-    const bool there = watching && !system_processes().is_gone(*record);
+    const bool there = watching && !is_process_gone(store, system_processes(), *record);
     users.push_back({*id, std::move(*record), there});
   }
   return users;
@@ -102,11 +103,10 @@ Result<std::vector<User>> users_of(ObjectStore& store) {
 
 std::string describe(const User& user) {
   const auto& record = user.record;
-  if (record.host.empty()) {
-    return "client " + std::to_string(user.id.value) + ", whose record is damaged (nothing tells where it is)";
-  }
+  const std::string client = "instance " + std::to_string(user.id.value);
+  if (record.host.empty()) return client + ", whose record is damaged (nothing tells where it is)";
   const bool is_mounted = record.mount_id.starts_with('/');  // a collector has its name there
-  return "pid " + std::to_string(record.pid) + " on " + record.host + (record.mount_id.empty() ? "" : ", ") +
+  return client + ": pid " + std::to_string(record.pid) + " on " + record.host + (record.mount_id.empty() ? "" : ", ") +
          (is_mounted ? "mounted at " : "") + record.mount_id;
 }
 

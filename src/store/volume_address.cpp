@@ -12,4 +12,9 @@ std::string VolumeAddress::describe() const {
   return text;
 }
 
+Error VolumeAddress::no_volume() const {
+  return {ErrorCode::not_found, "there is no volume at " + describe() + "; make one with: lccfs mkfs",
+          Outcome::definite};
+}
+
 }  // namespace lccfs

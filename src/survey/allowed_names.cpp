@@ -26,6 +26,12 @@ bool AllowedNames::take(Ino ino, Ino directory) {
   return true;
 }
 
+std::uint64_t AllowedNames::without_name() const {
+  const auto count =
+      std::ranges::count_if(inodes_, [](const auto& one) { return one.first != root_ino && one.second.names == 0; });
+  return static_cast<std::uint64_t>(count);
+}
+
 void AllowedNames::settle(txn::LoadedInode& line) const {
   const auto found = inodes_.find(line.ino);
   if (found == inodes_.end()) return;

@@ -19,6 +19,8 @@ class AllowedNames {
   void add(const txn::LoadedInode& line);
   /// One more name in that directory. false: there can be none.
   bool take(Ino ino, Ino directory);
+  /// How many inodes have taken none, but for the root.
+  std::uint64_t without_name() const;
   /// As the inode is with the names that were taken: a dump of a volume in use may have met a link that was just made or
   /// removed, or may have left out a directory.
   void settle(txn::LoadedInode& line) const;

@@ -6,6 +6,7 @@
 #include <boost/uuid/uuid.hpp>
 #include <boost/uuid/uuid_io.hpp>
 
+#include "base/expected_errors.h"
 #include "format/object_names.h"
 #include "objects/super.h"
 #include "survey/allowed_names.h"
@@ -116,9 +117,8 @@ class Dumping {
 
   /// false: it is left out.
   Result<bool> put_inode(const objects::Inode& inode, Ino named_in) {
-    const auto line = line_of(inode, named_in);
-    if (!line && line.error().code == ErrorCode::not_found) return false;
-    if (!line) return std::unexpected(line.error());
+    LCCFS_TRY(const auto line, or_none(line_of(inode, named_in)));
+    if (!line) return false;
     const auto text = text_of(*line);
     if (!text) {
       leave_out(format::inode_object(inode.ino) + ": " + text.error().context);
@@ -193,8 +193,7 @@ class Dumping {
   }
 
   Result<bool> has_name_of(Ino directory, Ino ino) const {
-    MetaRead read{
-        .object = format::inode_object(directory), .ranges = {{format::reverse_key(ino, ""), "", 1}}, .keys = {}};
+    MetaRead read{.object = format::inode_object(directory), .ranges = {{format::reverse_key(ino, ""), "", 1}}};
     LCCFS_TRY(const auto found, objects::find_object(query_, std::move(read)));
     return found && !found->ranges.front().entries.empty();
   }

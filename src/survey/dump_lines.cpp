@@ -3,10 +3,8 @@
 
 #include <array>
 #include <bit>
-#include <charconv>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "base/bytes.h"
 #include "base/text.h"
@@ -309,7 +307,7 @@ bool may_be_attribute(std::string_view name, std::string_view value) {
 }
 
 std::string DumpWriter::line(const DumpLine& line) {
-  auto text = json_text(std::visit([](const auto& one) { return as_json(one); }, line), -1);
+  auto text = json_text(std::visit([](const auto& one) { return as_json(one); }, line));
   text.pop_back();
   checksum_ = checksum_after(checksum_, text);
   return text.append(checksum_name).append(hex_digits(checksum_)).append(line_end) + "\n";

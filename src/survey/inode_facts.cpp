@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/expected_errors.h"
 #include "format/object_names.h"
 #include "instance/liveness_poll.h"
 
@@ -37,30 +38,52 @@ Result<std::vector<NameOf>> names_of(const Query& query, Ino ino, const std::vec
   for (const auto& pointer : pointers) {
     if (!seen.insert(pointer.parent).second) continue;
     const auto add = [&](const std::string& key, const Bytes&) -> Result<> {
-      if (auto reverse = format::parse_reverse_key(key)) names.push_back({pointer.parent, reverse->name, ""});
+      if (auto reverse = format::parse_reverse_key(key)) names.push_back({pointer.parent, reverse->name, "", ""});
       return {};
     };
     const auto prefix = format::reverse_key(ino, "");
-    const auto read = objects::for_each_key(query, format::inode_object(pointer.parent), prefix, add);
-    if (!read && read.error().code != ErrorCode::not_found) return std::unexpected(read.error());
+    const auto parent = format::inode_object(pointer.parent);
+    LCCFS_CHECK(done_or(ErrorCode::not_found, objects::for_each_key(query, parent, prefix, add)));
   }
   return names;
 }
 
-/// Empty: there is none, or it cannot be read.
-std::string path_of_directory(const Query& query, Ino directory) {
+/// Empty: it has none.
+Result<std::vector<NameOf>> names_of_directory(const Query& query, Ino directory) {
+  const auto inode = objects::read_inode(query, directory, {.map = objects::InodeParts::Map::left_out});
+  if (!inode && inode.error().code == ErrorCode::not_found) return std::vector<NameOf>();
+  if (!inode) return std::unexpected(inode.error());
+  LCCFS_TRY(const auto pointers, pointers_of(query, *inode));
+  return names_of(query, directory, pointers);
+}
+
+/// Empty: there is none.
+Result<std::string> path_of_directory(const Query& query, Ino directory) {
   std::string path = "/";
   for (std::size_t depth = 0; directory != root_ino; ++depth) {
-    const auto inode = objects::read_inode(query, directory, {.map = objects::InodeParts::Map::left_out});
-    if (!inode || depth > deepest_path) return "";
-    const auto pointers = pointers_of(query, *inode);
-    if (!pointers) return "";
-    const auto names = names_of(query, directory, *pointers);
-    if (!names || names->empty()) return "";
-    path.insert(0, "/" + names->front().name);
-    directory = names->front().directory;
+    LCCFS_TRY(const auto names, names_of_directory(query, directory));
+    if (names.empty() || depth > deepest_path) return "";
+    path.insert(0, "/" + names.front().name);
+    directory = names.front().directory;
   }
   return path;
+}
+
+/// Of each directory once, and of none after a time-out: the next one may lead to the same object, and take as long.
+void add_paths(const Query& query, std::vector<NameOf>& names) {
+  std::map<Ino, Result<std::string>> known;
+  std::optional<Error> time_out;
+  for (auto& name : names) {
+    auto found = known.find(name.directory);
+    if (found == known.end()) {
+      Result<std::string> path = time_out ? std::unexpected(*time_out) : path_of_directory(query, name.directory);
+      if (!path && path.error().code == ErrorCode::timed_out) time_out = path.error();
+      found = known.emplace(name.directory, std::move(path)).first;
+    }
+    const auto& directory = found->second;
+    if (!directory) name.path_not_known = directory.error().context;
+    if (directory && !directory->empty()) name.path = *directory + name.name;
+  }
 }
 
 Result<std::vector<AttributeFacts>> attributes_of(const Query& query, Ino ino) {
@@ -99,7 +122,7 @@ Result<DirectoryFacts> directory_facts(const Query& query, Ino ino) {
 
 Result<> read_locks(const Query& query, InodeFacts& facts) {
   const auto object = format::inode_object(facts.inode.ino);
-  LCCFS_TRY(const auto head, objects::read_object(query, {.object = object, .xattrs = true, .ranges = {}, .keys = {}}));
+  LCCFS_TRY(const auto head, objects::read_object(query, {.object = object, .xattrs = true}));
   LCCFS_TRY(facts.lock_state, head.optional<format::LockStateRecord>(format::xattr::locks));
   return objects::for_each_key(query, object, "k/", [&](const std::string& key, const Bytes& value) -> Result<> {
     LCCFS_TRY(auto locks, objects::decode_part<format::LocksRecord>(object, key, value));
@@ -108,6 +131,7 @@ Result<> read_locks(const Query& query, InodeFacts& facts) {
   });
 }
 
+/// Who is asked for a directory takes it to be dead, and forgets what it knows of it.
 Result<std::vector<OpenAt>> who_has_it_open(ObjectStore& store, Ino ino) {
   LCCFS_TRY(const auto poll, poll_liveness(store, {.asker = {}, .inodes = {ino}}));
   std::vector<OpenAt> open_at;
@@ -127,16 +151,16 @@ Result<InodeFacts> read_inode_facts(ObjectStore& store, Ino ino) {
   LCCFS_TRY(facts.inode, objects::read_inode(query, ino, all_of_it));
   LCCFS_TRY(facts.pointers, pointers_of(query, facts.inode));
   LCCFS_TRY(facts.names, names_of(query, ino, facts.pointers));
-  for (auto& name : facts.names) {
-    const auto directory = path_of_directory(query, name.directory);
-    if (!directory.empty()) name.path = directory + name.name;
-  }
+  add_paths(query, facts.names);
   LCCFS_TRY(facts.attributes, attributes_of(query, ino));
   if (facts.inode.is_directory()) {
     LCCFS_TRY(facts.directory, directory_facts(query, ino));
   }
   if (facts.inode.is_regular()) LCCFS_CHECK(read_locks(query, facts));
-  LCCFS_TRY(facts.open_at, who_has_it_open(store, ino));
+  const bool may_be_asked_for = facts.inode.dead() || !facts.inode.is_directory();
+  if (may_be_asked_for) {
+    LCCFS_TRY(facts.open_at, who_has_it_open(store, ino));
+  }
   return facts;
 }
 

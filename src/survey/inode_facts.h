@@ -16,7 +16,8 @@ namespace lccfs::survey {
 struct NameOf {
   Ino directory;
   std::string name;
-  std::string path;  ///< from the root; empty: there is no path to it
+  std::string path;            ///< from the root; empty: there is none, or it is not known
+  std::string path_not_known;  ///< why; empty: it is known, or that there is none
 };
 
 /// Of a directory.
@@ -47,7 +48,8 @@ struct InodeFacts {
   std::optional<DirectoryFacts> directory;
   std::optional<format::LockStateRecord> lock_state;
   std::map<InstanceId, format::LocksRecord> locks;
-  std::vector<OpenAt> open_at;  ///< that have it open, and those that did not answer
+  /// That have it open, and those that did not answer. nullopt: nobody was asked, of a directory that is not dead.
+  std::optional<std::vector<OpenAt>> open_at;
 };
 
 /// not_found: there is no such inode object. corrupt: the error names the object and its part.

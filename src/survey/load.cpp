@@ -10,16 +10,20 @@
 //    |         | of steps, and stops                                              |
 //  2 | Inode.X | [drop object] what an earlier run, or mkfs, left of it            | the same
 //  3 | Inode.X | [load inode] create: without names below it; links and parents    | the same
-//    |         | are those of the names that the dump has of it                    |
+//    |         | are those of the names that the dump has of it and the load takes |
 //    |         | [load map] of a huge file: the blocks that one step has no room  |
 //    |         | for; [load attributes] the same of many or long attributes       |
 //    |         | If X is there, 2 and 3 are done again: the store may run both     |
 //    |         | twice, and answer that of the second run                          |
 //  4 | Inode.P | [load entries] once all that they name is there                   | the same
+//    |         | This step, [load map] and [load attributes] guard attr as this    |
+//    |         | load has made it, with its own birth token. One that comes when   |
+//    |         | another load has ended would undo what clients have done since    |
 //  5 | Alloc   | [take numbers] next is above all numbers that the dump's volume   | the same
 //    |         | had used when the dump began, and above those of all inodes and   |
 //    |         | data objects that are there: files may have been made since       |
-//  6 | Super   | [set features] guard: its version; clears being_loaded           | COMMIT: a volume
+//  6 | Inode.1 | [settle root] has the birth token that mkfs gives it              | the same
+//  7 | Super   | [set features] guard: its version; clears being_loaded           | COMMIT: a volume
 #include "survey/load.h"
 
 #include <algorithm>
@@ -29,9 +33,9 @@
 #include <set>
 #include <string>
 
+#include "base/expected_errors.h"
 #include "base/mutex.h"
 #include "base/parallel.h"
-#include "base/text.h"
 #include "format/features.h"
 #include "format/object_names.h"
 #include "objects/object.h"
@@ -93,6 +97,9 @@ class DumpCheck {
   const DumpEnd& end() const { return *end_; }
   /// After the last line, with all names taken.
   const AllowedNames& names() const { return names_; }
+  /// Of those, by their place among all names of the dump: the inode would not point back to them, and be deleted once
+  /// its other names are removed.
+  const std::set<std::uint64_t>& left_out_names() const { return left_out_; }
 
  private:
   static std::unexpected<Error> wrong_line(const std::string& why) { return failure(ErrorCode::invalid, why); }
@@ -116,14 +123,10 @@ class DumpCheck {
     for (const auto& name : entries.names) {
       if (!seen_.contains(name.ino)) return wrong_line("it names an inode that has no line before it");
       if (directories_.contains(name.ino) != (name.type == FileType::directory)) return wrong_line("a wrong type");
-      if (!names_.take(name.ino, entries.directory)) return no_such_name(entries.directory, name);
+      if (!names_.take(name.ino, entries.directory)) left_out_.insert(names_read_);
+      ++names_read_;
     }
     return {};
-  }
-  /// The inode would not point back to it, and be deleted once its other names are removed.
-  static std::unexpected<Error> no_such_name(Ino directory, const txn::LoadedName& name) {
-    return wrong_line("by its line, inode " + std::to_string(name.ino.value) + " has no such name in directory " +
-                      std::to_string(directory.value) + ": " + printable(name.name));
   }
   Result<> look_at_one(const DumpEnd& end) {
     if (inodes_ == 0 || end.inodes != inodes_) return wrong_line("the number of inodes is wrong");
@@ -135,7 +138,8 @@ class DumpCheck {
   std::optional<DumpEnd> end_;
   InoSet seen_, directories_;
   AllowedNames names_;
-  std::uint64_t inodes_ = 0;
+  std::set<std::uint64_t> left_out_;
+  std::uint64_t inodes_ = 0, names_read_ = 0;
 };
 
 // ---- the volume
@@ -158,16 +162,15 @@ Result<> check_no_inodes(ObjectStore& store, bool being_loaded) {
     return not_empty(std::string("there is ").append(name).append(" in the volume"));
   }));
   if (being_loaded) return {};
-  LCCFS_TRY(const auto root,
-            objects::read_object(objects::reader_of(store),
-                                 {.object = format::inode_object(root_ino), .ranges = {{"", "", 1}}, .keys = {}}));
+  LCCFS_TRY(const auto root, objects::read_object(objects::reader_of(store),
+                                                  {.object = format::inode_object(root_ino), .ranges = {{"", "", 1}}}));
   return root.ranges.front().entries.empty() ? Result<>() : not_empty("the volume's root is not empty");
 }
 
 Result<Target> find_target(ObjectStore& store, const DumpHeader& header) {
   const auto query = objects::reader_of(store);
-  const auto super = objects::find_object(
-      query, {.object = format::super_object, .xattrs = true, .ranges = {{"s/", "", 1}}, .keys = {}});
+  const auto super =
+      objects::find_object(query, {.object = format::super_object, .xattrs = true, .ranges = {{"s/", "", 1}}});
   if (!super) return std::unexpected(super.error());
   if (!*super) return failure(ErrorCode::not_found, "there is no volume here: make one with lccfs mkfs");
   Target target;
@@ -191,9 +194,9 @@ Result<Target> find_target(ObjectStore& store, const DumpHeader& header) {
 
 class Loading {
  public:
-  /// `names`: all that the dump has.
-  Loading(ObjectStore& store, Target target, const AllowedNames& names, const LoadOptions& options)
-      : store_(store), target_(std::move(target)), names_(names), options_(options) {}
+  /// `check`: of all of the dump.
+  Loading(ObjectStore& store, Target target, const DumpCheck& check, const LoadOptions& options)
+      : store_(store), target_(std::move(target)), check_(check), options_(options) {}
 
   /// Also where an earlier load has begun: what still runs of that finds Super changed, and stops. (So does this one, if
   /// both begin at once: the last one is applied after the others.)
@@ -218,7 +221,10 @@ class Loading {
 
   Result<> take(const DumpLine& line) {
     if (const auto* inode = std::get_if<txn::LoadedInode>(&line)) {
-      names_.settle(inodes_.emplace_back(*inode));
+      auto& taken = inodes_.emplace_back(*inode);
+      check_.names().settle(taken);
+      taken.attr.birth_token = txn::birth_token_of_load(target_.version);
+      if (taken.attr.type == FileType::directory) directories_[taken.ino].attr = taken.attr;
       ++loaded_;
       if (inodes_.size() >= inodes_of_a_batch) return put_inodes();
     } else if (const auto* entries = std::get_if<DumpedEntries>(&line)) {
@@ -234,15 +240,22 @@ class Loading {
     LCCFS_TRY(const auto above_all, check_nothing_else_is_there());
     next_number = std::max(next_number, above_all);
     if (next_number > target_.next_number) LCCFS_CHECK(take_numbers(next_number));
+    LCCFS_CHECK(settle_root());
     auto super = target_.super;
     super.incompat &= ~format::being_loaded;
     return put_super(super);
   }
+  /// After that.
+  std::uint64_t data_objects() const { return data_objects_; }
 
  private:
   struct Page {
     DumpedEntries entries;
     std::uint64_t subdirectories = 0;  // of the directory, with those of this page
+  };
+  struct Directory {
+    format::AttrRecord attr;
+    std::uint64_t subdirectories = 0;  // so far
   };
 
   /// The store may run a step twice, and answer that of the second run.
@@ -257,8 +270,7 @@ class Loading {
   /// With its version; other programs refuse what is being loaded.
   Result<std::pair<std::uint64_t, format::SuperRecord>> super_now() {
     LCCFS_TRY(const auto found,
-              objects::read_object(objects::reader_of(store_),
-                                   {.object = format::super_object, .xattrs = true, .ranges = {}, .keys = {}}));
+              objects::read_object(objects::reader_of(store_), {.object = format::super_object, .xattrs = true}));
     LCCFS_TRY(auto record, found.needed<format::SuperRecord>(format::xattr::super));
     return std::pair(found.version, std::move(record));
   }
@@ -273,7 +285,21 @@ class Loading {
     return now.first == target_.version ? Result<>() : changed_by_another();
   }
 
-  /// The same.
+  /// To an inode that this load has made.
+  Result<> add_to_ours(const MetaTxn& txn) {
+    const auto added = store_.apply(txn);
+    if (added) return {};
+    return added.error().code == ErrorCode::guard_failed ? changed_by_another() : std::unexpected(added.error());
+  }
+
+  /// Where it was done before, by a run of the same step or another load, the last step tells which.
+  Result<> settle_root() {
+    const auto settled = store_.apply(txn::settle_root(directories_.at(root_ino).attr));
+    if (!settled && settled.error().code != ErrorCode::guard_failed) return std::unexpected(settled.error());
+    return {};
+  }
+
+  /// Before the last step, as check_is_ours.
   Result<> take_numbers(std::uint64_t next_number) {
     const auto taken = store_.apply(txn::take_numbers(target_.next_number, next_number - target_.next_number));
     if (taken) return {};
@@ -284,12 +310,15 @@ class Loading {
 
   Result<> take_entries(const DumpedEntries& entries) {
     if (waiting_.contains(entries.directory) || pages_.size() >= pages_of_a_batch) LCCFS_CHECK(put_entries());
-    auto& subdirectories = subdirectories_[entries.directory];
+    auto& subdirectories = directories_[entries.directory].subdirectories;
+    DumpedEntries allowed{entries.directory, {}};
     for (const auto& name : entries.names) {
+      if (check_.left_out_names().contains(names_read_++)) continue;
       if (name.type == FileType::directory) ++subdirectories;
+      allowed.names.push_back(name);
     }
     waiting_.insert(entries.directory);
-    pages_.push_back({entries, subdirectories});
+    pages_.push_back({std::move(allowed), subdirectories});
     return {};
   }
 
@@ -317,9 +346,8 @@ class Loading {
     LCCFS_CHECK(put_inodes());
     const auto put_page = [this](std::size_t i) -> Result<> {
       const auto& [entries, subdirectories] = pages_[i];
-      LCCFS_CHECK(
-          store_.apply(txn::load_entries(target_.super.uuid, entries.directory, entries.names, subdirectories)));
-      return {};
+      const auto& attr = directories_.at(entries.directory).attr;
+      return add_to_ours(txn::load_entries(target_.super.uuid, entries.directory, attr, entries.names, subdirectories));
     };
     LCCFS_CHECK(check_is_ours());
     LCCFS_CHECK(in_parallel(pages_.size(), put_page));
@@ -333,12 +361,12 @@ class Loading {
     constexpr auto blocks = txn::map_blocks_of_a_step;
     for (auto before = blocks; before < inode.map_blocks.size(); before += blocks) {
       LCCFS_CHECK(check_is_ours());
-      LCCFS_CHECK(store_.apply(txn::load_map(inode, before)));
+      LCCFS_CHECK(add_to_ours(txn::load_map(inode, before)));
     }
     auto done = txn::count_of_attributes(inode, 0);
     for (; done < inode.attributes.size(); done += txn::count_of_attributes(inode, done)) {
       LCCFS_CHECK(check_is_ours());
-      LCCFS_CHECK(store_.apply(txn::load_attributes(inode, done)));
+      LCCFS_CHECK(add_to_ours(txn::load_attributes(inode, done)));
     }
     return {};
   }
@@ -357,16 +385,16 @@ class Loading {
     LCCFS_TRY(const auto version, version_of(ino));
     LCCFS_CHECK(check_is_ours());
     const auto dropped = store_.apply(txn::drop_object({format::inode_object(ino), version}));
-    const bool is_gone = dropped || dropped.error().code == ErrorCode::not_found;  // the answer of a second run
-    return is_gone ? Result<>() : std::unexpected(dropped.error());
+    return done_or(ErrorCode::not_found, dropped);  // the answer of a second run
   }
 
   Result<std::uint64_t> version_of(Ino ino) {
-    LCCFS_TRY(const auto found, store_.query({.object = format::inode_object(ino), .ranges = {}, .keys = {}}));
+    LCCFS_TRY(const auto found, store_.query({.object = format::inode_object(ino)}));
     return found.version;
   }
 
-  /// No inode of an earlier load, of another dump. Answers a number above theirs, and those of all data objects.
+  /// No inode of an earlier load, of another dump. Answers a number above theirs, and those of all data objects, which
+  /// it counts.
   Result<std::uint64_t> check_nothing_else_is_there() {
     std::uint64_t found = 0, above_all = 0;
     LCCFS_CHECK(objects::for_each_object(store_, [&](const std::string& name) -> Result<> {
@@ -375,6 +403,7 @@ class Loading {
       const auto* inode = std::get_if<format::InodeName>(&*parsed);
       const auto* data = std::get_if<format::DataName>(&*parsed);
       if (inode != nullptr) ++found;
+      if (data != nullptr) ++data_objects_;
       const auto number = inode != nullptr ? inode->ino.value : data != nullptr ? data->ino.value : 0;
       if (number < format::numbers_end - 1) above_all = std::max(above_all, number + 1);
       return {};
@@ -387,13 +416,14 @@ class Loading {
 
   ObjectStore& store_;
   Target target_;
-  const AllowedNames& names_;
+  const DumpCheck& check_;
   const LoadOptions& options_;
   std::vector<txn::LoadedInode> inodes_;
   std::vector<Page> pages_;
   std::set<Ino> waiting_;  // directories of pages_
-  std::map<Ino, std::uint64_t> subdirectories_;
-  std::uint64_t loaded_ = 0;
+  std::map<Ino, Directory> directories_;
+  std::uint64_t loaded_ = 0, names_read_ = 0;
+  std::uint64_t data_objects_ = 0;
 };
 
 }  // namespace
@@ -408,14 +438,17 @@ Result<Loaded> load_volume(ObjectStore& store, std::istream& dump, const LoadOpt
             }));
   LCCFS_CHECK(check.finish(lines));
   LCCFS_TRY(const auto target, find_target(store, check.header()));
-  Loading loading(store, target, check.names(), options);
+  Loading loading(store, target, check, options);
   LCCFS_CHECK(loading.begin());
-  LCCFS_CHECK(for_each_line(dump, [&](const DumpLine& line) -> Result<> {
-    tell();
-    return loading.take(line);
-  }));
+  LCCFS_TRY(const auto loaded, for_each_line(dump, [&](const DumpLine& line) -> Result<> {
+              tell();
+              return loading.take(line);
+            }));
+  if (loaded != lines)
+    return failure(ErrorCode::invalid, "the dump was changed while it was loaded: run lccfs load again");
   LCCFS_CHECK(loading.end(check.header().next_number));
-  return Loaded{check.end().inodes, check.end().left_out};
+  return Loaded{check.end().inodes, check.end().left_out, check.left_out_names().size(), check.names().without_name(),
+                loading.data_objects()};
 }
 
 }  // namespace lccfs::survey

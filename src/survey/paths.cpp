@@ -9,7 +9,7 @@ Result<std::optional<format::EntryRecord>> find_entry(const objects::Query& quer
                                                       Ino directory, const std::string& name) {
   const auto object = format::inode_object(directory);
   const auto key = format::entry_key(uuid, name);
-  LCCFS_TRY(const auto found, objects::find_object(query, {.object = object, .ranges = {}, .keys = {key}}));
+  LCCFS_TRY(const auto found, objects::find_object(query, {.object = object, .keys = {key}}));
   if (!found || !found->keys.contains(key)) return std::nullopt;
   LCCFS_TRY(const auto entry, objects::decode_part<format::EntryRecord>(object, key, found->keys.at(key)));
   if (!entry.mark) return entry;
@@ -36,7 +36,7 @@ Result<Ino> find_inode(const objects::Query& query, const format::VolumeUuid& uu
 Result<bool> has_moved_away(const objects::Query& query, const format::EntryRecord::Mark& mark) {
   const auto object = format::inode_object(mark.to);
   const auto key = format::decision_key(mark.token);
-  LCCFS_TRY(const auto found, objects::find_object(query, {.object = object, .ranges = {}, .keys = {key}}));
+  LCCFS_TRY(const auto found, objects::find_object(query, {.object = object, .keys = {key}}));
   if (!found || !found->keys.contains(key)) return false;
   LCCFS_TRY(const auto decision, objects::decode_part<format::DecisionRecord>(object, key, found->keys.at(key)));
   return decision.kind == format::DecisionRecord::Kind::committed;

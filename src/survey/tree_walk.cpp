@@ -6,7 +6,6 @@
 #include <span>
 
 #include "base/parallel.h"
-#include "base/text.h"
 #include "format/object_names.h"
 #include "survey/paths.h"
 
@@ -73,8 +72,7 @@ std::size_t TreeWalk::count_of_some(std::span<const ReadPage> pages) const {
 void TreeWalk::read_names(ReadPage& page) const {
   const auto object = format::inode_object(page.job.directory);
   const auto limit = static_cast<std::uint32_t>(std::min(names_of_a_page, inodes_at_once_));
-  const auto read =
-      objects::find_object(query_, {.object = object, .ranges = {{"n/", page.job.after, limit}}, .keys = {}});
+  const auto read = objects::find_object(query_, {.object = object, .ranges = {{"n/", page.job.after, limit}}});
   if (!read) page.error = read.error();
   if (!read || !*read) return;
   const auto& keys = (*read)->ranges.front();

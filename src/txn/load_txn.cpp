@@ -13,6 +13,8 @@ namespace {
 constexpr std::size_t attributes_of_a_step = 64;
 constexpr std::size_t attribute_bytes_of_a_step = std::size_t{1} << 20;
 
+guard::XattrEquals is_as_loaded(const format::AttrRecord& attr) { return {xattr::attr, encode(attr)}; }
+
 void set_some_attributes(MetaTxn& txn, const LoadedInode& inode, std::size_t attributes_before) {
   const auto count = count_of_attributes(inode, attributes_before);
   for (const auto& [name, value] : inode.attributes | std::views::drop(attributes_before) | std::views::take(count)) {
@@ -54,22 +56,29 @@ MetaTxn load_inode(const LoadedInode& inode) {
 }
 
 MetaTxn load_map(const LoadedInode& inode, std::size_t blocks_before) {
-  auto txn = make(inode.ino, "load map", guard::ObjectExists{});
+  auto txn = make(inode.ino, "load map", guard::ObjectExists{}, is_as_loaded(inode.attr));
   set_part_of_map(txn, inode.map_blocks, blocks_before);
   return txn;
 }
 
 MetaTxn load_attributes(const LoadedInode& inode, std::size_t attributes_before) {
-  auto txn = make(inode.ino, "load attributes", guard::ObjectExists{});
+  auto txn = make(inode.ino, "load attributes", guard::ObjectExists{}, is_as_loaded(inode.attr));
   set_some_attributes(txn, inode, attributes_before);
   return txn;
 }
 
-MetaTxn load_entries(const format::VolumeUuid& uuid, Ino directory, const std::vector<LoadedName>& names,
-                     std::uint64_t nsub) {
-  auto txn = make(directory, "load entries", guard::ObjectExists{});
+MetaTxn load_entries(const format::VolumeUuid& uuid, Ino directory, const format::AttrRecord& attr,
+                     const std::vector<LoadedName>& names, std::uint64_t nsub) {
+  auto txn = make(directory, "load entries", guard::ObjectExists{}, is_as_loaded(attr));
   for (const auto& [name, ino, type] : names) add_name(txn, {uuid, directory, name}, {ino, type, token_of_load});
   set_nsub(txn, nsub);
+  return txn;
+}
+
+MetaTxn settle_root(format::AttrRecord attr) {
+  auto txn = make(root_ino, "settle root", guard::ObjectExists{}, is_as_loaded(attr));
+  attr.birth_token = token_of_load;
+  add(txn, set(xattr::attr, attr));
   return txn;
 }
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // The transactions of `lccfs load` (src/survey/load.h), on a volume that no instance uses. Pure functions. Run twice,
-// each leaves the same.
+// each leaves the same; `settle root` is refused then.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "format/records.h"
@@ -19,6 +18,9 @@ namespace lccfs::txn {
 
 /// The token of all traces that a load leaves: of no instance, so that they are retired.
 inline constexpr Token token_of_load{InstanceId{0}, 1};
+/// The birth token of what one load makes, by the number of that load. Steps on what is there guard `attr` as this load has
+/// made it: one that comes late, when another load has made the volume, is refused.
+constexpr Token birth_token_of_load(std::uint64_t load) { return {InstanceId{0}, load}; }
 
 struct LoadedInode {
   Ino ino;
@@ -44,8 +46,11 @@ struct LoadedName {
   Ino ino;
   FileType type = FileType::regular;
 };
-/// Names of a directory that is there; `nsub` with those of them that are directories.
-MetaTxn load_entries(const format::VolumeUuid& uuid, Ino directory, const std::vector<LoadedName>& names,
-                     std::uint64_t nsub);
+/// Names of a directory that is there, with that attr; `nsub` with those of them that are directories.
+MetaTxn load_entries(const format::VolumeUuid& uuid, Ino directory, const format::AttrRecord& attr,
+                     const std::vector<LoadedName>& names, std::uint64_t nsub);
+/// Once all names are there: the root has the birth token that mkfs gives it. With another one of no instance it would
+/// stand for one that a repair has made anew.
+MetaTxn settle_root(format::AttrRecord attr);
 
 }  // namespace lccfs::txn

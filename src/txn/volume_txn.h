@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "format/records.h"
@@ -44,7 +43,10 @@ MetaTxn remove_session(InstanceId instance);
 /// Of an instance that is expired or about to end. May be done twice.
 MetaTxn remove_step_number(Ino ino, InstanceId instance);
 
-using NumberedItem = std::pair<std::uint64_t, format::QueueItem>;
+struct NumberedItem {
+  std::uint64_t number = 0;
+  format::QueueItem item;
+};
 MetaTxn append_queue_items(InstanceId instance, const std::vector<NumberedItem>& items);
 MetaTxn remove_queue_items(InstanceId instance, const std::vector<std::uint64_t>& numbers);
 

@@ -1,36 +1,27 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // The suite on the embedded store, each case in a directory of its own. Its clients are fenced by process.
-#include <cstdlib>
-#include <filesystem>
-
 #include "conformance/victim.h"
 #include "store/local/local_store.h"
+#include "support/temporary_folder.h"
 
 namespace lccfs::conformance {
 namespace {
 
 class LocalVolume : public Volume {
  public:
-  LocalVolume() {
-    std::string path = (std::filesystem::temp_directory_path() / "lccfs-conformance-XXXXXX").string();
-    REQUIRE(mkdtemp(path.data()));
-    directory_ = path;
-  }
-  ~LocalVolume() override { std::filesystem::remove_all(directory_); }
-
   std::shared_ptr<ObjectStore> new_client() override {
     StoreOptions options;
     options.create = true;
-    return value_of(open_local_store(directory_, options));
+    return value_of(open_local_store(directory_.path(), options));
   }
   std::unique_ptr<Victim> start_victim() override {
     new_client();  // makes the store, which the victim only opens
-    return start_victim_process(directory_);
+    return start_victim_process(directory_.path());
   }
   bool fences_single_clients() const override { return true; }
 
  private:
-  std::string directory_;
+  const test::TemporaryFolder directory_;
 };
 
 }  // namespace

@@ -53,8 +53,7 @@ void Client::prepare(Memory memory) {
   }
   paths_.tree();
   if (holds_directories(memory)) {
-    const auto root =
-        need(store_->query({.object = format::inode_object(root_ino), .xattrs = true, .ranges = {}, .keys = {}}));
+    const auto root = need(store_->query({.object = format::inode_object(root_ino), .xattrs = true}));
     CHECK(root.xattrs.contains(format::xattr::lease));
   }
   // Names that are not there, too: what is remembered of them is the client's own.

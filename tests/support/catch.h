@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// The one place that knows which Catch2 there is; and how it prints errors.
+// Catch2, and how it prints our errors.
 #pragma once
-
-#if __has_include(<catch2/catch_all.hpp>)
-#include <catch2/catch_all.hpp>
-#else
-#include <catch2/catch.hpp>
-#endif
 
 #include <optional>
 #include <string>
 
+#include "catch_library.h"
 #include "lccfs/result.h"
 
 template <>

@@ -286,7 +286,10 @@ class Cluster:
         if not self._detached:
             self._start_guard()
         fsid = str(uuid.uuid4())
-        mon_host = f"[v2:127.0.0.1:{free_port()}/0,v1:127.0.0.1:{free_port()}/0]"
+        ports = set()
+        while len(ports) < 2:  # of those that nobody has, one may be drawn twice
+            ports.add(free_port())
+        mon_host = "[v2:127.0.0.1:{}/0,v1:127.0.0.1:{}/0]".format(*ports)
         self._write_conf(fsid, mon_host)
         self._write_keyring(osds)
         monmap = str(self.dir / "monmap")

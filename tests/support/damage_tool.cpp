@@ -27,7 +27,7 @@ Result<> change(ObjectStore& store, const std::string& object, Mutation mutation
 }
 
 Result<> spoil(ObjectStore& store, const std::string& object, const std::string& part, bool one_byte) {
-  LCCFS_TRY(auto found, store.query({.object = object, .xattrs = true, .ranges = {}, .keys = {part}}));
+  LCCFS_TRY(auto found, store.query({.object = object, .xattrs = true, .keys = {part}}));
   const bool is_key = found.keys.contains(part);
   Bytes value = is_key ? found.keys[part] : found.xattrs[part];
   if (value.empty()) return failure(ErrorCode::not_found, object + ": no xattr or key " + part);
@@ -38,7 +38,7 @@ Result<> spoil(ObjectStore& store, const std::string& object, const std::string&
 }
 
 Result<> put_features(ObjectStore& store, std::uint64_t incompat) {
-  LCCFS_TRY(auto found, store.query({.object = format::super_object, .xattrs = true, .ranges = {}, .keys = {}}));
+  LCCFS_TRY(auto found, store.query({.object = format::super_object, .xattrs = true}));
   LCCFS_TRY(auto super, format::decode<format::SuperRecord>(found.xattrs[format::xattr::super]));
   super.incompat = incompat;
   return change(store, format::super_object, mutation::SetXattr{format::xattr::super, encode(super)});

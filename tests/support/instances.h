@@ -42,14 +42,14 @@ class InstanceVolume {
 
   std::optional<format::InstanceRecord> record_of(InstanceId id) {
     const auto key = format::instance_key(id);
-    auto found = need(looker->query({.object = format::super_object, .ranges = {}, .keys = {key}}));
+    auto found = need(looker->query({.object = format::super_object, .keys = {key}}));
     if (!found.keys.contains(key)) return std::nullopt;
     return need(format::decode<format::InstanceRecord>(found.keys[key]));
   }
 
   /// nullopt: there is no session object.
   std::optional<std::vector<format::QueueItem>> queue_of(InstanceId id) {
-    auto found = looker->query({.object = format::session_object(id), .ranges = {{"q/", ""}}, .keys = {}});
+    auto found = looker->query({.object = format::session_object(id), .ranges = {{"q/", ""}}});
     if (!found) return std::nullopt;
     std::vector<format::QueueItem> items;
     for (const auto& [key, value] : found->ranges.front().entries) {

@@ -24,10 +24,14 @@ class LogLines {
   LogLines(const LogLines&) = delete;
   LogLines& operator=(const LogLines&) = delete;
 
-  std::vector<std::string> all() const {
+  std::vector<std::string> all() const { return with(""); }
+  /// Those with this in them.
+  std::vector<std::string> with(const std::string& part) const {
     std::ifstream file(path_);
     std::vector<std::string> lines;
-    for (std::string line; std::getline(file, line);) lines.push_back(line.substr(line.find("[warning] ") + 10));
+    for (std::string line; std::getline(file, line);) {
+      if (line.find(part) != std::string::npos) lines.push_back(line.substr(line.find("[warning] ") + 10));
+    }
     return lines;
   }
 

@@ -30,7 +30,7 @@ Result<> print_objects(ObjectStore& store) {
 Result<> print_keys(ObjectStore& store, const std::string& object) {
   KeyRange range{"", ""};
   for (;;) {
-    LCCFS_TRY(const auto found, store.query({.object = object, .ranges = {range}, .keys = {}}));
+    LCCFS_TRY(const auto found, store.query({.object = object, .ranges = {range}}));
     for (const auto& [key, value] : found.ranges.front().entries) std::cout << key << "\n";
     if (!found.ranges.front().more) return {};
     range.after = found.ranges.front().entries.back().first;

@@ -3,4 +3,4 @@
 #pragma once
 
 #include "../../src/precompiled.h"
-#include "catch.h"
+#include "catch_library.h"

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,38 +19,60 @@ namespace lccfs::test {
 
 namespace {
 
-/// How often all threads but this one have left their processor.
+long switches(int whose) {
+  rusage usage{};
+  getrusage(whose, &usage);
+  return usage.ru_nvcsw + usage.ru_nivcsw;
+}
+
+/// How often all threads but this one have left their processor. One more of its own, between the calls, would hide one
+/// of theirs.
 long switches_of_others() {
-  rusage all{}, mine{};
-  getrusage(RUSAGE_SELF, &all);
-  getrusage(RUSAGE_THREAD, &mine);
-  return all.ru_nvcsw + all.ru_nivcsw - mine.ru_nvcsw - mine.ru_nivcsw;
+  for (;;) {
+    const auto mine = switches(RUSAGE_THREAD);
+    const auto all = switches(RUSAGE_SELF);
+    if (switches(RUSAGE_THREAD) == mine) return all - mine;
+  }
 }
 
 /// The threads of this process, as the kernel sees them.
 class Threads {
  public:
   /// Only a thread that runs wakes another: if none has left its processor while they were looked at one by one, and
-  /// each was asleep then, all slept at once.
+  /// each was asleep then, all slept at once. Twice: one that is about to sleep, and has woken another before, seems
+  /// asleep a moment before it has left.
   bool all_sleep() {
     if (!last_at_work_.empty() && !sleeps(last_at_work_)) return false;
     const auto before = switches_of_others();
-    return each_sleeps() && switches_of_others() == before;
+    return each_sleeps() && each_sleeps() && switches_of_others() == before;
   }
 
  private:
+  /// A listing leaves out one that lives for each that ends meanwhile, and an end is no switch: so they are counted.
   bool each_sleeps() {
     const auto me = std::to_string(gettid());
     DIR* const threads = opendir("/proc/self/task");
     if (threads == nullptr) throw std::runtime_error("cannot read /proc/self/task");
+    const auto there = count(threads);
+    nlink_t seen = 0;
     bool each = true;
     for (const dirent* entry = readdir(threads); each && entry != nullptr; entry = readdir(threads)) {
-      if (entry->d_name[0] == '.' || me == entry->d_name) continue;
+      if (entry->d_name[0] == '.') continue;
+      ++seen;
+      if (me == entry->d_name) continue;
       each = sleeps(entry->d_name);
       if (!each) last_at_work_ = entry->d_name;
     }
+    each = each && seen == there && count(threads) == there;
     closedir(threads);
     return each;
+  }
+
+  /// Each thread is a directory there, and so is a link of their directory.
+  static nlink_t count(DIR* threads) {
+    struct stat status {};
+    if (fstat(dirfd(threads), &status) != 0) throw std::runtime_error("cannot count the threads of this process");
+    return status.st_nlink - 2;
   }
 
   /// "12 (name) S 1 ...": S is what sleeps until something wakes it.

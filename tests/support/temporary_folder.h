@@ -22,6 +22,8 @@ class TemporaryFolder {
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
   const std::string& path() const { return path_; }
+  /// Of a file in it.
+  std::filesystem::path operator/(const std::string& name) const { return std::filesystem::path(path_) / name; }
 
  private:
   std::string path_;

@@ -309,6 +309,31 @@ TEST_CASE("who was found gone is not fenced on that ground when it can be fenced
   CHECK(volume.record_of(one->id())->state == format::InstanceRecord::State::fenced);
 }
 
+TEST_CASE("who was absent and watches again when it is about to be fenced is not fenced") {
+  InstanceVolume volume;
+  const Running observer = volume.start();
+  const Running one = volume.start();
+  one.client->set_deaf(true);
+  one.client->lose_watches();
+  std::unique_ptr<Watch> again;
+  unsigned queries = 0;
+  observer.client->set_hook([&](const StepInfo& info) {
+    const bool is_in_between = info.kind == StepKind::query && ++queries == 2;  // the look has read the record before
+    if (is_in_between) again = need(one.client->watch(format::super_object, std::make_shared<test::DeafHandler>()));
+    return Fault{};
+  });
+  for (int second = 0; second < 100 && !again; ++second) {
+    queries = 0;
+    CHECK(need(observer->look_at(one->id())) == Instance::Seen::absent);
+    volume.clock.advance(seconds(1));
+  }
+  REQUIRE(again);
+  CHECK(observer.client->counts().fences == 0);
+  again = nullptr;
+  observer.client->set_hook(nullptr);
+  CHECK(time_until_over(*observer.instance, one->id()) >= gone_after);  // what was seen before counts no more
+}
+
 TEST_CASE("who is proven dead is fenced at once") {
   InstanceVolume volume({.dead_clients_watch = true, .deaths_are_seen = true});
   Poller poller(volume);

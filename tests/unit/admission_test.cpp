@@ -259,6 +259,28 @@ TEST_CASE("an answer that comes while its request is being sent brings on the ne
   CHECK(sent == 3);
 }
 
+TEST_CASE("answers to all of an object's requests that come while one of them is being sent bring on the next") {
+  Admission admission(limits([](auto& at_most) {
+    at_most.common.requests = 4;
+    at_most.share.requests = at_most.part.requests = 1;
+  }));
+  enum Place : Admission::PlaceId { p, q, r, s };
+  const auto nothing = [] {};
+  admission.submit("p", p, kib, nothing);
+  admission.submit("q", q, kib, nothing);
+  admission.submit("r", r, kib, nothing);
+  admission.submit("s", s, kib, nothing);
+  bool is_last_sent = false;
+  admission.submit("q", q, kib, [&] {
+    for (unsigned i = 0; i < 2; ++i) admission.answered("q", kib);  // their room goes to r and s
+  });
+  admission.submit("q", q, kib, [&] { is_last_sent = true; });
+  admission.submit("r", r, kib, nothing);
+  admission.submit("s", s, kib, nothing);
+  admission.answered("p", kib);
+  CHECK(is_last_sent);
+}
+
 TEST_CASE("many threads: each object's requests are sent once, in order") {
   constexpr unsigned objects = 8, each = 5000;
   // Few places, and every bound binds.

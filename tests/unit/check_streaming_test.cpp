@@ -215,6 +215,7 @@ TEST_CASE("a file with more or fewer names than links is found wherever its name
 
 TEST_CASE("of what a range leads to, it explains what was made in this root, and not what was in one before it") {
   HandMadeVolume volume;
+  erase(volume, format::inode_object(unlinked));  // was in that before, too
   const auto make_root_anew = [&](Token birth) {
     volume.edit("Inode.1", [&](MetaObject& o) {
       auto attr = need(format::decode<format::AttrRecord>(o.xattrs["attr"]));
@@ -279,6 +280,15 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a d/ key explains no inode that had a further name in a lost directory") {
+  HandMadeVolume volume;
+  volume.drop_entry(directory, "file", file);
+  volume.edit("Inode.10", [](MetaObject& o) { o.keys["d/11/2.98"] = marker; });
+  CHECK(volume.findings() == Findings{});
+  volume.edit("Inode.11", [](MetaObject& o) { o.keys["p/40/2.5"] = marker; });
+  CHECK(volume.findings() == Findings{"orphan: Inode.11"});
+}
+
 TEST_CASE("a seal that only a d/ key leads to is no lost trace") {
   HandMadeVolume volume;
   volume.set("Inode.15", "state", StateRecord{StateRecord::Kind::sealed, Token{me, 80}, directory, "subdirectory"});
@@ -334,8 +344,7 @@ std::shared_ptr<ScriptedCluster> plain_volume(unsigned directories, unsigned fil
         txn::create_inode({ino, HandMadeVolume::attr_for(ino, type), {parent, token}, now, std::nullopt, ""})));
     std::optional<txn::SubdirectoryCount> nsub;
     if (type == FileType::directory) {
-      const auto in_parent =
-          need(store->query({.object = format::inode_object(parent), .xattrs = true, .ranges = {}, .keys = {}}));
+      const auto in_parent = need(store->query({.object = format::inode_object(parent), .xattrs = true}));
       const Bytes& old = in_parent.xattrs.at("nsub");
       nsub = {old, need(format::decode<format::NumberRecord>(old)).value + 1};
     }
@@ -501,13 +510,14 @@ TEST_CASE("an object that cannot be read is told, with all else that is told of 
     }
   });
   REQUIRE(inodes.size() > 5);
+  const auto code = GENERATE(ErrorCode::io, ErrorCode::corrupt);
   for (const auto& unreadable : inodes) {
     INFO(unreadable);
     HandMadeVolume volume;
     const std::string damaged = unreadable == inodes.front() ? inodes.back() : inodes.front();
     volume.edit(damaged, [](MetaObject& object) { object.xattrs.erase("atime"); });
     volume.store->set_hook([&](const StepInfo& step) {
-      return step.object == unreadable ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
+      return step.object == unreadable ? Fault{Fault::Kind::fail, code} : Fault{};
     });
     Findings found;
     const auto result = check::check_volume(*volume.store, {}, [&found](const Finding& finding) {

@@ -3,22 +3,14 @@
 #include <algorithm>
 #include <random>
 
-#include "base/bytes.h"
 #include "objects/super.h"
+#include "support/newer_record.h"
 #include "unit/check_fixture.h"
 
 namespace lccfs {
 namespace {
 
 using namespace test;
-
-/// A time as version 2 might write it.
-Bytes newer() {
-  ByteWriter out;
-  out.put_raw("\2 something else");
-  out.put(crc32c(out.bytes()));
-  return out.take();
-}
 
 TEST_CASE("a volume in which all is well has no finding: leftovers that the queue leads to are none") {
   HandMadeVolume volume;
@@ -443,7 +435,7 @@ TEST_CASE("a volume without Super, Alloc or root is found, and nothing else is s
 
 TEST_CASE("a record of a newer version is named as such") {
   HandMadeVolume volume;
-  volume.edit("Inode.12", [](MetaObject& o) { o.xattrs["atime"] = newer(); });
+  volume.edit("Inode.12", [](MetaObject& o) { o.xattrs["atime"] = record_of_newer_version(); });
   CHECK(volume.findings() == Findings{"newer version: Inode.12"});
 }
 

@@ -2,10 +2,12 @@
 // The collector: what it removes, what it leaves, and what that costs.
 #include <algorithm>
 #include <future>
+#include <limits>
 #include <thread>
 
 #include "check/check.h"
 #include "reclaim/pace.h"
+#include "reclaim/queue_page.h"
 #include "support/catch.h"
 #include "support/collecting.h"
 #include "support/cut_move.h"
@@ -79,6 +81,26 @@ TEST_CASE("a client that removed a tree of thousands of directories leaves no st
   need(mount->unmount());
   CHECK_FALSE(has_keys(*inode_object_of(volume.cluster(), root_ino), "l/"));
   CHECK_FALSE(has_keys(*inode_object_of(volume.cluster(), kept), "l/"));
+}
+
+TEST_CASE("an item is due once it is older than the grace period, or from the future, whatever its clock said") {
+  using Seconds = std::numeric_limits<std::int64_t>;
+  Member member;
+  member.standing = Member::Standing::answered;
+  member.lowest_running = 10;
+  const auto is_due = [&](std::int64_t logged_seconds, std::int64_t now_seconds) {
+    const reclaim::NumberedItem one{5, {format::QueueItem::Kind::inode, Ino{7}, {}, {logged_seconds, 0}}};
+    return reclaim::is_due(member, one, {now_seconds, 0}, seconds(60));
+  };
+  CHECK_FALSE(is_due(1000, 1000));
+  CHECK_FALSE(is_due(1000, 1059));
+  CHECK(is_due(1000, 1060));
+  CHECK(is_due(1000, 999));
+  CHECK(is_due(Seconds::min(), 1000));
+  CHECK(is_due(Seconds::max(), 1000));
+  CHECK(is_due(Seconds::min(), Seconds::max()));
+  CHECK(is_due(Seconds::max(), Seconds::min()));
+  CHECK_FALSE(is_due(Seconds::min(), Seconds::min()));
 }
 
 TEST_CASE("a live client's leftovers are reclaimed once they are older than the grace period") {

@@ -32,12 +32,10 @@ MetaTxn remove(const std::string& key) {
 }
 
 bool has_key(InstanceVolume& volume, const std::string& key) {
-  return need(volume.looker->query({.object = directory, .ranges = {}, .keys = {key}})).keys.contains(key);
+  return need(volume.looker->query({.object = directory, .keys = {key}})).keys.contains(key);
 }
 
-std::uint64_t version_of(InstanceVolume& volume) {
-  return need(volume.looker->query({.object = directory, .ranges = {}, .keys = {}})).version;
-}
+std::uint64_t version_of(InstanceVolume& volume) { return need(volume.looker->query({.object = directory})).version; }
 
 TEST_CASE("a step that goes through is applied, and tells the version after it") {
   InstanceVolume volume;
@@ -102,7 +100,7 @@ TEST_CASE("a step on an object that is not there is an error, and makes none") {
   const auto result = a->run({"Inode.77", "insert", {}, {mutation::SetKey{"n/1", "1"}}});
   REQUIRE(!result);
   CHECK(result.error().code == ErrorCode::not_found);
-  CHECK(!volume.looker->query({.object = "Inode.77", .ranges = {}, .keys = {}}));
+  CHECK(!volume.looker->query({.object = "Inode.77"}));
   const auto repeatable = a->run_repeatable({"Inode.77", "touch", {}, {mutation::SetXattr{"mtime", "1"}}});
   REQUIRE(!repeatable);
   CHECK(repeatable.error().code == ErrorCode::not_found);
@@ -224,7 +222,7 @@ TEST_CASE("a client that is fenced sends nothing of what waits, and answers all 
     a->run_async(insert(key), answered.as(key));
   }
   need(b->evict(a->id()));
-  need(b->query({.object = directory, .ranges = {}, .keys = {}}));  // from here on a is barred there
+  need(b->query({.object = directory}));  // from here on a is barred there
   a.client->reset_record();
   a.client->release_all();
   CHECK(a->fenced());
@@ -286,32 +284,53 @@ TEST_CASE("a read is sent again until it is answered, and tells of a fence") {
   a.client->set_hook(
       [&](const StepInfo&) { return ++sent < 3 ? Fault{Fault::Kind::lost_answer_not_applied} : Fault{}; });
   std::optional<Result<MetaSnapshot>> answer;
-  const auto read = [&] {
-    a->reader()({.object = directory, .ranges = {}, .keys = {}}, [&](auto snapshot) { answer = std::move(snapshot); });
-  };
+  const auto read = [&] { a->reader()({.object = directory}, [&](auto snapshot) { answer = std::move(snapshot); }); };
   read();
   REQUIRE(answer.has_value());
   CHECK(answer->has_value());
   CHECK(a.client->counts() == StepCounts{.queries = 3});
   need(b->evict(a->id()));
-  need(b->query({.object = directory, .ranges = {}, .keys = {}}));
+  need(b->query({.object = directory}));
   read();
   CHECK(answer->error().code == ErrorCode::fenced);
   CHECK(a->fenced());
 }
 
-TEST_CASE("an instance ends once its reads are answered, whoever still wants to know") {
+TEST_CASE("an instance ends though the store does not answer its reads, and tells who still wants to know") {
   InstanceVolume volume;
   Running a = volume.start();
   a.client->set_hook(
       [](const StepInfo& info) { return info.kind == StepKind::query ? Fault{Fault::Kind::hold} : Fault{}; });
-  bool answered = false;
-  a->reader()({.object = directory, .ranges = {}, .keys = {}}, [&](const auto&) { answered = true; });
+  std::optional<Result<MetaSnapshot>> answer;
+  a->reader()({.object = directory}, [&](auto snapshot) { answer = std::move(snapshot); });
   REQUIRE(a.client->wait_for_held(1));
-  std::thread end([&] { a.instance.reset(); });
+  auto ended = std::async(std::launch::async, [&a] { a.instance.reset(); });
+  CHECK(ended.wait_for(std::chrono::seconds(10)) == std::future_status::ready);
   a.client->release_all();
-  end.join();
-  CHECK(answered);
+  ended.get();
+  REQUIRE(answer.has_value());
+  REQUIRE_FALSE(answer->has_value());
+  CHECK(answer->error().code == ErrorCode::interrupted);
+}
+
+TEST_CASE("an instance ends once its steps are decided: what they read back is waited for") {
+  InstanceVolume volume;
+  Running a = volume.start();
+  a.client->set_hook([](const StepInfo& info) {
+    if (info.kind == StepKind::query) return Fault{Fault::Kind::hold};
+    return info.step == "insert" ? Fault{Fault::Kind::lost_answer_applied} : Fault{};
+  });
+  std::promise<void> is_ending;
+  a->reader()({.object = format::super_object}, [&](const auto&) { is_ending.set_value(); });
+  std::optional<Result<StepResult>> decided;
+  a->run_async(insert("n/1"), [&](auto result) { decided = std::move(result); });
+  REQUIRE(a.client->wait_for_held(2));
+  auto ended = std::async(std::launch::async, [&a] { a.instance.reset(); });
+  CHECK(is_ending.get_future().wait_for(std::chrono::seconds(10)) == std::future_status::ready);
+  a.client->release_all();
+  ended.get();
+  REQUIRE(decided.has_value());
+  CHECK(need(*decided).decided == Decided::applied);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "fs/held_directories.h"
+#include "instance/liveness_poll.h"
 #include "support/acls.h"
 #include "support/catch.h"
 #include "support/collecting.h"
@@ -13,6 +14,7 @@
 #include "support/file_calls.h"
 #include "support/namespace_calls.h"
 #include "support/test_volume.h"
+#include "survey/inode_facts.h"
 
 using namespace lccfs;
 using namespace lccfs::test;
@@ -52,6 +54,19 @@ struct Tree {
       if (line.starts_with("store names")) lines.push_back(line.substr(line.find(' ', 6) + 1));
     }
     return lines;
+  }
+  /// In d; the other client knows it, then its removal is answered, and not stored.
+  Ino removed_where_another_is() {
+    const auto sub = make_dir(fs(), d, "sub");
+    CHECK(ino_of(other(), d, "sub") == sub);
+    volume.clock().advance(seconds(3));
+    for (const char* name : {"1", "2", "3", "4"}) make_file(fs(), d, name);  // d is held again
+    store().reset_record();
+    for (const char* name : {"1", "2", "3", "4"}) make_file(fs(), sub, name);
+    for (const char* name : {"1", "2", "3", "4"}) need(fs().unlink(sub, name));
+    need(fs().rmdir(d, "sub"));
+    CHECK(stored_names().empty());
+    return sub;
   }
   bool has_entries(Ino ino) {
     const auto stored = inode_object_of(volume.cluster(), ino);
@@ -225,6 +240,23 @@ TEST_CASE("another client sees the mode of a new directory at once, and later ch
   CHECK(need(t.other().get_attributes(sub)).attributes.mode == 0700);
 }
 
+TEST_CASE("a directory that is renamed after it was changed has the ctime of the rename, also once both are stored") {
+  Tree t;
+  const auto sub = make_dir(t.fs(), t.d, "sub");
+  const bool is_stored = GENERATE(false, true);
+  CAPTURE(is_stored);
+  if (is_stored) need(t.fs().sync_directory(sub));
+  make_file(t.fs(), sub, "f");
+  t.volume.clock().advance(seconds(1));
+  need(t.fs().rename(t.d, "sub", t.d, "moved", RenameMode::replace));
+  const auto renamed_at = need(t.fs().get_attributes(sub)).attributes.ctime;
+  CHECK(renamed_at == t.volume.clock().wall_time());
+  CHECK(need(t.other().lookup(t.d, "moved")).attributes.ctime == renamed_at);
+  need(t.fs().sync_directory(sub));
+  t.seconds_pass(10);
+  CHECK(need(t.other().lookup(t.d, "moved")).attributes.ctime == renamed_at);
+}
+
 TEST_CASE("so does one that finds a new directory under another name") {
   Tree t;
   const auto sub = make_dir(t.fs(), t.d, "sub"), elsewhere = make_dir(t.other(), root_ino, "e");
@@ -257,15 +289,7 @@ TEST_CASE("who is in a directory that was removed finds nothing there, and makes
 
 TEST_CASE("another client that is in a directory that was removed makes nothing there") {
   Tree t;
-  const auto sub = make_dir(t.fs(), t.d, "sub");
-  CHECK(ino_of(t.other(), t.d, "sub") == sub);
-  t.volume.clock().advance(seconds(3));
-  for (const char* name : {"1", "2", "3", "4"}) make_file(t.fs(), t.d, name);  // d is held again
-  t.store().reset_record();
-  for (const char* name : {"1", "2", "3", "4"}) make_file(t.fs(), sub, name);
-  for (const char* name : {"1", "2", "3", "4"}) need(t.fs().unlink(sub, name));
-  need(t.fs().rmdir(t.d, "sub"));
-  CHECK(t.stored_names().empty());
+  const auto sub = t.removed_where_another_is();
   SECTION("while its client lives") {}
   SECTION("after its client has stored it, and died") {
     need(t.fs().sync_directory(t.d));
@@ -277,6 +301,45 @@ TEST_CASE("another client that is in a directory that was removed makes nothing 
   t.collect_all();
   CHECK_FALSE(inode_object_of(t.volume.cluster(), sub));
   CHECK(problems(t.volume.cluster()).empty());
+}
+
+TEST_CASE("a directory that was removed takes no names, whoever has looked at it meanwhile") {
+  Tree t;
+  const auto sub = t.removed_where_another_is();
+  const auto looker = t.volume.new_client();
+  const auto ask = [&] { return need(poll_liveness(*looker, {.asker = {}, .inodes = {sub}})).is_open(sub); };
+  SECTION("before anything of that is stored") { CHECK(ask()); }
+  SECTION("before its removal is stored") {
+    need(t.fs().sync_directory(sub));
+    REQUIRE(t.stored_names() == std::vector{t.object(sub)});
+    SECTION("lccfs stat") { need(survey::read_inode_facts(*looker, sub)); }
+    SECTION("a program of before") { ask(); }
+  }
+  SECTION("after it") {
+    need(t.fs().sync_directory(t.d));
+    SECTION("a dry run of a collector") {
+      const auto report = need(reclaim::dry_run(*looker, t.volume.clock(), {.jobs = 1, .grace = seconds(0)}));
+      CHECK(report.inodes_removed == 1);
+      CHECK(looker->counts().notifies == 1);  // which asks for nothing
+    }
+    SECTION("a program of before") { CHECK_FALSE(ask()); }
+  }
+  CHECK(error_of(t.other().create({}, sub, "f", 0644, O_RDWR | O_CREAT)) == ErrorCode::stale);
+  t.collect_all();
+  CHECK_FALSE(inode_object_of(t.volume.cluster(), sub));
+  CHECK(problems(t.volume.cluster()).empty());
+}
+
+TEST_CASE("a directory with attributes that are not stored is in use, and its holder keeps it") {
+  Tree t;
+  const auto sub = make_dir(t.fs(), t.d, "sub");
+  need(t.fs().sync_directory(t.d));
+  need(t.fs().set_attributes({}, sub, opened_at(1000)));
+  t.store().reset_record();
+  const auto looker = t.volume.new_client();
+  CHECK(need(poll_liveness(*looker, {.asker = {}, .inodes = {sub}})).is_open(sub));
+  make_file(t.fs(), sub, "f");
+  CHECK(t.store().trace().empty());
 }
 
 TEST_CASE("a file that is stored before its new directories' names leaves no damage if its client dies then") {
@@ -295,6 +358,34 @@ TEST_CASE("a file that is stored before its new directories' names leaves no dam
     t.volume.clock().advance(seconds(120));
   }
   for (const auto ino : {sub, below, file}) CHECK_FALSE(inode_object_of(t.volume.cluster(), ino));
+}
+
+TEST_CASE("a file that gets a name in a directory that is not stored yet leaves no damage if its client dies then") {
+  Tree t;
+  const auto file = make_file(t.fs(), t.d, "f");
+  bool is_moved = true, loses_old_name = false;
+  SECTION("by a move") {}
+  SECTION("by a link") { is_moved = false; }
+  SECTION("by a move, and another client removes its old one") {
+    need(t.fs().sync_directory(t.d));
+    loses_old_name = true;
+  }
+  const auto sub = make_dir(t.fs(), t.d, "sub");
+  t.store().set_hook([object = t.object(sub)](const StepInfo& info) {
+    const bool is_making = info.step == "create inode" && info.object == object;
+    return is_making ? Fault{Fault::Kind::not_applied_and_crash} : Fault{};
+  });
+  const bool is_named = is_moved ? t.fs().rename(t.d, "f", sub, "f", RenameMode::replace).has_value()
+                                 : t.fs().link(file, sub, "f").has_value();
+  CHECK_FALSE(is_named);
+  CHECK(problems(t.volume.cluster()).empty());
+  if (loses_old_name) need(t.other().unlink(t.d, "f"));
+  for (unsigned pass = 0; pass < 4; ++pass) {
+    CHECK(collect(t.volume.cluster(), t.volume.clock()).damaged.empty());
+    t.volume.clock().advance(seconds(120));
+  }
+  for (const auto ino : {sub, file}) CHECK_FALSE(inode_object_of(t.volume.cluster(), ino));
+  CHECK(problems(t.volume.cluster()).empty());
 }
 
 TEST_CASE("a directory whose removal was not stored when its client died is there") {
@@ -380,6 +471,10 @@ TEST_CASE("no directory is removed in memory while a step changes a name there, 
   CHECK(held.change(removal, log));
   CHECK(held.removed_from(c) == p);
   CHECK_FALSE(held.change({c, tenure_of_c, filled}, log));
+  CHECK_FALSE(held.end_unless_logged(c));
+  held.stored(c, tenure_of_c, {{inside.key}}, 1, 11);
+  CHECK(held.end_unless_logged(c));
+  CHECK(held.removed_from(c) == p);
 }
 
 TEST_CASE("a collector finds what was removed in a directory that was not known to it") {

@@ -2,6 +2,7 @@
 // Opening an LMDB environment: whoever is killed meanwhile, the next one starts at the last commit; and full disks.
 #include "store/local/environment.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/file.h>
@@ -22,6 +23,7 @@
 #include <functional>
 #include <future>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "support/catch.h"
@@ -29,6 +31,9 @@
 
 namespace lccfs::local {
 namespace {
+
+int error_of_next_reserve = 0;
+unsigned reserves_asked_for = 0;
 
 class Folder : public test::TemporaryFolder {
  public:
@@ -204,6 +209,86 @@ TEST_CASE("A writer that was killed before all others knew of its commit keeps n
   check_is_usable(Environment::open(folder.path(), {}), folder);
 }
 
+// ---- readers with the number of the process
+
+/// In a PID namespace of its own, where its number is 1. Answers once it has ended, which is without any clean-up.
+bool in_first_process(const std::function<bool()>& work) {
+  if (unshare(CLONE_NEWPID) != 0) return false;
+  const pid_t first = fork();
+  if (first == 0) _exit([&]() noexcept { return getpid() == 1 && work(); }() ? 0 : 1);
+  int status = 1;
+  return first > 0 && waitpid(first, &status, 0) == first && status == 0;
+}
+
+bool begin_endless_read(const Folder& folder) {
+  const auto environment = Environment::open(folder.path(), {})->release();
+  auto read = environment->begin_read();
+  return read && read->release() != nullptr;
+}
+
+/// Their process numbers.
+std::vector<int> readers_of(Environment& environment) {
+  std::vector<int> readers;
+  const auto add = [](const char* line, void* to) {
+    if (const int number = std::atoi(line); number != 0) static_cast<std::vector<int>*>(to)->push_back(number);
+    return 0;
+  };
+  const auto read = environment.begin_read();
+  REQUIRE(read);
+  mdb_reader_list(mdb_txn_env((*read)->raw()), add, &readers);
+  return readers;
+}
+
+std::size_t last_page_of(Environment& environment) {
+  MDB_envinfo info{};
+  mdb_env_info(mdb_txn_env((*environment.begin_read())->raw()), &info);
+  return info.me_last_pgno;
+}
+
+bool uses_freed_pages_again(Environment& environment) {
+  for (int commits = 0; commits < 10; ++commits) commit(environment, "again");
+  const auto before = last_page_of(environment);
+  for (int commits = 0; commits < 10; ++commits) commit(environment, "again");
+  return last_page_of(environment) == before;
+}
+
+TEST_CASE("A read of a process that was killed does not outlast the opening by one of the same number") {
+  if (geteuid() != 0) return;  // a PID namespace needs it
+  const Folder folder;
+  fill(folder.path(), true);
+  const Child other([&] { return Environment::open(folder.path(), {})->release() != nullptr; });
+  const Child killed([&] { return in_first_process([&] { return begin_endless_read(folder); }); });
+  const Child next([&] {
+    return in_first_process([&] {
+      const auto environment = Environment::open(folder.path(), {});
+      return environment && readers_of(**environment) == std::vector{1} && uses_freed_pages_again(**environment);
+    });
+  });
+}
+
+TEST_CASE("A read of a living process stays where one of another PID namespace has its number, and is refused") {
+  if (geteuid() != 0) return;
+  const Folder folder;
+  fill(folder.path(), true);
+  const Child living([&] {
+    if (unshare(CLONE_NEWPID) != 0) return false;
+    static const Child first([&] { return getpid() == 1 && begin_endless_read(folder); });
+    return true;
+  });
+  const Child refused([&] {
+    return in_first_process([&] {
+      const auto environment = Environment::open(folder.path(), {});
+      return !environment && environment.error().context.contains("has process number 1, too");
+    });
+  });
+  const auto environment = Environment::open(folder.path(), {});
+  REQUIRE(environment);
+  const auto readers = readers_of(**environment);
+  CHECK(std::ranges::count(readers, 1) == 1);
+}
+
+// ---- full disks
+
 std::uint64_t allocated_bytes(const std::string& file) {
   struct stat status {};
   return stat(file.c_str(), &status) == 0 ? static_cast<std::uint64_t>(status.st_blocks) * 512 : 0;
@@ -289,5 +374,40 @@ TEST_CASE("On a full disk an environment is opened whose lock file an older prog
   });
 }
 
+TEST_CASE("A reserve that failed, but not for want of space, is made by the next batch; one cut short, at once") {
+  const int error = GENERATE(EIO, EINTR);
+  const Folder folder;
+  fill(folder.path(), true);
+  const auto environment = Environment::open(folder.path(), {});
+  REQUIRE(environment);
+  const std::string file = folder.path() + "/data.mdb";
+  const auto before = allocated_bytes(file);
+  error_of_next_reserve = error;
+  CHECK((*environment)->keep_reserve());
+  CHECK((allocated_bytes(file) == before) == (error != EINTR));
+  CHECK((*environment)->keep_reserve());
+  CHECK(allocated_bytes(file) > before + (16 << 20));
+}
+
+TEST_CASE("A file system that cannot reserve is asked once") {
+  const int error = GENERATE(EOPNOTSUPP, ENOSYS);
+  const Folder folder;
+  fill(folder.path(), true);
+  const auto environment = Environment::open(folder.path(), {});
+  REQUIRE(environment);
+  reserves_asked_for = 0;
+  error_of_next_reserve = error;
+  for (int batches = 0; batches < 3; ++batches) CHECK((*environment)->keep_reserve());
+  CHECK(reserves_asked_for == 1);
+}
+
 }  // namespace
 }  // namespace lccfs::local
+
+int fallocate(int file, int mode, off_t offset, off_t size_bytes) {
+  using namespace lccfs::local;
+  static const auto real = reinterpret_cast<decltype(&fallocate)>(dlsym(RTLD_NEXT, "fallocate"));
+  ++reserves_asked_for;
+  if (const int error = std::exchange(error_of_next_reserve, 0)) return errno = error, -1;
+  return real(file, mode, offset, size_bytes);
+}

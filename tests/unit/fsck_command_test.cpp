@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "fsck/options.h"
+#include "fsck/command.h"
 #include "fsck/report.h"
 #include "repair/users.h"
 #include "support/catch.h"
@@ -46,15 +46,15 @@ TEST_CASE("every option is understood") {
   CHECK(parse_command({"--version"})->answer.starts_with("lccfs-fsck "));
 }
 
-TEST_CASE("a client is described by where it is mounted, if it is, or by what it is") {
+TEST_CASE("a client is described by its number, and where it is mounted, if it is, or by what it is") {
   repair::User user{InstanceId{3}, {}, true};
   user.record.pid = 7;
   user.record.host = "host";
-  CHECK(describe(user) == "pid 7 on host");
+  CHECK(describe(user) == "instance 3: pid 7 on host");
   user.record.mount_id = "/mnt";
-  CHECK(describe(user) == "pid 7 on host, mounted at /mnt");
+  CHECK(describe(user) == "instance 3: pid 7 on host, mounted at /mnt");
   user.record.mount_id = "lccfs-gc";
-  CHECK(describe(user) == "pid 7 on host, lccfs-gc");
+  CHECK(describe(user) == "instance 3: pid 7 on host, lccfs-gc");
 }
 
 TEST_CASE("wrong words are answered with what to do") {

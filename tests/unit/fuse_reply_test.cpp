@@ -14,10 +14,13 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "base/process_stat.h"
 #include "fuse/answers.h"
 #include "fuse/convert.h"
 #include "fuse/fuse_api.h"
@@ -435,8 +438,23 @@ TEST_CASE("whether a thread is to end is read from its status") {
   CHECK_FALSE(is_killed(""));
   CHECK(thread_state_in("Name:\tdd\nTgid:\t123\nNgid:\t0\nPid:\t124\n").process == 123);
   CHECK(thread_state_in("").process == 0);
+  CHECK(thread_state(0).start_ticks == 0);
   const auto own = thread_state(gettid());
+  CHECK(own.start_ticks > 0);
   CHECK((!own.is_killed && own.process == getpid()));
+}
+
+TEST_CASE("a line of a process is read whatever its command is called") {
+  const auto stat = process_stat_in("12 (a (b) 1 2) R 1 12 12 0 -1 4194308 107 0 0 0 1 2 0 0 20 0 3 0 4711 9");
+  REQUIRE(stat);
+  CHECK(std::tuple(stat->state, stat->flags, stat->threads, stat->start_ticks) == std::tuple('R', 4194308U, 3U, 4711U));
+  CHECK_FALSE(process_stat_in("12 (a) R 1 12"));
+  CHECK_FALSE(process_stat_in(""));
+}
+
+TEST_CASE("a thread that nobody sees may be ending") {
+  CHECK_FALSE(is_ending(gettid()));
+  CHECK(is_ending(0));
 }
 
 namespace {
@@ -473,9 +491,13 @@ class Killing {
   }
 
   std::set<pid_t> killed;
+  std::map<pid_t, std::uint64_t> start_ticks;  // of all others: 1
   std::vector<KilledCallers::Work> posted;
   std::vector<std::uint64_t> interrupted;  // tickets of locks
-  KilledCallers callers{[this](pid_t thread) { return ThreadState{killed.contains(thread), thread / 10}; }};
+  KilledCallers callers{[this](pid_t thread) {
+    const auto began = start_ticks.find(thread);
+    return ThreadState{killed.contains(thread), thread / 10, began == start_ticks.end() ? 1 : began->second};
+  }};
 
  private:
   int ends_[2] = {-1, -1};
@@ -505,6 +527,27 @@ TEST_CASE("who is killed is let go once, and nobody else is") {
   killing.killed = {0, 100, 101};
   killing.callers.look();
   CHECK(killing.answered().empty());
+}
+
+TEST_CASE("who has the number of a thread that has ended, and is killed, lets go of nothing that thread began") {
+  Killing killing;
+  killing.begin(2, 100, 7);  // asynchronous: its thread need not wait
+  killing.begin(4, 101, 7);
+  killing.callers.began(Killing::request(6), {.number = 6, .thread = 100, .lock_ticket = 5});
+  killing.start_ticks = {{100, 100}, {101, 100}};
+  SECTION("seen gone") {
+    killing.callers.look();
+    killing.start_ticks[100] = 0;
+    killing.callers.look();
+  }
+  SECTION("never seen") { killing.start_ticks[100] = 0; }
+  SECTION("used at once") {}
+  killing.callers.look();
+  killing.start_ticks[100] = 900;
+  killing.killed = {100, 101};
+  killing.callers.look();
+  CHECK(killing.answered() == std::vector<std::uint64_t>{4});
+  CHECK(killing.interrupted.empty());
 }
 
 TEST_CASE("a lock that a killed program asks for is interrupted, and answered by whoever has it in hand") {

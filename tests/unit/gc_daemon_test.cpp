@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "options/progress.h"
 #include "support/catch.h"
 #include "support/file_calls.h"
+#include "support/temporary_folder.h"
 #include "support/test_volume.h"
 
 namespace lccfs {
@@ -93,13 +93,12 @@ struct World {
 
 TEST_CASE("a turn that did nothing is no line of the log") {
   World world;
-  std::string path = (std::filesystem::temp_directory_path() / "lccfs-gc-XXXXXX").string();
-  REQUIRE(mkdtemp(path.data()));
+  const test::TemporaryFolder folder;
   const auto logged = [&] {
-    std::ifstream file(path + "/log");
+    std::ifstream file(folder / "log");
     return std::string(std::istreambuf_iterator<char>(file), {});
   };
-  REQUIRE(log::to_file(path + "/log").empty());
+  REQUIRE(log::to_file(folder / "log").empty());
   Daemon daemon = world.daemon();
   need(daemon.start());
   std::string idle;
@@ -108,7 +107,6 @@ TEST_CASE("a turn that did nothing is no line of the log") {
     if (turn == 0) world.leave_garbage();
   }));
   const std::string in_all = logged();
-  std::filesystem::remove_all(path);
   CHECK(idle.empty());
   CHECK(in_all.find("items looked at") != std::string::npos);
 }

@@ -48,7 +48,7 @@ TEST_CASE("what a pass seldom meets is told only then") {
   const std::string line = report_line(report);
   CHECK(has(line,
             "1.00 GiB, 3 names removed, 1 inodes corrected, 2 former clients forgotten, 4 still open, "
-            "1 clients gone, 1 clients silent, 1 objects damaged; 2.3 s"));
+            "1 clients gone (instances 7), 1 clients silent, 1 objects damaged; 2.3 s"));
   CHECK_FALSE(has(line, "\n"));
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Directories that are held here: when their leases are taken, what is answered from memory, and when no more.
 #include <algorithm>
+#include <atomic>
 #include <ctime>
 #include <future>
 #include <thread>
@@ -122,6 +123,37 @@ TEST_CASE("beyond its memory it forgets the names of the directory that was not 
   held.end_unless_logged(other);
   fill(directory, 2000);
   CHECK(known_in(directory, first) == 2000);
+}
+
+TEST_CASE(
+    "a read is no answer if a name that was not stored when it began was stored since, and is not known any more") {
+  FakeClock clock;
+  HeldDirectories held(
+      clock, [](Ino) {}, 100 << 10);
+  constexpr Ino other{71};
+  const auto name = name_of("a");
+  held.born(directory, first, 10);
+  held.may_write_behind(directory, first);
+  const auto before = held.begin_read_names(directory).value();
+  const HeldDirectories::Known none;
+  const std::vector<HeldDirectories::Change> made{{name, none, entry_of(Ino{5})}};
+  REQUIRE(held.change({directory, first, made}, [] { return 1; }));
+  const auto read = held.begin_read_names(directory).value();  // shows no name, at version 10
+  SECTION("its room was needed") {
+    held.stored(directory, first, {{name.key}}, 1, 11);
+    REQUIRE(held.changed_since(10, read, name.key));
+    CHECK(held.still_knows(read));
+    REQUIRE((held.begin(other, second) && held.take_effect(other, second, 10)));
+    for (int i = 0; i < 1000; ++i) {
+      const txn::Name others{format::VolumeUuid{}, other, "name " + std::to_string(i)};
+      held.keep(*held.begin_read(other), others.key, entry_of(Ino{6}), 11);
+    }
+  }
+  SECTION("the answer was lost") { held.stored(directory, first, {{name.key}}, 1, 0); }
+  REQUIRE_FALSE(held.changed_since(10, read, name.key));
+  CHECK_FALSE(held.still_knows(read));
+  CHECK(held.still_knows(before));  // the name is newer than that read
+  CHECK(held.still_knows(held.begin_read_names(directory).value()));
 }
 
 // A minute of the processor, where each of them is looked at for each name.
@@ -495,6 +527,35 @@ TEST_CASE("what another client changes before a lease is taken, and once it is, 
   CHECK(ino_of(t.fs(), d, "between"));
   make_file(t.other(), d, "later");
   CHECK(ino_of(t.fs(), d, "later"));
+}
+
+TEST_CASE("a lease that is taken while a question looks into the store is released with what memory knows") {
+  Two t;
+  const auto holder = lease_of(t.volume.cluster(), t.held_directory()).value().instance;
+  const auto e = make_dir(t.other(), root_ino, "e");
+  for (const char* name : {"1", "2", "3"}) make_file(t.fs(), e, name);
+  std::atomic<bool> looks = false;
+  std::promise<void> go;
+  t.holder.client->set_hook([&, is_taken = go.get_future().share()](const StepInfo& info) {
+    if (info.kind == StepKind::query && info.object == format::inode_object(e) && !looks.exchange(true))
+      is_taken.wait();
+    return Fault{};
+  });
+  t.volume.clock().waits_end_at_once = true;
+  const format::Question question{format::Question::Kind::release_directory, e};
+  const auto heard = need(t.visitor.client->notify(format::session_object(holder), encode(question), seconds(1)));
+  CHECK(need(format::decode<format::Answer>(heard.answers.at(0))).kind == format::Answer::Kind::busy);
+  for (unsigned i = 0; i < 20'000 && !looks; ++i) std::this_thread::sleep_for(milliseconds(1));
+  REQUIRE(looks);
+  t.volume.clock().advance(milliseconds(1100));
+  make_file(t.fs(), e, "4");
+  REQUIRE(t.is_held(e));
+  CHECK_FALSE(ino_of(t.fs(), e, "theirs"));  // memory knows it to be missing
+  go.set_value();
+  for (unsigned i = 0; i < 20'000 && t.is_held(e); ++i) std::this_thread::sleep_for(milliseconds(1));
+  CHECK_FALSE(t.is_held(e));
+  make_file(t.other(), e, "theirs");
+  CHECK(ino_of(t.fs(), e, "theirs"));
 }
 
 TEST_CASE("a step under a lease that was released meanwhile is refused, and done anew") {

@@ -7,9 +7,14 @@
 
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <list>
+#include <set>
 
+#include "base/descriptor.h"
 #include "metrics/http_client.h"
 #include "metrics/http_server.h"
+#include "metrics/run_folder.h"
 #include "support/catch.h"
 #include "support/temporary_folder.h"
 
@@ -36,6 +41,28 @@ std::uint16_t listen_somewhere(HttpServer& server) {
     if (server.listen_on_port("127.0.0.1", port)) return port;
   }
   return 0;
+}
+
+/// A socket with that name; nothing comes of it before `listen` is called.
+Descriptor socket_at(const HttpPlace& place) {
+  Descriptor made(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0));
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  std::strcpy(address.sun_path, place.socket.c_str());
+  REQUIRE(bind(made.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  return made;
+}
+
+bool takes_another(const HttpPlace& place, std::list<Descriptor>& waiting) {
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  std::strcpy(address.sun_path, place.socket.c_str());
+  waiting.emplace_back(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0));
+  return connect(waiting.back().get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+}
+
+std::set<std::string> names_in(const std::string& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) names.insert(entry.path().filename().string());
+  return names;
 }
 
 }  // namespace
@@ -113,4 +140,32 @@ TEST_CASE("a server that is gone has taken its socket away") {
   const auto nobody = http_ask(folder.place("1.sock"), "GET", "/x");
   REQUIRE_FALSE(nobody);
   CHECK(nobody.error().code == ErrorCode::not_found);
+}
+
+TEST_CASE("of the sockets in a folder those go on which nobody listens, and nothing else") {
+  const Folder folder;
+  HttpServer server;
+  REQUIRE(server.listen_on_socket(folder.path(), "1.sock"));
+  server.serve(echo);
+  socket_at(folder.place("2.sock"));  // closed at once, as the kernel does it for who is killed
+  const auto stopped = socket_at(folder.place("3.sock"));
+  REQUIRE(listen(stopped.get(), 0) == 0);
+  std::list<Descriptor> waiting;
+  while (takes_another(folder.place("3.sock"), waiting)) {
+  }
+  const auto about_to_listen = socket_at(folder.place(".4.sock"));
+  std::ofstream(folder / "5.sock") << "no socket";
+  std::ofstream(folder / "0:39") << "6";
+  std::filesystem::create_symlink(folder / "2.sock", folder / "7.sock");
+  remove_dead_sockets(folder.path());
+  CHECK(names_in(folder.path()) == std::set<std::string>{"1.sock", "3.sock", ".4.sock", "5.sock", "0:39", "7.sock"});
+  CHECK(http_ask(folder.place("1.sock"), "GET", "/x") == "GET /x  owner");
+}
+
+TEST_CASE("sockets are looked for in a folder that is not there, and none is found") {
+  const Folder folder;
+  remove_dead_sockets(folder.path() + "/run");
+  remove_dead_sockets("");
+  remove_dead_socket(folder.path() + "/1.sock");
+  CHECK(std::filesystem::is_empty(folder.path()));
 }

@@ -25,6 +25,8 @@ VolumeInfo some_volume() {
                             .version = "0.1.0",
                             .mount_id = "/mnt",
                             .state = "live",
+                            .is_live = true,
+                            .presence = Presence::watching,
                             .pid = 4711,
                             .since_seconds = 1'700'000'100});
   info.backlog = {.items = 1234, .oldest_seconds = 1'700'000'200, .inodes = 1500, .bytes = 3ULL << 30};
@@ -121,7 +123,8 @@ TEST_CASE("a volume without instances is shown as such") {
 
 TEST_CASE("info says of a live client whether it is there") {
   auto info = some_volume();
-  CHECK(as_text(info).find("3 live: ") != std::string::npos);
+  info.instances.front().presence.reset();
+  CHECK(as_text(info).find("3 live, not known whether it is there: ") != std::string::npos);
   const auto presence = [&] { return nlohmann::json::parse(cli::info_as_json(info))["instances"][0]["presence"]; };
   CHECK(presence() == nullptr);
   info.instances.front().presence = Presence::watching;
@@ -133,10 +136,14 @@ TEST_CASE("info says of a live client whether it is there") {
   info.instances.front().presence = Presence::dead;
   CHECK(as_text(info).find("3 live by its record, but dead: ") != std::string::npos);
   CHECK(presence() == "dead");
+  info.instances.front().is_live = false;
+  info.instances.front().presence.reset();
+  CHECK(as_text(info).find("3 live: ") != std::string::npos);
 }
 
 TEST_CASE("evict says what the client was, and whether there was anything to do") {
   auto client = some_volume().instances.front();
+  client.is_live = false;
   const auto json = [&] { return nlohmann::json::parse(cli::evicted_as_json(client)); };
   CHECK(cli::evicted_as_text(client).starts_with("nothing to do: 3 live: pid 4711 on alpha"));
   CHECK(json()["evicted"] == false);

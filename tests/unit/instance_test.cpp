@@ -2,10 +2,6 @@
 // Start and end of instances, and their queue.
 #include "instance/instance.h"
 
-#include <unistd.h>
-
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -13,6 +9,7 @@
 #include "support/catch.h"
 #include "support/hooks.h"
 #include "support/instances.h"
+#include "support/temporary_folder.h"
 
 namespace lccfs {
 namespace {
@@ -78,7 +75,7 @@ TEST_CASE("a volume with unknown features is refused, or can only be read") {
 
 /// As `lccfs upgrade` of this or of a later version does.
 void set_incompat(InstanceVolume& volume, std::uint64_t bits) {
-  auto found = need(volume.looker->query({.object = format::super_object, .xattrs = true, .ranges = {}, .keys = {}}));
+  auto found = need(volume.looker->query({.object = format::super_object, .xattrs = true}));
   auto super = need(format::decode<format::SuperRecord>(found.xattrs[format::xattr::super]));
   super.incompat |= bits;
   need(volume.looker->apply(txn::set_features(found.version, super)));
@@ -100,7 +97,7 @@ TEST_CASE("who registers after an upgrade that it does not know is refused, and 
   const auto started = Instance::start(client, volume.clock, {});
   REQUIRE(!started);
   CHECK(started.error().code == ErrorCode::unsupported);
-  const auto super = need(volume.looker->query({.object = format::super_object, .ranges = {{"s/", ""}}, .keys = {}}));
+  const auto super = need(volume.looker->query({.object = format::super_object, .ranges = {{"s/", ""}}}));
   CHECK(super.ranges.front().entries.empty());
 }
 
@@ -379,8 +376,7 @@ TEST_CASE("a read-only instance that may write nothing starts and ends without a
         Instance::AskResult::nobody);
   CHECK(!need(a->ensure_expired(b->id())));
   need(a->end());
-  const auto super =
-      need(volume.looker->query({.object = format::super_object, .ranges = {{"s/", "", 16}}, .keys = {}}));
+  const auto super = need(volume.looker->query({.object = format::super_object, .ranges = {{"s/", "", 16}}}));
   CHECK(super.ranges.front().entries.size() == 1);  // of b
 }
 
@@ -400,8 +396,7 @@ TEST_CASE("an instance that may not fence starts only if it is read-only") {
   const auto writer = Instance::start(client, volume.clock, {});
   REQUIRE(!writer);
   CHECK(writer.error().code == ErrorCode::permission_denied);
-  const auto super =
-      need(volume.looker->query({.object = format::super_object, .ranges = {{"s/", "", 16}}, .keys = {}}));
+  const auto super = need(volume.looker->query({.object = format::super_object, .ranges = {{"s/", "", 16}}}));
   CHECK(super.ranges.front().entries.empty());
   need(need(Instance::start(client, volume.clock, {.mount_id = "", .read_only = true}))->end());
 }
@@ -410,16 +405,14 @@ TEST_CASE("a fence that is refused is logged, and leaves the other's record live
   InstanceVolume volume;
   const Running other = volume.start(), me = volume.start();
   me.client->forbid_fencing();
-  std::string path = (std::filesystem::temp_directory_path() / "lccfs-log-XXXXXX").string();
-  close(mkstemp(path.data()));
-  REQUIRE(log::to_file(path).empty());
+  const test::TemporaryFolder folder;
+  REQUIRE(log::to_file(folder / "log").empty());
   const auto refused = me->evict(other->id());
   REQUIRE(!refused);
   CHECK(refused.error().code == ErrorCode::permission_denied);
   CHECK(volume.record_of(other->id())->state == InstanceRecord::State::live);
   std::stringstream lines;
-  lines << std::ifstream(path).rdbuf();
-  std::filesystem::remove(path);
+  lines << std::ifstream(folder / "log").rdbuf();
   CHECK_THAT(lines.str(), Catch::Contains("instance " + std::to_string(other->id().value)) &&
                               Catch::Contains("is to be fenced, and is not: this client may not fence"));
 }

@@ -13,6 +13,7 @@
 #include "support/hooks.h"
 #include "support/namespace_calls.h"
 #include "support/test_volume.h"
+#include "survey/inode_facts.h"
 #include "txn/namespace_txn.h"
 
 using namespace lccfs;
@@ -232,6 +233,17 @@ TEST_CASE("a release that cannot wait for the kernel makes it forget all names, 
   need(k.other().lookup(k.d, "sub"));
   CHECK(k.kernel.forgotten > 0);
   k.kernel.set_locked(false);
+}
+
+TEST_CASE("what lccfs stat shows of a directory takes nothing from its holder, nor names from the kernel") {
+  Keeper k;
+  REQUIRE(k.keeps_sub());
+  need(k.fs().sync_directory(k.d));
+  need(survey::read_inode_facts(*k.volume.new_client(), k.d));
+  CHECK(k.kernel.forgotten == 0);
+  k.holder.client->reset_record();
+  make_dir(k.fs(), k.d, "second");
+  CHECK(k.holder.client->trace().empty());
 }
 
 TEST_CASE("attributes of a directory that others may change are trusted for no time, and dropped before they may") {

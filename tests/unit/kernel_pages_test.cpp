@@ -500,8 +500,7 @@ TEST_CASE("a hole that fails in a later part drops the pages of the earlier ones
   KernelMount here(volume);
   const auto file = create_file(here.fs(), "f");
   constexpr std::uint64_t last = 1024;  // the first object of the second part
-  need(write_at(here.fs(), file.handle, 0, std::string(4096, 'a')));
-  need(write_at(here.fs(), file.handle, last * object_bytes, std::string(4096, 'b')));
+  for (std::uint64_t i = 0; i <= last; ++i) need(write_at(here.fs(), file.handle, i * object_bytes, "text"));
   here.kernel.take();
   here.mount.client->set_hook([object = format::data_object(file.ino, ObjectIndex{last})](const StepInfo& info) {
     const bool fails = info.kind == StepKind::remove && info.object == object;
@@ -658,5 +657,24 @@ TEST_CASE(
   CHECK(fail() == Told{size_of(115)});
   need(here.fs().set_attributes({}, file.ino, size(50)));
   CHECK(fail() == Told{size_of(50)});
+  here.fs().release(direct);
+}
+
+TEST_CASE("what others have appended is told before a direct write fails, also after a truncate that was refused") {
+  TestVolume volume;
+  KernelMount here(volume), there(volume);
+  const auto file = create_file(there.fs(), "f");
+  need(write_at(there.fs(), file.handle, 0, std::string(100, 'a')));
+  const auto direct = need(here.fs().open({}, file.ino, O_RDWR | O_DIRECT)).handle;
+  need(write_with(O_RDWR | O_DIRECT, here.fs(), direct, 0, "takes the lease"));
+  here.mount.client->set_hook(always_on("store size, times, map", {Fault::Kind::fail, ErrorCode::no_space}));
+  CHECK(code_of(here.fs().set_attributes({}, file.ino, size(50))) == ErrorCode::no_space);
+  here.mount.client->set_hook(fails_writes(ErrorCode::no_space));
+  here.kernel.take();
+  CHECK(code_of(write_with(O_RDWR | O_DIRECT, here.fs(), direct, 1000, "more")) == ErrorCode::no_space);
+  here.mount.client->set_hook(nullptr);
+  auto told = here.kernel.take_pages();
+  std::erase(told, "pages");
+  CHECK(told == Told{"size 100 to '" + std::string(1, '\0') + "'"});
   here.fs().release(direct);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // The interleavings that the rules of the write lease are there for (docs/DATA.md), one test for each.
 #include <atomic>
+#include <future>
+#include <string>
 #include <thread>
 
 #include "support/catch.h"
@@ -16,6 +18,20 @@ SetAttributes new_size(std::uint64_t size_bytes) {
   SetAttributes changes;
   changes.size_bytes = size_bytes;
   return changes;
+}
+
+/// "0000" there, and past its end what a write that failed may have left, which could not be cut: the next write does that
+/// first.
+OpenFile file_with_dirty_tail(Mount& mount, std::uint64_t offset = 0) {
+  const auto file = create_file(*mount.file_system, "f");
+  need(write_at(*mount.file_system, file.handle, offset, "0000"));
+  mount.client->set_hook([](const StepInfo& info) {
+    const bool fails = info.kind == StepKind::write || info.kind == StepKind::truncate;
+    return fails ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
+  });
+  CHECK_FALSE(write_at(*mount.file_system, file.handle, offset + 4, "past the end"));
+  mount.client->set_hook(nullptr);
+  return file;
 }
 
 }  // namespace
@@ -152,4 +168,77 @@ TEST_CASE("a truncate waits for the writes in flight, and what they wrote past t
   cutting.join();
   need(mount->set_attributes({}, file.ino, new_size(6)));
   CHECK(need(read_at(*mount.file_system, file.handle, 0, 100)) == std::string("11\0\0\0\0", 6));
+}
+
+TEST_CASE("a write that cleans up first keeps its place before a later one") {
+  TestVolume volume(small_objects());
+  auto mount = volume.mount();
+  const auto file = file_with_dirty_tail(mount);
+  mount.client->set_hook(once_on("truncate", {Fault::Kind::hold}));
+  auto first = begin_write(*mount.file_system, file.handle, 0, "1111");
+  REQUIRE(mount.client->wait_for_held(1));
+  auto second = begin_write(*mount.file_system, file.handle, 0, "2222");
+  mount.client->release_all();
+  need(first.get());
+  need(second.get());
+  CHECK(need(read_at(*mount.file_system, file.handle, 0, 100)) == "2222");
+}
+
+TEST_CASE("a write that cleans up first keeps its place before a truncate") {
+  TestVolume volume(small_objects());
+  auto mount = volume.mount();
+  const auto file = file_with_dirty_tail(mount);
+  mount.client->set_hook(once_on("truncate", {Fault::Kind::hold}));
+  auto write = begin_write(*mount.file_system, file.handle, 0, "1111");
+  REQUIRE(mount.client->wait_for_held(1));
+  std::thread cutting([&] { need(mount->set_attributes({}, file.ino, new_size(0))); });
+  for (int i = 0; i < 1000; ++i) std::this_thread::yield();  // it waits in the gate
+  mount.client->release_all();
+  need(write.get());
+  cutting.join();
+  CHECK(need(read_at(*mount.file_system, file.handle, 0, 100)).empty());
+}
+
+TEST_CASE("two writes that both clean up first wait for each other in turn") {
+  TestVolume volume(small_objects());
+  auto mount = volume.mount();
+  const auto file = file_with_dirty_tail(mount);
+  mount.client->set_hook(once_on("read", {Fault::Kind::hold}));
+  std::string read = "????";
+  std::promise<void> done;
+  mount->read(file.handle, 0, read, [&done](const Result<std::size_t>&) { done.set_value(); });
+  REQUIRE(mount.client->wait_for_held(1));
+  auto first = begin_write(*mount.file_system, file.handle, 0, "11");
+  auto second = begin_write(*mount.file_system, file.handle, 2, "22");
+  for (int i = 0; i < 1000; ++i) std::this_thread::yield();  // both have found what is to be cut, and wait to be alone
+  mount.client->release_all();
+  done.get_future().wait();
+  need(first.get());
+  need(second.get());
+  CHECK(need(read_at(*mount.file_system, file.handle, 0, 100)) == "1122");
+}
+
+TEST_CASE("of writes that clean up first none waits for one whose object does not answer") {
+  TestVolume volume(small_objects());
+  auto mount = volume.mount();
+  const auto file = file_with_dirty_tail(mount, object_bytes);
+  mount.client->set_hook(once_on("read", {Fault::Kind::hold}));
+  std::string read = "????";
+  std::promise<void> done;
+  mount->read(file.handle, 0, read, [&done](const Result<std::size_t>&) { done.set_value(); });
+  REQUIRE(mount.client->wait_for_held(1));
+  const std::string hangs = format::data_object(file.ino, ObjectIndex{1});
+  mount.client->set_hook([&hangs](const StepInfo& info) {
+    return info.kind == StepKind::write && info.object == hangs ? Fault{Fault::Kind::hold} : Fault{};
+  });
+  auto others = begin_write(*mount.file_system, file.handle, 0, "11");
+  auto its = begin_write(*mount.file_system, file.handle, object_bytes, "22");
+  for (int i = 0; i < 1000; ++i) std::this_thread::yield();  // both have found what is to be cut, and wait to be alone
+  mount.client->release_all();
+  done.get_future().wait();
+  need(others.get());
+  CHECK(need(read_at(*mount.file_system, file.handle, 0, 2)) == "11");
+  mount.client->set_hook(nullptr);
+  mount.client->release_all();
+  need(its.get());
 }

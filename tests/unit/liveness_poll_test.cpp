@@ -155,7 +155,7 @@ TEST_CASE("an instance that has removed names removes its step numbers there whe
   MetaTxn step{format::inode_object(root_ino), "touch", {}, {mutation::SetKey{"p/9/9.9", "\1"}}};
   need(one->run(step));
   const auto key = format::step_number_key(one->id());
-  const MetaRead read{.object = format::inode_object(root_ino), .ranges = {}, .keys = {key}};
+  const MetaRead read{.object = format::inode_object(root_ino), .keys = {key}};
   CHECK(need(volume.looker->query(read)).keys.contains(key));
   need(one->end());
   CHECK_FALSE(need(volume.looker->query(read)).keys.contains(key));

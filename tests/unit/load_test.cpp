@@ -15,8 +15,7 @@ namespace lccfs::test {
 namespace {
 
 std::uint64_t next_number(ObjectStore& store) {
-  const auto alloc = need(
-      objects::read_object(objects::reader_of(store), {.object = "Alloc", .xattrs = true, .ranges = {}, .keys = {}}));
+  const auto alloc = need(objects::read_object(objects::reader_of(store), {.object = "Alloc", .xattrs = true}));
   return need(alloc.needed<format::NumberRecord>(format::xattr::next)).value;
 }
 
@@ -81,9 +80,24 @@ TEST_CASE("after a load no number is given under which data objects lie") {
   EmptyVolume empty;
   need(empty.store->apply({"Data.5000.3", "put", {}, {mutation::CreateExclusive{}}}));
   REQUIRE(load(*empty.store, dump_of(*volume.store)));
-  const auto alloc = need(objects::read_object(objects::reader_of(*empty.store),
-                                               {.object = "Alloc", .xattrs = true, .ranges = {}, .keys = {}}));
+  const auto alloc = need(objects::read_object(objects::reader_of(*empty.store), {.object = "Alloc", .xattrs = true}));
   CHECK(need(alloc.needed<format::NumberRecord>(format::xattr::next)).value == 5001);
+}
+
+TEST_CASE("data objects that are there are counted: those that the dump does not know are for a repair") {
+  HandMadeVolume volume;
+  EmptyVolume empty;
+  const auto dump = dump_of(*volume.store);
+  empty.cluster->with_objects([](scripted::Objects& objects) {
+    for (const char* object : {"Data.11.0", "Data.11.7"}) objects.write(object, 0, "bytes");
+  });
+  CHECK(need(load(*empty.store, dump)).data_objects == 2);
+  using Kind = Finding::Kind;
+  std::set<Kind> found;
+  for (const auto& finding : need(check_volume(*empty.store))) found.insert(finding.kind);
+  CHECK(found == std::set{Kind::unmapped_data, Kind::data_past_size});
+  EmptyVolume without;
+  CHECK(need(load(*without.store, dump)).data_objects == 0);
 }
 
 TEST_CASE("only an empty volume of the same object size is loaded") {
@@ -165,21 +179,59 @@ TEST_CASE("all of a dump is checked before anything is changed") {
   refused({header, root, one, name, DumpEnd{1, 0}}, "the number of inodes is wrong");
   refused({header, DumpEnd{0, 0}}, "the number of inodes is wrong");
   refused({header, root, one, name, DumpEnd{2, 0}, DumpEnd{2, 0}}, "no line after the last one");
-  const Ino below{10};
-  const DumpLine place = inode_of(below, FileType::directory),
-                 name_of_place = names(root_ino, below, FileType::directory);
-  const auto elsewhere = DumpLine(survey::DumpedEntries{below, {{"na\nme", Ino{11}, FileType::regular}}});
-  const std::string why = "line 7 of the dump: by its line, inode 11 has no such name in directory 10: na\\x0ame";
-  refused({header, root, place, one, name_of_place, name, elsewhere, DumpEnd{3, 0}}, why);
-  auto linked = inode_of(Ino{11}, FileType::regular);
-  linked.attr.nlink = 2;
-  refused({header, root, place, linked, name_of_place, name, elsewhere, DumpEnd{3, 0}}, why);
-  refused({header, root, one, name, name, DumpEnd{2, 0}}, "inode 11 has no such name in directory 1: name");
-  refused({header, root, place, name_of_place, name_of_place, DumpEnd{2, 0}}, "inode 10 has no such name");
-  refused({header, root, names(root_ino, root_ino, FileType::directory), DumpEnd{1, 0}}, "inode 1 has no such name");
   REQUIRE(load(*empty.store, dump_with({header, root, one, name, DumpEnd{2, 0}})));
   CHECK(need(check_volume(*empty.store)).empty());
   CHECK(next_number(*empty.store) == 20);
+}
+
+TEST_CASE("a name to which its inode does not point back is left out of the volume, and counted") {
+  using survey::DumpEnd;
+  using survey::DumpLine;
+  const DumpLine header = survey::DumpHeader{"uuid", "", object_size, 20, now};
+  const DumpLine root = inode_of(root_ino, FileType::directory), one = inode_of(Ino{11}, FileType::regular);
+  const auto names = [](Ino where, const char* name, Ino ino, FileType type) {
+    return DumpLine(survey::DumpedEntries{where, {{name, ino, type}}});
+  };
+  const Ino below{10};
+  const DumpLine place = inode_of(below, FileType::directory),
+                 name_of_place = names(root_ino, "place", below, FileType::directory),
+                 name = names(root_ino, "name", Ino{11}, FileType::regular),
+                 elsewhere = names(below, "name", Ino{11}, FileType::regular);
+  auto linked = inode_of(Ino{11}, FileType::regular);
+  linked.attr.nlink = 2;
+  EmptyVolume target;
+  const auto loaded_with_one_left_out = [&target](const std::vector<DumpLine>& lines) {
+    const auto loaded = need(load(*target.store, dump_with(lines)));
+    CHECK(loaded.names_left_out == 1);
+    return loaded;
+  };
+  SECTION("a second one of a file with one link") {
+    loaded_with_one_left_out({header, root, place, one, name_of_place, name, elsewhere, DumpEnd{3, 0}});
+  }
+  SECTION("in a directory that is none of its parents") {
+    loaded_with_one_left_out({header, root, place, linked, name_of_place, name, elsewhere, DumpEnd{3, 0}});
+  }
+  SECTION("beside one in the same directory") {
+    const survey::DumpedEntries both{root_ino,
+                                     {{"name", Ino{11}, FileType::regular}, {"too", Ino{11}, FileType::regular}}};
+    loaded_with_one_left_out({header, root, one, both, DumpEnd{2, 0}});
+  }
+  SECTION("a second one of a directory") {
+    const auto second = names(root_ino, "too", below, FileType::directory);
+    loaded_with_one_left_out({header, root, place, name_of_place, second, DumpEnd{2, 0}});
+  }
+  SECTION("one of the root") {
+    loaded_with_one_left_out({header, root, names(root_ino, "root", root_ino, FileType::directory), DumpEnd{1, 0}});
+  }
+  SECTION("the only one: its file is there for a repair, and told") {
+    const auto loaded = loaded_with_one_left_out({header, root, place, one, name_of_place, elsewhere, DumpEnd{3, 0}});
+    CHECK(loaded.without_name == 1);
+    const auto found = need(check_volume(*target.store));
+    REQUIRE(found.size() == 1);
+    CHECK((found.front().kind == Finding::Kind::orphan && found.front().ino == Ino{11}));
+    return;
+  }
+  for (const auto& finding : need(check_volume(*target.store))) FAIL_CHECK(finding.text);
 }
 
 TEST_CASE("what a load would refuse is left out of the dump and named, and the rest is loaded") {
@@ -353,6 +405,37 @@ TEST_CASE("a name without its reverse key is left out of the dump, and told") {
   check_file_of(dump, 1, {directory});
 }
 
+/// A file that is cut once it was read to its end.
+class CutBehindReader : public std::stringbuf {
+ public:
+  CutBehindReader(const std::string& whole, std::string rest) : std::stringbuf(whole), rest_(std::move(rest)) {}
+
+ protected:
+  pos_type seekpos(pos_type position, std::ios_base::openmode which) override {
+    if (in_avail() <= 0) str(rest_);
+    return std::stringbuf::seekpos(position, which);
+  }
+
+ private:
+  const std::string rest_;
+};
+
+TEST_CASE("a dump that gets shorter once it was checked is not loaded as a whole one") {
+  HandMadeVolume volume;
+  const auto whole = dump_of(*volume.store);
+  const auto last_line = whole.rfind('\n', whole.size() - 2) + 1;
+  EmptyVolume target;
+  CutBehindReader file(whole, whole.substr(0, last_line));
+  std::istream dump(&file);
+  const auto refused = survey::load_volume(*target.store, dump, {.jobs = 1});
+  REQUIRE_FALSE(refused);
+  INFO(refused.error().context);
+  CHECK((refused.error().code == ErrorCode::invalid && refused.error().context.contains("changed while")));
+  CHECK_FALSE(objects::read_super(objects::reader_of(*target.store)));  // still only load takes it
+  CHECK(load(*target.store, whole));
+  CHECK(need(check_volume(*target.store)).empty());
+}
+
 TEST_CASE("a second link in a directory in which its file had one is loaded, and counted") {
   HandMadeVolume volume;
   point_back(volume, 2, root_ino);
@@ -392,7 +475,7 @@ TEST_CASE("a volume that an older program has made has all features before anyth
   need(target.store->apply({"Super", "set", {}, {mutation::SetXattr{"super", encode(super)}}}));
   target.store->set_hook(once_on("load inode", {Fault::Kind::fail}));
   CHECK_FALSE(load(*target.store, dump_of(*volume.store)));
-  const auto found = need(target.store->query({.object = "Super", .xattrs = true, .ranges = {}, .keys = {}}));
+  const auto found = need(target.store->query({.object = "Super", .xattrs = true}));
   const auto begun = need(format::decode<format::SuperRecord>(found.xattrs.at("super")));
   CHECK(begun.incompat == (all | format::being_loaded));
   REQUIRE(load(*target.store, dump_of(*volume.store)));
@@ -542,7 +625,7 @@ TEST_CASE("who changes the volume between the look at it and a load's first or l
     unsigned steps = 0;
     target.store->set_hook([&](const StepInfo& info) {
       if (info.step != "set features" || ++steps != 2) return Fault{};
-      auto found = need(rival->query({.object = "Super", .xattrs = true, .ranges = {}, .keys = {}}));
+      auto found = need(rival->query({.object = "Super", .xattrs = true}));
       auto record = need(format::decode<format::SuperRecord>(found.xattrs["super"]));
       record.label = "changed";
       need(rival->apply({"Super", "set", {}, {mutation::SetXattr{"super", encode(record)}}}));
@@ -569,10 +652,78 @@ TEST_CASE("a load that another one has overtaken stops, and changes nothing of t
   CHECK(dump_of(*target.store).size() == dump.size());
 }
 
+/// What a load of `dump` leaves while one of its steps, the first of that name on that object, is under way; another load
+/// ends meanwhile, a client acts on the volume, and then the step takes effect, or is refused.
+void check_late_step(const std::string& dump, const std::string& step, Ino where,
+                     const std::function<void(MetaObject&)>& act) {
+  EmptyVolume target;
+  const auto rival = target.cluster->new_client();
+  target.store->set_hook([&, done = false](const StepInfo& info) mutable {
+    const bool is_it = info.step == step && info.object == format::inode_object(where) && !std::exchange(done, true);
+    return is_it ? Fault{Fault::Kind::crash_and_land_later} : Fault{};
+  });
+  CHECK_FALSE(load(*target.store, dump));
+  REQUIRE(load(*rival, dump));
+  const auto object = [&](const auto& work) {
+    target.cluster->with_objects(
+        [&](scripted::Objects& objects) { work(objects.metadata().at(format::inode_object(where))); });
+  };
+  object(act);
+  MetaObject before;
+  object([&before](const MetaObject& o) { before = o; });
+  target.store->land_late_steps();
+  object([&before](const MetaObject& o) { CHECK((o.keys == before.keys && o.xattrs == before.xattrs)); });
+}
+
+TEST_CASE("a step of a load that comes once another load has ended changes nothing of the volume") {
+  HandMadeVolume volume;
+  const auto dump = dump_of(*volume.store);
+  const auto drop_names = [](MetaObject& o) {
+    std::erase_if(o.keys, [](const auto& key) { return key.first.starts_with("n/") || key.first.starts_with("i/"); });
+  };
+  SECTION("names of the root") { check_late_step(dump, "load entries", root_ino, drop_names); }
+  SECTION("names of another directory") { check_late_step(dump, "load entries", directory, drop_names); }
+  SECTION("the last step of the root") {
+    check_late_step(dump, "settle root", root_ino, [](MetaObject& o) {
+      auto attr = need(format::decode<format::AttrRecord>(o.xattrs.at(format::xattr::attr)));
+      attr.mode = 0700;
+      o.xattrs[format::xattr::attr] = encode(attr);
+    });
+  }
+  auto inode = inode_of(Ino{11}, FileType::regular);
+  for (unsigned i = 0; i < 150; ++i) inode.attributes["user." + std::to_string(i)] = "x";
+  for (std::uint64_t block = 0; block < 5'000; ++block) inode.map_blocks[block].may_exist.set(0);
+  const auto one_file =
+      dump_with({survey::DumpHeader{"uuid", "", object_size, 20, now}, inode_of(root_ino, FileType::directory), inode,
+                 survey::DumpedEntries{root_ino, {{"name", Ino{11}, FileType::regular}}}, survey::DumpEnd{2, 0}});
+  const auto drop_keys = [](MetaObject& o) { o.keys.clear(); };
+  SECTION("a part of a map") { check_late_step(one_file, "load map", Ino{11}, drop_keys); }
+  SECTION("extended attributes") { check_late_step(one_file, "load attributes", Ino{11}, drop_keys); }
+}
+
+TEST_CASE("each load marks what it makes with a token of its own, but for the root") {
+  HandMadeVolume volume;
+  EmptyVolume target;
+  const auto birth_of = [&target](Ino ino) {
+    const auto found = need(target.store->query({.object = format::inode_object(ino), .xattrs = true}));
+    return need(format::decode<format::AttrRecord>(found.xattrs.at(format::xattr::attr))).birth_token;
+  };
+  const auto dump = dump_of(*volume.store);
+  target.store->set_hook(once_on("take numbers", {Fault::Kind::fail}));
+  CHECK_FALSE(load(*target.store, dump));
+  const auto first = birth_of(file);
+  REQUIRE(load(*target.store, dump));
+  CHECK(first.instance == InstanceId{0});
+  CHECK(birth_of(file).instance == InstanceId{0});
+  CHECK(birth_of(file) != first);
+  CHECK(birth_of(root_ino) == txn::token_of_load);  // any other: a repair has made it anew
+}
+
 TEST_CASE("a load whose steps the store runs twice is done") {
   HandMadeVolume volume;
   const auto dump = dump_of(*volume.store);
-  for (const char* step : {"set features", "drop object", "load inode", "load entries", "take numbers"}) {
+  for (const char* step :
+       {"set features", "drop object", "load inode", "load entries", "take numbers", "settle root"}) {
     bool was_there = true;
     for (unsigned twice = 0; was_there; ++twice) {
       INFO(step << " " << twice);
@@ -612,11 +763,11 @@ TEST_CASE("a directory that vanishes while a volume is loaded is not made anew b
   EmptyVolume target;
   const auto rival = target.cluster->new_client();
   target.store->set_hook(before("load entries", [&rival] {
-    const auto version = need(rival->query({.object = "Inode.10", .ranges = {}, .keys = {}})).version;
+    const auto version = need(rival->query({.object = "Inode.10"})).version;
     need(rival->apply(txn::drop_object({"Inode.10", version})));
   }));
   CHECK_FALSE(load(*target.store, dump_of(*volume.store)));
-  CHECK_FALSE(rival->query({.object = "Inode.10", .ranges = {}, .keys = {}}));
+  CHECK_FALSE(rival->query({.object = "Inode.10"}));
 }
 
 TEST_CASE("a file's link count is that of its names in the dump") {

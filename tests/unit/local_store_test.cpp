@@ -21,6 +21,7 @@
 #include <sstream>
 
 #include "support/catch.h"
+#include "support/temporary_folder.h"
 #include "unit/local_store_child.h"
 
 namespace lccfs {
@@ -28,19 +29,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string path = (fs::temp_directory_path() / "lccfs-local-XXXXXX").string();
-    REQUIRE(mkdtemp(path.data()));
-    path_ = path;
-  }
-  ~TemporaryDirectory() { fs::remove_all(path_); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+using test::TemporaryFolder;
 
 std::unique_ptr<ObjectStore> open_volume(const std::string& path, bool create = true) {
   StoreOptions options;
@@ -76,7 +65,7 @@ MetaTxn set(const std::string& object, const std::string& key, const std::string
 }
 
 MetaSnapshot look(ObjectStore& store, const std::string& object, const std::string& key) {
-  auto found = store.query({.object = object, .payload = true, .xattrs = true, .ranges = {}, .keys = {key}});
+  auto found = store.query({.object = object, .payload = true, .xattrs = true, .keys = {key}});
   REQUIRE(found.has_value());
   return std::move(*found);
 }
@@ -93,14 +82,14 @@ std::string read_data(ObjectStore& store, const std::string& object) {
 // ---- the directory
 
 TEST_CASE("A directory that is missing or empty holds no volume, and stays as it is") {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   CHECK(open_outcome(directory.path() + "/none", false) == outcome(ErrorCode::not_found));
   CHECK(open_outcome(directory.path(), false) == outcome(ErrorCode::not_found));
   CHECK(fs::is_empty(directory.path()));
 }
 
 TEST_CASE("A volume is made in a directory that is missing or empty, once") {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   for (int time = 0; time < 2; ++time) {
     const auto store = open_volume(directory.path() + "/new");
     CHECK(store->apply(set("Inode.1", "k", "v")).has_value());
@@ -109,7 +98,7 @@ TEST_CASE("A volume is made in a directory that is missing or empty, once") {
 }
 
 TEST_CASE("A directory with something else in it is left alone") {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   write_file(directory.path() + "/letter.txt", "Dear");
   CHECK(open_outcome(directory.path(), true) == outcome(ErrorCode::exists));
   CHECK(open_outcome(directory.path(), false) == outcome(ErrorCode::not_found));
@@ -117,20 +106,40 @@ TEST_CASE("A directory with something else in it is left alone") {
 }
 
 TEST_CASE("Neither a file nor a directory below a missing one becomes a volume") {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   write_file(directory.path() + "/file", "");
   CHECK(open_outcome(directory.path() + "/file", true) == outcome(ErrorCode::invalid));
   CHECK(open_outcome(directory.path() + "/a/b", true) == outcome(ErrorCode::not_found));
 }
 
 TEST_CASE("Making that was cut short can be done again") {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   write_file(directory.path() + "/lccfs-local.new", "LCC");
   CHECK(open_outcome(directory.path(), true) == "success");
 }
 
+TEST_CASE("A volume whose data are missing is refused, by who would make it, too") {
+  const TemporaryFolder directory;
+  open_volume(directory.path());
+  const std::string data = directory.path() + "/data";
+  fs::rename(data, directory.path() + "/elsewhere");
+  for (const bool create : {false, true}) {
+    StoreOptions options;
+    options.create = create;
+    const auto refused = open_local_store(directory.path(), options);
+    REQUIRE_FALSE(refused);
+    CHECK((refused.error().code == ErrorCode::corrupt && refused.error().context.contains("restore it from a copy")));
+    CHECK_FALSE(fs::exists(data));
+  }
+  SECTION("until they are back") { fs::rename(directory.path() + "/elsewhere", data); }
+  SECTION("but where there are no metadata either, making it was cut short") {
+    fs::remove_all(directory.path() + "/metadata");
+  }
+  CHECK(open_outcome(directory.path(), true) == "success");
+}
+
 TEST_CASE("A marker tells a newer layout, and damage, from a volume") {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   open_volume(directory.path());
   const fs::path marker = directory.path() + "/lccfs-local";
   write_file(marker, "LCCFS local store, layout 2\n");
@@ -142,7 +151,7 @@ TEST_CASE("A marker tells a newer layout, and damage, from a volume") {
 }
 
 TEST_CASE("A directory that another user may change is refused") {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   open_volume(directory.path());
   for (const std::string part : {"", "/clients", "/data", "/metadata"}) {
     const std::string path = directory.path() + part;
@@ -160,7 +169,7 @@ TEST_CASE("A directory that another user may change is refused") {
 }
 
 TEST_CASE("A part of a volume that is a symbolic link is refused") {
-  const TemporaryDirectory directory, elsewhere;
+  const TemporaryFolder directory, elsewhere;
   open_volume(directory.path());
   write_file(elsewhere.path() + "/precious", "mine");
   fs::remove_all(directory.path() + "/clients");
@@ -170,12 +179,12 @@ TEST_CASE("A part of a volume that is a symbolic link is refused") {
 }
 
 TEST_CASE("A local volume has no pools") {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   CHECK(outcome(open_volume(directory.path())->use_data_pool("fast")) == outcome(ErrorCode::invalid));
 }
 
 TEST_CASE("A path longer than a socket's address serves notifies, too") {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   const std::string path = directory.path() + "/" + std::string(200, 'p');
   const auto store = open_volume(path);
   REQUIRE(store->apply(set("Session.1", "k", "v")).has_value());
@@ -193,7 +202,7 @@ TEST_CASE("A path longer than a socket's address serves notifies, too") {
 // ---- what lasts
 
 TEST_CASE("What was written is there when the volume is opened again, and versions keep rising") {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   std::uint64_t version = 0;
   for (int time = 0; time < 3; ++time) {
     const auto store = open_volume(directory.path());
@@ -206,7 +215,7 @@ TEST_CASE("What was written is there when the volume is opened again, and versio
 }
 
 TEST_CASE("A client of a process continues when another of the same process has ended") {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   const auto stays = open_volume(directory.path());
   CHECK(open_volume(directory.path())->apply(set("Inode.1", "k", "other's")).has_value());
   CHECK(look(*stays, "Inode.1", "k").keys.at("k") == "other's");
@@ -216,7 +225,7 @@ TEST_CASE("A client of a process continues when another of the same process has 
 // ---- limits
 
 TEST_CASE("The longest keys of the format fit, and longer ones than fit are refused") {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   const auto store = open_volume(directory.path());
   const std::string object = "Inode.18446744073709551615", name(255, 'n');
   for (const std::string& key : {"n/0123456789abcdef/" + name, "i/18446744073709551615/" + name, "u/" + name}) {
@@ -227,7 +236,7 @@ TEST_CASE("The longest keys of the format fit, and longer ones than fit are refu
   CHECK(outcome(store->apply(set(object, fits, "v"))) == "success");
   CHECK(outcome(store->apply(set(object, longer, "v"))) == outcome(ErrorCode::invalid));
   CHECK(outcome(store->apply(set(object, "k", "v", {guard::KeyAbsent{longer}}))) == outcome(ErrorCode::invalid));
-  CHECK(outcome(store->query({.object = object, .ranges = {}, .keys = {longer}})) == outcome(ErrorCode::invalid));
+  CHECK(outcome(store->query({.object = object, .keys = {longer}})) == outcome(ErrorCode::invalid));
   CHECK(look(*store, object, fits).keys.at(fits) == "v");
 }
 
@@ -247,7 +256,7 @@ class DescriptorLimit {
 
 TEST_CASE("Any number of writes of one object wait for its sync with few descriptors, be it made anew in between") {
   const bool made_anew = GENERATE(false, true);
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   const auto store = open_volume(directory.path());
   const DescriptorLimit limit(200);
   constexpr unsigned writes = 20'000;
@@ -268,7 +277,7 @@ TEST_CASE("Any number of writes of one object wait for its sync with few descrip
 }
 
 TEST_CASE("A name that no file can have is refused") {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   const auto store = open_volume(directory.path());
   for (const std::string& name : {std::string(), std::string("."), std::string(".."), std::string("../clients/x"),
                                   std::string("a\0b", 3), std::string(256, 'n')}) {
@@ -282,7 +291,7 @@ TEST_CASE("A name that no file can have is refused") {
 // ---- group commit
 
 TEST_CASE("Transactions that are committed together succeed and fail each on its own") {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   const auto store = open_volume(directory.path());
   constexpr unsigned rounds = 300;
   std::vector<std::future<std::string>> answers;
@@ -303,8 +312,8 @@ TEST_CASE("Transactions that are committed together succeed and fail each on its
     CHECK(answers[4 * round + 1].get() == outcome(ErrorCode::guard_failed));
     CHECK(answers[4 * round + 2].get() == "success");
     CHECK(answers[4 * round + 3].get() == outcome(ErrorCode::exists));
-    const auto found = store->query(
-        {.object = "Inode." + std::to_string(round), .ranges = {{.prefix = {}, .after = {}, .limit = 9}}, .keys = {}});
+    const auto found =
+        store->query({.object = "Inode." + std::to_string(round), .ranges = {{.prefix = {}, .after = {}, .limit = 9}}});
     REQUIRE(found.has_value());
     const std::string number = std::to_string(round);
     CHECK(found->ranges[0].entries == std::vector<std::pair<std::string, Bytes>>{{"b", number}, {"k", number}});
@@ -406,7 +415,7 @@ void check_nothing_acknowledged_is_lost(ObjectStore& store, const Writer& writer
 }
 
 TEST_CASE("Killed at any moment, a process loses nothing that was acknowledged and leaves no half transaction") {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   for (unsigned lines = 1; lines < 40; lines += 3) {
     Writer writer(directory.path());
     writer.read_lines(lines);
@@ -417,7 +426,7 @@ TEST_CASE("Killed at any moment, a process loses nothing that was acknowledged a
 }
 
 TEST_CASE("One process is killed while another one writes: the other continues") {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   const auto store = open_volume(directory.path());
   for (int time = 0; time < 10; ++time) {
     Writer writer(directory.path());
@@ -432,7 +441,7 @@ TEST_CASE("One process is killed while another one writes: the other continues")
 
 TEST_CASE("A fence kills the client's process, even one that is stopped in the middle of its steps") {
   const bool stopped = GENERATE(false, true);
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   const auto store = open_volume(directory.path());
   for (int time = 0; time < 5; ++time) {
     Writer writer(directory.path());
@@ -447,7 +456,7 @@ TEST_CASE("A fence kills the client's process, even one that is stopped in the m
 }
 
 TEST_CASE("A watcher that died is not waited for") {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   const auto store = open_volume(directory.path());
   Writer writer(directory.path());
   const auto alive = store->notify(test::writers_session, "?", std::chrono::minutes(1));
@@ -462,7 +471,7 @@ TEST_CASE("A watcher that died is not waited for") {
 }
 
 TEST_CASE("A watcher that is stopped is silent") {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   const auto store = open_volume(directory.path());
   Writer writer(directory.path());
   writer.stop();
@@ -473,7 +482,7 @@ TEST_CASE("A watcher that is stopped is silent") {
 }
 
 TEST_CASE("What dead clients have left is cleared away by the next one") {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   const fs::path clients = directory.path() + "/clients";
   for (int time = 0; time < 3; ++time) Writer(directory.path()).kill_now();
   const auto store = open_volume(directory.path());
@@ -481,7 +490,7 @@ TEST_CASE("What dead clients have left is cleared away by the next one") {
 }
 
 TEST_CASE("A fence of a client that is gone kills nobody, whoever has its process number now") {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   const auto store = open_volume(directory.path());
   const Bytes gone = open_volume(directory.path())->identity();  // a client of this very process
   CHECK(outcome(store->fence(gone)) == "success");
@@ -494,7 +503,7 @@ TEST_CASE("A fence of a client that is gone kills nobody, whoever has its proces
 }
 
 TEST_CASE("A fence ends no process that does not hold the client's file") {
-  const TemporaryDirectory directory, elsewhere;
+  const TemporaryFolder directory, elsewhere;
   const auto store = open_volume(directory.path());
   Writer bystander(elsewhere.path());
   const std::string named = directory.path() + "/clients/" + bystander.identity().substr(0, 32);
@@ -507,14 +516,14 @@ TEST_CASE("A fence ends no process that does not hold the client's file") {
 }
 
 TEST_CASE("A client that lives, but whose file is gone, is fenced") {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   const auto store = open_volume(directory.path());
   REQUIRE(store->apply(set("Inode.1", "k", "before")).has_value());
   const std::string id = store->identity().substr(0, 32);
   fs::remove(fs::path(directory.path()) / "clients" / id);  // as dead as it can look
   const auto other = open_volume(directory.path());
   CHECK(outcome(store->apply(set("Inode.1", "k", "after"))) == outcome(ErrorCode::fenced));
-  CHECK(outcome(store->query({.object = "Inode.1", .ranges = {}, .keys = {}})) == outcome(ErrorCode::fenced));
+  CHECK(outcome(store->query({.object = "Inode.1"})) == outcome(ErrorCode::fenced));
   CHECK(look(*other, "Inode.1", "k").keys.at("k") == "before");
 }
 

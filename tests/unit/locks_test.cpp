@@ -311,6 +311,29 @@ TEST_CASE("all waits end with the mount, and with an error that programs know") 
   CHECK(refusal(soon(std::move(waits))) == ErrorCode::io);
 }
 
+TEST_CASE("a request that has to wait once the mount ends is answered as those that waited before") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  const auto file = create_file(*mount.file_system, "f");
+  need(set_lock(*mount.file_system, exclusive(file.handle, me)));
+  mount->interrupt_all_locks();
+  CHECK(refusal(set_lock(*mount.file_system, waiting(exclusive(file.handle, another)))) == ErrorCode::io);
+}
+
+TEST_CASE(
+    "who is interrupted before the wait has begun does not wait, and an interrupt that comes too late ends no other") {
+  TestVolume volume;
+  auto mount = volume.mount();
+  const auto file = create_file(*mount.file_system, "f");
+  need(set_lock(*mount.file_system, exclusive(file.handle, me)));
+  mount->interrupt_lock(5);
+  CHECK(refusal(set_lock(*mount.file_system, waiting(exclusive(file.handle, another), 5))) == ErrorCode::interrupted);
+  mount->interrupt_lock(5);
+  auto waits = begin_lock(*mount.file_system, waiting(exclusive(file.handle, another), 6));
+  need(unlock(*mount.file_system, exclusive(file.handle, me)));
+  need(soon(std::move(waits)));
+}
+
 TEST_CASE("owners that would wait for each other are told so, over several files, and flock is not") {
   TestVolume volume;
   auto mount = volume.mount();
@@ -435,6 +458,24 @@ TEST_CASE("bytes written under a lock are read under the other client's next loc
     CHECK(need(read_at(two.fs_a(), two.on_a, 0, 10)) == from_b);
     need(unlock(two.fs_a(), exclusive(two.on_a, me)));
   }
+}
+
+TEST_CASE("an unmount does not wait for a writer that cannot store what a lock that was given up would have seen") {
+  TwoMounts two;
+  two.share();
+  need(set_lock(two.fs_b(), exclusive(two.on_b, me)));
+  need(write_at(two.fs_b(), two.on_b, 0, "its size is not stored"));
+  need(unlock(two.fs_b(), exclusive(two.on_b, me)));
+  two.b.client->set_hook(always_on("store size, times, map", {Fault::Kind::hold}));
+  auto given_up = begin_lock(two.fs_a(), waiting(exclusive(two.on_a, me), 5));
+  REQUIRE(two.b.client->wait_for_held(1));  // A has asked for it
+  two.fs_a().interrupt_lock(5);
+  CHECK(refusal(soon(std::move(given_up))) == ErrorCode::interrupted);
+  auto unmounted = std::async(std::launch::async, [&] { return two.fs_a().unmount(); });
+  CHECK(unmounted.wait_for(std::chrono::seconds(10)) == std::future_status::ready);
+  two.b.client->set_hook(nullptr);
+  two.b.client->release_all();
+  need(unmounted.get());
 }
 
 TEST_CASE("pages that the kernel keeps are dropped before a lock that others have had meanwhile is granted") {

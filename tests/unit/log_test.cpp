@@ -13,6 +13,7 @@
 #include <iterator>
 
 #include "support/catch.h"
+#include "support/temporary_folder.h"
 
 using namespace lccfs;
 using namespace std::string_literals;
@@ -20,22 +21,6 @@ using namespace std::string_literals;
 namespace {
 
 namespace fs = std::filesystem;
-
-class Folder {
- public:
-  Folder() {
-    std::string path = (fs::temp_directory_path() / "lccfs-log-XXXXXX").string();
-    REQUIRE(mkdtemp(path.data()));
-    path_ = path;
-  }
-  ~Folder() { fs::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 std::string text_of(const std::string& path) {
   std::ifstream file(path);
@@ -45,7 +30,7 @@ std::string text_of(const std::string& path) {
 }  // namespace
 
 TEST_CASE("a line of the log is one line, whatever names it holds") {
-  const Folder folder;
+  const test::TemporaryFolder folder;
   REQUIRE(log::to_file(folder / "log").empty());
   log::warning("host \x1b[2J\nforged line\0 \xff {}"s);
   const std::string text = text_of(folder / "log");
@@ -54,7 +39,7 @@ TEST_CASE("a line of the log is one line, whatever names it holds") {
 }
 
 TEST_CASE("a log is for its owner alone, and what is in it stays") {
-  const Folder folder;
+  const test::TemporaryFolder folder;
   const auto mask = umask(0);
   CHECK(log::to_file(folder / "new").empty());
   umask(mask);
@@ -69,7 +54,7 @@ TEST_CASE("a log is for its owner alone, and what is in it stays") {
 }
 
 TEST_CASE("a log makes no folders and follows no link") {
-  const Folder folder;
+  const test::TemporaryFolder folder;
   CHECK(log::to_file(folder / "mistyped/log") == "No such file or directory");
   CHECK_FALSE(fs::exists(folder / "mistyped"));
   std::ofstream(folder / "precious") << "mine";
@@ -79,7 +64,7 @@ TEST_CASE("a log makes no folders and follows no link") {
 }
 
 TEST_CASE("a log that was renamed continues there until it is reopened") {
-  const Folder folder;
+  const test::TemporaryFolder folder;
   REQUIRE(log::to_file(folder / "log").empty());
   log::warning("one");
   fs::rename(folder / "log", folder / "log.1");
@@ -92,7 +77,7 @@ TEST_CASE("a log that was renamed continues there until it is reopened") {
 }
 
 TEST_CASE("who has a line does not wait for who takes it, and what came too fast is counted") {
-  const Folder folder;
+  const test::TemporaryFolder folder;
   REQUIRE(mkfifo((folder / "log").c_str(), 0600) == 0);
   const int reader = open((folder / "log").c_str(), O_RDONLY | O_NONBLOCK);
   REQUIRE(log::to_file(folder / "log").empty());
@@ -118,7 +103,7 @@ TEST_CASE("who has a line does not wait for who takes it, and what came too fast
 }
 
 TEST_CASE("a log that cannot be reopened continues in the old file and says so") {
-  const Folder folder;
+  const test::TemporaryFolder folder;
   fs::create_directory(folder / "logs");
   REQUIRE(log::to_file(folder / "logs/log").empty());
   fs::rename(folder / "logs", folder / "moved");

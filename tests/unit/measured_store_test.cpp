@@ -15,9 +15,7 @@ namespace {
 
 struct MeasuredClient {
   test::FakeClock clock;
-  metrics::Operations operations{
-      clock,
-      {.family = "store", .noun = "store operation", .kinds = metrics::store_operation_kinds(), .slow_after = {}}};
+  metrics::Operations operations{clock, metrics::store_operations({})};
   std::shared_ptr<ScriptedClient> client = ScriptedCluster::make()->new_client();
   std::unique_ptr<ObjectStore> store = metrics::measured(client, operations);
 
@@ -44,20 +42,20 @@ TEST_CASE("a measured store does what the store behind it does, and counts it") 
   std::size_t got = 0;
   measured.store->read_data("Data.5.0", 0, target, [&got](Result<std::size_t> read) { got = read.value_or(0); });
   CHECK(std::string_view(target, got) == "twelve bytes");
-  CHECK(measured.says("store_duration_seconds_count{operation=\"write_data\"} 1"));
-  CHECK(measured.says("store_written_bytes_total 12"));
-  CHECK(measured.says("store_read_bytes_total 12"));
+  CHECK(measured.says("lccfs_store_operation_duration_seconds_count{operation=\"write_data\"} 1"));
+  CHECK(measured.says("lccfs_store_operation_written_bytes_total 12"));
+  CHECK(measured.says("lccfs_store_operation_read_bytes_total 12"));
   CHECK(measured.store->identity() == measured.client->identity());
 }
 
 TEST_CASE("a guard that fails is an answer, an error of the store a failure") {
   MeasuredClient measured;
-  CHECK_FALSE(measured.store->query({.object = "Super", .payload = true, .ranges = {}, .keys = {}}));
-  CHECK(measured.says("store_errors_total{operation=\"query\"} 1"));
+  CHECK_FALSE(measured.store->query({.object = "Super", .payload = true}));
+  CHECK(measured.says("lccfs_store_operation_errors_total{operation=\"query\"} 1"));
   measured.client->set_hook([](const StepInfo&) { return Fault{Fault::Kind::fail, ErrorCode::io}; });
   CHECK_FALSE(measured.write("lost"));
-  CHECK(measured.says("store_failures_total{operation=\"write_data\"} 1"));
-  CHECK(measured.says("store_written_bytes_total 0"));
+  CHECK(measured.says("lccfs_store_operation_failures_total{operation=\"write_data\"} 1"));
+  CHECK(measured.says("lccfs_store_operation_written_bytes_total 0"));
 }
 
 TEST_CASE("a step that is held is in flight") {
@@ -67,11 +65,11 @@ TEST_CASE("a step that is held is in flight") {
   bool answered = false;
   measured.store->remove_data("Data.5.0", [&answered](const Result<>&) { answered = true; });
   measured.clock.advance(3s);
-  CHECK(measured.says("store_in_flight 1"));
-  CHECK(measured.says("store_oldest_seconds 3"));
+  CHECK(measured.says("lccfs_store_operation_in_flight 1"));
+  CHECK(measured.says("lccfs_store_operation_oldest_seconds 3"));
   measured.client->release_all();
   CHECK(answered);
-  CHECK(measured.says("store_in_flight 0"));
+  CHECK(measured.says("lccfs_store_operation_in_flight 0"));
 }
 
 TEST_CASE("a program that somebody waits for names what hangs for longer than it was told, and with 0 nothing") {

@@ -14,6 +14,7 @@
 
 #include "store/local/environment.h"
 #include "support/catch.h"
+#include "support/temporary_folder.h"
 
 namespace lccfs::local {
 namespace {
@@ -22,22 +23,12 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t page_bytes = 4096;
 
-class Metadata {
+class Metadata : public test::TemporaryFolder {
  public:
-  Metadata() {
-    std::string path = (fs::temp_directory_path() / "lccfs-pages-XXXXXX").string();
-    REQUIRE(mkdtemp(path.data()));
-    path_ = path;
-  }
-  ~Metadata() { fs::remove_all(path_); }
-  Metadata(const Metadata&) = delete;
-  Metadata& operator=(const Metadata&) = delete;
-
-  const std::string& path() const { return path_; }
-  std::string file() const { return path_ + "/data.mdb"; }
+  std::string file() const { return *this / "data.mdb"; }
   std::string content() const { return all_of(file()); }
   /// What the last process said that used it.
-  std::string said() const { return all_of(path_ + "/said"); }
+  std::string said() const { return all_of(*this / "said"); }
   void replace(const std::string& content) const { std::ofstream(file(), std::ios::binary) << content; }
 
  private:
@@ -45,8 +36,6 @@ class Metadata {
     std::ifstream stream(file, std::ios::binary);
     return {std::istreambuf_iterator<char>(stream), {}};
   }
-
-  std::string path_;
 };
 
 std::unique_ptr<Environment> open(const std::string& path) {

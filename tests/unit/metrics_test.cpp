@@ -6,7 +6,7 @@
 #include "metrics/collector_counts.h"
 #include "metrics/directories.h"
 #include "metrics/exposition.h"
-#include "metrics/in_flight.h"
+#include "metrics/in_flight_table.h"
 #include "metrics/operations.h"
 #include "metrics/rate_limit.h"
 #include "support/catch.h"
@@ -118,46 +118,57 @@ TEST_CASE("a rate limit lets some of each second through, and counts the rest") 
 }
 
 TEST_CASE("what is in flight is seen with its subject until it ends") {
-  InFlight table;
+  InFlightTable table;
   std::vector<std::string> seen;
   const auto look = [&](std::chrono::nanoseconds before) {
     seen.clear();
-    table.look(before, [&seen](const InFlight::Seen& one) { seen.push_back(one.subject); });
+    table.look(before, [&seen](const InFlightTable::Seen& one) { seen.push_back(one.subject); });
   };
   const auto first = table.begin(1s, 0, "inode 7");
-  const auto second = table.begin(2s, 1, std::string(100, 'x'));
+  const auto second = table.begin(2s, 1, std::string(InFlightTable::longest_subject + 10, 'x'));
   look(1s);
   CHECK(seen == std::vector<std::string>{"inode 7"});
   look(5s);
   CHECK(seen.size() == 2);
-  CHECK(table.subject(second) == std::string(InFlight::longest_subject, 'x'));
+  CHECK(table.subject(second) == std::string(InFlightTable::longest_subject, 'x'));
   table.end(first);
   table.end(second);
   look(5s);
   CHECK(seen.empty());
 }
 
+TEST_CASE("a place shows nothing of the longer subject that it had before") {
+  InFlightTable table;
+  for (const std::size_t size : {112U, 104U, 41U, 40U, 39U, 8U, 7U, 1U, 0U}) {
+    const auto place = table.begin(1s, 0, std::string(size, 'x'));
+    CHECK(table.subject(place) == std::string(size, 'x'));
+    table.end(place);
+  }
+}
+
 TEST_CASE("what finds no place in the table is counted all the same") {
-  InFlight table;
+  InFlightTable table;
   std::uint32_t last = 0;
-  for (unsigned i = 0; i < 2 * InFlight::places && last != InFlight::no_place; ++i) last = table.begin(1s, 0, "x");
-  CHECK(last == InFlight::no_place);
+  for (unsigned i = 0; i < 2 * InFlightTable::places && last != InFlightTable::no_place; ++i)
+    last = table.begin(1s, 0, "x");
+  CHECK(last == InFlightTable::no_place);
   CHECK(table.subject(last).empty());
   table.end(last);
 }
 
 TEST_CASE("a place shows no subject of another use, whatever threads do") {
-  InFlight table;
+  InFlightTable table;
   std::jthread user([&table](const std::stop_token& stop) {
     for (std::int64_t now = 1; !stop.stop_requested(); ++now) {
       const bool even = now % 2 == 0;
-      table.end(table.begin(std::chrono::nanoseconds(now), even ? 2 : 1, std::string(40, even ? 'b' : 'a')));
+      table.end(table.begin(std::chrono::nanoseconds(now), even ? 2 : 1,
+                            std::string(InFlightTable::longest_subject, even ? 'b' : 'a')));
     }
   });
   std::size_t wrong = 0;
   for (int i = 0; i < 300; ++i) {
-    table.look(1h, [&wrong](const InFlight::Seen& one) {
-      if (one.subject != std::string(40, one.began.count() % 2 == 0 ? 'b' : 'a')) ++wrong;
+    table.look(1h, [&wrong](const InFlightTable::Seen& one) {
+      if (one.subject != std::string(InFlightTable::longest_subject, one.began.count() % 2 == 0 ? 'b' : 'a')) ++wrong;
     });
   }
   CHECK(wrong == 0);
@@ -200,6 +211,38 @@ TEST_CASE("a slow operation is told once while it hangs, and once when it has en
   measured.operations.tick();
   CHECK(lines.all() == std::vector<std::string>{"slow operation: read of inode 7 has not ended after 3.0 s",
                                                 "slow operation: read of inode 7 took 4.0 s"});
+}
+
+TEST_CASE("the line about one that hangs says what it waits for, where that is known") {
+  const test::LogLines lines;
+  Measured measured;
+  const auto known = measured.operations.begin(read_kind, "inode 7");
+  measured.clock.advance(1ms);
+  const auto unknown = measured.operations.begin(open_kind, "inode 8");
+  measured.clock.advance(3s);
+  measured.operations.tick([](std::string_view subject) { return subject == "inode 7" ? "the weather" : ""; });
+  CHECK(lines.all() ==
+        std::vector<std::string>{"slow operation: read of inode 7 has not ended after 3.0 s: the weather",
+                                 "slow operation: open of inode 8 has not ended after 3.0 s"});
+  measured.operations.end(known, metrics::Outcome::done);
+  measured.operations.end(unknown, metrics::Outcome::done);
+}
+
+TEST_CASE("the oldest of some is known, and for how long it is under way") {
+  Measured measured;
+  const auto is_seven = [](std::string_view subject) { return subject == "inode 7"; };
+  CHECK(measured.operations.oldest_of(is_seven).empty());
+  const auto other = measured.operations.begin(open_kind, "inode 8");
+  measured.clock.advance(1s);
+  const auto oldest = measured.operations.begin(read_kind, "inode 7");
+  measured.clock.advance(1s);
+  const auto newer = measured.operations.begin(open_kind, "inode 7");
+  measured.clock.advance(500ms);
+  CHECK(measured.operations.oldest_of(is_seven) == "read of inode 7 is under way for 1.5 s");
+  measured.operations.end(oldest, metrics::Outcome::done);
+  CHECK(measured.operations.oldest_of(is_seven) == "open of inode 7 is under way for 500 ms");
+  measured.operations.end(newer, metrics::Outcome::done);
+  measured.operations.end(other, metrics::Outcome::done);
 }
 
 TEST_CASE("what waits for others is never slow") {

@@ -13,6 +13,7 @@
 #include "fuse/mount_table.h"
 #include "fuse/readahead.h"
 #include "support/catch.h"
+#include "support/temporary_folder.h"
 
 using namespace lccfs;
 using namespace lccfs::fuse;
@@ -25,21 +26,6 @@ Result<MountOptions> parse_options(const std::string& list) {
   LCCFS_CHECK(add_mount_options(list, options));
   return options;
 }
-
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "lccfs-test-XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 }  // namespace
 
@@ -155,15 +141,15 @@ TEST_CASE("how far the kernel reads ahead is an option, in whole pages") {
 }
 
 TEST_CASE("readahead is set on the mount's own device; where it cannot be, the error says what that costs") {
-  const Folder folder;
-  const auto device = folder.path() / "0:77";
-  const auto refused = set_readahead("0:77", 4U << 20, folder.path().string());
+  const test::TemporaryFolder folder;
+  const auto device = folder / "0:77";
+  const auto refused = set_readahead("0:77", 4U << 20, folder.path());
   REQUIRE_FALSE(refused);
   CHECK(refused.error().context.find("0:77/read_ahead_kb") != std::string::npos);
   CHECK(refused.error().context.find("128 KiB") != std::string::npos);
   std::filesystem::create_directory(device);
   std::ofstream(device / "read_ahead_kb") << "128\n";
-  REQUIRE(set_readahead("0:77", 4U << 20, folder.path().string()));
+  REQUIRE(set_readahead("0:77", 4U << 20, folder.path()));
   std::string value;
   std::ifstream(device / "read_ahead_kb") >> value;
   CHECK(value.starts_with("4096"));
@@ -226,6 +212,17 @@ TEST_CASE("a volume's source is what fstab has") {
   CHECK(source_of(address, "/") == "/srv/volume");
 }
 
+TEST_CASE("the source of a local volume is the directory that a link to it leads to, as mount(8) sees it") {
+  const test::TemporaryFolder folder;
+  const std::string volume = folder / "volume", link = folder / "link";
+  std::filesystem::create_directory(volume);
+  std::filesystem::create_directory_symlink(volume, link);
+  VolumeAddress address;
+  address.local_directory = link;
+  CHECK(source_of(address, "/") == std::filesystem::canonical(volume).string());
+  CHECK(source_of(address, "/part") == link + ":/part");
+}
+
 TEST_CASE("the mount table tells the topmost mount of a directory") {
   constexpr std::string_view table =
       "21 1 0:20 / / rw,relatime shared:1 - ext4 /dev/vda rw\n"
@@ -233,8 +230,8 @@ TEST_CASE("the mount table tells the topmost mount of a directory") {
       "31 30 0:51 / /mnt rw,nosuid shared:9 master:2 - fuse.lccfs vms/nova rw,user_id=0\n"
       "32 21 0:52 / /with\\040space\\134x rw - fuse.lccfs vms rw\n"
       "broken\n";
-  const Folder folder;
-  const std::string file = folder.path() / "mountinfo";
+  const test::TemporaryFolder folder;
+  const std::string file = folder / "mountinfo";
   std::ofstream(file) << table;
   const auto topmost = mounted_at("/mnt", file.c_str());
   REQUIRE(topmost);
@@ -242,13 +239,13 @@ TEST_CASE("the mount table tells the topmost mount of a directory") {
   CHECK(topmost->type == "fuse.lccfs");
   CHECK(mounted_at("/with space\\x", file.c_str())->device == "0:52");
   CHECK_FALSE(mounted_at("/mnt/below", file.c_str()));
-  CHECK_FALSE(mounted_at("/mnt", (folder.path() / "missing").c_str()));
+  CHECK_FALSE(mounted_at("/mnt", (folder / "missing").c_str()));
   CHECK(mounted_at("/proc")->type == "proc");
 }
 
 TEST_CASE("the lock of a mount is held until its process lets go of it, and says what was stored") {
-  const Folder folder;
-  const auto locks = folder.path() / "locks";
+  const test::TemporaryFolder folder;
+  const auto locks = folder / "locks";
   const auto is_held = [&](int fd) { return flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK; };
   const auto opened = [&] { return open((locks / "0:51").c_str(), O_RDONLY | O_CLOEXEC); };
   const auto text = [](int fd) {
@@ -284,19 +281,19 @@ TEST_CASE("the lock of a mount is held until its process lets go of it, and says
   CHECK_FALSE(MountLock::is_free(locks, "0:52"));
   CHECK_FALSE(MountLock::take("", "0:51"));
   CHECK_FALSE(MountLock::take(locks, ""));
-  CHECK_FALSE(MountLock::take(folder.path() / "missing" / "locks", "0:51"));
+  CHECK_FALSE(MountLock::take(folder / "missing" / "locks", "0:51"));
 }
 
 TEST_CASE("a directory is a mountpoint, full or empty, by way of links too") {
-  const Folder folder;
-  std::ofstream(folder.path() / "file") << "x";
-  std::filesystem::create_directory_symlink(folder.path(), folder.path() / "link");
+  const test::TemporaryFolder folder;
+  std::ofstream(folder / "file") << "x";
+  std::filesystem::create_directory_symlink(folder.path(), folder / "link");
   CHECK(*check_mountpoint(folder.path(), "") == std::filesystem::canonical(folder.path()));
-  CHECK(*check_mountpoint(folder.path() / "link", "") == std::filesystem::canonical(folder.path()));
+  CHECK(*check_mountpoint(folder / "link", "") == std::filesystem::canonical(folder.path()));
 }
 
 TEST_CASE("a volume in a directory is not mounted over itself") {
-  const Folder folder;
+  const test::TemporaryFolder folder;
   const auto path = std::filesystem::canonical(folder.path());
   for (const char* name : {"v/below", "v2"}) std::filesystem::create_directories(path / name);
   std::filesystem::create_directory_symlink(path / "v", path / "link");
@@ -319,12 +316,12 @@ TEST_CASE("a volume in a directory is not mounted over itself") {
 }
 
 TEST_CASE("what cannot be mounted on is refused with what to do") {
-  const Folder folder;
-  std::ofstream(folder.path() / "file") << "x";
-  const auto missing = check_mountpoint(folder.path() / "missing", "");
+  const test::TemporaryFolder folder;
+  std::ofstream(folder / "file") << "x";
+  const auto missing = check_mountpoint(folder / "missing", "");
   REQUIRE_FALSE(missing);
   CHECK(missing.error().code == ErrorCode::not_found);
   CHECK(missing.error().context.find("mkdir") != std::string::npos);
-  CHECK(check_mountpoint(folder.path() / "file", "").error().code == ErrorCode::not_directory);
-  CHECK_FALSE(check_mountpoint(folder.path() / "file" / "below", ""));
+  CHECK(check_mountpoint(folder / "file", "").error().code == ErrorCode::not_directory);
+  CHECK_FALSE(check_mountpoint(folder / "file" / "below", ""));
 }

@@ -21,8 +21,8 @@ expect() {
 }
 
 expect '<-m></mnt><-p><vms>' vms /mnt
-expect '<-m></mnt><-p><vms><-n><nova><-o><rw>' vms/nova /mnt -o rw
-expect '<-m></mnt><--local></srv/v><--create><-o><rw,nofail>' /srv/v /mnt -o rw,create,nofail
+expect '<-m></mnt><-p><vms><-n><nova>' vms/nova /mnt -o rw
+expect '<-m></mnt><--local></srv/v><--create><-o><nofail>' /srv/v /mnt -o rw,create,nofail
 expect '<-m></a b><-p><1><-c></x y.conf><--id><vm><-o><ro,nosuid>' 1 '/a b' -s -v -o 'ro,conf=/x y.conf,id=vm,nosuid'
 expect '<-m></mnt><-p><vms><--log-file></l><--log-level><debug>' vms /mnt -o log-file=/l,log-level=debug
 expect '<-m></mnt><-p><vms><-o><*>' vms /mnt -o '*'

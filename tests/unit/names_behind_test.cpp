@@ -15,6 +15,7 @@
 #include "support/file_calls.h"
 #include "support/instances.h"
 #include "support/lock_calls.h"
+#include "support/log_lines.h"
 #include "support/namespace_calls.h"
 #include "support/test_volume.h"
 
@@ -648,6 +649,24 @@ TEST_CASE("once a new file found no room, the next one waits for the store, unti
   CHECK_FALSE(b.is_stored(b.d, "behind"));
 }
 
+TEST_CASE(
+    "the log has one line when what is made finds no room any more, and one when something has found some again") {
+  Behind b;
+  const Ino others = make_dir(b.other(), root_ino, "others");
+  const LogLines lines;
+  b.store().set_hook(always_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
+  for (const char* const name : {"a", "b", "c"}) {
+    CHECK(error_of(b.fs().create({}, others, name, 0644, O_RDWR)) == ErrorCode::no_space);
+  }
+  REQUIRE(lines.with("the store has").size() == 1);
+  CHECK(lines.with("the store has").front().starts_with("the store has no room for new names: no space left: "));
+  b.store().set_hook(nullptr);
+  make_file(b.fs(), others, "a");
+  make_file(b.fs(), others, "b");
+  REQUIRE(lines.with("the store has").size() == 2);
+  CHECK(lines.with("the store has").back() == "the store has room for new names again");
+}
+
 TEST_CASE("a close tells that the inode of its file finds no room") {
   auto options = behind();
   options.dirty_limit_bytes = 1 << 20;
@@ -829,57 +848,131 @@ TEST_CASE("a file that is open, or has another name, loses a name step by step")
   CHECK(need(b.fs().lookup(b.e, "b")).attributes.nlink == 1);
 }
 
-TEST_CASE("a mount that waits at its end for another client's file gives away its directories and locks meanwhile") {
-  Behind b;
-  Mount third = b.volume.mount();
-  make_file(b.fs(), b.d, "a");
-  const auto written = create_file(b.other(), "written");
-  const auto locked = open_again(b.fs(), written.ino);
-  const auto leased = create_file(*third.file_system, "leased");
-  const auto locked_before = open_again(b.fs(), leased.ino);
-  need(set_lock(b.fs(), exclusive(locked_before, 1)));
-  need(unlock(b.fs(), exclusive(locked_before, 1)));
-  b.fs().release(locked_before);
-  for (unsigned turn = 0; turn < 2; ++turn) {
-    need(set_lock(b.other(), exclusive(written.handle, 1)));
-    need(unlock(b.other(), exclusive(written.handle, 1)));
-    need(set_lock(b.fs(), exclusive(locked, 1)));
-    need(unlock(b.fs(), exclusive(locked, 1)));
+namespace {
+
+enum class Said { nothing, done, busy };
+Said answer_of(InstanceId whom, ScriptedClient& asker, const format::Question& question) {
+  const auto heard = need(asker.notify(format::session_object(whom), encode(question), seconds(1)));
+  if (heard.answers.empty()) return Said::nothing;
+  const auto answer = need(format::decode<format::Answer>(heard.answers.front()));
+  return answer.kind == format::Answer::Kind::done ? Said::done : Said::busy;
+}
+
+InstanceId holder_of(ScriptedCluster& cluster, Ino directory) {
+  const auto lease = inode_object_of(cluster, directory)->xattrs.at(format::xattr::lease);
+  return need(format::decode<format::DirectoryLeaseRecord>(lease)).token.instance;
+}
+
+/// A mount that waits at its end for another client's step on a file. A third one looks on.
+struct EndsWaiting : Behind {
+  Mount third = volume.mount();
+  OpenFile written, leased;  // the third one's is the second, and the mount holds the lease of its locks
+  InstanceId instance;
+  std::future<Result<>> unmounted;
+
+  EndsWaiting() {
+    make_file(fs(), d, "a");
+    instance = holder_of(volume.cluster(), d);
+    written = create_file(other(), "written");
+    const auto locked = open_again(fs(), written.ino);
+    leased = create_file(*third.file_system, "leased");
+    const auto locked_before = open_again(fs(), leased.ino);
+    need(set_lock(fs(), exclusive(locked_before, 1)));
+    need(unlock(fs(), exclusive(locked_before, 1)));
+    fs().release(locked_before);
+    for (unsigned turn = 0; turn < 2; ++turn) {
+      need(set_lock(other(), exclusive(written.handle, 1)));
+      need(unlock(other(), exclusive(written.handle, 1)));
+      need(set_lock(fs(), exclusive(locked, 1)));
+      need(unlock(fs(), exclusive(locked, 1)));
+    }
+    need(set_lock(other(), exclusive(written.handle, 1)));
+    need(write_at(other(), written.handle, 0, "x"));
+    need(unlock(other(), exclusive(written.handle, 1)));
+    hold_steps_on(*visitor.client, written.ino);
+    // Once the lock is in the store, what the visitor has written is read.
+    auto lock = begin_lock(fs(), exclusive(locked, 1));
+    REQUIRE(visitor.client->wait_for_held(1));
+    fs().interrupt_all_locks();
+    CHECK_FALSE(lock.get().has_value());
+
+    unmounted = std::async(std::launch::async, [this] { return fs().unmount(); });
+    while (answer_to({format::Question::Kind::file_changed, written.ino}) == Said::done) std::this_thread::yield();
   }
-  need(set_lock(b.other(), exclusive(written.handle, 1)));
-  need(write_at(b.other(), written.handle, 0, "x"));
-  need(unlock(b.other(), exclusive(written.handle, 1)));
-  const auto file = format::inode_object(written.ino);
-  b.visitor.client->set_hook([&file](const StepInfo& info) {
-    return info.kind == StepKind::apply && info.object == file ? Fault{Fault::Kind::hold} : Fault{};
-  });
-  // Once the lock is in the store, what the visitor has written is read.
-  auto lock = begin_lock(b.fs(), exclusive(locked, 1));
-  REQUIRE(b.visitor.client->wait_for_held(1));
-  b.fs().interrupt_all_locks();
-  CHECK_FALSE(lock.get().has_value());
+  void stop_waiting() {
+    visitor.client->set_hook(nullptr);
+    visitor.client->release_all();
+  }
+  static void hold_steps_on(ScriptedClient& client, Ino ino) {
+    client.set_hook([object = format::inode_object(ino)](const StepInfo& info) {
+      return info.kind == StepKind::apply && info.object == object ? Fault{Fault::Kind::hold} : Fault{};
+    });
+  }
+  /// What the mount says.
+  Said answer_to(const format::Question& question) { return answer_of(instance, *third.client, question); }
+};
 
-  auto unmounted = std::async(std::launch::async, [&b] { return b.fs().unmount(); });
-  const auto holder = need(format::decode<format::DirectoryLeaseRecord>(
-                               inode_object_of(b.volume.cluster(), b.d)->xattrs.at(format::xattr::lease)))
-                          .token.instance;
-  const format::Question is_open{format::Question::Kind::file_changed, written.ino};
-  const auto is_at_work = [&] {
-    const auto heard = need(third.client->notify(format::session_object(holder), encode(is_open), seconds(1)));
-    return !heard.answers.empty() &&
-           need(format::decode<format::Answer>(heard.answers.front())).kind == format::Answer::Kind::done;
-  };
-  while (is_at_work()) std::this_thread::yield();
-  make_file(*third.file_system, b.d, "b");
-  auto granted = begin_lock(*third.file_system, waiting(exclusive(leased.handle, 1)));
+}  // namespace
+
+TEST_CASE("a mount that waits at its end for another client's file gives away its directories and locks meanwhile") {
+  EndsWaiting b;
+  make_file(*b.third.file_system, b.d, "b");
+  auto granted = begin_lock(*b.third.file_system, waiting(exclusive(b.leased.handle, 1)));
   CHECK(granted.wait_for(seconds(20)) == std::future_status::ready);
-  CHECK(third.client->counts().fences == 0);
-  CHECK(names_in(*third.file_system, b.d) == std::vector<std::string>{"a", "b"});
+  CHECK(b.third.client->counts().fences == 0);
+  CHECK(names_in(*b.third.file_system, b.d) == std::vector<std::string>{"a", "b"});
 
-  b.visitor.client->set_hook(nullptr);
-  b.visitor.client->release_all();
-  need(unmounted.get());
+  b.stop_waiting();
+  need(b.unmounted.get());
   need(granted.get());
+}
+
+TEST_CASE("a mount that waits at its very end for what it was asked for says busy to all") {
+  using Kind = format::Question::Kind;
+  EndsWaiting b;
+  b.hold_steps_on(b.store(), b.leased.ino);
+  format::Question share{Kind::share_locks, b.leased.ino};
+  share.asker = InstanceId{1};
+  CHECK(b.answer_to(share) == Said::busy);
+  REQUIRE(b.store().wait_for_held(1));
+  b.volume.clock().patience = 40;  // what is done in time is not told busy
+  b.stop_waiting();
+  const auto give_up = std::chrono::steady_clock::now() + seconds(20);
+  const format::Question directory{Kind::release_directory, b.d};
+  while (b.answer_to(directory) == Said::done && std::chrono::steady_clock::now() < give_up) {
+    std::this_thread::yield();
+  }
+  for (const auto kind : {Kind::release_directory, Kind::release_lease, Kind::store_attributes}) {
+    CHECK(b.answer_to({kind, b.d}) == Said::busy);
+  }
+  CHECK(b.answer_to(share) == Said::busy);
+  CHECK(b.unmounted.wait_for(seconds(0)) == std::future_status::timeout);
+
+  b.store().set_hook(nullptr);
+  b.store().release_all();
+  need(b.unmounted.get());
+}
+
+TEST_CASE("a mount whose last step on a directory is not answered says busy") {
+  Behind b;
+  make_file(b.fs(), b.d, "a");
+  const auto instance = holder_of(b.volume.cluster(), b.d);
+  b.store().set_hook(always_on("remove step number", {Fault::Kind::hold}));
+  auto unmounted = std::async(std::launch::async, [&b] { return b.fs().unmount(); });
+  CHECK(b.store().wait_for_held(1));
+  CHECK(answer_of(instance, *b.visitor.client, {format::Question::Kind::release_directory, b.d}) == Said::busy);
+  b.store().set_hook(nullptr);
+  b.store().release_all();
+  need(unmounted.get());
+}
+
+TEST_CASE("a mount that could not end says nothing to who wants what it holds") {
+  Behind b;
+  make_file(b.fs(), b.d, "a");
+  const auto instance = holder_of(b.volume.cluster(), b.d);
+  b.happens_to_batches_of(b.d, {Fault::Kind::fail, ErrorCode::no_space});
+  CHECK(error_of(b.fs().unmount()) == ErrorCode::no_space);
+  CHECK(answer_of(instance, *b.visitor.client, {format::Question::Kind::release_directory, b.d}) == Said::nothing);
 }
 
 TEST_CASE("the directory's times tell of what was answered") {

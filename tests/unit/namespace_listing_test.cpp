@@ -285,6 +285,54 @@ TEST_CASE("a listing with attributes leaves out those that are gone, and those t
   fs.client->release_all();  // nobody waits for it any more
 }
 
+TEST_CASE("a mount ends though what a listing has given up is not answered") {
+  TestVolume volume;
+  auto fs = volume.mount(names_hold_for(60));
+  const auto hung = make_file(*fs.file_system, root_ino, "hung");
+  fs.client->set_hook([&](const StepInfo& info) {
+    return info.object == format::inode_object(hung) ? Fault{Fault::Kind::hold} : Fault{};
+  });
+  auto listed = std::async(std::launch::async, [&] { return listing_plus(*fs.file_system, root_ino); });
+  REQUIRE(fs.client->wait_for_held(1));
+  volume.clock().advance(std::chrono::seconds(1));
+  listed.get();
+  auto ended = std::async(std::launch::async, [&fs] {
+    need(fs->unmount());
+    fs.file_system.reset();
+  });
+  CHECK(ended.wait_for(std::chrono::seconds(10)) == std::future_status::ready);
+  fs.client->release_all();
+  ended.get();
+}
+
+TEST_CASE("where names are trusted, what was listed without extended attributes has none for as long, at no cost") {
+  TestVolume volume;
+  auto other = volume.mount();
+  const auto file = make_file(*other.file_system, root_ino, "f");
+  const bool are_names_trusted = GENERATE(true, false);
+  CAPTURE(are_names_trusted);
+  auto fs = volume.mount(are_names_trusted ? names_hold_for(1) : FileSystemOptions());
+  need(fs->lookup(root_ino, "f"));
+  listing_plus(*fs.file_system, root_ino);
+  need(other.file_system->set_xattr(file, "user.a", "1", XattrMode::create));
+  const auto before = fs.client->counts();
+  const auto value = fs->get_xattr(file, "user.a");
+  CHECK(fs.client->counts().queries == before.queries + (are_names_trusted ? 0 : 1));
+  CHECK(value.has_value() != are_names_trusted);
+  volume.clock().advance(std::chrono::seconds(1));
+  CHECK(need(fs->get_xattr(file, "user.a")) == "1");
+}
+
+TEST_CASE("what this client has set is there at once, however names are trusted") {
+  TestVolume volume;
+  auto fs = volume.mount(names_hold_for(5));
+  const auto file = make_file(*fs.file_system, root_ino, "f");
+  listing_plus(*fs.file_system, root_ino);
+  CHECK(error_of(fs->get_xattr(file, "user.a")) == ErrorCode::no_attribute);
+  need(fs->set_xattr(file, "user.a", "1", XattrMode::create));
+  CHECK(need(fs->get_xattr(file, "user.a")) == "1");
+}
+
 TEST_CASE("a listing with attributes ends where there is no more room, and continues there") {
   TestVolume volume;
   auto fs = volume.mount(names_hold_for(60));

@@ -503,7 +503,7 @@ TEST_CASE("a client that is fenced while it waits for the rename lock waits no l
   two.mount.client->set_hook([&](const StepInfo& info) {
     if (info.kind == StepKind::query && info.object == format::super_object && ++looks == 5) {
       need(rescue->fence(two.mount.client->identity()));
-      static_cast<void>(rescue->query({.object = format::super_object, .ranges = {}, .keys = {}}));
+      static_cast<void>(rescue->query({.object = format::super_object}));
     }
     return Fault{};
   });

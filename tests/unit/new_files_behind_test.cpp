@@ -235,6 +235,9 @@ TEST_CASE("a large file whose inode found no room, and that is removed before it
   m.store().set_hook(nullptr);
   m.seconds_pass_until_released();
   CHECK(m.fs().counts().dirty_bytes == 0);
+  if (m.has_stored(file)) {  // a try in the background came late, and found room: without a name it is a collector's
+    for (unsigned pass = 0; pass < 3; ++pass) collect(m.volume.cluster(), m.volume.clock());
+  }
   CHECK_FALSE(m.has_bytes(file));
 }
 

@@ -2,6 +2,7 @@
 // Who has a file open, as its inode object says, and what the writer tells them.
 #include <chrono>
 #include <functional>
+#include <future>
 #include <mutex>
 #include <set>
 #include <string>
@@ -555,6 +556,23 @@ TEST_CASE("a client that has lost its watch drops what its kernel holds of files
   two.open_on_b();
   two.b.client->lose_watches();
   two.wait_until([&] { return two.kernel_b.has_dropped_all(); });
+}
+
+TEST_CASE("an unmount does not wait for an inode that is read because a watch was lost") {
+  TwoMounts two;
+  const auto handle = two.open_on_b();
+  two.b.client->set_hook([object = format::inode_object(two.ino)](const StepInfo& info) {
+    const bool is_read = info.kind == StepKind::query && info.object == object;
+    return is_read ? Fault{Fault::Kind::hold} : Fault{};
+  });
+  two.b.client->lose_watches();
+  two.wait_until([&] { return !two.b.client->held().empty(); });
+  close_file(two.fs_b(), handle);
+  auto unmounted = std::async(std::launch::async, [&] { return two.fs_b().unmount(); });
+  CHECK(unmounted.wait_for(std::chrono::seconds(10)) == std::future_status::ready);
+  two.b.client->set_hook(nullptr);
+  two.b.client->release_all();
+  need(unmounted.get());
 }
 
 TEST_CASE("a key that stands though the file is not open goes when its client is told of a change") {

@@ -197,6 +197,25 @@ TEST_CASE("a program has commands with options of their own") {
   CHECK(help.find("  walk ") < help.find("  sit "));
 }
 
+TEST_CASE("a command runs with what its options have set, and answers the status or the error") {
+  struct Walk {
+    std::uint64_t steps = 3;
+  };
+  const auto run = [](const std::vector<std::string>& words) {
+    options::CommandLine program({.name = "p", .usage = "COMMAND", .summary = "Works.", .footer = ""});
+    auto& line = program.add_command({.name = "walk", .usage = "", .summary = "Walks.", .footer = ""});
+    auto& walk = line.runs(+[](const Walk& given) -> Result<int> { return static_cast<int>(given.steps); });
+    line.option("--steps", "NUMBER", options::number(walk.steps, 0, 9), "how many");
+    program.add_command({.name = "sit", .usage = "", .summary = "Sits.", .footer = ""})
+        .runs(+[](const Walk&) -> Result<int> { return failure(ErrorCode::io, "no chair"); });
+    REQUIRE(program.parse(words));
+    return program.run();
+  };
+  CHECK(*run({"walk"}) == 3);
+  CHECK(*run({"walk", "--steps", "5"}) == 5);
+  CHECK(run({"sit"}).error().context == "no chair");
+}
+
 TEST_CASE("a command takes words in their order, and any number of the last") {
   const auto said = [](const std::vector<std::string>& words) {
     options::CommandLine program({.name = "p", .usage = "COMMAND", .summary = "Works.", .footer = ""});

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Instances and each other: which is expired, fences, questions (docs/PROTOCOL.md section 2).
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
+#include "base/forwarding_store.h"
+#include "base/mutex.h"
 #include "instance/holder.h"
 #include "instance/instance.h"
 #include "support/catch.h"
 #include "support/hooks.h"
 #include "support/instances.h"
+#include "support/log_lines.h"
 #include "txn/volume_txn.h"
 
 namespace lccfs {
@@ -26,11 +30,16 @@ const std::string root = format::inode_object(root_ino);
 
 MetaTxn insert() { return {root, "insert", {}, {mutation::SetKey{"n/1", "1"}}}; }
 
-void read_root(Instance& instance) { need(instance.query({.object = root, .ranges = {}, .keys = {}})); }
+void read_root(Instance& instance) { need(instance.query({.object = root})); }
 
 std::uint64_t fence_counter(InstanceVolume& volume) {
-  auto super = need(volume.looker->query({.object = format::super_object, .xattrs = true, .ranges = {}, .keys = {}}));
+  auto super = need(volume.looker->query({.object = format::super_object, .xattrs = true}));
   return need(format::decode<format::NumberRecord>(super.xattrs[format::xattr::fences])).value;
+}
+
+std::ptrdiff_t count_with(const test::LogLines& lines, const std::string& part) {
+  const auto all = lines.all();
+  return std::ranges::count_if(all, [&](const std::string& line) { return line.find(part) != std::string::npos; });
 }
 
 /// An instance that died with a step in flight.
@@ -193,6 +202,31 @@ TEST_CASE("who is fenced while the fence of another is counted is fenced once, a
   CHECK(volume.record_of(b->id())->fence_number == 1);
 }
 
+TEST_CASE("one line tells of a fence that two threads of a client send at once") {
+  InstanceVolume volume;
+  const Running a = volume.start(), b = volume.start();
+  const test::LogLines lines;
+  b.client->set_hook(test::before("mark fenced", [&] { need(b->evict(a->id())); }));
+  need(b->evict(a->id()));
+  CHECK(b.client->counts().fences == 2);
+  CHECK(count_with(lines, "fenced instance " + std::to_string(a->id().value)) == 1);
+}
+
+TEST_CASE("who is fenced tells it in one line, whatever fails then") {
+  InstanceVolume volume({.lazy_fences = false});
+  Running a = volume.start();
+  const Running b = volume.start();
+  const auto number = a->id().value;
+  const test::LogLines lines;
+  need(b->evict(a->id()));
+  CHECK_FALSE(a->run(insert()));
+  a->leave_to_collector(Ino{77});
+  CHECK_FALSE(a->run(insert()));
+  a.instance.reset();  // with its threads
+  CHECK(count_with(lines, "instance " + std::to_string(number) + " was fenced: ") == 1);
+  CHECK(lines.all().size() == 2);  // and that of who fenced it
+}
+
 TEST_CASE("an evicted instance answers fenced to everything") {
   InstanceVolume volume;
   const Running a = volume.start();
@@ -203,7 +237,7 @@ TEST_CASE("an evicted instance answers fenced to everything") {
   REQUIRE(!step);
   CHECK(step.error().code == ErrorCode::fenced);
   CHECK(a->fenced());
-  CHECK(a->query({.object = root, .ranges = {}, .keys = {}}).error().code == ErrorCode::fenced);
+  CHECK(a->query({.object = root}).error().code == ErrorCode::fenced);
   CHECK(a->rely_on_directory(root_ino).error().code == ErrorCode::fenced);
   CHECK(a->run_repeatable(insert()).error().code == ErrorCode::fenced);
   CHECK(a->ask(b->id(), {}).error().code == ErrorCode::fenced);
@@ -324,6 +358,110 @@ TEST_CASE("an instance that sets its watch again reads its own record until the 
   while (!a->fenced() && std::chrono::steady_clock::now() < give_up) std::this_thread::yield();
   CHECK(a->fenced());
   CHECK(reads > watches);
+}
+
+/// The store loses that watch of the client. Whether it is set again.
+bool is_set_again(InstanceVolume& volume, ScriptedClient& client, const std::string& on) {
+  client.lapse_watches([&on](const std::string& object) { return object == on; })();
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto watches = [&] { return need(volume.looker->presence(on, client.identity())) == Presence::watching; };
+  while (!watches() && std::chrono::steady_clock::now() < give_up) std::this_thread::yield();
+  return watches();
+}
+
+TEST_CASE("a watch is set again though the other one was lost often, and the own record cannot be read") {
+  InstanceVolume volume;
+  const Running a = volume.start();
+  std::atomic<bool> is_readable = false;
+  a.client->set_hook([&is_readable](const StepInfo& info) {
+    const bool fails = info.kind == StepKind::query && info.object == format::super_object && !is_readable;
+    return fails ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
+  });
+  for (unsigned times = 0; times < 5; ++times) CHECK(is_set_again(volume, *a.client, format::super_object));
+  CHECK(is_set_again(volume, *a.client, format::session_object(a->id())));
+  is_readable = true;
+}
+
+/// Once it flaps, it loses a watch on Super as soon as it is set, some times; then that object does not answer.
+class FlappingStore final : public ForwardingStore {
+ public:
+  explicit FlappingStore(std::shared_ptr<ScriptedClient> client)
+      : ForwardingStore(*client), client_(std::move(client)) {}
+  void flap() { flaps_left_ = 5; }
+  bool is_asked_in_vain() const { return is_asked_in_vain_; }
+  void answer() {
+    const Lock lock(mutex_);
+    flaps_left_ = none;
+    changed_.notify_all();
+  }
+  Result<std::unique_ptr<Watch>> watch(const std::string& object, std::shared_ptr<WatchHandler> handler) override {
+    if (object != format::super_object || flaps_left_ == none) return ForwardingStore::watch(object, handler);
+    if (flaps_left_ > 0) {
+      --flaps_left_;
+      auto set = ForwardingStore::watch(object, handler);
+      handler->on_lost({ErrorCode::io, "flapping", Outcome::definite});
+      return set;
+    }
+    is_asked_in_vain_ = true;
+    Lock lock(mutex_);
+    lock.wait(changed_, [this] { return flaps_left_ == none; });
+    return ForwardingStore::watch(object, handler);
+  }
+
+ private:
+  static constexpr int none = -1;
+  const std::shared_ptr<ScriptedClient> client_;
+  std::atomic<int> flaps_left_ = none;
+  std::atomic<bool> is_asked_in_vain_ = false;
+  Mutex mutex_;
+  std::condition_variable changed_;
+};
+
+TEST_CASE("a watch is set again though the other one was lost each time it was set, and then its object is away") {
+  InstanceVolume volume;
+  const auto client = volume.cluster->new_client();
+  const auto store = std::make_shared<FlappingStore>(client);
+  const auto a = need(Instance::start(store, volume.clock, {}));
+  store->flap();
+  client->lapse_watches([](const std::string& object) { return object == format::super_object; })();
+  while (!store->is_asked_in_vain()) std::this_thread::yield();
+  CHECK(is_set_again(volume, *client, format::session_object(a->id())));
+  store->answer();
+}
+
+TEST_CASE("a watch that is lost again is set again while Super does not answer a read of the own record") {
+  InstanceVolume volume;
+  const Running a = volume.start();
+  a.client->set_hook([](const StepInfo& info) {
+    const bool is_held = info.kind == StepKind::query && info.object == format::super_object;
+    return is_held ? Fault{Fault::Kind::hold} : Fault{};
+  });
+  const auto session = format::session_object(a->id());
+  CHECK(is_set_again(volume, *a.client, session));
+  REQUIRE(a.client->wait_for_held(1));
+  bool are_set = true;
+  for (unsigned times = 0; are_set && times < 5; ++times) {
+    are_set = is_set_again(volume, *a.client, session) && is_set_again(volume, *a.client, format::super_object);
+  }
+  CHECK(are_set);
+  CHECK(a.client->held().size() == 1);
+  SECTION("the record is live") {
+    a.client->set_hook(nullptr);
+    a.client->release_all();
+    CHECK(is_set_again(volume, *a.client, session));
+    CHECK_FALSE(a->fenced());
+  }
+  SECTION("what was read before the last watch was set does not count") {
+    const auto key = format::instance_key(a->id());
+    a.client->release();
+    REQUIRE(a.client->wait_for_held(1));
+    need(volume.looker->apply({format::super_object, "take for dead", {}, {mutation::RemoveKey{key}}}));
+    a.client->set_hook(nullptr);
+    a.client->release_all();
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!a->fenced() && std::chrono::steady_clock::now() < give_up) std::this_thread::yield();
+    CHECK(a->fenced());
+  }
 }
 
 }  // namespace

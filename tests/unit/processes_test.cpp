@@ -7,6 +7,8 @@
 
 #include <csignal>
 
+#include "base/forwarding_store.h"
+#include "instance/holder.h"
 #include "support/catch.h"
 #include "support/instances.h"
 
@@ -123,6 +125,65 @@ TEST_CASE("who is known to be gone on this host is fenced at the first look, tho
   CHECK(volume.clock.elapsed() == began);
   CHECK(other.client->counts().fences == 1);
   CHECK(volume.record_of(dead->id())->state == format::InstanceRecord::State::fenced);
+}
+
+/// Whose addresses show that other clients are not of this host.
+class StoreOfSeveralHosts final : public ForwardingStore {
+ public:
+  explicit StoreOfSeveralHosts(std::shared_ptr<ScriptedClient> client)
+      : ForwardingStore(*client), client_(std::move(client)) {}
+  bool may_be_of_this_host(const Bytes& identity) const override { return identity == client_->identity(); }
+
+ private:
+  const std::shared_ptr<ScriptedClient> client_;
+};
+
+TEST_CASE("a process that is not on this host proves nothing of a client with another host's address") {
+  InstanceVolume volume;
+  PlayedProcesses processes;  // of a machine that was restored from the same image, and has kept its name
+  const InstanceOptions options{.mount_id = "", .processes = &processes};
+  const Running other = volume.start(options);
+  const auto client = volume.cluster->new_client();
+  const auto me = need(Instance::start(std::make_shared<StoreOfSeveralHosts>(client), volume.clock, options));
+  processes.gone = true;
+  CHECK(need(me->look_at(other->id())) == Instance::Seen::watching);
+  CHECK(need(me->look_at_record(other->id())) == Instance::Seen::absent);
+  CHECK(need(presence_of(me->store(), processes, other->id(), *volume.record_of(other->id()))) == Presence::watching);
+  CHECK(client->counts().fences == 0);
+  CHECK(volume.record_of(other->id())->state == format::InstanceRecord::State::live);
+}
+
+TEST_CASE("who waits for a holder whose session object does not answer sees what else shows that it is gone") {
+  InstanceVolume volume;
+  PlayedProcesses processes;
+  const InstanceOptions options{.mount_id = "", .processes = &processes};
+  const Running dead = volume.start(options);
+  const Running other = volume.start(options), third = volume.start(options);
+  dead.client->crash();
+  const auto session = format::session_object(dead->id());
+  volume.cluster->set_away([session](const std::string& object) { return object == session; });
+  other.client->set_hook([](const StepInfo& info) {  // the question is given up
+    return info.kind == StepKind::notify ? Fault{Fault::Kind::fail, ErrorCode::timed_out} : Fault{};
+  });
+  unsigned asked_in_vain = 0;
+  const auto settle = [&] {
+    return need(settle_holder(*other.instance, dead->id(), {}, [&]() -> Result<bool> { return ++asked_in_vain < 10; }));
+  };
+  SECTION("nothing does") {
+    CHECK(settle() == Settled::answered);
+    CHECK(asked_in_vain == 10);
+    CHECK(other.client->counts().fences == 0);
+  }
+  SECTION("its process is no more") {
+    processes.gone = true;
+    CHECK(settle() == Settled::expired);
+    CHECK(volume.record_of(dead->id())->state == format::InstanceRecord::State::fenced);
+  }
+  SECTION("somebody else has fenced it") {
+    need(third->evict(dead->id()));
+    CHECK(settle() == Settled::expired);
+    CHECK(other.client->counts().fences == 0);
+  }
 }
 
 }  // namespace

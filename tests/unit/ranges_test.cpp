@@ -98,6 +98,36 @@ TEST_CASE("more room past the end than there is answers that there is no space, 
   CHECK(size_of(fs, file.ino) == 10 * O);
 }
 
+TEST_CASE("zeros and room below the end ask nobody how much there is, and what follows soon is not asked anew") {
+  TestVolume volume(small_objects());
+  auto mount = volume.mount();
+  auto& fs = *mount.file_system;
+  const auto file = file_of(fs, "f", 4 * O);
+  const auto nobody_says = [&](bool is_away) {
+    volume.cluster().set_away(
+        [is_away](const std::string& object) { return is_away && object == ScriptedCluster::all_objects; });
+  };
+  const auto all_at_once = [&](const std::function<void()>& work) {
+    auto done = std::async(std::launch::async, work);
+    CHECK(done.wait_for(std::chrono::seconds(10)) == std::future_status::ready);
+    nobody_says(false);
+    done.get();
+  };
+  nobody_says(true);
+  all_at_once([&] {
+    for (const int mode : {0, FALLOC_FL_KEEP_SIZE, zero_range, zero_range | FALLOC_FL_KEEP_SIZE}) {
+      need(fallocate(fs, file, mode, O, 3 * O));
+    }
+  });
+  CHECK(bytes_of(fs, file) == std::string(O, 'a') + zeros(3 * O));
+  need(fallocate(fs, file, zero_range, 4 * O, O));
+  nobody_says(true);
+  all_at_once([&] {
+    for (std::uint64_t i = 5; i < 50; ++i) need(fallocate(fs, file, zero_range, i * O, O));
+  });
+  CHECK(size_of(fs, file.ino) == 50 * O);
+}
+
 TEST_CASE("modes that nobody knows are not supported, and senseless ranges are refused") {
   TestVolume volume(small_objects());
   auto mount = volume.mount();
@@ -194,12 +224,48 @@ TEST_CASE("a range of zeros over more objects than fit in one part is done to it
   auto mount = volume.mount();
   auto& fs = *mount.file_system;
   const auto file = create_file(fs, "f");
-  for (const std::uint64_t object : {0U, 1023U, 1024U, 1025U, 2500U}) need(write_at(fs, file.handle, object * O, "x"));
+  for (std::uint64_t object = 0; object < 1030; ++object) need(write_at(fs, file.handle, object * O, "x"));
+  need(write_at(fs, file.handle, 2500 * O, "x"));
   need(fallocate(fs, file, punch_hole, 1, std::uint64_t{1} << 62));
   CHECK(objects_of(volume, file.ino) == std::set<std::string>{"0"});
   CHECK(size_of(fs, file.ino) == 2500 * O + 1);
   CHECK(need(fs.seek(file.handle, 0, SeekTo::hole)) < O);
   CHECK(error_of(fs.seek(file.handle, O, SeekTo::data)) == ErrorCode::no_such_offset);
+}
+
+TEST_CASE("a hole of several parts of which one has nothing to remove is followed by one step that proves the lease") {
+  TestVolume volume(small_objects());
+  auto mount = volume.mount();
+  auto& fs = *mount.file_system;
+  const auto file = create_file(fs, "f");
+  for (std::uint64_t object = 0; object < 1028; ++object) {
+    if (object != 1 && object != 2) need(write_at(fs, file.handle, object * O, "x"));
+  }
+  mount.client->reset_record();
+  need(fallocate(fs, file, punch_hole, 0, 1027 * O + 1));
+  CHECK(mount.client->counts() == StepCounts{.applies = 1, .removes = 1026});
+}
+
+TEST_CASE("a hole over a file that is nearly all hole costs what is there, however long it is") {
+  TestVolume volume(small_objects());
+  auto mount = volume.mount();
+  auto& fs = *mount.file_system;
+  const int end_bit = GENERATE(40, 62);
+  const auto end = std::uint64_t{1} << end_bit;
+  const auto file = create_file(fs, "f");
+  SetAttributes longer;
+  longer.size_bytes = end;
+  need(fs.set_attributes({}, file.ino, longer));
+  need(write_at(fs, file.handle, 0, "first"));
+  need(write_at(fs, file.handle, end - 4, "last"));
+  mount.client->reset_record();
+  need(fallocate(fs, file, punch_hole, 0, end));
+  CHECK(mount.client->counts() == StepCounts{.applies = 1, .removes = 2});
+  CHECK(objects_of(volume, file.ino).empty());
+  mount.client->reset_record();
+  need(fallocate(fs, file, zero_range | FALLOC_FL_KEEP_SIZE, 5, end));
+  CHECK(mount.client->counts() == StepCounts{.applies = 1, .removes = 1, .zeros = 1});
+  CHECK(size_of(fs, file.ino) == end);
 }
 
 TEST_CASE("a user's hole clears setuid, and changes the times, as a write does") {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <future>
 #include <optional>
 #include <set>
 #include <string>
@@ -216,6 +217,31 @@ TEST_CASE("nobody comes to an inode while it is removed, and a collector may rem
   CHECK_FALSE(r.has_bytes(file));
   CHECK(traces_left(r.volume.cluster()).empty());
   CHECK(names_in(r.fs(), r.d).empty());
+}
+
+TEST_CASE("a mount ends though data of a file that it removes does not answer, and a collector removes the file") {
+  const bool is_answered_late = GENERATE(true, false);
+  Remover r;
+  const auto file = r.stored_file("a");
+  r.unlink("a");
+  r.store().set_hook(always_on("remove", {Fault::Kind::hold}));
+  r.fs().tick();
+  REQUIRE(r.store().wait_for_held(1));
+  auto ended = std::async(std::launch::async, [&r] {
+    need(r.fs().unmount());
+    r.holder.file_system.reset();
+  });
+  CHECK(ended.wait_for(seconds(10)) == std::future_status::ready);
+  if (is_answered_late) r.store().release_all();
+  for (unsigned pass = 0; pass < 3; ++pass) {
+    r.volume.clock().advance(seconds(120));
+    collect(r.volume.cluster(), r.volume.clock());
+  }
+  r.store().release_all();
+  ended.get();
+  CHECK_FALSE(r.has(file));
+  CHECK_FALSE(r.has_bytes(file));
+  CHECK(traces_left(r.volume.cluster()).empty());
 }
 
 TEST_CASE("a file that is opened before its inode dies stays whole, and is left to a collector") {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "repair_damage.h"
 
-#include "base/bytes.h"
+#include "support/newer_record.h"
 
 namespace lccfs::test {
 
@@ -13,15 +13,6 @@ namespace {
 
 const Bytes marker{format::marker_value};
 const Bytes noise = "noise of some length";
-
-/// A record that begins so, the version at its end.
-Bytes newer(const char* begin = "\2") {
-  ByteWriter out;
-  out.put_raw(begin);
-  out.put_raw(" something else");
-  out.put(crc32c(out.bytes()));
-  return out.take();
-}
 
 std::string inode(Ino ino) { return format::inode_object(ino); }
 MetaObject& object(Objects& objects, Ino ino) { return objects.metadata().at(inode(ino)); }
@@ -93,7 +84,8 @@ std::vector<Damage> damaged_xattrs() {
   all.push_back(missing("attr", &SmallVolume::file, true, true));
   all.push_back(noise_in("size", &SmallVolume::file, true, true));
   all.push_back(missing("size", &SmallVolume::file, true, true));
-  all.push_back({"a newer record", [](SmallVolume& v, Objects& o) { object(o, v.file).xattrs["mtime"] = newer(); },
+  all.push_back({"a newer record",
+                 [](SmallVolume& v, Objects& o) { object(o, v.file).xattrs["mtime"] = record_of_newer_version(); },
                  [](const SmallVolume& v) { return "newer version: " + inode(v.file); },
                  [](const SmallVolume& v) { return Names{inode(v.file)}; }, Orphans::keep, true});
   all.push_back({"an xattr of nobody's", [](SmallVolume& v, Objects& o) { object(o, v.file).xattrs["colour"] = "red"; },
@@ -221,6 +213,36 @@ void add_name_of_one_of_two(SmallVolume& v, Objects& o) {
   set_nlink(o, v.plain, 2);
 }
 
+/// A file or directory in /d.
+Damage only_name_is_newer(const std::string& name) {
+  return {"a name that a newer version has written, the only one of " + name,
+          [=](SmallVolume& v, Objects& o) { object(o, v.d).keys[v.key(name)] = entry_of_newer_version(); },
+          [](const SmallVolume& v) { return "newer version: " + inode(v.d); },
+          [](const SmallVolume& v) { return Names{inode(v.d)}; },
+          Orphans::keep,
+          true};
+}
+
+Damage nameless_of_a_newer_version(const std::string& xattr, Ino SmallVolume::*ino, Ino parent, const std::string& name,
+                                   Orphans orphans) {
+  return {"a nameless inode, whose " + xattr + " a newer version has written",
+          [=](SmallVolume& v, Objects& o) {
+            drop_name(v, o, parent, name, v.*ino);
+            object(o, v.*ino).xattrs[xattr] = record_of_newer_version();
+          },
+          [=](const SmallVolume& v) { return "orphan: " + inode(v.*ino); },
+          [=](const SmallVolume& v) {
+            return Names{inode(parent), inode(v.*ino)};
+          },
+          orphans,
+          true};
+}
+
+void point_back_beside_a_newer(SmallVolume& v, Objects& o, Ino ino, const std::vector<Ino>& parents) {
+  object(o, ino).xattrs["parent"] = record_of_newer_version();
+  for (const Ino parent : parents) object(o, ino).keys[format::back_pointer_key(parent, {v.me, 3})] = marker;
+}
+
 Damage reverse_key_of_no_name(const std::string& name) {
   return {"a reverse key named " + name,
           [=](SmallVolume& v, Objects& o) {
@@ -238,10 +260,39 @@ std::vector<Damage> damaged_names() {
       reverse_key_of_no_name("."),
       reverse_key_of_no_name(".."),
       {"a name that a newer version has written, one of two",
-       [](SmallVolume& v, Objects& o) { add_unreadable_name(v, o, newer("\1\3")); },
+       [](SmallVolume& v, Objects& o) { add_unreadable_name(v, o, entry_of_newer_version()); },
        [](const SmallVolume& v) { return "newer version: " + inode(v.d); },
        [](const SmallVolume& v) {
          return Names{inode(v.d), inode(v.file)};
+       },
+       Orphans::keep, true},
+      only_name_is_newer("file"),
+      only_name_is_newer("sub"),
+      nameless_of_a_newer_version("state", &SmallVolume::plain, root_ino, "plain", Orphans::keep),
+      nameless_of_a_newer_version("parent", &SmallVolume::link, root_ino, "link", Orphans::keep),
+      nameless_of_a_newer_version("parent", &SmallVolume::link, root_ino, "link", Orphans::remove),
+      {"a directory with two names, whose back-pointer a newer version has written",
+       [](SmallVolume& v, Objects& o) {
+         put_name(v, o, root_ino, "again", v.sub, FileType::directory);
+         set_nsub(o, root_ino, 2);
+         point_back_beside_a_newer(v, o, v.sub, {root_ino, v.d});
+       },
+       [](const SmallVolume& v) { return "newer version: " + inode(v.sub); },
+       [](const SmallVolume& v) {
+         return Names{"Inode.1", inode(v.sub)};
+       },
+       Orphans::keep, true},
+      {"a loop of directories, and a newer version has written a back-pointer",
+       [](SmallVolume& v, Objects& o) {
+         drop_name(v, o, root_ino, "d", v.d);
+         set_nsub(o, root_ino, 0);
+         put_name(v, o, v.sub, "up", v.d, FileType::directory);
+         set_nsub(o, v.sub, 1);
+         point_back_beside_a_newer(v, o, v.d, {v.sub});
+       },
+       [](const SmallVolume& v) { return "unreachable: " + inode(v.d); },
+       [](const SmallVolume& v) {
+         return Names{"Inode.1", inode(v.d), inode(v.sub)};
        },
        Orphans::keep, true},
       {"an entry of noise that two inodes claim, and each misses a name", add_name_of_one_of_two,
@@ -273,6 +324,19 @@ std::vector<Damage> damaged_names() {
       {"no entry for a file", [](SmallVolume& v, Objects& o) { object(o, v.d).keys.erase(v.key("file")); },
        [](const SmallVolume& v) { return "stray reverse key: " + inode(v.d); }},
       {"no entry for a directory", [](SmallVolume& v, Objects& o) { object(o, v.d).keys.erase(v.key("sub")); },
+       [](const SmallVolume& v) { return "stray reverse key: " + inode(v.d); }},
+      {"no entry for a file, and noise in its back-pointer",
+       [](SmallVolume& v, Objects& o) {
+         object(o, v.d).keys.erase(v.key("file"));
+         object(o, v.file).xattrs["parent"] = noise;
+       },
+       [](const SmallVolume& v) { return "stray reverse key: " + inode(v.d); },
+       [](const SmallVolume&) { return Names{}; }, Orphans::remove},
+      {"no entry for a directory, and noise in its back-pointer",
+       [](SmallVolume& v, Objects& o) {
+         object(o, v.d).keys.erase(v.key("sub"));
+         object(o, v.sub).xattrs["parent"] = noise;
+       },
        [](const SmallVolume& v) { return "stray reverse key: " + inode(v.d); }},
       {"a reverse key of an inode with a name",
        [](SmallVolume& v, Objects& o) { object(o, v.d).keys[format::reverse_key(v.file, "other")] = marker; },

@@ -4,6 +4,7 @@
 #include "repair_volume.h"
 #include "support/collecting.h"
 #include "support/cut_move.h"
+#include "support/newer_record.h"
 
 namespace lccfs {
 namespace {
@@ -131,6 +132,34 @@ TEST_CASE("a damaged entry or reverse key gets its mark back, and the file has t
       CHECK(traces_left(move.volume.cluster()).empty());
     }
   }
+}
+
+TEST_CASE("a decision that a newer version has written stays, though the mark of its move is repaired") {
+  MoveToRepair move(committed);
+  const Bytes decision = record_with("\3 something else");
+  move.change_decision([&](Bytes& value) { value = decision; });
+  move.change_reverse_key(make_marker);
+  const auto told = need(try_repair(move.volume.new_client(), move.volume.clock()));
+  INFO("repaired:\n" << text_of(told.repaired) << "left:\n" << text_of(told.left));
+  CHECK(findings_of(move.volume.cluster()) == Lines{"newer version: " + format::inode_object(move.d)});
+  move.change_decision([&](const Bytes& value) { CHECK(value == decision); });
+}
+
+TEST_CASE(
+    "a decision that cannot be read is left beside an entry that a newer version has written: it may be the new one") {
+  MoveToRepair move(committed);
+  move.change_decision(make_noise);
+  move.change(
+      move.d, [](const std::string& key) { return format::parse_entry_key(key).has_value(); },
+      [](Bytes& value) { value = entry_of_newer_version(); });
+  const auto told = need(try_repair(move.volume.new_client(), move.volume.clock()));
+  INFO("repaired:\n" << text_of(told.repaired) << "left:\n" << text_of(told.left));
+  const auto d = format::inode_object(move.d);
+  CHECK(findings_of(move.volume.cluster()) == Lines{"corrupt: " + d, "newer version: " + d, "stray reverse key: " + d});
+  move.change_entry([](const Bytes& value) {
+    const bool has_mark = need(format::decode<format::EntryRecord>(value)).mark.has_value();
+    CHECK(has_mark);
+  });
 }
 
 TEST_CASE("a decision that cannot be read is committed if the new entry has its token, with any damage to the mark") {

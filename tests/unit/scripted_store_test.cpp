@@ -21,7 +21,7 @@ MetaTxn append_mark(const std::string& object, const std::string& key) {
 }
 
 bool has_key(ObjectStore& store, const std::string& object, const std::string& key) {
-  auto found = store.query({.object = object, .ranges = {}, .keys = {key}});
+  auto found = store.query({.object = object, .keys = {key}});
   REQUIRE(found.has_value());
   return found->keys.contains(key);
 }
@@ -42,7 +42,7 @@ TEST_CASE("a crash before a step leaves nothing of it, a crash after it all of i
   CHECK(answer.error().code == ErrorCode::fenced);
   CHECK(answer.error().outcome == Outcome::unknown);
   CHECK(has_key(*pair.b, "Inode.2", "k") == applied);
-  CHECK(!pair.a->query({.object = "Inode.2", .ranges = {}, .keys = {}}));
+  CHECK(!pair.a->query({.object = "Inode.2"}));
   CHECK(pair.a->crashed());
 }
 
@@ -87,8 +87,8 @@ TEST_CASE("a held step keeps this client's later steps on its object waiting, an
   std::vector<int> order;
   auto note = [&](int number) { return [&order, number](auto) { order.push_back(number); }; };
   pair.a->apply_async(append_mark("Inode.2", "k"), note(1));
-  pair.a->query_async({.object = "Inode.2", .ranges = {}, .keys = {}}, note(2));
-  pair.a->query_async({.object = "Inode.3", .ranges = {}, .keys = {}}, note(3));
+  pair.a->query_async({.object = "Inode.2"}, note(2));
+  pair.a->query_async({.object = "Inode.3"}, note(3));
   CHECK(order == std::vector{3});
   CHECK(!has_key(*pair.b, "Inode.2", "k"));
   REQUIRE(pair.a->held().size() == 1);

@@ -9,9 +9,11 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -124,6 +126,36 @@ void write_all(const std::string& path, const std::string& text) {
   REQUIRE(file.fd() >= 0);
   REQUIRE(::write(file.fd(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
   REQUIRE(file.close() == 0);
+}
+
+TEST_CASE("the error of a close counts as told only to a process that hears of it") {
+  if (!can_mount()) return;
+  FileSystemOptions options;
+  options.dirty_limit_bytes = 1 << 20;
+  Mount mount(ScriptedCluster::make(), options);
+  mount.client().set_hook([](const StepInfo& info) {
+    return info.kind == StepKind::write ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
+  });
+  const bool closes = GENERATE(true, false);
+  const auto path = mount.path("f");
+  const pid_t child = fork();
+  if (child == 0) {
+    const int file = open(path.c_str(), O_WRONLY | O_CREAT, 0644);
+    const bool is_written = write(file, "text", 4) == 4;
+    const bool is_right = is_written && (!closes || errno_after(close(file)) == ENOSPC);
+    _exit(is_right ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  const auto is_released = [&] {
+    const auto trace = mount.client().trace();
+    return std::ranges::any_of(trace, [](const auto& line) { return line.starts_with("release lease"); });
+  };
+  for (unsigned i = 0; i < 10000 && !is_released(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  REQUIRE(is_released());
+  const auto ended = mount.end();
+  CHECK(ended.has_value() == closes);
 }
 
 TEST_CASE("files, directories, links and attributes work through the kernel") {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iomanip>
 #include <random>
+#include <set>
 #include <sstream>
 
 #include "base/bytes.h"
@@ -149,6 +150,51 @@ TEST_CASE("space is that of all below, and a file with several names counts once
   CHECK(usage[0].space.apparent_bytes == object_size + 10 + 6);
   CHECK(usage[0].space.inodes == 6);
   CHECK((usage[1].name == "directory" && usage[2].name == "subdirectory" && usage[2].parent == 1));
+}
+
+/// A file with three names in one directory, and one in another.
+std::set<std::string> why_paths_are_not_known(HandMadeVolume& volume) {
+  const auto facts = need(survey::read_inode_facts(*volume.store, file));
+  CHECK(facts.names.size() == 4);
+  std::set<std::string> reasons;
+  for (const auto& name : facts.names) {
+    CHECK(name.path.empty());
+    reasons.insert(name.path_not_known);
+  }
+  return reasons;
+}
+
+TEST_CASE("an inode's paths ask an object that does not answer once, and tell of it") {
+  HandMadeVolume volume;
+  for (const char* name : {"second", "third"}) volume.put_entry(directory, name, file, FileType::regular);
+  volume.put_entry(subdirectory, "fourth", file, FileType::regular);
+  volume.edit("Inode.11", [](MetaObject& o) { o.keys["p/15/2.78"] = marker; });
+  unsigned asked = 0;
+  volume.store->set_hook([&asked](const StepInfo& step) {
+    if (step.object != "Inode.1") return Fault{};
+    ++asked;
+    return Fault{Fault::Kind::fail, ErrorCode::timed_out};
+  });
+  const auto reasons = why_paths_are_not_known(volume);
+  CHECK(asked == 1);
+  REQUIRE(reasons.size() == 1);
+  CHECK(reasons.begin()->contains("Inode.1"));
+}
+
+TEST_CASE("who has an inode open is not known of a directory that is not dead, for which nobody is asked") {
+  HandMadeVolume volume;
+  CHECK_FALSE(need(survey::read_inode_facts(*volume.store, directory)).open_at);
+  CHECK(need(survey::read_inode_facts(*volume.store, file)).open_at);
+}
+
+TEST_CASE("a path through a directory that is not there is none, through a damaged one it is not known") {
+  HandMadeVolume volume;
+  const auto name_of_file = [&volume] { return need(survey::read_inode_facts(*volume.store, file)).names.front(); };
+  CHECK(name_of_file().path == "/directory/file");
+  volume.edit("Inode.1", [](MetaObject& o) { o.keys.erase(format::reverse_key(directory, "directory")); });
+  CHECK((name_of_file().path.empty() && name_of_file().path_not_known.empty()));
+  volume.edit("Inode.10", [](MetaObject& o) { o.xattrs["attr"] = "?"; });
+  CHECK(name_of_file().path_not_known.contains("Inode.10"));
 }
 
 TEST_CASE("whatever bytes an object holds, what looks at it ends with a word about it") {

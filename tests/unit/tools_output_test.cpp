@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -12,8 +13,11 @@
 #include "cli/output.h"
 #include "cli/place.h"
 #include "support/catch.h"
+#include "support/fake_clock.h"
+#include "support/temporary_folder.h"
 
 using namespace lccfs;
+using namespace std::chrono_literals;
 using cli::Check;
 using cli::Diagnosis;
 
@@ -72,6 +76,31 @@ TEST_CASE("du has a line for each directory after those below it, and odd names 
       (json["bytes"] == 5000 && json["directories"].size() == 4 && json["directories"][0]["path"] == "/a/b\\x0a\\xff"));
 }
 
+TEST_CASE("stat tells a path that is not known from none") {
+  survey::InodeFacts facts;
+  facts.names = {
+      {Ino{9}, "disk", "/vm/disk", ""}, {Ino{10}, "lost", "", ""}, {Ino{11}, "far", "", "Inode.1: silent\n"}};
+  const auto text = cli::stat_as_text(facts, 4096);
+  CHECK(text.contains("/vm/disk, in Inode.9\n"));
+  CHECK(text.contains("\"lost\", of no path, in Inode.10\n"));
+  CHECK(text.contains("\"far\", in Inode.11; its path is not known: Inode.1: silent\\x0a\n"));
+  const auto names = nlohmann::json::parse(cli::stat_as_json(facts, 4096))["names"];
+  CHECK((names[0]["path"] == "/vm/disk" && names[0]["path_not_known"] == nullptr));
+  CHECK((names[1]["path"] == nullptr && names[1]["path_not_known"] == nullptr));
+  CHECK((names[2]["path"] == nullptr && names[2]["path_not_known"] == "Inode.1: silent\\x0a"));
+}
+
+TEST_CASE("stat tells what nobody was asked from what nobody has open") {
+  survey::InodeFacts facts;
+  const auto open_at = [&facts] { return nlohmann::json::parse(cli::stat_as_json(facts, 4096))["open_at"]; };
+  CHECK(open_at().is_null());
+  facts.open_at.emplace();
+  CHECK(open_at() == nlohmann::json::array());
+  facts.open_at->push_back({InstanceId{7}, "alpha", "/mnt", false});
+  CHECK(open_at()[0]["answered"] == false);
+  CHECK(cli::stat_as_text(facts, 4096).ends_with("client 7 on alpha, /mnt did not answer\n"));
+}
+
 TEST_CASE("what was made, upgraded or loaded is told in a line, and as JSON") {
   using nlohmann::json;
   CHECK(cli::made_as_text("-p \x1b") == "made a volume at -p \\x1b\n");
@@ -92,7 +121,11 @@ TEST_CASE("what was made, upgraded or loaded is told in a line, and as JSON") {
         json{{"upgraded", false}, {"features", none}, {"local_locks", none}});
 
   CHECK(cli::loaded_as_text({.inodes = 1234}, "-p vms") == "loaded 1,234 inodes into the volume at -p vms\n");
-  CHECK(json::parse(cli::loaded_as_json({.inodes = 1234, .left_out = 2})) == json{{"inodes", 1234}, {"left_out", 2}});
+  CHECK(cli::loaded_as_text({.inodes = 1, .data_objects = 5678}, "x")
+            .ends_with("\nthere are 5,678 data objects: run lccfs-fsck --repair before anything mounts the volume\n"));
+  CHECK(json::parse(cli::loaded_as_json(
+            {.inodes = 1234, .left_out = 2, .names_left_out = 4, .without_name = 5, .data_objects = 3})) ==
+        json{{"inodes", 1234}, {"left_out", 2}, {"names_left_out", 4}, {"without_name", 5}, {"data_objects", 3}});
 }
 
 TEST_CASE("mounts that keep their locks to themselves are told in the upgrade's line, with what to do") {
@@ -130,15 +163,13 @@ TEST_CASE("a mounted part of a volume does not belong to its address") {
   CHECK((address.pool == "vms" && address.pool_namespace.empty()));
   cli::set_volume_of_source("vms/nova:/a:/b", address);
   CHECK((address.pool == "vms" && address.pool_namespace == "nova"));
-  std::string folder = "/tmp/lccfs-place-XXXXXX";
-  REQUIRE(mkdtemp(folder.data()) != nullptr);
-  const std::string volume = folder + "/odd:/volume";
+  const test::TemporaryFolder folder;
+  const std::string volume = folder / "odd:/volume";
   std::filesystem::create_directories(volume);
   for (const std::string& source : {volume, volume + ":/a", volume + ":/a:/b"}) {
     cli::set_volume_of_source(source, address);
     CHECK(address.local_directory == volume);
   }
-  std::filesystem::remove_all(folder);
   cli::set_volume_of_source("/is/gone:/a:/b", address);
   CHECK(address.local_directory == "/is/gone");
 }
@@ -160,6 +191,53 @@ TEST_CASE("the doctor's lines say what to change, and the status is that of the 
   json.warn("two", "seen", "advice");
   CHECK(nothing.str().empty());
   CHECK(nlohmann::json::parse(json.end())["checks"][0]["verdict"] == "warn");
+}
+
+TEST_CASE("a call that has an answer gives it, and one that has none is given up with all that would come after it") {
+  test::FakeClock clock;
+  std::promise<void> answered;
+  int given_up = 0;
+  cli::PatientCalls calls(
+      [&] {
+        ++given_up;
+        answered.set_value();
+      },
+      clock);
+  CHECK(*calls.run([] { return Result<int>(7); }) == 7);
+  CHECK(calls.run([] { return Result<int>(failure(ErrorCode::io, "broken")); }).error().context == "broken");
+  CHECK_FALSE(calls.has_given_up());
+  const auto late = calls.run([&clock, answer = answered.get_future().share()]() -> Result<> {
+    clock.advance(150s);
+    answer.wait();
+    return {};
+  });
+  CHECK((!late && late.error().code == ErrorCode::timed_out && late.error().context == "no answer within 150 s"));
+  CHECK_FALSE(calls.run([] { return Result<int>(7); }));
+  CHECK((calls.has_given_up() && given_up == 1));
+}
+
+TEST_CASE("a client is seen if it was looked for, and there") {
+  const auto judge = [](std::vector<InstanceInfo> clients) {
+    return verdicts([&](Diagnosis& diagnosis) { check_clients(diagnosis, clients, 1000); });
+  };
+  const auto client = [](std::optional<Presence> presence) {
+    InstanceInfo info;
+    info.number = 7;
+    info.host = "alpha";
+    info.is_live = true;
+    info.presence = presence;
+    return info;
+  };
+  InstanceInfo ended;
+  ended.since_seconds = 1003;
+  auto found = judge({client(Presence::watching), ended});
+  CHECK((found.size() == 2 && found["clients"].seen == "2 known, each that should live is seen"));
+  CHECK(found["clocks of clients"].verdict == Verdict::warn);
+  found = judge({client(Presence::watching), client(std::nullopt)});
+  CHECK((found.size() == 1 && found["presence of clients"].verdict == Verdict::warn));
+  CHECK(found["presence of clients"].seen == "not known: 7 on alpha");
+  found = judge({client(Presence::absent), client(std::nullopt)});
+  CHECK((found.size() == 2 && found["clients"].seen == "not seen now: 7 on alpha"));
 }
 
 TEST_CASE("pools are judged by what the monitors say of them") {
@@ -199,13 +277,13 @@ TEST_CASE("a clock is right if the monitors' time lies between two looks at ours
 }
 
 TEST_CASE("a host is judged by its files") {
-  const auto root = std::filesystem::temp_directory_path() / ("lccfs-host-" + std::to_string(getpid()));
+  const test::TemporaryFolder root;
   const auto put = [&](const std::string& path, const std::string& text) {
     std::filesystem::create_directories((root / path).parent_path());
     std::ofstream(root / path) << text;
   };
   const auto judge = [&](bool is_root) {
-    return verdicts([&](Diagnosis& diagnosis) { check_host(diagnosis, root.string(), is_root); });
+    return verdicts([&](Diagnosis& diagnosis) { check_host(diagnosis, root.path(), is_root); });
   };
   auto bare = judge(false);
   CHECK((bare["FUSE"].verdict == Verdict::fail && bare["allow_other"].verdict == Verdict::warn));
@@ -213,7 +291,7 @@ TEST_CASE("a host is judged by its files") {
   CHECK(bare["FUSE"].advice.ends_with("modprobe fuse"));
   put("dev/fuse", "");
   std::filesystem::permissions(root / "dev/fuse", std::filesystem::perms::none);
-  std::filesystem::permissions(root, std::filesystem::perms::all);
+  std::filesystem::permissions(root.path(), std::filesystem::perms::all);
   CHECK(as_nobody([&] { return judge(false); })["FUSE"].advice.ends_with("chmod 666 /dev/fuse"));
   std::filesystem::permissions(root / "dev/fuse", std::filesystem::perms::all);
   put("etc/fuse.conf", "# comment\n user_allow_other\n");
@@ -229,5 +307,4 @@ TEST_CASE("a host is judged by its files") {
   put("sys/fs/selinux/booleans/virt_use_fusefs", "1 1");
   found = judge(false);
   CHECK((found["libvirt"].verdict == Verdict::ok && found["SELinux"].verdict == Verdict::ok));
-  std::filesystem::remove_all(root);
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // What `lccfs top` makes of two looks at an endpoint.
 #include <nlohmann/json.hpp>
+#include <sstream>
 
+#include "base/text.h"
 #include "cli/metrics_page.h"
 #include "cli/top_looks.h"
 #include "cli/top_table.h"
@@ -104,6 +106,19 @@ TEST_CASE("the table has colours on a terminal alone, and no more lines than are
   const std::string cut = top_as_text(table(), Colours::none, 4);
   CHECK(std::ranges::count(cut, '\n') == 4);
   CHECK(cut.find("new") == std::string::npos);
+}
+
+TEST_CASE("a long name is cut between its characters") {
+  for (const std::string character : {"\xc3\xbc", "\xe2\x82\xac", "\xf0\x9f\x92\xbe"}) {
+    for (std::size_t more = 0; more < 4; ++more) {
+      TopTable rows;
+      auto& name = rows.mounts.emplace_back().name;
+      for (int i = 0; i < 20; ++i) name += character;
+      name.append(more, 'x');
+      std::istringstream lines(top_as_text(rows, Colours::none, 0));
+      for (std::string line; std::getline(lines, line);) CHECK(printable(line) == line);
+    }
+  }
 }
 
 TEST_CASE("for programs there is all of it as JSON") {

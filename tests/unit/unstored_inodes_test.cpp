@@ -34,9 +34,7 @@ struct Kept {
     made.attr.birth_token = {InstanceId{7}, 1};
     inodes.add(ino, txn::create_inode(made));
   }
-  bool is_stored() {
-    return volume.looker->query({.object = object, .xattrs = true, .ranges = {}, .keys = {}}).has_value();
-  }
+  bool is_stored() { return volume.looker->query({.object = object, .xattrs = true}).has_value(); }
   bool set_mode(std::uint32_t mode) {
     return inodes.edit(ino, [mode](MetaTxn& create) {
       auto attr = txn::attr_of(create);
@@ -46,7 +44,7 @@ struct Kept {
     });
   }
   std::uint32_t stored_mode() {
-    const auto found = need(volume.looker->query({.object = object, .xattrs = true, .ranges = {}, .keys = {}}));
+    const auto found = need(volume.looker->query({.object = object, .xattrs = true}));
     return need(format::decode<format::AttrRecord>(found.xattrs.at(format::xattr::attr))).mode;
   }
 };
@@ -110,7 +108,7 @@ TEST_CASE("an inode that could not be stored stays as it was sent, and is sent a
   CHECK(k.inodes.store(ino).error().code == ErrorCode::no_space);
   CHECK(k.inodes.is_failing());
   CHECK_FALSE(k.set_mode(0700));
-  need(k.inodes.query({.object = object, .ranges = {}, .keys = {}}));
+  need(k.inodes.query({.object = object}));
   CHECK_FALSE(k.inodes.is_failing());
 }
 
@@ -143,7 +141,7 @@ TEST_CASE("the directory of a new inode is stored before it, unless its name is 
     k.client->set_hook(once_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
     CHECK(k.inodes.store(made.ino).error().code == ErrorCode::no_space);
     CHECK(k.inodes.is_unsent(made.ino));
-    need(k.inodes.query({.object = format::inode_object(made.ino), .ranges = {}, .keys = {}}));
+    need(k.inodes.query({.object = format::inode_object(made.ino)}));
     CHECK(creations() == std::vector{of_directory, of_directory, of_file});
   }
   SECTION("without one that was removed") {
@@ -195,10 +193,10 @@ TEST_CASE("directories that were made below each other may be many: no stack is 
 
 TEST_CASE("an inode that is forgotten is never stored, and other objects do not wait for it") {
   Kept k;
-  need(k.inodes.query({.object = format::super_object, .ranges = {}, .keys = {}}));
+  need(k.inodes.query({.object = format::super_object}));
   CHECK_FALSE(k.is_stored());
   k.inodes.forget(ino);
-  CHECK(k.inodes.query({.object = object, .ranges = {}, .keys = {}}).error().code == ErrorCode::not_found);
+  CHECK(k.inodes.query({.object = object}).error().code == ErrorCode::not_found);
 }
 
 TEST_CASE("nothing is written for an inode that was refused and then forgotten, until nobody is left who would") {
@@ -256,7 +254,7 @@ TEST_CASE("an inode of which it is not known whether the store has it is not rea
     const bool fails = info.step == "create inode" || info.kind == StepKind::query;
     return fails ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
   });
-  CHECK(k.inodes.query({.object = object, .xattrs = true, .ranges = {}, .keys = {}}).error().code == ErrorCode::io);
+  CHECK(k.inodes.query({.object = object, .xattrs = true}).error().code == ErrorCode::io);
 }
 
 TEST_CASE("another inode under its number is told from it") {
@@ -283,10 +281,10 @@ TEST_CASE("a ctime that is kept is stored before the inode is read or changed") 
   REQUIRE(k.inodes.add_ctime(ino, Ino{1}, TimeSpec{5, 0}));
   k.client->reset_record();
   const auto stored_ctime = [&] {
-    const auto found = need(k.inodes.query({.object = object, .xattrs = true, .ranges = {}, .keys = {}}));
+    const auto found = need(k.inodes.query({.object = object, .xattrs = true}));
     return need(format::decode<format::TimeRecord>(found.xattrs.at(format::xattr::ctime))).time;
   };
-  need(k.inodes.query({.object = format::super_object, .ranges = {}, .keys = {}}));
+  need(k.inodes.query({.object = format::super_object}));
   CHECK(std::ranges::count(k.client->trace(), "set ctime " + object) == 0);
   CHECK(stored_ctime() == TimeSpec{5, 0});
   REQUIRE(k.inodes.add_ctime(ino, Ino{1}, TimeSpec{6, 0}));
@@ -299,7 +297,7 @@ TEST_CASE("a ctime that cannot be stored keeps nothing waiting, and is lost") {
   need(k.inodes.store(ino));
   REQUIRE(k.inodes.add_ctime(ino, Ino{1}, TimeSpec{5, 0}));
   k.client->set_hook(once_on("set ctime", {Fault::Kind::fail, ErrorCode::io}));
-  need(k.inodes.query({.object = object, .ranges = {}, .keys = {}}));
+  need(k.inodes.query({.object = object}));
   CHECK_FALSE(k.inodes.is_failing());
   k.client->reset_record();
   CHECK(k.inodes.ctimes_of(std::nullopt).empty());
@@ -312,7 +310,7 @@ TEST_CASE("a ctime whose step is on its way, or of an inode that is not stored, 
   REQUIRE(k.inodes.add_ctime(ino, Ino{1}, TimeSpec{5, 0}));
   k.client->set_hook([](const StepInfo&) { return Fault{Fault::Kind::hold}; });
   auto [answer, done] = promised<Result<MetaSnapshot>>();
-  k.inodes.query_async({.object = object, .ranges = {}, .keys = {}}, std::move(done));
+  k.inodes.query_async({.object = object}, std::move(done));
   REQUIRE(k.client->wait_for_held(1));
   CHECK_FALSE(k.inodes.add_ctime(ino, Ino{1}, TimeSpec{6, 0}));
   CHECK(k.inodes.ctimes_of(Ino{1}) == std::vector{ino});

@@ -52,7 +52,7 @@ struct OldVolume : test::InstanceVolume {
   }
 
   format::SuperRecord super() {
-    auto found = need(looker->query({.object = format::super_object, .xattrs = true, .ranges = {}, .keys = {}}));
+    auto found = need(looker->query({.object = format::super_object, .xattrs = true}));
     return need(format::decode<format::SuperRecord>(found.xattrs[format::xattr::super]));
   }
   bool is_upgraded() { return format::missing_features(super()).empty(); }

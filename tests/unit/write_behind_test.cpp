@@ -5,12 +5,16 @@
 #include <future>
 #include <thread>
 
+#include "base/blocking.h"
 #include "format/object_names.h"
+#include "fs/file_node.h"
 #include "fs/write_buffer.h"
+#include "instance/instance.h"
 #include "objects/inode.h"
 #include "support/catch.h"
 #include "support/file_calls.h"
 #include "support/hooks.h"
+#include "support/log_lines.h"
 #include "support/test_volume.h"
 #include "unit/buffered_mounts.h"
 
@@ -37,7 +41,7 @@ TEST_CASE("a client that has learnt that it is fenced answers no write, append o
   need(write_with(O_APPEND, fs, file.handle, 0, "45"));
   const auto rescue = volume.new_client();
   need(rescue->fence(mount.client->identity()));
-  need(rescue->query({.object = format::inode_object(root_ino), .ranges = {}, .keys = {}}));
+  need(rescue->query({.object = format::inode_object(root_ino)}));
   CHECK(code_of(fs.lookup(root_ino, "none")) == ErrorCode::fenced);
   CHECK(code_of(write_with(0, fs, file.handle, 0, "x")) == ErrorCode::fenced);
   CHECK(code_of(write_with(O_APPEND, fs, file.handle, 0, "x")) == ErrorCode::fenced);
@@ -518,7 +522,7 @@ TEST_CASE("tries that fail again are no new error to who was told of the first, 
   CHECK(fs.fsync(file.handle, false));
   CHECK(fs.fsync(second, false));
 
-  need(write_at(fs, file.handle, 0, "has room"));
+  need(write_with(O_DIRECT, fs, file.handle, 0, "has room"));
   need(write_at(fs, file.handle, 0, "new"));
   mount.client->set_hook(no_room);
   CHECK(code_of(fs.fsync(file.handle, false)) == ErrorCode::no_space);
@@ -543,6 +547,67 @@ TEST_CASE("once a write that waited found no room, the next ones wait, until one
   need(write_at(*mount.file_system, other.handle, 0, "2"));
   mount.client->reset_record();
   need(write_at(*mount.file_system, other.handle, 1, "3"));
+  CHECK(mount.client->counts().writes == 0);
+}
+
+TEST_CASE("the log has one line when writes find no room any more, and one when a write has found some again") {
+  const auto code = GENERATE(ErrorCode::no_space, ErrorCode::quota_exceeded);
+  const std::string why = code == ErrorCode::no_space ? "no space left" : "quota reached";
+  TestVolume volume;
+  auto mount = volume.mount(buffered());
+  auto& fs = *mount.file_system;
+  const auto direct = stored_file(mount, "old bytes");
+  const auto behind = create_file(fs, "behind");
+  need(write_at(fs, behind.handle, 0, "new"));
+  const LogLines lines;
+  mount.client->set_hook(fails_writes(code));
+  for (int i = 0; i < 3; ++i) {
+    CHECK(code_of(write_with(O_DIRECT, fs, direct.handle, 0, "new")) == code);
+    CHECK(code_of(fs.fsync(behind.handle, false)) == code);
+  }
+  REQUIRE(lines.with("the store has").size() == 1);
+  CHECK(lines.with("the store has").front().starts_with("the store has no room for writes: " + why + ": "));
+  mount.client->set_hook(nullptr);
+  SECTION("one that was refused before") { need(fs.fsync(behind.handle, false)); }
+  SECTION("one that waits") { need(write_with(O_DIRECT, fs, direct.handle, 9, "longer")); }
+  need(write_with(O_DIRECT, fs, direct.handle, 15, "longer still"));
+  REQUIRE(lines.with("the store has").size() == 2);
+  CHECK(lines.with("the store has").back() == "the store has room for writes again");
+  mount.client->set_hook(fails_writes(code));
+  CHECK(code_of(write_with(O_DIRECT, fs, direct.handle, 0, "new")) == code);
+  CHECK(lines.with("the store has").size() == 3);
+}
+
+TEST_CASE("a write that needs no room does not count as one that has found some") {
+  TestVolume volume(small_objects());
+  auto mount = volume.mount(buffered());
+  auto& fs = *mount.file_system;
+  const auto image = stored_file(mount, std::string(2 * object_bytes, 'o'));
+  const auto refused = create_file(fs, "refused"), next = create_file(fs, "next");
+  mount.client->set_hook([object = format::data_object(image.ino, ObjectIndex{0})](const StepInfo& info) {
+    const bool needs_room = info.kind == StepKind::write && info.object != object;
+    return needs_room ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
+  });
+  need(write_at(fs, refused.handle, 0, "bytes"));
+  CHECK(code_of(fs.fsync(refused.handle, false)) == ErrorCode::no_space);
+  need(write_with(O_DIRECT, fs, image.handle, 100, "guest"));
+  CHECK(code_of(write_at(fs, next.handle, 0, "bytes")) == ErrorCode::no_space);
+  mount.client->set_hook(nullptr);
+  SECTION("an object of which nothing was there is room") {
+    need(fs.fallocate({}, image.handle, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, object_bytes));
+    need(write_with(O_DIRECT, fs, image.handle, 100, "guest"));
+  }
+  SECTION("so is an object that could not exist") {
+    SetAttributes longer;
+    longer.size_bytes = 9 * object_bytes;
+    need(fs.set_attributes({}, image.ino, longer));
+    need(write_with(O_DIRECT, fs, image.handle, 7 * object_bytes, "guest"));
+  }
+  SECTION("so is what makes a file longer") {
+    need(write_with(O_DIRECT, fs, image.handle, 2 * object_bytes - 1, "guest"));
+  }
+  mount.client->reset_record();
+  need(write_at(fs, next.handle, 0, "bytes"));
   CHECK(mount.client->counts().writes == 0);
 }
 
@@ -792,6 +857,72 @@ TEST_CASE("a close that cannot store what was written leaves the file as long as
   CHECK(need(read_at(*mount.file_system, again, 2 * object_bytes, 8)) == std::string(8, '\0'));
 }
 
+TEST_CASE("what is stored while it is about to be lost stays") {
+  TestVolume volume;
+  auto maker = volume.mount();
+  const auto ino = stored_file(maker, "old").ino;
+  need(maker->unmount());
+  const auto store = volume.new_client();
+  const auto instance = need(Instance::start(store, volume.clock(), {}));
+  LeaseHolders holders(*instance);
+  KernelView kernel;
+  Exchangeable<FileNode::StoredHandler> nobody;
+  const auto room = std::make_shared<DirtyRoom>(1 << 20, volume.clock());
+  FileNode node(ino, *instance, holders, kernel, room, nobody);
+  {
+    const Lock one_step(node.step_mutex);
+    need(node.ensure());
+    REQUIRE(room->take_now(8));
+    node.buffer->put(0, std::string("new data"));
+    const Lock lock(node.mutex);
+    node.note_bytes_up_to(8);
+  }
+
+  // Between the try that fails and the loss, one by fsync is sent that succeeds.
+  std::promise<void> try_fails, is_kept_waiting, is_tried_again;
+  std::thread keeping_waiting([&] {
+    try_fails.get_future().wait();
+    const Lock lock(node.mutex);
+    is_kept_waiting.set_value();
+    is_tried_again.get_future().wait();
+  });
+  store->set_hook([&](const StepInfo& info) {
+    if (info.kind != StepKind::write) return Fault{};
+    try_fails.set_value();
+    is_kept_waiting.get_future().wait();
+    return Fault{Fault::Kind::fail, ErrorCode::no_space};
+  });
+  std::future<Result<>> written_out, synced;
+  std::future<void> answering;
+  {
+    const BeforeBlocking try_again([&] {
+      store->set_hook(holds_writes());
+      written_out = std::async(std::launch::async, [&] { return node.write_out(); });
+      CHECK(store->wait_for_held(1));
+      store->set_hook(nullptr);
+      synced = std::async(std::launch::async, [&] { return node.store_dirty(true); });
+      is_tried_again.set_value();
+      answering = std::async(std::launch::async, [&] {
+        for (int i = 0; i < 1000; ++i) std::this_thread::yield();  // the loss waits for it
+        store->release_all();
+      });
+    });
+    const AloneInGate alone(node.gate);
+    need(node.release_at_any_price());
+  }
+  keeping_waiting.join();
+  REQUIRE(answering.valid());
+  answering.get();
+  need(written_out.get());
+  need(synced.get());
+  CHECK(instance->losses().first());
+  const auto stored = need(objects::read_inode(objects::reader_of(*store), ino));
+  CHECK(stored.size_bytes == 8);
+  CHECK_FALSE(stored.lease);
+  CHECK(read_elsewhere(volume, ino) == "new data");
+  need(instance->end());
+}
+
 TEST_CASE("after one that could not be stored, writes wait for the store until one has succeeded") {
   TestVolume volume;
   auto mount = volume.mount(buffered());
@@ -1028,6 +1159,40 @@ TEST_CASE("a client that was fenced says so at the next sync, and stores nothing
   CHECK(read_elsewhere(volume, file.ino) == "stored");
 }
 
+TEST_CASE("a client that was fenced tells it in one line, however many files it cannot store any more") {
+  TestVolume volume({}, {.lazy_fences = false});
+  auto mount = volume.mount(buffered());
+  auto other = volume.mount();
+  const std::vector files{create_file(*mount.file_system, "a"), create_file(*mount.file_system, "b"),
+                          create_file(*mount.file_system, "c")};
+  for (const auto& file : files) need(write_at(*mount.file_system, file.handle, 0, "behind"));
+  const test::LogLines lines;
+  need(other.client->fence(mount.client->identity()));
+  for (int tries = 0; tries < 2; ++tries) {
+    for (const auto& file : files) CHECK_FALSE(mount->fsync(file.handle, false));
+  }
+  for (const auto& file : files) mount->release(file.handle);
+  mount.file_system.reset();
+  const auto told = lines.all();
+  CAPTURE(told);
+  REQUIRE(told.size() == 1);
+  CHECK(told.front().find(" was fenced: ") != std::string::npos);
+}
+
+TEST_CASE("a file whose lease is another client's, though nothing was fenced, is named when it cannot be stored") {
+  TestVolume volume;
+  auto mount = volume.mount(buffered());
+  const auto file = stored_file(mount, "stored");
+  need(write_at(*mount.file_system, file.handle, 0, "new and longer"));
+  volume.cluster().with_objects([&](scripted::Objects& objects) {
+    objects.metadata()[format::inode_object(file.ino)].xattrs.erase(format::xattr::lease);
+  });
+  const test::LogLines lines;
+  CHECK(error_of(mount->fsync(file.handle, false)) == ErrorCode::fenced);
+  CHECK_FALSE(mount->fenced());
+  CHECK(lines.with(format::inode_object(file.ino) + ": the lease was taken over by another client").size() == 1);
+}
+
 TEST_CASE("unmounting stores what is buffered") {
   TestVolume volume;
   auto mount = volume.mount(buffered());
@@ -1036,4 +1201,22 @@ TEST_CASE("unmounting stores what is buffered") {
   need(mount->unmount());
   mount.file_system.reset();
   CHECK(read_elsewhere(volume, file.ino) == "new and longer");
+}
+
+TEST_CASE("a mount ends though the store does not say how much space there is") {
+  TestVolume volume;
+  auto mount = volume.mount(buffered());
+  volume.cluster().set_away([](const std::string& object) { return object == ScriptedCluster::all_objects; });
+  volume.clock().advance(std::chrono::seconds(5));
+  mount->tick();
+  volume.clock().waits_end_at_once = true;
+  const std::weak_ptr<ScriptedClient> store = std::exchange(mount.client, nullptr);
+  auto ended = std::async(std::launch::async, [&] {
+    need(mount->unmount());
+    mount.file_system.reset();
+  });
+  CHECK(ended.wait_for(std::chrono::seconds(10)) == std::future_status::ready);
+  CHECK_FALSE(store.expired());  // who asks still has it
+  volume.cluster().set_away(nullptr);
+  ended.get();
 }

@@ -9,6 +9,7 @@
 #include "support/catch.h"
 #include "support/file_calls.h"
 #include "support/hooks.h"
+#include "support/namespace_calls.h"
 #include "support/test_volume.h"
 #include "unit/buffered_mounts.h"
 
@@ -22,6 +23,11 @@ Ino closed_file(Mount& mount, const std::string& bytes) {
   need(write_at(*mount.file_system, file.handle, 0, bytes));
   close_file(*mount.file_system, file.handle);
   return file.ino;
+}
+
+InstanceId holder_of(ScriptedCluster& cluster, Ino file) {
+  const auto object = inode_object_of(cluster, file);
+  return InstanceId{need(format::decode<format::NumberRecord>(object->xattrs.at(format::xattr::lease))).value};
 }
 
 /// Of inodes and of bytes.
@@ -228,22 +234,53 @@ TEST_CASE("appends of two clients all arrive, whole") {
   CHECK(lines_of_first == each);
 }
 
-TEST_CASE("a dead writer's lease is taken over: its growth goes, what it synced stays") {
-  TestVolume volume(small_objects());
-  auto dead = volume.mount();
-  auto heir = volume.mount();
+namespace {
+/// Has synced the beginning of a file, and dies after what it has written past that.
+OpenFile left_by_a_writer_that_dies(TestVolume& volume, Mount& dead) {
   const auto file = create_file(*dead.file_system, "f");
   need(write_at(*dead.file_system, file.handle, 0, "synced"));
   need(dead->fsync(file.handle, false));
   need(write_at(*dead.file_system, file.handle, 6, std::string(2 * object_bytes, 'x')));
   dead.client->crash();
   volume.clock().advance(std::chrono::seconds(61));
+  return file;
+}
+}  // namespace
+
+TEST_CASE("a dead writer's lease is taken over: its growth goes, what it synced stays") {
+  TestVolume volume(small_objects());
+  auto dead = volume.mount();
+  auto heir = volume.mount();
+  const auto file = left_by_a_writer_that_dies(volume, dead);
   const auto handle = open_again(*heir.file_system, file.ino);
   CHECK(need(heir->get_attributes(file.ino)).attributes.size_bytes == 6);
   need(write_at(*heir.file_system, handle, object_bytes, "y"));
   CHECK(need(read_at(*heir.file_system, handle, 0, 8)) == std::string("synced\0\0", 8));
   CHECK(heir.client->counts().fences == 1);
   CHECK_FALSE(write_at(*dead.file_system, file.handle, 0, "late"));
+}
+
+TEST_CASE(
+    "a lease that is ours and cannot be cleaned up is asked for in vain, and an asker that only reads is answered") {
+  const auto kind = GENERATE(format::Question::Kind::release_lease, format::Question::Kind::store_attributes);
+  TestVolume volume(small_objects());
+  auto dead = volume.mount();
+  auto heir = volume.mount();
+  const auto file = left_by_a_writer_that_dies(volume, dead);
+  heir.client->set_hook([](const StepInfo& info) {
+    const bool cuts = info.kind == StepKind::remove || info.kind == StepKind::truncate;
+    return cuts ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
+  });
+  const auto handle = open_again(*heir.file_system, file.ino);
+  CHECK_FALSE(write_at(*heir.file_system, handle, 0, "new"));
+  const auto holder = holder_of(volume.cluster(), file.ino);
+  const auto heard = need(volume.new_client()->notify(
+      format::session_object(holder), encode(format::Question{kind, file.ino}), std::chrono::seconds(1)));
+  const bool is_done = need(format::decode<format::Answer>(heard.answers.at(0))).kind == format::Answer::Kind::done;
+  CHECK(is_done == (kind == format::Question::Kind::store_attributes));
+  CHECK(holder_of(volume.cluster(), file.ino) == holder);
+  heir.client->set_hook(nullptr);
+  need(write_at(*heir.file_system, handle, 0, "new"));
 }
 
 TEST_CASE("a late write of a dead holder does not land on a third client's write") {

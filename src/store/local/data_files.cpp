@@ -77,7 +77,7 @@ Result<> punch(int file, const std::string& object, const DataExtent& range) {
   return std::unexpected(system_error("punch a hole into " + object, Outcome::unknown));
 }
 
-/// Bytes that another thread cuts off meanwhile are missing in the copy, too.
+/// Bytes that another thread cuts off meanwhile are missing in the copy, too: nothing that was there takes their place.
 Result<> copy_bytes(int from, int to, const DataExtent& range, const std::string& what) {
   const auto end = static_cast<off_t>(range.offset + range.size_bytes);
   for (auto at = static_cast<off_t>(range.offset); at < end;) {
@@ -85,7 +85,7 @@ Result<> copy_bytes(int from, int to, const DataExtent& range, const std::string
     const ssize_t size = ::copy_file_range(from, &in, to, &out, static_cast<std::size_t>(end - at), 0);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0) return std::unexpected(system_error("copy " + what, Outcome::unknown));
-    if (size == 0) return {};
+    if (size == 0) return punch(to, what, {static_cast<std::uint64_t>(at), static_cast<std::uint64_t>(end - at)});
     at += size;
   }
   return {};
@@ -111,6 +111,20 @@ Result<std::vector<DataExtent>> extents_of(int file, const std::string& object, 
     found.push_back({*data, at - *data});
   }
   return found;
+}
+
+/// A restore may have put files elsewhere. Listed as an object, such a file could not be read, nor removed.
+Result<> check_folder(const std::string& folder, const std::vector<std::string>& names) {
+  const auto wrong = std::ranges::find_if(names, [&](const auto& name) { return directory_of(name) != folder; });
+  if (wrong == names.end()) return {};
+  return failure(ErrorCode::corrupt, "data/" + folder + "/" + *wrong +
+                                         " is in a wrong folder, where nothing finds it: move it to data/" +
+                                         directory_of(*wrong) + ", or remove it");
+}
+
+bool is_at_end(int file, std::uint64_t offset) {
+  struct stat status {};
+  return ::fstat(file, &status) == 0 && offset >= static_cast<std::uint64_t>(status.st_size);
 }
 
 bool is_same(const Descriptor& one, const Descriptor& other) {
@@ -144,6 +158,9 @@ Result<std::size_t> DataFiles::read(const std::string& object, std::uint64_t off
     const ssize_t size = ::preadv2(file->get(), &rest, 1, static_cast<off_t>(offset + done), flags);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0) return std::unexpected(system_error("read " + object));
+    // Linux 5.9 and 5.10 may answer no bytes, too, where a quick read would have to wait (readv(2), BUGS).
+    if (size == 0 && (flags & RWF_NOWAIT) != 0 && !is_at_end(file->get(), offset + done))
+      return failure(ErrorCode::io, "read " + object + ": it would have to wait");
     if (size == 0) break;
     done += static_cast<std::size_t>(size);
   }
@@ -253,7 +270,9 @@ Result<> DataFiles::sync(const std::string& object, const Unsynced& changes) con
 
 Result<std::vector<std::string>> DataFiles::names(unsigned& directory, unsigned end) const {
   for (; directory < end; ++directory) {
-    auto found = names_in(data_, directory_name(directory), "list data objects");
+    const auto folder = directory_name(directory);
+    auto found = names_in(data_, folder, "list data objects");
+    if (found) LCCFS_CHECK(check_folder(folder, *found));
     if (found || found.error().code != ErrorCode::not_found) return found;
   }
   return std::vector<std::string>();

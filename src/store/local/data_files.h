@@ -40,7 +40,7 @@ class DataFiles {
   Result<> sync(const std::string& object, const Unsynced& changes) const;
 
   /// Names in one of the `fan_out` directories; the number of the first one from `directory` on that exists, or `end`,
-  /// is put there.
+  /// is put there. corrupt: a file that belongs into another one.
   static constexpr unsigned fan_out = 256;
   Result<std::vector<std::string>> names(unsigned& directory, unsigned end) const;
 

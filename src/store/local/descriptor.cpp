@@ -21,11 +21,14 @@ Result<std::vector<std::string>> names_in(int directory, const std::string& name
   const std::unique_ptr<DIR, int (*)(DIR*)> listing(opened < 0 ? nullptr : ::fdopendir(opened), ::closedir);
   if (!listing) return std::unexpected(system_error(what));
   std::vector<std::string> names;
-  while (const dirent* entry = ::readdir(listing.get())) {
+  for (;;) {
+    errno = 0;  // nothing else tells the end from an error
+    const dirent* entry = ::readdir(listing.get());
+    if (entry == nullptr && errno != 0) return std::unexpected(system_error(what));
+    if (entry == nullptr) return names;
     const std::string found = entry->d_name;
     if (found != "." && found != "..") names.push_back(found);
   }
-  return names;
 }
 
 Result<> sync_directory(int directory, const std::string& what) {

@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <string_view>
 
 namespace lccfs::local {
 namespace {
@@ -119,6 +118,15 @@ Result<Descriptor> ensure_subdirectory(int root, const std::string& path, const 
   return opened;
 }
 
+/// It is made before the metadata. Made anew beside them, all files would read as zeros.
+Result<Descriptor> ensure_data(int root, const std::string& path) {
+  const auto is_missing = [root](const char* name) { return ::faccessat(root, name, F_OK, 0) != 0 && errno == ENOENT; };
+  if (is_missing("data") && !is_missing("metadata/data.mdb"))
+    return failure(ErrorCode::corrupt,
+                   path + "/data is missing, where the bytes of all files are: restore it from a copy");
+  return ensure_subdirectory(root, path, "data");
+}
+
 Result<Descriptor> lock_marker(const Directory& directory, int operation, short& type) {
   const std::string what = directory.path + "/" + marker;
   LCCFS_TRY(Descriptor file, open_at(directory.root.get(), marker, O_RDONLY, what));
@@ -138,7 +146,7 @@ Result<Directory> open_directory(const std::string& path, bool create) {
   const int root = directory.root.get();
   if (create && ::flock(root, LOCK_EX) != 0) return std::unexpected(system_error("lock " + path));
   LCCFS_CHECK(ensure_marker(root, path, create));
-  LCCFS_TRY(directory.data, ensure_subdirectory(root, path, "data"));
+  LCCFS_TRY(directory.data, ensure_data(root, path));
   LCCFS_TRY(directory.clients, ensure_subdirectory(root, path, "clients"));
   LCCFS_CHECK(ensure_subdirectory(root, path, "metadata"));
   directory.metadata_path = path + "/metadata";

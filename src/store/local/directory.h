@@ -2,7 +2,9 @@
 //
 // The directory of a local volume:
 //
-//   lccfs-local        marker: "LCCFS local store, layout 1\n". It comes first; the rest is made when it is missing.
+//   lccfs-local        marker: "LCCFS local store, layout 1\n". It comes first; the rest is made when it is missing, but
+//                      no data/ where there are metadata. (A folder in data/ is made for its first file: nothing tells one
+//                      that is missing from one that never was.)
 //   metadata/          the LMDB environment: environment.h, metadata_table.h, watch_table.h
 //   data/<2 hex>/<object name>   one sparse file for each data object, spread by a hash of the name: data_files.h.
 //                      The sticky bit of a file or directory there: its name may not be durable yet
@@ -24,8 +26,9 @@ struct Directory {
 };
 
 /// Opens the directory of a volume. not_found: it is missing, or holds none. With `create` it is made; `exists`: it
-/// holds something that is not ours (nothing was changed). unsupported: a newer layout. permission_denied: also if it
-/// belongs to another user than this process's and root, or every user may write into it.
+/// holds something that is not ours (nothing was changed). corrupt: a part of it is missing or damaged. unsupported: a
+/// newer layout. permission_denied: also if it belongs to another user than this process's and root, or every user may
+/// write into it.
 Result<Directory> open_directory(const std::string& path, bool create);
 
 // LMDB does not see a reader that does not write that down: readers that may not write, and writers, keep each other

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -75,6 +76,15 @@ Result<Descriptor> lock_out_others(const std::string& directory) {
   return names;
 }
 
+bool is_full(int error) { return error == ENOSPC || error == EDQUOT; }
+
+/// Room on the disk, past the end of the file, too. 0, or why not.
+int reserve(int file, std::uint64_t offset, std::uint64_t size_bytes) {
+  while (::fallocate(file, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(size_bytes)) != 0)
+    if (errno != EINTR) return errno;
+  return 0;
+}
+
 /// LMDB writes its lock file through a mapping, where a page that the disk has no room for is a SIGBUS: all of it gets
 /// its room before. Not while this process has the environment open: LMDB's lock would go with the descriptor.
 Result<> reserve_lock_file(const std::string& directory) {
@@ -83,12 +93,10 @@ Result<> reserve_lock_file(const std::string& directory) {
   struct stat status {};
   if (!file || ::fstat(file.get(), &status) != 0) return std::unexpected(system_error(path));
   if (static_cast<std::uint64_t>(status.st_blocks) * 512 >= lock_file_bytes) return {};  // asks for none on a full disk
-  int failed = 0;
-  do failed = ::fallocate(file.get(), FALLOC_FL_KEEP_SIZE, 0, lock_file_bytes);
-  while (failed != 0 && errno == EINTR);
+  const int error = reserve(file.get(), 0, lock_file_bytes);
   // An older program has left the first of its pages: enough for some 60 readers, and for removing what fills the disk.
   const bool has_none = status.st_blocks == 0;
-  if (failed != 0 && has_none && (errno == ENOSPC || errno == EDQUOT)) return std::unexpected(system_error(path));
+  if (is_full(error) && has_none) return std::unexpected(system_error(path, Outcome::definite, error));
   return {};  // or it cannot reserve
 }
 
@@ -207,6 +215,29 @@ Result<std::unique_ptr<Environment>> Environment::map(const std::string& directo
   }
 }
 
+bool Environment::has_own_readers() {
+  bool found = false;
+  const auto look = [](const char* line, void* to) {  // "<process> <thread> <commit>", or a headline
+    if (std::strtol(line, nullptr, 10) == ::getpid()) *static_cast<bool*>(to) = true;
+    return 0;
+  };
+  ::mdb_reader_list(environment_, look, &found);
+  return found;
+}
+
+// LMDB takes readers that have the number of this process for its own, and keeps them. Before the first read here they
+// are of one that was killed, and had the same number, as the first process of each container has: what it was reading
+// would be kept for as long as this one lives. Closing drops all that have the number, once something was read. Nobody
+// else loses any by that: a read locks the number, and fails where a living process (of another PID namespace) has it.
+Result<std::unique_ptr<Environment>> Environment::map_without_own_readers(const std::string& directory) {
+  LCCFS_TRY(auto environment, map(directory, false));
+  environment->drop_dead_readers();
+  if (!environment->has_own_readers()) return environment;
+  LCCFS_CHECK(environment->last_commit_to_read());
+  environment.reset();
+  return map(directory, false);
+}
+
 // Which commit is the last one, LMDB reads in its lock file, and the first opener writes it there, as the last thing it
 // does: until then it says 0. A second opener waits for the first one's lock, and believes what it finds. If the first
 // one has failed, or was killed, the second would read the commit before the last one, and write over the last one. So
@@ -217,8 +248,7 @@ Result<std::unique_ptr<Environment>> Environment::map_alone(const std::string& d
   LCCFS_CHECK(check_file(file, create));
   LCCFS_CHECK(reserve_lock_file(directory));
   for (unsigned tries = 0; tries < 2; ++tries) {
-    LCCFS_TRY(auto environment, map(directory, false));
-    environment->drop_dead_readers();
+    LCCFS_TRY(auto environment, map_without_own_readers(directory));
     LCCFS_TRY(const bool current, environment->knows_last_commit());
     if (!current) continue;
     LCCFS_CHECK(sync_directory(names.get(), directory));
@@ -229,16 +259,26 @@ Result<std::unique_ptr<Environment>> Environment::map_alone(const std::string& d
                                       "at an earlier moment; end all that use it, then try again");
 }
 
+Result<std::size_t> Environment::last_commit_to_read() {
+  const UsingPages using_pages(shown_file_);
+  MDB_txn* reader = nullptr;
+  const int code = ::mdb_txn_begin(environment_, nullptr, MDB_RDONLY, &reader);
+  if (code == EAGAIN) {  // the first read of a process locks its number
+    return failure(ErrorCode::busy, file_ + ": a client in another PID namespace (container) has process number " +
+                                        std::to_string(::getpid()) + ", too: give this one another, then try again");
+  }
+  if (code) return lmdb_failure(code, "open the metadata");
+  const std::size_t known = ::mdb_txn_id(reader);
+  ::mdb_txn_abort(reader);
+  return known;
+}
+
 /// Of older programs, which do not keep out others, what is said above may still be found.
 Result<bool> Environment::knows_last_commit() {
   const UsingPages using_pages(shown_file_);
   MDB_envinfo info{};
   ::mdb_env_info(environment_, &info);  // from the file's own head, not from the lock file
-  MDB_txn* reader = nullptr;
-  if (const int code = ::mdb_txn_begin(environment_, nullptr, MDB_RDONLY, &reader))
-    return lmdb_failure(code, "open the metadata");
-  const std::size_t known = ::mdb_txn_id(reader);
-  ::mdb_txn_abort(reader);
+  LCCFS_TRY(const std::size_t known, last_commit_to_read());
   if (known >= info.me_last_txnid) return true;
   // A commit writes the head first. Where a writer is between the two, or was killed there, the next one waits for it,
   // or puts it right.
@@ -315,16 +355,17 @@ bool Environment::keep_reserve() {
   const std::uint64_t used_bytes = (info.me_last_pgno + 1) * std::uint64_t{stat.ms_psize};
   if (used_bytes + reserve_bytes <= reserved_bytes_) return true;
   // Twice the reserve, so that a growing volume asks seldom.
-  if (::fallocate(file, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(used_bytes), 2 * reserve_bytes) == 0) {
+  const int error = reserve(file, used_bytes, 2 * reserve_bytes);
+  if (error == 0) {
     reserved_bytes_ = used_bytes + 2 * reserve_bytes;
-  } else if (errno == ENOSPC || errno == EDQUOT) {
+  } else if (is_full(error)) {
     // What another process has reserved, or this one did before, is still there, and needs no room.
-    if (::fallocate(file, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(used_bytes), reserve_bytes) != 0) return false;
+    if (reserve(file, used_bytes, reserve_bytes) != 0) return false;
     reserved_bytes_ = used_bytes + reserve_bytes;
-  } else {
+  } else if (error == EOPNOTSUPP || error == ENOSYS) {
     reserved_bytes_ = std::numeric_limits<std::uint64_t>::max();  // a file system that cannot reserve
   }
-  return true;
+  return true;  // after any other error the next batch tries again
 }
 
 std::uint64_t Environment::count(Table table) {

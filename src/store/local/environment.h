@@ -108,7 +108,10 @@ class Environment {
   Environment(MDB_env* environment, std::string file)
       : environment_(environment), file_(std::move(file)), shown_file_(printable(file_)) {}
   static Result<std::unique_ptr<Environment>> map(const std::string& directory, bool read_only);
+  static Result<std::unique_ptr<Environment>> map_without_own_readers(const std::string& directory);
   static Result<std::unique_ptr<Environment>> map_alone(const std::string& directory, bool create);
+  bool has_own_readers();
+  Result<std::size_t> last_commit_to_read();
   Result<bool> knows_last_commit();
   int open_handles(MDB_txn* transaction, unsigned flags);
   Result<> open_tables(bool read_only);

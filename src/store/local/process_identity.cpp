@@ -8,34 +8,19 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 
 extern "C" {  // glibc 2.36 forgot it
 #include <sys/pidfd.h>
 }
 
+#include "base/process_stat.h"
 #include "store/local/descriptor.h"
 
 namespace lccfs::local {
 namespace {
 
 constexpr std::size_t id_digits = 32;
-
-/// 0: no such process.
-std::uint64_t start_ticks_of(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  // Field 2, the command in parentheses, may hold anything; the start time is field 22.
-  const auto end_of_command = text.rfind(')');
-  if (end_of_command == std::string::npos) return 0;
-  std::istringstream fields(text.substr(end_of_command + 1));
-  std::string skipped;
-  for (int field = 3; field < 22; ++field) fields >> skipped;
-  std::uint64_t ticks = 0;
-  fields >> ticks;
-  return ticks;
-}
 
 bool shows_lock(const std::filesystem::path& fdinfo) {
   std::ifstream file(fdinfo);
@@ -71,9 +56,10 @@ Result<ClientIdentity> make_identity() {
   std::ifstream("/proc/sys/kernel/random/uuid") >> identity.id;
   std::erase(identity.id, '-');
   identity.pid = ::getpid();
-  identity.start_ticks = start_ticks_of(identity.pid);
-  if (identity.id.size() != id_digits || identity.start_ticks == 0)
+  const auto stat = read_process_stat(std::to_string(identity.pid));
+  if (identity.id.size() != id_digits || !stat || stat->start_ticks == 0)
     return failure(ErrorCode::io, "cannot read a new id and this process's start time from /proc");
+  identity.start_ticks = stat->start_ticks;
   return identity;
 }
 

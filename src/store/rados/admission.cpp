@@ -118,6 +118,9 @@ void Admission::serve(Place& near) {
     Request request = std::move(line->waiting.front());
     line->waiting.pop_front();
     send_off(*line, std::move(request));
+    // Meanwhile all that its object had in flight may have been answered, and others may have taken that room: no answer
+    // would bring on the rest of its line.
+    if (&place != &near && next_in_share(place) != nullptr) held_back_ = true;
   }
 }
 

@@ -103,7 +103,7 @@ class Admission {
   std::condition_variable sent_;
   std::size_t sending_ GUARDED_BY(mutex_) = 0;
   bool is_ended_ GUARDED_BY(mutex_) = false;
-  bool held_back_ GUARDED_BY(mutex_) = false;  // some request waits for nothing but the ceiling
+  bool held_back_ GUARDED_BY(mutex_) = false;  // some request may wait for the ceiling alone, or for nothing
 };
 
 /// The common room is as large as librados' own bounds. The ceiling leaves shares for about 200 dead placement groups.

@@ -30,7 +30,7 @@ Admission::PlaceId place_of(librados::IoCtx& pool, const std::string& object) {
 
 struct DataLane {
   librados::IoCtx pool;  // its own: the connection may be closing its own when an answer comes
-  InFlight& in_flight;
+  RequestsInFlight& in_flight;
   Admission& admission;
 };
 
@@ -205,6 +205,16 @@ class DataWriteStep : public DataChangeStep {
   std::vector<Piece> pieces_;
 };
 
+/// `fill(step, operation)` says what is to change.
+template <class Kind, class Fill>
+void submit_change(std::unique_ptr<Kind> step, Fill fill) {
+  DataStep::submit(std::move(step), [fill](Kind& request, librados::AioCompletion* completion) {
+    librados::ObjectWriteOperation operation;
+    fill(request, operation);
+    return request.pool().aio_operate(request.object(), completion, &operation);
+  });
+}
+
 int send_write(DataWriteStep& request, librados::AioCompletion* completion) {
   const auto& pieces = request.pieces();
   if (pieces.size() == 1) {
@@ -232,7 +242,7 @@ void LingeringMemory::release_free() {
   pieces_.erase(first_free, pieces_.end());
 }
 
-DataSteps::DataSteps(InFlight& in_flight) : in_flight_(in_flight), admission_(most_in_flight) {}
+DataSteps::DataSteps(RequestsInFlight& in_flight) : in_flight_(in_flight), admission_(most_in_flight) {}
 
 void DataSteps::read(librados::IoCtx& pool, std::string object, std::uint64_t offset, std::span<char> target,
                      ObjectStore::ReadDone done) {
@@ -265,43 +275,32 @@ void DataSteps::truncate(librados::IoCtx& pool, std::string object, std::uint64_
                          ObjectStore::DataDone done) {
   if (size_bytes >= max_object_bytes) return done({});
   auto step = std::make_unique<DataCutStep>(DataLane{pool, in_flight_, admission_}, std::move(object), std::move(done));
-  DataStep::submit(std::move(step), [size_bytes](DataCutStep& request, librados::AioCompletion* completion) {
-    librados::ObjectWriteOperation operation;
+  submit_change(std::move(step), [size_bytes](DataCutStep&, librados::ObjectWriteOperation& operation) {
     // Zeroing up to an object's end cuts it there. RADOS's own truncate would also grow it.
     operation.zero(size_bytes, max_object_bytes);
-    return request.pool().aio_operate(request.object(), completion, &operation);
   });
 }
 
 void DataSteps::remove(librados::IoCtx& pool, std::string object, ObjectStore::DataDone done) {
   auto step = std::make_unique<DataCutStep>(DataLane{pool, in_flight_, admission_}, std::move(object), std::move(done),
                                             Step::AtTheEnd::is_dropped);
-  DataStep::submit(std::move(step), [](DataCutStep& request, librados::AioCompletion* completion) {
-    librados::ObjectWriteOperation operation;
-    operation.remove();
-    return request.pool().aio_operate(request.object(), completion, &operation);
-  });
+  submit_change(std::move(step), [](DataCutStep&, librados::ObjectWriteOperation& operation) { operation.remove(); });
 }
 
 void DataSteps::zero(librados::IoCtx& pool, std::string object, std::uint64_t offset, std::uint64_t size_bytes,
                      ObjectStore::DataDone done) {
   if (size_bytes == 0) return done({});
   auto step = std::make_unique<DataCutStep>(DataLane{pool, in_flight_, admission_}, std::move(object), std::move(done));
-  DataStep::submit(std::move(step), [=](DataCutStep& request, librados::AioCompletion* completion) {
-    librados::ObjectWriteOperation operation;
-    operation.zero(offset, size_bytes);
-    return request.pool().aio_operate(request.object(), completion, &operation);
-  });
+  submit_change(std::move(step),
+                [=](DataCutStep&, librados::ObjectWriteOperation& operation) { operation.zero(offset, size_bytes); });
 }
 
 void DataSteps::copy(librados::IoCtx& pool, std::string source, std::string target, ObjectStore::DataDone done) {
   auto step = std::make_unique<DataCopyStep>(DataLane{pool, in_flight_, admission_}, std::move(source),
                                              std::move(target), std::move(done));
-  DataStep::submit(std::move(step), [](DataCopyStep& request, librados::AioCompletion* completion) {
+  submit_change(std::move(step), [](DataCopyStep& request, librados::ObjectWriteOperation& operation) {
     constexpr std::uint64_t any_version = 0;
-    librados::ObjectWriteOperation operation;
     operation.copy_from(request.source(), request.pool(), any_version, 0);
-    return request.pool().aio_operate(request.object(), completion, &operation);
   });
 }
 

@@ -31,7 +31,7 @@ class LingeringMemory {
 
 class DataSteps {
  public:
-  explicit DataSteps(InFlight& in_flight);
+  explicit DataSteps(RequestsInFlight& in_flight);
   /// Before the connection ends: what is let in later is not sent. Waits for what is being sent.
   void end() { admission_.end(); }
 
@@ -47,7 +47,7 @@ class DataSteps {
                ObjectStore::ExtentsDone done);
 
  private:
-  InFlight& in_flight_;
+  RequestsInFlight& in_flight_;
   Admission admission_;
   LingeringMemory lingering_;
   ThreadPool waiting_;  // last: librados has the question for extents only as a call that waits

@@ -35,7 +35,7 @@ bool Witnesses::have_seen(const Identity& client) const {
 /// Nothing waits for it at the end: the object may not answer.
 class Fences::LookStep : public Step {
  public:
-  LookStep(InFlight& in_flight, Witnesses& witnesses, LookDone done)
+  LookStep(RequestsInFlight& in_flight, Witnesses& witnesses, LookDone done)
       : Step(in_flight, AtTheEnd::is_dropped), witnesses_(witnesses), done_(std::move(done)) {}
   void build(librados::ObjectReadOperation& operation) { operation.list_watchers(&watchers_, &result_); }
 

@@ -40,7 +40,7 @@ class Witnesses {
 
 class Fences {
  public:
-  Fences(Connection& connection, InFlight& in_flight) : connection_(connection), in_flight_(in_flight) {}
+  Fences(Connection& connection, RequestsInFlight& in_flight) : connection_(connection), in_flight_(in_flight) {}
 
   /// The error says in one line what our key lacks. Changes nothing.
   Result<> check_permitted();
@@ -66,7 +66,7 @@ class Fences {
   bool is_barred(const Identity& client);
 
   Connection& connection_;
-  InFlight& in_flight_;
+  RequestsInFlight& in_flight_;
   Witnesses witnesses_;
   enum class Reach { not_known, volume, further };
   std::atomic<Reach> reach_{Reach::not_known};

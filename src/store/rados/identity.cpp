@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <limits>
@@ -10,6 +11,8 @@
 
 namespace lccfs::rados {
 namespace {
+
+constexpr unsigned most_connects = 5;
 
 /// "a:0/1", or "[v2:a:0/1,v1:a:0/1]" (an IPv6 address has brackets of its own, after its type).
 std::vector<std::string> split_addresses(std::string text) {
@@ -35,6 +38,12 @@ bool is_ip_address(std::string_view text) {
   return plain.size() == std::strlen(plain.c_str()) && inet_pton(six ? AF_INET6 : AF_INET, plain.c_str(), &parsed) == 1;
 }
 
+/// Of "IP:port/nonce", with or without a protocol.
+std::string_view ip_of(std::string_view address) {
+  address = without_protocol(address);
+  return address.substr(0, address.rfind(':'));
+}
+
 /// "IP:port/nonce". What capabilities.h lets a key bar, and nothing else.
 bool is_address_of_one_client(std::string_view text) {
   text = without_protocol(text);
@@ -48,8 +57,8 @@ bool is_address_of_one_client(std::string_view text) {
 
 }  // namespace
 
-Identity identity_of(librados::Rados& cluster) {
-  return Identity{cluster.get_instance_id(), split_addresses(cluster.get_addrs())};
+Identity identity_of(std::uint64_t instance_id, const std::string& addresses) {
+  return Identity{instance_id, split_addresses(addresses)};
 }
 
 Bytes encode_identity(const Identity& identity) {
@@ -69,6 +78,23 @@ Result<Identity> parse_identity(const Bytes& bytes) {
       return failure(ErrorCode::corrupt, "identity of a RADOS client with an address that is none: " + address);
   }
   return identity;
+}
+
+Result<Identity> first_that_can_be_fenced(const std::function<Result<Identity>()>& connect) {
+  for (unsigned tries = 1;; ++tries) {
+    LCCFS_TRY(auto identity, connect());
+    const auto as_others_read_it = parse_identity(encode_identity(identity));
+    if (as_others_read_it) return identity;
+    if (tries == most_connects)
+      return failure(ErrorCode::unsupported,
+                     "others could not fence this client if it died: " + as_others_read_it.error().context);
+  }
+}
+
+bool has_our_ip_address(const Identity& ours, const Identity& theirs) {
+  return std::ranges::all_of(theirs.addresses, [&ours](const std::string& address) {
+    return std::ranges::find(ours.addresses, ip_of(address), &ip_of) != ours.addresses.end();
+  });
 }
 
 std::string_view without_protocol(std::string_view address) {

@@ -3,13 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "lccfs/result.h"
 #include "lccfs/types.h"
-#include "store/rados/connection.h"
 
 namespace lccfs::rados {
 
@@ -21,11 +21,17 @@ struct Identity {
   std::vector<std::string> addresses;  ///< with nonce, as the monitors write them
 };
 
-Identity identity_of(librados::Rados& cluster);
+/// Of what librados says of its client: its global id, and its addresses in one text.
+Identity identity_of(std::uint64_t instance_id, const std::string& addresses);
 Bytes encode_identity(const Identity& identity);
 /// `corrupt` unless each address is one that a single client can have: an IP address, a port, and a nonce of four
 /// digits or more. Somebody wrote them into the volume, and they end in commands to the monitors.
 Result<Identity> parse_identity(const Bytes& bytes);
+/// Calls `connect`, for a new client each time, until it answers the identity of one that others can look for and fence.
+/// librados draws the nonce by chance, and one in four million is too short. `unsupported` after some in vain.
+Result<Identity> first_that_can_be_fenced(const std::function<Result<Identity>()>& connect);
+/// Whether all their addresses have an IP address of ours. Where hosts have several of them, "no" proves nothing.
+bool has_our_ip_address(const Identity& ours, const Identity& theirs);
 /// An address without the protocol before it, as watchers are listed with it.
 std::string_view without_protocol(std::string_view address);
 /// The commands that fence it, for a shell.

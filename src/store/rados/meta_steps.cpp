@@ -18,7 +18,7 @@ using librados::bufferlist;
 
 class ApplyStep : public Step {
  public:
-  ApplyStep(librados::IoCtx& pool, InFlight& in_flight, const MetaTxn& txn, ObjectStore::ApplyDone done)
+  ApplyStep(librados::IoCtx& pool, RequestsInFlight& in_flight, const MetaTxn& txn, ObjectStore::ApplyDone done)
       : Step(in_flight),
         pool_(pool),
         object_(txn.object),
@@ -49,7 +49,7 @@ class ApplyStep : public Step {
 
 class QueryStep : public Step {
  public:
-  QueryStep(librados::IoCtx& pool, InFlight& in_flight, MetaRead read, ObjectStore::QueryDone done)
+  QueryStep(librados::IoCtx& pool, RequestsInFlight& in_flight, MetaRead read, ObjectStore::QueryDone done)
       : Step(in_flight, AtTheEnd::is_dropped), pool_(pool), read_(std::move(read)), done_(std::move(done)) {}
 
   const std::string& object() const { return read_.object; }
@@ -112,7 +112,7 @@ class QueryStep : public Step {
 
 }  // namespace
 
-void apply(librados::IoCtx& pool, InFlight& in_flight, MetaTxn txn, ObjectStore::ApplyDone done) {
+void apply(librados::IoCtx& pool, RequestsInFlight& in_flight, MetaTxn txn, ObjectStore::ApplyDone done) {
   librados::ObjectWriteOperation operation;
   build(txn, operation);
   const int flags = txn.even_if_full ? librados::OPERATION_FULL_FORCE : librados::OPERATION_NOFLAG;
@@ -122,7 +122,7 @@ void apply(librados::IoCtx& pool, InFlight& in_flight, MetaTxn txn, ObjectStore:
   });
 }
 
-void query(librados::IoCtx& pool, InFlight& in_flight, MetaRead read, ObjectStore::QueryDone done) {
+void query(librados::IoCtx& pool, RequestsInFlight& in_flight, MetaRead read, ObjectStore::QueryDone done) {
   const std::string object = read.object;
   const int flags = in_flight.has_write(object) ? librados::OPERATION_ORDER_READS_WRITES : librados::OPERATION_NOFLAG;
   librados::ObjectReadOperation operation;

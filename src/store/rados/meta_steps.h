@@ -7,7 +7,7 @@
 
 namespace lccfs::rados {
 
-void apply(librados::IoCtx& pool, InFlight& in_flight, MetaTxn txn, ObjectStore::ApplyDone done);
-void query(librados::IoCtx& pool, InFlight& in_flight, MetaRead read, ObjectStore::QueryDone done);
+void apply(librados::IoCtx& pool, RequestsInFlight& in_flight, MetaTxn txn, ObjectStore::ApplyDone done);
+void query(librados::IoCtx& pool, RequestsInFlight& in_flight, MetaRead read, ObjectStore::QueryDone done);
 
 }  // namespace lccfs::rados

@@ -69,7 +69,8 @@ class Notifies::GivenUp {
 /// Nothing waits for it at the end: the object may not answer.
 class Notifies::NotifyStep : public Step {
  public:
-  NotifyStep(InFlight& in_flight, std::shared_ptr<GivenUp> given_up, std::string object, std::shared_ptr<Call> call)
+  NotifyStep(RequestsInFlight& in_flight, std::shared_ptr<GivenUp> given_up, std::string object,
+             std::shared_ptr<Call> call)
       : Step(in_flight, AtTheEnd::is_dropped),
         given_up_(std::move(given_up)),
         object_(std::move(object)),
@@ -83,7 +84,7 @@ class Notifies::NotifyStep : public Step {
   const std::shared_ptr<Call> call_;
 };
 
-Notifies::Notifies(Connection& connection, InFlight& in_flight)
+Notifies::Notifies(Connection& connection, RequestsInFlight& in_flight)
     : connection_(connection), in_flight_(in_flight), given_up_(std::make_shared<GivenUp>()) {}
 
 Result<NotifyReply> Notifies::send(const std::string& object, const Bytes& payload, std::chrono::milliseconds timeout) {

@@ -16,7 +16,7 @@ namespace lccfs::rados {
 /// Any thread.
 class Notifies {
  public:
-  Notifies(Connection& connection, InFlight& in_flight);
+  Notifies(Connection& connection, RequestsInFlight& in_flight);
 
   /// As ObjectStore has it. librados keeps a notify until the object answers; while it keeps one that was given up, no
   /// other is sent to that object.
@@ -30,7 +30,7 @@ class Notifies {
   Result<NotifyReply> reply_of(Call& call, const std::string& object) const;
 
   Connection& connection_;
-  InFlight& in_flight_;
+  RequestsInFlight& in_flight_;
   const std::shared_ptr<GivenUp> given_up_;
 };
 

@@ -19,9 +19,8 @@ namespace {
 
 class RadosStore : public ObjectStore {
  public:
-  explicit RadosStore(std::unique_ptr<rados::Connection> connection)
-      : connection_(std::move(connection)),
-        identity_(rados::encode_identity(rados::identity_of(connection_->cluster()))) {}
+  RadosStore(std::unique_ptr<rados::Connection> connection, rados::Identity identity)
+      : connection_(std::move(connection)), identity_(std::move(identity)) {}
   ~RadosStore() override {
     in_flight_.wait_for_none();
     data_.end();
@@ -76,7 +75,11 @@ class RadosStore : public ObjectStore {
 
   Result<> announce() override { return rados::enable_application(*connection_); }
 
-  Bytes identity() const override { return identity_; }
+  Bytes identity() const override { return rados::encode_identity(identity_); }
+  bool may_be_of_this_host(const Bytes& identity) const override {
+    const auto other = rados::parse_identity(identity);
+    return other && rados::has_our_ip_address(identity_, *other);
+  }
   Result<> check_may_fence() override { return fences_.check_permitted(); }
   void look_at_watchers(const std::string& object) override { fences_.look_at_watchers(object); }
   Result<> fence(const Bytes& identity) override { return fences_.fence(identity); }
@@ -84,8 +87,8 @@ class RadosStore : public ObjectStore {
 
  private:
   std::unique_ptr<rados::Connection> connection_;
-  const Bytes identity_;
-  rados::InFlight in_flight_;
+  const rados::Identity identity_;
+  rados::RequestsInFlight in_flight_;
   rados::DataSteps data_{in_flight_};
   rados::Fences fences_{*connection_, in_flight_};
   rados::Notifies notifies_{*connection_, in_flight_};
@@ -94,8 +97,12 @@ class RadosStore : public ObjectStore {
 }  // namespace
 
 Result<std::unique_ptr<ObjectStore>> open_rados_store(const VolumeAddress& address, const StoreOptions& options) {
-  LCCFS_TRY(auto connection, rados::Connection::open(address, options));
-  return std::make_unique<RadosStore>(std::move(connection));
+  std::unique_ptr<rados::Connection> connection;
+  LCCFS_TRY(auto identity, rados::first_that_can_be_fenced([&]() -> Result<rados::Identity> {
+              LCCFS_TRY(connection, rados::Connection::open(address, options));
+              return rados::identity_of(connection->cluster().get_instance_id(), connection->cluster().get_addrs());
+            }));
+  return std::make_unique<RadosStore>(std::move(connection), std::move(identity));
 }
 
 }  // namespace lccfs

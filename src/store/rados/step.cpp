@@ -3,11 +3,11 @@
 
 namespace lccfs::rados {
 
-void InFlight::drop_request() {
+void RequestsInFlight::drop_request() {
   if (requests_.fetch_sub(1) == 1) requests_.notify_all();
 }
 
-void InFlight::wait_for_none() {
+void RequestsInFlight::wait_for_none() {
   for (auto count = requests_.load(); count != 0; count = requests_.load()) requests_.wait(count);
 }
 
@@ -18,7 +18,7 @@ void Step::completed(librados::completion_t, void* step) {
 
 void Step::end(int status, std::uint64_t version) {
   std::unique_ptr<Step> owner(this);
-  InFlight& in_flight = in_flight_;
+  RequestsInFlight& in_flight = in_flight_;
   const bool is_waited_for = at_the_end_ == AtTheEnd::is_waited_for;
   completion_->release();
   finish(status, version);

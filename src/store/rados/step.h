@@ -16,7 +16,7 @@ namespace lccfs::rados {
 /// Why: RADOS lets a read overtake an earlier write that waits for a degraded object, unless it is told to keep the
 /// order, which costs. So a read asks for order only where a write of ours is under way. Objects share slots; a
 /// write whose outcome stays unknown holds its slot for good.
-class InFlight {
+class RequestsInFlight {
  public:
   void add_request() { requests_.fetch_add(1); }
   void drop_request();
@@ -41,7 +41,7 @@ class Step {
   /// Whether the end of the connection waits for the answer, or drops it with the request: nothing is called then, and
   /// the step stays in memory (librados forgets it).
   enum class AtTheEnd { is_waited_for, is_dropped };
-  explicit Step(InFlight& in_flight, AtTheEnd at_the_end = AtTheEnd::is_waited_for)
+  explicit Step(RequestsInFlight& in_flight, AtTheEnd at_the_end = AtTheEnd::is_waited_for)
       : in_flight_(in_flight), at_the_end_(at_the_end) {}
   virtual ~Step() = default;
   Step(const Step&) = delete;
@@ -59,13 +59,13 @@ class Step {
  protected:
   /// `status` as librados has it: negative is an error, positive a length or a passed comparison.
   virtual void finish(int status, std::uint64_t version) = 0;
-  InFlight& in_flight() { return in_flight_; }
+  RequestsInFlight& in_flight() { return in_flight_; }
 
  private:
   static void completed(librados::completion_t, void* step);
   void end(int status, std::uint64_t version);
 
-  InFlight& in_flight_;
+  RequestsInFlight& in_flight_;
   const AtTheEnd at_the_end_;
   librados::AioCompletion* completion_ = nullptr;
 };

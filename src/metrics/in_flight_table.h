@@ -15,14 +15,14 @@
 namespace lccfs::metrics {
 
 /// Any thread. Lock-free, and takes no memory but at first.
-class InFlight {
+class InFlightTable {
  public:
   /// More than a mount has under way mostly; what finds no place is not seen by `look`, and else is as all.
   static constexpr std::uint32_t places = 4096;
   static constexpr std::uint32_t no_place = places;
 
   /// `subject` is cut to `longest_subject`. Answers the place, or no_place.
-  static constexpr std::size_t longest_subject = 40;
+  static constexpr std::size_t longest_subject = 112;
   std::uint32_t begin(std::chrono::nanoseconds now, unsigned kind, std::string_view subject);
   void end(std::uint32_t place);
   /// Its subject. For the caller of `begin`, before `end`.
@@ -39,7 +39,7 @@ class InFlight {
 
  private:
   static constexpr std::size_t words = longest_subject / sizeof(std::uint64_t);
-  struct alignas(64) Place {
+  struct alignas(64) Place {  // the words of a short subject are in its first line
     std::atomic<std::int64_t> began_ns{free};
     std::atomic<std::uint32_t> kind{0};
     std::array<std::atomic<std::uint64_t>, words> subject{};

@@ -2,7 +2,7 @@
 // A place is free, being taken, or says since when it is in use. The thread that takes it writes the subject first,
 // then the time; a reader reads the time, the subject, and the time again: the same time means that the subject is of
 // that use. All loads acquire and all stores release, which is what makes that order hold.
-#include "metrics/in_flight.h"
+#include "metrics/in_flight_table.h"
 
 #include <algorithm>
 #include <cstring>
@@ -17,7 +17,7 @@ constexpr std::uint32_t most_tries = 64;
 
 template <class Words>
 std::string text_of(const Words& words) {
-  char text[InFlight::longest_subject];
+  char text[InFlightTable::longest_subject];
   std::size_t at = 0;
   for (const auto& word : words) {
     const std::uint64_t value = word.load(std::memory_order_acquire);
@@ -29,13 +29,13 @@ std::string text_of(const Words& words) {
 
 }  // namespace
 
-bool InFlight::take(Place& place) {
+bool InFlightTable::take(Place& place) {
   std::int64_t expected = free;
   return place.began_ns.load(std::memory_order_relaxed) == free &&
          place.began_ns.compare_exchange_strong(expected, being_taken, std::memory_order_acq_rel);
 }
 
-std::uint32_t InFlight::begin(std::chrono::nanoseconds now, unsigned kind, std::string_view subject) {
+std::uint32_t InFlightTable::begin(std::chrono::nanoseconds now, unsigned kind, std::string_view subject) {
   const auto own = static_cast<std::uint32_t>(own_shard()) * (places / shards);
   std::uint32_t found = no_place;
   for (std::uint32_t i = 0; found == no_place && i < own_places; ++i) {
@@ -48,26 +48,25 @@ std::uint32_t InFlight::begin(std::chrono::nanoseconds now, unsigned kind, std::
   if (found == no_place) return no_place;
   Place& place = places_[found];
   place.kind.store(kind, std::memory_order_release);
-  char text[longest_subject] = {};
-  std::memcpy(text, subject.data(), std::min(subject.size(), sizeof text));
-  for (std::size_t i = 0; i < words; ++i) {
+  // What an earlier use has left behind the NUL is never looked at.
+  for (std::size_t i = 0, at = 0; i < words && at <= subject.size(); ++i, at += sizeof(std::uint64_t)) {
     std::uint64_t value = 0;
-    std::memcpy(&value, text + i * sizeof value, sizeof value);
+    std::memcpy(&value, subject.data() + at, std::min(subject.size() - at, sizeof value));
     place.subject[i].store(value, std::memory_order_release);
   }
   place.began_ns.store(std::max<std::int64_t>(1, now.count()), std::memory_order_release);
   return found;
 }
 
-void InFlight::end(std::uint32_t place) {
+void InFlightTable::end(std::uint32_t place) {
   if (place != no_place) places_[place].began_ns.store(free, std::memory_order_release);
 }
 
-std::string InFlight::subject(std::uint32_t place) const {
+std::string InFlightTable::subject(std::uint32_t place) const {
   return place == no_place ? "" : text_of(places_[place].subject);
 }
 
-void InFlight::look(std::chrono::nanoseconds before, const std::function<void(const Seen&)>& tell) const {
+void InFlightTable::look(std::chrono::nanoseconds before, const std::function<void(const Seen&)>& tell) const {
   for (std::uint32_t i = 0; i < places; ++i) {
     const Place& place = places_[i];
     const std::int64_t began = place.began_ns.load(std::memory_order_acquire);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "fsck/options.h"
+#include "fsck/command.h"
 
 #include "options/command_line.h"
 

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// While writes and names are answered before the store has them, those that find no room must be told in time: every few
+// seconds the store is asked how much there is (docs/DATA.md section 3). In Ceph the monitors answer that, which nothing
+// else of a mount needs but room past the end of a file: nothing else waits for it for long, not even the end. Any thread.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+
+#include "base/mutex.h"
+#include "fs/dirty_room.h"
+#include "instance/instance.h"
+
+namespace lccfs {
+
+class SpaceLooks {
+ public:
+  SpaceLooks(Instance& instance, std::shared_ptr<DirtyRoom> room) : instance_(instance), room_(std::move(room)) {}
+  /// Waits a moment for an answer that is due, so that the store is mostly closed in order. Who asks keeps it until there
+  /// is one.
+  ~SpaceLooks();
+  SpaceLooks(const SpaceLooks&) = delete;
+  SpaceLooks& operator=(const SpaceLooks&) = delete;
+
+  /// To be called about once a second.
+  void tick();
+  /// Whether so much is free, by what the store has said within these seconds, or says now: it is asked, and blocks, before
+  /// the answer is no.
+  Result<bool> has_free(std::uint64_t bytes);
+
+ private:
+  /// The thread that asks may be there longer than all else.
+  struct Look {
+    Mutex mutex;
+    std::condition_variable ended;
+    bool is_under_way GUARDED_BY(mutex) = false;
+    std::chrono::nanoseconds next_at GUARDED_BY(mutex){};
+    std::uint64_t free_bytes GUARDED_BY(mutex) = 0;  // as the store was heard to say
+    std::chrono::nanoseconds heard_at GUARDED_BY(mutex){};
+
+    void hear(const Capacity& space, std::chrono::nanoseconds asked_at) EXCLUDES(mutex);
+    void end() EXCLUDES(mutex);
+  };
+
+  Instance& instance_;
+  const std::shared_ptr<DirtyRoom> room_;
+  const std::shared_ptr<Look> look_ = std::make_shared<Look>();
+};
+
+}  // namespace lccfs
