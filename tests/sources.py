@@ -13,6 +13,7 @@ step table in the sources puts into brackets is such a name. The indexes of oper
 docs/DATA.md lead to all files that have a step table, and to others only where the row says "reads only".
 Locks: a mutex is that of base/mutex.h, which clang checks.
 Tests: each test source has a target.
+Precompiled headers: nothing of ours is in them.
 Guide: docs/guide/operations.md has a row for each kind of finding.
 """
 
@@ -242,6 +243,19 @@ def write_units(target, only_locks):
             print(target / name)
 
 
+# ---- precompiled headers
+
+def ours_precompiled():
+    """A compiler cache takes a precompiled header for the same when only comments changed. GCC then reads a header of
+    ours again, in spite of #pragma once: what it defines is there twice."""
+    left = [ROOT / "src/precompiled.h", ROOT / "tests/support/precompiled.h"]
+    for path in left:
+        left += [found for _, name in includes(path) for folder in (path.parent, ROOT / "include", ROOT / "src", ROOT / "tests")
+                 if (found := folder / name).is_file()]
+        if any(line and not line.startswith(("#", "//")) for _, line in lines_of(path)):
+            yield f"{shown(path.resolve())}: is in a precompiled header, which takes includes alone"
+
+
 # ---- what to do about each finding of fsck
 
 def kinds_without_advice():
@@ -253,7 +267,8 @@ def kinds_without_advice():
 
 
 def check():
-    findings = [*wrong_layers(), *kinds_without_advice(), *wrong_steps(), *wrong_index(), *other_locks(), *tests_without_a_target()]
+    findings = [*wrong_layers(), *kinds_without_advice(), *wrong_steps(), *wrong_index(), *other_locks(),
+                *tests_without_a_target(), *ours_precompiled()]
     for finding in findings:
         print(finding)
     return len(findings) != 0

@@ -376,6 +376,24 @@ class MountProgramTest(AdministrationTest):
                              .stdout.split()), 1)
         self.unmount()
 
+    def test_mount_of_all_knows_a_volume_that_a_line_names_by_a_link(self):
+        volume, link = self.volume.address[1], self.scratch("link")
+        link.symlink_to(volume)
+        self.fstab.write_text(f"{link} {self.point} lccfs create,nofail 0 0\n", encoding="utf-8")
+        run(context.bin / "lccfs", "mkfs", *self.volume.address)
+        for _ in range(2):
+            self.on_host("mount", "-T", self.fstab, "-a")
+        self.unmount()
+
+    def test_a_file_of_settings_makes_all_mounts_of_a_host_read_only(self):
+        defaults = self.scratch("lccfs.conf")
+        defaults.write_text("[lccfs-fuse]\noptions = ro,nodev\n", encoding="utf-8")
+        run(context.bin / "lccfs", "mkfs", *self.volume.address)
+        self.fstab.write_text(f"{self.volume.address[1]} {self.point} lccfs nofail 0 0\n", encoding="utf-8")
+        self.on_host("mount", "-T", self.fstab, self.point, env=os.environ | {"LCCFS_CONFIG": str(defaults)})
+        self.assertLessEqual({"fuse.lccfs", "ro", "nodev"}, self.options())
+        self.unmount()
+
     def is_dead(self):
         try:
             os.stat(self.inside)

@@ -15,6 +15,7 @@ from harness import MountTest, NOBODY, as_user, output, run, wait_until
 
 GROUP = 4242
 CLONE_NEWUSER = 0x10000000
+PR_SET_DUMPABLE = 4
 
 
 def mode_of(path):
@@ -216,6 +217,24 @@ class ExtendedAttributesTest(MountTest):
         os.chmod(self.file, 0o666)
         self.assert_errno(errno.ENODATA, as_user, NOBODY, lambda: os.getxattr(self.file, "trusted.t"))
         self.assert_errno(errno.EPERM, as_user, NOBODY, lambda: os.setxattr(self.file, "trusted.t", b"2"))
+
+    def test_names_of_trusted_attributes_are_listed_to_root_of_the_host_alone(self):
+        def list_as_root_of_his_own_namespace():
+            libc = ctypes.CDLL(None)
+            self.assertEqual(libc.prctl(PR_SET_DUMPABLE, 1), 0)  # else his own files in /proc are root's
+            self.assertEqual(libc.unshare(CLONE_NEWUSER), 0)
+            for name, text in [("setgroups", "deny"), ("uid_map", f"0 {NOBODY} 1"), ("gid_map", f"0 {NOBODY} 1")]:
+                with open(f"/proc/self/{name}", "w", encoding="utf-8") as file:
+                    file.write(text)
+            self.assertEqual(os.getuid(), 0)
+            return os.listxattr(self.file)
+
+        for name in ["trusted.t", "user.u"]:
+            os.setxattr(self.file, name, b"1")
+        os.chmod(self.file, 0o666)
+        self.assertEqual(sorted(os.listxattr(self.file)), ["trusted.t", "user.u"])
+        self.assertEqual(as_user(NOBODY, lambda: os.listxattr(self.file)), ["user.u"])
+        self.assertEqual(as_user(NOBODY, list_as_root_of_his_own_namespace), ["user.u"])
 
     def test_a_capability_is_kept_and_a_write_takes_it_away(self):
         self.file.write_bytes(b"program")

@@ -118,10 +118,10 @@ class StuckThreadTest(MountTest):
         self.cluster.pause_osd(0)
         try:
             program = subprocess.Popen(["mkdir", self.inner / "directory"], stderr=subprocess.PIPE, text=True)
-            wait_until(self.one_waits_for_long, 20, "the client waits for its store")
+            wait_until(self.one_waits_for_long, 60, "the client waits for its store")
             self.mount.signal(signal.SIGSTOP)
             self.inner.kill()
-            _, said = program.communicate(timeout=20)
+            _, said = program.communicate(timeout=60)
             self.assertNotEqual(program.returncode, 0, said)
             self.assertIsNone(self.inner.process.poll(), "its thread was ended by the signal: this shows nothing")
             self.assert_errno(errno.ENOTCONN, os.listdir, self.inner.path)

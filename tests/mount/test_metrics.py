@@ -277,12 +277,16 @@ class MetricsTest(MountTest):
             while not ending.is_set():
                 (self.mount / "vm1" / "file").write_bytes(bytes(4096))
 
+        link = self.scratch("link")
+        link.symlink_to(self.mount.path)
         worker = threading.Thread(target=work)
         worker.start()
         try:
             wait_until(lambda: (self.mount / "vm1" / "file").exists(), 60, "a write")
             shown = json.loads(output(context.bin / "lccfs", "top", self.mount.path, "--once", "--interval", "3", "--json"))
-            by_port = output(context.bin / "lccfs", "top", f"127.0.0.1:{self.port}", "--once")
+            by_link = output(context.bin / "lccfs", "top", link, "--once", "--interval", "3")
+            by_port = output(context.bin / "lccfs", "top", f"127.0.0.1:{self.port}", "--once",
+                             "--interval", "3")
         finally:
             ending.set()
             worker.join()
@@ -290,7 +294,8 @@ class MetricsTest(MountTest):
         self.assertGreater(shown["mounts"][0]["writes_per_second"], 0)
         self.assertEqual(shown["directories"][0]["name"], "vm1")
         self.assertNotIn("\x1b", by_port)
-        self.assertRegex(by_port, r"(?m)^vm1 ")
+        for said in (by_link, by_port):
+            self.assertRegex(said, r"(?m)^vm1 ")
 
     def test_a_port_that_is_taken_is_said_before_anything_is_mounted(self):
         path = context.workdir / "second"
@@ -309,3 +314,13 @@ class MetricsTest(MountTest):
         self.assertTrue(socket_path.exists())
         self.mount.unmount()
         self.assertFalse(socket_path.exists())
+
+    def test_the_socket_of_a_mount_that_was_killed_goes_when_the_next_one_begins(self):
+        mount = self.volume.mount()
+        left, others = (pathlib.Path(f"/run/lccfs/{one.process.pid}.sock") for one in (mount, self.mount))
+        self.assertTrue(left.exists())
+        mount.kill()
+        mount.process.wait()
+        self.volume.mount()
+        self.assertFalse(left.exists())
+        self.assertTrue(others.exists())

@@ -19,7 +19,7 @@ DISKS = {"vda": "raw", "vdb": "qcow2"}
 STREAMS = [(disk, kind) for disk in DISKS for kind in "abr"]
 
 SLOWLY = 1 << 20  # bytes in a second; the machine has some 40 MiB that are not zero
-BOOT_LIMIT_S = 60
+BOOT_LIMIT_S = 180
 START_LIMIT_S = 60  # of a machine whose host is known to be dead
 START_ELSEWHERE_LIMIT_S = 150
 

@@ -155,7 +155,7 @@ class HardLinkTest(MountTest):
             open_file = f"/proc/self/fd/{file.fileno()}"
             self.assert_errno(errno.ENOENT, os.link, open_file, "back", dst_dir_fd=top)
             os.close(top)
-            wait_until(lambda: os.fstat(file.fileno()).st_nlink == 0, 5, "the end of the old count in the kernel")
+            wait_until(lambda: os.fstat(file.fileno()).st_nlink == 0, 30, "the end of the old count in the kernel")
         self.assertEqual(os.listdir(self.mount.path), [])
 
     def test_a_link_of_a_file_that_is_mapped_and_written_loses_no_byte(self):

@@ -11,7 +11,7 @@ from harness import MountTest, context, digest, pattern_bytes, run, wait_until
 
 OSD_AWAY_S = 40
 CLIENT_STOPPED_S = 60
-AT_WORK_LIMIT_S = 60
+AT_WORK_LIMIT_S = 120
 BLOCK = 1 << 20
 
 

@@ -263,7 +263,7 @@ class KilledProgramTest(MountTest):
             programs = self.begin_all()
             for program in programs:
                 program.kill()
-            self.assertEqual([program.wait(20) for program in programs], [-9] * len(programs))
+            self.assertEqual([program.wait(60) for program in programs], [-9] * len(programs))
             self.assertNotEqual(self.try_lock(), 0, "the lock is gone before what was written under it is there")
             self.assertEqual(self.are_locked(), [True, True], "a lock of another file is gone before that")
         finally:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What looks at a volume and carries its metadata: lccfs df, du, stat, dump, load and doctor."""
 
+import contextlib
 import fcntl
 import json
 import os
@@ -98,7 +99,10 @@ class SpaceTest(ToolsTest):
     def test_df_says_what_statfs_says(self):
         (self.mount / "file").write_bytes(b"x" * 100_000)
         found = os.statvfs(self.mount.path)
-        for said in (self.on_volume("df", "--json"), self.on_mount("df", self.mount.path, "--json")):
+        link = self.scratch("link")
+        link.symlink_to(self.mount.path)
+        for said in (self.on_volume("df", "--json"), self.on_mount("df", self.mount.path, "--json"),
+                     self.on_mount("df", link, "--json")):
             said = json.loads(said)
             for ours, theirs in [("total_bytes", found.f_blocks), ("available_bytes", found.f_bavail)]:
                 self.assertAlmostEqual(said[ours] / (theirs * found.f_frsize), 1, 1)
@@ -251,7 +255,7 @@ class DumpTest(ToolsTest):
                    stderr=subprocess.PIPE)
         self.assertEqual(done.returncode, 32)
         self.assertIn("run lccfs load", done.stderr)
-        self.load(self.volume, dump)
+        self.assertIn("data objects: run lccfs-fsck --repair before anything mounts", self.load(self.volume, dump))
         self.assert_sound()
         self.mount.start()
         self.assertEqual(digest(self.mount / "deep" / "file-4"), wanted)
@@ -286,7 +290,8 @@ class DumpTest(ToolsTest):
         self.assertIn("objects of 65536 bytes", self.errors)
         run(context.bin / "lccfs-fsck", *empty.address)
         said = json.loads(self.load(empty, self.scratch("volume.dump"), "--json"))
-        self.assertEqual(said, {"inodes": 14, "left_out": 0})
+        self.assertEqual(said, {"inodes": 14, "left_out": 0, "names_left_out": 0, "without_name": 0,
+                                "data_objects": 0})
 
     def test_a_load_that_is_killed_is_run_again(self):
         folder = self.mount / "many"
@@ -404,6 +409,75 @@ class DoctorTest(ToolsTest):
                                                             "fence")},
                          {"read metadata": "ok", "read data": "ok", "write metadata": "FAIL", "write data": "FAIL",
                           "fence": "FAIL"})
+        self.assert_nothing_left()
+
+    def test_it_cleans_up_when_its_reader_goes_away(self):
+        words = [context.bin / "lccfs", "doctor", *self.volume.address]
+        doctor = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                  env=self.environment(), start_new_session=True)
+        self.assertTrue(any(": twice" in line or "mount: " in line for line in doctor.stdout))
+        doctor.stdout.close()
+        print(doctor.stderr.read())
+        doctor.wait(100)
+        self.assert_nothing_left()
+
+    def started(self, *words):
+        doctor = subprocess.Popen([context.bin / "lccfs", "doctor", *self.volume.address, *words],
+                                  stdout=subprocess.PIPE, text=True, env=self.environment(), start_new_session=True)
+        self.addCleanup(doctor.wait)
+        self.addCleanup(doctor.kill)
+        self.addCleanup(doctor.stdout.close)
+        return doctor
+
+    def end(self, handle):
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+        os.close(handle)
+
+    def stops_both_mounts_of(self, doctor):
+        """As if they waited for the store. Not where it was done with them sooner."""
+        self.assertTrue(any("mount: twice" in line for line in doctor.stdout))
+        handles = []
+        with contextlib.suppress(OSError):
+            children = pathlib.Path(f"/proc/{doctor.pid}/task/{doctor.pid}/children").read_text(encoding="utf-8")
+            for child in children.split():
+                handles.append(os.pidfd_open(int(child)))
+                self.addCleanup(self.end, handles[-1])
+                signal.pidfd_send_signal(handles[-1], signal.SIGSTOP)
+            if len(handles) == 2:
+                return True
+        for handle in handles:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(handle, signal.SIGCONT)
+        doctor.communicate(timeout=100)  # it takes away what it made
+        return False
+
+    def test_it_can_be_interrupted_beside_mounts_that_do_not_answer(self):
+        for _ in range(10):
+            doctor = self.started()
+            if self.stops_both_mounts_of(doctor):
+                break
+        else:
+            self.fail("each doctor was done with its mounts sooner")
+        doctor.send_signal(signal.SIGTERM)
+        print(doctor.communicate(timeout=50)[0])
+        self.assertEqual(mounted_below(self.scratch("")), [])
+        self.assertEqual(list(self.scratch("").iterdir()), [])
+
+    def test_it_can_be_interrupted_beside_a_peer_that_does_not_answer(self):
+        doctor = self.started("--peer", self.mount.path)
+        self.assertTrue(any(" clients: " in line for line in doctor.stdout))
+        self.mount.signal(signal.SIGSTOP)
+        self.addCleanup(self.mount.signal, signal.SIGCONT)
+        waits = pathlib.Path(f"/proc/{doctor.pid}/task")
+        wait_until(lambda: mounted_below(self.scratch("")) and len(list(waits.iterdir())) > 1, 60, "a look at the peer")
+        doctor.send_signal(signal.SIGINT)
+        said = doctor.communicate(timeout=50)[0]
+        self.assertRegex(said, r"(?m)^FAIL  [^:]+: no answer within 1\d s")
+        self.mount.signal(signal.SIGCONT)
+        for left in self.mount.path.glob(".lccfs-doctor-*"):
+            self.assertIn(left.name, said)
+            left.rmdir()
         self.assert_nothing_left()
 
     def test_it_cleans_up_when_it_is_interrupted(self):

@@ -28,18 +28,19 @@ MENDS = Mends(
         "TAKE_OVER_CUTS": ("DATA 4", "who takes over removes what was written out past the stored size"),
         "LEASE_IS_NEED": ("PROTOCOL 5", "an instance with the lease of a file answers the poll that it needs it"),
         "GONE_ARE_FENCED": ("PROTOCOL 5", "a holder that is gone is fenced before anything is removed"),
+        # The code throws none away: it writes them out as for any other file. What it would need to throw them away:
         "IN_FLIGHT_IS_DEFINITE": (
-            "DATA 10",
+            "C30",
             "bytes are thrown away, and the lease dropped, when what is in flight is definite",
         ),
-        "THROWN_AWAY_WHEN_DEAD": ("DATA 10", "bytes are thrown away only after the inode was marked dead"),
+        "THROWN_AWAY_WHEN_DEAD": ("C30", "bytes are thrown away only after the inode was marked dead"),
         "THROWN_AWAY_UNSEEN": (
-            "DATA 10",
+            "C30",
             "... of a file that no other instance can have open: leased since its birth, and never asked",
         ),
-        "THROWN_AWAY_CLOSED": ("DATA 10", "... and that has no handle of any kind here"),
+        "THROWN_AWAY_CLOSED": ("C30", "... and that has no handle of any kind here"),
         "FORGOTTEN_STAYS": (
-            "DATA 10",
+            "C30",
             "who throws bytes away does not remove the lease: some may be in the store, past the size",
         ),
         "RENAME_STORES": ("DATA 10", "who renames over a file stores the source's bytes and size first"),

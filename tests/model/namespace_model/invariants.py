@@ -7,7 +7,7 @@ from .store import INODES, ROOT, TYPE, get, load
 
 
 def names_in(volume, directory):
-    """What a reader sees: entries, but for those that have moved away (docs/PLANNED.md section 1)."""
+    """What a reader sees: entries, but for those that have moved away (docs/PROTOCOL.md section 6)."""
     inode = load(volume, directory)
     if inode is None or inode.state == "dead":
         return []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What names mean to a reader (docs/PROTOCOL.md invariant V, rule 4; docs/PLANNED.md section 1, reader rule)."""
+"""What names mean to a reader (docs/PROTOCOL.md invariant V, rule 4; section 6, reader rule)."""
 
 from .rules import on
 from .steps import read

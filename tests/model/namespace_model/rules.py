@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The rules of the namespace that can be switched off, one at a time. Those that say "across" belong to
-renames across directories, which are in the protocol but not built yet."""
+renames across directories (docs/PROTOCOL.md section 6; their steps: src/fs/move.cpp)."""
 
 from mends import Mends
 
@@ -13,7 +13,7 @@ MENDS = Mends(
             "a reader that finds the inode dead or gone reads the entry again before it says: absent",
         ),
         "REREAD_MARKED": (
-            "PLANNED 1, reader rule",
+            "PROTOCOL 6, reader rule",
             "across: a reader that finds no decision reads the marked entry again",
         ),
         "RECHECK_ERRORS": (
@@ -43,9 +43,9 @@ MENDS = Mends(
         ),
         "OWN_DETACHED_KEY": ("PROTOCOL 1", "d/<ino>/<token>: a key for each name removed, that nobody else writes"),
         "OWN_BACK_POINTER": ("PROTOCOL 1", "p/<parent>/<token>: a key for each operation, that nobody else writes"),
-        "KEEP_BACK_POINTER": ("PLANNED 1, step 5", "across: the old back-pointer is left to recount"),
+        "KEEP_BACK_POINTER": ("PROTOCOL 6; move.cpp, step 5", "across: the old back-pointer is left to recount"),
         "DIRECTORY_ITEM_ACROSS": (
-            "PLANNED 1, step 0",
+            "PROTOCOL 6; move.cpp, step 0",
             "across: directory item P2 is logged, and leads to x/ keys as well",
         ),
         "TURNS": ("PROTOCOL 6", "across: directories move one after the other, by the turn on Super"),
@@ -53,8 +53,8 @@ MENDS = Mends(
             "PROTOCOL 6",
             "across: who takes the turn from a move that is not over decides that move first, then reads",
         ),
-        "TOMBSTONE_STAYS": ("PLANNED 1; PROTOCOL, rule 6", "x/t = cancelled stays until t is retired"),
-        "SETTLER_LOGS": ("PROTOCOL 5, 6; PLANNED 1", "whoever settles logs a directory item of its own before it cancels"),
+        "TOMBSTONE_STAYS": ("PROTOCOL 6; rule 6", "x/t = cancelled stays until t is retired"),
+        "SETTLER_LOGS": ("PROTOCOL 5, 6", "whoever settles logs a directory item of its own before it cancels"),
         "ONLY_WHEN_RETIRED": (
             "PROTOCOL 2",
             "a trace is acted on when its operation is over or its instance fenced, not when it is old",

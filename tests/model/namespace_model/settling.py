@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Seals, marks and dangling names are settled by whoever wants to change something there
-(docs/PROTOCOL.md rule 3 and section 6, docs/PLANNED.md section 1; src/reclaim/settle.cpp, src/fs/seals.cpp)."""
+(docs/PROTOCOL.md rule 3 and section 6; src/reclaim/settle.cpp, src/fs/seals.cpp)."""
 
 from .reading import has_a_name
 from .rules import on
@@ -11,7 +11,7 @@ TRIES = 3
 
 
 def settle_mark(directory, name, entry, token):
-    """A rename across directories (not built yet): finish it if it was committed, else cancel it."""
+    """A rename across directories: finish it if it was committed, else cancel it."""
     ino, (mark_token, target, _), written_by = entry
     as_read = [("entry", name, entry)]
     for _ in range(TRIES):
