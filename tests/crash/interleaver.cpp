@@ -25,6 +25,7 @@ constexpr std::chrono::milliseconds waits_for_answer_after{1};
 constexpr std::chrono::seconds hangs_after{120};
 constexpr unsigned most_lanes = 4;
 constexpr std::size_t most_steps = 20'000;  // more than any run that ends
+constexpr unsigned most_strays = 100, most_strays_in_a_row = 3;
 
 /// One thread runs at a time: to hand over on one processor is three times as quick as to wake another one.
 void stay_on_one_processor() {
@@ -332,16 +333,29 @@ void Interleaver::happens(const Decision& decision, const std::vector<Lane>& lan
 }
 
 unsigned Enumeration::choose(unsigned options) {
+  if (has_strayed_) return 0;
   if (asked_ == questions_.size()) questions_.push_back({0, options});
-  auto& question = questions_[asked_++];
-  if (question.options != options || question.answer >= options) {
-    throw std::runtime_error("a run asked something else than the one before it");
+  if (questions_[asked_].options != options) {
+    stray(options);
+    return 0;
   }
-  return question.answer;
+  return questions_[asked_++].answer;
+}
+
+/// Where all do, it was the first that had strayed: what is below is tried anew.
+void Enumeration::stray(unsigned options) {
+  has_strayed_ = true;
+  if (++strays_ > most_strays) throw std::runtime_error("runs ask something else than those before them");
+  if (++strays_in_a_row_ <= most_strays_in_a_row) return;
+  strays_in_a_row_ = 0;
+  questions_.resize(asked_);
+  questions_.push_back({0, options});
 }
 
 bool Enumeration::next() {
   asked_ = 0;
+  if (std::exchange(has_strayed_, false)) return true;
+  strays_in_a_row_ = 0;
   while (!questions_.empty() && questions_.back().answer + 1 == questions_.back().options) questions_.pop_back();
   if (questions_.empty()) return false;
   ++questions_.back().answer;

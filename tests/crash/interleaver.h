@@ -73,10 +73,11 @@ class Interleaver {
 /// As that schedule has it, and then one lane after the other.
 Interleaver::Choose follow(std::vector<Decision> schedule);
 
-/// All ways to answer the questions of a run, depth first. Who asks must ask the same after the same answers.
+/// All ways to answer the questions of a run, depth first. After the same answers a run asks the same; one that does not
+/// (on a busy machine a thread may come to its step after the others have gone on) is done again.
 class Enumeration {
  public:
-  /// For the run under way: one of 0 to options - 1.
+  /// For the run under way: one of 0 to options - 1. Throws if runs stray for ever.
   unsigned choose(unsigned options);
   /// Before the next run; false: there is none.
   bool next();
@@ -85,8 +86,12 @@ class Enumeration {
   struct Question {
     unsigned answer = 0, options = 0;
   };
+  void stray(unsigned options);
+
   std::vector<Question> questions_;
   std::size_t asked_ = 0;
+  bool has_strayed_ = false;  // the run under way
+  unsigned strays_ = 0, strays_in_a_row_ = 0;
 };
 
 }  // namespace lccfs::crash
