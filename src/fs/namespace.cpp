@@ -72,6 +72,15 @@ Result<> Namespace::check_as_told(Ino ino) {
   return failure(ErrorCode::stale, format::inode_object(ino) + " has changed since its name was looked up");
 }
 
+/// On a full store additions find no room; what removes a name that is one of them needs none.
+Result<bool> Namespace::store_additions_before_a_name_goes(const Inode& inode) {
+  const bool was_gone = is_gone_with_its_name(inode);
+  const auto stored = store_additions();
+  if (stored) return true;
+  if (is_out_of_space(stored.error()) && !was_gone && is_gone_with_its_name(inode)) return false;
+  return std::unexpected(stored.error());
+}
+
 /// The last step of unlink, and of a rename over a file. The name is gone whether this succeeds or not: after a failure
 /// recount does it.
 void Namespace::one_link_less(const Inode& inode) {

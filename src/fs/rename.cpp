@@ -130,7 +130,8 @@ Result<bool> Namespace::Rename::rename_entry(const Inode* replaced_file) {
   if (is_behind) return true;
   if (replaced_file != nullptr) {
     LCCFS_CHECK(namespace_.instance_.rely_on_directory(to_.directory));
-    LCCFS_CHECK(namespace_.store_additions());
+    LCCFS_TRY(const bool are_stored, namespace_.store_additions_before_a_name_goes(*replaced_file));
+    if (!are_stored) return false;
   }
   const Metadata::Changing changing(namespace_.metadata_, {&from_, &to_});
   LCCFS_TRY(const bool done, run(std::move(step)));

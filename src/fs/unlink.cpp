@@ -52,7 +52,8 @@ Result<> Namespace::unlink(Ino parent, const std::string& text) {
       return {};
     }
     LCCFS_CHECK(instance_.rely_on_directory(parent));
-    LCCFS_CHECK(store_additions());
+    LCCFS_TRY(const bool are_stored, store_additions_before_a_name_goes(*target));
+    if (!are_stored) continue;
     const Metadata::Changing changing(metadata_, {&name});
     LCCFS_TRY(const auto step, metadata_.run_on_directory(std::move(removal), {&name}));
     if (step.decided == Decided::refused) continue;

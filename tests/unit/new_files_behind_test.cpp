@@ -464,6 +464,22 @@ TEST_CASE("a file that found no room can be removed, or replaced, before its las
   m.check_unpacked(m.other(), "b");
 }
 
+TEST_CASE("an open file of which nobody knows yet that it finds no room can be removed, or replaced") {
+  Maker m;
+  m.unpack("c");
+  need(m.fs().sync_directory(m.d));
+  const auto removed = need(m.fs().create({}, m.d, "a", 0644, O_RDWR | O_CREAT)).open.handle;
+  const auto replaced = need(m.fs().create({}, m.d, "b", 0644, O_RDWR | O_CREAT)).open.handle;
+  m.store().set_hook(always_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
+  need(m.fs().rename(m.d, "c", m.d, "b", RenameMode::replace));
+  need(m.fs().unlink(m.d, "a"));
+  m.store().set_hook(nullptr);
+  for (const auto handle : {removed, replaced}) m.fs().release(handle);
+  need(m.fs().sync_directory(m.d));
+  CHECK(error_of(m.other().lookup(m.d, "a")) == ErrorCode::not_found);
+  m.check_unpacked(m.other(), "b");
+}
+
 TEST_CASE("extended attributes of a new inode that has none are not asked for") {
   Maker m;
   const auto file = m.unpack("a");
