@@ -73,8 +73,7 @@ Result<> Namespace::check_as_told(Ino ino) {
 }
 
 /// On a full store additions find no room; what removes a name that is one of them needs none.
-Result<bool> Namespace::store_additions_before_a_name_goes(const Inode& inode) {
-  const bool was_gone = is_gone_with_its_name(inode);
+Result<bool> Namespace::store_additions_before_a_name_goes(const Inode& inode, bool was_gone) {
   const auto stored = store_additions();
   if (stored) return true;
   if (is_out_of_space(stored.error()) && !was_gone && is_gone_with_its_name(inode)) return false;

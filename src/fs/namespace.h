@@ -156,9 +156,9 @@ class Namespace {
     return inode.attr.nlink <= 1 && (!files_.is_open(inode.ino) || instance_.unstored().is_refused(inode.ino));
   }
   void lost_its_only_name(Ino ino);
-  /// Stores what was added before the inode loses a name. false: start over; the inode is gone with its name now, since
-  /// the store refuses it, or its last close was told.
-  Result<bool> store_additions_before_a_name_goes(const Inode& inode);
+  /// Stores what was added before the inode loses a name. false: start over; the inode, which would not have gone with its
+  /// name before, would now, since the store refuses it, or its last close was told.
+  Result<bool> store_additions_before_a_name_goes(const Inode& inode, bool was_gone);
   /// `unlink`, if nobody else can come to the inode.
   std::optional<Token> token_if_own(Ino ino, Token unlink) {
     return metadata_.unshared(ino) ? std::optional(unlink) : std::nullopt;

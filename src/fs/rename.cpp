@@ -126,11 +126,12 @@ Result<bool> Namespace::Rename::rename_behind(const MetaTxn& step, const Inode* 
 Result<bool> Namespace::Rename::rename_entry(const Inode* replaced_file) {
   begin_step();
   auto step = txn::rename_entries({from_, *from_entry(), to_, to_entry(), token_, time_, std::nullopt});
+  const bool was_gone = replaced_file != nullptr && namespace_.is_gone_with_its_name(*replaced_file);
   LCCFS_TRY(const bool is_behind, rename_behind(step, replaced_file));
   if (is_behind) return true;
   if (replaced_file != nullptr) {
     LCCFS_CHECK(namespace_.instance_.rely_on_directory(to_.directory));
-    LCCFS_TRY(const bool are_stored, namespace_.store_additions_before_a_name_goes(*replaced_file));
+    LCCFS_TRY(const bool are_stored, namespace_.store_additions_before_a_name_goes(*replaced_file, was_gone));
     if (!are_stored) return false;
   }
   const Metadata::Changing changing(namespace_.metadata_, {&from_, &to_});

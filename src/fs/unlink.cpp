@@ -39,7 +39,8 @@ Result<> Namespace::unlink(Ino parent, const std::string& text) {
     const auto token = instance_.next_token();
     auto removal = txn::remove_entry(name, *entry, token, time, std::nullopt);
     LCCFS_TRY(const bool may_be_behind, metadata_.may_change_behind(entries));
-    if (may_be_behind && is_gone_with_its_name(*target) &&
+    const bool is_gone = is_gone_with_its_name(*target);
+    if (may_be_behind && is_gone &&
         metadata_.change_behind(
             {entries,
              {{name, entry, std::nullopt}},
@@ -52,7 +53,7 @@ Result<> Namespace::unlink(Ino parent, const std::string& text) {
       return {};
     }
     LCCFS_CHECK(instance_.rely_on_directory(parent));
-    LCCFS_TRY(const bool are_stored, store_additions_before_a_name_goes(*target));
+    LCCFS_TRY(const bool are_stored, store_additions_before_a_name_goes(*target, is_gone));
     if (!are_stored) continue;
     const Metadata::Changing changing(metadata_, {&name});
     LCCFS_TRY(const auto step, metadata_.run_on_directory(std::move(removal), {&name}));

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <future>
+#include <mutex>
 #include <set>
 #include <string>
 #include <thread>
@@ -478,6 +479,20 @@ TEST_CASE("an open file of which nobody knows yet that it finds no room can be r
   need(m.fs().sync_directory(m.d));
   CHECK(error_of(m.other().lookup(m.d, "a")) == ErrorCode::not_found);
   m.check_unpacked(m.other(), "b");
+}
+
+TEST_CASE("a file whose last close is told while its removal waits for a full store is removed") {
+  Maker m;
+  const auto made = need(m.fs().create({}, m.d, "a", 0644, O_RDWR | O_CREAT));
+  std::once_flag is_told;
+  m.store().set_hook([&](const StepInfo& info) {
+    std::call_once(is_told, [&] { m.fs().release(made.open.handle); });
+    return info.step == "create inode" ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
+  });
+  need(m.fs().unlink(m.d, "a"));
+  m.store().set_hook(nullptr);
+  need(m.fs().sync_directory(m.d));
+  CHECK(error_of(m.other().lookup(m.d, "a")) == ErrorCode::not_found);
 }
 
 TEST_CASE("extended attributes of a new inode that has none are not asked for") {
