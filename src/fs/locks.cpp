@@ -15,6 +15,8 @@ using What = FileLocks::Tried::What;
 namespace {
 /// A request that may not wait waits so long for another client's answer.
 constexpr std::chrono::seconds answer_wait{3};
+/// The same of one that outlasts silence: more than it takes to fence a client that is dead.
+constexpr std::chrono::seconds fence_wait{180};
 /// A client that has answered is known to live, and is not asked again, for so long.
 constexpr std::chrono::seconds heard_lately{1};
 constexpr std::chrono::seconds look_after_every{60};
@@ -37,6 +39,8 @@ void Locks::begin(const LockRequest& request, Done done) {
   auto handle = files_.handle(request.handle);
   auto wait = std::make_shared<Wait>(request, std::move(done), Use(files_, handle ? std::move(handle->node) : nullptr));
   if (!wait->node) return finish(wait, failure(ErrorCode::bad_handle, "not an open file"));
+  wait->outlasts_silence = (handle->flags & O_DIRECT) != 0;
+  wait->began = instance_.clock().elapsed();
   const bool only_asks = wait->only_asks();
   const bool is_late = request.type != LockType::none && !only_asks && wanted_.gives_way(wait->node->ino);
   if (!only_asks && !is_late && may_be_at_once(wait) && wait->node->locks.set_at_once(request)) {
@@ -174,7 +178,8 @@ void Locks::granted(const WaitRef& wait, const Tried& tried) {
   {
     const Lock lock(mutex_);
     wait->is_refreshing = true;
-    if (!wait->request.waits && !wait->give_up_at) wait->give_up_at = instance_.clock().elapsed() + answer_wait;
+    const bool is_new = !wait->give_up_at || wait->outlasts_silence;
+    if (!wait->request.waits && is_new) wait->give_up_at = instance_.clock().elapsed() + answer_wait;
     number = ++last_refresh_;
     refreshes_[wait->node->ino].insert(number);
   }
@@ -284,6 +289,11 @@ bool Locks::must_wait_for_other(const WaitRef& wait, const Tried& tried) {
     pursue(tried.by, wait->node, tried.what == What::leased_by_other ? Ask::now : Ask::to_be_told);
     return true;
   }
+  if (must_outlast(wait, tried.by)) {
+    pursue(tried.by, wait->node, Ask::now);
+    wait->give_up_at = now + answer_wait;
+    return true;
+  }
   if (!wait->give_up_at) wait->give_up_at = now + answer_wait;
   const bool lives = tried.what == What::blocked_there && was_heard_within(heard_lately, tried.by);
   if (!lives && now < *wait->give_up_at) {
@@ -293,6 +303,15 @@ bool Locks::must_wait_for_other(const WaitRef& wait, const Tried& tried) {
   }
   refuse(wait, tried);
   return false;
+}
+
+/// QEMU asks once for a disk's locks, and gives the start up if it has none. Not so where bytes are written through pages:
+/// Nova polls its lock files, and stands still until it is told.
+bool Locks::must_outlast(const WaitRef& wait, InstanceId other) {
+  if (!wait->outlasts_silence || instance_.clock().elapsed() - wait->began >= fence_wait) return false;
+  const Lock lock(mutex_);
+  const auto heard = heard_.find(other);
+  return heard == heard_.end() || heard->second < wait->began;
 }
 
 Locks::Pursuit Locks::pursue(InstanceId other, const Use& node, Ask ask) {

@@ -76,6 +76,8 @@ class Locks {
     bool waits_for_look = false;
     std::optional<std::uint64_t> blocked_by = std::nullopt;  // an owner of this client
     std::optional<std::chrono::nanoseconds> give_up_at = std::nullopt;
+    bool outlasts_silence = false;  // if it may not wait: it is refused once the client in its way was heard
+    std::chrono::nanoseconds began{};
     bool only_asks() const { return std::holds_alternative<FileSystem::FindLockDone>(done); }
   };
   using WaitRef = std::shared_ptr<Wait>;
@@ -98,6 +100,7 @@ class Locks {
   bool must_wait(const WaitRef& wait, const Tried& tried);
   bool must_wait_here(const WaitRef& wait, const Tried& tried) EXCLUDES(mutex_);
   bool must_wait_for_other(const WaitRef& wait, const Tried& tried) EXCLUDES(mutex_);
+  bool must_outlast(const WaitRef& wait, InstanceId other) EXCLUDES(mutex_);
   bool would_wait_for_itself(std::uint64_t owner, std::uint64_t blocking) const REQUIRES(mutex_);
   /// false: it was answered.
   bool is_in_vain(const WaitRef& wait);
@@ -129,7 +132,7 @@ class Locks {
   enum class Ask {
     unless_lately,
     to_be_told,  ///< unless it tells when locks of the file are dropped
-    now,         ///< it has taken the lease again
+    now,
   };
   Pursuit pursue(InstanceId other, const Use& node, Ask ask) EXCLUDES(mutex_);
   void pursue_now(InstanceId other, FileNode& node);

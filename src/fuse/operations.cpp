@@ -594,9 +594,10 @@ void set_lock(Request request, fuse_req_t raw, LockRequest wanted) {
 
 void getlk(fuse_req_t raw, fuse_ino_t ino, fuse_file_info* info, struct flock* values) {
   Serving& serving = serving_of(raw);
-  const auto wanted = to_lock_request(*values, handle_of(info), info->lock_owner);
+  auto wanted = to_lock_request(*values, handle_of(info), info->lock_owner);
   if (!wanted) return refuse(raw, EINVAL);
-  let_go_if_killed(raw, info);
+  wanted->ticket = ++serving.tickets;
+  let_go_if_killed(raw, nullptr, wanted->ticket);
   serving.fs.find_lock(*wanted, [request = request_of(raw, Kind::getlk, ino, info)](
                                     const Result<std::optional<LockHeld>>& held) mutable {
     answer_with(std::move(request), held, lock_answer);

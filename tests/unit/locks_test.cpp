@@ -31,6 +31,16 @@ bool is_answered(const std::future<Result<>>& answer) {
   return answer.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
 }
 
+/// F_GETLK; an error, if there is a lock in the way.
+std::future<Result<>> begin_find(FileSystem& fs, const LockRequest& request) {
+  auto promise = std::make_shared<std::promise<Result<>>>();
+  fs.find_lock(request, [promise](const Result<std::optional<LockHeld>>& held) {
+    if (!held) return promise->set_value(std::unexpected(held.error()));
+    promise->set_value(*held ? failure(ErrorCode::would_block, "locked") : Result<>());
+  });
+  return promise->get_future();
+}
+
 /// Whether it has read the file once more behind another client's answer.
 bool has_asked_and_looked(const ScriptedClient& client) {
   bool has_asked = false;
@@ -112,10 +122,32 @@ struct TwoMounts {
     }
   }
 
+  void pass_seconds(unsigned seconds) {
+    for (; seconds > 0; --seconds) {
+      volume.clock().advance(std::chrono::seconds(1));
+      fs_b().tick();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // for what the tick has begun
+    }
+  }
+
+  /// As QEMU opens it without a cache.
+  HandleId open_disk_on_b() { return open_again(fs_b(), ino, O_RDWR | O_DIRECT); }
+  /// B's questions are on their way from then on.
+  void hold_questions_of_b() {
+    b.client->set_hook([held = std::shared_future<void>(held_.get_future())](const StepInfo& info) {
+      if (info.kind == StepKind::notify) held.wait();
+      return Fault{};
+    });
+  }
+  void let_go_of_questions() { held_.set_value(); }
+
   TestVolume volume;
   Mount a, b;
   Ino ino;
   HandleId on_a, on_b;
+
+ private:
+  std::promise<void> held_;
 };
 
 }  // namespace
@@ -399,6 +431,91 @@ TEST_CASE("who may not wait is refused while another client says nothing, and fe
   const auto refused = refusal(two.after_a_while(begin_lock(two.fs_b(), exclusive(two.on_b, me))));
   // The clock of this test runs on while the question is asked, so that it may have been asked for long enough.
   CHECK((refused ? refused == ErrorCode::would_block : two.b.client->counts().fences == 1));
+}
+
+TEST_CASE("the lock of a guest's disk is granted once the dead client in its way is fenced, at the first try") {
+  TwoMounts two;
+  const bool is_shared = GENERATE(false, true);
+  const bool only_asks = GENERATE(false, true);
+  const auto disk = two.open_disk_on_b();
+  if (is_shared) two.share();
+  need(set_lock(two.fs_a(), exclusive(two.on_a, me)));
+  two.a.client->crash();
+  two.volume.clock().advance(std::chrono::milliseconds(1));  // since B has heard it
+  two.hold_questions_of_b();
+  auto answer = only_asks ? begin_find(two.fs_b(), exclusive(disk, me)) : begin_lock(two.fs_b(), shared(disk, me));
+  two.pass_seconds(20);
+  CHECK_FALSE(is_answered(answer));
+  two.let_go_of_questions();  // the pursuit's pauses move the clock
+  need(soon(std::move(answer)));
+  CHECK(two.b.client->counts().fences == 1);
+}
+
+TEST_CASE("the lock of a guest's disk outlasts the silence of a client that has no lock") {
+  TwoMounts two;
+  const auto disk = two.open_disk_on_b();
+  need(set_lock(two.fs_a(), exclusive(two.on_a, me)));
+  need(unlock(two.fs_a(), exclusive(two.on_a, me)));
+  two.hold_questions_of_b();
+  auto answer = begin_lock(two.fs_b(), shared(disk, me));
+  two.pass_seconds(20);
+  CHECK_FALSE(is_answered(answer));
+  two.let_go_of_questions();
+  need(soon(std::move(answer)));
+  CHECK(two.b.client->counts().fences == 0);
+}
+
+TEST_CASE("the lock of a guest's disk is refused as soon as the client that has one is heard") {
+  TwoMounts two;
+  const auto disk = two.open_disk_on_b();
+  need(set_lock(two.fs_a(), exclusive(two.on_a, me)));
+  CHECK(refusal(set_lock(two.fs_b(), shared(disk, me))) == ErrorCode::would_block);
+  CHECK(refusal(set_lock(two.fs_b(), shared(disk, me))) == ErrorCode::would_block);
+  two.volume.clock().advance(std::chrono::milliseconds(1));
+  two.hold_questions_of_b();
+  auto answer = begin_lock(two.fs_b(), shared(disk, me));
+  two.pass_seconds(20);
+  CHECK_FALSE(is_answered(answer));
+  two.let_go_of_questions();
+  CHECK(refusal(soon(std::move(answer))) == ErrorCode::would_block);
+  CHECK(two.b.client->counts().fences == 0);
+}
+
+TEST_CASE("the lock of a guest's disk waits three minutes for a silent client, and no longer") {
+  TwoMounts two;
+  const auto disk = two.open_disk_on_b();
+  need(set_lock(two.fs_a(), exclusive(two.on_a, me)));
+  two.hold_questions_of_b();
+  auto answer = begin_lock(two.fs_b(), shared(disk, me));
+  two.pass_seconds(170);
+  CHECK_FALSE(is_answered(answer));
+  CHECK(refusal(two.after_a_while(std::move(answer))) == ErrorCode::would_block);
+  two.let_go_of_questions();
+}
+
+TEST_CASE("a lock file that is polled is refused while a silent client has it") {
+  TwoMounts two;
+  const auto lock_file = open_again(two.fs_b(), two.ino, GENERATE(O_RDWR, O_WRONLY | O_APPEND));
+  need(set_lock(two.fs_a(), exclusive(two.on_a, me)));
+  two.hold_questions_of_b();
+  auto answer = begin_lock(two.fs_b(), exclusive(lock_file, me));
+  CHECK(refusal(two.after_a_while(std::move(answer))) == ErrorCode::would_block);
+  two.let_go_of_questions();
+}
+
+TEST_CASE("who asks for a lock of a guest's disk that a silent client has can be interrupted") {
+  TwoMounts two;
+  const auto disk = two.open_disk_on_b();
+  need(set_lock(two.fs_a(), exclusive(two.on_a, me)));
+  two.hold_questions_of_b();
+  auto asked = exclusive(disk, me);
+  asked.ticket = 7;
+  auto answer = begin_find(two.fs_b(), asked);
+  two.pass_seconds(5);
+  CHECK_FALSE(is_answered(answer));
+  two.fs_b().interrupt_lock(7);
+  CHECK(refusal(soon(std::move(answer))) == ErrorCode::interrupted);
+  two.let_go_of_questions();
 }
 
 TEST_CASE("a step of a lock that the store runs twice, or does not answer, is one step") {
