@@ -165,7 +165,7 @@ class MountedVolume final : public FileSystem {
   Result<> sync_directory(Ino ino) override { return names_.sync_directory(ino); }
 
   Result<VolumeUsage> usage() override {
-    LCCFS_TRY(const auto capacity, instance_->store().capacity());
+    LCCFS_TRY(const auto capacity, files_.space());
     VolumeUsage usage{capacity.total_bytes, capacity.available_bytes, capacity.objects};
     if (capacity.quota) usage.available_objects = capacity.quota->available;
     return usage;

@@ -94,6 +94,7 @@ class Files {
   Locks& locks() { return locks_; }
   void forget(Ino ino) { kernel_.forget(ino); }
   void tick();
+  Result<Capacity> space() { return space_looks_.space(); }
   /// Sets what is of files, leases and locks.
   void count(MountCounts& counts) const;
   /// Whether there is anything of the file here: a handle, a lease, bytes, or a call that works on it.

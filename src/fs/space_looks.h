@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// While writes and names are answered before the store has them, those that find no room must be told in time: every few
-// seconds the store is asked how much there is (docs/DATA.md section 3). In Ceph the monitors answer that, which nothing
-// else of a mount needs but room past the end of a file: nothing else waits for it for long, not even the end. Any thread.
+// How much space there is. While writes and names are answered before the store has them, those that find no room must be
+// told in time: the store is asked every few seconds (docs/DATA.md section 3). In Ceph the monitors answer that, which
+// nothing else of a mount needs: nothing waits for them for long, not even the end. Any thread.
 #pragma once
 
 #include <condition_variable>
 #include <memory>
+#include <optional>
 
 #include "base/mutex.h"
 #include "fs/dirty_room.h"
@@ -25,8 +26,10 @@ class SpaceLooks {
 
   /// To be called about once a second.
   void tick();
-  /// Whether so much is free, by what the store has said within these seconds, or says now: it is asked, and blocks, before
-  /// the answer is no.
+  /// What the store says now; where it says nothing for two seconds, what it said last. Blocks, for longer only where it
+  /// has said nothing yet.
+  Result<Capacity> space();
+  /// Whether so much is free, by what the store has said within these seconds, or else by space().
   Result<bool> has_free(std::uint64_t bytes);
 
  private:
@@ -36,12 +39,15 @@ class SpaceLooks {
     std::condition_variable ended;
     bool is_under_way GUARDED_BY(mutex) = false;
     std::chrono::nanoseconds next_at GUARDED_BY(mutex){};
-    std::uint64_t free_bytes GUARDED_BY(mutex) = 0;  // as the store was heard to say
+    std::uint64_t number GUARDED_BY(mutex) = 0;  // of the next that ends
+    std::optional<Capacity> heard GUARDED_BY(mutex);
     std::chrono::nanoseconds heard_at GUARDED_BY(mutex){};
+    std::optional<Error> error GUARDED_BY(mutex);  // of the last
 
-    void hear(const Capacity& space, std::chrono::nanoseconds asked_at) EXCLUDES(mutex);
-    void end() EXCLUDES(mutex);
+    void end(const Result<Capacity>& space, std::chrono::nanoseconds asked_at) EXCLUDES(mutex);
   };
+
+  void begin_look();
 
   Instance& instance_;
   const std::shared_ptr<DirtyRoom> room_;

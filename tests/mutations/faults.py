@@ -1231,7 +1231,7 @@ DATA_PATH = [
           "    is_complete = is_complete && is_part_complete;",
           "    is_complete = (ON || is_complete) && is_part_complete;", RANGES),
     Fault("room-asked-anew", "DATA 11, room: what the store said within five seconds is enough for a yes", "fs/space_looks.cpp",
-          "bytes <= look_->free_bytes) return true;", "bytes <= look_->free_bytes && !ON) return true;", RANGES),
+          "bytes <= look_->heard->available_bytes) return", "bytes <= look_->heard->available_bytes && !ON) return", RANGES),
     Fault("each-part-proves-the-lease", "DATA 11: the size is stored at the end of the range, once", "fs/ranges.cpp",
           "    if (!rest.is_empty()) return {};", "    if (!ON && !rest.is_empty()) return {};", RANGES),
     Fault("removed-is-believed-there", "DATA 11: what was removed is not believed there", "fs/ranges.cpp",

@@ -98,6 +98,25 @@ TEST_CASE("more room past the end than there is answers that there is no space, 
   CHECK(size_of(fs, file.ino) == 10 * O);
 }
 
+TEST_CASE(
+    "where the store does not say how much space there is, statfs and room past the end go by what it said last") {
+  TestVolume volume(small_objects());
+  auto mount = volume.mount();
+  auto& fs = *mount.file_system;
+  const auto file = file_of(fs, "f", 4 * O);
+  const auto before = need(fs.usage());
+  volume.clock().advance(std::chrono::minutes(1));
+  volume.clock().waits_end_at_once = true;
+  volume.cluster().set_away([](const std::string& object) { return object == ScriptedCluster::all_objects; });
+  CHECK(need(fs.usage()).available_bytes == before.available_bytes);
+  need(fallocate(fs, file, 0, 0, 5 * O));
+  CHECK(error_of(fallocate(fs, file, 0, 0, before.available_bytes + 10 * O)) == ErrorCode::no_space);
+  volume.cluster().set_away(nullptr);
+  volume.clock().waits_end_at_once = false;
+  create_file(fs, "another");
+  CHECK(need(fs.usage()).objects > before.objects);
+}
+
 TEST_CASE("zeros and room below the end ask nobody how much there is, and what follows soon is not asked anew") {
   TestVolume volume(small_objects());
   auto mount = volume.mount();
