@@ -199,7 +199,7 @@ void FileNode::lose_buffer(const Error& why) {
   bool is_told = instance_.unstored().is_lost(ino);  // of the name
   {
     const Lock lock(mutex);
-    is_told = is_told || writers != 0 || is_without_name || told_of_puts >= puts;
+    is_told = is_told || writers != 0 || has_no_name() || told_of_puts >= puts;
   }
   const auto lost_bytes = lose_what_is_not_stored(why);
   if (lost_bytes == 0) return;

@@ -95,7 +95,9 @@ class FileNode final : public Lease {
   bool store_is_posted GUARDED_BY(mutex) = false;  // the five-second store is in line or under way
   // as of which late error somebody was told, and how many writes were buffered by then
   std::uint64_t errors_seen GUARDED_BY(mutex) = 0, told_of_puts GUARDED_BY(mutex) = 0;
-  bool is_without_name GUARDED_BY(mutex) = false;  // then nobody misses what of it is lost
+  bool is_without_name GUARDED_BY(mutex) = false;  // as far as this client knows
+  /// Then nobody misses what of it is lost. One that was open when it lost its last name has no link.
+  bool has_no_name() const REQUIRES(mutex) { return is_without_name || (lease_held && view.attr.nlink == 0); }
 
   // -- idle_leases.h
   std::optional<std::chrono::nanoseconds> idle_since GUARDED_BY(mutex);      // its last writer has closed

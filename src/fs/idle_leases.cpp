@@ -210,7 +210,22 @@ void IdleLeases::one_less() {
   }
 }
 
-/// It is tried again, until no program is to be expected any more that could be told of the error.
+/// Nobody reads it, nor will: it has no name, and nobody has it open. Another client may have linked it, of which this one
+/// knows by a read only. (One that comes by a name that it looked up before is told what is stored, as of any file that
+/// finds no room.)
+bool IdleLeases::is_removed(const FileNode& node) {
+  {
+    const Lock lock(node.mutex);
+    const bool is_open = node.handles > 0 || node.openings > 0 || node.is_used_elsewhere();
+    if (!node.has_no_name() || is_open) return false;
+  }
+  const auto now = read_inode(instance_, node.ino);
+  const bool is_stored = now && now->version != 0;  // else it goes when the log has stored the removal
+  return is_stored && now->attr.nlink <= 1;
+}
+
+/// It is tried again, until no program is to be expected any more that could be told of the error. A file that is removed
+/// is given up at once: its lease keeps all that is stored of it, and whoever removes it wants that room.
 void IdleLeases::not_released(FileNode& node, const Error& why) {
   log::failed(log::Level::error, format::inode_object(node.ino) + ": storing it after it was closed", why);
   const auto now = instance_.clock().elapsed();
@@ -222,7 +237,7 @@ void IdleLeases::not_released(FileNode& node, const Error& why) {
     if (node.dirty_since) node.dirty_since = now;
     is_given_up = now - *node.unstored_since >= bytes_kept_for;
   }
-  if (!is_given_up) return;
+  if (!is_given_up && !is_removed(node)) return;
   const AloneInGate alone(node.gate);
   if (is_idle(node)) static_cast<void>(node.release_at_any_price());
 }

@@ -416,6 +416,60 @@ TEST_CASE("what is lost while only readers have the file open is told at the end
   CHECK(code_of(mount->unmount()) == ErrorCode::no_space);
 }
 
+TEST_CASE("a removed file whose bytes find no room gives its lease back soon, and a collector makes the room") {
+  const bool is_closed_first = GENERATE(true, false);
+  TestVolume volume;
+  auto mount = volume.mount(closing());
+  const auto file = create_file(*mount.file_system, "big");
+  need(write_at(*mount.file_system, file.handle, 0, "some bytes"));
+  mount.client->set_hook(fails_writes(ErrorCode::no_space));
+  CHECK(code_of(mount->fsync(file.handle, false)) == ErrorCode::no_space);
+  if (is_closed_first) mount->release(file.handle);
+  need(mount->unlink(root_ino, "big"));
+  if (!is_closed_first) mount->release(file.handle);
+  tick_until(volume, mount, seconds(6), [&] { return !is_leased(volume, file.ino); });
+  for (unsigned pass = 0; pass < 3; ++pass) collect(volume.cluster(), volume.clock());
+  CHECK_FALSE(inode_object_of(volume.cluster(), file.ino));
+}
+
+TEST_CASE("bytes of a removed file that find no room stay while somebody may read them") {
+  TestVolume volume;
+  volume.clock().patience = 20;
+  auto options = closing();
+  options.attributes_ttl = seconds(60);
+  auto mount = volume.mount(options);
+  auto other = volume.mount(closing());
+  const auto file = stored_file(mount, "old");
+  enum class Reader { by_another_name, here, elsewhere };
+  const auto reads = GENERATE(Reader::by_another_name, Reader::here, Reader::elsewhere);
+  if (reads == Reader::by_another_name) {
+    need(other->link(need(other->lookup(root_ino, "f")).attributes.ino, root_ino, "link"));
+  }
+  need(write_at(*mount.file_system, file.handle, 3, " and new"));
+  std::atomic<unsigned> tries = 0;
+  mount.client->set_hook([&tries](const StepInfo& info) {
+    if (info.kind != StepKind::write) return Fault{};
+    ++tries;
+    return Fault{Fault::Kind::fail, ErrorCode::no_space};
+  });
+  CHECK(code_of(mount->fsync(file.handle, false)) == ErrorCode::no_space);
+  auto& fs = reads == Reader::here ? *mount.file_system : *other.file_system;
+  std::optional<HandleId> reader;
+  if (reads != Reader::by_another_name) reader = open_again(fs, file.ino, O_RDONLY);
+  mount->release(file.handle);
+  need(mount->unlink(root_ino, "f"));
+  unsigned looks = 0;
+  wait_until([&, before = tries.load()] {
+    if (++looks % 100 == 0 && looks <= 800) volume.clock().advance(seconds(6));  // less than a minute in all
+    mount->tick();
+    return tries > before + 2;
+  });
+  mount.client->set_hook(nullptr);
+  if (!reader) reader = open_again(fs, file.ino, O_RDONLY);
+  CHECK(whole(fs, *reader) == "old and new");
+  fs.release(*reader);
+}
+
 TEST_CASE("nobody misses what is lost of a file that was removed") {
   TestVolume volume;
   auto mount = volume.mount(closing());

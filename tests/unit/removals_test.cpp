@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "format/object_names.h"
@@ -194,6 +195,27 @@ TEST_CASE("a file that is in use when its turn comes is tried again, and then le
   r.fs().release(open.handle);
   r.fs().tick();
   CHECK(r.has(file) == (ticks_in_use == 10));
+}
+
+TEST_CASE("a file whose bytes find no room is removed though they still do not") {
+  Remover r;
+  const auto made = need(r.fs().create({}, r.d, "a", 0600, O_WRONLY | O_CREAT | O_EXCL));
+  const auto file = made.entry.attributes.ino;
+  need(write_at(r.fs(), made.open.handle, 0, "bytes"));
+  need(r.fs().fsync(made.open.handle, false));
+  need(write_at(r.fs(), made.open.handle, object_bytes, "more"));
+  r.store().set_hook(always_on("write", {Fault::Kind::fail, ErrorCode::no_space}));
+  CHECK(error_of(r.fs().fsync(made.open.handle, false)) == ErrorCode::no_space);
+  r.fs().release(made.open.handle);
+  need(r.fs().unlink(r.d, "a"));
+  need(r.fs().sync_directory(r.d));
+  for (unsigned i = 0; i < 3000 && r.fs().counts().leases != 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  CHECK(r.fs().counts().leases == 0);
+  r.fs().tick();
+  CHECK_FALSE(r.has(file));
+  CHECK_FALSE(r.has_bytes(file));
 }
 
 TEST_CASE("nobody comes to an inode while it is removed, and a collector may remove it meanwhile") {
