@@ -270,7 +270,7 @@ void Files::tick() {
   locks_.tick();
   idle_leases_.stop_waiting();
   idle_leases_.begin_count();
-  instance_.unstored().end_forgotten([this](Ino ino) { return open_files_.existing(ino) != nullptr; });
+  instance_.unstored().end_unused([this](Ino ino) { return open_files_.existing(ino) != nullptr; });
   for (auto& node : open_files_.use_all()) {
     opener_keys_.see_to(node);
     if (node->is_changed_under_lock && !node->locks.is_held()) {

@@ -485,7 +485,7 @@ void NameLog::forget(const Lost& lost) {
     if (removed && !nameless.contains(*removed)) held_.removal_lost(*removed);
     if (!record.what.named) continue;
     if (!instance_.unstored().lose(*record.what.named)) {
-      instance_.keep_range_of(*record.what.named);
+      instance_.leave_to_collector_async(*record.what.named);
     } else if (record.what.made) {
       const auto tenure = held_.tenure_of(*record.what.made);
       if (tenure) held_.end(*record.what.made, *tenure);  // the store never had it, nor a lease of it
@@ -514,7 +514,7 @@ void NameLog::answered(const Batch& batch, const Result<StepResult>& result) {
     held_.stored(batch.directory, batch.tenure, batch.keys, batch.up_to, result->version);
     for (const Ino removed : batch.removed) held_.removal_stored(removed);
     for (const Ino ino : batch.never_stored) {  // unless somebody needed it meanwhile
-      instance_.unstored().forget(ino) ? discard_file_(ino) : instance_.keep_range_of(ino);
+      instance_.unstored().forget(ino) ? discard_file_(ino) : instance_.leave_to_collector_async(ino);
     }
   }
   const bool is_lost = !is_applied && this->is_lost(batch.directory, result);

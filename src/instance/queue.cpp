@@ -86,16 +86,20 @@ bool OwnQueue::already_relied_on(Ino directory) {
 
 void OwnQueue::rely_on_directory_async(Ino directory, ObjectStore::DataDone done) {
   if (already_relied_on(directory)) return done({});
+  log_later(QueueItem::Kind::directory, directory, std::move(done));
+}
+
+void OwnQueue::log_later(QueueItem::Kind kind, Ino ino, ObjectStore::DataDone done) {
   {
     const Lock lock(mutex_);
-    to_be_logged_.push_back({directory, std::move(done)});
+    to_be_logged_.push_back({kind, ino, std::move(done)});
     if (std::exchange(is_logging_, true)) return;
   }
-  log_directories();
+  log_what_waits();
 }
 
 /// Those that came while others were on their way go in one write.
-void OwnQueue::log_directories() {
+void OwnQueue::log_what_waits() {
   std::vector<ToBeLogged> taken;
   {
     const Lock lock(mutex_);
@@ -104,13 +108,13 @@ void OwnQueue::log_directories() {
     std::move(to_be_logged_.begin(), end, std::back_inserter(taken));
     to_be_logged_.erase(to_be_logged_.begin(), end);
   }
-  std::set<Ino> directories;
-  for (const auto& one : taken) directories.insert(one.directory);
+  std::set<std::pair<QueueItem::Kind, Ino>> distinct;
+  for (const auto& one : taken) distinct.emplace(one.kind, one.ino);
   std::vector<QueueItem> items;
-  items.reserve(directories.size());
-  for (const Ino directory : directories) items.push_back(item(QueueItem::Kind::directory, directory));
+  items.reserve(distinct.size());
+  for (const auto& [kind, ino] : distinct) items.push_back(item(kind, ino));
   log_items_async(items, [this, taken = std::move(taken)](const Result<>& logged) mutable {
-    if (has_more_to_log()) log_directories();
+    if (has_more_to_log()) log_what_waits();
     for (auto& one : taken) one.done(logged);  // then this may be gone
   });
 }
@@ -190,14 +194,23 @@ void OwnQueue::leave_to_collector(Ino ino) {
   keep_range_of(ino);
 }
 
-void OwnQueue::keep_range_of(Ino ino) {
+void OwnQueue::leave_to_collector_async(Ino ino) {
+  if (steps_.fenced() || !keep_range_of(ino)) return;
+  in_flight_.enter();
+  log_later(QueueItem::Kind::inode, ino, [this](const Result<>&) { in_flight_.leave(); });
+}
+
+bool OwnQueue::keep_range_of(Ino ino) {
   const Lock lock(mutex_);
-  for (auto& range : ranges_) range.kept = range.kept || range.covers(ino);
+  const auto range = std::ranges::find_if(ranges_, [ino](const Range& one) { return one.covers(ino); });
+  if (range == ranges_.end()) return false;
+  return range->kept = true;
 }
 
 /// Used up is a range when every operation that began before its last number was handed out is through: what they made
 /// has a name, is removed, or has an item of its own.
 Result<> OwnQueue::drop_range_intents(Ranges which) {
+  if (which == Ranges::all) in_flight_.wait();
   std::vector<std::uint64_t> items;
   {
     const Lock lock(mutex_);

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "base/completions.h"
 #include "base/mutex.h"
 #include "format/records.h"
 #include "instance/numbers.h"
@@ -27,6 +28,9 @@ class OwnQueue {
  public:
   OwnQueue(Steps& steps, Numbers& numbers, Clock& clock, const InstanceId& me)
       : steps_(steps), numbers_(numbers), clock_(clock), me_(me) {}
+  ~OwnQueue() { in_flight_.wait(); }
+  OwnQueue(const OwnQueue&) = delete;
+  OwnQueue& operator=(const OwnQueue&) = delete;
 
   Result<> log_items(const std::vector<format::QueueItem>& items);
   /// Logs the directory item unless one is relied on already. Good for as long as the caller's Operation lives.
@@ -54,8 +58,9 @@ class OwnQueue {
   Result<Ino> allocate_ino() EXCLUDES(inos_mutex_, mutex_);
   /// An inode of this instance's that may exist without a name.
   void leave_to_collector(Ino ino) EXCLUDES(mutex_);
-  /// The same, for callers that must not block: its range intent stays to the end.
-  void keep_range_of(Ino ino) EXCLUDES(mutex_);
+  /// The same, for callers that must not block. Its range intent stays to the end, too: a collector may come to the item
+  /// before the inode comes to the store.
+  void leave_to_collector_async(Ino ino) EXCLUDES(mutex_);
 
   // -- the clean end: nothing is in flight
   enum class Ranges { used_up, all };
@@ -83,7 +88,10 @@ class OwnQueue {
     return {kind, ino, end, clock_.wall_time()};
   }
   void log_items_async(const std::vector<format::QueueItem>& items, ObjectStore::DataDone done);
-  void log_directories() EXCLUDES(mutex_);
+  void log_later(format::QueueItem::Kind kind, Ino ino, ObjectStore::DataDone done) EXCLUDES(mutex_);
+  void log_what_waits() EXCLUDES(mutex_);
+  /// false: it is in none.
+  bool keep_range_of(Ino ino) EXCLUDES(mutex_);
   bool has_more_to_log() EXCLUDES(mutex_);
   void note_logged(const std::vector<txn::NumberedItem>& items) EXCLUDES(mutex_);
   bool already_relied_on(Ino directory) EXCLUDES(mutex_);
@@ -105,11 +113,13 @@ class OwnQueue {
   std::vector<ReliedOn> dropped_items_ GUARDED_BY(mutex_);  // by a liveness poll, and perhaps still relied on
   std::set<Ino> directories_to_tidy_ GUARDED_BY(mutex_);
   struct ToBeLogged {
-    Ino directory;
+    format::QueueItem::Kind kind;
+    Ino ino;
     ObjectStore::DataDone done;
   };
-  std::vector<ToBeLogged> to_be_logged_ GUARDED_BY(mutex_);  // directory items that come next
+  std::vector<ToBeLogged> to_be_logged_ GUARDED_BY(mutex_);  // items that come next
   bool is_logging_ GUARDED_BY(mutex_) = false;               // some of these are on their way
+  InFlight in_flight_;                                       // items that nobody waits for
 };
 
 }  // namespace lccfs

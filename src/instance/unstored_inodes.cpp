@@ -125,22 +125,41 @@ bool UnstoredInodes::lose(Ino ino) {
   return leaves_nothing(*its);
 }
 
-void UnstoredInodes::end_forgotten(const std::function<bool(Ino)>& is_used) {
+void UnstoredInodes::end_unused(const std::function<bool(Ino)>& is_used) {
   if (size_ == 0) return;
-  const auto is_over = [](const Unstored& its) { return its.is_forgotten && !its.is_in_flight; };
-  std::vector<Ino> forgotten;
+  std::vector<Ino> unused;
   {
     const Lock lock(mutex_);
     for (const auto& [ino, its] : unstored_) {
-      if (is_over(its)) forgotten.push_back(ino);
+      if (is_over(its) || leaves_lost_bytes(its)) unused.push_back(ino);
     }
   }
-  std::erase_if(forgotten, is_used);
+  std::erase_if(unused, is_used);
+  remove_lost_bytes(unused);
+  end_forgotten(unused);
+}
+
+void UnstoredInodes::end_forgotten(std::span<const Ino> unused) {
   const Lock lock(mutex_);
-  for (const Ino ino : forgotten) {
+  for (const Ino ino : unused) {
     const auto found = unstored_.find(ino);
     if (found != unstored_.end() && is_over(found->second)) erase(found);
   }
+}
+
+/// Nobody opens what is lost. Where the inode may be there, its bytes go with it.
+void UnstoredInodes::remove_lost_bytes(std::span<const Ino> unused) {
+  std::vector<Ino> left;
+  {
+    const Lock lock(mutex_);
+    for (const Ino ino : unused) {
+      auto* its = made_in(unstored_, ino);
+      if (its == nullptr || !leaves_lost_bytes(*its)) continue;
+      its->has_bytes = false;
+      left.push_back(ino);
+    }
+  }
+  for (const Ino ino : left) remove_first_bytes(ino);
 }
 
 void UnstoredInodes::erase(Inodes::iterator at) {
@@ -298,7 +317,7 @@ std::optional<Error> UnstoredInodes::begin_to_send(Ino ino) {
   Lock lock(mutex_);
   auto& its = unstored_.at(ino);
   if (its.is_lost) return name_is_lost(ino);
-  its.was_sent = true;
+  its.was_sent = its.is_in_doubt = true;
   MetaTxn step = its.step;
   const bool creates = its.creates;
   lock.unlock();
@@ -381,6 +400,7 @@ void UnstoredInodes::read_back(Ino ino, MetaTxn create, Error error) {
       const bool is_there_none = there.error().code == ErrorCode::not_found;
       if (!is_there_none || error.code == ErrorCode::exists) error = std::move(there).error();
       error.outcome = is_there_none ? Outcome::definite : Outcome::unknown;
+      if (is_there_none) is_not_there(ino);
       return answered(ino, std::unexpected(std::move(error)));
     }
     const auto attr = there->xattrs.find(format::xattr::attr);
@@ -388,6 +408,11 @@ void UnstoredInodes::read_back(Ino ino, MetaTxn create, Error error) {
     if (is_this_one) return answered(ino, there->version);
     answered(ino, failure(ErrorCode::corrupt, create.object + ": its number was handed out twice"));
   });
+}
+
+void UnstoredInodes::is_not_there(Ino ino) {
+  const Lock lock(mutex_);
+  unstored_.at(ino).is_in_doubt = false;
 }
 
 /// Those that wait for it now. None: it is as it will be.

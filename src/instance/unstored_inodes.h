@@ -48,10 +48,11 @@ class UnstoredInodes final : public ForwardingStore {
   /// are still to be written become an object without an inode, and who opens it finds it gone. If its step is on its way,
   /// it counts as lost once that fails.
   bool forget(Ino ino) EXCLUDES(mutex_);
-  /// The same of one whose name is lost: who needs it is told so.
+  /// The same of one whose name is lost: who needs it is told so. Its bytes stay for now.
   bool lose(Ino ino) EXCLUDES(mutex_);
-  /// Those that are forgotten count as lost for as long as somebody may write them. To be called each second.
-  void end_forgotten(const std::function<bool(Ino)>& is_used) EXCLUDES(mutex_);
+  /// Those that are forgotten count as lost for as long as somebody may write them, and bytes of those whose names are
+  /// lost stay for as long as somebody may read them. To be called each second.
+  void end_unused(const std::function<bool(Ino)>& is_used) EXCLUDES(mutex_);
   /// Keeps a ctime of an inode that was moved in that directory, and that nobody else knows of: it is stored when somebody
   /// needs the inode. false: it is not kept; there are too many, or a step on the inode is on its way.
   bool add_ctime(Ino ino, Ino directory, TimeSpec ctime) EXCLUDES(mutex_);
@@ -98,8 +99,9 @@ class UnstoredInodes final : public ForwardingStore {
     MetaTxn step;
     bool creates = true;  // else it sets the ctime of what was moved there:
     Ino directory = {};
-    bool was_sent = false;   // an earlier run of it may be under way for ever
-    bool has_bytes = false;  // in the first data object, or on their way there
+    bool was_sent = false;     // an earlier run of it may be under way for ever
+    bool is_in_doubt = false;  // the store may have done it: it has not said that there is no such object
+    bool has_bytes = false;    // in the first data object, or on their way there
     bool is_in_flight = false;
     bool has_failed = false;
     bool is_lost = false, is_forgotten = false;
@@ -120,6 +122,10 @@ class UnstoredInodes final : public ForwardingStore {
   };
   using Inodes = std::map<Ino, Unstored>;
   static bool leaves_nothing(const Unstored& its) { return !its.was_sent && !its.has_bytes; }
+  static bool is_over(const Unstored& its) { return its.is_forgotten && !its.is_in_flight; }
+  static bool leaves_lost_bytes(const Unstored& its) {
+    return its.is_lost && !its.is_forgotten && !its.is_in_flight && !its.is_in_doubt && its.has_bytes;
+  }
   static bool was_refused(const Unstored& its) { return its.has_failed && !its.is_lost; }
 
   /// Of an object that belongs to one of these. nullopt: it need not wait.
@@ -135,6 +141,9 @@ class UnstoredInodes final : public ForwardingStore {
     return found != inodes.end() && found->second.creates ? &found->second : nullptr;
   }
   void erase(Inodes::iterator at) REQUIRES(mutex_);
+  void end_forgotten(std::span<const Ino> unused) EXCLUDES(mutex_);
+  void remove_lost_bytes(std::span<const Ino> unused) EXCLUDES(mutex_);
+  void is_not_there(Ino ino) EXCLUDES(mutex_);
   /// As far as that succeeds.
   void remove_first_bytes(Ino ino);
   /// A ctime that was kept is a step from now on. `end`: there is none.

@@ -2,7 +2,9 @@
 // Start and end of instances, and their queue.
 #include "instance/instance.h"
 
+#include <algorithm>
 #include <fstream>
+#include <future>
 #include <sstream>
 
 #include "base/log.h"
@@ -208,6 +210,24 @@ TEST_CASE("an inode that may have no name gets an item; only if there is none it
   CHECK(ranges.size() == (queue_works ? 0 : 1));
   CHECK(inodes.size() == (queue_works ? 1 : 0));
   if (!queue_works) CHECK(covers(ranges, in_doubt));
+}
+
+TEST_CASE("items that nobody waits for go in few writes, all of them before the end, and their range stays, too") {
+  InstanceVolume volume;
+  const Running a = volume.start();
+  const std::vector inodes{need(a->allocate_ino()), need(a->allocate_ino()), need(a->allocate_ino())};
+  a.client->reset_record();
+  a.client->set_hook(test::always_on("log queue items", {Fault::Kind::hold}));
+  for (const Ino one : inodes) a->leave_to_collector_async(one);
+  a->leave_to_collector_async(root_ino);  // which it has not made
+  auto ended = std::async(std::launch::async, [&a] { return a->end(); });
+  REQUIRE(a.client->wait_for_held(1));
+  a.client->set_hook(nullptr);
+  a.client->release_all();
+  need(ended.get());
+  CHECK(std::ranges::count(a.client->trace(), "log queue items " + format::session_object(a->id())) == 2);
+  CHECK(volume.queue_of(a->id(), QueueItem::Kind::inode).size() == 3);
+  CHECK(volume.queue_of(a->id(), QueueItem::Kind::range).size() == 1);
 }
 
 TEST_CASE("a step that failed for lack of space keeps no range intent") {

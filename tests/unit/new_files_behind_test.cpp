@@ -104,6 +104,23 @@ struct Maker {
   bool has_bytes(Ino file) {
     return object_names(volume.cluster()).contains(format::data_object(file, ObjectIndex{0}));
   }
+  void seconds_pass(unsigned how_many) {
+    for (unsigned i = 0; i < how_many; ++i) {
+      volume.clock().advance(seconds(1));
+      fs().tick();
+    }
+  }
+  /// What is tried is others' work.
+  void seconds_pass_until_lost(const std::string& name) {
+    for (unsigned i = 0; i < 5000 && ino_of(fs(), d, name); ++i) {
+      seconds_pass(1);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    CHECK_FALSE(ino_of(fs(), d, name));
+  }
+  void collect_all() {
+    for (unsigned pass = 0; pass < 3; ++pass) collect(volume.cluster(), volume.clock());
+  }
   void check_unpacked(FileSystem& fs, const std::string& name) {
     const auto seen = need(fs.lookup(d, name)).attributes;
     CHECK(seen.mode == 0640);
@@ -829,6 +846,72 @@ TEST_CASE("what is lost for want of room stands in nobody's way, nor in that of 
   if (is_told) CHECK(error_of(m.fs().sync_directory(m.d)) == ErrorCode::io);
   CHECK(error_of(m.fs().unmount()) == (is_told ? std::nullopt : std::optional(ErrorCode::io)));
   CHECK(problems(m.volume.cluster()).empty());
+}
+
+TEST_CASE("a file that found no room for a minute leaves no bytes, though this client goes on") {
+  Maker m;
+  const auto file = m.unpack("a");
+  m.store().set_hook(always_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
+  CHECK(error_of(m.fs().sync_directory(m.d)) == ErrorCode::no_space);
+  REQUIRE(m.has_bytes(file));
+  m.seconds_pass_until_lost("a");
+  m.seconds_pass(1);
+  CHECK_FALSE(m.has_bytes(file));
+}
+
+TEST_CASE("nor does what was stored beside it, and is lost with it") {
+  Maker m;
+  const auto directory = make_dir(m.fs(), m.d, "sub"), stored = m.unpack("a"), refused = m.unpack("b");
+  m.store().set_hook([object = format::inode_object(refused)](const StepInfo& info) {
+    const bool is_refused = info.step == "create inode" && info.object == object;
+    return is_refused ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
+  });
+  m.seconds_pass_until_lost("a");
+  for (const Ino ino : {directory, stored}) REQUIRE(m.has_stored(ino));
+  REQUIRE(m.has_bytes(stored));
+  m.seconds_pass(1);
+  m.collect_all();
+  for (const Ino ino : {directory, stored}) CHECK_FALSE(m.has_stored(ino));
+  for (const Ino file : {stored, refused}) CHECK_FALSE(m.has_bytes(file));
+  CHECK(m.fs().unmount().error().code == ErrorCode::io);
+  CHECK(problems(m.volume.cluster()).empty());
+}
+
+TEST_CASE("bytes of a file that is lost for want of room stay while it is open") {
+  Maker m;
+  const auto made = need(m.fs().create({}, m.d, "a", 0600, O_RDWR | O_CREAT | O_EXCL));
+  const Ino file = made.entry.attributes.ino;
+  need(write_at(m.fs(), made.open.handle, 0, "bytes"));
+  m.store().set_hook(always_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
+  CHECK(error_of(m.fs().fsync(made.open.handle, false)) == ErrorCode::no_space);
+  m.seconds_pass_until_lost("a");
+  m.seconds_pass(2);
+  CHECK(need(read_at(m.fs(), made.open.handle, 0, 10)) == "bytes");
+  m.fs().release(made.open.handle);
+  for (unsigned i = 0; i < 5000 && m.has_bytes(file); ++i) {
+    m.seconds_pass(1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  CHECK_FALSE(m.has_bytes(file));
+}
+
+TEST_CASE("bytes of a file that is lost, and whose inode may be in the store, are a collector's") {
+  Maker m;
+  const auto file = m.unpack("a");
+  std::atomic<unsigned> tries = 0;
+  m.store().set_hook([&tries, object = format::inode_object(file)](const StepInfo& info) {
+    if (info.object != object) return Fault{};
+    if (info.kind == StepKind::query) return Fault{Fault::Kind::fail, ErrorCode::io};
+    return tries++ == 0 ? Fault{Fault::Kind::lost_answer_applied} : Fault{};
+  });
+  m.seconds_pass_until_lost("a");
+  m.store().set_hook(nullptr);
+  m.seconds_pass(1);
+  CHECK(m.has_stored(file));
+  CHECK(m.has_bytes(file));
+  m.collect_all();
+  CHECK_FALSE(m.has_stored(file));
+  CHECK_FALSE(m.has_bytes(file));
 }
 
 TEST_CASE("an inode whose name was lost is never stored, and who asks is told") {

@@ -211,12 +211,12 @@ TEST_CASE("nothing is written for an inode that was refused and then forgotten, 
     return answer.get();
   };
   const auto apply = [&k] { return k.inodes.apply(txn::set_ctime(ino, TimeSpec{5, 0})).error().code; };
-  k.inodes.end_forgotten([](Ino used) { return used == ino; });
+  k.inodes.end_unused([](Ino used) { return used == ino; });
   k.client->reset_record();
   CHECK(write().error().code == ErrorCode::io);
   CHECK(apply() == ErrorCode::not_found);
   CHECK(k.client->trace().empty());
-  k.inodes.end_forgotten([](Ino) { return false; });
+  k.inodes.end_unused([](Ino) { return false; });
   CHECK(apply() == ErrorCode::not_found);
   CHECK(k.client->trace().size() == 1);
 }
