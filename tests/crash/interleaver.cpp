@@ -336,23 +336,24 @@ unsigned Enumeration::choose(unsigned options) {
   if (has_strayed_) return 0;
   if (asked_ == questions_.size()) questions_.push_back({0, options});
   if (questions_[asked_].options != options) {
-    stray(options);
+    if (stray()) questions_.push_back({0, options});
     return 0;
   }
   return questions_[asked_++].answer;
 }
 
-/// Where all do, it was the first that had strayed: what is below is tried anew.
-void Enumeration::stray(unsigned options) {
+/// true: all do. It was the first that had strayed, and what is below is forgotten, to be tried anew.
+bool Enumeration::stray() {
   has_strayed_ = true;
   if (++strays_ > most_strays) throw std::runtime_error("runs ask something else than those before them");
-  if (++strays_in_a_row_ <= most_strays_in_a_row) return;
+  if (++strays_in_a_row_ <= most_strays_in_a_row) return false;
   strays_in_a_row_ = 0;
   questions_.resize(asked_);
-  questions_.push_back({0, options});
+  return true;
 }
 
 bool Enumeration::next() {
+  if (!has_strayed_ && asked_ < questions_.size()) stray();  // the run has ended before its last question
   asked_ = 0;
   if (std::exchange(has_strayed_, false)) return true;
   strays_in_a_row_ = 0;

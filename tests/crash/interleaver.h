@@ -79,14 +79,14 @@ class Enumeration {
  public:
   /// For the run under way: one of 0 to options - 1. Throws if runs stray for ever.
   unsigned choose(unsigned options);
-  /// Before the next run; false: there is none.
+  /// Before the next run; false: there is none. Throws as choose() does.
   bool next();
 
  private:
   struct Question {
     unsigned answer = 0, options = 0;
   };
-  void stray(unsigned options);
+  bool stray();
 
   std::vector<Question> questions_;
   std::size_t asked_ = 0;

@@ -124,8 +124,9 @@ class OpenerPlay {
       volume_.clock().advance(std::chrono::seconds(1));
       a_->tick();
       b_->tick();
-      b_.client->release_all();                                   // what is to run again later
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // the steps are others' work
+      b_.client->release_all();  // what is to run again later
+      // The steps are others' work. One that comes late may not come at all: its cause may be gone by then.
+      std::this_thread::sleep_for(std::chrono::milliseconds(reached_ ? 1 : 10));
     }
   }
   static bool comes_true(const std::function<bool()>& is_so, unsigned most_tries = 2000) {

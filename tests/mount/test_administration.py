@@ -10,7 +10,7 @@ import signal
 import socket
 import subprocess
 
-from harness import MountTest, NOBODY, ROOT, as_user, context, mounted_below, output, run, wait_until
+from harness import MountTest, NOBODY, ROOT, as_user, context, in_mount_namespace, mounted_below, output, run, wait_until
 
 HELPER = ROOT / "packaging" / "mount.lccfs"
 
@@ -283,7 +283,7 @@ class MountProgramTest(AdministrationTest):
         self.volume = self.new_address()
         self.point, self.fstab = self.scratch("mountpoint"), self.scratch("fstab")
         self.point.mkdir()
-        self.host = subprocess.Popen(["unshare", "--mount", "sleep", "infinity"])
+        self.host = subprocess.Popen([*in_mount_namespace(), "sleep", "infinity"])
         self.addCleanup(self.host.wait)
         self.addCleanup(self.host.kill)
         self.addCleanup(self.on_host, "umount", "-l", self.point, check=False)

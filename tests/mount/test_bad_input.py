@@ -13,7 +13,8 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from harness import MountTest, NOBODY, POOL, Volume, as_user, context, mounted_below, output, run, wait_until
+from harness import (MountTest, NOBODY, POOL, Volume, as_user, context, in_mount_namespace, mounted_below, output, run,
+                     wait_until)
 
 MAPPED_WORDS = 16 << 20 >> 2
 CONNECT_LIMIT_S = 120  # the programs give up after 30 s
@@ -267,8 +268,8 @@ class VolumeTest(BadInputTest):
         mount = self.new_volume().mount()
         file = mount / "file"
         file.write_bytes(b"old " * MAPPED_WORDS)
-        # In a mount namespace of its own, which an unmount here does not reach.
-        self.change_in_mapping(file, "unshare", "--mount", "--propagation", "private")
+        # An unmount here does not reach that namespace.
+        self.change_in_mapping(file, *in_mount_namespace(kept=mount.path))
         mount.process.terminate()
         mount.wait_for_end()
         mount.start()

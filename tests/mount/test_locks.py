@@ -90,8 +90,12 @@ class LockCallsTest(LockTest):
         os.close(self.open(self.path))
         range_lock(self.there, fcntl.F_WRLCK)
         range_lock(self.there, fcntl.F_UNLCK)
-        holder = subprocess.Popen(["flock", self.path, "sleep", "60"], start_new_session=True)
-        wait_until(lambda: not self.is_free(fcntl.LOCK_SH), 10, "the lock is taken")
+        # It says so once it has the lock. To try for it meanwhile would be in its way.
+        holder = subprocess.Popen(["flock", self.path, "sh", "-c", "echo; exec sleep 60"], stdout=subprocess.PIPE,
+                                  start_new_session=True)
+        self.addCleanup(holder.stdout.close)
+        self.assertEqual(holder.stdout.readline(), b"\n")
+        self.assertFalse(self.is_free(fcntl.LOCK_SH))
         os.killpg(holder.pid, signal.SIGKILL)
         holder.wait()
         fcntl.flock(self.there, fcntl.LOCK_EX)

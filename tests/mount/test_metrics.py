@@ -148,7 +148,7 @@ class MetricsTest(MountTest):
                           ("lccfs_store_operation_read_bytes_total", {}),
                           ("lccfs_directory_read_bytes_total", {"directory": "vm1"}))
         self.assertEqual(self.page().value("lccfs_operation_failures_total"), 0)
-        self.assertEqual(self.page().value("lccfs_operation_in_flight"), 0)
+        wait_until(lambda: self.page().value("lccfs_operation_in_flight") == 0, 30, "the release, which comes after close")
 
     def test_errors_that_no_program_has_caused_are_failures(self):
         (self.mount / "broken").write_text("x", encoding="utf-8")

@@ -30,7 +30,8 @@ import threading
 import time
 import uuid
 
-START_TIMEOUT_S = 120
+START_TIMEOUT_S = 300
+ANSWER_TIMEOUT_S = 180
 STUCK_S = 10  # nothing that an OSD does takes so long, unless its placement group has stopped
 MAX_SOCKET_PATH_BYTES = 107
 
@@ -181,7 +182,7 @@ class Cluster:
             self._guard.wait()
             self._guard = None
 
-    def ceph(self, *args, timeout_s=60):
+    def ceph(self, *args, timeout_s=ANSWER_TIMEOUT_S):
         """`ceph ARGS...` as client.admin; returns its standard output."""
         return self._run("ceph", "-c", str(self.conf), *map(str, args), timeout_s=timeout_s)
 
@@ -362,7 +363,7 @@ class Cluster:
             self._complain_about_dead()
             if time.monotonic() > deadline:
                 raise ClusterError(f"{what}: not up after {START_TIMEOUT_S} s, see {self.dir}/log")
-            time.sleep(0.1)
+            time.sleep(0.5)  # to ask takes the processor from those that are waited for
 
     def _complain_about_dead(self):
         for name, child in self._children.items():
@@ -411,7 +412,7 @@ class Cluster:
     def _daemon_tool(self, program, *args):
         self._run(program, "-c", str(self.conf), *args, timeout_s=START_TIMEOUT_S)
 
-    def _run(self, *command, timeout_s=60):
+    def _run(self, *command, timeout_s=ANSWER_TIMEOUT_S):
         try:
             done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                                   timeout=timeout_s, check=False)

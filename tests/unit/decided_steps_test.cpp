@@ -305,7 +305,7 @@ TEST_CASE("an instance ends though the store does not answer its reads, and tell
   a->reader()({.object = directory}, [&](auto snapshot) { answer = std::move(snapshot); });
   REQUIRE(a.client->wait_for_held(1));
   auto ended = std::async(std::launch::async, [&a] { a.instance.reset(); });
-  CHECK(ended.wait_for(std::chrono::seconds(10)) == std::future_status::ready);
+  CHECK(ended.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
   a.client->release_all();
   ended.get();
   REQUIRE(answer.has_value());
@@ -326,7 +326,7 @@ TEST_CASE("an instance ends once its steps are decided: what they read back is w
   a->run_async(insert("n/1"), [&](auto result) { decided = std::move(result); });
   REQUIRE(a.client->wait_for_held(2));
   auto ended = std::async(std::launch::async, [&a] { a.instance.reset(); });
-  CHECK(is_ending.get_future().wait_for(std::chrono::seconds(10)) == std::future_status::ready);
+  CHECK(is_ending.get_future().wait_for(std::chrono::seconds(60)) == std::future_status::ready);
   a.client->release_all();
   ended.get();
   REQUIRE(decided.has_value());

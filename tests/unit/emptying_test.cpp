@@ -233,7 +233,7 @@ TEST_CASE("an unmount does not wait for a file that was read ahead") {
   t.remove_file(t.d, t.left[1].name);
   REQUIRE(t.store().wait_for_held(1));
   auto unmounted = std::async(std::launch::async, [&] { return t.fs().unmount(); });
-  CHECK(unmounted.wait_for(seconds(10)) == std::future_status::ready);
+  CHECK(unmounted.wait_for(seconds(60)) == std::future_status::ready);
   t.store().set_hook(nullptr);
   t.store().release_all();
   need(unmounted.get());

@@ -543,8 +543,9 @@ TEST_CASE("a lease that is taken while a question looks into the store is releas
   });
   t.volume.clock().waits_end_at_once = true;
   const format::Question question{format::Question::Kind::release_directory, e};
-  const auto heard = need(t.visitor.client->notify(format::session_object(holder), encode(question), seconds(1)));
-  CHECK(need(format::decode<format::Answer>(heard.answers.at(0))).kind == format::Answer::Kind::busy);
+  const auto heard = need(t.visitor.client->notify(format::session_object(holder), encode(question), seconds(30)));
+  REQUIRE(heard.answers.size() == 1);
+  CHECK(need(format::decode<format::Answer>(heard.answers.front())).kind == format::Answer::Kind::busy);
   for (unsigned i = 0; i < 20'000 && !looks; ++i) std::this_thread::sleep_for(milliseconds(1));
   REQUIRE(looks);
   t.volume.clock().advance(milliseconds(1100));

@@ -402,6 +402,7 @@ TEST_CASE("a close drops the range locks of its process, and the last one what w
 
 TEST_CASE("the lease of a client that has closed the file is given away, and costs the asker a question") {
   TwoMounts two;
+  two.volume.clock().patience = 20;
   need(set_lock(two.fs_a(), exclusive(two.on_a, me)));
   close_file(two.fs_a(), two.on_a);
   need(set_lock(two.fs_b(), exclusive(two.on_b, me)));

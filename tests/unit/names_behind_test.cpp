@@ -852,7 +852,7 @@ namespace {
 
 enum class Said { nothing, done, busy };
 Said answer_of(InstanceId whom, ScriptedClient& asker, const format::Question& question) {
-  const auto heard = need(asker.notify(format::session_object(whom), encode(question), seconds(1)));
+  const auto heard = need(asker.notify(format::session_object(whom), encode(question), seconds(30)));
   if (heard.answers.empty()) return Said::nothing;
   const auto answer = need(format::decode<format::Answer>(heard.answers.front()));
   return answer.kind == format::Answer::Kind::done ? Said::done : Said::busy;
@@ -897,7 +897,7 @@ struct EndsWaiting : Behind {
     CHECK_FALSE(lock.get().has_value());
 
     unmounted = std::async(std::launch::async, [this] { return fs().unmount(); });
-    while (answer_to({format::Question::Kind::file_changed, written.ino}) == Said::done) std::this_thread::yield();
+    wait_until_busy({format::Question::Kind::file_changed, written.ino});
   }
   void stop_waiting() {
     visitor.client->set_hook(nullptr);
@@ -910,6 +910,16 @@ struct EndsWaiting : Behind {
   }
   /// What the mount says.
   Said answer_to(const format::Question& question) { return answer_of(instance, *third.client, question); }
+  /// It says so to all of that kind from then on.
+  void wait_until_busy(const format::Question& question) {
+    const auto give_up = std::chrono::steady_clock::now() + seconds(60);
+    auto said = answer_to(question);
+    while (said != Said::busy && std::chrono::steady_clock::now() < give_up) {
+      std::this_thread::yield();
+      said = answer_to(question);
+    }
+    CHECK(said == Said::busy);
+  }
 };
 
 }  // namespace
@@ -918,7 +928,7 @@ TEST_CASE("a mount that waits at its end for another client's file gives away it
   EndsWaiting b;
   make_file(*b.third.file_system, b.d, "b");
   auto granted = begin_lock(*b.third.file_system, waiting(exclusive(b.leased.handle, 1)));
-  CHECK(granted.wait_for(seconds(20)) == std::future_status::ready);
+  CHECK(granted.wait_for(seconds(60)) == std::future_status::ready);
   CHECK(b.third.client->counts().fences == 0);
   CHECK(names_in(*b.third.file_system, b.d) == std::vector<std::string>{"a", "b"});
 
@@ -937,11 +947,7 @@ TEST_CASE("a mount that waits at its very end for what it was asked for says bus
   REQUIRE(b.store().wait_for_held(1));
   b.volume.clock().patience = 40;  // what is done in time is not told busy
   b.stop_waiting();
-  const auto give_up = std::chrono::steady_clock::now() + seconds(20);
-  const format::Question directory{Kind::release_directory, b.d};
-  while (b.answer_to(directory) == Said::done && std::chrono::steady_clock::now() < give_up) {
-    std::this_thread::yield();
-  }
+  b.wait_until_busy({Kind::release_directory, b.d});
   for (const auto kind : {Kind::release_directory, Kind::release_lease, Kind::store_attributes}) {
     CHECK(b.answer_to({kind, b.d}) == Said::busy);
   }

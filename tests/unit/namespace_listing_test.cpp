@@ -300,7 +300,7 @@ TEST_CASE("a mount ends though what a listing has given up is not answered") {
     need(fs->unmount());
     fs.file_system.reset();
   });
-  CHECK(ended.wait_for(std::chrono::seconds(10)) == std::future_status::ready);
+  CHECK(ended.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
   fs.client->release_all();
   ended.get();
 }

@@ -569,7 +569,7 @@ TEST_CASE("an unmount does not wait for an inode that is read because a watch wa
   two.wait_until([&] { return !two.b.client->held().empty(); });
   close_file(two.fs_b(), handle);
   auto unmounted = std::async(std::launch::async, [&] { return two.fs_b().unmount(); });
-  CHECK(unmounted.wait_for(std::chrono::seconds(10)) == std::future_status::ready);
+  CHECK(unmounted.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
   two.b.client->set_hook(nullptr);
   two.b.client->release_all();
   need(unmounted.get());

@@ -253,7 +253,7 @@ TEST_CASE("a mount ends though data of a file that it removes does not answer, a
     need(r.fs().unmount());
     r.holder.file_system.reset();
   });
-  CHECK(ended.wait_for(seconds(10)) == std::future_status::ready);
+  CHECK(ended.wait_for(seconds(60)) == std::future_status::ready);
   if (is_answered_late) r.store().release_all();
   for (unsigned pass = 0; pass < 3; ++pass) {
     r.volume.clock().advance(seconds(120));

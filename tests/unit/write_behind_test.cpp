@@ -1215,7 +1215,7 @@ TEST_CASE("a mount ends though the store does not say how much space there is") 
     need(mount->unmount());
     mount.file_system.reset();
   });
-  CHECK(ended.wait_for(std::chrono::seconds(10)) == std::future_status::ready);
+  CHECK(ended.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
   CHECK_FALSE(store.expired());  // who asks still has it
   volume.cluster().set_away(nullptr);
   ended.get();

@@ -434,6 +434,7 @@ TEST_CASE("stat answers what is stored where the holder is silent or absent, and
 
 TEST_CASE("an open waits until a silent holder answers, whatever stat does") {
   TestVolume volume;
+  volume.clock().patience = 20;
   auto holder = volume.mount();
   auto opener = volume.mount();
   const auto file = create_file(*holder.file_system, "f");
