@@ -465,6 +465,12 @@ bool NameLog::give_up(Ino directory, const Error& why) {
   return true;
 }
 
+bool NameLog::give_up_without_room(const Error& why) {
+  bool is_any_lost = false;
+  for (const auto& [directory, up_to] : newest()) is_any_lost = give_up(directory, why) || is_any_lost;
+  return is_any_lost;
+}
+
 bool NameLog::is_being_forgotten(const std::optional<Ino>& directory) const {
   return directory && losing_.contains(*directory);
 }

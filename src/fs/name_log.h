@@ -96,6 +96,8 @@ class NameLog {
   /// What found no room is lost, with what came after it. false: it is on its way again, or has only waited for another
   /// directory's.
   bool give_up(Ino directory, const Error& why) EXCLUDES(mutex_);
+  /// The same of all that found no room. false: there is none, or it is on its way again.
+  bool give_up_without_room(const Error& why) EXCLUDES(mutex_);
   /// For fsync: it is stored. io: it is lost; told to all that wait, and once afterwards. Of that directory, its own name
   /// included; the last name that the inode was given.
   Result<> sync(Ino directory) EXCLUDES(mutex_);

@@ -97,6 +97,7 @@ class Namespace {
   bool has_name_to_sync(Ino ino);
   Result<> store_additions() { return leases_.log.store_additions(); }
   Result<> store_names() { return leases_.log.store_all(); }
+  bool give_up_names_without_room(const Error& why) { return leases_.log.give_up_without_room(why); }
   Result<> untold_loss() const { return leases_.log.untold_loss(); }
   /// Whether an answer may rest on the leases that memory says are ours.
   bool believes_leases();

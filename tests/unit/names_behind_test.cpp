@@ -579,6 +579,22 @@ TEST_CASE("what finds no room for a minute is lost, and what removes names elsew
   need(b.fs().sync_directory(b.e));
 }
 
+TEST_CASE("an unmount tells that a name finds no room, and stores what was removed after it elsewhere") {
+  Behind b;
+  make_file(b.fs(), b.e, "large");
+  need(b.fs().sync_directory(b.e));
+  b.store().set_hook(always_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
+  make_file(b.fs(), b.d, "a");
+  make_file(b.fs(), make_dir(b.fs(), b.d, "sub"), "below");
+  need(b.fs().unlink(b.e, "large"));
+  CHECK(error_of(b.fs().unmount()) == ErrorCode::no_space);
+  CHECK_FALSE(b.is_stored(b.e, "large"));
+  const auto trace = b.store().trace();
+  CHECK(std::ranges::any_of(trace, [](const auto& line) { return line.starts_with("end instance"); }));
+  CHECK(names_in(b.other(), b.d).empty());
+  CHECK(problems(b.volume.cluster()).empty());
+}
+
 TEST_CASE("changes of a directory go on though others have many that hang, or cannot be stored") {
   const auto outcome = GENERATE(Fault::Kind::fail, Fault::Kind::hold);
   Behind b;
