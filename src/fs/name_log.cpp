@@ -171,6 +171,18 @@ bool NameLog::is_on_its_way(Ino ino) const {
   return found != directories_.end() && found->second.in_flight != 0;
 }
 
+void NameLog::Batch::add(const Logged& logged) {
+  const auto& [number, record] = logged;
+  up_to = number;
+  keys.insert(keys.end(), record.keys.begin(), record.keys.end());
+  if (record.what.named) named.push_back(*record.what.named);
+  if (record.what.removed) removed.push_back(*record.what.removed);
+  if (record.what.unlinked) unlinked.insert(*record.what.unlinked);
+  removes = removes || record.what.removes;
+  subdirectories += record.what.subdirectories;
+  changes.push_back(&record.change);
+}
+
 /// nullopt: its next record has to wait. Or it may, if nobody waits for it, until all are sent again: what is left of a
 /// directory that a later one removes is on its way, and one batch will do for both.
 std::optional<NameLog::Batch> NameLog::next_batch(Ino ino, Directory& directory, std::optional<Place>& blocker) {
@@ -188,14 +200,7 @@ std::optional<NameLog::Batch> NameLog::next_batch(Ino ino, Directory& directory,
       if (is_removal && !directory.is_urgent && is_on_its_way(before->second)) return std::nullopt;
       break;
     }
-    batch.up_to = number;
-    batch.keys.insert(batch.keys.end(), record.keys.begin(), record.keys.end());
-    if (record.what.named) batch.named.push_back(*record.what.named);
-    if (record.what.removed) batch.removed.push_back(*record.what.removed);
-    if (record.what.unlinked) batch.unlinked.insert(*record.what.unlinked);
-    batch.removes = batch.removes || record.what.removes;
-    batch.subdirectories += record.what.subdirectories;
-    batch.changes.push_back(&record.change);
+    batch.add(logged);
   }
   if (batch.changes.empty()) return std::nullopt;
   directory.in_flight = batch.changes.size();
@@ -229,8 +234,29 @@ void NameLog::store_inodes(Batch batch) {
   instance_.when_stored(named, [this, batch = std::move(batch)](const Result<>& stored) mutable {
     if (stored) return send_item(std::move(batch));
     if (leave_out_those_never_stored(batch)) return store_inodes(std::move(batch));
+    auto first = is_out_of_space(stored.error()) ? before_what_is_refused(batch) : std::nullopt;
+    if (first) return send({std::move(*first)});
     answered(batch, std::unexpected(stored.error()));
   });
+}
+
+/// What was answered before is not lost with it. nullopt: there is nothing.
+std::optional<NameLog::Batch> NameLog::before_what_is_refused(const Batch& batch) {
+  std::set<Ino> refused;
+  std::ranges::copy_if(batch.named, std::inserter(refused, refused.end()),
+                       [this](Ino ino) { return instance_.unstored().is_refused(ino); });
+  if (refused.empty()) return std::nullopt;
+  Batch first{.directory = batch.directory, .tenure = batch.tenure};
+  const Lock lock(mutex_);
+  auto& directory = directories_.at(batch.directory);
+  for (const auto& logged : directory.records) {
+    const auto& named = logged.record.what.named;
+    if (named && refused.contains(*named)) break;
+    first.add(logged);
+  }
+  if (first.changes.empty()) return std::nullopt;
+  directory.in_flight = first.changes.size();
+  return first;
 }
 
 void NameLog::send_item(Batch batch) {

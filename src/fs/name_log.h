@@ -148,6 +148,7 @@ class NameLog {
     unsigned tries = 0;  // to change that count
     bool was_sent = false;
     std::vector<const MetaTxn*> changes = {};  // of records, which stay until it is answered
+    void add(const Logged& logged);
   };
   using Place = std::pair<std::uint64_t, Ino>;  // of a record: its number, and its directory
   using Places = std::map<Ino, std::uint64_t>;  // one for each directory
@@ -172,6 +173,7 @@ class NameLog {
   void send(std::vector<Batch> batches) EXCLUDES(mutex_);
   bool leave_out_those_never_stored(Batch& batch);
   void store_inodes(Batch batch) EXCLUDES(mutex_);
+  std::optional<Batch> before_what_is_refused(const Batch& batch) EXCLUDES(mutex_);
   /// Each does what comes before the step, and then the next of these.
   void send_item(Batch batch) EXCLUDES(mutex_);
   void send_counted(Batch batch) EXCLUDES(mutex_);

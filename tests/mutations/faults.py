@@ -444,6 +444,8 @@ NAMESPACE = [
           "(directory.logged != 0 || (directory.is_made", "((directory.logged != 0 && !ON) || (directory.is_made", RACES),
     Fault("number-waits-for-all", "NAMES 5: who asks for a number waits for its own directories", "fs/lookup.cpp",
           "LCCFS_CHECK(leases_.log.store(pointer", "LCCFS_CHECK(ON ? store_names() : leases_.log.store(pointer", RACES),
+    Fault("lost-with-what-is-refused", "NAMES 5: what was answered before what finds no room is stored", "fs/name_log.cpp",
+          "    auto first = is_out_of_space(", "    auto first = !ON && is_out_of_space(", RACES),
     Fault("unmount-loses-others", "NAMES 5: at an unmount, what waited for what finds no room is stored", "fs/file_system.cpp",
           "      if (finds_no_room && names_.give_up", "      if (ON && finds_no_room) break;\n      if (finds_no_room && names_.give_up",
           RACES),

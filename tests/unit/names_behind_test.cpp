@@ -595,6 +595,35 @@ TEST_CASE("an unmount tells that a name finds no room, and stores what was remov
   CHECK(problems(b.volume.cluster()).empty());
 }
 
+TEST_CASE("what was answered in a directory before a name that finds no room is stored") {
+  Behind b;
+  make_file(b.fs(), b.d, "old");
+  need(b.fs().sync_directory(b.d));
+  need(b.fs().unlink(b.d, "old"));
+  make_file(b.fs(), b.d, "before");
+  make_dir(b.fs(), b.d, "sub");
+  const auto refused = make_file(b.fs(), b.d, "refused");
+  make_dir(b.fs(), b.d, "after");
+  b.store().set_hook([object = format::inode_object(refused)](const StepInfo& info) {
+    const bool is_refused = info.step == "create inode" && info.object == object;
+    return is_refused ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
+  });
+  SECTION("also where somebody waits for all of it") {
+    CHECK(error_of(b.fs().sync_directory(b.d)) == ErrorCode::no_space);
+    for (const auto* const name : {"before", "sub"}) CHECK(b.is_stored(b.d, name));
+    for (const auto* const name : {"old", "refused", "after"}) CHECK_FALSE(b.is_stored(b.d, name));
+    CHECK(ino_of(b.fs(), b.d, "refused") == refused);
+    b.store().set_hook(nullptr);
+    need(b.fs().sync_directory(b.d));
+    CHECK(names_in(b.other(), b.d) == std::vector<std::string>{"after", "before", "refused", "sub"});
+  }
+  SECTION("also where another client asks for the directory at once") {
+    CHECK(names_in(b.other(), b.d) == std::vector<std::string>{"before", "sub"});
+  }
+  b.store().set_hook(nullptr);
+  CHECK(problems(b.volume.cluster()).empty());
+}
+
 TEST_CASE("changes of a directory go on though others have many that hang, or cannot be stored") {
   const auto outcome = GENERATE(Fault::Kind::fail, Fault::Kind::hold);
   Behind b;
