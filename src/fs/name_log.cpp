@@ -491,6 +491,14 @@ bool NameLog::give_up(Ino directory, const Error& why) {
   return true;
 }
 
+bool NameLog::give_up_attributes_in(Ino above, const Error& why) {
+  bool are_all_lost = true;
+  for (const auto& [directory, up_to] : changes_of_attributes_in(above)) {
+    are_all_lost = give_up(directory, why) && are_all_lost;
+  }
+  return are_all_lost;
+}
+
 bool NameLog::give_up_without_room(const Error& why) {
   bool is_any_lost = false;
   for (const auto& [directory, up_to] : newest()) is_any_lost = give_up(directory, why) || is_any_lost;
@@ -710,17 +718,18 @@ Result<> NameLog::store_additions() {
   return all;
 }
 
-Result<> NameLog::store_attributes_in(Ino above) {
-  if (size_ == 0) return {};
+NameLog::Places NameLog::changes_of_attributes_in(Ino above) const {
   Places last_changes;
-  {
-    const Lock lock(mutex_);
-    for (auto it = attributes_.lower_bound({above, {}}); it != attributes_.end() && it->first == above; ++it) {
-      const auto& [number, directory] = it->second;
-      last_changes[directory] = number;
-    }
+  const Lock lock(mutex_);
+  for (auto it = attributes_.lower_bound({above, {}}); it != attributes_.end() && it->first == above; ++it) {
+    const auto& [number, directory] = it->second;
+    last_changes[directory] = number;
   }
-  return wait_for_all(last_changes);
+  return last_changes;
+}
+
+Result<> NameLog::store_attributes_in(Ino above) {
+  return size_ == 0 ? Result<>() : wait_for_all(changes_of_attributes_in(above));
 }
 
 Result<> NameLog::store_all() { return size_ == 0 ? Result<>() : wait_for_all(newest()); }

@@ -96,6 +96,8 @@ class NameLog {
   /// What found no room is lost, with what came after it. false: it is on its way again, or has only waited for another
   /// directory's.
   bool give_up(Ino directory, const Error& why) EXCLUDES(mutex_);
+  /// The same of what `store_attributes_in` waits for.
+  bool give_up_attributes_in(Ino above, const Error& why) EXCLUDES(mutex_);
   /// The same of all that found no room. false: there is none, or it is on its way again.
   bool give_up_without_room(const Error& why) EXCLUDES(mutex_);
   /// For fsync: it is stored. io: it is lost; told to all that wait, and once afterwards. Of that directory, its own name
@@ -204,6 +206,7 @@ class NameLog {
   /// What is there up to these records.
   void send_up_to(const Places& wanted) EXCLUDES(mutex_);
   Places newest() const EXCLUDES(mutex_);
+  Places changes_of_attributes_in(Ino above) const EXCLUDES(mutex_);
 
   Instance& instance_;
   HeldDirectories& held_;

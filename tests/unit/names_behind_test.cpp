@@ -624,6 +624,23 @@ TEST_CASE("what was answered in a directory before a name that finds no room is 
   CHECK(problems(b.volume.cluster()).empty());
 }
 
+TEST_CASE("another client waits for no room where a directory in the one that it asks for has names that find none") {
+  Behind b;
+  const Ino s = make_dir(b.fs(), b.d, "s");
+  need(b.fs().sync_directory(b.d));
+  b.store().set_hook(always_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
+  SetAttributes changes;
+  changes.mtime = TimeSpec{7, 0};
+  const bool is_changed_first = GENERATE(true, false);
+  if (is_changed_first) need(b.fs().set_attributes({}, s, changes));
+  make_file(b.fs(), s, "x");
+  if (!is_changed_first) need(b.fs().set_attributes({}, s, changes));
+  const auto began = b.volume.clock().elapsed();
+  CHECK(names_in(b.other(), b.d) == std::vector<std::string>{"s"});
+  CHECK(b.volume.clock().elapsed() - began < seconds(30));
+  CHECK(ino_of(b.fs(), s, "x").has_value() == is_changed_first);
+}
+
 TEST_CASE("changes of a directory go on though others have many that hang, or cannot be stored") {
   const auto outcome = GENERATE(Fault::Kind::fail, Fault::Kind::hold);
   Behind b;
