@@ -732,6 +732,19 @@ Result<> NameLog::store_attributes_in(Ino above) {
   return size_ == 0 ? Result<>() : wait_for_all(changes_of_attributes_in(above));
 }
 
+std::optional<bool> NameLog::leaves_named(Ino directory, Ino inode) const {
+  const Lock lock(mutex_);
+  const auto found = directories_.find(directory);
+  if (found == directories_.end()) return std::nullopt;
+  std::optional<bool> is_named;
+  for (const auto& [number, record] : found->second.records) {
+    const auto& what = record.what;
+    if (what.named == inode) is_named = true;
+    if (what.unlinked == inode || what.removed == inode) is_named = false;
+  }
+  return is_named;
+}
+
 Result<> NameLog::store_all() { return size_ == 0 ? Result<>() : wait_for_all(newest()); }
 
 Result<> NameLog::sync(Ino directory) {

@@ -83,6 +83,8 @@ class NameLog {
   /// io: something is lost that no fsync has told of.
   Result<> untold_loss() const EXCLUDES(mutex_);
   bool has(Ino directory) const EXCLUDES(mutex_);
+  /// Whether what is logged of the directory gives the inode a name there, or takes its name. nullopt: neither.
+  std::optional<bool> leaves_named(Ino directory, Ino inode) const EXCLUDES(mutex_);
   /// Afterwards a new directory has its name in the store, or memory knows that it has lost it: before a step there. io: it
   /// is lost meanwhile.
   Result<> store_name_of_directory(Ino directory) EXCLUDES(mutex_);

@@ -190,7 +190,7 @@ class Namespace {
   bool may_be_kept_by_name(Ino directory) EXCLUDES(kept_mutex_);
   /// nullopt: the kernel may keep no such name.
   std::optional<Token> tenure_to_keep_in(Ino parent, const std::string& name);
-  Result<> store_names_of(Ino ino);
+  Result<bool> has_a_name(Ino ino);
   Result<EntryReply> lookup_by_number(Ino ino);
   Result<bool> have_it_shared(const Inode& view);
   Result<bool> remove_behind(const txn::Name& name, const Entries& entries);

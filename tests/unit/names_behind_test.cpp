@@ -641,6 +641,24 @@ TEST_CASE("another client waits for no room where a directory in the one that it
   CHECK(ino_of(b.fs(), s, "x").has_value() == is_changed_first);
 }
 
+TEST_CASE("a file is found by its number though another name in its directory finds no room") {
+  Behind b;
+  const auto file = make_file(b.fs(), b.d, "file");
+  const auto removed = make_file(b.fs(), b.d, "removed");
+  need(b.fs().sync_directory(b.d));
+  const auto refused = make_file(b.fs(), b.d, "refused");
+  b.store().set_hook([object = format::inode_object(refused)](const StepInfo& info) {
+    const bool is_refused = info.step == "create inode" && info.object == object;
+    return is_refused ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
+  });
+  const auto behind_it = make_file(b.fs(), b.d, "behind it");
+  need(b.fs().unlink(b.d, "removed"));
+  for (const Ino ino : {file, behind_it}) CHECK(need(b.fs().lookup(ino, ".")).attributes.ino == ino);
+  CHECK(error_of(b.fs().lookup(removed, ".")) == ErrorCode::no_space);
+  need(b.fs().rename(b.d, "file", b.d, "renamed", RenameMode::replace));
+  CHECK(need(b.fs().lookup(file, ".")).attributes.ino == file);
+}
+
 TEST_CASE("changes of a directory go on though others have many that hang, or cannot be stored") {
   const auto outcome = GENERATE(Fault::Kind::fail, Fault::Kind::hold);
   Behind b;
