@@ -218,10 +218,15 @@ void NameLog::send(std::vector<Batch> batches) {
   }
 }
 
-/// Who has lost its name before it was stored, need not be. false: there is none.
+/// Who has lost its name before it was stored, need not be. A directory is stored first, unless the store refuses it: its
+/// release then marks it as removed. false: there is none.
 bool NameLog::leave_out_those_never_stored(Batch& batch) {
+  const auto& unstored = instance_.unstored();
   const auto left_out = std::erase_if(batch.named, [&](Ino ino) {
-    const bool is_never_stored = batch.unlinked.contains(ino) && instance_.unstored().is_unstored(ino);
+    const bool is_removed_directory =
+        unstored.is_refused(ino) && std::ranges::find(batch.removed, ino) != batch.removed.end();
+    const bool loses_its_name = batch.unlinked.contains(ino) || is_removed_directory;
+    const bool is_never_stored = loses_its_name && unstored.is_unstored(ino);
     if (is_never_stored && !batch.is_tried_again) batch.never_stored.insert(ino);
     return batch.never_stored.contains(ino);
   });
