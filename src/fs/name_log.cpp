@@ -797,18 +797,29 @@ Result<> NameLog::sync_name_of(Ino inode) {
   return is_new ? std::unexpected(lost_error(last.second)) : Result<>();
 }
 
+bool NameLog::only_waits_for_others(Ino directory) const {
+  const Lock lock(mutex_);
+  const auto found = directories_.find(directory);
+  return found != directories_.end() && !found->second.without_room_since;
+}
+
 /// One of which the log has nothing waits for its own name, if that is there: with names that are made below each other,
 /// each is the first change of its directory.
 Result<> NameLog::wait_for_room(Ino directory) {
-  bool is_in_log = false;
-  {
-    const Lock lock(mutex_);
-    const auto found = directories_.find(directory);
-    is_in_log = found != directories_.end();
-    const bool has_many = is_in_log && found->second.records.size() >= most_of_directory;
-    if (size_ < most_of_all && !has_many) return {};
+  for (;;) {
+    bool is_in_log = false;
+    {
+      const Lock lock(mutex_);
+      const auto found = directories_.find(directory);
+      is_in_log = found != directories_.end();
+      const bool has_many = is_in_log && found->second.records.size() >= most_of_directory;
+      if (size_ < most_of_all && !has_many) return {};
+    }
+    auto stored = is_in_log ? store(directory) : store_name_of_directory(directory);
+    const bool finds_no_room = !stored && is_out_of_space(stored.error());
+    if (!finds_no_room || !only_waits_for_others(directory)) return stored;
+    instance_.clock().sleep_for(std::chrono::seconds(1));  // in a minute what it waits for is lost
   }
-  return is_in_log ? store(directory) : store_name_of_directory(directory);
 }
 
 }  // namespace lccfs

@@ -208,6 +208,8 @@ class NameLog {
   /// What is there up to these records.
   void send_up_to(const Places& wanted) EXCLUDES(mutex_);
   Places newest() const EXCLUDES(mutex_);
+  /// Where something there cannot be stored for want of room.
+  bool only_waits_for_others(Ino directory) const EXCLUDES(mutex_);
   Places changes_of_attributes_in(Ino above) const EXCLUDES(mutex_);
 
   Instance& instance_;

@@ -579,6 +579,19 @@ TEST_CASE("what finds no room for a minute is lost, and what removes names elsew
   need(b.fs().sync_directory(b.e));
 }
 
+TEST_CASE("a removal waits for a name elsewhere that finds no room, where many in its directory wait for that") {
+  Behind b;
+  constexpr unsigned more_than_the_log_takes = 2049;
+  for (unsigned i = 0; i < more_than_the_log_takes; ++i) make_file(b.fs(), b.e, std::to_string(i));
+  need(b.fs().sync_directory(b.e));
+  b.store().set_hook(always_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
+  make_file(b.fs(), b.d, "a");
+  for (unsigned i = 0; i < more_than_the_log_takes; ++i) need(b.fs().unlink(b.e, std::to_string(i)));
+  CHECK_FALSE(b.is_stored(b.e, "0"));
+  CHECK_FALSE(ino_of(b.fs(), b.d, "a"));
+  need(b.fs().sync_directory(b.e));
+}
+
 TEST_CASE("an unmount tells that a name finds no room, and stores what was removed after it elsewhere") {
   Behind b;
   make_file(b.fs(), b.e, "large");
