@@ -261,7 +261,7 @@ Result<> DirectoryLeases::release_now(Ino directory, Because because) {
     make_kernel_ask(directory);
     const auto ctimes = begin_to_store_ctimes(directory);
     LCCFS_CHECK(store_log(directory, because));
-    LCCFS_CHECK(log.store_attributes_in(directory));
+    LCCFS_CHECK(store_attributes(directory, because));
     LCCFS_TRY(const bool is_removed, store_removal(directory));
     wait_for(*ctimes, ctimes_awaited_for);  // one object that does not answer keeps nobody out of the directory
     LCCFS_CHECK(is_removed ? reclaim::end_removed_directory(instance_, directory, *mine)
@@ -339,9 +339,16 @@ bool DirectoryLeases::wait_for(Work& work, std::chrono::nanoseconds at_most) {
 /// for a full pool.
 Result<> DirectoryLeases::store_log(Ino directory, Because because) {
   auto stored = log.store(directory);
-  const bool is_given_up =
-      !stored && because == Because::asked && is_out_of_space(stored.error()) && log.give_up(directory, stored.error());
+  const bool is_given_up = !stored && may_be_lost(stored.error(), because) && log.give_up(directory, stored.error());
   return is_given_up ? Result<>() : stored;
+}
+
+/// The same of directories that have their names there.
+Result<> DirectoryLeases::store_attributes(Ino directory, Because because) {
+  auto stored = log.store_attributes_in(directory);
+  const bool are_given_up =
+      !stored && may_be_lost(stored.error(), because) && log.give_up_attributes_in(directory, stored.error());
+  return are_given_up ? Result<>() : stored;
 }
 
 /// Whether it was removed: the store knows it then. (What is lost leaves it as it was.)

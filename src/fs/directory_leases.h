@@ -117,7 +117,11 @@ class DirectoryLeases {
   std::shared_ptr<Release> release(Ino directory, Because because) REQUIRES(mutex_);
   Result<> release_now(Ino directory, Because because);
   void make_kernel_ask(Ino directory);
+  static bool may_be_lost(const Error& why, Because because) {
+    return because == Because::asked && is_out_of_space(why);
+  }
   Result<> store_log(Ino directory, Because because);
+  Result<> store_attributes(Ino directory, Because because);
   std::shared_ptr<Work> begin_to_store_ctimes(Ino directory);
   static void end(Work& work);
   bool wait_for(Work& work, std::chrono::nanoseconds at_most);

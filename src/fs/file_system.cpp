@@ -217,25 +217,29 @@ class MountedVolume final : public FileSystem {
     names_.wait_for_background_steps();
     files_.stop_answering();
     names_.wait_for_background_steps();  // what the last question for a directory has begun
-    const auto ended = names_stored ? instance_->end() : names_stored;
+    const auto ended = instance_->end();
     instance_->set_question_handler(nullptr);  // who wants what is still held here is not told "busy" for ever
     LCCFS_CHECK(ended);
+    LCCFS_CHECK(names_stored);
     LCCFS_CHECK(names_.untold_loss());
     return instance_->losses().first();
   }
 
  private:
-  /// And what is under way of them. One object may not answer: what can be stored of other files is stored meanwhile.
+  /// And what is under way of them: all are stored then, or lost. One object may not answer: what can be stored of other
+  /// files is stored meanwhile. An error: some found no room.
   Result<> store_names() {
     const auto each_second = run_each_second(instance_->clock(), [this] { files_.store_meanwhile(); });
-    auto stored = names_.store_names();
-    // As a tick would: in the end they are stored, or lost. What finds no room is not tried again: nobody makes any here.
-    while (!stored && !is_out_of_space(stored.error())) {
+    Result<> found_room;
+    for (auto stored = names_.store_names(); !stored; stored = names_.store_names()) {
+      const bool finds_no_room = is_out_of_space(stored.error());
+      if (finds_no_room && found_room) found_room = stored;
+      // Nobody makes any here, but for what is stored once that is lost. Else as a tick would.
+      if (finds_no_room && names_.give_up_names_without_room(stored.error())) continue;
       instance_->clock().sleep_for(std::chrono::seconds(1));
-      stored = names_.store_names();
     }
     names_.wait_for_background_steps();
-    return stored;
+    return found_room;
   }
 
   /// The kernel sends no fsync after a direct write: what it is to have stored must be found by its name, too.

@@ -55,12 +55,19 @@ Result<bool> Namespace::have_it_shared(const Inode& view) {
   return was_asked;
 }
 
-/// Changes of its names that are logged are in directories to which it points back: only these are waited for.
-Result<> Namespace::store_names_of(Ino ino) {
-  if (leases_.log.is_empty()) return {};
+/// Changes of its names that are logged are in directories to which it points back: only these are waited for. Nobody is
+/// kept from reading by a full store, where what is not stored takes no name of it.
+Result<bool> Namespace::has_a_name(Ino ino) {
+  if (leases_.log.is_empty()) return reclaim::has_a_name(instance_.reader(), ino);
   LCCFS_TRY(const auto traces, read_inode(instance_, ino, {.traces = true}));
-  for (const auto& pointer : traces.pointers) LCCFS_CHECK(leases_.log.store(pointer.parent));
-  return {};
+  for (const auto& pointer : traces.pointers) {
+    const auto stored = leases_.log.store(pointer.parent);
+    if (stored) continue;
+    const auto is_named = leases_.log.leaves_named(pointer.parent, ino);
+    if (!is_out_of_space(stored.error()) || is_named == false) return std::unexpected(stored.error());
+    if (is_named) return true;
+  }
+  return reclaim::has_a_name(instance_.reader(), ino);
 }
 
 /// What a file handle leads to (open_by_handle_at(2), NFS). An inode that lost its last name may still say that it has
@@ -75,8 +82,7 @@ Result<EntryReply> Namespace::lookup_by_number(Ino ino) {
   }
   LCCFS_CHECK(metadata_.check_not_removed(view));
   if (ino != root_ino && !files_.is_open(ino) && !directories_.is_open(ino)) {
-    LCCFS_CHECK(store_names_of(ino));
-    LCCFS_TRY(const bool named, reclaim::has_a_name(instance_.reader(), ino));
+    LCCFS_TRY(const bool named, has_a_name(ino));
     if (!named) return gone();
   }
   return entry_reply_for(as_of_now(view), sent);

@@ -171,6 +171,18 @@ bool NameLog::is_on_its_way(Ino ino) const {
   return found != directories_.end() && found->second.in_flight != 0;
 }
 
+void NameLog::Batch::add(const Logged& logged) {
+  const auto& [number, record] = logged;
+  up_to = number;
+  keys.insert(keys.end(), record.keys.begin(), record.keys.end());
+  if (record.what.named) named.push_back(*record.what.named);
+  if (record.what.removed) removed.push_back(*record.what.removed);
+  if (record.what.unlinked) unlinked.insert(*record.what.unlinked);
+  removes = removes || record.what.removes;
+  subdirectories += record.what.subdirectories;
+  changes.push_back(&record.change);
+}
+
 /// nullopt: its next record has to wait. Or it may, if nobody waits for it, until all are sent again: what is left of a
 /// directory that a later one removes is on its way, and one batch will do for both.
 std::optional<NameLog::Batch> NameLog::next_batch(Ino ino, Directory& directory, std::optional<Place>& blocker) {
@@ -188,14 +200,7 @@ std::optional<NameLog::Batch> NameLog::next_batch(Ino ino, Directory& directory,
       if (is_removal && !directory.is_urgent && is_on_its_way(before->second)) return std::nullopt;
       break;
     }
-    batch.up_to = number;
-    batch.keys.insert(batch.keys.end(), record.keys.begin(), record.keys.end());
-    if (record.what.named) batch.named.push_back(*record.what.named);
-    if (record.what.removed) batch.removed.push_back(*record.what.removed);
-    if (record.what.unlinked) batch.unlinked.insert(*record.what.unlinked);
-    batch.removes = batch.removes || record.what.removes;
-    batch.subdirectories += record.what.subdirectories;
-    batch.changes.push_back(&record.change);
+    batch.add(logged);
   }
   if (batch.changes.empty()) return std::nullopt;
   directory.in_flight = batch.changes.size();
@@ -213,10 +218,15 @@ void NameLog::send(std::vector<Batch> batches) {
   }
 }
 
-/// Who has lost its name before it was stored, need not be. false: there is none.
+/// Who has lost its name before it was stored, need not be. A directory is stored first, unless the store refuses it: its
+/// release then marks it as removed. false: there is none.
 bool NameLog::leave_out_those_never_stored(Batch& batch) {
+  const auto& unstored = instance_.unstored();
   const auto left_out = std::erase_if(batch.named, [&](Ino ino) {
-    const bool is_never_stored = batch.unlinked.contains(ino) && instance_.unstored().is_unstored(ino);
+    const bool is_removed_directory =
+        unstored.is_refused(ino) && std::ranges::find(batch.removed, ino) != batch.removed.end();
+    const bool loses_its_name = batch.unlinked.contains(ino) || is_removed_directory;
+    const bool is_never_stored = loses_its_name && unstored.is_unstored(ino);
     if (is_never_stored && !batch.is_tried_again) batch.never_stored.insert(ino);
     return batch.never_stored.contains(ino);
   });
@@ -229,8 +239,29 @@ void NameLog::store_inodes(Batch batch) {
   instance_.when_stored(named, [this, batch = std::move(batch)](const Result<>& stored) mutable {
     if (stored) return send_item(std::move(batch));
     if (leave_out_those_never_stored(batch)) return store_inodes(std::move(batch));
+    auto first = is_out_of_space(stored.error()) ? before_what_is_refused(batch) : std::nullopt;
+    if (first) return send({std::move(*first)});
     answered(batch, std::unexpected(stored.error()));
   });
+}
+
+/// What was answered before is not lost with it. nullopt: there is nothing.
+std::optional<NameLog::Batch> NameLog::before_what_is_refused(const Batch& batch) {
+  std::set<Ino> refused;
+  std::ranges::copy_if(batch.named, std::inserter(refused, refused.end()),
+                       [this](Ino ino) { return instance_.unstored().is_refused(ino); });
+  if (refused.empty()) return std::nullopt;
+  Batch first{.directory = batch.directory, .tenure = batch.tenure};
+  const Lock lock(mutex_);
+  auto& directory = directories_.at(batch.directory);
+  for (const auto& logged : directory.records) {
+    const auto& named = logged.record.what.named;
+    if (named && refused.contains(*named)) break;
+    first.add(logged);
+  }
+  if (first.changes.empty()) return std::nullopt;
+  directory.in_flight = first.changes.size();
+  return first;
 }
 
 void NameLog::send_item(Batch batch) {
@@ -465,6 +496,20 @@ bool NameLog::give_up(Ino directory, const Error& why) {
   return true;
 }
 
+bool NameLog::give_up_attributes_in(Ino above, const Error& why) {
+  bool are_all_lost = true;
+  for (const auto& [directory, up_to] : changes_of_attributes_in(above)) {
+    are_all_lost = give_up(directory, why) && are_all_lost;
+  }
+  return are_all_lost;
+}
+
+bool NameLog::give_up_without_room(const Error& why) {
+  bool is_any_lost = false;
+  for (const auto& [directory, up_to] : newest()) is_any_lost = give_up(directory, why) || is_any_lost;
+  return is_any_lost;
+}
+
 bool NameLog::is_being_forgotten(const std::optional<Ino>& directory) const {
   return directory && losing_.contains(*directory);
 }
@@ -678,17 +723,31 @@ Result<> NameLog::store_additions() {
   return all;
 }
 
-Result<> NameLog::store_attributes_in(Ino above) {
-  if (size_ == 0) return {};
+NameLog::Places NameLog::changes_of_attributes_in(Ino above) const {
   Places last_changes;
-  {
-    const Lock lock(mutex_);
-    for (auto it = attributes_.lower_bound({above, {}}); it != attributes_.end() && it->first == above; ++it) {
-      const auto& [number, directory] = it->second;
-      last_changes[directory] = number;
-    }
+  const Lock lock(mutex_);
+  for (auto it = attributes_.lower_bound({above, {}}); it != attributes_.end() && it->first == above; ++it) {
+    const auto& [number, directory] = it->second;
+    last_changes[directory] = number;
   }
-  return wait_for_all(last_changes);
+  return last_changes;
+}
+
+Result<> NameLog::store_attributes_in(Ino above) {
+  return size_ == 0 ? Result<>() : wait_for_all(changes_of_attributes_in(above));
+}
+
+std::optional<bool> NameLog::leaves_named(Ino directory, Ino inode) const {
+  const Lock lock(mutex_);
+  const auto found = directories_.find(directory);
+  if (found == directories_.end()) return std::nullopt;
+  std::optional<bool> is_named;
+  for (const auto& [number, record] : found->second.records) {
+    const auto& what = record.what;
+    if (what.named == inode) is_named = true;
+    if (what.unlinked == inode || what.removed == inode) is_named = false;
+  }
+  return is_named;
 }
 
 Result<> NameLog::store_all() { return size_ == 0 ? Result<>() : wait_for_all(newest()); }
@@ -738,18 +797,29 @@ Result<> NameLog::sync_name_of(Ino inode) {
   return is_new ? std::unexpected(lost_error(last.second)) : Result<>();
 }
 
+bool NameLog::only_waits_for_others(Ino directory) const {
+  const Lock lock(mutex_);
+  const auto found = directories_.find(directory);
+  return found != directories_.end() && !found->second.without_room_since;
+}
+
 /// One of which the log has nothing waits for its own name, if that is there: with names that are made below each other,
 /// each is the first change of its directory.
 Result<> NameLog::wait_for_room(Ino directory) {
-  bool is_in_log = false;
-  {
-    const Lock lock(mutex_);
-    const auto found = directories_.find(directory);
-    is_in_log = found != directories_.end();
-    const bool has_many = is_in_log && found->second.records.size() >= most_of_directory;
-    if (size_ < most_of_all && !has_many) return {};
+  for (;;) {
+    bool is_in_log = false;
+    {
+      const Lock lock(mutex_);
+      const auto found = directories_.find(directory);
+      is_in_log = found != directories_.end();
+      const bool has_many = is_in_log && found->second.records.size() >= most_of_directory;
+      if (size_ < most_of_all && !has_many) return {};
+    }
+    auto stored = is_in_log ? store(directory) : store_name_of_directory(directory);
+    const bool finds_no_room = !stored && is_out_of_space(stored.error());
+    if (!finds_no_room || !only_waits_for_others(directory)) return stored;
+    instance_.clock().sleep_for(std::chrono::seconds(1));  // in a minute what it waits for is lost
   }
-  return is_in_log ? store(directory) : store_name_of_directory(directory);
 }
 
 }  // namespace lccfs

@@ -83,6 +83,8 @@ class NameLog {
   /// io: something is lost that no fsync has told of.
   Result<> untold_loss() const EXCLUDES(mutex_);
   bool has(Ino directory) const EXCLUDES(mutex_);
+  /// Whether what is logged of the directory gives the inode a name there, or takes its name. nullopt: neither.
+  std::optional<bool> leaves_named(Ino directory, Ino inode) const EXCLUDES(mutex_);
   /// Afterwards a new directory has its name in the store, or memory knows that it has lost it: before a step there. io: it
   /// is lost meanwhile.
   Result<> store_name_of_directory(Ino directory) EXCLUDES(mutex_);
@@ -96,6 +98,10 @@ class NameLog {
   /// What found no room is lost, with what came after it. false: it is on its way again, or has only waited for another
   /// directory's.
   bool give_up(Ino directory, const Error& why) EXCLUDES(mutex_);
+  /// The same of what `store_attributes_in` waits for.
+  bool give_up_attributes_in(Ino above, const Error& why) EXCLUDES(mutex_);
+  /// The same of all that found no room. false: there is none, or it is on its way again.
+  bool give_up_without_room(const Error& why) EXCLUDES(mutex_);
   /// For fsync: it is stored. io: it is lost; told to all that wait, and once afterwards. Of that directory, its own name
   /// included; the last name that the inode was given.
   Result<> sync(Ino directory) EXCLUDES(mutex_);
@@ -146,6 +152,7 @@ class NameLog {
     unsigned tries = 0;  // to change that count
     bool was_sent = false;
     std::vector<const MetaTxn*> changes = {};  // of records, which stay until it is answered
+    void add(const Logged& logged);
   };
   using Place = std::pair<std::uint64_t, Ino>;  // of a record: its number, and its directory
   using Places = std::map<Ino, std::uint64_t>;  // one for each directory
@@ -170,6 +177,7 @@ class NameLog {
   void send(std::vector<Batch> batches) EXCLUDES(mutex_);
   bool leave_out_those_never_stored(Batch& batch);
   void store_inodes(Batch batch) EXCLUDES(mutex_);
+  std::optional<Batch> before_what_is_refused(const Batch& batch) EXCLUDES(mutex_);
   /// Each does what comes before the step, and then the next of these.
   void send_item(Batch batch) EXCLUDES(mutex_);
   void send_counted(Batch batch) EXCLUDES(mutex_);
@@ -200,6 +208,9 @@ class NameLog {
   /// What is there up to these records.
   void send_up_to(const Places& wanted) EXCLUDES(mutex_);
   Places newest() const EXCLUDES(mutex_);
+  /// Where something there cannot be stored for want of room.
+  bool only_waits_for_others(Ino directory) const EXCLUDES(mutex_);
+  Places changes_of_attributes_in(Ino above) const EXCLUDES(mutex_);
 
   Instance& instance_;
   HeldDirectories& held_;

@@ -97,6 +97,7 @@ class Namespace {
   bool has_name_to_sync(Ino ino);
   Result<> store_additions() { return leases_.log.store_additions(); }
   Result<> store_names() { return leases_.log.store_all(); }
+  bool give_up_names_without_room(const Error& why) { return leases_.log.give_up_without_room(why); }
   Result<> untold_loss() const { return leases_.log.untold_loss(); }
   /// Whether an answer may rest on the leases that memory says are ours.
   bool believes_leases();
@@ -189,7 +190,7 @@ class Namespace {
   bool may_be_kept_by_name(Ino directory) EXCLUDES(kept_mutex_);
   /// nullopt: the kernel may keep no such name.
   std::optional<Token> tenure_to_keep_in(Ino parent, const std::string& name);
-  Result<> store_names_of(Ino ino);
+  Result<bool> has_a_name(Ino ino);
   Result<EntryReply> lookup_by_number(Ino ino);
   Result<bool> have_it_shared(const Inode& view);
   Result<bool> remove_behind(const txn::Name& name, const Entries& entries);

@@ -579,6 +579,99 @@ TEST_CASE("what finds no room for a minute is lost, and what removes names elsew
   need(b.fs().sync_directory(b.e));
 }
 
+TEST_CASE("a removal waits for a name elsewhere that finds no room, where many in its directory wait for that") {
+  Behind b;
+  constexpr unsigned more_than_the_log_takes = 2049;
+  for (unsigned i = 0; i < more_than_the_log_takes; ++i) make_file(b.fs(), b.e, std::to_string(i));
+  need(b.fs().sync_directory(b.e));
+  b.store().set_hook(always_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
+  make_file(b.fs(), b.d, "a");
+  for (unsigned i = 0; i < more_than_the_log_takes; ++i) need(b.fs().unlink(b.e, std::to_string(i)));
+  CHECK_FALSE(b.is_stored(b.e, "0"));
+  CHECK_FALSE(ino_of(b.fs(), b.d, "a"));
+  need(b.fs().sync_directory(b.e));
+}
+
+TEST_CASE("an unmount tells that a name finds no room, and stores what was removed after it elsewhere") {
+  Behind b;
+  make_file(b.fs(), b.e, "large");
+  need(b.fs().sync_directory(b.e));
+  b.store().set_hook(always_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
+  make_file(b.fs(), b.d, "a");
+  make_file(b.fs(), make_dir(b.fs(), b.d, "sub"), "below");
+  need(b.fs().unlink(b.e, "large"));
+  CHECK(error_of(b.fs().unmount()) == ErrorCode::no_space);
+  CHECK_FALSE(b.is_stored(b.e, "large"));
+  const auto trace = b.store().trace();
+  CHECK(std::ranges::any_of(trace, [](const auto& line) { return line.starts_with("end instance"); }));
+  CHECK(names_in(b.other(), b.d).empty());
+  CHECK(problems(b.volume.cluster()).empty());
+}
+
+TEST_CASE("what was answered in a directory before a name that finds no room is stored") {
+  Behind b;
+  make_file(b.fs(), b.d, "old");
+  need(b.fs().sync_directory(b.d));
+  need(b.fs().unlink(b.d, "old"));
+  make_file(b.fs(), b.d, "before");
+  make_dir(b.fs(), b.d, "sub");
+  const auto refused = make_file(b.fs(), b.d, "refused");
+  make_dir(b.fs(), b.d, "after");
+  b.store().set_hook([object = format::inode_object(refused)](const StepInfo& info) {
+    const bool is_refused = info.step == "create inode" && info.object == object;
+    return is_refused ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
+  });
+  SECTION("also where somebody waits for all of it") {
+    CHECK(error_of(b.fs().sync_directory(b.d)) == ErrorCode::no_space);
+    for (const auto* const name : {"before", "sub"}) CHECK(b.is_stored(b.d, name));
+    for (const auto* const name : {"old", "refused", "after"}) CHECK_FALSE(b.is_stored(b.d, name));
+    CHECK(ino_of(b.fs(), b.d, "refused") == refused);
+    b.store().set_hook(nullptr);
+    need(b.fs().sync_directory(b.d));
+    CHECK(names_in(b.other(), b.d) == std::vector<std::string>{"after", "before", "refused", "sub"});
+  }
+  SECTION("also where another client asks for the directory at once") {
+    CHECK(names_in(b.other(), b.d) == std::vector<std::string>{"before", "sub"});
+  }
+  b.store().set_hook(nullptr);
+  CHECK(problems(b.volume.cluster()).empty());
+}
+
+TEST_CASE("another client waits for no room where a directory in the one that it asks for has names that find none") {
+  Behind b;
+  const Ino s = make_dir(b.fs(), b.d, "s");
+  need(b.fs().sync_directory(b.d));
+  b.store().set_hook(always_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
+  SetAttributes changes;
+  changes.mtime = TimeSpec{7, 0};
+  const bool is_changed_first = GENERATE(true, false);
+  if (is_changed_first) need(b.fs().set_attributes({}, s, changes));
+  make_file(b.fs(), s, "x");
+  if (!is_changed_first) need(b.fs().set_attributes({}, s, changes));
+  const auto began = b.volume.clock().elapsed();
+  CHECK(names_in(b.other(), b.d) == std::vector<std::string>{"s"});
+  CHECK(b.volume.clock().elapsed() - began < seconds(30));
+  CHECK(ino_of(b.fs(), s, "x").has_value() == is_changed_first);
+}
+
+TEST_CASE("a file is found by its number though another name in its directory finds no room") {
+  Behind b;
+  const auto file = make_file(b.fs(), b.d, "file");
+  const auto removed = make_file(b.fs(), b.d, "removed");
+  need(b.fs().sync_directory(b.d));
+  const auto refused = make_file(b.fs(), b.d, "refused");
+  b.store().set_hook([object = format::inode_object(refused)](const StepInfo& info) {
+    const bool is_refused = info.step == "create inode" && info.object == object;
+    return is_refused ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
+  });
+  const auto behind_it = make_file(b.fs(), b.d, "behind it");
+  need(b.fs().unlink(b.d, "removed"));
+  for (const Ino ino : {file, behind_it}) CHECK(need(b.fs().lookup(ino, ".")).attributes.ino == ino);
+  CHECK(error_of(b.fs().lookup(removed, ".")) == ErrorCode::no_space);
+  need(b.fs().rename(b.d, "file", b.d, "renamed", RenameMode::replace));
+  CHECK(need(b.fs().lookup(file, ".")).attributes.ino == file);
+}
+
 TEST_CASE("changes of a directory go on though others have many that hang, or cannot be stored") {
   const auto outcome = GENERATE(Fault::Kind::fail, Fault::Kind::hold);
   Behind b;
@@ -685,7 +778,7 @@ TEST_CASE("a file is found by its number though names in a directory that has no
   Behind b;
   const auto file = make_file(b.fs(), b.e, "b");
   need(b.fs().sync_directory(b.e));
-  b.happens_to_batches_of(b.d, {Fault::Kind::fail, ErrorCode::no_space});
+  b.happens_to_batches_of(b.d, {Fault::Kind::fail, ErrorCode::io});
   make_file(b.fs(), b.e, "c");
   make_file(b.fs(), b.d, "a");
   CHECK(need(b.fs().lookup(file, ".")).attributes.ino == file);

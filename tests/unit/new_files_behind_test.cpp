@@ -965,6 +965,63 @@ TEST_CASE("a file that found no room and was removed stands in nobody's way") {
   }
 }
 
+TEST_CASE("a directory that found no room and was removed stands in nobody's way, and leaves nothing") {
+  Maker m;
+  for (const Ino where : {m.d, m.e}) {
+    make_file(m.fs(), where, "big");
+    need(m.fs().sync_directory(where));
+  }
+  const auto refused = make_dir(m.fs(), m.d, "refused");
+  m.store().set_hook([object = format::inode_object(refused)](const StepInfo& info) {
+    const bool is_refused = info.step == "create inode" && info.object == object;
+    return is_refused ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
+  });
+  if (GENERATE(true, false)) CHECK(error_of(m.fs().sync_directory(m.d)) == ErrorCode::no_space);
+  if (GENERATE(true, false)) need(m.fs().rename(m.d, "refused", m.d, "renamed", RenameMode::replace));
+  need(m.fs().rmdir(m.d, ino_of(m.fs(), m.d, "refused") ? "refused" : "renamed"));
+  for (const Ino where : {m.d, m.e}) need(m.fs().unlink(where, "big"));
+  const auto kept = make_dir(m.fs(), m.d, "kept");
+  for (const Ino where : {m.d, m.e}) need(m.fs().sync_directory(where));
+  CHECK(names_in(m.other(), m.d) == std::vector<std::string>{"kept"});
+  CHECK(names_in(m.other(), m.e).empty());
+  CHECK(need(m.other().get_attributes(m.d)).attributes.nlink == 3);
+  CHECK(error_of(m.fs().create({}, refused, "g", 0644, O_RDWR | O_CREAT)) == ErrorCode::stale);
+  m.store().set_hook(nullptr);
+  make_file(m.fs(), kept, "g");
+  for (unsigned i = 0; i < 20; ++i) {  // its lease is released
+    m.volume.clock().advance(seconds(1));
+    m.fs().tick();
+  }
+  CHECK(error_of(m.fs().create({}, refused, "g", 0644, O_RDWR | O_CREAT)) == ErrorCode::stale);
+  need(m.fs().unmount());
+  CHECK_FALSE(m.has_stored(refused));
+  CHECK(problems(m.volume.cluster()).empty());
+}
+
+TEST_CASE("a removed directory that finds room once its removal is on its way is a collector's") {
+  Maker m;
+  const auto refused = make_dir(m.fs(), m.d, "refused");
+  m.store().set_hook(always_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
+  CHECK(error_of(m.fs().sync_directory(m.d)) == ErrorCode::no_space);
+  need(m.fs().rmdir(m.d, "refused"));
+  m.store().set_hook(always_on("store names", {Fault::Kind::hold}));
+  auto synced = std::async(std::launch::async, [&] { return m.fs().sync_directory(m.d); });
+  REQUIRE(m.store().wait_for_held(1));
+  need(m.fs().get_attributes(refused));
+  REQUIRE(m.has_stored(refused));
+  m.store().set_hook(nullptr);
+  m.store().release_all();
+  need(synced.get());
+  for (unsigned i = 0; i < 20; ++i) {  // its lease is released
+    m.volume.clock().advance(seconds(1));
+    m.fs().tick();
+  }
+  need(m.fs().unmount());
+  for (unsigned pass = 0; pass < 3; ++pass) collect(m.volume.cluster(), m.volume.clock());
+  CHECK_FALSE(m.has_stored(refused));
+  CHECK(problems(m.volume.cluster()).empty());
+}
+
 TEST_CASE("another client that looks waits for no room: what finds none is lost") {
   Maker m;
   make_file(m.fs(), m.d, "old");
