@@ -178,12 +178,20 @@ void Locks::granted(const WaitRef& wait, const Tried& tried) {
   {
     const Lock lock(mutex_);
     wait->is_refreshing = true;
-    const bool is_new = !wait->give_up_at || wait->outlasts_silence;
-    if (!wait->request.waits && is_new) wait->give_up_at = instance_.clock().elapsed() + answer_wait;
+    if (!wait->request.waits) look_must_end(*wait);
     number = ++last_refresh_;
     refreshes_[wait->node->ino].insert(number);
   }
   tasks_.post([this, wait, tried, number] { refresh(wait, tried, number); });
+}
+
+void Locks::look_must_end(Wait& wait) {
+  const auto soonest = instance_.clock().elapsed() + answer_wait;
+  if (wait.outlasts_silence) {
+    wait.give_up_at = std::max(soonest, wait.began + fence_wait);
+  } else if (!wait.give_up_at) {
+    wait.give_up_at = soonest;
+  }
 }
 
 /// Who was interrupted meanwhile has no lock, unless he had one before.
@@ -289,7 +297,7 @@ bool Locks::must_wait_for_other(const WaitRef& wait, const Tried& tried) {
     pursue(tried.by, wait->node, tried.what == What::leased_by_other ? Ask::now : Ask::to_be_told);
     return true;
   }
-  if (must_outlast(wait, tried.by)) {
+  if (must_outlast(wait, tried)) {
     pursue(tried.by, wait->node, Ask::now);
     wait->give_up_at = now + answer_wait;
     return true;
@@ -306,11 +314,13 @@ bool Locks::must_wait_for_other(const WaitRef& wait, const Tried& tried) {
 }
 
 /// QEMU asks once for a disk's locks, and gives the start up if it has none. Not so where bytes are written through pages:
-/// Nova polls its lock files, and stands still until it is told.
-bool Locks::must_outlast(const WaitRef& wait, InstanceId other) {
+/// Nova polls its lock files, and stands still until it is told. A lock that is there is in the way if its owner lives,
+/// whatever it has answered; of a lease it has to say what is there.
+bool Locks::must_outlast(const WaitRef& wait, const Tried& tried) {
   if (!wait->outlasts_silence || instance_.clock().elapsed() - wait->began >= fence_wait) return false;
   const Lock lock(mutex_);
-  const auto heard = heard_.find(other);
+  if (tried.what == What::leased_by_other) return !wait->heard.contains(tried.by);
+  const auto heard = heard_.find(tried.by);
   return heard == heard_.end() || heard->second < wait->began;
 }
 
@@ -335,9 +345,12 @@ Locks::Pursuit Locks::pursue(InstanceId other, const Use& node, Ask ask) {
 void Locks::pursue_now(InstanceId other, FileNode& node) {
   Question question{Question::Kind::share_locks, node.ino};
   question.asker = instance_.id();
-  const auto is_in_the_way = [this, other, &node]() -> Result<bool> {
+  bool may_be_in_the_way = true;  // else it has not answered: another client may have fenced it
+  const auto is_in_the_way = [&]() -> Result<bool> {
+    may_be_in_the_way = false;
     if (stop_.stop_requested()) return false;
-    return node.locks.is_used_by(other);
+    LCCFS_TRY(may_be_in_the_way, node.locks.is_used_by(other));
+    return may_be_in_the_way;
   };
   const auto holder = settle_holder(instance_, other, question, is_in_the_way);
   const bool has_expired = holder && *holder == LeaseHolders::Holder::expired && !instance_.read_only();
@@ -348,10 +361,17 @@ void Locks::pursue_now(InstanceId other, FileNode& node) {
     pursuit.is_under_way = false;
     pursuit.ended = instance_.clock().elapsed();
     pursuit.has_failed = !holder;
-    pursuit.is_told = holder && !has_expired;
-    if (pursuit.is_told) heard_[other] = *pursuit.ended;
+    pursuit.is_told = holder && !has_expired && may_be_in_the_way;
+    if (pursuit.is_told) was_heard(other, node);
   }
   wake(node.ino);
+}
+
+void Locks::was_heard(InstanceId other, const FileNode& node) {
+  heard_[other] = instance_.clock().elapsed();
+  for (const auto& wait : waits_) {
+    if (wait->node->ino == node.ino) wait->heard.insert(other);
+  }
 }
 
 // ---- what ends a wait

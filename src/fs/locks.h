@@ -78,6 +78,7 @@ class Locks {
     std::optional<std::chrono::nanoseconds> give_up_at = std::nullopt;
     bool outlasts_silence = false;  // if it may not wait: it is refused once the client in its way was heard
     std::chrono::nanoseconds began{};
+    std::set<InstanceId> heard{};  // who has answered about this file since
     bool only_asks() const { return std::holds_alternative<FileSystem::FindLockDone>(done); }
   };
   using WaitRef = std::shared_ptr<Wait>;
@@ -100,7 +101,7 @@ class Locks {
   bool must_wait(const WaitRef& wait, const Tried& tried);
   bool must_wait_here(const WaitRef& wait, const Tried& tried) EXCLUDES(mutex_);
   bool must_wait_for_other(const WaitRef& wait, const Tried& tried) EXCLUDES(mutex_);
-  bool must_outlast(const WaitRef& wait, InstanceId other) EXCLUDES(mutex_);
+  bool must_outlast(const WaitRef& wait, const Tried& tried) EXCLUDES(mutex_);
   bool would_wait_for_itself(std::uint64_t owner, std::uint64_t blocking) const REQUIRES(mutex_);
   /// false: it was answered.
   bool is_in_vain(const WaitRef& wait);
@@ -113,6 +114,7 @@ class Locks {
   bool must_wait_for_look(const WaitRef& wait);
   void look_has_ended(const WaitRef& wait) EXCLUDES(mutex_);
   void granted(const WaitRef& wait, const Tried& tried);
+  void look_must_end(Wait& wait) REQUIRES(mutex_);
   void granted_at_last(const WaitRef& wait, const Tried& granted);
   void take_back(const WaitRef& wait, const Tried& granted);
   void refresh(const WaitRef& wait, const Tried& granted, std::uint64_t number);
@@ -136,6 +138,7 @@ class Locks {
   };
   Pursuit pursue(InstanceId other, const Use& node, Ask ask) EXCLUDES(mutex_);
   void pursue_now(InstanceId other, FileNode& node);
+  void was_heard(InstanceId other, const FileNode& node) REQUIRES(mutex_);
 
   Instance& instance_;
   OpenFiles& files_;

@@ -139,7 +139,25 @@ struct TwoMounts {
       return Fault{};
     });
   }
+  void answer_all_but_the_first() { b.client->set_hook(nullptr); }
   void let_go_of_questions() { held_.set_value(); }
+  struct HeldRead {
+    std::promise<void> reached, may_go;
+    std::atomic<unsigned> number = 0;
+  };
+  /// By B, from now on.
+  std::shared_ptr<HeldRead> hold_second_read_of(Ino file) {
+    auto read = std::make_shared<HeldRead>();
+    b.client->set_hook([read, file](const StepInfo& info) {
+      const bool is_it = info.kind == StepKind::query && info.object == format::inode_object(file);
+      if (is_it && ++read->number == 2) {
+        read->reached.set_value();
+        read->may_go.get_future().wait();
+      }
+      return Fault{};
+    });
+    return read;
+  }
 
   TestVolume volume;
   Mount a, b;
@@ -464,6 +482,50 @@ TEST_CASE("the lock of a guest's disk outlasts the silence of a client that has 
   two.let_go_of_questions();
   need(soon(std::move(answer)));
   CHECK(two.b.client->counts().fences == 0);
+}
+
+TEST_CASE("what the holder of a disk's locks answers of another file says nothing of these") {
+  TwoMounts two;
+  const auto disk = two.open_disk_on_b();
+  const auto other = create_file(two.fs_a(), "g");
+  const auto other_on_b = open_again(two.fs_b(), other.ino);
+  for (const auto handle : {two.on_a, other.handle}) {
+    need(set_lock(two.fs_a(), exclusive(handle, me)));
+    need(unlock(two.fs_a(), exclusive(handle, me)));
+  }
+  two.hold_questions_of_b();
+  auto answer = begin_lock(two.fs_b(), shared(disk, me));
+  two.pass_seconds(5);
+  two.answer_all_but_the_first();
+  need(set_lock(two.fs_b(), exclusive(other_on_b, me)));
+  two.pass_seconds(10);
+  CHECK_FALSE(is_answered(answer));
+  two.let_go_of_questions();
+  need(soon(std::move(answer)));
+}
+
+TEST_CASE("that a dead client is in nobody's way any more, since another one has fenced it, is no answer of its") {
+  TwoMounts two;
+  auto c = two.volume.mount();
+  const auto disk = two.open_disk_on_b();
+  const auto base = create_file(two.fs_a(), "base");
+  const auto base_on_b = open_again(two.fs_b(), base.ino, O_RDONLY | O_DIRECT);
+  const auto base_on_c = open_again(*c.file_system, base.ino, O_RDONLY);
+  for (const auto handle : {two.on_a, base.handle}) need(set_lock(two.fs_a(), exclusive(handle, me)));
+  two.a.client->crash();
+  two.hold_questions_of_b();
+  auto answer = begin_lock(two.fs_b(), shared(disk, me));
+  two.pass_seconds(5);
+  two.answer_all_but_the_first();
+  const auto reads = two.hold_second_read_of(base.ino);
+  auto of_base = begin_lock(two.fs_b(), shared(base_on_b, me));
+  reads->reached.get_future().wait();
+  need(set_lock(*c.file_system, waiting(exclusive(base_on_c, me))));
+  reads->may_go.set_value();
+  two.pass_seconds(10);
+  CHECK_FALSE(is_answered(answer));
+  two.let_go_of_questions();
+  need(soon(std::move(answer)));
 }
 
 TEST_CASE("the lock of a guest's disk is refused as soon as the client that has one is heard") {
