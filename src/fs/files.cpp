@@ -35,7 +35,7 @@ Files::Files(Instance& instance, ThreadPool& pool, const FileSystemOptions& opti
       }) {
   instance.set_missed_handler([this] { begin_anew(); });
   instance.set_question_handler([this](const format::Question& question) { return answer(question); });
-  look_at_space();
+  space_looks_.tick();  // of any mount: statfs goes by it where the store does not answer
 }
 
 Files::~Files() {
@@ -202,6 +202,13 @@ void Files::lost_a_name(Ino ino, Name which) {
   if (which != Name::the_only_one_of_an_unstored) idle_leases_.release_soon(node);
 }
 
+void Files::has_its_name_again(Ino ino) {
+  const auto node = open_files_.use_existing(ino);
+  if (!node) return;
+  const Lock lock(node->mutex);
+  node->is_without_name = false;
+}
+
 void Files::discard(Ino ino) {
   if (const auto node = open_files_.use_existing(ino)) node->discard_unless_open();
 }
@@ -266,7 +273,7 @@ void Files::count(MountCounts& counts) const {
 
 void Files::tick() {
   const auto now = instance_.clock().elapsed();
-  look_at_space();
+  space_looks_.tick();  // in any case once: statfs goes by it where the store does not answer
   locks_.tick();
   idle_leases_.stop_waiting();
   idle_leases_.begin_count();

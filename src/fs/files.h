@@ -47,6 +47,8 @@ class Files {
   /// One of which the store has nothing is left to the log, which discards it.
   enum class Name { one_of_several, the_only_one, the_only_one_of_an_unstored };
   void lost_a_name(Ino ino, Name which);
+  /// Its removal was answered, and is lost.
+  void has_its_name_again(Ino ino);
   /// The store never had anything of it, nor will it: unless it is open, its bytes are dropped, and its lease.
   void discard(Ino ino);
   /// Of these inodes, read just now, those that another client writes: as they are now, where that client answers

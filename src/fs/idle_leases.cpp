@@ -18,6 +18,7 @@
 #include "base/blocking.h"
 #include "base/log.h"
 #include "format/object_names.h"
+#include "reclaim/traces.h"
 
 namespace lccfs {
 
@@ -210,9 +211,9 @@ void IdleLeases::one_less() {
   }
 }
 
-/// Nobody reads it, nor will: it has no name, and nobody has it open. Another client may have linked it, of which this one
-/// knows by a read only. (One that comes by a name that it looked up before is told what is stored, as of any file that
-/// finds no room.)
+/// Nobody reads it, nor will: it has no name, and nobody has it open. The removal of its last name may not be stored yet,
+/// and be lost; another client may have linked it: the store knows. (One that comes by a name that it looked up before is
+/// told what is stored, as of any file that finds no room.)
 bool IdleLeases::is_removed(const FileNode& node) {
   {
     const Lock lock(node.mutex);
@@ -220,8 +221,9 @@ bool IdleLeases::is_removed(const FileNode& node) {
     if (!node.has_no_name() || is_open) return false;
   }
   const auto now = read_inode(instance_, node.ino);
-  const bool is_stored = now && now->version != 0;  // else it goes when the log has stored the removal
-  return is_stored && now->attr.nlink <= 1;
+  if (!now || now->version == 0) return false;  // not stored: it goes when the log has stored the removal
+  const auto is_named = reclaim::has_a_name(instance_.reader(), node.ino);
+  return is_named && !*is_named;
 }
 
 /// It is tried again, until no program is to be expected any more that could be told of the error. A file that is removed

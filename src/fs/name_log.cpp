@@ -479,8 +479,10 @@ void NameLog::report(Ino directory, const Result<StepResult>& result, bool is_lo
   }
 }
 
+bool NameLog::give_up(Ino directory, const Error& why) { return give_up(directory, why, RemovalsAfter::wait); }
+
 /// What only waits for another directory's names is not lost with them: these are stored, or lost, within a minute.
-bool NameLog::give_up(Ino directory, const Error& why) {
+bool NameLog::give_up(Ino directory, const Error& why, RemovalsAfter removals) {
   Lost lost;
   {
     const Lock lock(mutex_);
@@ -488,7 +490,7 @@ bool NameLog::give_up(Ino directory, const Error& why) {
     if (found == directories_.end()) return true;
     const auto& its = found->second;
     if (its.in_flight != 0 || !its.without_room_since || blocker_of(directory, its)) return false;
-    lose(directory, lost);
+    removals == RemovalsAfter::are_lost ? lose_with_removals_after(directory, lost) : lose(directory, lost);
     changed_.notify_all();
   }
   forget(lost);
@@ -506,7 +508,9 @@ bool NameLog::give_up_attributes_in(Ino above, const Error& why) {
 
 bool NameLog::give_up_without_room(const Error& why) {
   bool is_any_lost = false;
-  for (const auto& [directory, up_to] : newest()) is_any_lost = give_up(directory, why) || is_any_lost;
+  for (const auto& [directory, up_to] : newest()) {
+    is_any_lost = give_up(directory, why, RemovalsAfter::are_lost) || is_any_lost;
+  }
   return is_any_lost;
 }
 
@@ -517,12 +521,15 @@ bool NameLog::is_being_forgotten(const std::optional<Ino>& directory) const {
 /// An inode that never had its name is lost, too; one that may be stored is left to a collector. A directory that was
 /// made and removed stays removed.
 void NameLog::forget(const Lost& lost) {
-  std::set<Ino> nameless;
+  std::set<Ino> nameless, parents;
   for (const auto& record : lost.records) {
-    if (!record.what.made) continue;
-    nameless.insert(*record.what.made);
+    const auto& what = record.what;
     const auto parent = format::parse_object_name(record.change.object);
-    held_.name_lost(*record.what.made, std::get<format::InodeName>(parent.value()).ino);
+    if (what.named) parents.insert(std::get<format::InodeName>(parent.value()).ino);
+    if (what.unlinked) name_stays_(*what.unlinked);
+    if (!what.made) continue;
+    nameless.insert(*what.made);
+    held_.name_lost(*what.made, std::get<format::InodeName>(parent.value()).ino);
   }
   for (const auto& [directory, tenure] : lost.directories) held_.lost(directory, tenure);
   for (const auto& record : lost.records) {
@@ -530,7 +537,7 @@ void NameLog::forget(const Lost& lost) {
     if (removed && !nameless.contains(*removed)) held_.removal_lost(*removed);
     if (!record.what.named) continue;
     if (!instance_.unstored().lose(*record.what.named)) {
-      instance_.leave_to_collector_async(*record.what.named);
+      leave_to_collector(*record.what.named, parents);
     } else if (record.what.made) {
       const auto tenure = held_.tenure_of(*record.what.made);
       if (tenure) held_.end(*record.what.made, *tenure);  // the store never had it, nor a lease of it
@@ -541,6 +548,11 @@ void NameLog::forget(const Lost& lost) {
   for (const Ino directory : nameless) losing_.extract(directory);
   size_ -= lost.records.size();
   changed_.notify_all();
+}
+
+/// A directory goes after what points back to it: by the range intent, once this client has ended.
+void NameLog::leave_to_collector(Ino lost, const std::set<Ino>& parents) {
+  parents.contains(lost) ? instance_.keep_range_of(lost) : instance_.leave_to_collector_async(lost);
 }
 
 void NameLog::tell_of_own(const Batch& batch, const std::vector<Record>& stored) {

@@ -49,6 +49,9 @@ class NameLog {
   using OwnUnlinked = std::function<void(const Removals::Unlinked&)>;
   /// The same.
   void tell_of_own_unlinked(OwnUnlinked tell) { own_unlinked_ = std::move(tell); }
+  /// The removal of its name is lost. Must not block.
+  using NameStays = std::function<void(Ino inode)>;
+  void tell_of_names_that_stay(NameStays tell) { name_stays_ = std::move(tell); }
 
   /// What a change does, beside what its step says.
   struct What {
@@ -100,7 +103,8 @@ class NameLog {
   bool give_up(Ino directory, const Error& why) EXCLUDES(mutex_);
   /// The same of what `store_attributes_in` waits for.
   bool give_up_attributes_in(Ino above, const Error& why) EXCLUDES(mutex_);
-  /// The same of all that found no room. false: there is none, or it is on its way again.
+  /// For an unmount: the same of all that found no room, and of what was removed after it elsewhere. Nobody will try again
+  /// when that has made room: the copy is lost, so the original stays. false: there is none, or it is on its way again.
   bool give_up_without_room(const Error& why) EXCLUDES(mutex_);
   /// For fsync: it is stored. io: it is lost; told to all that wait, and once afterwards. Of that directory, its own name
   /// included; the last name that the inode was given.
@@ -194,7 +198,10 @@ class NameLog {
   void lose_with_removals_after(Ino directory, Lost& lost) REQUIRES(mutex_);
   void lose_removals_after(std::uint64_t added, Lost& lost) REQUIRES(mutex_);
   bool is_being_forgotten(const std::optional<Ino>& directory) const REQUIRES(mutex_);
+  enum class RemovalsAfter { wait, are_lost };  // elsewhere
+  bool give_up(Ino directory, const Error& why, RemovalsAfter removals) EXCLUDES(mutex_);
   void forget(const Lost& lost) EXCLUDES(mutex_);
+  void leave_to_collector(Ino lost, const std::set<Ino>& parents);
   void tell_of_own(const Batch& batch, const std::vector<Record>& stored);
   void remove(Ino ino, std::size_t how_many, std::vector<Record>& removed) REQUIRES(mutex_);
   std::uint64_t last() const EXCLUDES(mutex_);
@@ -217,6 +224,7 @@ class NameLog {
   FinishFiles finish_files_;
   DiscardFile discard_file_;
   OwnUnlinked own_unlinked_;
+  NameStays name_stays_;
   mutable Mutex mutex_;
   std::condition_variable changed_;
   std::map<Ino, Directory> directories_ GUARDED_BY(mutex_);  // those with records

@@ -40,6 +40,7 @@ class Namespace {
         [this](std::span<const Ino> inodes, NameLog::Done done) { files_.finish_new(inodes, std::move(done)); });
     leases_.log.discard_files_with([this](Ino ino) { files_.discard(ino); });
     leases_.log.tell_of_own_unlinked([this](const Removals::Unlinked& unlinked) { removals_.add(unlinked); });
+    leases_.log.tell_of_names_that_stay([this](Ino ino) { files_.has_its_name_again(ino); });
     leases_.tell_of_recalls([this](Ino directory) { removals_.leave(directory); });
     files_.set_stored_handler([this](const FileNode::Stored& stored) {
       metadata_.inodes.stored(stored.file, stored.attr_version, stored.is_known);

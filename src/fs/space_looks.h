@@ -26,8 +26,8 @@ class SpaceLooks {
 
   /// To be called about once a second.
   void tick();
-  /// What the store says now; where it says nothing for two seconds, what it said last. Blocks, for longer only where it
-  /// has said nothing yet.
+  /// What the store says now, or to a look that is under way; where it says nothing for two seconds, what it said last.
+  /// Blocks, for longer only where it has said nothing yet.
   Result<Capacity> space();
   /// Whether so much is free, by what the store has said within these seconds, or else by space().
   Result<bool> has_free(std::uint64_t bytes);

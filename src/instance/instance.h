@@ -108,6 +108,7 @@ class Instance {
   Result<Ino> allocate_ino() { return queue_.allocate_ino(); }
   void leave_to_collector(Ino ino) { queue_.leave_to_collector(ino); }
   void leave_to_collector_async(Ino ino) { queue_.leave_to_collector_async(ino); }
+  void keep_range_of(Ino ino) { queue_.keep_range_of(ino); }
   Result<> log_items(const std::vector<format::QueueItem>& items) { return queue_.log_items(items); }
   Result<> rely_on_directory(Ino directory) { return queue_.rely_on_directory(directory); }
   void rely_on_directory_async(Ino directory, ObjectStore::DataDone done) {

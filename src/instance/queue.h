@@ -61,6 +61,8 @@ class OwnQueue {
   /// The same, for callers that must not block. Its range intent stays to the end, too: a collector may come to the item
   /// before the inode comes to the store.
   void leave_to_collector_async(Ino ino) EXCLUDES(mutex_);
+  /// The same of one that is to go last: only its range intent stays. false: it is in no range of this instance's.
+  bool keep_range_of(Ino ino) EXCLUDES(mutex_);
 
   // -- the clean end: nothing is in flight
   enum class Ranges { used_up, all };
@@ -90,8 +92,6 @@ class OwnQueue {
   void log_items_async(const std::vector<format::QueueItem>& items, ObjectStore::DataDone done);
   void log_later(format::QueueItem::Kind kind, Ino ino, ObjectStore::DataDone done) EXCLUDES(mutex_);
   void log_what_waits() EXCLUDES(mutex_);
-  /// false: it is in none.
-  bool keep_range_of(Ino ino) EXCLUDES(mutex_);
   bool has_more_to_log() EXCLUDES(mutex_);
   void note_logged(const std::vector<txn::NumberedItem>& items) EXCLUDES(mutex_);
   bool already_relied_on(Ino directory) EXCLUDES(mutex_);

@@ -592,19 +592,27 @@ TEST_CASE("a removal waits for a name elsewhere that finds no room, where many i
   need(b.fs().sync_directory(b.e));
 }
 
-TEST_CASE("an unmount tells that a name finds no room, and stores what was removed after it elsewhere") {
+TEST_CASE("an unmount tells that a name finds no room, and keeps what was removed after it elsewhere") {
   Behind b;
   make_file(b.fs(), b.e, "large");
+  make_file(b.fs(), b.e, "old");
   need(b.fs().sync_directory(b.e));
-  b.store().set_hook(always_on("create inode", {Fault::Kind::fail, ErrorCode::no_space}));
-  make_file(b.fs(), b.d, "a");
-  make_file(b.fs(), make_dir(b.fs(), b.d, "sub"), "below");
+  need(b.fs().unlink(b.e, "old"));
+  const auto refused = make_file(b.fs(), b.d, "a");
+  const auto below = make_file(b.fs(), make_dir(b.fs(), b.d, "sub"), "below");
   need(b.fs().unlink(b.e, "large"));
+  b.store().set_hook([object = format::inode_object(refused)](const StepInfo& info) {
+    const bool is_refused = info.step == "create inode" && info.object == object;
+    return is_refused ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
+  });
   CHECK(error_of(b.fs().unmount()) == ErrorCode::no_space);
-  CHECK_FALSE(b.is_stored(b.e, "large"));
+  CHECK(b.is_stored(b.e, "large"));
+  CHECK_FALSE(b.is_stored(b.e, "old"));
   const auto trace = b.store().trace();
   CHECK(std::ranges::any_of(trace, [](const auto& line) { return line.starts_with("end instance"); }));
   CHECK(names_in(b.other(), b.d).empty());
+  for (unsigned pass = 0; pass < 3; ++pass) collect(b.volume.cluster(), b.volume.clock());
+  CHECK_FALSE(inode_object_of(b.volume.cluster(), below));
   CHECK(problems(b.volume.cluster()).empty());
 }
 

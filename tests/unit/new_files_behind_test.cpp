@@ -859,9 +859,9 @@ TEST_CASE("a file that found no room for a minute leaves no bytes, though this c
   CHECK_FALSE(m.has_bytes(file));
 }
 
-TEST_CASE("nor does what was stored beside it, and is lost with it") {
+TEST_CASE("nor does what was made after it, was stored, and is lost with it") {
   Maker m;
-  const auto directory = make_dir(m.fs(), m.d, "sub"), stored = m.unpack("a"), refused = m.unpack("b");
+  const auto refused = m.unpack("b"), directory = make_dir(m.fs(), m.d, "sub"), stored = m.unpack("a");
   m.store().set_hook([object = format::inode_object(refused)](const StepInfo& info) {
     const bool is_refused = info.step == "create inode" && info.object == object;
     return is_refused ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
@@ -875,6 +875,60 @@ TEST_CASE("nor does what was stored beside it, and is lost with it") {
   for (const Ino file : {stored, refused}) CHECK_FALSE(m.has_bytes(file));
   CHECK(m.fs().unmount().error().code == ErrorCode::io);
   CHECK(problems(m.volume.cluster()).empty());
+}
+
+TEST_CASE("a directory whose name is lost goes after what was stored in it") {
+  Maker m;
+  const auto refused = m.unpack("b"), directory = make_dir(m.fs(), m.d, "sub");
+  const auto below = need(m.fs().create({}, directory, "below", 0600, O_RDWR | O_CREAT | O_EXCL));
+  const Ino file = below.entry.attributes.ino;
+  need(write_at(m.fs(), below.open.handle, 0, "bytes"));
+  m.store().set_hook([object = format::inode_object(refused)](const StepInfo& info) {
+    const bool is_refused = info.step == "create inode" && info.object == object;
+    return is_refused ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
+  });
+  CHECK(error_of(m.fs().fsync(below.open.handle, false)) == ErrorCode::no_space);
+  m.fs().release(below.open.handle);
+  REQUIRE(m.has_stored(file));
+  m.seconds_pass_until_lost("sub");
+  m.seconds_pass(10);
+  TestCollector cannot_read(m.volume.cluster(), m.volume.clock());
+  cannot_read.client().set_hook([object = format::inode_object(file)](const StepInfo& info) {
+    const bool is_read = info.kind == StepKind::query && info.object == object;
+    return is_read ? Fault{Fault::Kind::fail, ErrorCode::io} : Fault{};
+  });
+  static_cast<void>(cannot_read.try_pass());
+  cannot_read.client().set_hook(nullptr);
+  cannot_read.end();
+  m.collect_all();
+  CHECK(m.fs().unmount().error().code == ErrorCode::io);
+  m.collect_all();
+  for (const Ino ino : {directory, file}) CHECK_FALSE(m.has_stored(ino));
+  CHECK_FALSE(m.has_bytes(file));
+  CHECK(problems(m.volume.cluster()).empty());
+}
+
+TEST_CASE("a removal that is lost brings the file back with the bytes that had found no room") {
+  Maker m;
+  const auto file = m.unpack("x");
+  need(m.fs().sync_directory(m.d));
+  const auto handle = open_again(m.fs(), file);
+  need(write_at(m.fs(), handle, 0, "other bytes"));
+  m.unpack("refused");
+  m.store().set_hook([](const StepInfo& info) {
+    const bool takes_room = info.step == "create inode" || info.kind == StepKind::write;
+    return takes_room ? Fault{Fault::Kind::fail, ErrorCode::no_space} : Fault{};
+  });
+  CHECK(error_of(m.fs().fsync(handle, false)) == ErrorCode::no_space);
+  m.fs().release(handle);
+  need(m.fs().unlink(m.d, "x"));
+  m.seconds_pass(5);
+  CHECK(names_in(m.other(), m.d) == std::vector<std::string>{"x"});
+  m.seconds_pass(5);
+  m.store().set_hook(nullptr);
+  const auto theirs = open_again(m.other(), file, O_RDONLY);
+  CHECK(need(read_at(m.other(), theirs, 0, 20)) == "other bytes");
+  m.other().release(theirs);
 }
 
 TEST_CASE("bytes of a file that is lost for want of room stay while it is open") {
