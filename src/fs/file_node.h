@@ -95,9 +95,12 @@ class FileNode final : public Lease {
   bool store_is_posted GUARDED_BY(mutex) = false;  // the five-second store is in line or under way
   // as of which late error somebody was told, and how many writes were buffered by then
   std::uint64_t errors_seen GUARDED_BY(mutex) = 0, told_of_puts GUARDED_BY(mutex) = 0;
-  bool is_without_name GUARDED_BY(mutex) = false;  // as far as this client knows
+  bool is_without_name GUARDED_BY(mutex) = false;    // as far as this client knows, and
+  bool is_removal_stored GUARDED_BY(mutex) = false;  // else it may be lost
   /// Then nobody misses what of it is lost. One that was open when it lost its last name has no link.
-  bool has_no_name() const REQUIRES(mutex) { return is_without_name || (lease_held && view.attr.nlink == 0); }
+  bool has_no_name() const REQUIRES(mutex) { return is_without_name || has_no_link(); }
+  bool is_removed() const REQUIRES(mutex) { return (is_without_name && is_removal_stored) || has_no_link(); }
+  bool has_no_link() const REQUIRES(mutex) { return lease_held && view.attr.nlink == 0; }
 
   // -- idle_leases.h
   std::optional<std::chrono::nanoseconds> idle_since GUARDED_BY(mutex);      // its last writer has closed

@@ -210,6 +210,7 @@ class MountedVolume final : public FileSystem {
   }
   Result<> unmount() override {
     names_.begin_to_store_ctimes();
+    names_.begin_to_end();
     const auto names_stored = store_names();
     LCCFS_CHECK(files_.release_everything());
     files_.finish_what_was_asked();

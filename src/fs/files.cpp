@@ -202,6 +202,16 @@ void Files::lost_a_name(Ino ino, Name which) {
   if (which != Name::the_only_one_of_an_unstored) idle_leases_.release_soon(node);
 }
 
+void Files::removal_is_stored(Ino ino) {
+  const auto node = open_files_.use_existing(ino);
+  if (!node) return;
+  {
+    const Lock lock(node->mutex);
+    node->is_removal_stored = true;
+  }
+  idle_leases_.release_soon(node);
+}
+
 void Files::has_its_name_again(Ino ino) {
   const auto node = open_files_.use_existing(ino);
   if (!node) return;

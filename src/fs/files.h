@@ -47,7 +47,9 @@ class Files {
   /// One of which the store has nothing is left to the log, which discards it.
   enum class Name { one_of_several, the_only_one, the_only_one_of_an_unstored };
   void lost_a_name(Ino ino, Name which);
-  /// Its removal was answered, and is lost.
+  /// That of its last name, which was answered before, or just now. Its lease goes, even if its bytes find no room.
+  void removal_is_stored(Ino ino);
+  /// That was answered, and is lost.
   void has_its_name_again(Ino ino);
   /// The store never had anything of it, nor will it: unless it is open, its bytes are dropped, and its lease.
   void discard(Ino ino);

@@ -18,7 +18,6 @@
 #include "base/blocking.h"
 #include "base/log.h"
 #include "format/object_names.h"
-#include "reclaim/traces.h"
 
 namespace lccfs {
 
@@ -94,7 +93,9 @@ void IdleLeases::begin_release(const OpenFiles::Use& node, std::chrono::nanoseco
     node->release_is_posted = true;
   }
   node->buffer->begin_write_out();
-  releases_.post([this, node = OpenFiles::Use(node)] { release(*node); });
+  releases_.post([this, node = OpenFiles::Use(node)] {
+    while (release(*node)) continue;
+  });
 }
 
 /// Its bytes would be written first.
@@ -175,9 +176,16 @@ void IdleLeases::stop_waiting() {
 }
 
 /// What is buffered goes out before the gate is entered: an object that does not answer keeps no reader of the others
-/// waiting.
-void IdleLeases::release(FileNode& node) {
-  if (discard_if_lost(node)) return one_less();
+/// waiting. true: it has failed, and the removal of the file was stored meanwhile.
+bool IdleLeases::release(FileNode& node) {
+  if (discard_if_lost(node)) {
+    one_less();
+    return false;
+  }
+  const bool was_removed = [&node] {
+    const Lock lock(node.mutex);
+    return node.is_removed();
+  }();
   bool is_released = false;
   auto done = node.write_out();
   if (done) {
@@ -192,7 +200,8 @@ void IdleLeases::release(FileNode& node) {
   }
   const Lock lock(node.mutex);
   if (done) node.unstored_since.reset();
-  node.release_is_posted = false;
+  node.release_is_posted = !done && !was_removed && node.is_removed();
+  return node.release_is_posted;
 }
 
 /// The store never had the inode, nor will it.
@@ -211,19 +220,17 @@ void IdleLeases::one_less() {
   }
 }
 
-/// Nobody reads it, nor will: it has no name, and nobody has it open. The removal of its last name may not be stored yet,
-/// and be lost; another client may have linked it: the store knows. (One that comes by a name that it looked up before is
-/// told what is stored, as of any file that finds no room.)
+/// Nobody reads it, nor will: the removal of its last name is stored, and nobody has it open. Another client may have
+/// linked it, of which this one knows by a read only. (One that comes by a name that it looked up before is told what is
+/// stored, as of any file that finds no room.)
 bool IdleLeases::is_removed(const FileNode& node) {
   {
     const Lock lock(node.mutex);
     const bool is_open = node.handles > 0 || node.openings > 0 || node.is_used_elsewhere();
-    if (!node.has_no_name() || is_open) return false;
+    if (!node.is_removed() || is_open) return false;
   }
   const auto now = read_inode(instance_, node.ino);
-  if (!now || now->version == 0) return false;  // not stored: it goes when the log has stored the removal
-  const auto is_named = reclaim::has_a_name(instance_.reader(), node.ino);
-  return is_named && !*is_named;
+  return now && now->attr.nlink <= 1;
 }
 
 /// It is tried again, until no program is to be expected any more that could be told of the error. A file that is removed

@@ -78,7 +78,7 @@ class IdleLeases {
   void finish_written(OpenFiles::Use node, std::shared_ptr<const void> others);
   void finish(FileNode& node);
   void begin_release(const OpenFiles::Use& node, std::chrono::nanoseconds idle_until);
-  void release(FileNode& node);
+  bool release(FileNode& node);
   bool discard_if_lost(FileNode& node);
   bool is_removed(const FileNode& node);
   void not_released(FileNode& node, const Error& why);

@@ -365,6 +365,16 @@ void NameLog::lose_with_removals_after(Ino directory, Lost& lost) {
   lose_removals_after(added, lost);
 }
 
+/// What removes names makes room: in the end it is sent.
+void NameLog::lose_for_want_of_room(Ino directory, Lost& lost) {
+  is_unmounting_ ? lose_with_removals_after(directory, lost) : lose(directory, lost);
+}
+
+void NameLog::begin_to_end() {
+  const Lock lock(mutex_);
+  is_unmounting_ = true;
+}
+
 /// And what comes after these in their directories; what comes before is stored first.
 void NameLog::lose_removals_after(std::uint64_t added, Lost& lost) {
   std::vector<Ino> to_lose;
@@ -437,7 +447,7 @@ NameLog::Lost NameLog::settle(const Batch& batch, const Result<StepResult>& resu
       want(batch.directory, 0);
     }
   } else if (is_lost && !result && is_out_of_space(result.error())) {
-    lose(batch.directory, lost);  // what removes names makes room
+    lose_for_want_of_room(batch.directory, lost);
   } else if (is_lost) {
     lose_with_removals_after(batch.directory, lost);
   } else {
@@ -479,10 +489,8 @@ void NameLog::report(Ino directory, const Result<StepResult>& result, bool is_lo
   }
 }
 
-bool NameLog::give_up(Ino directory, const Error& why) { return give_up(directory, why, RemovalsAfter::wait); }
-
 /// What only waits for another directory's names is not lost with them: these are stored, or lost, within a minute.
-bool NameLog::give_up(Ino directory, const Error& why, RemovalsAfter removals) {
+bool NameLog::give_up(Ino directory, const Error& why) {
   Lost lost;
   {
     const Lock lock(mutex_);
@@ -490,7 +498,7 @@ bool NameLog::give_up(Ino directory, const Error& why, RemovalsAfter removals) {
     if (found == directories_.end()) return true;
     const auto& its = found->second;
     if (its.in_flight != 0 || !its.without_room_since || blocker_of(directory, its)) return false;
-    removals == RemovalsAfter::are_lost ? lose_with_removals_after(directory, lost) : lose(directory, lost);
+    lose_for_want_of_room(directory, lost);
     changed_.notify_all();
   }
   forget(lost);
@@ -508,9 +516,7 @@ bool NameLog::give_up_attributes_in(Ino above, const Error& why) {
 
 bool NameLog::give_up_without_room(const Error& why) {
   bool is_any_lost = false;
-  for (const auto& [directory, up_to] : newest()) {
-    is_any_lost = give_up(directory, why, RemovalsAfter::are_lost) || is_any_lost;
-  }
+  for (const auto& [directory, up_to] : newest()) is_any_lost = give_up(directory, why) || is_any_lost;
   return is_any_lost;
 }
 
@@ -526,7 +532,7 @@ void NameLog::forget(const Lost& lost) {
     const auto& what = record.what;
     const auto parent = format::parse_object_name(record.change.object);
     if (what.named) parents.insert(std::get<format::InodeName>(parent.value()).ino);
-    if (what.unlinked) name_stays_(*what.unlinked);
+    if (what.unlinked) removal_is_lost_(*what.unlinked);
     if (!what.made) continue;
     nameless.insert(*what.made);
     held_.name_lost(*what.made, std::get<format::InodeName>(parent.value()).ino);
@@ -555,11 +561,12 @@ void NameLog::leave_to_collector(Ino lost, const std::set<Ino>& parents) {
   parents.contains(lost) ? instance_.keep_range_of(lost) : instance_.leave_to_collector_async(lost);
 }
 
-void NameLog::tell_of_own(const Batch& batch, const std::vector<Record>& stored) {
-  for (const auto& record : stored) {
+void NameLog::tell_of_stored(const Batch& batch, const std::vector<Record>& removals) {
+  for (const auto& record : removals) {
     const auto& what = record.what;
-    if (!what.own_unlinked || batch.never_stored.contains(*what.unlinked)) continue;
-    own_unlinked_({batch.directory, *what.unlinked, *what.own_unlinked});
+    if (!what.unlinked || batch.never_stored.contains(*what.unlinked)) continue;
+    removal_is_stored_(*what.unlinked);
+    if (what.own_unlinked) own_unlinked_({batch.directory, *what.unlinked, *what.own_unlinked});
   }
 }
 
@@ -585,7 +592,7 @@ void NameLog::answered(const Batch& batch, const Result<StepResult>& result) {
       const auto why = failure(ErrorCode::io, "names that were added before them elsewhere are lost");
       report(batch.directory, why, true, lost.records.size());
     }
-    tell_of_own(batch, stored);
+    tell_of_stored(batch, stored);
   }
   std::vector<Batch> next;
   {

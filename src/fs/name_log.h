@@ -49,9 +49,15 @@ class NameLog {
   using OwnUnlinked = std::function<void(const Removals::Unlinked&)>;
   /// The same.
   void tell_of_own_unlinked(OwnUnlinked tell) { own_unlinked_ = std::move(tell); }
-  /// The removal of its name is lost. Must not block.
-  using NameStays = std::function<void(Ino inode)>;
-  void tell_of_names_that_stay(NameStays tell) { name_stays_ = std::move(tell); }
+  /// Whether the removal of an inode's last name is stored, or lost. Neither may block.
+  using Unlinked = std::function<void(Ino inode)>;
+  void tell_of_removals(Unlinked stored, Unlinked lost) {
+    removal_is_stored_ = std::move(stored);
+    removal_is_lost_ = std::move(lost);
+  }
+  /// For an unmount. From then on, with what finds no room goes what was removed after it elsewhere: nobody will try again
+  /// when that has made room. The copy is lost, so the original stays.
+  void begin_to_end() EXCLUDES(mutex_);
 
   /// What a change does, beside what its step says.
   struct What {
@@ -103,8 +109,7 @@ class NameLog {
   bool give_up(Ino directory, const Error& why) EXCLUDES(mutex_);
   /// The same of what `store_attributes_in` waits for.
   bool give_up_attributes_in(Ino above, const Error& why) EXCLUDES(mutex_);
-  /// For an unmount: the same of all that found no room, and of what was removed after it elsewhere. Nobody will try again
-  /// when that has made room: the copy is lost, so the original stays. false: there is none, or it is on its way again.
+  /// The same of all that found no room. false: there is none, or it is on its way again.
   bool give_up_without_room(const Error& why) EXCLUDES(mutex_);
   /// For fsync: it is stored. io: it is lost; told to all that wait, and once afterwards. Of that directory, its own name
   /// included; the last name that the inode was given.
@@ -196,13 +201,12 @@ class NameLog {
   void lose(Ino directory, Lost& lost) REQUIRES(mutex_);
   void lose_one(Ino directory, Lost& lost, std::vector<Ino>& unnamed) REQUIRES(mutex_);
   void lose_with_removals_after(Ino directory, Lost& lost) REQUIRES(mutex_);
+  void lose_for_want_of_room(Ino directory, Lost& lost) REQUIRES(mutex_);
   void lose_removals_after(std::uint64_t added, Lost& lost) REQUIRES(mutex_);
   bool is_being_forgotten(const std::optional<Ino>& directory) const REQUIRES(mutex_);
-  enum class RemovalsAfter { wait, are_lost };  // elsewhere
-  bool give_up(Ino directory, const Error& why, RemovalsAfter removals) EXCLUDES(mutex_);
   void forget(const Lost& lost) EXCLUDES(mutex_);
   void leave_to_collector(Ino lost, const std::set<Ino>& parents);
-  void tell_of_own(const Batch& batch, const std::vector<Record>& stored);
+  void tell_of_stored(const Batch& batch, const std::vector<Record>& removals);
   void remove(Ino ino, std::size_t how_many, std::vector<Record>& removed) REQUIRES(mutex_);
   std::uint64_t last() const EXCLUDES(mutex_);
   Result<> wait(Ino directory, std::uint64_t up_to) EXCLUDES(mutex_);
@@ -224,7 +228,7 @@ class NameLog {
   FinishFiles finish_files_;
   DiscardFile discard_file_;
   OwnUnlinked own_unlinked_;
-  NameStays name_stays_;
+  Unlinked removal_is_stored_, removal_is_lost_;
   mutable Mutex mutex_;
   std::condition_variable changed_;
   std::map<Ino, Directory> directories_ GUARDED_BY(mutex_);  // those with records
@@ -243,6 +247,7 @@ class NameLog {
   std::uint64_t last_ GUARDED_BY(mutex_) = 0;
   unsigned in_flight_ GUARDED_BY(mutex_) = 0;  // batches
   bool is_ending_ GUARDED_BY(mutex_) = false;
+  bool is_unmounting_ GUARDED_BY(mutex_) = false;
   std::atomic<std::size_t> size_ = 0;  // records, and lost ones that memory has still to forget: most callers find none
 };
 

@@ -83,7 +83,10 @@ Result<bool> Namespace::store_additions_before_a_name_goes(const Inode& inode, b
 /// The last step of unlink, and of a rename over a file. The name is gone whether this succeeds or not: after a failure
 /// recount does it.
 void Namespace::one_link_less(const Inode& inode) {
-  if (is_gone_with_its_name(inode)) return lost_its_only_name(inode.ino);
+  if (is_gone_with_its_name(inode)) {
+    lost_its_only_name(inode.ino);
+    return files_.removal_is_stored(inode.ino);
+  }
   files_.lost_a_name(inode.ino, Files::Name::one_of_several);
   const auto take_one = [](format::AttrRecord& attr) -> Result<> {
     if (attr.nlink > 0) --attr.nlink;

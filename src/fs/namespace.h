@@ -40,7 +40,8 @@ class Namespace {
         [this](std::span<const Ino> inodes, NameLog::Done done) { files_.finish_new(inodes, std::move(done)); });
     leases_.log.discard_files_with([this](Ino ino) { files_.discard(ino); });
     leases_.log.tell_of_own_unlinked([this](const Removals::Unlinked& unlinked) { removals_.add(unlinked); });
-    leases_.log.tell_of_names_that_stay([this](Ino ino) { files_.has_its_name_again(ino); });
+    leases_.log.tell_of_removals([this](Ino ino) { files_.removal_is_stored(ino); },
+                                 [this](Ino ino) { files_.has_its_name_again(ino); });
     leases_.tell_of_recalls([this](Ino directory) { removals_.leave(directory); });
     files_.set_stored_handler([this](const FileNode::Stored& stored) {
       metadata_.inodes.stored(stored.file, stored.attr_version, stored.is_known);
@@ -98,6 +99,7 @@ class Namespace {
   bool has_name_to_sync(Ino ino);
   Result<> store_additions() { return leases_.log.store_additions(); }
   Result<> store_names() { return leases_.log.store_all(); }
+  void begin_to_end() { leases_.log.begin_to_end(); }
   bool give_up_names_without_room(const Error& why) { return leases_.log.give_up_without_room(why); }
   Result<> untold_loss() const { return leases_.log.untold_loss(); }
   /// Whether an answer may rest on the leases that memory says are ours.

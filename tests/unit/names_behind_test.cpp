@@ -616,6 +616,31 @@ TEST_CASE("an unmount tells that a name finds no room, and keeps what was remove
   CHECK(problems(b.volume.cluster()).empty());
 }
 
+TEST_CASE("so it does where another client asks for the copy while the unmount waits for an object") {
+  Behind b;
+  const Ino originals = make_dir(b.fs(), b.d, "originals");
+  make_file(b.fs(), originals, "large");
+  for (const Ino where : {b.d, originals}) need(b.fs().sync_directory(where));
+  const auto refused = make_file(b.fs(), b.e, "a");
+  need(b.fs().unlink(originals, "large"));
+  make_file(b.fs(), b.d, "another");
+  std::atomic<unsigned> refusals = 0;
+  b.store().set_hook([&](const StepInfo& info) {
+    if (info.object == format::inode_object(b.d) && info.mutates()) return Fault{Fault::Kind::hold};
+    if (info.step != "create inode" || info.object != format::inode_object(refused)) return Fault{};
+    ++refusals;
+    return Fault{Fault::Kind::fail, ErrorCode::no_space};
+  });
+  auto unmounted = std::async(std::launch::async, [&b] { return error_of(b.fs().unmount()); });
+  for (unsigned i = 0; i < 10000 && refusals == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  CHECK(b.store().wait_for_held(1));
+  CHECK(names_in(b.other(), b.e).empty());
+  b.store().set_hook(nullptr);
+  b.store().release_all();
+  CHECK(unmounted.get() == ErrorCode::io);
+  CHECK(b.is_stored(originals, "large"));
+}
+
 TEST_CASE("what was answered in a directory before a name that finds no room is stored") {
   Behind b;
   make_file(b.fs(), b.d, "old");
