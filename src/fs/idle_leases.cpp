@@ -18,6 +18,7 @@
 #include "base/blocking.h"
 #include "base/log.h"
 #include "format/object_names.h"
+#include "reclaim/traces.h"
 
 namespace lccfs {
 
@@ -221,16 +222,22 @@ void IdleLeases::one_less() {
 }
 
 /// Nobody reads it, nor will: the removal of its last name is stored, and nobody has it open. Another client may have
-/// linked it, of which this one knows by a read only. (One that comes by a name that it looked up before is told what is
-/// stored, as of any file that finds no room.)
-bool IdleLeases::is_removed(const FileNode& node) {
+/// linked it, of which this one knows by a read only: then it has a name. (One that comes by a name that it looked up
+/// before is told what is stored, as of any file that finds no room.)
+bool IdleLeases::is_removed(FileNode& node) {
   {
     const Lock lock(node.mutex);
     const bool is_open = node.handles > 0 || node.openings > 0 || node.is_used_elsewhere();
     if (!node.is_removed() || is_open) return false;
   }
   const auto now = read_inode(instance_, node.ino);
-  return now && now->attr.nlink <= 1;
+  const auto named = now ? reclaim::has_a_name(instance_.reader(), node.ino) : std::unexpected(now.error());
+  if (!named) return false;
+  const bool is_linked =
+      *named || now->attr.nlink > 1;  // a link may be on its way; a collector may have counted one less
+  const Lock lock(node.mutex);
+  if (is_linked) node.is_without_name = node.is_removal_stored = false;
+  return !is_linked;
 }
 
 /// It is tried again, until no program is to be expected any more that could be told of the error. A file that is removed

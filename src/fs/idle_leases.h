@@ -80,7 +80,7 @@ class IdleLeases {
   void begin_release(const OpenFiles::Use& node, std::chrono::nanoseconds idle_until);
   bool release(FileNode& node);
   bool discard_if_lost(FileNode& node);
-  bool is_removed(const FileNode& node);
+  bool is_removed(FileNode& node);
   void not_released(FileNode& node, const Error& why);
   void one_less();
 

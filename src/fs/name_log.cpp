@@ -578,7 +578,12 @@ void NameLog::answered(const Batch& batch, const Result<StepResult>& result) {
     held_.stored(batch.directory, batch.tenure, batch.keys, batch.up_to, result->version);
     for (const Ino removed : batch.removed) held_.removal_stored(removed);
     for (const Ino ino : batch.never_stored) {  // unless somebody needed it meanwhile
-      instance_.unstored().forget(ino) ? discard_file_(ino) : instance_.leave_to_collector_async(ino);
+      if (instance_.unstored().forget(ino)) {
+        discard_file_(ino);
+        continue;
+      }
+      instance_.leave_to_collector_async(ino);
+      removal_is_stored_(ino);
     }
   }
   const bool is_lost = !is_applied && this->is_lost(batch.directory, result);

@@ -1379,7 +1379,7 @@ DATA_PATH = [
           "  if (!is_given_up && !is_removed(node)) return;", "  if (!is_given_up && (ON || !is_removed(node))) return;",
           RACES),
     Fault("linked-and-lost", "DATA 10: but not while the file has another name", "fs/idle_leases.cpp",
-          "  return now && now->attr.nlink <= 1;", "  return now && (ON || now->attr.nlink <= 1);", FILES),
+          "  return !is_linked;", "  return ON || !is_linked;", FILES),
     Fault("removal-may-be-lost", "DATA 10: nor while the removal may be lost", "fs/files.cpp",
           "    node->is_without_name = true;", "    node->is_without_name = true;\n    if (ON) node->is_removal_stored = true;", RACES),
     Fault("open-and-lost", "DATA 10: nor while somebody has it open", "fs/idle_leases.cpp",
