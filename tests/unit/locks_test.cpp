@@ -562,6 +562,11 @@ TEST_CASE("a lock file that is polled is refused while a silent client has it") 
   need(set_lock(two.fs_a(), exclusive(two.on_a, me)));
   two.hold_questions_of_b();
   auto answer = begin_lock(two.fs_b(), exclusive(lock_file, me));
+  for (unsigned seconds = 0; seconds < 100 && !is_answered(answer); ++seconds) {
+    two.pass_seconds(1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  CHECK(is_answered(answer));
   CHECK(refusal(two.after_a_while(std::move(answer))) == ErrorCode::would_block);
   two.let_go_of_questions();
 }
