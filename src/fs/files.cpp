@@ -283,7 +283,7 @@ void Files::count(MountCounts& counts) const {
 
 void Files::tick() {
   const auto now = instance_.clock().elapsed();
-  space_looks_.tick();  // in any case once: statfs goes by it where the store does not answer
+  look_at_space();
   locks_.tick();
   idle_leases_.stop_waiting();
   idle_leases_.begin_count();

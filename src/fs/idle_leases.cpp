@@ -233,8 +233,8 @@ bool IdleLeases::is_removed(FileNode& node) {
   const auto now = read_inode(instance_, node.ino);
   const auto named = now ? reclaim::has_a_name(instance_.reader(), node.ino) : std::unexpected(now.error());
   if (!named) return false;
-  const bool is_linked =
-      *named || now->attr.nlink > 1;  // a link may be on its way; a collector may have counted one less
+  // A link may be on its way; or a collector may have counted one less.
+  const bool is_linked = *named || now->attr.nlink > 1;
   const Lock lock(node.mutex);
   if (is_linked) node.is_without_name = node.is_removal_stored = false;
   return !is_linked;
